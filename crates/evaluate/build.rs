@@ -21,12 +21,12 @@ const LAB: [&str; 4] = ["wire", "net", "lab", "traffic"];
 /// Files of this crate that do.
 const OWN: [&str; 5] = ["judge.rs", "simulated.rs", "truth.rs", "recorded.rs", "plan/methods.rs"];
 /// What else runs in the lab pass through: the code around other programs, their built-in descriptions, and the program's bench.
-const BENCH: [&str; 3] = [
-    "src/rival",
-    "../../rivals",
+const RUNNER: [&str; 3] = [
+    "src/external_tool",
+    "../../external-tools",
     "../../apps/narrows/src/commands/evaluate/lab",
 ];
-const BENCH_FILES: [&str; 1] = ["../../apps/narrows/src/commands/evaluate/lab.rs"];
+const RUNNER_FILES: [&str; 1] = ["../../apps/narrows/src/commands/evaluate/lab.rs"];
 
 fn main() -> std::io::Result<()> {
     let crates = Path::new("..");
@@ -41,10 +41,10 @@ fn main() -> std::io::Result<()> {
     for name in LAB {
         hash.folder(&crates.join(name).join("src"))?;
     }
-    for name in BENCH {
+    for name in RUNNER {
         hash.folder(Path::new(name))?;
     }
-    for name in BENCH_FILES {
+    for name in RUNNER_FILES {
         hash.file(Path::new(name))?;
     }
     println!("cargo:rustc-env=NARROWS_LAB_REVISION={:016x}", hash.0);

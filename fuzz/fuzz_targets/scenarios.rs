@@ -2,11 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{Scenario, PathDirection};
 
 fuzz_target!(|text: &str| {
     let Ok(scenario) = Scenario::from_toml(text) else { return };
-    for way in [Way::Forward, Way::Reverse] {
+    for way in [PathDirection::Forward, PathDirection::Reverse] {
         let truth = scenario.truth(way);
         let mtu = truth.path_mtu();
         let capacity = truth.capacity(mtu);

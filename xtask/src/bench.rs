@@ -1,9 +1,9 @@
 //! Benchmarks: ratios to a peer or to a limit, both measured in the same run, taking turns. Never a timed test: a missed goal is
 //! a line of the output, not a failure.
 
-mod bed;
 mod capture;
 mod captures;
+mod host_pair;
 mod links;
 mod pacing;
 mod peers;
@@ -24,7 +24,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::provenance;
 use crate::shell::{root, say};
-use bed::Bed;
+use host_pair::HostPair;
 use program::{Program, built};
 
 /// How to measure.
@@ -159,10 +159,10 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
 }
 
 /// Our own server at the far end.
-fn serve(bed: &Bed) -> Result<Program> {
+fn serve(host_pair: &HostPair) -> Result<Program> {
     const PORT: u16 = 8620;
     let program = built("narrows");
-    Program::start(bed.far(&program.to_string_lossy(), &["serve"]))?.until_listening(PORT)
+    Program::start(host_pair.remote(&program.to_string_lossy(), &["serve"]))?.until_listening(PORT)
 }
 
 /// A number in a JSON document.

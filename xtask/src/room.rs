@@ -13,7 +13,7 @@ fn free_gb() -> Option<f64> {
 }
 
 /// Says what is left, so that a step that dies for want of it can be told from one that fails.
-pub(crate) fn told() {
+pub(crate) fn reported() {
     if let Some(free) = free_gb() {
         say(&format!("disk: {free:.1} GB free\n"));
     }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_told() {
+    fn what_fails_is_reported() {
         assert!(cargo(Path::new("/"), &["build"]).is_err());
         assert!(measure("no-such-commit").is_err());
     }

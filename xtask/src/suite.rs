@@ -32,7 +32,7 @@ const TESTS: [&str; 8] = [
 pub(crate) fn test() -> Result<bool> {
     let mut tally = Tally::default();
     let not_installed = install::install()?;
-    room::told();
+    room::reported();
     tally.step("format", shown("cargo", &["fmt", "--all", "--check"], &[])?);
     tally.step("tidy", tidy::run()?);
     let clippy = [
@@ -61,7 +61,7 @@ pub(crate) fn test() -> Result<bool> {
         ],
     )?;
     tally.tests("examples in the documentation", fine, &output, None);
-    room::told();
+    room::reported();
     let doc = [
         "doc",
         "--release",

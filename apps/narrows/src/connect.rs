@@ -1,4 +1,4 @@
-//! Reaching the far host, and what its faults mean to the user.
+//! Reaching the remote host, and what its faults mean to the user.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 pub(crate) use narrows_net::client::IpVersion as Version;
 use narrows_net::client::{ConnectOptions, IpVersion, QueueObserver, SocketWorld};
-use narrows_net::lone::{LoneOptions, LoneWorld};
+use narrows_net::single_ended::{SingleEndedOptions, SingleEndedWorld};
 use narrows_net::via::Via;
 use narrows_units::Direction;
 use narrows_wire::Psk;
@@ -29,12 +29,12 @@ pub(crate) struct ConnectArgs {
     /// Only IPv6
     #[arg(short = '6')]
     ipv6: bool,
-    /// File with the key that both hosts hold; a far host that does not ask for it is refused
+    /// File with the key that both hosts hold; a remote host that does not ask for it is refused
     #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
     psk_file: Option<PathBuf>,
 }
 
-/// The far host, ready to be connected to.
+/// The remote host, ready to be connected to.
 pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) port: u16,
@@ -54,7 +54,7 @@ impl ConnectArgs {
         }
     }
 
-    /// The far host, as the caller named it.
+    /// The remote host, as the caller named it.
     pub(crate) fn host(&self) -> &str {
         &self.host
     }
@@ -77,7 +77,7 @@ impl ConnectArgs {
 }
 
 impl Peer {
-    /// A far host without a key, at its usual port.
+    /// A remote host without a key, at its usual port.
     pub(crate) fn plain(name: String, port: u16) -> Self {
         Self {
             name,
@@ -118,13 +118,13 @@ impl Peer {
     pub(crate) fn connect_within(
         &self,
         direction: Direction,
-        patience: std::time::Duration,
+        timeout: std::time::Duration,
         stop: &Arc<AtomicBool>,
         progress: &Progress,
     ) -> Result<SocketWorld, Failure> {
         let quick = ConnectOptions {
-            timeout: patience,
-            queue_patience: patience,
+            timeout,
+            queue_timeout: timeout,
             ..ConnectOptions::default()
         };
         self.connect_with(direction, stop, progress, &quick)
@@ -158,25 +158,25 @@ impl Peer {
 
 impl Peer {
     /// The same towards a host that runs nothing of ours.
-    pub(crate) fn connect_lone(&self, via: Via, stop: &Arc<AtomicBool>) -> Result<LoneWorld, Failure> {
-        let options = LoneOptions {
+    pub(crate) fn connect_single_ended(&self, via: Via, stop: &Arc<AtomicBool>) -> Result<SingleEndedWorld, Failure> {
+        let options = SingleEndedOptions {
             version: self.version,
             psk: self.psk.clone(),
             stop: Arc::clone(stop),
-            ..LoneOptions::new(via)
+            ..SingleEndedOptions::new(via)
         };
-        LoneWorld::connect(&self.name, &options).map_err(|error| failure(&error))
+        SingleEndedWorld::connect(&self.name, &options).map_err(|error| failure(&error))
     }
 
     /// The same to measure what lies between, by packets of one flow.
-    pub(crate) fn connect_per_hop(&self, via: Via, stop: &Arc<AtomicBool>) -> Result<LoneWorld, Failure> {
-        let options = LoneOptions {
+    pub(crate) fn connect_per_hop(&self, via: Via, stop: &Arc<AtomicBool>) -> Result<SingleEndedWorld, Failure> {
+        let options = SingleEndedOptions {
             version: self.version,
             stop: Arc::clone(stop),
             per_hop: true,
-            ..LoneOptions::new(via)
+            ..SingleEndedOptions::new(via)
         };
-        LoneWorld::connect(&self.name, &options).map_err(|error| failure(&error))
+        SingleEndedWorld::connect(&self.name, &options).map_err(|error| failure(&error))
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Before {
     interface: Option<Interface>,
     here: HostEnvironment,
     counts: CounterReading,
-    there: HostEnvironment,
+    remote: HostEnvironment,
 }
 
 impl Before {
@@ -37,7 +37,7 @@ impl Before {
         };
         Self {
             here,
-            there: world.ask_far_host().ok().flatten().unwrap_or_default(),
+            remote: world.ask_remote_host().ok().flatten().unwrap_or_default(),
             counts: CounterReading::now(interface.as_ref()),
             interface,
         }
@@ -48,10 +48,10 @@ impl Before {
         let mut here = self.here;
         self.counts
             .until(&CounterReading::now(self.interface.as_ref()), &mut here);
-        let told = world.and_then(|world| world.ask_far_host().ok().flatten());
+        let reported = world.and_then(|world| world.ask_remote_host().ok().flatten());
         Environments {
             here,
-            there: told.unwrap_or(self.there),
+            remote: reported.unwrap_or(self.remote),
         }
     }
 }
@@ -61,8 +61,8 @@ const MEMORY_MATTERS_BPS: u64 = 500_000_000;
 
 /// What memory and calls of this host cost, for advice about a rate that memory may bound, and for whoever wants the `figures`. Takes some
 /// tens of milliseconds: after the last measurement.
-pub(crate) fn add_costs(environments: &mut [Environments], carried_bps: Option<u64>, figures: bool) {
-    if !figures && carried_bps.is_none_or(|bps| bps < MEMORY_MATTERS_BPS) {
+pub(crate) fn add_costs(environments: &mut [Environments], sustained_bps: Option<u64>, figures: bool) {
+    if !figures && sustained_bps.is_none_or(|bps| bps < MEMORY_MATTERS_BPS) {
         return;
     }
     let costs = narrows_net::host::memory_costs();

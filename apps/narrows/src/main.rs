@@ -9,7 +9,6 @@ mod config;
 mod connect;
 mod environment;
 mod exit;
-mod far;
 mod interrupt;
 mod key;
 mod moment;
@@ -17,6 +16,7 @@ mod output;
 mod program;
 mod progress;
 mod record;
+mod remote;
 mod status;
 
 use std::process::ExitCode;

@@ -14,7 +14,7 @@ pub(crate) struct Program(pub(crate) Child);
 impl Program {
     /// Waits for its end. An interrupt from the terminal reaches it too: it gets time to print what it knows, then is ended.
     pub(crate) fn wait(mut self, stop: &AtomicBool) -> Result<Exit, Failure> {
-        const LOOK: Duration = Duration::from_millis(20);
+        const POLL: Duration = Duration::from_millis(20);
         const GRACE: Duration = Duration::from_secs(5);
         let mut left = GRACE;
         loop {
@@ -24,11 +24,11 @@ impl Program {
                     // It may just have ended by itself.
                     let _ = self.0.kill();
                 }
-                Ok(None) if stop.load(Ordering::Relaxed) => left = left.saturating_sub(LOOK),
+                Ok(None) if stop.load(Ordering::Relaxed) => left = left.saturating_sub(POLL),
                 Ok(None) => {}
                 Err(error) => return Err(Failure::host(format!("waiting for the program: {error}"))),
             }
-            interrupt::nap(LOOK);
+            interrupt::nap(POLL);
         }
     }
 }

@@ -66,8 +66,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn frame(flow: u32, sequence: u32, is_ack: bool, millis: u32) -> Vec<u8> {
     let port = u16::try_from(flow % 50_000).unwrap_or(0) + 1_024;
     let near = (0x0A00_0000 + flow / 50_000, port);
-    let far = (0xC000_0201, 443);
-    let (from, to) = if is_ack { (far, near) } else { (near, far) };
+    let remote = (0xC000_0201, 443);
+    let (from, to) = if is_ack { (remote, near) } else { (near, remote) };
     let (own, acknowledged) = if is_ack { (1, sequence) } else { (sequence, 1) };
     let ip_octets = 52 + if is_ack { 0 } else { u16::try_from(PAYLOAD).unwrap_or(0) };
     let mut frame = vec![2; 12];

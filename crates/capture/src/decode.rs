@@ -93,15 +93,18 @@ impl Endpoint {
 /// Reads a packet's headers.
 #[inline]
 pub fn decode(raw: &RawPacket<'_>) -> Decoded {
-    let mut carried = match link::strip(raw) {
-        Ok(Some(carried)) => carried,
+    let mut encapsulated = match link::strip(raw) {
+        Ok(Some(encapsulated)) => encapsulated,
         Ok(None) => return Decoded::OtherLink,
         Err(why) => return Decoded::Unreadable(why),
     };
     if let Some(tag) = raw.vlan {
-        carried.push_outer(tag);
+        encapsulated.push_outer(tag);
     }
-    let packet = match ip::read(carried.octets, raw.whole_octets.saturating_sub(carried.link_octets)) {
+    let packet = match ip::read(
+        encapsulated.octets,
+        raw.whole_octets.saturating_sub(encapsulated.link_octets),
+    ) {
         Ok(packet) => packet,
         Err(why) => return Decoded::Unreadable(why),
     };
@@ -115,17 +118,17 @@ pub fn decode(raw: &RawPacket<'_>) -> Decoded {
             (Ok(segment), Some(at_ns)) => Decoded::Tcp(TcpPacket {
                 source: segment.source,
                 destination: segment.destination,
-                vlan: carried.vlan,
+                vlan: encapsulated.vlan,
                 hop_limit: packet.header.hop_limit,
                 checksum_partial: segment.checksum_partial,
-                outgoing: carried.outgoing.or(raw.outgoing),
+                outgoing: encapsulated.outgoing.or(raw.outgoing),
                 mss: segment.options.mss,
                 window_scale: segment.options.window_scale,
                 seen: SeenPacket {
                     at_ns,
                     departed_ns: None,
                     ip_octets: packet.ip_octets,
-                    link_octets: u16::try_from(carried.link_octets).unwrap_or(u16::MAX),
+                    link_octets: u16::try_from(encapsulated.link_octets).unwrap_or(u16::MAX),
                     ip_id: packet.header.id,
                     tcp: segment.fields,
                 },

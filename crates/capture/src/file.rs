@@ -97,7 +97,7 @@ enum Format {
 
 /// A packet's place in the window, and what its record says.
 #[derive(Debug)]
-struct Found {
+struct LocatedPacket {
     at_ns: Option<i64>,
     link: LinkType,
     from: usize,
@@ -220,7 +220,7 @@ impl<R: Read> CaptureReader<R> {
         }
     }
 
-    fn advance(&mut self) -> Option<Found> {
+    fn advance(&mut self) -> Option<LocatedPacket> {
         while !self.ended {
             let step = match &mut self.format {
                 Format::Legacy(legacy) => legacy.next(&mut self.window).map(Some),

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::net::IpAddr;
 
 use narrows_diagnose::passive::Sight;
-use narrows_probe::{MethodInfo, Outcome, Reason, Verdict};
+use narrows_probe::{BoundKind, MethodInfo, Outcome, Reason};
 use narrows_units::BitRate;
 
 use crate::decode::Endpoint;
@@ -134,7 +134,7 @@ pub enum Together {
         /// Upper end.
         high: BitRate,
         /// What the number claims.
-        verdict: Verdict,
+        verdict: BoundKind,
     },
     /// None.
     Nothing(Reason),

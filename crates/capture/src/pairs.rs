@@ -8,7 +8,7 @@
 
 use std::net::IpAddr;
 
-use narrows_probe::{Confidence, Estimate, MethodInfo, Outcome, Reason, Verdict};
+use narrows_probe::{BoundKind, Confidence, Estimate, MethodInfo, Outcome, Reason};
 use narrows_units::BitRate;
 
 use crate::findings::{Answer, FlowFinding, PairFinding, Together};
@@ -42,19 +42,19 @@ pub(crate) fn combine(flows: &[FlowFinding]) -> Vec<PairFinding> {
 }
 
 fn one(source: IpAddr, destination: IpAddr, method: &'static MethodInfo, answers: &[&Answer]) -> PairFinding {
-    let with = |wanted: Verdict, least: Confidence| {
+    let with = |wanted: BoundKind, least: Confidence| {
         let of = |answer: &&&Answer| {
             let estimate = answer.outcome.estimate();
             estimate.is_some_and(|estimate| estimate.verdict == wanted && estimate.confidence >= least)
         };
         answers.iter().filter(of).copied().collect::<Vec<&Answer>>()
     };
-    let confident = with(Verdict::Estimated, Confidence::Medium);
-    let estimated = with(Verdict::Estimated, Confidence::Low);
+    let confident = with(BoundKind::Estimated, Confidence::Medium);
+    let estimated = with(BoundKind::Estimated, Confidence::Low);
     let used = if confident.is_empty() { estimated } else { confident };
     let (lower, upper) = (
-        with(Verdict::LowerBound, Confidence::Low),
-        with(Verdict::UpperBound, Confidence::Low),
+        with(BoundKind::LowerBound, Confidence::Low),
+        with(BoundKind::UpperBound, Confidence::Low),
     );
     let finding = |together, used: &[&Answer], disagreeing| PairFinding {
         source,
@@ -85,8 +85,8 @@ fn one(source: IpAddr, destination: IpAddr, method: &'static MethodInfo, answers
         (Some(most), Some(least)) if most > least => {
             finding(Together::Nothing(Reason::NoAgreement), &[], lower.len() + upper.len())
         }
-        (Some(most), _) => finding(bound(most, Verdict::LowerBound), &lower, 0),
-        (None, Some(least)) => finding(bound(least, Verdict::UpperBound), &upper, 0),
+        (Some(most), _) => finding(bound(most, BoundKind::LowerBound), &lower, 0),
+        (None, Some(least)) => finding(bound(least, BoundKind::UpperBound), &upper, 0),
         (None, None) => finding(Together::Nothing(common_reason(answers)), &[], 0),
     }
 }
@@ -117,7 +117,7 @@ fn agreed(used: &[&Estimate], lower: &[&Estimate], upper: &[&Estimate]) -> (Toge
         value: BitRate::from_bps(value),
         low: BitRate::from_bps(median(used.iter().map(|estimate| estimate.low)).min(value)),
         high: BitRate::from_bps(median(used.iter().map(|estimate| estimate.high)).max(value)),
-        verdict: Verdict::Estimated,
+        verdict: BoundKind::Estimated,
     };
     (together, disagreeing)
 }

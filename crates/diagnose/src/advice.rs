@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use narrows_units::Direction;
 use serde::Serialize;
 
-use crate::limits::Blame;
+use crate::limits::LimitingFactor;
 use narrows_probe::outcome::{Confidence, Diagnostic};
 
 pub use environment::{HostCounts, HostEnvironment};
@@ -49,7 +49,7 @@ pub struct Rule {
     /// What triggers it, with thresholds, for people.
     pub trigger: &'static str,
     /// Verdicts on a transfer for which it stands.
-    pub blames: &'static [Blame],
+    pub limiting_factors: &'static [LimitingFactor],
     /// What it makes of what was found.
     pub judge: Judge,
 }
@@ -179,7 +179,7 @@ fn one_way(findings: &Findings) -> Vec<Advice> {
         .flat_map(|rule| rule.judge.say(findings).map(move |judged| (rule, judged)));
     let mut judged: Vec<(&Rule, Judged)> = judged.collect();
     judged.sort_by_key(|(rule, judged)| {
-        let named = first.is_some_and(|first| rule.blames.contains(&first));
+        let named = first.is_some_and(|first| rule.limiting_factors.contains(&first));
         let binds_at = judged.binds_at_bps.unwrap_or(u64::MAX);
         (judged.severity, !named, binds_at, rule.number)
     });

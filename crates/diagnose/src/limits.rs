@@ -1,4 +1,4 @@
-//! Which limit to blame for a transfer's rate: a table of tests over the counters, first match first. Pure.
+//! Which limit explains a transfer's rate: a table of tests over the counters, first match first. Pure.
 //!
 //! One interval or a whole test is judged by the same table ([`limits`]); methods call `diagnose`. Every verdict rests on figures that
 //! are handed out beside it ([`Limits`]). The order is the order in which limits bind: what never let a segment through, then the hosts'
@@ -23,8 +23,8 @@ use narrows_train::bulk::series;
 use narrows_train::bulk::series::{Slot, Sums};
 
 pub use loss::pattern as loss_pattern;
-pub use narrows_probe::outcome::Blame;
-pub use udp::{UdpLimits, UdpSeen, udp_limits};
+pub use narrows_probe::outcome::LimitingFactor;
+pub use udp::{UdpLimits, UdpStreamState, udp_limits};
 
 /// Shares of the measured time, each 0..1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -40,7 +40,7 @@ pub struct Shares {
 }
 
 /// What the tests look at.
-pub struct Seen<'a> {
+pub struct TransferSamples<'a> {
     /// Reports of all streams.
     pub reports: &'a [TransferReport],
     /// The transfer in slots of time.
@@ -67,10 +67,10 @@ const UNHEARD: u32 = 2;
 const CLOSED: f64 = 0.8;
 
 /// All verdicts that hold, the binding one first; and the shares behind them.
-pub fn diagnose(seen: &Seen<'_>) -> (Vec<Blame>, Shares) {
+pub fn diagnose(seen: &TransferSamples<'_>) -> (Vec<LimitingFactor>, Shares) {
     let shares = shares(seen.reports);
     if unheard(seen) {
-        return (vec![Blame::MtuBlackHole], shares);
+        return (vec![LimitingFactor::MtuBlackHole], shares);
     }
     let cpu = |of: fn(&TransferReport) -> Option<f32>| seen.reports.iter().filter_map(of).fold(0.0, f32::max) > BUSY;
     let blocked = shares.send_buffer > STALLED;
@@ -81,20 +81,20 @@ pub fn diagnose(seen: &Seen<'_>) -> (Vec<Blame>, Shares) {
     let losses = loss::verdict(seen);
     let sending = cpu(|report| report.sender_cpu);
     let table = [
-        (sending, Blame::SendingHost),
-        (application, Blame::Application),
-        (receiving, Blame::ReceivingHost),
-        (held, Blame::PeerWindow),
-        (blocked, Blame::SendBuffer),
-        (paced(seen), Blame::Pacing),
-        (at_interface(seen), Blame::Interface),
-        (losses == Some(Blame::Reordering), Blame::Reordering),
-        (losses == Some(Blame::Shaper), Blame::Shaper),
-        (losses == Some(Blame::Policer), Blame::Policer),
-        (losses == Some(Blame::Queue), Blame::Queue),
-        (losses == Some(Blame::RandomLoss), Blame::RandomLoss),
-        (losses == Some(Blame::Loss), Blame::Loss),
-        (!held && growing(seen), Blame::Growing),
+        (sending, LimitingFactor::SendingHost),
+        (application, LimitingFactor::Application),
+        (receiving, LimitingFactor::ReceivingHost),
+        (held, LimitingFactor::PeerWindow),
+        (blocked, LimitingFactor::SendBuffer),
+        (paced(seen), LimitingFactor::Pacing),
+        (at_interface(seen), LimitingFactor::Interface),
+        (losses == Some(LimitingFactor::Reordering), LimitingFactor::Reordering),
+        (losses == Some(LimitingFactor::Shaper), LimitingFactor::Shaper),
+        (losses == Some(LimitingFactor::Policer), LimitingFactor::Policer),
+        (losses == Some(LimitingFactor::Queue), LimitingFactor::Queue),
+        (losses == Some(LimitingFactor::RandomLoss), LimitingFactor::RandomLoss),
+        (losses == Some(LimitingFactor::Loss), LimitingFactor::Loss),
+        (!held && growing(seen), LimitingFactor::Growing),
     ];
     let verdicts = table
         .into_iter()
@@ -103,7 +103,7 @@ pub fn diagnose(seen: &Seen<'_>) -> (Vec<Blame>, Shares) {
     (verdicts.collect(), shares)
 }
 
-fn paced(seen: &Seen<'_>) -> bool {
+fn paced(seen: &TransferSamples<'_>) -> bool {
     let (mtu, streams) = (u32::from(seen.facts.path_mtu), streams(seen.reports));
     let payload = |rate| Framing::BARE.convert(rate, Layer::Ip, Layer::TcpPayload, mtu, seen.facts.ipv6);
     let rate = seen.pacing.and_then(payload);
@@ -111,7 +111,7 @@ fn paced(seen: &Seen<'_>) -> bool {
 }
 
 /// The rate of the second half, if that is higher: the ramp is no reason to doubt what follows it.
-fn late_bps(seen: &Seen<'_>) -> f64 {
+fn late_bps(seen: &TransferSamples<'_>) -> f64 {
     let late: Vec<f64> = seen.slots[seen.slots.len() / 2..].iter().map(|slot| slot.bps).collect();
     narrows_stat::median(&late).map_or(seen.bps, |late| late.max(seen.bps))
 }
@@ -120,7 +120,7 @@ fn late_bps(seen: &Seen<'_>) -> f64 {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     /// All verdicts that hold, the binding one first; none if nothing but the path and its traffic held it.
-    pub verdicts: Vec<Blame>,
+    pub verdicts: Vec<LimitingFactor>,
     /// Share of the time in which nothing was outstanding or waiting.
     pub idle: f64,
     /// Share stalled by the peer's window.
@@ -147,7 +147,7 @@ pub fn limits(report: &TransferReport, facts: &PathFacts, pacing: Option<BitRate
     }
     let sums = series::sums(report);
     let bps = sums.acked as f64 * 8.0 / seconds;
-    let seen = Seen {
+    let seen = TransferSamples {
         reports: std::slice::from_ref(report),
         slots: &slots,
         sums,
@@ -155,9 +155,9 @@ pub fn limits(report: &TransferReport, facts: &PathFacts, pacing: Option<BitRate
         facts,
         pacing,
     };
-    let (blames, shares) = diagnose(&seen);
+    let (limiting_factors, shares) = diagnose(&seen);
     Some(Limits {
-        verdicts: blames,
+        verdicts: limiting_factors,
         idle: shares.idle,
         peer_window: shares.peer_window,
         send_buffer: shares.send_buffer,
@@ -179,7 +179,7 @@ fn streams(reports: &[TransferReport]) -> f64 {
 }
 
 /// Connections stand, and were open for small packets; but no full segment was ever acknowledged, though sent again and again.
-fn unheard(seen: &Seen<'_>) -> bool {
+fn unheard(seen: &TransferSamples<'_>) -> bool {
     let mut last = seen
         .reports
         .iter()
@@ -256,7 +256,7 @@ fn window_full(reports: &[TransferReport]) -> bool {
     full.iter().filter(|full| **full).count() * 2 > full.len()
 }
 
-fn at_interface(seen: &Seen<'_>) -> bool {
+fn at_interface(seen: &TransferSamples<'_>) -> bool {
     let Some(rate) = seen
         .facts
         .sender
@@ -271,7 +271,7 @@ fn at_interface(seen: &Seen<'_>) -> bool {
 }
 
 /// The windows only grew, nothing was lost, and the rate grew with them.
-fn growing(seen: &Seen<'_>) -> bool {
+fn growing(seen: &TransferSamples<'_>) -> bool {
     let calm = samples(seen.reports).all(|sample| sample.state == TcpState::Open);
     let windows: Vec<u32> = seen.slots.iter().map(|slot| slot.cwnd_segments).collect();
     let (Some(first), Some(last)) = (windows.first(), windows.last()) else {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use narrows_probe::Verdict;
+use narrows_probe::BoundKind;
 use narrows_report::{Tracking, TruthBasis, World};
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +73,7 @@ pub struct Run {
     pub measured_before: u32,
     /// The other program's name and version, where it says one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rival_version: Option<String>,
+    pub external_tool_version: Option<String>,
     /// File of the raw observations, in the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
@@ -85,11 +85,11 @@ pub struct Run {
 /// [`Tracking`] without its series, in whole numbers: ratios in millionths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traced {
-    told: u64,
+    reported: u64,
     steps: u64,
     followed: u64,
     slowest_follow_ns: Option<u64>,
-    told_ppm: u64,
+    reported_ppm: u64,
     within_ppm: u64,
     settled_median_ppm: Option<u64>,
     settled_p95_ppm: Option<u64>,
@@ -100,11 +100,11 @@ pub struct Traced {
 impl From<&Tracking> for Traced {
     fn from(tracking: &Tracking) -> Self {
         Self {
-            told: tracking.told,
+            reported: tracking.reported,
             steps: tracking.steps,
             followed: tracking.followed,
             slowest_follow_ns: tracking.slowest_follow_ns,
-            told_ppm: ppm(tracking.told_ratio),
+            reported_ppm: ppm(tracking.reported_ratio),
             within_ppm: ppm(tracking.within_ratio),
             settled_median_ppm: tracking.settled_median_abs_error_ratio.map(ppm),
             settled_p95_ppm: tracking.settled_p95_abs_error_ratio.map(ppm),
@@ -119,11 +119,11 @@ impl Traced {
     pub(crate) fn tracking(&self) -> Tracking {
         let ratio = |ppm: u64| ppm as f64 / 1e6;
         Tracking {
-            told: self.told,
+            reported: self.reported,
             steps: self.steps,
             followed: self.followed,
             slowest_follow_ns: self.slowest_follow_ns,
-            told_ratio: ratio(self.told_ppm),
+            reported_ratio: ratio(self.reported_ppm),
             within_ratio: ratio(self.within_ppm),
             settled_median_abs_error_ratio: self.settled_median_ppm.map(ratio),
             settled_p95_abs_error_ratio: self.settled_p95_ppm.map(ratio),
@@ -159,11 +159,11 @@ pub struct Judged {
     /// Upper end.
     pub high: Option<u64>,
     /// What is claimed.
-    pub verdict: Verdict,
+    pub verdict: BoundKind,
 }
 
 /// Carries out runs in a world that this crate cannot reach: the lab's namespaces and sockets are the program's.
-pub trait Bench {
+pub trait ExternalRunner {
     /// Which world it is.
     fn world(&self) -> World;
 
@@ -184,7 +184,7 @@ const fn is_zero(number: &u32) -> bool {
 
 impl Cell {
     /// Whether the run of that seed keeps its raw observations.
-    pub fn keeps(&self, seed: u64) -> bool {
+    pub fn keeps_observations(&self, seed: u64) -> bool {
         seed.wrapping_sub(self.seed) < u64::from(self.keep)
     }
 

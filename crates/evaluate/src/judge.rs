@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use narrows_probe::{Estimate, Measured, Outcome, Reason, Verdict};
+use narrows_probe::{BoundKind, Estimate, Measured, Outcome, Reason};
 use narrows_report::{Remark, TruthBasis};
-use narrows_scenario::{Crossed, Scenario, Truth, Way};
+use narrows_scenario::{Crossed, PathDirection, Scenario, Truth};
 use narrows_units::{BitRate, Metric};
 
 use crate::cell::{Judged, Run};
@@ -37,7 +37,7 @@ pub fn by_metric(measured: Measured, metric: Metric) -> Measured {
 /// truth of that hop where there is one.
 pub fn hops(
     scenario: &Scenario,
-    way: Way,
+    way: PathDirection,
     outcome: &Outcome,
     metric: Metric,
     span: (Duration, Duration),
@@ -48,7 +48,7 @@ pub fn hops(
 /// The same beside what really crossed each hop in that time, where somebody counted it.
 pub(crate) fn hops_beside(
     scenario: &Scenario,
-    way: Way,
+    way: PathDirection,
     outcome: &Outcome,
     metric: Metric,
     span: (Duration, Duration),
@@ -70,7 +70,7 @@ pub(crate) fn hops_beside(
 }
 
 /// The truth of one hop, counted from 1: of its rate, and of what is left of it.
-fn of_hop(scenario: &Scenario, way: Way, truth: &Truth<'_>, metric: Metric, hop: u16) -> Option<u64> {
+fn of_hop(scenario: &Scenario, way: PathDirection, truth: &Truth<'_>, metric: Metric, hop: u16) -> Option<u64> {
     let index = usize::from(hop).checked_sub(1)?;
     if index >= scenario.hops(way).len() {
         return None;
@@ -91,7 +91,7 @@ fn claim(estimate: Option<&Estimate>, hop: Option<u16>, truth: Option<u64>) -> J
         value: estimate.map(|estimate| estimate.value),
         low: estimate.map(|estimate| estimate.low),
         high: estimate.map(|estimate| estimate.high),
-        verdict: estimate.map_or(Verdict::Inconclusive, |estimate| estimate.verdict),
+        verdict: estimate.map_or(BoundKind::Inconclusive, |estimate| estimate.verdict),
     }
 }
 
@@ -116,7 +116,7 @@ impl Run {
             reason,
             not_judged: None,
             measured_before: 0,
-            rival_version: None,
+            external_tool_version: None,
             recording: None,
             tracking: None,
         }

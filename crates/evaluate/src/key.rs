@@ -59,7 +59,7 @@ impl Keys {
         let mut hash = Sha256::new();
         let name = match &cell.subject {
             Subject::Method(method) => method.method().map_or("", |method| method.info().name),
-            Subject::Rival(rival) => &rival.name,
+            Subject::ExternalTool(external_tool) => &external_tool.name,
         };
         for field in ["observations", &cell.scenario.text, name] {
             add(&mut hash, field);
@@ -106,12 +106,12 @@ fn add_subject(hash: &mut Sha256, subject: &Subject) {
                 add(hash, value);
             }
         }
-        Subject::Rival(rival) => {
-            add(hash, "rival");
-            add(hash, &rival.name);
-            add(hash, rival.adapter.as_deref().unwrap_or_default());
-            add(hash, rival.metric.map_or("", narrows_units::Metric::name));
-            for (name, value) in &rival.params {
+        Subject::ExternalTool(external_tool) => {
+            add(hash, "external_tool");
+            add(hash, &external_tool.name);
+            add(hash, external_tool.adapter.as_deref().unwrap_or_default());
+            add(hash, external_tool.metric.map_or("", narrows_units::Metric::name));
+            for (name, value) in &external_tool.params {
                 add(hash, name);
                 add(hash, value);
             }

@@ -2,18 +2,19 @@
 //!
 //! A [`Plan`] is a TOML file: scenarios, methods, parameters, seeds, and the worlds to run in.
 //! Crossing these gives [`Cell`]s, one per row of the result. Each cell is run as often as the plan
-//! says: in the simulator by this crate, in the lab by a [`Bench`] that the program hands over.
+//! says: in the simulator by this crate, in the lab by a [`ExternalRunner`] that the program hands over.
 //! Each [`Run`] goes to a [`Store`] at once, so a plan that was killed goes on where it stood. Rows
 //! are summaries of runs, in the plan's order: estimate over truth, cost in octets and ns, caveats.
 //!
 //! The truth comes from the scenario ([`truth`]), never from the plan. A run in the lab during
 //! which the machine did not keep time is marked and not judged. External tools are described in
-//! the plan ([`rival`]).
+//! the plan ([`external_tool`]).
 //!
 //! To evaluate a method over other paths or loads, write a plan: `docs/guide/evaluate.md`.
 
 mod cell;
 mod error;
+pub mod external_tool;
 pub mod judge;
 mod key;
 mod output;
@@ -21,7 +22,6 @@ mod parallel;
 pub mod pictures;
 pub mod plan;
 mod recorded;
-pub mod rival;
 pub mod simulated;
 mod store;
 pub mod subject;
@@ -30,7 +30,7 @@ mod tracked;
 pub mod truth;
 mod work;
 
-pub use cell::{Bench, Cell, Judged, Order, Run, Traced};
+pub use cell::{Cell, ExternalRunner, Judged, Order, Run, Traced};
 pub use error::{PlanError, RunFault, StoreError};
 pub use key::Key;
 pub use output::runs_csv;

@@ -4,11 +4,11 @@ mod observed;
 
 use std::collections::BTreeMap;
 
-use narrows_probe::Verdict;
+use narrows_probe::BoundKind;
 use narrows_report::page::Figure;
 use narrows_report::picture::{Convergence, ErrorAgainstUtilisation, Picture, Point, Quantity, Series};
 use narrows_report::{EvaluationDocument, EvaluationRow, RowKind, World};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_units::Metric;
 
 use crate::cell::{Cell, Run};
@@ -101,7 +101,7 @@ fn error_against_load(
 
 /// Load of the tight link, 0 to 1.
 fn utilisation(scenario: &Scenario) -> Option<f64> {
-    let truth = scenario.truth(Way::Forward);
+    let truth = scenario.truth(PathDirection::Forward);
     truth.utilisation(truth.tight_hop(truth::path_mtu(scenario))?)
 }
 
@@ -171,7 +171,7 @@ fn convergence(cells: &[Cell], store: &Store) -> Vec<Figure> {
         let mut values = Vec::new();
         let mut truth = None;
         for (_, _, run) in each_run(std::slice::from_ref(cell), store) {
-            if run.not_judged.is_none() && run.path.verdict == Verdict::Estimated {
+            if run.not_judged.is_none() && run.path.verdict == BoundKind::Estimated {
                 values.extend(run.path.value.map(|value| value as f64));
                 truth = truth.or(run.path.truth);
             }

@@ -19,7 +19,7 @@
 //! name = "default"                        # the automatic choice for a metric, or per hop ("default_per_hop"), or any method
 //! metric = "available_ip_capacity"
 //!
-//! [[rival]]
+//! [[external tool]]
 //! name = "iperf3-tcp"
 //!
 //! [[published]]
@@ -77,7 +77,7 @@ pub struct Plan {
     pub keep: Keep,
     /// The paths.
     pub scenarios: Vec<Arc<PlannedScenario>>,
-    /// Methods, then rivals.
+    /// Methods, then external tools.
     pub subjects: Vec<Subject>,
     /// The paper's numbers.
     pub published: Vec<PlannedPublished>,
@@ -148,7 +148,7 @@ impl Plan {
         check_name(&file.name)?;
         let scenarios = scenarios::cross(&file.scenario, folder)?;
         let mut subjects = methods::cross(&file.method)?;
-        subjects.extend(methods::rivals(&file.rival, folder)?);
+        subjects.extend(methods::external_tools(&file.external_tool, folder)?);
         let published = published::read(&file.published, &scenarios, &subjects)?;
         let plan = Self {
             name: file.name,
@@ -242,18 +242,18 @@ impl Plan {
         if self.subjects.is_empty() && self.published.is_empty() {
             return Err(PlanError::invalid(
                 "plan",
-                "names no [[method]], [[rival]] or [[published]]",
+                "names no [[method]], [[external_tool]] or [[published]]",
             ));
         }
         unique("scenario", self.scenarios.iter().map(|scenario| scenario.name.as_str()))?;
-        unique("method or rival", self.subjects.iter().map(Subject::label))?;
+        unique("method or external tool", self.subjects.iter().map(Subject::label))?;
         for scenario in &self.scenarios {
             for name in scenario.methods.iter().flatten() {
                 if !self.subjects.iter().any(|subject| subject.answers_to(name)) {
                     let place = format!("scenario {}: methods", scenario.name);
                     return Err(PlanError::invalid(
                         place,
-                        format!("the plan has no method or rival \"{name}\""),
+                        format!("the plan has no method or external tool \"{name}\""),
                     ));
                 }
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use narrows_probe::probes::{Probe, Then, Transfer};
 use narrows_probe::{Estimate, Estimator, Event, Latest, Measured, Method, Order, ParamError, RawParams, World, watch};
 use narrows_report::{Tracking, TruthBasis};
-use narrows_scenario::{Crossed, Scenario, Way};
+use narrows_scenario::{Crossed, PathDirection, Scenario};
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Metric, Unit};
 
@@ -22,7 +22,7 @@ pub struct Simulation<'a> {
     /// The path.
     pub scenario: &'a Scenario,
     /// Which way over it.
-    pub way: Way,
+    pub way: PathDirection,
     /// The method.
     pub method: &'static dyn Method,
     /// What is judged.
@@ -63,7 +63,7 @@ impl From<Simulated> for Run {
 /// seed, else the scenario's own.
 pub fn truth_of_run(
     scenario: &Scenario,
-    way: Way,
+    way: PathDirection,
     metric: Metric,
     estimate: Option<&Estimate>,
     span: (Duration, Duration),
@@ -79,7 +79,7 @@ pub fn truth_of_run(
 /// where that is not what the metric's truth depends on.
 fn crossed(
     scenario: &Scenario,
-    way: Way,
+    way: PathDirection,
     metric: Metric,
     estimate: Option<&Estimate>,
     span: (Duration, Duration),
@@ -130,13 +130,13 @@ impl Simulation<'_> {
             estimator,
         };
         let now = Cell::new(0);
-        let mut told = Vec::new();
-        let mut tell = |latest: &Latest| told.push((now.get(), latest.clone()));
+        let mut reported = Vec::new();
+        let mut tell = |latest: &Latest| reported.push((now.get(), latest.clone()));
         let mut clocked = Clocked::new(world, &true_time, &now);
         let Ok(measured) = watch(&mut clocked, order, &mut tell);
         let span = (began, Duration::from_nanos(true_time(world)));
         let octets = measured.cost.octets;
-        let tracking = tracking(self.scenario, self.way, self.metric, &told, span, octets);
+        let tracking = tracking(self.scenario, self.way, self.metric, &reported, span, octets);
         Ok(Simulated {
             tracking,
             ..self.judged_as_realised(&measured, span, seed)
@@ -208,13 +208,13 @@ impl Simulation<'_> {
         let Ok(Event::Transfer(report)) = answer else {
             return None;
         };
-        let (octets, time) = report.far_end?;
+        let (octets, time) = report.remote_read?;
         BitRate::over(octets, time)
     }
 }
 
 /// What errors of `metric` on this path are relative to; `None`: to each run's truth.
-pub fn scale(scenario: &Scenario, way: Way, metric: Metric) -> Option<f64> {
+pub fn scale(scenario: &Scenario, way: PathDirection, metric: Metric) -> Option<f64> {
     // The capacity of the other way has nothing to do with this way's narrow link.
     let of_this_way = metric.unit() == Unit::BitPerSecond && metric != Metric::ReverseIpCapacity;
     of_this_way.then(|| truth::scale(scenario, way))

@@ -38,7 +38,7 @@ pub struct PlannedMethod {
 
 /// Another program.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PlannedRival {
+pub struct PlannedExternalTool {
     /// How rows call it.
     pub label: String,
     /// The adapter's name, or its file's stem.
@@ -59,7 +59,7 @@ pub enum Subject {
     /// One of our methods, there or to come.
     Method(Arc<PlannedMethod>),
     /// Another program.
-    Rival(Arc<PlannedRival>),
+    ExternalTool(Arc<PlannedExternalTool>),
 }
 
 impl Subject {
@@ -67,7 +67,7 @@ impl Subject {
     pub fn label(&self) -> &str {
         match self {
             Self::Method(method) => &method.label,
-            Self::Rival(rival) => &rival.label,
+            Self::ExternalTool(external_tool) => &external_tool.label,
         }
     }
 
@@ -75,16 +75,16 @@ impl Subject {
     pub fn answers_to(&self, word: &str) -> bool {
         let name = match self {
             Self::Method(method) => &method.name,
-            Self::Rival(rival) => &rival.name,
+            Self::ExternalTool(external_tool) => &external_tool.name,
         };
         self.label() == word || name == word
     }
 
-    /// What is judged; `None` of a rival whose adapter is not known.
+    /// What is judged; `None` of an external tool whose adapter is not known.
     pub fn metric(&self) -> Option<Metric> {
         match self {
             Self::Method(method) => Some(method.metric),
-            Self::Rival(rival) => rival.metric,
+            Self::ExternalTool(external_tool) => external_tool.metric,
         }
     }
 
@@ -92,7 +92,7 @@ impl Subject {
     pub fn allows(&self, world: World) -> bool {
         match self {
             Self::Method(method) => allows(method.worlds.as_ref(), world),
-            Self::Rival(rival) => world == World::Lab && allows(rival.worlds.as_ref(), world),
+            Self::ExternalTool(external_tool) => world == World::Lab && allows(external_tool.worlds.as_ref(), world),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use narrows_report::{
     EvaluationDocument, EvaluationRow, RowKind, RunRow, SamplesRow, Status, Summary, Tracking, TrackingSummary, World,
 };
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use narrows_units::Metric;
 
 use crate::cell::{Cell, Judged, Run};
@@ -24,22 +24,22 @@ pub fn document(plan: &Plan, cells: &[Cell], store: &Store, shortfalls: &Shortfa
         plan.source.clone(),
         plan.notes.clone(),
     );
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for scenario in &plan.scenarios {
         for (index, cell) in cells.iter().enumerate() {
             if cell.scenario.name != scenario.name {
                 continue;
             }
             let published = of_cell(plan, cell);
-            told.extend(published.iter().map(|(index, _)| *index));
+            reported.extend(published.iter().map(|(index, _)| *index));
             let published: Vec<&PlannedPublished> = published.into_iter().map(|(_, published)| published).collect();
-            // A rival whose adapter is unknown is never run, and its row has no number.
+            // An external tool whose adapter is unknown is never run, and its row has no number.
             let metric = cell.subject.metric().unwrap_or(Metric::TcpAchievableSingle);
             let runs = runs(cell, store);
             rows(&mut document, cell, metric, &runs, &published, shortfalls.of(index));
         }
         let alone = plan.published.iter().enumerate();
-        let alone = alone.filter(|(index, published)| published.scenario == scenario.name && !told.contains(index));
+        let alone = alone.filter(|(index, published)| published.scenario == scenario.name && !reported.contains(index));
         document
             .rows
             .extend(alone.map(|(_, published)| published_only(plan, published)));
@@ -86,7 +86,7 @@ fn of_cell<'a>(plan: &'a Plan, cell: &Cell) -> Vec<(usize, &'a PlannedPublished)
 fn kind(subject: Option<&Subject>) -> RowKind {
     match subject {
         Some(Subject::Method(_)) => RowKind::Method,
-        Some(Subject::Rival(_)) => RowKind::Rival,
+        Some(Subject::ExternalTool(_)) => RowKind::ExternalTool,
         None => RowKind::Published,
     }
 }
@@ -94,7 +94,7 @@ fn kind(subject: Option<&Subject>) -> RowKind {
 fn params(subject: &Subject) -> BTreeMap<String, String> {
     match subject {
         Subject::Method(method) => method.params.iter().cloned().collect(),
-        Subject::Rival(rival) => rival.params.clone(),
+        Subject::ExternalTool(external_tool) => external_tool.params.clone(),
     }
 }
 
@@ -127,7 +127,7 @@ fn rows(
     let discarded: u32 = runs.iter().map(|(_, run)| run.measured_before).sum();
     let versions: BTreeSet<&str> = runs
         .iter()
-        .filter_map(|(_, run)| run.rival_version.as_deref())
+        .filter_map(|(_, run)| run.external_tool_version.as_deref())
         .collect();
     let versions: Vec<&str> = versions.into_iter().collect();
     for hop in std::iter::once(None).chain(hops.into_iter().map(Some)) {
@@ -135,7 +135,7 @@ fn rows(
         let scale = if hop.is_some() {
             None
         } else {
-            scale(&cell.scenario.scenario, Way::Forward, metric)
+            scale(&cell.scenario.scenario, PathDirection::Forward, metric)
         };
         let number = published.iter().find(|published| published.hop == hop);
         document.rows.push(EvaluationRow {
@@ -152,7 +152,7 @@ fn rows(
             summary: summary(cell, &table, scale),
             judged_runs: is_lab.then_some(judged.len()),
             not_judged_runs: is_lab.then_some(runs.len() - judged.len() + discarded as usize),
-            rival_version: (!versions.is_empty()).then(|| versions.join(", ")),
+            external_tool_version: (!versions.is_empty()).then(|| versions.join(", ")),
             tracking: if hop.is_none() { followed(&judged) } else { None },
         });
     }
@@ -170,7 +170,7 @@ fn followed(judged: &[&(u64, &Run)]) -> Option<TrackingSummary> {
 /// Nobody counts another program's octets within 10 ms, so its peak is not known.
 fn summary(cell: &Cell, table: &[RunRow], scale: Option<f64>) -> Summary {
     let mut summary = Summary::new(table, scale);
-    if matches!(cell.subject, Subject::Rival(_)) {
+    if matches!(cell.subject, Subject::ExternalTool(_)) {
         summary.peak_rate_bps = None;
     }
     summary
@@ -184,7 +184,7 @@ fn row(seed: u64, run: &Run, hop: Option<u16>) -> RunRow {
         value: None,
         low: None,
         high: None,
-        verdict: narrows_probe::Verdict::Inconclusive,
+        verdict: narrows_probe::BoundKind::Inconclusive,
     };
     let judged = match hop {
         None => run.path,
@@ -235,7 +235,7 @@ fn published_only(plan: &Plan, published: &PlannedPublished) -> EvaluationRow {
         summary: Summary::default(),
         judged_runs: None,
         not_judged_runs: None,
-        rival_version: None,
+        external_tool_version: None,
         tracking: None,
     }
 }

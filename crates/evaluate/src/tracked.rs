@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use narrows_probe::{Event, Latest, Measured, Order, PathFacts, Probe, Reason, Verdict, World};
+use narrows_probe::{BoundKind, Event, Latest, Measured, Order, PathFacts, Probe, Reason, World};
 use narrows_report::{TrackedPoint, Tracking};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_units::{Metric, Sender, Stamp};
 
 use crate::truth;
@@ -70,29 +70,29 @@ impl<W: World, T: Fn(&W) -> u64> World for Clocked<'_, W, T> {
 }
 
 /// What was told, at the scenario's time in nanoseconds.
-pub(crate) type Told = Vec<(u64, Latest)>;
+pub(crate) type ReportedValue = Vec<(u64, Latest)>;
 
 /// The account of one run over the scenario's time `span`; `None` of methods that tell nothing, or where there is no truth.
 pub(crate) fn tracking(
     scenario: &Scenario,
-    way: Way,
+    way: PathDirection,
     metric: Metric,
-    told: &Told,
+    reported: &ReportedValue,
     span: (Duration, Duration),
     octets: u64,
 ) -> Option<Tracking> {
-    let first = &told.first()?.1.estimate;
+    let first = &reported.first()?.1.estimate;
     if first.metric != metric {
         return None;
     }
     let (from, to) = (nanos(span.0), nanos(span.1));
     let mut series = Vec::new();
-    let mut next = told.iter().peekable();
+    let mut next = reported.iter().peekable();
     let mut value = None;
     let mut at = from;
     while at < to {
         while let Some((_, latest)) = next.next_if(|(when, _)| *when <= at) {
-            value = (latest.estimate.verdict == Verdict::Estimated).then_some(latest.estimate.value);
+            value = (latest.estimate.verdict == BoundKind::Estimated).then_some(latest.estimate.value);
         }
         let here = Duration::from_nanos(at);
         let moment = (here, here + Duration::from_millis(1));
@@ -103,13 +103,13 @@ pub(crate) fn tracking(
         });
         at = at.saturating_add(Tracking::STEP_NS);
     }
-    let carried = scenario
+    let generated_by = scenario
         .truth(way)
         .over(span.0, span.1)
         .capacity(truth::path_mtu(scenario));
-    let could = carried.octets_in(span.1.saturating_sub(span.0));
+    let could = generated_by.octets_in(span.1.saturating_sub(span.0));
     let load = (could > 0).then(|| octets as f64 / could as f64);
-    Tracking::new(told.len() as u64, series, load)
+    Tracking::new(reported.len() as u64, series, load)
 }
 
 fn nanos(time: Duration) -> u64 {

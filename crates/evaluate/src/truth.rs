@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use narrows_probe::{Estimate, Finding};
-use narrows_scenario::{Arrivals, Crossed, Scenario, Source, Truth, Way};
+use narrows_scenario::{Arrivals, Crossed, PathDirection, Scenario, Source, Truth};
 use narrows_units::{BitRate, Framing, Layer, Metric};
 
 /// Loss that `udp` accepts, as the metric's definition has it.
@@ -24,7 +24,7 @@ const FILLED: f64 = 0.95;
 /// `None` where the scenario derives none.
 pub fn of(
     scenario: &Scenario,
-    way: Way,
+    way: PathDirection,
     metric: Metric,
     estimate: Option<&Estimate>,
     span: (Duration, Duration),
@@ -35,7 +35,7 @@ pub fn of(
 /// The same beside what really crossed each hop in that time, where somebody counted it.
 pub(crate) fn beside(
     scenario: &Scenario,
-    way: Way,
+    way: PathDirection,
     metric: Metric,
     estimate: Option<&Estimate>,
     span: (Duration, Duration),
@@ -73,7 +73,7 @@ pub(crate) fn beside(
 /// The truth of one way over a time, beside what was counted in it, if anything was.
 pub(crate) fn over<'a>(
     scenario: &'a Scenario,
-    way: Way,
+    way: PathDirection,
     span: (Duration, Duration),
     crossed: Option<&'a [Crossed]>,
 ) -> Truth<'a> {
@@ -82,7 +82,7 @@ pub(crate) fn over<'a>(
 }
 
 /// Whether a run's truth is what really happened in it: of what is free, beside traffic that is not the same at all times.
-pub(crate) fn is_realised(scenario: &Scenario, way: Way, metric: Metric) -> bool {
+pub(crate) fn is_realised(scenario: &Scenario, way: PathDirection, metric: Metric) -> bool {
     let even = |source: &Source| match source {
         Source::Open { arrivals, sizes, .. } => *arrivals == Arrivals::Cbr && sizes.shares().count() == 1,
         Source::Elastic(_) => false,
@@ -100,10 +100,10 @@ fn available_payload(truth: &Truth<'_>, mtu: u16) -> Option<BitRate> {
 
 /// What open-loop traffic leaves, or a receive window per round trip if that is less. Paths that cut a stream shorter by loss have
 /// no truth of ours.
-fn one_stream(scenario: &Scenario, way: Way, truth: &Truth<'_>, mtu: u16) -> Option<BitRate> {
+fn one_stream(scenario: &Scenario, way: PathDirection, truth: &Truth<'_>, mtu: u16) -> Option<BitRate> {
     let receiver = match way {
-        Way::Forward => &scenario.receiver,
-        Way::Reverse => &scenario.sender,
+        PathDirection::Forward => &scenario.receiver,
+        PathDirection::Reverse => &scenario.sender,
     };
     let window = u64::from(receiver.tcp_receive_octets);
     let by_window = BitRate::over(window, truth.base_rtt(mtu, ACK_OCTETS));
@@ -113,12 +113,12 @@ fn one_stream(scenario: &Scenario, way: Way, truth: &Truth<'_>, mtu: u16) -> Opt
 
 /// Largest packet that crosses both ways: a probe that is echoed needs both.
 pub fn path_mtu(scenario: &Scenario) -> u16 {
-    let there = scenario.truth(Way::Forward).path_mtu();
-    there.min(scenario.truth(Way::Reverse).path_mtu())
+    let there = scenario.truth(PathDirection::Forward).path_mtu();
+    there.min(scenario.truth(PathDirection::Reverse).path_mtu())
 }
 
 /// Capacity of the narrow link at the IP layer: what errors are measured by.
-pub fn scale(scenario: &Scenario, way: Way) -> f64 {
+pub fn scale(scenario: &Scenario, way: PathDirection) -> f64 {
     scenario.truth(way).capacity(path_mtu(scenario)).as_f64()
 }
 
@@ -129,7 +129,13 @@ fn at_layer(rate: BitRate, layer: Option<Layer>, mtu: u16) -> Option<BitRate> {
 
 /// The recursion knows the idle path only: with cross traffic, or drops by chance, the limit is random. The truth is then its median, which
 /// the simulator tells.
-fn burst(scenario: &Scenario, way: Way, truth: &Truth<'_>, mtu: u16, estimate: Option<&Estimate>) -> Option<u64> {
+fn burst(
+    scenario: &Scenario,
+    way: PathDirection,
+    truth: &Truth<'_>,
+    mtu: u16,
+    estimate: Option<&Estimate>,
+) -> Option<u64> {
     let found = estimate.and_then(|estimate| match &estimate.details.finding {
         Finding::Burst(found) => Some(found),
         _ => None,
@@ -144,7 +150,7 @@ fn burst(scenario: &Scenario, way: Way, truth: &Truth<'_>, mtu: u16, estimate: O
 }
 
 /// [`narrows_sim::burst_median`], asked once for each path: it takes as long as a run.
-fn median_burst(scenario: &Scenario, way: Way, ip_octets: u16) -> Option<u64> {
+fn median_burst(scenario: &Scenario, way: PathDirection, ip_octets: u16) -> Option<u64> {
     static KNOWN: Mutex<BTreeMap<u64, Option<u64>>> = Mutex::new(BTreeMap::new());
     let mut hasher = DefaultHasher::new();
     (format!("{scenario:?}"), way, ip_octets).hash(&mut hasher);

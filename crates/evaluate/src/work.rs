@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use narrows_report::{Status, World};
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 
-use crate::cell::{Bench, Cell, Order, Run};
+use crate::cell::{Cell, ExternalRunner, Order, Run};
 use crate::error::{RunFault, StoreError};
 use crate::key::{Key, Keys};
 use crate::parallel::parallel;
@@ -69,14 +69,14 @@ impl Shortfalls {
 }
 
 /// Runs of a cell that may break one after the other before the rest of it is left: ours.
-const PATIENCE: u32 = 3;
+const RETRY_LIMIT: u32 = 3;
 
 /// Carries out every run of `cells` that `store` does not hold: the simulator's in parallel, then the benches' one at a time,
 /// then those from recordings.
 pub fn carry_out(
     cells: &[Cell],
     store: &mut Store,
-    benches: &mut [&mut dyn Bench],
+    runners: &mut [&mut dyn ExternalRunner],
     options: Options<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Shortfalls, StoreError> {
@@ -117,7 +117,7 @@ pub fn carry_out(
         shortfalls: &mut shortfalls,
     };
     work.simulator(&of_world(World::Simulator))?;
-    work.benches(&of_world(World::Lab), benches)?;
+    work.runners(&of_world(World::Lab), runners)?;
     work.recordings(&of_world(World::Recording))?;
     work.store.sync()?;
     Ok(shortfalls)
@@ -201,7 +201,7 @@ impl Work<'_> {
         )
     }
 
-    fn benches(&mut self, missing: &[(usize, u32)], benches: &mut [&mut dyn Bench]) -> Result<(), StoreError> {
+    fn runners(&mut self, missing: &[(usize, u32)], runners: &mut [&mut dyn ExternalRunner]) -> Result<(), StoreError> {
         let mut broken = (usize::MAX, 0u32);
         let mut offered = usize::MAX;
         for &(index, k) in missing {
@@ -209,8 +209,8 @@ impl Work<'_> {
                 return Ok(());
             }
             let cell = &self.cells[index];
-            let bench = benches.iter_mut().find(|bench| bench.world() == cell.world);
-            let Some(bench) = bench else {
+            let runner = runners.iter_mut().find(|runner| runner.world() == cell.world);
+            let Some(runner) = runner else {
                 let why = format!("there is no {} on this machine", cell.world.name());
                 self.shortfalls.note(index, Status::NotRun, why);
                 continue;
@@ -219,16 +219,16 @@ impl Work<'_> {
                 self.progress.at(cell);
                 offered = index;
                 broken = (index, 0);
-                if let Err(fault) = bench.offers(cell) {
+                if let Err(fault) = runner.offers(cell) {
                     self.shortfalls.fault(index, &fault);
-                    broken = (index, PATIENCE);
+                    broken = (index, RETRY_LIMIT);
                 }
             }
-            if broken == (index, PATIENCE) {
+            if broken == (index, RETRY_LIMIT) {
                 self.progress.one_more();
                 continue;
             }
-            let finished = ordered(&mut **bench, cell, k, self.store);
+            let finished = ordered(&mut **runner, cell, k, self.store);
             match &finished {
                 Ok(_) => broken = (index, 0),
                 Err(RunFault::Broke { why }) => {
@@ -236,7 +236,7 @@ impl Work<'_> {
                     self.progress
                         .note(&format!("{}, {}: {why}", cell.scenario.name, cell.subject.label()));
                 }
-                Err(_) => broken = (index, PATIENCE),
+                Err(_) => broken = (index, RETRY_LIMIT),
             }
             keep(self.store, cell, index, k, finished, self.shortfalls)?;
             self.progress.one_more();
@@ -278,7 +278,7 @@ fn simulation(cell: &Cell) -> Result<Simulation<'_>, RunFault> {
     };
     Ok(Simulation {
         scenario: &cell.scenario.scenario,
-        way: Way::Forward,
+        way: PathDirection::Forward,
         method: planned.method().ok_or_else(not_ours)?,
         metric: planned.metric,
         params: &planned.params,
@@ -288,29 +288,29 @@ fn simulation(cell: &Cell) -> Result<Simulation<'_>, RunFault> {
 fn simulated(cell: &Cell, seed: u64, key: Key, folder: &Path) -> Result<Run, RunFault> {
     let simulation = simulation(cell)?;
     let name = Store::recording_name(key);
-    let keeps = cell.keeps(seed);
-    let simulated = if keeps {
+    let keeps_observations = cell.keeps_observations(seed);
+    let simulated = if keeps_observations {
         recorded::record(&simulation, &cell.scenario.text, seed, &folder.join(&name))?
     } else {
         let run = simulation.run(seed);
         run.map_err(|error| RunFault::NotOffered { why: error.to_string() })?
     };
     let mut run = Run::from(simulated);
-    run.recording = keeps.then_some(name);
+    run.recording = keeps_observations.then_some(name);
     Ok(run)
 }
 
 /// One run on a bench, recorded if the plan keeps it and the bench did.
-fn ordered(bench: &mut dyn Bench, cell: &Cell, k: u32, store: &Store) -> Finished {
+fn ordered(runner: &mut dyn ExternalRunner, cell: &Cell, k: u32, store: &Store) -> Finished {
     let seed = cell.seed_of(k);
     let key = Keys::of_runs(cell).seed(seed);
     let name = Store::recording_name(key);
     let path = store.path(&name);
     let order = Order {
         seed,
-        record: cell.keeps(seed).then_some(path.as_path()),
+        record: cell.keeps_observations(seed).then_some(path.as_path()),
     };
-    let mut run = bench.run(cell, order)?;
-    run.recording = (cell.keeps(seed) && path.exists()).then_some(name);
+    let mut run = runner.run(cell, order)?;
+    run.recording = (cell.keeps_observations(seed) && path.exists()).then_some(name);
     Ok((key, run))
 }

@@ -23,10 +23,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut command = Command::new(program);
         path.host(Side::Sender).spawn(command.args(words))?.wait()?;
     }
-    let honesty = path.stop()?;
+    let timing_report = path.stop()?;
     #[expect(clippy::print_stdout, reason = "this is what the example is for")]
     {
-        println!("{honesty}\n{honesty:?}");
+        println!("{timing_report}\n{timing_report:?}");
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use narrows_units::BitRate;
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 const NEAR: &str = "10.77.0.1";
-const FAR: &str = "10.77.0.2";
+const REMOTE: &str = "10.77.0.2";
 const PORT: u16 = 9_000;
 /// Ethernet around an IP packet: header; and with FCS, preamble and gap.
 const FRAME_OCTETS: u64 = 14;
@@ -52,20 +52,20 @@ fn main() -> Result<()> {
 /// Two nodes with a link between them; the engine, if there is one, plays all links of a bed.
 struct Pair {
     near: Node,
-    far: Node,
+    remote: Node,
 }
 
-struct Bed {
+struct HostPair {
     pairs: Vec<Pair>,
     engine: Option<LinkEngine>,
 }
 
-impl Bed {
+impl HostPair {
     fn lay(kind: &str, links: usize, rate: BitRate, mtu: u16) -> Result<Self> {
         let pair = |_| -> Result<Pair> {
             Ok(Pair {
                 near: Node::alone("near")?,
-                far: Node::alone("far")?,
+                remote: Node::alone("remote")?,
             })
         };
         let pairs: Vec<Pair> = (0..links).map(pair).collect::<Result<_>>()?;
@@ -79,7 +79,7 @@ impl Bed {
             }
         };
         for pair in &pairs {
-            for (node, address) in [(&pair.near, NEAR), (&pair.far, FAR)] {
+            for (node, address) in [(&pair.near, NEAR), (&pair.remote, REMOTE)] {
                 node.run(|| std::fs::write("/proc/sys/net/ipv6/conf/port0/disable_ipv6", "1"))??;
                 ip(node, &format!("address add {address}/24 dev port0"))?;
                 ip(node, "link set port0 up")?;
@@ -95,14 +95,14 @@ impl Bed {
         Ok(Self { pairs, engine })
     }
 
-    /// Whether the engine, if there is one, kept time.
-    fn kept_time(&self) -> Result<bool> {
+    /// Whether the engine, if there is one, had valid timing.
+    fn timing_valid(&self) -> Result<bool> {
         let Some(engine) = &self.engine else {
             return Ok(true);
         };
         let mut kept = true;
         for link in 0..engine.links().len() {
-            kept &= engine.take_honesty(link)?.kept_time();
+            kept &= engine.take_timing_report(link)?.timing_valid();
         }
         Ok(kept)
     }
@@ -125,7 +125,7 @@ fn engine(kind: &str, pairs: &[Pair], rate: BitRate, mtu: u16) -> Result<LinkEng
             scenario: Arc::clone(&scenario),
             seed: 1,
             part,
-            ends: [device_at(&pair.near, 1), device_at(&pair.far, 2)],
+            ends: [device_at(&pair.near, 1), device_at(&pair.remote, 2)],
         }
     };
     let options = EngineOptions {
@@ -141,13 +141,13 @@ fn engine(kind: &str, pairs: &[Pair], rate: BitRate, mtu: u16) -> Result<LinkEng
 }
 
 fn veth(pair: &Pair, mtu: u16) -> Result<()> {
-    let far = pair.far.namespace_path();
-    let far = far.display();
+    let remote = pair.remote.namespace_path();
+    let remote = remote.display();
     ip(
         &pair.near,
-        &format!("link add port0 mtu {mtu} type veth peer name port0 mtu {mtu} netns {far}"),
+        &format!("link add port0 mtu {mtu} type veth peer name port0 mtu {mtu} netns {remote}"),
     )?;
-    for node in [&pair.near, &pair.far] {
+    for node in [&pair.near, &pair.remote] {
         node.run(|| narrows_net::host::turn_off_offloads("port0"))??;
     }
     Ok(())
@@ -186,11 +186,11 @@ fn command(node: &Node, program: &str, words: &str) -> Result<()> {
 
 /// Waits until the far node has got something, so that devices are ready and addresses known before anything is measured.
 fn meet(pair: &Pair) -> Result<()> {
-    let sink = pair.far.run(|| std::net::UdpSocket::bind((FAR, PORT)))??;
+    let sink = pair.remote.run(|| std::net::UdpSocket::bind((REMOTE, PORT)))??;
     sink.set_read_timeout(Some(Duration::from_millis(20)))?;
     let near = pair.near.run(|| std::net::UdpSocket::bind((NEAR, 0)))??;
     for _ in 0..100 {
-        near.send_to(b"hello", (FAR, PORT))?;
+        near.send_to(b"hello", (REMOTE, PORT))?;
         if sink.recv(&mut [0; 8]).is_ok() {
             return Ok(());
         }
@@ -200,8 +200,8 @@ fn meet(pair: &Pair) -> Result<()> {
 
 fn socket(pair: &Pair) -> Result<ProbeSocket> {
     let options = SocketOptions::default();
-    let far = (FAR.parse::<std::net::IpAddr>()?, PORT).into();
-    Ok(pair.near.run(|| ProbeSocket::connected(far, &options))??)
+    let remote = (REMOTE.parse::<std::net::IpAddr>()?, PORT).into();
+    Ok(pair.near.run(|| ProbeSocket::connected(remote, &options))??)
 }
 
 /// The far device's frames, with the kernel's stamps.
@@ -211,7 +211,7 @@ fn watch(pair: &Pair) -> Result<PacketRing> {
         snap_octets: 64,
         outgoing: false,
     };
-    Ok(pair.far.run(|| PacketRing::open("port0", &options))??)
+    Ok(pair.remote.run(|| PacketRing::open("port0", &options))??)
 }
 
 /// Stamps of the frames of at least so many octets, in nanoseconds of the real-time clock.
@@ -274,7 +274,7 @@ fn quantiles(mut values: Vec<i64>) -> Result<(i64, i64)> {
 fn spacing(kind: &str, links: usize, mbps: u64, seconds: f64) -> Result<String> {
     const OCTETS: u16 = 1_500;
     let rate = BitRate::from_mbps(mbps);
-    let bed = Bed::lay(kind, links, rate, OCTETS)?;
+    let host_pair = HostPair::lay(kind, links, rate, OCTETS)?;
     let around = if kind == "tbf" || kind == "netem" {
         FRAME_OCTETS
     } else {
@@ -282,12 +282,12 @@ fn spacing(kind: &str, links: usize, mbps: u64, seconds: f64) -> Result<String> 
     };
     let gap_ns = rate.time_for(u64::from(OCTETS) + around).ok_or("no rate")?.as_nanos();
     let gap_ns = i64::try_from(gap_ns)?;
-    let sockets: Vec<ProbeSocket> = bed.pairs.iter().map(socket).collect::<Result<_>>()?;
-    let mut rings: Vec<PacketRing> = bed.pairs.iter().map(watch).collect::<Result<_>>()?;
-    bed.kept_time()?;
+    let sockets: Vec<ProbeSocket> = host_pair.pairs.iter().map(socket).collect::<Result<_>>()?;
+    let mut rings: Vec<PacketRing> = host_pair.pairs.iter().map(watch).collect::<Result<_>>()?;
+    host_pair.timing_valid()?;
     let mut seen = vec![Vec::new(); links];
     // The load's own thread keeps off the engine's processor.
-    let near = bed.pairs.first().ok_or("no link")?.near.clone();
+    let near = host_pair.pairs.first().ok_or("no link")?.near.clone();
     near.run(|| -> Result<()> {
         let offered = BitRate::from_bps(rate.bps() * OVERLOAD / 1_000);
         send_evenly(&sockets, OCTETS, offered, seconds_ns(seconds)?, || {
@@ -297,7 +297,7 @@ fn spacing(kind: &str, links: usize, mbps: u64, seconds: f64) -> Result<String> 
         })?;
         Ok(())
     })??;
-    let kept = bed.kept_time()?;
+    let kept = host_pair.timing_valid()?;
     let mut errors = Vec::new();
     for stamps in &seen {
         // Until the queue is full, a gap may be the sender's.
@@ -311,7 +311,7 @@ fn spacing(kind: &str, links: usize, mbps: u64, seconds: f64) -> Result<String> 
         .map(|ring| ring.counts().map_or(0, |counts| counts.dropped))
         .sum();
     Ok(format!(
-        r#"{{"gap_ns":{gap_ns},"gaps":{gaps},"error_p50_ns":{p50},"error_p99_ns":{p99},"kept_time":{kept},"capture_lost":{lost}}}"#
+        r#"{{"gap_ns":{gap_ns},"gaps":{gaps},"error_p50_ns":{p50},"error_p99_ns":{p99},"timing_valid":{kept},"capture_lost":{lost}}}"#
     ))
 }
 
@@ -326,21 +326,21 @@ struct Trial {
 fn trial(kind: &str, octets: u16, offered: BitRate, seconds: f64) -> Result<Trial> {
     let wire = u64::from(octets) + WIRE_OCTETS;
     let link = u128::from(offered.bps()) * u128::from(wire) * 105 / (u128::from(octets) * 100);
-    let bed = Bed::lay(kind, 1, BitRate::from_bps(u64::try_from(link)?), octets.max(1_500))?;
-    let pair = bed.pairs.first().ok_or("no link")?;
+    let host_pair = HostPair::lay(kind, 1, BitRate::from_bps(u64::try_from(link)?), octets.max(1_500))?;
+    let pair = host_pair.pairs.first().ok_or("no link")?;
     let sockets = [socket(pair)?];
-    let sink = pair.far.run(|| std::net::UdpSocket::bind((FAR, PORT)))??;
+    let sink = pair.remote.run(|| std::net::UdpSocket::bind((REMOTE, PORT)))??;
     sink.set_read_timeout(Some(Duration::from_millis(50)))?;
     let stop = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&stop);
-    let reader = pair.far.spawn_thread(move || {
+    let reported = Arc::clone(&stop);
+    let reader = pair.remote.spawn_thread(move || {
         let mut into = [0; 64];
-        while !told.load(Ordering::Relaxed) {
+        while !reported.load(Ordering::Relaxed) {
             // What is read is of no interest, only that a program takes it.
             let _ = sink.recv(&mut into);
         }
     })?;
-    let before = received(&pair.far)?;
+    let before = received(&pair.remote)?;
     let time_ns = seconds_ns(seconds)?;
     let (sent, took) = pair.near.run(|| -> Result<(u64, i64)> {
         let begin = now_ns();
@@ -348,7 +348,7 @@ fn trial(kind: &str, octets: u16, offered: BitRate, seconds: f64) -> Result<Tria
         Ok((sent, now_ns() - begin))
     })??;
     narrows_net::clock::sleep_until_ns(now_ns() + 200_000_000);
-    let arrived = received(&pair.far)? - before;
+    let arrived = received(&pair.remote)? - before;
     stop.store(true, Ordering::Relaxed);
     reader.join().map_err(|_| "the reader panicked")?;
     Ok(Trial {
@@ -407,8 +407,8 @@ fn rate(kind: &str, octets: u16, seconds: f64) -> Result<String> {
 fn delay(kind: &str, seconds: f64) -> Result<String> {
     const OCTETS: u16 = 1_500;
     let rate = BitRate::from_gbps(1);
-    let bed = Bed::lay(kind, 1, rate, OCTETS)?;
-    let pair = bed.pairs.first().ok_or("no link")?;
+    let host_pair = HostPair::lay(kind, 1, rate, OCTETS)?;
+    let pair = host_pair.pairs.first().ok_or("no link")?;
     let own_ns = match kind {
         "ring" | "tap" | "ring-fifo" | "tap-fifo" => rate.time_for(1_538).ok_or("no rate")?.as_nanos(),
         // A bucket that is full lets a packet pass at once.
@@ -437,10 +437,10 @@ fn delay(kind: &str, seconds: f64) -> Result<String> {
         }
         Ok(added)
     })??;
-    let kept = bed.kept_time()?;
+    let kept = host_pair.timing_valid()?;
     let (p50, p99) = quantiles(added)?;
     Ok(format!(
-        r#"{{"added_p50_ns":{p50},"added_p99_ns":{p99},"kept_time":{kept}}}"#
+        r#"{{"added_p50_ns":{p50},"added_p99_ns":{p99},"timing_valid":{kept}}}"#
     ))
 }
 

@@ -29,16 +29,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         gaps.sort_unstable();
         let quantile = |per_cent: usize| gaps[(gaps.len() - 1) * per_cent / 100] as f64 / 1e3;
         let truth = f64::from(ip_octets + 38) * 8.0 / mbps as f64;
-        let honesty = path.stop()?;
+        let timing_report = path.stop()?;
         #[expect(clippy::print_stdout, reason = "this is what the example is for")]
         {
             println!(
-                "{mbps} Mbit/s, {ip_octets} octets: gap {truth:.3} µs; p10 {:.3}, p50 {:.3}, p90 {:.3} µs\n{honesty}\n\
+                "{mbps} Mbit/s, {ip_octets} octets: gap {truth:.3} µs; p10 {:.3}, p50 {:.3}, p90 {:.3} µs\n{timing_report}\n\
                  looks {:.1} µs apart (p99)\n",
                 quantile(10),
                 quantile(50),
                 quantile(90),
-                honesty.look_gap_p99_ns as f64 / 1e3
+                timing_report.poll_gap_p99_ns as f64 / 1e3
             );
         }
     }

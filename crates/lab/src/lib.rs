@@ -6,7 +6,7 @@
 //! very path of the simulator, and handed to the other host at the time that the path says.
 //! Programs that know nothing of narrows (ping, traceroute, iperf3, old estimators) run inside the
 //! hosts and see a path whose truth is exact. Each run reports how late its packets were handed
-//! over, in ns, and how often and how long its thread stalled: [`Honesty`]. If packets were late,
+//! over, in ns, and how often and how long its thread stalled: [`TimingReport`]. If packets were late,
 //! do not trust the run. To change the path, change the scenario.
 //!
 //! ```text
@@ -23,7 +23,6 @@
 mod device;
 mod error;
 mod histogram;
-mod honesty;
 mod host;
 mod icmp;
 mod link;
@@ -38,11 +37,11 @@ mod privilege;
 mod program;
 mod realtime;
 mod tally;
+mod timing_report;
 mod topology;
 
 pub use device::INTERFACE;
 pub use error::{LabError, WhyNot};
-pub use honesty::{Dropped, Honesty};
 pub use host::LabHost;
 pub use link::{EngineOptions, LinkEngine, LinkSpec, PortKind, PortSpec};
 pub use namespace::{Namespace, clean_leftovers};
@@ -52,8 +51,9 @@ pub use plan::{AddressPlan, Addresses, Side};
 pub use privilege::{available, enter_user_namespace_if_needed, namespaces_available};
 pub use program::{established, listens};
 pub use realtime::{RealTimePath, StartOptions, not_played};
+pub use timing_report::{Dropped, TimingReport};
 pub use topology::{
-    DeviceDescription, FlowDescription, FlowStatus, HopDescription, Lab, LabDescription, LabId, LabOptions, LabState,
-    LinkStatus, NodeDescription, RealFlow, TruthDescription, WayTruth, clean_dead_labs, dead_labs, enter_node,
-    find as find_lab, labs, log_file, programs_in,
+    DeviceDescription, DirectionTruth, FlowDescription, FlowStatus, HopDescription, Lab, LabDescription, LabId,
+    LabOptions, LabState, LinkStatus, NodeDescription, RealFlow, TruthDescription, clean_dead_labs, dead_labs,
+    enter_node, find as find_lab, labs, log_file, programs_in,
 };

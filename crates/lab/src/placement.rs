@@ -49,7 +49,7 @@ impl Placement {
     }
 }
 
-/// Best effort: what goes wrong here is seen in the honesty report.
+/// Best effort: what goes wrong here is seen in the timing report.
 fn keep(set: &CpuSet, whose: &str) {
     if let Err(error) = sched_setaffinity(Pid::from_raw(0), set) {
         tracing::warn!(%error, "could not keep a thread of the {whose} to its processors");

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 
 use crate::error::LabError;
 
@@ -17,18 +17,18 @@ pub enum Side {
 
 impl Side {
     /// The way that packets of this host go.
-    pub const fn way(self) -> Way {
+    pub const fn way(self) -> PathDirection {
         match self {
-            Self::Sender => Way::Forward,
-            Self::Receiver => Way::Reverse,
+            Self::Sender => PathDirection::Forward,
+            Self::Receiver => PathDirection::Reverse,
         }
     }
 
     /// The host that packets of this way reach.
-    pub const fn at_end_of(way: Way) -> Self {
+    pub const fn at_end_of(way: PathDirection) -> Self {
         match way {
-            Way::Forward => Self::Receiver,
-            Way::Reverse => Self::Sender,
+            PathDirection::Forward => Self::Receiver,
+            PathDirection::Reverse => Self::Sender,
         }
     }
 
@@ -85,7 +85,7 @@ pub struct AddressPlan {
 pub(crate) enum Owner {
     Host(Side),
     /// Router `number` (from 1) of a way.
-    Router(Way, u8),
+    Router(PathDirection, u8),
 }
 
 impl AddressPlan {
@@ -103,10 +103,11 @@ impl AddressPlan {
                 .filter(|&routers| routers < 250)
                 .ok_or(LabError::TooManyHops { hops, most: 250 })
         };
-        let first_mtus = [Way::Forward, Way::Reverse].map(|way| scenario.hops(way).first().map_or(0, |hop| hop.mtu));
+        let first_mtus = [PathDirection::Forward, PathDirection::Reverse]
+            .map(|way| scenario.hops(way).first().map_or(0, |hop| hop.mtu));
         Ok(Self {
-            forward_routers: routers(Way::Forward)?,
-            reverse_routers: routers(Way::Reverse)?,
+            forward_routers: routers(PathDirection::Forward)?,
+            reverse_routers: routers(PathDirection::Reverse)?,
             ipv6: first_mtus.iter().all(|&mtu| mtu >= 1280),
         })
     }
@@ -126,17 +127,17 @@ impl AddressPlan {
     }
 
     /// Addresses of a router: `number` counts from 1, as the TTL that runs out there. `None` if the way has no such router.
-    pub fn router(&self, way: Way, number: u8) -> Option<Addresses> {
+    pub fn router(&self, way: PathDirection, number: u8) -> Option<Addresses> {
         (1..=self.routers(way))
             .contains(&number)
             .then(|| self.addresses(group(way), number))
     }
 
     /// How many routers a way has: one fewer than hops.
-    pub fn routers(&self, way: Way) -> u8 {
+    pub fn routers(&self, way: PathDirection) -> u8 {
         match way {
-            Way::Forward => self.forward_routers,
-            Way::Reverse => self.reverse_routers,
+            PathDirection::Forward => self.forward_routers,
+            PathDirection::Reverse => self.reverse_routers,
         }
     }
 
@@ -156,8 +157,12 @@ impl AddressPlan {
         match (group, number) {
             (0, 1) => Some(Owner::Host(Side::Sender)),
             (3, 1) => Some(Owner::Host(Side::Receiver)),
-            (1, number) if (1..=self.forward_routers).contains(&number) => Some(Owner::Router(Way::Forward, number)),
-            (2, number) if (1..=self.reverse_routers).contains(&number) => Some(Owner::Router(Way::Reverse, number)),
+            (1, number) if (1..=self.forward_routers).contains(&number) => {
+                Some(Owner::Router(PathDirection::Forward, number))
+            }
+            (2, number) if (1..=self.reverse_routers).contains(&number) => {
+                Some(Owner::Router(PathDirection::Reverse, number))
+            }
             _ => None,
         }
     }
@@ -190,10 +195,10 @@ impl Addresses {
     }
 }
 
-fn group(way: Way) -> u8 {
+fn group(way: PathDirection) -> u8 {
     match way {
-        Way::Forward => 1,
-        Way::Reverse => 2,
+        PathDirection::Forward => 1,
+        PathDirection::Reverse => 2,
     }
 }
 
@@ -221,17 +226,21 @@ mod tests {
         let sender = plan.host(Side::Sender);
         assert_eq!(sender.ipv4.to_string(), "10.77.0.1");
         assert_eq!(sender.ipv6.unwrap().to_string(), "fd5e:4a1c:90b3::1");
-        let router = plan.router(Way::Forward, 2).unwrap();
+        let router = plan.router(PathDirection::Forward, 2).unwrap();
         assert_eq!(router.ipv4.to_string(), "10.77.1.2");
         assert_eq!(router.ipv6.unwrap().to_string(), "fd5e:4a1c:90b3::1:2");
-        assert_eq!(plan.router(Way::Forward, 3), None);
-        assert_eq!(plan.router(Way::Reverse, 0), None);
+        assert_eq!(plan.router(PathDirection::Forward, 3), None);
+        assert_eq!(plan.router(PathDirection::Reverse, 0), None);
     }
 
     #[test]
     fn owners_are_found_by_address() {
         let plan = AddressPlan::of(&path(4, 1500)).unwrap();
-        for (way, number) in [(Way::Forward, 1), (Way::Forward, 3), (Way::Reverse, 2)] {
+        for (way, number) in [
+            (PathDirection::Forward, 1),
+            (PathDirection::Forward, 3),
+            (PathDirection::Reverse, 2),
+        ] {
             let router = plan.router(way, number).unwrap();
             assert_eq!(plan.owner(router.ipv4.into()), Some(Owner::Router(way, number)));
             let ipv6 = router.ipv6.unwrap();

@@ -9,7 +9,7 @@ mod buffer;
 mod routers;
 mod track;
 
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 
 use crate::plan::Side;
 use crate::tally::Stalls;
@@ -33,7 +33,7 @@ pub(crate) trait Clock {
 pub(crate) struct Feed {
     pub(crate) from: usize,
     pub(crate) to: usize,
-    pub(crate) way: Way,
+    pub(crate) way: PathDirection,
 }
 
 /// The paths, and what they share.
@@ -44,7 +44,7 @@ pub(crate) struct Player<E, R, C> {
     fed: Vec<(u64, u16)>,
     pool: Pool,
     watch: Watch<C>,
-    last_look: u64,
+    last_poll: u64,
 }
 
 /// The clock, and the stalls that are seen by it.
@@ -79,20 +79,20 @@ impl<E: End, R: Rules, C: Clock> Player<E, R, C> {
                 last_read: now,
                 stalls: Stalls::default(),
             },
-            last_look: now,
+            last_poll: now,
         }
     }
 
     /// One turn. Returns whether anything was going on, or will be soon.
     pub(crate) fn turn(&mut self) -> bool {
         let now = self.watch.now();
-        let gap = now - self.last_look;
-        self.last_look = now;
+        let gap = now - self.last_poll;
+        self.last_poll = now;
         let mut sent = false;
         for track in &mut self.tracks {
             track.tally.looked(gap);
             for side in [Side::Sender, Side::Receiver] {
-                sent |= track.look(side, &mut self.pool, || self.watch.now());
+                sent |= track.poll(side, &mut self.pool, || self.watch.now());
             }
         }
         let now = self.watch.now();

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use narrows_net::care::Care;
+use narrows_net::thread_scheduling::ThreadScheduling;
 use nix::sched::sched_yield;
 
 use crate::error::LabError;
-use crate::honesty::Honesty;
 use crate::placement::Placement;
 use crate::player::{Clock, End, Player, Report, Rules};
 use crate::tally::Tally;
+use crate::timing_report::TimingReport;
 
 /// A spinning thread with a player. Dropping it ends the thread.
 #[derive(Debug)]
@@ -31,14 +31,14 @@ pub(crate) struct Begin {
 }
 
 impl Begin {
-    pub(crate) fn judge(&self, tally: &Tally, kernel_drops: [u64; 2]) -> Honesty {
+    pub(crate) fn judge(&self, tally: &Tally, kernel_drops: [u64; 2]) -> TimingReport {
         let [sender, receiver] = self.kernel_drops;
         // A device that is gone counts from zero again.
         let since = [
             kernel_drops[0].saturating_sub(sender),
             kernel_drops[1].saturating_sub(receiver),
         ];
-        tally.honesty(self.at.elapsed(), since)
+        tally.timing_report(self.at.elapsed(), since)
     }
 }
 
@@ -68,18 +68,18 @@ impl<E: End + Send + 'static, R: Rules + Send + 'static> Playing<E, R> {
         });
         let (tell, reports) = mpsc::sync_channel(1);
         let (ready, is_ready) = mpsc::sync_channel(0);
-        let told = Arc::clone(&control);
+        let reported = Arc::clone(&control);
         let placement = placement.copied();
         let work = move || {
             if let Some(placement) = placement {
                 placement.keep_path_here();
             }
             let player = make();
-            let care = Care { pin_to: None, priority };
-            let _until_the_end = priority.map(|_| care.take());
+            let thread_scheduling = ThreadScheduling { pin_to: None, priority };
+            let _until_the_end = priority.map(|_| thread_scheduling.take());
             // The receiver waits below.
             let _ = ready.send(());
-            play(player, &told, &tell, placement.is_some())
+            play(player, &reported, &tell, placement.is_some())
         };
         let thread = thread::Builder::new()
             .name("narrows-path".to_owned())

@@ -22,7 +22,7 @@ pub fn enter_user_namespace_if_needed() -> Result<bool, WhyNot> {
     }
     let (user, group) = (Uid::effective(), Gid::effective());
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|errno| WhyNot::UserNamespace(errno.into()))?;
-    // user_namespaces(7): without rights outside, groups may only be mapped once setgroups is given up.
+    // user_namespaces(7): without rights outside, groups may only be mapped once setgroups is renounced.
     fs::write("/proc/self/setgroups", "deny").map_err(WhyNot::UserNamespace)?;
     fs::write("/proc/self/uid_map", format!("0 {user} 1")).map_err(WhyNot::UserNamespace)?;
     fs::write("/proc/self/gid_map", format!("0 {group} 1")).map_err(WhyNot::UserNamespace)?;

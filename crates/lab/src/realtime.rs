@@ -4,18 +4,18 @@ use std::sync::mpsc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use narrows_scenario::{Host, Scenario, Source, Way};
+use narrows_scenario::{Host, PathDirection, Scenario, Source};
 use narrows_sim::Path;
 
 use crate::device::{Device, dropped_by_kernel};
 use crate::error::LabError;
-use crate::honesty::Honesty;
 use crate::host::LabHost;
 use crate::namespace::{Namespace, PathNumber, clean_leftovers};
 use crate::placement::Placement;
 use crate::plan::{AddressPlan, Side};
 use crate::player::{Player, Routers, Track};
 use crate::playing::{Begin, Playing, RealClock, now};
+use crate::timing_report::TimingReport;
 
 /// How a path is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,7 +100,7 @@ impl RealTimePath {
         };
         let hosts = [host(Side::Sender)?, host(Side::Receiver)?];
         let devices = [Device::create(&hosts[0])?, Device::create(&hosts[1])?];
-        let (tell, told) = mpsc::sync_channel(1);
+        let (tell, reported) = mpsc::sync_channel(1);
         let playing = {
             let (scenario, plan) = (scenario.clone(), plan.clone());
             Playing::start(placement.as_ref(), None, move || {
@@ -113,7 +113,7 @@ impl RealTimePath {
         Ok(Self {
             hosts,
             plan,
-            started: told.recv().map_err(|_| LabError::PlayerDied)?,
+            started: reported.recv().map_err(|_| LabError::PlayerDied)?,
             begin: Mutex::new(Begin {
                 at: now(),
                 kernel_drops: [0, 0],
@@ -138,18 +138,18 @@ impl RealTimePath {
         self.started
     }
 
-    /// How the run went so far: since the start, or since the last [`RealTimePath::take_honesty`].
-    pub fn honesty(&self) -> Result<Honesty, LabError> {
+    /// How the run went so far: since the start, or since the last [`RealTimePath::take_timing_report`].
+    pub fn timing_report(&self) -> Result<TimingReport, LabError> {
         self.report(false)
     }
 
     /// The same, and begins a new report: for several measurements over one path, each with its own.
-    pub fn take_honesty(&self) -> Result<Honesty, LabError> {
+    pub fn take_timing_report(&self) -> Result<TimingReport, LabError> {
         self.report(true)
     }
 
-    /// Ends the path and says how the run went, since where [`RealTimePath::honesty`] counts from.
-    pub fn stop(mut self) -> Result<Honesty, LabError> {
+    /// Ends the path and says how the run went, since where [`RealTimePath::timing_report`] counts from.
+    pub fn stop(mut self) -> Result<TimingReport, LabError> {
         // The counters of the devices go with the devices, and those with the player.
         let player = self.playing.end().ok_or(LabError::PlayerDied)?;
         let kernel_drops = self.kernel_drops()?;
@@ -158,18 +158,18 @@ impl RealTimePath {
         Ok(begin.judge(&track.tally, kernel_drops))
     }
 
-    fn report(&self, afresh: bool) -> Result<Honesty, LabError> {
+    fn report(&self, afresh: bool) -> Result<TimingReport, LabError> {
         let mut begin = self.begin.lock().unwrap_or_else(PoisonError::into_inner);
         let report = self.playing.report(0, afresh)?;
         let kernel_drops = self.kernel_drops()?;
-        let honesty = begin.judge(&report.tally, kernel_drops);
+        let timing_report = begin.judge(&report.tally, kernel_drops);
         if afresh {
             *begin = Begin {
                 at: now(),
                 kernel_drops,
             };
         }
-        Ok(honesty)
+        Ok(timing_report)
     }
 
     fn kernel_drops(&self) -> Result<[u64; 2], LabError> {
@@ -188,7 +188,7 @@ fn prepare(
     let warm_up = u64::try_from(scenario.warm_up.as_nanos()).unwrap_or(u64::MAX);
     // Nothing but cross traffic is on the path, and cross traffic has no outputs.
     path.advance(warm_up, &mut Vec::new());
-    let both = [Way::Forward, Way::Reverse];
+    let both = [PathDirection::Forward, PathDirection::Reverse];
     let limits = both.map(|way| {
         scenario
             .hops(way)

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use narrows_sim::DropCause;
 
 use crate::histogram::Histogram;
-use crate::honesty::{Dropped, Honesty};
+use crate::timing_report::{Dropped, TimingReport};
 
 /// A release is counted as late, and a silence of the player as a stall, from here on.
 const MARKED_NS: u64 = 100_000;
@@ -37,10 +37,10 @@ pub(crate) struct Tally {
     gaps: Histogram,
     late_marked: u64,
     stalls: Stalls,
-    drops: BTreeMap<(Way, usize, DropCause), u64>,
+    drops: BTreeMap<(PathDirection, usize, DropCause), u64>,
     pub(crate) accepted: u64,
     pub(crate) refusals: u64,
-    pub(crate) strays: u64,
+    pub(crate) unroutable_packets: u64,
     pub(crate) router_answers: u64,
 }
 
@@ -54,7 +54,7 @@ impl Tally {
             drops: BTreeMap::new(),
             accepted: 0,
             refusals: 0,
-            strays: 0,
+            unroutable_packets: 0,
             router_answers: 0,
         }
     }
@@ -76,12 +76,12 @@ impl Tally {
         self.stalls.nanos += stalls.nanos;
     }
 
-    pub(crate) fn dropped(&mut self, way: Way, hop: usize, cause: DropCause) {
+    pub(crate) fn dropped(&mut self, way: PathDirection, hop: usize, cause: DropCause) {
         *self.drops.entry((way, hop, cause)).or_default() += 1;
     }
 
-    pub(crate) fn honesty(&self, ran: Duration, kernel_drops: [u64; 2]) -> Honesty {
-        Honesty {
+    pub(crate) fn timing_report(&self, ran: Duration, kernel_drops: [u64; 2]) -> TimingReport {
+        TimingReport {
             ran,
             accepted: self.accepted,
             releases: self.late.total(),
@@ -89,13 +89,13 @@ impl Tally {
             late_p99_ns: self.late.quantile(990),
             late_worst_ns: self.late.worst(),
             late_over_100us: self.late_marked,
-            look_gap_p99_ns: self.gaps.quantile(990),
-            look_gap_worst_ns: self.gaps.worst(),
+            poll_gap_p99_ns: self.gaps.quantile(990),
+            poll_gap_worst_ns: self.gaps.worst(),
             stalls: self.stalls.times,
             stalled_ns: self.stalls.nanos,
             kernel_drops,
             refusals: self.refusals,
-            strays: self.strays,
+            unroutable_packets: self.unroutable_packets,
             router_answers: self.router_answers,
             dropped: self
                 .drops
@@ -126,14 +126,17 @@ mod tests {
         stalls.note(250_000);
         tally.stalled(stalls);
         tally.looked(7);
-        tally.dropped(Way::Forward, 1, DropCause::Queue);
-        tally.dropped(Way::Forward, 1, DropCause::Queue);
-        let honesty = tally.honesty(Duration::from_secs(1), [2, 3]);
-        assert_eq!((honesty.releases, honesty.late_over_100us), (5, 1));
-        assert_eq!((honesty.late_p50_ns, honesty.late_worst_ns), (3, 100_001));
-        assert_eq!((honesty.stalls, honesty.stalled_ns), (1, 250_000));
-        assert_eq!((honesty.look_gap_worst_ns, honesty.kernel_drops), (7, [2, 3]));
-        assert_eq!(honesty.packets_dropped(), 2);
-        assert_eq!(honesty.dropped.len(), 1);
+        tally.dropped(PathDirection::Forward, 1, DropCause::Queue);
+        tally.dropped(PathDirection::Forward, 1, DropCause::Queue);
+        let timing_report = tally.timing_report(Duration::from_secs(1), [2, 3]);
+        assert_eq!((timing_report.releases, timing_report.late_over_100us), (5, 1));
+        assert_eq!((timing_report.late_p50_ns, timing_report.late_worst_ns), (3, 100_001));
+        assert_eq!((timing_report.stalls, timing_report.stalled_ns), (1, 250_000));
+        assert_eq!(
+            (timing_report.poll_gap_worst_ns, timing_report.kernel_drops),
+            (7, [2, 3])
+        );
+        assert_eq!(timing_report.packets_dropped(), 2);
+        assert_eq!(timing_report.dropped.len(), 1);
     }
 }

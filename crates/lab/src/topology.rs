@@ -25,11 +25,12 @@ mod wiring;
 
 use std::time::{Duration, Instant};
 
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_units::BitRate;
 
 pub use describe::{
-    DeviceDescription, FlowDescription, HopDescription, LabDescription, NodeDescription, TruthDescription, WayTruth,
+    DeviceDescription, DirectionTruth, FlowDescription, HopDescription, LabDescription, NodeDescription,
+    TruthDescription,
 };
 pub use enter::enter_node;
 pub use flows::RealFlow;
@@ -38,10 +39,10 @@ pub use state::{
 };
 
 use crate::error::LabError;
-use crate::honesty::Honesty;
 use crate::link::{EngineOptions, LinkEngine, PortKind};
 use crate::node::Node;
 use crate::placement::Placement;
+use crate::timing_report::TimingReport;
 use layout::Layout;
 use state::Claim;
 
@@ -203,7 +204,7 @@ impl Lab {
             if hop.exact {
                 continue;
             }
-            let forward = hop.way == describe::way_name(Way::Forward);
+            let forward = hop.way == describe::way_name(PathDirection::Forward);
             let (from, to) = if forward {
                 (hop.index, hop.index + 1)
             } else {
@@ -232,12 +233,13 @@ impl Lab {
         flows.collect()
     }
 
-    /// How all real-time links did since this was asked before: the worst of each number, the sum of each count. Kept time only if
+    /// How all real-time links did since this was asked before: the worst of each number, the sum of each count. Had valid timing only if
     /// each link did.
-    pub fn take_honesty(&self) -> Result<Honesty, LabError> {
+    pub fn take_timing_report(&self) -> Result<TimingReport, LabError> {
         let links = self.engine.as_ref().map_or(0, |engine| engine.links().len());
-        let reports: Result<Vec<Honesty>, LabError> = (0..links).map(|link| self.link_honesty(link)).collect();
-        Ok(Honesty::joined(reports?, self.began.elapsed()))
+        let reports: Result<Vec<TimingReport>, LabError> =
+            (0..links).map(|link| self.link_timing_report(link)).collect();
+        Ok(TimingReport::joined(reports?, self.began.elapsed()))
     }
 
     /// Looks how each real-time link did since this was asked before, and lets other processes know, for `narrows lab status`; also
@@ -246,17 +248,17 @@ impl Lab {
         let links = self.engine.as_ref().map_or(0, |engine| engine.links().len());
         let mut statuses = Vec::with_capacity(links);
         for link in 0..links {
-            let honesty = self.link_honesty(link)?;
+            let timing_report = self.link_timing_report(link)?;
             let name = self.engine.as_ref().map(|engine| engine.links()[link].name.clone());
             let before = self.claim.state.links.get(link).map_or(0, |status| status.lapses);
             statuses.push(LinkStatus {
                 name: name.unwrap_or_default(),
-                watched_ns: u64::try_from(honesty.ran.as_nanos()).unwrap_or(u64::MAX),
-                releases: honesty.releases,
-                late_ns_p50: honesty.late_p50_ns,
-                late_ns_p99: honesty.late_p99_ns,
-                kept_time: honesty.kept_time(),
-                lapses: before + u64::from(!honesty.kept_time()),
+                watched_ns: u64::try_from(timing_report.ran.as_nanos()).unwrap_or(u64::MAX),
+                releases: timing_report.releases,
+                late_ns_p50: timing_report.late_p50_ns,
+                late_ns_p99: timing_report.late_p99_ns,
+                timing_valid: timing_report.timing_valid(),
+                lapses: before + u64::from(!timing_report.timing_valid()),
             });
         }
         self.claim.state.links = statuses;
@@ -265,18 +267,18 @@ impl Lab {
     }
 
     /// Ends it, removes everything, and says how the links did since they were asked last.
-    pub fn down(mut self) -> Result<Honesty, LabError> {
+    pub fn down(mut self) -> Result<TimingReport, LabError> {
         let reports = match self.engine.take() {
             Some(engine) => engine.stop()?,
             None => Vec::new(),
         };
-        Ok(Honesty::joined(reports, self.began.elapsed()))
+        Ok(TimingReport::joined(reports, self.began.elapsed()))
     }
 
-    fn link_honesty(&self, link: usize) -> Result<Honesty, LabError> {
+    fn link_timing_report(&self, link: usize) -> Result<TimingReport, LabError> {
         match &self.engine {
-            Some(engine) => engine.take_honesty(link),
-            None => Ok(Honesty::joined(Vec::new(), Duration::ZERO)),
+            Some(engine) => engine.take_timing_report(link),
+            None => Ok(TimingReport::joined(Vec::new(), Duration::ZERO)),
         }
     }
 

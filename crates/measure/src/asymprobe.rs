@@ -63,7 +63,7 @@ impl Method for AsymProbe {
         &INFO
     }
 
-    /// Echoes of another size need a server; answers of one known size show the way there alone.
+    /// Echoes of another size need a server; answers of one known size show the forward direction alone.
     fn answered_by(&self) -> &'static [Answering] {
         &[Answering::Server, Answering::ClosedPort, Answering::TcpSyn]
     }
@@ -85,6 +85,6 @@ impl Method for AsymProbe {
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
         params.check_names(&INFO)?;
-        observations::lead(Run::new(Params::try_from(params)?), observations)
+        observations::replay(Run::new(Params::try_from(params)?), observations)
     }
 }

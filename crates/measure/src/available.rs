@@ -1,16 +1,16 @@
 #![doc = include_str!("available.md")]
 
 mod answer;
+mod backlogged;
 mod begins;
-mod busy;
+pub(crate) mod burst_ends;
 mod coarse;
 pub(crate) mod curve;
 mod curves;
-pub(crate) mod ends;
-pub(crate) mod joint;
 mod levels;
 pub mod machine;
 mod params;
+pub(crate) mod pooled;
 mod sizes;
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,7 @@ use narrows_probe::registry::{
     Privilege, Protocol, RawParams, Scope, joined,
 };
 use narrows_probe::{Answering, Estimator, Outcome};
-use narrows_train::echoed::{Echoed, FAR_END};
+use narrows_train::echoed::{Echoed, IS_DESTINATION};
 
 /// The method.
 pub struct Slope;
@@ -48,7 +48,7 @@ impl Method for Slope {
     }
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(Echoed::begin(params, machine)?, observations)
+        observations::replay(Echoed::begin(params, machine)?, observations)
     }
 }
 
@@ -58,7 +58,7 @@ fn machine(params: &RawParams) -> Result<machine::Machine, ParamError> {
 
 static INFO: MethodInfo = MethodInfo {
     name: "slope",
-    summary: "available bandwidth from the growth of delays in trains near the knee, read at batch ends",
+    summary: "available bandwidth from the growth of delays in trains near the turning point, read at burst ends",
     metric: Metric::AvailableIpCapacity,
     class: Classification {
         scope: Scope::EndToEnd,
@@ -87,4 +87,4 @@ static INFO: MethodInfo = MethodInfo {
 };
 
 /// What can be set.
-pub const PARAMETERS: &[Parameter] = &joined::<13>(&[FAR_END], Params::PARAMETERS);
+pub const PARAMETERS: &[Parameter] = &joined::<13>(&[IS_DESTINATION], Params::PARAMETERS);

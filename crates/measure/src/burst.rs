@@ -24,7 +24,7 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Parameter,
     Privilege, Protocol, Range, RawParams, Scope, joined, params,
 };
-use narrows_train::echoed::{Echoed, FAR_END};
+use narrows_train::echoed::{Echoed, IS_DESTINATION};
 
 /// The method.
 pub struct Burst;
@@ -71,7 +71,7 @@ impl Method for Burst {
         let usual = INFO.imposes.clone();
         match Params::try_from(params) {
             Ok(params) => {
-                let lasting = usual.lasting(params.max_time.unwrap_or(params.patience()) + LAST_PROBE);
+                let lasting = usual.lasting(params.max_time.unwrap_or(params.timeout()) + LAST_PROBE);
                 Imposes {
                     max_octets: lasting.max_octets.max(params.total_octets),
                     ..lasting
@@ -92,7 +92,7 @@ impl Method for Burst {
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
         params.check_names(&INFO)?;
-        observations::lead(Echoed::begin(params, machine)?, observations)
+        observations::replay(Echoed::begin(params, machine)?, observations)
     }
 }
 
@@ -102,7 +102,7 @@ fn machine(params: &RawParams) -> Result<Run, ParamError> {
 
 impl Params {
     /// How long the method may take where the caller does not say.
-    fn patience(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         Duration::from_secs(if self.detail { 30 } else { 3 })
     }
 }
@@ -168,4 +168,4 @@ fn rates(text: &str) -> Result<Vec<BitRate>, String> {
 }
 
 /// With the far end, which `echoed` reads.
-const PARAMETERS: [Parameter; 14] = joined(Params::PARAMETERS, &[FAR_END]);
+const PARAMETERS: [Parameter; 14] = joined(Params::PARAMETERS, &[IS_DESTINATION]);

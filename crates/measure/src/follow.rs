@@ -54,7 +54,7 @@ params! {
         /// Packets of a train at most.
         pub max_packets: usize = "4000" { name: "max-packets", range: Between("50", "20000"), source: "ours" },
         /// Silence that ends it.
-        pub patience: Duration = "10 s" { range: Between("1 s", "1 h"), source: "ours" },
+        pub timeout: Duration = "10 s" { range: Between("1 s", "1 h"), source: "ours" },
         /// Time without a train that tells after which nothing is told.
         pub stale: Duration = "3 s" { range: Between("100 ms", "1 h"), source: "ours" },
     }
@@ -91,7 +91,7 @@ impl Method for Track {
     }
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(machine::Machine::new(Params::try_from(params)?), observations)
+        observations::replay(machine::Machine::new(Params::try_from(params)?), observations)
     }
 }
 

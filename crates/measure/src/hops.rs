@@ -1,20 +1,20 @@
 #![doc = include_str!("hops.md")]
 
 mod answer;
-mod by_couriers;
-mod couriers;
-mod far;
+mod by_tailgating_probes;
 mod line;
 mod pace;
 mod picture;
 mod plan;
+mod remote;
 mod round;
 mod route;
 mod session;
 mod spacings;
 mod stages;
 mod table;
-mod tails;
+mod tailgating_probes;
+mod trailing_packets;
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, EVERYTHING, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol,
     Range, Scope, params,
 };
-use narrows_train::campaign::method;
-use session::Session;
+use narrows_train::train_method::method;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ params! {
         /// How links wrap packets.
         framing: Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours: of every link" },
         /// Whether the far end's own stamps tell the last hop, where they can be had.
-        far_stamps: bool = "answers" is { "answers" => false, "stamps" => true } {
+        remote_stamps: bool = "answers" is { "answers" => false, "stamps" => true } {
             name: "last_hop", source: "ours: by what the last hop is told; stamps need a server there",
         },
     }

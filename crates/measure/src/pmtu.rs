@@ -14,16 +14,16 @@ use narrows_probe::PathFacts;
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
 use narrows_probe::facts::Answering;
 use narrows_probe::observations;
-use narrows_probe::observations::{AnalyseError, Follower, Observations};
+use narrows_probe::observations::{AnalyseError, Observations, Replayable};
 use narrows_probe::outcome::{
     Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Outcome, PathMtuFinding, Reason,
 };
-use narrows_probe::probes::{FarEnd, PacketPlan, Probe, Train, TrainId, TrainReport};
+use narrows_probe::probes::{PacketPlan, PeerKind, Probe, Train, TrainId, TrainReport};
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope, params,
 };
-use narrows_train::campaign::refusal_reason;
+use narrows_train::train_method::refusal_reason;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +75,7 @@ impl Method for Pmtu {
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
         params.check_names(&INFO)?;
-        observations::lead(Run::new(Params::try_from(params)?), observations)
+        observations::replay(Run::new(Params::try_from(params)?), observations)
     }
 }
 
@@ -130,8 +130,8 @@ fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
     diagnostics.insert("largest_that_passed_octets", u32::from(search.low.unwrap_or(0)));
     diagnostics.insert("smallest_that_failed_octets", u32::from(search.high));
     diagnostics.insert("black_hole", search.black_hole);
-    if let Some(mtu) = search.told {
-        diagnostics.insert("told_by_router_octets", u32::from(mtu));
+    if let Some(mtu) = search.reported {
+        diagnostics.insert("reported_by_router_octets", u32::from(mtu));
     }
     let details = Details {
         finding: Finding::PathMtu(PathMtuFinding {
@@ -166,7 +166,7 @@ fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
     let high = (search.high - 1).max(low);
     let mut estimate = Estimate::new(Metric::PathMtu, Some(Layer::Ip), low.into(), low.into(), high.into());
     // The probes and a router, or the probes and the sender's own interface, say the same.
-    let agrees = search.told == Some(low) || search.first_high - 1 == low;
+    let agrees = search.reported == Some(low) || search.first_high - 1 == low;
     if agrees && !search.whole_echoes {
         estimate.confidence = Confidence::High;
     }
@@ -218,15 +218,15 @@ impl Run {
             hop_limit: None::<NonZeroU8>,
         };
         let packets = [search.small, size].repeat(COPIES).into_iter().map(packet).collect();
-        let far_end = if search.whole_echoes {
-            FarEnd::Echo
+        let peer_kind = if search.whole_echoes {
+            PeerKind::Echo
         } else {
-            FarEnd::EchoSized(search.small)
+            PeerKind::EchoSized(search.small)
         };
         Step::Send(Probe::Train(Train {
             id: TrainId(self.serial),
             packets,
-            far_end,
+            peer_kind,
         }))
     }
 
@@ -250,14 +250,14 @@ impl Run {
 /// Packets of the size in question per train, and as many small ones: the three losses of RFC 8899's `MAX_PROBES`.
 const COPIES: usize = 3;
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("pmtu", "echoed trains");
 
     /// Whether echoes come back whole is the far end's affair, and the rows', not the plan's.
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Train(train) = asked else { return false };
         if let Some(search) = &mut self.search {
-            search.whole_echoes |= train.far_end == FarEnd::Echo;
+            search.whole_echoes |= train.peer_kind == PeerKind::Echo;
         }
         true
     }

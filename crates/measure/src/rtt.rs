@@ -89,7 +89,7 @@ impl Method for Rtt {
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
         params.check_names(&INFO)?;
-        observations::lead(Run::new(Params::try_from(params)?), observations)
+        observations::replay(Run::new(Params::try_from(params)?), observations)
     }
 }
 
@@ -250,19 +250,19 @@ fn with_dense(mut estimate: Estimate, report: &TrainReport) -> Estimate {
 fn batches(report: &TrainReport) -> Option<(Duration, usize)> {
     let rows = &report.arrivals;
     let sent = (rows.last()?.departed - rows.first()?.departed).as_f64() / rows.len() as f64;
-    let mut back: Vec<f64> = rows
+    let mut reverse: Vec<f64> = rows
         .iter()
         .filter_map(|row| round_trip(row).map(|time| (row.departed - rows[0].departed).as_f64() + time.as_f64()))
         .collect();
-    back.sort_by(f64::total_cmp);
-    let (first, last) = (*back.first()?, *back.last()?);
-    let mut ends: Vec<f64> = back
+    reverse.sort_by(f64::total_cmp);
+    let (first, last) = (*reverse.first()?, *reverse.last()?);
+    let mut ends: Vec<f64> = reverse
         .windows(2)
         .filter(|pair| pair[1] - pair[0] > APART * sent)
         .map(|pair| pair[0])
         .collect();
     ends.push(last);
-    if 2 * ends.len() > back.len() {
+    if 2 * ends.len() > reverse.len() {
         return None;
     }
     let apart: Vec<f64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();

@@ -19,7 +19,7 @@ use narrows_probe::observations;
 use narrows_probe::observations::{AnalyseError, Observations};
 use narrows_probe::outcome::Outcome;
 #[cfg(doc)]
-use narrows_probe::outcome::{Caveat, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Reason};
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
@@ -77,6 +77,6 @@ impl Method for Shaper {
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
         params.check_names(&INFO)?;
-        observations::lead(Run::new(Params::try_from(params)?), observations)
+        observations::replay(Run::new(Params::try_from(params)?), observations)
     }
 }

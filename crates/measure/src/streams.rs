@@ -12,7 +12,7 @@ use narrows_units::{BitRate, Layer, Metric, Sender, Stamp};
 use analyse::{Available, Level};
 use narrows_probe::contract::{Estimator, Event, Step};
 use narrows_probe::facts::PathFacts;
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{Congestion, Probe, Then, Transfer, TransferReport};
 use narrows_probe::registry::{
@@ -300,11 +300,11 @@ fn shuffled(index: u32, pass: usize) -> f64 {
     (f64::from(index) * 0.618_033_988_749_895 * pass as f64 + 0.37 * pass as f64).fract()
 }
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("streams", "transfers with autotuned windows");
 
     /// A segment with samples inside is a measurement, one without lets new streams settle.
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Transfer(transfer) = asked else {
             return false;
         };

@@ -12,7 +12,7 @@ use narrows_units::{BitRate, Layer, Metric, Octets, Sender, Stamp};
 
 use narrows_probe::contract::{Estimator, Event, Step};
 use narrows_probe::facts::PathFacts;
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{Congestion, Probe, Then, Transfer, TransferReport};
 use narrows_probe::registry::{
@@ -20,7 +20,7 @@ use narrows_probe::registry::{
     params,
 };
 use narrows_train::bulk;
-pub use quick::{Held, Quick, Stop, Verdict};
+pub use quick::{Held, Quick, QuickVerdict, Stop};
 pub use ramp::Rule;
 use result::Known;
 pub use result::over_20_s;
@@ -122,8 +122,8 @@ enum Phase {
 }
 
 /// Quick: how often the window is looked at, and how often sampled.
-const LEAST_LOOK: Duration = Duration::from_millis(100);
-const SAMPLES_PER_LOOK: u32 = 4;
+const SHORTEST_POLL: Duration = Duration::from_millis(100);
+const SAMPLES_PER_POLL: u32 = 4;
 /// The rule of `[QuickMode03]` measures for a second, whatever it shows.
 const SEED_WINDOW: Duration = Duration::from_secs(1);
 const SLOTS: u32 = 10;
@@ -228,29 +228,29 @@ impl Run {
         }
         self.known.ramp_end = self.quick.ended();
         match verdict {
-            Verdict::Stop(stop) => {
+            QuickVerdict::Stop(stop) => {
                 self.known.stop = Some(stop);
                 Step::Done(self.conclude(None))
             }
-            Verdict::Ramping => {
+            QuickVerdict::Ramping => {
                 let every = self.quick.poll_every(self.facts.rtt);
-                self.look(now, Phase::Ramp, every, 1)
+                self.search(now, Phase::Ramp, every, 1)
             }
-            Verdict::Measuring => {
+            QuickVerdict::Measuring => {
                 if self.phase == Phase::Ramp {
                     self.measuring_since = now;
                 }
                 if self.params.rule == Rule::Seed003 {
-                    return self.look(now, Phase::Window, SEED_WINDOW, SLOTS);
+                    return self.search(now, Phase::Window, SEED_WINDOW, SLOTS);
                 }
-                let every = LEAST_LOOK.max(now.since(self.measuring_since) / 10);
-                self.look(now, Phase::Window, every, SAMPLES_PER_LOOK)
+                let every = SHORTEST_POLL.max(now.since(self.measuring_since) / 10);
+                self.search(now, Phase::Window, every, SAMPLES_PER_POLL)
             }
         }
     }
 
     /// Goes on for `wanted`, or what is left.
-    fn look(&mut self, now: Stamp<Sender>, phase: Phase, wanted: Duration, slots: u32) -> Step {
+    fn search(&mut self, now: Stamp<Sender>, phase: Phase, wanted: Duration, slots: u32) -> Step {
         let left = self.left(now);
         // Polls of short round trips are shorter than that, and wanted.
         if left < TOO_SHORT.min(wanted) {
@@ -269,11 +269,11 @@ impl Run {
     }
 }
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("tcp", "transfers over one connection");
 
     /// Full length ends its transfer with what it measures, quick mode never ends one.
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Transfer(transfer) = asked else {
             return false;
         };

@@ -13,7 +13,7 @@ use narrows_units::{BitRate, Layer, Metric, Sender, Stamp};
 use bracket::{Bracket, Next};
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
 use narrows_probe::facts::PathFacts;
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{Load, LoadReport, Probe, Then};
 use narrows_probe::registry::{
@@ -235,7 +235,7 @@ impl Run {
                     self.known.best_failure = least.or(Some(trial));
                 }
                 let next = self.bracket.note(&trial);
-                self.follow(now, next)
+                self.replay_step(now, next)
             }
             Phase::Confirm => self.take_confirm(now, &trial),
             Phase::Two(tries) => self.take_two(now, tries, &trial),
@@ -256,7 +256,7 @@ impl Run {
         self.try_rate(now, Phase::Ramp, rate)
     }
 
-    fn follow(&mut self, now: Stamp<Sender>, next: Next) -> Step {
+    fn replay_step(&mut self, now: Stamp<Sender>, next: Next) -> Step {
         match (next, self.bracket.passed) {
             (Next::Try(rate), _) => self.try_rate(now, Phase::Bracket, rate),
             (Next::Capped | Next::Narrow, Some(best)) => self.try_rate(now, Phase::Confirm, best.asked),
@@ -275,7 +275,7 @@ impl Run {
         }
         self.known.narrow = false;
         let next = self.bracket.retract(trial);
-        self.follow(now, next)
+        self.replay_step(now, next)
     }
 
     fn second_stream(&mut self, now: Stamp<Sender>) -> Step {
@@ -312,11 +312,11 @@ impl Run {
     }
 }
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("udp", "load segments");
 
     /// Short segments are steps of the ramp, two sockets are the comparison, and only the rate to be confirmed confirms.
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Load(load) = asked else { return false };
         self.phase = match self.phase {
             _ if load.streams > 1 => Phase::Two(1),

@@ -11,7 +11,7 @@ use narrows_units::{BitRate, Layer, Metric, Octets, Sender, Stamp};
 use analyse::{Bound, Chosen, Reckoned, Tried, choose, reckon, to_try};
 use narrows_probe::contract::{Estimator, Event, Step};
 use narrows_probe::facts::PathFacts;
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Finding, Limit, Outcome, Reason, WindowFinding};
 use narrows_probe::probes::{Congestion, Probe, Then, Transfer, TransferReport};
 use narrows_probe::registry::{
@@ -101,8 +101,8 @@ const SLOTS: u32 = 10;
 /// A receiver's window below this share of the one that is tried holds it ("ours": it moves with what is read).
 const HELD: f64 = 0.9;
 /// Time for all of it: five windows over short round trips, three over long ones.
-const LEAST_PATIENCE: Duration = Duration::from_secs(3);
-const PATIENCE_RTTS: u32 = 50;
+const LEAST_TIMEOUT: Duration = Duration::from_secs(3);
+const TIMEOUT_RTTS: u32 = 50;
 
 /// The method at work.
 #[derive(Debug)]
@@ -171,8 +171,8 @@ impl Run {
 
     fn next_window(&mut self, now: Stamp<Sender>) -> Step {
         let settle = SETTLE.max(SETTLE_RTTS * self.rtt());
-        let patience = LEAST_PATIENCE.max(PATIENCE_RTTS * self.rtt());
-        let until = self.params.max_time.unwrap_or(patience);
+        let timeout = LEAST_TIMEOUT.max(TIMEOUT_RTTS * self.rtt());
+        let until = self.params.max_time.unwrap_or(timeout);
         let late = now.since(self.began) + settle + self.run_time() > until;
         let next = self
             .queue
@@ -334,11 +334,11 @@ impl Run {
     }
 }
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("window", "transfers over one connection with windows of their own");
 
     /// A segment with samples inside is a measurement, one without lets the window fill.
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Transfer(transfer) = asked else {
             return false;
         };

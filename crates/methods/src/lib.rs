@@ -8,9 +8,9 @@
 //! - [`job::main_job`] runs methods in order over one world: each gets what the earlier ones found.
 //!   The order and the budget are in `job/plan.rs`.
 
-#[cfg(test)]
-mod chaos;
 pub mod job;
+#[cfg(test)]
+mod misbehaving;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
@@ -126,7 +126,7 @@ pub fn answered(metric: Metric, answering: Answering) -> impl Iterator<Item = &'
 ///
 /// Capacity by echoes: `capprobe`, right in all runs on idle and loaded paths, while `nettimer` under load behind the narrow link fell a
 /// quarter short in one of four. By SYNs and closed ports: `nettimer`, which asks for the fewest answers (such hosts mostly limit them,
-/// and SYNs should be few), and tells the way there even where the way back is slower, where `capprobe`'s check by small packets,
+/// and SYNs should be few), and tells the forward direction even where the reverse direction is slower, where `capprobe`'s check by small packets,
 /// which are no longer than their answers, does not.
 ///
 /// Available bandwidth by echoes alone: `fac2`, whose trains are few and short; what comes back tells of both ways.

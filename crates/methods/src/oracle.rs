@@ -13,7 +13,7 @@ use narrows_units::{BitRate, Metric};
 use crate as methods;
 use crate::METHODS;
 use laws::{LAWS, Law};
-use narrows_probe::outcome::{Confidence, Outcome, Verdict};
+use narrows_probe::outcome::{BoundKind, Confidence, Outcome};
 use narrows_probe::registry::{Method, RawParams};
 use narrows_probe::testing::fluid_path::Fluid;
 use narrows_probe::world::drive;
@@ -47,7 +47,7 @@ fn subjects() -> Vec<(&'static dyn Method, &'static Law)> {
 /// The method's parameters on a path of this capacity.
 fn params(law: &Law, capacity: BitRate) -> RawParams {
     let mut raw: RawParams = law.params.iter().copied().collect();
-    if law.told_capacity {
+    if law.reported_capacity {
         raw.set("capacity", capacity.bps().to_string());
     }
     raw
@@ -81,9 +81,9 @@ fn sound(outcome: &Outcome, available: f64, capacity: f64) -> Result<(), String>
     }
     let slack = WRONG * capacity;
     match estimate.verdict {
-        Verdict::LowerBound if value > available + slack => Err(format!("at least {value}, of {available}")),
-        Verdict::UpperBound if value < available - slack => Err(format!("at most {value}, of {available}")),
-        Verdict::Estimated
+        BoundKind::LowerBound if value > available + slack => Err(format!("at least {value}, of {available}")),
+        BoundKind::UpperBound if value < available - slack => Err(format!("at most {value}, of {available}")),
+        BoundKind::Estimated
             if estimate.confidence > Confidence::Low && (low - available).max(available - high) > slack =>
         {
             Err(format!(
@@ -118,7 +118,7 @@ fn every_method_has_its_law() {
     for (method, law) in subjects {
         assert!(law.within > 0.0 && law.within < 1.0, "{}", law.method);
         assert!(
-            !law.told_capacity || method.info().parameter("capacity").is_some(),
+            !law.reported_capacity || method.info().parameter("capacity").is_some(),
             "{} knows no capacity",
             law.method
         );
@@ -162,14 +162,16 @@ fn obeys(law: &Law, outcome: &Outcome, capacity: BitRate, cross: BitRate) -> Res
     let slack = law.within * capacity;
     let (low, value, high) = (estimate.low as f64, estimate.value as f64, estimate.high as f64);
     match estimate.verdict {
-        Verdict::Estimated if (value - expected).abs() <= slack => Ok(()),
+        BoundKind::Estimated if (value - expected).abs() <= slack => Ok(()),
         // A range without a point of its own.
-        Verdict::Estimated if law.range && low - 1e-3 * capacity <= expected && expected <= high + 1e-3 * capacity => {
+        BoundKind::Estimated
+            if law.range && low - 1e-3 * capacity <= expected && expected <= high + 1e-3 * capacity =>
+        {
             Ok(())
         }
-        Verdict::UpperBound if law.bounds_above && value >= expected - slack => Ok(()),
+        BoundKind::UpperBound if law.bounds_above && value >= expected - slack => Ok(()),
         // Nothing of others: no more than everything is there to be seen.
-        Verdict::LowerBound if cross == 0.0 && value >= expected - slack && value <= expected + slack => Ok(()),
+        BoundKind::LowerBound if cross == 0.0 && value >= expected - slack && value <= expected + slack => Ok(()),
         _ => Err(format!(
             "{value} ({low}..{high}, {:?}) for {expected}",
             estimate.verdict

@@ -1,8 +1,8 @@
 //! The client's side of a measurement: [`SocketWorld`], the estimators' world over real sockets.
 //!
 //! One control connection, one UDP flow for trains and echoes, more flows for loads, data connections for transfers. Every wait
-//! has an end: a far host that falls silent while traffic runs is given up within a second, one that does not answer a request
-//! after the request's own patience.
+//! has an end: a remote host that falls silent while traffic runs is abandoned within a second, one that does not answer a request
+//! after the request's own timeout.
 
 mod control;
 mod convert;
@@ -45,7 +45,7 @@ pub struct SocketWorld {
     queue: ErrorQueue,
     options: ConnectOptions,
     near: HostFacts,
-    far: HostFacts,
+    remote: HostFacts,
     interface: Option<Interface>,
     /// The session's version of the protocol.
     version: u16,
@@ -60,7 +60,7 @@ pub struct SocketWorld {
     spent: bool,
     /// Both ends of each connection or flow of the last transfer or load.
     ends: Vec<(SocketAddr, SocketAddr)>,
-    /// How the far host's connections of the last reverse transfer stood.
+    /// How the remote host's connections of the last reverse transfer stood.
     stands: Vec<narrows_wire::SocketStands>,
 }
 
@@ -105,7 +105,7 @@ impl SocketWorld {
             queue: ErrorQueue::new(),
             options,
             near,
-            far: convert::host(&opened.host),
+            remote: convert::host(&opened.host),
             interface,
             version: opened.version,
             rtt: Duration::from_secs(1),
@@ -127,14 +127,14 @@ impl SocketWorld {
         Environment::read(self.interface.clone())
     }
 
-    /// The interface towards the far host.
+    /// The interface towards the remote host.
     pub fn interface(&self) -> Option<&Interface> {
         self.interface.as_ref()
     }
 
-    /// How the far host says that it is set up, and what it counted since this was asked before in this session (nothing, at first). `None`
+    /// How the remote host says that it is set up, and what it counted since this was asked before in this session (nothing, at first). `None`
     /// from one that speaks version 1 of the protocol, which does not tell. Ends what runs.
-    pub fn ask_far_host(&mut self) -> Result<Option<HostEnvironment>, Error> {
+    pub fn ask_remote_host(&mut self) -> Result<Option<HostEnvironment>, Error> {
         /// The first version that tells.
         const TELLS: u16 = 2;
         if self.version < TELLS {
@@ -142,26 +142,26 @@ impl SocketWorld {
         }
         self.end_running()?;
         self.control.say(&ClientMessage::AskHost)?;
-        let told = self
-            .control
-            .await_answer("asking how it is set up", self.patience(), |heard| match heard {
-                control::Heard::Message(ServerMessage::HostTold(settings)) => Some(settings),
-                _ => None,
-            })?;
-        Ok(told.ok().map(|settings| host::told::environment(*settings)))
+        let reported =
+            self.control
+                .await_answer("asking how it is set up", self.timeout(), |incoming| match incoming {
+                    control::Incoming::Message(ServerMessage::HostReported(settings)) => Some(settings),
+                    _ => None,
+                })?;
+        Ok(reported.ok().map(|settings| host::reported::environment(*settings)))
     }
 
-    /// What this host can do, and what the far host says that it can do.
+    /// What this host can do, and what the remote host says that it can do.
     pub fn hosts(&self) -> (&HostFacts, &HostFacts) {
-        (&self.near, &self.far)
+        (&self.near, &self.remote)
     }
 
-    /// What the far host allows this session.
+    /// What the remote host allows this session.
     pub fn limits(&self) -> &SessionLimits {
         &self.limits
     }
 
-    /// The far host's address.
+    /// The remote host's address.
     pub fn peer(&self) -> SocketAddr {
         self.control.peer()
     }
@@ -171,7 +171,7 @@ impl SocketWorld {
         self.version
     }
 
-    /// The far host knows of [`TrafficOptions`], and of sessions that share the load slot.
+    /// The remote host knows of [`TrafficOptions`], and of sessions that share the load slot.
     pub fn tunes(&self) -> bool {
         self.version >= narrows_wire::TUNES
     }
@@ -192,23 +192,23 @@ impl SocketWorld {
         &self.ends
     }
 
-    /// How the far host's connections of the last reverse transfer really stood, where it was told how they shall.
-    pub fn far_stands(&self) -> &[narrows_wire::SocketStands] {
+    /// How the remote host's connections of the last reverse transfer really stood, where it was told how they shall.
+    pub fn remote_stands(&self) -> &[narrows_wire::SocketStands] {
         &self.stands
     }
 
-    /// What the far host last refused, in its own words.
+    /// What the remote host last refused, in its own words.
     pub fn refused_because(&self) -> Option<&str> {
         self.control.refused_because()
     }
 
-    /// Takes the load slot now, so that what follows begins at once. The inner error: the far host will not.
+    /// Takes the load slot now, so that what follows begins at once. The inner error: the remote host will not.
     pub fn take_load_slot(&mut self) -> Result<Result<(), Refusal>, Error> {
         self.load_slot()
     }
 
     /// Takes the load slot now, and has `other`, a session with the same server, share it: so they can test at the same time. Both give it
-    /// back as they would anyhow. The inner error: the far host will not.
+    /// back as they would anyhow. The inner error: the remote host will not.
     pub fn share_load_slot(&mut self, other: &mut Self) -> Result<Result<(), Refusal>, Error> {
         if let Err(refusal) = self.load_slot()? {
             return Ok(Err(refusal));
@@ -247,7 +247,7 @@ impl SocketWorld {
     }
 
     /// How long to wait for an answer on the control connection.
-    fn patience(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         Duration::from_secs(2) + 2 * self.rtt
     }
 
@@ -306,9 +306,9 @@ impl World for SocketWorld {
 
     fn facts(&self) -> PathFacts {
         let (sender, receiver) = if self.reverse() {
-            (&self.far, &self.near)
+            (&self.remote, &self.near)
         } else {
-            (&self.near, &self.far)
+            (&self.near, &self.remote)
         };
         PathFacts {
             path_mtu: self.path_mtu,
@@ -326,7 +326,7 @@ impl World for SocketWorld {
         match probe {
             Probe::Train(train) => {
                 self.end_running()?;
-                let _careful = self.options.care.take();
+                let _careful = self.options.thread_scheduling.take();
                 self.train(&train)
             }
             Probe::Load(load) => {
@@ -346,16 +346,16 @@ impl World for SocketWorld {
     }
 
     fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Error> {
-        const LOOK_NS: i64 = 20_000_000;
+        const POLL_NS: i64 = 20_000_000;
         self.end_running()?;
         while !self.stop_requested() {
             let now = clock::now_ns();
             if now >= until.nanos() {
                 break;
             }
-            let next = until.nanos().min(now + LOOK_NS);
-            // Nothing is expected; but a far host that left is heard of here.
-            if until.nanos() - now > LOOK_NS {
+            let next = until.nanos().min(now + POLL_NS);
+            // Nothing is expected; but a remote host that left is heard of here.
+            if until.nanos() - now > POLL_NS {
                 self.control.hear(next)?;
             } else {
                 clock::sleep_until_ns(next);

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_told_from_a_wide_bracket() {
+    fn a_step_is_reported_from_a_wide_bracket() {
         let before = Crossing::from_reading((0, 1_000_000, 40));
         let same = Crossing::from_reading((9_000_000, 10_000_000, 9_000_040));
         let wide = Crossing::from_reading((9_000_000, 10_200_000, 9_400_040));

@@ -21,7 +21,7 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The far host answered, but not as agreed, or with a refusal.
+    /// The remote host answered, but not as agreed, or with a refusal.
     #[error("{0}")]
     Peer(#[from] PeerError),
     /// The path gave no answer, or stopped giving any.
@@ -41,28 +41,28 @@ pub enum CallerError {
         /// `IPv4`, `IPv6` or `IP`.
         version: &'static str,
     },
-    /// The far host wants a key, or another one.
+    /// The remote host wants a key, or another one.
     #[error("{peer} wants a shared key; give it, or another one")]
     KeyNeeded {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
     },
 }
 
-/// Faults that the far host's owner can mend.
+/// Faults that the remote host's owner can mend.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
     /// Nothing listens there.
     #[error("nothing listens on {peer}: is `narrows serve` running there?")]
     NotListening {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
     },
     /// It refused, and said why.
     #[error("{peer} refuses: {reason}")]
     Refused {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
         /// In its own words.
         reason: String,
@@ -70,7 +70,7 @@ pub enum PeerError {
     /// It wants to know who asks, and does not accept what it was shown.
     #[error("{peer} asks for name and password, and does not accept what it was shown")]
     NotAdmitted {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
     },
     /// It speaks another version of the protocol.
@@ -80,7 +80,7 @@ pub enum PeerError {
         narrows_wire::VERSION
     )]
     Version {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
         /// In its own words.
         reason: String,
@@ -88,7 +88,7 @@ pub enum PeerError {
     /// It failed at its part.
     #[error("{peer} failed: {reason}")]
     Failed {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
         /// In its own words.
         reason: String,
@@ -96,13 +96,13 @@ pub enum PeerError {
     /// It asks for no key though the caller has one: another host, or one set up without it.
     #[error("{peer} asks for no key though one is given: is that the right host, and was it started with the key?")]
     NoKeyAsked {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
     },
     /// It broke the protocol, or says that this side did.
     #[error("{peer} does not keep to the protocol: {what}")]
     Protocol {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
         /// What was wrong.
         what: String,
@@ -110,25 +110,25 @@ pub enum PeerError {
     /// No Session-Reflector listens there.
     #[error("no STAMP reflector listens on {peer}: is `narrows serve --stamp` or another one running there?")]
     NoReflector {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
     },
     /// No iperf3 server listens there.
     #[error("nothing listens on {peer}: is `iperf3 -s` or `narrows serve --iperf3` running there?")]
     NoIperf3 {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
     },
     /// No ndt7 server listens there.
     #[error("nothing listens on {peer}: is an ndt7 server or `narrows serve --ndt7` running there?")]
     NoNdt7 {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
     },
     /// It ended the session.
     #[error("{peer} closed the session")]
     Closed {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
     },
 }
@@ -140,7 +140,7 @@ pub enum PathError {
     /// No answer in time.
     #[error("no answer from {peer} within {waited:?} ({doing})")]
     Silent {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
         /// What was being done.
         doing: &'static str,
@@ -150,7 +150,7 @@ pub enum PathError {
     /// A host that runs nothing of ours did not answer at all.
     #[error("no answer from {} by {via} within {waited:?}: it may be down, or it or a firewall drops such packets{}", peer.ip(), hint(*via))]
     NoAnswer {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
         /// By what it was to answer.
         via: Via,
@@ -160,7 +160,7 @@ pub enum PathError {
     /// The network says that it cannot get there.
     #[error("no way to {peer}: {source}")]
     Unreachable {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
         /// What the kernel said.
         source: io::Error,
@@ -168,7 +168,7 @@ pub enum PathError {
     /// TCP passes and UDP does not.
     #[error("UDP does not pass to {peer}, though TCP does: a firewall?")]
     UdpBlocked {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
     },
 }

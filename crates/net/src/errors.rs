@@ -198,11 +198,11 @@ mod tests {
         }
     }
 
-    /// A router's answer to the packet from `near` to `far`, with a label behind the first 128 octets; `words`: what it says of those.
-    fn answer_with_label(near: SocketAddr, far: SocketAddr, words: u8) -> Vec<u8> {
+    /// A router's answer to the packet from `near` to `remote`, with a label behind the first 128 octets; `words`: what it says of those.
+    fn answer_with_label(near: SocketAddr, remote: SocketAddr, words: u8) -> Vec<u8> {
         let mut quote = vec![0x45, 0, 0, 128, 0, 1, 0, 0, 1, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1];
         quote.extend(near.port().to_be_bytes());
-        quote.extend(far.port().to_be_bytes());
+        quote.extend(remote.port().to_be_bytes());
         quote.extend([0, 108, 0, 0]);
         quote.resize(128, 42);
         let mut extensions = vec![0x20, 0, 0, 0, 0, 8, 1, 1, 0x05, 0xdc, 0x1b, 0x01];
@@ -227,9 +227,9 @@ mod tests {
         .unwrap();
         for (words, quoted) in [(32, 100), (0, 112)] {
             let options = SocketOptions::default();
-            let far = ProbeSocket::bind(([127, 0, 0, 1], 0).into(), &options).unwrap();
-            let near = ProbeSocket::connected(far.local().unwrap(), &options).unwrap();
-            let message = answer_with_label(near.local().unwrap(), far.local().unwrap(), words);
+            let remote = ProbeSocket::bind(([127, 0, 0, 1], 0).into(), &options).unwrap();
+            let near = ProbeSocket::connected(remote.local().unwrap(), &options).unwrap();
+            let message = answer_with_label(near.local().unwrap(), remote.local().unwrap(), words);
             router
                 .send_to(&message, &SocketAddr::from(([127, 0, 0, 1], 0)).into())
                 .unwrap();

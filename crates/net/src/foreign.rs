@@ -11,7 +11,7 @@ use crate::transfer::{TransferOptions, prepare};
 
 /// Connections are opened this often (ours: some 10 kbit/s), and waited for so long.
 const EVERY_NS: i64 = 200_000_000;
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Round trips that are kept: two hours of them.
 const MOST: usize = 36_000;
 
@@ -74,21 +74,21 @@ impl Drop for Foreign {
 }
 
 fn probe(peer: SocketAddr, options: &TransferOptions, stop: &AtomicBool, kept: &Mutex<Vec<Opened>>) {
-    const LOOK_NS: i64 = 20_000_000;
+    const POLL_NS: i64 = 20_000_000;
     let since = |from: i64| Duration::from_nanos(u64::try_from(clock::now_ns() - from).unwrap_or(0));
     let began = clock::now_ns();
     let mut next = began;
     while !stop.load(Ordering::Relaxed) {
         let now = clock::now_ns();
         if now < next {
-            clock::sleep_until_ns(next.min(now + LOOK_NS));
+            clock::sleep_until_ns(next.min(now + POLL_NS));
             continue;
         }
         next = next.saturating_add(EVERY_NS).max(now);
         let Ok(socket) = prepare(peer, options) else { return };
         let at = since(began);
         let asked = clock::now_ns();
-        let answered = socket.connect_timeout(&peer.into(), PATIENCE).is_ok();
+        let answered = socket.connect_timeout(&peer.into(), TIMEOUT).is_ok();
         let took = answered.then(|| since(asked));
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < MOST {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_are_timed_and_refusals_told() {
+    fn connections_are_timed_and_refusals_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let peer = listener.local_addr().unwrap();
         for (closed, listener) in [(false, Some(listener)), (true, None)] {

@@ -10,8 +10,8 @@ mod interface;
 mod inventory;
 mod measure;
 mod offload;
+pub(crate) mod reported;
 mod text;
-pub(crate) mod told;
 
 pub use bench::{costs, memory_costs};
 pub use capture::capture;

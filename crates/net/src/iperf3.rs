@@ -3,7 +3,7 @@
 //! | part | file | runs on |
 //! |---|---|---|
 //! | a test against a stock server | `client.rs` | the caller's thread |
-//! | who comes to the server, by TCP and UDP | `door.rs` | a thread per address and protocol |
+//! | who comes to the server, by TCP and UDP | `listen_socket.rs` | a thread per address and protocol |
 //! | one test of a stock client | `session.rs` | a thread per test |
 //! | who may test | `token.rs` | |
 //! | one stream: sending or receiving | `tcp.rs`, `udp.rs`; counters in `stream.rs` | a thread per stream |
@@ -16,9 +16,9 @@
 
 mod client;
 mod connect;
-mod door;
 mod intervals;
 mod link;
+mod listen_socket;
 mod options;
 mod serve;
 mod session;

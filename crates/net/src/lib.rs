@@ -2,7 +2,7 @@
 //!
 //! - [`client`]: `SocketWorld`, for a path to a host that runs the server, measured in one
 //!   direction.
-//! - [`lone`]: the world for hosts that run nothing of ours; their echoes and ICMP errors answer.
+//! - [`single_ended`]: the world for hosts that run nothing of ours; their echoes and ICMP errors answer.
 //! - [`serve`], [`reflect`]: the server, and a STAMP reflector (RFC 8762).
 //! - [`pace`], [`receive`], [`load`], [`transfer`]: trains, stamped receiving, UDP loads, TCP
 //!   transfers.
@@ -15,7 +15,6 @@
 //!
 //! All `unsafe` code of the project is in `src/sys/`.
 
-pub mod care;
 pub mod client;
 pub mod clock;
 pub mod error;
@@ -23,23 +22,24 @@ pub mod errors;
 pub mod foreign;
 pub mod host;
 pub mod iperf3;
-mod leisure;
 pub mod listen;
 pub mod load;
-mod lobby;
-pub mod lone;
 pub mod names;
 #[cfg(feature = "tls")]
 pub mod ndt7;
 pub mod pace;
-mod purse;
+mod pending_connections;
+mod poll_interval;
 pub mod receive;
 pub mod reflect;
 pub mod ring;
+mod send_budget;
 pub mod serve;
+pub mod single_ended;
 pub mod socket;
 pub mod spacing;
 mod sys;
+pub mod thread_scheduling;
 mod timetable;
 pub mod transfer;
 pub mod tun;

@@ -2,7 +2,7 @@
 //!
 //! Shapes: a [`Listener`] is a [`PacketRing`] set up for that: frames of both ways, cut to their headers, through a filter that the kernel
 //! runs. [`Listener::wait`] sleeps until there is something, [`Listener::receive`] shows it. An interface that goes away ends the listening
-//! with [`Heard::Gone`]; what came before is still there.
+//! with [`LastReceived::Gone`]; what came before is still there.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -36,7 +36,7 @@ pub struct Listener {
 
 /// What waiting came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum Incoming {
     /// There are frames.
     Frames,
     /// Nothing came in time.
@@ -77,9 +77,9 @@ impl Listener {
     }
 
     /// Waits until there is a frame, or for so long.
-    pub fn wait(&self, longest: Duration) -> io::Result<Heard> {
+    pub fn wait(&self, longest: Duration) -> io::Result<Incoming> {
         if self.ring.is_waiting() {
-            return Ok(Heard::Frames);
+            return Ok(Incoming::Frames);
         }
         let timeout = PollTimeout::try_from(longest).unwrap_or(PollTimeout::MAX);
         let mut fds = [PollFd::new(self.ring.as_fd(), PollFlags::POLLIN)];
@@ -88,12 +88,12 @@ impl Listener {
             Err(error) => return Err(error.into()),
         }
         if self.ring.is_waiting() {
-            return Ok(Heard::Frames);
+            return Ok(Incoming::Frames);
         }
         match self.ring.take_error() {
-            Ok(()) if !self.is_there() => Ok(Heard::Gone),
-            Ok(()) => Ok(Heard::Silence),
-            Err(error) if is_gone(&error) => Ok(Heard::Gone),
+            Ok(()) if !self.is_there() => Ok(Incoming::Gone),
+            Ok(()) => Ok(Incoming::Silence),
+            Err(error) if is_gone(&error) => Ok(Incoming::Gone),
             Err(error) => Err(error),
         }
     }

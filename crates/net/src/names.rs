@@ -68,9 +68,9 @@ impl Names {
         state.known.clone()
     }
 
-    /// What is known once all that was asked for is, or after `patience`.
-    pub fn settled(&self, patience: Duration) -> BTreeMap<IpAddr, String> {
-        let deadline = clock::now_ns().saturating_add(clock::nanos(patience));
+    /// What is known once all that was asked for is, or after `timeout`.
+    pub fn settled(&self, timeout: Duration) -> BTreeMap<IpAddr, String> {
+        let deadline = clock::now_ns().saturating_add(clock::nanos(timeout));
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let left = u64::try_from(deadline.saturating_sub(clock::now_ns())).unwrap_or(0);

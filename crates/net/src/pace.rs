@@ -21,7 +21,7 @@ pub use payloads::Payloads;
 
 use crate::clock::{self, nanos};
 use crate::errors::{Departure, ErrorQueue};
-use crate::receive::{Alignment, Seen};
+use crate::receive::{Alignment, ArrivalTimes};
 use crate::socket::{ProbeSocket, is_queued_icmp};
 use crate::sys::send::{self, Message};
 
@@ -130,7 +130,7 @@ const SPIN_NS: i64 = 200_000;
 /// Slack that pays for a look at the error queue.
 const DRAIN_FROM_NS: i64 = 150_000;
 /// A longer sleep looks at the stop flag this often.
-const LOOK_NS: i64 = 50_000_000;
+const POLL_NS: i64 = 50_000_000;
 /// How long a full send buffer may hold a packet up.
 const BLOCKED_NS: i64 = 1_000_000_000;
 
@@ -294,7 +294,7 @@ pub(crate) fn wait_until(target: i64, stop: &AtomicBool) -> bool {
             if stop.load(Ordering::Relaxed) {
                 return false;
             }
-            clock::sleep_until_ns(target - (left - LOOK_NS).max(SPIN_NS));
+            clock::sleep_until_ns(target - (left - POLL_NS).max(SPIN_NS));
         } else if left <= 0 {
             return true;
         } else {
@@ -326,10 +326,10 @@ impl Sent {
     pub fn settle(self, plan: &[PacketPlan], socket: &ProbeSocket, queue: &mut ErrorQueue) -> Departures {
         queue.drain(socket);
         let stamps = queue.take_departures();
-        let mut seen: Vec<Seen> = self
+        let mut seen: Vec<ArrivalTimes> = self
             .user_ns
             .iter()
-            .map(|&user_ns| Seen {
+            .map(|&user_ns| ArrivalTimes {
                 user_ns,
                 kernel_ns: None,
                 hardware_ns: None,
@@ -360,7 +360,7 @@ impl Sent {
 }
 
 /// Enters each departure stamp at its packet; the first of two stays.
-fn join(seen: &mut [Seen], stamps: &[Departure]) {
+fn join(seen: &mut [ArrivalTimes], stamps: &[Departure]) {
     for stamp in stamps {
         let Some(packet) = usize::try_from(stamp.id).ok().and_then(|id| seen.get_mut(id)) else {
             continue;

@@ -13,7 +13,7 @@ use crate::sys::receive::{BATCH, Slots};
 
 /// When a datagram arrived, by every clock that saw it. Nanoseconds on the monotonic scale, save the card's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct ArrivalTimes {
     /// When the program got it.
     pub user_ns: i64,
     /// When the kernel got it.
@@ -22,7 +22,7 @@ pub struct Seen {
     pub hardware_ns: Option<i64>,
 }
 
-impl Seen {
+impl ArrivalTimes {
     /// The best stamp on the monotonic scale; for one packet alone. Trains choose with [`Alignment`].
     pub fn best_ns(&self) -> i64 {
         self.kernel_ns.unwrap_or(self.user_ns)
@@ -39,7 +39,7 @@ pub struct Datagram<'a> {
     /// Who sent it.
     pub from: Option<SocketAddr>,
     /// When it arrived.
-    pub seen: Seen,
+    pub seen: ArrivalTimes,
     /// The hop limit (TTL) that was left.
     pub hop_limit: Option<u8>,
     /// DSCP and, in the two lowest bits, ECN with which it arrived; where the socket was told to ask for them.
@@ -152,13 +152,13 @@ impl Receiver {
         stop: &AtomicBool,
         mut take: impl FnMut(&Datagram<'_>) -> bool,
     ) -> io::Result<()> {
-        const LOOK_NS: i64 = 20_000_000;
+        const POLL_NS: i64 = 20_000_000;
         while !stop.load(Ordering::Relaxed) {
             let now = clock::now_ns();
             if now >= deadline_ns {
                 return Ok(());
             }
-            if self.receive(socket, deadline_ns.min(now + LOOK_NS))? > 0 && !self.iter().all(|datagram| take(&datagram))
+            if self.receive(socket, deadline_ns.min(now + POLL_NS))? > 0 && !self.iter().all(|datagram| take(&datagram))
             {
                 return Ok(());
             }
@@ -167,9 +167,9 @@ impl Receiver {
     }
 
     /// Leaves what comes to the kernel for a while, unless there was more than the last batch could take.
-    pub(crate) fn rest(&self, leisure_ns: i64) {
-        if leisure_ns > 0 && self.last_batch < BATCH {
-            clock::sleep_until_ns(self.user_ns.saturating_add(leisure_ns));
+    pub(crate) fn rest(&self, poll_interval_ns: i64) {
+        if poll_interval_ns > 0 && self.last_batch < BATCH {
+            clock::sleep_until_ns(self.user_ns.saturating_add(poll_interval_ns));
         }
     }
 
@@ -197,7 +197,7 @@ impl Receiver {
                 payload_octets,
                 gathered,
                 from: message.from,
-                seen: Seen {
+                seen: ArrivalTimes {
                     user_ns: self.user_ns,
                     kernel_ns: message
                         .ancillary
@@ -254,7 +254,7 @@ pub struct Alignment {
 
 impl Alignment {
     /// Chooses for these packets.
-    pub fn choose<'a>(packets: impl IntoIterator<Item = &'a Seen>) -> Self {
+    pub fn choose<'a>(packets: impl IntoIterator<Item = &'a ArrivalTimes>) -> Self {
         let mut shift_ns = None;
         let (mut hardware, mut kernel) = (true, true);
         for seen in packets {
@@ -281,7 +281,7 @@ impl Alignment {
     }
 
     /// A packet's stamp by the chosen source, on the monotonic scale.
-    pub fn stamp_ns(&self, seen: &Seen) -> i64 {
+    pub fn stamp_ns(&self, seen: &ArrivalTimes) -> i64 {
         match self.source {
             StampSource::Hardware => seen
                 .hardware_ns

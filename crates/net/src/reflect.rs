@@ -15,10 +15,10 @@ use std::thread::JoinHandle;
 use narrows_wire::Psk;
 use narrows_wire::stamp::{self, ErrorEstimate, Reflection, StampFormat, StampTime, Surroundings, reflect};
 
-use crate::care::Care;
 use crate::clock;
 use crate::receive::{Datagram, Receiver};
 use crate::socket::{ProbeSocket, SocketOptions};
+use crate::thread_scheduling::ThreadScheduling;
 use allowance::Allowance;
 
 /// How a reflector runs.
@@ -158,7 +158,7 @@ struct Answering {
     to_wall_ns: i64,
     answer: Vec<u8>,
     port: u16,
-    asked_ns: i64,
+    requested_ns: i64,
     /// What the socket sends with now.
     traffic_class: u8,
 }
@@ -173,18 +173,18 @@ impl Answering {
             to_wall_ns: clock::wall_ns() - clock::now_ns(),
             answer: Vec::with_capacity(SLOT_OCTETS),
             port,
-            asked_ns: clock::now_ns(),
+            requested_ns: clock::now_ns(),
             traffic_class: 0,
         }
     }
 
     fn run(&mut self, socket: &ProbeSocket, shared: &Shared) {
-        const LOOK_NS: i64 = 20_000_000;
-        let _careful = Care::default().take();
+        const POLL_NS: i64 = 20_000_000;
+        let _careful = ThreadScheduling::default().take();
         let mut receiver = Receiver::new(socket, SLOT_OCTETS);
         while !shared.stop.load(Ordering::Relaxed) {
             // An error of the socket itself shows as silence: there is nobody to tell.
-            if receiver.receive(socket, clock::now_ns() + LOOK_NS).unwrap_or(0) == 0 {
+            if receiver.receive(socket, clock::now_ns() + POLL_NS).unwrap_or(0) == 0 {
                 continue;
             }
             for datagram in receiver.iter() {
@@ -210,8 +210,8 @@ impl Answering {
         if !self.allowance.admit(from.ip(), now) {
             return Done::Limited;
         }
-        if now.saturating_sub(self.asked_ns) > ASK_NS {
-            self.asked_ns = now;
+        if now.saturating_sub(self.requested_ns) > ASK_NS {
+            self.requested_ns = now;
             self.error = clock_error(self.error.format);
         }
         self.answer.clear();

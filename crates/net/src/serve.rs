@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | control connections: handshake, order of messages, keep-alive | `control.rs` | tokio |
 //! | who may test now, and who waits | `slots.rs` | - |
-//! | address validation on the public UDP port | `door.rs` | a thread per address |
+//! | address validation on the public UDP port | `listen_socket.rs` | a thread per address |
 //! | one validated flow: echo, receive | `flow.rs`, `listen.rs`, `collect.rs` | a thread per flow |
 //! | trains, loads, transfers, one after the other | `conduct.rs`, `conductor.rs`, `train.rs`, `load.rs`, `bulk.rs` | a thread per session |
 //!
@@ -18,9 +18,9 @@ mod conduct;
 mod conductor;
 mod control;
 mod convert;
-mod door;
 mod flow;
 mod listen;
+mod listen_socket;
 mod load;
 mod options;
 mod orders;
@@ -43,7 +43,7 @@ use tokio::task::JoinSet;
 pub use convert::host_facts;
 pub use options::{Limits, PskFileError, ServeError, ServeOptions, is_private, read_psk_file};
 
-use crate::lobby;
+use crate::pending_connections;
 use session::Server;
 
 /// Connections that the kernel holds for us until we accept them.
@@ -88,12 +88,13 @@ impl Listening {
 
     /// Serves until `shutdown`. Must be polled in the network namespace in which the sockets were opened: its threads open more.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let mut doors = Vec::new();
+        let mut listen_sockets = Vec::new();
         for socket in self.udp {
             let server = Arc::clone(&self.server);
-            let door = thread::Builder::new().name("door".to_owned());
-            doors.push(
-                door.spawn(move || door::attend(&socket, &server))
+            let listen_socket = thread::Builder::new().name("listen_socket".to_owned());
+            listen_sockets.push(
+                listen_socket
+                    .spawn(move || listen_socket::attend(&socket, &server))
                     .map_err(host("start a thread"))?,
             );
         }
@@ -106,9 +107,9 @@ impl Listening {
         self.server.ended.store(true, Ordering::Relaxed);
         // Ends every connection; what each held is freed as it is dropped.
         listeners.shutdown().await;
-        for door in doors {
+        for listen_socket in listen_sockets {
             // One that panicked has ended too.
-            let _ = door.join();
+            let _ = listen_socket.join();
         }
         Ok(())
     }
@@ -152,16 +153,16 @@ fn open_all(listen: &[IpAddr], port: u16) -> Result<Sockets, ServeError> {
                 source,
             }
         };
-        let listener = match lobby::listen(wanted, BACKLOG) {
+        let listener = match pending_connections::listen(wanted, BACKLOG) {
             // "All addresses" includes a version that this host may not have.
-            Err(error) if address.is_unspecified() && lobby::is_absent(&error) => {
+            Err(error) if address.is_unspecified() && pending_connections::is_absent(&error) => {
                 missing = Some(failed("TCP")(error));
                 continue;
             }
             opened => opened.map_err(failed("TCP"))?,
         };
         let local = listener.local_addr().map_err(failed("TCP"))?;
-        udp.push(door::open(local).map_err(failed("UDP"))?);
+        udp.push(listen_socket::open(local).map_err(failed("UDP"))?);
         tcp.push(listener);
         addresses.push(local);
         port = local.port();

@@ -419,13 +419,13 @@ mod tests {
     #[test]
     fn both_versions_know_their_headers() {
         for (local, headers) in [(loopback(), 28), (SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 0)), 48)] {
-            let far = ProbeSocket::bind(local, &SocketOptions::default()).unwrap();
-            let near = ProbeSocket::connected(far.local().unwrap(), &SocketOptions::default()).unwrap();
+            let remote = ProbeSocket::bind(local, &SocketOptions::default()).unwrap();
+            let near = ProbeSocket::connected(remote.local().unwrap(), &SocketOptions::default()).unwrap();
             assert_eq!(near.header_octets(), headers);
             assert_eq!(near.ip_octets(near.payload_octets(1500).unwrap()), 1500);
             assert_eq!(near.payload_octets(headers - 1), None);
             assert_eq!(near.path_mtu(), Some(65_535));
-            assert_eq!(near.peer().unwrap(), far.local().unwrap());
+            assert_eq!(near.peer().unwrap(), remote.local().unwrap());
         }
     }
 
@@ -443,8 +443,8 @@ mod tests {
 
     #[test]
     fn a_batch_arrives_in_order() {
-        let far = ProbeSocket::bind(loopback(), &SocketOptions::default()).unwrap();
-        let near = ProbeSocket::connected(far.local().unwrap(), &SocketOptions::default()).unwrap();
+        let remote = ProbeSocket::bind(loopback(), &SocketOptions::default()).unwrap();
+        let near = ProbeSocket::connected(remote.local().unwrap(), &SocketOptions::default()).unwrap();
         let payloads: Vec<Vec<u8>> = (0..100u8).map(|k| vec![k; 20 + usize::from(k)]).collect();
         let all: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
         let mut sent = 0;
@@ -452,9 +452,9 @@ mod tests {
             sent += near.send_batch(&all[sent..]).unwrap();
         }
         assert_eq!((sent, near.send_batch(&[]).unwrap()), (100, 0));
-        let mut receiver = crate::receive::Receiver::new(&far, 256);
+        let mut receiver = crate::receive::Receiver::new(&remote, 256);
         let mut seen: Vec<Vec<u8>> = Vec::new();
-        while seen.len() < 100 && receiver.receive(&far, clock::now_ns() + 1_000_000_000).unwrap() > 0 {
+        while seen.len() < 100 && receiver.receive(&remote, clock::now_ns() + 1_000_000_000).unwrap() > 0 {
             seen.extend(receiver.iter().map(|datagram| datagram.payload.to_vec()));
         }
         assert_eq!(seen, payloads);

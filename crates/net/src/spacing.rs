@@ -10,7 +10,7 @@ pub struct Spacing {
     most_ns: u64,
     planned_ns: u64,
     group: u64,
-    given_up_ns: Option<u64>,
+    unrecovered_ns: Option<u64>,
 }
 
 /// Packets that are due more often than this leave in groups (ours: below what a busy host's timer and system calls allow).
@@ -82,12 +82,12 @@ impl Spacing {
     }
 
     /// Time that was lost and not made up for; `None` where only the sender knows, and that is not this host.
-    pub fn given_up(&self) -> Option<Duration> {
-        self.given_up_ns.map(Duration::from_nanos)
+    pub fn unrecovered(&self) -> Option<Duration> {
+        self.unrecovered_ns.map(Duration::from_nanos)
     }
 
     pub(crate) fn give_up(&mut self, nanos: u64) {
-        self.given_up_ns = Some(nanos);
+        self.unrecovered_ns = Some(nanos);
     }
 
     /// The same of a sender that planned so: `group` packets every `planned_ns`.
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn quantiles_are_of_what_was_noted() {
         let mut spacing = Spacing::new(1_000, 1);
-        assert_eq!((spacing.quantile(0.5), spacing.given_up()), (None, None));
+        assert_eq!((spacing.quantile(0.5), spacing.unrecovered()), (None, None));
         for _ in 0..99 {
             spacing.note(1_000);
         }

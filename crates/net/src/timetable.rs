@@ -3,7 +3,7 @@
 //! **Catch-up policy**: a rate is a mean, so what a stalled host did not send in time it sends later; but never as a flood. What
 //! a scheduler's hiccup made late leaves at once; beyond that late packets follow one another at three quarters of their planned
 //! distance (ours) until the plan is kept again. So at no moment has more left than the plan allows, and over any time no more than the
-//! hiccup's worth beyond four thirds of the rate. Time lost beyond a limit is given up.
+//! hiccup's worth beyond four thirds of the rate. Time lost beyond a limit is abandoned.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const MOST_LEAD_NS: i64 = 100_000_000;
 /// What may be made up for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slack {
-    /// Time lost beyond this is given up.
+    /// Time lost beyond this is abandoned.
     pub(crate) most_debt: Duration,
     /// What was lost of time up to this is made up for at once.
     pub(crate) at_once: Duration,
@@ -30,7 +30,7 @@ pub(crate) struct Timetable {
     /// The next must not leave before, planned or late.
     earliest_ns: i64,
     slack: Slack,
-    given_up_ns: u64,
+    unrecovered_ns: u64,
 }
 
 impl Timetable {
@@ -42,7 +42,7 @@ impl Timetable {
             bits: 0,
             earliest_ns: i64::MIN,
             slack,
-            given_up_ns: 0,
+            unrecovered_ns: 0,
         }
     }
 
@@ -79,7 +79,7 @@ impl Timetable {
             .saturating_sub(nanos(self.slack.most_debt));
         if beyond > 0 {
             self.begin_ns = self.begin_ns.saturating_add(beyond);
-            self.given_up_ns = self.given_up_ns.saturating_add(beyond.unsigned_abs());
+            self.unrecovered_ns = self.unrecovered_ns.saturating_add(beyond.unsigned_abs());
         }
         let gap = Self::lasts_ns(self.rate_bps, bits);
         self.bits = self.bits.saturating_add(bits);
@@ -88,8 +88,8 @@ impl Timetable {
     }
 
     /// Time that was lost and will not be made up for.
-    pub(crate) fn given_up_ns(&self) -> u64 {
-        self.given_up_ns
+    pub(crate) fn unrecovered_ns(&self) -> u64 {
+        self.unrecovered_ns
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
             assert_eq!(table.next_ns(), 500 + k * GAP);
             table.leaves(500 + k * GAP, BITS);
         }
-        assert_eq!(table.given_up_ns(), 0);
+        assert_eq!(table.unrecovered_ns(), 0);
     }
 
     /// What leaves after a stall of 120 ms until the plan is kept again: packets, and those of them at once.
@@ -141,8 +141,8 @@ mod tests {
             at_once: Duration::ZERO,
         };
         let (late, at_once, table) = after_a_stall(slack);
-        // 70 ms are given up, and the rest is caught up with at four thirds of the rate: a quarter of a gap per packet.
-        assert_eq!(table.given_up_ns(), 70_000_000);
+        // 70 ms are abandoned, and the rest is caught up with at four thirds of the rate: a quarter of a gap per packet.
+        assert_eq!(table.unrecovered_ns(), 70_000_000);
         let expected = 50_000_000 / (GAP / 4);
         assert!((late - expected).abs() <= 2, "{late} {expected}");
         assert_eq!(at_once, 1);
@@ -155,7 +155,7 @@ mod tests {
             at_once: Duration::from_millis(12),
         };
         let (_, at_once, table) = after_a_stall(slack);
-        assert_eq!(table.given_up_ns(), 0);
+        assert_eq!(table.unrecovered_ns(), 0);
         // 12 ms at three quarters of a gap.
         let expected = 12_000_000 / (GAP - GAP / 4);
         assert!((at_once - expected).abs() <= 2, "{at_once} {expected}");
@@ -187,7 +187,7 @@ mod tests {
             table.leaves(now, BITS);
             assert_eq!(table.next_ns(), 0);
         }
-        assert_eq!(table.given_up_ns(), 0);
+        assert_eq!(table.unrecovered_ns(), 0);
     }
 
     proptest! {
@@ -207,9 +207,9 @@ mod tests {
                 prop_assert!(sent * GAP <= now);
                 table.leaves(now, BITS);
                 left.push(now);
-                // Either it was sent in time, or the debt is within its limit, or it was given up.
-                let given_up = i64::try_from(table.given_up_ns()).unwrap();
-                prop_assert!(now - sent * GAP <= debt + given_up);
+                // Either it was sent in time, or the debt is within its limit, or it was abandoned.
+                let unrecovered = i64::try_from(table.unrecovered_ns()).unwrap();
+                prop_assert!(now - sent * GAP <= debt + unrecovered);
             }
             for (k, begin) in left.iter().enumerate() {
                 for (packets, end) in (1..).zip(&left[k..]) {

@@ -1,4 +1,4 @@
-//! By what a far host is made to answer.
+//! By what a remote host is made to answer.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use narrows_probe::Answering;
 use narrows_wire::stamp::STAMP_PORT;
 
-/// By what a far host is made to answer, and at which port.
+/// By what a remote host is made to answer, and at which port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
     /// ICMP echoes, over either IP version.

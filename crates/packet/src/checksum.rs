@@ -90,8 +90,8 @@ mod tests {
     /// 0a00 + 0001 + 0a00 + 0002 + 6 + (0001 + 86a0 of 100 000 octets).
     #[test]
     fn pseudo_headers_by_hand() {
-        let (near, far) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-        let sum = Sum::pseudo_header(near, far, 6, 100_000);
+        let (near, remote) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let sum = Sum::pseudo_header(near, remote, 6, 100_000);
         assert_eq!(sum.value(), 0x1400 + 3 + 6 + 1 + 0x86a0);
         let (near6, far6) = (
             [0x2001, 0, 0, 0, 0, 0, 0, 1].into(),

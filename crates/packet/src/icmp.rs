@@ -117,18 +117,18 @@ impl<'a> IcmpError<'a> {
     pub fn parse_v6(message: &'a [u8]) -> Result<Self, IcmpParseError> {
         let [kind, code, _, _, mtu @ ..] = header(message)?;
         // In words of 64 bits; the message that says what would fit has an MTU there, and no extensions.
-        let told = if kind == icmpv6::TYPE_PACKET_TOO_BIG {
+        let reported = if kind == icmpv6::TYPE_PACKET_TOO_BIG {
             0
         } else {
             usize::from(mtu[0]) * 8
         };
         let mtu = u32::from_be_bytes(mtu);
         let kind = IcmpKind::of_v6(kind, code, mtu).ok_or(IcmpParseError::NoError(kind))?;
-        Self::with_quote(kind, &message[ICMP_OCTETS..], told, true)
+        Self::with_quote(kind, &message[ICMP_OCTETS..], reported, true)
     }
 
-    fn with_quote(kind: IcmpKind, body: &'a [u8], told: usize, ipv6: bool) -> Result<Self, IcmpParseError> {
-        let (quote, extensions) = split(body, told);
+    fn with_quote(kind: IcmpKind, body: &'a [u8], reported: usize, ipv6: bool) -> Result<Self, IcmpParseError> {
+        let (quote, extensions) = split(body, reported);
         Ok(Self {
             kind,
             quoted: Quoted::parse(quote, ipv6)?,
@@ -137,16 +137,16 @@ impl<'a> IcmpError<'a> {
     }
 }
 
-/// The quote, and the extensions behind it, of what follows the ICMP header. `told`: how long the quote is said to be, zero: not said.
-pub(crate) fn split(body: &[u8], told: usize) -> (&[u8], Option<Extensions>) {
-    if told >= LEAST_QUOTE
-        && let Some((quote, rest)) = body.split_at_checked(told)
+/// The quote, and the extensions behind it, of what follows the ICMP header. `reported`: how long the quote is said to be, zero: not said.
+pub(crate) fn split(body: &[u8], reported: usize) -> (&[u8], Option<Extensions>) {
+    if reported >= LEAST_QUOTE
+        && let Some((quote, rest)) = body.split_at_checked(reported)
     {
         return (quote, Extensions::parse(rest).ok());
     }
     // Routers older than RFC 4884 append them to 128 octets without a word. A quote that long is much more often a quote, so that nothing
     // but a checksum that fits will do.
-    if told == 0
+    if reported == 0
         && let Some((quote, rest)) = body.split_at_checked(LEAST_QUOTE)
         && let Ok(extensions) = Extensions::parse_checked(rest)
     {

@@ -83,16 +83,16 @@ mod tests {
         fn what_is_written_is_read(
             addresses: ([u8; 16], [u8; 16]),
             near: u16,
-            far: u16,
+            remote: u16,
             mut datagram in proptest::collection::vec(any::<u8>(), 0..100),
         ) {
             let ends = (addresses.0.into(), addresses.1.into());
-            let written = write(ends, (near, far), &mut datagram);
+            let written = write(ends, (near, remote), &mut datagram);
             prop_assert_eq!(written, datagram.len() >= UDP_OCTETS);
             if written {
                 let read = UdpHeader::read(&datagram).unwrap();
-                prop_assert_eq!((read.source_port, read.destination_port), (near, far));
-                prop_assert_eq!(ports(&datagram[..4]), Some((near, far)));
+                prop_assert_eq!((read.source_port, read.destination_port), (near, remote));
+                prop_assert_eq!(ports(&datagram[..4]), Some((near, remote)));
                 prop_assert_eq!(usize::from(read.octets), datagram.len());
                 let sum = Sum::pseudo_header(ends.0, ends.1, crate::UDP, read.octets.into());
                 prop_assert_eq!(sum.octets(&datagram).checksum(), 0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use narrows_units::BitRate;
 use serde::{Deserialize, Serialize};
 
-use crate::probes::FarEnd;
+use crate::probes::PeerKind;
 
 /// Where a stamp was taken; its error grows down the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -92,30 +92,30 @@ pub enum Answering {
     Server,
     /// A host that echoes each packet whole and says no more (ICMP echo).
     Echo,
-    /// A host that echoes each packet whole, with its own receive stamp (STAMP, RFC 8762; TWAMP, RFC 5357): [`FarEnd::Echo`], and
-    /// [`FarEnd::Receiver`] by those stamps, as far as the echoes come back.
+    /// A host that echoes each packet whole, with its own receive stamp (STAMP, RFC 8762; TWAMP, RFC 5357): [`PeerKind::Echo`], and
+    /// [`PeerKind::Receiver`] by those stamps, as far as the echoes come back.
     Reflector,
-    /// A host that says of each datagram that nothing listens on its port: [`FarEnd::ClosedPort`].
+    /// A host that says of each datagram that nothing listens on its port: [`PeerKind::ClosedPort`].
     ClosedPort,
-    /// A host whose TCP answers SYNs: [`FarEnd::TcpSyn`].
+    /// A host whose TCP answers SYNs: [`PeerKind::TcpSyn`].
     TcpSyn,
 }
 
 impl Answering {
     /// Everything but a server of ours: hosts on which nobody installed anything for this.
-    pub const LONE: [Self; 4] = [Self::Echo, Self::Reflector, Self::ClosedPort, Self::TcpSyn];
+    pub const SINGLE_ENDED: [Self; 4] = [Self::Echo, Self::Reflector, Self::ClosedPort, Self::TcpSyn];
 
     /// What a round trip is asked with.
-    pub fn far_end(self) -> FarEnd {
+    pub fn peer_kind(self) -> PeerKind {
         match self {
-            Self::Server | Self::Echo | Self::Reflector => FarEnd::Echo,
-            Self::ClosedPort => FarEnd::ClosedPort,
-            Self::TcpSyn => FarEnd::TcpSyn,
+            Self::Server | Self::Echo | Self::Reflector => PeerKind::Echo,
+            Self::ClosedPort => PeerKind::ClosedPort,
+            Self::TcpSyn => PeerKind::TcpSyn,
         }
     }
 }
 
-/// How many answers a far host gives: so many at once, and then one per `every` (a token bucket, as Linux limits its ICMP errors:
+/// How many answers a remote host gives: so many at once, and then one per `every` (a token bucket, as Linux limits its ICMP errors:
 /// 6, and one per second).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerLimit {

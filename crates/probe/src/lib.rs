@@ -49,10 +49,10 @@ pub use contract::{Estimator, Event, Latest, Refusal, Step};
 pub use facts::{AnswerLimit, Answering, HostFacts, PathFacts, StampSource};
 pub use observations::{AnalyseError, Observation, Observations, Rows};
 pub use outcome::{
-    AvailableFinding, Blame, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Details,
-    Diagnostic, Diagnostics, Estimate, FarClock, FillBasis, Finding, Limit, LossPattern, Outcome, PathMtuFinding,
-    QueueFinding, Reason, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding, StreamsLevel, TcpFinding,
-    TwoStreams, UdpFinding, Verdict, WayDelays, Ways, WindowFinding,
+    AvailableFinding, BoundKind, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Details,
+    Diagnostic, Diagnostics, Estimate, FillBasis, Finding, Limit, LimitingFactor, LossPattern, Outcome, PathMtuFinding,
+    QueueFinding, Reason, RemoteClock, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding, StreamsLevel,
+    TcpFinding, TwoStreams, UdpFinding, WayDelays, Ways, WindowFinding,
 };
 pub use probes::Probe;
 pub use registry::{

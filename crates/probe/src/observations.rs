@@ -12,7 +12,7 @@ use crate::contract::{Estimator, Event, Step};
 use crate::error::ParamError;
 use crate::facts::PathFacts;
 use crate::outcome::{Outcome, Reason};
-use crate::probes::{FarEnd, Probe, Train, TrainReport};
+use crate::probes::{PeerKind, Probe, Train, TrainReport};
 
 /// What a run knew at its begin and was told on the way, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,13 +33,13 @@ pub struct Observations {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observation {
     /// When it was asked.
-    pub asked_at: Stamp<Sender>,
+    pub requested_at: Stamp<Sender>,
     /// What was asked.
     pub asked: Probe,
     /// When the answer was there.
-    pub told_at: Stamp<Sender>,
+    pub reported_at: Stamp<Sender>,
     /// The answer: a report, or a refusal.
-    pub told: Event,
+    pub reported: Event,
 }
 
 /// How many probes of each kind there are.
@@ -106,9 +106,9 @@ impl Observations {
     pub fn holds(&self) -> Rows {
         let mut rows = Rows::default();
         for row in &self.rows {
-            let kind = match (&row.told, &row.asked) {
+            let kind = match (&row.reported, &row.asked) {
                 (Event::Refused(_), _) => &mut rows.refused,
-                (_, Probe::Train(train)) if train.far_end == FarEnd::Receiver => &mut rows.trains,
+                (_, Probe::Train(train)) if train.peer_kind == PeerKind::Receiver => &mut rows.trains,
                 (_, Probe::Train(_)) => &mut rows.echoes,
                 (_, Probe::Load(_)) => &mut rows.loads,
                 (_, Probe::Transfer(_)) => &mut rows.transfers,
@@ -126,8 +126,8 @@ impl Observations {
         let zero = Stamp::from_nanos(0);
         Self {
             facts: facts.clone(),
-            began: rows.first().map_or(zero, |row| row.asked_at),
-            ended: rows.last().map_or(zero, |row| row.told_at),
+            began: rows.first().map_or(zero, |row| row.requested_at),
+            ended: rows.last().map_or(zero, |row| row.reported_at),
             stopped: None,
             rows,
         }
@@ -173,40 +173,40 @@ fn as_asked(facts: &PathFacts, report: &TrainReport) -> Option<Observation> {
         };
     }
     Some(Observation {
-        asked_at: first.departed,
+        requested_at: first.departed,
         asked: Probe::Train(train),
         // About when the last packet had arrived and its report was back.
-        told_at: last.departed + facts.rtt,
-        told: Event::Train(report.clone()),
+        reported_at: last.departed + facts.rtt,
+        reported: Event::Train(report.clone()),
     })
 }
 
 /// What a machine makes of reports alone: see [`Observations::of_reports`].
-pub fn lead_reports<M: Follower>(machine: M, facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
-    lead(machine, &Observations::of_reports(facts, reports))
+pub fn lead_reports<M: Replayable>(machine: M, facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
+    replay(machine, &Observations::of_reports(facts, reports))
         .unwrap_or_else(|_| Outcome::inconclusive(Reason::TooFewSamples { samples: 0 }))
 }
 
 /// A state machine that can be led through observations.
-pub trait Follower: Estimator {
+pub trait Replayable: Estimator {
     /// Its method's name, and what it reads.
     const READS: (&'static str, &'static str);
 
     /// Takes it that `asked` is what went out, though it would have asked something else: the answer comes next. `false` if that
     /// is nothing it can read; the answer is then left out.
-    fn follow(&mut self, asked: &Probe) -> bool;
+    fn replay_step(&mut self, asked: &Probe) -> bool;
 }
 
 /// Feeds observations to a state machine as if it had asked for them, and returns what it makes of them.
 ///
 /// Where the machine asks what was really asked (in its own run with its own parameters that is everywhere) this is the run
-/// again, step for step; elsewhere [`Follower::follow`] decides what the answer means to it.
-pub fn lead<M: Follower>(mut machine: M, observations: &Observations) -> Result<Outcome, AnalyseError> {
+/// again, step for step; elsewhere [`Replayable::replay_step`] decides what the answer means to it.
+pub fn replay<M: Replayable>(mut machine: M, observations: &Observations) -> Result<Outcome, AnalyseError> {
     let facts = &observations.facts;
     let mut step = machine.step(observations.began, Event::Started(facts.clone()));
     let mut used = 0;
     for row in &observations.rows {
-        step = past_waits(&mut machine, step, row.asked_at);
+        step = past_waits(&mut machine, step, row.requested_at);
         let wanted = match step {
             Step::Done(outcome) => return Ok(outcome),
             Step::Send(probe) => restrain(probe, facts.rate_cap),
@@ -217,16 +217,16 @@ pub fn lead<M: Follower>(mut machine: M, observations: &Observations) -> Result<
             Probe::Train(train) => Some(train.id),
             _ => None,
         };
-        let follows = same(&wanted, &row.asked) || (reads(&wanted, &row.asked) && machine.follow(&row.asked));
+        let follows = same(&wanted, &row.asked) || (reads(&wanted, &row.asked) && machine.replay_step(&row.asked));
         if !follows {
             step = Step::Send(wanted);
             continue;
         }
-        let mut told = row.told.clone();
-        if let (Event::Train(report), Some(name)) = (&mut told, name) {
+        let mut reported = row.reported.clone();
+        if let (Event::Train(report), Some(name)) = (&mut reported, name) {
             report.id = name;
         }
-        step = machine.step(row.told_at, told);
+        step = machine.step(row.reported_at, reported);
         used += 1;
     }
     if let Step::Wait { until } = step
@@ -265,7 +265,7 @@ fn past_waits(machine: &mut dyn Estimator, mut step: Step, now: Stamp<Sender>) -
 fn same(wanted: &Probe, asked: &Probe) -> bool {
     match (wanted, asked) {
         (Probe::Train(wanted), Probe::Train(asked)) => {
-            wanted.packets == asked.packets && wanted.far_end == asked.far_end
+            wanted.packets == asked.packets && wanted.peer_kind == asked.peer_kind
         }
         _ => wanted == asked,
     }
@@ -275,7 +275,7 @@ fn same(wanted: &Probe, asked: &Probe) -> bool {
 fn reads(wanted: &Probe, asked: &Probe) -> bool {
     match (wanted, asked) {
         (Probe::Train(wanted), Probe::Train(asked)) => {
-            (wanted.far_end == FarEnd::Receiver) == (asked.far_end == FarEnd::Receiver)
+            (wanted.peer_kind == PeerKind::Receiver) == (asked.peer_kind == PeerKind::Receiver)
         }
         _ => std::mem::discriminant(wanted) == std::mem::discriminant(asked),
     }

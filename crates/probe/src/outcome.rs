@@ -1,10 +1,10 @@
 //! Never a bare number: which metric, at which layer, over what interval, how sure, and why it might mislead.
 
-mod blame;
 mod caveat;
 mod details;
 mod diagnostics;
 mod hops;
+mod limiting_factor;
 mod reason;
 
 use std::time::Duration;
@@ -12,23 +12,24 @@ use std::time::Duration;
 use narrows_units::{BitRate, Layer, Metric, Unit};
 use serde::{Deserialize, Serialize};
 
-pub use blame::Blame;
 pub use caveat::{Caveat, Limit};
 pub use details::{
-    AvailableFinding, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Details, FarClock, FillBasis, Finding,
-    LossPattern, PathMtuFinding, QueueFinding, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding,
+    AvailableFinding, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Details, FillBasis, Finding, LossPattern,
+    PathMtuFinding, QueueFinding, RemoteClock, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding,
     StreamsLevel, TcpFinding, TwoStreams, UdpFinding, WayDelays, Ways, WindowFinding,
 };
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use hops::{
-    AnswerPace, FarStamped, Forecast, Foretold, HiddenDevice, HopCapacity, HopFinding, PathFinding, PathHops, Responder,
+    AnswerPace, Forecast, HiddenDevice, HopCapacity, HopFinding, PathFinding, PathHops, Predicted, RemoteStamped,
+    Responder,
 };
+pub use limiting_factor::LimitingFactor;
 pub use reason::Reason;
 
 /// What a number claims. The serialised names are the machine contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum BoundKind {
     /// The truth lies in `low..=high`.
     Estimated,
     /// The truth is at least `value`; something other than the path ended the search.
@@ -65,7 +66,7 @@ pub struct Estimate {
     /// Upper end of the interval, `>= value`. For a lower bound it is the value again.
     pub high: u64,
     /// What the number claims.
-    pub verdict: Verdict,
+    pub verdict: BoundKind,
     /// How much stands behind it.
     pub confidence: Confidence,
     /// The time over which the quantity was averaged (available bandwidth is nothing without it).
@@ -99,7 +100,7 @@ impl Estimate {
             value,
             low: low.min(value),
             high: high.max(value),
-            verdict: Verdict::Estimated,
+            verdict: BoundKind::Estimated,
             confidence: Confidence::Medium,
             interval: None,
             limited_by: Limit::Path,
@@ -113,7 +114,7 @@ impl Estimate {
     /// The same number as a bound: the truth is at least this, and `limit` kept the method from seeing more.
     #[must_use]
     pub fn at_least(mut self, limit: Limit) -> Self {
-        self.verdict = Verdict::LowerBound;
+        self.verdict = BoundKind::LowerBound;
         self.confidence = Confidence::Low;
         self.limited_by = limit;
         self.high = self.value;
@@ -123,7 +124,7 @@ impl Estimate {
     /// The same number as a bound: the truth is at most this.
     #[must_use]
     pub fn at_most(mut self) -> Self {
-        self.verdict = Verdict::UpperBound;
+        self.verdict = BoundKind::UpperBound;
         self.confidence = Confidence::Low;
         self.low = self.value;
         self
@@ -215,9 +216,9 @@ impl Outcome {
     }
 
     /// What it claims.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> BoundKind {
         self.estimate()
-            .map_or(Verdict::Inconclusive, |estimate| estimate.verdict)
+            .map_or(BoundKind::Inconclusive, |estimate| estimate.verdict)
     }
 
     /// Why it might mislead.

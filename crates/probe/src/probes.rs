@@ -4,9 +4,9 @@
 //!
 //! | family | asks with | gets back |
 //! |---|---|---|
-//! | pairs, trains, streams, chirps, bursts | [`Train`] with [`FarEnd::Receiver`] | one [`Arrival`] row per packet |
-//! | single-ended pairs and trains, RTT | [`Train`] with [`FarEnd::Echo`] | rows with the echo's return stamp |
-//! | the same against hosts that run nothing for us | [`Train`] with [`FarEnd::ClosedPort`] or [`FarEnd::TcpSyn`] | rows answered by the far host |
+//! | pairs, trains, streams, chirps, bursts | [`Train`] with [`PeerKind::Receiver`] | one [`Arrival`] row per packet |
+//! | single-ended pairs and trains, RTT | [`Train`] with [`PeerKind::Echo`] | rows with the echo's return stamp |
+//! | the same against hosts that run nothing for us | [`Train`] with [`PeerKind::ClosedPort`] or [`PeerKind::TcpSyn`] | rows answered by the remote host |
 //! | per-hop probes, tailgating, recursive trains | [`Train`] whose packets carry a hop limit | rows answered by routers |
 //! | RFC 9097 and other steered loads | [`Load`] | sums per status interval |
 //! | TCP throughput, quick mode, streams, windows | [`Transfer`] | `TCP_INFO` samples per stream, octets at the far end |
@@ -22,7 +22,9 @@ mod train;
 pub use bulk::{Congestion, StreamReport, TcpMarks, TcpSample, TcpState, Transfer, TransferReport};
 pub use capture::{Capture, CaptureReport, CapturedPacket, Place, TcpFields, Transport};
 pub use load::{Load, LoadReport, LoadStatus};
-pub use train::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainId, TrainReport};
+pub use train::{
+    Arrival, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, PeerKind, Train, TrainId, TrainReport,
+};
 
 /// One question to the path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -100,7 +100,7 @@ macro_rules! method {
                 raw: &$crate::registry::RawParams,
             ) -> Result<$crate::outcome::Outcome, $crate::observations::AnalyseError> {
                 let run: fn(&$crate::registry::RawParams) -> Result<_, $crate::registry::ParamError> = $run;
-                $crate::observations::lead(run(raw)?, observations)
+                $crate::observations::replay(run(raw)?, observations)
             }
         }
     };

@@ -13,7 +13,7 @@ use crate::registry::{Method, RawParams};
 /// What the sockets, the simulator and a recording each implement.
 ///
 /// A world measures one direction. Its *sender* is the host whose packets cross that direction first; in the reverse direction
-/// that is the far host, and [`Arrival::departed`](crate::probes::Arrival) is on that host's clock. [`World::now`] is always the
+/// that is the remote host, and [`Arrival::departed`](crate::probes::Arrival) is on that host's clock. [`World::now`] is always the
 /// clock of the host that runs the estimator, so a method compares `now` with `now` and rows with rows, never one with the
 /// other.
 pub trait World {
@@ -124,10 +124,10 @@ pub fn run<W: World>(world: &mut W, mut order: Order<'_>) -> Result<Measured, Br
 pub fn watch<W: World>(
     world: &mut W,
     mut order: Order<'_>,
-    told: &mut dyn FnMut(&Latest),
+    reported: &mut dyn FnMut(&Latest),
 ) -> Result<Measured, Broken<W::Fault>> {
     world.begins(&order);
-    carry(world, order.estimator.as_mut(), order.budget, Some(told))
+    carry(world, order.estimator.as_mut(), order.budget, Some(reported))
 }
 
 /// The loop of [`run`] without a word to those who keep records: for replays, and for machines that are not registered.
@@ -148,7 +148,7 @@ fn carry<W: World>(
     world: &mut W,
     method: &mut dyn Estimator,
     budget: Budget,
-    mut told: Listener<'_>,
+    mut reported: Listener<'_>,
 ) -> Result<Measured, Broken<W::Fault>> {
     let mut last = None;
     let mut meter = Meter::new(budget, world.now());
@@ -162,10 +162,10 @@ fn carry<W: World>(
             Step::Send(probe) => Step::Send(restrain(probe, cap)),
             other => other,
         };
-        if let Some(told) = &mut told {
+        if let Some(reported) = &mut reported {
             let latest = method.latest();
             if latest != last {
-                latest.iter().for_each(&mut **told);
+                latest.iter().for_each(&mut **reported);
                 last = latest;
             }
         }
@@ -289,8 +289,8 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_on_the_way_is_told_once() {
-        let mut told = Vec::new();
+    fn what_changes_on_the_way_is_reported_once() {
+        let mut reported = Vec::new();
         let mut world = Idle(Stamp::from_nanos(0));
         let budget = Budget {
             time: Duration::from_secs(6),
@@ -304,9 +304,9 @@ mod tests {
             estimator: Box::new(Teller(0)),
         };
         let Ok(_) = watch(&mut world, order, &mut |latest| {
-            told.push(latest.estimate.value);
+            reported.push(latest.estimate.value);
         });
-        assert_eq!(told, [1, 2, 3]);
+        assert_eq!(reported, [1, 2, 3]);
     }
 
     /// Nobody may ask it.
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_that_never_ends_is_told_to_stop_once() {
+    fn a_method_that_never_ends_is_reported_to_stop_once() {
         let mut waiter = Waiter { stops: 0, fired: 0 };
         let mut world = Idle(Stamp::from_nanos(0));
         let Ok(measured) = drive(&mut world, &mut waiter, Budget::default());

@@ -13,10 +13,10 @@ use narrows_units::{Layer, Metric};
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope,
 };
-use narrows_train::campaign;
+use narrows_train::train_method;
 
 pub use params::Params;
-use session::Session;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -52,4 +52,4 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("abing.md"),
 };
 
-campaign::method!(Abing);
+train_method::method!(Abing);

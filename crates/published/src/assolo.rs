@@ -11,7 +11,7 @@ use narrows_units::{Layer, Metric};
 use crate::chirps;
 use crate::chirps::excursions::Rule;
 use crate::chirps::weigh::weigh;
-use crate::chirps::{Chirp, Common, Flavour, Found, Settings, Shared, ladder};
+use crate::chirps::{Chirp, ChirpReading, Common, Flavour, Settings, Shared, ladder};
 use filter::Filter;
 #[cfg(doc)]
 use narrows_probe::outcome::Caveat;
@@ -19,8 +19,8 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Parameter, Privilege,
     Protocol, RawParams, Scope, joined, params,
 };
-use narrows_train::campaign;
-use narrows_train::campaign::within;
+use narrows_train::train_method;
+use narrows_train::train_method::within;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,7 @@ impl Flavour for Reflected {
         1.0 + self.density * AROUND
     }
 
-    fn find(&self, chirp: &Chirp) -> Option<Found> {
+    fn find(&self, chirp: &Chirp) -> Option<ChirpReading> {
         let rule = Rule {
             decrease: self.decrease,
             busy: self.busy,
@@ -93,7 +93,7 @@ const BURSTS_BELOW: f64 = 0.75;
 const BURSTS_ABOVE: f64 = 0.25;
 
 type Params = Settings<Reflected>;
-type Session = chirps::Session<Reflected>;
+type MethodRun = chirps::MethodRun<Reflected>;
 
 params! {
     /// What can be set of this method alone, as it is typed.
@@ -151,7 +151,7 @@ impl TryFrom<&RawParams> for Params {
 /// Packets per rate at the least (ours, from sweeps in the simulator).
 const LEAST_GROUP: u32 = 8;
 
-campaign::method!(Assolo);
+train_method::method!(Assolo);
 
 static INFO: MethodInfo = MethodInfo {
     name: "assolo",

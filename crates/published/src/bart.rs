@@ -46,7 +46,7 @@ params! {
         /// Of the random rates.
         pub seed: u64 = "1" { source: "ours" },
         /// Silence that ends it.
-        pub patience: Duration = "10 s" { range: Between("1 s", "1 h"), source: "ours" },
+        pub timeout: Duration = "10 s" { range: Between("1 s", "1 h"), source: "ours" },
     }
     names INFO;
 }
@@ -83,7 +83,7 @@ impl Method for Bart {
     }
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(machine::Machine::new(Params::try_from(params)?), observations)
+        observations::replay(machine::Machine::new(Params::try_from(params)?), observations)
     }
 }
 

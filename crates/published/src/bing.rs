@@ -15,9 +15,9 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, EVERYTHING, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol,
     Range, Scope, params,
 };
-use narrows_train::campaign;
+use narrows_train::train_method;
 
-use session::Session;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("bing.md"),
 };
 
-campaign::method!(Bing, answered_by: &EVERYTHING);
+train_method::method!(Bing, answered_by: &EVERYTHING);
 
 params! {
     /// Everything that can be set.

@@ -16,10 +16,10 @@ use narrows_probe::outcome::{Caveat, Reason};
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope,
 };
-use narrows_train::campaign;
+use narrows_train::train_method;
 
 pub use params::Params;
-use session::Session;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -55,4 +55,4 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("bprobe.md"),
 };
 
-campaign::method!(Bprobe);
+train_method::method!(Bprobe);

@@ -26,11 +26,11 @@ pub(super) mod weigh;
 
 pub(super) use params::{Common, Settings, Shared};
 pub(super) use points::Chirp;
-pub(super) use session::Session;
+pub(super) use session::MethodRun;
 
 /// What one chirp says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Found {
+pub(super) struct ChirpReading {
     /// Its estimate, bit/s.
     pub(super) rate: f64,
     /// Delays never took off for good: what is available may lie above the highest rate.
@@ -66,7 +66,7 @@ pub(super) trait Flavour: std::fmt::Debug + Clone {
     fn step(&self) -> f64;
 
     /// What a chirp says; `None`: nothing.
-    fn find(&self, chirp: &Chirp) -> Option<Found>;
+    fn find(&self, chirp: &Chirp) -> Option<ChirpReading>;
 
     /// One value from those of all chirps, in the order of sending.
     fn combine(&self, rates: &[f64]) -> Option<f64>;

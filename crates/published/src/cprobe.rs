@@ -14,10 +14,10 @@ use narrows_probe::Answering;
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope,
 };
-use narrows_train::campaign;
+use narrows_train::train_method;
 
 pub use params::Params;
-use session::Session;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("cprobe.md"),
 };
 
-campaign::method!(
+train_method::method!(
     // Echoes; and its bound is never the automatic choice of a host that answers nothing else.
     Cprobe,
     answered_by: &[Answering::Server, Answering::Reflector, Answering::Echo]

@@ -1,12 +1,12 @@
 #![doc = include_str!("diettopp.md")]
 
-use crate::topp::{CLASS, Diet, IMPOSES, Kind, NEEDS, Params, Session};
+use crate::topp::{CLASS, Diet, IMPOSES, Kind, MethodRun, NEEDS, Params};
 use narrows_probe::contract::Estimator;
 use narrows_probe::observations;
 use narrows_probe::observations::{AnalyseError, Observations};
 use narrows_probe::outcome::Outcome;
 use narrows_probe::registry::{Imposes, Method, MethodInfo, ParamError, RawParams};
-use narrows_train::campaign::Machine;
+use narrows_train::train_method::Machine;
 use narrows_units::Metric;
 
 /// The registry entry.
@@ -36,12 +36,12 @@ impl Method for DietTopp {
     fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         raw.check_names(&INFO)?;
         let params = Params::read(Kind::Diet, raw)?;
-        Ok(Box::new(Machine::new(Session::new(Kind::Diet, params))))
+        Ok(Box::new(Machine::new(MethodRun::new(Kind::Diet, params))))
     }
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
         raw.check_names(&INFO)?;
         let params = Params::read(Kind::Diet, raw)?;
-        observations::lead(Machine::new(Session::new(Kind::Diet, params)), observations)
+        observations::replay(Machine::new(MethodRun::new(Kind::Diet, params)), observations)
     }
 }

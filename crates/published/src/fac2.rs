@@ -3,8 +3,8 @@
 mod feedback;
 mod finish;
 mod fit;
-pub(crate) mod look;
 pub(crate) mod machine;
+pub(crate) mod observation;
 #[cfg(test)]
 mod tests;
 
@@ -21,8 +21,8 @@ use narrows_probe::registry::{
     Privilege, Protocol, RawParams, Scope, joined, params,
 };
 use narrows_probe::{Estimator, Outcome, PathFacts};
-use narrows_train::campaign::within;
-use narrows_train::echoed::{Echoed, FAR_END};
+use narrows_train::echoed::{Echoed, IS_DESTINATION};
+use narrows_train::train_method::within;
 
 /// The method.
 pub struct Fac2;
@@ -97,7 +97,7 @@ impl Method for Fac2 {
     }
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(Echoed::begin(params, machine)?, observations)
+        observations::replay(Echoed::begin(params, machine)?, observations)
     }
 }
 
@@ -142,4 +142,4 @@ static INFO: MethodInfo = MethodInfo {
 };
 
 /// What can be set.
-pub(crate) const PARAMETERS: &[Parameter] = &joined::<10>(Params::PARAMETERS, &[FAR_END]);
+pub(crate) const PARAMETERS: &[Parameter] = &joined::<10>(Params::PARAMETERS, &[IS_DESTINATION]);

@@ -20,11 +20,11 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
-use narrows_train::campaign::Machine;
+use narrows_train::train_method::Machine;
 
 pub(super) use params::PTR;
 pub use params::{Params, Preset};
-pub(super) use session::{Formula, Session};
+pub(super) use session::{Formula, MethodRun};
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -74,13 +74,16 @@ impl Method for Igi {
 
     fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(Session::new(Formula::Igi, Params::of_igi(raw)?))))
+        Ok(Box::new(Machine::new(MethodRun::new(
+            Formula::Igi,
+            Params::of_igi(raw)?,
+        ))))
     }
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
         raw.check_names(&INFO)?;
-        observations::lead(
-            Machine::new(Session::new(Formula::Igi, Params::of_igi(raw)?)),
+        observations::replay(
+            Machine::new(MethodRun::new(Formula::Igi, Params::of_igi(raw)?)),
             observations,
         )
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Layer, Metric};
 
-use crate::turning::{Ending, Length, Resolution, Rule, Seen, Session, Settings, Turn, settings};
+use crate::turning::{Ending, Length, MethodRun, Resolution, RoundAccount, Rule, Settings, Turn, settings};
 use narrows_probe::contract::Estimator;
 use narrows_probe::observations;
 use narrows_probe::observations::{AnalyseError, Observations};
@@ -16,7 +16,7 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope, params,
 };
-use narrows_train::campaign::Machine;
+use narrows_train::train_method::Machine;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ params! {
         },
         /// Rate of the first train.
         start: Option<BitRate> = "the sender's highest" {
-            range: AtLeast("1 bit/s"), source: "[Kachan17]: automatic; \"1\" at 10 Gbit/s, unit untold",
+            range: AtLeast("1 bit/s"), source: "[Kachan17]: automatic; \"1\" at 10 Gbit/s, unit not given",
         },
         /// Packets of a train at most, whatever stamps and batches ask for.
         max_packets: usize = "4000" {
@@ -58,7 +58,7 @@ params! {
         resolution: Resolution = "0.005" { range: Resolution::RANGE, source: "derived: 0.1 to 1 %" },
         /// Deviations of a full queue's train that the limit allows for.
         allowance: f64 = "0.8" {
-            unit: "deviations", range: Between("0", "3"), source: "ours: what a knee that packets round off adds",
+            unit: "deviations", range: Between("0", "3"), source: "ours: what a turning point that packets round off adds",
         },
         /// Rates tried at most.
         max_rounds: usize = "40" {
@@ -115,16 +115,16 @@ struct Decreasing {
 }
 
 impl Decreasing {
-    fn session(params: Params) -> Session<Self> {
+    fn session(params: Params) -> MethodRun<Self> {
         let rule = Self {
             factor: params.factor,
             fell: None,
         };
-        Session::new(rule, params.search)
+        MethodRun::new(rule, params.search)
     }
 
     /// The next rate, bit/s.
-    fn next_rate(&self, settings: &Settings, seen: &Seen) -> Option<f64> {
+    fn next_rate(&self, settings: &Settings, seen: &RoundAccount) -> Option<f64> {
         let round = seen.judged().next_back()?;
         let (rate, came) = (round.rate_in(), round.rate_out());
         if !round.is_congested() {
@@ -138,7 +138,8 @@ impl Decreasing {
         if rate.is_infinite() {
             return Some(came);
         }
-        let least = Seen::resolution_ns(settings, round) / (round.gap_in() + Seen::resolution_ns(settings, round));
+        let least = RoundAccount::resolution_ns(settings, round)
+            / (round.gap_in() + RoundAccount::resolution_ns(settings, round));
         Some(rate - self.factor * (rate - came).max(least * rate))
     }
 }
@@ -149,7 +150,7 @@ impl Rule for Decreasing {
         "trains of 16 packets or more to the receiver, at the rates of its search",
     );
 
-    fn turn(&mut self, settings: &Settings, seen: &Seen) -> Turn {
+    fn turn(&mut self, settings: &Settings, seen: &RoundAccount) -> Turn {
         let Some(round) = seen.judged().next_back() else {
             return Turn::Stop(Ending::Exhausted);
         };
@@ -162,7 +163,7 @@ impl Rule for Decreasing {
             return Turn::Stop(Ending::TooLow);
         };
         let rate = round.rate_in();
-        let share = Seen::resolution_ns(settings, round).max(seen.error_ns(round)) / round.gap_in();
+        let share = RoundAccount::resolution_ns(settings, round).max(seen.error_ns(round)) / round.gap_in();
         // From above each step is `1 - u` of what is left; from below it is all of it.
         let share = if falls {
             share
@@ -176,7 +177,7 @@ impl Rule for Decreasing {
         Turn::Gap(f64::from(round.ip_octets) * 8e9 / next)
     }
 
-    fn value(&self, _: &Settings, seen: &Seen) -> Option<f64> {
+    fn value(&self, _: &Settings, seen: &RoundAccount) -> Option<f64> {
         let last = seen.judged().next_back()?;
         let rate = if last.is_congested() {
             last.rate_out()
@@ -237,6 +238,6 @@ impl Method for Kite {
     }
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(Machine::new(Decreasing::session(Params::try_from(raw)?)), observations)
+        observations::replay(Machine::new(Decreasing::session(Params::try_from(raw)?)), observations)
     }
 }

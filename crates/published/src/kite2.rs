@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use narrows_units::{Layer, Metric, Sender, Stamp};
 
-use crate::turning::{Ending, Round, Rule, Seen, Session, Settings, Turn};
+use crate::turning::{Ending, MethodRun, Round, RoundAccount, Rule, Settings, Turn};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::{Estimator, Event, Step};
 use narrows_probe::observations;
-use narrows_probe::observations::{AnalyseError, Follower, Observations};
+use narrows_probe::observations::{AnalyseError, Observations, Replayable};
 use narrows_probe::outcome::Outcome;
 use narrows_probe::probes::Probe;
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
-use narrows_train::campaign::Machine;
+use narrows_train::train_method::Machine;
 
-use pairs::PairSession;
+use pairs::PairRun;
 pub use params::{Mode, Params};
 
 /// The registry entry.
@@ -41,7 +41,7 @@ impl Rule for Matching {
         "trains of 16 packets or more to the receiver, of ever lower rates",
     );
 
-    fn turn(&mut self, settings: &Settings, seen: &Seen) -> Turn {
+    fn turn(&mut self, settings: &Settings, seen: &RoundAccount) -> Turn {
         let Some(round) = seen.judged().next_back() else {
             return Turn::Stop(Ending::Exhausted);
         };
@@ -63,7 +63,7 @@ impl Rule for Matching {
         }
     }
 
-    fn value(&self, _: &Settings, seen: &Seen) -> Option<f64> {
+    fn value(&self, _: &Settings, seen: &RoundAccount) -> Option<f64> {
         let matched: Vec<f64> = seen
             .judged()
             .filter(|round| !round.is_congested())
@@ -87,15 +87,15 @@ struct Both {
 /// What is under way.
 #[derive(Debug, Clone)]
 enum Running {
-    Pairs(Box<Machine<PairSession>>),
-    Trains(Box<Machine<Session<Matching>>>),
+    Pairs(Box<Machine<PairRun>>),
+    Trains(Box<Machine<MethodRun<Matching>>>),
 }
 
 impl Both {
     fn new(params: Params) -> Self {
         let now = match params.mode {
             Mode::Trains => Running::trains(&params),
-            Mode::Auto | Mode::Pairs => Running::Pairs(Box::new(Machine::new(PairSession::new(params.clone())))),
+            Mode::Auto | Mode::Pairs => Running::Pairs(Box::new(Machine::new(PairRun::new(params.clone())))),
         };
         Self {
             params,
@@ -110,7 +110,7 @@ impl Running {
         let rule = Matching {
             iterations: params.iterations,
         };
-        Self::Trains(Box::new(Machine::new(Session::new(rule, params.search.clone()))))
+        Self::Trains(Box::new(Machine::new(MethodRun::new(rule, params.search.clone()))))
     }
 }
 
@@ -141,16 +141,16 @@ impl Estimator for Both {
     }
 }
 
-impl Follower for Both {
+impl Replayable for Both {
     const READS: (&'static str, &'static str) = (
         "kite2",
         "trains of pairs, or trains of 16 packets or more, to the receiver",
     );
 
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         match &mut self.now {
-            Running::Pairs(machine) => machine.follow(asked),
-            Running::Trains(machine) => machine.follow(asked),
+            Running::Pairs(machine) => machine.replay_step(asked),
+            Running::Trains(machine) => machine.replay_step(asked),
         }
     }
 }
@@ -202,6 +202,6 @@ impl Method for Kite2 {
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
         raw.check_names(&INFO)?;
-        observations::lead(Both::new(Params::try_from(raw)?), observations)
+        observations::replay(Both::new(Params::try_from(raw)?), observations)
     }
 }

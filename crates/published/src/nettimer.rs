@@ -15,10 +15,10 @@ use narrows_probe::outcome::{Caveat, Reason};
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope,
 };
-use narrows_train::campaign;
+use narrows_train::train_method;
 
 pub use params::{End, Params, Preset};
-use session::Session;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -54,4 +54,4 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("nettimer.md"),
 };
 
-campaign::method!(Nettimer);
+train_method::method!(Nettimer);

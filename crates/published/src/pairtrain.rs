@@ -7,7 +7,7 @@ use narrows_units::{Receiver, Stamp};
 use narrows_probe::outcome::Reason;
 use narrows_probe::probes::{Arrival, Fate, PacketPlan, Train, TrainReport};
 use narrows_probe::{HostFacts, PathFacts, StampSource};
-use narrows_train::campaign::nanos;
+use narrows_train::train_method::nanos;
 
 /// The spacing of one pair whose packets both arrived, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -146,7 +146,7 @@ const LONGEST_NS: f64 = 1e9;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_probe::probes::{FarEnd, PacingCheck, TrainId};
+    use narrows_probe::probes::{PacingCheck, PeerKind, TrainId};
 
     fn report(rows: &[(i64, Option<i64>)]) -> TrainReport {
         TrainReport {
@@ -178,7 +178,7 @@ mod tests {
         let train = Train {
             id: TrainId(1),
             packets,
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
         };
         assert!(is_pairs(&train, 1500) && !is_pairs(&train, 1400));
         assert!(!is_pairs(&Train::uniform(TrainId(1), 6, 1500, Duration::ZERO), 1500));

@@ -10,15 +10,15 @@ use narrows_units::{Layer, Metric};
 use crate::chirps;
 use crate::chirps::excursions::Rule;
 use crate::chirps::weigh::weigh;
-use crate::chirps::{Chirp, Common, Flavour, Found, Settings, Shared, ladder};
+use crate::chirps::{Chirp, ChirpReading, Common, Flavour, Settings, Shared, ladder};
 #[cfg(doc)]
 use narrows_probe::outcome::{Caveat, Reason};
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Parameter, Privilege,
     Protocol, RawParams, Scope, joined, params,
 };
-use narrows_train::campaign;
-use narrows_train::campaign::within;
+use narrows_train::train_method;
+use narrows_train::train_method::within;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ impl Flavour for Excursionist {
         self.spread
     }
 
-    fn find(&self, chirp: &Chirp) -> Option<Found> {
+    fn find(&self, chirp: &Chirp) -> Option<ChirpReading> {
         let rule = Rule {
             decrease: self.decrease,
             busy: self.busy,
@@ -90,7 +90,7 @@ const BURSTS_BELOW: f64 = 0.75;
 const BURSTS_ABOVE: f64 = 0.25;
 
 type Params = Settings<Excursionist>;
-type Session = chirps::Session<Excursionist>;
+type MethodRun = chirps::MethodRun<Excursionist>;
 
 params! {
     /// What can be set of this method alone, as it is typed.
@@ -142,7 +142,7 @@ impl TryFrom<&RawParams> for Params {
 /// Packets per rate at the least (ours, from sweeps in the simulator).
 const LEAST_GROUP: u32 = 8;
 
-campaign::method!(Pathchirp);
+train_method::method!(Pathchirp);
 
 static INFO: MethodInfo = MethodInfo {
     name: "pathchirp",

@@ -21,7 +21,7 @@ use narrows_probe::registry::{
     Protocol, Range, RawParams, Scope, joined, params,
 };
 use narrows_probe::{Estimator, Outcome, PathFacts};
-use narrows_train::echoed::{Echoed, FAR_END};
+use narrows_train::echoed::{Echoed, IS_DESTINATION};
 
 /// The method.
 pub struct Pathload;
@@ -90,7 +90,7 @@ impl Method for Pathload {
     }
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(Echoed::begin(params, machine)?, observations)
+        observations::replay(Echoed::begin(params, machine)?, observations)
     }
 }
 
@@ -130,6 +130,6 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(120),
         fills_path: false,
     },
-    parameters: &joined::<10>(Params::PARAMETERS, &[FAR_END]),
+    parameters: &joined::<10>(Params::PARAMETERS, &[IS_DESTINATION]),
     manual: include_str!("pathload.md"),
 };

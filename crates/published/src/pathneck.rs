@@ -16,9 +16,9 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, EVERYTHING, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol,
     Range, Scope, params,
 };
-use narrows_train::campaign;
+use narrows_train::train_method;
 
-use session::Session;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("pathneck.md"),
 };
 
-campaign::method!(Pathneck, answered_by: &EVERYTHING);
+train_method::method!(Pathneck, answered_by: &EVERYTHING);
 
 params! {
     /// Everything that can be set.
@@ -86,7 +86,7 @@ params! {
 }
 
 impl Params {
-    /// What the longest run imposes: a second of patience per train (ours).
+    /// What the longest run imposes: a second of waiting per train (ours).
     fn imposes(&self, usual: &Imposes) -> Imposes {
         let ends = 2 * u64::from(self.hops) * u64::from(self.small_octets);
         let train = ends + u64::from(self.load) * u64::from(self.load_octets);

@@ -86,6 +86,6 @@ impl Method for PbProbe {
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
         params.check_names(&INFO)?;
-        observations::lead(Run::new(Params::try_from(params)?), observations)
+        observations::replay(Run::new(Params::try_from(params)?), observations)
     }
 }

@@ -16,10 +16,10 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, EVERYTHING, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, Range, Scope, params,
 };
-use narrows_train::campaign;
-use narrows_train::campaign::within;
+use narrows_train::train_method;
+use narrows_train::train_method::within;
 
-use session::Session;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("pipechar.md"),
 };
 
-campaign::method!(Pipechar, answered_by: &EVERYTHING);
+train_method::method!(Pipechar, answered_by: &EVERYTHING);
 
 params! {
     /// Everything that can be set.

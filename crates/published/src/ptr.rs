@@ -2,7 +2,7 @@
 
 use narrows_units::{Layer, Metric};
 
-use crate::igi::{Formula, IMPOSES, PTR, Params, Session};
+use crate::igi::{Formula, IMPOSES, MethodRun, PTR, Params};
 use narrows_probe::contract::Estimator;
 use narrows_probe::observations;
 use narrows_probe::observations::{AnalyseError, Observations};
@@ -11,7 +11,7 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
-use narrows_train::campaign::Machine;
+use narrows_train::train_method::Machine;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +52,7 @@ impl Method for Ptr {
 
     fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(Session::new(
+        Ok(Box::new(Machine::new(MethodRun::new(
             Formula::Ptr,
             Params::try_from(raw)?,
         ))))
@@ -60,8 +60,8 @@ impl Method for Ptr {
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
         raw.check_names(&INFO)?;
-        observations::lead(
-            Machine::new(Session::new(Formula::Ptr, Params::try_from(raw)?)),
+        observations::replay(
+            Machine::new(MethodRun::new(Formula::Ptr, Params::try_from(raw)?)),
             observations,
         )
     }

@@ -17,10 +17,10 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
     Range, Scope, params,
 };
-use narrows_train::campaign;
-use narrows_train::campaign::within;
+use narrows_train::train_method;
+use narrows_train::train_method::within;
 
-use session::Session;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,7 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("quartets.md"),
 };
 
-campaign::method!(Quartets, answered_by: &[Answering::Server, Answering::Reflector, Answering::Echo]);
+train_method::method!(Quartets, answered_by: &[Answering::Server, Answering::Reflector, Answering::Echo]);
 
 params! {
     /// Everything that can be set.
@@ -79,7 +79,7 @@ params! {
             source: "derived: as small as it goes; raised to what the world takes",
         },
         /// From pair to pair.
-        pub lead: Duration = "10 ms" {
+        pub head_start: Duration = "10 ms" {
             range: Between("100 us", "1 s"),
             source: "ours, varied by half either way; four times as long once a hop takes a quarter of it",
         },
@@ -108,7 +108,7 @@ impl Params {
     fn imposes(&self, usual: &Imposes) -> Imposes {
         let quartets = self.rounds.saturating_mul(u32::from(self.hops));
         let octets = 2 * (u64::from(self.large_octets.unwrap_or(1500)) + u64::from(self.small_octets));
-        let each = self.lead + self.spacing.max(Duration::from_millis(100)).saturating_mul(2);
+        let each = self.head_start + self.spacing.max(Duration::from_millis(100)).saturating_mul(2);
         Imposes {
             max_octets: usual.max_octets.max(u64::from(quartets) * octets),
             max_time: usual.max_time.max(each.saturating_mul(quartets)),

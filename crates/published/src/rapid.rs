@@ -9,14 +9,14 @@ use std::time::Duration;
 use narrows_units::{Layer, Metric};
 
 use crate::chirps;
-use crate::chirps::{Chirp, Common, Flavour, Found, Settings, Shared, ladder};
+use crate::chirps::{Chirp, ChirpReading, Common, Flavour, Settings, Shared, ladder};
 #[cfg(doc)]
 use narrows_probe::outcome::{Caveat, Reason};
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Parameter, Privilege,
     Protocol, RawParams, Scope, joined, params,
 };
-use narrows_train::campaign;
+use narrows_train::train_method;
 use smooth::{Gap, run_begins, segments};
 
 /// The registry entry.
@@ -56,18 +56,18 @@ impl Flavour for MultiRate {
         self.width.powf(self.run as f64 / f64::from(self.packets))
     }
 
-    fn find(&self, chirp: &Chirp) -> Option<Found> {
+    fn find(&self, chirp: &Chirp) -> Option<ChirpReading> {
         let gaps = gaps(chirp);
         let noise = NOISE * chirp.blur_ns(chirp.sent_at(gaps.len() / 2));
         let begin = run_begins(&segments(&gaps), gaps.len(), self.growth, noise, self.run);
         let last = chirp.packets.len().checked_sub(2)?;
         Some(match begin {
-            None => Found {
+            None => ChirpReading {
                 rate: chirp.sent_at(last),
                 open: true,
                 below: false,
             },
-            Some(begin) => Found {
+            Some(begin) => ChirpReading {
                 rate: chirp.sent_at(begin.saturating_sub(1)),
                 open: false,
                 below: begin == 0,
@@ -110,7 +110,7 @@ fn gaps(chirp: &Chirp) -> Vec<Gap> {
 }
 
 type Params = Settings<MultiRate>;
-type Session = chirps::Session<MultiRate>;
+type MethodRun = chirps::MethodRun<MultiRate>;
 
 params! {
     /// What can be set of this method alone, as it is typed.
@@ -164,7 +164,7 @@ impl TryFrom<&RawParams> for Params {
 /// Packets per rate at the least (ours, from sweeps in the simulator).
 const LEAST_GROUP: u32 = 2;
 
-campaign::method!(Rapid);
+train_method::method!(Rapid);
 
 static INFO: MethodInfo = MethodInfo {
     name: "rapid",

@@ -13,7 +13,7 @@ use narrows_units::{BitRate, Layer, Metric, Sender, Stamp};
 use intervals::Intervals;
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
 use narrows_probe::facts::PathFacts;
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{Load, LoadReport, LoadStatus, Probe, Then};
 use narrows_probe::registry::{
@@ -21,7 +21,7 @@ use narrows_probe::registry::{
     RawParams, Scope, params,
 };
 use narrows_train::bulk;
-use search::{Algorithm, Search, Trial, Tuning, Verdict};
+use search::{Algorithm, Search, Trial, TrialVerdict, Tuning};
 
 /// The method.
 pub struct Rfc9097;
@@ -96,7 +96,7 @@ params! {
             unit: "rows", range: Between("2", "30"), source: "RFC 9097 §8.1; three times as many down",
         },
         /// Congested trials that make it slow.
-        slow_after: u32 = "3" { unit: "trials", range: Between("1", "100"), source: "RFC 9097 §8.1" },
+        slow_adjust_threshold: u32 = "3" { unit: "trials", range: Between("1", "100"), source: "RFC 9097 §8.1" },
         /// IP-layer rate of the first trial.
         start: Option<BitRate> = "500 kbit/s" {
             name: "start_bps", range: AtLeast("1 bit/s"), source: "RFC 9097 §8.1: the first row",
@@ -164,7 +164,7 @@ impl TryFrom<&RawParams> for Params {
                 upper: typed.upper,
                 sequence_errors: typed.sequence_errors,
                 fast_increase: typed.fast_increase,
-                slow_after: typed.slow_after,
+                slow_adjust_threshold: typed.slow_adjust_threshold,
                 most: search::row_of(typed.max),
             },
             duration: typed.duration,
@@ -250,7 +250,7 @@ impl Run {
         for status in &report.statuses {
             let verdict = self.search.note(self.trial_of(status));
             self.known.note(status, verdict, self.search.row());
-            if verdict == Verdict::Congested {
+            if verdict == TrialVerdict::Congested {
                 self.known.congested_once();
             }
         }
@@ -301,10 +301,10 @@ impl Run {
     }
 }
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("rfc9097", "load segments");
 
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Load(load) = asked else { return false };
         self.asked = load.rate;
         self.ip_octets = load.ip_octets;

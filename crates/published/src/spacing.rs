@@ -3,13 +3,13 @@
 use narrows_units::BitRate;
 
 use narrows_probe::facts::{HostFacts, PathFacts, StampSource};
-use narrows_train::campaign::nanos;
+use narrows_train::train_method::nanos;
 
 /// Whose stamps a spacing is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stamped {
     /// The far end's: a receiver, or a reflector that sends its stamps along. One direction.
-    FarEnd,
+    PeerKind,
     /// This host's, of what came back. Both directions.
     Returned,
 }
@@ -30,11 +30,11 @@ pub(super) struct Trust {
 impl Trust {
     pub(super) fn new(facts: &PathFacts, stamped: Stamped, source: StampSource) -> Self {
         let (host, source) = match stamped {
-            Stamped::FarEnd => (&facts.receiver, facts.receiver.stamp_source),
+            Stamped::PeerKind => (&facts.receiver, facts.receiver.stamp_source),
             Stamped::Returned => (&facts.sender, source),
         };
         let reflector = match stamped {
-            Stamped::FarEnd => 0.0,
+            Stamped::PeerKind => 0.0,
             Stamped::Returned => nanos(facts.receiver.receive_cost.max(facts.receiver.send_cost)),
         };
         Self {
@@ -137,7 +137,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use narrows_probe::testing::testbed::real_host;
+    use narrows_probe::testing::closed_form_world::real_host;
 
     /// Pairs at 12 us, as many parted by one packet; and pairs drawn together to 6 us, as many pushed apart to 18.
     #[test]
@@ -163,7 +163,7 @@ mod tests {
         // The reflector reads a packet in 6 us.
         assert!(returned.at_floor(6300.0) && !returned.at_floor(6400.0));
         facts.sender.interface_rate = Some(BitRate::from_gbps(1));
-        let wired = Trust::new(&facts, Stamped::FarEnd, StampSource::Kernel);
+        let wired = Trust::new(&facts, Stamped::PeerKind, StampSource::Kernel);
         // 1538 octets take 12.304 us at 1 Gbit/s.
         assert!(wired.by_host(1538.0, 11_000.0) && !wired.by_host(1538.0, 12_000.0));
         assert!(wired.by_host(1538.0, 0.0) && returned.by_host(1538.0, 6000.0));
@@ -179,9 +179,9 @@ mod tests {
             "{mixed}"
         );
         assert!(returned.resolves(12_304.0) && !returned.resolves(11_000.0));
-        let own = Trust::new(&facts, Stamped::FarEnd, StampSource::User);
+        let own = Trust::new(&facts, Stamped::PeerKind, StampSource::User);
         assert!(!own.at_floor(1.0), "kernel stamps follow the wire");
         facts.receiver.stamp_source = StampSource::User;
-        assert!(Trust::new(&facts, Stamped::FarEnd, StampSource::Kernel).at_floor(6000.0));
+        assert!(Trust::new(&facts, Stamped::PeerKind, StampSource::Kernel).at_floor(6000.0));
     }
 }

@@ -17,9 +17,9 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Range, Scope,
     params,
 };
-use narrows_train::campaign;
+use narrows_train::train_method;
 
-use session::Session;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("sprobe.md"),
 };
 
-campaign::method!(Sprobe, answered_by: &[Answering::TcpSyn]);
+train_method::method!(Sprobe, answered_by: &[Answering::TcpSyn]);
 
 params! {
     /// Everything that can be set.

@@ -14,9 +14,9 @@ use narrows_probe::outcome::Caveat;
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope, params,
 };
-use narrows_train::campaign;
+use narrows_train::train_method;
 
-use session::Session;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +52,7 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("spruce.md"),
 };
 
-campaign::method!(Spruce);
+train_method::method!(Spruce);
 
 params! {
     /// Everything that can be set.

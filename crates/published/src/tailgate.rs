@@ -17,10 +17,10 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
     Range, Scope, params,
 };
-use narrows_train::campaign;
-use narrows_train::campaign::within;
+use narrows_train::train_method;
+use narrows_train::train_method::within;
 
-use session::Session;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,7 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("tailgate.md"),
 };
 
-campaign::method!(Tailgate, answered_by: &[Answering::Server, Answering::Reflector, Answering::Echo]);
+train_method::method!(Tailgate, answered_by: &[Answering::Server, Answering::Reflector, Answering::Echo]);
 
 params! {
     /// Everything that can be set.
@@ -80,8 +80,8 @@ params! {
         },
         /// From the begin of one train to the begin of the next.
         pub spacing: Duration = "20 ms" { range: Between("0 s", "10 s"), source: "ours, varied by half either way" },
-        /// From the lone small packet to the train.
-        pub lead: Duration = "5 ms" { range: Between("100 us", "1 s"), source: "ours" },
+        /// From the single small packet to the train.
+        pub head_start: Duration = "5 ms" { range: Between("100 us", "1 s"), source: "ours" },
         /// How links wrap packets.
         pub framing: Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours: of every link" },
     }
@@ -105,7 +105,7 @@ impl Params {
     fn imposes(&self, usual: &Imposes) -> Imposes {
         let trains = self.rounds.saturating_mul(u32::from(self.hops) + 1);
         let octets = u64::from(self.large_octets.unwrap_or(1500)) + 2 * u64::from(self.small_octets);
-        let each = self.lead + self.spacing.max(Duration::from_millis(100)).saturating_mul(2);
+        let each = self.head_start + self.spacing.max(Duration::from_millis(100)).saturating_mul(2);
         Imposes {
             max_octets: usual.max_octets.max(u64::from(trains) * octets),
             max_time: usual.max_time.max(each.saturating_mul(trains)),

@@ -19,11 +19,11 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
 };
-use narrows_train::campaign::Machine;
+use narrows_train::train_method::Machine;
 
 pub use params::Params;
 pub(super) use params::{Diet, Kind};
-pub(super) use session::Session;
+pub(super) use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -80,12 +80,12 @@ impl Method for Topp {
     fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         raw.check_names(&INFO)?;
         let params = Params::read(Kind::Topp, raw)?;
-        Ok(Box::new(Machine::new(Session::new(Kind::Topp, params))))
+        Ok(Box::new(Machine::new(MethodRun::new(Kind::Topp, params))))
     }
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
         raw.check_names(&INFO)?;
         let params = Params::read(Kind::Topp, raw)?;
-        observations::lead(Machine::new(Session::new(Kind::Topp, params)), observations)
+        observations::replay(Machine::new(MethodRun::new(Kind::Topp, params)), observations)
     }
 }

@@ -1,17 +1,17 @@
 //! What the methods share that look for the rate at which a train's spacing stops growing: `yaz`, `kite` and `kite2` with trains.
 //!
 //! A [`Rule`] decides, from the rounds so far, which rate comes next and when to stop; everything else is here: trains of one rate
-//! until their mean is clear of the limit ([`Session`]), the comparison itself ([`Round`], [`Seen::limit_ns`]), and what is said in the
+//! until their mean is clear of the limit ([`MethodRun`]), the comparison itself ([`Round`], [`RoundAccount::limit_ns`]), and what is said in the
 //! end (`answer.rs`).
 //!
 //! # How a round is judged
 //!
 //! Let `d` be the mean spacing at the receiver less that at the sender (ns), over the trains of one rate. The original tools call a
-//! rate too high if `d` exceeds a constant or a resolution. Traffic that comes in packets rounds off the knee: at exactly the rate
+//! rate too high if `d` exceeds a constant or a resolution. Traffic that comes in packets rounds off the turning point: at exactly the rate
 //! that is available the queue is a random walk that is reflected at zero, and ends `sqrt(2/pi)` of its standard deviation above its
 //! start. So `d` is compared with the resolution plus 0.8 of the spread that trains show which fill the queue (parameter
 //! `allowance`; 0 is the original rule). The spread of `d` relative to a train's time `T` falls with the root of `T`; it is taken from
-//! all rounds together ([`Seen::burstiness`]).
+//! all rounds together ([`RoundAccount::burstiness`]).
 //!
 //! A round ends when `d` lies clear of its limit by [`CLEAR`] standard errors, or has as many trains as allowed.
 
@@ -27,8 +27,8 @@ use narrows_units::BitRate;
 
 use narrows_probe::registry::{Imposes, Range, Value};
 
-pub(super) use round::{Round, Seen};
-pub(super) use session::{Ending, Session, Turn};
+pub(super) use round::{Round, RoundAccount};
+pub(super) use session::{Ending, MethodRun, Turn};
 
 /// What a search for the turning point can be set to.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,10 +94,10 @@ pub(super) trait Rule: Clone {
     const READS: (&'static str, &'static str);
 
     /// What comes after the last of these rounds.
-    fn turn(&mut self, settings: &Settings, seen: &Seen) -> Turn;
+    fn turn(&mut self, settings: &Settings, seen: &RoundAccount) -> Turn;
 
     /// The rate that is stated, bit/s, from the rounds; `None` if they do not give one.
-    fn value(&self, settings: &Settings, seen: &Seen) -> Option<f64>;
+    fn value(&self, settings: &Settings, seen: &RoundAccount) -> Option<f64>;
 }
 
 /// Fewest packets of a train, unless losses shorten it.

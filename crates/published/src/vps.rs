@@ -61,7 +61,7 @@ macro_rules! method {
     ($name:ident) => {
         narrows_probe::registry::method!(
             $name,
-            run: |raw| Ok(narrows_train::campaign::Machine::new(super::vps::session::Session::new(settings(raw)?))),
+            run: |raw| Ok(narrows_train::train_method::Machine::new(super::vps::session::MethodRun::new(settings(raw)?))),
             imposes: |raw, usual| settings(raw).map_or(usual.clone(), |settings| settings.imposes(&usual)),
             answered_by: &narrows_probe::registry::EVERYTHING
         );

@@ -12,9 +12,9 @@ use narrows_units::{BitRate, Layer, Metric};
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Scope, params,
 };
-use narrows_train::campaign;
+use narrows_train::train_method;
 
-use session::Session;
+use session::MethodRun;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ static INFO: MethodInfo = MethodInfo {
     manual: include_str!("wbest.md"),
 };
 
-campaign::method!(Wbest);
+train_method::method!(Wbest);
 
 params! {
     /// Everything that can be set.

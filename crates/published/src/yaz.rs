@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Layer, Metric};
 
-use crate::turning::{Ending, Length, Resolution, Rule, Seen, Session, Settings, Turn, settings};
+use crate::turning::{Ending, Length, MethodRun, Resolution, RoundAccount, Rule, Settings, Turn, settings};
 use narrows_probe::contract::Estimator;
 use narrows_probe::observations;
 use narrows_probe::observations::{AnalyseError, Observations};
@@ -16,7 +16,7 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope, params,
 };
-use narrows_train::campaign::{Machine, nanos};
+use narrows_train::train_method::{Machine, nanos};
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +71,7 @@ params! {
         /// Deviations of a full queue's train that the limit allows for.
         allowance: f64 = "0.8" {
             unit: "deviations", range: Between("0", "3"),
-            source: "ours: what a knee that packets round off adds", presets: &[("tool", "0")],
+            source: "ours: what a turning point that packets round off adds", presets: &[("tool", "0")],
         },
         /// Rates tried at most.
         max_rounds: usize = "40" {
@@ -141,13 +141,13 @@ struct Slower {
 }
 
 impl Slower {
-    fn session(params: Params) -> Session<Self> {
+    fn session(params: Params) -> MethodRun<Self> {
         let rule = Self {
             min_octets: params.min_octets,
             step: params.step,
             max_gap_ns: nanos(params.max_gap),
         };
-        Session::new(rule, params.search)
+        MethodRun::new(rule, params.search)
     }
 }
 
@@ -157,7 +157,7 @@ impl Rule for Slower {
         "trains of 16 packets or more to the receiver, of ever lower rates",
     );
 
-    fn turn(&mut self, settings: &Settings, seen: &Seen) -> Turn {
+    fn turn(&mut self, settings: &Settings, seen: &RoundAccount) -> Turn {
         let mut all = seen.judged();
         let Some(round) = all.next_back() else {
             return Turn::Stop(Ending::Exhausted);
@@ -180,7 +180,7 @@ impl Rule for Slower {
         Turn::Smaller(octets, gap * f64::from(octets) / f64::from(round.ip_octets))
     }
 
-    fn value(&self, _: &Settings, seen: &Seen) -> Option<f64> {
+    fn value(&self, _: &Settings, seen: &RoundAccount) -> Option<f64> {
         let last = seen.judged().next_back().filter(|round| !round.is_congested())?;
         Some(last.rate_in()).filter(|rate| rate.is_finite())
     }
@@ -231,6 +231,6 @@ impl Method for Yaz {
     }
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
-        observations::lead(Machine::new(Slower::session(Params::try_from(raw)?)), observations)
+        observations::replay(Machine::new(Slower::session(Params::try_from(raw)?)), observations)
     }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use narrows_diagnose::advice::{Advice, Findings, HostEnvironment};
 use narrows_diagnose::host::{Ends, FamilyRow};
 use narrows_methods::job::JobReport;
-use narrows_probe::{Cost, HostFacts, PathFacts, Verdict};
+use narrows_probe::{BoundKind, Cost, HostFacts, PathFacts};
 use narrows_units::{BitRate, Direction, Metric};
 use serde::Serialize;
 
@@ -41,9 +41,9 @@ pub struct Document {
     pub findings: Vec<Findings>,
     /// What the run imposed.
     pub cost: CostRow,
-    /// How well the path that was played kept time; only where the path was ours.
+    /// How well the path that was played had valid timing; only where the path was ours.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub path_honesty: Option<Honesty>,
+    pub timing: Option<TimingReport>,
     /// What the reader must know first (for example, that the run was simulated).
     pub notes: Vec<Note>,
     /// What went wrong on the way; the metrics say what was known by then.
@@ -93,7 +93,7 @@ pub struct CostRow {
 
 /// How well a real-time path kept its own plan: planned against actual release times.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Honesty {
+pub struct TimingReport {
     /// Packets released.
     pub releases: u64,
     /// Median lateness.
@@ -104,8 +104,8 @@ pub struct Honesty {
     pub late_ns_worst: u64,
     /// Releases more than 100 µs late.
     pub late_over_100us: u64,
-    /// The machine kept time well enough for the run to be judged.
-    pub kept_time: bool,
+    /// The machine had valid timing well enough for the run to be judged.
+    pub timing_valid: bool,
 }
 
 /// Something the reader must know.
@@ -170,7 +170,7 @@ impl Document {
             advice: Vec::new(),
             findings,
             cost: cost.into(),
-            path_honesty: None,
+            timing: None,
             notes: Vec::new(),
             error: None,
         }
@@ -195,9 +195,10 @@ impl Document {
 
     /// The two metrics that a path is known by have no value.
     pub fn is_inconclusive(&self) -> bool {
-        [Metric::IpCapacity, Metric::AvailableIpCapacity]
-            .iter()
-            .any(|&metric| self.row(metric).is_some_and(|row| row.verdict == Verdict::Inconclusive))
+        [Metric::IpCapacity, Metric::AvailableIpCapacity].iter().any(|&metric| {
+            self.row(metric)
+                .is_some_and(|row| row.verdict == BoundKind::Inconclusive)
+        })
     }
 
     /// As one line of JSON.
@@ -255,10 +256,10 @@ impl HostReport {
             use narrows_probe::Limit;
             matches!(row.limited_by, Some(Limit::Sender | Limit::Receiver | Limit::Clock))
         };
-        let Environments { here, there } = environments;
+        let Environments { here, remote } = environments;
         let (sender_environment, receiver_environment) = match direction {
-            Some(Direction::Reverse) => (there, here),
-            _ => (here, there),
+            Some(Direction::Reverse) => (remote, here),
+            _ => (here, remote),
         };
         Self {
             sender: facts.sender.clone(),

@@ -34,7 +34,7 @@ pub struct EvaluationDocument {
 pub struct EvaluationRow {
     /// The scenario's name.
     pub scenario: String,
-    /// The method's label in the plan; of a rival its name; of a tool that only a paper knows, the paper's word.
+    /// The method's label in the plan; of an external tool its name; of a tool that only a paper knows, the paper's word.
     pub method: String,
     /// Whose it is.
     pub kind: RowKind,
@@ -66,7 +66,7 @@ pub struct EvaluationRow {
     pub not_judged_runs: Option<usize>,
     /// The other program's name and version, as it says itself; several if it changed between runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rival_version: Option<String>,
+    pub external_tool_version: Option<String>,
     /// How it followed the truth on its way, of methods that tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracking: Option<TrackingSummary>,
@@ -79,7 +79,7 @@ pub enum RowKind {
     /// One of our methods, there or to come.
     Method,
     /// Another program.
-    Rival,
+    ExternalTool,
     /// Only the paper has it.
     Published,
 }

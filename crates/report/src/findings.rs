@@ -11,7 +11,7 @@ pub struct Environments {
     /// This host.
     pub here: HostEnvironment,
     /// The far one, as far as it tells.
-    pub there: HostEnvironment,
+    pub remote: HostEnvironment,
 }
 
 /// What jobs found, one per direction.
@@ -25,7 +25,7 @@ pub(crate) fn findings<F>(jobs: &[JobReport<F>], environments: &[Environments]) 
             &job.facts,
             &job.entries,
             &hosts.here,
-            &hosts.there,
+            &hosts.remote,
         ))
     };
     let mut findings: Vec<Findings> = jobs.iter().enumerate().filter_map(of_job).collect();

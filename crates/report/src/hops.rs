@@ -1,13 +1,13 @@
 //! What `narrows hops` prints: the path, hop by hop.
 //!
-//! [`Seen`] counts what came of the probes, whatever a method makes of them; [`HopsDocument`] joins that with the method's answer. Its JSON
+//! [`HopStatistics`] counts what came of the probes, whatever a method makes of them; [`HopsDocument`] joins that with the method's answer. Its JSON
 //! form is the machine contract ([`crate::schema::HOPS`]); [`text`](HopsDocument::text), [`mtr`](HopsDocument::mtr) and
 //! [`Pipe`] render the same data.
 
-mod far;
 mod live;
 mod mtr;
 mod pipe;
+mod remote;
 mod rows;
 mod seen;
 mod svg;
@@ -19,15 +19,15 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use narrows_probe::outcome::{Forecast, PathHops};
-use narrows_probe::{Outcome, Verdict};
+use narrows_probe::{BoundKind, Outcome};
 use narrows_units::{BitRate, Layer};
 use serde::Serialize;
 
-pub use far::{FarEndRow, StampedRow, WayRow};
 pub use live::live;
 pub use pipe::{Pipe, Strokes};
+pub use remote::{DirectionRow, ServerRow, StampedRow};
 pub use rows::{HiddenRow, HopRow, LabelRow, LimitedRow, ProbesRow, RouterRow};
-pub use seen::{Router, Seen, SeenHop};
+pub use seen::{HopCounts, HopStatistics, Router};
 
 use crate::document::{CostRow, Note, Problem, Target};
 use crate::rows::Remark;
@@ -46,7 +46,7 @@ pub struct HopsDocument {
     pub started_at: Option<String>,
     /// To whom.
     pub target: Target,
-    /// By what the far host was asked to answer: `udp`, `icmp`, `tcp` or `server`.
+    /// By what the remote host was asked to answer: `udp`, `icmp`, `tcp` or `server`.
     pub via: String,
     /// By which method.
     pub method: String,
@@ -56,33 +56,33 @@ pub struct HopsDocument {
     pub layer: Option<Layer>,
     /// The hops, nearest first.
     pub hops: Vec<HopRow>,
-    /// The far host answered: the last hop is its.
+    /// The remote host answered: the last hop is its.
     pub reached: bool,
-    /// What a server on the far host told; `null`: none was asked, or none answered.
-    pub far_end: Option<FarEndRow>,
+    /// What a server on the remote host told; `null`: none was asked, or none answered.
+    pub server: Option<ServerRow>,
     /// The hop with the least capacity, by its `ttl`; `null` if that is not known.
     pub narrow_hop: Option<u16>,
     /// The hop with the least that is free, by its `ttl`; `null` if that is not known.
     pub tight_hop: Option<u16>,
     /// What the method claims of the path.
-    pub verdict: Verdict,
+    pub verdict: BoundKind,
     /// Why there is no number for the path.
     pub reason: Option<Remark>,
     /// Why the answer might mislead.
     pub caveats: Vec<Remark>,
-    /// What was foretold of the whole before it was measured, where the method does.
+    /// What was predicted of the whole before it was measured, where the method does.
     pub forecast: Option<ForecastRow>,
     /// What it imposed.
     pub cost: CostRow,
     /// Answers that were none.
-    pub strays: Strays,
+    pub unmatched_replies: UnmatchedReplies,
     /// What the reader must know first.
     pub notes: Vec<Note>,
     /// What went wrong on the way; the hops say what was known by then.
     pub error: Option<Problem>,
 }
 
-/// What was foretold of the measurement.
+/// What was predicted of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ForecastRow {
     /// The whole of it, at most.
@@ -105,7 +105,7 @@ impl From<Forecast> for ForecastRow {
 
 /// Answers that were left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Strays {
+pub struct UnmatchedReplies {
     /// They came when nobody waited for them any more.
     pub late: u64,
     /// They were about a packet that had an answer.
@@ -118,20 +118,20 @@ pub struct Strays {
 
 /// What the probing found beside the method's answer.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Found {
+pub struct ProbeFindings {
     /// Counts and times, hop by hop.
-    pub seen: Seen,
+    pub seen: HopStatistics,
     /// Names of addresses.
     pub names: BTreeMap<IpAddr, String>,
     /// Label stacks that routers told of (RFC 4950), by hop limit and router.
     pub labels: BTreeMap<(u8, IpAddr), Vec<LabelRow>>,
     /// Answers that were left out.
-    pub strays: Strays,
+    pub unmatched_replies: UnmatchedReplies,
 }
 
 /// What was asked, and of whom.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct HopsRequest {
     /// The program's version.
     pub version: String,
     /// When it began.
@@ -148,9 +148,9 @@ pub struct Asked {
 
 impl HopsDocument {
     /// Of a method's outcome and what was seen beside it.
-    pub fn new(asked: Asked, outcome: &Outcome, found: &Found, cost: CostRow) -> Self {
-        let told = PathHops::of(outcome);
-        let hops = rows::rows(told.as_ref(), found);
+    pub fn new(asked: HopsRequest, outcome: &Outcome, found: &ProbeFindings, cost: CostRow) -> Self {
+        let reported = PathHops::of(outcome);
+        let hops = rows::rows(reported.as_ref(), found);
         let reason = match outcome {
             Outcome::Estimated(_) => None,
             Outcome::Inconclusive { reason, .. } => Some(Remark::from(reason)),
@@ -164,21 +164,27 @@ impl HopsDocument {
             via: asked.via,
             method: asked.method,
             params: asked.params,
-            layer: rows::layer(told.as_ref()).filter(|_| hops.iter().any(|hop| hop.capacity.is_some())),
-            reached: found.seen.far().is_some()
-                || told
+            layer: rows::layer(reported.as_ref()).filter(|_| hops.iter().any(|hop| hop.capacity.is_some())),
+            reached: found.seen.remote().is_some()
+                || reported
                     .as_ref()
-                    .is_some_and(|told| told.hops.iter().any(|hop| hop.far_end)),
-            far_end: told.as_ref().and_then(|told| told.far).map(FarEndRow::from),
-            narrow_hop: rows::narrow(told.as_ref(), &hops),
-            tight_hop: rows::tight(told.as_ref(), &hops),
+                    .is_some_and(|reported| reported.hops.iter().any(|hop| hop.is_destination)),
+            server: reported
+                .as_ref()
+                .and_then(|reported| reported.remote)
+                .map(ServerRow::from),
+            narrow_hop: rows::narrow(reported.as_ref(), &hops),
+            tight_hop: rows::tight(reported.as_ref(), &hops),
             hops,
             verdict: outcome.verdict(),
             reason,
             caveats: outcome.caveats().iter().map(Remark::from).collect(),
-            forecast: told.as_ref().and_then(|told| told.forecast).map(ForecastRow::from),
+            forecast: reported
+                .as_ref()
+                .and_then(|reported| reported.forecast)
+                .map(ForecastRow::from),
             cost,
-            strays: found.strays,
+            unmatched_replies: found.unmatched_replies,
             notes: Vec::new(),
             error: None,
         }

@@ -35,7 +35,7 @@ pub struct HostDocument {
     pub version: String,
     /// When it began, RFC 3339.
     pub started_at: Option<String>,
-    /// The far host, if one was asked.
+    /// The remote host, if one was asked.
     pub target: Option<Target>,
     /// The path's rate, for which families are judged.
     pub rate_bps: Option<u64>,
@@ -43,9 +43,9 @@ pub struct HostDocument {
     pub rate_from: RateFrom,
     /// Largest IP packet.
     pub ip_octets: u16,
-    /// Which families of methods the hosts can carry from here to the far host (or to one like this).
+    /// Which families of methods the hosts can carry from here to the remote host (or to one like this).
     pub families: Vec<FamilyRow>,
-    /// The same from the far host to here.
+    /// The same from the remote host to here.
     pub reverse_families: Option<Vec<FamilyRow>>,
     /// The family to use, and up to what rate.
     pub usable: Option<UsableRow>,
@@ -60,7 +60,7 @@ pub struct HostDocument {
     /// This host.
     pub near: NearHost,
     /// The far one.
-    pub far: Option<FarHost>,
+    pub remote: Option<RemoteHost>,
     /// How quiet this host was meanwhile.
     pub noise: Noise,
     /// What a capture takes, if asked for.
@@ -105,9 +105,9 @@ pub struct NearHost {
     pub facts: FactsRow,
 }
 
-/// The far host.
+/// The remote host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FarHost {
+pub struct RemoteHost {
     /// What it says that it can do.
     pub facts: FactsRow,
     /// How packets of ours reach its program.
@@ -181,12 +181,12 @@ pub struct CaptureRow {
 
 /// What was found, before it is judged.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct HostFindings {
     /// The program's version.
     pub version: String,
     /// When it began.
     pub started_at: Option<String>,
-    /// The far host.
+    /// The remote host.
     pub target: Option<Target>,
     /// The path's rate, if the user said.
     pub rate: Option<BitRate>,
@@ -198,15 +198,15 @@ pub struct Found {
     pub costs: Costs,
     /// What methods are told of it.
     pub near: HostFacts,
-    /// The far host.
-    pub far: Option<FarFound>,
+    /// The remote host.
+    pub remote: Option<RemoteFindings>,
     /// Share of this host's processor time that was stolen meanwhile.
     pub steal_ratio: Option<f64>,
 }
 
-/// What was found of the far host.
+/// What was found of the remote host.
 #[derive(Debug, Clone)]
-pub struct FarFound {
+pub struct RemoteFindings {
     /// What it says that it can do.
     pub facts: HostFacts,
     /// How packets of ours reach its program.
@@ -216,8 +216,8 @@ pub struct FarFound {
 }
 
 impl HostDocument {
-    /// Judges what was found. Without a far host, one like this is thought of.
-    pub fn new(found: Found) -> Self {
+    /// Judges what was found. Without a remote host, one like this is thought of.
+    pub fn new(found: HostFindings) -> Self {
         let ceilings = ceilings(&found);
         let ceiling = |path: Path| {
             ceilings
@@ -258,10 +258,10 @@ impl HostDocument {
                 inventory: found.inventory,
                 costs: found.costs,
             },
-            far: found.far.map(|far| FarHost {
-                facts: FactsRow::from(&far.facts),
-                coalescing: far.seen,
-                settings: far.settings,
+            remote: found.remote.map(|remote| RemoteHost {
+                facts: FactsRow::from(&remote.facts),
+                coalescing: remote.seen,
+                settings: remote.settings,
             }),
             capture: None,
             fixes: None,
@@ -276,17 +276,17 @@ impl HostDocument {
     }
 }
 
-/// From here to there and, with a far host, from there to here.
-fn ends(found: &Found, sending: Option<BitRate>, receiving: Option<BitRate>) -> (Ends, Option<Ends>) {
+/// From here to there and, with a remote host, from there to here.
+fn ends(found: &HostFindings, sending: Option<BitRate>, receiving: Option<BitRate>) -> (Ends, Option<Ends>) {
     let near = near_end(found);
-    let far = found.far.as_ref().map(|far| {
-        let set = far.settings.as_ref().and_then(|settings| settings.receive_gather_us);
+    let remote = found.remote.as_ref().map(|remote| {
+        let set = remote.settings.as_ref().and_then(|settings| settings.receive_gather_us);
         let set = set
             .filter(|micros| *micros > 0)
             .map(|micros| Duration::from_micros(micros.into()));
         End {
-            coalescing: far.seen.as_ref().and_then(Coalescing::period).or(set),
-            ..End::of(far.facts.clone())
+            coalescing: remote.seen.as_ref().and_then(Coalescing::period).or(set),
+            ..End::of(remote.facts.clone())
         }
     });
     let sender = End {
@@ -302,14 +302,14 @@ fn ends(found: &Found, sending: Option<BitRate>, receiving: Option<BitRate>) -> 
         receiver: receiver.clone(),
         ip_octets: found.ip_octets,
     };
-    match far {
-        Some(far) => (between(&sender, &far), Some(between(&far, &receiver))),
+    match remote {
+        Some(remote) => (between(&sender, &remote), Some(between(&remote, &receiver))),
         None => (between(&sender, &receiver), None),
     }
 }
 
 /// Every path through the host, with what was measured on it.
-fn ceilings(found: &Found) -> Vec<Ceiling> {
+fn ceilings(found: &HostFindings) -> Vec<Ceiling> {
     let card = found.inventory.card.as_ref();
     let link = card.and_then(|card| card.rate_bps).map(BitRate::from_bps);
     let slot = card
@@ -328,7 +328,7 @@ fn ceilings(found: &Found) -> Vec<Ceiling> {
 }
 
 /// This host, with what its driver is set to and what probes saw of it.
-fn near_end(found: &Found) -> End {
+fn near_end(found: &HostFindings) -> End {
     let card = found.inventory.card.as_ref();
     let seen = card.and_then(|card| card.seen_coalescing.as_ref()?.period());
     let set = card
@@ -352,7 +352,7 @@ fn near_end(found: &Found) -> End {
 }
 
 /// What the user said, or the slower link: no path is faster than that.
-fn rate(found: &Found) -> (Option<BitRate>, RateFrom) {
+fn rate(found: &HostFindings) -> (Option<BitRate>, RateFrom) {
     if found.rate.is_some() {
         return (found.rate, RateFrom::Given);
     }
@@ -362,8 +362,8 @@ fn rate(found: &Found) -> (Option<BitRate>, RateFrom) {
         .as_ref()
         .and_then(|card| card.rate_bps)
         .map(BitRate::from_bps);
-    let far = found.far.as_ref().and_then(|far| far.facts.interface_rate);
-    match [card.or(found.near.interface_rate), far].into_iter().flatten().min() {
+    let remote = found.remote.as_ref().and_then(|remote| remote.facts.interface_rate);
+    match [card.or(found.near.interface_rate), remote].into_iter().flatten().min() {
         Some(rate) => (Some(rate), RateFrom::Links),
         None => (None, RateFrom::Unknown),
     }

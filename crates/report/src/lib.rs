@@ -32,7 +32,7 @@ mod tracking;
 mod watch;
 
 pub use advice::advise;
-pub use document::{CostRow, Document, Honesty, HostReport, Note, Problem, Target};
+pub use document::{CostRow, Document, HostReport, Note, Problem, Target, TimingReport};
 pub use evaluation::{EvaluationDocument, EvaluationRow, Published, RowKind, Status, World};
 pub use findings::Environments;
 pub use narrows_diagnose::advice::{Advice, HostEnvironment, Severity};

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::evaluation::{EvaluationDocument, EvaluationRow, RowKind, Status, World};
-use crate::picture::{self, Looks, Picture};
+use crate::picture::{self, Picture, SeriesStyles};
 use markup::{Html, escape};
 
 /// What goes with the rows.
@@ -62,13 +62,13 @@ pub struct Reproduction {
 /// The page of `document` with these pictures. Values over truths and cost over error are drawn from the rows themselves.
 pub fn html(document: &EvaluationDocument, pictures: &Pictures) -> String {
     let mut out = Html::default();
-    let looks = Looks::of_methods(document.rows.iter().map(|row| row.method.as_str()));
+    let styles = SeriesStyles::of_methods(document.rows.iter().map(|row| row.method.as_str()));
     head(&mut out, document);
     title(&mut out, document);
     findings::write(&mut out, document);
     table::write(&mut out, document);
-    figures::write(&mut out, document, pictures, &looks);
-    details::write(&mut out, document, pictures, &looks);
+    figures::write(&mut out, document, pictures, &styles);
+    details::write(&mut out, document, pictures, &styles);
     caveats(&mut out, document);
     reproduce(&mut out, document, &pictures.reproduction);
     out.raw("</main><script>");
@@ -122,7 +122,7 @@ fn title(out: &mut Html, document: &EvaluationDocument) {
     for (name, value) in [
         ("scenarios", scenarios.len().to_string()),
         ("methods", of_kind(RowKind::Method).to_string()),
-        ("other programs", of_kind(RowKind::Rival).to_string()),
+        ("other programs", of_kind(RowKind::ExternalTool).to_string()),
         (
             "worlds",
             if worlds.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use narrows_probe::{Confidence, Diagnostics, Limit, Verdict};
+use narrows_probe::{BoundKind, Confidence, Diagnostics, Limit};
 use narrows_units::BitRate;
 use serde::Serialize;
 
@@ -54,7 +54,7 @@ pub struct PassiveFlow {
     /// Upper end of the interval.
     pub high: Option<u64>,
     /// What it claims.
-    pub verdict: Verdict,
+    pub verdict: BoundKind,
     /// How much stands behind it.
     pub confidence: Option<Confidence>,
     /// What set it; `null` when inconclusive.
@@ -112,7 +112,7 @@ pub struct PassivePair {
     /// Upper end of the interval.
     pub high: Option<u64>,
     /// What it claims.
-    pub verdict: Verdict,
+    pub verdict: BoundKind,
     /// Flows that were looked at.
     pub flows: usize,
     /// Flows that the value rests on.
@@ -344,21 +344,21 @@ impl PassiveDocument {
     }
 }
 
-fn value(value: Option<u64>, verdict: Verdict) -> String {
+fn value(value: Option<u64>, verdict: BoundKind) -> String {
     let Some(bps) = value else {
         return "inconclusive".to_owned();
     };
     let rate = BitRate::from_bps(bps);
     match verdict {
-        Verdict::LowerBound => format!("at least {rate}"),
-        Verdict::UpperBound => format!("at most {rate}"),
-        Verdict::Estimated | Verdict::Inconclusive => rate.to_string(),
+        BoundKind::LowerBound => format!("at least {rate}"),
+        BoundKind::UpperBound => format!("at most {rate}"),
+        BoundKind::Estimated | BoundKind::Inconclusive => rate.to_string(),
     }
 }
 
-fn interval(low: Option<u64>, high: Option<u64>, verdict: Verdict) -> String {
+fn interval(low: Option<u64>, high: Option<u64>, verdict: BoundKind) -> String {
     match (low, high) {
-        (Some(low), Some(high)) if verdict == Verdict::Estimated => {
+        (Some(low), Some(high)) if verdict == BoundKind::Estimated => {
             format!("{} to {}", BitRate::from_bps(low), BitRate::from_bps(high))
         }
         _ => String::new(),

@@ -37,7 +37,7 @@ pub use series::{Point, Series};
 pub use transfer::TransferOverTime;
 
 pub(crate) use escape::{escape, shorten};
-pub(crate) use series::Looks;
+pub(crate) use series::SeriesStyles;
 pub(crate) use style::css;
 pub(crate) use svg::{Anchor, Svg};
 
@@ -76,29 +76,29 @@ pub enum Picture {
 impl Picture {
     /// The picture as an SVG file of its own, with its style.
     pub fn svg(&self) -> String {
-        self.draw(&mut Looks::default()).finish(true)
+        self.draw(&mut SeriesStyles::default()).finish(true)
     }
 
     /// The picture for a page that holds [`css`], with the looks that the page has given.
-    pub(crate) fn inline(&self, looks: &Looks) -> String {
-        self.draw(&mut looks.afresh()).finish(false)
+    pub(crate) fn inline(&self, styles: &SeriesStyles) -> String {
+        self.draw(&mut styles.afresh()).finish(false)
     }
 
-    fn draw(&self, looks: &mut Looks) -> frame::Frame {
+    fn draw(&self, styles: &mut SeriesStyles) -> frame::Frame {
         match self {
-            Self::ErrorAgainstUtilisation(picture) => picture.draw(looks),
-            Self::EstimateAgainstTruth(picture) => picture.draw(looks),
-            Self::ResponseCurve(picture) => picture.draw(looks),
-            Self::DispersionHistogram(picture) => picture.draw(looks),
-            Self::DelayTrend(picture) => picture.draw(looks),
-            Self::SizeRegression(picture) => picture.draw(looks),
-            Self::TransferOverTime(picture) => picture.draw(looks),
-            Self::Convergence(picture) => picture.draw(looks),
-            Self::LossAgainstBurst(picture) => picture.draw(looks),
-            Self::Timeline(picture) => picture.draw(looks),
-            Self::CostAgainstError(picture) => picture.draw(looks),
-            Self::BurstOverRate(picture) => picture.draw(looks),
-            Self::RateOverStreams(picture) => picture.draw(looks),
+            Self::ErrorAgainstUtilisation(picture) => picture.draw(styles),
+            Self::EstimateAgainstTruth(picture) => picture.draw(styles),
+            Self::ResponseCurve(picture) => picture.draw(styles),
+            Self::DispersionHistogram(picture) => picture.draw(styles),
+            Self::DelayTrend(picture) => picture.draw(styles),
+            Self::SizeRegression(picture) => picture.draw(styles),
+            Self::TransferOverTime(picture) => picture.draw(styles),
+            Self::Convergence(picture) => picture.draw(styles),
+            Self::LossAgainstBurst(picture) => picture.draw(styles),
+            Self::Timeline(picture) => picture.draw(styles),
+            Self::CostAgainstError(picture) => picture.draw(styles),
+            Self::BurstOverRate(picture) => picture.draw(styles),
+            Self::RateOverStreams(picture) => picture.draw(styles),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One row per metric.
 
 use narrows_probe::Entry;
-use narrows_probe::{Caveat, Confidence, Details, Diagnostics, Limit, Outcome, Reason, Verdict};
+use narrows_probe::{BoundKind, Caveat, Confidence, Details, Diagnostics, Limit, Outcome, Reason};
 use narrows_units::{Direction, Layer, Metric, Unit};
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ pub struct MetricRow {
     /// What set it, or ended the search; `null` when inconclusive.
     pub limited_by: Option<Limit>,
     /// What it claims.
-    pub verdict: Verdict,
+    pub verdict: BoundKind,
     /// How much stands behind it.
     pub confidence: Option<Confidence>,
     /// Time over which it was averaged, in seconds.

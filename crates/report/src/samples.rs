@@ -36,7 +36,7 @@ pub struct SamplesRow {
 impl SamplesRow {
     /// Of a run's count and its method's evidence.
     pub fn new(samples: Samples, evidence: &Diagnostics) -> Self {
-        let mut rejected = told(evidence, "rejected_");
+        let mut rejected = reported(evidence, "rejected_");
         rejected.insert("refused_probes".to_owned(), samples.refused);
         rejected.insert("unpaced_trains".to_owned(), samples.pacing_broken);
         Self {
@@ -49,14 +49,14 @@ impl SamplesRow {
             lost: samples.lost,
             dropped_by_host: samples.dropped_by_host,
             reordered: samples.reordered,
-            kept: told(evidence, "kept_"),
+            kept: reported(evidence, "kept_"),
             rejected,
         }
     }
 }
 
 /// Counts among the evidence whose names begin so.
-fn told(evidence: &Diagnostics, prefix: &str) -> BTreeMap<String, u64> {
+fn reported(evidence: &Diagnostics, prefix: &str) -> BTreeMap<String, u64> {
     let counts = evidence.iter().filter_map(|(name, value)| match value {
         Diagnostic::Integer(count) => Some((name.strip_prefix(prefix)?.to_owned(), u64::try_from(*count).ok()?)),
         Diagnostic::Flag(_) | Diagnostic::Number(_) | Diagnostic::Text(_) | Diagnostic::Series(_) => None,

@@ -1,6 +1,6 @@
 //! The result document of `simulate`.
 
-use narrows_probe::{Outcome, Verdict};
+use narrows_probe::{BoundKind, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::rows::Remark;
@@ -65,7 +65,7 @@ pub struct RunRow {
     /// Upper end of the interval.
     pub high_bps: Option<u64>,
     /// What it claims.
-    pub verdict: Verdict,
+    pub verdict: BoundKind,
     /// IP octets sent.
     pub octets: u64,
     /// Packets sent.
@@ -177,21 +177,22 @@ impl RunRow {
     fn miss(&self) -> Option<f64> {
         let (truth, low, high) = (self.truth_bps? as f64, self.low_bps? as f64, self.high_bps? as f64);
         Some(match self.verdict {
-            Verdict::Estimated => (low - truth).max(truth - high).max(0.0),
-            Verdict::LowerBound => (low - truth).max(0.0),
-            Verdict::UpperBound => (truth - high).max(0.0),
-            Verdict::Inconclusive => return None,
+            BoundKind::Estimated => (low - truth).max(truth - high).max(0.0),
+            BoundKind::LowerBound => (low - truth).max(0.0),
+            BoundKind::UpperBound => (truth - high).max(0.0),
+            BoundKind::Inconclusive => return None,
         })
     }
 
     /// A bound, and the truth is on its right side.
     pub fn is_bound_that_holds(&self) -> bool {
-        matches!(self.verdict, Verdict::LowerBound | Verdict::UpperBound) && self.miss().is_none_or(|miss| miss <= 0.0)
+        matches!(self.verdict, BoundKind::LowerBound | BoundKind::UpperBound)
+            && self.miss().is_none_or(|miss| miss <= 0.0)
     }
 
     /// A number that is claimed to be the value (not a bound), with its truth.
     fn error(&self) -> Option<f64> {
-        if self.verdict != Verdict::Estimated {
+        if self.verdict != BoundKind::Estimated {
             return None;
         }
         Some(self.value_bps? as f64 - self.truth_bps? as f64)
@@ -227,7 +228,7 @@ impl Summary {
             error_spread_ratio: spread(&errors),
             p90_abs_error_ratio: narrows_stat::quantile(&absolute, 0.9),
             p95_abs_error_ratio: narrows_stat::quantile(&absolute, 0.95),
-            inconclusive_ratio: share(rows.iter().filter(|row| row.verdict == Verdict::Inconclusive).count()),
+            inconclusive_ratio: share(rows.iter().filter(|row| row.verdict == BoundKind::Inconclusive).count()),
             wrong_confident_ratio: share(misses.iter().filter(|&&miss| miss > WRONG).count()),
             coverage_ratio: (!misses.is_empty()).then(|| covered as f64 / misses.len() as f64),
             median_octets: median(rows.iter().map(|row| row.octets as f64)),
@@ -269,7 +270,7 @@ impl SimulationDocument {
         let ratios = self
             .runs
             .iter()
-            .filter(|run| run.verdict == Verdict::Estimated)
+            .filter(|run| run.verdict == BoundKind::Estimated)
             .filter_map(|run| {
                 let truth = run.truth_bps.filter(|&truth| truth > 0)?;
                 Some(run.value_bps? as f64 / truth as f64)
@@ -287,7 +288,7 @@ impl SimulationDocument {
 mod tests {
     use super::*;
 
-    fn row(verdict: Verdict, value: Option<(u64, u64, u64)>) -> RunRow {
+    fn row(verdict: BoundKind, value: Option<(u64, u64, u64)>) -> RunRow {
         RunRow {
             seed: 1,
             truth_bps: Some(100),
@@ -315,11 +316,11 @@ mod tests {
     #[test]
     fn shares_are_of_what_they_say() {
         let rows = [
-            row(Verdict::Estimated, Some((80, 90, 110))),
-            row(Verdict::Estimated, Some((90, 100, 110))),
-            row(Verdict::Estimated, Some((125, 130, 140))),
-            row(Verdict::LowerBound, Some((60, 60, 60))),
-            row(Verdict::Inconclusive, None),
+            row(BoundKind::Estimated, Some((80, 90, 110))),
+            row(BoundKind::Estimated, Some((90, 100, 110))),
+            row(BoundKind::Estimated, Some((125, 130, 140))),
+            row(BoundKind::LowerBound, Some((60, 60, 60))),
+            row(BoundKind::Inconclusive, None),
         ];
         let summary = Summary::new(&rows, Some(200.0));
         assert_eq!(summary.median_error_ratio, Some(0.0));
@@ -341,8 +342,8 @@ mod tests {
     #[test]
     fn json_follows_the_shipped_schema() {
         let rows = vec![
-            row(Verdict::Estimated, Some((80, 90, 110))),
-            row(Verdict::Inconclusive, None),
+            row(BoundKind::Estimated, Some((80, 90, 110))),
+            row(BoundKind::Inconclusive, None),
         ];
         let metric = narrows_units::Metric::IpCapacity;
         let document = SimulationDocument::new("s".to_owned(), "m".to_owned(), metric, 1, rows, Some(200.0));

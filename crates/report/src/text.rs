@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use narrows_diagnose::host::{FamilyRow, HostVerdict};
-use narrows_probe::Verdict;
+use narrows_probe::BoundKind;
 use narrows_units::{BitRate, Direction, Layer, Metric, Octets, Unit, format_duration};
 
 use crate::document::Document;
@@ -162,15 +162,15 @@ impl Document {
             self.cost.seconds,
             BitRate::from_bps(self.cost.peak_bps)
         )?;
-        if let Some(honesty) = &self.path_honesty {
+        if let Some(timing_report) = &self.timing {
             writeln!(
                 out,
                 "Path        {} packets released, late by {} (p50), {} (p99), {} (worst){}",
-                honesty.releases,
-                format_duration(Duration::from_nanos(honesty.late_ns_p50)),
-                format_duration(Duration::from_nanos(honesty.late_ns_p99)),
-                format_duration(Duration::from_nanos(honesty.late_ns_worst)),
-                if honesty.kept_time {
+                timing_report.releases,
+                format_duration(Duration::from_nanos(timing_report.late_ns_p50)),
+                format_duration(Duration::from_nanos(timing_report.late_ns_p99)),
+                format_duration(Duration::from_nanos(timing_report.late_ns_worst)),
+                if timing_report.timing_valid {
                     ""
                 } else {
                     ": this machine did not keep time, do not judge by this run"
@@ -266,10 +266,10 @@ fn claim(row: &MetricRow) -> String {
     };
     let value = print(row.metric, value);
     match row.verdict {
-        Verdict::LowerBound => format!("at least {value}"),
-        Verdict::UpperBound => format!("at most {value}"),
-        Verdict::Estimated | Verdict::Inconclusive if low == high => value,
-        Verdict::Estimated | Verdict::Inconclusive => {
+        BoundKind::LowerBound => format!("at least {value}"),
+        BoundKind::UpperBound => format!("at most {value}"),
+        BoundKind::Estimated | BoundKind::Inconclusive if low == high => value,
+        BoundKind::Estimated | BoundKind::Inconclusive => {
             format!("{value}  ({} … {})", print(row.metric, low), print(row.metric, high))
         }
     }
@@ -277,13 +277,13 @@ fn claim(row: &MetricRow) -> String {
 
 fn deviation(row: &MetricRow, truth: u64) -> String {
     match (row.value, row.verdict) {
-        (Some(value), Verdict::LowerBound) => (if value <= truth {
+        (Some(value), BoundKind::LowerBound) => (if value <= truth {
             "  (holds)"
         } else {
             "  (does NOT hold)"
         })
         .to_owned(),
-        (Some(value), Verdict::UpperBound) => (if value >= truth {
+        (Some(value), BoundKind::UpperBound) => (if value >= truth {
             "  (holds)"
         } else {
             "  (does NOT hold)"

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tracking {
     /// How often it told something.
-    pub told: u64,
+    pub reported: u64,
     /// How often the truth changed, the begin of the run included.
     pub steps: u64,
     /// Of these changes, how many it came to within [`Tracking::TOLERANCE`] of before the next.
@@ -15,7 +15,7 @@ pub struct Tracking {
     /// The longest that took; `null` if it did not follow all.
     pub slowest_follow_ns: Option<u64>,
     /// Share of the time for which it told a value (not a bound).
-    pub told_ratio: f64,
+    pub reported_ratio: f64,
     /// Share of the time for which that value was within [`Tracking::TOLERANCE`].
     pub within_ratio: f64,
     /// Median absolute error at the times that are [`Tracking::SETTLED_NS`] after a change or later.
@@ -116,7 +116,7 @@ impl Tracking {
     pub const STEP_NS: u64 = 50_000_000;
 
     /// From what was told and true at moments [`Tracking::STEP_NS`] apart; `None` without moments.
-    pub fn new(told: u64, series: Vec<TrackedPoint>, mean_load_ratio: Option<f64>) -> Option<Self> {
+    pub fn new(reported: u64, series: Vec<TrackedPoint>, mean_load_ratio: Option<f64>) -> Option<Self> {
         let first = series.first()?;
         let mut changed_at = first.at_ns;
         let mut truth = first.truth_bps;
@@ -147,11 +147,11 @@ impl Tracking {
         let followed = follows.len() as u64;
         let slowest = follows.iter().max().copied();
         Some(Self {
-            told,
+            reported,
             steps,
             followed,
             slowest_follow_ns: slowest.filter(|_| followed == steps),
-            told_ratio: valued as f64 / series.len() as f64,
+            reported_ratio: valued as f64 / series.len() as f64,
             within_ratio: within as f64 / series.len() as f64,
             settled_median_abs_error_ratio: narrows_stat::median(&settled),
             settled_p95_abs_error_ratio: narrows_stat::quantile(&settled, 0.95),
@@ -202,7 +202,7 @@ mod tests {
         let tracking = Tracking::new(6, series(&values), None).unwrap();
         assert_eq!((tracking.steps, tracking.followed), (2, 2));
         assert_eq!(tracking.slowest_follow_ns, Some(2_000_000_000));
-        assert!((tracking.told_ratio - 6.0 / 7.0).abs() < 1e-12);
+        assert!((tracking.reported_ratio - 6.0 / 7.0).abs() < 1e-12);
         assert!((tracking.within_ratio - 3.0 / 7.0).abs() < 1e-12);
         let close = |ratio: Option<f64>, expected: f64| (ratio.unwrap() - expected).abs() < 1e-12;
         assert!(close(tracking.settled_max_abs_error_ratio, 0.05));

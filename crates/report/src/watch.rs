@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use narrows_probe::{Confidence, Estimate, Finding, Latest, Limit, Verdict};
+use narrows_probe::{BoundKind, Confidence, Estimate, Finding, Latest, Limit};
 use narrows_train::windows::Windows;
 use narrows_units::{BitRate, Octets, Sender, Stamp, format_duration};
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub struct WatchRow {
     /// Upper end.
     pub high_bps: Option<u64>,
     /// What it claims.
-    pub verdict: Verdict,
+    pub verdict: BoundKind,
     /// How much stands behind it.
     pub confidence: Option<Confidence>,
     /// What set it.
@@ -39,7 +39,7 @@ pub struct WatchRow {
     /// The time over which it was averaged.
     pub averaged_ns: Option<u64>,
     /// How often something was told in the interval.
-    pub told: u64,
+    pub reported: u64,
     /// IP octets sent in it.
     pub octets: u64,
     /// Why it might mislead.
@@ -101,12 +101,12 @@ pub struct Watch {
     /// The last interval that was printed ended here.
     printed: Stamp<Sender>,
     latest: Option<Estimate>,
-    told: u64,
+    reported: u64,
     octets: u64,
     all_octets: u64,
     intervals: u64,
     silent: u64,
-    last_told: Option<Stamp<Sender>>,
+    last_reported: Option<Stamp<Sender>>,
     windows: VecDeque<Windows>,
 }
 
@@ -121,22 +121,22 @@ impl Watch {
             began: now,
             printed: now,
             latest: None,
-            told: 0,
+            reported: 0,
             octets: 0,
             all_octets: 0,
             intervals: 0,
             silent: 0,
-            last_told: None,
+            last_reported: None,
             windows: LENGTHS.iter().map(|&length| Windows::new(interval * length)).collect(),
         }
     }
 
     /// Something is told. Single trains' values, where the method gives them, go into the windows; else the value.
     pub fn tell(&mut self, now: Stamp<Sender>, latest: &Latest) {
-        self.told += 1;
-        self.last_told = Some(now);
+        self.reported += 1;
+        self.last_reported = Some(now);
         let estimate = &latest.estimate;
-        if estimate.verdict == Verdict::Estimated {
+        if estimate.verdict == BoundKind::Estimated {
             let single = match &estimate.details.finding {
                 Finding::Available(found) => found.last_train_bps,
                 _ => None,
@@ -181,11 +181,11 @@ impl Watch {
             available_bps: estimate.map(|estimate| estimate.value),
             low_bps: estimate.map(|estimate| estimate.low),
             high_bps: estimate.map(|estimate| estimate.high),
-            verdict: estimate.map_or(Verdict::Inconclusive, |estimate| estimate.verdict),
+            verdict: estimate.map_or(BoundKind::Inconclusive, |estimate| estimate.verdict),
             confidence: estimate.map(|estimate| estimate.confidence),
             limited_by: estimate.map(|estimate| estimate.limited_by),
             averaged_ns: estimate.and_then(|estimate| estimate.interval).map(nanos),
-            told: std::mem::take(&mut self.told),
+            reported: std::mem::take(&mut self.reported),
             octets: std::mem::take(&mut self.octets),
             caveats: estimate.map_or_else(Vec::new, |estimate| estimate.caveats.iter().map(Remark::from).collect()),
             note: estimate.is_none().then(|| self.silence()),
@@ -194,11 +194,11 @@ impl Watch {
     }
 
     fn silence(&self) -> String {
-        match self.last_told {
+        match self.last_reported {
             None => "nothing is known yet".to_owned(),
-            Some(told) => format!(
+            Some(reported) => format!(
                 "no train that tells anything for {}: nothing comes back, or a host did not keep time",
-                format_duration(self.printed.since(told))
+                format_duration(self.printed.since(reported))
             ),
         }
     }
@@ -248,9 +248,9 @@ impl WatchRow {
             (Some(value), Some(low), Some(high)) => {
                 let rate = BitRate::from_bps;
                 match self.verdict {
-                    Verdict::LowerBound => format!("at least {}", rate(value)),
-                    Verdict::UpperBound => format!("at most {}", rate(value)),
-                    Verdict::Estimated | Verdict::Inconclusive => {
+                    BoundKind::LowerBound => format!("at least {}", rate(value)),
+                    BoundKind::UpperBound => format!("at most {}", rate(value)),
+                    BoundKind::Estimated | BoundKind::Inconclusive => {
                         format!("{} ({} … {})", rate(value), rate(low), rate(high))
                     }
                 }
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_what_was_told_in_them() {
+    fn intervals_hold_what_was_reported_in_them() {
         let mut watch = Watch::new(Duration::from_secs(1), at(0));
         watch.tell(at(200), &latest(50, 40.0));
         watch.spend(1000);
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(watch.tick(at(999)), None);
         let row = watch.tick(at(1001)).unwrap();
         assert_eq!(
-            (row.at_ns, row.available_bps, row.told),
+            (row.at_ns, row.available_bps, row.reported),
             (1_000_000_000, Some(55_000_000), 2)
         );
         assert_eq!((row.octets, row.note.is_none()), (1000, true));

@@ -5,13 +5,13 @@ use std::time::Duration;
 use narrows_units::BitRate;
 
 use crate::error::ScenarioError;
-use crate::way::Way;
+use crate::way::PathDirection;
 
 /// Traffic that shares some hops with the probes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cross {
     /// Which way it goes.
-    pub way: Way,
+    pub way: PathDirection,
     /// Index of the first hop it crosses (from 0, in the order of its way).
     pub first_hop: usize,
     /// Index of the last hop it crosses.
@@ -23,12 +23,12 @@ pub struct Cross {
     /// What it is made of.
     pub source: Source,
     /// Who carries it where a path is played in real time; `None`: whoever plays the path chooses.
-    pub carried: Option<Carried>,
+    pub generated_by: Option<GeneratedBy>,
 }
 
 /// Who carries cross traffic over a path that is played in real time. The simulator treats both alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carried {
+pub enum GeneratedBy {
     /// The link itself reckons with packets that exist nowhere else.
     Virtual,
     /// Real hosts send real packets.
@@ -208,13 +208,13 @@ impl Cross {
     /// Open-loop traffic over one hop of the forward way, for all time.
     pub fn on_hop(hop: usize, arrivals: Arrivals, rate: BitRate, sizes: SizeMix) -> Self {
         Self {
-            way: Way::Forward,
+            way: PathDirection::Forward,
             first_hop: hop,
             last_hop: hop,
             from: Duration::ZERO,
             until: None,
             source: Source::Open { arrivals, rate, sizes },
-            carried: None,
+            generated_by: None,
         }
     }
 
@@ -235,7 +235,7 @@ impl Cross {
 
     /// The same traffic, the other way.
     #[must_use]
-    pub fn way(mut self, way: Way) -> Self {
+    pub fn way(mut self, way: PathDirection) -> Self {
         self.way = way;
         self
     }
@@ -264,7 +264,7 @@ impl Cross {
     }
 
     /// Whether it crosses this hop of this way.
-    pub fn crosses(&self, way: Way, hop: usize) -> bool {
+    pub fn crosses(&self, way: PathDirection, hop: usize) -> bool {
         self.way == way && (self.first_hop..=self.last_hop).contains(&hop)
     }
 }

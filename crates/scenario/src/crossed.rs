@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::cross::{Cross, Elastic, ElasticControl};
     use crate::model::Scenario;
-    use crate::way::Way;
+    use crate::way::PathDirection;
 
     /// By hand: 1538 wire octets of 1500 are 123.04 us at 100 Mbit/s. 4000 of them in a second leave 50.784 % of 97.529 Mbit/s, on a hop
     /// whose elastic flow lets no truth be derived; the other hop is empty.
@@ -80,7 +80,7 @@ mod tests {
             crossed[1].add(1500);
         }
         let second = Duration::from_secs(1);
-        let truth = scenario.truth(Way::Forward).over(second, 2 * second);
+        let truth = scenario.truth(PathDirection::Forward).over(second, 2 * second);
         assert_eq!(truth.available(1500), None);
         let truth = truth.beside(&crossed);
         assert!((truth.utilisation(1).unwrap() - 0.492_16).abs() < 1e-9);
@@ -100,7 +100,7 @@ mod tests {
             crossed[0].add(1500);
         }
         let truth = scenario
-            .truth(Way::Forward)
+            .truth(PathDirection::Forward)
             .over(Duration::ZERO, Duration::from_secs(1));
         assert_eq!(truth.beside(&crossed).available(1500), Some(BitRate::ZERO));
         assert_eq!(truth.beside(&[]).available(1500), None);

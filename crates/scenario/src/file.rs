@@ -70,7 +70,7 @@ use serde::Deserialize;
 
 use crate::error::ScenarioError;
 use crate::model::{Expectation, Expected, Scenario};
-use crate::way::Way;
+use crate::way::PathDirection;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -139,12 +139,15 @@ impl Scenario {
         if let Some(text) = file.warm_up {
             scenario.warm_up = duration("warm_up", &text)?;
         }
-        for (way, hops) in [(Way::Forward, file.hop), (Way::Reverse, file.reverse)] {
+        for (way, hops) in [
+            (PathDirection::Forward, file.hop),
+            (PathDirection::Reverse, file.reverse),
+        ] {
             for (index, hop) in hops.into_iter().enumerate() {
                 let (hop, cross) = hop.read(way, index)?;
                 match way {
-                    Way::Forward => scenario.forward.push(hop),
-                    Way::Reverse => scenario.reverse.push(hop),
+                    PathDirection::Forward => scenario.forward.push(hop),
+                    PathDirection::Reverse => scenario.reverse.push(hop),
                 }
                 scenario.cross.extend(cross);
             }

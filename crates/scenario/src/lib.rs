@@ -28,7 +28,7 @@ mod stages;
 mod truth;
 mod way;
 
-pub use cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, Passing, SizeMix, Source};
+pub use cross::{Arrivals, Cross, Elastic, ElasticControl, GeneratedBy, Passing, SizeMix, Source};
 pub use crossed::Crossed;
 pub use error::ScenarioError;
 pub use hop::{
@@ -38,4 +38,4 @@ pub use host::{ClockModel, ClockStep, Coalescing, Host, Stalls, TcpHost};
 pub use model::{Expectation, Expected, Scenario};
 pub use service::{Aggregation, Channels, Dealing, Inside, Service, Slots};
 pub use truth::{BurstTruth, Truth};
-pub use way::Way;
+pub use way::PathDirection;

@@ -9,7 +9,7 @@ use crate::error::ScenarioError;
 use crate::hop::{Burst, Hop, Jitter, Link, Loss, Queue, Router};
 use crate::host::Host;
 use crate::service::Service;
-use crate::way::Way;
+use crate::way::PathDirection;
 
 /// A path, its hosts, its traffic, and what methods are expected to say of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,7 +83,7 @@ pub enum Expected {
 
 impl Scenario {
     /// An empty path between ideal hosts. Hops given by [`Scenario::hop`] go both ways until [`Scenario::reverse_hop`] names
-    /// others for the way back.
+    /// others for the reverse direction.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -143,7 +143,7 @@ impl Scenario {
         self
     }
 
-    /// Completes and checks the scenario: mirrors the way back where none was given, orders schedules, and refuses what no
+    /// Completes and checks the scenario: mirrors the reverse direction where none was given, orders schedules, and refuses what no
     /// path can be.
     pub fn validate(mut self) -> Result<Self, ScenarioError> {
         if self.forward.is_empty() {
@@ -168,10 +168,10 @@ impl Scenario {
     }
 
     /// The hops of one way, in order.
-    pub fn hops(&self, way: Way) -> &[Hop] {
+    pub fn hops(&self, way: PathDirection) -> &[Hop] {
         match way {
-            Way::Forward => &self.forward,
-            Way::Reverse => &self.reverse,
+            PathDirection::Forward => &self.forward,
+            PathDirection::Reverse => &self.reverse,
         }
     }
 
@@ -192,7 +192,7 @@ impl Scenario {
     }
 }
 
-/// The way back over the same links: same rates, channels, delays and kinds of link in reverse order, default queues, no loss, no bucket,
+/// The reverse direction over the same links: same rates, channels, delays and kinds of link in reverse order, default queues, no loss, no bucket,
 /// no schedule, no aggregation, no slots.
 fn mirrored(forward: &[Hop]) -> Vec<Hop> {
     let count = forward.len();
@@ -209,7 +209,7 @@ fn mirrored(forward: &[Hop]) -> Vec<Hop> {
             if let Service::Channels(_) = hop.service {
                 back.service = hop.service;
             }
-            // The router at the end of the way back's hop is the one in front of the forward hop.
+            // The router at the end of the reverse direction's hop is the one in front of the forward hop.
             if index > 0 {
                 back.router = forward[index - 1].router;
             }

@@ -15,7 +15,7 @@ use crate::crossed::Crossed;
 use crate::hop::{Hop, TokenBucket};
 use crate::model::Scenario;
 use crate::service::{Channels, Dealing, Service};
-use crate::way::Way;
+use crate::way::PathDirection;
 
 pub use burst::BurstTruth;
 
@@ -23,7 +23,7 @@ pub use burst::BurstTruth;
 #[derive(Debug, Clone, Copy)]
 pub struct Truth<'a> {
     scenario: &'a Scenario,
-    way: Way,
+    way: PathDirection,
     from: Duration,
     to: Duration,
     crossed: Option<&'a [Crossed]>,
@@ -31,7 +31,7 @@ pub struct Truth<'a> {
 
 impl Scenario {
     /// The truth of one way, over the scenario's whole first minute.
-    pub fn truth(&self, way: Way) -> Truth<'_> {
+    pub fn truth(&self, way: PathDirection) -> Truth<'_> {
         Truth {
             scenario: self,
             way,
@@ -150,8 +150,8 @@ impl<'a> Truth<'a> {
     /// Nominal rate of the interface through which this way begins.
     fn interface(&self) -> Option<BitRate> {
         let host = match self.way {
-            Way::Forward => &self.scenario.sender,
-            Way::Reverse => &self.scenario.receiver,
+            PathDirection::Forward => &self.scenario.sender,
+            PathDirection::Reverse => &self.scenario.receiver,
         };
         host.interface_rate
     }

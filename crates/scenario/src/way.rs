@@ -2,14 +2,14 @@
 
 /// Which way over the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
+pub enum PathDirection {
     /// From sender to receiver.
     Forward,
     /// From receiver to sender.
     Reverse,
 }
 
-impl Way {
+impl PathDirection {
     /// The other way.
     #[must_use]
     pub const fn opposite(self) -> Self {

@@ -1,7 +1,7 @@
 //! What a perfect observer would make of the same trains: one who sees exactly what is free of the tight link, but only while a train of the
 //! method passes. The difference to what was free in all of the estimate's time is the sampling's alone; no reading of those trains goes below it.
 //!
-//! `cargo run --release --example available_floor -p narrows-sim -- METHOD FIRST_SEED SEEDS SCENARIO.toml...`
+//! `payload run --release --example available_floor -p narrows-sim -- METHOD FIRST_SEED SEEDS SCENARIO.toml...`
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use narrows_methods as methods;
 use narrows_probe::probes::Probe;
 use narrows_probe::{Event, PathFacts, RawParams, World, drive};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 use narrows_units::{Sender, Stamp};
 
@@ -48,8 +48,8 @@ impl World for Noting {
 
 /// What was free on the way from `from` to `to`, bit/s, if nobody probed.
 fn free(scenario: &Scenario, seed: u64, from: Duration, to: Duration) -> f64 {
-    let crossed = SimWorld::undisturbed(scenario, Way::Forward, seed, from, to);
-    let truth = scenario.truth(Way::Forward).over(from, to).beside(&crossed);
+    let crossed = SimWorld::undisturbed(scenario, PathDirection::Forward, seed, from, to);
+    let truth = scenario.truth(PathDirection::Forward).over(from, to).beside(&crossed);
     truth
         .available(truth.path_mtu())
         .map_or(0.0, narrows_units::BitRate::as_f64)
@@ -60,7 +60,7 @@ fn errors(scenario: &Scenario, method: &str, seed: u64) -> Option<(f64, f64, f64
     let method = methods::find(method)?;
     let mut estimator = method.begin(&RawParams::new()).ok()?;
     let mut world = Noting {
-        inner: SimWorld::new(scenario, Way::Forward, seed),
+        inner: SimWorld::new(scenario, PathDirection::Forward, seed),
         trains: Vec::new(),
     };
     let Ok(measured) = drive(&mut world, estimator.as_mut(), method.info().imposes.budget());
@@ -77,7 +77,7 @@ fn errors(scenario: &Scenario, method: &str, seed: u64) -> Option<(f64, f64, f64
         sum += length.as_secs_f64() * free(scenario, seed, from, from + *length);
         time += length.as_secs_f64();
     }
-    let truth = scenario.truth(Way::Forward);
+    let truth = scenario.truth(PathDirection::Forward);
     let capacity = truth.capacity(truth.path_mtu()).as_f64();
     let value = f64::from(u32::try_from(estimate.value / 1000).ok()?) * 1000.0;
     (time > 0.0).then(|| {

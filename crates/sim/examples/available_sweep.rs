@@ -1,7 +1,7 @@
 //! One method for available bandwidth over scenario files and seeds, beside what was really free in each estimate's own time: a row of
 //! comma-separated values per run.
 //!
-//! `cargo run --release --example available_sweep -p narrows-sim -- [method=]METHOD FIRST_SEED SEEDS SCENARIO.toml... [evidence=NAME]...`
+//! `payload run --release --example available_sweep -p narrows-sim -- [method=]METHOD FIRST_SEED SEEDS SCENARIO.toml... [evidence=NAME]...`
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use narrows_methods as methods;
 use narrows_probe::{Outcome, RawParams, drive};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 
 /// One run: the row.
@@ -20,7 +20,7 @@ fn row(scenario: &Scenario, method: &str, seed: u64, evidence: &[&str], params: 
     let Ok(mut estimator) = method.begin(params) else {
         return "bad parameters".to_owned();
     };
-    let mut world = SimWorld::new(scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let began = Duration::from_nanos(world.true_time());
     let Ok(measured) = drive(&mut world, estimator.as_mut(), method.info().imposes.budget());
     let ended = Duration::from_nanos(world.true_time());
@@ -43,14 +43,14 @@ fn row(scenario: &Scenario, method: &str, seed: u64, evidence: &[&str], params: 
         .interval
         .map_or(began, |interval| ended.saturating_sub(interval).max(began));
     let own = own.min(ended.saturating_sub(Duration::from_millis(1)));
-    let crossed = SimWorld::undisturbed(scenario, Way::Forward, seed, own, ended);
-    let truth = scenario.truth(Way::Forward).over(own, ended).beside(&crossed);
+    let crossed = SimWorld::undisturbed(scenario, PathDirection::Forward, seed, own, ended);
+    let truth = scenario.truth(PathDirection::Forward).over(own, ended).beside(&crossed);
     let mtu = truth.path_mtu();
     let free = truth.available(mtu).map_or(0, narrows_units::BitRate::bps);
     let caveats: Vec<&str> = estimate.caveats.iter().map(narrows_probe::Caveat::id).collect();
     let more: Vec<String> = evidence
         .iter()
-        .map(|name| format!("{name}={}", value(told(&estimate.diagnostics, name))))
+        .map(|name| format!("{name}={}", value(reported(&estimate.diagnostics, name))))
         .collect();
     format!(
         "{head},{free},{},{},{},{:?},{:?},{cost},{},{},{}",
@@ -114,7 +114,7 @@ fn main() {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a narrows_probe::Diagnostic> {
+fn reported<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a narrows_probe::Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

@@ -1,7 +1,7 @@
 //! `burst` over drawn paths: 1 Mbit/s to 10 Gbit/s, 1 to 60 ms, queues of 5 to 2000 packets counted in octets or packets, others' traffic of none to
 //! 80 %, drop-tail, early drop, policers and shapers. Truth is asked of the simulator ([`narrows_sim::burst_median`], no method's way).
 //!
-//! `cargo run --release -p narrows-sim --example burst_sweep -- [seed=N] [paths=N] [only=WORD]`; `*` marks confident misses: a value without bound over
+//! `payload run --release -p narrows-sim --example burst_sweep -- [seed=N] [paths=N] [only=WORD]`; `*` marks confident misses: a value without bound over
 //! a tenth (and a packet) off, or a wrong word for what drops.
 
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use narrows_methods as methods;
-use narrows_probe::{Budget, Diagnostic, RawParams, Verdict};
-use narrows_scenario::{Arrivals, Cross, EarlyDrop, Hop, Queue, Scenario, SizeMix, TokenBucket, Way};
+use narrows_probe::{BoundKind, Budget, Diagnostic, RawParams};
+use narrows_scenario::{Arrivals, Cross, EarlyDrop, Hop, PathDirection, Queue, Scenario, SizeMix, TokenBucket};
 use narrows_sim::SimWorld;
 use narrows_stat::SplitMix64;
 use narrows_units::{BitRate, Octets};
@@ -153,14 +153,14 @@ struct Row {
 }
 
 fn measured(path: &Drawn, seed: u64) -> Row {
-    let truth = narrows_sim::burst_median(&path.scenario, Way::Forward, 1500);
+    let truth = narrows_sim::burst_median(&path.scenario, PathDirection::Forward, 1500);
     let raw: RawParams = [("detail", "true"), ("max_time", "30 s")].into_iter().collect();
     let budget = Budget {
         octets: 10_000_000_000,
         time: Duration::from_secs(600),
         ..Budget::default()
     };
-    let mut world = SimWorld::new(&path.scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(&path.scenario, PathDirection::Forward, seed);
     let method = methods::find("burst").expect("it is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
     let Ok(measured) = narrows_probe::drive(&mut world, method.as_mut(), budget);
@@ -172,17 +172,17 @@ fn measured(path: &Drawn, seed: u64) -> Row {
             is_named: false,
         };
     };
-    let policy = match told(&estimate.diagnostics, "queue_policy") {
+    let policy = match reported(&estimate.diagnostics, "queue_policy") {
         Some(Diagnostic::Text(text)) => text.clone(),
         _ => String::new(),
     };
-    let (value, is_number) = (estimate.value, estimate.verdict == Verdict::Estimated);
+    let (value, is_number) = (estimate.value, estimate.verdict == BoundKind::Estimated);
     let is_near = truth.is_some_and(|truth| value.abs_diff(truth) as f64 <= (0.1 * truth as f64).max(1500.0));
     // A bound must hold; a number must be near.
     let holds = match estimate.verdict {
-        Verdict::Estimated => is_near,
-        Verdict::LowerBound => truth.is_none_or(|truth| value as f64 <= 1.1 * truth as f64 + 1500.0),
-        Verdict::UpperBound | Verdict::Inconclusive => {
+        BoundKind::Estimated => is_near,
+        BoundKind::LowerBound => truth.is_none_or(|truth| value as f64 <= 1.1 * truth as f64 + 1500.0),
+        BoundKind::UpperBound | BoundKind::Inconclusive => {
             truth.is_some_and(|truth| value as f64 >= 0.9 * truth as f64 - 1500.0)
         }
     };
@@ -204,7 +204,7 @@ fn measured(path: &Drawn, seed: u64) -> Row {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+fn reported<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use narrows_methods as methods;
 use narrows_probe::outcome::PathHops;
 use narrows_probe::{RawParams, drive};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 
 #[expect(
@@ -21,10 +21,10 @@ fn main() {
     let params: RawParams = args.iter().skip(3).filter_map(|word| word.split_once('=')).collect();
     let scenario = Scenario::from_toml(&text).unwrap();
     let truth = scenario
-        .truth(Way::Forward)
+        .truth(PathDirection::Forward)
         .over(Duration::ZERO, Duration::from_secs(1));
     for seed in 1..=seeds {
-        let mut world = SimWorld::new(&scenario, Way::Forward, seed);
+        let mut world = SimWorld::new(&scenario, PathDirection::Forward, seed);
         let mut estimator = method.begin(&params).unwrap();
         let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&params).budget());
         println!(
@@ -62,7 +62,7 @@ fn main() {
                 "  {} {true_rate} {claim} {devices:?} seen {:?} {:?} lat {:?} queue {:?} busy {:.2?} loss {:?} {}/{} {:?}",
                 hop.ttl,
                 hop.seen.map(|rate| rate.to_string()),
-                hop.foretold,
+                hop.predicted,
                 hop.latency_ns.map(|ns| (ns / 1000.0).round()),
                 hop.queueing_ns.map(|ns| (ns / 1000.0).round()),
                 hop.busy_ratio,

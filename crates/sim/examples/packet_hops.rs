@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use narrows_scenario::{Arrivals, Cross, Hop, Scenario, SizeMix, Way};
+use narrows_scenario::{Arrivals, Cross, Hop, PathDirection, Scenario, SizeMix};
 use narrows_sim::{Packet, Path};
 use narrows_units::{BitRate, Framing};
 
@@ -28,7 +28,7 @@ fn main() {
                 flow: 0,
                 payload: at,
             };
-            path.send(at, Way::Forward, packet);
+            path.send(at, PathDirection::Forward, packet);
             path.advance(at, &mut out);
             probe_hops += 3;
             out.clear();

@@ -2,7 +2,7 @@
 //! every octave), random loss of none, 0.01 or 0.1 %, queues of a quarter to four bandwidth-delay products, Reno, CUBIC and BBR. Each test is
 //! the method's own run; one that quick mode does not end early runs its 20 s.
 //!
-//! `cargo run --release --example quick_sweep -p narrows-sim -- [composite|seed003] [rows] [any] [seed=N] [paths=N]`
+//! `payload run --release --example quick_sweep -p narrows-sim -- [composite|seed003] [rows] [any] [seed=N] [paths=N]`
 //!
 //! With `any`, loss is anything from none to 0.1 %, and on half of the paths Poisson traffic takes up to six tenths of the link.
 //!
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use narrows_methods as methods;
 use narrows_probe::{Diagnostic, Diagnostics, Measured, RawParams, drive};
-use narrows_scenario::{Arrivals, Cross, Hop, Loss, Queue, Scenario, SizeMix, Way};
+use narrows_scenario::{Arrivals, Cross, Hop, Loss, PathDirection, Queue, Scenario, SizeMix};
 use narrows_sim::SimWorld;
 use narrows_stat::SplitMix64;
 use narrows_units::{BitRate, Octets};
@@ -193,7 +193,7 @@ fn summary(rows: &[&Row]) -> String {
         narrows_stat::median(&values).unwrap_or(0.0)
     };
     format!(
-        "{:4} paths, {:4} ended early; within 5 %: {:.3}, 10 %: {:.3}; of 20 s without their begin {:.3} {:.3}; as foretold {:.3} {:.3}; \
+        "{:4} paths, {:4} ended early; within 5 %: {:.3}, 10 %: {:.3}; of 20 s without their begin {:.3} {:.3}; as predicted {:.3} {:.3}; \
          median saved time {:.3} octets {:.3}, of all time {:.3} octets {:.3}",
         rows.len(),
         ended.len(),
@@ -211,7 +211,7 @@ fn summary(rows: &[&Row]) -> String {
 }
 
 fn number(evidence: &Diagnostics, name: &str) -> Option<f64> {
-    told(evidence, name).and_then(Diagnostic::as_f64)
+    reported(evidence, name).and_then(Diagnostic::as_f64)
 }
 
 fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
@@ -229,12 +229,12 @@ fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
         held: String::new(),
         saved: (0.0, 0.0),
     };
-    if told(&value.diagnostics, "risk_share").is_none() {
+    if reported(&value.diagnostics, "risk_share").is_none() {
         return Some(row);
     }
     let full = tcp(&[("mode", "full"), ("omit", "0 s")]);
     let long = full.outcome.estimate()?;
-    let Some(Diagnostic::Series(slots)) = told(&long.diagnostics, "slot_bps") else {
+    let Some(Diagnostic::Series(slots)) = reported(&long.diagnostics, "slot_bps") else {
         return None;
     };
     // Full length leaves out a second and 20 round trips: slots of a tenth of a second.
@@ -245,7 +245,7 @@ fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
     row.ratios = Some([bps / truth, bps / late.max(1.0), said / truth]);
     row.held = format!(
         "{:?} risk {:.3}",
-        told(&value.diagnostics, "held_by"),
+        reported(&value.diagnostics, "held_by"),
         number(&value.diagnostics, "risk_share").unwrap_or(0.0)
     );
     row.saved = (
@@ -296,13 +296,13 @@ fn tcp(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Measured {
     let raw: RawParams = params.iter().copied().collect();
     let method = methods::find("tcp").expect("the registry lists it");
     let mut estimator = method.begin(&raw).expect("good parameters");
-    let mut world = SimWorld::new(scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&raw).budget());
     measured
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+fn reported<'a>(diagnostics: &'a Diagnostics, name: &str) -> Option<&'a Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

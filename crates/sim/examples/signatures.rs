@@ -1,6 +1,6 @@
 //! What the method `signature` makes of scenario files: causes and rates over seeds, one line per file.
 //!
-//! `cargo run --release -p narrows-sim --example signatures -- RUNS FILE...`
+//! `payload run --release -p narrows-sim --example signatures -- RUNS FILE...`
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
@@ -9,7 +9,7 @@ use std::error::Error;
 
 use narrows_methods as methods;
 use narrows_probe::{Diagnostic, Outcome, RawParams, drive};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -18,13 +18,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let method = methods::find("signature").ok_or("no such method")?;
     for file in arguments {
         let scenario = Scenario::from_toml(&std::fs::read_to_string(&file)?)?;
-        let truth = scenario.truth(Way::Forward);
+        let truth = scenario.truth(PathDirection::Forward);
         let truth = truth.capacity(truth.path_mtu()).as_f64();
         let mut causes: BTreeMap<String, u32> = BTreeMap::new();
         let (mut ratios, mut covered, mut octets, mut time) = (Vec::new(), 0u64, 0, 0.0);
         for seed in scenario.seed..scenario.seed + runs {
             let params = RawParams::new();
-            let mut world = SimWorld::new(&scenario, Way::Forward, seed);
+            let mut world = SimWorld::new(&scenario, PathDirection::Forward, seed);
             let Ok(measured) = drive(
                 &mut world,
                 method.begin(&params)?.as_mut(),
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     diagnostics: evidence, ..
                 } => evidence,
             };
-            let cause = match told(evidence, "cause") {
+            let cause = match reported(evidence, "cause") {
                 Some(Diagnostic::Text(cause)) => cause.clone(),
                 _ => "none".to_owned(),
             };
@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+fn reported<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

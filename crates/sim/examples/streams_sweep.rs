@@ -2,7 +2,7 @@
 //! connection, random loss, Poisson or TCP traffic beside it, a policer over all, a shaper for each connection. Truth is one long transfer (30 s and
 //! 200 round trips at least) for each number, judged by the definitions of `docs/guide/streams.md` without any chance.
 //!
-//! `cargo run --release -p narrows-sim --example streams_sweep -- [seed=N] [paths=N] [known] [quick]`; with `known` the method is told what is
+//! `payload run --release -p narrows-sim --example streams_sweep -- [seed=N] [paths=N] [known] [quick]`; with `known` the method is told what is
 //! available (no paths with TCP beside it then). `*` marks wrong numbers that do not say that they are unsure.
 
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use narrows_methods as methods;
 use narrows_probe::probes::{Congestion, Then, Transfer};
-use narrows_probe::{Budget, Diagnostic, Estimate, Event, Probe, RawParams, Verdict, World};
+use narrows_probe::{BoundKind, Budget, Diagnostic, Estimate, Event, Probe, RawParams, World};
 use narrows_scenario::{
-    Arrivals, Channels, Cross, Dealing, Elastic, ElasticControl, Hop, Loss, Queue, Scenario, Service, SizeMix,
-    TokenBucket, Way,
+    Arrivals, Channels, Cross, Dealing, Elastic, ElasticControl, Hop, Loss, PathDirection, Queue, Scenario, Service,
+    SizeMix, TokenBucket,
 };
 use narrows_sim::SimWorld;
 use narrows_stat::SplitMix64;
@@ -168,7 +168,7 @@ fn drawn(place: u64, dice: &mut Dice) -> Option<Drawn> {
         scenario = scenario.cross(cross);
     }
     let link = scenario.clone().validate().ok()?;
-    let available = link.truth(Way::Forward).available(1500);
+    let available = link.truth(PathDirection::Forward).available(1500);
     if let Some(each) = parts.each {
         scenario = scenario.hop(each);
     }
@@ -292,7 +292,7 @@ impl Truth<'_> {
 }
 
 fn long(path: &Drawn, streams: u16, seed: u64) -> Long {
-    let mut world = SimWorld::new(&path.scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(&path.scenario, PathDirection::Forward, seed);
     let seconds = 30f64.max(200.0 * path.rtt);
     let mut transfer = |seconds: f64, then| {
         let duration = Duration::from_secs_f64(seconds);
@@ -377,8 +377,8 @@ fn main() {
         }
         let marks = judged(&path, seed + place, flag("known"), flag("quick"));
         let all = sums.entry(path.kind).or_default();
-        let told = marks.map(|(index, right, unsure, text)| text + all[index].add(right, unsure));
-        println!("{}: {}", path.text, told.join("; "));
+        let reported = marks.map(|(index, right, unsure, text)| text + all[index].add(right, unsure));
+        println!("{}: {}", path.text, reported.join("; "));
     }
     println!("| path | runs | fill: right, unsure, wrong | intrusive | harmful |\n|---|--:|--:|--:|--:|");
     let mut total = [Counts::default(); 3];
@@ -400,18 +400,18 @@ fn main() {
 
 /// The method over a path, and the truth of its three numbers: (which, right, says that it is unsure, text).
 fn judged(path: &Drawn, seed: u64, is_known: bool, is_quick: bool) -> [(usize, bool, bool, String); 3] {
-    let told = path.available.filter(|_| is_known);
+    let reported = path.available.filter(|_| is_known);
     let payload = |rate: BitRate| {
         let payload = Framing::BARE.convert(rate, Layer::Ip, Layer::TcpPayload, 1500, false);
         payload.map_or(0.0, BitRate::as_f64)
     };
-    let available = told.map(payload);
+    let available = reported.map(payload);
     let mut truth = Truth {
         path,
         seed: seed + 1_000_003,
         known: BTreeMap::new(),
     };
-    let Some(estimate) = measured(path, told, is_quick, seed) else {
+    let Some(estimate) = measured(path, reported, is_quick, seed) else {
         return [0, 1, 2].map(|index| (index, false, true, "inconclusive".to_owned()));
     };
     let value = u16::try_from(estimate.value).unwrap_or(u16::MAX);
@@ -425,7 +425,7 @@ fn judged(path: &Drawn, seed: u64, is_known: bool, is_quick: bool) -> [(usize, b
     };
     let right = truth.fill(available);
     let unsure = estimate.confidence == narrows_probe::Confidence::Low
-        || (estimate.verdict == Verdict::LowerBound && right.is_none_or(|right| right >= value));
+        || (estimate.verdict == BoundKind::LowerBound && right.is_none_or(|right| right >= value));
     let fill = (
         0,
         truth.is_fill(value, available),
@@ -472,7 +472,7 @@ fn measured(path: &Drawn, available: Option<BitRate>, is_quick: bool, seed: u64)
         time: Duration::from_secs(3600),
         ..Budget::default()
     };
-    let mut world = SimWorld::new(&path.scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(&path.scenario, PathDirection::Forward, seed);
     let mut method = methods::find("streams")?.begin(&raw).ok()?;
     let Ok(measured) = narrows_probe::drive(&mut world, method.as_mut(), budget);
     measured.outcome.estimate().cloned()

@@ -1,12 +1,12 @@
 //! Mean TCP payload rates over 20 s, alone on some common paths: what quick mode's shorter runs are judged against.
 //!
-//! `cargo run --release --example tcp_rates -p narrows-sim`
+//! `payload run --release --example tcp_rates -p narrows-sim`
 
 use std::time::{Duration, Instant};
 
 use narrows_probe::probes::{Congestion, Then, Transfer};
 use narrows_probe::{Event, Probe, World};
-use narrows_scenario::{Hop, Queue, Scenario, Way};
+use narrows_scenario::{Hop, PathDirection, Queue, Scenario};
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Framing, Layer, Octets};
 
@@ -60,7 +60,7 @@ fn shares(mbps: u64, rtt_ms: u64, queue: f64, control: &Congestion) -> ([f64; 3]
     let mut scenario = Scenario::new("one hop").hop(hop);
     scenario.receiver.tcp_receive_octets = 64 << 20;
     let scenario = scenario.validate().expect("a path of one hop");
-    let mut world = SimWorld::new(&scenario, Way::Forward, 1);
+    let mut world = SimWorld::new(&scenario, PathDirection::Forward, 1);
     let transfer = Transfer {
         streams: 1,
         congestion: Some(control.clone()),

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use narrows_scenario::{Hop, Queue, Scenario, Way};
+use narrows_scenario::{Hop, PathDirection, Queue, Scenario};
 use narrows_sim::{Output, Packet, Path};
 use narrows_units::{BitRate, Framing};
 
@@ -23,10 +23,10 @@ const CROSS_GAP_NS: usize = 4_000_000;
 fn main() {
     let mut path = Path::new(&scenario(), 1);
     for k in 0..PACKETS {
-        path.send(k * GAP_NS, Way::Forward, packet(1500, Some(k)));
+        path.send(k * GAP_NS, PathDirection::Forward, packet(1500, Some(k)));
     }
     for at in (0..PACKETS * GAP_NS).step_by(CROSS_GAP_NS) {
-        path.cross(at, Way::Forward, 1, 1, packet(1000, None));
+        path.cross(at, PathDirection::Forward, 1, 1, packet(1000, None));
     }
     let mut outputs = Vec::new();
     path.advance(1_000_000_000, &mut outputs);

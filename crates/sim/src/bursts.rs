@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use narrows_probe::probes::{Fate, Probe, Train, TrainId};
 use narrows_probe::{Event, World};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 
 use crate::SimWorld;
 
@@ -20,7 +20,7 @@ const LONGEST: usize = 100_000;
 const OTHER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The median burst in IP octets, of packets of this length; `None` if half of the bursts survive whatever their length.
-pub fn burst_median(scenario: &Scenario, way: Way, ip_octets: u16) -> Option<u64> {
+pub fn burst_median(scenario: &Scenario, way: PathDirection, ip_octets: u16) -> Option<u64> {
     let mut asker = Asker {
         world: SimWorld::new(scenario, way, scenario.seed ^ OTHER),
         ip_octets,

@@ -3,7 +3,7 @@
 mod intake;
 mod kernel;
 
-use narrows_scenario::{ClockModel, Host, Way};
+use narrows_scenario::{ClockModel, Host, PathDirection};
 
 pub(crate) use intake::Intake;
 pub(crate) use kernel::Kernel;
@@ -70,7 +70,7 @@ pub(crate) struct HostState {
 
 impl HostState {
     /// The host at the beginning of this way.
-    pub(crate) fn new(host: &Host, way: Way, seed: u64) -> Self {
+    pub(crate) fn new(host: &Host, way: PathDirection, seed: u64) -> Self {
         Self {
             clock: host.clock.clone(),
             send_cost: nanos(host.send_cost),

@@ -3,7 +3,7 @@
 //! # Model
 //! A way is a row of hops. Each hop is, in this order: token bucket, drop-tail queue, link (one packet at a time, whole
 //! packets), loss on the wire, propagation with jitter, hidden layer-2 devices, hold-back of reordered packets, node. Node 0
-//! of a way is the host at its beginning, node *i* stands between hop *i − 1* and hop *i*, the last node is the far host. A
+//! of a way is the host at its beginning, node *i* stands between hop *i − 1* and hop *i*, the last node is the remote host. A
 //! router (nodes between) takes one off the hop limit on arrival and answers when nothing is left.
 //!
 //! # Order
@@ -33,11 +33,11 @@ mod wire;
 
 use std::collections::BinaryHeap;
 
-use narrows_scenario::{Crossed, Scenario, Source as Traffic, Way};
+use narrows_scenario::{Crossed, PathDirection, Scenario, Source as Traffic};
 
 use crate::NEVER;
-use fifo::{Fifo, Guests, Transit};
-use hop::{Bench, HopState};
+use fifo::{Fifo, ForegroundPackets, Transit};
+use hop::{HopState, StepContext};
 pub(crate) use link::Link;
 pub use part::{LinkPart, Segment};
 pub(crate) use router::Answers;
@@ -67,7 +67,7 @@ pub enum Output<T> {
         /// When its last bit arrived.
         at: u64,
         /// Which way it went.
-        way: Way,
+        way: PathDirection,
         /// The node it reached.
         node: usize,
         /// Its length.
@@ -82,7 +82,7 @@ pub enum Output<T> {
         /// When the answer leaves, generation included; the rate limit is applied already.
         at: u64,
         /// Which way the packet went.
-        way: Way,
+        way: PathDirection,
         /// The router.
         node: usize,
         /// Length of the packet.
@@ -95,7 +95,7 @@ pub enum Output<T> {
         /// When the answer leaves; at node 0, when the packet was sent.
         at: u64,
         /// Which way the packet went.
-        way: Way,
+        way: PathDirection,
         /// The node in front of the link.
         node: usize,
         /// The link's MTU.
@@ -110,7 +110,7 @@ pub enum Output<T> {
         /// When.
         at: u64,
         /// Which way the packet went.
-        way: Way,
+        way: PathDirection,
         /// The hop (for [`DropCause::HopLimit`] and [`DropCause::TooBig`]: the one it did not enter).
         hop: usize,
         /// Why.
@@ -153,7 +153,7 @@ impl<T> Output<T> {
     }
 
     /// Outputs of one instant come in this order.
-    fn rank(&self) -> (u64, Way, usize) {
+    fn rank(&self) -> (u64, PathDirection, usize) {
         match self {
             Self::Dropped { at, way, hop, .. } => (*at, *way, *hop),
             Self::Expired { at, way, node, .. }
@@ -170,7 +170,7 @@ impl<T> Output<T> {
 #[derive(Debug)]
 pub struct Path<T> {
     ways: [Lane; 2],
-    guests: Guests<T>,
+    foreground_packets: ForegroundPackets<T>,
     pending: BinaryHeap<Pending<T>>,
     now: u64,
     /// Longest stretch computed hop by hop, so that the packets between two hops stay few.
@@ -193,7 +193,7 @@ struct Lane {
 impl<T> Path<T> {
     /// The path of this scenario, empty, at time zero.
     pub fn new(scenario: &Scenario, seed: u64) -> Self {
-        let mut ways = [Way::Forward, Way::Reverse].map(|way| Lane::new(scenario, way, seed));
+        let mut ways = [PathDirection::Forward, PathDirection::Reverse].map(|way| Lane::new(scenario, way, seed));
         let mut transit_pps = 0.0;
         for (index, cross) in scenario.cross.iter().enumerate() {
             let Traffic::Open { arrivals, rate, sizes } = &cross.source else {
@@ -209,7 +209,7 @@ impl<T> Path<T> {
         }
         Self {
             ways,
-            guests: Guests::new(),
+            foreground_packets: ForegroundPackets::new(),
             pending: BinaryHeap::new(),
             now: 0,
             stretch: crate::rng::round_ns(4096.0e9 / transit_pps).max(1),
@@ -219,16 +219,16 @@ impl<T> Path<T> {
 
     /// Sends a packet from the host at the beginning of a way, through its interface. A time before the last
     /// [`Path::advance`] is taken for now. Calls need not be in order of time.
-    pub fn send(&mut self, at: u64, way: Way, packet: Packet<T>) {
+    pub fn send(&mut self, at: u64, way: PathDirection, packet: Packet<T>) {
         let last = self.ways[side(way)].hops.len() - 1;
-        self.send_as_far_as(at, way, last, packet);
+        self.send_as_remote_as(at, way, last, packet);
     }
 
     /// The same, but the packet is delivered behind this hop: somebody there looks at it, and sends it on with [`Path::cross`].
-    pub(crate) fn send_as_far_as(&mut self, at: u64, way: Way, last_hop: usize, packet: Packet<T>) {
+    pub(crate) fn send_as_remote_as(&mut self, at: u64, way: PathDirection, last_hop: usize, packet: Packet<T>) {
         let at = at.max(self.now);
         let exit = last_hop.min(self.ways[side(way)].hops.len() - 1);
-        let transit = self.guests.admit(at, exit, packet);
+        let transit = self.foreground_packets.admit(at, exit, packet);
         let lane = &mut self.ways[side(way)];
         match &mut lane.interface {
             Some((_, waiting)) => waiting.insert(transit),
@@ -238,17 +238,17 @@ impl<T> Path<T> {
 
     /// Sends a packet from the router at this node (an ICMP answer): it enters the node's outgoing link and goes to the end of
     /// the way. Nodes beyond the last hop's beginning count as that; node 0 is the host, without its interface.
-    pub fn inject(&mut self, at: u64, way: Way, node: usize, packet: Packet<T>) {
+    pub fn inject(&mut self, at: u64, way: PathDirection, node: usize, packet: Packet<T>) {
         let last = self.ways[side(way)].hops.len() - 1;
         self.cross(at, way, node, last, packet);
     }
 
     /// Sends a packet of somebody else over some hops of a way; it is delivered behind the last of them.
-    pub fn cross(&mut self, at: u64, way: Way, first_hop: usize, last_hop: usize, packet: Packet<T>) {
+    pub fn cross(&mut self, at: u64, way: PathDirection, first_hop: usize, last_hop: usize, packet: Packet<T>) {
         let hops = &mut self.ways[side(way)].hops;
         let first = first_hop.min(hops.len() - 1);
         let exit = last_hop.clamp(first, hops.len() - 1);
-        let transit = self.guests.admit(at.max(self.now), exit, packet);
+        let transit = self.foreground_packets.admit(at.max(self.now), exit, packet);
         hops[first].injected.insert(transit);
     }
 
@@ -293,41 +293,45 @@ impl<T> Path<T> {
 
     /// Counts, from now on, what leaves the link of each hop of a way between two times, whoever sent it. `scenario` is the one that
     /// the path was made of.
-    pub fn count(&mut self, scenario: &Scenario, way: Way, (from, to): (u64, u64)) {
+    pub fn count(&mut self, scenario: &Scenario, way: PathDirection, (from, to): (u64, u64)) {
         for (state, hop) in self.ways[side(way)].hops.iter_mut().zip(scenario.hops(way)) {
             state.count(Tally::new(from, to, crate::nanos(hop.delay)));
         }
     }
 
     /// What was counted on each hop of a way.
-    pub fn crossed(&self, way: Way) -> Vec<Crossed> {
+    pub fn crossed(&self, way: PathDirection) -> Vec<Crossed> {
         self.ways[side(way)].hops.iter().map(HopState::crossed).collect()
     }
 
     /// Packets sent or injected of which nothing was put out yet.
     pub fn inside(&self) -> usize {
-        self.guests.count() + self.pending.len()
+        self.foreground_packets.count() + self.pending.len()
     }
 
     /// The node of the other way that stands where this node of this way does: as many hops from the host at the way's
-    /// beginning. On a way back that is shorter, nodes too far out coincide with its first.
-    pub fn opposite(&self, way: Way, node: usize) -> usize {
+    /// beginning. On a reverse direction that is shorter, nodes too far out coincide with its first.
+    pub fn opposite(&self, way: PathDirection, node: usize) -> usize {
         self.ways[side(way.opposite())].hops.len().saturating_sub(node)
     }
 
     fn advance_stretch(&mut self, until: u64, out: &mut Vec<Output<T>>) {
         let before = out.len();
-        for (lane, way) in self.ways.iter_mut().zip([Way::Forward, Way::Reverse]) {
-            let mut bench = Bench {
+        for (lane, way) in self
+            .ways
+            .iter_mut()
+            .zip([PathDirection::Forward, PathDirection::Reverse])
+        {
+            let mut step_context = StepContext {
                 way,
                 until,
-                guests: &mut self.guests,
+                foreground_packets: &mut self.foreground_packets,
                 pending: &mut self.pending,
                 made: &mut self.made,
             };
-            lane.run(&mut bench);
+            lane.run(&mut step_context);
             while let Some(transit) = lane.sink.pop_until(until) {
-                if let Some(packet) = self.guests.leave(&transit) {
+                if let Some(packet) = self.foreground_packets.leave(&transit) {
                     out.push(Output::Delivered {
                         at: transit.at,
                         way,
@@ -348,10 +352,10 @@ impl<T> Path<T> {
 }
 
 impl Lane {
-    fn new(scenario: &Scenario, way: Way, seed: u64) -> Self {
+    fn new(scenario: &Scenario, way: PathDirection, seed: u64) -> Self {
         let host = match way {
-            Way::Forward => &scenario.sender,
-            Way::Reverse => &scenario.receiver,
+            PathDirection::Forward => &scenario.sender,
+            PathDirection::Reverse => &scenario.receiver,
         };
         let hops = scenario.hops(way);
         Self {
@@ -368,16 +372,16 @@ impl Lane {
         let interface = self
             .interface
             .as_ref()
-            .map_or(NEVER, |(_, waiting)| waiting.next_guest());
+            .map_or(NEVER, |(_, waiting)| waiting.next_foreground_packet());
         self.hops
             .iter()
-            .map(HopState::next_guest)
-            .fold(interface.min(self.sink.next_guest()), u64::min)
+            .map(HopState::next_foreground_packet)
+            .fold(interface.min(self.sink.next_foreground_packet()), u64::min)
     }
 
-    fn run<T>(&mut self, bench: &mut Bench<'_, T>) {
+    fn run<T>(&mut self, step_context: &mut StepContext<'_, T>) {
         if let Some((link, waiting)) = &mut self.interface {
-            while let Some(transit) = waiting.pop_until(bench.until) {
+            while let Some(transit) = waiting.pop_until(step_context.until) {
                 // An interface never drops: the host waits for it.
                 let at = link.serve(transit.at, transit.ip_octets).unwrap_or(NEVER);
                 self.hops[0].transit.insert(Transit { at, ..transit });
@@ -389,15 +393,15 @@ impl Lane {
                 Some(hop) => Some(&mut hop.transit),
                 None => self.outlet.as_mut(),
             };
-            head[index].run(bench, next, &mut self.sink);
+            head[index].run(step_context, next, &mut self.sink);
         }
     }
 }
 
-fn side(way: Way) -> usize {
+fn side(way: PathDirection) -> usize {
     match way {
-        Way::Forward => 0,
-        Way::Reverse => 1,
+        PathDirection::Forward => 0,
+        PathDirection::Reverse => 1,
     }
 }
 

@@ -3,7 +3,7 @@
 //! PCG XSL RR 128/64 (Pcg64) has 2^127 streams; each user of randomness gets its own, so that adding a hop or a source changes
 //! nothing that the others draw. The generator and the ziggurat exponential are value-stable; a test pins their first values.
 
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use rand::Rng;
 use rand_distr::{Distribution, Exp1};
 use rand_pcg::Pcg64;
@@ -14,21 +14,21 @@ pub(crate) enum Purpose {
     /// A source of cross traffic, by its index in the scenario.
     Source(usize),
     /// Loss and jitter of one hop.
-    Wire(Way, usize),
+    Wire(PathDirection, usize),
     /// Overtaking on one hop.
-    Hold(Way, usize),
+    Hold(PathDirection, usize),
     /// The time that a node takes to answer.
-    Router(Way, usize),
+    Router(PathDirection, usize),
     /// Back-off, and the hash over channels, of one hop's link.
-    Link(Way, usize),
+    Link(PathDirection, usize),
     /// Early drops in front of one hop's link.
-    Early(Way, usize),
+    Early(PathDirection, usize),
     /// Whose face a node shows, and what it quotes.
-    Face(Way, usize),
+    Face(PathDirection, usize),
     /// Departures of the host at the beginning of this way.
-    Departures(Way),
+    Departures(PathDirection),
     /// Stalls of the host at the beginning of this way.
-    Stalls(Way),
+    Stalls(PathDirection),
 }
 
 /// A random stream.
@@ -37,7 +37,7 @@ pub(crate) struct Stream(Pcg64);
 
 impl Stream {
     pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
-        let way = |way: Way| u64::from(way == Way::Reverse);
+        let way = |way: PathDirection| u64::from(way == PathDirection::Reverse);
         let (kind, way, index) = match purpose {
             Purpose::Source(index) => (1, 0, index),
             Purpose::Wire(on, hop) => (2, way(on), hop),
@@ -136,14 +136,14 @@ mod tests {
         let purposes = [
             Purpose::Source(0),
             Purpose::Source(1),
-            Purpose::Wire(Way::Forward, 0),
-            Purpose::Wire(Way::Reverse, 0),
-            Purpose::Wire(Way::Forward, 1),
-            Purpose::Hold(Way::Forward, 0),
-            Purpose::Link(Way::Forward, 0),
-            Purpose::Router(Way::Forward, 0),
-            Purpose::Departures(Way::Forward),
-            Purpose::Stalls(Way::Forward),
+            Purpose::Wire(PathDirection::Forward, 0),
+            Purpose::Wire(PathDirection::Reverse, 0),
+            Purpose::Wire(PathDirection::Forward, 1),
+            Purpose::Hold(PathDirection::Forward, 0),
+            Purpose::Link(PathDirection::Forward, 0),
+            Purpose::Router(PathDirection::Forward, 0),
+            Purpose::Departures(PathDirection::Forward),
+            Purpose::Stalls(PathDirection::Forward),
         ];
         let firsts = |seed| purposes.map(|purpose| Stream::new(seed, purpose).bits());
         let mut all: Vec<u64> = (0..100).flat_map(firsts).collect();

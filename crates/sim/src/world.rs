@@ -2,18 +2,18 @@
 //!
 //! Time passes only while probes are carried out or waited for; it is accounted as on a real path: a far end is told to begin,
 //! and tells what it saw, over an idle control channel (base delay of a 100-octet packet each way), and packets that do not
-//! come are waited for ([`SimWorld::patience`]).
+//! come are waited for ([`SimWorld::timeout`]).
 //!
 //! Stamps are those of the scenario's host models: departures when the send call is made, before the host's interface; arrivals
 //! when the receive call returns ([`narrows_scenario::Host`]). What passes the host's own queues is not modelled, save a socket buffer
 //! that overflows and a socket that blocks at its interface under a load.
 
 mod capture;
-mod cargo;
 mod connections;
 mod engine;
 mod face;
 mod load;
+mod payload;
 mod train;
 mod transfer;
 
@@ -21,7 +21,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use narrows_probe::{Answering, Event, HostFacts, PathFacts, Probe, Refusal, StampSource, World};
-use narrows_scenario::{Crossed, Host, Scenario, Way};
+use narrows_scenario::{Crossed, Host, PathDirection, Scenario};
 use narrows_units::{BitRate, Sender, Stamp};
 
 use crate::nanos;
@@ -40,7 +40,7 @@ use transfer::RunningTransfer;
 #[derive(Debug)]
 pub struct SimWorld {
     scenario: Scenario,
-    way: Way,
+    way: PathDirection,
     engine: Engine,
     facts: PathFacts,
     /// A load whose last segment said that it continues.
@@ -56,7 +56,7 @@ const MIN_PROBE_OCTETS: u16 = 28;
 
 impl SimWorld {
     /// A fresh world: cross traffic has run for the scenario's warm-up.
-    pub fn new(scenario: &Scenario, way: Way, seed: u64) -> Self {
+    pub fn new(scenario: &Scenario, way: PathDirection, seed: u64) -> Self {
         let mut engine = Engine::new(scenario, seed);
         engine.idle_until(nanos(scenario.warm_up));
         Self {
@@ -71,7 +71,13 @@ impl SimWorld {
 
     /// What crosses each hop of a way from one time of the scenario to another in the same world if nobody probes it: the same
     /// packets of open-loop traffic, and the elastic traffic as it goes when nothing makes it yield.
-    pub fn undisturbed(scenario: &Scenario, way: Way, seed: u64, from: Duration, to: Duration) -> Vec<Crossed> {
+    pub fn undisturbed(
+        scenario: &Scenario,
+        way: PathDirection,
+        seed: u64,
+        from: Duration,
+        to: Duration,
+    ) -> Vec<Crossed> {
         Engine::undisturbed(scenario, way, seed, (nanos(from), nanos(to)))
     }
 
@@ -82,18 +88,18 @@ impl SimWorld {
 
     /// How long the world waits for packets that do not come: a round trip and 300 ms (ours; one and a half times the least
     /// retransmission timeout of Linux) from the last departure or the last arrival, whichever is later.
-    pub fn patience(&self) -> Duration {
+    pub fn timeout(&self) -> Duration {
         self.facts.rtt + Duration::from_millis(300)
     }
 
     /// One-way delay of a control message.
-    fn control_delay(&self, way: Way) -> u64 {
+    fn control_delay(&self, way: PathDirection) -> u64 {
         nanos(self.scenario.truth(way).base_delay(CONTROL_OCTETS))
     }
 
     /// The estimator's host sends the probes.
     fn sends_here(&self) -> bool {
-        self.way == Way::Forward
+        self.way == PathDirection::Forward
     }
 
     fn size_refusal(&self, ip_octets: impl Iterator<Item = u16> + Clone) -> Option<Refusal> {
@@ -114,7 +120,7 @@ impl World for SimWorld {
     type Fault = Infallible;
 
     fn now(&self) -> Stamp<Sender> {
-        Stamp::from_nanos(self.engine.reading(Way::Forward, self.engine.now()))
+        Stamp::from_nanos(self.engine.reading(PathDirection::Forward, self.engine.now()))
     }
 
     fn facts(&self) -> PathFacts {
@@ -139,16 +145,16 @@ impl World for SimWorld {
     fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Infallible> {
         self.load = None;
         self.end_transfer();
-        let at = self.engine.time_of_reading(Way::Forward, until.nanos());
+        let at = self.engine.time_of_reading(PathDirection::Forward, until.nanos());
         self.engine.idle_until(at);
         Ok(())
     }
 }
 
-fn path_facts(scenario: &Scenario, way: Way) -> PathFacts {
+fn path_facts(scenario: &Scenario, way: PathDirection) -> PathFacts {
     let (sender, receiver) = match way {
-        Way::Forward => (&scenario.sender, &scenario.receiver),
-        Way::Reverse => (&scenario.receiver, &scenario.sender),
+        PathDirection::Forward => (&scenario.sender, &scenario.receiver),
+        PathDirection::Reverse => (&scenario.receiver, &scenario.sender),
     };
     let truth = scenario.truth(way);
     let path_mtu = truth.path_mtu();
@@ -198,7 +204,7 @@ mod tests {
         let scenario = scenario.validate().unwrap();
         let second = Duration::from_secs(1);
         let count = |from: u32, to: u32| {
-            let crossed = SimWorld::undisturbed(&scenario, Way::Forward, 7, from * second, to * second);
+            let crossed = SimWorld::undisturbed(&scenario, PathDirection::Forward, 7, from * second, to * second);
             assert_eq!(crossed[0].packets(), 0);
             crossed[1].packets()
         };

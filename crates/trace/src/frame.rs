@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::WriteError;
 use crate::header::Header;
 use crate::rows::TrainForm;
-use crate::run::{Answer, Asked, End, Exchange};
+use crate::run::{Answer, End, Exchange, Request};
 use crate::sane;
 
 /// Largest frame, and so the largest exchange: ours, several million rows.
@@ -35,7 +35,7 @@ pub(crate) enum Frame {
 struct ExchangeForm {
     first_read: Stamp<Sender>,
     last_read: Stamp<Sender>,
-    asked: Asked,
+    asked: Request,
     answer: AnswerForm,
 }
 

@@ -35,7 +35,7 @@
 //!
 //! - **Head** (JSON text): [`Header`]. A run goes on until its end, or the next head.
 //! - **Exchange** (postcard): the clock's first and last reading before the step (varints, zigzag,
-//!   nanoseconds), what was asked ([`Asked`]: a probe or a wait), what was answered ([`Answer`]). A
+//!   nanoseconds), what was asked ([`Request`]: a probe or a wait), what was answered ([`Answer`]). A
 //!   train's rows are differences: position less one, departure and length to the row before,
 //!   receive stamps to the receive stamp before, return stamps to the row's own departure. Behind a
 //!   transfer's answer stand, if there are any, the marks of its samples, stream by stream; older
@@ -66,5 +66,5 @@ pub use header::{Header, Played, Setting, WorldKind};
 pub use read::{Limits, Recording};
 pub use recorder::Recorder;
 pub use replay::{ReplayWorld, describe};
-pub use run::{Answer, Asked, End, Exchange, Run};
+pub use run::{Answer, End, Exchange, Request, Run};
 pub use write::{MAGIC, VERSION, Writer};

@@ -10,7 +10,7 @@ use narrows_units::{Sender, Stamp};
 
 use crate::error::WriteError;
 use crate::header::{Header, Setting};
-use crate::run::{Answer, Asked, End, Exchange};
+use crate::run::{Answer, End, Exchange, Request};
 use crate::write::Writer;
 
 /// Passes everything through to the world within, and writes it down.
@@ -93,7 +93,7 @@ impl<W: World, S: Write> Recorder<W, S> {
         }
     }
 
-    fn note(&mut self, asked: Asked, answer: impl FnOnce() -> Option<Answer>) {
+    fn note(&mut self, asked: Request, answer: impl FnOnce() -> Option<Answer>) {
         if self.writer.is_none() {
             return;
         }
@@ -154,7 +154,7 @@ where
     }
 
     fn send(&mut self, probe: Probe) -> Result<Event, W::Fault> {
-        let asked = self.writer.as_ref().map(|_| Asked::Probe(probe.clone()));
+        let asked = self.writer.as_ref().map(|_| Request::Probe(probe.clone()));
         let answer = self.world.send(probe);
         self.reports += u64::from(matches!(&answer, Ok(event) if !matches!(event, Event::Refused(_))));
         if let Some(asked) = asked {
@@ -168,7 +168,7 @@ where
 
     fn wait(&mut self, until: Stamp<Sender>) -> Result<(), W::Fault> {
         let answer = self.world.wait(until);
-        self.note(Asked::Wait { until }, || match &answer {
+        self.note(Request::Wait { until }, || match &answer {
             Ok(()) => Some(Answer::TimerFired),
             Err(fault) => Some(Answer::Fault(fault.to_string())),
         });

@@ -7,7 +7,7 @@ use narrows_probe::{Event, PathFacts, Reason, World};
 use narrows_units::{Sender, Stamp};
 
 use crate::error::ReplayFault;
-use crate::run::{Asked, Exchange, Run};
+use crate::run::{Exchange, Request, Run};
 
 /// Answers the questions that were asked when `run` was recorded, in their order. A recording binds one method and one set of
 /// parameters: another question is a fault that says what was expected.
@@ -39,7 +39,7 @@ impl<'a> ReplayWorld<'a> {
         &self.run.exchanges[self.next..]
     }
 
-    fn answer(&mut self, asked: &Asked) -> Result<Event, ReplayFault> {
+    fn answer(&mut self, asked: &Request) -> Result<Event, ReplayFault> {
         let Some(held) = self.run.exchanges.get(self.next) else {
             return Err(ReplayFault::Over {
                 steps: self.next,
@@ -91,11 +91,11 @@ impl World for ReplayWorld<'_> {
     }
 
     fn send(&mut self, probe: Probe) -> Result<Event, ReplayFault> {
-        self.answer(&Asked::Probe(probe))
+        self.answer(&Request::Probe(probe))
     }
 
     fn wait(&mut self, until: Stamp<Sender>) -> Result<(), ReplayFault> {
-        self.answer(&Asked::Wait { until }).map(|_| ())
+        self.answer(&Request::Wait { until }).map(|_| ())
     }
 
     fn stop_requested(&self) -> bool {
@@ -109,10 +109,10 @@ impl World for ReplayWorld<'_> {
 }
 
 /// A question in a few words.
-pub fn describe(asked: &Asked) -> String {
+pub fn describe(asked: &Request) -> String {
     match asked {
-        Asked::Wait { until } => format!("a wait until {} ns", until.nanos()),
-        Asked::Probe(Probe::Train(train)) => {
+        Request::Wait { until } => format!("a wait until {} ns", until.nanos()),
+        Request::Probe(Probe::Train(train)) => {
             let (mut low, mut high) = (u16::MAX, 0);
             for packet in &train.packets {
                 low = low.min(packet.ip_octets);
@@ -130,18 +130,18 @@ pub fn describe(asked: &Asked) -> String {
                 narrows_units::format_duration(train.duration())
             )
         }
-        Asked::Probe(Probe::Load(load)) => format!(
+        Request::Probe(Probe::Load(load)) => format!(
             "a load of {} in packets of {} octets for {}",
             load.rate,
             load.ip_octets,
             narrows_units::format_duration(load.duration)
         ),
-        Asked::Probe(Probe::Transfer(transfer)) => format!(
+        Request::Probe(Probe::Transfer(transfer)) => format!(
             "a transfer over {} connection(s) for {}",
             transfer.streams,
             narrows_units::format_duration(transfer.duration)
         ),
-        Asked::Probe(Probe::Capture(capture)) => {
+        Request::Probe(Probe::Capture(capture)) => {
             format!("a capture for {}", narrows_units::format_duration(capture.duration))
         }
     }

@@ -20,7 +20,7 @@ pub struct Run {
 
 impl Run {
     /// The clock's reading that the method saw with the answer to the exchange of this index.
-    fn told_at(&self, index: usize) -> Stamp<Sender> {
+    fn reported_at(&self, index: usize) -> Stamp<Sender> {
         let after = self.exchanges.get(index + 1).map(|next| next.read.1);
         after
             .or(self.end.as_ref().map(|end| end.read.0))
@@ -33,18 +33,18 @@ impl Run {
         let mut facts = header.facts.clone();
         facts.rate_cap = [facts.rate_cap, header.budget.peak].into_iter().flatten().min();
         let rows = self.exchanges.iter().enumerate().filter_map(|(index, exchange)| {
-            let (Asked::Probe(asked), Ok(told)) = (&exchange.asked, exchange.answer.event()) else {
+            let (Request::Probe(asked), Ok(reported)) = (&exchange.asked, exchange.answer.event()) else {
                 return None;
             };
             Some(Observation {
-                asked_at: exchange.read.1,
+                requested_at: exchange.read.1,
                 asked: asked.clone(),
-                told_at: self.told_at(index),
-                told,
+                reported_at: self.reported_at(index),
+                reported,
             })
         });
         let first = self.exchanges.first().map(|exchange| exchange.read.1);
-        let last = self.exchanges.len().checked_sub(1).map(|last| self.told_at(last));
+        let last = self.exchanges.len().checked_sub(1).map(|last| self.reported_at(last));
         let end = self.end.as_ref();
         Observations {
             facts,
@@ -62,14 +62,14 @@ pub struct Exchange {
     /// First and last reading of the clock between the answer before and this step; the last one is the method's `now`.
     pub read: (Stamp<Sender>, Stamp<Sender>),
     /// What the method asked.
-    pub asked: Asked,
+    pub asked: Request,
     /// What it was told.
     pub answer: Answer,
 }
 
 /// What a method can ask of a world.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Asked {
+pub enum Request {
     /// A question to the path.
     Probe(Probe),
     /// Time to pass.

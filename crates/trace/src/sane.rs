@@ -8,7 +8,7 @@ use narrows_probe::{HostFacts, PathFacts};
 use narrows_units::{Clock, Stamp};
 
 use crate::header::Header;
-use crate::run::{Answer, Asked, End, Exchange};
+use crate::run::{Answer, End, Exchange, Request};
 
 /// Longest time of anything: ours, a day.
 const LONGEST: Duration = Duration::from_secs(86_400);
@@ -35,7 +35,7 @@ fn stamp<C: Clock>(stamp: Stamp<C>) -> Checked {
 }
 
 fn count(count: u64) -> Checked {
-    check(count <= MOST, "a count is beyond belief")
+    check(count <= MOST, "a count is implausible")
 }
 
 fn octets(octets: u16) -> Checked {
@@ -79,17 +79,17 @@ pub(crate) fn exchange(exchange: &Exchange) -> Checked {
     stamp(exchange.read.0)?;
     stamp(exchange.read.1)?;
     match &exchange.asked {
-        Asked::Wait { until } => stamp(*until)?,
-        Asked::Probe(asked) => probe(asked)?,
+        Request::Wait { until } => stamp(*until)?,
+        Request::Probe(asked) => probe(asked)?,
     }
     match (&exchange.asked, &exchange.answer) {
-        (Asked::Probe(Probe::Train(asked)), Answer::Train(report)) => train(asked, report),
-        (Asked::Probe(Probe::Load(_)), Answer::Load(report)) => load(report),
-        (Asked::Probe(Probe::Transfer(_)), Answer::Transfer(report)) => transfer(report),
-        (Asked::Probe(Probe::Capture(_)), Answer::Capture(report)) => capture(report),
-        (Asked::Probe(_), Answer::Refused(_)) | (Asked::Wait { .. }, Answer::TimerFired) | (_, Answer::Fault(_)) => {
-            Ok(())
-        }
+        (Request::Probe(Probe::Train(asked)), Answer::Train(report)) => train(asked, report),
+        (Request::Probe(Probe::Load(_)), Answer::Load(report)) => load(report),
+        (Request::Probe(Probe::Transfer(_)), Answer::Transfer(report)) => transfer(report),
+        (Request::Probe(Probe::Capture(_)), Answer::Capture(report)) => capture(report),
+        (Request::Probe(_), Answer::Refused(_))
+        | (Request::Wait { .. }, Answer::TimerFired)
+        | (_, Answer::Fault(_)) => Ok(()),
         _ => Err("a question has the answer to another one"),
     }
 }
@@ -171,7 +171,7 @@ fn transfer(report: &TransferReport) -> Checked {
     stamp(report.ended)?;
     share(report.sender_cpu)?;
     share(report.receiver_cpu)?;
-    if let Some((octets, took)) = report.far_end {
+    if let Some((octets, took)) = report.remote_read {
         count(octets)?;
         time(took)?;
     }

@@ -200,7 +200,7 @@ impl UdpAccount {
 
     /// What is known. `sent`: how many the sender sent, if it said so; then losses at the end count too. `same_clock`: departure
     /// and arrival were stamped by one clock.
-    pub(crate) fn told(&mut self, sent: Option<u64>, same_clock: bool) -> Received {
+    pub(crate) fn reported(&mut self, sent: Option<u64>, same_clock: bool) -> Received {
         if self.delays.count() == 0 {
             self.settle();
         }
@@ -234,11 +234,11 @@ impl UdpAccount {
                 distance_max: self.furthest,
             },
             one_way_delay_ns: if same_clock {
-                self.delays.told(self.origin_ns.saturating_neg())
+                self.delays.reported(self.origin_ns.saturating_neg())
             } else {
                 None
             },
-            delay_variation_ns: least.and_then(|least| self.delays.told(least.saturating_sub(self.origin_ns))),
+            delay_variation_ns: least.and_then(|least| self.delays.reported(least.saturating_sub(self.origin_ns))),
             jitter_ns: (self.distinct > 1).then_some(Jitter {
                 last: self.jitter_ns,
                 max: self.jitter_max_ns,
@@ -283,7 +283,7 @@ impl TcpAccount {
         self.span_ns = Some((first, at_ns));
     }
 
-    pub(crate) fn told(&self) -> Received {
+    pub(crate) fn reported(&self) -> Received {
         Received {
             octets: self.octets,
             span_ns: self

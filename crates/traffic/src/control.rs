@@ -98,7 +98,7 @@ pub(crate) struct Statistics {
 
 /// How a wait for a line ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum WaitEnd {
     Line(Vec<u8>),
     /// The other side has closed, or the connection broke.
     Closed,
@@ -125,10 +125,10 @@ impl Lines {
     }
 
     /// Waits for a line until `deadline_ns` (monotonic) or until `stop` is set.
-    pub(crate) fn next(&mut self, stream: &TcpStream, deadline_ns: i64, stop: &AtomicBool) -> Heard {
-        const LOOK: Duration = Duration::from_millis(20);
-        if stream.set_read_timeout(Some(LOOK)).is_err() {
-            return Heard::Closed;
+    pub(crate) fn next(&mut self, stream: &TcpStream, deadline_ns: i64, stop: &AtomicBool) -> WaitEnd {
+        const POLL: Duration = Duration::from_millis(20);
+        if stream.set_read_timeout(Some(POLL)).is_err() {
+            return WaitEnd::Closed;
         }
         let mut stream = stream;
         let mut block = [0; 16 << 10];
@@ -137,24 +137,24 @@ impl Lines {
                 let rest = self.buffer.split_off(self.looked + end + 1);
                 let line = std::mem::replace(&mut self.buffer, rest);
                 self.looked = 0;
-                return Heard::Line(line);
+                return WaitEnd::Line(line);
             }
             self.looked = self.buffer.len();
             if self.looked > self.most {
-                return Heard::TooLong;
+                return WaitEnd::TooLong;
             }
             match stream.read(&mut block) {
-                Ok(0) => return Heard::Closed,
+                Ok(0) => return WaitEnd::Closed,
                 Ok(read) => self.buffer.extend_from_slice(&block[..read]),
                 Err(error) if is_passing(&error) => {
                     if clock::now_ns() >= deadline_ns || stop.load(Ordering::Relaxed) {
-                        return Heard::Nothing;
+                        return WaitEnd::Nothing;
                     }
                 }
-                Err(_) => return Heard::Closed,
+                Err(_) => return WaitEnd::Closed,
             }
             if clock::now_ns() >= deadline_ns && !self.buffer.contains(&b'\n') {
-                return Heard::Nothing;
+                return WaitEnd::Nothing;
             }
         }
     }
@@ -175,8 +175,8 @@ pub(crate) fn is_passing(error: &io::Error) -> bool {
 
 /// Says something; gives up after some seconds of a peer that does not read.
 pub(crate) fn say<T: Serialize>(stream: &TcpStream, message: &T) -> io::Result<()> {
-    const PATIENCE: Duration = Duration::from_secs(10);
-    stream.set_write_timeout(Some(PATIENCE))?;
+    const TIMEOUT: Duration = Duration::from_secs(10);
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     let mut stream = stream;

@@ -58,7 +58,7 @@ pub struct FlowReport {
     /// When it began, after the start.
     pub from_ns: u64,
     /// The rate asked for.
-    pub asked_bps: Option<u64>,
+    pub requested_bps: Option<u64>,
     /// The rate of the packets that were drawn.
     pub planned_bps: Option<u64>,
     /// The rate at which they left.
@@ -180,7 +180,7 @@ impl FlowReport {
                 Transport::Tcp => "tcp_payload",
             },
             from_ns,
-            asked_bps: asked.map(BitRate::bps),
+            requested_bps: asked.map(BitRate::bps),
             planned_bps: sent.planned_rate().map(BitRate::bps),
             achieved_bps: sent.rate().map(BitRate::bps),
             received_bps: received.as_ref().and_then(Received::rate).map(BitRate::bps),
@@ -198,7 +198,7 @@ pub struct Total {
     /// Flows.
     pub flows: usize,
     /// Sum of the rates asked for; `None` if one flow was not asked by rate.
-    pub asked_bps: Option<u64>,
+    pub requested_bps: Option<u64>,
     /// Sum of the planned rates; `None` if one flow has none.
     pub planned_bps: Option<u64>,
     /// Sum of the rates achieved.
@@ -239,7 +239,7 @@ impl Report {
             flows.first().map(|first| Total {
                 layer: first.layer,
                 flows: flows.len(),
-                asked_bps: flows.iter().map(|flow| flow.asked_bps).sum(),
+                requested_bps: flows.iter().map(|flow| flow.requested_bps).sum(),
                 planned_bps: flows.iter().map(|flow| flow.planned_bps).sum(),
                 achieved_bps: flows.iter().filter_map(|flow| flow.achieved_bps).sum(),
                 received_bps: flows.iter().map(|flow| flow.received_bps).sum(),
@@ -253,8 +253,8 @@ impl Report {
 
     /// Nothing arrived of what left, though the sink answers: UDP does not pass.
     pub fn nothing_arrived(&self) -> bool {
-        let told = self.flows.iter().filter_map(|flow| flow.received.as_ref());
-        let (flows, octets) = told.fold((0, 0), |(flows, octets), received| {
+        let reported = self.flows.iter().filter_map(|flow| flow.received.as_ref());
+        let (flows, octets) = reported.fold((0, 0), |(flows, octets), received| {
             (flows + 1, octets + received.octets)
         });
         flows > 0 && octets == 0 && self.flows.iter().any(|flow| flow.sent.octets > 0)

@@ -41,35 +41,35 @@ pub enum TrafficError {
     /// Nothing listens there.
     #[error("nothing listens on {peer}: is `narrows traffic sink` running there?")]
     NotListening {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
     },
     /// The sink refused, and said why.
     #[error("{peer} refuses: {why}")]
     Refused {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
         /// In its own words.
         why: String,
     },
-    /// The far host broke the protocol.
+    /// The remote host broke the protocol.
     #[error("{peer} does not keep to the protocol: {what}")]
     Protocol {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
         /// What was wrong.
         what: String,
     },
-    /// The far host ended the session.
+    /// The remote host ended the session.
     #[error("{peer} closed the session")]
     Closed {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
     },
     /// No answer in time.
     #[error("no answer from {peer} within {waited:?}")]
     Silent {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
         /// How long it was waited.
         waited: Duration,
@@ -77,7 +77,7 @@ pub enum TrafficError {
     /// The network says that it cannot get there.
     #[error("no way to {peer}: {source}")]
     Unreachable {
-        /// The far host.
+        /// The remote host.
         peer: SocketAddr,
         /// What the system said.
         source: io::Error,

@@ -78,7 +78,7 @@ impl Histogram {
     }
 
     /// What is told of it, `shift_ns` taken off every value; `None` without any.
-    pub fn told(&self, shift_ns: i64) -> Option<Distribution> {
+    pub fn reported(&self, shift_ns: i64) -> Option<Distribution> {
         let (min, max) = self.extremes?;
         let count = self.count as f64;
         let mean = self.sum / count;
@@ -127,15 +127,18 @@ mod tests {
     #[test]
     fn small_values_are_exact() {
         let mut histogram = Histogram::default();
-        assert_eq!((histogram.quantile(0.5), histogram.told(0)), (None, None));
+        assert_eq!((histogram.quantile(0.5), histogram.reported(0)), (None, None));
         for value in [-3, -1, 0, 1, 10] {
             histogram.add(value);
         }
-        let told = histogram.told(-3).unwrap();
-        assert_eq!((told.count, told.min, told.p50, told.max), (5, 0, 3, 13));
-        assert!((told.mean - (7.0 / 5.0 + 3.0)).abs() < 1e-12);
+        let reported = histogram.reported(-3).unwrap();
+        assert_eq!(
+            (reported.count, reported.min, reported.p50, reported.max),
+            (5, 0, 3, 13)
+        );
+        assert!((reported.mean - (7.0 / 5.0 + 3.0)).abs() < 1e-12);
         // Squares 9 1 0 1 100: mean 22.2, less 1.4 squared.
-        assert!((told.deviation - f64::sqrt(22.2 - 1.96)).abs() < 1e-12);
+        assert!((reported.deviation - f64::sqrt(22.2 - 1.96)).abs() < 1e-12);
     }
 
     proptest! {
@@ -158,7 +161,7 @@ mod tests {
             for value in &values {
                 histogram.add(*value);
             }
-            let _ = histogram.told(shift);
+            let _ = histogram.reported(shift);
         }
 
         #[test]

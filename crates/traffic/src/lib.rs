@@ -64,5 +64,5 @@ pub use pacing::Pacing;
 pub use received::{Jitter, Received, ReceivedInterval, Reordering};
 pub use replay::{Contents, Filter, Replay, ReplayStream};
 pub use sender::{MOST_FLOWS, Progress, Sender, SenderOptions};
-pub use sink::{DEFAULT_PORT, Ended, Limits, SessionReport, Sink, SinkOptions};
+pub use sink::{DEFAULT_PORT, Limits, SessionEnd, SessionReport, Sink, SinkOptions};
 pub use windows::{WIDTHS_NS, WindowMoments, Windows};

@@ -237,9 +237,9 @@ impl Sender {
 
     /// Waits until nothing is left to send, or `stop` is set, or the sink is gone; then as [`Sender::stop`].
     pub fn wait(self, stop: &AtomicBool) -> Report {
-        const LOOK_NS: i64 = 10_000_000;
+        const POLL_NS: i64 = 10_000_000;
         while !self.finished() && !stop.load(Ordering::Relaxed) && self.link.alive() {
-            clock::sleep_until_ns(clock::now_ns() + LOOK_NS);
+            clock::sleep_until_ns(clock::now_ns() + POLL_NS);
         }
         self.stop()
     }

@@ -8,7 +8,7 @@
 //! Like `narrows serve` it listens on all addresses and serves only clients on this host and in private networks, unless told
 //! otherwise.
 
-mod door;
+mod listen_socket;
 mod session;
 mod state;
 
@@ -106,7 +106,7 @@ pub struct SessionReport {
     /// The sender.
     pub client: SocketAddr,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: SessionEnd,
     /// One clock stamped departures and arrivals.
     pub same_clock: bool,
     /// Packets that this host dropped for want of buffer meanwhile, of whichever session.
@@ -118,7 +118,7 @@ pub struct SessionReport {
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum SessionEnd {
     /// The sender said so, and was told.
     Complete,
     /// The sender went away.
@@ -141,12 +141,12 @@ impl Sink {
     /// Starts, in the calling thread's network namespace: its threads inherit that.
     pub fn start(options: SinkOptions) -> Result<Self, TrafficError> {
         let mut port = options.port;
-        let mut doors = Vec::new();
+        let mut listen_sockets = Vec::new();
         for &address in &options.listen {
-            match Door::open(SocketAddr::new(address, port)) {
-                Ok(door) => {
-                    port = door.address.port();
-                    doors.push(door);
+            match ListenSocket::open(SocketAddr::new(address, port)) {
+                Ok(listen_socket) => {
+                    port = listen_socket.address.port();
+                    listen_sockets.push(listen_socket);
                 }
                 // A host without IPv6 (or IPv4) serves the other version.
                 Err(TrafficError::Listen { source, .. })
@@ -156,7 +156,7 @@ impl Sink {
                 Err(error) => return Err(error),
             }
         }
-        if doors.is_empty() {
+        if listen_sockets.is_empty() {
             let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), options.port);
             return Err(TrafficError::Listen {
                 address: nowhere,
@@ -167,14 +167,17 @@ impl Sink {
         let mut sink = Self {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
-            addresses: doors.iter().map(|door| door.address).collect(),
+            addresses: listen_sockets
+                .iter()
+                .map(|listen_socket| listen_socket.address)
+                .collect(),
         };
-        for door in doors {
+        for listen_socket in listen_sockets {
             let (at_tcp, at_udp) = (Arc::clone(&shared), Arc::clone(&shared));
-            let socket = Arc::clone(&door.socket);
-            let listener = door.listener;
-            sink.spawn("sink-accept", move || door::accept(&at_tcp, &listener))?;
-            sink.spawn("sink-count", move || door::count(&at_udp, &socket))?;
+            let socket = Arc::clone(&listen_socket.socket);
+            let listener = listen_socket.listener;
+            sink.spawn("sink-accept", move || listen_socket::accept(&at_tcp, &listener))?;
+            sink.spawn("sink-count", move || listen_socket::count(&at_udp, &socket))?;
         }
         Ok(sink)
     }
@@ -226,13 +229,13 @@ const EAFNOSUPPORT: i32 = 97;
 const EADDRNOTAVAIL: i32 = 99;
 
 /// Both sockets of one address.
-struct Door {
+struct ListenSocket {
     address: SocketAddr,
     listener: TcpListener,
     socket: Arc<ProbeSocket>,
 }
 
-impl Door {
+impl ListenSocket {
     fn open(wanted: SocketAddr) -> Result<Self, TrafficError> {
         /// A port that TCP got may be taken for UDP; the system then chooses another.
         const TRIES: usize = 8;
@@ -254,7 +257,7 @@ impl Door {
     fn try_open(wanted: SocketAddr) -> io::Result<Self> {
         const BACKLOG: i32 = 128;
         /// The stop flag is looked at this often.
-        const LOOK: Duration = Duration::from_millis(20);
+        const POLL: Duration = Duration::from_millis(20);
         let listener = Socket::new(Domain::for_address(wanted), Type::STREAM, Some(Protocol::TCP))?;
         if wanted.is_ipv6() {
             listener.set_only_v6(true)?;
@@ -262,7 +265,7 @@ impl Door {
         listener.set_reuse_address(true)?;
         listener.bind(&wanted.into())?;
         listener.listen(BACKLOG)?;
-        listener.set_read_timeout(Some(LOOK))?;
+        listener.set_read_timeout(Some(POLL))?;
         let listener = TcpListener::from(listener);
         let address = SocketAddr::new(wanted.ip(), listener.local_addr()?.port());
         let options = SocketOptions {

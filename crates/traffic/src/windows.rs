@@ -83,7 +83,7 @@ impl Windows {
     /// Moments of the windows that were whole at `end_ns`, empty ones too; those of which there is none are left out. `end_ns` is
     /// not before the last packet's window.
     pub fn moments(&self, end_ns: u64) -> Vec<WindowMoments> {
-        let told = self.0.iter().filter_map(|window| {
+        let reported = self.0.iter().filter_map(|window| {
             let windows = end_ns / window.width_ns;
             let mut window = window.clone();
             if window.open < windows {
@@ -101,7 +101,7 @@ impl Windows {
                 index_of_dispersion: (packets > 0.0).then(|| spread / packets),
             })
         });
-        told.collect()
+        reported.collect()
     }
 }
 
@@ -116,14 +116,14 @@ mod tests {
         for (at, octets) in [(0, 100), (999_999, 200), (2_000_000, 300), (3_000_000, 900)] {
             windows.add(at, octets);
         }
-        let told = windows.moments(3_500_000);
-        assert_eq!(told.len(), 1, "no window of 10 ms is whole");
-        assert_eq!((told[0].width_ns, told[0].windows), (1_000_000, 3));
-        assert!((told[0].mean_ip_octets - 200.0).abs() < 1e-9);
+        let reported = windows.moments(3_500_000);
+        assert_eq!(reported.len(), 1, "no window of 10 ms is whole");
+        assert_eq!((reported[0].width_ns, reported[0].windows), (1_000_000, 3));
+        assert!((reported[0].mean_ip_octets - 200.0).abs() < 1e-9);
         // 300, 0, 300 around 200.
-        assert!((told[0].variance_ip_octets - 30_000.0).abs() < 1e-6, "{told:?}");
+        assert!((reported[0].variance_ip_octets - 30_000.0).abs() < 1e-6, "{reported:?}");
         // Packets 2, 0, 1 around 1: variance 1.
-        assert!((told[0].index_of_dispersion.unwrap() - 1.0).abs() < 1e-9);
+        assert!((reported[0].index_of_dispersion.unwrap() - 1.0).abs() < 1e-9);
         assert_eq!(Windows::default().moments(999), []);
         assert_eq!(Windows::default().moments(1_000_000)[0].index_of_dispersion, None);
     }

@@ -1,4 +1,4 @@
-//! Achieved against planned over loopback, at the rates that matter. Judged only where the machine kept time, so nothing here
+//! Achieved against planned over loopback, at the rates that matter. Judged only where the machine had valid timing, so nothing here
 //! runs by itself.
 
 #![expect(
@@ -16,7 +16,7 @@ use narrows_units::BitRate;
 
 /// Departures later than this at the 99th percentile are no fault of the sender's: the machine was busy (ours: half the shortest
 /// window).
-const KEPT_TIME_NS: i64 = 500_000;
+const DEPARTURE_LIMIT_NS: i64 = 500_000;
 
 fn run(flows: Vec<Flow>, seconds: u64) -> Report {
     let sink = Sink::start(SinkOptions::private([127, 0, 0, 1].into())).unwrap();
@@ -35,15 +35,15 @@ fn flow(arrivals: Arrivals, mbps: u64, sizes: SizeMix) -> Flow {
     Flow::from_cross(&cross, 3, 0)
 }
 
-fn kept_time(flow: &FlowReport) -> bool {
-    flow.sent.late_ns.is_some_and(|late| late.p99 < KEPT_TIME_NS)
+fn departure_limit(flow: &FlowReport) -> bool {
+    flow.sent.late_ns.is_some_and(|late| late.p99 < DEPARTURE_LIMIT_NS)
 }
 
-/// Measures until the machine kept time, at most five times.
+/// Measures until the machine had valid timing, at most five times.
 fn judged(what: &str, measure: impl Fn() -> Report) -> Option<Report> {
     for attempt in 1..=5 {
         let report = measure();
-        if report.flows.iter().all(kept_time) {
+        if report.flows.iter().all(departure_limit) {
             println!("{what}: measurement {attempt} is judged");
             return Some(report);
         }
@@ -56,7 +56,7 @@ fn judged(what: &str, measure: impl Fn() -> Report) -> Option<Report> {
 fn confess(name: &str, missing: &[String]) {
     if !missing.is_empty() {
         println!(
-            "NOT JUDGED: {name}: packets left over {KEPT_TIME_NS} ns late, five times: {}",
+            "NOT JUDGED: {name}: packets left over {DEPARTURE_LIMIT_NS} ns late, five times: {}",
             missing.join("; ")
         );
     }
@@ -79,7 +79,7 @@ fn achieved_rates_are_the_asked_ones() {
             let ratio = |one: Option<u64>, other: Option<u64>| one.unwrap() as f64 / other.unwrap() as f64;
             let of_plan = ratio(flow.achieved_bps, flow.planned_bps);
             assert!((of_plan - 1.0).abs() < 0.005, "{name}: {of_plan}");
-            let of_asked = ratio(flow.achieved_bps, flow.asked_bps);
+            let of_asked = ratio(flow.achieved_bps, flow.requested_bps);
             let scatter = match arrivals {
                 Arrivals::Cbr => 0.0,
                 _ => 4.0 / (flow.sent.packets as f64).sqrt(),

@@ -5,7 +5,7 @@
 //! included, over the time since its first arrival are two lines, steep and then shallow, and the second meets time zero at `σ`.
 //! This holds for a shaper, which keeps the excess, and for a policer, which drops it, wherever on the path it stands.
 //!
-//! [`look`] reads trains of any length and spacing, of any method. What it says of a train is pure geometry; what it says of the
+//! [`search`] reads trains of any length and spacing, of any method. What it says of a train is pure geometry; what it says of the
 //! path needs two trains that bend alike and none that should have bent and did not, for other traffic bends trains too, but not
 //! twice at the same place. Trains that found the bucket part empty are left out.
 
@@ -22,7 +22,7 @@ use narrows_probe::probes::TrainReport;
 
 /// A token bucket that trains agree on. Rates and octets are of the IP layer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Knee {
+pub struct TurningPoint {
     /// Rate until the bucket is empty: the link's, or the sender's if that is less.
     pub peak: BitRate,
     /// Rate from then on: the bucket's.
@@ -48,7 +48,7 @@ pub struct Knee {
     pub trains: usize,
 }
 
-impl Knee {
+impl TurningPoint {
     /// Time after which an empty bucket is full again; `None` if that is beyond counting.
     pub fn refill(&self) -> Option<Duration> {
         self.sustained.time_for(self.depth_range.1)
@@ -68,9 +68,9 @@ fn policer(lost_share: f64, queued: f64, depth: f64) -> bool {
 
 /// What trains say of a token bucket.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub struct BucketEvidence {
     /// The bucket that they agree on.
-    pub knee: Option<Knee>,
+    pub turning_point: Option<TurningPoint>,
     /// Trains that bend, agreeing or not.
     pub bent: usize,
     /// Trains that do not.
@@ -79,27 +79,27 @@ pub struct Look {
     /// and send them again.
     pub dry: usize,
     /// No bucket of at most this many octets is there that keeps traffic to [`EXCLUDED_RATIO`] of the highest rate seen, or less: some
-    /// train was too fast over too many octets. Zero if none was, as beside much other traffic, or if there is a knee.
+    /// train was too fast over too many octets. Zero if none was, as beside much other traffic, or if there is a turning point.
     pub excluded_octets: u64,
     /// The highest rate over some packets in a row that any train shows, bit/s.
     pub fastest_bps: f64,
 }
 
-impl Look {
+impl BucketEvidence {
     /// Trains bend, or differ in rate, in a way that neither a bucket nor a path without one explains: more trains are needed, after
     /// longer pauses.
     pub fn is_unclear(&self) -> bool {
-        self.knee.is_none() && (self.bent > 0 || self.dry > 0)
+        self.turning_point.is_none() && (self.bent > 0 || self.dry > 0)
     }
 }
 
-/// Share of the peak rate up to which [`Look::excluded_octets`] speaks of buckets ("ours": the nearer the two rates, the longer the
+/// Share of the peak rate up to which [`BucketEvidence::excluded_octets`] speaks of buckets ("ours": the nearer the two rates, the longer the
 /// train that tells them apart).
 pub const EXCLUDED_RATIO: f64 = 0.8;
 
-/// Parameters of [`look_with`].
+/// Parameters of [`search_with`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LookParams {
+pub struct BucketSearchParams {
     /// Least ratio of the rate before to the rate after; `[ShaperProbe11]` 1.10.
     pub min_ratio: f64,
     /// Trains agree if depth and rate are within this share of their medians; capacity practice 0.10.
@@ -108,7 +108,7 @@ pub struct LookParams {
     pub min_trains: usize,
 }
 
-impl Default for LookParams {
+impl Default for BucketSearchParams {
     fn default() -> Self {
         Self {
             min_ratio: 1.10,
@@ -119,12 +119,12 @@ impl Default for LookParams {
 }
 
 /// Looks for a token bucket in trains, in the order in which they were sent.
-pub fn look(trains: &[TrainReport]) -> Look {
-    look_with(trains, &LookParams::default())
+pub fn search(trains: &[TrainReport]) -> BucketEvidence {
+    search_with(trains, &BucketSearchParams::default())
 }
 
 /// The same with other parameters. Stamps are taken for exact; who knows what the clock ticks by reads each train with [`course`].
-pub fn look_with(trains: &[TrainReport], params: &LookParams) -> Look {
+pub fn search_with(trains: &[TrainReport], params: &BucketSearchParams) -> BucketEvidence {
     let courses: Vec<Course> = trains
         .iter()
         .filter_map(|train| course(train, params.min_ratio, Duration::ZERO))
@@ -133,10 +133,10 @@ pub fn look_with(trains: &[TrainReport], params: &LookParams) -> Look {
 }
 
 /// The same of trains that were read already.
-pub fn of_courses(courses: &[Course], params: &LookParams) -> Look {
+pub fn of_courses(courses: &[Course], params: &BucketSearchParams) -> BucketEvidence {
     let bends: Vec<&Bend> = courses.iter().filter_map(|course| course.bend.as_ref()).collect();
     let fresh = refilled(courses, &bends);
-    let knee = agree(courses, &fresh, params);
+    let turning_point = agree(courses, &fresh, params);
     let highest = courses.iter().map(Course::fastest).fold(0.0, f64::max);
     let dry = courses
         .iter()
@@ -148,12 +148,12 @@ pub fn of_courses(courses: &[Course], params: &LookParams) -> Look {
         .iter()
         .map(|course| course.excludes(fastest, EXCLUDED_RATIO))
         .fold(0.0, f64::max);
-    Look {
-        knee,
+    BucketEvidence {
+        turning_point,
         bent: bends.len(),
         straight: courses.len() - bends.len(),
         dry,
-        excluded_octets: if knee.is_none() { whole(excluded) } else { 0 },
+        excluded_octets: if turning_point.is_none() { whole(excluded) } else { 0 },
         fastest_bps: fastest,
     }
 }
@@ -178,7 +178,7 @@ fn refilled(courses: &[Course], bends: &[&Bend]) -> Vec<bool> {
     fresh
 }
 
-fn agree(courses: &[Course], fresh: &[bool], params: &LookParams) -> Option<Knee> {
+fn agree(courses: &[Course], fresh: &[bool], params: &BucketSearchParams) -> Option<TurningPoint> {
     let (candidates, _): (Vec<&Course>, Vec<bool>) = courses
         .iter()
         .zip(fresh)
@@ -202,9 +202,9 @@ fn agree(courses: &[Course], fresh: &[bool], params: &LookParams) -> Option<Knee
                 && (bend.sustained_bps - rate).abs() <= params.agreement * rate
         })
     };
-    let told = |course: &&Course| course.bend.is_some_and(|bend| bend.after >= TELLING);
+    let reported = |course: &&Course| course.bend.is_some_and(|bend| bend.after >= TELLING);
     let (alike, others): (Vec<&Course>, Vec<&Course>) = candidates.into_iter().partition(near);
-    let against = others.into_iter().filter(|course| told(course)).count();
+    let against = others.into_iter().filter(|course| reported(course)).count();
     // Every full bucket must have bent every train that is long enough.
     let due = courses
         .iter()
@@ -223,7 +223,7 @@ const TELLING: usize = 16;
 /// Times as many packets behind the bend of another train ("ours").
 const LOOSE: usize = 4;
 
-fn together(alike: &[&Course]) -> Option<Knee> {
+fn together(alike: &[&Course]) -> Option<TurningPoint> {
     let bends: Vec<&Bend> = alike.iter().filter_map(|course| course.bend.as_ref()).collect();
     let longest = bends.iter().max_by(|a, b| a.after.cmp(&b.after))?;
     let of = |read: fn(&Bend) -> f64| -> Vec<f64> { bends.iter().map(|bend| read(bend)).collect() };
@@ -233,8 +233,8 @@ fn together(alike: &[&Course]) -> Option<Knee> {
         })
     };
     // A line through a few packets behind a bend is loose; beside trains that show many they say nothing of the rate.
-    let told = bends.iter().filter(|bend| bend.after * LOOSE >= longest.after);
-    let rates: Vec<f64> = told.map(|bend| bend.sustained_bps).collect();
+    let reported = bends.iter().filter(|bend| bend.after * LOOSE >= longest.after);
+    let rates: Vec<f64> = reported.map(|bend| bend.sustained_bps).collect();
     let depths = of(|bend| bend.depth_octets);
     let packet = alike.iter().map(|course| course.packet_octets).fold(0.0, f64::max);
     let (shallow, deep) = range(&depths);
@@ -250,7 +250,7 @@ fn together(alike: &[&Course]) -> Option<Knee> {
     let slack = if uneven || ours < 1.0 { UNEVEN_DEPTH } else { 0.0 };
     let (shallow, deep) = (shallow * (1.0 - slack), deep * (1.0 + slack));
     let limited = bends.iter().filter(|bend| bend.sender_limited).count();
-    Some(Knee {
+    Some(TurningPoint {
         peak: BitRate::from_bps_f64(narrows_stat::median(&of(|bend| bend.peak_bps))?)?,
         sustained: BitRate::from_bps_f64(narrows_stat::median(&rates)?)?,
         sustained_range: (BitRate::from_bps_f64(slow)?, BitRate::from_bps_f64(fast)?),

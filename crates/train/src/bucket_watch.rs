@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
-use crate::bucket::{Course, Knee, Look, LookParams, course, of_courses};
+use crate::bucket::{BucketEvidence, BucketSearchParams, Course, TurningPoint, course, of_courses};
 use narrows_probe::Estimate;
 use narrows_probe::outcome::{Caveat, Confidence, Limit};
 use narrows_probe::probes::TrainReport;
@@ -46,7 +46,7 @@ impl BucketWatch {
         if self.courses.len() >= MOST_TRAINS || stood_still(report) {
             return;
         }
-        let course = course(report, LookParams::default().min_ratio, Duration::ZERO);
+        let course = course(report, BucketSearchParams::default().min_ratio, Duration::ZERO);
         let own = |course: &Course| {
             let at = course.bend.map(|bend| bend.before);
             head == 0 || at.is_none_or(|at| at > HEAD * head + HEAD_MORE)
@@ -54,10 +54,10 @@ impl BucketWatch {
         self.courses.extend(course.filter(own));
     }
 
-    fn look(&self) -> Look {
-        let params = LookParams {
+    fn search(&self) -> BucketEvidence {
+        let params = BucketSearchParams {
             min_trains: AGREE,
-            ..LookParams::default()
+            ..BucketSearchParams::default()
         };
         of_courses(&self.courses, &params)
     }
@@ -65,33 +65,36 @@ impl BucketWatch {
     /// The trains agree on a bucket.
     #[cfg(test)]
     pub fn is_shaped(&self) -> bool {
-        self.look().knee.is_some()
+        self.search().turning_point.is_some()
     }
 
     /// The estimate with what the trains say of buckets: [`Caveat::Shaped`] and low confidence where they agree on one, else how deep
     /// one would have gone unseen.
     pub fn tell(&self, mut estimate: Estimate) -> Estimate {
-        let look = self.look();
-        if let Some(knee) = look.knee {
+        let search = self.search();
+        if let Some(turning_point) = search.turning_point {
             estimate.confidence = Confidence::Low;
             estimate.limited_by = Limit::Shaper;
-            return within(estimate, &knee).caveat(Caveat::Shaped);
+            return within(estimate, &turning_point).caveat(Caveat::Shaped);
         }
         estimate.caveat(Caveat::BucketNotExcluded {
-            deeper_than_octets: look.excluded_octets,
+            deeper_than_octets: search.excluded_octets,
         })
     }
 }
 
 /// No more is available for long than what the bucket let through of the trains themselves, and less where others take tokens, too.
-fn within(mut estimate: Estimate, knee: &Knee) -> Estimate {
-    let got = |rate: BitRate| rate.scaled(knee.ours.clamp(0.0, 1.0)).unwrap_or(rate).bps();
-    let (low, high) = (got(knee.sustained_range.0), got(knee.sustained_range.1));
+fn within(mut estimate: Estimate, turning_point: &TurningPoint) -> Estimate {
+    let got = |rate: BitRate| rate.scaled(turning_point.ours.clamp(0.0, 1.0)).unwrap_or(rate).bps();
+    let (low, high) = (
+        got(turning_point.sustained_range.0),
+        got(turning_point.sustained_range.1),
+    );
     if estimate.value <= high {
         return estimate;
     }
-    let shared = knee.uneven || knee.ours < 1.0;
-    estimate.value = got(knee.sustained);
+    let shared = turning_point.uneven || turning_point.ours < 1.0;
+    estimate.value = got(turning_point.sustained);
     estimate.low = if shared { 0 } else { estimate.low.min(low) };
     estimate.high = high.max(estimate.value);
     estimate
@@ -110,16 +113,16 @@ fn stood_still(report: &TrainReport) -> bool {
     let gaps = |of: fn(&(f64, f64)) -> f64, rows: &[(f64, f64)]| -> Vec<f64> {
         rows.windows(2).map(|two| of(&two[1]) - of(&two[0])).collect()
     };
-    if lone(&gaps(|row| row.0, &rows), span) {
+    if single_ended(&gaps(|row| row.0, &rows), span) {
         return true;
     }
     let packets = rows.len() as f64;
     rows.sort_by(|a, b| a.1.total_cmp(&b.1));
-    lone(&gaps(|row| row.1, &rows), span) || caught_up(&rows) > (TELLING * span).max(1.5 * span / packets)
+    single_ended(&gaps(|row| row.1, &rows), span) || caught_up(&rows) > (TELLING * span).max(1.5 * span / packets)
 }
 
 /// One gap is long among short ones.
-fn lone(gaps: &[f64], span: f64) -> bool {
+fn single_ended(gaps: &[f64], span: f64) -> bool {
     gaps.iter().enumerate().any(|(index, gap)| {
         let behind = &gaps[index + 1..];
         let behind = &behind[..behind.len().min(NEIGHBOURS)];

@@ -3,28 +3,28 @@
 //!
 //! [`Echoed`] stands between such a method's state machine and the world. Where nobody stamps at the far end (ICMP echo) it asks for
 //! echoes of the same length and hands the machine the stamps of their return as arrivals. The train has then crossed both ways, and
-//! what the machine finds is the least that either way leaves: [`Caveat::ReverseInfluence`] and the evidence `stamped_by_far_end`
+//! what the machine finds is the least that either way leaves: [`Caveat::ReverseInfluence`] and the evidence `stamped_by_remote`
 //! (`false`) say so. Where the echoes bring the far end's own stamps (STAMP, TWAMP-Light) these are the arrivals, and the result is that
-//! of the way there alone; only packets whose echo was lost are missing, as if they had never arrived.
+//! of the forward direction alone; only packets whose echo was lost are missing, as if they had never arrived.
 //!
 //! Nothing else changes: with a receiver every step is the machine's own.
 
 use narrows_units::{Receiver, Sender, Stamp};
 
-use super::campaign::unreadable;
 use super::mindelay::Via;
+use super::train_method::unreadable;
 use narrows_probe::contract::{Estimator, Event, Latest, Step};
 use narrows_probe::facts::{HostFacts, PathFacts};
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::{Caveat, Outcome};
-use narrows_probe::probes::{FarEnd, Fate, Probe, TrainReport};
+use narrows_probe::probes::{Fate, PeerKind, Probe, TrainReport};
 use narrows_probe::registry::{ParamError, Parameter, Range, RawParams, Value};
 
 /// The parameter that a method so wrapped has besides its own.
-pub const FAR_END: Parameter = Parameter {
+pub const IS_DESTINATION: Parameter = Parameter {
     range: Range::Words(&["auto", "receiver", "echo", "reflector"]),
     source: "ours: an echo's return alone counts, both ways together; a reflector's stamps count",
-    ..Parameter::new("far_end", "Who answers.", "auto")
+    ..Parameter::new("peer_kind", "Who answers.", "auto")
 };
 
 /// A state machine whose trains may be echoed.
@@ -34,37 +34,40 @@ pub struct Echoed<M> {
     asked: Via,
     /// What it asks for, once the far end is known.
     via: Via,
-    seen: Seen,
+    seen: EchoAccount,
 }
 
 /// Whose stamps the machine got, and how long the longest echo was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Seen {
+struct EchoAccount {
     turned: bool,
     returned: bool,
     longest: u16,
 }
 
 impl<M> Echoed<M> {
-    /// The machine of these parameters, of which it keeps [`FAR_END`] for itself.
+    /// The machine of these parameters, of which it keeps [`PEER_KIND`] for itself.
     pub fn begin(
         raw: &RawParams,
         machine: impl FnOnce(&RawParams) -> Result<M, ParamError>,
     ) -> Result<Self, ParamError> {
-        let word = raw.typed(FAR_END.name).unwrap_or(FAR_END.default);
+        let word = raw.typed(IS_DESTINATION.name).unwrap_or(IS_DESTINATION.default);
         let asked = match Via::parse(word) {
             Ok(via) if !matches!(via, Via::ClosedPort | Via::Syn) => via,
             _ => {
-                let why = format!("write {}; hosts limit how often they answer otherwise", FAR_END.range);
-                return Err(unreadable(FAR_END.name, word, &why));
+                let why = format!(
+                    "write {}; hosts limit how often they answer otherwise",
+                    IS_DESTINATION.range
+                );
+                return Err(unreadable(IS_DESTINATION.name, word, &why));
             }
         };
-        let own: RawParams = raw.iter().filter(|(name, _)| *name != FAR_END.name).collect();
+        let own: RawParams = raw.iter().filter(|(name, _)| *name != IS_DESTINATION.name).collect();
         Ok(Self {
             machine: machine(&own)?,
             asked,
             via: asked,
-            seen: Seen::default(),
+            seen: EchoAccount::default(),
         })
     }
 
@@ -101,16 +104,16 @@ impl<M> Echoed<M> {
             return report;
         }
         // Half a train by one clock and half by another would be nonsense.
-        let by_far_end = self.via != Via::Echo && echoed().all(|row| turned(row.fate).is_some());
-        self.seen.turned |= by_far_end;
-        self.seen.returned |= !by_far_end;
+        let by_peer_kind = self.via != Via::Echo && echoed().all(|row| turned(row.fate).is_some());
+        self.seen.turned |= by_peer_kind;
+        self.seen.returned |= !by_peer_kind;
         let longest = echoed().map(|row| row.ip_octets).max().unwrap_or(0);
         self.seen.longest = self.seen.longest.max(longest);
         for row in &mut report.arrivals {
             row.fate = match row.fate {
                 Fate::Echoed { returned, turned } => {
                     let own: Stamp<Receiver> = Stamp::from_nanos(returned.nanos());
-                    Fate::Received(turned.filter(|_| by_far_end).unwrap_or(own))
+                    Fate::Received(turned.filter(|_| by_peer_kind).unwrap_or(own))
                 }
                 other => other,
             };
@@ -120,28 +123,28 @@ impl<M> Echoed<M> {
 
     fn tell(&self, step: Step) -> Step {
         match step {
-            Step::Send(Probe::Train(mut train)) if self.echoes() && train.far_end == FarEnd::Receiver => {
-                train.far_end = FarEnd::Echo;
+            Step::Send(Probe::Train(mut train)) if self.echoes() && train.peer_kind == PeerKind::Receiver => {
+                train.peer_kind = PeerKind::Echo;
                 Step::Send(Probe::Train(train))
             }
-            Step::Done(outcome) => Step::Done(self.told(outcome)),
+            Step::Done(outcome) => Step::Done(self.reported(outcome)),
             step => step,
         }
     }
 
-    fn told(&self, outcome: Outcome) -> Outcome {
+    fn reported(&self, outcome: Outcome) -> Outcome {
         if !self.echoes() {
             return outcome;
         }
         let caveat = self.seen.returned.then_some(Caveat::ReverseInfluence {
             reply_ip_octets: self.seen.longest,
         });
-        let by_far_end = self.seen.turned && !self.seen.returned;
+        let by_peer_kind = self.seen.turned && !self.seen.returned;
         match outcome {
             Outcome::Estimated(estimate) => {
                 let estimate = caveat.into_iter().fold(*estimate, narrows_probe::Estimate::caveat);
-                let mut estimate = estimate.with("stamped_by_far_end", by_far_end);
-                estimate.details.stamped_by_far_end = by_far_end;
+                let mut estimate = estimate.with("stamped_by_remote", by_peer_kind);
+                estimate.details.stamped_by_remote = by_peer_kind;
                 estimate.into()
             }
             Outcome::Inconclusive {
@@ -151,8 +154,8 @@ impl<M> Echoed<M> {
                 mut diagnostics,
             } => {
                 caveats.extend(caveat.filter(|caveat| !caveats.contains(caveat)));
-                diagnostics.insert("stamped_by_far_end", by_far_end);
-                details.stamped_by_far_end = by_far_end;
+                diagnostics.insert("stamped_by_remote", by_peer_kind);
+                details.stamped_by_remote = by_peer_kind;
                 Outcome::Inconclusive {
                     reason,
                     caveats,
@@ -164,10 +167,10 @@ impl<M> Echoed<M> {
     }
 }
 
-/// The host whose stamps count is this one, and the far host, which takes each packet and sends it off again, may be what is slow.
-fn coarser(near: &HostFacts, far: &HostFacts) -> HostFacts {
+/// The host whose stamps count is this one, and the remote host, which takes each packet and sends it off again, may be what is slow.
+fn coarser(near: &HostFacts, remote: &HostFacts) -> HostFacts {
     HostFacts {
-        receive_cost: near.receive_cost.max(far.receive_cost),
+        receive_cost: near.receive_cost.max(remote.receive_cost),
         ..near.clone()
     }
 }
@@ -185,7 +188,7 @@ impl<M: Estimator> Estimator for Echoed<M> {
 
     fn latest(&self) -> Option<Latest> {
         let latest = self.machine.latest()?;
-        match self.told(latest.estimate.into()) {
+        match self.reported(latest.estimate.into()) {
             Outcome::Estimated(estimate) => Some(Latest {
                 at: latest.at,
                 estimate: *estimate,
@@ -195,17 +198,17 @@ impl<M: Estimator> Estimator for Echoed<M> {
     }
 }
 
-impl<M: Follower> Follower for Echoed<M> {
+impl<M: Replayable> Replayable for Echoed<M> {
     const READS: (&'static str, &'static str) = M::READS;
 
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         match asked {
-            Probe::Train(train) if self.echoes() && train.far_end == FarEnd::Echo => {
+            Probe::Train(train) if self.echoes() && train.peer_kind == PeerKind::Echo => {
                 let mut train = train.clone();
-                train.far_end = FarEnd::Receiver;
-                self.machine.follow(&Probe::Train(train))
+                train.peer_kind = PeerKind::Receiver;
+                self.machine.replay_step(&Probe::Train(train))
             }
-            asked => self.machine.follow(asked),
+            asked => self.machine.replay_step(asked),
         }
     }
 }

@@ -5,14 +5,14 @@
 //! |---|---|
 //! | [`reading`] | rate in and out, growth of one-way delay, batching by the receiver |
 //! | [`bucket`], [`bucket_watch`] | token buckets: rate and depth |
-//! | [`pairs`], [`mindelay`], [`densest`] | packet pairs: which ones met no queue, and their rate |
+//! | [`pairs`], [`mindelay`], [`pair_mode`] | packet pairs: which ones met no queue, and their rate |
 //! | [`windows`] | percentiles of a quantity that varies |
 //!
 //! | module | for a method that sends |
 //! |---|---|
-//! | [`campaign`] | small trains one after the other: the state machine around a plan |
-//! | [`far_ends`], [`echoed`] | trains to hosts without our server, read by their answers |
-//! | [`purse`] | a budget of octets at a mean load |
+//! | [`train_method`] | small trains one after the other: the state machine around a plan |
+//! | [`peer_kinds`], [`echoed`] | trains to hosts without our server, read by their answers |
+//! | [`token_pool`] | a budget of octets at a mean load |
 //! | [`bulk`] | bursts, loads and TCP transfers |
 //!
 //! Rates are in bit/s at the IP layer, times in ns, sizes in IP octets. Nothing here names a metric
@@ -23,12 +23,12 @@
 pub mod bucket;
 pub mod bucket_watch;
 pub mod bulk;
-pub mod campaign;
-pub mod densest;
 pub mod echoed;
-pub mod far_ends;
 pub mod mindelay;
+pub mod pair_mode;
 pub mod pairs;
-pub mod purse;
+pub mod peer_kinds;
 pub mod reading;
+pub mod token_pool;
+pub mod train_method;
 pub mod windows;

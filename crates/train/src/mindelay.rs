@@ -18,14 +18,14 @@ mod words;
 use narrows_stat::{SkewObjective, skew_line};
 use narrows_units::{Framing, Sender, Stamp};
 
-use crate::campaign;
+use crate::train_method;
 use narrows_probe::contract::{Event, Refusal, Step};
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{Arrival, Fate, PacketPlan, Probe, Train, TrainReport};
 use narrows_probe::{PathFacts, StampSource};
 
 pub use batches::{Batching, Inner};
-pub use hunt::{Found, Hunt, State, Stop};
+pub use hunt::{Hunt, HuntResult, State, Stop};
 pub use words::{Via, answers_take_too_long};
 
 /// A run of one of these methods: what it makes of each event.
@@ -79,7 +79,7 @@ pub fn is_own(asked: &Probe, own: Option<&Train>) -> bool {
     };
     let plain = |packet: &PacketPlan| packet.hop_limit.is_none();
     let size = |train: &Train| train.packets.iter().map(|packet| packet.ip_octets).collect::<Vec<_>>();
-    asked.far_end == own.far_end && size(asked) == size(own) && asked.packets.iter().all(plain)
+    asked.peer_kind == own.peer_kind && size(asked) == size(own) && asked.packets.iter().all(plain)
 }
 
 /// Whose stamps tell when a packet was there.
@@ -99,7 +99,7 @@ impl Reads {
         match (self, row.fate) {
             (Self::Arrivals, Fate::Received(stamp)) => Some(stamp.nanos()),
             (Self::Turns, Fate::Echoed { turned, .. }) => turned.map(Stamp::nanos),
-            (Self::Returns, _) => campaign::returned_ns(row),
+            (Self::Returns, _) => train_method::returned_ns(row),
             (_, Fate::Received(_) | Fate::Echoed { .. } | Fate::Answered(_) | Fate::Lost) => None,
         }
     }
@@ -155,7 +155,7 @@ pub struct Bulk {
     pub typical_ns: f64,
     /// From the second batch that begins within it to the last one.
     inner: Option<Inner>,
-    /// Octets of the far host's own answer to the last packet; `None` for an echo, which has the probe's.
+    /// Octets of the remote host's own answer to the last packet; `None` for an echo, which has the probe's.
     pub reply_octets: Option<u16>,
     /// Whose stamps the delays are made of.
     pub stamped_by: StampSource,
@@ -351,23 +351,23 @@ pub fn ip_rate(framing: Framing, ip_octets: u16, wire_bps: f64) -> f64 {
     wire_bps * f64::from(ip) / f64::from(framing.wire_octets(ip))
 }
 
-/// What answers of the far host may hide of the way back.
+/// What answers of the remote host may hide of the reverse direction.
 pub enum Back {
     /// Nothing.
-    Seen,
-    /// A way back slower than the way there by more than the answers are smaller.
+    Observed,
+    /// A reverse direction slower than the forward direction by more than the answers are smaller.
     Slower {
         /// IP octets of a reply.
         reply_ip_octets: u16,
     },
-    /// As much as the way there: the value may be the way back's.
+    /// As much as the forward direction: the value may be the reverse direction's.
     Either,
 }
 
-/// How far the way back decides the dispersion of bulks of packets of `ip_octets`.
+/// How far the reverse direction decides the dispersion of bulks of packets of `ip_octets`.
 pub fn way_back(reads: Reads, bulk: &Bulk, ip_octets: u16) -> Back {
     if reads.two_clocks() {
-        return Back::Seen;
+        return Back::Observed;
     }
     let wire = |octets: u16| f64::from(Framing::ETHERNET.wire_octets(u32::from(octets)));
     match bulk.reply_octets {

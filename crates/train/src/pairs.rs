@@ -2,7 +2,7 @@
 //!
 //! Shapes: a [`Pair`] holds the rate at which its second packet came behind its first, and the rate at which it left behind it where
 //! that is known (*sent*, the paper's potential). A pair measures only rates below the one it was sent at: if it came as fast as it
-//! left, no link closed it up ([`Pair::closed`]). [`densest`] takes the pairs of a run, or of a flow so far, and finds the rate
+//! left, no link closed it up ([`Pair::closed`]). [`pair_mode`] takes the pairs of a run, or of a flow so far, and finds the rate
 //! at which they are densest, under a kernel whose width is relative to the rate: other traffic spreads the wrong rates, and the
 //! right one repeats.
 //!
@@ -65,7 +65,7 @@ impl Filter {
 
 /// Where the pairs of a run crowd.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Densest {
+pub struct PairMode {
     /// The point: the received rate of highest score, bit/s.
     pub rate: f64,
     /// Lower end of the stretch around it in which the density is at least half of that at the point.
@@ -90,7 +90,7 @@ pub struct Sifted {
     /// Median rate of the open pairs: what the path carries at least, unless something behind the narrow link closed them up again.
     pub open_rate: Option<f64>,
     /// Where the pairs that count crowd; `None` without any.
-    pub densest: Option<Densest>,
+    pub pair_mode: Option<PairMode>,
 }
 
 impl Pair {
@@ -123,7 +123,7 @@ impl Pair {
 /// The score of a pair is `density * d + ratio * p + recency * r`, each of the three over its maximum; `d(x)` is the share of pairs
 /// under a triangular kernel at `x`, `p` is [`Pair::ratio`], and `r` grows evenly from the oldest pair to the latest.
 /// Of equal scores the lower rate counts. Pairs that are not positive and finite are left out.
-pub fn densest(pairs: &[Pair], filter: &Filter) -> Sifted {
+pub fn pair_mode(pairs: &[Pair], filter: &Filter) -> Sifted {
     let window = &pairs[pairs.len().saturating_sub(filter.window)..];
     let sane = window
         .iter()
@@ -134,11 +134,11 @@ pub fn densest(pairs: &[Pair], filter: &Filter) -> Sifted {
         closed: closed.len(),
         open: open.len(),
         open_rate: narrows_stat::median(&open_rates),
-        densest: peak(&closed, filter),
+        pair_mode: peak(&closed, filter),
     }
 }
 
-fn peak(pairs: &[Pair], filter: &Filter) -> Option<Densest> {
+fn peak(pairs: &[Pair], filter: &Filter) -> Option<PairMode> {
     let rates: Vec<f64> = pairs.iter().map(|pair| pair.received).collect();
     let density = narrows_stat::relative_density(&rates, filter.half_width).ok()?;
     let heights: Vec<f64> = rates.iter().map(|rate| density.at(*rate)).collect();
@@ -152,7 +152,7 @@ fn peak(pairs: &[Pair], filter: &Filter) -> Option<Densest> {
     };
     let best = (0..rates.len()).max_by(|a, b| score(*a).total_cmp(&score(*b)).then(rates[*b].total_cmp(&rates[*a])))?;
     let peak = density.around(rates[best]);
-    Some(Densest {
+    Some(PairMode {
         rate: peak.at,
         low: peak.half_maximum.low(),
         high: peak.half_maximum.high(),
@@ -166,16 +166,16 @@ fn peak(pairs: &[Pair], filter: &Filter) -> Option<Densest> {
     })
 }
 
-impl Densest {
+impl PairMode {
     /// The runner-up, if it is so strong that the answer is no longer sure (ours: at least half the density of the point).
-    pub fn rival(&self) -> Option<BitRate> {
+    pub fn runner_up(&self) -> Option<BitRate> {
         let (rate, ratio) = self.second?;
-        (ratio >= RIVAL).then(|| BitRate::from_bps_f64(rate)).flatten()
+        (ratio >= RUNNER_UP).then(|| BitRate::from_bps_f64(rate)).flatten()
     }
 }
 
 /// A second peak of at least this share of the first makes the answer ambiguous (ours).
-const RIVAL: f64 = 0.5;
+const RUNNER_UP: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
@@ -213,15 +213,15 @@ mod tests {
             pair(9.0e6, 9.1e6),
             pair(30e6, 20e6),
         ];
-        let sifted = densest(&pairs, &Filter::DENSITY);
+        let sifted = pair_mode(&pairs, &Filter::DENSITY);
         assert_eq!((sifted.closed, sifted.open), (2, 2));
         assert_eq!(sifted.open_rate, Some(19.5e6));
-        let peak = sifted.densest.unwrap();
+        let peak = sifted.pair_mode.unwrap();
         assert_eq!(Some(peak.rate), Some(9.75e6));
         assert_eq!((peak.share, peak.second), (1.0, None));
         assert!(peak.low < 9.75e6 / 1.04 && peak.high > 9.75e6 * 1.04);
         // The paper keeps the one that came a little slower than it left.
-        assert_eq!(densest(&pairs, &Filter::NETTIMER).closed, 3);
+        assert_eq!(pair_mode(&pairs, &Filter::NETTIMER).closed, 3);
     }
 
     #[test]
@@ -233,19 +233,19 @@ mod tests {
             .map(|x| pair(x, 1e9))
             .collect();
         for filter in [Filter::DENSITY, Filter::NETTIMER] {
-            let peak = densest(&pairs, &filter).densest.unwrap();
+            let peak = pair_mode(&pairs, &filter).pair_mode.unwrap();
             assert!((9.7e6..9.8e6).contains(&peak.rate), "{peak:?}");
             assert!((peak.share - 3.0 / 9.0).abs() < 1e-12);
-            assert_eq!(peak.rival(), None);
+            assert_eq!(peak.runner_up(), None);
         }
     }
 
     #[test]
-    fn two_rates_alike_are_rivals() {
+    fn two_rates_alike_are_runner_ups() {
         let pairs: Vec<Pair> = [10e6, 10e6, 10e6, 5e6, 5e6].map(|x| pair(x, 1e9)).to_vec();
-        let peak = densest(&pairs, &Filter::DENSITY).densest.unwrap();
+        let peak = pair_mode(&pairs, &Filter::DENSITY).pair_mode.unwrap();
         assert_eq!(Some(peak.rate), Some(10e6));
-        assert_eq!(peak.rival(), Some(BitRate::from_mbps(5)));
+        assert_eq!(peak.runner_up(), Some(BitRate::from_mbps(5)));
     }
 
     #[test]
@@ -253,12 +253,12 @@ mod tests {
         let none = |received: f64| Pair { received, sent: None };
         let moved = [10e6, 10e6, 5e6, 5e6].map(none);
         assert_eq!(
-            Some(densest(&moved, &Filter::NETTIMER).densest.unwrap().rate),
+            Some(pair_mode(&moved, &Filter::NETTIMER).pair_mode.unwrap().rate),
             Some(5e6)
         );
-        let back: Vec<Pair> = moved.iter().rev().copied().collect();
+        let reverse: Vec<Pair> = moved.iter().rev().copied().collect();
         assert_eq!(
-            Some(densest(&back, &Filter::NETTIMER).densest.unwrap().rate),
+            Some(pair_mode(&reverse, &Filter::NETTIMER).pair_mode.unwrap().rate),
             Some(10e6)
         );
         let late = Filter {
@@ -266,13 +266,13 @@ mod tests {
             ..Filter::NETTIMER
         };
         let sent = [pair(10e6, 1e9), pair(10e6, 1e9), pair(5e6, 6e6), pair(5e6, 6e6)];
-        assert_eq!(Some(densest(&sent, &late).densest.unwrap().rate), Some(10e6));
+        assert_eq!(Some(pair_mode(&sent, &late).pair_mode.unwrap().rate), Some(10e6));
         // Only the window's latest count.
         let two = Filter {
             window: 2,
             ..Filter::DENSITY
         };
-        assert_eq!(Some(densest(&moved, &two).densest.unwrap().rate), Some(5e6));
+        assert_eq!(Some(pair_mode(&moved, &two).pair_mode.unwrap().rate), Some(5e6));
     }
 
     proptest! {
@@ -280,10 +280,10 @@ mod tests {
         fn whatever_the_pairs_the_peak_is_one_of_them(rates in vec((1.0..1e11_f64, 1.0..1e12_f64), 0..80)) {
             let pairs: Vec<Pair> = rates.iter().map(|(a, b)| pair(*a, *b)).collect();
             for filter in [Filter::DENSITY, Filter::NETTIMER] {
-                let sifted = densest(&pairs, &filter);
+                let sifted = pair_mode(&pairs, &filter);
                 prop_assert_eq!(sifted.closed + sifted.open, pairs.len());
-                prop_assert_eq!(sifted.densest.is_some(), sifted.closed > 0);
-                if let Some(peak) = sifted.densest {
+                prop_assert_eq!(sifted.pair_mode.is_some(), sifted.closed > 0);
+                if let Some(peak) = sifted.pair_mode {
                     prop_assert!(peak.low <= peak.rate && peak.rate <= peak.high);
                     prop_assert!(peak.share > 0.0 && peak.share <= 1.0);
                     prop_assert!(pairs.iter().any(|pair| Some(pair.received) == Some(peak.rate)));
@@ -297,8 +297,8 @@ mod tests {
                 received: f64::from_bits(two[0]),
                 sent: two.get(1).map(|bits| f64::from_bits(*bits)),
             }).collect();
-            let _ = densest(&pairs, &Filter::DENSITY);
-            let _ = densest(&pairs, &Filter::NETTIMER);
+            let _ = pair_mode(&pairs, &Filter::DENSITY);
+            let _ = pair_mode(&pairs, &Filter::NETTIMER);
         }
     }
 }

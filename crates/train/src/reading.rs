@@ -13,7 +13,7 @@ const BATCHING_SHARE: f64 = 0.25;
 /// Fewest samples behind a slope: below, one outlier owns the line.
 const MIN_SAMPLES: usize = 5;
 /// Sub-trains, whose rates tell how steady the path is (`[Jin03a]` asks for ten or more).
-const CARS: usize = 10;
+const SUB_TRAINS: usize = 10;
 
 /// Rates of one mode differ by this factor at most ("ours").
 const ALIKE: f64 = 1.06;
@@ -27,7 +27,7 @@ pub struct Reading {
     pub rate_sent: f64,
     /// The same of the packets that arrived.
     pub rate_in: f64,
-    /// Arrival rate from batch end to batch end, bit/s; infinite if no time passed.
+    /// Arrival rate from burst end to burst end, bit/s; infinite if no time passed.
     pub rate_out: f64,
     /// Growth of the one-way delay per unit of send time; infinite where `rate_in` is.
     pub growth: f64,
@@ -52,7 +52,7 @@ pub struct Reading {
     /// The longest batch, as a share of the train.
     pub longest_batch: f64,
     /// Coefficient of variation of the rates of ten sub-trains ("cars").
-    pub car_variation: Option<f64>,
+    pub sub_train_variation: Option<f64>,
     /// Late cars are this much slower than the first, as a share; large behind a token bucket.
     pub head_excess: f64,
     /// The rate at which most packets followed one another: where nothing of others came between them, the narrow link's, bit/s.
@@ -88,7 +88,7 @@ struct Sample {
     departed: f64,
     arrived: f64,
     /// Octets that had arrived with this packet, itself included.
-    carried: f64,
+    sustained: f64,
 }
 
 impl Sample {
@@ -121,7 +121,7 @@ fn reduce(report: &TrainReport, fastest: Option<f64>, lenient: bool, least_step_
     let span_ns = departure_span(report);
     check_pacing(report, span_ns, lenient)?;
     check_order(report)?;
-    let ends = batch_ends(&samples, fastest);
+    let ends = burst_ends_of(&samples, fastest);
     let rate_out = rate_between(&ends.kept);
     let rate_sent = report.departure_rate().map_or(f64::INFINITY, BitRate::as_f64);
     // No path speeds a train up by much: it arrived as one batch.
@@ -129,7 +129,7 @@ fn reduce(report: &TrainReport, fastest: Option<f64>, lenient: bool, least_step_
         return Err(Unusable::FewBatches);
     }
     check_jump(&ends, span_ns, least_step_ns)?;
-    let cars = car_rates(&ends.kept);
+    let sub_trains = sub_train_rates(&ends.kept);
     let Growth {
         slope: growth,
         error: growth_error,
@@ -150,8 +150,8 @@ fn reduce(report: &TrainReport, fastest: Option<f64>, lenient: bool, least_step_
         receiver_bound: false,
         stalled: ends.stalled,
         longest_batch: ends.longest,
-        car_variation: narrows_stat::coefficient_of_variation(&cars),
-        head_excess: head_excess(&cars),
+        sub_train_variation: narrows_stat::coefficient_of_variation(&sub_trains),
+        head_excess: head_excess(&sub_trains),
         closest: closest(&samples, &ends),
     })
 }
@@ -166,15 +166,15 @@ fn samples(report: &TrainReport) -> Vec<Sample> {
         .map(|(row, stamp)| Sample {
             departed: (row.departed - departed).as_f64(),
             arrived: (stamp - arrived).as_f64(),
-            carried: f64::from(row.ip_octets),
+            sustained: f64::from(row.ip_octets),
         })
         .collect();
     // Stable: packets of one batch share a stamp and stay in send order.
     samples.sort_by(|a, b| a.arrived.total_cmp(&b.arrived));
-    let mut carried = 0.0;
+    let mut sustained = 0.0;
     for sample in &mut samples {
-        carried += sample.carried;
-        sample.carried = carried;
+        sustained += sample.sustained;
+        sample.sustained = sustained;
     }
     samples
 }
@@ -198,7 +198,7 @@ fn rate_in(samples: &[Sample], span_ns: f64) -> f64 {
 
 /// Octets of all packets but one, of mean size.
 fn rest_octets(samples: &[Sample]) -> f64 {
-    let all = samples.last().map_or(0.0, |last| last.carried);
+    let all = samples.last().map_or(0.0, |last| last.sustained);
     all * (1.0 - 1.0 / samples.len().max(1) as f64)
 }
 
@@ -236,7 +236,7 @@ fn lost_late(report: &TrainReport) -> usize {
 }
 
 /// The packets whose stamps can be trusted.
-struct BatchEnds {
+struct BurstEnds {
     kept: Vec<Sample>,
     period: Option<Duration>,
     stalled: bool,
@@ -246,10 +246,10 @@ struct BatchEnds {
 
 /// Drops every packet that the next one follows within a gap too short for the narrow link: it has waited in the host, for an
 /// unknown time, for a batch to end; the last of a batch has waited least (`[PJD04]`).
-fn batch_ends(samples: &[Sample], fastest: Option<f64>) -> BatchEnds {
+fn burst_ends_of(samples: &[Sample], fastest: Option<f64>) -> BurstEnds {
     let own = rate_between(samples);
     let fastest = fastest.map_or(own, |seen| seen.max(own));
-    let octets = samples.last().map_or(0.0, |last| last.carried) / samples.len() as f64;
+    let octets = samples.last().map_or(0.0, |last| last.sustained) / samples.len() as f64;
     let short = SHORT_GAP * octets * 8e9 / fastest;
     let mut kept = Vec::with_capacity(samples.len());
     let (mut dropped, mut longest, mut run_began) = (0usize, 0.0f64, 0.0f64);
@@ -273,7 +273,7 @@ fn batch_ends(samples: &[Sample], fastest: Option<f64>) -> BatchEnds {
     let spacings: Vec<f64> = kept.windows(2).map(|pair| pair[1].arrived - pair[0].arrived).collect();
     let typical = narrows_stat::median(&spacings).unwrap_or(0.0).max(0.0);
     let span = samples.last().map_or(0.0, |last| last.departed);
-    BatchEnds {
+    BurstEnds {
         longest: if dropped > 0 && span > 0.0 { longest / span } else { 0.0 },
         stalled: dropped > 0 && longest > span / 8.0 && longest > 4.0 * typical,
         period: batching.then(|| Duration::from_secs_f64(typical * 1e-9)),
@@ -283,7 +283,7 @@ fn batch_ends(samples: &[Sample], fastest: Option<f64>) -> BatchEnds {
 
 /// A clock that was set shows as one jump of the delay that stays. A queue does not: it grows by one packet time at a time. (A
 /// host that slept does not either: all but the last packet of what it found are dropped by then.)
-fn check_jump(ends: &BatchEnds, span_ns: f64, least_step_ns: f64) -> Result<(), Unusable> {
+fn check_jump(ends: &BurstEnds, span_ns: f64, least_step_ns: f64) -> Result<(), Unusable> {
     let kept = &ends.kept;
     let batch_ns = ends.period.map_or(0.0, |period| period.as_secs_f64() * 1e9);
     let delays: Vec<f64> = kept.iter().map(Sample::delay).collect();
@@ -373,25 +373,27 @@ fn rate_between(samples: &[Sample]) -> f64 {
     };
     let time = last.arrived - first.arrived;
     if time > 0.0 {
-        (last.carried - first.carried) * 8e9 / time
+        (last.sustained - first.sustained) * 8e9 / time
     } else {
         f64::INFINITY
     }
 }
 
 /// Rates of ten consecutive sub-trains; fewer where there are fewer samples than that.
-fn car_rates(kept: &[Sample]) -> Vec<f64> {
+fn sub_train_rates(kept: &[Sample]) -> Vec<f64> {
     let steps = (kept.len() - 1).max(1);
-    let cars = CARS.min(steps);
-    (0..cars)
-        .map(|car| &kept[car * steps / cars..=((car + 1) * steps / cars).min(kept.len() - 1)])
+    let sub_trains = SUB_TRAINS.min(steps);
+    (0..sub_trains)
+        .map(|sub_train| {
+            &kept[sub_train * steps / sub_trains..=((sub_train + 1) * steps / sub_trains).min(kept.len() - 1)]
+        })
         .map(rate_between)
         .filter(|rate| rate.is_finite())
         .collect()
 }
 
 /// The rate at which the largest share of the packets follow one another, if the host shows them one by one.
-fn closest(samples: &[Sample], ends: &BatchEnds) -> Option<f64> {
+fn closest(samples: &[Sample], ends: &BurstEnds) -> Option<f64> {
     if ends.period.is_some() || ends.kept.len() * 20 < samples.len() * 19 {
         return None;
     }
@@ -418,10 +420,10 @@ fn closest(samples: &[Sample], ends: &BatchEnds) -> Option<f64> {
 }
 
 /// By how much the first car outruns the median of the last half, as a share of the latter.
-fn head_excess(cars: &[f64]) -> f64 {
-    let late = cars.get(cars.len() / 2..).and_then(narrows_stat::median);
-    match (cars.first(), late) {
-        (Some(first), Some(late)) if cars.len() >= 4 && late > 0.0 => (first / late - 1.0).max(0.0),
+fn head_excess(sub_trains: &[f64]) -> f64 {
+    let late = sub_trains.get(sub_trains.len() / 2..).and_then(narrows_stat::median);
+    match (sub_trains.first(), late) {
+        (Some(first), Some(late)) if sub_trains.len() >= 4 && late > 0.0 => (first / late - 1.0).max(0.0),
         _ => 0.0,
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Metric {
     /// IP-layer capacity of the path: the narrow link's rate (RFC 5136 §2.3).
     IpCapacity,
-    /// The same of the way back, over which answers come: a quantity of methods that tell both directions apart by echoes.
+    /// The same of the reverse direction, over which answers come: a quantity of methods that tell both directions apart by echoes.
     ReverseIpCapacity,
     /// IP-layer rate at which a path carries a burst, until a token bucket on it is empty (the peak information rate of RFC 2698 and
     /// RFC 4115, as far as the path has one); where there is no bucket, its IP capacity.
@@ -63,7 +63,7 @@ pub enum Unit {
 pub enum Direction {
     /// From this host to the far one.
     Forward,
-    /// From the far host to this one.
+    /// From the remote host to this one.
     Reverse,
     /// There and back; the two cannot be told apart.
     RoundTrip,

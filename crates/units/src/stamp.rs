@@ -17,7 +17,7 @@ pub trait Clock: Copy + Ord + fmt::Debug {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sender {}
 
-/// The clock of the far host.
+/// The clock of the remote host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Receiver {}
 

@@ -2,7 +2,7 @@
 //!
 //! Each side keeps one [`Conversation`] and tells it what it sends and what it receives, in the order in which it does so. The two
 //! copies may differ for as long as messages cross on the way; every message that an honest peer can send in that time is either
-//! in order or [`Verdict::Stale`].
+//! in order or [`MessageVerdict::Stale`].
 
 mod activity;
 
@@ -23,7 +23,7 @@ pub enum Side {
 
 /// What to do with a message that is in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum MessageVerdict {
     /// Act on it.
     Act,
     /// It crossed with a message that makes it void; ignore it.
@@ -118,7 +118,7 @@ impl Conversation {
     }
 
     /// The client says something: checked by the server on receipt, by the client before it sends.
-    pub fn client(&mut self, message: &ClientMessage) -> Result<Verdict, Violation> {
+    pub fn client(&mut self, message: &ClientMessage) -> Result<MessageVerdict, Violation> {
         match (self.stage, message) {
             (Stage::AwaitHello, ClientMessage::Hello { .. }) => self.stage = Stage::AwaitWelcome,
             (Stage::AwaitProof, ClientMessage::Prove { .. }) => self.stage = Stage::AwaitSession,
@@ -162,21 +162,21 @@ impl Conversation {
             (Stage::Open, message) => return self.client_activity(message),
             (_, _) => return Err(Violation("request before the session is open")),
         }
-        Ok(Verdict::Act)
+        Ok(MessageVerdict::Act)
     }
 
-    fn client_activity(&mut self, message: &ClientMessage) -> Result<Verdict, Violation> {
+    fn client_activity(&mut self, message: &ClientMessage) -> Result<MessageVerdict, Violation> {
         if self.activity.client(message)? {
-            return Ok(Verdict::Act);
+            return Ok(MessageVerdict::Act);
         }
         match activity::subject(message) {
-            Some(id) if self.broken_off == Some(id) => Ok(Verdict::Stale),
+            Some(id) if self.broken_off == Some(id) => Ok(MessageVerdict::Stale),
             _ => Err(Violation("about something that is not under way")),
         }
     }
 
     /// The server says something: checked by the client on receipt, by the server before it sends.
-    pub fn server(&mut self, message: &ServerMessage) -> Result<Verdict, Violation> {
+    pub fn server(&mut self, message: &ServerMessage) -> Result<MessageVerdict, Violation> {
         match (self.stage, message) {
             (Stage::Closed, _) => return Err(Violation("the connection has ended")),
             (_, ServerMessage::Refused { code, id, .. }) => return self.refused(*code, *id),
@@ -191,25 +191,25 @@ impl Conversation {
                 return Err(Violation("handshake message at another time"));
             }
             (Stage::Open, ServerMessage::Alive) => {}
-            (Stage::Open, ServerMessage::HostTold(_)) => {
+            (Stage::Open, ServerMessage::HostReported(_)) => {
                 if !std::mem::take(&mut self.asked) {
                     return Err(Violation("answer that nobody asked for"));
                 }
             }
-            (Stage::Open, ServerMessage::Granted { kind }) => {
+            (Stage::Open, ServerMessage::GrantedScheduling { kind }) => {
                 return match self.slot(*kind) {
                     slot @ Slot::Wanted => {
                         *slot = Slot::Held;
-                        Ok(Verdict::Act)
+                        Ok(MessageVerdict::Act)
                     }
-                    Slot::Releasing => Ok(Verdict::Stale),
+                    Slot::Releasing => Ok(MessageVerdict::Stale),
                     Slot::None | Slot::Held => Err(Violation("slot granted that nobody asked for")),
                 };
             }
             (Stage::Open, ServerMessage::Queued { kind, .. }) => {
                 return match self.slot(*kind) {
-                    Slot::Wanted => Ok(Verdict::Act),
-                    Slot::Releasing => Ok(Verdict::Stale),
+                    Slot::Wanted => Ok(MessageVerdict::Act),
+                    Slot::Releasing => Ok(MessageVerdict::Stale),
                     Slot::None | Slot::Held => Err(Violation("place in a queue that nobody stands in")),
                 };
             }
@@ -220,13 +220,13 @@ impl Conversation {
             (Stage::Open, message) => self.activity.server(message)?,
             (_, _) => return Err(Violation("answer before the session is open")),
         }
-        Ok(Verdict::Act)
+        Ok(MessageVerdict::Act)
     }
 
-    fn refused(&mut self, code: RefusalCode, id: Option<u32>) -> Result<Verdict, Violation> {
+    fn refused(&mut self, code: RefusalCode, id: Option<u32>) -> Result<MessageVerdict, Violation> {
         if code.is_final() {
             self.stage = Stage::Closed;
-            return Ok(Verdict::Act);
+            return Ok(MessageVerdict::Act);
         }
         if self.stage != Stage::Open {
             return Err(Violation("refusal before the session is open"));
@@ -237,7 +237,7 @@ impl Conversation {
             }
             self.activity = Activity::Idle;
             self.broken_off = Some(id);
-            return Ok(Verdict::Act);
+            return Ok(MessageVerdict::Act);
         }
         let refused = [SlotKind::Load, SlotKind::Light]
             .into_iter()
@@ -245,21 +245,21 @@ impl Conversation {
         match refused {
             Some(kind) => {
                 *self.slot(kind) = Slot::None;
-                Ok(Verdict::Act)
+                Ok(MessageVerdict::Act)
             }
-            None => Ok(Verdict::Stale),
+            None => Ok(MessageVerdict::Stale),
         }
     }
 
     /// A table is said.
-    pub fn rows(&mut self, side: Side, rows: &Rows) -> Result<Verdict, Violation> {
+    pub fn rows(&mut self, side: Side, rows: &Rows) -> Result<MessageVerdict, Violation> {
         if self.stage != Stage::Open {
             return Err(Violation("table before the session is open"));
         }
         let fits = match (&rows.table, side) {
             (Table::Plan(_), Side::Client) => {
                 if !self.activity.plan(rows.id) && self.broken_off == Some(rows.id) {
-                    return Ok(Verdict::Stale);
+                    return Ok(MessageVerdict::Stale);
                 }
                 self.activity.planned(rows.id)
             }
@@ -268,7 +268,7 @@ impl Conversation {
             _ => false,
         };
         if fits {
-            Ok(Verdict::Act)
+            Ok(MessageVerdict::Act)
         } else {
             Err(Violation("table that does not follow its announcement"))
         }

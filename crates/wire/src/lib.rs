@@ -36,7 +36,7 @@ mod rows;
 mod secret;
 pub mod stamp;
 
-pub use conversation::{Conversation, Side, Verdict, Violation};
+pub use conversation::{Conversation, MessageVerdict, Side, Violation};
 pub use cookie::{COOKIE_EPOCH, CookieKeys};
 pub use data::{DATA_HELLO_OCTETS, DataHello, DataHelloError};
 pub use datagram::{Datagram, DatagramError, ECHO_OCTETS, HELLO_OCTETS, Handshake, PROBE_OCTETS, Probe, ProbeKind};
@@ -63,7 +63,7 @@ pub const TUNES: u16 = 3;
 /// The oldest one. Version 1 has no `AskHost`, and its peers refuse fields that they do not know.
 pub const OLDEST_VERSION: u16 = 1;
 
-/// The version of a session whose client speaks none newer than this; `None` if this side has given up all that the client speaks. A client
+/// The version of a session whose client speaks none newer than this; `None` if this side has abandoned all that the client speaks. A client
 /// that gets an answer outside of what it speaks leaves.
 pub const fn agreed(client_newest: u16) -> Option<u16> {
     if client_newest < OLDEST_VERSION {

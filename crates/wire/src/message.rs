@@ -118,7 +118,7 @@ pub enum ClientMessage {
         /// [`Psk::client_proof`](crate::Psk::client_proof).
         proof: Proof,
     },
-    /// Wants a slot. Answered by `Granted`, by `Queued` (repeated) and then `Granted`, or by `Refused`.
+    /// Wants a slot. Answered by `GrantedScheduling`, by `Queued` (repeated) and then `GrantedScheduling`, or by `Refused`.
     Slot {
         /// Which.
         kind: SlotKind,
@@ -167,7 +167,7 @@ pub enum ClientMessage {
         /// Which transfer.
         id: u32,
     },
-    /// From version 2 on: how is the server's host set up, and what did it count since the last such question? Answered by `HostTold`. One
+    /// From version 2 on: how is the server's host set up, and what did it count since the last such question? Answered by `HostReported`. One
     /// at a time, and not in the middle of a test.
     AskHost,
     /// Still here.
@@ -212,7 +212,7 @@ pub enum ServerMessage {
         text: String,
     },
     /// The slot is the session's, until released.
-    Granted {
+    GrantedScheduling {
         /// Which.
         kind: SlotKind,
     },
@@ -284,7 +284,7 @@ pub enum ServerMessage {
         id: u32,
     },
     /// Answer to `AskHost`.
-    HostTold(Box<HostSettings>),
+    HostReported(Box<HostSettings>),
     /// Still here.
     Alive,
 }
@@ -326,9 +326,9 @@ impl Check for ServerMessage {
             }
             Self::TransferSent(sent) => sent.check(),
             Self::TransferReceived(received) => received.check(),
-            Self::HostTold(settings) => settings.check(),
+            Self::HostReported(settings) => settings.check(),
             Self::Welcome { .. }
-            | Self::Granted { .. }
+            | Self::GrantedScheduling { .. }
             | Self::Queued { .. }
             | Self::Released { .. }
             | Self::Armed { .. }

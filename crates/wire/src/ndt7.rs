@@ -28,9 +28,9 @@ pub const MOST_TEXT_OCTETS: usize = 1 << 16;
 /// How long a test takes.
 pub const LENGTH: Duration = Duration::from_secs(10);
 /// After this a client need not wait any longer.
-pub const CLIENT_PATIENCE: Duration = Duration::from_secs(13);
+pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(13);
 /// After this a server ends the connection.
-pub const SERVER_PATIENCE: Duration = Duration::from_secs(15);
+pub const SERVER_TIMEOUT: Duration = Duration::from_secs(15);
 /// Longest query of a request.
 pub const MOST_QUERY_OCTETS: usize = 4_096;
 

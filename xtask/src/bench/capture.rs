@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::bed::{Bed, INTERFACE};
+use super::host_pair::{HostPair, INTERFACE};
 use super::program::Program;
 
 /// Runs `traffic` while the sender's interface is watched; the departures of its full-size UDP packets in nanoseconds.
-pub(super) fn departures(bed: &Bed, traffic: impl FnOnce() -> Result<()>) -> Result<Vec<i64>> {
+pub(super) fn departures(host_pair: &HostPair, traffic: impl FnOnce() -> Result<()>) -> Result<Vec<i64>> {
     let args = [
         "-i",
         INTERFACE,
@@ -28,7 +28,7 @@ pub(super) fn departures(bed: &Bed, traffic: impl FnOnce() -> Result<()>) -> Res
         "-",
         "udp and greater 1500",
     ];
-    let capture = Program::start(bed.near("tcpdump", &args))?.until_capturing()?;
+    let capture = Program::start(host_pair.near("tcpdump", &args))?.until_capturing()?;
     traffic()?;
     capture.interrupt();
     let output = capture.finish(Duration::from_secs(10))?;

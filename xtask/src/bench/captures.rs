@@ -23,7 +23,7 @@ const FEW: &str = "headers, 2000 connections";
 const WHOLE: &str = "whole packets, 2000 connections";
 /// Name, connections, octets kept of a packet.
 const CAPTURES: [(&str, &str, &str); 3] = [(FEW, "2000", "66"), (MANY, "200000", "66"), (WHOLE, "2000", "1514")];
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 /// Clock ticks per second in `/proc`: 100 on every Linux that programs see.
 const TICKS: f64 = 100.0;
 
@@ -47,7 +47,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
         let file = Passing(folder.join(format!("capture-{index}.pcap")));
         let mut maker = command(&built("examples/make_capture").to_string_lossy());
         maker.arg(&file.0).args([&OCTETS.to_string(), connections, kept]);
-        output(maker, PATIENCE).with_context(|| format!("cannot make a capture of {name}"))?;
+        output(maker, TIMEOUT).with_context(|| format!("cannot make a capture of {name}"))?;
         files.push((name, file));
     }
     let contenders = files.iter().map(|(name, file)| {
@@ -98,7 +98,7 @@ fn used(file: &Path) -> Result<(f64, f64)> {
         }
         match about("stat").ok().as_deref().and_then(time) {
             Some((true, ticks)) => break Some(ticks),
-            Some((false, _)) => program::nap(program::LOOK),
+            Some((false, _)) => program::nap(program::POLL),
             None => break None,
         }
     };

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 
-use super::bed::Bed;
+use super::host_pair::HostPair;
 use super::program::{self, built, command, found, output};
 use super::rounds::{Contender, Metric, Ratio, Results, goal, interleave};
 use super::{Options, number};
@@ -33,7 +33,7 @@ const RATES: [(u64, Option<f64>); 3] = [(64, None), (1_500, Some(1_000.0)), (9_0
 const TRIALS: f64 = 9.0;
 
 pub(super) fn run(options: &Options) -> Result<String> {
-    if let Some(why) = Bed::obstacle() {
+    if let Some(why) = HostPair::obstacle() {
         return Ok(format!("skipped: {why}\n\n"));
     }
     if !found("tc") {
@@ -79,14 +79,14 @@ fn spacing(options: &Options, kinds: &[&str], links: usize, mbps: u64) -> String
             Ok(vec![
                 number(&said, "/error_p50_ns")?,
                 number(&said, "/error_p99_ns")?,
-                kept_time(&said)?,
+                timing_valid(&said)?,
             ])
         })
     });
     let metrics = vec![
         metric("error of a gap, median, ns", 0, Ratio::ToReference),
         metric("error of a gap, 99th percentile, ns", 0, Ratio::ToReference),
-        metric("kept time (1) or not (0), by its own account", 0, Ratio::None),
+        metric("timing valid (1) or not (0), by its own account", 0, Ratio::None),
     ];
     let results = interleave(options.rounds, metrics, contenders.collect());
     let plural = if links == 1 { "link" } else { "links at once" };
@@ -99,9 +99,9 @@ fn spacing(options: &Options, kinds: &[&str], links: usize, mbps: u64) -> String
 }
 
 /// What the link says of itself, as a number; the kernel's links say nothing, which is taken for yes.
-fn kept_time(said: &str) -> Result<f64> {
+fn timing_valid(said: &str) -> Result<f64> {
     let said: serde_json::Value = serde_json::from_str(said)?;
-    Ok(f64::from(u8::from(said["kept_time"].as_bool().unwrap_or(false))))
+    Ok(f64::from(u8::from(said["timing_valid"].as_bool().unwrap_or(false))))
 }
 
 fn loss_free(options: &Options, kinds: &[&str], octets: u64, wanted: Option<f64>) -> String {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::bed::{Bed, FAR};
 use super::capture::{departures, gap_errors};
+use super::host_pair::{HostPair, REMOTE};
 use super::program::{self, Program, built, found, output};
 use super::rounds::{Contender, Metric, Ratio, interleave};
 use super::{Options, number, peers, serve};
@@ -25,37 +25,40 @@ is a pause between two of them. A stream whose median error is near the gap itse
 const PAYLOAD: u64 = 1472;
 
 pub(super) fn run(options: &Options) -> Result<String> {
-    if let Some(why) = Bed::obstacle() {
+    if let Some(why) = HostPair::obstacle() {
         return Ok(format!("skipped: {why}\n\n"));
     }
     program::build(&["-p", "narrows", "--bin", "narrows"])?;
     program::build(&["-p", "narrows-net", "--example", "pacing"])?;
-    let bed = Bed::lay()?;
+    let host_pair = HostPair::lay()?;
     let mut text = String::new();
     for mbps in [100, 1000] {
         let _ = writeln!(text, "### {mbps} Mb/s\n");
-        text += &at_rate(options, &bed, mbps)?;
+        text += &at_rate(options, &host_pair, mbps)?;
     }
     Ok(text)
 }
 
-fn at_rate(options: &Options, bed: &Bed, mbps: u64) -> Result<String> {
+fn at_rate(options: &Options, host_pair: &HostPair, mbps: u64) -> Result<String> {
     let planned_ns = i64::try_from(1500 * 8 * 1000 / mbps)?;
     let mut text = String::new();
     let stamps = RefCell::new(BTreeSet::new());
     let mut contenders = vec![Contender::new("narrows, own stamps", || {
-        let said = ours(options, bed, mbps)?;
+        let said = ours(options, host_pair, mbps)?;
         stamps.borrow_mut().insert(source(&said)?);
         Ok(vec![number(&said, "/error_p50_ns")?, number(&said, "/error_p99_ns")?])
     })];
     if found("tcpdump") {
         contenders.push(Contender::new("narrows", || {
-            gap_errors(&departures(bed, || ours(options, bed, mbps).map(|_| ()))?, planned_ns)
+            gap_errors(
+                &departures(host_pair, || ours(options, host_pair, mbps).map(|_| ()))?,
+                planned_ns,
+            )
         }));
         for (name, send) in PEERS {
             if found(name) {
                 contenders.push(Contender::new(name, move || {
-                    gap_errors(&departures(bed, || send(options, bed, mbps))?, planned_ns)
+                    gap_errors(&departures(host_pair, || send(options, host_pair, mbps))?, planned_ns)
                 }));
             } else {
                 let _ = writeln!(text, "skipped: {name} is not installed\n");
@@ -90,38 +93,38 @@ fn metrics() -> Vec<Metric> {
 }
 
 /// What our program says of one stream.
-fn ours(options: &Options, bed: &Bed, mbps: u64) -> Result<String> {
-    let _server = serve(bed)?;
+fn ours(options: &Options, host_pair: &HostPair, mbps: u64) -> Result<String> {
+    let _server = serve(host_pair)?;
     let program = built("examples/pacing");
     let (mbps, seconds) = (mbps.to_string(), options.seconds.to_string());
     output(
-        bed.near(&program.to_string_lossy(), &[FAR, &mbps, &seconds]),
+        host_pair.near(&program.to_string_lossy(), &[REMOTE, &mbps, &seconds]),
         options.limit(),
     )
 }
 
-type Send = fn(&Options, &Bed, u64) -> Result<()>;
+type Send = fn(&Options, &HostPair, u64) -> Result<()>;
 
 const PEERS: [(&str, Send); 2] = [("nuttcp", nuttcp), ("iperf3", iperf3)];
 
-fn nuttcp(options: &Options, bed: &Bed, mbps: u64) -> Result<()> {
-    let _server = peers::nuttcp_server(bed)?;
+fn nuttcp(options: &Options, host_pair: &HostPair, mbps: u64) -> Result<()> {
+    let _server = peers::nuttcp_server(host_pair)?;
     let kbps = mbps * 1000 * PAYLOAD / 1500;
     let args = [
         "-u",
         &format!("-Ri{kbps}"),
         "-l1472",
         &format!("-T{}", options.seconds),
-        FAR,
+        REMOTE,
     ];
-    output(bed.near("nuttcp", &args), options.limit()).map(|_| ())
+    output(host_pair.near("nuttcp", &args), options.limit()).map(|_| ())
 }
 
-fn iperf3(options: &Options, bed: &Bed, mbps: u64) -> Result<()> {
-    let server: Program = peers::iperf3_server(bed)?;
+fn iperf3(options: &Options, host_pair: &HostPair, mbps: u64) -> Result<()> {
+    let server: Program = peers::iperf3_server(host_pair)?;
     let bps = (mbps * 1_000_000 * PAYLOAD / 1500).to_string();
     let seconds = options.seconds.to_string();
-    let args = ["-c", FAR, "-u", "-b", &bps, "-l", "1472", "-t", &seconds];
-    output(bed.near("iperf3", &args), options.limit())?;
+    let args = ["-c", REMOTE, "-u", "-b", &bps, "-l", "1472", "-t", &seconds];
+    output(host_pair.near("iperf3", &args), options.limit())?;
     server.finish(Duration::from_secs(5)).map(|_| ())
 }

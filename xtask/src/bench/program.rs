@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 /// Time between two looks at a program.
-pub(super) const LOOK: Duration = Duration::from_millis(10);
+pub(super) const POLL: Duration = Duration::from_millis(10);
 /// How long a server may take until it listens.
 const READY: Duration = Duration::from_secs(10);
 
@@ -71,7 +71,7 @@ impl Program {
                 let said = self.err.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
                 bail!("{} {complaint}: {}", self.name, last_line(&said));
             }
-            nap(LOOK);
+            nap(POLL);
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Program {
             if clock.elapsed() > limit {
                 bail!("{} did not end within {limit:?}", self.name);
             }
-            nap(LOOK);
+            nap(POLL);
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Program {
             if clock.elapsed() > limit {
                 bail!("{} did not end within {limit:?}", self.name);
             }
-            nap(LOOK);
+            nap(POLL);
         };
         let grace = Duration::from_secs(1);
         let out = self.out.recv_timeout(grace).unwrap_or_default();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_are_told_from_connections() {
+    fn listeners_are_reported_from_connections() {
         let table = "  sl  local_address rem_address   st\n   0: 0100007F:1451 00000000:0000 0A 0:0\n   1: 0100007F:1F90 0100007F:0001 01 0:0\n";
         assert!(listens(table, 0x1451));
         assert!(!listens(table, 0x1F90));

@@ -26,7 +26,7 @@ const BARE: &str = "ns-3, bare";
 const STACK: &str = "ns-3, IP stack";
 /// Simulated seconds of the loaded run in ns-3: a million packet-hops.
 const SIMULATED: &str = "0.5";
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 pub(super) fn run(options: &Options) -> Result<String> {
     program::build(&[
@@ -47,8 +47,8 @@ pub(super) fn run(options: &Options) -> Result<String> {
                 let program = theirs.clone();
                 contenders.push(Contender::new(name, move || loaded(&program, mode)));
             }
-            let our_trace = output(with(&built("examples/three_hop_trace"), &[]), PATIENCE)?;
-            let their_trace = output(with(&theirs, &["trace"]), PATIENCE)?;
+            let our_trace = output(with(&built("examples/three_hop_trace"), &[]), TIMEOUT)?;
+            let their_trace = output(with(&theirs, &["trace"]), TIMEOUT)?;
             compare(&our_trace, &their_trace)? + "\n\n"
         }
         Err(why) => format!("skipped: {why:#}\n\n"),
@@ -87,7 +87,7 @@ fn compile() -> Result<PathBuf> {
         .arg(&program)
         .args(["-lns3-point-to-point", "-lns3-internet", "-lns3-traffic-control"])
         .args(["-lns3-network", "-lns3-core"]);
-    output(compiler, PATIENCE).context("xtask/bench/three_hop.cc does not compile")?;
+    output(compiler, TIMEOUT).context("xtask/bench/three_hop.cc does not compile")?;
     Ok(program)
 }
 
@@ -99,7 +99,7 @@ fn with(program: &Path, args: &[&str]) -> Command {
 
 /// Our loaded run: `NAME: HOPS packet-hops in SECONDS s: …`.
 fn ours(sizes: &str) -> Result<Vec<f64>> {
-    let said = output(with(&built("examples/packet_hops"), &[]), PATIENCE)?;
+    let said = output(with(&built("examples/packet_hops"), &[]), TIMEOUT)?;
     let line = said
         .lines()
         .find_map(|line| line.trim().strip_prefix(sizes)?.strip_prefix(": "))
@@ -112,7 +112,7 @@ fn ours(sizes: &str) -> Result<Vec<f64>> {
 }
 
 fn loaded(program: &Path, mode: &str) -> Result<Vec<f64>> {
-    let said = output(with(program, &[mode, SIMULATED]), PATIENCE)?;
+    let said = output(with(program, &[mode, SIMULATED]), TIMEOUT)?;
     let (hops, seconds) = said.trim().split_once(' ').context("cannot read what ns-3 said")?;
     Ok(vec![hops.parse::<f64>()? / seconds.parse::<f64>()? * 1e-6])
 }

@@ -7,7 +7,7 @@ mod udp;
 
 use anyhow::Result;
 
-use super::bed::{Bed, FAR};
+use super::host_pair::{HostPair, REMOTE};
 use super::program::{self, found};
 use super::{Comparison, Options};
 
@@ -31,7 +31,7 @@ which iperf3 3.12 cannot. The error of an asked rate is that of the payload that
 ran; gaps are the times between two sends as narrows itself reports them.";
 
 fn run(options: &Options) -> Result<String> {
-    if let Some(why) = Bed::obstacle() {
+    if let Some(why) = HostPair::obstacle() {
         return Ok(format!("skipped: {why}\n\n"));
     }
     if !found("iperf3") {
@@ -45,15 +45,15 @@ fn run(options: &Options) -> Result<String> {
 
 /// Two hosts, and the receiver's address.
 struct Hosts {
-    bed: Bed,
+    host_pair: HostPair,
     address: String,
 }
 
 impl Hosts {
     fn on_a_pair() -> Result<Self> {
         Ok(Self {
-            bed: Bed::lay()?,
-            address: FAR.to_owned(),
+            host_pair: HostPair::lay()?,
+            address: REMOTE.to_owned(),
         })
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::Options;
-use super::bed::{Bed, FAR};
 use super::capture::departures;
+use super::host_pair::{HostPair, REMOTE};
 use super::program::{self, Program, built, found, output};
 use super::rounds::{Contender, Metric, Ratio, Results, interleave};
 
@@ -26,14 +26,14 @@ const OURS: &str = "narrows";
 const PEER: &str = "D-ITG";
 
 pub(super) fn run(options: &Options) -> Result<String> {
-    if let Some(why) = Bed::obstacle() {
+    if let Some(why) = HostPair::obstacle() {
         return Ok(format!("skipped: {why}\n\n"));
     }
     if !found("tcpdump") {
         return Ok("skipped: tcpdump is not installed, so that departures cannot be seen\n\n".to_owned());
     }
     program::build(&["-p", "narrows", "--bin", "narrows"])?;
-    let bed = Bed::lay()?;
+    let host_pair = HostPair::lay()?;
     let mut text = String::new();
     if !found("ITGSend") {
         text += "skipped: D-ITG is not installed (Debian package d-itg)\n\n";
@@ -41,19 +41,19 @@ pub(super) fn run(options: &Options) -> Result<String> {
     for model in ["cbr", "poisson"] {
         for mbps in [1, 10, 100, 500] {
             let _ = writeln!(text, "### {model}, {mbps} Mb/s\n");
-            text += &at_rate(options, &bed, model, mbps);
+            text += &at_rate(options, &host_pair, model, mbps);
         }
     }
     Ok(text)
 }
 
-fn at_rate(options: &Options, bed: &Bed, model: &str, mbps: u32) -> String {
+fn at_rate(options: &Options, host_pair: &HostPair, model: &str, mbps: u32) -> String {
     let mut contenders = vec![Contender::new(OURS, || {
-        facts(&departures(bed, || ours(options, bed, model, mbps))?, mbps)
+        facts(&departures(host_pair, || ours(options, host_pair, model, mbps))?, mbps)
     })];
     if found("ITGSend") {
         contenders.push(Contender::new(PEER, || {
-            facts(&departures(bed, || peer(options, bed, model, mbps))?, mbps)
+            facts(&departures(host_pair, || peer(options, host_pair, model, mbps))?, mbps)
         }));
     }
     let metric = |name, digits| Metric {
@@ -87,26 +87,26 @@ fn goal(results: &Results) -> String {
     }
 }
 
-fn ours(options: &Options, bed: &Bed, model: &str, mbps: u32) -> Result<()> {
+fn ours(options: &Options, host_pair: &HostPair, model: &str, mbps: u32) -> Result<()> {
     const PORT: u16 = 8621;
     let program = built("narrows");
     let program = program.to_string_lossy();
-    let _sink = Program::start(bed.far(&program, &["traffic", "sink"]))?.until_listening(PORT)?;
+    let _sink = Program::start(host_pair.remote(&program, &["traffic", "sink"]))?.until_listening(PORT)?;
     let (rate, time) = (format!("{mbps} Mbit/s"), format!("{} s", options.seconds));
     let flow = ["--model", model, "--rate", &rate, "--size", "1500", "--time", &time];
-    let args = [&["traffic", "send", FAR, "--json", "--quiet"][..], &flow].concat();
-    output(bed.near(&program, &args), options.limit()).map(|_| ())
+    let args = [&["traffic", "send", REMOTE, "--json", "--quiet"][..], &flow].concat();
+    output(host_pair.near(&program, &args), options.limit()).map(|_| ())
 }
 
-fn peer(options: &Options, bed: &Bed, model: &str, mbps: u32) -> Result<()> {
+fn peer(options: &Options, host_pair: &HostPair, model: &str, mbps: u32) -> Result<()> {
     const PORT: u16 = 9000;
-    let _receiver = Program::start(bed.far("ITGRecv", &[]))?.until_listening(PORT)?;
+    let _receiver = Program::start(host_pair.remote("ITGRecv", &[]))?.until_listening(PORT)?;
     let per_second = format!("{:.4}", f64::from(mbps) * 1e6 / (8.0 * IP_OCTETS));
     let gaps = if model == "cbr" { "-C" } else { "-E" };
     let time = (options.seconds * 1000).to_string();
-    let args = ["-a", FAR, "-T", "UDP", gaps, &per_second, "-c", PAYLOAD, "-t", &time];
+    let args = ["-a", REMOTE, "-T", "UDP", gaps, &per_second, "-c", PAYLOAD, "-t", &time];
     let limit = options.limit() + Duration::from_secs(10);
-    output(bed.near("ITGSend", &args), limit).map(|_| ())
+    output(host_pair.near("ITGSend", &args), limit).map(|_| ())
 }
 
 /// Rate in per cent of what was asked, variation of the gaps, and index of dispersion.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result};
 
-use super::bed::{Bed, FAR};
+use super::host_pair::{HostPair, REMOTE};
 use super::program::{self, built, found, output};
 use super::rounds::{Contender, Metric, Ratio, goal, interleave};
 use super::{Options, number, peers, serve};
@@ -20,22 +20,24 @@ const LARGEST: &str = "64";
 const BEST: &str = "narrows, 1 stream, largest burst";
 
 pub(super) fn run(options: &Options) -> Result<String> {
-    if let Some(why) = Bed::obstacle() {
+    if let Some(why) = HostPair::obstacle() {
         return Ok(format!("skipped: {why}\n\n"));
     }
     program::build(&["-p", "narrows", "--bin", "narrows"])?;
     program::build(&["-p", "narrows-net", "--example", "flood"])?;
-    let bed = &Bed::lay()?;
+    let host_pair = &HostPair::lay()?;
     let mut contenders = vec![
-        Contender::new("narrows, 1 stream, burst 1", || ours(options, bed, "1", "1")),
-        Contender::new(BEST, || ours(options, bed, "1", LARGEST)),
-        Contender::new("narrows, 2 streams, largest burst", || ours(options, bed, "2", LARGEST)),
+        Contender::new("narrows, 1 stream, burst 1", || ours(options, host_pair, "1", "1")),
+        Contender::new(BEST, || ours(options, host_pair, "1", LARGEST)),
+        Contender::new("narrows, 2 streams, largest burst", || {
+            ours(options, host_pair, "2", LARGEST)
+        }),
     ];
     let mut text = String::new();
     let peers: [(&str, Peer); 2] = [("iperf3", iperf3), ("nuttcp", nuttcp)];
     for (name, measure) in peers {
         if found(name) {
-            contenders.push(Contender::new(name, move || measure(options, bed)));
+            contenders.push(Contender::new(name, move || measure(options, host_pair)));
         } else {
             let _ = writeln!(text, "skipped: {name} is not installed\n");
         }
@@ -58,14 +60,14 @@ pub(super) fn run(options: &Options) -> Result<String> {
     Ok(text + &goal("1 stream with the largest burst ÷ iperf3", ratio, 2.5))
 }
 
-type Peer = fn(&Options, &Bed) -> Result<Vec<f64>>;
+type Peer = fn(&Options, &HostPair) -> Result<Vec<f64>>;
 
-fn ours(options: &Options, bed: &Bed, streams: &str, burst: &str) -> Result<Vec<f64>> {
-    let _server = serve(bed)?;
+fn ours(options: &Options, host_pair: &HostPair, streams: &str, burst: &str) -> Result<Vec<f64>> {
+    let _server = serve(host_pair)?;
     let program = built("examples/flood");
     let seconds = options.seconds.to_string();
     let said = output(
-        bed.near(&program.to_string_lossy(), &[FAR, streams, burst, &seconds]),
+        host_pair.near(&program.to_string_lossy(), &[REMOTE, streams, burst, &seconds]),
         options.limit(),
     )?;
     let (packets, lost) = (number(&said, "/packets")?, number(&said, "/lost")?);
@@ -75,21 +77,28 @@ fn ours(options: &Options, bed: &Bed, streams: &str, burst: &str) -> Result<Vec<
     ])
 }
 
-fn iperf3(options: &Options, bed: &Bed) -> Result<Vec<f64>> {
-    let _server = peers::iperf3_server(bed)?;
+fn iperf3(options: &Options, host_pair: &HostPair) -> Result<Vec<f64>> {
+    let _server = peers::iperf3_server(host_pair)?;
     let seconds = options.seconds.to_string();
-    let args = ["-c", FAR, "-u", "-b", "0", "-l", "1472", "-t", &seconds, "-J"];
-    let said = output(bed.near("iperf3", &args), options.limit())?;
+    let args = ["-c", REMOTE, "-u", "-b", "0", "-l", "1472", "-t", &seconds, "-J"];
+    let said = output(host_pair.near("iperf3", &args), options.limit())?;
     Ok(vec![
         at_ip_layer(number(&said, "/end/sum_received/bits_per_second")?) / 1e9,
         number(&said, "/end/sum_received/lost_percent")?,
     ])
 }
 
-fn nuttcp(options: &Options, bed: &Bed) -> Result<Vec<f64>> {
-    let _server = peers::nuttcp_server(bed)?;
-    let args = ["-u", "-Ru", "-l1472", &format!("-T{}", options.seconds), "-fparse", FAR];
-    let said = output(bed.near("nuttcp", &args), options.limit())?;
+fn nuttcp(options: &Options, host_pair: &HostPair) -> Result<Vec<f64>> {
+    let _server = peers::nuttcp_server(host_pair)?;
+    let args = [
+        "-u",
+        "-Ru",
+        "-l1472",
+        &format!("-T{}", options.seconds),
+        "-fparse",
+        REMOTE,
+    ];
+    let said = output(host_pair.near("nuttcp", &args), options.limit())?;
     Ok(vec![
         at_ip_layer(field(&said, "rate_Mbps")? * 1e6) / 1e9,
         field(&said, "data_loss")?,

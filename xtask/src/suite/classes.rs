@@ -126,11 +126,11 @@ mod tests {
         let text = "#[test]\n#[ignore = \"lab: needs namespaces, ping\"]\nfn one() {\n\
                     \x20   #[test]\n    #[ignore = \"soak: half an hour\"]\n    #[expect(x)]\n    fn two() {}";
         let found: Vec<_> = of_file(text).into_iter().map(Result::unwrap).collect();
-        let told: Vec<_> = found
+        let reported: Vec<_> = found
             .iter()
             .map(|test| (test.class, test.name.as_str(), test.needs.len()))
             .collect();
-        assert_eq!(told, [(Class::Lab, "one", 2), (Class::Soak, "two", 0)]);
+        assert_eq!(reported, [(Class::Lab, "one", 2), (Class::Soak, "two", 0)]);
         let missing = ["ping".to_owned()];
         assert_eq!(
             (found[0].lacks(&missing), found[1].lacks(&missing)),

@@ -17,8 +17,8 @@ use narrows_units::{Metric, Sender, Stamp};
 use super::measure::{self, MeasureArgs};
 use crate::connect;
 use crate::exit::{Exit, Failure};
-use crate::far::Far;
 use crate::progress::Progress;
+use crate::remote::Remote;
 use crate::{interrupt, output};
 
 /// `narrows available`.
@@ -106,14 +106,14 @@ fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
     let lines = Lines::open(args, Arc::clone(&stop))?;
     let writer = args.measure.record.open()?;
     let progress = Progress::new(true);
-    let (far, direction) = measure::far(&args.measure, &stop, &progress)?;
+    let (remote, direction) = measure::remote(&args.measure, &stop, &progress)?;
     let board = Rc::new(RefCell::new(Board {
-        watch: Watch::new(args.interval(), far.now()),
+        watch: Watch::new(args.interval(), remote.now()),
         lines,
-        now: far.now(),
+        now: remote.now(),
     }));
     let ticking = Ticking {
-        inner: far,
+        inner: remote,
         board: Rc::clone(&board),
         stop,
     };
@@ -145,7 +145,7 @@ fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
         metric,
         direction: ticking.inner.direction(method.info(), &measured.outcome, direction),
         method: name,
-        outcome: ticking.inner.told(method.info(), measured.outcome),
+        outcome: ticking.inner.reported(method.info(), measured.outcome),
         cost: measured.cost,
     });
     let any = board.borrow_mut().end(ticking.inner.now(), row);
@@ -247,7 +247,7 @@ impl Lines {
 
 /// A world that counts octets and prints intervals on time, also while the method waits.
 struct Ticking {
-    inner: Far,
+    inner: Remote,
     board: Rc<RefCell<Board>>,
     stop: Arc<AtomicBool>,
 }

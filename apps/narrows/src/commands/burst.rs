@@ -14,7 +14,7 @@ use crate::output;
 /// bursts.
 ///
 /// Bursts average a twentieth of what is available (`--param load=SHARE`); the queue is full for the time that each takes to drain. With
-/// --via icmp or stamp nothing of ours is needed on the far host; by ICMP what is found is the lesser of both ways.
+/// --via icmp or stamp nothing of ours is needed on the remote host; by ICMP what is found is the lesser of both ways.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BurstArgs {
     #[command(flatten)]

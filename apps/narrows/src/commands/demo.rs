@@ -11,8 +11,8 @@ use std::time::Duration;
 use narrows_lab::{RealTimePath, Side, StartOptions};
 use narrows_methods::job::{JobOptions, JobReport, Profile, main_job};
 use narrows_probe::Budget;
-use narrows_report::{Document, Environments, Honesty, Note, Problem, Target, advise};
-use narrows_scenario::{Scenario, Way};
+use narrows_report::{Document, Environments, Note, Problem, Target, TimingReport, advise};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 use narrows_trace::{Played, Recorder, Setting, WorldKind, WriteError};
 use narrows_units::{Direction, Metric};
@@ -126,23 +126,23 @@ fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bo
     };
     let lab_failure = |error: narrows_lab::LabError| super::emulate::failure(&error);
     let path = RealTimePath::start(scenario, start).map_err(lab_failure)?;
-    let far = path.host(Side::Receiver).addresses().ipv4;
+    let remote = path.host(Side::Receiver).addresses().ipv4;
     let server = path
         .host(Side::Receiver)
-        .run(|| super::serve::start_private(far.into()))
+        .run(|| super::serve::start_private(remote.into()))
         .map_err(lab_failure)??;
     let port = server
         .addresses()
         .first()
         .map_or(narrows_wire::DEFAULT_PORT, std::net::SocketAddr::port);
-    let peer = Peer::plain(far.to_string(), port);
+    let peer = Peer::plain(remote.to_string(), port);
     let ended = path
         .host(Side::Sender)
         .run(|| measure(&peer, tape, options, stop, quiet))
         .map_err(lab_failure)?;
     drop(server);
-    let honesty = path.stop().map_err(lab_failure)?;
-    let Ended {
+    let timing_report = path.stop().map_err(lab_failure)?;
+    let RunResult {
         job,
         environments,
         failure,
@@ -151,15 +151,15 @@ fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bo
     } = ended?;
     let warm = scenario.warm_up;
     let span = (warm, warm + job.cost.time.max(Duration::from_secs(1)));
-    let mut document = document(scenario, far.into(), Some(port), job, environments, span);
+    let mut document = document(scenario, remote.into(), Some(port), job, environments, span);
     document.started_at = Some(begun);
-    document.path_honesty = Some(Honesty {
-        releases: honesty.releases,
-        late_ns_p50: honesty.late_p50_ns,
-        late_ns_p99: honesty.late_p99_ns,
-        late_ns_worst: honesty.late_worst_ns,
-        late_over_100us: honesty.late_over_100us,
-        kept_time: honesty.kept_time(),
+    document.timing = Some(TimingReport {
+        releases: timing_report.releases,
+        late_ns_p50: timing_report.late_p50_ns,
+        late_ns_p99: timing_report.late_p99_ns,
+        late_ns_worst: timing_report.late_worst_ns,
+        late_over_100us: timing_report.late_over_100us,
+        timing_valid: timing_report.timing_valid(),
     });
     document.notes.push(Note {
         id: "real_time_path",
@@ -177,7 +177,7 @@ fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bo
 }
 
 /// What came of the client's part.
-struct Ended {
+struct RunResult {
     job: JobReport<narrows_net::Error>,
     environments: Environments,
     failure: Option<Failure>,
@@ -192,7 +192,7 @@ fn measure(
     options: &JobOptions,
     stop: &Arc<AtomicBool>,
     quiet: bool,
-) -> Result<Ended, Failure> {
+) -> Result<RunResult, Failure> {
     let mut progress = Progress::new(quiet);
     progress.say("building the path");
     let mut world = peer.connect(options.direction, stop, &progress)?;
@@ -204,7 +204,7 @@ fn measure(
     let failure = job.fault.take().map(|fault| crate::connect::failure(&fault));
     let (mut world, writer, write_fault) = world.into_parts();
     let intact = failure.is_none().then_some(&mut world);
-    Ok(Ended {
+    Ok(RunResult {
         job,
         environments: before.after(intact),
         failure,
@@ -216,7 +216,7 @@ fn measure(
 /// The same scenario in the simulator.
 fn in_simulator(scenario: &Scenario, tape: Tape, options: &JobOptions, why: &str, quiet: bool) -> Shown {
     let mut progress = Progress::new(quiet);
-    let world = SimWorld::new(scenario, Way::Forward, tape.played.seed);
+    let world = SimWorld::new(scenario, PathDirection::Forward, tape.played.seed);
     let began = Duration::from_nanos(world.true_time());
     let setting = Setting::new(WorldKind::Simulator).playing(tape.played);
     let mut world =
@@ -260,8 +260,13 @@ fn document<F>(
         // Beside cross traffic a window must also cover what queues; the product of rate and round trip is not all of it.
         .filter(|entry| entry.metric != Metric::TcpWindowOctets || scenario.cross.is_empty())
         .filter_map(|entry| {
-            let truth =
-                narrows_evaluate::truth::of(scenario, Way::Forward, entry.metric, entry.outcome.estimate(), span)?;
+            let truth = narrows_evaluate::truth::of(
+                scenario,
+                PathDirection::Forward,
+                entry.metric,
+                entry.outcome.estimate(),
+                span,
+            )?;
             Some((entry.metric, truth))
         })
         .collect();

@@ -80,14 +80,14 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
         spawn(&path, Side::Sender, &args.program)?.wait(stop)?
     };
     drop(receiver);
-    let honesty = path.stop().map_err(|error| failure(&error))?;
-    output::complain(&format!("the path: {honesty}"));
+    let timing_report = path.stop().map_err(|error| failure(&error))?;
+    output::complain(&format!("the path: {timing_report}"));
     Ok(exit)
 }
 
 fn announce(path: &RealTimePath, scenario: &narrows_scenario::Scenario) -> Result<(), Failure> {
     let size = narrows_evaluate::truth::path_mtu(scenario);
-    let way = scenario.truth(narrows_scenario::Way::Forward);
+    let way = scenario.truth(narrows_scenario::PathDirection::Forward);
     let mut text = format!(
         "# {}: capacity {} (IP layer, {size} octets), base round trip {}\n",
         scenario.name,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use narrows_evaluate::{Bench, Cell, Options, Plan, Store, carry_out, document, each_run, pictures};
+use narrows_evaluate::{Cell, ExternalRunner, Options, Plan, Store, carry_out, document, each_run, pictures};
 use narrows_report::page::{Figure, Pictures, Reproduction};
 use narrows_report::{EvaluationDocument, World};
 
@@ -121,9 +121,12 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Exit, Failure> {
         stop,
     };
     let mut bar = Bar::new(args.print.quiet);
-    let mut benches = benches(stop);
-    let mut benches: Vec<&mut dyn Bench> = benches.iter_mut().map(|bench| &mut **bench as &mut dyn Bench).collect();
-    let shortfalls = carry_out(&cells, &mut store, &mut benches, options, &mut bar).map_err(host)?;
+    let mut runners = runners(stop);
+    let mut runners: Vec<&mut dyn ExternalRunner> = runners
+        .iter_mut()
+        .map(|bench| &mut **bench as &mut dyn ExternalRunner)
+        .collect();
+    let shortfalls = carry_out(&cells, &mut store, &mut runners, options, &mut bar).map_err(host)?;
     bar.finish();
     let document = document(&plan, &cells, &store, &shortfalls);
     write(args, &plan, &cells, &store, &document)?;
@@ -136,8 +139,8 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Exit, Failure> {
 }
 
 /// The worlds that are not the simulator's.
-fn benches(stop: &Arc<AtomicBool>) -> Vec<Box<dyn Bench>> {
-    vec![Box::new(lab::LabBench::new(Arc::clone(stop)))]
+fn runners(stop: &Arc<AtomicBool>) -> Vec<Box<dyn ExternalRunner>> {
+    vec![Box::new(lab::LabRunner::new(Arc::clone(stop)))]
 }
 
 fn host(error: impl std::fmt::Display) -> Failure {

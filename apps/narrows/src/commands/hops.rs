@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use narrows_net::names::Names;
 use narrows_probe::{Method, Order, RawParams};
-use narrows_report::hops::{Asked, HopsDocument, Pipe};
+use narrows_report::hops::{HopsDocument, HopsRequest, Pipe};
 use narrows_report::{Note, Problem, Target};
 use narrows_trace::{Recorder, Setting, WorldKind};
 use narrows_units::Direction;
@@ -32,7 +32,7 @@ use crate::{environment, interrupt, output};
 const NAMES_WAIT: Duration = Duration::from_secs(1);
 
 /// What was measured, and what broke on the way.
-struct Ended {
+struct RunResult {
     document: HopsDocument,
     failure: Option<Failure>,
     writer: Option<FileWriter>,
@@ -87,7 +87,7 @@ fn print(args: &HopsArgs, document: &HopsDocument) -> Result<(), Failure> {
     written
 }
 
-fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> Result<Ended, Failure> {
+fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> Result<RunResult, Failure> {
     let info = method.info();
     let run_params = args.run_params(method, params);
     let estimator = method
@@ -98,13 +98,13 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
     let progress = Progress::new(!args.live());
     progress.say(format!("hops to {} by {}", args.host, info.name));
     let started_at = Some(environment::now());
-    let far = args.connect(&stop, &progress)?;
-    let address = far.address();
+    let remote = args.connect(&stop, &progress)?;
+    let address = remote.address();
     let server = args.server_there(method, address, &stop, &progress)?;
     let names = (!args.no_dns).then(Names::new);
     let board = Board::new(progress.clone(), names.clone(), args.live(), !args.quiet);
     let board = Rc::new(RefCell::new(board));
-    let watched = Watched::new(far, server, Rc::clone(&board));
+    let watched = Watched::new(remote, server, Rc::clone(&board));
     let setting = Setting::new(WorldKind::Sockets).towards(Direction::Forward);
     let mut world = Recorder::maybe(watched, writer, setting);
     let usual = method.imposes(&run_params).budget();
@@ -127,11 +127,11 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
         return Err(failure);
     }
     let (watched, writer, write_fault) = world.into_parts();
-    let (far, server) = watched.into_parts();
-    let mut found = board.borrow_mut().found(&far);
-    drop(far);
+    let (remote, server) = watched.into_parts();
+    let mut found = board.borrow_mut().found(&remote);
+    drop(remote);
     if !args.server && failure.is_none() {
-        flows::look(args.flows, || args.connect(&stop, &progress), &mut found, &stop);
+        flows::poll(args.flows, || args.connect(&stop, &progress), &mut found, &stop);
     }
     if let Some(names) = names {
         found.seen.addresses().for_each(|address| names.ask(address));
@@ -142,7 +142,7 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
     if let Some(mut server) = server.filter(|_| failure.is_none()) {
         document = server.add_ways(document, args.budget, &measured.cost);
     }
-    Ok(Ended {
+    Ok(RunResult {
         document,
         failure,
         writer,
@@ -150,8 +150,14 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
     })
 }
 
-fn asked(args: &HopsArgs, method: &str, params: &RawParams, address: SocketAddr, started_at: Option<String>) -> Asked {
-    Asked {
+fn asked(
+    args: &HopsArgs,
+    method: &str,
+    params: &RawParams,
+    address: SocketAddr,
+    started_at: Option<String>,
+) -> HopsRequest {
+    HopsRequest {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
         target: Target {

@@ -1,6 +1,6 @@
 //! `narrows host [SERVER]`: what the hosts can do.
 
-mod far;
+mod remote;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use narrows_diagnose::host::{CaptureModel, Coalescing, Costs, Inventory, Pacer, fixes};
 use narrows_net::host::{Interface, Steal};
 use narrows_probe::HostFacts;
-use narrows_report::host::{CaptureRow, FarFound, Found, HostDocument};
+use narrows_report::host::{CaptureRow, HostDocument, HostFindings, RemoteFindings};
 use narrows_report::{Note, Problem, Target};
 use narrows_units::BitRate;
 
@@ -25,7 +25,7 @@ use crate::{environment, interrupt, output};
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct HostArgs {
-    /// Far host that runs `narrows serve`
+    /// Remote host that runs `narrows serve`
     server: Option<String>,
     /// Its port [default: 8620]
     #[arg(long, short, env = "NARROWS_PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -86,11 +86,14 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     let progress = Progress::new(args.quiet);
     let stop = Arc::clone(interrupt::flag()?);
     let started_at = Some(environment::now());
-    // The far host first: what is wrong with the call is told before anything is measured.
-    let far = args.peer()?.map(|peer| far::ask(&peer, &stop, &progress)).transpose()?;
-    let interface = args.interface(far.as_ref())?;
+    // The remote host first: what is wrong with the call is told before anything is measured.
+    let remote = args
+        .peer()?
+        .map(|peer| remote::ask(&peer, &stop, &progress))
+        .transpose()?;
+    let interface = args.interface(remote.as_ref())?;
     progress.say("this host".to_owned());
-    let here = here(interface.as_ref(), far.as_ref())?;
+    let here = here(interface.as_ref(), remote.as_ref())?;
     let captured = args.capture.then(|| {
         progress.say("a capture".to_owned());
         narrows_net::host::capture(usize::try_from(args.snap).unwrap_or(usize::MAX))
@@ -98,19 +101,19 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     progress.finish();
     let mtu = here.inventory.card.as_ref().and_then(|card| card.mtu);
     let mtu = mtu.map_or(USUAL_MTU, |mtu| u16::try_from(mtu).unwrap_or(u16::MAX));
-    let mut document = HostDocument::new(Found {
+    let mut document = HostDocument::new(HostFindings {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
-        target: far.as_ref().map(|far| args.target(far)),
+        target: remote.as_ref().map(|remote| args.target(remote)),
         rate: args.rate,
-        ip_octets: far.as_ref().map_or(mtu, |far| far.path_mtu).min(MOST_MTU),
+        ip_octets: remote.as_ref().map_or(mtu, |remote| remote.path_mtu).min(MOST_MTU),
         inventory: here.inventory,
         costs: here.costs,
         near: here.facts,
-        far: far.as_ref().map(|far| FarFound {
-            facts: far.facts.clone(),
-            seen: far.seen_there,
-            settings: far.settings.clone(),
+        remote: remote.as_ref().map(|remote| RemoteFindings {
+            facts: remote.facts.clone(),
+            seen: remote.seen_there,
+            settings: remote.settings.clone(),
         }),
         steal_ratio: here.steal_ratio,
     });
@@ -119,13 +122,13 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
         let rate = document.rate_bps.map(BitRate::from_bps);
         document.fixes = Some(fixes(&document.near.inventory, rate));
     }
-    if far.is_none() {
+    if remote.is_none() {
         document.notes.push(Note {
-            id: "no_far_host",
+            id: "no_remote_host",
             text: "No server was named: the far host is thought to be like this one.".to_owned(),
         });
     }
-    let failure = far.and_then(|far| far.failure);
+    let failure = remote.and_then(|remote| remote.failure);
     document.error = failure.as_ref().map(|failure| Problem {
         code: failure.exit.code(),
         who: failure.who,
@@ -148,21 +151,21 @@ struct Here {
     steal_ratio: Option<f64>,
 }
 
-fn here(interface: Option<&Interface>, far: Option<&far::FarEnd>) -> Result<Here, Failure> {
+fn here(interface: Option<&Interface>, remote: Option<&remote::PeerKind>) -> Result<Here, Failure> {
     let before = Steal::read();
     let mut inventory = narrows_net::host::inventory(interface.cloned());
     let qdisc = inventory.card.as_ref().and_then(|card| card.qdisc.clone());
     let mut costs = narrows_net::host::costs(qdisc.as_deref());
-    if let (Some(far), Some("fq" | "etf")) = (far, qdisc.as_deref()) {
-        departures(&mut costs, far.address);
+    if let (Some(remote), Some("fq" | "etf")) = (remote, qdisc.as_deref()) {
+        departures(&mut costs, remote.address);
     }
-    let facts = match far {
-        Some(far) => far.near.clone(),
+    let facts = match remote {
+        Some(remote) => remote.near.clone(),
         None => narrows_net::host::measure(interface)
             .map_err(|error| Failure::host(format!("cannot measure what this host can do: {error}")))?,
     };
-    if let (Some(card), Some(far)) = (&mut inventory.card, far) {
-        card.seen_coalescing = far.seen_here;
+    if let (Some(card), Some(remote)) = (&mut inventory.card, remote) {
+        card.seen_coalescing = remote.seen_here;
     }
     let steal = before.zip(Steal::read());
     Ok(Here {
@@ -202,24 +205,24 @@ impl HostArgs {
         Ok(Some(peer.with_key(psk)))
     }
 
-    fn target(&self, far: &far::FarEnd) -> Target {
+    fn target(&self, remote: &remote::PeerKind) -> Target {
         Target {
             name: self.server.clone().unwrap_or_default(),
-            address: Some(far.address.ip()),
-            port: Some(far.address.port()),
+            address: Some(remote.address.ip()),
+            port: Some(remote.address.port()),
         }
     }
 
     /// The interface that was named, leads to the server, or leads out of this host; `None` where none does.
-    fn interface(&self, far: Option<&far::FarEnd>) -> Result<Option<Interface>, Failure> {
+    fn interface(&self, remote: Option<&remote::PeerKind>) -> Result<Option<Interface>, Failure> {
         if let Some(name) = &self.interface {
             let found = Interface::named(name);
             return found
                 .map(Some)
                 .ok_or_else(|| Failure::usage(format!("-I {name}: this host has no such interface")));
         }
-        if let Some(far) = far {
-            return Ok(Interface::towards(far.address));
+        if let Some(remote) = remote {
+            return Ok(Interface::towards(remote.address));
         }
         // Addresses for documentation (RFC 5737, RFC 3849): the routing table is asked, nothing is sent.
         let outside = ["192.0.2.1:9", "[2001:db8::1]:9"];

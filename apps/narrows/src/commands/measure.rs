@@ -21,9 +21,9 @@ use crate::budget::BudgetLimits;
 use crate::config::FileOptions;
 use crate::connect::{self, ConnectArgs};
 use crate::exit::{Exit, Failure};
-use crate::far::Far;
 use crate::progress::Progress;
 use crate::record::{FileWriter, RecordArgs};
+use crate::remote::Remote;
 use crate::{interrupt, output};
 
 /// What every single measurement takes.
@@ -41,7 +41,7 @@ pub(crate) struct MeasureArgs {
     /// `CAP_NET_RAW`; ask the host's owner first) or `stamp[:PORT]` (an RFC 8762 or TWAMP-Light reflector; --psk-file: its key)
     #[arg(long, value_name = "HOW", conflicts_with = "reverse")]
     via: Option<Via>,
-    /// Measure the way from the far host to this one
+    /// Measure the way from the remote host to this one
     #[arg(long, short = 'R')]
     reverse: bool,
     /// Octets, time and peak rate that it may cost, such as "20 MB, 30 s, 50 Mbit/s"
@@ -90,7 +90,7 @@ impl MeasureArgs {
         &self.params
     }
 
-    /// The far host, as the caller named it.
+    /// The remote host, as the caller named it.
     pub(super) fn host(&self) -> &str {
         self.connect.host()
     }
@@ -149,7 +149,7 @@ pub(super) fn measure_as(
     args: &MeasureArgs,
     metric: Metric,
     extra: &[(String, String)],
-    told: impl FnOnce(MetricRow, &Outcome) -> Result<String, Failure>,
+    reported: impl FnOnce(MetricRow, &Outcome) -> Result<String, Failure>,
 ) -> Result<Exit, Failure> {
     let method = choose(args, args.method.as_deref(), metric)?;
     output::check(args.output.as_ref())?;
@@ -162,7 +162,7 @@ pub(super) fn measure_as(
     let measured = over_sockets(args, method, &params)?;
     let row = MetricRow::new(&measured.entry);
     let any = row.value.is_some();
-    let text = told(row, &measured.entry.outcome)?;
+    let text = reported(row, &measured.entry.outcome)?;
     output::write(&text, args.output.as_deref())?;
     args.record.close(measured.writer, measured.write_fault)?;
     if let Some(failure) = measured.failure {
@@ -209,9 +209,9 @@ fn not_by(via: Via, name: Option<&str>, metric: Metric) -> Failure {
         ("stamp", Answering::Reflector),
     ];
     for (way, answering) in ways.into_iter().filter(|(_, answering)| *answering != via.answering()) {
-        let there = names(answering);
-        if !there.is_empty() {
-            let _ = write!(text, "; --via {way}: {there}");
+        let remote = names(answering);
+        if !remote.is_empty() {
+            let _ = write!(text, "; --via {way}: {remote}");
         }
     }
     text += "; with `narrows serve` on the far host every method works";
@@ -233,19 +233,19 @@ fn hinting(failure: Failure) -> Failure {
 }
 
 /// What was measured, and what broke on the way: what was known by then is a result too.
-struct Ended {
+struct RunResult {
     entry: Entry,
     failure: Option<Failure>,
     writer: Option<FileWriter>,
     write_fault: Option<narrows_trace::WriteError>,
 }
 
-/// The far host, connected to, and which way is measured.
-pub(super) fn far(
+/// The remote host, connected to, and which way is measured.
+pub(super) fn remote(
     args: &MeasureArgs,
     stop: &Arc<AtomicBool>,
     progress: &Progress,
-) -> Result<(Far, Direction), Failure> {
+) -> Result<(Remote, Direction), Failure> {
     let peer = args.connect.peer(&FileOptions::default())?;
     let direction = if args.reverse {
         Direction::Reverse
@@ -253,15 +253,15 @@ pub(super) fn far(
         Direction::Forward
     };
     let world = if let Some(via) = args.via {
-        Far::Lone(Box::new(peer.connect_lone(via, stop)?))
+        Remote::SingleEnded(Box::new(peer.connect_single_ended(via, stop)?))
     } else {
         let world = peer.connect(direction, stop, progress).map_err(hinting)?;
-        Far::Server(Box::new(world))
+        Remote::Server(Box::new(world))
     };
     Ok((world, direction))
 }
 
-fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawParams) -> Result<Ended, Failure> {
+fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawParams) -> Result<RunResult, Failure> {
     let estimator = method
         .begin(params)
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -269,7 +269,7 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
     let stop = interrupt::flag()?;
     let progress = Progress::new(args.quiet);
     progress.say(format!("{} by {}", method.info().metric, method.info().name));
-    let (world, direction) = far(args, stop, &progress)?;
+    let (world, direction) = remote(args, stop, &progress)?;
     let mut world = Recorder::maybe(world, writer, Setting::new(WorldKind::Sockets).towards(direction));
     let usual = method.imposes(params).budget();
     let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
@@ -289,14 +289,14 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
     if let Some(failure) = failure.take_if(|_| world.reports() == 0) {
         return Err(failure);
     }
-    let (far, writer, write_fault) = world.into_parts();
+    let (remote, writer, write_fault) = world.into_parts();
     let name = answered_by(&measured.outcome).unwrap_or(method.info().name);
-    Ok(Ended {
+    Ok(RunResult {
         entry: Entry {
             metric,
-            direction: far.direction(method.info(), &measured.outcome, direction),
+            direction: remote.direction(method.info(), &measured.outcome, direction),
             method: name,
-            outcome: far.told(method.info(), measured.outcome),
+            outcome: remote.reported(method.info(), measured.outcome),
             cost: measured.cost,
         },
         failure,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use narrows_evaluate::simulated::Simulation;
-use narrows_scenario::{Expectation, Expected, Scenario, Way};
+use narrows_scenario::{Expectation, Expected, PathDirection, Scenario};
 use narrows_units::Metric;
 
 use self::runs::{Batch, recorded, simulate};
@@ -58,7 +58,11 @@ pub(crate) struct SimulateArgs {
 pub(crate) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     output::check(args.output.as_ref())?;
     let (scenario, text) = load_with_text(&args.scenario)?;
-    let way = if args.reverse { Way::Reverse } else { Way::Forward };
+    let way = if args.reverse {
+        PathDirection::Reverse
+    } else {
+        PathDirection::Forward
+    };
     if args.record.file.is_some() && (args.expected || args.runs != 1) {
         return Err(Failure::usage(
             "--record keeps one run of one method; `narrows evaluate` keeps many",
@@ -124,7 +128,7 @@ pub(crate) fn metric(text: &str) -> Result<Metric, String> {
 fn batch<'a>(
     args: &SimulateArgs,
     scenario: &'a Scenario,
-    way: Way,
+    way: PathDirection,
     (name, metric): (&'a str, Option<Metric>),
     params: &'a [(String, String)],
 ) -> Result<Batch<'a>, Failure> {
@@ -156,7 +160,7 @@ pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-fn expected(args: &SimulateArgs, scenario: &Scenario, way: Way) -> Result<Exit, Failure> {
+fn expected(args: &SimulateArgs, scenario: &Scenario, way: PathDirection) -> Result<Exit, Failure> {
     if scenario.expect.is_empty() {
         let why = format!(
             "{}: the scenario expects nothing of any method",

@@ -31,7 +31,7 @@ pub(crate) struct TestArgs {
     /// Full-length transfers, and a second method for what matters most
     #[arg(long)]
     thorough: bool,
-    /// Measure the way from the far host to this one
+    /// Measure the way from the remote host to this one
     #[arg(long, short = 'R', conflicts_with = "bidir")]
     reverse: bool,
     /// Measure both ways, one after the other
@@ -169,7 +169,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
         port: Some(address.port()),
     };
     // Nothing is measured any more.
-    environment::add_costs(&mut jobs.environments, carried(&jobs.reports), args.full);
+    environment::add_costs(&mut jobs.environments, sustained(&jobs.reports), args.full);
     let mut document = Document::new(
         "test",
         env!("CARGO_PKG_VERSION").to_owned(),
@@ -222,11 +222,11 @@ struct Jobs {
 }
 
 /// The highest rate of payload that any job saw.
-fn carried(reports: &[JobReport<narrows_net::Error>]) -> Option<u64> {
-    let carried = |metric| matches!(metric, Metric::TcpAchievableSingle | Metric::UdpAchievable);
+fn sustained(reports: &[JobReport<narrows_net::Error>]) -> Option<u64> {
+    let sustained = |metric| matches!(metric, Metric::TcpAchievableSingle | Metric::UdpAchievable);
     let entries = reports.iter().flat_map(|report| &report.entries);
     entries
-        .filter(|entry| carried(entry.metric))
+        .filter(|entry| sustained(entry.metric))
         .filter_map(|entry| entry.outcome.estimate().map(|estimate| estimate.value))
         .max()
 }

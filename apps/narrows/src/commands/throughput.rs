@@ -76,7 +76,7 @@ pub(crate) struct ThroughputArgs {
     #[arg(long, short = 'P', value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_STREAMS)))]
     parallel: u16,
-    /// The far host sends
+    /// The remote host sends
     #[arg(long, short = 'R', conflicts_with = "bidir")]
     reverse: bool,
     /// Both send
@@ -238,10 +238,10 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
 
 /// What follows the sums.
 fn after(judge: &limit::Judge, finished: &Finished, beside: &own::Beside) -> String {
-    let mut after = judge.back(finished).map_or_else(String::new, |back| {
+    let mut after = judge.reverse(finished).map_or_else(String::new, |reverse| {
         format!(
             "the far host's sending is limited by: {}\n",
-            back.limited_by.unwrap_or("unknown")
+            reverse.limited_by.unwrap_or("unknown")
         )
     });
     if beside.ending == Some(own::Ending::Limit) {

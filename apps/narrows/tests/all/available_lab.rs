@@ -1,7 +1,7 @@
 //! Available bandwidth over real sockets, kernels and routers, against what the shared link really had left. Needs privileges and a machine
 //! with time to spare, so nothing here runs by itself.
 //!
-//! The evaluator measures afresh what the path did not keep time for, at most five times; what it never kept time for is not judged.
+//! The evaluator measures afresh what the path did not keep time for, at most five times; what it never had valid timing for is not judged.
 
 #![expect(clippy::print_stdout, reason = "tests in real time, that print what they measured")]
 
@@ -20,7 +20,7 @@ fn poisson(mbps: u32) -> String {
     format!(r#"arrivals = "poisson", rate = "{mbps} Mbit/s""#)
 }
 
-/// The default's row over one path, after as many of three runs as the machine kept time for. One at a time, what is finished is kept: a
+/// The default's row over one path, after as many of three runs as the machine had valid timing for. One at a time, what is finished is kept: a
 /// machine that keeps no time now is not asked for fifteen measurements more.
 fn row(edge: &str, rate: &str, cross: &str) -> Value {
     let home = directory();

@@ -218,20 +218,20 @@ fn hops_finds_a_server_there() {
         document
     };
     let found = hops(&[]);
-    let far = &found["far_end"];
-    assert_eq!(far["kind"], "server", "{found:#}");
+    let remote = &found["server"];
+    assert_eq!(remote["kind"], "server", "{found:#}");
     assert!(
-        far["one_way"]["packets"].as_u64().is_some_and(|count| count >= 64),
-        "{far:#}"
+        remote["one_way"]["packets"].as_u64().is_some_and(|count| count >= 64),
+        "{remote:#}"
     );
     for way in ["forward", "reverse"] {
-        assert_eq!(far[way]["method"], "capacity", "{far:#}");
+        assert_eq!(remote[way]["method"], "capacity", "{remote:#}");
     }
     let unasked = hops(&["--no-server"]);
-    assert!(unasked["far_end"].is_null(), "{unasked:#}");
+    assert!(unasked["server"].is_null(), "{unasked:#}");
     drop(server);
     let nobody = hops(&[]);
-    assert!(nobody["far_end"].is_null(), "{nobody:#}");
+    assert!(nobody["server"].is_null(), "{nobody:#}");
     assert_eq!(nobody["params"], unasked["params"]);
 }
 
@@ -376,7 +376,7 @@ fn a_reflector_stands_in_for_a_receiver() {
     assert!(row["samples"]["answered"].as_u64() > Some(0), "{row:#}");
 }
 
-/// Available bandwidth by a reflector's stamps is that of the way there; by errors of closed ports it is not to be had.
+/// Available bandwidth by a reflector's stamps is that of the forward direction; by errors of closed ports it is not to be had.
 #[test]
 fn available_bandwidth_from_one_end() {
     let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");

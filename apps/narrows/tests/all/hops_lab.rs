@@ -2,7 +2,7 @@
 //! and a machine with time to spare, so nothing here runs by itself.
 //!
 //! Who is on the path, how many hops it has, and that the command ends in the time that it announced are facts whatever the machine does.
-//! What a hop carries is judged only if the links kept time; it is measured afresh if not, at most three times.
+//! What a hop carries is judged only if the links had valid timing; it is measured afresh if not, at most three times.
 
 #![expect(clippy::print_stdout, reason = "tests in real time, that print what they measured")]
 
@@ -10,7 +10,7 @@ use crate::common;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use common::{Ended, directory, file, narrows, text, validate};
+use common::{ProgramResult, directory, file, narrows, text, validate};
 use serde_json::Value;
 
 /// 100, 10 and 100 Mbit/s; `{edge}` stands in the first and the third hop, `{router}` in those that a router ends.
@@ -54,12 +54,12 @@ fn path(edge: &str, router: &str) -> String {
 }
 
 /// Runs the command at the sender of a lab, towards the receiver, and returns its document.
-fn hops(scenario: &str, receiver: &str, flags: &str) -> (Value, Ended) {
+fn hops(scenario: &str, receiver: &str, flags: &str) -> (Value, ProgramResult) {
     hops_in(&["--no-calibration"], scenario, receiver, flags)
 }
 
 /// The same in a lab with these flags.
-fn hops_in(lab: &[&str], scenario: &str, receiver: &str, flags: &str) -> (Value, Ended) {
+fn hops_in(lab: &[&str], scenario: &str, receiver: &str, flags: &str) -> (Value, ProgramResult) {
     let home = directory();
     let scenario = file(&home, "path.toml", scenario);
     let program = env!("CARGO_BIN_EXE_narrows");
@@ -73,7 +73,7 @@ fn hops_in(lab: &[&str], scenario: &str, receiver: &str, flags: &str) -> (Value,
     (document, ended)
 }
 
-fn kept_time(ended: &Ended) -> bool {
+fn timing_valid(ended: &ProgramResult) -> bool {
     ended.stderr.contains("the links: ") && !ended.stderr.contains("did not keep time")
 }
 
@@ -81,12 +81,12 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What holds on any machine: three hops, each with one router and the far host at the end, and no packet taken for another.
+/// What holds on any machine: three hops, each with one router and the remote host at the end, and no packet taken for another.
 fn check_facts(document: &Value) {
     let hops = list(document, "hops");
     assert_eq!(hops.len(), 3, "{document:#}");
     assert_eq!(document["reached"], true, "{document:#}");
-    let far = &document["target"]["address"];
+    let remote = &document["target"]["address"];
     let mut met = Vec::new();
     for (hop, ttl) in hops.iter().zip(1..) {
         assert_eq!(hop["ttl"], ttl);
@@ -100,8 +100,8 @@ fn check_facts(document: &Value) {
         );
         assert!(hop["round_trip_ns"].as_u64().is_some_and(|time| time > 0), "{hop:#}");
     }
-    assert_eq!(met.last(), Some(&far), "{document:#}");
-    assert_eq!(document["strays"]["foreign"], 0, "{document:#}");
+    assert_eq!(met.last(), Some(&remote), "{document:#}");
+    assert_eq!(document["unmatched_replies"]["foreign"], 0, "{document:#}");
     assert!(
         document["narrow_hop"].is_null() || document["narrow_hop"] == 2,
         "{document:#}"
@@ -133,29 +133,29 @@ fn faults(document: &Value, truths: &[&[f64]; 3]) -> Vec<String> {
     faults
 }
 
-/// Measures until the links kept time, at most three times, and judges what it then says; the facts are judged each time.
+/// Measures until the links had valid timing, at most three times, and judges what it then says; the facts are judged each time.
 fn judge(what: &str, scenario: &str, truths: &[&[f64]; 3], further: impl Fn(&Value) -> Vec<String>) {
     for attempt in 1..=3 {
         let (document, ended) = hops(scenario, "NARROWS_RECEIVER", "");
         check_facts(&document);
-        let told: Vec<String> = list(&document, "hops")
+        let reported: Vec<String> = list(&document, "hops")
             .iter()
             .map(|hop| format!("{} ({})", hop["capacity"], hop["verdict"]))
             .collect();
         println!(
             "{what}, measurement {attempt}: {}; {} s, {} octets",
-            told.join(", "),
+            reported.join(", "),
             document["cost"]["seconds"],
             document["cost"]["octets"]
         );
-        if kept_time(&ended) {
+        if timing_valid(&ended) {
             let mut faults = faults(&document, truths);
             faults.extend(further(&document));
             assert!(faults.is_empty(), "{what}: {faults:#?}");
             return;
         }
     }
-    println!("\nNOT JUDGED: {what}: the links never kept time in three measurements");
+    println!("\nNOT JUDGED: {what}: the links never had valid timing in three measurements");
 }
 
 fn nothing(_: &Value) -> Vec<String> {
@@ -200,16 +200,16 @@ fn hops_with_switches() {
 fn hops_with_linuxs_own_limit() {
     let _alone = alone();
     judge("hops, limited routers", &path("", LINUX), &LINKS, |document| {
-        let foretold = document["forecast"]["time_ns"].as_f64().map(|ns| ns * 1e-9);
+        let predicted = document["forecast"]["time_ns"].as_f64().map(|ns| ns * 1e-9);
         let took = document["cost"]["seconds"].as_f64();
-        match foretold.zip(took) {
-            Some((foretold, took)) if took <= foretold * 1.05 + 1.0 => Vec::new(),
-            other => vec![format!("foretold and taken: {other:?}")],
+        match predicted.zip(took) {
+            Some((predicted, took)) if took <= predicted * 1.05 + 1.0 => Vec::new(),
+            other => vec![format!("predicted and taken: {other:?}")],
         }
     });
 }
 
-fn hops_to_a_server() -> (Value, Ended) {
+fn hops_to_a_server() -> (Value, ProgramResult) {
     hops_in(
         &["--no-calibration", "--serve"],
         &path("", ""),
@@ -225,15 +225,15 @@ fn a_server_there_is_used() {
     let _alone = alone();
     let (document, _) = hops_to_a_server();
     check_facts(&document);
-    let far = &document["far_end"];
-    assert_eq!(far["kind"], "server", "{document:#}");
-    assert_eq!(far["one_way"]["other_way"], false, "{far:#}");
+    let remote = &document["server"];
+    assert_eq!(remote["kind"], "server", "{document:#}");
+    assert_eq!(remote["one_way"]["other_way"], false, "{remote:#}");
     assert!(
-        far["one_way"]["packets"].as_u64().is_some_and(|count| count >= 64),
-        "{far:#}"
+        remote["one_way"]["packets"].as_u64().is_some_and(|count| count >= 64),
+        "{remote:#}"
     );
     for way in ["forward", "reverse"] {
-        assert_eq!(far[way]["method"], "capacity", "{far:#}");
+        assert_eq!(remote[way]["method"], "capacity", "{remote:#}");
     }
 }
 
@@ -243,18 +243,18 @@ fn a_server_there_is_used() {
 fn a_server_there_tells_both_ways_rates() {
     let _alone = alone();
     let (document, ended) = hops_to_a_server();
-    let far = &document["far_end"];
-    if !kept_time(&ended) {
+    let remote = &document["server"];
+    if !timing_valid(&ended) {
         println!("\nNOT JUDGED: what a server tells of both ways: the links did not keep time");
         return;
     }
     for way in ["forward", "reverse"] {
-        if far[way]["verdict"] == "estimated" {
-            let (low, high) = (far[way]["low"].as_f64(), far[way]["high"].as_f64());
+        if remote[way]["verdict"] == "estimated" {
+            let (low, high) = (remote[way]["low"].as_f64(), remote[way]["high"].as_f64());
             let held = low
                 .zip(high)
                 .is_some_and(|(low, high)| 0.9 * low <= NARROW && NARROW <= 1.1 * high);
-            assert!(held, "{way}: {far:#}");
+            assert!(held, "{way}: {remote:#}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `narrows host`: what it says follows its schema on any machine, with and without a far host, and what makes no sense is refused.
+//! `narrows host`: what it says follows its schema on any machine, with and without a remote host, and what makes no sense is refused.
 
 use crate::common;
 
@@ -101,8 +101,11 @@ fn both_ends() {
     families(&document["families"]);
     families(&document["reverse_families"]);
     assert_eq!(document["target"]["port"], server.address.port());
-    let far = &document["far"]["facts"];
-    assert!(far["send_cost_ns"].as_u64().is_some_and(|cost| cost > 0), "{far:#}");
+    let remote = &document["remote"]["facts"];
+    assert!(
+        remote["send_cost_ns"].as_u64().is_some_and(|cost| cost > 0),
+        "{remote:#}"
+    );
     assert_eq!((&document["capture"], &document["fixes"]), (&Value::Null, &Value::Null));
 }
 

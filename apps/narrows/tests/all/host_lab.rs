@@ -6,16 +6,16 @@ use crate::common;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use common::{Ended, Running, validate};
+use common::{ProgramResult, Running, validate};
 use serde_json::Value;
 
 const NEAR: &str = "10.77.7.1";
-const FAR: &str = "10.77.7.2";
+const REMOTE: &str = "10.77.7.2";
 
 /// Two namespaces and the pair between; gone when dropped.
 struct Pair {
     near: String,
-    far: String,
+    remote: String,
 }
 
 impl Pair {
@@ -24,18 +24,30 @@ impl Pair {
         let id = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let pair = Self {
             near: format!("narrows-host-{id}-a"),
-            far: format!("narrows-host-{id}-b"),
+            remote: format!("narrows-host-{id}-b"),
         };
-        for name in [&pair.near, &pair.far] {
+        for name in [&pair.near, &pair.remote] {
             ip(&["netns", "add", name]);
             ip(&["-n", name, "link", "set", "lo", "up"]);
         }
         ip(&[
-            "-n", &pair.near, "link", "add", "near0", "mtu", "1400", "type", "veth", "peer", "name", "far0", "netns",
-            &pair.far,
+            "-n",
+            &pair.near,
+            "link",
+            "add",
+            "near0",
+            "mtu",
+            "1400",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "far0",
+            "netns",
+            &pair.remote,
         ]);
-        ip(&["-n", &pair.far, "link", "set", "far0", "mtu", "1400"]);
-        for (name, link, address) in [(&pair.near, "near0", NEAR), (&pair.far, "far0", FAR)] {
+        ip(&["-n", &pair.remote, "link", "set", "far0", "mtu", "1400"]);
+        for (name, link, address) in [(&pair.near, "near0", NEAR), (&pair.remote, "far0", REMOTE)] {
             ip(&["-n", name, "address", "add", &format!("{address}/30"), "dev", link]);
             ip(&["-n", name, "link", "set", link, "up"]);
         }
@@ -67,13 +79,13 @@ impl Pair {
 
     /// A server in the far namespace.
     fn serve(&self) -> Running {
-        let serve = [env!("CARGO_BIN_EXE_narrows"), "serve", "--bind", FAR];
-        let mut server = Running::start(&mut Self::command(&self.far, &serve));
+        let serve = [env!("CARGO_BIN_EXE_narrows"), "serve", "--bind", REMOTE];
+        let mut server = Running::start(&mut Self::command(&self.remote, &serve));
         server.wait_for("listening on");
         server
     }
 
-    fn host(&self, flags: &[&str]) -> Ended {
+    fn host(&self, flags: &[&str]) -> ProgramResult {
         let mut arguments = vec![env!("CARGO_BIN_EXE_narrows"), "host", "--json", "--quiet"];
         arguments.extend_from_slice(flags);
         Running::start(&mut Self::command(&self.near, &arguments)).end()
@@ -82,7 +94,7 @@ impl Pair {
 
 impl Drop for Pair {
     fn drop(&mut self) {
-        for name in [&self.near, &self.far] {
+        for name in [&self.near, &self.remote] {
             let _ = Command::new("ip").args(["netns", "delete", name]).status();
         }
     }
@@ -93,7 +105,7 @@ fn ip(arguments: &[&str]) {
     assert!(ended.status.success(), "{arguments:?}: {ended:?}");
 }
 
-fn document(ended: &Ended) -> Value {
+fn document(ended: &ProgramResult) -> Value {
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let document = ended.json();
     validate(narrows_report::schema::HOST, &document);
@@ -109,7 +121,7 @@ fn fix<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
 fn both_ends_of_a_veth_pair() {
     let pair = Pair::new();
     let _server = pair.serve();
-    let found = document(&pair.host(&[FAR, "--fix", "--capture"]));
+    let found = document(&pair.host(&[REMOTE, "--fix", "--capture"]));
     let card = &found["near"]["inventory"]["card"];
     assert_eq!(
         (&card["name"], &card["driver"], &card["is_virtual"]),
@@ -122,11 +134,11 @@ fn both_ends_of_a_veth_pair() {
     assert!(offloads.iter().any(|offload| offload["name"] == "tso"), "{card:#}");
     assert_eq!(found["ip_octets"], 1400);
     assert!(
-        found["far"]["facts"]["receive_cost_ns"]
+        found["remote"]["facts"]["receive_cost_ns"]
             .as_u64()
             .is_some_and(|cost| cost > 0)
     );
-    assert_eq!(found["far"]["facts"]["virtual_interface"], true);
+    assert_eq!(found["remote"]["facts"]["virtual_interface"], true);
     for rows in [&found["families"], &found["reverse_families"]] {
         let rows = rows.as_array().expect("both ways");
         assert_eq!(rows.len(), 8);
@@ -163,7 +175,7 @@ fn departure_times_are_kept() {
         println!("NOT JUDGED: departure_times: this kernel has no fq");
         return;
     }
-    let found = document(&pair.host(&[FAR]));
+    let found = document(&pair.host(&[REMOTE]));
     let kept = departure_times(&found);
     let error = kept["error"]["median_ns"].as_u64();
     // Sent at once they would be microseconds apart, and every gap off by nearly its 200 µs. A machine that kept no time may be so, too.

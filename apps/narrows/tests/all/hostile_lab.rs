@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{PATIENCE, Running, narrows, run};
+use common::{Running, TIMEOUT, narrows, run};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
@@ -170,7 +170,7 @@ fn iperf3_reverse(near: Ipv4Addr, port: u16, name: u8) -> [TcpStream; 2] {
     use narrows_wire::iperf3::{Cookie, Flow, Parameters, frame};
     let cookie = Cookie::new([name; 36]);
     let mut control = connect_from(near, port).expect("the server listens");
-    control.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    control.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     control.write_all(cookie.octets()).expect("it is there");
     control.read_exact(&mut [0]).expect("it asks for parameters");
     let parameters = Parameters {
@@ -240,7 +240,7 @@ fn client(server: &Everything, kind: &[&str]) -> Running {
 }
 
 /// Octets that loopback has carried.
-fn carried() -> u64 {
+fn sustained() -> u64 {
     let text = std::fs::read_to_string("/sys/class/net/lo/statistics/tx_bytes").expect("there is a loopback");
     text.trim().parse().expect("a number")
 }
@@ -250,9 +250,9 @@ fn carried() -> u64 {
 fn falls_silent(what: &str) {
     let deadline = Instant::now() + Duration::from_secs(15);
     loop {
-        let before = carried();
+        let before = sustained();
         std::thread::sleep(Duration::from_millis(100));
-        let octets = carried() - before;
+        let octets = sustained() - before;
         // Ten megabits a second are below every test's rate, and above what anything else here does.
         if octets < 125_000 {
             return;
@@ -267,11 +267,11 @@ fn falls_silent(what: &str) {
 /// Waits until traffic flows.
 #[track_caller]
 fn flows(what: &str) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
-        let before = carried();
+        let before = sustained();
         std::thread::sleep(Duration::from_millis(100));
-        if carried() - before > 150_000 {
+        if sustained() - before > 150_000 {
             return;
         }
         assert!(Instant::now() < deadline, "{what}: the test does not begin");
@@ -463,7 +463,7 @@ fn forged_sources_get_no_more_than_was_sent() {
 fn waiting_for_udp(port: u16) -> TcpStream {
     use narrows_wire::iperf3::{Cookie, Counters, Flow, Parameters, Transport, frame};
     let mut control = TcpStream::connect((SERVER, port)).expect("the server listens");
-    control.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    control.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     control.write_all(Cookie::new([3; 36]).octets()).expect("it is there");
     control.read_exact(&mut [0]).expect("it asks for parameters");
     let parameters = Parameters {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::iperf3::Iperf3;
 use common::keys::{Keys, PASSWORD, USER};
-use common::{PATIENCE, Running, directory, narrows, run, text};
+use common::{Running, TIMEOUT, directory, narrows, run, text};
 use narrows_lab::{established, listens};
 use serde_json::Value;
 
@@ -98,7 +98,7 @@ fn stock_server() -> (Stock, String) {
 /// A free port is anybody's until the server has it: who loses it to somebody else ends, and another is taken.
 fn stock_server_with(more: &[&str]) -> (Stock, String) {
     const PORTS: usize = 8;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     for _ in 0..PORTS {
         let free = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let port = free.local_addr().expect("it is bound").port();
@@ -249,7 +249,7 @@ fn a_killed_stock_client_ends_its_traffic() {
     for kind in [&["-R"][..], &["-u", "-b", "20M", "-R"], &["-u", "-b", "20M", "--bidir"]] {
         let client = Stock::start(&[&["-c", "127.0.0.1", "-p", &port, "-t", "60"], kind].concat());
         // Streams are open when the client is known to send or receive: it then has more than the control connection.
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while established(std::process::id(), server.address.port()) < 2 && !kind.contains(&"-u") {
             assert!(Instant::now() < deadline, "the test does not begin");
             std::thread::sleep(Duration::from_millis(5));
@@ -271,7 +271,7 @@ fn a_killed_stock_client_ends_its_traffic() {
 }
 
 /// Our client with this password, at a server that asks for one.
-fn with_password(port: &str, keys: &Keys, password: &str, more: &[&str]) -> common::Ended {
+fn with_password(port: &str, keys: &Keys, password: &str, more: &[&str]) -> common::ProgramResult {
     let public = text(&keys.public);
     let base = [
         "throughput",

@@ -16,8 +16,8 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{Ended, Running, directory, file, narrows, text, validate};
-use narrows_scenario::{Scenario, Way};
+use common::{ProgramResult, Running, directory, file, narrows, text, validate};
+use narrows_scenario::{PathDirection, Scenario};
 use nix::sys::signal::Signal;
 
 const THREE_HOPS: &str = r#"
@@ -49,8 +49,12 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Measures until the path kept time; `None`, reported as not judged, if it never did.
-fn measured(what: &str, measure: impl Fn() -> Ended, kept: impl Fn(&Ended) -> bool) -> Option<Ended> {
+/// Measures until the path had valid timing; `None`, reported as not judged, if it never did.
+fn measured(
+    what: &str,
+    measure: impl Fn() -> ProgramResult,
+    kept: impl Fn(&ProgramResult) -> bool,
+) -> Option<ProgramResult> {
     for attempt in 1..=5 {
         let ended = measure();
         let judged = kept(&ended);
@@ -62,11 +66,11 @@ fn measured(what: &str, measure: impl Fn() -> Ended, kept: impl Fn(&Ended) -> bo
             return Some(ended);
         }
     }
-    println!("\nNOT JUDGED: {what}: the machine never kept time in five measurements");
+    println!("\nNOT JUDGED: {what}: the machine never had valid timing in five measurements");
     None
 }
 
-fn path_kept_time(ended: &Ended) -> bool {
+fn path_timing_valid(ended: &ProgramResult) -> bool {
     !ended.stderr.contains("did not keep time")
 }
 
@@ -136,15 +140,17 @@ fn demo_puts_the_truth_beside_each_estimate_and_cleans_up() {
     let ended = running.end();
     let document = ended.json();
     validate(narrows_report::schema::REPORT, &document);
-    let honesty = &document["path_honesty"];
-    assert!(honesty["kept_time"].is_boolean(), "{document:#}");
+    let timing_report = &document["timing"];
+    assert!(timing_report["timing_valid"].is_boolean(), "{document:#}");
     Traces::assert_gone(id);
     // The control connection runs over the path, too: one that stood still for most of a second has fallen silent, by its own report.
-    let stood_still = honesty["late_ns_worst"].as_u64().is_some_and(|late| late > 500_000_000);
+    let stood_still = timing_report["late_ns_worst"]
+        .as_u64()
+        .is_some_and(|late| late > 500_000_000);
     if ended.status.code() == Some(3) && stood_still {
         println!(
             "\nNOT JUDGED: demo: the path held packets back for {} ns",
-            honesty["late_ns_worst"]
+            timing_report["late_ns_worst"]
         );
         return;
     }
@@ -186,7 +192,7 @@ fn an_interrupted_demo_prints_what_it_knows() {
     Traces::assert_gone(id);
 }
 
-fn emulate(scenario: &Path, receiver: Option<&str>, program: &[&str]) -> Ended {
+fn emulate(scenario: &Path, receiver: Option<&str>, program: &[&str]) -> ProgramResult {
     let mut call = vec!["emulate", text(scenario)];
     if let Some(receiver) = receiver {
         call.extend(["--receiver", receiver]);
@@ -211,10 +217,10 @@ fn ping_sees_the_round_trip() {
     let path = file(&home, "three.toml", THREE_HOPS);
     let truth = Scenario::from_toml(THREE_HOPS)
         .expect("a scenario")
-        .truth(Way::Forward)
+        .truth(PathDirection::Forward)
         .base_rtt(84, 84);
     let call = ["ping", "-c", "20", "-i", "0.02", RECEIVER];
-    let Some(ended) = measured("ping", || emulate(&path, None, &call), path_kept_time) else {
+    let Some(ended) = measured("ping", || emulate(&path, None, &call), path_timing_valid) else {
         return;
     };
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
@@ -262,10 +268,10 @@ fn round_trips_need_no_server() {
     let home = directory();
     let path = file(&home, "three.toml", THREE_HOPS);
     let scenario = Scenario::from_toml(THREE_HOPS).expect("a scenario");
-    let truth = scenario.truth(Way::Forward);
+    let truth = scenario.truth(PathDirection::Forward);
     let narrows = env!("CARGO_BIN_EXE_narrows");
     let serve = format!("{narrows} serve --stamp");
-    for (via, there, back, receiver) in [
+    for (via, remote, back, receiver) in [
         ("icmp", 64, 64, None),
         ("udp", 64, 92, None),
         ("tcp:9", 64, 40, None),
@@ -273,18 +279,18 @@ fn round_trips_need_no_server() {
     ] {
         let script = format!("sleep 1; {narrows} rtt {RECEIVER} --via {via} --quiet --json");
         let measure = || emulate(&path, receiver, &["sh", "-c", &script]);
-        let Some(ended) = measured(&format!("rtt via {via}"), measure, path_kept_time) else {
+        let Some(ended) = measured(&format!("rtt via {via}"), measure, path_timing_valid) else {
             continue;
         };
         assert_eq!(ended.status.code(), Some(0), "{ended:?}");
         let row = ended.json_line();
         let value = row["value"].as_u64().expect("a number") as f64 * 1e-9;
-        let base = truth.base_rtt(there, back).as_secs_f64();
+        let base = truth.base_rtt(remote, back).as_secs_f64();
         assert!((base..base + 500e-6).contains(&value), "{via}: {value} for {base}");
     }
 }
 
-/// A reflector's stamps tell the way there from the way back, which is narrower and lossy here.
+/// A reflector's stamps tell the forward direction from the reverse direction, which is narrower and lossy here.
 #[test]
 #[ignore = "judge: needs namespaces"]
 fn a_reflector_shows_the_way_there() {
@@ -308,13 +314,13 @@ delay = "1 ms"
     let path = file(&home, "asymmetric.toml", ASYMMETRIC);
     let truth = Scenario::from_toml(ASYMMETRIC)
         .expect("a scenario")
-        .truth(Way::Forward)
+        .truth(PathDirection::Forward)
         .capacity(1500)
         .as_f64();
     let narrows = env!("CARGO_BIN_EXE_narrows");
     let script = format!("sleep 1; {narrows} capacity {RECEIVER} --via stamp --quiet --json");
     let measure = || emulate(&path, Some(&format!("{narrows} serve --stamp")), &["sh", "-c", &script]);
-    let Some(ended) = measured("capacity via stamp", measure, path_kept_time) else {
+    let Some(ended) = measured("capacity via stamp", measure, path_timing_valid) else {
         return;
     };
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
@@ -334,7 +340,7 @@ fn iperf3_sees_the_rate() {
     let Some(ended) = measured(
         "iperf3",
         || emulate(&path, Some("iperf3 -s -1"), &["sh", "-c", &script]),
-        path_kept_time,
+        path_timing_valid,
     ) else {
         return;
     };
@@ -349,7 +355,7 @@ fn iperf3_sees_the_rate() {
     let payload_kbps: f64 = words[unit - 1].parse().expect("a number");
     let capacity = Scenario::from_toml(THREE_HOPS)
         .expect("a scenario")
-        .truth(Way::Forward)
+        .truth(PathDirection::Forward)
         .capacity(1500);
     let ratio = payload_kbps * 1e3 / (capacity.as_f64() * 1_472.0 / 1_500.0);
     // Its own clocking of three seconds is good for a percent or two.
@@ -413,11 +419,11 @@ file = "one.toml"
 [[method]]
 name = "rtt"
 
-[[rival]]
+[[external_tool]]
 name = "iperf3-udp"
 params = { seconds = 2 }
 
-[[rival]]
+[[external_tool]]
 file = "absent.toml"
 "#;
 

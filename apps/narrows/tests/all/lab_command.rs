@@ -10,7 +10,7 @@ use crate::common;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{Ended, directory, file, narrows, run, text};
+use common::{ProgramResult, directory, file, narrows, run, text};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -67,7 +67,7 @@ impl Drop for Up {
     }
 }
 
-fn exec(id: &str, node: &str, program: &[&str]) -> Ended {
+fn exec(id: &str, node: &str, program: &[&str]) -> ProgramResult {
     let mut call = vec!["lab", "exec", id, node, "--"];
     call.extend(program);
     run(&call)
@@ -137,7 +137,7 @@ fn a_lab_stays_until_it_is_taken_down() {
         (&"cli_stays".into(), &true.into(), &true.into())
     );
     assert_eq!(lab["links"].as_array().map(Vec::len), Some(2), "{status:#}");
-    assert!(lab["kept_time"].is_boolean() && lab["uptime_ns"].as_u64().is_some_and(|uptime| uptime > 0));
+    assert!(lab["timing_valid"].is_boolean() && lab["uptime_ns"].as_u64().is_some_and(|uptime| uptime > 0));
 
     let home = directory();
     let again = file(&home, "scenario.toml", WITH_TCP);
@@ -226,7 +226,7 @@ fn programs_run_in_labs_of_their_own() {
 /// The connection is there, and the second hop's 20 Mbit/s hold it back: how near it comes depends on how busy the machine is.
 #[test]
 #[ignore = "judge: needs namespaces"]
-fn elastic_traffic_is_carried_by_hosts() {
+fn elastic_traffic_is_sustained_by_hosts() {
     let _alone = alone();
     let (_up, document) = Up::start("cli_tcp", WITH_TCP);
     assert_eq!(document["real_flows"][0]["source"], "cross-1-source");

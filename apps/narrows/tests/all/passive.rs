@@ -10,7 +10,7 @@ use narrows_capture::packet::{LinkType, RawPacket};
 use narrows_capture::write::PcapWriter;
 use serde_json::Value;
 
-/// A transfer of so many data packets and their acknowledgements, 10 ms from the far host, and a datagram of UDP after each tenth.
+/// A transfer of so many data packets and their acknowledgements, 10 ms from the remote host, and a datagram of UDP after each tenth.
 fn transfer(folder: &Path, name: &str, packets: u32) -> PathBuf {
     let mut writer = PcapWriter::new(Vec::new(), LinkType::ETHERNET, 96).expect("memory");
     let mut write = |at_ns: i64, octets: &[u8], payload: u32| {
@@ -97,7 +97,7 @@ fn a_file_becomes_rows_as_promised() {
 }
 
 #[test]
-fn several_files_are_one_capture_and_damage_is_told() {
+fn several_files_are_one_capture_and_damage_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = transfer(folder.path(), "whole.pcap", 200);
     let whole = std::fs::read(&path).expect("written");
@@ -117,7 +117,7 @@ fn several_files_are_one_capture_and_damage_is_told() {
     // From standard input, too.
     let mut child = common::narrows(["passive", "-", "--json", "--quiet"]);
     let child = child
-        .stdin(std::fs::File::open(&path).expect("there"))
+        .stdin(std::fs::File::open(&path).expect("forward"))
         .stdout(Stdio::piped())
         .output()
         .expect("it runs");
@@ -187,19 +187,19 @@ fn filters_pass_what_tcpdump_passes() {
 #[ignore = "lab: needs namespaces, iperf3"]
 fn an_interface_is_heard() {
     let folder = tempfile::tempdir().expect("a folder");
-    let heard = folder.path().join("heard.pcap");
+    let incoming = folder.path().join("heard.pcap");
     // A packet socket has its line in /proc/net/packet, with the interface in column 5 once bound; a
     // listener on port 5301 (hexadecimal 14B5) its own in state 0A.
     let script = format!(
         "ip link set lo up && {{ iperf3 -s -1 -p 5301 > /dev/null & \
-         {narrows} passive --interface lo --duration '4 s' --filter 'tcp port 5301' --write {heard} --json --quiet & \
+         {narrows} passive --interface lo --duration '4 s' --filter 'tcp port 5301' --write {incoming} --json --quiet & \
          for turn in $(seq 600); do \
            awk 'NR > 1 && $5 > 0 {{ bound = 1 }} END {{ exit !bound }}' /proc/net/packet && \
              cat /proc/net/tcp /proc/net/tcp6 | grep -q ':14B5 0*:0000 0A' && break; sleep 0.1; \
          done; \
          iperf3 -c 127.0.0.1 -p 5301 -n 4M > /dev/null; wait; }}",
         narrows = env!("CARGO_BIN_EXE_narrows"),
-        heard = text(&heard),
+        incoming = text(&incoming),
     );
     let output = Command::new("unshare")
         .args(["--net", "sh", "-c", &script])
@@ -222,6 +222,6 @@ fn an_interface_is_heard() {
     let block = 128 << 10;
     assert!(((4 << 20) - block..6 << 20).contains(&octets), "{octets}: {document:#}");
     // What was written is what was heard.
-    let again = read(&heard, &[]);
+    let again = read(&incoming, &[]);
     assert_eq!((&again["packets"], payload(&again)), (&document["packets"], octets));
 }

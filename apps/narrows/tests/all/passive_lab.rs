@@ -1,7 +1,7 @@
 //! `narrows passive` on captures of other programs' transfers through labs: at the sender, before and behind the narrow link, and at the
 //! receiver. Needs privileges and a machine with time to spare, so nothing here runs by itself.
 //!
-//! A path that stalls is another path: what it captured is judged only if the path kept time; if not, it is captured afresh, at most five
+//! A path that stalls is another path: what it captured is judged only if the path had valid timing; if not, it is captured afresh, at most five
 //! times, and the count is printed.
 
 #![expect(
@@ -21,7 +21,7 @@ use std::time::Duration;
 use common::{directory, narrows, text, until};
 use narrows_capture::file::CaptureReader;
 use narrows_lab::{Lab, LabOptions, Node, listens};
-use narrows_scenario::{Arrivals, Cross, Hop, Queue, Scenario, SizeMix, Way};
+use narrows_scenario::{Arrivals, Cross, Hop, PathDirection, Queue, Scenario, SizeMix};
 use narrows_units::BitRate;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -160,12 +160,12 @@ fn captured(scenario: &Scenario, transfer: Transfer, home: &Path) -> Option<Vec<
     for dump in &mut dumps {
         dump.interrupt();
     }
-    let honesty = lab.down().expect("the lab ends");
-    eprintln!("{transfer:?}: {honesty}");
-    let narrow = scenario.truth(Way::Forward).capacity(1500).as_f64();
+    let timing_report = lab.down().expect("the lab ends");
+    eprintln!("{transfer:?}: {timing_report}");
+    let narrow = scenario.truth(PathDirection::Forward).capacity(1500).as_f64();
     let shares = [&files[2], &files[3]].map(|file| closer_than_the_link(file, 1500.0 * 8.0 / narrow));
     eprintln!("{transfer:?}: packets closer than the narrow link lets them go: {shares:.3?}");
-    let kept = honesty.kept_time() && shares.iter().all(|share| *share < BATCHED);
+    let kept = timing_report.timing_valid() && shares.iter().all(|share| *share < BATCHED);
     kept.then_some(files)
 }
 
@@ -215,7 +215,7 @@ fn scp(lab: &Lab, scenario: &Scenario, home: &Path) {
             &["-q", "-t", "ed25519", "-N", "", "-f", text(key)],
         );
     }
-    let content = scenario.truth(Way::Forward).capacity(1500).bps() / 8 * u64::from(SECONDS);
+    let content = scenario.truth(PathDirection::Forward).capacity(1500).bps() / 8 * u64::from(SECONDS);
     let (from, to) = (home.join("from"), home.join("to"));
     std::fs::write(&from, vec![b'x'; usize::try_from(content).expect("it fits")]).expect("there is room");
     // Without a directory to separate privileges in, the server does not begin.
@@ -292,10 +292,10 @@ enum Wanted {
     NumberOrNone,
 }
 
-/// Whether the path kept time in one of five measurements: a machine that keeps none now is not asked for twenty more.
+/// Whether the path had valid timing in one of five measurements: a machine that keeps none now is not asked for twenty more.
 #[must_use]
 fn judge(what: &str, scenario: &Scenario, transfer: Transfer, wanted: Wanted) -> bool {
-    let truth = scenario.truth(Way::Forward).capacity(1500).as_f64();
+    let truth = scenario.truth(PathDirection::Forward).capacity(1500).as_f64();
     let sender = "10.77.0.1";
     for attempt in 1..=5 {
         let home = directory();
@@ -334,7 +334,7 @@ fn judge(what: &str, scenario: &Scenario, transfer: Transfer, wanted: Wanted) ->
         assert!(faults.is_empty(), "{what}: {faults:#?}");
         return true;
     }
-    println!("\nNOT JUDGED: {what} and what follows: the machine never kept time in five measurements");
+    println!("\nNOT JUDGED: {what} and what follows: the machine never had valid timing in five measurements");
     false
 }
 

@@ -13,9 +13,9 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::far::Guest;
 use common::relay::Relay;
-use common::{Ended, Running, Server, client, directory, file, narrows, run, scenario, text};
+use common::remote::SlotSession;
+use common::{ProgramResult, Running, Server, client, directory, file, narrows, run, scenario, text};
 use nix::sys::signal::Signal;
 
 /// A port that nothing listens on.
@@ -24,7 +24,7 @@ fn closed_port() -> u16 {
     listener.local_addr().expect("it is bound").port()
 }
 
-pub(crate) fn run_client(command: &str, port: u16, arguments: &[&str]) -> Ended {
+pub(crate) fn run_client(command: &str, port: u16, arguments: &[&str]) -> ProgramResult {
     Running::start(&mut client(command, port, arguments)).end()
 }
 
@@ -95,29 +95,29 @@ fn key_files() {
 #[test]
 fn full_server() {
     let server = Server::start(&["--max-sessions", "1"]);
-    let guest = Guest::enter(server.address);
+    let slot_session = SlotSession::enter(server.address);
     let port = server.address.port();
     run_client("test", port, &["--json"]).refused(4, &["refuses"]);
-    drop(guest);
+    drop(slot_session);
 }
 
 #[test]
 fn full_queue() {
     let server = Server::start(&["--max-queue", "0"]);
-    let mut guest = Guest::enter(server.address);
-    guest.take_load_slot();
+    let mut slot_session = SlotSession::enter(server.address);
+    slot_session.take_load_slot();
     run_client("udp", server.address.port(), &["--json"]).refused(4, &["refuses"]);
 }
 
 #[test]
 fn a_busy_server_tells_the_place_in_its_queue() {
     let server = Server::start(&[]);
-    let mut guest = Guest::enter(server.address);
-    guest.take_load_slot();
+    let mut slot_session = SlotSession::enter(server.address);
+    slot_session.take_load_slot();
     let arguments = ["--json", "--budget", "2 MB, 2 s"];
     let mut waiting = Running::start(&mut client("udp", server.address.port(), &arguments));
     waiting.wait_for("place 1 in its queue");
-    drop(guest);
+    drop(slot_session);
     let ended = waiting.end();
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
     assert!(ended.json()["metric"].is_string(), "{ended:?}");
@@ -125,7 +125,7 @@ fn a_busy_server_tells_the_place_in_its_queue() {
 
 /// What a test that broke off must still say.
 #[track_caller]
-fn assert_partial(ended: &Ended, broke: Instant, who: &[&str]) {
+fn assert_partial(ended: &ProgramResult, broke: Instant, who: &[&str]) {
     let after = broke.elapsed();
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
     assert!(after < Duration::from_secs(15), "{after:?} after it broke");
@@ -181,7 +181,7 @@ fn path_cut_during_a_load() {
 }
 
 #[test]
-fn path_cut_during_a_load_of_the_far_host() {
+fn path_cut_during_a_load_of_the_remote_host() {
     cut_during("udp", &["--reverse"]);
 }
 
@@ -191,7 +191,7 @@ fn path_cut_during_a_transfer() {
 }
 
 #[test]
-fn path_cut_during_a_transfer_of_the_far_host() {
+fn path_cut_during_a_transfer_of_the_remote_host() {
     cut_during("tcp", &["--reverse"]);
 }
 

@@ -2,11 +2,11 @@
 
 use crate::common;
 
-use common::{Ended, directory, run, scenario, text, validate};
+use common::{ProgramResult, directory, run, scenario, text, validate};
 use serde_json::Value;
 
 /// Runs a method over a scenario in the simulator, recorded.
-fn record(name: &str, method: &str, file: &str) -> Ended {
+fn record(name: &str, method: &str, file: &str) -> ProgramResult {
     let path = scenario(name);
     let ended = run(&["simulate", text(&path), "--method", method, "--json", "--record", file]);
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
@@ -150,7 +150,7 @@ fn raw_rows() {
 }
 
 #[test]
-fn a_cut_file_is_read_as_far_as_it_goes() {
+fn a_cut_file_is_read_as_remote_as_it_goes() {
     let folder = directory();
     let path = folder.path().join("whole");
     record("pathload-poisson-load.toml", "pathload", text(&path));

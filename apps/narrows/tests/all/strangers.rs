@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use narrows_wire::{RefusalCode, ServerMessage};
 
-use crate::common::{Ended, Running, client};
+use crate::common::{ProgramResult, Running, client};
 use crate::refusals::run_client;
 
 /// A listener that answers every connection with `answer`, and keeps it open if so asked.
@@ -57,7 +57,7 @@ fn meets(port: u16, code: i32, words: &[&str]) {
 }
 
 #[track_caller]
-fn is_met(ended: &Ended, code: i32, words: &[&str]) {
+fn is_met(ended: &ProgramResult, code: i32, words: &[&str]) {
     ended.refused(code, words);
     assert!(ended.took < Duration::from_secs(30), "{ended:?}");
 }

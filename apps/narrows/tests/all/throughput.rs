@@ -198,7 +198,7 @@ fn an_amount_is_sent_and_no_more() {
 
 /// An older server does not know the letters that concern it, and would measure something else.
 #[test]
-fn an_older_server_is_told_apart() {
+fn an_older_server_is_reported_apart() {
     let server = Server::start(&[]);
     let relay = common::relay::Relay::start(server.address);
     relay.age();
@@ -252,7 +252,7 @@ fn udp_tells_its_gaps_whoever_sends() {
         // Late packets are never closer than three quarters of the plan: what is shorter is a stamp before a preemption.
         assert!(gap("gap_ns_p50") > 700_000, "{spacing:#}");
         let known = way.contains(&"-R");
-        assert_eq!(spacing["given_up_ns"].is_null(), known, "{spacing:#}");
+        assert_eq!(spacing["unrecovered_ns"].is_null(), known, "{spacing:#}");
         let bps = document["end"]["sum_sent"]["bits_per_second"]
             .as_f64()
             .expect("a number");
@@ -415,17 +415,17 @@ fn ndt7_measures_both_ways() {
     }
     assert!(counted.iter().all(|&octets| octets > 0), "{document:#}");
     let url = format!("ws://127.0.0.1:{port}/ndt/v7/upload?access_token=x");
-    let told = run(&["throughput", "--ndt7", &url, "-t", "2"]);
-    assert_eq!(told.status.code(), Some(0), "{told:?}");
+    let reported = run(&["throughput", "--ndt7", &url, "-t", "2"]);
+    assert_eq!(reported.status.code(), Some(0), "{reported:?}");
     assert!(
-        told.stdout.contains("upload") && !told.stdout.contains("download"),
-        "{told:?}"
+        reported.stdout.contains("upload") && !reported.stdout.contains("download"),
+        "{reported:?}"
     );
 }
 
 #[test]
 #[cfg_attr(not(feature = "tls"), ignore = "needs --features tls")]
-fn ndt7_over_tls_believes_whom_it_is_told_to() {
+fn ndt7_over_tls_believes_whom_it_is_reported_to() {
     let directory = common::directory();
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("keys can be made");
     let chain = common::file(&directory, "chain.pem", &made.cert.pem());

@@ -10,7 +10,7 @@ use crate::common;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use common::{Ended, Running, directory, file, narrows, run, text, validate};
+use common::{ProgramResult, Running, directory, file, narrows, run, text, validate};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ impl Sink {
         Self { running, address }
     }
 
-    fn send(&self, arguments: &[&str]) -> Ended {
+    fn send(&self, arguments: &[&str]) -> ProgramResult {
         self.start_sending(arguments).end()
     }
 
@@ -98,11 +98,11 @@ fn both_sides_tell_what_they_saw() {
         assert_eq!(arrived, sent["packets"].as_u64(), "{flow:#}");
         assert_eq!(sent["octets"], sent["planned_octets"], "{flow:#}");
     }
-    assert_eq!(document["totals"][0]["asked_bps"], 4_000_000);
+    assert_eq!(document["totals"][0]["requested_bps"], 4_000_000);
     sink.running.signal(Signal::SIGINT);
-    let told = sink.running.end();
-    assert_eq!(told.status.code(), Some(0), "{told:?}");
-    let session = told.json();
+    let reported = sink.running.end();
+    assert_eq!(reported.status.code(), Some(0), "{reported:?}");
+    let session = reported.json();
     validate(narrows_report::schema::TRAFFIC, &session);
     assert_eq!(
         (&session["ended"], session["flows"].as_array().map(Vec::len)),
@@ -180,7 +180,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn a_cut_capture_is_sent_as_far_as_it_goes() {
+fn a_cut_capture_is_sent_as_remote_as_it_goes() {
     let sink = Sink::start();
     let folder = directory();
     let capture = folder.path().join("cut.pcap");

@@ -1,4 +1,4 @@
-//! `available --watch`: the stream that it prints, and how it ends when the far host goes away or stops.
+//! `available --watch`: the stream that it prints, and how it ends when the remote host goes away or stops.
 
 #![expect(
     clippy::disallowed_methods,
@@ -9,13 +9,13 @@ use crate::common;
 
 use std::time::Duration;
 
-use common::{Ended, Running, Server, client, run, validate};
+use common::{ProgramResult, Running, Server, client, run, validate};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 /// Every line is as the schema says, the last one and no other is the summary.
 #[track_caller]
-fn lines(ended: &Ended) -> Vec<Value> {
+fn lines(ended: &ProgramResult) -> Vec<Value> {
     let lines: Vec<Value> = ended
         .stdout
         .lines()
@@ -64,9 +64,9 @@ fn an_interrupt_ends_it_with_the_summary() {
     assert!(ended.took < Duration::from_secs(50), "{ended:?}");
 }
 
-/// A far host that is gone is told at once, one that has stopped when its time is over; what was known until then is printed.
+/// A remote host that is gone is told at once, one that has stopped when its time is over; what was known until then is printed.
 #[test]
-fn a_far_host_that_goes_away_ends_it() {
+fn a_remote_host_that_goes_away_ends_it() {
     for (signal, method) in [
         (Signal::SIGKILL, "track"),
         (Signal::SIGSTOP, "track"),

@@ -8,7 +8,7 @@ const MOST_TAGS: usize = 8;
 
 /// An IP packet in its frame.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Carried<'a> {
+pub(super) struct Encapsulated<'a> {
     pub(super) octets: &'a [u8],
     /// Octets of the frame before it.
     pub(super) link_octets: u32,
@@ -16,7 +16,7 @@ pub(super) struct Carried<'a> {
     pub(super) outgoing: Option<bool>,
 }
 
-impl<'a> Carried<'a> {
+impl<'a> Encapsulated<'a> {
     fn new(whole: &'a [u8], at: usize) -> Result<Self, Unreadable> {
         Ok(Self {
             octets: whole.get(at..).ok_or(Unreadable::CutShort)?,
@@ -40,11 +40,11 @@ impl<'a> Carried<'a> {
 
 /// The IP packet in a frame, or `None` if there is none in it.
 #[inline]
-pub(super) fn strip<'a>(raw: &RawPacket<'a>) -> Result<Option<Carried<'a>>, Unreadable> {
+pub(super) fn strip<'a>(raw: &RawPacket<'a>) -> Result<Option<Encapsulated<'a>>, Unreadable> {
     let whole = raw.octets;
     match raw.link {
         LinkType::ETHERNET => ether_type(whole, 12),
-        LinkType::RAW | LinkType(12 | 14) | LinkType::IPV4 | LinkType::IPV6 => Carried::new(whole, 0).map(Some),
+        LinkType::RAW | LinkType(12 | 14) | LinkType::IPV4 | LinkType::IPV6 => Encapsulated::new(whole, 0).map(Some),
         LinkType::LINUX_SLL => cooked(whole, 0, 14),
         LinkType::LINUX_SLL2 => cooked_2(whole),
         LinkType::NULL | LinkType::LOOP => loopback(whole),
@@ -62,15 +62,15 @@ pub(super) fn strip<'a>(raw: &RawPacket<'a>) -> Result<Option<Carried<'a>>, Unre
 
 /// From the type field of an Ethernet frame on, through VLAN tags, `PPPoE` and MPLS labels.
 #[inline]
-fn ether_type(whole: &[u8], at: usize) -> Result<Option<Carried<'_>>, Unreadable> {
+fn ether_type(whole: &[u8], at: usize) -> Result<Option<Encapsulated<'_>>, Unreadable> {
     let (mut at, mut vlan) = (at, 0u32);
     for _ in 0..=MOST_TAGS {
         let kind = pair(whole, at)?;
         at += 2;
         match kind {
             0x0800 | 0x86DD => {
-                let carried = Carried::new(whole, at)?;
-                return Ok(Some(Carried { vlan, ..carried }));
+                let encapsulated = Encapsulated::new(whole, at)?;
+                return Ok(Some(Encapsulated { vlan, ..encapsulated }));
             }
             0x8100 | 0x88A8 | 0x9100 | 0x9200 => {
                 vlan = vlan << 16 | named(pair(whole, at)?);
@@ -78,11 +78,11 @@ fn ether_type(whole: &[u8], at: usize) -> Result<Option<Carried<'_>>, Unreadable
             }
             0x8864 => {
                 let inner = ppp(whole, at + 6)?;
-                return Ok(inner.map(|inner| Carried { vlan, ..inner }));
+                return Ok(inner.map(|inner| Encapsulated { vlan, ..inner }));
             }
             0x8847 | 0x8848 => {
                 let inner = labels(whole, at)?;
-                return Ok(inner.map(|inner| Carried { vlan, ..inner }));
+                return Ok(inner.map(|inner| Encapsulated { vlan, ..inner }));
             }
             // IEEE 802.3: a length, then LLC, and perhaps SNAP with a type behind it.
             0..=0x05DC if whole.get(at..at + 6) == Some(&[0xAA, 0xAA, 3, 0, 0, 0]) => at += 6,
@@ -98,21 +98,21 @@ fn named(tag: u16) -> u32 {
 }
 
 /// MPLS: labels until the last one; then an IP packet, if it begins like one.
-fn labels(whole: &[u8], at: usize) -> Result<Option<Carried<'_>>, Unreadable> {
+fn labels(whole: &[u8], at: usize) -> Result<Option<Encapsulated<'_>>, Unreadable> {
     for label in 0..MOST_TAGS {
         let at = at + 4 * label;
         let third = whole.get(at + 2).ok_or(Unreadable::CutShort)?;
         if third & 1 == 1 {
-            let carried = Carried::new(whole, at + 4)?;
-            let version = carried.octets.first().ok_or(Unreadable::CutShort)? >> 4;
-            return Ok(matches!(version, 4 | 6).then_some(carried));
+            let encapsulated = Encapsulated::new(whole, at + 4)?;
+            let version = encapsulated.octets.first().ok_or(Unreadable::CutShort)? >> 4;
+            return Ok(matches!(version, 4 | 6).then_some(encapsulated));
         }
     }
     Err(Unreadable::Malformed)
 }
 
 /// PPP: address and control, if they were not left out, then a protocol of one octet or two.
-fn ppp(whole: &[u8], at: usize) -> Result<Option<Carried<'_>>, Unreadable> {
+fn ppp(whole: &[u8], at: usize) -> Result<Option<Encapsulated<'_>>, Unreadable> {
     let mut at = at;
     if whole.get(at..at + 2) == Some(&[0xFF, 0x03]) {
         at += 2;
@@ -126,47 +126,47 @@ fn ppp(whole: &[u8], at: usize) -> Result<Option<Carried<'_>>, Unreadable> {
         pair(whole, at - 2)?
     };
     match protocol {
-        0x0021 | 0x0057 => Carried::new(whole, at).map(Some),
+        0x0021 | 0x0057 => Encapsulated::new(whole, at).map(Some),
         _ => Ok(None),
     }
 }
 
 /// BSD loopback: an address family. Which numbers mean IPv6 differs; in which order they are written, too.
-fn loopback(whole: &[u8]) -> Result<Option<Carried<'_>>, Unreadable> {
+fn loopback(whole: &[u8]) -> Result<Option<Encapsulated<'_>>, Unreadable> {
     let family: [u8; 4] = *whole.first_chunk().ok_or(Unreadable::CutShort)?;
     let known = [u32::from_le_bytes(family), u32::from_be_bytes(family)];
     if known.iter().any(|family| matches!(family, 2 | 10 | 24 | 28 | 30)) {
-        Carried::new(whole, 4).map(Some)
+        Encapsulated::new(whole, 4).map(Some)
     } else {
         Ok(None)
     }
 }
 
 /// Linux cooked capture: which way at `way`, the Ethernet type at `kind`.
-fn cooked(whole: &[u8], way: usize, kind: usize) -> Result<Option<Carried<'_>>, Unreadable> {
+fn cooked(whole: &[u8], way: usize, kind: usize) -> Result<Option<Encapsulated<'_>>, Unreadable> {
     let sent = sent(pair(whole, way)?);
-    let carried = ether_type(whole, kind)?;
-    Ok(carried.map(|carried| Carried {
+    let encapsulated = ether_type(whole, kind)?;
+    Ok(encapsulated.map(|encapsulated| Encapsulated {
         outgoing: sent,
-        ..carried
+        ..encapsulated
     }))
 }
 
-fn cooked_2(whole: &[u8]) -> Result<Option<Carried<'_>>, Unreadable> {
+fn cooked_2(whole: &[u8]) -> Result<Option<Encapsulated<'_>>, Unreadable> {
     let kind = pair(whole, 0)?;
     let sent = sent(u16::from(*whole.get(10).ok_or(Unreadable::CutShort)?));
-    let carried = match kind {
-        0x0800 | 0x86DD => Some(Carried::new(whole, 20)?),
+    let encapsulated = match kind {
+        0x0800 | 0x86DD => Some(Encapsulated::new(whole, 20)?),
         // The tag's control information and the type that follows it lie behind the header.
         0x8100 | 0x88A8 => {
             let tag = named(pair(whole, 20)?);
-            ether_type(whole, 22)?.map(|inner| Carried { vlan: tag, ..inner })
+            ether_type(whole, 22)?.map(|inner| Encapsulated { vlan: tag, ..inner })
         }
         _ => None,
     };
-    Ok(carried.map(|carried| Carried {
+    Ok(encapsulated.map(|encapsulated| Encapsulated {
         outgoing: sent,
-        ..carried
+        ..encapsulated
     }))
 }
 
@@ -180,7 +180,7 @@ fn sent(kind: u16) -> Option<bool> {
 }
 
 /// IEEE 802.11: data frames with an unencrypted LLC and SNAP header.
-fn wireless(whole: &[u8], at: usize) -> Result<Option<Carried<'_>>, Unreadable> {
+fn wireless(whole: &[u8], at: usize) -> Result<Option<Encapsulated<'_>>, Unreadable> {
     let control = whole.get(at..at + 2).ok_or(Unreadable::CutShort)?;
     let (kind, flags) = (control[0], control[1]);
     let is_data = kind & 0x0C == 0x08;

@@ -232,7 +232,7 @@ fn ip_headers_with_options_extensions_and_without_length() {
 }
 
 #[test]
-fn what_is_not_used_is_told_apart() {
+fn what_is_not_used_is_reported_apart() {
     assert_eq!(seen(LinkType::RAW, &ip4(0, 6, 0, 0x2000)), Decoded::Fragment);
     assert_eq!(seen(LinkType::RAW, &ip4(0, 6, 0, 0x0010)), Decoded::Fragment);
     assert_eq!(

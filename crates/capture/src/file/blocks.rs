@@ -12,7 +12,7 @@ use pcap_parser::{
 };
 
 use super::window::Window;
-use super::{Found, MOST_PACKET_OCTETS, Stopped};
+use super::{LocatedPacket, MOST_PACKET_OCTETS, Stopped};
 use crate::damage::Fault;
 use crate::packet::LinkType;
 
@@ -78,7 +78,7 @@ impl Blocks {
     }
 
     /// The next packet, or `None` after a block that holds none; the window is passed on over the latter.
-    pub(super) fn next<R: Read>(&mut self, window: &mut Window<R>) -> Result<Option<Found>, Stopped> {
+    pub(super) fn next<R: Read>(&mut self, window: &mut Window<R>) -> Result<Option<LocatedPacket>, Stopped> {
         if !window.fill(12) {
             return Err(Stopped::Ended {
                 clean: window.seen().is_empty(),
@@ -237,12 +237,12 @@ impl Blocks {
         }
     }
 
-    fn enhanced(&self, block: &[u8]) -> Result<Found, Stopped> {
+    fn enhanced(&self, block: &[u8]) -> Result<LocatedPacket, Stopped> {
         const HEAD: usize = 28;
         let field = |index: usize| word(block, 2 + index, self.big_endian);
         let interface = self.described(field(0), block)?;
         let kept = kept(field(3), HEAD, block)?;
-        Ok(Found {
+        Ok(LocatedPacket {
             at_ns: Some(Self::stamp(&interface, (field(1), field(2)), block)?),
             link: interface.link,
             from: HEAD,
@@ -254,7 +254,7 @@ impl Blocks {
     }
 
     /// The obsolete packet block: as an enhanced one, but for 16 bits of interface and 16 of drops.
-    fn old(&self, block: &[u8]) -> Result<Found, Stopped> {
+    fn old(&self, block: &[u8]) -> Result<LocatedPacket, Stopped> {
         const HEAD: usize = 28;
         let first = block
             .get(8..10)
@@ -268,7 +268,7 @@ impl Blocks {
         let field = |index: usize| word(block, 2 + index, self.big_endian);
         let interface = self.described(u32::from(number), block)?;
         let kept = kept(field(3), HEAD, block)?;
-        Ok(Found {
+        Ok(LocatedPacket {
             at_ns: Some(Self::stamp(&interface, (field(1), field(2)), block)?),
             link: interface.link,
             from: HEAD,
@@ -280,7 +280,7 @@ impl Blocks {
     }
 
     /// A simple packet block: of the first interface, and without a stamp.
-    fn simple(&self, block: &[u8]) -> Result<Found, Stopped> {
+    fn simple(&self, block: &[u8]) -> Result<LocatedPacket, Stopped> {
         const HEAD: usize = 12;
         let interface = self.described(0, block)?;
         let whole = word(block, 2, self.big_endian);
@@ -290,7 +290,7 @@ impl Blocks {
             octets => octets,
         };
         let kept = usize::try_from(whole.min(snap)).unwrap_or(usize::MAX).min(room);
-        Ok(Found {
+        Ok(LocatedPacket {
             at_ns: None,
             link: interface.link,
             from: HEAD,

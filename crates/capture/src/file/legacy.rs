@@ -6,7 +6,7 @@ use pcap_parser::{
 use std::io::Read;
 
 use super::window::Window;
-use super::{Found, MOST_PACKET_OCTETS, Stopped};
+use super::{LocatedPacket, MOST_PACKET_OCTETS, Stopped};
 use crate::damage::Fault;
 use crate::packet::LinkType;
 
@@ -50,7 +50,7 @@ impl Legacy {
     }
 
     /// The next record.
-    pub(super) fn next<R: Read>(&mut self, window: &mut Window<R>) -> Result<Found, Stopped> {
+    pub(super) fn next<R: Read>(&mut self, window: &mut Window<R>) -> Result<LocatedPacket, Stopped> {
         if !window.fill(self.header_octets) {
             return Err(Stopped::Ended {
                 clean: window.seen().is_empty(),
@@ -74,7 +74,7 @@ impl Legacy {
             .map_err(|_: pcap_parser::nom::Err<PcapError<&[u8]>>| Stopped::Ended { clean: false })?;
         self.last_seconds = Some(block.ts_sec);
         let at_ns = i64::from(block.ts_sec) * 1_000_000_000 + i64::from(block.ts_usec) * i64::from(self.unit_ns);
-        Ok(Found {
+        Ok(LocatedPacket {
             at_ns: Some(at_ns),
             link: self.link,
             from: self.header_octets,

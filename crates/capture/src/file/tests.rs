@@ -79,7 +79,7 @@ fn classic_files_of_every_order_and_unit() {
 }
 
 #[test]
-fn compressed_files_are_read_and_their_damage_told() {
+fn compressed_files_are_read_and_their_damage_reported() {
     let file = hundred();
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(&file).unwrap();
@@ -91,7 +91,7 @@ fn compressed_files_are_read_and_their_damage_told() {
 }
 
 #[test]
-fn zstd_is_read_frame_by_frame_and_its_damage_told() {
+fn zstd_is_read_frame_by_frame_and_its_damage_reported() {
     use ruzstd::encoding::{CompressionLevel, compress_to_vec};
     let file = hundred();
     let packed = |part: &[u8]| compress_to_vec(part, CompressionLevel::Fastest);

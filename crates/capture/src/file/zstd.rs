@@ -67,7 +67,7 @@ impl<R: Read> Zstd<R> {
             self.decoder.get_checksum_from_data(),
             self.decoder.get_calculated_checksum(),
         ) {
-            (Some(told), Some(found)) if told != found => {
+            (Some(reported), Some(found)) if reported != found => {
                 Err(Error::new(ErrorKind::InvalidData, "a zstd frame's checksum is wrong"))
             }
             _ => Ok(()),

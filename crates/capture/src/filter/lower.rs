@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::code::{Compare, Load, Node};
-use super::parse::{Expression, Protocol, Test, Way};
+use super::parse::{EndpointSide, Expression, Protocol, Test};
 use super::{FilterError, Tags};
 use crate::packet::LinkType;
 
@@ -90,16 +90,16 @@ impl Frame {
             Protocol::Ip => self.kind(IP),
             Protocol::Ip6 => self.kind(IP6),
             Protocol::Arp => self.kind(ARP),
-            Protocol::Icmp => self.carried_by_4(1),
-            Protocol::Icmp6 => self.carried_by_6(58),
+            Protocol::Icmp => self.encapsulated_by_4(1),
+            Protocol::Icmp6 => self.encapsulated_by_6(58),
             Protocol::Tcp | Protocol::Udp | Protocol::Sctp => {
                 let number = number(protocol);
-                Node::any([self.carried_by_6(number), self.carried_by_4(number)])
+                Node::any([self.encapsulated_by_6(number), self.encapsulated_by_4(number)])
             }
         }
     }
 
-    fn carried_by_4(&self, number: u32) -> Node {
+    fn encapsulated_by_4(&self, number: u32) -> Node {
         Node::all([
             self.kind(IP),
             Node::test(Load::Octet(self.ip_at + 9), Compare::Equal(number)),
@@ -107,7 +107,7 @@ impl Frame {
     }
 
     /// Directly, or behind a fragment header.
-    fn carried_by_6(&self, number: u32) -> Node {
+    fn encapsulated_by_6(&self, number: u32) -> Node {
         const FRAGMENT: u32 = 44;
         let next = Load::Octet(self.ip_at + 6);
         let behind = Node::all([
@@ -120,7 +120,7 @@ impl Frame {
         ])
     }
 
-    fn net(&self, protocol: Option<Protocol>, way: Way, address: IpAddr, prefix: u8) -> Node {
+    fn net(&self, protocol: Option<Protocol>, way: EndpointSide, address: IpAddr, prefix: u8) -> Node {
         match address {
             IpAddr::V4(address) => {
                 let mask = !u32::MAX.checked_shr(prefix.into()).unwrap_or(0);
@@ -163,7 +163,7 @@ impl Frame {
         }
     }
 
-    fn ports(&self, protocol: Option<Protocol>, way: Way, (first, last): (u16, u16)) -> Node {
+    fn ports(&self, protocol: Option<Protocol>, way: EndpointSide, (first, last): (u16, u16)) -> Node {
         let numbers: Vec<u32> = match protocol {
             Some(protocol) => vec![number(protocol)],
             None => vec![132, 6, 17],
@@ -229,7 +229,7 @@ impl Frame {
     }
 }
 
-impl Way {
+impl EndpointSide {
     fn of(self, source: Node, destination: Node) -> Node {
         match self {
             Self::Source => source,

@@ -28,13 +28,13 @@ pub(super) enum Test {
     Protocol(Protocol),
     Net {
         protocol: Option<Protocol>,
-        way: Way,
+        way: EndpointSide,
         address: IpAddr,
         prefix: u8,
     },
     Ports {
         protocol: Option<Protocol>,
-        way: Way,
+        way: EndpointSide,
         first: u16,
         last: u16,
     },
@@ -56,7 +56,7 @@ pub(super) enum Protocol {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum EndpointSide {
     Source,
     Destination,
     Either,
@@ -75,7 +75,7 @@ enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Qualifiers {
     protocol: Option<Protocol>,
-    way: Way,
+    way: EndpointSide,
     kind: Kind,
 }
 
@@ -120,7 +120,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
             1
         } else {
             let ends = |c: char| c.is_whitespace() || "()!&|".contains(c);
-            // A lone `&` or `|` is a word of its own, and refused as such.
+            // A single `&` or `|` is a word of its own, and refused as such.
             rest.char_indices()
                 .skip(1)
                 .find(|(_, c)| ends(*c))
@@ -224,7 +224,7 @@ impl<'a> Parser<'a> {
                 (true, Some(qualifiers)) => self.value(qualifiers),
                 (true, None) if token.word.parse::<u32>().is_err() => self.value(Qualifiers {
                     protocol: None,
-                    way: Way::Either,
+                    way: EndpointSide::Either,
                     kind: Kind::Host,
                 }),
                 _ => Err(unexpected(token, PRIMITIVE)),
@@ -232,7 +232,7 @@ impl<'a> Parser<'a> {
             (protocol, way, kind) => {
                 let qualifiers = Qualifiers {
                     protocol,
-                    way: way.unwrap_or(Way::Either),
+                    way: way.unwrap_or(EndpointSide::Either),
                     kind: kind.unwrap_or(Kind::Host),
                 };
                 Self::check(qualifiers, token)?;
@@ -273,15 +273,15 @@ impl<'a> Parser<'a> {
         Some(protocol)
     }
 
-    fn way(&mut self) -> Result<Option<Way>, FilterError> {
+    fn way(&mut self) -> Result<Option<EndpointSide>, FilterError> {
         let source = self.take_if(&["src"]);
         if !source && !self.take_if(&["dst"]) {
             return Ok(None);
         }
         let (own, other) = if source {
-            (Way::Source, "dst")
+            (EndpointSide::Source, "dst")
         } else {
-            (Way::Destination, "src")
+            (EndpointSide::Destination, "src")
         };
         let is = |parser: &Self, ahead: usize, words: &[&str]| {
             let token = parser.tokens.get(parser.next + ahead);
@@ -295,7 +295,7 @@ impl<'a> Parser<'a> {
             if token.word != other {
                 return Err(unexpected(token, "src or dst is expected"));
             }
-            return Ok(Some(if both { Way::Both } else { Way::Either }));
+            return Ok(Some(if both { EndpointSide::Both } else { EndpointSide::Either }));
         }
         Ok(Some(own))
     }

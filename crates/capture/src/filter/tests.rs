@@ -169,7 +169,7 @@ fn fragments_have_no_ports_and_short_packets_do_not_pass() {
 }
 
 #[test]
-fn long_filters_jump_far() {
+fn long_filters_jump_remote() {
     let many: Vec<String> = (1..110).map(|port| format!("port {port}")).collect();
     let text = many.join(" or ");
     assert!(passes(&text, LinkType::RAW, &web()));

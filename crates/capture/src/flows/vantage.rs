@@ -100,10 +100,10 @@ pub(super) fn vantage(sender: &Signs, receiver: &Signs) -> Vantage {
         (true, true) => Vantage::Unknown,
         (false, false) => {
             let between_routers = sender.is_behind_routers() && receiver.is_behind_routers();
-            let far_from_both = sender.is_away() && receiver.is_away();
+            let remote_from_both = sender.is_away() && receiver.is_away();
             let beside_a_router = |host: &Signs, other: &Signs| host.is_behind_routers() && other.is_away();
             if between_routers
-                || far_from_both
+                || remote_from_both
                 || beside_a_router(sender, receiver)
                 || beside_a_router(receiver, sender)
             {

@@ -131,12 +131,12 @@ fn only_what_is_asked_for_is_followed() {
             .flows
             .len()
     };
-    let (near, far) = (0xFFFF_0A00_0001, 0xFFFF_0A00_0002);
+    let (near, remote) = (0xFFFF_0A00_0001, 0xFFFF_0A00_0002);
     assert_eq!(only(&[]), 2);
-    assert_eq!(only(&[(far, 0)]), 2);
+    assert_eq!(only(&[(remote, 0)]), 2);
     assert_eq!(only(&[(near, 40_001)]), 1);
-    assert_eq!(only(&[(near, 40_001), (far, 5_201)]), 1);
-    assert_eq!(only(&[(far, 40_001)]), 0);
+    assert_eq!(only(&[(near, 40_001), (remote, 5_201)]), 1);
+    assert_eq!(only(&[(remote, 40_001)]), 0);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn what_was_acknowledged_unseen_was_missed() {
 #[test]
 fn a_second_capture_tells_when_packets_left() {
     let near = connection(40_000, 0, 100);
-    let far: Vec<Tcp> = near
+    let remote: Vec<Tcp> = near
         .iter()
         .map(|packet| Tcp {
             at_us: packet.at_us + 1_000_000_000,
@@ -182,7 +182,7 @@ fn a_second_capture_tells_when_packets_left() {
     second.remove(lacking);
     let second = pcap(&second);
     let mut departures = Departures::new(CaptureReader::open(second.as_slice()).unwrap());
-    let first = pcap(&far);
+    let first = pcap(&remote);
     let mut reader = CaptureReader::open(first.as_slice()).unwrap();
     let (mut with, mut without) = (0, 0);
     while let Some(raw) = reader.next_packet() {
@@ -199,9 +199,9 @@ fn a_second_capture_tells_when_packets_left() {
 }
 
 #[test]
-fn a_stray_syn_alone_is_a_connection_without_flows() {
-    let lone = connection(40_000, 0, 0);
-    let findings = found(&lone[..1]);
-    assert_eq!(lone[0].flags, SYN);
+fn a_unmatched_reply_syn_alone_is_a_connection_without_flows() {
+    let single_ended = connection(40_000, 0, 0);
+    let findings = found(&single_ended[..1]);
+    assert_eq!(single_ended[0].flags, SYN);
     assert_eq!((findings.flows.len(), findings.counts.flows.connections), (0, 1));
 }

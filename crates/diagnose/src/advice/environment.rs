@@ -84,7 +84,7 @@ pub struct HostEnvironment {
     pub send_offload: Option<bool>,
     /// The kernel joins what it receives (GRO).
     pub receive_offload: Option<bool>,
-    /// Connections of other programs to the far host that had sent what was not acknowledged yet, before the measurement.
+    /// Connections of other programs to the remote host that had sent what was not acknowledged yet, before the measurement.
     pub sending_connections: Option<u64>,
     /// What was counted while the measurement ran.
     pub counted: HostCounts,

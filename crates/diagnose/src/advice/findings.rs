@@ -7,7 +7,7 @@ use narrows_units::{Direction, Metric};
 use super::HostEnvironment;
 use narrows_probe::Entry;
 use narrows_probe::facts::{HostFacts, PathFacts};
-use narrows_probe::outcome::{Caveat, Estimate, Finding, Limit, TcpFinding, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Estimate, Finding, Limit, TcpFinding};
 
 /// Everything that rules look at.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,19 +84,19 @@ impl Findings {
         }
     }
 
-    /// What entries say. `here` is this host, which sends in the forward direction and receives in the reverse one; `there` is the far one.
+    /// What entries say. `here` is this host, which sends in the forward direction and receives in the reverse one; `forward` is the far one.
     pub fn new(
         direction: Direction,
         facts: &PathFacts,
         entries: &[Entry],
         here: &HostEnvironment,
-        there: &HostEnvironment,
+        forward: &HostEnvironment,
     ) -> Self {
         let mut found = Self::nothing(direction, facts.clone());
         let (sender, receiver) = if direction == Direction::Reverse {
-            (there, here)
+            (forward, here)
         } else {
-            (here, there)
+            (here, forward)
         };
         found.sender = sender.clone();
         found.receiver = receiver.clone();
@@ -146,14 +146,14 @@ impl Findings {
             Metric::PeakRate => self.bucket.0 = value,
             Metric::CommittedBurstOctets => self.bucket.1 = value,
             // A lower bound says that the path takes more than was tried: nothing to warn of.
-            Metric::MaximumBurstOctets if estimate.verdict == Verdict::Estimated => {
+            Metric::MaximumBurstOctets if estimate.verdict == BoundKind::Estimated => {
                 let safe = match &estimate.details.finding {
                     Finding::Burst(found) => found.sample.map(|sample| sample.p10),
                     _ => None,
                 };
                 self.burst_octets = safe.filter(|&octets| octets > 0).or(value);
             }
-            Metric::TcpStreamsToFill if estimate.verdict != Verdict::UpperBound => {
+            Metric::TcpStreamsToFill if estimate.verdict != BoundKind::UpperBound => {
                 let (intrusive, harmful) = match &estimate.details.finding {
                     Finding::Streams(found) => (found.intrusive, found.harmful),
                     _ => (None, None),

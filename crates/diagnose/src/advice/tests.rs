@@ -28,7 +28,7 @@ fn sound() -> Findings {
     found.other_way_tcp_bps = Some(93_000_000);
     found.tcp = TcpFinding {
         bps: Some(95_000_000),
-        limits: vec![Blame::Queue],
+        limits: vec![LimitingFactor::Queue],
         share_peer_window: Some(0.0),
         share_send_buffer: Some(0.0),
         share_idle: Some(0.0),
@@ -182,7 +182,7 @@ fn rules_about_hosts_look_at_both() {
             let advice = advise(&[loud]);
             let own = advice.iter().find(|advice| advice.id == *id);
             let own = own.unwrap_or_else(|| panic!("{id} should fire"));
-            // Forward, the receiver is the far host.
+            // Forward, the receiver is the remote host.
             let (meant, other) = if direction == Direction::Forward {
                 ("the far host", "this host")
             } else {
@@ -278,7 +278,7 @@ fn each_rule_fires_and_is_silent() {
 }
 
 #[test]
-fn rules_are_numbered_and_told_apart() {
+fn rules_are_numbered_and_reported_apart() {
     let numbers: Vec<u8> = RULES.iter().map(|rule| rule.number).collect();
     assert_eq!(numbers, (1..=31).collect::<Vec<u8>>());
     for (index, rule) in RULES.iter().enumerate() {
@@ -306,7 +306,7 @@ fn advice_is_complete() {
 #[test]
 fn the_binding_limit_comes_first() {
     let mut found = sound();
-    found.tcp.limits = vec![Blame::PeerWindow];
+    found.tcp.limits = vec![LimitingFactor::PeerWindow];
     found.tcp.share_peer_window = Some(0.8);
     found.tcp.bps = Some(20_000_000);
     found.burst_octets = Some(30_000);
@@ -357,16 +357,16 @@ fn the_cases_of_netest() {
     );
 }
 
-/// What concerns the far host says so.
+/// What concerns the remote host says so.
 #[test]
 fn commands_name_the_host() {
-    for (direction, far) in [(Direction::Forward, false), (Direction::Reverse, true)] {
+    for (direction, remote) in [(Direction::Forward, false), (Direction::Reverse, true)] {
         let mut found = sound();
         found.direction = direction;
         found.tcp.share_send_buffer = Some(0.5);
         let advice = advise(&[found]);
         let command = advice[0].command.clone().unwrap();
-        assert_eq!(command.contains("far host"), far, "{command}");
+        assert_eq!(command.contains("far host"), remote, "{command}");
     }
 }
 

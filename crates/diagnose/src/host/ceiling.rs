@@ -103,8 +103,8 @@ impl Ceiling {
     pub fn of(path: Path, costs: &Costs, card: Option<BitRate>, slot: Option<BitRate>, processors: u32) -> Self {
         let mut bounds = Vec::new();
         if path.card {
-            bounds.push(told("slot", slot, "payload of its PCI Express slot"));
-            bounds.push(told("card", card, "negotiated rate of the link"));
+            bounds.push(reported("slot", slot, "payload of its PCI Express slot"));
+            bounds.push(reported("card", card, "negotiated rate of the link"));
         }
         bounds.push(memory(path, costs));
         bounds.push(processor(path, costs, processors));
@@ -127,7 +127,7 @@ impl Ceiling {
     }
 }
 
-fn told(what: &'static str, rate: Option<BitRate>, how: &str) -> Bound {
+fn reported(what: &'static str, rate: Option<BitRate>, how: &str) -> Bound {
     Bound {
         what,
         rate_bps: rate.map(BitRate::bps),

@@ -45,7 +45,7 @@ pub struct SleepRow {
     /// The thread's timer slack.
     pub slack_ns: u64,
     /// How long was asked for.
-    pub asked_ns: u64,
+    pub requested_ns: u64,
     /// How much longer it took.
     pub overshoot: Spread,
 }

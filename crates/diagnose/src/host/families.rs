@@ -80,7 +80,7 @@ pub struct FamilyRow {
     /// `max_rate_bps` over the rate asked about.
     pub margin: Option<f64>,
     /// Packets of one car (trains alone) at the rate asked about.
-    pub car_packets: Option<u64>,
+    pub sub_train_packets: Option<u64>,
 }
 
 /// One host, in the role that it plays.

@@ -289,7 +289,7 @@ mod tests {
 
     /// What is not known is not mended.
     #[test]
-    fn nothing_known_nothing_told() {
+    fn nothing_known_nothing_reported() {
         assert_eq!(ids(&Inventory::default()), [""; 0]);
         let inventory = Inventory {
             card: Some(card()),
@@ -391,7 +391,7 @@ mod tests {
 
     /// A shaper that somebody set up is left alone: its parameters could not be put back.
     #[test]
-    fn what_could_not_be_undone_is_not_told() {
+    fn what_could_not_be_undone_is_not_reported() {
         for qdisc in ["tbf", "htb", "netem", "cake", "mq", "noqueue", "fq"] {
             let inventory = Inventory {
                 card: Some(CardFacts {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::shaper::shaped;
-use super::{Blame, Seen, samples};
+use super::{LimitingFactor, TransferSamples, samples};
 use crate::limits::theory;
 use narrows_probe::probes::Congestion;
 use narrows_train::bulk::series;
@@ -51,13 +51,13 @@ const QUEUE_PACKETS: f64 = 8.0;
 /// A queue that is there for less of the time than this holds no window down (ours: one that overflows under Reno stands for half of it).
 const QUEUED_SHARE: f64 = 0.2;
 /// The verdict that losses give rise to, the surest first.
-pub(super) fn verdict(seen: &Seen<'_>) -> Option<Blame> {
+pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
     let settled = Settled::of(seen)?;
     if settled.needless {
-        return Some(Blame::Reordering);
+        return Some(LimitingFactor::Reordering);
     }
     if shaped(seen, settled.inflated) {
-        return Some(Blame::Shaper);
+        return Some(LimitingFactor::Shaper);
     }
     if seen.sums.loss() <= 0.0 {
         return None;
@@ -68,7 +68,7 @@ pub(super) fn verdict(seen: &Seen<'_>) -> Option<Blame> {
     // much of the time.
     let seldom = low * 2 > hit && settled.queued_share() < QUEUED_SHARE;
     if hit == 0 || (low * 10 < hit * 9 && !seldom) {
-        return Some(Blame::Queue);
+        return Some(LimitingFactor::Queue);
     }
     if Settled::is_model(seen) {
         return settled.beside_model();
@@ -81,22 +81,32 @@ pub(super) fn verdict(seen: &Seen<'_>) -> Option<Blame> {
     };
     match (settled.alike(), settled.in_runs()) {
         // Over short round trips many cuts in each slot make rates alike, too, if chance strikes; but not as often as all that.
-        (Some(true), true) if chance != Some(true) || settled.lost_share() > HEAVY => return Some(Blame::Policer),
+        (Some(true), true) if chance != Some(true) || settled.lost_share() > HEAVY => {
+            return Some(LimitingFactor::Policer);
+        }
         // One segment at a time and at even times: a queue too short to show in round trips.
-        (Some(true), false) if settled.hit.len() >= FEWEST_EPOCHS => return Some(Blame::Queue),
+        (Some(true), false) if settled.hit.len() >= FEWEST_EPOCHS => return Some(LimitingFactor::Queue),
         _ => {}
     }
     if let Some(is_counted) = counted {
-        return Some(if is_counted { Blame::Policer } else { Blame::Loss });
+        return Some(if is_counted {
+            LimitingFactor::Policer
+        } else {
+            LimitingFactor::Loss
+        });
     }
     // Losses this frequent make timeouts of most cuts: neither their places nor the rates between them tell any more.
     if settled.lost_share() > HEAVY && chance != Some(false) {
-        return Some(Blame::Loss);
+        return Some(LimitingFactor::Loss);
     }
     if chance == Some(false) {
-        return Some(if settled.excess() { Blame::Policer } else { Blame::Loss });
+        return Some(if settled.excess() {
+            LimitingFactor::Policer
+        } else {
+            LimitingFactor::Loss
+        });
     }
-    settled.explains(seen).then_some(Blame::RandomLoss)
+    settled.explains(seen).then_some(LimitingFactor::RandomLoss)
 }
 
 /// What follows the first slow start, whose overshoot says nothing of the path but the size of its queue; all of it, if nothing was lost
@@ -116,7 +126,7 @@ struct Settled<'a> {
 }
 
 impl<'a> Settled<'a> {
-    fn of(seen: &Seen<'a>) -> Option<Self> {
+    fn of(seen: &TransferSamples<'a>) -> Option<Self> {
         let all = seen.slots;
         let fresh = samples(seen.reports).next()?.ssthresh_segments.is_none();
         let first = hit(all).first().copied();
@@ -152,7 +162,7 @@ impl<'a> Settled<'a> {
     }
 
     /// The rate over what the loss model allows with as many losses; `None` for congestion controls without a model.
-    fn over_model(&self, seen: &Seen<'_>) -> Option<f64> {
+    fn over_model(&self, seen: &TransferSamples<'_>) -> Option<f64> {
         let report = seen.reports.first()?;
         let stream = report.streams.first()?;
         let mss = f64::from(stream.samples.first()?.mss_octets);
@@ -164,14 +174,14 @@ impl<'a> Settled<'a> {
     }
 
     /// Whether losses are frequent enough to explain the rate: the loss model does not promise several times as much.
-    fn explains(&self, seen: &Seen<'_>) -> bool {
+    fn explains(&self, seen: &TransferSamples<'_>) -> bool {
         // A congestion control without a model has none to be contradicted by.
         self.over_model(seen).is_none_or(|over| over * MODEL > 1.0)
     }
 
     /// Losses as even as chance has them, at a rate that losses one by one would not allow: each cut of the window took several. Whether they are
     /// so even that bursts as long as that are out, too (the rate grows as the root of their length); `None` if losses one by one do.
-    fn counted(&self, seen: &Seen<'_>) -> Option<bool> {
+    fn counted(&self, seen: &TransferSamples<'_>) -> Option<bool> {
         let lost: u64 = self.slots.iter().map(|slot| slot.retransmitted).sum();
         let over = self
             .over_model(seen)
@@ -282,20 +292,20 @@ impl<'a> Settled<'a> {
     }
 
     /// A congestion control that goes by a model of the path, and not by loss.
-    fn is_model(seen: &Seen<'_>) -> bool {
+    fn is_model(seen: &TransferSamples<'_>) -> bool {
         let mut streams = seen.reports.iter().flat_map(|report| &report.streams);
         streams.any(|stream| stream.congestion == Congestion::Bbr)
     }
 
     /// BBR asks for a quarter more in one phase of eight: what holds its rate either lets a queue grow then or drops it.
-    fn beside_model(&self) -> Option<Blame> {
+    fn beside_model(&self) -> Option<LimitingFactor> {
         if self.lost_share() < PROBED {
             return None;
         }
         Some(if self.queued_share() < QUEUED_SHARE {
-            Blame::Policer
+            LimitingFactor::Policer
         } else {
-            Blame::Queue
+            LimitingFactor::Queue
         })
     }
 
@@ -333,7 +343,7 @@ impl<'a> Settled<'a> {
 
 /// How losses lie in time, after the first slow start: how many are lost together against what chance would have, and how much the time
 /// between them varies.
-pub fn pattern(seen: &Seen<'_>) -> Option<(f64, Option<f64>)> {
+pub fn pattern(seen: &TransferSamples<'_>) -> Option<(f64, Option<f64>)> {
     let settled = Settled::of(seen)?;
     let lost: u64 = settled.slots.iter().map(|slot| slot.retransmitted).sum();
     if settled.hit.len() < FEWEST_EPOCHS {
@@ -348,7 +358,7 @@ pub fn pattern(seen: &Seen<'_>) -> Option<(f64, Option<f64>)> {
 }
 
 /// Most of what was sent again from this slot on had not been lost.
-fn needless(seen: &Seen<'_>, begin: usize) -> bool {
+fn needless(seen: &TransferSamples<'_>, begin: usize) -> bool {
     let mut sums = (0u64, 0u64, 0u64);
     for stream in seen.reports.iter().flat_map(|report| &report.streams) {
         // Several reports are judged whole.
@@ -369,14 +379,14 @@ fn needless(seen: &Seen<'_>, begin: usize) -> bool {
 }
 
 /// The shortest round trip that the connections know.
-fn floor(seen: &Seen<'_>) -> Option<Duration> {
+fn floor(seen: &TransferSamples<'_>) -> Option<Duration> {
     samples(seen.reports)
         .map(|sample| sample.min_rtt.unwrap_or(sample.rtt))
         .min()
 }
 
 /// How much longer than the shortest the median round trip is.
-pub(super) fn queued(seen: &Seen<'_>) -> Duration {
+pub(super) fn queued(seen: &TransferSamples<'_>) -> Duration {
     let median = series::median_rtt(seen.slots).unwrap_or_default();
     floor(seen).map_or(Duration::ZERO, |floor| median.saturating_sub(floor))
 }

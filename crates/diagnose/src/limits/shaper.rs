@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Seen, samples};
+use super::{TransferSamples, samples};
 use narrows_train::bulk::series;
 use narrows_train::bulk::series::Slot;
 
@@ -16,7 +16,7 @@ const RECOVERY: f64 = 4.0;
 /// See [`RECOVERY`].
 const RECOVERY_SLOTS: usize = 8;
 /// See [`RECOVERY`].
-const RECOVERY_LOOK: usize = 10;
+const RECOVERY_WINDOW: usize = 10;
 /// Behind a shaper the rate is the tokens': it varies by less than this.
 const SHAPED_VARIATION: f64 = 0.05;
 /// The same of delivery rates: each is one sample, and those of several connections are not of one moment (ours, of drawn paths).
@@ -43,7 +43,7 @@ struct Fall {
 /// in it, too, unless it is too short.
 fn sustained(slots: &[Slot], rates: &[f64], shift: usize) -> Option<f64> {
     let before = &slots[..shift];
-    let near = &before[before.len().saturating_sub(RECOVERY_LOOK)..];
+    let near = &before[before.len().saturating_sub(RECOVERY_WINDOW)..];
     let longest = near.iter().map(|slot| slot.rtt).max()?.as_secs_f64() * RECOVERY;
     let (mut octets, mut seconds) = (0.0, 0.0);
     let mut least: Option<f64> = None;
@@ -64,7 +64,7 @@ fn sustained(slots: &[Slot], rates: &[f64], shift: usize) -> Option<f64> {
 
 /// A rate that falls once and for all while a queue stands: the bucket of a shaper is empty. Behind a link the rate of a standing queue is
 /// the highest there is. What is acknowledged tells, and what is delivered, which neither recoveries nor BBR's phases move about as much.
-pub(super) fn shaped(seen: &Seen<'_>, inflated: Duration) -> bool {
+pub(super) fn shaped(seen: &TransferSamples<'_>, inflated: Duration) -> bool {
     let slots = seen.slots;
     let acked: Vec<f64> = slots.iter().map(|slot| slot.bps).collect();
     // Acknowledgements come for two segments at a time.
@@ -110,13 +110,13 @@ fn falls(slots: &[Slot], rates: &[f64], fall: Fall, inflated: Duration) -> bool 
             && share(above) < ABOVE_TOKENS
             && share(queued) > 0.5
             && share(moving) > 0.5
-            && carried(&slots[..shift]) >= LEVEL_SHIFT * low
+            && delivered(&slots[..shift]) >= LEVEL_SHIFT * low
     })
 }
 
 /// The most that was acknowledged over as many slots in a row as a recovery takes, bit/s: samples of a delivery rate may overshoot, a second of
 /// acknowledgements does not.
-fn carried(slots: &[Slot]) -> f64 {
+fn delivered(slots: &[Slot]) -> f64 {
     let stretches = slots.windows(RECOVERY_SLOTS.min(slots.len()).max(1));
     stretches.filter_map(series::mean_bps).fold(0.0, f64::max)
 }

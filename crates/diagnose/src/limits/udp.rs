@@ -1,6 +1,6 @@
-//! Which limit to blame for a UDP stream's rate. Pure.
+//! Which limit explains a UDP stream's rate. Pure.
 
-use super::Blame;
+use super::LimitingFactor;
 
 /// A rate this close to the one asked for is set by it.
 const ASKED: f64 = 0.95;
@@ -9,11 +9,11 @@ const LOST: f64 = 0.01;
 
 /// What is known of streams of datagrams over an interval, all streams together.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct UdpSeen {
+pub struct UdpStreamState {
     /// What was sent, bit/s of payload.
     pub sent_bps: f64,
     /// What was asked for; `None`: as much as goes.
-    pub asked_bps: Option<f64>,
+    pub requested_bps: Option<f64>,
     /// Packets that this host's own queue refused.
     pub refused: u64,
     /// Packets sent.
@@ -30,7 +30,7 @@ pub struct UdpSeen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UdpLimits {
     /// The rate that was asked for.
-    Asked,
+    Request,
     /// The path lost some.
     Path,
     /// The interface's queue refused some.
@@ -45,28 +45,28 @@ impl UdpLimits {
     /// What evidence calls it.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Asked => "asked rate",
+            Self::Request => "asked rate",
             Self::Path => "path",
             Self::InterfaceQueue => "interface queue",
-            Self::ReceivingHost => Blame::ReceivingHost.name(),
-            Self::SendingHost => Blame::SendingHost.name(),
+            Self::ReceivingHost => LimitingFactor::ReceivingHost.name(),
+            Self::SendingHost => LimitingFactor::SendingHost.name(),
         }
     }
 }
 
 /// What was lost inside the receiving host is not the path's; what the sending host did not send neither of both could carry.
-pub fn udp_limits(seen: &UdpSeen) -> UdpLimits {
+pub fn udp_limits(seen: &UdpStreamState) -> UdpLimits {
     let share = |count: u64| count as f64 / seen.packets.max(1) as f64;
     let elsewhere = seen.lost.saturating_sub(seen.lost_in_host);
     let met = seen
-        .asked_bps
+        .requested_bps
         .is_some_and(|asked| asked > 0.0 && seen.sent_bps >= ASKED * asked);
     if share(seen.lost_in_host) > LOST && seen.lost_in_host >= elsewhere {
         UdpLimits::ReceivingHost
     } else if share(elsewhere) > LOST {
         UdpLimits::Path
     } else if met {
-        UdpLimits::Asked
+        UdpLimits::Request
     } else if seen.refused > 0 {
         UdpLimits::InterfaceQueue
     } else {
@@ -80,31 +80,31 @@ mod tests {
 
     #[test]
     fn one_case_each() {
-        let asked = UdpSeen {
+        let asked = UdpStreamState {
             sent_bps: 96e6,
-            asked_bps: Some(100e6),
+            requested_bps: Some(100e6),
             packets: 10_000,
-            ..UdpSeen::default()
+            ..UdpStreamState::default()
         };
-        let slow = UdpSeen {
+        let slow = UdpStreamState {
             sent_bps: 90e6,
             ..asked
         };
         for (seen, expected) in [
-            (asked, UdpLimits::Asked),
+            (asked, UdpLimits::Request),
             (slow, UdpLimits::SendingHost),
             (
-                UdpSeen {
-                    asked_bps: None,
+                UdpStreamState {
+                    requested_bps: None,
                     ..slow
                 },
                 UdpLimits::SendingHost,
             ),
-            (UdpSeen { refused: 1, ..slow }, UdpLimits::InterfaceQueue),
-            (UdpSeen { lost: 101, ..asked }, UdpLimits::Path),
-            (UdpSeen { lost: 100, ..asked }, UdpLimits::Asked),
+            (UdpStreamState { refused: 1, ..slow }, UdpLimits::InterfaceQueue),
+            (UdpStreamState { lost: 101, ..asked }, UdpLimits::Path),
+            (UdpStreamState { lost: 100, ..asked }, UdpLimits::Request),
             (
-                UdpSeen {
+                UdpStreamState {
                     lost: 200,
                     lost_in_host: 150,
                     ..asked
@@ -112,7 +112,7 @@ mod tests {
                 UdpLimits::ReceivingHost,
             ),
             (
-                UdpSeen {
+                UdpStreamState {
                     lost: 400,
                     lost_in_host: 150,
                     ..asked

@@ -124,8 +124,8 @@ fn evenness(series: &Series) -> Evenness {
     let (octets, time) = all().fold((0.0, 0.0), |sum, one| (sum.0 + one.octets, sum.1 + one.gap));
     let rates: Vec<f64> = all().map(Sample::rate).collect();
     let mode = LogDensity::new(&rates, WIDTH).map_or(0.0, |density| density.peak().at);
-    let carried = octets * 8e9 / time.max(1.0);
-    if carried >= NEAR * mode || in_whole_packets(all(), mode) {
+    let delivered = octets * 8e9 / time.max(1.0);
+    if delivered >= NEAR * mode || in_whole_packets(all(), mode) {
         return Evenness::Clear;
     }
     let long = all().filter(|one| one.gap * mode > LONG * one.octets * 8e9).count();
@@ -135,9 +135,9 @@ fn evenness(series: &Series) -> Evenness {
     let batch = count as f64 / long.max(1) as f64;
     let enough = span >= SPAN_GAPS && span as f64 >= SPAN_BATCHES * batch;
     // Packets of others that come one by one leave runs of this length.
-    let others = mode / carried.max(1.0) - 1.0;
+    let others = mode / delivered.max(1.0) - 1.0;
     let usual = 1.0 / (1.0 - (-others).exp()).max(f64::MIN_POSITIVE);
-    match variance_ratio(&runs, span, carried).filter(|_| enough) {
+    match variance_ratio(&runs, span, delivered).filter(|_| enough) {
         Some(ratio) if ratio >= MOST_EVEN && batch > UNUSUAL * usual => Evenness::Doubtful,
         Some(ratio) => Evenness::Ratio(ratio),
         None if batch >= LONG_RUN => Evenness::Doubtful,
@@ -162,8 +162,8 @@ fn runs(series: &Series) -> Vec<Vec<&Sample>> {
 }
 
 /// Variance of the time over `span` gaps, beyond what their octets take at the rate carried, over `span` times that of one.
-fn variance_ratio(runs: &[Vec<&Sample>], span: usize, carried: f64) -> Option<f64> {
-    let beyond = |one: &&Sample| one.gap - one.octets * 8e9 / carried;
+fn variance_ratio(runs: &[Vec<&Sample>], span: usize, delivered: f64) -> Option<f64> {
+    let beyond = |one: &&Sample| one.gap - one.octets * 8e9 / delivered;
     let squares: Vec<f64> = runs.iter().flatten().map(|one| beyond(one).powi(2)).collect();
     let one = squares.iter().sum::<f64>() / squares.len().max(1) as f64;
     let (mut spans, mut apart) = (Vec::new(), 0);

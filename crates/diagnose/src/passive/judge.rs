@@ -52,7 +52,7 @@ fn core(series: &Series, rate: f64, width: f64, guard: bool) -> impl Iterator<It
 }
 
 /// A rate made of a mode: octets over time of the samples about it, and what is said of it.
-pub(super) struct Verdict {
+pub(super) struct ModeRate {
     pub(super) rate: f64,
     low: f64,
     high: f64,
@@ -62,7 +62,7 @@ pub(super) struct Verdict {
 }
 
 /// Refines a mode; the reason if too little stands behind it, or if more than it has crossed the path.
-pub(super) fn verdict(log: &FlowLog, series: &Series, mode: f64, guard: bool) -> Result<Verdict, Reason> {
+pub(super) fn verdict(log: &FlowLog, series: &Series, mode: f64, guard: bool) -> Result<ModeRate, Reason> {
     let gap = typical_gap(series, mode);
     if series.resolution > COARSEST * gap {
         return Err(Reason::StampsTooCoarse);
@@ -87,13 +87,13 @@ pub(super) fn verdict(log: &FlowLog, series: &Series, mode: f64, guard: bool) ->
     if rates.len() < LEAST_QUEUED {
         return Err(Reason::NoAgreement);
     }
-    if guard && rate < log.carried() {
+    if guard && rate < log.delivered() {
         return Err(Reason::NoAgreement);
     }
     let count = rates.len() as f64;
     let spread = narrows_stat::mad(&rates).map_or(0.0, |mad| mad * narrows_stat::MAD_TO_SD / rate);
     let half = (3.0 * (spread + series.resolution / gap) / count.sqrt()).max(LEAST_HALF_WIDTH);
-    Ok(Verdict {
+    Ok(ModeRate {
         rate,
         low: rate * (1.0 - half),
         high: rate * (1.0 + half),
@@ -108,7 +108,7 @@ fn typical_gap(series: &Series, rate: f64) -> f64 {
     octets * 8e9 / rate.max(1.0)
 }
 
-impl Verdict {
+impl ModeRate {
     /// As an estimate, with what the log and the series have against it.
     pub(super) fn estimate(&self, log: &FlowLog, sight: &Sight, series: &Series) -> Estimate {
         let mut estimate = Estimate::ip_rate(
@@ -170,8 +170,8 @@ const CROWDED: f64 = 4.0;
 /// A link of which others take that much all the time, one that lets packets go in batches, or one behind the capture of a connection
 /// that something else holds back: nothing tells which.
 pub(super) fn crowded(log: &FlowLog, rate: f64) -> bool {
-    let carried = log.carried();
-    carried > 0.0 && rate > CROWDED * carried
+    let delivered = log.delivered();
+    delivered > 0.0 && rate > CROWDED * delivered
 }
 
 /// Fewer samples than these make a weak case (ours).
@@ -194,15 +194,15 @@ const FULL: f64 = 1.1;
 /// against it. Acknowledgements of a connection that its window holds back come in a rhythm of their own, on no link's account, so what
 /// was carried is all that is known: a lower bound. Of a connection so short that it is not known either, nothing.
 pub(super) fn slack(log: &FlowLog, series: &Series, estimate: &Estimate) -> Option<Conclusion> {
-    let carried = log.carried();
-    if series.source != Source::Acks || estimate.value as f64 <= FULL * carried {
+    let delivered = log.delivered();
+    if series.source != Source::Acks || estimate.value as f64 <= FULL * delivered {
         return None;
     }
-    if carried <= 0.0 {
+    if delivered <= 0.0 {
         let samples = u64::try_from(series.queued_count()).unwrap_or(u64::MAX);
         return Some(inconclusive(Reason::TooFewSamples { samples }, log, series));
     }
-    let value = bit_rate(carried);
+    let value = bit_rate(delivered);
     let bound = Estimate::ip_rate(Metric::IpCapacity, value, value, value)
         .at_least(Limit::Window)
         .with("acknowledgements_bps", estimate.value)

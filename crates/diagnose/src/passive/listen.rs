@@ -9,8 +9,8 @@ use narrows_units::{Layer, Metric, Sender, Stamp};
 use super::{Conclusion, Course, FlowLog, PassiveMethod, SeenPacket, Sight, Vantage};
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
 use narrows_probe::observations;
-use narrows_probe::observations::{AnalyseError, Follower, Observations};
-use narrows_probe::outcome::{Outcome, Reason, Verdict};
+use narrows_probe::observations::{AnalyseError, Observations, Replayable};
+use narrows_probe::outcome::{BoundKind, Outcome, Reason};
 use narrows_probe::probes::{Capture, CaptureReport, CapturedPacket, Place, Probe, Transport};
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, ParamError, Privilege, Protocol,
@@ -157,7 +157,7 @@ impl Run {
         Capture {
             duration: self.duration,
             max_packets: MOST_PACKETS,
-            far_host: None,
+            remote_host: None,
             places: self.places.clone(),
         }
     }
@@ -172,7 +172,7 @@ impl Run {
             .filter_map(|log| self.method.conclude(log, &sight, &self.params).ok());
         let rank = |one: &Conclusion| {
             let estimate = one.outcome.estimate();
-            let firm = estimate.is_some_and(|estimate| estimate.verdict == Verdict::Estimated);
+            let firm = estimate.is_some_and(|estimate| estimate.verdict == BoundKind::Estimated);
             (firm, estimate.map(|estimate| estimate.confidence), one.samples)
         };
         // Of equals the first stays, so that the answer does not hang on which flow came last.
@@ -198,10 +198,10 @@ impl Estimator for Run {
     }
 }
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("a passive method", "a capture");
 
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Capture(capture) = asked else { return false };
         self.places.clone_from(&capture.places);
         true
@@ -210,7 +210,7 @@ impl Follower for Run {
 
 pub(super) fn analyse(run: Run, observations: &Observations) -> Result<Outcome, AnalyseError> {
     let name = run.method.info().name;
-    observations::lead(run, observations).map_err(|error| match error {
+    observations::replay(run, observations).map_err(|error| match error {
         AnalyseError::NothingToGoOn { needs, holds, .. } => AnalyseError::NothingToGoOn {
             method: name,
             needs,

@@ -29,7 +29,7 @@ pub struct FlowLog {
     pub(super) sizes: Sizes,
     /// Least time from a data packet to its acknowledgement.
     pub(super) least_ahead: Option<i64>,
-    carried: Carried,
+    delivered: Delivered,
     /// The sequence number expected next.
     next: Option<u32>,
     before: Option<LastData>,
@@ -120,7 +120,7 @@ pub(super) const NO_TIME: u32 = u32::MAX;
 
 /// Payload that acknowledgements say has crossed.
 #[derive(Debug, Clone, Copy, Default)]
-struct Carried {
+struct Delivered {
     first: Option<i64>,
     last: i64,
     octets: u64,
@@ -136,7 +136,7 @@ struct Second {
     ahead: Option<i64>,
 }
 
-impl Carried {
+impl Delivered {
     /// `ahead`: how long the last of these octets and their acknowledgement were under way beyond the capture, if that is known.
     /// `at_once`: they may have crossed long before, and waited at the receiver for what was lost in front of them.
     fn add(&mut self, at: i64, octets: u32, ahead: Option<i64>, at_once: bool) {
@@ -244,13 +244,13 @@ impl FlowLog {
     }
 
     /// IP octets per time, in bit/s, that the path must have carried: the mean over all acknowledgements, less what stamps and headers may
-    /// hide, or the best second, less what queues on the way back may squeeze together. Zero where too little was acknowledged.
-    pub(super) fn carried(&self) -> f64 {
+    /// hide, or the best second, less what queues on the reverse direction may squeeze together. Zero where too little was acknowledged.
+    pub(super) fn delivered(&self) -> f64 {
         let Some((ip_octets, payload)) = self.sizes.full() else {
             return 0.0;
         };
         let headers = f64::from(ip_octets) / f64::from(payload.max(1));
-        headers * self.carried.least()
+        headers * self.delivered.least()
     }
 
     fn along(&mut self, packet: &SeenPacket) {
@@ -340,7 +340,8 @@ impl FlowLog {
         let doubtful = self.doubtful_to.is_some_and(|to| distance(number, to) >= 0);
         let passed = self.acknowledge(number, packet.at_ns);
         let ahead = passed.map(|data_at| packet.at_ns - data_at);
-        self.carried.add(packet.at_ns, covered.unsigned_abs(), ahead, doubtful);
+        self.delivered
+            .add(packet.at_ns, covered.unsigned_abs(), ahead, doubtful);
         let Some(data_at) = passed else {
             return;
         };

@@ -139,7 +139,7 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
         return judge::inconclusive(Reason::NoAgreement, log, series);
     };
     let segment = log.sizes.full().map_or(octets, |(ip_octets, _)| f64::from(ip_octets));
-    let rate = |found: &families::Found| if found.is_distance { segment } else { octets } * 8e9 / found.time;
+    let rate = |found: &families::TransmissionTime| if found.is_distance { segment } else { octets } * 8e9 / found.time;
     let verdict = match judge::verdict(log, series, rate(&narrow), params.guard) {
         Ok(verdict) => verdict,
         Err(reason) => return judge::inconclusive(reason, log, series),

@@ -85,7 +85,7 @@ impl PassiveMethod for NettimerPassive {
 }
 
 /// A second peak of this part of the first makes a case of its own.
-const RIVAL: f64 = 0.5;
+const RUNNER_UP: f64 = 0.5;
 
 /// The same over a series that is there already.
 pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Params) -> Conclusion {
@@ -113,7 +113,7 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
         .with("peak_share", peak.share)
         .with("half_maximum_low_bps", bit_rate(peak.half_maximum.low()))
         .with("half_maximum_high_bps", bit_rate(peak.half_maximum.high()));
-    if let Some(second) = peak.second.filter(|second| second.ratio >= RIVAL) {
+    if let Some(second) = peak.second.filter(|second| second.ratio >= RUNNER_UP) {
         estimate = estimate.caveat(Caveat::Multimodal {
             other: bit_rate(second.at),
         });

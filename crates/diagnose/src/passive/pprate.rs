@@ -133,7 +133,7 @@ struct Choice {
 const LONGEST_GROUP: usize = 39;
 const LEAST_IN_MODE: f64 = 15.0;
 /// A runner-up from this share of the winner on is told (nettimer's half).
-const RIVAL: f64 = 0.5;
+const RUNNER_UP: f64 = 0.5;
 
 fn choose(series: &Series, rates: &[f64], params: &Params) -> Option<Choice> {
     let modes = histogram::modes(rates, &params.shape());
@@ -162,9 +162,9 @@ fn choose(series: &Series, rates: &[f64], params: &Params) -> Option<Choice> {
             break;
         }
     }
-    let rival = |winner: &Mode, among: &mut dyn Iterator<Item = &Mode>| {
+    let runner_up = |winner: &Mode, among: &mut dyn Iterator<Item = &Mode>| {
         among
-            .filter(|mode| !std::ptr::eq(*mode, winner) && mode.height >= RIVAL * winner.height)
+            .filter(|mode| !std::ptr::eq(*mode, winner) && mode.height >= RUNNER_UP * winner.height)
             .max_by(|a, b| a.height.total_cmp(&b.height))
             .map(|mode| mode.centre)
     };
@@ -190,6 +190,6 @@ fn choose(series: &Series, rates: &[f64], params: &Params) -> Option<Choice> {
         modes: modes.len(),
         group,
         dispersion_rate: Some(dispersion_rate),
-        other: rival(winner, &mut above()),
+        other: runner_up(winner, &mut above()),
     })
 }

@@ -232,7 +232,7 @@ pub(super) fn acks(log: &FlowLog, sight: &Sight) -> Series {
 fn ack_sample(log: &FlowLog, gap: &AckGap, octets: f64, least: i64, tick: f64) -> Sample {
     let (time, sent) = (f64::from(gap.gap), f64::from(gap.sent));
     let waited = f64::from(gap.ahead) - least as f64;
-    // Of that, on the way back.
+    // Of that, on the reverse direction.
     let back = log
         .receiver_clock
         .waited(gap.at, gap.ticks)

@@ -4,7 +4,7 @@ use narrows_stat::SplitMix64;
 use proptest::prelude::*;
 
 use super::*;
-use narrows_probe::outcome::{Confidence, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Confidence, Reason};
 
 const GAP_NS: i64 = 1_230_400;
 const TRUTH: f64 = 1500.0 * 8e9 / 1_230_400.0;
@@ -124,15 +124,15 @@ fn what_a_pacing_host_holds_back_is_no_queue() {
 #[test]
 fn a_window_s_rhythm_of_acknowledgements_bounds_alone() {
     let log = windowed(500);
-    let carried = 8.0 * 1500.0 * 8e9 / 40e6;
+    let delivered = 8.0 * 1500.0 * 8e9 / 40e6;
     for method in PASSIVE {
         let name = method.info().name;
         let concluded = conclusion(*method, &log, &sight(Vantage::Sender, 1));
         let Some(estimate) = concluded.outcome.estimate() else {
             continue;
         };
-        let ratio = estimate.value as f64 / carried;
-        assert_eq!(estimate.verdict, Verdict::LowerBound, "{name}: {concluded:?}");
+        let ratio = estimate.value as f64 / delivered;
+        assert_eq!(estimate.verdict, BoundKind::LowerBound, "{name}: {concluded:?}");
         assert!((0.9..1.01).contains(&ratio), "{name}: {ratio}");
     }
 }
@@ -204,8 +204,8 @@ fn a_filled_hole_is_no_throughput() {
         back(&mut log, at + 10_000, number);
         at += GAP_NS;
     }
-    let carried = log.carried();
-    assert!((0.9 * TRUTH..=TRUTH).contains(&carried), "{carried} of {TRUTH}");
+    let delivered = log.delivered();
+    assert!((0.9 * TRUTH..=TRUTH).contains(&delivered), "{delivered} of {TRUTH}");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn stamps_of_a_millisecond_show_no_gaps_of_a_tenth() {
     let firm = concluded
         .outcome
         .estimate()
-        .is_some_and(|estimate| estimate.verdict == Verdict::Estimated);
+        .is_some_and(|estimate| estimate.verdict == BoundKind::Estimated);
     assert!(!firm, "{concluded:?}");
 }
 
@@ -232,7 +232,7 @@ fn batches_are_a_bound_at_most() {
     for method in PASSIVE {
         let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
         if let Some(estimate) = concluded.outcome.estimate() {
-            let bound = estimate.verdict == Verdict::LowerBound && (estimate.value as f64) < 1.05 * TRUTH;
+            let bound = estimate.verdict == BoundKind::LowerBound && (estimate.value as f64) < 1.05 * TRUTH;
             assert!(bound, "{}: {concluded:?}", method.info().name);
         }
     }
@@ -267,7 +267,8 @@ fn bursts_of_any_length_are_a_bound_at_most() {
     for method in PASSIVE {
         let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
         if let Some(estimate) = concluded.outcome.estimate() {
-            let bound = estimate.verdict == Verdict::LowerBound && (estimate.value as f64) < 1.05 * 10.0 * TRUTH / 1.5;
+            let bound =
+                estimate.verdict == BoundKind::LowerBound && (estimate.value as f64) < 1.05 * 10.0 * TRUTH / 1.5;
             assert!(bound, "{}: {concluded:?}", method.info().name);
         }
     }
@@ -285,7 +286,7 @@ fn random_cross_traffic_is_no_batch() {
     let estimate = concluded.outcome.estimate().unwrap();
     let ratio = estimate.value as f64 / (10.0 * TRUTH);
     assert!(
-        estimate.verdict == Verdict::Estimated && (0.99..1.01).contains(&ratio),
+        estimate.verdict == BoundKind::Estimated && (0.99..1.01).contains(&ratio),
         "{concluded:?}"
     );
 }

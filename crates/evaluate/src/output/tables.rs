@@ -53,7 +53,10 @@ pub fn rows_parquet(document: &EvaluationDocument, path: &Path) -> Result<(), St
     let count = |count: Option<usize>| count.and_then(|count| i64::try_from(count).ok());
     table.whole("judged_runs", rows.iter().map(|row| count(row.judged_runs)));
     table.whole("not_judged_runs", rows.iter().map(|row| count(row.not_judged_runs)));
-    table.texts("rival_version", rows.iter().map(|row| row.rival_version.clone()));
+    table.texts(
+        "external_tool_version",
+        rows.iter().map(|row| row.external_tool_version.clone()),
+    );
     published(&mut table, document);
     table.write(path)
 }

@@ -12,8 +12,8 @@ use narrows_report::picture::{
     DelayTrend, DelayedPacket, DispersionHistogram, HopRegression, Picture, Point, Quantity, Response, ResponseCurve,
     Series, SizeFit, SizeRegression, SizedRoundTrip, TransferOverTime,
 };
-use narrows_scenario::Way;
-use narrows_trace::{Answer, Asked, Recording};
+use narrows_scenario::PathDirection;
+use narrows_trace::{Answer, Recording, Request};
 use narrows_units::Metric;
 
 use crate::cell::{Cell, Run};
@@ -29,13 +29,13 @@ const TCP_HEADERS: u64 = 52;
 pub(super) fn figures(cell: &Cell, run: &Run, path: &Path) -> Vec<Figure> {
     let recording = File::open(path).ok().and_then(|file| Recording::read(file).ok());
     let Some(recording) = recording else { return Vec::new() };
-    let mut seen = Seen::default();
+    let mut seen = SortedRecording::default();
     for exchange in recording.runs.iter().flat_map(|run| &run.exchanges) {
         let hop_limit = match &exchange.asked {
-            Asked::Probe(narrows_probe::Probe::Train(train)) => {
+            Request::Probe(narrows_probe::Probe::Train(train)) => {
                 train.packets.first().and_then(|packet| packet.hop_limit)
             }
-            Asked::Probe(_) | Asked::Wait { .. } => None,
+            Request::Probe(_) | Request::Wait { .. } => None,
         };
         match &exchange.answer {
             Answer::Train(report) => seen.train(report, hop_limit.map(std::num::NonZeroU8::get)),
@@ -62,7 +62,7 @@ pub(super) fn figures(cell: &Cell, run: &Run, path: &Path) -> Vec<Figure> {
 
 /// What a recording holds, sorted by what it can show.
 #[derive(Default)]
-struct Seen {
+struct SortedRecording {
     /// Rates of pairs, and of longer trains, bit/s.
     pairs: Vec<f64>,
     trains: Vec<f64>,
@@ -79,7 +79,7 @@ struct Seen {
     began: Option<i64>,
 }
 
-impl Seen {
+impl SortedRecording {
     fn train(&mut self, report: &TrainReport, hop_limit: Option<u8>) {
         if let Some(rate) = report.arrival_rate() {
             let into = if report.arrivals.len() == 2 {
@@ -134,7 +134,9 @@ impl Seen {
             return None;
         };
         let scenario = &cell.scenario.scenario;
-        let capacity = scenario.truth(Way::Forward).capacity(truth::path_mtu(scenario));
+        let capacity = scenario
+            .truth(PathDirection::Forward)
+            .capacity(truth::path_mtu(scenario));
         let is_capacity = cell.subject.metric() == Some(Metric::IpCapacity);
         let answer = run.path.value.filter(|_| is_capacity).map(|value| value as f64);
         let picture = DispersionHistogram {
@@ -155,7 +157,9 @@ impl Seen {
     fn response(&self, cell: &Cell, run: &Run, what: &str) -> Option<(Picture, &'static str)> {
         let points = readings::curve(&self.responses)?;
         let scenario = &cell.scenario.scenario;
-        let capacity = scenario.truth(Way::Forward).capacity(truth::path_mtu(scenario));
+        let capacity = scenario
+            .truth(PathDirection::Forward)
+            .capacity(truth::path_mtu(scenario));
         let is_available = cell.subject.metric() == Some(Metric::AvailableIpCapacity);
         let picture = ResponseCurve {
             title: format!("rate out over rate in: {what}"),
@@ -308,7 +312,7 @@ mod tests {
 
     #[test]
     fn nothing_seen_draws_nothing() {
-        let seen = Seen::default();
+        let seen = SortedRecording::default();
         assert!(seen.delays("x").is_none() && seen.sizes("x").is_none());
     }
 

@@ -32,7 +32,7 @@ pub(super) struct PlanFile {
     #[serde(default)]
     pub(super) method: Vec<MethodFile>,
     #[serde(default)]
-    pub(super) rival: Vec<RivalFile>,
+    pub(super) external_tool: Vec<ExternalToolFile>,
     #[serde(default)]
     pub(super) published: Vec<PublishedFile>,
 }
@@ -107,7 +107,7 @@ pub(super) struct MethodFile {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RivalFile {
+pub(super) struct ExternalToolFile {
     pub(super) name: Option<String>,
     pub(super) file: Option<PathBuf>,
     pub(super) metric: Option<Metric>,

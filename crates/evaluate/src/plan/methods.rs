@@ -1,4 +1,4 @@
-//! Methods with their parameters crossed, and rivals.
+//! Methods with their parameters crossed, and external tools.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use narrows_methods::{DEFAULT, DEFAULT_PER_HOP};
 use narrows_probe::Method;
 use narrows_units::Metric;
 
-use super::file::{MethodFile, RivalFile, combinations, text, texts};
+use super::file::{ExternalToolFile, MethodFile, combinations, text, texts};
 use super::{read, worlds};
 use crate::error::PlanError;
-use crate::rival::{self, Adapter, AdapterError};
-use crate::subject::{PlannedMethod, PlannedRival, Subject};
+use crate::external_tool::{self, Adapter, AdapterError};
+use crate::subject::{PlannedExternalTool, PlannedMethod, Subject};
 
 pub(super) fn cross(files: &[MethodFile]) -> Result<Vec<Subject>, PlanError> {
     let mut all = Vec::new();
@@ -46,13 +46,13 @@ fn one(file: &MethodFile, place: &str, all: &mut Vec<Subject>) -> Result<(), Pla
             })?;
         }
         // What a label does not say already: parameters that vary, and without a label of the user's all of them.
-        let told = lists
+        let reported = lists
             .iter()
             .zip(&params)
             .filter(|((_, values), _)| values.len() > 1 || file.label.is_none());
-        let told: Vec<String> = told.map(|(_, (name, value))| format!(" {name}={value}")).collect();
+        let reported: Vec<String> = reported.map(|(_, (name, value))| format!(" {name}={value}")).collect();
         all.push(Subject::Method(Arc::new(PlannedMethod {
-            label: file.label.as_ref().unwrap_or(&file.name).clone() + &told.concat(),
+            label: file.label.as_ref().unwrap_or(&file.name).clone() + &reported.concat(),
             name: file.name.clone(),
             metric,
             params,
@@ -91,10 +91,10 @@ pub(crate) fn begin(
     method.begin(&params.iter().cloned().collect())
 }
 
-pub(super) fn rivals(files: &[RivalFile], folder: &Path) -> Result<Vec<Subject>, PlanError> {
+pub(super) fn external_tools(files: &[ExternalToolFile], folder: &Path) -> Result<Vec<Subject>, PlanError> {
     let mut all = Vec::new();
     for (index, file) in files.iter().enumerate() {
-        let place = format!("rival {}", index + 1);
+        let place = format!("external tool {}", index + 1);
         let (name, adapter) = match (&file.name, &file.file) {
             (Some(name), None) => (name.clone(), None),
             (None, Some(path)) => {
@@ -108,7 +108,7 @@ pub(super) fn rivals(files: &[RivalFile], folder: &Path) -> Result<Vec<Subject>,
         };
         let read = match &adapter {
             Some(text) => Adapter::from_toml(text),
-            None => rival::builtin(&name).unwrap_or_else(|| Err(AdapterError::Unknown(name.clone()))),
+            None => external_tool::builtin(&name).unwrap_or_else(|| Err(AdapterError::Unknown(name.clone()))),
         };
         let read = read.map_err(|error| PlanError::invalid(format!("{place} ({name})"), error.to_string()))?;
         let narrowed = file.worlds.clone();
@@ -116,7 +116,7 @@ pub(super) fn rivals(files: &[RivalFile], folder: &Path) -> Result<Vec<Subject>,
             Ok((name.clone(), text(&format!("{place}: params: {name}"), value)?))
         };
         let params: Result<_, PlanError> = file.params.iter().map(param).collect();
-        all.push(Subject::Rival(Arc::new(PlannedRival {
+        all.push(Subject::ExternalTool(Arc::new(PlannedExternalTool {
             label: file.label.clone().unwrap_or_else(|| name.clone()),
             name,
             adapter,

@@ -50,7 +50,7 @@ name = "delphi"
 metric = "available_ip_capacity"
 worlds = ["simulator"]
 
-[[rival]]
+[[external_tool]]
 name = "iperf3-tcp"
 label = "tool"
 

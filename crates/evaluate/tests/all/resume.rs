@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use narrows_evaluate::{Bench, Cell, Judged, Options, Order, Plan, Progress, Run, RunFault, Store, carry_out};
-use narrows_probe::Verdict;
+use narrows_evaluate::{Cell, ExternalRunner, Judged, Options, Order, Plan, Progress, Run, RunFault, Store, carry_out};
+use narrows_probe::BoundKind;
 use narrows_report::picture::Picture;
 use narrows_report::{Status, World};
 
@@ -49,7 +49,7 @@ struct Fake {
     seen: Vec<(String, u64)>,
 }
 
-impl Bench for Fake {
+impl ExternalRunner for Fake {
     fn world(&self) -> World {
         World::Lab
     }
@@ -69,7 +69,7 @@ impl Bench for Fake {
                 value: Some(value),
                 low: Some(value),
                 high: Some(value),
-                verdict: Verdict::Estimated,
+                verdict: BoundKind::Estimated,
             },
             truth_basis: narrows_report::TruthBasis::Scenario,
             long_run_truth: None,
@@ -82,7 +82,7 @@ impl Bench for Fake {
             reason: None,
             measured_before: 0,
             not_judged: (order.seed == 2).then(|| "late".to_owned()),
-            rival_version: None,
+            external_tool_version: None,
             recording: None,
             tracking: None,
         })
@@ -106,7 +106,7 @@ impl Progress for StopAfter<'_> {
 }
 
 /// Carries the plan out as far as it goes; returns the JSON of what there is.
-fn go(plan: &Plan, folder: &Path, bench: &mut Fake, after: u32) -> String {
+fn go(plan: &Plan, folder: &Path, runner: &mut Fake, after: u32) -> String {
     let cells = plan.cells();
     let mut store = Store::open(folder).expect("a store");
     let stop = AtomicBool::new(false);
@@ -115,7 +115,7 @@ fn go(plan: &Plan, folder: &Path, bench: &mut Fake, after: u32) -> String {
         stop: &stop,
     };
     let options = Options { jobs: 3, stop: &stop };
-    let shortfalls = carry_out(&cells, &mut store, &mut [bench], options, &mut progress).expect("room on the disk");
+    let shortfalls = carry_out(&cells, &mut store, &mut [runner], options, &mut progress).expect("room on the disk");
     narrows_evaluate::document(plan, &cells, &store, &shortfalls).json()
 }
 
@@ -133,19 +133,19 @@ fn a_resumed_plan_gives_the_same_octets() {
     let mut seen = Vec::new();
     // In the simulator by a stop; in the lab by a fault, twice; each time a line that a kill has torn.
     for (after, runs) in [(7, 100), (u32::MAX, 5), (u32::MAX, 2)] {
-        let mut bench = fake(runs);
-        let partial = go(&plan, &broken, &mut bench, after);
+        let mut runner = fake(runs);
+        let partial = go(&plan, &broken, &mut runner, after);
         assert!(partial != whole);
-        seen.extend(bench.seen);
+        seen.extend(runner.seen);
         let mut log = std::fs::File::options()
             .append(true)
             .open(broken.join("runs.jsonl"))
             .unwrap();
         log.write_all(b"{\"key\":\"0123456789abcdef01234567").unwrap();
     }
-    let mut bench = fake(100);
-    assert!(go(&plan, &broken, &mut bench, u32::MAX) == whole);
-    seen.extend(bench.seen);
+    let mut runner = fake(100);
+    assert!(go(&plan, &broken, &mut runner, u32::MAX) == whole);
+    seen.extend(runner.seen);
     // No run was lost, and none was made twice.
     assert_eq!(seen.len(), 2 * 2 * 4);
     assert_eq!(seen.iter().collect::<BTreeSet<_>>(), whole_bench.seen.iter().collect());
@@ -241,7 +241,7 @@ fn recordings_are_analysed_again() {
 /// Says something of the second hop in every other run.
 struct Hops;
 
-impl Bench for Hops {
+impl ExternalRunner for Hops {
     fn world(&self) -> World {
         World::Lab
     }
@@ -249,7 +249,7 @@ impl Bench for Hops {
     fn run(&mut self, cell: &Cell, order: Order<'_>) -> Result<Run, RunFault> {
         let mut run = fake(1).run(cell, order)?;
         run.not_judged = None;
-        run.rival_version = Some("tool 1.2".to_owned());
+        run.external_tool_version = Some("tool 1.2".to_owned());
         let hop = Judged {
             hop: Some(2),
             truth: Some(4_000_000),
@@ -282,7 +282,7 @@ fn hops_have_rows() {
     assert_eq!(rows.len(), 2);
     let (path, hop) = (&rows[0], &rows[1]);
     assert!(path.get("hop").is_none() && path.get("published").is_none());
-    assert_eq!(path["rival_version"], "tool 1.2");
+    assert_eq!(path["external_tool_version"], "tool 1.2");
     assert_eq!((&hop["hop"], &hop["runs"]), (&2.into(), &4.into()));
     assert_eq!(hop["published"]["value_bps"], 4.5e6);
     // By hand: two of four runs speak of the hop, and say 5 M where 4 M are true.

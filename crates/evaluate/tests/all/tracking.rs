@@ -6,7 +6,7 @@ use std::path::Path;
 use narrows_evaluate::Plan;
 use narrows_evaluate::simulated::Simulation;
 use narrows_report::Tracking;
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use narrows_units::Metric;
 
 /// One run over one of the plan's paths.
@@ -17,7 +17,7 @@ fn followed(path: &str, method: &str, duration: &str, seed: u64) -> Tracking {
     let params = [("duration".to_owned(), duration.to_owned())];
     let simulation = Simulation {
         scenario: &planned.scenario,
-        way: Way::Forward,
+        way: PathDirection::Forward,
         method: narrows_methods::find(method).unwrap(),
         metric: Metric::AvailableIpCapacity,
         params: &params,
@@ -35,7 +35,11 @@ fn stays_with_it(path: &str, seed: u64) {
     assert!(worst <= 0.02, "{path} {seed}: {worst}");
     let load = tracking.mean_load_ratio.unwrap();
     assert!((0.001..=0.01).contains(&load), "{path} {seed}: {load}");
-    assert!(tracking.told_ratio >= 0.7, "{path} {seed}: {}", tracking.told_ratio);
+    assert!(
+        tracking.reported_ratio >= 0.7,
+        "{path} {seed}: {}",
+        tracking.reported_ratio
+    );
     assert!(tracking.series.len() >= 1000);
 }
 

@@ -3,19 +3,19 @@
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Instant;
 
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use narrows_sim::{Path, Segment};
 
 use super::ethernet::Ethernet;
 use super::port::{self, Port};
 use super::{EngineOptions, LinkSpec};
 use crate::error::LabError;
-use crate::honesty::Honesty;
 use crate::namespace::Namespace;
 use crate::placement::Placement;
 use crate::player::Report;
 use crate::player::{Buffer, Feed, Player, Track};
 use crate::playing::{Begin, Playing, RealClock, now};
+use crate::timing_report::TimingReport;
 
 /// Plays all links of a lab in one spinning thread. Dropping it ends the thread and removes the devices.
 #[derive(Debug)]
@@ -68,14 +68,14 @@ impl LinkEngine {
         };
         let ports = std::mem::take(ports);
         let links = self.links.clone();
-        let (tell, told) = mpsc::sync_channel(1);
+        let (tell, reported) = mpsc::sync_channel(1);
         let playing = Playing::start(self.placement.as_ref(), self.options.priority, move || {
             let (player, started) = prepare(&links, ports);
             // The receiver lives until this thread plays.
             let _ = tell.send(started);
             player
         })?;
-        let started = told.recv().map_err(|_| LabError::PlayerDied)?;
+        let started = reported.recv().map_err(|_| LabError::PlayerDied)?;
         self.stage = Stage::Plays { playing, started };
         let begins = (0..self.links.len()).map(|link| Begin {
             at: now(),
@@ -98,19 +98,19 @@ impl LinkEngine {
         }
     }
 
-    /// How a link (by its index) did so far: since the start, or since its last [`LinkEngine::take_honesty`].
-    pub fn honesty(&self, link: usize) -> Result<Honesty, LabError> {
+    /// How a link (by its index) did so far: since the start, or since its last [`LinkEngine::take_timing_report`].
+    pub fn timing_report(&self, link: usize) -> Result<TimingReport, LabError> {
         self.report(link, false)
     }
 
     /// The same, and begins a new report.
-    pub fn take_honesty(&self, link: usize) -> Result<Honesty, LabError> {
+    pub fn take_timing_report(&self, link: usize) -> Result<TimingReport, LabError> {
         self.report(link, true)
     }
 
     /// Stops, removes the devices, and says how each link did since where its report began. An engine that never started has nothing
     /// to say.
-    pub fn stop(mut self) -> Result<Vec<Honesty>, LabError> {
+    pub fn stop(mut self) -> Result<Vec<TimingReport>, LabError> {
         let Stage::Plays { playing, .. } = &mut self.stage else {
             return Ok(Vec::new());
         };
@@ -118,36 +118,41 @@ impl LinkEngine {
         let mut player = playing.end().ok_or(LabError::PlayerDied)?;
         let reports: Vec<Report> = player.tracks.iter_mut().map(Track::report).collect();
         let begins = self.begins.lock().unwrap_or_else(PoisonError::into_inner);
-        let honesty = |(link, (report, begin)): (usize, (&Report, &Begin))| self.judge(link, report, begin);
-        Ok(reports.iter().zip(begins.iter()).enumerate().map(honesty).collect())
+        let timing_report = |(link, (report, begin)): (usize, (&Report, &Begin))| self.judge(link, report, begin);
+        Ok(reports
+            .iter()
+            .zip(begins.iter())
+            .enumerate()
+            .map(timing_report)
+            .collect())
     }
 
-    fn report(&self, link: usize, afresh: bool) -> Result<Honesty, LabError> {
+    fn report(&self, link: usize, afresh: bool) -> Result<TimingReport, LabError> {
         let mut begins = self.begins.lock().unwrap_or_else(PoisonError::into_inner);
         let (Stage::Plays { playing, .. }, Some(begin)) = (&self.stage, begins.get_mut(link)) else {
             return Err(LabError::NoSuchLink { link });
         };
         let report = playing.report(link, afresh)?;
-        let honesty = self.judge(link, &report, begin);
+        let timing_report = self.judge(link, &report, begin);
         if afresh {
             *begin = Begin {
                 at: now(),
                 kernel_drops: total(self.kernel_drops(link), report.lost),
             };
         }
-        Ok(honesty)
+        Ok(timing_report)
     }
 
-    fn judge(&self, link: usize, report: &Report, begin: &Begin) -> Honesty {
+    fn judge(&self, link: usize, report: &Report, begin: &Begin) -> TimingReport {
         let kernel_drops = total(self.kernel_drops(link), report.lost);
-        let mut honesty = begin.judge(&report.tally, kernel_drops);
+        let mut timing_report = begin.judge(&report.tally, kernel_drops);
         if let Some(spec) = self.links.get(link) {
-            for dropped in &mut honesty.dropped {
+            for dropped in &mut timing_report.dropped {
                 // A link has one hop; which one of the path that is, its part says.
                 dropped.hop = spec.part.segment(dropped.way).map_or(0, |segment| segment.hop);
             }
         }
-        honesty
+        timing_report
     }
 
     /// What the devices of a link have dropped, by the side whose frames they were or whose device refused them.
@@ -224,7 +229,7 @@ fn warm(paths: &mut [Path<Buffer>], feeds: &[Feed], until: u64) {
 /// Which links hand virtual cross traffic to which: those of a hop with hidden devices, in the order of each way.
 fn feeds(links: &[LinkSpec]) -> Vec<Feed> {
     let mut feeds = Vec::new();
-    for way in [Way::Forward, Way::Reverse] {
+    for way in [PathDirection::Forward, PathDirection::Reverse] {
         for (from, link) in links.iter().enumerate() {
             let next = link.part.segment(way).map(|segment| Segment {
                 device: Some(segment.device.map_or(0, |device| device + 1)),

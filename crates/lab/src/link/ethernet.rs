@@ -1,7 +1,7 @@
 //! Frames as the packets of a link.
 
 use narrows_packet::ip::IpHeader;
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use narrows_sim::Path;
 
 use crate::icmp::Trouble;
@@ -20,7 +20,7 @@ pub(super) const TYPE_AT: usize = 12;
 pub(crate) struct Ethernet;
 
 impl Rules for Ethernet {
-    fn admit(&self, _: &Path<Buffer>, _: Way, frame: &[u8]) -> Option<Admitted> {
+    fn admit(&self, _: &Path<Buffer>, _: PathDirection, frame: &[u8]) -> Option<Admitted> {
         Some(Admitted {
             ip_octets: payload_octets(frame)?,
             hop_limit: u8::MAX,
@@ -34,7 +34,7 @@ impl Rules for Ethernet {
         &mut self,
         _: &mut Path<Buffer>,
         _: u64,
-        _: (Way, usize),
+        _: (PathDirection, usize),
         _: Trouble,
         frame: Buffer,
     ) -> Result<(), Buffer> {

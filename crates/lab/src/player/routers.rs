@@ -2,7 +2,7 @@
 
 use narrows_packet::UDP;
 use narrows_packet::ip::{IpHeader, set_hop_limit};
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use narrows_sim::Path;
 
 use super::{Admitted, Buffer, Rules};
@@ -35,7 +35,7 @@ impl Routers {
 
     /// With which hop limit the path carries a packet of this way, so that it ends where it should: a router that is the destination
     /// itself takes it as if it ran out there. `None` if the destination is not on the way.
-    fn destination_limit(&self, path: &Path<Buffer>, way: Way, header: &IpHeader) -> Option<u8> {
+    fn destination_limit(&self, path: &Path<Buffer>, way: PathDirection, header: &IpHeader) -> Option<u8> {
         match self.plan.owner(header.destination)? {
             Owner::Host(side) => (side == Side::at_end_of(way)).then_some(header.hop_limit),
             Owner::Router(there, number) => self
@@ -45,7 +45,7 @@ impl Routers {
     }
 
     /// The node of this way at which a router stands that answers by its number on that way; `None` if this way has none there.
-    fn node(&self, path: &Path<Buffer>, way: Way, there: Way, number: u8) -> Option<u8> {
+    fn node(&self, path: &Path<Buffer>, way: PathDirection, there: PathDirection, number: u8) -> Option<u8> {
         let node = if there == way {
             number
         } else {
@@ -55,7 +55,14 @@ impl Routers {
     }
 
     /// Writes the router's answer; `false` if it has none.
-    fn compose(&mut self, path: &Path<Buffer>, way: Way, node: usize, trouble: Trouble, buffer: &mut Buffer) -> bool {
+    fn compose(
+        &mut self,
+        path: &Path<Buffer>,
+        way: PathDirection,
+        node: usize,
+        trouble: Trouble,
+        buffer: &mut Buffer,
+    ) -> bool {
         let Some((header, _)) = IpHeader::read_whole(buffer.packet()) else {
             return false;
         };
@@ -85,7 +92,7 @@ impl Routers {
 }
 
 impl Rules for Routers {
-    fn admit(&self, path: &Path<Buffer>, way: Way, packet: &[u8]) -> Option<Admitted> {
+    fn admit(&self, path: &Path<Buffer>, way: PathDirection, packet: &[u8]) -> Option<Admitted> {
         let (header, ip_octets) = IpHeader::read_whole(packet)?;
         let hop_limit = self.destination_limit(path, way, &header)?;
         Some(Admitted {
@@ -103,7 +110,7 @@ impl Rules for Routers {
         &mut self,
         path: &mut Path<Buffer>,
         at: u64,
-        (way, node): (Way, usize),
+        (way, node): (PathDirection, usize),
         trouble: Trouble,
         mut buffer: Buffer,
     ) -> Result<(), Buffer> {
@@ -123,9 +130,9 @@ impl Rules for Routers {
     }
 }
 
-fn side_of(way: Way) -> Side {
+fn side_of(way: PathDirection) -> Side {
     match way {
-        Way::Forward => Side::Sender,
-        Way::Reverse => Side::Receiver,
+        PathDirection::Forward => Side::Sender,
+        PathDirection::Reverse => Side::Receiver,
     }
 }

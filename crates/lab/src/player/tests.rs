@@ -10,8 +10,8 @@ use narrows_units::BitRate;
 use proptest::prelude::*;
 
 use super::*;
-use crate::honesty::Honesty;
 use crate::plan::AddressPlan;
+use crate::timing_report::TimingReport;
 
 const MS: u64 = 1_000_000;
 
@@ -85,8 +85,10 @@ fn play_for(rig: &mut Rig, nanos: u64) {
     }
 }
 
-fn honesty(rig: &Rig) -> Honesty {
-    rig.tracks[0].tally.honesty(std::time::Duration::from_secs(1), [0, 0])
+fn timing_report(rig: &Rig) -> TimingReport {
+    rig.tracks[0]
+        .tally
+        .timing_report(std::time::Duration::from_secs(1), [0, 0])
 }
 
 /// A packet of a protocol that nobody knows (or of ICMP, when `body` begins with an echo request).
@@ -123,9 +125,9 @@ fn a_packet_crosses_in_its_time() {
     assert_eq!(got[8], 62, "two routers took one each");
     assert_eq!(checksum(&got[..20]), 0);
     assert_eq!(got[12..], packet[12..]);
-    let honesty = honesty(&rig);
-    assert_eq!((honesty.accepted, honesty.releases), (1, 1));
-    assert!(honesty.late_worst_ns <= 100, "{honesty:?}");
+    let timing_report = timing_report(&rig);
+    assert_eq!((timing_report.accepted, timing_report.releases), (1, 1));
+    assert!(timing_report.late_worst_ns <= 100, "{timing_report:?}");
 }
 
 #[test]
@@ -143,7 +145,7 @@ fn a_hop_limit_ends_at_its_router() {
         assert_eq!(answer[8], 65 - hop_limit, "the answer passes the routers before");
         assert_eq!(answer[28 + 8], 1, "the quote shows the hop limit that came in");
         assert_eq!(checksum(&answer[28..48]), 0);
-        assert_eq!(honesty(&rig).router_answers, 1);
+        assert_eq!(timing_report(&rig).router_answers, 1);
     }
 }
 
@@ -187,7 +189,7 @@ fn routers_listen_on_no_port() {
 }
 
 #[test]
-fn a_packet_too_big_is_told_the_mtu() {
+fn a_packet_too_big_is_reported_the_mtu() {
     let mut rig = rig();
     rig.tracks[0].ends[0]
         .sends
@@ -201,7 +203,7 @@ fn a_packet_too_big_is_told_the_mtu() {
 }
 
 #[test]
-fn what_nobody_on_the_path_is_meant_by_is_not_carried() {
+fn what_nobody_on_the_path_is_meant_by_is_not_sustained() {
     let mut rig = rig();
     let sends = &mut rig.tracks[0].ends[0].sends;
     sends.push_back(vec![1, 2, 3]);
@@ -210,8 +212,15 @@ fn what_nobody_on_the_path_is_meant_by_is_not_carried() {
     sends.push_back(v4([10, 77, 0, 1], 64, 200, &[]));
     sends.push_back(v4([10, 77, 1, 3], 64, 200, &[]));
     play_for(&mut rig, 10 * MS);
-    let honesty = honesty(&rig);
-    assert_eq!((honesty.strays, honesty.accepted, honesty.releases), (5, 0, 0));
+    let timing_report = timing_report(&rig);
+    assert_eq!(
+        (
+            timing_report.unroutable_packets,
+            timing_report.accepted,
+            timing_report.releases
+        ),
+        (5, 0, 0)
+    );
 }
 
 /// 1000 octets take 0.1 ms over the first hop and 1 ms over the second: while the first packet is sent there, the second waits, and
@@ -231,12 +240,12 @@ fn drops_are_reported_by_hop() {
         rig.tracks[0].ends[0].sends.push_back(v4(RECEIVER, 64, 200, &[9; 980]));
     }
     play_for(&mut rig, 10 * MS);
-    let honesty = honesty(&rig);
-    assert_eq!((honesty.releases, honesty.packets_dropped()), (2, 3));
-    let dropped = honesty.dropped[0];
+    let timing_report = timing_report(&rig);
+    assert_eq!((timing_report.releases, timing_report.packets_dropped()), (2, 3));
+    let dropped = timing_report.dropped[0];
     assert_eq!(
         (dropped.way, dropped.hop, dropped.cause),
-        (Way::Forward, 1, DropCause::Queue)
+        (PathDirection::Forward, 1, DropCause::Queue)
     );
 }
 
@@ -247,12 +256,15 @@ fn a_stall_is_seen() {
     play_for(&mut rig, 3 * MS);
     rig.watch.clock.now += 5 * MS;
     play_for(&mut rig, MS);
-    let honesty = honesty(&rig);
-    assert_eq!((honesty.stalls, honesty.late_over_100us), (1, 1));
+    let timing_report = timing_report(&rig);
+    assert_eq!((timing_report.stalls, timing_report.late_over_100us), (1, 1));
     // Planned for 3.3 ms, released at 8 ms.
-    assert!((4_600_000..=4_710_000).contains(&honesty.late_worst_ns), "{honesty:?}");
-    assert!((5_000_000..5_010_000).contains(&honesty.look_gap_worst_ns));
-    assert!(!honesty.kept_time());
+    assert!(
+        (4_600_000..=4_710_000).contains(&timing_report.late_worst_ns),
+        "{timing_report:?}"
+    );
+    assert!((5_000_000..5_010_000).contains(&timing_report.poll_gap_worst_ns));
+    assert!(!timing_report.timing_valid());
 }
 
 #[test]
@@ -261,8 +273,8 @@ fn a_host_that_refuses_is_counted() {
     rig.tracks[0].ends[1].broken = true;
     rig.tracks[0].ends[0].sends.push_back(v4(RECEIVER, 64, 200, &[]));
     play_for(&mut rig, 5 * MS);
-    let honesty = honesty(&rig);
-    assert_eq!((honesty.refusals, honesty.releases), (1, 0));
+    let timing_report = timing_report(&rig);
+    assert_eq!((timing_report.refusals, timing_report.releases), (1, 0));
 }
 
 proptest! {
@@ -287,10 +299,10 @@ proptest! {
         play_for(&mut rig, 60 * MS);
         prop_assert_eq!(rig.tracks[0].path.inside(), 0);
         prop_assert_eq!(rig.pool.count(), buffers);
-        let honesty = honesty(&rig);
+        let timing_report = timing_report(&rig);
         // What was neither released nor dropped ended at a router; each of those gave at most one answer.
-        let into = honesty.accepted + honesty.router_answers;
-        let out = honesty.releases + honesty.packets_dropped();
-        prop_assert!(into >= out + honesty.router_answers, "{:?}", honesty);
+        let into = timing_report.accepted + timing_report.router_answers;
+        let out = timing_report.releases + timing_report.packets_dropped();
+        prop_assert!(into >= out + timing_report.router_answers, "{:?}", timing_report);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use narrows_sim::{DropCause, Output, Packet, Path};
 
 use super::{Buffer, Pool};
@@ -35,7 +35,7 @@ pub(crate) trait End {
 /// How a path takes what it reads from its ends for packets, and what its nodes answer.
 pub(crate) trait Rules {
     /// How the path carries this; `None`: not at all.
-    fn admit(&self, path: &Path<Buffer>, way: Way, packet: &[u8]) -> Option<Admitted>;
+    fn admit(&self, path: &Path<Buffer>, way: PathDirection, packet: &[u8]) -> Option<Admitted>;
 
     /// Makes the packet what it should be at the end of its way.
     fn arrive(&self, packet: &mut [u8], hop_limit: u8);
@@ -45,7 +45,7 @@ pub(crate) trait Rules {
         &mut self,
         path: &mut Path<Buffer>,
         at: u64,
-        place: (Way, usize),
+        place: (PathDirection, usize),
         trouble: Trouble,
         buffer: Buffer,
     ) -> Result<(), Buffer>;
@@ -118,7 +118,7 @@ impl<E: End, R: Rules> Track<E, R> {
     }
 
     /// Takes at most one packet from an end; whether there was one.
-    pub(super) fn look(&mut self, side: Side, pool: &mut Pool, now: impl FnOnce() -> u64) -> bool {
+    pub(super) fn poll(&mut self, side: Side, pool: &mut Pool, now: impl FnOnce() -> u64) -> bool {
         let end = &mut self.ends[side.index()];
         if !end.may_have() {
             return false;
@@ -143,9 +143,9 @@ impl<E: End, R: Rules> Track<E, R> {
     }
 
     /// Sends a packet over the path, if it is for somebody there.
-    fn accept(&mut self, now: u64, way: Way, buffer: Buffer, pool: &mut Pool) {
+    fn accept(&mut self, now: u64, way: PathDirection, buffer: Buffer, pool: &mut Pool) {
         let Some(admitted) = self.rules.admit(&self.path, way, buffer.packet()) else {
-            self.tally.strays += 1;
+            self.tally.unroutable_packets += 1;
             pool.give_back(buffer);
             return;
         };
@@ -160,7 +160,7 @@ impl<E: End, R: Rules> Track<E, R> {
         self.next_at = self.next_at.min(now);
     }
 
-    /// Lets the path move on, and does what comes out of it. Stops at every output, so that answers of routers enter the way back at
+    /// Lets the path move on, and does what comes out of it. Stops at every output, so that answers of routers enter the reverse direction at
     /// their own time and not at ours.
     pub(super) fn play(&mut self, until: u64, hands: &mut Hands<'_>) {
         if until < self.next_at && until < self.path.now().saturating_add(BEHIND_NS) {
@@ -214,7 +214,7 @@ impl<E: End, R: Rules> Track<E, R> {
         }
     }
 
-    fn release(&mut self, at: u64, way: Way, hop_limit: u8, mut buffer: Buffer, hands: &mut Hands<'_>) {
+    fn release(&mut self, at: u64, way: PathDirection, hop_limit: u8, mut buffer: Buffer, hands: &mut Hands<'_>) {
         self.rules.arrive(buffer.packet_mut(), hop_limit);
         let now = (hands.now)();
         match self.ends[Side::at_end_of(way).index()].deliver(buffer.packet()) {
@@ -224,7 +224,14 @@ impl<E: End, R: Rules> Track<E, R> {
         hands.pool.give_back(buffer);
     }
 
-    fn answer(&mut self, at: u64, place: (Way, usize), trouble: Trouble, buffer: Buffer, hands: &mut Hands<'_>) {
+    fn answer(
+        &mut self,
+        at: u64,
+        place: (PathDirection, usize),
+        trouble: Trouble,
+        buffer: Buffer,
+        hands: &mut Hands<'_>,
+    ) {
         match self.rules.answer(&mut self.path, at, place, trouble, buffer) {
             Ok(()) => self.tally.router_answers += 1,
             Err(buffer) => {

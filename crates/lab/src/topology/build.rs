@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use narrows_scenario::{Arrivals, Cross, Scenario, SizeMix, Way};
+use narrows_scenario::{Arrivals, Cross, PathDirection, Scenario, SizeMix};
 use narrows_units::BitRate;
 
 use super::describe::{self, DeviceDescription, LabDescription, NodeDescription};
@@ -25,7 +25,10 @@ pub(super) fn shapers(scenario: &Scenario, layout: &Layout) -> Vec<(usize, Strin
         let CableKind::Hop { part, .. } = cable.kind else {
             continue;
         };
-        for (way, end) in [(Way::Forward, &cable.ends[0]), (Way::Reverse, &cable.ends[1])] {
+        for (way, end) in [
+            (PathDirection::Forward, &cable.ends[0]),
+            (PathDirection::Reverse, &cable.ends[1]),
+        ] {
             let shaper = part.segment(way).and_then(|segment| Shaper::of(scenario, way, segment));
             found.extend(shaper.map(|shaper| (end.node, end.device.clone(), shaper)));
         }
@@ -116,15 +119,15 @@ pub(super) fn join(
 }
 
 fn link_name(layout: &Layout, cable: &Cable) -> String {
-    let [near, far] = cable.ends.each_ref().map(|port| layout.nodes[port.node].name.as_str());
-    format!("{near}-{far}")
+    let [near, remote] = cable.ends.each_ref().map(|port| layout.nodes[port.node].name.as_str());
+    format!("{near}-{remote}")
 }
 
 /// The scenario without the cross traffic that real hosts carry. It keeps its place, since places decide seeds, but never begins.
 fn without_real_flows(scenario: &Scenario) -> Scenario {
     let mut played = scenario.clone();
     for (cross, original) in played.cross.iter_mut().zip(&scenario.cross) {
-        if flows::carried_by_hosts(scenario, original) {
+        if flows::generated_by_hosts(scenario, original) {
             let nothing = Cross::on_hop(
                 original.first_hop,
                 Arrivals::Cbr,

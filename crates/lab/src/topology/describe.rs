@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use narrows_scenario::{Carried, Cross, Jitter, Link, Loss, Router, Scenario, Source, Way};
+use narrows_scenario::{Cross, GeneratedBy, Jitter, Link, Loss, PathDirection, Router, Scenario, Source};
 use narrows_sim::Segment;
 use narrows_units::BitRate;
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,7 @@ pub struct HopDescription {
     pub switches: usize,
     /// `real_time`, `tbf`, `htb` or `veth`.
     pub kind: String,
-    /// Whether what happens is what the scenario says, packet by packet, as far as the lab kept time.
+    /// Whether what happens is what the scenario says, packet by packet, as far as the lab had valid timing.
     pub exact: bool,
     /// Why, and how what happens departs.
     pub why: Vec<String>,
@@ -118,16 +118,16 @@ pub struct FlowDescription {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TruthDescription {
     /// From sender to receiver.
-    pub forward: WayTruth,
+    pub forward: DirectionTruth,
     /// From receiver to sender.
-    pub reverse: WayTruth,
+    pub reverse: DirectionTruth,
     /// Of a packet of 64 octets and its answer on the idle path, as far as it is played; without what the kernels themselves take.
     pub base_rtt_ns: u64,
 }
 
 /// The truth of one way, for packets of the path's MTU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WayTruth {
+pub struct DirectionTruth {
     /// Largest IP packet that crosses; the packet size of the rates below.
     pub path_mtu: u16,
     /// IP-layer capacity: the calibrated one where a hop has one, else the derived one.
@@ -142,13 +142,13 @@ pub struct WayTruth {
 
 /// The hops of both ways, before calibration.
 pub(crate) fn hops(scenario: &Scenario) -> Vec<HopDescription> {
-    let ways = [Way::Forward, Way::Reverse];
+    let ways = [PathDirection::Forward, PathDirection::Reverse];
     ways.into_iter()
         .flat_map(|way| (0..scenario.hops(way).len()).map(move |index| hop(scenario, way, index)))
         .collect()
 }
 
-fn hop(scenario: &Scenario, way: Way, index: usize) -> HopDescription {
+fn hop(scenario: &Scenario, way: PathDirection, index: usize) -> HopDescription {
     let hops = scenario.hops(way);
     let hop = &hops[index];
     let name = |position: usize| match position {
@@ -157,8 +157,8 @@ fn hop(scenario: &Scenario, way: Way, index: usize) -> HopDescription {
         router => format!("router{router}"),
     };
     let (from, to) = match way {
-        Way::Forward => (index, index + 1),
-        Way::Reverse => (hops.len() - index, hops.len() - index - 1),
+        PathDirection::Forward => (index, index + 1),
+        PathDirection::Reverse => (hops.len() - index, hops.len() - index - 1),
     };
     let (exact, mut why) = exactness(scenario, way, index);
     if scenario.offloads && hop.link != Link::RealTime {
@@ -182,7 +182,7 @@ fn hop(scenario: &Scenario, way: Way, index: usize) -> HopDescription {
     }
 }
 
-fn exactness(scenario: &Scenario, way: Way, index: usize) -> (bool, Vec<String>) {
+fn exactness(scenario: &Scenario, way: PathDirection, index: usize) -> (bool, Vec<String>) {
     let hop = &scenario.hops(way)[index];
     match hop.link {
         Link::RealTime => (
@@ -225,7 +225,7 @@ pub(crate) fn not_played(scenario: &Scenario) -> Vec<String> {
     if scenario.offloads && scenario.forward.iter().chain(&scenario.reverse).any(real_time) {
         left_out.push("offloads of real-time links, which count every packet".to_owned());
     }
-    for way in [Way::Forward, Way::Reverse] {
+    for way in [PathDirection::Forward, PathDirection::Reverse] {
         for index in 0..scenario.hops(way).len() {
             let place = format!("{} hop {index}", way_name(way));
             let parts = unplayed_link(scenario, way, index);
@@ -245,7 +245,7 @@ pub(crate) fn not_played(scenario: &Scenario) -> Vec<String> {
 }
 
 /// What shapers and bare cables leave out of a hop.
-fn unplayed_link(scenario: &Scenario, way: Way, index: usize) -> Vec<String> {
+fn unplayed_link(scenario: &Scenario, way: PathDirection, index: usize) -> Vec<String> {
     let hop = &scenario.hops(way)[index];
     if hop.link == Link::RealTime {
         return Vec::new();
@@ -304,7 +304,7 @@ fn unplayed_router(router: &Router, reverse: &Router) -> Vec<String> {
 
 fn unplayed_cross(scenario: &Scenario, index: usize, cross: &Cross) -> Vec<String> {
     let mut parts = Vec::new();
-    if cross.carried == Some(Carried::Virtual) && cannot_be_virtual(scenario, cross) {
+    if cross.generated_by == Some(GeneratedBy::Virtual) && cannot_be_virtual(scenario, cross) {
         parts.push(format!(
             "cross {index}: virtual packets; only real hosts can carry it here"
         ));
@@ -318,13 +318,13 @@ fn unplayed_cross(scenario: &Scenario, index: usize, cross: &Cross) -> Vec<Strin
 /// The truth, from the scenario and what calibration found.
 pub(crate) fn truth(scenario: &Scenario, hops: &[HopDescription]) -> TruthDescription {
     TruthDescription {
-        forward: way_truth(scenario, Way::Forward, hops),
-        reverse: way_truth(scenario, Way::Reverse, hops),
+        forward: way_truth(scenario, PathDirection::Forward, hops),
+        reverse: way_truth(scenario, PathDirection::Reverse, hops),
         base_rtt_ns: u64::try_from(base_rtt(scenario).as_nanos()).unwrap_or(u64::MAX),
     }
 }
 
-fn way_truth(scenario: &Scenario, way: Way, hops: &[HopDescription]) -> WayTruth {
+fn way_truth(scenario: &Scenario, way: PathDirection, hops: &[HopDescription]) -> DirectionTruth {
     let truth = scenario.truth(way);
     let mtu = truth.path_mtu();
     let derived = truth.capacity(mtu).bps();
@@ -351,7 +351,7 @@ fn way_truth(scenario: &Scenario, way: Way, hops: &[HopDescription]) -> WayTruth
         available = available.zip(here).map(|(least, here)| least.min(here));
     }
     let (capacity_bps, calibrated) = capacity.unwrap_or((derived, false));
-    WayTruth {
+    DirectionTruth {
         path_mtu: mtu,
         capacity_bps,
         derived_capacity_bps: derived,
@@ -381,12 +381,12 @@ fn base_rtt(scenario: &Scenario) -> std::time::Duration {
         hops.retain(|hop| hop.link == Link::RealTime);
         host.interface_rate = None;
     }
-    played.truth(Way::Forward).base_rtt(64, 64)
+    played.truth(PathDirection::Forward).base_rtt(64, 64)
 }
 
-pub(crate) const fn way_name(way: Way) -> &'static str {
+pub(crate) const fn way_name(way: PathDirection) -> &'static str {
     match way {
-        Way::Forward => "forward",
-        Way::Reverse => "reverse",
+        PathDirection::Forward => "forward",
+        PathDirection::Reverse => "reverse",
     }
 }

@@ -1,6 +1,6 @@
 //! Cross traffic that real hosts carry.
 
-use narrows_scenario::{Carried, Cross, Link, Scenario, Source, Way};
+use narrows_scenario::{Cross, GeneratedBy, Link, PathDirection, Scenario, Source};
 
 use crate::node::Node;
 
@@ -19,8 +19,8 @@ pub struct RealFlow {
 
 /// Whether a lab lets real hosts carry this traffic. Virtual packets exist inside one real-time link: they can neither answer, as
 /// elastic traffic must, nor go on to another link, nor be seen by a kernel's shaper.
-pub(crate) fn carried_by_hosts(scenario: &Scenario, cross: &Cross) -> bool {
-    cross.carried == Some(Carried::Hosts) || cannot_be_virtual(scenario, cross)
+pub(crate) fn generated_by_hosts(scenario: &Scenario, cross: &Cross) -> bool {
+    cross.generated_by == Some(GeneratedBy::Hosts) || cannot_be_virtual(scenario, cross)
 }
 
 pub(crate) fn cannot_be_virtual(scenario: &Scenario, cross: &Cross) -> bool {
@@ -29,8 +29,8 @@ pub(crate) fn cannot_be_virtual(scenario: &Scenario, cross: &Cross) -> bool {
     let hops = scenario.hops(cross.way);
     let opposite = |hop: usize| hops.len() - 1 - hop;
     let other_way = match cross.way {
-        Way::Forward => &scenario.reverse,
-        Way::Reverse => &scenario.forward,
+        PathDirection::Forward => &scenario.reverse,
+        PathDirection::Reverse => &scenario.forward,
     };
     let leaves_the_link = (cross.first_hop..=cross.last_hop).any(|hop| {
         let devices = hops[hop].layer2.len().max(other_way[opposite(hop)].layer2.len());

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use narrows_scenario::{Link, Scenario, Way};
+use narrows_scenario::{Link, PathDirection, Scenario};
 use narrows_sim::LinkPart;
 
 use super::describe::FlowDescription;
-use super::flows::carried_by_hosts;
+use super::flows::generated_by_hosts;
 use super::kind::NodeKind;
 use crate::device::INTERFACE;
 use crate::error::LabError;
@@ -104,7 +104,7 @@ impl Layout {
         }
         layout.nodes.extend(switches);
         let flows: Vec<usize> = (0..scenario.cross.len())
-            .filter(|&index| carried_by_hosts(scenario, &scenario.cross[index]))
+            .filter(|&index| generated_by_hosts(scenario, &scenario.cross[index]))
             .collect();
         if flows.len() > MOST_FLOWS {
             return Err(LabError::TooManyFlows {
@@ -155,11 +155,11 @@ impl Layout {
     /// Whom a node talks to directly.
     pub(crate) fn neighbours(&self, node: usize) -> Vec<Neighbour> {
         let mut neighbours = Vec::new();
-        for (own, far) in self.adjacent(node) {
-            for address in far.addresses.into_iter().flat_map(Addresses::all) {
+        for (own, remote) in self.adjacent(node) {
+            for address in remote.addresses.into_iter().flat_map(Addresses::all) {
                 neighbours.push(Neighbour {
                     address,
-                    mac: far.mac,
+                    mac: remote.mac,
                     device: own.device.clone(),
                 });
             }
@@ -183,20 +183,24 @@ impl Layout {
 
     /// The device of `target` that faces its neighbour `node` on the path, through switches.
     pub(crate) fn facing(&self, node: usize, target: usize) -> Option<&Port> {
-        let (_, far) = self.adjacent(node).into_iter().find(|(_, far)| far.node == target)?;
-        Some(far)
+        let (_, remote) = self
+            .adjacent(node)
+            .into_iter()
+            .find(|(_, remote)| remote.node == target)?;
+        Some(remote)
     }
 
     /// Which flow has which hosts.
     pub(crate) fn flows(&self, scenario: &Scenario) -> Vec<FlowDescription> {
-        let carried = (0..scenario.cross.len()).filter(|&index| carried_by_hosts(scenario, &scenario.cross[index]));
+        let generated_by =
+            (0..scenario.cross.len()).filter(|&index| generated_by_hosts(scenario, &scenario.cross[index]));
         let named = |kind: NodeKind| {
             self.nodes
                 .iter()
                 .filter(move |node| node.kind == kind)
                 .map(|node| node.name.clone())
         };
-        carried
+        generated_by
             .zip(named(NodeKind::Source).zip(named(NodeKind::Sink)))
             .map(|(cross, (source, sink))| FlowDescription { cross, source, sink })
             .collect()
@@ -236,13 +240,13 @@ impl Layout {
                     addresses: None,
                 });
             }
-            let far = if index == last {
+            let remote = if index == last {
                 hop + 1
             } else {
                 self.nodes.len() + switches.len() - 1
             };
             let larger = forward.mtu.max(reverse.mtu);
-            let port = |node: usize, towards: Way, mtu: u16| {
+            let port = |node: usize, towards: PathDirection, mtu: u16| {
                 let is_switch = node > hops;
                 let (mtu, route_mtu) = if real_time[0] {
                     (mtu, None)
@@ -252,7 +256,7 @@ impl Layout {
                 Port {
                     node,
                     device: device_name(node, hops, towards),
-                    mac: mac(node, u8::from(towards == Way::Reverse)),
+                    mac: mac(node, u8::from(towards == PathDirection::Reverse)),
                     mtu,
                     route_mtu,
                     addresses: (!is_switch)
@@ -263,8 +267,8 @@ impl Layout {
             self.cables.push(Cable {
                 kind: CableKind::Hop { part, links },
                 ends: [
-                    port(near, Way::Forward, forward.mtu),
-                    port(far, Way::Reverse, reverse.mtu),
+                    port(near, PathDirection::Forward, forward.mtu),
+                    port(remote, PathDirection::Reverse, reverse.mtu),
                 ],
             });
         }
@@ -276,8 +280,8 @@ impl Layout {
         let cross = &scenario.cross[index];
         let hops = scenario.forward.len();
         let [from, to] = [cross.first_hop, cross.last_hop + 1].map(|node| match cross.way {
-            Way::Forward => node,
-            Way::Reverse => hops - node,
+            PathDirection::Forward => node,
+            PathDirection::Reverse => hops - node,
         });
         let mtu = crossed_mtu(scenario, cross.way);
         for (kind, position, host_group, gate_group) in [(NodeKind::Source, from, 4, 6), (NodeKind::Sink, to, 5, 7)] {
@@ -323,9 +327,9 @@ impl Layout {
     fn adjacent(&self, node: usize) -> Vec<(&Port, &Port)> {
         let mut found = Vec::new();
         for (index, cable) in self.cables.iter().enumerate() {
-            for (own, far) in [(0, 1), (1, 0)] {
+            for (own, remote) in [(0, 1), (1, 0)] {
                 if cable.ends[own].node == node && cable.ends[own].addresses.is_some() {
-                    found.push((&cable.ends[own], self.across(index, far)));
+                    found.push((&cable.ends[own], self.across(index, remote)));
                 }
             }
         }
@@ -358,7 +362,7 @@ impl Layout {
         } else {
             here.position.checked_sub(1)?
         };
-        adjacent.into_iter().find(|(_, far)| far.node == next)
+        adjacent.into_iter().find(|(_, remote)| remote.node == next)
     }
 }
 
@@ -388,11 +392,11 @@ fn path_nodes(scenario: &Scenario, plan: &AddressPlan) -> Vec<NodePlan> {
     let hops = scenario.forward.len();
     let node = |position: usize| {
         let (name, kind, way) = if position == 0 {
-            ("sender".to_owned(), NodeKind::Sender, Way::Forward)
+            ("sender".to_owned(), NodeKind::Sender, PathDirection::Forward)
         } else if position == hops {
-            ("receiver".to_owned(), NodeKind::Receiver, Way::Reverse)
+            ("receiver".to_owned(), NodeKind::Receiver, PathDirection::Reverse)
         } else {
-            (format!("router{position}"), NodeKind::Router, Way::Reverse)
+            (format!("router{position}"), NodeKind::Router, PathDirection::Reverse)
         };
         NodePlan {
             name,
@@ -405,29 +409,29 @@ fn path_nodes(scenario: &Scenario, plan: &AddressPlan) -> Vec<NodePlan> {
 }
 
 /// Addresses of the device of a path's node that sends this way.
-fn port_addresses(plan: &AddressPlan, node: usize, hops: usize, towards: Way) -> Option<Addresses> {
+fn port_addresses(plan: &AddressPlan, node: usize, hops: usize, towards: PathDirection) -> Option<Addresses> {
     let number = |number: usize| u8::try_from(number).ok();
     match (node, towards) {
         (0, _) => Some(plan.host(Side::Sender)),
         (node, _) if node == hops => Some(plan.host(Side::Receiver)),
         // The device that packets of the forward way come in by has the router's forward address.
-        (node, Way::Reverse) => plan.router(Way::Forward, number(node)?),
-        (node, Way::Forward) => plan.router(Way::Reverse, number(hops - node)?),
+        (node, PathDirection::Reverse) => plan.router(PathDirection::Forward, number(node)?),
+        (node, PathDirection::Forward) => plan.router(PathDirection::Reverse, number(hops - node)?),
     }
 }
 
 /// Hosts have the same device as on every other path of ours.
-fn device_name(node: usize, hops: usize, towards: Way) -> String {
+fn device_name(node: usize, hops: usize, towards: PathDirection) -> String {
     let name = match towards {
         _ if node == 0 || node == hops => INTERFACE,
-        Way::Forward => "to-receiver",
-        Way::Reverse => "to-sender",
+        PathDirection::Forward => "to-receiver",
+        PathDirection::Reverse => "to-sender",
     };
     name.to_owned()
 }
 
 /// The largest packet that a flow's hosts may send: any, for the path's own MTUs are to be met on the path.
-fn crossed_mtu(scenario: &Scenario, way: Way) -> u16 {
+fn crossed_mtu(scenario: &Scenario, way: PathDirection) -> u16 {
     scenario.hops(way).iter().map(|hop| hop.mtu).max().unwrap_or(1500)
 }
 

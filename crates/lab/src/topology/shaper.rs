@@ -7,7 +7,7 @@
 use std::io;
 use std::process::{Command, Stdio};
 
-use narrows_scenario::{Burst, Hop, Link, Queue, Scenario, TokenBucket, Way};
+use narrows_scenario::{Burst, Hop, Link, PathDirection, Queue, Scenario, TokenBucket};
 use narrows_sim::Segment;
 use narrows_units::{BitRate, Framing, Octets};
 
@@ -49,7 +49,7 @@ struct Counting {
 
 impl Shaper {
     /// The shaper of a segment; `None` if it is not a shaper's.
-    pub(crate) fn of(scenario: &Scenario, way: Way, segment: Segment) -> Option<Self> {
+    pub(crate) fn of(scenario: &Scenario, way: PathDirection, segment: Segment) -> Option<Self> {
         let hop = scenario.hops(way).get(segment.hop)?;
         let (kind, burst) = match hop.link {
             Link::Tbf(burst) => (Kind::Tbf, burst),
@@ -264,7 +264,7 @@ mod tests {
     fn commands(hop: Hop) -> Vec<String> {
         let scenario = Scenario::new("shaper").hop(hop).validate().unwrap();
         let segment = Segment { hop: 0, device: None };
-        let shaper = Shaper::of(&scenario, Way::Forward, segment).unwrap();
+        let shaper = Shaper::of(&scenario, PathDirection::Forward, segment).unwrap();
         shaper.commands("eth0").iter().map(|words| words.join(" ")).collect()
     }
 
@@ -329,7 +329,7 @@ mod tests {
         for link in [Link::RealTime, Link::Veth] {
             let scenario = Scenario::new("none").hop(hop(10, link)).validate().unwrap();
             let segment = Segment { hop: 0, device: None };
-            assert_eq!(Shaper::of(&scenario, Way::Forward, segment), None);
+            assert_eq!(Shaper::of(&scenario, PathDirection::Forward, segment), None);
         }
     }
 }

@@ -94,8 +94,8 @@ pub struct LinkStatus {
     /// One in a hundred was later than this.
     pub late_ns_p99: u64,
     /// Whether what the nodes saw was the link rather than this machine.
-    pub kept_time: bool,
-    /// How many times it was found, since the lab began, not to have kept time.
+    pub timing_valid: bool,
+    /// How many times it was found, since the lab began, not to have had valid timing.
     pub lapses: u64,
 }
 

@@ -24,13 +24,13 @@ const VETH_QUEUE_PACKETS: u32 = 1_000;
 
 /// Lays a virtual cable: a device in each of two nodes, with or without what a kernel usually leaves to a device.
 pub(crate) fn lay_cable(nodes: &[Node], cable: &Cable, offloads: bool) -> Result<(), LabError> {
-    let [near, far] = &cable.ends;
-    let (here, there) = (&nodes[near.node], &nodes[far.node]);
+    let [near, remote] = &cable.ends;
+    let (here, there) = (&nodes[near.node], &nodes[remote.node]);
     let doing = || format!("laying a cable from {} to {}", here.name(), there.name());
-    let peer = end(LinkMessageBuilder::<LinkUnspec>::new(), far)
+    let peer = end(LinkMessageBuilder::<LinkUnspec>::new(), remote)
         .setns_by_fd(there.namespace().file().as_raw_fd())
         .build();
-    let message = end(LinkVeth::new(&near.device, &far.device), near)
+    let message = end(LinkVeth::new(&near.device, &remote.device), near)
         .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
         .build();
     here.run(|| netlink(async |handle| handle.link().add(message).execute().await))?
@@ -38,7 +38,7 @@ pub(crate) fn lay_cable(nodes: &[Node], cable: &Cable, offloads: bool) -> Result
     if offloads {
         return Ok(());
     }
-    for (node, port) in [(here, near), (there, far)] {
+    for (node, port) in [(here, near), (there, remote)] {
         node.run(|| narrows_net::host::turn_off_offloads(&port.device))?
             .map_err(|source| LabError::kernel(format!("{}: switching offloads off", doing()), source))?;
     }
@@ -94,8 +94,8 @@ fn host(layout: &Layout, index: usize) -> io::Result<()> {
         }
         let routes = layout.routes(index);
         // The ways to neighbours first: the others lead over them.
-        let (near, far): (Vec<&Route>, Vec<&Route>) = routes.iter().partition(|route| route.to == route.via);
-        for route in near.into_iter().chain(far) {
+        let (near, remote): (Vec<&Route>, Vec<&Route>) = routes.iter().partition(|route| route.to == route.via);
+        for route in near.into_iter().chain(remote) {
             handle
                 .route()
                 .add(message(route, number(&route.device)))

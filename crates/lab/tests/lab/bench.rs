@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use narrows_lab::{Honesty, LabHost, RealTimePath, Side, StartOptions};
+use narrows_lab::{LabHost, RealTimePath, Side, StartOptions, TimingReport};
 use narrows_scenario::{Hop, Scenario};
 use narrows_units::BitRate;
 
@@ -22,13 +22,13 @@ pub(crate) fn start(scenario: &Scenario) -> RealTimePath {
     RealTimePath::start(scenario, StartOptions::default()).unwrap()
 }
 
-/// Measures on fresh paths until one kept time and the hosts' programs kept up with it, at most five times; `None`, and a line that
+/// Measures on fresh paths until one had valid timing and the hosts' programs kept up with it, at most five times; `None`, and a line that
 /// `cargo xtask` counts as a skipped test, if none did.
 pub(crate) fn measured<T>(
     what: &str,
     scenario: &Scenario,
     measure: impl Fn(&RealTimePath) -> T,
-) -> Option<(T, Honesty)> {
+) -> Option<(T, TimingReport)> {
     for attempt in 1..=5 {
         let path = start(scenario);
         let result = measure(&path);
@@ -36,14 +36,14 @@ pub(crate) fn measured<T>(
             .map(|side| overrun(path.host(side)))
             .iter()
             .sum();
-        let honesty = path.stop().unwrap();
-        eprintln!("{what}, measurement {attempt}: {honesty}; {overrun} datagrams not read in time");
-        if honesty.kept_time() && overrun == 0 {
-            return Some((result, honesty));
+        let timing_report = path.stop().unwrap();
+        eprintln!("{what}, measurement {attempt}: {timing_report}; {overrun} datagrams not read in time");
+        if timing_report.timing_valid() && overrun == 0 {
+            return Some((result, timing_report));
         }
     }
     // The test's name may stand on the line before.
-    println!("\nNOT JUDGED: {what}: the machine never kept time, so nothing can be said");
+    println!("\nNOT JUDGED: {what}: the machine never had valid timing, so nothing can be said");
     None
 }
 

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use narrows_lab::{RealTimePath, Side, StartOptions};
-use narrows_scenario::{Hop, Scenario, Way};
+use narrows_scenario::{Hop, PathDirection, Scenario};
 use narrows_units::BitRate;
 
 use crate::bench::{MS, alone, round_trips, start, three_hops};
@@ -81,7 +81,7 @@ fn labs_live_side_by_side() {
     for (path, scenario) in paths.iter().zip(&scenarios) {
         let mut trips = round_trips(path, false, 100, 9);
         trips.sort();
-        let truth = scenario.truth(Way::Forward).base_rtt(128, 128);
+        let truth = scenario.truth(PathDirection::Forward).base_rtt(128, 128);
         assert!(
             trips[0] >= truth && trips[0] <= truth + 150 * MS,
             "{trips:?}, truth {truth:?}"
@@ -98,8 +98,8 @@ fn a_report_taken_begins_anew() {
     let path = start(&three_hops());
     round_trips(&path, false, 100, 3);
     thread::sleep(WAIT);
-    assert_eq!(path.honesty().unwrap().releases, 6);
-    assert_eq!(path.take_honesty().unwrap().releases, 6);
+    assert_eq!(path.timing_report().unwrap().releases, 6);
+    assert_eq!(path.take_timing_report().unwrap().releases, 6);
     round_trips(&path, false, 100, 2);
     let last = path.stop().unwrap();
     assert_eq!((last.releases, last.accepted), (4, 4));

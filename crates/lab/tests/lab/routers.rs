@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::thread;
 
 use narrows_lab::{RealTimePath, Side};
-use narrows_scenario::{Hop, Router, Scenario, Way};
+use narrows_scenario::{Hop, PathDirection, Router, Scenario};
 use narrows_units::BitRate;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockProtocol, SockType, SockaddrStorage, recvfrom, setsockopt, socket, sockopt,
@@ -75,7 +75,7 @@ fn hop_limits_find_their_routers() {
             }
             client.send_to(&[7; 1_000], target).unwrap();
             let (from, kind, code, _, quoted) = next_error(&icmp, v6);
-            let router = path.addresses().router(Way::Forward, number).unwrap();
+            let router = path.addresses().router(PathDirection::Forward, number).unwrap();
             let expected: IpAddr = if v6 {
                 router.ipv6.unwrap().into()
             } else {
@@ -97,7 +97,7 @@ fn hop_limits_find_their_routers() {
 /// The first datagram is too big for the second hop; the kernel learns it from the router and fragments the second.
 #[test]
 #[ignore = "lab: needs namespaces"]
-fn a_smaller_mtu_is_told_and_believed() {
+fn a_smaller_mtu_is_reported_and_believed() {
     let _alone = alone();
     let scenario = Scenario::new("mtu")
         .hop(Hop::rate(BitRate::from_gbps(1)))
@@ -114,7 +114,7 @@ fn a_smaller_mtu_is_told_and_believed() {
         let mut data = [0; 2_000];
         client.send_to(&[1; 1_452], target).unwrap();
         let (from, kind, code, mtu, _) = next_error(&icmp, v6);
-        let router = path.addresses().router(Way::Forward, 1).unwrap();
+        let router = path.addresses().router(PathDirection::Forward, 1).unwrap();
         let expected: IpAddr = if v6 {
             router.ipv6.unwrap().into()
         } else {

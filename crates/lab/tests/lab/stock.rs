@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use narrows_lab::{LabHost, RealTimePath, Side, listens};
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 
 use crate::bench::{MS, alone, measured, start, three_hops};
 
@@ -30,7 +30,11 @@ fn stock_ping_sees_the_round_trip() {
     };
     let numbers = text.lines().last().unwrap().split(" = ").nth(1).unwrap();
     let least: f64 = numbers.split('/').next().unwrap().parse().unwrap();
-    let truth = scenario.truth(Way::Forward).base_rtt(1500, 1500).as_secs_f64() * 1e3;
+    let truth = scenario
+        .truth(PathDirection::Forward)
+        .base_rtt(1500, 1500)
+        .as_secs_f64()
+        * 1e3;
     assert!(text.contains(" 0% packet loss"), "{text}");
     // ping prints microseconds.
     assert!(
@@ -105,7 +109,7 @@ fn stock_iperf3_sees_the_rate() {
     let words: Vec<&str> = line.split_whitespace().collect();
     let unit = words.iter().position(|&word| word == "Kbits/sec").unwrap();
     let payload_kbps: f64 = words[unit - 1].parse().unwrap();
-    let truth = scenario.truth(Way::Forward).capacity(1500).as_f64() * 1_472.0 / 1_500.0;
+    let truth = scenario.truth(PathDirection::Forward).capacity(1500).as_f64() * 1_472.0 / 1_500.0;
     let ratio = payload_kbps * 1e3 / truth;
     eprintln!("ratio {ratio:.4}");
     // Its own clocking of three seconds is good for a percent or two.

@@ -1,4 +1,4 @@
-//! Times and rates: judged only if the path kept time.
+//! Times and rates: judged only if the path had valid timing.
 
 use std::io::IoSliceMut;
 use std::net::{SocketAddr, UdpSocket};
@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use narrows_lab::{RealTimePath, Side};
-use narrows_scenario::{Arrivals, Cross, Hop, Scenario, SizeMix, Way};
+use narrows_scenario::{Arrivals, Cross, Hop, PathDirection, Scenario, SizeMix};
 use narrows_units::BitRate;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
@@ -31,13 +31,14 @@ fn round_trip_is_the_truth() {
     let scenario = three_hops();
     for (v6, headers) in [(false, 28), (true, 48)] {
         let payload = 1_500 - headers;
-        let Some((trips, honesty)) = measured("round trips", &scenario, |path| round_trips(path, v6, payload, 100))
+        let Some((trips, timing_report)) =
+            measured("round trips", &scenario, |path| round_trips(path, v6, payload, 100))
         else {
             return;
         };
-        check_round_trips(&trips, scenario.truth(Way::Forward).base_rtt(1500, 1500));
-        assert_eq!(honesty.packets_dropped(), 0);
-        assert!(honesty.releases >= 200);
+        check_round_trips(&trips, scenario.truth(PathDirection::Forward).base_rtt(1500, 1500));
+        assert_eq!(timing_report.packets_dropped(), 0);
+        assert!(timing_report.releases >= 200);
     }
 }
 
@@ -64,7 +65,7 @@ fn an_idle_path_serves_its_cross_traffic() {
         return;
     };
     // A hop at 81 % load has a queue of a few packets of 2.5 µs.
-    check_round_trips(&trips, scenario.truth(Way::Forward).base_rtt(1500, 1500));
+    check_round_trips(&trips, scenario.truth(PathDirection::Forward).base_rtt(1500, 1500));
 }
 
 /// Kernel stamps, in seconds, of what arrives while the sender offers half as much again as the path carries.
@@ -113,10 +114,10 @@ fn next_stamp(socket: &UdpSocket) -> Option<f64> {
 fn a_blast_gets_the_capacity() {
     let _alone = alone();
     let scenario = three_hops();
-    let Some((stamps, honesty)) = measured("blast", &scenario, blast) else {
+    let Some((stamps, timing_report)) = measured("blast", &scenario, blast) else {
         return;
     };
-    let truth = scenario.truth(Way::Forward).capacity(1500).as_f64();
+    let truth = scenario.truth(PathDirection::Forward).capacity(1500).as_f64();
     let rate = |packets: usize, from: f64, to: f64| packets as f64 * 12_000.0 / (to - from) / truth;
     // The median of blocks of 200 packets (25 ms): a sender that has to wait leaves a hole in some of them.
     let mut blocks: Vec<f64> = stamps
@@ -129,6 +130,6 @@ fn a_blast_gets_the_capacity() {
     eprintln!("rate over truth: blocks {median:.4}, whole {whole:.4}");
     assert!((0.99..=1.01).contains(&median), "{median}");
     assert!((0.9..=1.01).contains(&whole), "{whole}");
-    assert!(honesty.packets_dropped() > 1_000, "the queue overflows");
-    assert!(honesty.dropped.iter().all(|dropped| dropped.hop == 1));
+    assert!(timing_report.packets_dropped() > 1_000, "the queue overflows");
+    assert!(timing_report.dropped.iter().all(|dropped| dropped.hop == 1));
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use narrows_lab::{Lab, LabError, LabId, LabOptions, Node};
 use narrows_scenario::{
-    Arrivals, Burst, Carried, Cross, Hop, Layer2, Link, Queue, Router, Scenario, SizeMix, TokenBucket, Way,
+    Arrivals, Burst, Cross, GeneratedBy, Hop, Layer2, Link, PathDirection, Queue, Router, Scenario, SizeMix,
+    TokenBucket,
 };
 use narrows_units::{BitRate, Framing, Octets};
 use nix::sys::socket::{
@@ -154,12 +155,12 @@ fn routers_are_seen_and_switches_are_not() {
             .min()
             .unwrap();
         let octets = if v6 { 1_048 } else { 1_028 };
-        let truth = scenario.truth(Way::Forward).base_rtt(octets, octets);
+        let truth = scenario.truth(PathDirection::Forward).base_rtt(octets, octets);
         assert!(least >= truth && least < truth + 500 * MS, "{least:?}, truth {truth:?}");
     }
-    let honesty = lab.down().unwrap();
+    let timing_report = lab.down().unwrap();
     assert!(
-        honesty.releases > 0 && honesty.router_answers == 0,
+        timing_report.releases > 0 && timing_report.router_answers == 0,
         "kernels answer here"
     );
 }
@@ -167,7 +168,7 @@ fn routers_are_seen_and_switches_are_not() {
 /// The first datagram is too big for the second hop; the kernel learns it from the router and fragments the second.
 #[test]
 #[ignore = "lab: needs namespaces"]
-fn a_smaller_mtu_is_told_by_the_router_before_it() {
+fn a_smaller_mtu_is_reported_by_the_router_before_it() {
     let _alone = alone();
     for link in [Link::RealTime, Link::Veth] {
         let lab = up(&valid(
@@ -250,7 +251,7 @@ fn topologies_live_side_by_side() {
     assert_eq!(labs[0].sender().addresses(), labs[1].sender().addresses());
     for (lab, scenario) in labs.iter().zip(&scenarios) {
         let trips = round_trips(lab.sender(), lab.receiver(), false, 100, 9);
-        let truth = scenario.truth(Way::Forward).base_rtt(128, 128);
+        let truth = scenario.truth(PathDirection::Forward).base_rtt(128, 128);
         let least = trips.iter().min().unwrap();
         assert!(
             *least >= truth && *least <= truth + 150 * MS,
@@ -408,15 +409,15 @@ fn each_way_has_its_own_rate() {
         let lab = up(&scenario);
         let there = spread(lab.sender(), lab.receiver()).as_secs_f64() * 1e3;
         let back = spread(lab.receiver(), lab.sender()).as_secs_f64() * 1e3;
-        let honesty = lab.down().unwrap();
-        eprintln!("rates, measurement {attempt}: {there:.2} ms there, {back:.2} ms back; {honesty}");
-        if honesty.kept_time() {
+        let timing_report = lab.down().unwrap();
+        eprintln!("rates, measurement {attempt}: {there:.2} ms there, {back:.2} ms back; {timing_report}");
+        if timing_report.timing_valid() {
             assert!((4.6..5.3).contains(&there), "{there} ms");
             assert!((47.5..50.0).contains(&back), "{back} ms");
             return;
         }
     }
-    println!("\nNOT JUDGED: rates of each way: the machine never kept time, so nothing can be said");
+    println!("\nNOT JUDGED: rates of each way: the machine never had valid timing, so nothing can be said");
 }
 
 /// Traffic of real hosts enters and leaves where the scenario says: it passes the routers of its hops and no others.
@@ -426,22 +427,22 @@ fn real_flows_cross_their_hops_only() {
     let _alone = alone();
     let cbr =
         |first, way| Cross::on_hop(first, Arrivals::Cbr, BitRate::from_mbps(1), SizeMix::constant(1_000)).way(way);
-    let mut by_hosts = cbr(0, Way::Reverse);
-    by_hosts.carried = Some(Carried::Hosts);
+    let mut by_hosts = cbr(0, PathDirection::Reverse);
+    by_hosts.generated_by = Some(GeneratedBy::Hosts);
     let scenario = valid(
         Scenario::new("cross")
             .hop(hop(100).delay(MS))
             .hop(hop(100).delay(MS))
             .hop(hop(100).delay(MS))
-            .cross(cbr(1, Way::Forward))
-            .cross(cbr(0, Way::Forward).to_hop(1))
+            .cross(cbr(1, PathDirection::Forward))
+            .cross(cbr(0, PathDirection::Forward).to_hop(1))
             .cross(by_hosts),
     );
     let lab = up(&scenario);
     let flows = lab.real_flows();
     let indices: Vec<usize> = flows.iter().map(|flow| flow.index).collect();
     assert_eq!(indices, [1, 2], "the first is virtual");
-    // The first passes sender, router1 and router2; the second, the way back's first hop, receiver and router2.
+    // The first passes sender, router1 and router2; the second, the reverse direction's first hop, receiver and router2.
     for (flow, nodes, delay) in [(&flows[0], 3, 2 * MS), (&flows[1], 2, MS)] {
         for v6 in [false, true] {
             let least = round_trips(&flow.source, &flow.sink, v6, 100, 5)
@@ -479,8 +480,8 @@ fn an_unused_lab_is_silent() {
     let mut seen = Vec::new();
     for _ in 0..6 {
         thread::sleep(Duration::from_millis(500));
-        let honesty = lab.take_honesty().unwrap();
-        seen.push(honesty.accepted + honesty.refusals + honesty.strays);
+        let timing_report = lab.take_timing_report().unwrap();
+        seen.push(timing_report.accepted + timing_report.refusals + timing_report.unroutable_packets);
     }
     eprintln!("stray packets in each half second: {seen:?}");
     assert!(seen[..2].iter().sum::<u64>() <= 2, "{seen:?}");

@@ -5,7 +5,7 @@ use narrows_units::{BitRate, Metric};
 use super::run::{Kind, Run};
 use narrows_probe::outcome::{Caveat, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 use narrows_train::mindelay;
-use narrows_train::mindelay::{Found, Grain, Reads};
+use narrows_train::mindelay::{Grain, HuntResult, Reads};
 
 /// The two directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Run {
         BitRate::from_bps_f64(mindelay::ip_rate(self.params.framing, mtu, wire))
     }
 
-    fn kind_found(&self, kind: Kind) -> Option<Found> {
+    fn kind_found(&self, kind: Kind) -> Option<HuntResult> {
         let found = self.found.iter().find(|(own, _)| *own == kind)?;
         found.1
     }
@@ -143,7 +143,7 @@ impl Run {
         grain.map_or(0.0, |grain| grain.arrival_ns + grain.departure_ns)
     }
 
-    fn is_coarse(&self, found: &Found) -> bool {
+    fn is_coarse(&self, found: &HuntResult) -> bool {
         let grain = self.facts.as_ref().map(|facts| Grain::of(facts, Reads::Returns));
         grain.is_some_and(|grain| grain.arrival_ns > COARSEST * found.span_ns)
     }
@@ -232,7 +232,8 @@ impl Run {
             Kind::Short => ("short_ns", "short_expected_pairs"),
             Kind::Long => ("long_ns", "long_expected_pairs"),
         };
-        let count = |of: fn(&Found) -> usize| self.found.iter().filter_map(|(_, found)| found.as_ref()).map(of).sum();
+        let count =
+            |of: fn(&HuntResult) -> usize| self.found.iter().filter_map(|(_, found)| found.as_ref()).map(of).sum();
         let (clean, samples): (usize, usize) = (count(|found| found.clean), count(|found| found.samples));
         diagnostics.insert("kept_clean_pairs", clean);
         diagnostics.insert("rejected_queued_pairs", samples.saturating_sub(clean));

@@ -8,12 +8,12 @@ use super::Params;
 use narrows_probe::PathFacts;
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
 use narrows_probe::facts::Answering;
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, Probe, Train, TrainId, TrainReport};
-use narrows_train::campaign::refusal_reason;
+use narrows_probe::probes::{PeerKind, Probe, Train, TrainId, TrainReport};
 use narrows_train::mindelay;
-use narrows_train::mindelay::{Batching, Found, Grain, Hunt, Reads, Rule, Runs, State, Stop};
+use narrows_train::mindelay::{Batching, Grain, Hunt, HuntResult, Reads, Rule, Runs, State, Stop};
+use narrows_train::train_method::refusal_reason;
 
 /// A kind of pair: how long its requests are, and its replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Run {
     pub(super) batching: Batching,
     tests: u32,
     /// What was found of the kinds so far; `None` where the pairs did not settle.
-    pub(super) found: Vec<(Kind, Option<Found>)>,
+    pub(super) found: Vec<(Kind, Option<HuntResult>)>,
     pub(super) hunt: Option<Hunt>,
     pub(super) tally: (u64, u64),
     asked: Option<Train>,
@@ -110,7 +110,7 @@ impl Run {
 
     fn kind(&self) -> Option<Kind> {
         let kinds = match self.answering {
-            // Answers of one size show the way there alone.
+            // Answers of one size show the forward direction alone.
             Answering::ClosedPort | Answering::TcpSyn => &[Kind::Forward, Kind::ForwardThird][..],
             Answering::Server | Answering::Echo | Answering::Reflector if self.params.trio => &KINDS[..],
             Answering::Server | Answering::Echo | Answering::Reflector => &KINDS[..4],
@@ -152,9 +152,9 @@ impl Run {
         self.serial += 1;
         let (request, reply) = self.octets(kind);
         let mut train = Train::uniform(TrainId(self.serial), packets, request, Duration::ZERO);
-        train.far_end = match self.answering {
-            Answering::Server | Answering::Echo | Answering::Reflector => FarEnd::EchoSized(reply),
-            other => other.far_end(),
+        train.peer_kind = match self.answering {
+            Answering::Server | Answering::Echo | Answering::Reflector => PeerKind::EchoSized(reply),
+            other => other.peer_kind(),
         };
         self.not_before = Some(now + self.wait(packets));
         self.asked = Some(train.clone());
@@ -188,10 +188,10 @@ fn thousandths(share: f64) -> u32 {
     whole
 }
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("asymprobe", "echoed pairs of its own sizes");
 
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         mindelay::is_own(asked, self.asked.as_ref())
     }
 }
@@ -201,7 +201,7 @@ impl Runs for Run {
         self.facts.is_some()
     }
 
-    /// Why a run is not begun: the far host would take too long to answer, or in sizes that vary.
+    /// Why a run is not begun: the remote host would take too long to answer, or in sizes that vary.
     fn unable(&self, facts: &PathFacts) -> Option<Reason> {
         let pairs = u64::try_from(self.params.stable.min(self.params.most)).unwrap_or(u64::MAX / 8);
         let late = mindelay::answers_take_too_long(facts, 4 * (pairs + 1), super::INFO.imposes.max_time);
@@ -234,7 +234,7 @@ impl Runs for Run {
         if self.hunt.is_none() {
             match self.batching.seen() {
                 Some(true) => return Step::Done(self.no_number(Reason::ReceiveBatching)),
-                // Long requests with short replies, which only the way there can spread, and long replies, in turn.
+                // Long requests with short replies, which only the forward direction can spread, and long replies, in turn.
                 None if self.tests < MOST_TESTS => {
                     self.tests += 1;
                     return self.send(now, TEST_PACKETS, Kind::Long);

@@ -5,14 +5,14 @@ use narrows_units::{BitRate, Framing, Metric, Receiver, Sender, Stamp};
 
 use super::*;
 use narrows_probe::outcome::{Caveat, Diagnostic, Estimate, Reason};
-use narrows_probe::probes::{Arrival, FarEnd, Fate, PacingCheck, Probe, TrainReport};
-use narrows_probe::{Event, PathFacts, Refusal, StampSource, Verdict, World, drive};
+use narrows_probe::probes::{Arrival, Fate, PacingCheck, PeerKind, Probe, TrainReport};
+use narrows_probe::{BoundKind, Event, PathFacts, Refusal, StampSource, World, drive};
 
 /// An idle path of some links there and some back, worked out packet by packet; what of it is asked for is a far end that answers in
 /// packets of the size it is told.
 struct Loop {
-    there: Vec<BitRate>,
-    back: Vec<BitRate>,
+    outbound: Vec<BitRate>,
+    returning: Vec<BitRate>,
     facts: PathFacts,
     sizes: bool,
     /// The far end says when packets came.
@@ -22,11 +22,11 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(there: &[u64], back: &[u64]) -> Self {
+    fn new(outbound: &[u64], returning: &[u64]) -> Self {
         let rates = |kbps: &[u64]| kbps.iter().map(|rate| BitRate::from_bps(*rate * 1000)).collect();
         Self {
-            there: rates(there),
-            back: rates(back),
+            outbound: rates(outbound),
+            returning: rates(returning),
             facts: PathFacts::ideal(1500, Duration::from_millis(10)),
             sizes: true,
             turns: false,
@@ -66,29 +66,31 @@ impl World for Loop {
         let Probe::Train(train) = probe else {
             panic!("it asks for trains")
         };
-        let FarEnd::EchoSized(reply) = train.far_end else {
+        let PeerKind::EchoSized(reply) = train.peer_kind else {
             panic!("of sized echoes")
         };
         if !self.sizes {
             return Ok(Event::Refused(Refusal::NotOffered));
         }
         let sent = vec![self.now as f64; train.packets.len()];
-        let there = Self::cross(&self.there, sent, train.packets[0].ip_octets);
-        let back = Self::cross(&self.back, there.clone(), reply);
+        let outbound = Self::cross(&self.outbound, sent, train.packets[0].ip_octets);
+        let returning = Self::cross(&self.returning, outbound.clone(), reply);
         let step = self.step_ns;
-        let rows = (0..).zip(there.iter().zip(&back)).map(|(seq, (there, back))| Arrival {
-            seq,
-            departed: Stamp::from_nanos(self.now),
-            ip_octets: train.packets[0].ip_octets,
-            fate: Fate::Echoed {
-                returned: Stamp::from_nanos((*back as i64 + 10_000_000) / step * step),
-                turned: self
-                    .turns
-                    .then(|| Stamp::<Receiver>::from_nanos(*there as i64 + 77_000_000)),
-            },
-        });
+        let rows = (0..)
+            .zip(outbound.iter().zip(&returning))
+            .map(|(seq, (outbound, returning))| Arrival {
+                seq,
+                departed: Stamp::from_nanos(self.now),
+                ip_octets: train.packets[0].ip_octets,
+                fate: Fate::Echoed {
+                    returned: Stamp::from_nanos((*returning as i64 + 10_000_000) / step * step),
+                    turned: self
+                        .turns
+                        .then(|| Stamp::<Receiver>::from_nanos(*outbound as i64 + 77_000_000)),
+                },
+            });
         let arrivals = rows.collect();
-        self.now = *back.last().unwrap() as i64 + 10_000_000;
+        self.now = *returning.last().unwrap() as i64 + 10_000_000;
         Ok(Event::Train(TrainReport {
             id: train.id,
             arrivals,
@@ -128,37 +130,37 @@ fn off(estimate: &Estimate, kbps: u64) -> f64 {
 /// Directions that differ by less than 1538/102: both are exact, and say so each for itself.
 #[test]
 fn both_directions_within_the_sizes_are_exact() {
-    for (there, back) in [(10_000, 1000), (1000, 10_000), (5000, 5000), (100_000, 8000)] {
-        let outcome = measure(&mut Loop::new(&[1_000_000, there], &[back, 1_000_000]), &[]);
+    for (outbound, returning) in [(10_000, 1000), (1000, 10_000), (5000, 5000), (100_000, 8000)] {
+        let outcome = measure(&mut Loop::new(&[1_000_000, outbound], &[returning, 1_000_000]), &[]);
         let (forward, reverse) = both(&outcome);
         assert_eq!(
             (forward.verdict, reverse.verdict),
-            (Verdict::Estimated, Verdict::Estimated),
-            "{there}/{back}"
+            (BoundKind::Estimated, BoundKind::Estimated),
+            "{outbound}/{returning}"
         );
         assert!(
-            off(forward, there).abs() < 0.001,
-            "{there}/{back}: {}",
-            off(forward, there)
+            off(forward, outbound).abs() < 0.001,
+            "{outbound}/{returning}: {}",
+            off(forward, outbound)
         );
         assert!(
-            off(reverse, back).abs() < 0.001,
-            "{there}/{back}: {}",
-            off(reverse, back)
+            off(reverse, returning).abs() < 0.001,
+            "{outbound}/{returning}: {}",
+            off(reverse, returning)
         );
         assert!(forward.low <= forward.value && forward.value <= forward.high);
         assert_eq!(forward.diagnostics.get("exact"), Some(&Diagnostic::Flag(true)));
     }
 }
 
-/// 100 against 2 Mbit/s: `T = 8 W(64) / C2` whatever the long packet's size, so that the way there is bounded, and the way back exact.
+/// 100 against 2 Mbit/s: `T = 8 W(64) / C2` whatever the long packet's size, so that the forward direction is bounded, and the reverse direction exact.
 #[test]
 fn beyond_the_sizes_one_is_exact_and_one_a_bound() {
     let plain = measure(&mut Loop::new(&[100_000], &[2000]), &[("trio", "false")]);
     let (forward, reverse) = both(&plain);
     assert_eq!(
         (forward.verdict, reverse.verdict),
-        (Verdict::LowerBound, Verdict::Estimated)
+        (BoundKind::LowerBound, BoundKind::Estimated)
     );
     assert!(forward.caveats.contains(&Caveat::AsymmetricLimit));
     assert!(off(reverse, 2000).abs() < 0.001);
@@ -169,7 +171,7 @@ fn beyond_the_sizes_one_is_exact_and_one_a_bound() {
     let (forward, reverse) = both(&other);
     assert_eq!(
         (forward.verdict, reverse.verdict),
-        (Verdict::Estimated, Verdict::LowerBound)
+        (BoundKind::Estimated, BoundKind::LowerBound)
     );
 }
 
@@ -178,7 +180,7 @@ fn beyond_the_sizes_one_is_exact_and_one_a_bound() {
 fn least_round_trips_raise_the_bound_and_never_above_the_truth() {
     let outcome = measure(&mut Loop::new(&[100_000], &[1000]), &[]);
     let (forward, _) = both(&outcome);
-    assert_eq!(forward.verdict, Verdict::LowerBound);
+    assert_eq!(forward.verdict, BoundKind::LowerBound);
     assert_eq!(forward.diagnostics.get("by_round_trips"), Some(&Diagnostic::Flag(true)));
     assert!(
         (-0.01..=0.0).contains(&off(forward, 100_000)),
@@ -219,7 +221,7 @@ fn stamps_too_coarse_for_a_packet_are_said_so() {
 }
 
 #[test]
-fn a_far_end_with_one_size_is_not_enough() {
+fn a_peer_kind_with_one_size_is_not_enough() {
     let mut path = Loop::new(&[10_000], &[10_000]);
     path.sizes = false;
     let outcome = measure(&mut path, &[]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use narrows_units::{BitRate, Metric, Sender, Stamp};
 
 use super::curve::Curve;
-use super::joint::{Joint, fastest};
+use super::pooled::{PooledEstimate, fastest};
 use super::train::TrainSlope;
 use narrows_probe::probes::TrainReport;
 use narrows_probe::{
@@ -42,16 +42,16 @@ pub(super) enum Ending {
     Stopped(Reason),
 }
 
-/// What the trains say, and where the knee may be another's than the path's.
-pub(super) struct Verdict<'a> {
-    pub(super) joint: Option<&'a Joint>,
-    /// The knee is where the receiving host cannot keep up.
+/// What the trains say, and where the turning point may be another's than the path's.
+pub(super) struct TurningPointVerdict<'a> {
+    pub(super) pooled: Option<&'a PooledEstimate>,
+    /// The turning point is where the receiving host cannot keep up.
     pub(super) receiver: bool,
 }
 
 /// The account of all trains.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct RunAccount {
     pub(super) trains: Vec<TrainSlope>,
     pub(super) curves: Vec<(Stamp<Sender>, Duration, Curve)>,
     pub(super) flat_curves: u32,
@@ -80,7 +80,7 @@ pub(super) struct Seen {
     pub(super) ended: Option<Stamp<Sender>>,
 }
 
-impl Seen {
+impl RunAccount {
     pub(super) fn count(&mut self, report: &TrainReport) {
         self.count += 1;
         self.octets += report.arrivals.iter().map(|row| u64::from(row.ip_octets)).sum::<u64>();
@@ -95,11 +95,11 @@ impl Seen {
     }
 
     /// The outcome.
-    pub(super) fn finish(&self, ending: &Ending, verdict: &Verdict<'_>) -> Outcome {
-        let estimate = match (ending, verdict.joint) {
+    pub(super) fn finish(&self, ending: &Ending, verdict: &TurningPointVerdict<'_>) -> Outcome {
+        let estimate = match (ending, verdict.pooled) {
             (Ending::HostLimited, _) => self.host_limited(),
-            (_, Some(joint)) if verdict.receiver => self.receiver_limited(joint),
-            (_, Some(joint)) => self.estimated(joint, ending),
+            (_, Some(pooled)) if verdict.receiver => self.receiver_limited(pooled),
+            (_, Some(pooled)) => self.estimated(pooled, ending),
             (Ending::Flawed(reason) | Ending::Stopped(reason), None) => return self.inconclusive(reason.clone()),
             (Ending::Settled | Ending::Exhausted, None) => self.undecided(),
         };
@@ -134,12 +134,12 @@ impl Seen {
         ]
     }
 
-    fn estimated(&self, joint: &Joint, ending: &Ending) -> Option<Estimate> {
+    fn estimated(&self, pooled: &PooledEstimate, ending: &Ending) -> Option<Estimate> {
         let scale = self.scale()?;
-        let half = joint.half_width(FLOOR * scale);
-        let (low_half, high_half) = joint.halves(FLOOR * scale);
-        let given_up = joint.given_up();
-        let available = (joint.available - given_up).max(0.0);
+        let half = pooled.half_width(FLOOR * scale);
+        let (low_half, high_half) = pooled.halves(FLOOR * scale);
+        let backed_off = pooled.backed_off();
+        let available = (pooled.available - backed_off).max(0.0);
         // What is lost behind the tight link has gone through it; nothing tells which losses those are.
         let through = 1.0 - (self.lost as f64 / self.sent.max(1) as f64).min(0.5);
         let low_by = if self.curves.is_empty() {
@@ -151,70 +151,70 @@ impl Seen {
         let mut estimate = Estimate::ip_rate(
             Metric::AvailableIpCapacity,
             rate(available)?,
-            rate((joint.available - low_half).clamp(0.0, available))?,
+            rate((pooled.available - low_half).clamp(0.0, available))?,
             rate(
-                ((joint.available + high_half + low_by) / through)
-                    .min(joint.most())
+                ((pooled.available + high_half + low_by) / through)
+                    .min(pooled.most())
                     .max(available),
             )?,
         )
         .with("path_rate_bps", scale)
-        .with("tight_capacity_bps", joint.capacity)
+        .with("tight_capacity_bps", pooled.capacity)
         .with(
             "tight_capacity_relative_error",
-            joint.capacity_own_error / joint.capacity,
+            pooled.capacity_own_error / pooled.capacity,
         )
-        .with("tight_is_narrow", joint.one_link)
-        .with("spread_error_bps", joint.spread_error)
-        .with("train_spread_bps", joint.train_spread)
-        .with("capacity_error_bps", joint.capacity_error)
-        .with("given_up_bps", given_up)
-        .with("idle_more_bps", joint.idle_more);
-        if let Some(yielded) = joint.yielded {
+        .with("tight_is_narrow", pooled.one_link)
+        .with("spread_error_bps", pooled.spread_error)
+        .with("train_spread_bps", pooled.train_spread)
+        .with("capacity_error_bps", pooled.capacity_error)
+        .with("backed_off_bps", backed_off)
+        .with("idle_more_bps", pooled.idle_more);
+        if let Some(yielded) = pooled.yielded {
             estimate = estimate
                 .with("yielded_bps", yielded.less)
                 .with("yielded_error_bps", yielded.error);
         }
-        if given_up > FLOOR * scale {
-            estimate = estimate.caveat(Caveat::OthersYield);
+        if backed_off > FLOOR * scale {
+            estimate = estimate.caveat(Caveat::ElasticCrossTraffic);
             estimate.confidence = Confidence::Low;
         }
         let wide = low_half + high_half > RANGE * scale;
-        let doubt = joint.yielded.is_some_and(|yielded| yielded.is_doubt(FLOOR * scale));
-        if low_by > 0.0 || joint.is_bursty() || doubt || self.outlasts_round_trips(joint) {
+        let doubt = pooled.yielded.is_some_and(|yielded| yielded.is_doubt(FLOOR * scale));
+        if low_by > 0.0 || pooled.is_bursty() || doubt || self.outlasts_round_trips(pooled) {
             estimate.confidence = Confidence::Low;
         }
         if *ending != Ending::Settled || wide {
             estimate = estimate.caveat(Caveat::NotConverged);
             estimate.confidence = Confidence::Low;
         }
-        if joint.per_train.len() < MIN_TRAINS {
-            let samples = u32::try_from(joint.per_train.len()).unwrap_or(u32::MAX);
+        if pooled.per_train.len() < MIN_TRAINS {
+            let samples = u32::try_from(pooled.per_train.len()).unwrap_or(u32::MAX);
             estimate = estimate.caveat(Caveat::FewSamples { samples });
             estimate.confidence = Confidence::Low;
         }
         if let Some(capacity) = self.capacity {
             estimate = estimate.caveat(Caveat::CapacityAssumed { capacity });
         }
-        estimate.also = self.by_products(joint, half);
-        Some(self.windows(estimate, joint))
+        estimate.also = self.by_products(pooled, half);
+        Some(self.windows(estimate, pooled))
     }
 
     /// Trains outlast the round trips of transfers, which may then have given way to them, and nothing in what was seen would tell.
-    fn outlasts_round_trips(&self, joint: &Joint) -> bool {
-        let trains = joint.per_train.iter().filter_map(|(index, _)| self.trains.get(*index));
+    fn outlasts_round_trips(&self, pooled: &PooledEstimate) -> bool {
+        let trains = pooled.per_train.iter().filter_map(|(index, _)| self.trains.get(*index));
         let lengths: Vec<f64> = trains.map(|train| train.send_time).collect();
         self.curves.is_empty() && narrows_stat::median(&lengths).is_some_and(|length| length > OUTLASTS)
     }
 
     /// How what is available varied: one value per train, each over the time that its train kept the tight link busy.
-    fn windows(&self, estimate: Estimate, joint: &Joint) -> Estimate {
-        let values: Vec<f64> = joint.per_train.iter().map(|(_, value)| *value).collect();
+    fn windows(&self, estimate: Estimate, pooled: &PooledEstimate) -> Estimate {
+        let values: Vec<f64> = pooled.per_train.iter().map(|(_, value)| *value).collect();
         let (mut at, mut lengths) = (Vec::new(), Vec::new());
-        for &(index, _) in &joint.per_train {
+        for &(index, _) in &pooled.per_train {
             let (begin, length) = match (self.curves.is_empty(), self.curves.get(index), self.trains.get(index)) {
                 (false, Some((begin, length, _)), _) => (*begin, length.as_secs_f64()),
-                (true, _, Some(train)) => (train.at, train.busy_time),
+                (true, _, Some(train)) => (train.at, train.backlogged_time),
                 _ => continue,
             };
             at.push((begin - self.began.unwrap_or(begin)).as_f64());
@@ -243,13 +243,13 @@ impl Seen {
     }
 
     /// Capacity and cross traffic of the tight link, where the fit gives them.
-    fn by_products(&self, joint: &Joint, half: f64) -> Vec<Estimate> {
-        let relative = joint.capacity_own_error / joint.capacity;
+    fn by_products(&self, pooled: &PooledEstimate, half: f64) -> Vec<Estimate> {
+        let relative = pooled.capacity_own_error / pooled.capacity;
         let receiver = self.trains.iter().any(|train| train.receiver_bound);
         if self.capacity.is_some() || receiver || relative > GOOD_FIT {
             return Vec::new();
         }
-        let margin = (2.0 * relative).max(0.02) * joint.capacity;
+        let margin = (2.0 * relative).max(0.02) * pooled.capacity;
         let rate = |metric, value: f64, margin: f64| {
             let mut estimate = Estimate::ip_rate(
                 metric,
@@ -262,16 +262,16 @@ impl Seen {
             Some(estimate)
         };
         // The tight link's capacity is the path's only where it is the narrow one.
-        let capacity = rate(Metric::IpCapacity, joint.capacity, margin).filter(|_| joint.one_link > 0.9);
-        let cross = rate(Metric::CrossTraffic, joint.capacity - joint.available, margin + half);
+        let capacity = rate(Metric::IpCapacity, pooled.capacity, margin).filter(|_| pooled.one_link > 0.9);
+        let cross = rate(Metric::CrossTraffic, pooled.capacity - pooled.available, margin + half);
         [capacity, cross].into_iter().flatten().collect()
     }
 
     /// The sender's highest rate came through unharmed.
     fn host_limited(&self) -> Option<Estimate> {
         let max = self.max_rate?;
-        let there = self.trains.iter().filter(|train| train.rate_sent >= 0.97 * max);
-        let through: Vec<f64> = there.map(|train| train.rate_out.min(train.rate_in)).collect();
+        let forward = self.trains.iter().filter(|train| train.rate_sent >= 0.97 * max);
+        let through: Vec<f64> = forward.map(|train| train.rate_out.min(train.rate_in)).collect();
         let value = narrows_stat::median(&through)?;
         let rate = BitRate::from_bps_f64(value)?;
         if let Some(interface) = self.interface_rate.filter(|interface| max >= 0.9 * interface.as_f64()) {
@@ -291,21 +291,23 @@ impl Seen {
         })
     }
 
-    /// What looks like the knee is the rate at which the receiving host takes packets.
-    fn receiver_limited(&self, joint: &Joint) -> Option<Estimate> {
-        let half = joint.half_width(FLOOR * self.scale()?);
-        let value = BitRate::from_bps_f64((joint.available - half).max(0.0))?;
+    /// What looks like the turning point is the rate at which the receiving host takes packets.
+    fn receiver_limited(&self, pooled: &PooledEstimate) -> Option<Estimate> {
+        let half = pooled.half_width(FLOOR * self.scale()?);
+        let value = BitRate::from_bps_f64((pooled.available - half).max(0.0))?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited))
     }
 
-    /// No train near the knee overloaded the path, yet none at the sender's limit either: what came through is available.
+    /// No train near the turning point overloaded the path, yet none at the sender's limit either: what came through is available.
     fn undecided(&self) -> Option<Estimate> {
-        let quiet = self
+        let no_congestion_seen = self
             .trains
             .iter()
             .filter(|train| train.is_quiet() && train.rate_in.is_finite());
-        let most = quiet.map(|train| train.rate_out.min(train.rate_in)).reduce(f64::max)?;
+        let most = no_congestion_seen
+            .map(|train| train.rate_out.min(train.rate_in))
+            .reduce(f64::max)?;
         let value = BitRate::from_bps_f64(0.98 * most)?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
@@ -318,7 +320,7 @@ impl Seen {
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
-        if estimate.verdict == narrows_probe::Verdict::Estimated {
+        if estimate.verdict == narrows_probe::BoundKind::Estimated {
             estimate = self.buckets.tell(estimate);
         }
         if self.overflows > 0 {
@@ -338,7 +340,7 @@ impl Seen {
             .with("rate_out_bps", all(|train| train.rate_out))
             .with("delay_growth", all(|train| train.growth))
             .with("delay_growth_error", all(|train| train.growth_error))
-            .with("busy_time_ns", all(|train| train.busy_time * 1e9))
+            .with("backlogged_time_ns", all(|train| train.backlogged_time * 1e9))
             .with("train_time_ns", all(|train| train.send_time * 1e9))
             .with("trains", self.count)
     }

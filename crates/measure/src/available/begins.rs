@@ -1,7 +1,7 @@
-//! What others gave up within the trains: what the begins of trains say, before others that share the path can have answered them, beside
+//! What others backed off within the trains: what the begins of trains say, before others that share the path can have answered them, beside
 //! what all of them say; and what a standing queue leaves more (`levels.rs`).
 
-use super::busy::ROUND_TRIPS;
+use super::backlogged::ROUND_TRIPS;
 use super::levels::{Block, leaning};
 use super::train::TrainSlope;
 
@@ -11,8 +11,8 @@ const EARLY_TRAINS: usize = 4;
 /// Five differences are looked at, and the largest counts: each is believed from so many of its standard errors on (ours, so that beside
 /// traffic that asks nobody values are low by less than half a per cent of the capacity in the mean). Begins of [`ROUND_TRIPS`], then
 /// what a standing queue leaves more (where `levels` says that it tells).
-const BEGIN_LOOKS: [f64; 4] = [2.5, 2.5, 2.5, 1.5];
-const LEVEL_LOOKS: f64 = 2.0;
+const BEGIN_CHECKS: [f64; 4] = [2.5, 2.5, 2.5, 1.5];
+const LEVEL_CHECKS: f64 = 2.0;
 /// Before it is believed it is a reason to doubt, from so many standard errors on (ours).
 const DOUBT: f64 = 1.5;
 
@@ -49,7 +49,7 @@ impl Yielded {
     }
 }
 
-/// What others gave up whichever of two capacities the tight link has: a wrong one makes delays that fall look like more that is left, and they
+/// What others backed off whichever of two capacities the tight link has: a wrong one makes delays that fall look like more that is left, and they
 /// fall behind long queues.
 pub(super) fn under_either(near: &[(usize, &TrainSlope)], capacities: [f64; 2], levels: bool) -> Option<Yielded> {
     let [one, other] = capacities.map(|capacity| yielded(near, capacity, levels));
@@ -62,15 +62,15 @@ pub(super) fn under_either(near: &[(usize, &TrainSlope)], capacities: [f64; 2], 
     })
 }
 
-/// What others gave up within the trains, by the begins of trains and by the queues that stood: of these the one with most beyond chance.
+/// What others backed off within the trains, by the begins of trains and by the queues that stood: of these the one with most beyond chance.
 /// `None` where too few trains tell.
 fn yielded(near: &[(usize, &TrainSlope)], capacity: f64, levels: bool) -> Option<Yielded> {
     let begins = (0..ROUND_TRIPS.len()).filter_map(|which| {
         let (less, error) = begins(near, capacity, which)?;
-        let looks = BEGIN_LOOKS[which];
+        let looks = BEGIN_CHECKS[which];
         Some(Yielded { less, error, looks })
     });
-    let looks = LEVEL_LOOKS;
+    let looks = LEVEL_CHECKS;
     let blocks: Vec<&[Block]> = near.iter().map(|(_, train)| train.blocks.as_slice()).collect();
     let levels = levels.then(|| leaning(&blocks, capacity)).flatten();
     let levels = levels.map(|(less, error)| Yielded { less, error, looks });
@@ -85,7 +85,7 @@ fn yielded(near: &[(usize, &TrainSlope)], capacity: f64, levels: bool) -> Option
 fn begins(near: &[(usize, &TrainSlope)], capacity: f64, which: usize) -> Option<(f64, f64)> {
     let long = near.iter().filter_map(|(_, train)| {
         let begin = train.early[which];
-        let lasts = begin.time > 0.0 && train.busy_time > LASTING * begin.time;
+        let lasts = begin.time > 0.0 && train.backlogged_time > LASTING * begin.time;
         lasts.then(|| (train.available(capacity) - begin.available(capacity), begin.time))
     });
     let less: Vec<(f64, f64)> = long.collect();

@@ -1,4 +1,4 @@
-//! Where the knee is, roughly: the rate out becomes the next rate in (FAC2's feedback, accelerated).
+//! Where the turning point is, roughly: the rate out becomes the next rate in (FAC2's feedback, accelerated).
 
 use super::train::TrainSlope;
 

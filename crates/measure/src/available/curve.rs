@@ -1,14 +1,14 @@
 //! The second mode: the delays that a train of any shape should see, fitted to those that it saw.
 //!
 //! For a train with real departures, the queue that it builds on a link that leaves `A` is `Q_k(A) = max(0, Q_(k-1) + b_k - A g_k)`, with
-//! `b_k` the bits of packet `k` and `g_k` the time since the one before. The delays of batch ends are regressed on `Q_k(A)` with a free
-//! intercept (base delay, and what a batch end waits) and a free scale, which is `1/C`; the `A` with the least squares is the estimate.
+//! `b_k` the bits of packet `k` and `g_k` the time since the one before. The delays of burst ends are regressed on `Q_k(A)` with a free
+//! intercept (base delay, and what a burst end waits) and a free scale, which is `1/C`; the `A` with the least squares is the estimate.
 
-use super::ends::{Sample, batch_ends, samples};
-use super::train::{Belief, Unusable};
+use super::burst_ends::{Sample, burst_ends_of, samples};
+use super::train::{Prior, Unusable};
 use narrows_probe::probes::TrainReport;
 
-/// Fewest batch ends behind a curve.
+/// Fewest burst ends behind a curve.
 const MIN_ENDS: usize = 12;
 /// Rates tried per round; three rounds, each a tenth as wide as the one before.
 const GRID: u32 = 60;
@@ -30,23 +30,23 @@ pub(crate) struct Curve {
     pub(crate) f: f64,
 }
 
-/// What a train's delays say about the knee.
+/// What a train's delays say about the turning point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Shape {
-    /// They follow the curve of this knee.
-    Knee(Curve),
+    /// They follow the curve of this turning point.
+    TurningPoint(Curve),
     /// They do not grow: more is available than the train's highest rate.
     Flat,
 }
 
 /// Fits the curve. `capacity` is the path's, as far as known.
-pub(crate) fn fit(report: &TrainReport, belief: Option<Belief>, capacity: Option<f64>) -> Result<Shape, Unusable> {
+pub(crate) fn fit(report: &TrainReport, prior: Option<Prior>, capacity: Option<f64>) -> Result<Shape, Unusable> {
     let samples = samples(report);
     if samples.len() < 2 {
         return Err(Unusable::AllLost);
     }
-    let ends = batch_ends(&samples, belief.map(|belief| belief.fastest));
-    let kept = ends.kept;
+    let burst_ends = burst_ends_of(&samples, prior.map(|prior| prior.fastest));
+    let kept = burst_ends.kept;
     if kept.len() < MIN_ENDS {
         return Err(Unusable::FewBatches);
     }
@@ -77,31 +77,34 @@ pub(crate) fn fit(report: &TrainReport, belief: Option<Belief>, capacity: Option
     if line.scale <= 0.0 || scaled < LEAST_SCALE || f < F_TEST {
         return Ok(Shape::Flat);
     }
-    Ok(Shape::Knee(Curve {
+    Ok(Shape::TurningPoint(Curve {
         available,
         capacity: 1.0 / line.scale,
         f,
     }))
 }
 
-/// The queue in bits behind each batch end.
+/// The queue in bits behind each burst end.
 fn queue(samples: &[Sample], kept: &[Sample], available: f64) -> Vec<f64> {
     let mut queues = Vec::with_capacity(kept.len());
-    let mut ends = kept.iter().peekable();
+    let mut burst_ends = kept.iter().peekable();
     let (mut queue, mut before) = (
         0.0f64,
         Sample {
             departed: 0.0,
             arrived: 0.0,
-            carried: 0.0,
+            cumulative_bits: 0.0,
         },
     );
     for sample in samples {
-        let bits = sample.carried - before.carried;
+        let bits = sample.cumulative_bits - before.cumulative_bits;
         let gap = sample.departed - before.departed;
         queue = (queue + bits - available * gap).max(0.0);
         before = *sample;
-        if ends.next_if(|end| end.carried <= sample.carried).is_some() {
+        if burst_ends
+            .next_if(|end| end.cumulative_bits <= sample.cumulative_bits)
+            .is_some()
+        {
             queues.push(queue);
         }
     }
@@ -144,7 +147,7 @@ fn highest_rate(samples: &[Sample]) -> f64 {
     let span = 8.min(samples.len() - 1);
     let rates = samples.windows(span + 1).map(|part| {
         let (first, last) = (part[0], part[span]);
-        (last.carried - first.carried) / (last.departed - first.departed)
+        (last.cumulative_bits - first.cumulative_bits) / (last.departed - first.departed)
     });
     rates.filter(|rate| rate.is_finite() && *rate > 0.0).fold(0.0, f64::max)
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use narrows_units::{Sender, Stamp};
 
 use super::curve::Curve;
-use super::joint::Joint;
+use super::pooled::PooledEstimate;
 
 /// Curves off by more than this many robust standard deviations count less (Huber).
 const HUBER: f64 = 2.0;
 
 /// Their weighted mean. `None` below two.
-pub(super) fn joint(curves: &[(Stamp<Sender>, Duration, Curve)], scale: f64) -> Option<Joint> {
+pub(super) fn pooled(curves: &[(Stamp<Sender>, Duration, Curve)], scale: f64) -> Option<PooledEstimate> {
     if curves.len() < 2 {
         return None;
     }
@@ -34,7 +34,7 @@ pub(super) fn joint(curves: &[(Stamp<Sender>, Duration, Curve)], scale: f64) -> 
     let capacity = narrows_stat::median(&capacities)?;
     let capacity_own_error =
         1.2533 * narrows_stat::variance_sample(&capacities)?.sqrt() / (capacities.len() as f64).sqrt();
-    Some(Joint {
+    Some(PooledEstimate {
         available,
         spread_error: (squares / dof / total).sqrt(),
         capacity_error: 0.0,

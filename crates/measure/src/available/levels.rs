@@ -1,14 +1,14 @@
 //! What a standing queue takes from transfers that share the link: within one round trip they send less, as their answers come later.
 //!
 //! A transfer held by a window `W` sends `W/(T + q)` behind a queue of `q` seconds, whatever the round trip `T`: the longer the queue, the
-//! more it leaves. Traffic that asks nobody leaves the same behind any queue. So what the blocks of busy parts leave is regressed on the
+//! more it leaves. Traffic that asks nobody leaves the same behind any queue. So what the blocks of backlogged periods leave is regressed on the
 //! delay at which each of them *begins*: a block's own growth does not enter the delay before it, so that beside such traffic what is
 //! summed up has no drift, whatever began or ended the part. Unlike the begins of trains this needs no round trip shorter than a train
 //! and longer than its head.
 
-use super::ends::Sample;
+use super::burst_ends::Sample;
 
-/// Blocks of a busy part at most, and batch ends of a block at least (ours).
+/// Blocks of a backlogged period at most, and burst ends of a block at least (ours).
 const BLOCKS: usize = 12;
 const BLOCK_ENDS: usize = 4;
 /// Nine tenths of what is normal lie within so many deviations.
@@ -16,7 +16,7 @@ const NORMAL: f64 = 1.645;
 /// Fewest blocks, and trains that they come from (ours).
 const FEWEST: (usize, usize) = (12, 4);
 
-/// A piece of a busy part.
+/// A piece of a backlogged period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Block {
     /// Delay above the least where it begins, seconds.
@@ -29,7 +29,7 @@ pub(crate) struct Block {
     growth: f64,
 }
 
-/// The blocks of the busy parts (first and last index of each).
+/// The blocks of the backlogged periods (first and last index of each).
 pub(super) fn blocks(kept: &[Sample], delays: &[f64], least: f64, parts: &[(usize, usize)]) -> Vec<Block> {
     let mut all = Vec::new();
     for &(begin, end) in parts {
@@ -40,7 +40,7 @@ pub(super) fn blocks(kept: &[Sample], delays: &[f64], least: f64, parts: &[(usiz
             Block {
                 level: delays[from] - least,
                 time: kept[to].departed - kept[from].departed,
-                bits: kept[to].carried - kept[from].carried,
+                bits: kept[to].cumulative_bits - kept[from].cumulative_bits,
                 growth: delays[to] - delays[from],
             }
         }));

@@ -8,35 +8,35 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Sender, Stamp};
 
-use super::answer::{Ending, FLOOR, Seen, Verdict};
+use super::answer::{Ending, FLOOR, RunAccount, TurningPointVerdict};
 use super::coarse;
 use super::curve;
-use super::joint::{Capacity, Joint, joint, narrow};
 use super::params::{Mode, Params};
+use super::pooled::{Capacity, PooledEstimate, narrow, pooled};
 use super::sizes::{FIRST_PACKETS, SHORTEST, count};
-use super::train::{Belief, TrainSlope, Unusable, analyse};
-use narrows_probe::observations::Follower;
+use super::train::{Prior, TrainSlope, Unusable, analyse};
+use narrows_probe::observations::Replayable;
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
 use narrows_probe::{Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
 
 /// Rounds of the feedback map.
 const COARSE_ROUNDS: usize = 5;
 /// Trains that may be thrown away for each reason.
-const PATIENCE: u32 = 6;
+const RETRY_LIMIT: u32 = 6;
 /// Batches that a train is to span.
 const BATCHES: f64 = 20.0;
 /// A train at this share of the sender's highest rate counts as being there.
 const AT_MAX: f64 = 0.97;
 /// Share of the delay that a head builds from which on the train counts (ours: the traffic of others may have let less of it stand).
 const FILLED: f64 = 0.4;
-/// A knee whose interval ends below this share of the receiving host's rate is the path's.
+/// A turning point whose interval ends below this share of the receiving host's rate is the path's.
 const BELOW_HOST: f64 = 0.95;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// The feedback map.
     Coarse,
-    /// Trains near the knee.
+    /// Trains near the turning point.
     Near,
 }
 
@@ -46,8 +46,8 @@ pub struct Machine {
     params: Params,
     facts: Option<PathFacts>,
     phase: Phase,
-    seen: Seen,
-    joint: Option<Joint>,
+    seen: RunAccount,
+    pooled: Option<PooledEstimate>,
     /// Estimate so far, bit/s.
     available: f64,
     /// Rate of the train under way or next; `None` is as fast as the host can.
@@ -60,12 +60,12 @@ pub struct Machine {
     least_packets: usize,
     near_sent: usize,
     /// Packets at the head of the train under way or next, and the delay from which it counts.
-    head: (usize, f64),
-    quiet: u32,
+    priming_packets: (usize, f64),
+    no_congestion_seen: u32,
     /// Trains in a row that stayed below the plan, and the highest rate among them.
-    slow: (u32, f64),
+    pacing_shortfall: (u32, f64),
     /// Share of the rate asked for that the sender keeps to in the mean of a train, and the time that the train under way should take.
-    keeps: f64,
+    achieved_rate_ratio: f64,
     planned: Duration,
     began: Stamp<Sender>,
     train_began: Stamp<Sender>,
@@ -75,13 +75,13 @@ impl Machine {
     /// Ready to start.
     pub fn new(params: Params) -> Self {
         Self {
-            seen: Seen {
+            seen: RunAccount {
                 capacity: params.capacity,
-                ..Seen::default()
+                ..RunAccount::default()
             },
             phase: Phase::Coarse,
             facts: None,
-            joint: None,
+            pooled: None,
             available: 0.0,
             rate: None,
             packets: FIRST_PACKETS,
@@ -89,10 +89,10 @@ impl Machine {
             burst: None,
             least_packets: 0,
             near_sent: 0,
-            head: (0, 0.0),
-            quiet: 0,
-            slow: (0, 0.0),
-            keeps: 1.0,
+            priming_packets: (0, 0.0),
+            no_congestion_seen: 0,
+            pacing_shortfall: (0, 0.0),
+            achieved_rate_ratio: 1.0,
             planned: Duration::ZERO,
             began: Stamp::from_nanos(0),
             train_began: Stamp::from_nanos(0),
@@ -126,7 +126,7 @@ impl Machine {
         } else {
             self.headed(Train::at_rate(
                 id,
-                self.packets + self.head.0,
+                self.packets + self.priming_packets.0,
                 self.seen.packet_octets,
                 self.asked(rate),
             ))
@@ -139,7 +139,7 @@ impl Machine {
 
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
         self.seen.count(report);
-        self.seen.buckets.take_headed(report, self.head.0);
+        self.seen.buckets.take_headed(report, self.priming_packets.0);
         let ending = self.read(now, report);
         if let Some(ending) = ending {
             return self.done(&ending);
@@ -148,22 +148,22 @@ impl Machine {
             return self.done(&Ending::Exhausted);
         }
         let octets = report.arrivals.iter().map(|row| u64::from(row.ip_octets)).sum();
-        self.head = (0, 0.0);
+        self.priming_packets = (0, 0.0);
         self.packets = self.length();
         self.prime();
         self.pause(now, octets)
     }
 
     fn read(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Option<Ending> {
-        let belief = self.belief();
+        let prior = self.prior();
         if self.phase == Phase::Near && self.params.mode == Mode::Curve {
             let capacity = self.capacity().map(Capacity::rate);
-            return match curve::fit(report, belief, capacity) {
+            return match curve::fit(report, prior, capacity) {
                 Ok(shape) => self.take_curve(now, report, shape),
                 Err(flaw) => self.discard(flaw),
             };
         }
-        match analyse(report, belief) {
+        match analyse(report, prior) {
             Ok(mut train) => {
                 train.receiver_bound = self.facts.as_ref().is_some_and(|facts| {
                     let octets = self.seen.packet_octets;
@@ -175,12 +175,12 @@ impl Machine {
         }
     }
 
-    fn belief(&self) -> Option<Belief> {
+    fn prior(&self) -> Option<Prior> {
         let fastest = self.seen.scale()?;
-        Some(Belief {
+        Some(Prior {
             fastest,
-            busy_from: (FILLED * self.head.1).max(3.0 * self.packet_bits() / fastest),
-            head: self.head.0,
+            backlogged_from: (FILLED * self.priming_packets.1).max(3.0 * self.packet_bits() / fastest),
+            priming_packets: self.priming_packets.0,
         })
     }
 
@@ -198,7 +198,7 @@ impl Machine {
             }
         };
         *count += 1;
-        (*count > PATIENCE).then_some(Ending::Flawed(reason))
+        (*count > RETRY_LIMIT).then_some(Ending::Flawed(reason))
     }
 
     fn take(&mut self, now: Stamp<Sender>, train: TrainSlope) -> Option<Ending> {
@@ -219,7 +219,11 @@ impl Machine {
         self.note_queue(&train);
         self.seen.paused += u32::from(train.pauses > 0);
         let at_max = self.seen.max_rate.is_some_and(|max| train.rate_sent >= AT_MAX * max);
-        self.quiet = if train.is_quiet() { self.quiet + 1 } else { 0 };
+        self.no_congestion_seen = if train.is_quiet() {
+            self.no_congestion_seen + 1
+        } else {
+            0
+        };
         let rate_in = train.rate_in;
         self.seen.trains.push(train);
         if at_max && self.quiet_at_most() {
@@ -269,7 +273,7 @@ impl Machine {
             });
         }
         let fastest = self.seen.scale()?;
-        // Without a train far above the knee: the interface's rate, if the sender reaches it, else what came through at most.
+        // Without a train far above the turning point: the interface's rate, if the sender reaches it, else what came through at most.
         let interface = self.seen.interface_rate.map(BitRate::as_f64);
         let fallback = interface
             .filter(|rate| *rate <= 1.3 * fastest)
@@ -286,13 +290,13 @@ impl Machine {
         let (scale, capacity) = (self.scale().rate, self.capacity()?);
         let by_curves = !self.seen.curves.is_empty() || self.seen.flat_curves > 0;
         if self.params.mode == Mode::Curve && self.phase == Phase::Near && by_curves {
-            // Curves without a knee say that it lies elsewhere than the first trains had it: those no longer count.
-            self.joint = super::curves::joint(&self.seen.curves, scale);
+            // Curves without a turning point say that it lies elsewhere than the first trains had it: those no longer count.
+            self.pooled = super::curves::pooled(&self.seen.curves, scale);
             return Some(false);
         }
         let host = self.seen.trains.iter().filter(|train| train.receiver_bound);
         let Some(most) = host.map(|train| train.rate_out).reduce(f64::max) else {
-            self.joint = joint(&self.seen.trains, self.available, scale, capacity);
+            self.pooled = pooled(&self.seen.trains, self.available, scale, capacity);
             return Some(false);
         };
         let path: Vec<TrainSlope> = self
@@ -302,10 +306,10 @@ impl Machine {
             .filter(|train| !train.receiver_bound)
             .cloned()
             .collect();
-        let found = joint(&path, self.available, scale, capacity)
+        let found = pooled(&path, self.available, scale, capacity)
             .filter(|found| found.available + found.half_width(FLOOR * scale) < BELOW_HOST * most);
         let receiver = found.is_none();
-        self.joint = found.or_else(|| joint(&self.seen.trains, self.available, scale, capacity));
+        self.pooled = found.or_else(|| pooled(&self.seen.trains, self.available, scale, capacity));
         Some(receiver)
     }
 
@@ -313,13 +317,13 @@ impl Machine {
         self.seen.began.get_or_insert(self.train_began);
         self.seen.ended = Some(now);
         self.update();
-        if let Some(found) = &self.joint {
+        if let Some(found) = &self.pooled {
             self.available = found.available;
             if self.enough(now, found) {
                 return Some(Ending::Settled);
             }
         } else {
-            // Not overloaded yet: the knee lies higher than believed.
+            // Not overloaded yet: the turning point lies higher than believed.
             let reached = self.seen.trains.last().map_or(0.0, |last| last.rate_in);
             self.available = self.available.max(reached);
         }
@@ -329,7 +333,7 @@ impl Machine {
 
     fn take_curve(&mut self, now: Stamp<Sender>, report: &TrainReport, shape: curve::Shape) -> Option<Ending> {
         match shape {
-            curve::Shape::Knee(found) => {
+            curve::Shape::TurningPoint(found) => {
                 let (first, last) = (report.arrivals.first()?, report.arrivals.last()?);
                 let length = last.departed.since(first.departed);
                 if self.seen.curves.is_empty() {
@@ -350,10 +354,10 @@ impl Machine {
                 if self.seen.flat_curves >= 3 && at_max {
                     return Some(Ending::HostLimited);
                 }
-                if self.seen.flat_curves > 2 * PATIENCE {
+                if self.seen.flat_curves > 2 * RETRY_LIMIT {
                     return Some(Ending::Flawed(Reason::NoAgreement));
                 }
-                // One knee is too few to look around.
+                // One turning point is too few to look around.
                 if self.seen.curves.len() < 2 {
                     self.available = self.available.max(top);
                 }
@@ -386,19 +390,19 @@ impl Machine {
 
     fn done(&mut self, ending: &Ending) -> Step {
         let receiver = self.update().unwrap_or(false);
-        let verdict = Verdict {
-            joint: self.joint.as_ref(),
+        let verdict = TurningPointVerdict {
+            pooled: self.pooled.as_ref(),
             receiver,
         };
         Step::Done(self.seen.finish(ending, &verdict))
     }
 }
 
-impl Follower for Machine {
+impl Replayable for Machine {
     const READS: (&'static str, &'static str) = ("slope", "trains of 16 packets or more of one size to the receiver");
 
     /// Any train at one rate says how its delays grow.
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Train(train) = asked else { return false };
         let Some(first) = train.packets.first() else {
             return false;
@@ -408,7 +412,7 @@ impl Follower for Machine {
             return false;
         }
         self.packets = train.packets.len();
-        self.head = (0, 0.0);
+        self.priming_packets = (0, 0.0);
         self.rate = train.planned_rate().map(BitRate::as_f64);
         self.planned = train.duration();
         self.seen.packet_octets = first.ip_octets;

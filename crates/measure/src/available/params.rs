@@ -6,7 +6,7 @@ use narrows_units::BitRate;
 
 use super::INFO;
 use narrows_probe::registry::{ParamError, params};
-use narrows_train::campaign::within;
+use narrows_train::train_method::within;
 
 /// What the trains look like, and what is made of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +33,9 @@ params! {
         pub capacity: Option<BitRate> = "fitted" { range: AtLeast("1 bit/s"), source: "ours" },
         /// IP-layer capacity of the path's narrow link, if known; likely, not certain, to be the tight one's.
         pub narrow: Option<BitRate> = "fitted" { range: AtLeast("1 bit/s"), source: "ours" },
-        /// Where the knee is believed; skips the coarse search.
+        /// Where the turning point is believed; skips the coarse search.
         pub start: Option<BitRate> = "searched" { range: AtLeast("1 bit/s"), source: "ours" },
-        /// Fewest trains near the knee behind an answer.
+        /// Fewest trains near the turning point behind an answer.
         pub min_trains: usize = "5" { name: "trains", range: Between("3", "1000"), source: "ours" },
         /// Trains at most, whatever they are for; no fewer than trains.
         pub max_trains: usize = "120" { name: "max-trains", range: Between("3", "10000"), source: "ours: the end" },

@@ -23,7 +23,7 @@ const BURST_TIME: f64 = 0.000_5;
 /// Mean load: what spends the octets within this time, in this range (ours).
 const SPEND_WITHIN: f64 = 2.4;
 const LOAD: (f64, f64) = (0.027, 0.2);
-/// Overload of the trains near the knee, as a share of the path's rate (ours), and its range.
+/// Overload of the trains near the turning point, as a share of the path's rate (ours), and its range.
 const OVERLOAD: (f64, f64) = (0.04, 0.12);
 /// It is at least so many standard deviations of a train's own estimate, so that hardly a train finds the link idle (ours).
 const CLEAR: f64 = 0.3;
@@ -34,11 +34,11 @@ const GRADIENT_AT: usize = 3;
 const LOW_AT: usize = 1;
 /// The head of a train builds a queue of so many standard deviations of what the traffic of others adds or takes within the train
 /// (ours), and of a share of the queue allowed at most.
-const HEAD: f64 = 1.0;
-const HEAD_SHARE: f64 = 0.5;
+const PRIMING_BURST: f64 = 1.0;
+const PRIMING_BURST_SHARE: f64 = 0.5;
 /// Rate of the head, relative to the path's (ours). Little above it: what the narrow link cannot pass queues before it, and goes while a
 /// tight link behind it should fill.
-const HEAD_RATE: f64 = 1.4;
+const PRIMING_BURST_RATE: f64 = 1.4;
 /// Most that the load grows to where trains disagree, as a share (ours).
 const MOST_LOAD: f64 = 0.25;
 /// Trains are up to so many times as long where they disagree, from this spread on, as a share of the path's rate (ours).
@@ -48,7 +48,7 @@ const DISAGREE: f64 = 0.1;
 const UNEVEN: f64 = 0.4;
 const GOLDEN: f64 = 0.618_034;
 /// Fewest packets of a head.
-const HEAD_LEAST: f64 = 4.0;
+const PRIMING_BURST_LEAST: f64 = 4.0;
 
 /// What lengths and pauses depend on.
 #[derive(Debug, Clone, Copy)]
@@ -110,8 +110,8 @@ impl Scale {
             .min(Duration::from_secs(5))
     }
 
-    /// Overload of the `index`-th train near the knee, bit/s, where single trains' estimates spread by `spread` and the narrow link lets
-    /// `room` more than the knee through. Negative where a head makes that useful: two lines through the same middle differ at its sides.
+    /// Overload of the `index`-th train near the turning point, bit/s, where single trains' estimates spread by `spread` and the narrow link lets
+    /// `room` more than the turning point through. Negative where a head makes that useful: two lines through the same middle differ at its sides.
     pub(super) fn overload(self, index: usize, spread: f64, room: f64) -> f64 {
         let base = (CLEAR * spread / self.rate).clamp(OVERLOAD.0, OVERLOAD.1) * self.rate;
         match index % 5 {
@@ -123,16 +123,23 @@ impl Scale {
 
     /// Packets to send at `rate` at the head of a train of `length` seconds, where delays wander by `wander` per second; and the delay
     /// that they build, seconds.
-    pub(super) fn head(self, available: f64, rate: f64, length: f64, wander: f64, burst: f64) -> (usize, f64) {
-        let delay = (HEAD * (wander * length).sqrt()).min(HEAD_SHARE * burst / self.rate);
+    pub(super) fn priming_packets(
+        self,
+        available: f64,
+        rate: f64,
+        length: f64,
+        wander: f64,
+        burst: f64,
+    ) -> (usize, f64) {
+        let delay = (PRIMING_BURST * (wander * length).sqrt()).min(PRIMING_BURST_SHARE * burst / self.rate);
         let kept = (1.0 - available / rate).max(0.05);
-        let packets = (delay * self.rate / self.packet / kept).max(HEAD_LEAST);
+        let packets = (delay * self.rate / self.packet / kept).max(PRIMING_BURST_LEAST);
         (count(packets), delay)
     }
 
     /// Rate of a head.
-    pub(super) fn head_rate(self, most: Option<f64>) -> f64 {
-        let rate = HEAD_RATE * self.rate;
+    pub(super) fn priming_burst_rate(self, most: Option<f64>) -> f64 {
+        let rate = PRIMING_BURST_RATE * self.rate;
         most.map_or(rate, |most| rate.min(most))
     }
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use narrows_units::{BitRate, Stamp};
 
 use super::Slope as SlopeMethod;
-use super::busy::Early;
+use super::backlogged::Early;
 use super::curve::{self, Shape};
-use super::joint::{Capacity, joint};
-use super::train::{Belief, TrainSlope, Unusable, analyse};
-use narrows_probe::outcome::{Limit, Verdict};
+use super::pooled::{Capacity, pooled};
+use super::train::{Prior, TrainSlope, Unusable, analyse};
+use narrows_probe::outcome::{BoundKind, Limit};
 use narrows_probe::probes::{Arrival, Fate, PacingCheck, Probe, Train, TrainId, TrainReport};
 use narrows_probe::registry::{Method, RawParams};
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::{Caveat, Event, Outcome, PathFacts, Reason, StampSource, Step, World};
 
 const C: f64 = 100e6;
@@ -64,14 +64,14 @@ fn through_fluid(departed: &[i64]) -> TrainReport {
     report(departed, |index, _| Some(5_000_000 + delays[index]))
 }
 
-const BELIEF: Belief = Belief {
+const PRIOR: Prior = Prior {
     fastest: C,
-    busy_from: 0.0005,
-    head: 0,
+    backlogged_from: 0.0005,
+    priming_packets: 0,
 };
 
 fn read(report: &TrainReport) -> TrainSlope {
-    analyse(report, Some(BELIEF)).expect("a slope")
+    analyse(report, Some(PRIOR)).expect("a slope")
 }
 
 #[test]
@@ -80,25 +80,36 @@ fn slopes_of_a_fluid_are_exact() {
         let train = read(&through_fluid(&at_rate(200, rate)));
         assert!((train.growth - (rate - A) / C).abs() < 1e-4, "{rate}: {}", train.growth);
         assert!((train.available(C) / A - 1.0).abs() < 1e-3, "{}", train.available(C));
-        assert!(train.busy && train.growth_error < 1e-3);
+        assert!(train.backlogged && train.growth_error < 1e-3);
     }
     let below = read(&through_fluid(&at_rate(200, 50e6)));
-    assert!(below.growth.abs() < 1e-4 && below.is_quiet() && !below.busy);
+    assert!(below.growth.abs() < 1e-4 && below.is_quiet() && !below.backlogged);
 }
 
 /// Two heads for one train: what was really sent counts, not what was planned.
 #[test]
-fn a_head_fills_the_queue_and_does_not_count() {
-    let head = at_rate(20, 200e6);
-    let from = head.last().unwrap() + 200_000;
-    let departed: Vec<i64> = head
+fn a_priming_burst_fills_the_queue_and_does_not_count() {
+    let priming_packets = at_rate(20, 200e6);
+    let from = priming_packets.last().unwrap() + 200_000;
+    let departed: Vec<i64> = priming_packets
         .iter()
         .copied()
         .chain(at_rate(100, 58e6).iter().map(|at| from + at))
         .collect();
-    let train = analyse(&through_fluid(&departed), Some(Belief { head: 20, ..BELIEF })).expect("a slope");
-    // Below the knee the queue drains as fast as the line says.
-    assert!(train.busy && (train.growth + 0.02).abs() < 1e-3, "{}", train.growth);
+    let train = analyse(
+        &through_fluid(&departed),
+        Some(Prior {
+            priming_packets: 20,
+            ..PRIOR
+        }),
+    )
+    .expect("a slope");
+    // Below the turning point the queue drains as fast as the line says.
+    assert!(
+        train.backlogged && (train.growth + 0.02).abs() < 1e-3,
+        "{}",
+        train.growth
+    );
     assert!((train.available(C) / A - 1.0).abs() < 2e-3);
 }
 
@@ -122,7 +133,7 @@ fn a_pause_of_the_sender_cuts_the_train() {
 }
 
 #[test]
-fn batch_ends_carry_the_slope() {
+fn burst_ends_carry_the_slope() {
     // Interrupts every millisecond: seven packets at once.
     let departed = at_rate(300, 80e6);
     let delays = fluid(&departed);
@@ -160,15 +171,15 @@ fn a_receiver_that_slept_leaves_its_last_packet() {
 #[test]
 fn what_says_nothing_is_refused() {
     let departed = at_rate(100, 80e6);
-    let refused = |report: &TrainReport| analyse(report, Some(BELIEF)).err();
+    let refused = |report: &TrainReport| analyse(report, Some(PRIOR)).err();
     assert_eq!(refused(&report(&departed, |_, _| None)), Some(Unusable::AllLost));
     assert_eq!(
         refused(&report(&departed[..1], |_, _| Some(0))),
         Some(Unusable::AllLost)
     );
     assert_eq!(refused(&report(&[], |_, _| Some(0))), Some(Unusable::AllLost));
-    let back = report(&departed, |index, _| Some(if index < 50 { 0 } else { -1_000_000_000 }));
-    assert_eq!(refused(&back), Some(Unusable::ClockStep));
+    let reverse = report(&departed, |index, _| Some(if index < 50 { 0 } else { -1_000_000_000 }));
+    assert_eq!(refused(&reverse), Some(Unusable::ClockStep));
     let on = report(&departed, |index, _| Some(if index < 50 { 0 } else { 1_000_000_000 }));
     assert_eq!(refused(&on), Some(Unusable::ClockStep));
     let at_once = report(&departed, |_, at| Some(1_000_000_000 - at));
@@ -197,35 +208,35 @@ fn begins_that_say_less_move_the_value_and_the_interval() {
         let mut trains = of_fluid(&[65e6, 66e6, 64e6, 65e6, 66e6, 64e6]);
         for (train, less) in trains.iter_mut().zip(less) {
             train.early[1] = Early {
-                time: 0.3 * train.busy_time,
+                time: 0.3 * train.backlogged_time,
                 rate: train.rate,
                 growth: train.growth + less / C,
             };
         }
-        joint(&trains, 60e6, C, Capacity::Known(C)).expect("a knee")
+        pooled(&trains, 60e6, C, Capacity::Known(C)).expect("a turning point")
     };
     let yields = with(&[9e6, 10e6, 11e6, 10e6, 9e6, 11e6]);
-    assert!((9e6..10.1e6).contains(&yields.given_up()), "{yields:?}");
+    assert!((9e6..10.1e6).contains(&yields.backed_off()), "{yields:?}");
     let (low, high) = yields.halves(0.008 * C);
     assert!(low > 10e6 && low < 13e6 && high < 3e6, "{low} {high}");
     let chance = with(&[9e6, -10e6, 11e6, -10e6, 9e6, -11e6]);
     // Queues in a fluid tell as well, to the rounding of stamps.
-    assert!(chance.given_up().abs() < 100.0, "{chance:?}");
+    assert!(chance.backed_off().abs() < 100.0, "{chance:?}");
     assert!(chance.halves(0.008 * C).0 < 3e6, "{chance:?}");
 }
 
 #[test]
-fn trains_together_give_the_knee_whatever_is_known_of_the_link() {
+fn trains_together_give_the_turning_point_whatever_is_known_of_the_link() {
     let trains = of_fluid(&[65e6, 70e6, 80e6, 95e6, 50e6]);
-    let known = joint(&trains, 55e6, C, Capacity::Known(C)).expect("a knee");
+    let known = pooled(&trains, 55e6, C, Capacity::Known(C)).expect("a turning point");
     assert!((known.available / A - 1.0).abs() < 1e-3, "{known:?}");
-    let narrow = joint(&trains, 55e6, C, Capacity::Narrow { rate: C, error: 0.02 }).expect("a knee");
+    let narrow = pooled(&trains, 55e6, C, Capacity::Narrow { rate: C, error: 0.02 }).expect("a turning point");
     assert!(
         (narrow.available / A - 1.0).abs() < 5e-3 && narrow.one_link > 0.9,
         "{narrow:?}"
     );
     // The narrow link has 80 Mbit/s; the tight one is another.
-    let other = joint(
+    let other = pooled(
         &trains,
         55e6,
         96e6,
@@ -234,13 +245,13 @@ fn trains_together_give_the_knee_whatever_is_known_of_the_link() {
             error: 0.02,
         },
     )
-    .expect("a knee");
+    .expect("a turning point");
     assert!(
         (other.available / A - 1.0).abs() < 0.01 && other.one_link < 0.1,
         "{other:?}"
     );
     assert!((other.capacity / C - 1.0).abs() < 0.05, "{}", other.capacity);
-    assert_eq!(joint(&of_fluid(&[40e6, 50e6]), 50e6, C, Capacity::Known(C)), None);
+    assert_eq!(pooled(&of_fluid(&[40e6, 50e6]), 50e6, C, Capacity::Known(C)), None);
 }
 
 #[test]
@@ -254,21 +265,22 @@ fn curves_of_a_fluid_are_exact() {
             whole(at)
         })
         .collect();
-    let Ok(Shape::Knee(found)) = curve::fit(&through_fluid(&departed), Some(BELIEF), Some(C)) else {
-        panic!("no knee");
+    let Ok(Shape::TurningPoint(found)) = curve::fit(&through_fluid(&departed), Some(PRIOR), Some(C)) else {
+        panic!("no turning point");
     };
     assert!((found.available / A - 1.0).abs() < 0.02, "{found:?}");
     assert!((found.capacity / C - 1.0).abs() < 0.05, "{found:?}");
     let flat = report(&departed, |index, _| {
         Some(5_000_000 + i64::try_from(index % 7).unwrap() * 1000)
     });
-    assert_eq!(curve::fit(&flat, Some(BELIEF), Some(C)), Ok(Shape::Flat));
+    assert_eq!(curve::fit(&flat, Some(PRIOR), Some(C)), Ok(Shape::Flat));
 }
 
-fn measured(bed: &mut Testbed, params: &[(&str, &str)]) -> Outcome {
+fn measured(host_pair: &mut ClosedFormWorld, params: &[(&str, &str)]) -> Outcome {
     let params: RawParams = params.iter().copied().collect();
     let mut estimator = SlopeMethod.begin(&params).expect("parameters");
-    bed.measure(estimator.as_mut(), SlopeMethod.info().imposes.budget())
+    host_pair
+        .measure(estimator.as_mut(), SlopeMethod.info().imposes.budget())
         .outcome
 }
 
@@ -283,14 +295,14 @@ fn loaded(cross: Cross) -> Vec<Hop> {
 fn constant_traffic_is_read_within_two_percent() {
     for load in [0, 20, 40, 70, 85] {
         let cross = Cross::constant(BitRate::from_mbps(load));
-        let mut bed = Testbed::new(loaded(cross), 3 + load);
-        let truth = bed.available(1500).as_f64();
-        let outcome = measured(&mut bed, &[]);
+        let mut host_pair = ClosedFormWorld::new(loaded(cross), 3 + load);
+        let truth = host_pair.available(1500).as_f64();
+        let outcome = measured(&mut host_pair, &[]);
         let estimate = outcome.estimate().expect("a value");
         let error = (estimate.value as f64 - truth) / 97.5e6;
         assert!(error.abs() < 0.02, "{load}: {error}");
-        assert_eq!(estimate.verdict, Verdict::Estimated);
-        let octets: u64 = bed
+        assert_eq!(estimate.verdict, BoundKind::Estimated);
+        let octets: u64 = host_pair
             .reports
             .iter()
             .map(|report| report.arrivals.len() as u64 * 1500)
@@ -305,9 +317,10 @@ fn poisson_traffic_is_read_without_bias() {
     for (load, mode) in [(30u32, "slope"), (70, "slope"), (50, "curve")] {
         let (mut errors, mut covered) = (Vec::new(), 0);
         for seed in 0..30 {
-            let mut bed = Testbed::new(loaded(Cross::poisson(BitRate::from_mbps(load.into()))), seed + 100);
-            let truth = bed.available(1500).as_f64();
-            let outcome = measured(&mut bed, &[("mode", mode)]);
+            let mut host_pair =
+                ClosedFormWorld::new(loaded(Cross::poisson(BitRate::from_mbps(load.into()))), seed + 100);
+            let truth = host_pair.available(1500).as_f64();
+            let outcome = measured(&mut host_pair, &[("mode", mode)]);
             let estimate = outcome
                 .estimate()
                 .unwrap_or_else(|| panic!("{load}, {mode}, seed {seed}: {outcome:?}"));
@@ -316,7 +329,7 @@ fn poisson_traffic_is_read_without_bias() {
         }
         let mean = narrows_stat::mean(&errors).unwrap();
         let typical: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
-        // Traffic in packets rounds the knee off; curves read low by that, and say so.
+        // Traffic in packets rounds the turning point off; curves read low by that, and say so.
         let (biases, far) = if mode == "slope" {
             (-0.012..0.012, 0.03)
         } else {
@@ -331,10 +344,10 @@ fn poisson_traffic_is_read_without_bias() {
     }
 }
 
-/// The specification's table of constant-rate slopes on batch ends (§0.4): 10 Gbit/s, half of it free, trains of 4000 at 1.4 times what
+/// The specification's table of constant-rate slopes on burst ends (§0.4): 10 Gbit/s, half of it free, trains of 4000 at 1.4 times what
 /// is available, interrupts every 50 us: 0.200 ± 0.025, and 0.212 ± 0.040 for trains of 1000.
 #[test]
-fn slopes_on_batch_ends_are_those_of_the_table() {
+fn slopes_on_burst_ends_are_those_of_the_table() {
     for (count, spread) in [(1000, 0.06), (4000, 0.035)] {
         let mut slopes = Vec::new();
         for seed in 0..20 {
@@ -342,19 +355,19 @@ fn slopes_on_batch_ends_are_those_of_the_table() {
                 burst: 4,
                 ..Cross::poisson(BitRate::from_mbps(4876))
             };
-            let mut bed = Testbed::new(vec![Hop::loaded(BitRate::from_gbps(10), cross)], seed + 7);
-            bed.stamping.batch = Some(Duration::from_micros(50));
-            let rate = bed.available(1500).scaled(1.4).unwrap();
+            let mut host_pair = ClosedFormWorld::new(vec![Hop::loaded(BitRate::from_gbps(10), cross)], seed + 7);
+            host_pair.stamping.batch = Some(Duration::from_micros(50));
+            let rate = host_pair.available(1500).scaled(1.4).unwrap();
             let train = Train::at_rate(TrainId(0), count, 1500, rate);
-            let Ok(Event::Train(report)) = bed.send(Probe::Train(train)) else {
+            let Ok(Event::Train(report)) = host_pair.send(Probe::Train(train)) else {
                 panic!("no train")
             };
-            let belief = Belief {
+            let prior = Prior {
                 fastest: 9.75e9,
-                busy_from: 20e-6,
-                head: 0,
+                backlogged_from: 20e-6,
+                priming_packets: 0,
             };
-            slopes.push(analyse(&report, Some(belief)).expect("a slope").growth);
+            slopes.push(analyse(&report, Some(prior)).expect("a slope").growth);
         }
         let mean = narrows_stat::mean(&slopes).unwrap();
         let sd = narrows_stat::variance_sample(&slopes).unwrap().sqrt();
@@ -364,7 +377,7 @@ fn slopes_on_batch_ends_are_those_of_the_table() {
 
 /// A sender that something else holds up time and again: in the mean its gaps are a sixth longer than planned, but for those of packets
 /// that leave at once.
-struct HeldUp(Testbed);
+struct HeldUp(ClosedFormWorld);
 
 impl World for HeldUp {
     type Fault = std::convert::Infallible;
@@ -393,17 +406,17 @@ impl World for HeldUp {
     }
 }
 
-/// What such a sender does not keep is asked for beforehand, else its trains would stay below the knee of a path that nobody shares.
+/// What such a sender does not keep is asked for beforehand, else its trains would stay below the turning point of a path that nobody shares.
 #[test]
 fn a_sender_that_is_held_up_is_asked_for_more() {
     let gigabit = Hop::ethernet(BitRate::from_gbps(1));
     let access = Hop::ethernet(BitRate::from_gbps(2));
-    let mut world = HeldUp(Testbed::new(vec![access, gigabit], 3));
+    let mut world = HeldUp(ClosedFormWorld::new(vec![access, gigabit], 3));
     let mut estimator = SlopeMethod.begin(&RawParams::new()).expect("parameters");
     let budget = SlopeMethod.info().imposes.budget();
     let Ok(found) = narrows_probe::drive(&mut world, estimator.as_mut(), budget);
     let estimate = found.outcome.estimate().expect("a value");
-    assert_eq!(estimate.verdict, Verdict::Estimated);
+    assert_eq!(estimate.verdict, BoundKind::Estimated);
     let error = estimate.value as f64 / world.0.available(1500).as_f64() - 1.0;
     assert!(error.abs() < 0.01, "{error}: {estimate:?}");
     assert!(found.cost.octets < 10_000_000, "{:?}", found.cost);
@@ -411,20 +424,20 @@ fn a_sender_that_is_held_up_is_asked_for_more() {
 
 #[test]
 fn a_slow_sender_gives_a_lower_bound() {
-    let mut bed = Testbed::new(
+    let mut host_pair = ClosedFormWorld::new(
         vec![Hop::loaded(
             BitRate::from_gbps(1),
             Cross::poisson(BitRate::from_mbps(200)),
         )],
         5,
     );
-    bed.facts.sender.send_cost = Duration::from_micros(40);
-    bed.facts.sender.min_gap = Duration::from_micros(40);
-    let outcome = measured(&mut bed, &[]);
+    host_pair.facts.sender.send_cost = Duration::from_micros(40);
+    host_pair.facts.sender.min_gap = Duration::from_micros(40);
+    let outcome = measured(&mut host_pair, &[]);
     let estimate = outcome.estimate().expect("a bound");
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Sender)
+        (BoundKind::LowerBound, Limit::Sender)
     );
     assert!(
         (285_000_000..=300_000_000).contains(&estimate.value),
@@ -440,7 +453,7 @@ fn a_dead_path_and_a_stop_end_it() {
         loss: 1.0,
         ..Hop::ethernet(BitRate::from_mbps(100))
     };
-    let outcome = measured(&mut Testbed::new(vec![dead], 1), &[]);
+    let outcome = measured(&mut ClosedFormWorld::new(vec![dead], 1), &[]);
     assert!(
         matches!(
             outcome,
@@ -458,7 +471,7 @@ fn a_dead_path_and_a_stop_end_it() {
     let Step::Done(outcome) = estimator.step(at, Event::Stop(Reason::Interrupted)) else {
         panic!("goes on");
     };
-    assert_eq!(outcome.verdict(), Verdict::Inconclusive);
+    assert_eq!(outcome.verdict(), BoundKind::Inconclusive);
 }
 
 #[test]

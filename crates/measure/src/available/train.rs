@@ -1,12 +1,12 @@
 //! What one constant-rate train says: the rate at which it left, and the growth of its delays, over the part that kept the tight link
-//! busy. Pure; what follows a path continuously may feed it trains of its own and put the results into [`joint`](super::joint::joint).
+//! busy. Pure; what follows a path continuously may feed it trains of its own and put the results into [`pooled`](super::joint::joint).
 
 use std::time::Duration;
 
 use narrows_units::{BitRate, Sender, Stamp};
 
-use super::busy::{Early, Idle, Slope, behind, slope};
-use super::ends::{Ends, Sample, batch_ends, rate_between, samples};
+use super::backlogged::{Early, Idle, Slope, behind, slope};
+use super::burst_ends::{BurstEnds, Sample, burst_ends_of, rate_between, samples};
 use super::levels::Block;
 use narrows_probe::probes::{Fate, TrainReport};
 
@@ -17,13 +17,13 @@ const QUIET: f64 = 0.01;
 
 /// What is believed of the path before a train is read. It decides only which packets come too early to count.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Belief {
+pub(crate) struct Prior {
     /// Highest arrival rate seen, bit/s.
     pub(crate) fastest: f64,
     /// Delay from which on the tight link's queue will hardly run empty again, seconds.
-    pub(crate) busy_from: f64,
+    pub(crate) backlogged_from: f64,
     /// Packets at the head that were sent faster, to fill the queue: they do not count.
-    pub(crate) head: usize,
+    pub(crate) priming_packets: usize,
 }
 
 /// One train, reduced. Rates in bit/s at the IP layer, times in seconds.
@@ -39,7 +39,7 @@ pub(crate) struct TrainSlope {
     pub(crate) rate_sent: f64,
     /// The same of those that arrived.
     pub(crate) rate_in: f64,
-    /// Arrival rate from batch end to batch end; infinite if no time passed.
+    /// Arrival rate from burst end to burst end; infinite if no time passed.
     pub(crate) rate_out: f64,
     /// Departure rate over the part that counts, by the regression that gives `growth`.
     pub(crate) rate: f64,
@@ -48,15 +48,15 @@ pub(crate) struct TrainSlope {
     /// Its standard error, from how the delays wander within the train.
     pub(crate) growth_error: f64,
     /// Length of that part.
-    pub(crate) busy_time: f64,
+    pub(crate) backlogged_time: f64,
     /// First departure to last.
     pub(crate) send_time: f64,
     /// Packets sent, lost on the path, and of these lost in the second half.
     pub(crate) packets: usize,
     pub(crate) lost: usize,
     pub(crate) lost_late: usize,
-    /// Batch ends.
-    pub(crate) ends: usize,
+    /// Burst ends.
+    pub(crate) burst_ends: usize,
     /// Typical spacing of batches at the receiver, if it batches.
     pub(crate) batch: Option<Duration>,
     /// The receiving host did not run for an eighth of the train or more.
@@ -67,15 +67,15 @@ pub(crate) struct TrainSlope {
     pub(crate) paused: f64,
     /// The highest delay above the least, seconds.
     pub(crate) highest_delay: f64,
-    /// Its head filled the queue, so that its slope is that of a busy link even at the knee.
+    /// Its head filled the queue, so that its slope is that of a busy link even at the turning point.
     pub(crate) headed: bool,
     /// The tight link was busy over the part that counts; otherwise that part is all but the first third.
-    pub(crate) busy: bool,
-    /// What lies between the busy parts.
+    pub(crate) backlogged: bool,
+    /// What lies between the backlogged periods.
     pub(crate) idle: Idle,
-    /// What of the busy parts left before transfers can have answered the train, for round trips from short to long.
+    /// What of the backlogged periods left before transfers can have answered the train, for round trips from short to long.
     pub(crate) early: [Early; 4],
-    /// The busy parts in pieces.
+    /// The backlogged periods in pieces.
     pub(crate) blocks: Vec<Block>,
     /// The packets arrived as fast as the receiving host can stamp them. For the caller to set.
     pub(crate) receiver_bound: bool,
@@ -87,12 +87,12 @@ impl TrainSlope {
         self.rate - capacity * self.growth
     }
 
-    /// The same over all of the train, what lies between its busy parts by `share` of its time; and the time.
+    /// The same over all of the train, what lies between its backlogged periods by `share` of its time; and the time.
     pub(crate) fn whole(&self, capacity: f64, share: f64) -> (f64, f64) {
         let idle = share * self.idle.time;
-        if self.busy {
-            let time = self.busy_time + idle;
-            let sum = self.busy_time * self.available(capacity) + idle * self.idle.available(capacity);
+        if self.backlogged {
+            let time = self.backlogged_time + idle;
+            let sum = self.backlogged_time * self.available(capacity) + idle * self.idle.available(capacity);
             return (
                 if time > 0.0 {
                     sum / time
@@ -105,7 +105,7 @@ impl TrainSlope {
         let found = (1.0 - share) * self.available(capacity) + share * self.idle.available(capacity);
         (
             if idle > 0.0 { found } else { self.available(capacity) },
-            self.busy_time.max(idle),
+            self.backlogged_time.max(idle),
         )
     }
 
@@ -127,40 +127,40 @@ pub(crate) enum Unusable {
 }
 
 /// Reduces a train. Its packets may have any departures: pauses of the sender are cut out, and what was really sent is what counts.
-pub(crate) fn analyse(report: &TrainReport, belief: Option<Belief>) -> Result<TrainSlope, Unusable> {
+pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<TrainSlope, Unusable> {
     let samples = samples(report);
     if samples.len() < 2 {
         return Err(Unusable::AllLost);
     }
     check_order(report)?;
     let span = departure_span(report);
-    let ends = batch_ends(&samples, belief.map(|belief| belief.fastest));
-    let rate_out = rate_between(&ends.kept);
+    let burst_ends = burst_ends_of(&samples, prior.map(|prior| prior.fastest));
+    let rate_out = rate_between(&burst_ends.kept);
     let rate_sent = report.departure_rate().map_or(f64::INFINITY, BitRate::as_f64);
     // No path speeds a train up by much: it arrived as one batch.
     if !rate_out.is_finite() || rate_out > 1.2 * rate_sent {
         return Err(Unusable::FewBatches);
     }
-    check_jump(&ends, span)?;
+    check_jump(&burst_ends, span)?;
     let pauses = pauses(&samples);
-    let head = belief
-        .and_then(|belief| report.arrivals.get(belief.head))
+    let priming_packets = prior
+        .and_then(|prior| report.arrivals.get(prior.priming_packets))
         .map(|row| row.departed);
     let origin = report.received().next().map(|(row, _)| row.departed);
-    let head = head
-        .zip(origin)
-        .map_or(0.0, |(head, origin)| (head - origin).as_f64() * 1e-9);
-    let least = ends.kept.iter().map(Sample::delay).fold(f64::INFINITY, f64::min);
-    let tail = behind(&ends.kept, head);
+    let priming_packets = priming_packets.zip(origin).map_or(0.0, |(priming_packets, origin)| {
+        (priming_packets - origin).as_f64() * 1e-9
+    });
+    let least = burst_ends.kept.iter().map(Sample::delay).fold(f64::INFINITY, f64::min);
+    let tail = behind(&burst_ends.kept, priming_packets);
     let (line, blocks) = if span > 0.0 {
-        let busy_from = belief.map_or(f64::INFINITY, |belief| belief.busy_from);
-        let packet = samples.last().map_or(0.0, |last| last.carried) / samples.len() as f64;
-        let packet = belief.map_or(0.0, |belief| packet / belief.fastest);
-        slope(tail, least, &pauses, busy_from, packet).ok_or(Unusable::FewBatches)?
+        let backlogged_from = prior.map_or(f64::INFINITY, |prior| prior.backlogged_from);
+        let packet = samples.last().map_or(0.0, |last| last.cumulative_bits) / samples.len() as f64;
+        let packet = prior.map_or(0.0, |prior| packet / prior.fastest);
+        slope(tail, least, &pauses, backlogged_from, packet).ok_or(Unusable::FewBatches)?
     } else {
         (Slope::UNTIMED, Vec::new())
     };
-    let rest = samples.last().map_or(0.0, |last| last.carried) * (1.0 - 1.0 / samples.len() as f64);
+    let rest = samples.last().map_or(0.0, |last| last.cumulative_bits) * (1.0 - 1.0 / samples.len() as f64);
     Ok(TrainSlope {
         at: report.arrivals.first().map_or(Stamp::from_nanos(0), |row| row.departed),
         rate_sent,
@@ -169,20 +169,20 @@ pub(crate) fn analyse(report: &TrainReport, belief: Option<Belief>) -> Result<Tr
         rate: line.rate,
         growth: line.growth,
         growth_error: line.error,
-        busy_time: line.time,
+        backlogged_time: line.time,
         send_time: span,
         packets: report.arrivals.len(),
         lost: report.lost_on_path(),
         lost_late: lost_late(report),
-        ends: ends.kept.len(),
-        batch: ends.period,
-        slept: ends.slept,
+        burst_ends: burst_ends.kept.len(),
+        batch: burst_ends.period,
+        slept: burst_ends.slept,
         pauses: pauses.len(),
         paused: line.paused,
         highest_delay: tail.iter().map(Sample::delay).fold(0.0, f64::max) - least.min(0.0),
-        headed: head > 0.0,
-        busy: line.busy,
-        idle: if ends.period.is_some() {
+        headed: priming_packets > 0.0,
+        backlogged: line.backlogged,
+        idle: if burst_ends.period.is_some() {
             Idle::default()
         } else {
             line.idle
@@ -219,9 +219,9 @@ fn lost_late(report: &TrainReport) -> usize {
 
 /// A clock that was set shows as one jump of the delay that stays. A queue does not: it grows by one packet time at a time, and a
 /// host that slept does not either, for all but the last packet of what it found are dropped by then.
-fn check_jump(ends: &Ends, span: f64) -> Result<(), Unusable> {
-    let batch = ends.period.map_or(0.0, |period| period.as_secs_f64());
-    let delays: Vec<f64> = ends.kept.iter().map(Sample::delay).collect();
+fn check_jump(burst_ends: &BurstEnds, span: f64) -> Result<(), Unusable> {
+    let batch = burst_ends.period.map_or(0.0, |period| period.as_secs_f64());
+    let delays: Vec<f64> = burst_ends.kept.iter().map(Sample::delay).collect();
     let jumps = delays.windows(2).map(|pair| (pair[1] - pair[0]).abs());
     // Batches make many jumps, a clock that is set makes one.
     let (jump, next) = jumps.fold((0.0f64, 0.0f64), |(most, next), jump| {
@@ -231,7 +231,7 @@ fn check_jump(ends: &Ends, span: f64) -> Result<(), Unusable> {
     let high = delays.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let stays = jump > (high - low) / 2.0 && next < jump / 2.0;
     // Where the sender paused, a queue ran empty or a host caught up: that is no clock.
-    let quiet_sender = ends
+    let quiet_sender = burst_ends
         .kept
         .windows(2)
         .all(|pair| pair[1].departed - pair[0].departed < (span / 10.0).max(3.0 * batch));

@@ -8,7 +8,7 @@ use narrows_probe::probes::{Arrival, Fate, TrainReport};
 
 /// One burst.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct ObservedBurst {
     /// Packets sent.
     pub(super) packets: usize,
     /// Packets that arrived.
@@ -148,7 +148,7 @@ fn rate_ahead(report: &TrainReport, cut: Option<usize>) -> Option<f64> {
 }
 
 /// Reads one burst.
-pub(super) fn seen(report: &TrainReport) -> Seen {
+pub(super) fn seen(report: &TrainReport) -> ObservedBurst {
     let spoilt = report.local_drops > 0;
     let first_loss = report.arrivals.iter().position(|row| row.fate == Fate::Lost);
     let delays: Vec<i64> = report
@@ -160,7 +160,7 @@ pub(super) fn seen(report: &TrainReport) -> Seen {
         _ => Delta::ZERO,
     };
     let first_loss = first_loss.filter(|_| report.lost_on_path() > 0);
-    Seen {
+    ObservedBurst {
         packets: report.arrivals.len(),
         arrived: report.received().count(),
         first_loss,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
-use super::analyse::{Cut, Delays, Seen, Turn, together};
+use super::analyse::{Cut, Delays, ObservedBurst, Turn, together};
 use super::queue::{CurvePoint, Rated};
 use narrows_probe::probes::TrainReport;
 use narrows_train::bucket;
@@ -54,7 +54,7 @@ const RECENT: usize = 4;
 
 impl Ledger {
     /// Takes in a paced burst for what it says of what drops.
-    pub(super) fn note_long(&mut self, seen: &Seen) {
+    pub(super) fn note_long(&mut self, seen: &ObservedBurst) {
         if seen.spoilt_by_receiver {
             return;
         }
@@ -63,7 +63,7 @@ impl Ledger {
     }
 
     /// Takes in a burst; `usual`: back to back, of the main packets' length.
-    pub(super) fn note(&mut self, seen: &Seen, usual: bool) {
+    pub(super) fn note(&mut self, seen: &ObservedBurst, usual: bool) {
         self.local_drops += u64::from(seen.local_drops);
         // Few packets make poor rates: a single gap would decide.
         if usual && seen.arrived >= 4 {
@@ -138,12 +138,12 @@ impl Ledger {
     }
 
     /// A burst of small packets.
-    pub(super) fn small(&mut self, cut: Cut, seen: &Seen) {
+    pub(super) fn small(&mut self, cut: Cut, seen: &ObservedBurst) {
         add(&mut self.small, cut, seen);
     }
 
     /// A burst at the rate of this index.
-    pub(super) fn at_rate(&mut self, index: usize, cut: Cut, seen: &Seen) {
+    pub(super) fn at_rate(&mut self, index: usize, cut: Cut, seen: &ObservedBurst) {
         if self.line.len() <= index {
             self.line.resize_with(index + 1, Rated::default);
         }
@@ -187,7 +187,7 @@ impl Ledger {
     }
 }
 
-fn add(rated: &mut Rated, cut: Cut, seen: &Seen) {
+fn add(rated: &mut Rated, cut: Cut, seen: &ObservedBurst) {
     rated.departures.extend(seen.departure.map(BitRate::as_f64));
     rated.through.extend(seen.ahead_bps);
     if !cut.whole {

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Sender, Stamp};
 
-use super::analyse::{self, Cut, Seen};
+use super::analyse::{self, Cut, ObservedBurst};
 use super::ledger::Ledger;
 use super::search::{Next, Search};
 use super::{Params, result};
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
 use narrows_probe::facts::PathFacts;
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
 use narrows_train::bulk;
@@ -132,8 +132,8 @@ impl Run {
 
     /// Sends the burst that is due, or ends if it does not fit any more.
     fn fire(&mut self, now: Stamp<Sender>) -> Step {
-        let patience = self.params.patience().max(20 * self.facts.rtt);
-        let late = now.since(self.began) >= self.params.max_time.unwrap_or(patience);
+        let timeout = self.params.timeout().max(20 * self.facts.rtt);
+        let late = now.since(self.began) >= self.params.max_time.unwrap_or(timeout);
         if late || self.sent.saturating_add(self.octets()) > self.params.total_octets {
             return Step::Done(self.conclude((!self.answered).then_some(Reason::OctetsSpent)));
         }
@@ -220,7 +220,7 @@ impl Run {
     }
 
     /// Whether the method is at its end.
-    fn take_search(&mut self, seen: &Seen) -> bool {
+    fn take_search(&mut self, seen: &ObservedBurst) -> bool {
         if let Some(through) = seen.first_loss {
             self.ledger.last_cut = Some(through);
         }
@@ -241,7 +241,7 @@ impl Run {
     }
 
     /// Counts the burst; one that survived is followed by a longer one.
-    fn count(&mut self, seen: &Seen) -> Cut {
+    fn count(&mut self, seen: &ObservedBurst) -> Cut {
         self.tries += 1;
         self.cuts += usize::from(seen.first_loss.is_some());
         if seen.first_loss.is_none() {
@@ -253,13 +253,13 @@ impl Run {
         }
     }
 
-    fn take_sample(&mut self, seen: &Seen) -> bool {
+    fn take_sample(&mut self, seen: &ObservedBurst) -> bool {
         let cut = self.count(seen);
         self.ledger.sample(cut);
         let wanted = self.params.bursts;
         // Bursts that survived tell little; but nothing larger than the cap can be asked.
-        let told = self.cuts * 2 >= wanted || (cut.whole && seen.packets >= self.cap());
-        if self.tries < wanted || (!told && self.tries < 2 * wanted) {
+        let reported = self.cuts * 2 >= wanted || (cut.whole && seen.packets >= self.cap());
+        if self.tries < wanted || (!reported && self.tries < 2 * wanted) {
             return false;
         }
         if !self.params.detail || self.cuts == 0 {
@@ -277,7 +277,7 @@ impl Run {
         false
     }
 
-    fn take_long(&mut self, seen: &Seen) -> bool {
+    fn take_long(&mut self, seen: &ObservedBurst) -> bool {
         self.count(seen);
         if self.tries < EXTRA_CUTS {
             return false;
@@ -295,7 +295,7 @@ impl Run {
         false
     }
 
-    fn take_small(&mut self, seen: &Seen) -> bool {
+    fn take_small(&mut self, seen: &ObservedBurst) -> bool {
         let cut = self.count(seen);
         self.ledger.small(cut, seen);
         if self.cuts < EXTRA_CUTS && self.tries < EXTRA_TRIES && !(cut.whole && seen.packets >= self.cap()) {
@@ -340,7 +340,7 @@ impl Run {
         false
     }
 
-    fn take_line(&mut self, index: usize, seen: &Seen) -> bool {
+    fn take_line(&mut self, index: usize, seen: &ObservedBurst) -> bool {
         let cut = self.count(seen);
         self.ledger.at_rate(index, cut, seen);
         let uncut = cut.whole && seen.packets >= self.cap();
@@ -385,11 +385,11 @@ impl Run {
     }
 }
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("burst", "back-to-back trains to the receiver");
 
     /// Any back-to-back train is a burst of the search; later only those of the phase's own packets are, of any number.
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Train(train) = asked else { return false };
         let (Some(first), packets) = (train.packets.first(), train.packets.len()) else {
             return false;

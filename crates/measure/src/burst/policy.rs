@@ -3,7 +3,7 @@
 use super::analyse::{Delays, Turn};
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, QueueFinding};
 use narrows_train::bucket;
-use narrows_train::bucket::{Course, Knee, LookParams};
+use narrows_train::bucket::{BucketSearchParams, Course, TurningPoint};
 
 /// What drops.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,9 +13,9 @@ pub(super) enum Policy {
     /// A queue that is not.
     EarlyDrop,
     /// A token bucket, at once.
-    Policer(Option<Knee>),
+    Policer(Option<TurningPoint>),
     /// A token bucket's queue.
-    Shaper(Option<Knee>),
+    Shaper(Option<TurningPoint>),
     /// Packets are lost whatever waits.
     Chance,
 }
@@ -44,16 +44,16 @@ pub(super) fn tell_bucket(
         // Some bursts met a bucket that others, or the burst before, had left half empty.
         estimate.confidence = Confidence::Low;
     }
-    let (caveat, knee) = match found {
-        Policy::Shaper(knee) => (Caveat::Shaped, knee),
-        Policy::Policer(knee) => (Caveat::Policed, knee),
+    let (caveat, turning_point) = match found {
+        Policy::Shaper(turning_point) => (Caveat::Shaped, turning_point),
+        Policy::Policer(turning_point) => (Caveat::Policed, turning_point),
         Policy::DropTail | Policy::EarlyDrop | Policy::Chance => return estimate,
     };
-    if !estimate.caveats.iter().any(|told| told.id() == caveat.id()) {
+    if !estimate.caveats.iter().any(|reported| reported.id() == caveat.id()) {
         estimate = estimate.caveat(caveat);
     }
-    queue.bucket_rate_bps = knee.map(|knee| knee.sustained.bps());
-    queue.bucket_octets = knee.map(|knee| knee.depth_octets);
+    queue.bucket_rate_bps = turning_point.map(|turning_point| turning_point.sustained.bps());
+    queue.bucket_octets = turning_point.map(|turning_point| turning_point.depth_octets);
     estimate
 }
 
@@ -115,16 +115,22 @@ pub(super) fn bucket(turns: &[Turn]) -> Option<Bucket> {
 /// What drops.
 pub(super) fn policy(bursts: &[Delays], courses: &[Course], shown: Shown) -> Option<Policy> {
     let (policed, packet_ns) = (shown.policed, shown.packet_ns);
-    let knee = bucket::of_courses(courses, &LookParams::default()).knee;
+    let turning_point = bucket::of_courses(courses, &BucketSearchParams::default()).turning_point;
     match shown.bucket {
-        Some(Bucket::Drops) => return Some(Policy::Policer(knee.filter(Knee::is_policer))),
-        Some(Bucket::Keeps) => return Some(Policy::Shaper(knee.filter(|knee| !knee.is_policer()))),
+        Some(Bucket::Drops) => return Some(Policy::Policer(turning_point.filter(TurningPoint::is_policer))),
+        Some(Bucket::Keeps) => {
+            return Some(Policy::Shaper(
+                turning_point.filter(|turning_point| !turning_point.is_policer()),
+            ));
+        }
         None => {}
     }
-    match (policed, knee) {
-        (Some(true), knee) => return Some(Policy::Policer(knee.filter(Knee::is_policer))),
-        (_, Some(knee)) if knee.is_policer() => return Some(Policy::Policer(Some(knee))),
-        (_, Some(knee)) if bends_before(&knee, shown.cut_octets) => return Some(Policy::Shaper(Some(knee))),
+    match (policed, turning_point) {
+        (Some(true), turning_point) => return Some(Policy::Policer(turning_point.filter(TurningPoint::is_policer))),
+        (_, Some(turning_point)) if turning_point.is_policer() => return Some(Policy::Policer(Some(turning_point))),
+        (_, Some(turning_point)) if bends_before(&turning_point, shown.cut_octets) => {
+            return Some(Policy::Shaper(Some(turning_point)));
+        }
         _ => {}
     }
     let delays = Relative::of(bursts)?;
@@ -155,7 +161,7 @@ pub(super) fn policy(bursts: &[Delays], courses: &[Course], shown: Shown) -> Opt
     // What drops some of what would still fit lets the queue grow on; what lets in no more than a rate lets it drain.
     match delays.behind {
         Behind::Grows => Some(Policy::EarlyDrop),
-        Behind::Falls => Some(Policy::Policer(knee.filter(Knee::is_policer))),
+        Behind::Falls => Some(Policy::Policer(turning_point.filter(TurningPoint::is_policer))),
         Behind::Unclear => None,
     }
 }
@@ -195,9 +201,9 @@ const GROWN: i64 = 16;
 const BEFORE: f64 = 0.85;
 
 /// Octets at the bend: those of the depth and what came in meanwhile.
-fn bends_before(knee: &Knee, cut_octets: f64) -> bool {
-    let (peak, sustained) = (knee.peak.as_f64(), knee.sustained.as_f64());
-    let at = knee.depth_octets as f64 * peak / (peak - sustained).max(1.0);
+fn bends_before(turning_point: &TurningPoint, cut_octets: f64) -> bool {
+    let (peak, sustained) = (turning_point.peak.as_f64(), turning_point.sustained.as_f64());
+    let at = turning_point.depth_octets as f64 * peak / (peak - sustained).max(1.0);
     at < BEFORE * cut_octets
 }
 

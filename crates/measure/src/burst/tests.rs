@@ -8,7 +8,7 @@ use super::machine::Run;
 use super::*;
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
 use narrows_probe::facts::PathFacts;
-use narrows_probe::outcome::{Caveat, Diagnostic, Estimate, Limit, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Diagnostic, Estimate, Limit, Reason};
 use narrows_probe::probes::Probe;
 use narrows_probe::testing::fluid::{Fluid, between, number, within};
 
@@ -26,7 +26,7 @@ fn an_idle_queue() {
     within(estimate.value, 64e3 / 0.9 - 1500.0, 64e3 / 0.9 + 1500.0);
     assert_eq!(estimate.low, estimate.value);
     assert_eq!(estimate.high, estimate.value + 1500);
-    assert_eq!(estimate.verdict, Verdict::Estimated);
+    assert_eq!(estimate.verdict, BoundKind::Estimated);
     assert_eq!(estimate.limited_by, Limit::Path);
     assert!(estimate.caveats.is_empty(), "{:?}", estimate.caveats);
     between(number(&estimate, "burst_rate_bps"), 0.99e9, 1.01e9);
@@ -82,7 +82,7 @@ fn a_sender_that_cannot_overrun() {
     let mut path = Fluid::new(100e6, 64e3, 0.01);
     path.sender = 50e6;
     let estimate = path.estimate(&Burst, &[("max_octets", "300 kB")]);
-    assert_eq!(estimate.verdict, Verdict::LowerBound);
+    assert_eq!(estimate.verdict, BoundKind::LowerBound);
     assert_eq!(estimate.limited_by, Limit::Sender);
     within(estimate.value, 298.5e3, 300e3);
     assert!(has(&estimate, "largest_tried") && has(&estimate, "sender_limited"));
@@ -92,7 +92,7 @@ fn a_sender_that_cannot_overrun() {
 fn a_queue_larger_than_the_cap() {
     let mut path = Fluid::new(100e6, 10e6, 0.01);
     let estimate = path.estimate(&Burst, &[("max_octets", "300 kB")]);
-    assert_eq!(estimate.verdict, Verdict::LowerBound);
+    assert_eq!(estimate.verdict, BoundKind::LowerBound);
     assert_eq!(estimate.limited_by, Limit::Budget);
     assert!(has(&estimate, "largest_tried") && !has(&estimate, "sender_limited"));
 }
@@ -178,7 +178,7 @@ fn drops_by_the_receiver_are_not_the_paths() {
     let mut path = Fluid::new(100e6, 1e6, 0.01);
     path.receiver_packets = Some(40);
     let estimate = path.estimate(&Burst, &[]);
-    assert_eq!(estimate.verdict, Verdict::LowerBound);
+    assert_eq!(estimate.verdict, BoundKind::LowerBound);
     assert_eq!(estimate.limited_by, Limit::Receiver);
     assert_eq!(estimate.value, 32 * 1500);
     assert!(has(&estimate, "local_drops"));
@@ -202,7 +202,7 @@ fn refused_at_once_and_later() {
     path = Fluid::new(100e6, 64e3, 0.01);
     path.refuse_after = Some((2, Refusal::ForbiddenByPeer));
     let estimate = path.estimate(&Burst, &[]);
-    assert_eq!((estimate.value, estimate.verdict), (16 * 1500, Verdict::LowerBound));
+    assert_eq!((estimate.value, estimate.verdict), (16 * 1500, BoundKind::LowerBound));
     assert!(has(&estimate, "stopped_early"));
 }
 
@@ -248,8 +248,8 @@ fn stopped_in_the_search_and_in_the_sample() {
 fn extreme_paths() {
     let mut tiny = Fluid::new(100e6, 3000.0, 50e-6);
     within(tiny.estimate(&Burst, &[]).value, 3000.0, 3000.0);
-    let mut far = Fluid::new(100e6, 64e3, 0.8);
-    let estimate = far.estimate(&Burst, &[]);
+    let mut remote = Fluid::new(100e6, 64e3, 0.8);
+    let estimate = remote.estimate(&Burst, &[]);
     within(estimate.value, 60e3, 68e3);
     between(number(&estimate, "bursts"), 5.0, 19.0);
 }

@@ -5,7 +5,7 @@ use narrows_units::BitRate;
 
 use crate::capacity::signature::{Cause, classify};
 use narrows_probe::PathFacts;
-use narrows_probe::outcome::{Caveat, Confidence, Estimate, Finding, Limit, Outcome, Reason, ShapeCause, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Finding, Limit, Outcome, Reason, ShapeCause};
 use narrows_probe::probes::{Fate, TrainReport};
 
 /// Whether a second part is worth its octets: packets came in batches or overtook, or trains agree on one rate while their
@@ -34,8 +34,8 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
     // Pairs may see the link before; long trains do not.
     let long = signature.rate.map(|rate| rate.median.as_f64());
     let least = rate.map(|rate| long.map_or(rate, |long| rate.min(long)));
-    let told = |caveat: &Caveat| matches!(caveat, Caveat::ReceiveBatching { .. } | Caveat::Reordering { .. });
-    let batched = outcome.caveats().iter().any(told);
+    let reported = |caveat: &Caveat| matches!(caveat, Caveat::ReceiveBatching { .. } | Caveat::Reordering { .. });
+    let batched = outcome.caveats().iter().any(reported);
     let fastest = if batched { FASTEST_BATCHED_BPS } else { FASTEST_BPS };
     if least.is_none_or(|rate| !(SLOWEST_BPS..fastest).contains(&rate)) {
         return false;
@@ -46,7 +46,7 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
         .is_some_and(|estimate| estimate.confidence > Confidence::Low);
     let named = signature.cause == Cause::CrossTraffic && sure;
     let affordable = rate.is_some_and(|rate| rate >= AFFORDABLE_BPS);
-    let unsure = outcome.verdict() == Verdict::Estimated && !sure;
+    let unsure = outcome.verdict() == BoundKind::Estimated && !sure;
     batched
         || (affordable && (unsure || begins_at_random(facts, reports)))
         || (signature.batch_packets.is_some() && !named)
@@ -152,13 +152,15 @@ pub(super) fn combine(first: Outcome, second: Outcome) -> Outcome {
     };
     match cause {
         // Trains that scatter so widely are others' traffic, whatever else they show.
-        ShapeCause::ReceiveBatching if short.verdict == Verdict::LowerBound && is_wide(&long) => {
+        ShapeCause::ReceiveBatching if short.verdict == BoundKind::LowerBound && is_wide(&long) => {
             least(*long, &short, cause)
         }
         ShapeCause::CrossTraffic if within_a_burst(&short, &long) => least(*long, &short, cause),
-        ShapeCause::ParallelLinks | ShapeCause::MacAggregation | ShapeCause::Grants => told_apart(*long, &short, cause),
-        ShapeCause::TokenBucket if short.limited_by != Limit::Shaper => told_apart(*long, &short, cause),
-        ShapeCause::ReceiveBatching if !agree(&short, &long) => told_apart(*long, &short, cause),
+        ShapeCause::ParallelLinks | ShapeCause::MacAggregation | ShapeCause::Grants => {
+            reported_apart(*long, &short, cause)
+        }
+        ShapeCause::TokenBucket if short.limited_by != Limit::Shaper => reported_apart(*long, &short, cause),
+        ShapeCause::ReceiveBatching if !agree(&short, &long) => reported_apart(*long, &short, cause),
         ShapeCause::ReceiveBatching | ShapeCause::TokenBucket => named(*short, &long, cause),
         _ if agree(&short, &long) || exceeds(&short, &long, cause) => named(*short, &long, cause),
         _ => least(*long, &short, cause),
@@ -173,12 +175,12 @@ fn is_wide(estimate: &Estimate) -> bool {
 /// Whether long trains came clearly slower than what pairs say, who are not sure of it. Others' traffic on a FIFO link looks like this,
 /// and so do bursts of a medium that is won and shared, where what passes within one burst is no capacity.
 fn within_a_burst(short: &Estimate, long: &Estimate) -> bool {
-    let unsure = short.confidence == Confidence::Low && short.verdict == Verdict::Estimated;
+    let unsure = short.confidence == Confidence::Low && short.verdict == BoundKind::Estimated;
     unsure && (long.value as f64) < SLOWED * short.value as f64
 }
 
 /// The long trains' answer stands.
-fn told_apart(long: Estimate, short: &Estimate, cause: ShapeCause) -> Outcome {
+fn reported_apart(long: Estimate, short: &Estimate, cause: ShapeCause) -> Outcome {
     long.with("branch", "signature")
         .with("cause", cause.name())
         .with("pairs_bps", short.value)
@@ -192,7 +194,8 @@ fn named(mut short: Estimate, long: &Estimate, cause: ShapeCause) -> Outcome {
         short.confidence = Confidence::Low;
     }
     // Pairs that were not sure, and long trains that were slowed by others or by the medium: the truth is between the two.
-    if cause == ShapeCause::CrossTraffic && short.confidence == Confidence::Low && short.verdict == Verdict::Estimated {
+    if cause == ShapeCause::CrossTraffic && short.confidence == Confidence::Low && short.verdict == BoundKind::Estimated
+    {
         short.low = short.low.min(long.low);
         short = short.caveat(Caveat::NotConverged);
     }
@@ -213,7 +216,7 @@ fn has(estimate: &Estimate, caveat: &Caveat) -> bool {
 
 /// Two rates and nothing that explains them. Long trains came at the lower, so that the path carries at least that.
 fn least(long: Estimate, short: &Estimate, cause: ShapeCause) -> Outcome {
-    let least = long.low.min(if short.verdict == Verdict::Estimated {
+    let least = long.low.min(if short.verdict == BoundKind::Estimated {
         short.high
     } else {
         long.low
@@ -257,16 +260,16 @@ fn doubted(first: Outcome, second: &Outcome) -> Outcome {
 fn agree(short: &Estimate, long: &Estimate) -> bool {
     let (a, b) = (short.value as f64, long.value as f64);
     match (short.verdict, long.verdict) {
-        (Verdict::Estimated, Verdict::Estimated) => (a / b - 1.0).abs() <= NEAR,
-        (Verdict::Estimated, Verdict::LowerBound) => a >= b * (1.0 - NEAR),
-        (Verdict::LowerBound, _) => false,
+        (BoundKind::Estimated, BoundKind::Estimated) => (a / b - 1.0).abs() <= NEAR,
+        (BoundKind::Estimated, BoundKind::LowerBound) => a >= b * (1.0 - NEAR),
+        (BoundKind::LowerBound, _) => false,
         _ => true,
     }
 }
 
 /// A rate that others' traffic made lower than the capacity is no argument against a higher one; nor is a bound below the value.
 fn exceeds(short: &Estimate, long: &Estimate, cause: ShapeCause) -> bool {
-    let bound = short.verdict == Verdict::LowerBound && short.value as f64 <= long.value as f64 * (1.0 + NEAR);
+    let bound = short.verdict == BoundKind::LowerBound && short.value as f64 <= long.value as f64 * (1.0 + NEAR);
     bound || (cause == ShapeCause::CrossTraffic && short.value as f64 >= long.value as f64 * (1.0 - NEAR))
 }
 

@@ -32,7 +32,7 @@ pub(crate) use recorded::analyse as analyse_recorded;
 use self::adaptive::Adaptive;
 use self::faithful::Faithful;
 use self::sample::Phase;
-use self::session::{Session, Taken};
+use self::session::{Acceptance, MethodRun};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
 use narrows_probe::observations::{AnalyseError, Observations};
@@ -104,7 +104,7 @@ impl Method for Pathrate {
 
 /// What the reports of a run say, in the order in which they came.
 pub fn analyse(facts: &PathFacts, reports: &[TrainReport], params: &Params) -> Outcome {
-    let mut session = Session::new(facts.clone(), params.clone());
+    let mut session = MethodRun::new(facts.clone(), params.clone());
     for report in reports {
         session.take(report, params.preset == Preset::Faithful);
     }
@@ -112,7 +112,7 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport], params: &Params) -> O
 }
 
 fn refusal_reason(refusal: Refusal) -> Reason {
-    narrows_train::campaign::refusal_reason(refusal, "trains of packets towards a receiver that stamps them")
+    narrows_train::train_method::refusal_reason(refusal, "trains of packets towards a receiver that stamps them")
 }
 
 /// Ours: the packet in front of a pair for the filter only wakes hosts; the smaller it is, the sooner the pair finds a queue empty.
@@ -139,7 +139,7 @@ struct Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Last {
     request: Request,
-    taken: Taken,
+    taken: Acceptance,
 }
 
 #[derive(Debug, Clone)]
@@ -156,7 +156,7 @@ impl Planner {
         }
     }
 
-    fn next(&mut self, session: &Session, last: Option<Last>) -> Option<Request> {
+    fn next(&mut self, session: &MethodRun, last: Option<Last>) -> Option<Request> {
         match self {
             Self::Adaptive(planner) => planner.next(session, last),
             Self::Faithful(planner) => planner.next(session, last),
@@ -164,14 +164,14 @@ impl Planner {
     }
 
     /// Time to let pass before this train, whatever came before.
-    fn pause(&self, session: &Session, request: Request) -> Duration {
+    fn pause(&self, session: &MethodRun, request: Request) -> Duration {
         match self {
             Self::Adaptive(_) => Adaptive::pause(session, request),
             Self::Faithful(_) => Duration::ZERO,
         }
     }
 
-    fn spacing(&self, session: &Session, request: Request) -> Duration {
+    fn spacing(&self, session: &MethodRun, request: Request) -> Duration {
         match self {
             Self::Adaptive(_) => Adaptive::spacing(session, request),
             Self::Faithful(planner) => planner.spacing(session),
@@ -183,7 +183,7 @@ impl Planner {
 #[derive(Debug, Clone)]
 pub struct Run {
     params: Params,
-    session: Option<Session>,
+    session: Option<MethodRun>,
     planner: Planner,
     /// The train asked for, on its way or waiting for its time.
     current: Option<Request>,
@@ -205,7 +205,7 @@ impl Run {
     }
 
     fn begin(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
-        self.session = Some(Session::new(facts, self.params.clone()));
+        self.session = Some(MethodRun::new(facts, self.params.clone()));
         self.proceed(now, None)
     }
 
@@ -255,7 +255,7 @@ impl Run {
     }
 
     /// The time to the next train.
-    fn spread(&self, session: &Session, request: Request) -> Duration {
+    fn spread(&self, session: &MethodRun, request: Request) -> Duration {
         let mean = self.planner.spacing(session, request);
         if self.params.preset == Preset::Faithful {
             return mean;
@@ -288,7 +288,7 @@ impl Run {
 
     /// Time before this train, whatever came before: some packet times at random where trains follow one another as fast as reports
     /// come back, which is a steady time, too.
-    fn pause(&self, session: &Session, request: Request) -> Duration {
+    fn pause(&self, session: &MethodRun, request: Request) -> Duration {
         let pause = self.planner.pause(session, request);
         if self.params.preset == Preset::Faithful || !request.phase.is_spread() {
             return pause;

@@ -110,7 +110,7 @@ pub(super) fn analyse(observations: &Observations, params: pathrate::Params) -> 
         ..observations.clone()
     };
     let found = pathrate::analyse_recorded(&first, params)?;
-    let came = second.iter().any(|row| matches!(row.told, Event::Train(_)));
+    let came = second.iter().any(|row| matches!(row.reported, Event::Train(_)));
     if let (false, Some(reason)) = (came, &stopped) {
         return Ok(cut_short(found, reason));
     }

@@ -5,13 +5,13 @@ mod batches;
 mod cause;
 mod classify;
 mod grants;
-mod knee;
 mod params;
 mod plan;
 mod rungs;
 #[cfg(test)]
 mod tests;
 mod trains;
+mod turning_point;
 
 use std::time::Duration;
 
@@ -21,14 +21,14 @@ pub use cause::{Cause, Rung, Signature, Spread};
 pub use classify::classify;
 pub use params::Params;
 
-use self::plan::{Planner, Told};
+use self::plan::{Planner, RunHistory};
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::observations::{AnalyseError, Observations};
 #[cfg(doc)]
 use narrows_probe::outcome::Caveat;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, Probe, TrainId};
+use narrows_probe::probes::{PeerKind, Probe, TrainId};
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope,
@@ -81,25 +81,25 @@ impl Method for SignatureMethod {
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
         params.check_names(&INFO)?;
         let _: Params = Params::try_from(params)?;
-        let mut told = Told::default();
+        let mut reported = RunHistory::default();
         let mut stopped = observations.stopped.clone();
         for row in &observations.rows {
-            match (&row.asked, &row.told) {
-                (Probe::Train(train), Event::Train(report)) if train.far_end == FarEnd::Receiver => {
-                    told.trains.push(report.clone());
+            match (&row.asked, &row.reported) {
+                (Probe::Train(train), Event::Train(report)) if train.peer_kind == PeerKind::Receiver => {
+                    reported.trains.push(report.clone());
                 }
-                (Probe::Load(load), Event::Load(report)) => told.loads.push((*load, report.clone())),
+                (Probe::Load(load), Event::Load(report)) => reported.loads.push((*load, report.clone())),
                 // As in the state machine: only what ended the run.
-                (Probe::Train(train), Event::Refused(refusal)) if train.far_end == FarEnd::Receiver => {
+                (Probe::Train(train), Event::Refused(refusal)) if train.peer_kind == PeerKind::Receiver => {
                     stopped = refusal_reason(*refusal).or(stopped);
                 }
                 _ => {}
             }
         }
-        if told.trains.is_empty() && stopped.is_none() {
+        if reported.trains.is_empty() && stopped.is_none() {
             return Err(observations.nothing("signature", "trains to the receiver"));
         }
-        Ok(answer::conclude(&observations.facts, &told, stopped.as_ref()))
+        Ok(answer::conclude(&observations.facts, &reported, stopped.as_ref()))
     }
 }
 
@@ -119,7 +119,7 @@ fn refusal_reason(refusal: Refusal) -> Option<Reason> {
 pub struct Run {
     planner: Planner,
     facts: Option<PathFacts>,
-    told: Told,
+    reported: RunHistory,
     /// What was asked last, on its way or waiting for its time.
     current: Option<Probe>,
     waits: bool,
@@ -133,7 +133,7 @@ impl Run {
         Self {
             planner: Planner::new(params),
             facts: None,
-            told: Told::default(),
+            reported: RunHistory::default(),
             current: None,
             waits: false,
             serial: 0,
@@ -146,7 +146,7 @@ impl Run {
             return unexpected();
         };
         self.serial += 1;
-        self.current = self.planner.next(facts, &self.told, self.serial);
+        self.current = self.planner.next(facts, &self.reported, self.serial);
         match (&self.current, self.not_before.filter(|until| *until > now)) {
             (None, _) => Step::Done(self.conclude(None)),
             (Some(_), Some(until)) => {
@@ -159,7 +159,7 @@ impl Run {
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
         match &self.facts {
-            Some(facts) => answer::conclude(facts, &self.told, stopped),
+            Some(facts) => answer::conclude(facts, &self.reported, stopped),
             None => Outcome::inconclusive(stopped.cloned().unwrap_or(Reason::UnexpectedEvent)),
         }
     }
@@ -208,12 +208,12 @@ impl Estimator for Run {
                 if let Some(facts) = &self.facts {
                     self.not_before = Some(now + self.planner.pause(facts, &report));
                 }
-                self.told.trains.push(report);
+                self.reported.trains.push(report);
                 self.proceed(now)
             }
             Event::Load(report) => match self.current.take() {
                 Some(Probe::Load(load)) => {
-                    self.told.loads.push((load, report));
+                    self.reported.loads.push((load, report));
                     self.proceed(now)
                 }
                 _ => unexpected(),

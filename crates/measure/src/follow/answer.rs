@@ -94,7 +94,7 @@ impl State<'_> {
         }))
     }
 
-    /// What looks like the knee is the rate at which the receiving host takes packets.
+    /// What looks like the turning point is the rate at which the receiving host takes packets.
     pub(super) fn receiver_bound(&self, now: &Now) -> Option<Estimate> {
         let value = BitRate::from_bps_f64((now.available - FLOOR * now.capacity).max(0.0))?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);

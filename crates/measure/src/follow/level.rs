@@ -227,7 +227,7 @@ impl Level {
             .iter()
             .map(|point| (by(point, capacity), capacity * point.error.hypot(LEAST_ERROR)))
             .collect();
-        let kept = without_strays(&values);
+        let kept = without_outliers(&values);
         let mean = weighted(&kept)?;
         let available = mean.value.max(0.0);
         let between = if values.len() < 4 {
@@ -346,7 +346,7 @@ fn by(point: &Point, capacity: f64) -> f64 {
 }
 
 /// The values within five deviations (by the median absolute one, or their own error) of their median.
-fn without_strays(values: &[(f64, f64)]) -> Vec<(f64, f64)> {
+fn without_outliers(values: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let all: Vec<f64> = values.iter().map(|(value, _)| *value).collect();
     let (Some(median), Some(mad)) = (narrows_stat::median(&all), narrows_stat::mad(&all)) else {
         return values.to_vec();
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stray_train_is_left_out_and_a_new_level_forgets() {
+    fn a_outlier_train_is_left_out_and_a_new_level_forgets() {
         let mut level = fluid(1e9, 5e8);
         level.push(point(2600, 6e8, 0.9));
         let now = level.now(Duration::from_secs(1)).unwrap();

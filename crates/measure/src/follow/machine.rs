@@ -11,11 +11,11 @@ use super::Params;
 use super::account::Account;
 use super::level::{Level, Point};
 use narrows_probe::contract::Latest;
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
 use narrows_probe::{Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
-use narrows_train::purse::Purse;
 use narrows_train::reading::{Reading, Unusable, read_with_jitter};
+use narrows_train::token_pool::TokenPool;
 use narrows_train::windows::Windows;
 
 /// Packets of a train before anything is known.
@@ -59,7 +59,7 @@ pub(crate) struct Machine {
     suspects: Vec<Point>,
     /// They are so far off that the next train is to find out.
     certain: bool,
-    purse: Purse,
+    token_pool: TokenPool,
     /// It has had its advance.
     advanced: bool,
     pub(super) account: Account,
@@ -89,7 +89,7 @@ pub(crate) struct Machine {
     began: Stamp<Sender>,
     train_began: Stamp<Sender>,
     /// When the last train that told something was there.
-    told: Option<Stamp<Sender>>,
+    reported: Option<Stamp<Sender>>,
     /// When the last train that was reported began, and when it was reported: what is told is of then.
     looked: Option<(Stamp<Sender>, Stamp<Sender>)>,
     per_train: Option<f64>,
@@ -108,7 +108,7 @@ impl Machine {
             mode: Mode::Seek,
             suspects: Vec::new(),
             certain: false,
-            purse: Purse::empty(),
+            token_pool: TokenPool::empty(),
             advanced: false,
             account: Account::default(),
             packet_octets: 0,
@@ -124,7 +124,7 @@ impl Machine {
             step: 0,
             began: Stamp::from_nanos(0),
             train_began: Stamp::from_nanos(0),
-            told: None,
+            reported: None,
             looked: None,
             per_train: None,
         }
@@ -149,7 +149,7 @@ impl Machine {
 
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
         let octets = report.arrivals.iter().map(|row| u64::from(row.ip_octets)).sum();
-        self.purse.spend(self.train_began, octets);
+        self.token_pool.spend(self.train_began, octets);
         let verdict = read_with_jitter(report, self.level.scale());
         self.account.count(now, report, &verdict);
         let urgent = match verdict {
@@ -159,7 +159,7 @@ impl Machine {
                 false
             }
         };
-        if self.account.silent_trains >= SILENT_TRAINS && self.account.silence(now) >= self.params.patience {
+        if self.account.silent_trains >= SILENT_TRAINS && self.account.silence(now) >= self.params.timeout {
             return Step::Done(self.finish(Some(Reason::NoAnswer)));
         }
         self.looked = Some((self.train_began, now));
@@ -194,7 +194,7 @@ impl Machine {
         }
         if !reading.rate_sent.is_finite() {
             self.level.note_asymptote(reading.rate_out);
-            self.told = Some(now);
+            self.reported = Some(now);
             return true;
         }
         if self.overflowed(reading) {
@@ -215,7 +215,7 @@ impl Machine {
             time: reading.send_time,
             loss,
         };
-        self.told = Some(now);
+        self.reported = Some(now);
         let urgent = self.judge(point);
         self.note_ceiling(&point, reading);
         urgent
@@ -384,8 +384,8 @@ impl Machine {
     /// What there is to say once a train has been reported.
     fn say(&self) -> Option<Latest> {
         let (began, now) = self.looked?;
-        let told = self.told?;
-        if now.since(told) > self.params.stale {
+        let reported = self.reported?;
+        if now.since(reported) > self.params.stale {
             return None;
         }
         let estimate = self.estimate()?;
@@ -481,10 +481,10 @@ impl Estimator for Machine {
     }
 }
 
-impl Follower for Machine {
+impl Replayable for Machine {
     const READS: (&'static str, &'static str) = ("track", "trains towards the receiver");
 
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Train(train) = asked else { return false };
         self.packets = train.packets.len().max(1);
         self.rate = train.planned_rate().map(BitRate::as_f64);

@@ -1,7 +1,7 @@
 use super::*;
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid_path::Fluid;
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
-use narrows_probe::{Caveat, Event, Outcome, PathFacts, Reason, Refusal, Step, Verdict, drive};
+use narrows_probe::{BoundKind, Caveat, Event, Outcome, PathFacts, Reason, Refusal, Step, drive};
 use narrows_units::Stamp;
 
 fn begun(pairs: &[(&str, &str)]) -> Box<dyn Estimator> {
@@ -36,9 +36,9 @@ fn poisson_load_is_followed() {
     let (mut errors, mut held) = (Vec::new(), 0);
     for seed in 1..=10 {
         let hop = Hop::loaded(BitRate::from_gbps(1), Cross::poisson(BitRate::from_mbps(500)));
-        let mut bed = Testbed::new(vec![hop], seed);
-        let truth = bed.available(1500).as_f64();
-        let measured = bed.measure(begun(&[("duration", "8 s")]).as_mut(), INFO.imposes.budget());
+        let mut host_pair = ClosedFormWorld::new(vec![hop], seed);
+        let truth = host_pair.available(1500).as_f64();
+        let measured = host_pair.measure(begun(&[("duration", "8 s")]).as_mut(), INFO.imposes.budget());
         let estimate = measured.outcome.estimate().unwrap();
         errors.push((estimate.value as f64 - truth) / 1e9);
         held += u32::from(estimate.low as f64 <= truth && truth <= estimate.high as f64);
@@ -55,9 +55,9 @@ fn heavy_load_is_followed_without_bias() {
     let (mut errors, mut held) = (Vec::new(), 0);
     for seed in 1..=20 {
         let hop = Hop::loaded(BitRate::from_gbps(1), Cross::poisson(BitRate::from_mbps(700)));
-        let mut bed = Testbed::new(vec![hop], seed);
-        let truth = bed.available(1500).as_f64();
-        let measured = bed.measure(begun(&[("duration", "20 s")]).as_mut(), INFO.imposes.budget());
+        let mut host_pair = ClosedFormWorld::new(vec![hop], seed);
+        let truth = host_pair.available(1500).as_f64();
+        let measured = host_pair.measure(begun(&[("duration", "20 s")]).as_mut(), INFO.imposes.budget());
         let estimate = measured.outcome.estimate().unwrap();
         errors.push((estimate.value as f64 - truth) / 1e9);
         held += u32::from(estimate.low as f64 <= truth && truth <= estimate.high as f64);
@@ -69,12 +69,12 @@ fn heavy_load_is_followed_without_bias() {
 
 #[test]
 fn a_slow_sender_is_a_bound() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 4);
-    bed.facts.sender.send_cost = Duration::from_micros(60);
-    bed.facts.sender.max_send_rate = Some(BitRate::from_mbps(200));
-    let measured = bed.measure(begun(&[("duration", "10 s")]).as_mut(), INFO.imposes.budget());
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 4);
+    host_pair.facts.sender.send_cost = Duration::from_micros(60);
+    host_pair.facts.sender.max_send_rate = Some(BitRate::from_mbps(200));
+    let measured = host_pair.measure(begun(&[("duration", "10 s")]).as_mut(), INFO.imposes.budget());
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, Verdict::LowerBound);
+    assert_eq!(estimate.verdict, BoundKind::LowerBound);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));
     assert!(
         (190_000_000..=200_500_000).contains(&estimate.value),
@@ -83,15 +83,15 @@ fn a_slow_sender_is_a_bound() {
     );
 }
 
-/// A path that lets nothing through ends it after the patience, with a reason.
+/// A path that lets nothing through ends it after the timeout, with a reason.
 #[test]
 fn silence_ends_it() {
     let hop = Hop {
         loss: 1.0,
         ..Hop::ethernet(BitRate::from_mbps(100))
     };
-    let mut bed = Testbed::new(vec![hop], 4);
-    let measured = bed.measure(begun(&[("patience", "3 s")]).as_mut(), INFO.imposes.budget());
+    let mut host_pair = ClosedFormWorld::new(vec![hop], 4);
+    let measured = host_pair.measure(begun(&[("timeout", "3 s")]).as_mut(), INFO.imposes.budget());
     let Outcome::Inconclusive { reason, .. } = &measured.outcome else {
         panic!("{measured:?}")
     };
@@ -115,7 +115,7 @@ fn stops_at_once_and_says_what_it_knows() {
     let Step::Done(outcome) = machine.step(at, Event::Stop(Reason::Interrupted)) else {
         panic!()
     };
-    assert_eq!(outcome.verdict(), Verdict::Inconclusive);
+    assert_eq!(outcome.verdict(), BoundKind::Inconclusive);
 }
 
 #[test]

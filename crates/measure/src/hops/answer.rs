@@ -2,24 +2,24 @@
 
 use narrows_units::{BitRate, Layer, Metric};
 
-use super::line::{Line, Taken};
+use super::line::{Assumed, Line};
 use super::picture::{Added, Picture, picture};
 use super::plan::STANDS_OUT;
 use super::route::{earlier, is_no_hop, passes_on};
-use super::session::Session;
+use super::session::MethodRun;
 use super::stages::{Pairs, Stages, is_standard};
 use super::table::HopTable;
-use narrows_probe::outcome::{AnswerPace, Foretold, HiddenDevice, HopCapacity, HopFinding, PathFinding, Responder};
-use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason, Verdict};
+use narrows_probe::outcome::{AnswerPace, HiddenDevice, HopCapacity, HopFinding, PathFinding, Predicted, Responder};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 
-/// A hop that was foretold a bound gets a value only if its slope stands out by this much after all (ours).
+/// A hop that was predicted a bound gets a value only if its slope stands out by this much after all (ours).
 const AFTER_ALL: f64 = 8.0;
-/// Errors by which the way there alone must stand out of a hop that has a value for being of one rate both ways (ours).
+/// Errors by which the forward direction alone must stand out of a hop that has a value for being of one rate both ways (ours).
 const LEAST_OUT: f64 = 3.0;
 /// Share of answers from others than the main router from which on there are several (`capacity` §9.6).
-const OTHERS: f64 = 0.1;
+const OTHER_RATES: f64 = 0.1;
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     match (estimate(session), stopped) {
         (Ok(estimate), Some(_)) => estimate.caveat(Caveat::StoppedEarly).into(),
         (Ok(estimate), None) => estimate.into(),
@@ -29,7 +29,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
 }
 
 /// The answer for the path, with all its hops.
-pub(super) fn estimate(session: &Session) -> Result<Estimate, Reason> {
+pub(super) fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
     let answers: u64 = session.hops.iter().map(|hop| u64::from(hop.answers)).sum();
     if answers == 0 {
         return Err(Reason::NoAnswer);
@@ -37,9 +37,13 @@ pub(super) fn estimate(session: &Session) -> Result<Estimate, Reason> {
     let picture = picture(session);
     let findings = findings(session, &picture);
     let value = |finding: &HopFinding| finding.capacity.map(|capacity| capacity.value);
-    let told = |finding: &&HopFinding| finding.capacity.is_some_and(|c| c.verdict == Verdict::Estimated);
-    let narrow = findings.iter().filter(told).min_by_key(|finding| value(finding));
-    let bound = findings.iter().filter(|finding| !told(finding)).filter_map(value).min();
+    let reported = |finding: &&HopFinding| finding.capacity.is_some_and(|c| c.verdict == BoundKind::Estimated);
+    let narrow = findings.iter().filter(reported).min_by_key(|finding| value(finding));
+    let bound = findings
+        .iter()
+        .filter(|finding| !reported(finding))
+        .filter_map(value)
+        .min();
     let (mut estimate, narrow_hop) = match (narrow, bound) {
         // Where a bound is below all values the narrow link may be there, and that is all there is to say.
         (
@@ -51,7 +55,7 @@ pub(super) fn estimate(session: &Session) -> Result<Estimate, Reason> {
             bound,
         ) if bound.is_none_or(|b| b >= capacity.value) => {
             let low = bound.map_or(capacity.low, |bound| bound.min(capacity.low));
-            let others = findings.iter().filter(told).filter_map(|finding| finding.capacity);
+            let others = findings.iter().filter(reported).filter_map(|finding| finding.capacity);
             let high = others.map(|other| other.high).min().unwrap_or(capacity.high);
             let rate = Estimate::ip_rate(Metric::IpCapacity, capacity.value, low, high);
             (rate, Some(*ttl))
@@ -66,7 +70,7 @@ pub(super) fn estimate(session: &Session) -> Result<Estimate, Reason> {
         narrow_hop,
         tight_hop: tight_hop(&findings),
         forecast: session.forecast,
-        far: session.far_stamped(&picture),
+        remote: session.remote_stamped(&picture),
     }
     .put(estimate);
     for caveat in caveats(session, &picture, &findings) {
@@ -95,7 +99,7 @@ fn tight_hop(findings: &[HopFinding]) -> Option<u16> {
     let left = |finding: &HopFinding| {
         let capacity = finding
             .capacity
-            .filter(|capacity| capacity.verdict == Verdict::Estimated)?;
+            .filter(|capacity| capacity.verdict == BoundKind::Estimated)?;
         let free = 1.0 - finding.busy_ratio?;
         Some((finding.ttl, capacity.value.as_f64() * free))
     };
@@ -104,12 +108,12 @@ fn tight_hop(findings: &[HopFinding]) -> Option<u16> {
 }
 
 /// A rate at the IP layer for full packets, of a slope in ns per octet of the wire.
-fn rate(session: &Session, slope: f64) -> Option<BitRate> {
+fn rate(session: &MethodRun, slope: f64) -> Option<BitRate> {
     let wire = f64::from(session.params.framing.wire_octets(u32::from(session.full())));
     BitRate::from_bps_f64(8e9 * f64::from(session.full()) / wire / slope).filter(|_| slope > 0.0)
 }
 
-fn findings(session: &Session, picture: &Picture) -> Vec<HopFinding> {
+fn findings(session: &MethodRun, picture: &Picture) -> Vec<HopFinding> {
     let clean = clean_shares(session, picture);
     let mut findings: Vec<HopFinding> = Vec::new();
     let mut before: Option<(f64, f64)> = None;
@@ -138,7 +142,7 @@ fn findings(session: &Session, picture: &Picture) -> Vec<HopFinding> {
         findings.push(HopFinding {
             ttl: u16::try_from(hop + 1).unwrap_or(u16::MAX),
             routers,
-            far_end: table.far,
+            is_destination: table.remote,
             capacity,
             after: added
                 .and_then(|added| u16::try_from(added.after).ok())
@@ -153,7 +157,7 @@ fn findings(session: &Session, picture: &Picture) -> Vec<HopFinding> {
             seen: added
                 .filter(|added| added.slope > STANDS_OUT * added.se)
                 .and_then(|added| rate(session, added.likeliest())),
-            foretold: session.foretold.get(hop).copied(),
+            predicted: session.predicted.get(hop).copied(),
             probes: table.probes.into(),
             answers: table.answers.into(),
             caveats: of_hop(session, picture, (hop, capacity), added),
@@ -170,13 +174,13 @@ fn least_intercept(picture: &Picture, hop: usize, line: &Line) -> f64 {
 }
 
 /// Mean wait above the line, ns; or of a hop behind, if that is less.
-fn least_waits(session: &Session, picture: &Picture, hop: usize) -> f64 {
+fn least_waits(session: &MethodRun, picture: &Picture, hop: usize) -> f64 {
     let all = session.hops.iter().zip(&picture.lines).skip(hop);
     let waits = all.filter_map(|(table, line)| waits(session, table, line.as_ref()?));
     waits.fold(f64::INFINITY, f64::min)
 }
 
-fn waits(session: &Session, table: &HopTable, line: &Line) -> Option<f64> {
+fn waits(session: &MethodRun, table: &HopTable, line: &Line) -> Option<f64> {
     let (_, samples) = table.main_router()?;
     let above = samples
         .iter()
@@ -185,7 +189,7 @@ fn waits(session: &Session, table: &HopTable, line: &Line) -> Option<f64> {
 }
 
 /// Share of answers that met no queue, per hop. Probes come at uneven times, so it is the share of time in which there is none.
-fn clean_shares(session: &Session, picture: &Picture) -> Vec<Option<f64>> {
+fn clean_shares(session: &MethodRun, picture: &Picture) -> Vec<Option<f64>> {
     let floor = session.floor_ns();
     let share = |hop: usize| {
         let line = picture.lines[hop]?;
@@ -209,7 +213,7 @@ fn clean_shares(session: &Session, picture: &Picture) -> Vec<Option<f64>> {
 }
 
 /// Share of probes lost on the way to a hop and back: no more than on the way to any behind it, for what these answer went through here.
-fn loss(session: &Session, hop: usize) -> Option<f64> {
+fn loss(session: &MethodRun, hop: usize) -> Option<f64> {
     let ratio = |table: &HopTable| {
         let known = table.pace.every().is_none() && table.answers > 0;
         known.then(|| f64::from(table.lost) / f64::from(table.lost.saturating_add(table.answers)))
@@ -222,9 +226,9 @@ fn loss(session: &Session, hop: usize) -> Option<f64> {
     least.filter(|&least| ratio(&session.hops[hop]).is_some() || least <= 0.0)
 }
 
-fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
-    let foretold = session.foretold.get(added.hop - 1);
-    let needed = if foretold == Some(&Foretold::Bounded) {
+fn capacity(session: &MethodRun, added: &Added) -> Option<HopCapacity> {
+    let predicted = session.predicted.get(added.hop - 1);
+    let needed = if predicted == Some(&Predicted::Bounded) {
         AFTER_ALL
     } else {
         STANDS_OUT
@@ -240,19 +244,24 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
         verdict,
         layer: Layer::Ip,
     };
-    if !(is_told(added, needed) && high > 0.0) {
+    if !(is_reported(added, needed) && high > 0.0) {
         let bound = rate(session, added.most())?;
-        return Some(known(bound, bound, bound, Verdict::LowerBound));
+        return Some(known(bound, bound, bound, BoundKind::LowerBound));
     }
     let (low, high) = (rate(session, low)?, rate(session, high)?);
     let Some(stages) = &added.stages else {
-        return Some(known(rate(session, added.likeliest())?, low, high, Verdict::Estimated));
+        return Some(known(
+            rate(session, added.likeliest())?,
+            low,
+            high,
+            BoundKind::Estimated,
+        ));
     };
     let slowest = rate(session, 8e9 / stages.rates[0])?;
     if stages.vague {
         // One link of what is seen, or a row of faster ones.
         let value = rate(session, added.likeliest())?;
-        return Some(known(value, low, high.max(slowest), Verdict::Estimated));
+        return Some(known(value, low, high.max(slowest), BoundKind::Estimated));
     }
     let off = (added.half_width() / added.slope).max(stages.measured.unwrap_or(0.0));
     let least = match added.pairs {
@@ -260,13 +269,13 @@ fn capacity(session: &Session, added: &Added) -> Option<HopCapacity> {
         // One link as slow as all of it would look the same.
         Pairs::OneLink | Pairs::Unknown => low,
     };
-    Some(known(slowest, least, scaled(slowest, 1.0 + off), Verdict::Estimated))
+    Some(known(slowest, least, scaled(slowest, 1.0 + off), BoundKind::Estimated))
 }
 
-/// It gets a value: it stands out of its errors, `needed` of them, or does so if it has one rate both ways, and of the way there alone still has an
+/// It gets a value: it stands out of its errors, `needed` of them, or does so if it has one rate both ways, and of the forward direction alone still has an
 /// interval.
-fn is_told(added: &Added, needed: f64) -> bool {
-    // What was foretold a bound keeps it unless the way there says otherwise.
+fn is_reported(added: &Added, needed: f64) -> bool {
+    // What was predicted a bound keeps it unless the forward direction says otherwise.
     let alike = needed <= STANDS_OUT && added.alike.is_some_and(|alike| alike.slope > needed * alike.se);
     let as_one = alike && added.hop == added.after + 1 && added.at_most.is_none() && added.slope > LEAST_OUT * added.se;
     as_one || (added.stands_alone() && added.slope > needed * added.se)
@@ -276,7 +285,7 @@ fn scaled(rate: BitRate, by: f64) -> BitRate {
     BitRate::from_bps_f64(rate.as_f64() * by).unwrap_or(rate)
 }
 
-fn devices(session: &Session, added: &Added) -> Vec<HiddenDevice> {
+fn devices(session: &MethodRun, added: &Added) -> Vec<HiddenDevice> {
     // What pairs leave of a hop may be the router's own time.
     let named = |stages: &&Stages| !stages.vague && (stages.measured.is_none() || !stages.ambiguous);
     let Some(stages) = added.stages.as_ref().filter(named) else {
@@ -294,7 +303,7 @@ fn devices(session: &Session, added: &Added) -> Vec<HiddenDevice> {
 }
 
 fn of_hop(
-    session: &Session,
+    session: &MethodRun,
     picture: &Picture,
     (hop, capacity): (usize, Option<HopCapacity>),
     added: Option<&Added>,
@@ -320,7 +329,7 @@ fn of_hop(
     }
     let all: usize = table.samples.values().map(Vec::len).sum();
     let main = table.main_router().map_or(0, |(_, samples)| samples.len());
-    if (all - main) as f64 > OTHERS * all as f64 {
+    if (all - main) as f64 > OTHER_RATES * all as f64 {
         caveats.push(Caveat::SeveralRouters {
             routers: u32::try_from(table.samples.len()).unwrap_or(u32::MAX),
         });
@@ -340,7 +349,7 @@ fn of_hop(
     }
     // Stamps are of one way.
     let stamped = picture.by_stamps && hop + 1 == session.hops.len();
-    if !stamped && line.is_some_and(|line| line.taken == Taken::Alike) {
+    if !stamped && line.is_some_and(|line| line.assumed == Assumed::Alike) {
         caveats.push(Caveat::AsymmetricLimit);
     }
     if let Some(added) = added {
@@ -350,12 +359,12 @@ fn of_hop(
 }
 
 /// Caveats of what a hop adds to the one before it.
-fn of_added(session: &Session, picture: &Picture, capacity: Option<HopCapacity>, added: &Added) -> Vec<Caveat> {
+fn of_added(session: &MethodRun, picture: &Picture, capacity: Option<HopCapacity>, added: &Added) -> Vec<Caveat> {
     let hop = added.hop - 1;
     let mut caveats = Vec::new();
-    let told = capacity.is_some_and(|capacity| capacity.verdict == Verdict::Estimated);
+    let reported = capacity.is_some_and(|capacity| capacity.verdict == BoundKind::Estimated);
     let precise = added.stages.as_ref().is_some_and(|stages| !stages.vague);
-    if told && !precise && added.alike.is_some() {
+    if reported && !precise && added.alike.is_some() {
         caveats.push(Caveat::SymmetryAssumed);
     }
     if let Some(stages) = &added.stages {
@@ -377,16 +386,17 @@ fn of_added(session: &Session, picture: &Picture, capacity: Option<HopCapacity>,
     }
     // Behind the last hop there is nobody to tell by whether its host copies.
     let table = &session.hops[hop];
-    let untold = hop + 1 == session.hops.len() && table.far && !picture.by_stamps && added.pairs == Pairs::Unknown;
-    if !told && added.slope <= STANDS_OUT * added.se {
+    let unreported =
+        hop + 1 == session.hops.len() && table.remote && !picture.by_stamps && added.pairs == Pairs::Unknown;
+    if !reported && added.slope <= STANDS_OUT * added.se {
         caveats.push(Caveat::TimerLimited);
-    } else if picture.unchecked.contains(&hop) || (untold && added.stands_alone()) {
+    } else if picture.unchecked.contains(&hop) || (unreported && added.stands_alone()) {
         caveats.push(Caveat::UncheckedRouter);
     }
     caveats
 }
 
-fn caveats(session: &Session, picture: &Picture, findings: &[HopFinding]) -> Vec<Caveat> {
+fn caveats(session: &MethodRun, picture: &Picture, findings: &[HopFinding]) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     if session.reroutes > 0 {
         caveats.push(Caveat::RouteChanged);
@@ -405,8 +415,8 @@ fn caveats(session: &Session, picture: &Picture, findings: &[HopFinding]) -> Vec
     if let Some(ratio) = last.filter(|&ratio| ratio > 0.0) {
         caveats.push(Caveat::Loss { ratio });
     }
-    let far = session.hops.iter().any(|hop| hop.far);
-    if !far || picture.added.len() < findings.len() {
+    let remote = session.hops.iter().any(|hop| hop.remote);
+    if !remote || picture.added.len() < findings.len() {
         caveats.push(Caveat::NotConverged);
     }
     caveats

@@ -3,8 +3,8 @@
 /// One length: octets there and back with their frames, and what the quickest round trips take, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
-    pub(super) there: f64,
-    pub(super) back: f64,
+    pub(super) forward: f64,
+    pub(super) reverse: f64,
     pub(super) quick_ns: f64,
     /// Round trips that this is the mean of.
     pub(super) quick: u32,
@@ -14,7 +14,7 @@ pub(super) struct Point {
 
 /// What had to be taken for granted about the answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum Assumed {
     /// Nothing.
     Nothing,
     /// That both ways are alike, for the answers' lengths go with the probes'.
@@ -25,26 +25,26 @@ pub(super) enum Taken {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Line {
     /// ns per octet of the probe, and its standard error.
-    pub(super) there: f64,
+    pub(super) forward: f64,
     pub(super) se: f64,
     /// What the error would be if nothing but the stamps were in the way.
     pub(super) least_se: f64,
     /// ns per octet of the answer; zero where all answers have one length, for then it is in the intercept.
-    pub(super) back: f64,
+    pub(super) reverse: f64,
     /// ns of a probe and an answer without octets.
     pub(super) intercept_ns: f64,
     /// Spread of the points about the line, ns.
     pub(super) spread_ns: f64,
-    pub(super) taken: Taken,
+    pub(super) assumed: Assumed,
     /// How sure both slopes are, where answers of several lengths tell them apart.
     pub(super) both: Option<Both>,
 }
 
-/// Variances of the slopes of the way there and of the way back, and what these have in common.
+/// Variances of the slopes of the forward direction and of the reverse direction, and what these have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Both {
-    pub(super) there: f64,
-    pub(super) back: f64,
+    pub(super) forward: f64,
+    pub(super) reverse: f64,
     pub(super) mixed: f64,
 }
 
@@ -58,18 +58,22 @@ pub(super) struct Alike {
 /// What a hop's line adds to the line before it on each way.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Ways {
-    there: f64,
-    back: f64,
+    forward: f64,
+    reverse: f64,
     both: Both,
 }
 
 impl Both {
-    /// Of a slope of the way there that is less sure than the fit says, and all else by as much.
+    /// Of a slope of the forward direction that is less sure than the fit says, and all else by as much.
     fn scaled(self, se: f64) -> Self {
-        let by = if self.there > 0.0 { se * se / self.there } else { 1.0 };
+        let by = if self.forward > 0.0 {
+            se * se / self.forward
+        } else {
+            1.0
+        };
         Self {
-            there: self.there * by,
-            back: self.back * by,
+            forward: self.forward * by,
+            reverse: self.reverse * by,
             mixed: self.mixed * by,
         }
     }
@@ -81,18 +85,18 @@ impl Ways {
         let both = here.both?;
         let Some(before) = before else {
             return Some(Self {
-                there: here.there,
-                back: here.back,
+                forward: here.forward,
+                reverse: here.reverse,
                 both,
             });
         };
         let other = before.both?;
         Some(Self {
-            there: here.there - before.there,
-            back: here.back - before.back,
+            forward: here.forward - before.forward,
+            reverse: here.reverse - before.reverse,
             both: Both {
-                there: both.there + other.there,
-                back: both.back + other.back,
+                forward: both.forward + other.forward,
+                reverse: both.reverse + other.reverse,
                 mixed: both.mixed + other.mixed,
             },
         })
@@ -100,23 +104,27 @@ impl Ways {
 
     /// By how much the two ways differ, and its standard error.
     fn apart(&self) -> (f64, f64) {
-        let Both { there, back, mixed } = self.both;
+        let Both {
+            forward,
+            reverse,
+            mixed,
+        } = self.both;
         (
-            (self.there - self.back).abs(),
-            (there + back - 2.0 * mixed).max(0.0).sqrt(),
+            (self.forward - self.reverse).abs(),
+            (forward + reverse - 2.0 * mixed).max(0.0).sqrt(),
         )
     }
 
     /// They differ, beyond what errors explain and by more than framing would.
     pub(super) fn differ(&self) -> bool {
         let (apart, se) = self.apart();
-        apart > CONTRADICTED * se && apart > SAME * self.there.abs()
+        apart > CONTRADICTED * se && apart > SAME * self.forward.abs()
     }
 
     /// They are known to be alike.
     pub(super) fn are_alike(&self) -> bool {
         let (apart, se) = self.apart();
-        apart + LIKELY * se < CLOSE * self.there
+        apart + LIKELY * se < CLOSE * self.forward
     }
 
     /// Read as one rate both ways; `None` where that is contradicted. By least squares: what both slopes are most likely to be if they are one.
@@ -125,11 +133,15 @@ impl Ways {
         if apart > LIKELY * se || se <= 0.0 {
             return None;
         }
-        let Both { there, back, mixed } = self.both;
-        let share = (back - mixed) / (se * se);
-        let variance = (there * back - mixed * mixed) / (se * se);
+        let Both {
+            forward,
+            reverse,
+            mixed,
+        } = self.both;
+        let share = (reverse - mixed) / (se * se);
+        let variance = (forward * reverse - mixed * mixed) / (se * se);
         (variance > 0.0).then(|| Alike {
-            slope: share * self.there + (1.0 - share) * self.back,
+            slope: share * self.forward + (1.0 - share) * self.reverse,
             se: variance.sqrt(),
         })
     }
@@ -145,8 +157,8 @@ impl Line {
         }
     }
 
-    pub(super) fn at(&self, there: f64, back: f64) -> f64 {
-        self.intercept_ns + self.there * there + self.back * back
+    pub(super) fn at(&self, forward: f64, reverse: f64) -> f64 {
+        self.intercept_ns + self.forward * forward + self.reverse * reverse
     }
 }
 
@@ -173,14 +185,16 @@ pub(super) fn draw(points: &[Point], floor_ns: f64) -> Option<Line> {
     if points.len() < LEAST_POINTS {
         return None;
     }
-    let varies = points.iter().any(|point| (point.back - points[0].back).abs() > 0.5);
+    let varies = points
+        .iter()
+        .any(|point| (point.reverse - points[0].reverse).abs() > 0.5);
     let errors: Vec<f64> = points.iter().map(|point| error_ns(point, floor_ns)).collect();
     let plain: Vec<f64> = errors.iter().map(|error| error.powi(-2)).collect();
     let own = if varies { own_share(points, &plain) } else { 0.0 };
-    let (taken, pick): (Taken, fn(&Point) -> [f64; 2]) = match (varies, own > LEAST_OWN) {
-        (false, _) => (Taken::Nothing, |point| [point.there, 0.0]),
-        (true, true) => (Taken::Nothing, |point| [point.there, point.back]),
-        (true, false) => (Taken::Alike, |point| [point.there + point.back, 0.0]),
+    let (assumed, pick): (Assumed, fn(&Point) -> [f64; 2]) = match (varies, own > LEAST_OWN) {
+        (false, _) => (Assumed::Nothing, |point| [point.forward, 0.0]),
+        (true, true) => (Assumed::Nothing, |point| [point.forward, point.reverse]),
+        (true, false) => (Assumed::Alike, |point| [point.forward + point.reverse, 0.0]),
     };
     let two = varies && own > LEAST_OWN;
     let rows: Vec<([f64; 2], f64)> = points.iter().map(|point| (pick(point), point.quick_ns)).collect();
@@ -213,19 +227,19 @@ pub(super) fn draw(points: &[Point], floor_ns: f64) -> Option<Line> {
     let mut ordered = errors;
     ordered.sort_by(f64::total_cmp);
     let line = Line {
-        there: solved.first,
+        forward: solved.first,
         se: solved.first_se * inflation,
         least_se: solve(&rows, &plain, two)?.first_se,
-        back: match taken {
-            Taken::Alike => solved.first,
-            Taken::Nothing => solved.second,
+        reverse: match assumed {
+            Assumed::Alike => solved.first,
+            Assumed::Nothing => solved.second,
         },
         intercept_ns: solved.intercept,
         spread_ns: ordered[ordered.len() / 2] * inflation,
-        taken,
+        assumed,
         both: solved.both.map(|both| both.scaled(solved.first_se * inflation)),
     };
-    let known = [line.there, line.se, line.back, line.intercept_ns, line.spread_ns];
+    let known = [line.forward, line.se, line.reverse, line.intercept_ns, line.spread_ns];
     known.iter().all(|value| value.is_finite()).then_some(line)
 }
 
@@ -237,31 +251,33 @@ fn error_ns(point: &Point, floor_ns: f64) -> f64 {
     floor_ns / 2.0 / f64::from(point.quick.clamp(1, MOST_QUICK)).sqrt()
 }
 
-/// What each point, all weighing alike, has in the slope of the way there: where the length of answers varies with that of probes, points at
-/// which it does tell of the way back.
+/// What each point, all weighing alike, has in the slope of the forward direction: where the length of answers varies with that of probes, points at
+/// which it does tell of the reverse direction.
 pub(super) fn shares(points: &[Point]) -> Vec<f64> {
     let count = points.len().max(1) as f64;
     let plain = vec![1.0; points.len()];
-    let varies = points.iter().any(|point| (point.back - points[0].back).abs() > 0.5);
+    let varies = points
+        .iter()
+        .any(|point| (point.reverse - points[0].reverse).abs() > 0.5);
     let own = if varies { own_share(points, &plain) } else { 0.0 };
     let alike = varies && own <= LEAST_OWN;
-    let first = |point: &Point| point.there + if alike { point.back } else { 0.0 };
+    let first = |point: &Point| point.forward + if alike { point.reverse } else { 0.0 };
     let mean = |pick: &dyn Fn(&Point) -> f64| points.iter().map(pick).sum::<f64>() / count;
-    let (there, back) = (mean(&first), mean(&|point| point.back));
+    let (forward, reverse) = (mean(&first), mean(&|point| point.reverse));
     let sum = |pick: &dyn Fn(f64, f64) -> f64| -> f64 {
         points
             .iter()
-            .map(|point| pick(first(point) - there, point.back - back))
+            .map(|point| pick(first(point) - forward, point.reverse - reverse))
             .sum()
     };
     let (squares, other, mixed) = (sum(&|t, _| t * t), sum(&|_, b| b * b), sum(&|t, b| t * b));
-    // What of the probe's length goes with the answer's tells nothing of the way there alone.
+    // What of the probe's length goes with the answer's tells nothing of the forward direction alone.
     let with = if varies && !alike && other > 0.0 {
         mixed / other
     } else {
         0.0
     };
-    let share = |point: &Point| (first(point) - there) - with * (point.back - back);
+    let share = |point: &Point| (first(point) - forward) - with * (point.reverse - reverse);
     points
         .iter()
         .map(|point| share(point).abs() / squares.max(1.0))
@@ -272,10 +288,10 @@ pub(super) fn shares(points: &[Point]) -> Vec<f64> {
 fn own_share(points: &[Point], weights: &[f64]) -> f64 {
     let sum: f64 = weights.iter().sum();
     let mean = |pick: fn(&Point) -> f64| points.iter().zip(weights).map(|(p, w)| w * pick(p)).sum::<f64>() / sum;
-    let (there, back) = (mean(|p| p.there), mean(|p| p.back));
+    let (forward, reverse) = (mean(|p| p.forward), mean(|p| p.reverse));
     let (mut tt, mut bb, mut tb) = (0.0, 0.0, 0.0);
     for (point, weight) in points.iter().zip(weights) {
-        let (t, b) = (point.there - there, point.back - back);
+        let (t, b) = (point.forward - forward, point.reverse - reverse);
         tt += weight * t * t;
         bb += weight * b * b;
         tb += weight * t * b;
@@ -329,8 +345,8 @@ fn solve(rows: &[([f64; 2], f64)], weights: &[f64], two: bool) -> Option<Solved>
             (squares[0] * products[1] - mixed * products[0]) / determinant,
             (squares[1] / determinant).sqrt(),
             Some(Both {
-                there: squares[1] / determinant,
-                back: squares[0] / determinant,
+                forward: squares[1] / determinant,
+                reverse: squares[0] / determinant,
                 mixed: -mixed / determinant,
             }),
         )
@@ -356,15 +372,15 @@ mod tests {
 
     const SIZES: [f64; 8] = [48.0, 64.0, 288.0, 552.0, 584.0, 1024.0, 1468.0, 1500.0];
 
-    fn points(quote: f64, there: f64, back: f64) -> Vec<Point> {
+    fn points(quote: f64, forward: f64, reverse: f64) -> Vec<Point> {
         SIZES
             .iter()
             .map(|&octets| {
                 let reply = octets.min(quote) + 28.0;
                 Point {
-                    there: octets + 38.0,
-                    back: reply + 38.0,
-                    quick_ns: 1e6 + there * (octets + 38.0) + back * (reply + 38.0),
+                    forward: octets + 38.0,
+                    reverse: reply + 38.0,
+                    quick_ns: 1e6 + forward * (octets + 38.0) + reverse * (reply + 38.0),
                     quick: 3,
                     error_ns: None,
                 }
@@ -372,28 +388,28 @@ mod tests {
             .collect()
     }
 
-    /// Answers that quote 548 octets, and a way back of another rate: both slopes are told apart.
+    /// Answers that quote 548 octets, and a reverse direction of another rate: both slopes are told apart.
     #[test]
-    fn both_ways_are_told_apart() {
+    fn both_ways_are_reported_apart() {
         let line = draw(&points(548.0, 880.0, 300.0), 1.0).unwrap();
-        assert!((line.there - 880.0).abs() < 1e-6, "{line:?}");
-        assert!((line.back - 300.0).abs() < 1e-6, "{line:?}");
+        assert!((line.forward - 880.0).abs() < 1e-6, "{line:?}");
+        assert!((line.reverse - 300.0).abs() < 1e-6, "{line:?}");
         assert!((line.intercept_ns - 1e6).abs() < 1e-3, "{line:?}");
-        assert_eq!(line.taken, Taken::Nothing);
+        assert_eq!(line.assumed, Assumed::Nothing);
     }
 
     #[test]
     fn constant_answers_are_in_the_intercept() {
         let line = draw(&points(28.0, 80.0, 80.0), 1.0).unwrap();
-        assert!((line.there - 80.0).abs() < 1e-6 && line.back == 0.0, "{line:?}");
-        assert_eq!(line.taken, Taken::Nothing);
+        assert!((line.forward - 80.0).abs() < 1e-6 && line.reverse == 0.0, "{line:?}");
+        assert_eq!(line.assumed, Assumed::Nothing);
     }
 
     #[test]
     fn whole_quotes_leave_one_slope() {
         let line = draw(&points(9000.0, 80.0, 80.0), 1.0).unwrap();
-        assert!((line.there - 80.0).abs() < 1e-6, "{line:?}");
-        assert_eq!(line.taken, Taken::Alike);
+        assert!((line.forward - 80.0).abs() < 1e-6, "{line:?}");
+        assert_eq!(line.assumed, Assumed::Alike);
     }
 
     /// Two lengths of eight never met an empty queue.
@@ -403,10 +419,10 @@ mod tests {
         points[6].quick_ns += 300_000.0;
         points[1].quick_ns += 40_000.0;
         let line = draw(&points, 1000.0).unwrap();
-        assert!((line.there - 880.0).abs() < 8.0, "{line:?}");
+        assert!((line.forward - 880.0).abs() < 8.0, "{line:?}");
     }
 
-    /// Above what answers quote lengths tell of the way there, below of both ways together; where answers are all of one length the ends do.
+    /// Above what answers quote lengths tell of the forward direction, below of both ways together; where answers are all of one length the ends do.
     #[test]
     fn ends_of_what_tells_have_the_largest_shares() {
         let largest = |quote: f64| {
@@ -423,9 +439,9 @@ mod tests {
     }
 
     /// Lines of 10 Mbit/s and of a hop behind it, with errors in what lengths above the quote take.
-    fn behind_narrow(there: f64, back: f64, errors: [f64; 2]) -> (Line, Line) {
-        let drawn = |there: f64, back: f64, error: f64| {
-            let mut points = points(548.0, there, back);
+    fn behind_narrow(forward: f64, reverse: f64, errors: [f64; 2]) -> (Line, Line) {
+        let drawn = |forward: f64, reverse: f64, error: f64| {
+            let mut points = points(548.0, forward, reverse);
             for point in &mut points {
                 point.error_ns = Some(4000.0);
             }
@@ -435,20 +451,20 @@ mod tests {
         };
         (
             drawn(880.0, 880.0, errors[0]),
-            drawn(880.0 + there, 880.0 + back, errors[1]),
+            drawn(880.0 + forward, 880.0 + reverse, errors[1]),
         )
     }
 
-    /// A hop of 100 Mbit/s: what is wrong of the way there alone is less wrong of both ways together, and known better.
+    /// A hop of 100 Mbit/s: what is wrong of the forward direction alone is less wrong of both ways together, and known better.
     #[test]
     fn one_rate_both_ways_is_nearer() {
         let (before, here) = behind_narrow(80.0, 80.0, [-3000.0, 3000.0]);
         let ways = Ways::between(Some(&before), &here).unwrap();
         let alike = ways.as_one().unwrap();
-        let there = here.there - before.there;
+        let forward = here.forward - before.forward;
         assert!(
-            (there - 80.0) > 1.5 * (alike.slope - 80.0) && alike.slope > 80.0,
-            "{alike:?} {there}"
+            (forward - 80.0) > 1.5 * (alike.slope - 80.0) && alike.slope > 80.0,
+            "{alike:?} {forward}"
         );
         let se = here.se.hypot(before.se);
         assert!(alike.se < 0.7 * se && alike.se > 0.3 * se, "{alike:?} {se}");
@@ -457,7 +473,7 @@ mod tests {
         assert!(narrow.are_alike());
     }
 
-    /// Another way back is seen where errors leave room for it to be, and then nothing is read as one rate.
+    /// Another reverse direction is seen where errors leave room for it to be, and then nothing is read as one rate.
     #[test]
     fn ways_that_differ_are_not_one() {
         let (before, here) = behind_narrow(80.0, 8.0, [0.0, 0.0]);

@@ -21,7 +21,7 @@ pub(super) struct Pace {
     last: VecDeque<bool>,
     in_row: u32,
     /// Probes at this pace, and answers to them.
-    told: u32,
+    reported: u32,
     answered: u32,
     /// Answers before the first that was missing.
     burst: u32,
@@ -54,7 +54,7 @@ impl Pace {
             next_at: None,
             last: VecDeque::new(),
             in_row: 0,
-            told: 0,
+            reported: 0,
             answered: 0,
             burst: 0,
             missed: false,
@@ -83,8 +83,8 @@ impl Pace {
     /// The limit as it looks: answers at once, and the time between those at this pace.
     pub(super) fn limit(&self) -> Option<(u32, Duration)> {
         let every = self.every?.div_f64(MARGIN);
-        let share = if self.told >= 3 && self.answered > 0 {
-            f64::from(self.answered) / f64::from(self.told)
+        let share = if self.reported >= 3 && self.answered > 0 {
+            f64::from(self.answered) / f64::from(self.reported)
         } else {
             1.0
         };
@@ -97,8 +97,8 @@ impl Pace {
     }
 
     /// Another probe was answered, or not.
-    pub(super) fn told(&mut self, answered: bool) {
-        self.told = self.told.saturating_add(1);
+    pub(super) fn reported(&mut self, answered: bool) {
+        self.reported = self.reported.saturating_add(1);
         self.answered = self.answered.saturating_add(u32::from(answered));
         self.last.push_back(answered);
         if self.last.len() > LOOK_BACK {
@@ -127,8 +127,8 @@ impl Pace {
 
     fn adapt(&mut self, every: Duration) {
         let saved = self.burst.min(MOST_SAVED);
-        let lasted = every <= QUICKEST && self.told >= NO_LIMIT.0 + 2 * saved;
-        if lasted && f64::from(self.answered) > NO_LIMIT.1 * f64::from(self.told) {
+        let lasted = every <= QUICKEST && self.reported >= NO_LIMIT.0 + 2 * saved;
+        if lasted && f64::from(self.answered) > NO_LIMIT.1 * f64::from(self.reported) {
             self.set(None);
         } else if every < USUAL && self.missing(3) >= 2 {
             self.too_fast = Some(self.too_fast.map_or(every, |fast| fast.max(every)));
@@ -151,7 +151,7 @@ impl Pace {
 
     fn set(&mut self, every: Option<Duration>) {
         self.every = every;
-        (self.in_row, self.told, self.answered) = (0, 0, 0);
+        (self.in_row, self.reported, self.answered) = (0, 0, 0);
         self.last.clear();
     }
 }
@@ -174,7 +174,7 @@ mod tests {
             tokens -= f64::from(u8::from(answered));
             answers += u32::from(answered);
             pace.sent(now);
-            pace.told(answered);
+            pace.reported(answered);
         }
         (pace, answers)
     }
@@ -217,7 +217,7 @@ mod tests {
     fn an_outage_is_forgotten() {
         let mut pace = Pace::new();
         for probe in 0..150 {
-            pace.told(!(10..16).contains(&probe));
+            pace.reported(!(10..16).contains(&probe));
         }
         assert_eq!(pace.limit(), None);
     }
@@ -227,7 +227,7 @@ mod tests {
     fn scattered_losses_are_no_limit() {
         let mut pace = Pace::new();
         for probe in 0..100 {
-            pace.told(probe % 10 != 7);
+            pace.reported(probe % 10 != 7);
         }
         assert_eq!(pace.limit(), None);
     }

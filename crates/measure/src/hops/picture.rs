@@ -1,11 +1,11 @@
 //! What lines of hops add to one another.
 
-use super::by_couriers::Known;
-use super::far;
+use super::by_tailgating_probes::Known;
 use super::line::{Alike, Line, Ways};
 use super::plan::STANDS_OUT;
+use super::remote;
 use super::route::{is_no_hop, passes_on};
-use super::session::Session;
+use super::session::MethodRun;
 use super::stages::{Pairs, Slowest, Stages, is_standard, judge_pairs, slowest, stages};
 
 /// Either side of a value: 95 % of Student's distribution with the five degrees of freedom that eight sizes leave.
@@ -109,7 +109,7 @@ impl Added {
         self.hop == self.after + 1 && self.at_most.is_none() && self.slope > STANDS_OUT * self.se
     }
 
-    /// The likeliest slope, ns per octet: of one rate both ways where that is known so much better. The interval is that of the way there.
+    /// The likeliest slope, ns per octet: of one rate both ways where that is known so much better. The interval is that of the forward direction.
     pub(super) fn likeliest(&self) -> f64 {
         self.alike.map_or(self.slope, |alike| alike.slope)
     }
@@ -125,7 +125,7 @@ impl Added {
     }
 
     /// From trains, without anything of what links in a row there may be.
-    fn told(hop: usize, after: usize, (slope, se): (f64, f64), at_most: Option<f64>) -> Self {
+    fn reported(hop: usize, after: usize, (slope, se): (f64, f64), at_most: Option<f64>) -> Self {
         Self {
             hop,
             after,
@@ -144,7 +144,7 @@ impl Added {
     }
 }
 
-pub(super) fn picture(session: &Session) -> Picture {
+pub(super) fn picture(session: &MethodRun) -> Picture {
     let (framing, floor) = (session.params.framing, session.floor_ns());
     let lines: Vec<Option<Line>> = (0..session.hops.len())
         .map(|hop| {
@@ -153,11 +153,11 @@ pub(super) fn picture(session: &Session) -> Picture {
         })
         .collect();
     let mut slow = vec![false; lines.len()];
-    let stamps = session.far_line().filter(|_| !lines.is_empty());
+    let stamps = session.remote_line().filter(|_| !lines.is_empty());
     let slopes = lines.iter().enumerate().map(|(hop, line)| {
         let own = stamps.filter(|_| hop + 1 == lines.len());
         if let (Some(stamps), Some(answers)) = (&own, line) {
-            slow[hop] = far::answers_slowly(answers, stamps);
+            slow[hop] = remote::answers_slowly(answers, stamps);
         }
         own.or(*line)
     });
@@ -167,7 +167,7 @@ pub(super) fn picture(session: &Session) -> Picture {
         let Some(line) = line else { continue };
         // What a router needs per octet to make its answer is not the link's, and is not there at the next.
         while let Some((at, before)) = known.last()
-            && before.there - line.there > 3.0 * before.se.hypot(line.se)
+            && before.forward - line.forward > 3.0 * before.se.hypot(line.se)
         {
             slow[*at] = true;
             known.pop();
@@ -199,18 +199,18 @@ pub(super) fn picture(session: &Session) -> Picture {
 }
 
 /// Hops (from zero) whose routers, or one in front of which no later one told, may be what takes so long.
-fn unchecked(session: &Session, by_sizes: &[Added]) -> Vec<usize> {
+fn unchecked(session: &MethodRun, by_sizes: &[Added]) -> Vec<usize> {
     let Some(from) = session.unchecked_from(by_sizes) else {
         return Vec::new();
     };
     let behind = by_sizes.iter().map(|added| added.hop - 1).filter(|hop| *hop >= from);
     behind
-        .filter(|&hop| session.told_by_couriers(by_sizes, hop).is_none())
+        .filter(|&hop| session.reported_by_tailgating_probes(by_sizes, hop).is_none())
         .collect()
 }
 
 /// What each line adds to the one before.
-fn by_sizes(session: &Session, known: &[(usize, Line)]) -> Vec<Added> {
+fn by_sizes(session: &MethodRun, known: &[(usize, Line)]) -> Vec<Added> {
     let framing = session.params.framing;
     let wire = f64::from(framing.wire_octets(u32::from(session.plan.largest())));
     let mut added: Vec<Added> = Vec::new();
@@ -219,8 +219,8 @@ fn by_sizes(session: &Session, known: &[(usize, Line)]) -> Vec<Added> {
     let mut steepest: f64 = 0.0;
     let mut excess: f64 = 0.0;
     for &(hop, line) in known {
-        let (after, slope, se) = before.map_or((0, line.there, line.se), |(at, before)| {
-            (at + 1, line.there - before.there, line.se.hypot(before.se))
+        let (after, slope, se) = before.map_or((0, line.forward, line.se), |(at, before)| {
+            (at + 1, line.forward - before.forward, line.se.hypot(before.se))
         });
         let mut here = Added {
             hop: hop + 1,
@@ -248,7 +248,7 @@ fn by_sizes(session: &Session, known: &[(usize, Line)]) -> Vec<Added> {
     added
 }
 
-/// Reads hops as links of one rate both ways where this tells them much better than the way there alone, nothing on the path speaks against it,
+/// Reads hops as links of one rate both ways where this tells them much better than the forward direction alone, nothing on the path speaks against it,
 /// and the slowest hop before, whose line leaves them so unsure, is known to be one.
 fn read_alike(added: &mut [Added], known: &[(usize, Line)]) {
     let before = std::iter::once(None).chain(known.iter().map(|(_, line)| Some(line)));
@@ -275,26 +275,26 @@ fn read_alike(added: &mut [Added], known: &[(usize, Line)]) {
 
 /// What links in a row, or what else, sizes see together, by standard rates and pairs: ns per octet of the slowest link. `wire`: octets of a
 /// full packet; `steepest`: ns per octet of the slowest link before.
-fn read_row(session: &Session, here: &mut Added, wire: f64, steepest: f64) -> f64 {
+fn read_row(session: &MethodRun, here: &mut Added, wire: f64, steepest: f64) -> f64 {
     let (slope, half) = (here.slope, here.half_width());
     if !here.stands_alone() {
         return slope;
     }
     let pairs = &session.hops[here.hop - 1].pairs;
-    let told = slowest(pairs, (wire * slope, wire * half), wire * steepest, session.floor_ns());
+    let reported = slowest(pairs, (wire * slope, wire * half), wire * steepest, session.floor_ns());
     here.readings_ns = (wire * slope.max(steepest), wire * steepest);
     if let Some(stages) = stages(slope, half) {
         let row = 8e9 / stages.rates[0];
         here.readings_ns = (wire * slope.max(steepest), wire * row.max(steepest));
         here.pairs = judge_pairs(pairs, here.readings_ns.0, here.readings_ns.1);
         // Of what pairs say nothing sure about standard rates decide.
-        let other = here.pairs == Pairs::Unknown && !matches!(told, Slowest::Untold | Slowest::Doubtful(_));
+        let other = here.pairs == Pairs::Unknown && !matches!(reported, Slowest::Unreported | Slowest::Doubtful(_));
         if here.pairs == Pairs::Row || (here.pairs == Pairs::Unknown && !other) {
             here.stages = Some(stages);
             return row;
         }
     }
-    match told {
+    match reported {
         Slowest::All => here.pairs = Pairs::OneLink,
         Slowest::Takes(ns) => {
             let least = ns / wire;
@@ -329,13 +329,13 @@ fn read_row(session: &Session, here: &mut Added, wire: f64, steepest: f64) -> f6
             });
             return least;
         }
-        Slowest::Untold => {}
+        Slowest::Unreported => {}
     }
     slope
 }
 
 /// Puts what trains tell of single hops in the place of what sizes leave open there, or of a part of it.
-fn with_trains(session: &Session, by_sizes: &[Added]) -> Vec<Added> {
+fn with_trains(session: &MethodRun, by_sizes: &[Added]) -> Vec<Added> {
     let mut added = by_sizes.to_vec();
     let large = f64::from(session.params.framing.wire_octets(u32::from(session.plan.largest())));
     for hop in 1..session.hops.len() {
@@ -344,10 +344,10 @@ fn with_trains(session: &Session, by_sizes: &[Added]) -> Vec<Added> {
         };
         let open = added[at].clone();
         if open.stands_alone() && !open.by_trains {
-            let untold = !session.read_tails(&mut added, at) && open.pairs == Pairs::Unknown;
-            if let Some(stages) = open.stages.as_ref().filter(|_| untold) {
+            let unreported = !session.read_trailing_packets(&mut added, at) && open.pairs == Pairs::Unknown;
+            if let Some(stages) = open.stages.as_ref().filter(|_| unreported) {
                 // The row stays in the interval.
-                if session.row_by_couriers(&added, &open, stages) == Pairs::OneLink
+                if session.row_by_tailgating_probes(&added, &open, stages) == Pairs::OneLink
                     && let Some(stages) = &mut added[at].stages
                 {
                     stages.vague = true;
@@ -355,15 +355,15 @@ fn with_trains(session: &Session, by_sizes: &[Added]) -> Vec<Added> {
             }
             continue;
         }
-        let Some(told) = session.told_by_couriers(&added, hop) else {
+        let Some(reported) = session.reported_by_tailgating_probes(&added, hop) else {
             continue;
         };
-        let slope = told.slope(large, session.ratio());
-        let at_most = match told {
+        let slope = reported.slope(large, session.ratio());
+        let at_most = match reported {
             Known::Time { .. } => None,
             Known::AtMost(most) => Some((most / large).min(open.most())),
         };
-        let mut own = Added::told(hop + 1, hop, slope, at_most);
+        let mut own = Added::reported(hop + 1, hop, slope, at_most);
         own.stages = stages(own.slope, own.half_width()).filter(|_| own.stands_alone());
         if open.hop == open.after + 1 {
             if at_most.is_none() || at_most < Some(open.most()) {
@@ -374,8 +374,8 @@ fn with_trains(session: &Session, by_sizes: &[Added]) -> Vec<Added> {
         let (first, last) = (open.after + 1 == hop + 1, open.hop == hop + 1);
         let rest = (open.slope - slope.0, open.se.hypot(slope.1));
         let rest = match (first, last) {
-            (true, _) => Added::told(open.hop, hop + 1, rest, None),
-            (_, true) => Added::told(hop, open.after, rest, None),
+            (true, _) => Added::reported(open.hop, hop + 1, rest, None),
+            (_, true) => Added::reported(hop, open.after, rest, None),
             _ => continue,
         };
         let both = if first { [own, rest] } else { [rest, own] };
@@ -392,17 +392,17 @@ fn with_trains(session: &Session, by_sizes: &[Added]) -> Vec<Added> {
 
 /// Hops at which pairs can tell a row of links, or a router that copies, from one link: as one link it would space them more than anything
 /// before it. Routers that limit their answers are asked only where standard rates speak for a row.
-pub(super) fn worth_pairs(session: &Session) -> Vec<usize> {
+pub(super) fn worth_pairs(session: &MethodRun) -> Vec<usize> {
     let picture = picture(session);
     let free = |added: &Added| session.hops[added.hop - 1].pace.every().is_none();
-    let told = |added: &&Added| {
+    let reported = |added: &&Added| {
         let (whole, row) = added.readings_ns;
         (added.stages.is_some() || free(added)) && whole - row > (8.0 * session.floor_ns()).max(0.05 * row)
     };
     picture
         .by_sizes
         .iter()
-        .filter(told)
+        .filter(reported)
         .map(|added| added.hop - 1)
         .collect()
 }

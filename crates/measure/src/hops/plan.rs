@@ -8,8 +8,8 @@ use super::Params;
 use super::line::Line;
 use super::picture::{Picture, picture};
 use super::route;
-use super::session::{PAIRS, Session};
-use narrows_probe::outcome::{Forecast, Foretold};
+use super::session::{MethodRun, PAIRS};
+use narrows_probe::outcome::{Forecast, Predicted};
 
 /// Sizes and what they are for.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +51,7 @@ const SCATTERED: u32 = 2;
 const UNSURE: f64 = 0.02;
 /// Of the largest share that a length has in the slope, what each is taken to have (ours).
 const OTHER_LENGTHS: f64 = 0.4;
-/// Slope over its error from which a hop is given a value, and from which it is foretold one (ours).
+/// Slope over its error from which a hop is given a value, and from which it is predicted one (ours).
 pub(super) const STANDS_OUT: f64 = 5.0;
 const SURELY: f64 = 6.0;
 
@@ -112,7 +112,7 @@ impl Plan {
     }
 
     /// The size of which a hop has least; nothing, if all sizes lie on its line and that is well known, or it has had its share.
-    pub(super) fn want(&self, session: &Session, picture: &Picture, hop: usize) -> Want {
+    pub(super) fn want(&self, session: &MethodRun, picture: &Picture, hop: usize) -> Want {
         let Some(table) = session.hops.get(hop) else {
             return Want::Nothing;
         };
@@ -162,12 +162,12 @@ impl Plan {
     }
 
     /// Whether the first look shows too little to foretell anything by: lines blurred by queues, at routers that answer freely.
-    pub(super) fn is_blurred(session: &Session, picture: &Picture, hop: usize) -> bool {
+    pub(super) fn is_blurred(session: &MethodRun, picture: &Picture, hop: usize) -> bool {
         let table = &session.hops[hop];
         let free = table.answers > 0 && table.pace.every().is_none();
         let blurred = picture
             .line(hop)
-            .is_some_and(|line| line.se > BLURRED * line.least_se && line.se > line.there * GOAL);
+            .is_some_and(|line| line.se > BLURRED * line.least_se && line.se > line.forward * GOAL);
         free && blurred
     }
 
@@ -178,7 +178,7 @@ impl Plan {
     }
 
     /// Whether answers scatter, at any hop that is not slow to answer: there more probes are announced, and sent where they help.
-    pub(super) fn scatters(session: &Session) -> bool {
+    pub(super) fn scatters(session: &MethodRun) -> bool {
         let picture = picture(session);
         let unsure = |hop: usize| {
             let free = session.hops[hop].pace.every().is_none();
@@ -187,28 +187,28 @@ impl Plan {
         (0..session.hops.len()).any(unsure)
     }
 
-    /// What is foretold at the end of the first look.
+    /// What is predicted at the end of the first look.
     pub(super) fn foretell(
         &self,
-        session: &Session,
+        session: &MethodRun,
         so_far: Duration,
         gaps: Duration,
-        patience: Duration,
-    ) -> (Forecast, Vec<Foretold>) {
+        timeout: Duration,
+    ) -> (Forecast, Vec<Predicted>) {
         let framing = session.params.framing;
         let picture = picture(session);
         let lines: Vec<Option<Line>> = (0..session.hops.len()).map(|hop| picture.line(hop)).collect();
-        let foretold = (0..session.hops.len())
+        let predicted = (0..session.hops.len())
             .map(|hop| {
-                let there = session.hops[hop].answers > 0 && !route::is_no_hop(&session.hops, hop);
+                let forward = session.hops[hop].answers > 0 && !route::is_no_hop(&session.hops, hop);
                 let by_trains = picture
                     .added
                     .iter()
                     .any(|added| added.hop == hop + 1 && added.by_trains);
                 match picture.stands_out_by(hop, Self::least_error) {
-                    _ if !there && !by_trains => Foretold::Silent,
-                    Some(times) if times > SURELY => Foretold::Resolved,
-                    _ => Foretold::Bounded,
+                    _ if !forward && !by_trains => Predicted::Silent,
+                    Some(times) if times > SURELY => Predicted::Resolved,
+                    _ => Predicted::Bounded,
                 }
             })
             .collect();
@@ -221,9 +221,9 @@ impl Plan {
             .max()
             .unwrap_or_default();
         let pair_rounds = one_round * PAIRS * 2 * hops;
-        let (trains, unanswered) = session.couriers_left(&picture);
-        let each = session.params.pace.mul_f64(1.5) + rtt + if unanswered { patience } else { Duration::ZERO };
-        let couriers = (each + session.courier_pace(&picture)) * trains;
+        let (trains, unanswered) = session.tailgating_probes_left(&picture);
+        let each = session.params.pace.mul_f64(1.5) + rtt + if unanswered { timeout } else { Duration::ZERO };
+        let tailgating_probes = (each + session.tailgating_probe_pace(&picture)) * trains;
         // Rounds that have to be waited for, as often as so far, and one in forty.
         let (sent, lost) = session
             .hops
@@ -232,8 +232,8 @@ impl Plan {
             .fold((0, 0), |(sent, lost), hop| (sent + hop.probes, lost + hop.lost));
         let share = f64::from(hops) * (f64::from(lost) / f64::from(sent.max(1))).min(0.5) + 0.025;
         let most = self.most * if session.scattered { SCATTERED } else { 1 };
-        let waits = (patience + rtt).mul_f64(f64::from(most) * share.min(1.0));
-        let time = so_far + (one_round * most).max(limited) + pair_rounds + couriers + waits;
+        let waits = (timeout + rtt).mul_f64(f64::from(most) * share.min(1.0));
+        let time = so_far + (one_round * most).max(limited) + pair_rounds + tailgating_probes + waits;
         // Lengths above what answers quote come most often.
         let ends: Vec<u64> = self
             .sizes
@@ -252,7 +252,7 @@ impl Plan {
                 + u64::from(trains) * (u64::from(self.largest()) + 256),
             ceiling: ceiling(&lines, session.full(), framing),
         };
-        (forecast, foretold)
+        (forecast, predicted)
     }
 }
 

@@ -4,16 +4,16 @@ use std::net::IpAddr;
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use super::session::Session;
+use super::session::MethodRun;
 use super::table::{HopTable, Sample};
 use narrows_probe::probes::{Arrival, Fate, HopReplyKind, PacketPlan, Train};
-use narrows_train::campaign::reply_octets;
+use narrows_train::train_method::reply_octets;
 
 /// Gap between the probes of a round before anything is known: more than a packet of 1500 octets takes at 10 Mbit/s (ours).
 const FIRST_GAP: Duration = Duration::from_millis(4);
 const LONGEST_GAP: Duration = Duration::from_millis(500);
 
-impl Session {
+impl MethodRun {
     /// One packet to each, in any order, so far apart that none waits behind another.
     pub(super) fn round_of(&mut self, mut asked: Vec<(usize, u16)>) -> Vec<PacketPlan> {
         for last in (1..asked.len()).rev() {
@@ -51,23 +51,23 @@ impl Session {
     }
 
     /// A packet's fate, told to its hop.
-    pub(super) fn row(&mut self, hop: usize, octets: u16, fate: &Told) {
+    pub(super) fn row(&mut self, hop: usize, octets: u16, fate: &ProbeFate) {
         while self.hops.len() <= hop {
             self.hops.push(HopTable::new());
         }
         let table = &mut self.hops[hop];
         match *fate {
-            Told::Answer { from, far, sample } => {
-                table.far |= far;
-                table.pace.told(true);
+            ProbeFate::Answer { from, remote, sample } => {
+                table.remote |= remote;
+                table.pace.reported(true);
                 table.take(from, sample);
                 debug_assert_eq!(sample.octets, octets);
             }
-            Told::Nothing => {
+            ProbeFate::Nothing => {
                 if table.pace.every().is_none() {
                     table.lost = table.lost.saturating_add(1);
                 }
-                table.pace.told(false);
+                table.pace.reported(false);
                 if table.pace.every().is_some() {
                     // What it kept back was not lost.
                     table.lost = 0;
@@ -78,8 +78,8 @@ impl Session {
 }
 
 /// What became of a probe.
-pub(super) enum Told {
-    Answer { from: IpAddr, far: bool, sample: Sample },
+pub(super) enum ProbeFate {
+    Answer { from: IpAddr, remote: bool, sample: Sample },
     Nothing,
 }
 
@@ -88,20 +88,20 @@ pub(super) fn hop_limit(hop: usize) -> Option<NonZeroU8> {
 }
 
 /// What a row tells; `None`: nothing of use.
-pub(super) fn told(asked: &Train, row: &Arrival) -> Option<Told> {
-    let (from, returned, far) = match row.fate {
+pub(super) fn reported(asked: &Train, row: &Arrival) -> Option<ProbeFate> {
+    let (from, returned, remote) = match row.fate {
         Fate::Answered(reply) => {
-            let far = match reply.kind {
+            let remote = match reply.kind {
                 HopReplyKind::TimeExceeded => false,
                 HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer => true,
                 HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. } => return None,
             };
-            (reply.from, reply.returned, far)
+            (reply.from, reply.returned, remote)
         }
         // An echo does not say from where: from where it was sent to.
         Fate::Echoed { returned, .. } => (IpAddr::from([0, 0, 0, 0]), returned, true),
         Fate::Received(_) => return None,
-        Fate::Lost => return Some(Told::Nothing),
+        Fate::Lost => return Some(ProbeFate::Nothing),
     };
     let round_trip_ns = returned.nanos().saturating_sub(row.departed.nanos());
     let sample = Sample {
@@ -109,5 +109,5 @@ pub(super) fn told(asked: &Train, row: &Arrival) -> Option<Told> {
         reply_octets: reply_octets(asked, row).unwrap_or(0),
         round_trip_ns,
     };
-    (round_trip_ns > 0).then_some(Told::Answer { from, far, sample })
+    (round_trip_ns > 0).then_some(ProbeFate::Answer { from, remote, sample })
 }

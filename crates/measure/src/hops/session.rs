@@ -8,38 +8,38 @@ use narrows_units::{Sender, Stamp};
 
 use super::Params;
 use super::answer;
-use super::couriers;
-use super::far::FarStamps;
 use super::picture;
 use super::plan::{Plan, Want};
-use super::round::{Told, hop_limit, told};
+use super::remote::RemoteStamps;
+use super::round::{ProbeFate, hop_limit, reported};
 use super::route;
-use super::spacings::Couriers;
+use super::spacings::TailgatingProbes;
 use super::table::HopTable;
+use super::tailgating_probes;
 use narrows_probe::PathFacts;
 use narrows_probe::contract::{Latest, Refusal};
 use narrows_probe::facts::Answering;
-use narrows_probe::outcome::{Forecast, Foretold};
+use narrows_probe::outcome::{Forecast, Predicted};
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, Fate, PacketPlan, Train, TrainReport};
-use narrows_train::campaign::{Campaign, Next, nanos, uneven};
-use narrows_train::far_ends::{FarEnds, SizeBounds};
+use narrows_probe::probes::{Fate, PacketPlan, PeerKind, Train, TrainReport};
+use narrows_train::peer_kinds::{PeerKinds, SizeBounds};
+use narrows_train::train_method::{Next, TrainMethod, nanos, uneven};
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
     /// By hop limit, from 1.
     pub(super) hops: Vec<HopTable>,
     pub(super) plan: Plan,
     pub(super) forecast: Option<Forecast>,
-    pub(super) foretold: Vec<Foretold>,
+    pub(super) predicted: Vec<Predicted>,
     pub(super) reroutes: u32,
     /// Answers scatter by more than stamps: some hops get more probes.
     pub(super) scattered: bool,
-    pub(super) couriers: Couriers,
-    pub(super) far: FarStamps,
+    pub(super) tailgating_probes: TailgatingProbes,
+    pub(super) remote: RemoteStamps,
     phase: Phase,
     /// Rounds of this phase.
     round: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Session {
     deadline: Option<Stamp<Sender>>,
     trains: u32,
     pub(super) draw: SplitMix64,
-    far_ends: FarEnds,
+    peer_kinds: PeerKinds,
     bounds: SizeBounds,
     /// Nothing of the last train was answered.
     nothing_before: bool,
@@ -64,7 +64,7 @@ enum Phase {
     /// How far apart probes must be, who limits answers, what to foretell.
     Pilot,
     /// What the far end's own stamps say.
-    Far,
+    Remote,
     /// The same by trains, of hops that sizes tell too little of.
     Scout,
     /// Every hop until it is known, or has had its share.
@@ -72,7 +72,7 @@ enum Phase {
     /// Pairs, where several links may stand in a row.
     Pairs,
     /// Trains, of hops that sizes told too little of.
-    Couriers,
+    TailgatingProbes,
 }
 
 /// Hop limits that are asked at once for the first time.
@@ -84,7 +84,7 @@ pub(super) const PILOT: u32 = 8;
 /// Rounds of it where queues blur it (ours).
 const LONGEST_PILOT: u32 = 80;
 /// Time for it, beyond which nothing is added to it.
-const LONGEST_LOOK: Duration = Duration::from_secs(12);
+const LONGEST_PROBE_ROUND: Duration = Duration::from_secs(12);
 /// Rounds of it in which those are asked that have not answered yet.
 const SILENT_ROUNDS: u32 = 2;
 /// New routes that the run begins again for.
@@ -94,30 +94,30 @@ pub(super) const PAIRS: u32 = 7;
 /// What is asked for of the far end's answer where that can be chosen: as long as a router's that quotes least.
 const REPLY_OCTETS: u16 = 64;
 /// Whom to ask at the far end, the best first.
-const FAR_ENDS: [FarEnd; 4] = [
-    FarEnd::ClosedPort,
-    FarEnd::EchoSized(REPLY_OCTETS),
-    FarEnd::Echo,
-    FarEnd::TcpSyn,
+const PEER_KINDS: [PeerKind; 4] = [
+    PeerKind::ClosedPort,
+    PeerKind::EchoSized(REPLY_OCTETS),
+    PeerKind::Echo,
+    PeerKind::TcpSyn,
 ];
 /// A world waits this long for what does not come, and longer by a round trip; of real worlds not known, of the simulator 0.3 s.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
-impl Session {
+impl MethodRun {
     pub(crate) fn new(params: Params) -> Self {
         let zero = Stamp::from_nanos(0);
-        let far = FarStamps::new(params.far_stamps);
+        let remote = RemoteStamps::new(params.remote_stamps);
         Self {
             plan: Plan::new(&params, 0, 1500),
             params,
             facts: None,
             hops: Vec::new(),
             forecast: None,
-            foretold: Vec::new(),
+            predicted: Vec::new(),
             reroutes: 0,
             scattered: false,
-            couriers: Couriers::default(),
-            far,
+            tailgating_probes: TailgatingProbes::default(),
+            remote,
             phase: Phase::Find,
             round: 0,
             began: None,
@@ -127,7 +127,7 @@ impl Session {
             trains: 0,
             // Any seed: an order that no cross traffic has.
             draw: SplitMix64::new(0x686f_7073),
-            far_ends: FarEnds::new(FAR_ENDS),
+            peer_kinds: PeerKinds::new(PEER_KINDS),
             bounds: SizeBounds::ANY,
             nothing_before: false,
             octets: 0,
@@ -166,12 +166,12 @@ impl Session {
             let packets = match self.phase {
                 Phase::Find => self.find(),
                 Phase::Pilot => self.pilot(),
-                Phase::Far => self.ask_far(),
-                Phase::Scout => self.courier(true),
-                Phase::Measure | Phase::Pairs | Phase::Couriers if over || spent => return None,
+                Phase::Remote => self.ask_remote(),
+                Phase::Scout => self.tailgating_probe(true),
+                Phase::Measure | Phase::Pairs | Phase::TailgatingProbes if over || spent => return None,
                 Phase::Measure => self.measure(),
                 Phase::Pairs => self.pair(),
-                Phase::Couriers => self.courier(false),
+                Phase::TailgatingProbes => self.tailgating_probe(false),
             };
             if packets.is_some() {
                 self.round += 1;
@@ -180,15 +180,15 @@ impl Session {
             self.phase = match self.phase {
                 Phase::Find if self.hops.iter().all(|hop| hop.answers == 0) => return None,
                 Phase::Find => Phase::Pilot,
-                Phase::Pilot => Phase::Far,
-                Phase::Far => Phase::Scout,
+                Phase::Pilot => Phase::Remote,
+                Phase::Remote => Phase::Scout,
                 Phase::Scout => {
                     self.foretell();
                     Phase::Measure
                 }
                 Phase::Measure => Phase::Pairs,
-                Phase::Pairs => Phase::Couriers,
-                Phase::Couriers => return None,
+                Phase::Pairs => Phase::TailgatingProbes,
+                Phase::TailgatingProbes => return None,
             };
             self.round = 0;
             self.look_back();
@@ -196,18 +196,18 @@ impl Session {
     }
 
     fn find(&mut self) -> Option<Vec<PacketPlan>> {
-        if self.hops.last().is_some_and(|hop| hop.far) {
+        if self.hops.last().is_some_and(|hop| hop.remote) {
             return None;
         }
         let most = usize::from(self.params.hops);
-        let tail = self.hops.iter().rev().take_while(|hop| hop.answers == 0).count();
-        let again = tail >= BATCH.min(self.hops.len()) && tail > 0;
+        let trailing_packet = self.hops.iter().rev().take_while(|hop| hop.answers == 0).count();
+        let again = trailing_packet >= BATCH.min(self.hops.len()) && trailing_packet > 0;
         if again && self.hops.last().is_some_and(|hop| hop.probes < TRIES) {
-            let first = self.hops.len() - tail.min(BATCH);
+            let first = self.hops.len() - trailing_packet.min(BATCH);
             return Some(self.ask_hops(first..self.hops.len(), self.plan.smallest()));
         }
         if again || self.hops.len() >= most || route::goes_round(&self.hops) {
-            let heard = self.hops.len() - tail;
+            let heard = self.hops.len() - trailing_packet;
             self.hops.truncate(heard.max(1));
             return None;
         }
@@ -236,7 +236,7 @@ impl Session {
     /// Goes on with the first look where queues blur it, answers are missing, or too few have come to draw a line by.
     fn look_longer(&mut self) -> Option<Vec<PacketPlan>> {
         let lasted = self.began.map_or(Duration::ZERO, |began| self.now.since(began));
-        if self.round >= LONGEST_PILOT || lasted >= LONGEST_LOOK {
+        if self.round >= LONGEST_PILOT || lasted >= LONGEST_PROBE_ROUND {
             return None;
         }
         let picture = picture::picture(self);
@@ -315,16 +315,16 @@ impl Session {
         let began = self.began.unwrap_or(self.now);
         self.scattered = Plan::scatters(self);
         let gaps: Duration = (0..self.hops.len()).map(|hop| self.gap(hop)).sum();
-        let (forecast, foretold) = self.plan.foretell(self, self.now.since(began), gaps, PATIENCE);
+        let (forecast, predicted) = self.plan.foretell(self, self.now.since(began), gaps, TIMEOUT);
         let rtt = self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
         self.deadline = Some(
             began
                 + forecast
                     .time
-                    .saturating_sub(PATIENCE + 2 * rtt + 2 * gaps + self.params.pace),
+                    .saturating_sub(TIMEOUT + 2 * rtt + 2 * gaps + self.params.pace),
         );
         self.forecast = Some(forecast);
-        self.foretold = foretold;
+        self.predicted = predicted;
     }
 
     /// A new route: what was behind its first new router is to be measured anew.
@@ -340,21 +340,21 @@ impl Session {
             hop.forget();
             hop.route_changed = true;
         }
-        self.couriers = Couriers::default();
-        self.far.give_up();
+        self.tailgating_probes = TailgatingProbes::default();
+        self.remote.give_up();
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = ("hops", "packets with a hop limit");
 
     fn begin(&mut self, facts: &PathFacts) {
         self.facts = Some(facts.clone());
         let known = match facts.answering {
-            Answering::Echo | Answering::Reflector | Answering::TcpSyn => Some(facts.answering.far_end()),
+            Answering::Echo | Answering::Reflector | Answering::TcpSyn => Some(facts.answering.peer_kind()),
             Answering::Server | Answering::ClosedPort => None,
         };
-        self.far_ends = FarEnds::new(known.into_iter().chain(FAR_ENDS));
+        self.peer_kinds = PeerKinds::new(known.into_iter().chain(PEER_KINDS));
         self.began = Some(self.now);
         self.resize();
     }
@@ -366,15 +366,15 @@ impl Campaign for Session {
             Phase::Find => Duration::ZERO,
             // Each is to another hop.
             Phase::Scout => uneven(self.params.pace / 3, self.trains),
-            Phase::Pilot | Phase::Far | Phase::Measure | Phase::Pairs | Phase::Couriers => {
+            Phase::Pilot | Phase::Remote | Phase::Measure | Phase::Pairs | Phase::TailgatingProbes => {
                 uneven(self.params.pace, self.trains)
             }
         };
         Some(Next {
             packets,
-            far_end: match self.phase {
-                Phase::Far => FarEnd::Receiver,
-                _ => self.far_ends.first()?,
+            peer_kind: match self.phase {
+                Phase::Remote => PeerKind::Receiver,
+                _ => self.peer_kinds.first()?,
             },
             spacing,
             rest: Duration::ZERO,
@@ -384,11 +384,11 @@ impl Campaign for Session {
     fn take(&mut self, asked: &Train, report: &TrainReport) {
         let octets: u64 = asked.packets.iter().map(|plan| u64::from(plan.ip_octets)).sum();
         self.octets = self.octets.saturating_add(octets);
-        if asked.far_end == FarEnd::Receiver {
-            return self.take_far(asked, report);
+        if asked.peer_kind == PeerKind::Receiver {
+            return self.take_remote(asked, report);
         }
-        if let Some(kind) = couriers::read(asked).filter(|kind| kind.anchor < self.hops.len()) {
-            return self.take_courier(kind, asked, report);
+        if let Some(kind) = tailgating_probes::read(asked).filter(|kind| kind.responder < self.hops.len()) {
+            return self.take_tailgating_probe(kind, asked, report);
         }
         let nothing = report.arrivals.iter().all(|row| row.fate == Fate::Lost);
         // A host or a path that stood still for once says nothing of single routers; if it goes on, all of them limit their answers.
@@ -407,10 +407,10 @@ impl Campaign for Session {
                 self.hops.push(HopTable::new());
             }
             self.hops[hop].sending(plan.ip_octets, row.departed);
-            let told = told(asked, row);
+            let reported = reported(asked, row);
             let second = index > 0 && plan.gap.is_zero();
-            match (&told, second) {
-                (Some(Told::Answer { sample, .. }), true) => {
+            match (&reported, second) {
+                (Some(ProbeFate::Answer { sample, .. }), true) => {
                     let returned = row.departed.nanos().saturating_add(sample.round_trip_ns);
                     if let Some((_, first)) = before.filter(|&(of, _)| of == hop) {
                         self.hops[hop].pairs.push(returned.saturating_sub(first));
@@ -420,14 +420,14 @@ impl Campaign for Session {
                 (Some(fate), false) if !outage => self.row(hop, row.ip_octets, fate),
                 _ => {}
             }
-            before = match told {
-                Some(Told::Answer { sample, .. }) => {
+            before = match reported {
+                Some(ProbeFate::Answer { sample, .. }) => {
                     Some((hop, row.departed.nanos().saturating_add(sample.round_trip_ns)))
                 }
-                Some(Told::Nothing) | None => None,
+                Some(ProbeFate::Nothing) | None => None,
             };
         }
-        if let Some(end) = self.hops.iter().position(|hop| hop.far) {
+        if let Some(end) = self.hops.iter().position(|hop| hop.remote) {
             // What was asked beyond was answered by the far end too.
             self.hops.truncate(end + 1);
         }
@@ -435,13 +435,13 @@ impl Campaign for Session {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
-        if self.phase == Phase::Far {
-            self.far_refused(refusal);
+        if self.phase == Phase::Remote {
+            self.remote_refused(refusal);
             return Ok(());
         }
-        let (far_ends, bounds) = (&mut self.far_ends, &mut self.bounds);
+        let (peer_kinds, bounds) = (&mut self.peer_kinds, &mut self.bounds);
         let what = "packets with a hop limit, and the routers' answers";
-        far_ends.refused(refusal, what, |refusal| bounds.take(refusal))?;
+        peer_kinds.refused(refusal, what, |refusal| bounds.take(refusal))?;
         self.resize();
         if self.plan.is_too_narrow() {
             return Err(Reason::NotOffered {
@@ -452,8 +452,8 @@ impl Campaign for Session {
     }
 
     fn reads(&self, asked: &Train) -> bool {
-        let to_far = self.params.far_stamps && asked.far_end == FarEnd::Receiver;
-        to_far || asked.packets.iter().any(|plan| plan.hop_limit.is_some())
+        let to_remote = self.params.remote_stamps && asked.peer_kind == PeerKind::Receiver;
+        to_remote || asked.packets.iter().any(|plan| plan.hop_limit.is_some())
     }
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
@@ -472,7 +472,7 @@ impl Campaign for Session {
         // Before the first look is over there is nothing to draw a line by.
         let estimate = match self.phase {
             Phase::Find => None,
-            Phase::Pilot | Phase::Far | Phase::Scout | Phase::Measure | Phase::Pairs | Phase::Couriers => {
+            Phase::Pilot | Phase::Remote | Phase::Scout | Phase::Measure | Phase::Pairs | Phase::TailgatingProbes => {
                 answer::estimate(self).ok()
             }
         };

@@ -9,7 +9,7 @@
 const ETHERNET: [f64; 10] = [
     10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0,
 ];
-const OTHERS: [f64; 9] = [1.544, 2.048, 34.368, 44.736, 51.84, 155.52, 622.08, 2488.32, 9953.28];
+const OTHER_RATES: [f64; 9] = [1.544, 2.048, 34.368, 44.736, 51.84, 155.52, 622.08, 2488.32, 9953.28];
 /// Links in a row at most.
 const MOST_STAGES: usize = 3;
 /// Half of an interval over its middle beyond which sums of standard rates say nothing: there are too many of them.
@@ -63,7 +63,7 @@ pub(super) fn stages(slope: f64, half_width: f64) -> Option<Stages> {
     // One link is so much likelier than a fast device beside it that it must be far off.
     let one = if vague { off } else { (1.5 * off).max(slope * ALONE) };
     // In a wide interval there is always some old rate.
-    let others: &[f64] = if vague { &[] } else { &OTHERS };
+    let others: &[f64] = if vague { &[] } else { &OTHER_RATES };
     let alone = ETHERNET
         .iter()
         .chain(others)
@@ -95,7 +95,7 @@ pub(super) fn stages(slope: f64, half_width: f64) -> Option<Stages> {
 /// One link of a standard rate takes this, in ns per octet and known to `half_width`.
 pub(super) fn is_standard(slope: f64, half_width: f64) -> bool {
     let off = half_width.max(slope * ALONE);
-    let mut all = ETHERNET.iter().chain(&OTHERS);
+    let mut all = ETHERNET.iter().chain(&OTHER_RATES);
     all.any(|&mbps| (per_octet(mbps) - slope).abs() <= off)
 }
 
@@ -111,7 +111,7 @@ pub(super) enum Slowest {
     /// It may take as little as this, ns; or the first packet of a pair was late.
     Doubtful(f64),
     /// Nothing.
-    Untold,
+    Unreported,
 }
 
 /// Reads the spacing that more than half of the pairs agree on: `whole_ns` is what one link would make it, known to `off_ns`, `front_ns` what
@@ -119,10 +119,10 @@ pub(super) enum Slowest {
 pub(super) fn slowest(spacings_ns: &[i64], (whole_ns, off_ns): (f64, f64), front_ns: f64, tick_ns: f64) -> Slowest {
     let near = (AGREED * whole_ns).max(off_ns + tick_ns / 2.0);
     let Some(ns) = agreed(spacings_ns, (AGREED * whole_ns).max(1.01 * tick_ns)) else {
-        return Slowest::Untold;
+        return Slowest::Unreported;
     };
     if whole_ns < front_ns + 2.0 * near {
-        return Slowest::Untold;
+        return Slowest::Unreported;
     }
     // The slowest of two links takes half of the whole at least: clearly less is three links, or a late first packet.
     let under_half = |ns: f64| (near..=WAKING_NS).contains(&(whole_ns / 2.0 - ns));
@@ -133,7 +133,7 @@ pub(super) fn slowest(spacings_ns: &[i64], (whole_ns, off_ns): (f64, f64), front
         _ if ns < front_ns + near => Slowest::Hidden,
         _ if ns > front_ns + 2.0 * near && ns < whole_ns - 2.0 * near && doubtful(ns) => Slowest::Doubtful(ns),
         _ if ns > front_ns + 2.0 * near && ns < whole_ns - 2.0 * near => Slowest::Takes(ns),
-        _ => Slowest::Untold,
+        _ => Slowest::Unreported,
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn several_rows_are_told() {
+    fn several_rows_are_reported() {
         // 100 Mbit/s in front of 2.5 or of 5 Gbit/s: 96.2 and 98.0.
         let stages = read(96.9, 0.012).unwrap();
         assert!(stages.ambiguous && (stages.rates[0] - 100e6).abs() < 1.0, "{stages:?}");
@@ -249,12 +249,15 @@ mod tests {
         // Further apart than one link makes them, too few, or no two alike.
         assert_eq!(
             slowest(&[990_000; 7], (whole, 1000.0), 123_040.0, 1000.0),
-            Slowest::Untold
+            Slowest::Unreported
         );
-        assert_eq!(slowest(&row[..3], (whole, 1000.0), 123_040.0, 1000.0), Slowest::Untold);
+        assert_eq!(
+            slowest(&row[..3], (whole, 1000.0), 123_040.0, 1000.0),
+            Slowest::Unreported
+        );
         assert_eq!(
             slowest(&[410_000, 500_000, 600_000, 700_000], (whole, 1000.0), 0.0, 1000.0),
-            Slowest::Untold
+            Slowest::Unreported
         );
         // A first packet that was late by 40 us looks like a link of 145 Mbit/s.
         let late = [83_000, 84_000, 82_500, 83_200];

@@ -30,7 +30,7 @@ fn surer(all: &[Point], halves: [&[Point]; 2], floor_ns: f64) -> Option<Line> {
     let all = draw(all, floor_ns)?;
     let halves = halves.map(|half| draw(half, floor_ns));
     let apart = match halves {
-        [Some(even), Some(odd)] => (even.there - odd.there) / 2.0,
+        [Some(even), Some(odd)] => (even.forward - odd.forward) / 2.0,
         _ => 0.0,
     };
     let known = halves
@@ -54,7 +54,7 @@ pub(super) struct HopTable {
     pub(super) answers: u32,
     pub(super) lost: u32,
     /// It was the far end.
-    pub(super) far: bool,
+    pub(super) remote: bool,
     pub(super) pace: Pace,
     /// Spacing of the answers to two full packets sent at once, ns.
     pub(super) pairs: Vec<i64>,
@@ -81,7 +81,7 @@ impl HopTable {
             probes: 0,
             answers: 0,
             lost: 0,
-            far: false,
+            remote: false,
             pace: Pace::new(),
             pairs: Vec::new(),
             pairs_sent: 0,
@@ -173,8 +173,8 @@ impl HopTable {
                 .take_while(|time| *time <= least + 1.01 * floor_ns)
                 .collect();
             Some(Point {
-                there: wire(octets),
-                back: wire(reply),
+                forward: wire(octets),
+                reverse: wire(reply),
                 quick_ns: near.iter().sum::<f64>() / near.len() as f64,
                 quick: u32::try_from(near.len()).unwrap_or(u32::MAX),
                 error_ns: None,
@@ -183,7 +183,7 @@ impl HopTable {
         quick.collect()
     }
 
-    /// What answers to probes of each length have in the slope of the way there.
+    /// What answers to probes of each length have in the slope of the forward direction.
     pub(super) fn shares(&self, framing: Framing, floor_ns: f64) -> BTreeMap<u16, f64> {
         let points = self.points(Half::All, framing, floor_ns);
         let octets = self.cells(Half::All).into_keys().map(|(octets, _)| octets);
@@ -218,8 +218,8 @@ impl HopTable {
         let points = cells.iter().map(|((octets, reply), times)| {
             let usual = usual(times);
             Point {
-                there: wire(*octets),
-                back: wire(*reply),
+                forward: wire(*octets),
+                reverse: wire(*reply),
                 quick_ns: usual.iter().map(|&time| time as f64).sum::<f64>() / usual.len().max(1) as f64,
                 quick: u32::try_from(usual.len()).unwrap_or(u32::MAX),
                 error_ns: Some(SPAN_TO_ERROR * span / (times.len() as f64).sqrt()),
@@ -245,12 +245,12 @@ impl HopTable {
         // The line of what an empty path takes is as steep.
         let below: Vec<f64> = quick(Half::All)
             .iter()
-            .map(|point| point.quick_ns - usual.there * point.there - usual.back * point.back)
+            .map(|point| point.quick_ns - usual.forward * point.forward - usual.reverse * point.reverse)
             .collect();
         Some(Line {
-            there: usual.there,
+            forward: usual.forward,
             se: usual.se,
-            back: usual.back,
+            reverse: usual.reverse,
             both: usual.both,
             intercept_ns: narrows_stat::median(&below)?,
             ..least

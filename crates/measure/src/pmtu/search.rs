@@ -16,7 +16,7 @@ pub(super) struct Search {
     /// What `high` was before any probe.
     pub(super) first_high: u16,
     /// A router's word, not yet refuted.
-    pub(super) told: Option<u16>,
+    pub(super) reported: Option<u16>,
     /// A size failed without any router's word.
     pub(super) black_hole: bool,
     /// Echoes come back in full size: the reverse direction limits too.
@@ -41,7 +41,7 @@ impl Search {
             low: None,
             high: most + 1,
             first_high: most + 1,
-            told: None,
+            reported: None,
             black_hole: false,
             whole_echoes: false,
             sent: 0,
@@ -77,10 +77,10 @@ impl Search {
         if self.high == self.first_high {
             return Some(self.high - 1);
         }
-        if let Some(told) = self.told.filter(|told| open(*told)) {
-            return Some(told);
+        if let Some(reported) = self.reported.filter(|reported| open(*reported)) {
+            return Some(reported);
         }
-        if self.told == Some(low) {
+        if self.reported == Some(low) {
             return Some(low + 1);
         }
         let usual: Vec<u16> = USUAL.into_iter().filter(|size| open(*size)).collect();
@@ -109,16 +109,16 @@ impl Search {
         self.trains += 1;
         self.sent += count(report.arrivals.len());
         let is_small = |row: &&Arrival| row.ip_octets < size;
-        let back = |row: &&Arrival| matches!(row.fate, Fate::Echoed { .. });
+        let reverse = |row: &&Arrival| matches!(row.fate, Fate::Echoed { .. });
         let small = report.arrivals.iter().filter(is_small).count();
-        let small_back = report.arrivals.iter().filter(is_small).filter(back).count();
+        let small_back = report.arrivals.iter().filter(is_small).filter(reverse).count();
         self.small_sent += count(small);
         self.small_lost += count(small - small_back);
         if small_back > 0 {
             self.pass(self.small.min(size - 1));
         }
         let big = || report.arrivals.iter().filter(|row| row.ip_octets == size);
-        if big().any(|row| back(&row)) {
+        if big().any(|row| reverse(&row)) {
             self.pass(size);
             return;
         }
@@ -174,7 +174,7 @@ impl Search {
     fn too_big(&mut self, size: u16, mtu: Option<u16>) {
         self.fail(size);
         let low = self.low.unwrap_or(self.small);
-        self.told = mtu.filter(|mtu| (low..size).contains(mtu)).or(self.told);
+        self.reported = mtu.filter(|mtu| (low..size).contains(mtu)).or(self.reported);
     }
 }
 

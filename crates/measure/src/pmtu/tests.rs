@@ -2,21 +2,21 @@ use narrows_units::BitRate;
 
 use super::*;
 use narrows_probe::Measured;
-use narrows_probe::testing::testbed::{Hop, Testbed};
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Hop};
 
 /// A path whose second hop has this MTU, behind an interface of 1500 unless that hop takes more.
-fn path(mtu: u16, seed: u64) -> Testbed {
+fn path(mtu: u16, seed: u64) -> ClosedFormWorld {
     let second = Hop {
         mtu,
         ..Hop::ethernet(BitRate::from_mbps(100))
     };
-    let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1)), second], seed);
-    bed.facts.path_mtu = mtu.max(1500);
-    bed
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), second], seed);
+    host_pair.facts.path_mtu = mtu.max(1500);
+    host_pair
 }
 
-fn run_on(bed: &mut Testbed) -> Measured {
-    bed.measure(&mut Run::new(Params::default()), Pmtu.info().imposes.budget())
+fn run_on(host_pair: &mut ClosedFormWorld) -> Measured {
+    host_pair.measure(&mut Run::new(Params::default()), Pmtu.info().imposes.budget())
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn the_interfaces_own_mtu_takes_one_train() {
 fn every_mtu_is_found_with_and_without_routers_words() {
     for reports in [true, false] {
         for mtu in (576..1500).step_by(7).chain([577, 1280, 1420, 1492, 1499]) {
-            let mut bed = path(mtu, 1);
-            bed.hops[1].reports_too_big = reports;
-            let measured = run_on(&mut bed);
+            let mut host_pair = path(mtu, 1);
+            host_pair.hops[1].reports_too_big = reports;
+            let measured = run_on(&mut host_pair);
             let estimate = measured
                 .outcome
                 .estimate()
@@ -47,8 +47,11 @@ fn every_mtu_is_found_with_and_without_routers_words() {
             assert_eq!((estimate.value, estimate.high), (mtu.into(), mtu.into()), "{reports}");
             assert_eq!(estimate.diagnostics.get("black_hole"), Some(&(!reports).into()));
             let trains = if reports { 3 } else { 17 };
-            assert!(bed.reports.len() <= trains, "{mtu}: {}", bed.reports.len());
-            assert_eq!(analyse(&bed.facts, &bed.reports, &Params::default()), measured.outcome);
+            assert!(host_pair.reports.len() <= trains, "{mtu}: {}", host_pair.reports.len());
+            assert_eq!(
+                analyse(&host_pair.facts, &host_pair.reports, &Params::default()),
+                measured.outcome
+            );
             assert_eq!(estimate.confidence == Confidence::High, reports);
         }
     }
@@ -59,10 +62,10 @@ fn random_loss_is_not_taken_for_a_limit() {
     let mut wrong = 0;
     for seed in 0..20 {
         for mtu in [1500, 1420] {
-            let mut bed = path(mtu, seed);
-            bed.hops[0].loss = 0.2;
-            bed.hops[1].reports_too_big = false;
-            let measured = run_on(&mut bed);
+            let mut host_pair = path(mtu, seed);
+            host_pair.hops[0].loss = 0.2;
+            host_pair.hops[1].reports_too_big = false;
+            let measured = run_on(&mut host_pair);
             let value = measured.outcome.estimate().map(|estimate| estimate.value);
             wrong += u32::from(value != Some(mtu.into()));
         }
@@ -74,12 +77,12 @@ fn random_loss_is_not_taken_for_a_limit() {
 #[test]
 fn a_router_that_lies_does_not_decide() {
     let mut search = Search::new(&PathFacts::ideal(1500, Duration::ZERO), &Params::default());
-    let mut bed = path(1400, 1);
+    let mut host_pair = path(1400, 1);
     let mut run = Run::new(Params::default());
-    let mut step = run.step(Stamp::from_nanos(0), Event::Started(bed.facts.clone()));
+    let mut step = run.step(Stamp::from_nanos(0), Event::Started(host_pair.facts.clone()));
     // It says 600 while 1400 fits.
     while let Step::Send(probe) = step {
-        let Ok(mut event) = narrows_probe::World::send(&mut bed, probe);
+        let Ok(mut event) = narrows_probe::World::send(&mut host_pair, probe);
         if let Event::Train(report) = &mut event {
             for row in &mut report.arrivals {
                 if let narrows_probe::probes::Fate::Answered(reply) = &mut row.fate {
@@ -98,14 +101,14 @@ fn a_router_that_lies_does_not_decide() {
 
 #[test]
 fn a_dead_path_has_no_mtu() {
-    let mut bed = path(1500, 1);
-    bed.hops[0].loss = 1.0;
-    let measured = run_on(&mut bed);
+    let mut host_pair = path(1500, 1);
+    host_pair.hops[0].loss = 1.0;
+    let measured = run_on(&mut host_pair);
     let Outcome::Inconclusive { reason, .. } = measured.outcome else {
         panic!("{measured:?}")
     };
     assert_eq!(reason, Reason::NoAnswer);
-    assert!(bed.reports.len() <= 8);
+    assert!(host_pair.reports.len() <= 8);
 }
 
 #[test]
@@ -113,17 +116,17 @@ fn refusals_are_mended_where_they_can_be() {
     let now = Stamp::from_nanos(0);
     let mut run = Run::new(Params::default());
     let train = |step: Step| match step {
-        Step::Send(Probe::Train(train)) => (train.packets[0].ip_octets, train.packets[1].ip_octets, train.far_end),
+        Step::Send(Probe::Train(train)) => (train.packets[0].ip_octets, train.packets[1].ip_octets, train.peer_kind),
         other => panic!("{other:?}"),
     };
     let first = run.step(now, Event::Started(PathFacts::ideal(9000, Duration::ZERO)));
-    assert_eq!(train(first), (576, 9000, FarEnd::EchoSized(576)));
+    assert_eq!(train(first), (576, 9000, PeerKind::EchoSized(576)));
     let capped = run.step(now, Event::Refused(Refusal::TooLarge { max_ip_octets: 1500 }));
-    assert_eq!(train(capped), (576, 1500, FarEnd::EchoSized(576)));
+    assert_eq!(train(capped), (576, 1500, PeerKind::EchoSized(576)));
     let raised = run.step(now, Event::Refused(Refusal::TooSmall { min_ip_octets: 600 }));
-    assert_eq!(train(raised), (600, 1500, FarEnd::EchoSized(600)));
+    assert_eq!(train(raised), (600, 1500, PeerKind::EchoSized(600)));
     let whole = run.step(now, Event::Refused(Refusal::NotOffered));
-    assert_eq!(train(whole), (600, 1500, FarEnd::Echo));
+    assert_eq!(train(whole), (600, 1500, PeerKind::Echo));
     let Step::Done(outcome) = run.step(now, Event::Refused(Refusal::NotOffered)) else {
         panic!()
     };
@@ -138,13 +141,13 @@ fn refusals_are_mended_where_they_can_be() {
 
 #[test]
 fn a_stop_leaves_what_is_known() {
-    let mut bed = path(1420, 1);
-    bed.hops[1].reports_too_big = false;
+    let mut host_pair = path(1420, 1);
+    host_pair.hops[1].reports_too_big = false;
     let budget = narrows_probe::Budget {
         octets: 20_000,
         ..narrows_probe::Budget::default()
     };
-    let measured = bed.measure(&mut Run::new(Params::default()), budget);
+    let measured = host_pair.measure(&mut Run::new(Params::default()), budget);
     let estimate = measured.outcome.estimate().unwrap();
     assert!(
         estimate.low <= 1420 && 1420 <= estimate.high && estimate.high < 1500,

@@ -6,12 +6,12 @@ use super::{DENSE, DENSE_GAP, Params, SHORT_PATH, analyse, round_trip};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
 use narrows_probe::facts::{AnswerLimit, Answering};
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::{Caveat, Outcome, Reason};
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
-use narrows_train::campaign::refusal_reason;
+use narrows_train::train_method::refusal_reason;
 
-/// Packets of one train: its report is complete only when the last is back or given up.
+/// Packets of one train: its report is complete only when the last is back or abandoned.
 const TRAIN: u32 = 10;
 
 /// One run.
@@ -63,7 +63,7 @@ impl Run {
     fn answered(&self, train: Train) -> Train {
         let answering = self.facts.as_ref().map_or(Answering::Server, |facts| facts.answering);
         Train {
-            far_end: answering.far_end(),
+            peer_kind: answering.peer_kind(),
             ..train
         }
     }
@@ -126,10 +126,10 @@ impl Run {
     }
 }
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("rtt", "echoed trains");
 
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         matches!(asked, Probe::Train(_))
     }
 }

@@ -2,8 +2,8 @@ use narrows_units::{BitRate, Stamp};
 
 use super::*;
 use narrows_probe::contract::{Event, Refusal, Step};
-use narrows_probe::probes::{FarEnd, PacingCheck, Probe, TrainId};
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
+use narrows_probe::probes::{PacingCheck, PeerKind, Probe, TrainId};
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::{Budget, StampSource};
 
 fn report(times_us: &[Option<i64>]) -> TrainReport {
@@ -78,8 +78,8 @@ fn few_or_impossible_answers_show() {
 fn a_loaded_path_gives_its_base() {
     for seed in 0..20 {
         let hop = Hop::loaded(BitRate::from_mbps(100), Cross::poisson(BitRate::from_mbps(60)));
-        let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1)), hop], seed);
-        let measured = bed.measure(&mut Run::new(Params::default()), Rtt.info().imposes.budget());
+        let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), hop], seed);
+        let measured = host_pair.measure(&mut Run::new(Params::default()), Rtt.info().imposes.budget());
         // 102 octets on either wire, and four times a millisecond.
         let base = 4_000_000 + 816 + 8160;
         let estimate = measured.outcome.estimate().unwrap();
@@ -94,20 +94,20 @@ fn a_loaded_path_gives_its_base() {
 }
 
 #[test]
-fn the_duration_bounds_the_run_and_a_stop_is_told() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 1);
+fn the_duration_bounds_the_run_and_a_stop_is_reported() {
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 1);
     let params = Params {
         probes: 1000,
         duration: Duration::from_secs(1),
         ..Params::default()
     };
-    let measured = bed.measure(&mut Run::new(params.clone()), Budget::default());
+    let measured = host_pair.measure(&mut Run::new(params.clone()), Budget::default());
     assert!(measured.cost.time < Duration::from_millis(1200) && measured.cost.packets < 100 + u64::from(DENSE));
     let budget = Budget {
         octets: 700,
         ..Budget::default()
     };
-    let measured = bed.measure(&mut Run::new(params), budget);
+    let measured = host_pair.measure(&mut Run::new(params), budget);
     assert!(
         measured.outcome.caveats().contains(&Caveat::StoppedEarly),
         "{measured:?}"
@@ -127,8 +127,8 @@ fn a_world_that_needs_larger_packets_gets_them() {
     assert_eq!(train(first).packets[0].ip_octets, 64);
     let second = train(second);
     assert_eq!(
-        (second.packets.len(), second.packets[0].ip_octets, second.far_end),
-        (10, 80, FarEnd::Echo)
+        (second.packets.len(), second.packets[0].ip_octets, second.peer_kind),
+        (10, 80, PeerKind::Echo)
     );
     let Step::Done(outcome) = run.step(now, Event::Refused(Refusal::NotOffered)) else {
         panic!()
@@ -166,15 +166,15 @@ fn turned(count: u32, every_ns: i64, offset_ns: i64, skew: f64, waits: impl Fn(i
     report.arrivals = (0..count)
         .map(|seq| {
             let departed = i64::from(seq) * every_ns;
-            let (there, back) = waits(seq.into());
-            let at = departed + FORWARD + there;
+            let (forward, reverse) = waits(seq.into());
+            let at = departed + FORWARD + forward;
             let drift = whole(at as f64 * skew);
             Arrival {
                 seq,
                 departed: Stamp::from_nanos(departed),
                 ip_octets: 72,
                 fate: Fate::Echoed {
-                    returned: Stamp::from_nanos(at + REVERSE + back),
+                    returned: Stamp::from_nanos(at + REVERSE + reverse),
                     turned: Some(Stamp::from_nanos(at + drift + offset_ns)),
                 },
             }
@@ -183,7 +183,7 @@ fn turned(count: u32, every_ns: i64, offset_ns: i64, skew: f64, waits: impl Fn(i
     report
 }
 
-fn told(report: TrainReport) -> impl Fn(&str) -> Option<f64> {
+fn reported(report: TrainReport) -> impl Fn(&str) -> Option<f64> {
     let outcome = analyse(&facts(), &[report]);
     let diagnostics = outcome.estimate().unwrap().diagnostics.clone();
     move |name| diagnostics.get(name).and_then(narrows_probe::Diagnostic::as_f64)
@@ -193,13 +193,13 @@ fn told(report: TrainReport) -> impl Fn(&str) -> Option<f64> {
 fn each_way_has_its_own_variation_whatever_the_clocks_say() {
     for offset_ns in [0, -7, 1_700_000_000_000_000_003, -3_000_000_000] {
         // 0, 1, 2, 3, 4 ms there and a fifth of that back, over and over.
-        let told = told(turned(25, 20_000_000, offset_ns, 0.0, |seq| {
+        let reported = reported(turned(25, 20_000_000, offset_ns, 0.0, |seq| {
             (1_000_000 * (seq % 5), 200_000 * (seq % 5))
         }));
         // The ways differ by 20 ms, of which nothing is known: the offset is wrong by half of that, within a bound of half the 40 ms.
-        let error = told("clock_offset_ns").unwrap() - offset_ns as f64;
+        let error = reported("clock_offset_ns").unwrap() - offset_ns as f64;
         assert!((error + 10_000_000.0).abs() < 300.0, "{error}");
-        assert_eq!(told("clock_error_bound_ns"), Some(20_000_001.0));
+        assert_eq!(reported("clock_error_bound_ns"), Some(20_000_001.0));
         for (name, value) in [
             ("forward_one_way_delay_min_ns", 20e6),
             ("forward_one_way_delay_median_ns", 22e6),
@@ -213,15 +213,15 @@ fn each_way_has_its_own_variation_whatever_the_clocks_say() {
             ("forward_successive_variation_mean_ns", 1.5e6),
             ("reverse_successive_variation_mean_ns", 0.3e6),
         ] {
-            assert_eq!(told(name), Some(value), "{name}");
+            assert_eq!(reported(name), Some(value), "{name}");
         }
-        assert_eq!(told("clock_skew_ppm"), None, "too short to tell");
+        assert_eq!(reported("clock_skew_ppm"), None, "too short to tell");
     }
 }
 
 #[test]
 fn skew_is_taken_out_and_a_rising_queue_is_not() {
-    let skewed = told(turned(200, 100_000_000, 5_000_000, 30e-6, |seq| {
+    let skewed = reported(turned(200, 100_000_000, 5_000_000, 30e-6, |seq| {
         (40_000 * (seq % 3), 9_000 * (seq % 7))
     }));
     let ppm = skewed("clock_skew_ppm").unwrap();
@@ -232,7 +232,7 @@ fn skew_is_taken_out_and_a_rising_queue_is_not() {
         "20 s of 30 ppm would be 600 µs: {most}"
     );
     // A queue that grows by 0.1 ms a second one way: the other way does not fall.
-    let rising = told(turned(200, 100_000_000, 0, 0.0, |seq| (10_000 * seq, 0)));
+    let rising = reported(turned(200, 100_000_000, 0, 0.0, |seq| (10_000 * seq, 0)));
     assert_eq!(rising("clock_skew_ppm"), None);
     let most = rising("forward_delay_variation_max_ns").unwrap();
     assert!((most - 1_990_000.0).abs() < 1.0, "{most}");
@@ -240,8 +240,8 @@ fn skew_is_taken_out_and_a_rising_queue_is_not() {
 }
 
 #[test]
-fn a_far_end_that_tells_no_time_or_nonsense_tells_nothing_of_the_ways() {
-    assert_eq!(told(report(&[Some(10), Some(20)]))("clock_error_bound_ns"), None);
+fn a_peer_kind_that_tells_no_time_or_nonsense_tells_nothing_of_the_ways() {
+    assert_eq!(reported(report(&[Some(10), Some(20)]))("clock_error_bound_ns"), None);
     let mut wild = turned(9, 1_000_000, 0, 0.0, |_| (0, 0));
     for (k, row) in (0..).zip(&mut wild.arrivals) {
         if let Fate::Echoed { turned, .. } = &mut row.fate {
@@ -250,6 +250,6 @@ fn a_far_end_that_tells_no_time_or_nonsense_tells_nothing_of_the_ways() {
         }
     }
     // What cannot be subtracted is left out; what is left may be as wild as it is.
-    let told = told(wild);
-    assert!(told("median_ns").is_some());
+    let reported = reported(wild);
+    assert!(reported("median_ns").is_some());
 }

@@ -10,10 +10,10 @@ use super::search::Search;
 use super::series::Series;
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
 use narrows_probe::facts::PathFacts;
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::Reason;
 use narrows_probe::probes::{Load, LoadReport, Probe, Then, Train, TrainId, TrainReport};
-use narrows_train::bucket::Look;
+use narrows_train::bucket::BucketEvidence;
 use narrows_train::bulk;
 
 /// Where the method stands.
@@ -244,7 +244,7 @@ impl Run {
 
     /// The trains have said what they can.
     fn after_search(&mut self, now: Stamp<Sender>) -> Step {
-        let found = self.search.knee().is_some();
+        let found = self.search.turning_point().is_some();
         let rate = BitRate::from_bps_f64(self.search.peak_bps()).filter(|rate| *rate > BitRate::ZERO);
         match rate {
             Some(rate) if !found && !self.params.probe_time.is_zero() => {
@@ -299,7 +299,7 @@ impl Run {
         let over = self.probe.seconds() >= self.params.probe_time.as_secs_f64();
         // Reports without intervals end it too: nothing arrives.
         self.silent = if report.statuses.is_empty() { self.silent + 1 } else { 0 };
-        let dead = self.silent > SILENT * BINS + patience(self.facts.rtt, self.params.bin);
+        let dead = self.silent > SILENT * BINS + timeout(self.facts.rtt, self.params.bin);
         if self.probe.fall().is_some() || spent || over || dead || self.probe.too_lossy() {
             return self.done(None);
         }
@@ -321,9 +321,9 @@ impl Run {
     }
 
     /// Trains arrived as slowly as they left: what the path carries is not known.
-    pub(super) fn sender_is_slower(&self, look: &Look) -> bool {
+    pub(super) fn sender_is_slower(&self, bucket_evidence: &BucketEvidence) -> bool {
         let left: Vec<f64> = self.search.courses.iter().map(|course| course.departure_bps).collect();
-        left.iter().copied().fold(0.0, f64::max) < SLOWER * look.fastest_bps
+        left.iter().copied().fold(0.0, f64::max) < SLOWER * bucket_evidence.fastest_bps
     }
 
     fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
@@ -351,7 +351,7 @@ impl Run {
 const SLOWER: f64 = 1.05;
 
 /// Segments whose status may still be under way.
-fn patience(rtt: Duration, bin: Duration) -> u32 {
+fn timeout(rtt: Duration, bin: Duration) -> u32 {
     u32::try_from(rtt.as_nanos() / bin.as_nanos().max(1)).unwrap_or(u32::MAX / 2)
 }
 
@@ -359,11 +359,11 @@ fn wait(now: Stamp<Sender>, pause: Duration) -> Step {
     Step::Wait { until: now + pause }
 }
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("shaper", "trains to the receiver, or load segments");
 
     /// A train of any length is one of the search; the long probe reads loads.
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         match asked {
             Probe::Train(train) => {
                 let Some(first) = train.packets.first() else {

@@ -6,13 +6,13 @@ use super::machine::Run;
 use super::params::{Preset, seconds};
 use super::series::{Fall, Series};
 use narrows_probe::outcome::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason};
-use narrows_train::bucket::{EXCLUDED_RATIO, Knee, Look};
+use narrows_train::bucket::{BucketEvidence, EXCLUDED_RATIO, TurningPoint};
 use narrows_train::bulk::whole;
 
 /// Least relative error of a rate that one sees in trains or intervals ("ours": clocks and the ends of trains).
 const LEAST_ERROR: f64 = 0.005;
 /// Of what is left by the bucket's rate, the share that others may take before the number is called theirs too.
-const OTHERS: f64 = 0.95;
+const CROSS_TRAFFIC: f64 = 0.95;
 /// Loss of single trains above which straight trains tell nothing.
 const MOST_LOSS: f64 = 0.10;
 
@@ -30,55 +30,60 @@ struct Bucket {
 }
 
 pub(super) fn outcome(run: &Run, reason: Option<Reason>) -> Outcome {
-    let look = run.search.look();
+    let bucket_evidence = run.search.bucket_evidence();
     // The tool reads no more of its trains than their rate.
-    let knee = run.search.knee().filter(|_| run.params.preset == Preset::Adaptive);
-    let outcome = match (run.probe.fall(), knee) {
+    let turning_point = run
+        .search
+        .turning_point()
+        .filter(|_| run.params.preset == Preset::Adaptive);
+    let outcome = match (run.probe.fall(), turning_point) {
         (Some(fall), _) => from_fall(run, &fall),
-        (None, Some(knee)) => from_knee(run, &knee),
-        (None, None) => return without(run, &look, reason),
+        (None, Some(turning_point)) => from_turning_point(run, &turning_point),
+        (None, None) => return without(run, &bucket_evidence, reason),
     };
-    let mut estimate = diagnostics(outcome, run, &look);
+    let mut estimate = diagnostics(outcome, run, &bucket_evidence);
     if reason.is_some() {
         estimate = estimate.caveat(Caveat::StoppedEarly);
     }
     estimate.into()
 }
 
-fn from_knee(run: &Run, knee: &Knee) -> Estimate {
-    let policer = knee.is_policer();
-    let (slow, fast) = knee.sustained_range;
-    let rate = knee.sustained.as_f64();
+fn from_turning_point(run: &Run, turning_point: &TurningPoint) -> Estimate {
+    let policer = turning_point.is_policer();
+    let (slow, fast) = turning_point.sustained_range;
+    let rate = turning_point.sustained.as_f64();
     // Long trains are paced; the short ones before them show what the links carry.
-    let outpaces = knee.sender_limited && run.search.outpaces();
+    let outpaces = turning_point.sender_limited && run.search.outpaces();
     let peak = if outpaces {
         run.search.peak_bps()
     } else {
-        knee.peak.as_f64()
+        turning_point.peak.as_f64()
     };
     let mut estimate = bucket(&Bucket {
         peak: at_full_size(run, peak),
-        peak_limited: knee.sender_limited && !outpaces,
-        lower_bound: knee.uneven && knee.ours >= 1.0,
+        peak_limited: turning_point.sender_limited && !outpaces,
+        lower_bound: turning_point.uneven && turning_point.ours >= 1.0,
         sustained: (
             slow.as_f64() * (1.0 - LEAST_ERROR),
             rate,
             fast.as_f64() * (1.0 + LEAST_ERROR),
         ),
         depth: (
-            knee.depth_range.0 as f64,
-            knee.depth_octets as f64,
-            knee.depth_range.1 as f64,
+            turning_point.depth_range.0 as f64,
+            turning_point.depth_octets as f64,
+            turning_point.depth_range.1 as f64,
         ),
         policer,
-        queue: (knee.queued_octets as f64, knee.lost_share > 0.05),
+        queue: (turning_point.queued_octets as f64, turning_point.lost_share > 0.05),
     });
-    estimate = estimate.with("agreeing_trains", knee.trains);
-    if knee.trains >= 3 && knee.ours >= OTHERS {
+    estimate = estimate.with("agreeing_trains", turning_point.trains);
+    if turning_point.trains >= 3 && turning_point.ours >= CROSS_TRAFFIC {
         estimate.confidence = Confidence::High;
     }
-    if knee.ours < OTHERS {
-        estimate = estimate.with("token_share", knee.ours).caveat(Caveat::VariableRate);
+    if turning_point.ours < CROSS_TRAFFIC {
+        estimate = estimate
+            .with("token_share", turning_point.ours)
+            .caveat(Caveat::VariableRate);
     }
     estimate
 }
@@ -94,11 +99,11 @@ fn from_fall(run: &Run, fall: &Fall) -> Estimate {
     let queued = fall.delay_s * rate / 8.0;
     let estimate = bucket(&Bucket {
         peak: at_full_size(run, fall.peak_bps),
-        // A lone flow's intervals differ by a packet or two.
+        // A single flow's intervals differ by a packet or two.
         lower_bound: fall.mad_bps * fall.bin_s > 8.0 * f64::from(run.ip_octets)
             || fall.spread_bps > (32.0 * f64::from(run.ip_octets) / fall.bin_s).max(0.005 * rate),
         // The flow is sent at what the capacity phase found: it cannot show more.
-        peak_limited: fall.peak_bps >= OTHERS * run.probe_rate.as_f64() && run.rate_was_capped,
+        peak_limited: fall.peak_bps >= CROSS_TRAFFIC * run.probe_rate.as_f64() && run.rate_was_capped,
         sustained: (rate * (1.0 - error), rate, rate * (1.0 + error)),
         depth: ((depth - half).max(0.0), depth, depth + half),
         policer: dropped >= 0.5 && queued < (0.05 * depth).max(POLICER_PACKETS * f64::from(run.ip_octets)),
@@ -195,9 +200,10 @@ fn nanos(time: f64) -> Delta {
 }
 
 /// No bucket was found: whether that says something depends on what was sent.
-fn without(run: &Run, look: &Look, reason: Option<Reason>) -> Outcome {
+fn without(run: &Run, bucket_evidence: &BucketEvidence, reason: Option<Reason>) -> Outcome {
     let unproven = |why: Reason| {
-        let Outcome::Estimated(shell) = diagnostics(Estimate::new(Metric::IpCapacity, None, 0, 0, 0), run, look).into()
+        let Outcome::Estimated(shell) =
+            diagnostics(Estimate::new(Metric::IpCapacity, None, 0, 0, 0), run, bucket_evidence).into()
         else {
             return Outcome::inconclusive(why);
         };
@@ -217,17 +223,17 @@ fn without(run: &Run, look: &Look, reason: Option<Reason>) -> Outcome {
             sent: run.sent_packets,
         });
     }
-    let by_trains = look.excluded_octets as f64;
+    let by_trains = bucket_evidence.excluded_octets as f64;
     let by_probe = excluded_by_probe(run, &run.probe);
     let excluded = by_trains.max(by_probe);
-    let fastest = look.fastest_bps;
+    let fastest = bucket_evidence.fastest_bps;
     if fastest <= 0.0 {
         return unproven(reason.unwrap_or(Reason::NotConverged));
     }
-    if excluded <= 0.0 && look.bent > 0 {
+    if excluded <= 0.0 && bucket_evidence.bent > 0 {
         return unproven(reason.unwrap_or(Reason::NoAgreement));
     }
-    if run.sender_is_slower(look) {
+    if run.sender_is_slower(bucket_evidence) {
         return unproven(Reason::SenderTooSlow { reached: bps(fastest) });
     }
     // Others' packets may be in every train, so a whole train is no bound from above; its closest neighbours are a safer one.
@@ -236,13 +242,13 @@ fn without(run: &Run, look: &Look, reason: Option<Reason>) -> Outcome {
         .at_most()
         .with("token_bucket", "none seen");
     main.low = 0;
-    if look.is_unclear() || excluded <= 0.0 {
+    if bucket_evidence.is_unclear() || excluded <= 0.0 {
         main = main.caveat(Caveat::VariableRate);
     }
     if reason.is_some() {
         main = main.caveat(Caveat::StoppedEarly);
     }
-    diagnostics(main, run, look).into()
+    diagnostics(main, run, bucket_evidence).into()
 }
 
 /// Octets of the deepest bucket of [`EXCLUDED_RATIO`] of the rate that the long probe would have emptied, eight intervals before
@@ -254,12 +260,12 @@ fn excluded_by_probe(run: &Run, probe: &Series) -> f64 {
     ((1.0 - EXCLUDED_RATIO) * rate * time / 8.0).max(0.0)
 }
 
-fn diagnostics(mut estimate: Estimate, run: &Run, look: &Look) -> Estimate {
-    let excluded = (look.excluded_octets as f64).max(excluded_by_probe(run, &run.probe));
+fn diagnostics(mut estimate: Estimate, run: &Run, bucket_evidence: &BucketEvidence) -> Estimate {
+    let excluded = (bucket_evidence.excluded_octets as f64).max(excluded_by_probe(run, &run.probe));
     estimate = estimate
         .with("ip_octets", u32::from(run.ip_octets))
-        .with("trains", look.bent + look.straight)
-        .with("bent_trains", look.bent);
+        .with("trains", bucket_evidence.bent + bucket_evidence.straight)
+        .with("bent_trains", bucket_evidence.bent);
     if estimate.limited_by != Limit::Shaper {
         estimate = estimate
             .with("bucket_excluded_octets", whole(excluded))

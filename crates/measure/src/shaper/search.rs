@@ -8,14 +8,14 @@ use super::params::{Params, seconds};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::probes::{Arrival, Train, TrainId, TrainReport};
 use narrows_train::bucket;
-use narrows_train::bucket::{Bend, Course, Knee, Look, LookParams};
+use narrows_train::bucket::{Bend, BucketEvidence, BucketSearchParams, Course, TurningPoint};
 use narrows_train::bulk;
-use narrows_train::campaign::arrived_ns;
+use narrows_train::train_method::arrived_ns;
 
 /// The search at work.
 #[derive(Debug, Clone)]
 pub(super) struct Search {
-    params: LookParams,
+    params: BucketSearchParams,
     confirm: usize,
     ip_octets: u16,
     /// Packets of the longest train.
@@ -62,7 +62,7 @@ impl Search {
         let octets = params.max_octets.min(peak.unwrap_or(u64::MAX));
         let most = bulk::size(octets / u64::from(ip_octets.max(1))).max(1);
         Self {
-            params: LookParams {
+            params: BucketSearchParams {
                 min_ratio: params.min_ratio,
                 agreement: params.agreement,
                 min_trains: 2,
@@ -107,14 +107,14 @@ impl Search {
     }
 
     /// Trains that must agree on a bucket: more where their pace behind the bend is uneven, for then chance may bend some alike.
-    fn wanted(&self, knee: &Knee) -> usize {
-        self.confirm + usize::from(knee.uneven)
+    fn wanted(&self, turning_point: &TurningPoint) -> usize {
+        self.confirm + usize::from(turning_point.uneven)
     }
 
     /// The bucket, if enough trains agree on it: two, in a run that had no time for more, where the pace is even.
-    pub(super) fn knee(&self) -> Option<Knee> {
-        let knee = self.look().knee?;
-        (!knee.uneven || knee.trains >= self.wanted(&knee)).then_some(knee)
+    pub(super) fn turning_point(&self) -> Option<TurningPoint> {
+        let turning_point = self.bucket_evidence().turning_point?;
+        (!turning_point.uneven || turning_point.trains >= self.wanted(&turning_point)).then_some(turning_point)
     }
 
     /// Whether trains sent back to back left clearly faster than the path took them: then it was the path that set their peak.
@@ -124,7 +124,7 @@ impl Search {
         self.courses.len() >= UNPACED && left > 1.3 * self.peak_bps()
     }
 
-    pub(super) fn look(&self) -> Look {
+    pub(super) fn bucket_evidence(&self) -> BucketEvidence {
         bucket::of_courses(&self.courses, &self.params)
     }
 
@@ -135,12 +135,15 @@ impl Search {
         self.here += 1;
         self.straight_here += u32::from(course.is_some_and(|course| course.bend.is_none()));
         self.courses.extend(course);
-        let look = self.look();
-        if look.knee.is_some_and(|knee| knee.trains >= self.wanted(&knee)) {
+        let bucket_evidence = self.bucket_evidence();
+        if bucket_evidence
+            .turning_point
+            .is_some_and(|turning_point| turning_point.trains >= self.wanted(&turning_point))
+        {
             return None;
         }
         let bend = course.and_then(|course| course.bend);
-        let unsettled = look.bent > 0 && self.straight_here < 2;
+        let unsettled = bucket_evidence.bent > 0 && self.straight_here < 2;
         if unsettled && self.here < TRIES {
             if let Some(bend) = bend {
                 self.lengthen(&bend);

@@ -8,9 +8,9 @@ use super::params::Params;
 use super::series::Series;
 use super::*;
 use narrows_probe::budget::Budget;
-use narrows_probe::outcome::{Estimate, Limit, Verdict};
+use narrows_probe::outcome::{BoundKind, Estimate, Limit};
 use narrows_probe::probes::{LoadReport, LoadStatus};
-use narrows_probe::testing::testbed::{Bucket, Cross, Hop, Testbed};
+use narrows_probe::testing::closed_form_world::{Bucket, ClosedFormWorld, Cross, Hop};
 use narrows_probe::world::drive;
 use narrows_train::bulk;
 
@@ -18,19 +18,19 @@ fn params(pairs: &[(&str, &str)]) -> RawParams {
     pairs.iter().copied().collect()
 }
 
-fn bed(bucket: Option<(u64, u32)>, cross: Option<Cross>, seed: u64) -> Testbed {
+fn host_pair(bucket: Option<(u64, u32)>, cross: Option<Cross>, seed: u64) -> ClosedFormWorld {
     let mut narrow = Hop::ethernet(BitRate::from_mbps(100));
     narrow.bucket = bucket.map(|(mbps, packets)| Bucket {
         rate: BitRate::from_mbps(mbps),
         depth_octets: packets * 1538,
     });
     narrow.cross = cross;
-    Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed)
+    ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed)
 }
 
-fn measure(bed: &mut Testbed) -> Outcome {
+fn measure(host_pair: &mut ClosedFormWorld) -> Outcome {
     let mut method = Shaper.begin(&RawParams::new()).unwrap();
-    let Ok(measured) = drive(bed, method.as_mut(), INFO.imposes.budget());
+    let Ok(measured) = drive(host_pair, method.as_mut(), INFO.imposes.budget());
     measured.outcome
 }
 
@@ -42,7 +42,7 @@ fn also(estimate: &Estimate, metric: Metric) -> &Estimate {
 fn buckets_of_ten_to_three_hundred_packets_come_out() {
     for packets in [10, 40, 150, 300] {
         for mbps in [20, 50] {
-            let outcome = measure(&mut bed(Some((mbps, packets)), None, 1));
+            let outcome = measure(&mut host_pair(Some((mbps, packets)), None, 1));
             let Some(estimate) = outcome.estimate() else {
                 panic!("{mbps} {packets}: {outcome:?}");
             };
@@ -53,7 +53,7 @@ fn buckets_of_ten_to_three_hundred_packets_come_out() {
             );
             assert_eq!(
                 (estimate.verdict, estimate.limited_by),
-                (Verdict::Estimated, Limit::Shaper)
+                (BoundKind::Estimated, Limit::Shaper)
             );
             let depth = also(estimate, Metric::CommittedBurstOctets);
             assert!(
@@ -68,9 +68,9 @@ fn buckets_of_ten_to_three_hundred_packets_come_out() {
 
 #[test]
 fn a_plain_link_gives_a_bound_and_what_is_excluded() {
-    let outcome = measure(&mut bed(None, None, 1));
+    let outcome = measure(&mut host_pair(None, None, 1));
     let estimate = outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, Verdict::UpperBound);
+    assert_eq!(estimate.verdict, BoundKind::UpperBound);
     assert!(estimate.value.abs_diff(97_529_259) < 200_000, "{estimate:?}");
     // A fifth of a megaoctet, less the packets that a bend needs.
     let excluded = estimate
@@ -84,9 +84,13 @@ fn a_plain_link_gives_a_bound_and_what_is_excluded() {
 fn other_traffic_is_no_bucket() {
     for seed in 0..20 {
         for mbps in [20, 50, 70] {
-            let outcome = measure(&mut bed(None, Some(Cross::poisson(BitRate::from_mbps(mbps))), seed));
+            let outcome = measure(&mut host_pair(
+                None,
+                Some(Cross::poisson(BitRate::from_mbps(mbps))),
+                seed,
+            ));
             if let Some(estimate) = outcome.estimate() {
-                assert_eq!(estimate.verdict, Verdict::UpperBound, "{mbps} {seed}: {estimate:?}");
+                assert_eq!(estimate.verdict, BoundKind::UpperBound, "{mbps} {seed}: {estimate:?}");
                 assert!(estimate.value > 95_000_000, "{mbps} {seed}: {estimate:?}");
             }
         }
@@ -97,7 +101,7 @@ fn other_traffic_is_no_bucket() {
 fn others_take_tokens_and_the_gaps_still_tell() {
     for seed in 0..10 {
         let cross = Cross::poisson(BitRate::from_mbps(10));
-        let outcome = measure(&mut bed(Some((40, 80)), Some(cross), seed));
+        let outcome = measure(&mut host_pair(Some((40, 80)), Some(cross), seed));
         if let Some(estimate) = outcome
             .estimate()
             .filter(|estimate| estimate.limited_by == Limit::Shaper)
@@ -219,20 +223,23 @@ fn parameters_are_checked() {
 
 #[test]
 fn its_own_observations_give_its_own_answer() {
-    let mut bed = bed(Some((30, 40)), None, 1);
-    let (facts, began) = (narrows_probe::World::facts(&bed), narrows_probe::World::now(&bed));
+    let mut host_pair = host_pair(Some((30, 40)), None, 1);
+    let (facts, began) = (
+        narrows_probe::World::facts(&host_pair),
+        narrows_probe::World::now(&host_pair),
+    );
     let mut method = Shaper.begin(&RawParams::new()).unwrap();
-    let Ok(measured) = drive(&mut bed, method.as_mut(), Budget::default());
-    let rows = bed.reports.iter().map(|report| observations::Observation {
-        asked_at: began,
+    let Ok(measured) = drive(&mut host_pair, method.as_mut(), Budget::default());
+    let rows = host_pair.reports.iter().map(|report| observations::Observation {
+        requested_at: began,
         asked: asked(report),
-        told_at: began,
-        told: narrows_probe::Event::Train(report.clone()),
+        reported_at: began,
+        reported: narrows_probe::Event::Train(report.clone()),
     });
     let observations = Observations {
         facts,
         began,
-        ended: narrows_probe::World::now(&bed),
+        ended: narrows_probe::World::now(&host_pair),
         stopped: None,
         rows: rows.collect(),
     };

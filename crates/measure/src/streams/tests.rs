@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use narrows_probe::contract::Refusal;
-use narrows_probe::outcome::{Diagnostic, Estimate, Limit, Verdict};
+use narrows_probe::outcome::{BoundKind, Diagnostic, Estimate, Limit};
 use narrows_probe::registry::Method;
 use narrows_probe::registry::RawParams;
 use narrows_probe::testing::fluid::{Flavour, Fluid, between, within, word};
@@ -65,16 +65,16 @@ fn one_streams_rate_may_be_given() {
 #[test]
 fn without_the_available_rate_the_ladder_is_climbed_until_flat() {
     let estimate = windowed().estimate(&Streams, &[("max_time", "20 s")]);
-    assert_eq!((estimate.value, estimate.verdict), (3, Verdict::Estimated));
+    assert_eq!((estimate.value, estimate.verdict), (3, BoundKind::Estimated));
     assert_eq!(word(&estimate, "basis"), "more streams bring no more");
 }
 
-/// Against three equal rivals: T(n) = C n / (n + 3), so that 60 Mbit/s need five streams: 95 % of it are 57.
+/// Against three equal external tools: T(n) = C n / (n + 3), so that 60 Mbit/s need five streams: 95 % of it are 57.
 #[test]
-fn rivals_give_way() {
+fn runner_ups_give_way() {
     let mut path = Fluid::new(100e6, 1e5, 0.01);
     path.tcp.flavour = Flavour::Cubic;
-    path.tcp.rivals = 3;
+    path.tcp.runner_ups = 3;
     let estimate = path.estimate(&Streams, &[("available_bps", "60M"), ("max_time", "30 s")]);
     within(estimate.value, 4.0, 5.0);
     assert_eq!(word(&estimate, "basis"), "fills what is available");
@@ -106,7 +106,7 @@ fn out_of_time_while_the_sum_rises() {
     assert_eq!(word(&estimate, "basis"), "extrapolated from one stream");
     let mut path = windowed();
     let estimate = path.estimate(&Streams, &[("max_time", "3 s")]);
-    assert_eq!((estimate.value, estimate.verdict), (2, Verdict::LowerBound));
+    assert_eq!((estimate.value, estimate.verdict), (2, BoundKind::LowerBound));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn dead_refused_and_stopped() {
     let mut stopped = windowed();
     stopped.stop_before = Some(2);
     let estimate = stopped.estimate(&Streams, &[]);
-    assert_eq!((estimate.value, estimate.verdict), (1, Verdict::LowerBound));
+    assert_eq!((estimate.value, estimate.verdict), (1, BoundKind::LowerBound));
 }
 
 #[test]
@@ -153,9 +153,9 @@ fn extreme_round_trips() {
     let mut near = Fluid::new(100e6, 50e3, 50e-6);
     near.tcp.flavour = Flavour::Cubic;
     assert_eq!(near.estimate(&Streams, &[("available_bps", "95M")]).value, 1);
-    let mut far = Fluid::new(10e6, 2e6, 1.5);
-    far.tcp.flavour = Flavour::Cubic;
-    let estimate = far.estimate(&Streams, &[("available_bps", "10M")]);
+    let mut remote = Fluid::new(10e6, 2e6, 1.5);
+    remote.tcp.flavour = Flavour::Cubic;
+    let estimate = remote.estimate(&Streams, &[("available_bps", "10M")]);
     within(estimate.value, 1.0, 4.0);
 }
 

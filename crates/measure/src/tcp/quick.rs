@@ -64,7 +64,7 @@ pub struct Stop {
 
 /// Where a test stands.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
+pub enum QuickVerdict {
     /// The window still grows.
     Ramping,
     /// Past the ramp; the rate does not stand yet, or nothing holds it.
@@ -127,7 +127,7 @@ const MOSTLY: f64 = 0.95;
 const MOST_RISK: f64 = 0.05;
 /// Losses, further apart than a round trip, whose mean is known (ours).
 const MANY_LOSSES: u32 = 10;
-/// What is foretold.
+/// What is predicted.
 const HORIZON_SECONDS: f64 = 20.0;
 /// Rows kept: more than a quarter of an hour.
 const MOST_ROWS: usize = 40_000;
@@ -169,7 +169,7 @@ impl Quick {
     }
 
     /// Takes the newest samples of all connections, which were sampled together, and says where the test stands.
-    pub fn take(&mut self, streams: &[StreamReport]) -> Verdict {
+    pub fn take(&mut self, streams: &[StreamReport]) -> QuickVerdict {
         if let Some(stream) = streams.first() {
             self.congestion = stream.congestion.clone();
             self.began = self.began.or(stream.samples.first().map(|sample| sample.at));
@@ -188,9 +188,9 @@ impl Quick {
             }
         }
         if !self.is_ramped() || streams.is_empty() {
-            return Verdict::Ramping;
+            return QuickVerdict::Ramping;
         }
-        self.stop().map_or(Verdict::Measuring, Verdict::Stop)
+        self.stop().map_or(QuickVerdict::Measuring, QuickVerdict::Stop)
     }
 
     fn is_ramped(&self) -> bool {
@@ -247,8 +247,8 @@ impl Quick {
             // A queue that no cut empties makes every window alike: the newest will do.
             let window = self.window(first.at)?;
             let length = Duration::try_from_secs_f64(window.part * FEWEST_PARTS as f64 * 1.02).ok()?;
-            let back = i64::try_from(length.max(LEAST_WINDOW).as_nanos()).ok()?;
-            let from = Stamp::from_nanos(last.at.nanos().saturating_sub(back));
+            let reverse = i64::try_from(length.max(LEAST_WINDOW).as_nanos()).ok()?;
+            let from = Stamp::from_nanos(last.at.nanos().saturating_sub(reverse));
             (window.deep && from.nanos() > first.at.nanos()).then(|| self.judge(from, true))?
         })
     }

@@ -86,7 +86,7 @@ impl Ramp {
         }
     }
 
-    /// How long to wait for the next poll: two round trips, within what timers and patience allow.
+    /// How long to wait for the next poll: two round trips, within what timers and timeout allow.
     pub(super) fn poll_every(&self, rtt: Duration) -> Duration {
         let rtt = self.last.map_or(rtt, |sample| sample.rtt);
         match self.rule {

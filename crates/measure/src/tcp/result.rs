@@ -7,7 +7,7 @@ use narrows_units::{BitRate, Delta, Layer, Metric, Sender, Stamp};
 use super::quick::Stop;
 use super::ramp::RampEnd;
 use narrows_diagnose::limits::theory;
-use narrows_diagnose::limits::{Blame, Seen, diagnose, limits, loss_pattern};
+use narrows_diagnose::limits::{LimitingFactor, TransferSamples, diagnose, limits, loss_pattern};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::{
     Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, LossPattern, Outcome, Reason, TcpFinding,
@@ -25,7 +25,7 @@ pub(super) struct Known {
     pub(super) ramp_end: Option<RampEnd>,
     /// The kernel had a threshold from an earlier connection.
     pub(super) cached_threshold: bool,
-    /// Still in slow start when it was given up.
+    /// Still in slow start when it was abandoned.
     pub(super) growing: bool,
     /// Segments of the measurement.
     pub(super) window: Vec<TransferReport>,
@@ -151,7 +151,7 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
     );
     let seconds: f64 = slots.iter().map(|slot| slot.seconds).sum();
     estimate.interval = Duration::try_from_secs_f64(seconds).ok();
-    let seen = Seen {
+    let seen = TransferSamples {
         reports: measured,
         slots: &slots,
         sums,
@@ -160,7 +160,7 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
         pacing,
     };
     let mut found = TcpFinding::default();
-    estimate = blame(estimate, &seen, &mut found);
+    estimate = limiting_factor(estimate, &seen, &mut found);
     estimate = judge(estimate, known, worth, reason.is_some());
     estimate = window_evidence(estimate, worth, &seen, seconds, &mut found);
     if let Some(stop) = &known.stop {
@@ -184,12 +184,12 @@ fn nothing_arrived(known: &Known, facts: &PathFacts, pacing: Option<BitRate>, re
     let mut diagnostics = Diagnostics::default();
     let mut found = TcpFinding::default();
     let last = known.window.last().or(known.ramp.last());
-    if let Some(blame) = last
+    if let Some(limiting_factor) = last
         .and_then(|report| limits(report, facts, pacing))
         .and_then(|limits| limits.verdicts.first().copied())
     {
-        diagnostics.insert("limit", blame.name());
-        found.limits.push(blame);
+        diagnostics.insert("limit", limiting_factor.name());
+        found.limits.push(limiting_factor);
     }
     if let Some(sample) = last.and_then(|report| report.streams.first()?.samples.last()) {
         diagnostics.insert("mss_octets", sample.mss_octets);
@@ -263,33 +263,35 @@ fn thinned(samples: &[TcpSample], from: Stamp<Sender>, whole: Duration, slots: u
 
 /// The receiver's own account of a finished segment, if it covers most of it.
 fn received_bps(report: &TransferReport) -> Option<f64> {
-    let (octets, time) = report.far_end?;
+    let (octets, time) = report.remote_read?;
     let lasted = report.ended.since(report.began);
     (time * 2 >= lasted && !time.is_zero()).then(|| octets as f64 * 8.0 / time.as_secs_f64())
 }
 
-fn blame(mut estimate: Estimate, seen: &Seen<'_>, found: &mut TcpFinding) -> Estimate {
+fn limiting_factor(mut estimate: Estimate, seen: &TransferSamples<'_>, found: &mut TcpFinding) -> Estimate {
     let (verdicts, shares) = diagnose(seen);
-    estimate.limited_by = verdicts.first().map_or(Limit::Path, |blame| blame.limit());
-    for blame in &verdicts {
-        estimate = match blame {
-            Blame::SendingHost | Blame::Application => estimate.caveat(Caveat::SenderLimited),
-            Blame::ReceivingHost => estimate.caveat(Caveat::ReceiverLimited),
-            Blame::Policer => estimate.caveat(Caveat::Policed),
-            Blame::Shaper => estimate.caveat(Caveat::Shaped),
-            Blame::Growing => estimate.caveat(Caveat::TestTooShort),
-            Blame::PeerWindow
-            | Blame::SendBuffer
-            | Blame::Pacing
-            | Blame::Interface
-            | Blame::Queue
-            | Blame::RandomLoss
-            | Blame::Loss
-            | Blame::Reordering
-            | Blame::MtuBlackHole => estimate,
+    estimate.limited_by = verdicts
+        .first()
+        .map_or(Limit::Path, |limiting_factor| limiting_factor.limit());
+    for limiting_factor in &verdicts {
+        estimate = match limiting_factor {
+            LimitingFactor::SendingHost | LimitingFactor::Application => estimate.caveat(Caveat::SenderLimited),
+            LimitingFactor::ReceivingHost => estimate.caveat(Caveat::ReceiverLimited),
+            LimitingFactor::Policer => estimate.caveat(Caveat::Policed),
+            LimitingFactor::Shaper => estimate.caveat(Caveat::Shaped),
+            LimitingFactor::Growing => estimate.caveat(Caveat::TestTooShort),
+            LimitingFactor::PeerWindow
+            | LimitingFactor::SendBuffer
+            | LimitingFactor::Pacing
+            | LimitingFactor::Interface
+            | LimitingFactor::Queue
+            | LimitingFactor::RandomLoss
+            | LimitingFactor::Loss
+            | LimitingFactor::Reordering
+            | LimitingFactor::MtuBlackHole => estimate,
         };
     }
-    let names: Vec<&str> = verdicts.iter().map(|blame| blame.name()).collect();
+    let names: Vec<&str> = verdicts.iter().map(|limiting_factor| limiting_factor.name()).collect();
     found.share_idle = finite(shares.idle);
     found.share_peer_window = finite(shares.peer_window);
     found.share_send_buffer = finite(shares.send_buffer);
@@ -335,7 +337,7 @@ fn judge(mut estimate: Estimate, known: &Known, worth: Standing, stopped: bool) 
 fn window_evidence(
     mut estimate: Estimate,
     worth: Standing,
-    seen: &Seen<'_>,
+    seen: &TransferSamples<'_>,
     seconds: f64,
     found: &mut TcpFinding,
 ) -> Estimate {
@@ -396,7 +398,7 @@ fn finite(value: f64) -> Option<f64> {
 }
 
 /// What the hosts and the kernel's marks say.
-fn host_evidence(mut estimate: Estimate, seen: &Seen<'_>, found: &mut TcpFinding) -> Estimate {
+fn host_evidence(mut estimate: Estimate, seen: &TransferSamples<'_>, found: &mut TcpFinding) -> Estimate {
     let busiest = |of: fn(&TransferReport) -> Option<f32>| {
         let shares = seen.reports.iter().filter_map(of);
         shares.filter(|share| share.is_finite()).reduce(f32::max)

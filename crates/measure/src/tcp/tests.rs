@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use narrows_probe::contract::Refusal;
-use narrows_probe::outcome::{Estimate, Limit, Verdict};
+use narrows_probe::outcome::{BoundKind, Estimate, Limit};
 use narrows_probe::registry::Method;
 use narrows_probe::registry::RawParams;
 use narrows_probe::testing::fluid::{Flavour, Fluid, bps, number, within, word};
@@ -33,7 +33,7 @@ fn a_well_buffered_link() {
         within(estimate.value, payload(97e6), payload(100.1e6));
         assert_eq!(
             (estimate.layer, estimate.verdict),
-            (Some(Layer::TcpPayload), Verdict::Estimated)
+            (Some(Layer::TcpPayload), BoundKind::Estimated)
         );
         assert_eq!(estimate.limited_by, Limit::Path, "{estimate:?}");
         assert!(!has(&estimate, "not_converged"), "{flavour:?} {estimate:?}");
@@ -166,10 +166,10 @@ fn a_window_that_never_stands_still() {
 fn extreme_round_trips() {
     let estimate = path(Flavour::Cubic, 100e6, 50e-6).estimate(&Tcp, &[]);
     within(estimate.value, payload(90e6), payload(100.1e6));
-    let far = path(Flavour::Cubic, 100e6, 2.0).estimate(&Tcp, &[]);
-    assert_eq!(far.verdict, Verdict::LowerBound);
-    assert!(has(&far, "test_too_short"));
-    within(far.value, 100e3, payload(20e6));
+    let remote = path(Flavour::Cubic, 100e6, 2.0).estimate(&Tcp, &[]);
+    assert_eq!(remote.verdict, BoundKind::LowerBound);
+    assert!(has(&remote, "test_too_short"));
+    within(remote.value, 100e3, payload(20e6));
 }
 
 /// Why there is no number.

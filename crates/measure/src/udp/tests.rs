@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use narrows_probe::contract::Refusal;
-use narrows_probe::outcome::{Estimate, Limit, Verdict};
+use narrows_probe::outcome::{BoundKind, Estimate, Limit};
 use narrows_probe::registry::Method;
 use narrows_probe::registry::RawParams;
 use narrows_probe::testing::fluid::{Fluid, between, bps, number, within, word};
@@ -29,7 +29,7 @@ fn an_idle_link_gives_its_rate() {
         assert!(estimate.low <= estimate.value);
         assert_eq!(
             (estimate.layer, estimate.verdict),
-            (Some(Layer::UdpPayload), Verdict::Estimated)
+            (Some(Layer::UdpPayload), BoundKind::Estimated)
         );
         assert_eq!(estimate.limited_by, Limit::Path);
         between(number(&estimate, "delivered_ip_bps"), 98e6, 100.1e6);
@@ -85,20 +85,20 @@ fn a_slow_sender_gives_a_lower_bound() {
     within(estimate.value, payload(290e6), payload(301e6));
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Sender)
+        (BoundKind::LowerBound, Limit::Sender)
     );
     assert!(has(&estimate, "sender_limited"));
 }
 
 #[test]
-fn a_slow_receiver_is_told_from_the_path() {
+fn a_slow_receiver_is_reported_from_the_path() {
     let mut path = Fluid::new(1e9, 1e6, 0.001);
     path.receiver_rate = 400e6;
     let estimate = path.estimate(&Udp, &[("start_bps", "200M"), ("max_time", "20 s")]);
     within(estimate.value, payload(380e6), payload(405e6));
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Receiver)
+        (BoundKind::LowerBound, Limit::Receiver)
     );
     assert!(has(&estimate, "local_drops") && has(&estimate, "receiver_limited"));
 }
@@ -112,7 +112,7 @@ fn the_users_cap_is_kept_and_named() {
     within(estimate.value, payload(49e6), payload(50.1e6));
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Budget)
+        (BoundKind::LowerBound, Limit::Budget)
     );
     assert!(measured.cost.peak_bps <= 50_000_000);
 }
@@ -172,7 +172,7 @@ fn refused_at_once_and_later() {
     path.refuse_after = Some((1, Refusal::ForbiddenByPeer));
     let estimate = path.estimate(&Udp, &[("start_bps", "80M")]);
     within(estimate.value, payload(79e6), payload(80.1e6));
-    assert_eq!(estimate.verdict, Verdict::LowerBound);
+    assert_eq!(estimate.verdict, BoundKind::LowerBound);
     assert!(has(&estimate, "stopped_early") && has(&estimate, "not_converged"));
 }
 
@@ -186,7 +186,7 @@ fn stopped_or_out_of_time_in_the_middle() {
     path = Fluid::new(100e6, 64e3, 0.01);
     let estimate = path.estimate(&Udp, &[("start_bps", "50M"), ("max_time", "800 ms")]);
     within(estimate.value, payload(49e6), payload(50.1e6));
-    assert_eq!(estimate.verdict, Verdict::LowerBound);
+    assert_eq!(estimate.verdict, BoundKind::LowerBound);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use narrows_probe::contract::Refusal;
-use narrows_probe::outcome::Verdict;
+use narrows_probe::outcome::BoundKind;
 use narrows_probe::registry::Method;
 use narrows_probe::registry::RawParams;
 use narrows_probe::testing::fluid::{Flavour, Fluid, between, number, within, word};
@@ -30,7 +30,7 @@ fn the_product_is_verified() {
     );
     assert_eq!(
         (estimate.verdict, word(estimate, "bound_by").as_str()),
-        (Verdict::Estimated, "bandwidth-delay product")
+        (BoundKind::Estimated, "bandwidth-delay product")
     );
     between(number(estimate, "window_bps"), 94e6, 97e6);
     between(number(estimate, "gain"), 2.3, 2.5);
@@ -45,10 +45,10 @@ fn a_burst_limit_that_does_not_bind_is_found_out() {
     let params = [("available_bps", "100M"), ("burst_octets", "62500")];
     let estimate = path().estimate(&Window, &params);
     assert_eq!(word(&estimate, "bound_by"), "burst limit");
-    assert_eq!((estimate.value, estimate.verdict), (250_000, Verdict::LowerBound));
+    assert_eq!((estimate.value, estimate.verdict), (250_000, BoundKind::LowerBound));
     between(number(&estimate, "unpaced_burst_bps"), 25e6, 25e6);
     let paced = path().estimate(&Window, &[params[0], params[1], ("paced", "true")]);
-    assert_eq!((paced.value, paced.verdict), (250_000, Verdict::Estimated));
+    assert_eq!((paced.value, paced.verdict), (250_000, BoundKind::Estimated));
     let unverified = path().estimate(&Window, &[params[0], params[1], ("verify", "false")]);
     assert_eq!((unverified.value, unverified.confidence), (62_500, Confidence::Low));
 }
@@ -67,9 +67,9 @@ fn a_shallow_queue() {
 fn an_underrated_path() {
     let estimate = path().estimate(&Window, &[("available_bps", "50M")]);
     assert_eq!((estimate.value, estimate.low), (250_000, 125_001));
-    let far_off = path().estimate(&Window, &[("available_bps", "10M")]);
-    assert_eq!((far_off.value, far_off.verdict), (100_000, Verdict::LowerBound));
-    assert!(has(&far_off, "not_converged"));
+    let remote_off = path().estimate(&Window, &[("available_bps", "10M")]);
+    assert_eq!((remote_off.value, remote_off.verdict), (100_000, BoundKind::LowerBound));
+    assert!(has(&remote_off, "not_converged"));
 }
 
 #[test]
@@ -123,9 +123,9 @@ fn extreme_round_trips() {
     let estimate = near.estimate(&Window, &[("available_bps", "100M")]);
     within(estimate.value, 5792.0, 5792.0);
     assert_eq!(word(&estimate, "bound_by"), "fewest segments");
-    let mut far = Fluid::new(100e6, 10e6, 2.0);
-    far.tcp.flavour = Flavour::Cubic;
-    let estimate = far.estimate(&Window, &[("available_bps", "100M"), ("max_time", "10 min")]);
+    let mut remote = Fluid::new(100e6, 10e6, 2.0);
+    remote.tcp.flavour = Flavour::Cubic;
+    let estimate = remote.estimate(&Window, &[("available_bps", "100M"), ("max_time", "10 min")]);
     within(estimate.value, 12e6, 25e6);
 }
 

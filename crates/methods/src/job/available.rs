@@ -12,7 +12,7 @@ use narrows_probe::Entry;
 use narrows_probe::budget::{Cost, lasts};
 use narrows_probe::contract::{Estimator, Event, Step};
 use narrows_probe::facts::{Answering, PathFacts};
-use narrows_probe::observations::{AnalyseError, Follower, Observations, lead};
+use narrows_probe::observations::{AnalyseError, Observations, Replayable, replay};
 use narrows_probe::outcome::{Finding, Outcome, Reason};
 use narrows_probe::probes::Probe;
 use narrows_probe::registry::{
@@ -40,13 +40,13 @@ impl Method for Available {
     }
 
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError> {
-        lead(Echoed::begin(params, Joined::new)?, observations)
+        replay(Echoed::begin(params, Joined::new)?, observations)
     }
 }
 
 static INFO: MethodInfo = MethodInfo {
     name: "available",
-    summary: "available bandwidth by the growth of delays near the knee, and by a second method where that says nothing",
+    summary: "available bandwidth by the growth of delays near the turning point, and by a second method where that says nothing",
     metric: Metric::AvailableIpCapacity,
     class: Classification {
         scope: Scope::EndToEnd,
@@ -171,13 +171,13 @@ impl Estimator for Joined {
     }
 }
 
-impl Follower for Joined {
+impl Replayable for Joined {
     const READS: (&'static str, &'static str) = SlopeMachine::READS;
 
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         match self.under_way {
-            UnderWay::First => self.first.follow(asked),
-            UnderWay::Second { .. } => self.second.follow(asked),
+            UnderWay::First => self.first.replay_step(asked),
+            UnderWay::Second { .. } => self.second.replay_step(asked),
         }
     }
 }
@@ -219,13 +219,14 @@ fn answered_by(mut outcome: Outcome, method: &'static str) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_probe::outcome::Verdict;
-    use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
+    use narrows_probe::outcome::BoundKind;
+    use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 
     fn measured(hops: Vec<Hop>, seed: u64) -> Outcome {
         let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
-        let mut bed = Testbed::new(hops, seed);
-        bed.measure(estimator.as_mut(), Available.info().imposes.budget())
+        let mut host_pair = ClosedFormWorld::new(hops, seed);
+        host_pair
+            .measure(estimator.as_mut(), Available.info().imposes.budget())
             .outcome
     }
 
@@ -239,7 +240,7 @@ mod tests {
         let outcome = measured(vec![hop], 3);
         assert!(by(&outcome).contains("\"slope\""), "{}", by(&outcome));
         let estimate = outcome.estimate().expect("a value");
-        assert_eq!(estimate.verdict, Verdict::Estimated);
+        assert_eq!(estimate.verdict, BoundKind::Estimated);
         assert!((50_000_000..65_000_000).contains(&estimate.value), "{}", estimate.value);
     }
 
@@ -287,9 +288,11 @@ mod tests {
             Step::Done(_)
         ));
         let hop = Hop::loaded(BitRate::from_mbps(2), Cross::poisson(BitRate::from_mbps(1)));
-        let mut bed = Testbed::new(vec![hop], 7);
+        let mut host_pair = ClosedFormWorld::new(vec![hop], 7);
         let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
-        let cost = bed.measure(estimator.as_mut(), Available.info().imposes.budget()).cost;
+        let cost = host_pair
+            .measure(estimator.as_mut(), Available.info().imposes.budget())
+            .cost;
         assert!(cost.time <= Duration::from_secs(60 + 9), "{cost:?}");
     }
 }

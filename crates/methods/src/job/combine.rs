@@ -1,7 +1,7 @@
 //! Two methods' answers to one question.
 
 use narrows_probe::Entry;
-use narrows_probe::outcome::{Caveat, Confidence, Estimate, Finding, Outcome, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Finding, Outcome};
 
 /// Quantile of the normal distribution that leaves 5 % on either side: intervals of both methods, and of the result, hold 90 %.
 const NINETY: f64 = 1.645;
@@ -62,15 +62,15 @@ fn claim(entry: &Entry) -> Option<&Estimate> {
     entry
         .outcome
         .estimate()
-        .filter(|estimate| estimate.verdict == Verdict::Estimated)
+        .filter(|estimate| estimate.verdict == BoundKind::Estimated)
 }
 
 /// The entry that says more: an estimate before a bound before nothing, then the narrower interval.
 fn better(first: Entry, second: Entry) -> Entry {
     let rank = |entry: &Entry| match entry.outcome.verdict() {
-        Verdict::Estimated => 0,
-        Verdict::LowerBound | Verdict::UpperBound => 1,
-        Verdict::Inconclusive => 2,
+        BoundKind::Estimated => 0,
+        BoundKind::LowerBound | BoundKind::UpperBound => 1,
+        BoundKind::Inconclusive => 2,
     };
     let width = |entry: &Entry| {
         let estimate = entry.outcome.estimate();
@@ -174,6 +174,6 @@ mod tests {
             ("pathload", Some(66_000_000))
         );
         let none = combine(entry("slope", None), entry("pathload", None), CAPACITY);
-        assert_eq!(none.outcome.verdict(), Verdict::Inconclusive);
+        assert_eq!(none.outcome.verdict(), BoundKind::Inconclusive);
     }
 }

@@ -7,7 +7,7 @@ use narrows_units::{BitRate, Metric};
 use super::combine::combine;
 use super::{Job, Observer};
 use narrows_probe::Entry;
-use narrows_probe::outcome::{Estimate, Limit, Outcome, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Estimate, Limit, Outcome, Reason};
 use narrows_probe::world::World;
 
 /// How much to spend.
@@ -76,7 +76,7 @@ pub(super) const SECOND_OPINION: Duration = Duration::from_secs(8);
 fn cap_by_capacity(job: &Job<'_>, entry: &mut Entry) {
     let Some(capacity) = job
         .known(Metric::IpCapacity)
-        .filter(|known| known.verdict == Verdict::Estimated)
+        .filter(|known| known.verdict == BoundKind::Estimated)
     else {
         return;
     };
@@ -96,7 +96,7 @@ fn cross_traffic(job: &mut Job<'_>) {
     }
     let metric = Metric::CrossTraffic;
     let outcome = match (job.known(Metric::IpCapacity), job.known(Metric::AvailableIpCapacity)) {
-        (Some(capacity), Some(available)) if available.verdict == Verdict::Estimated => {
+        (Some(capacity), Some(available)) if available.verdict == BoundKind::Estimated => {
             let least = BitRate::from_bps(capacity.low.saturating_sub(available.high));
             let estimate = Estimate::ip_rate(metric, least, least, least).at_least(Limit::Path);
             Outcome::from(estimate.with("basis", "the least capacity minus the most that is available"))

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{Faults, law, measure, registered, sound, subjects};
 use narrows_probe::contract::{Event, Step};
-use narrows_probe::outcome::{Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Reason};
 use narrows_probe::probes::{Fate, TrainReport};
 use narrows_probe::testing::fluid_path::{Fault, Fluid};
 use narrows_probe::{Outcome, PathFacts};
@@ -149,7 +149,7 @@ fn cases() -> Vec<(&'static str, Fault, bool)> {
                     row.fate = Fate::Received(Stamp::from_nanos(row.departed.nanos() + 5_000_000));
                 }
             }),
-            // Nothing is ever congested: see `delays_that_never_grow_are_no_knee`.
+            // Nothing is ever congested: see `delays_that_never_grow_are_no_turning_point`.
             false,
         ),
         (
@@ -188,7 +188,7 @@ fn nothing_that_happens_to_reports_makes_a_method_lie() {
             }
             if tells {
                 faults.note(law.method, case, sound(&outcome, truth, capacity));
-            } else if outcome.verdict() == Verdict::Estimated {
+            } else if outcome.verdict() == BoundKind::Estimated {
                 faults.note(law.method, case, Err(format!("{outcome:?}")));
             }
         }
@@ -198,7 +198,7 @@ fn nothing_that_happens_to_reports_makes_a_method_lie() {
 
 /// A path on which no rate ever overloads anything: no point, and a bound no higher than what was sent.
 #[test]
-fn delays_that_never_grow_are_no_knee() {
+fn delays_that_never_grow_are_no_turning_point() {
     let mut faults = Faults::default();
     for (method, law) in subjects() {
         let mut world = Fluid::new(BitRate::from_gbps(1000), BitRate::ZERO);
@@ -206,7 +206,7 @@ fn delays_that_never_grow_are_no_knee() {
         world.facts.sender.max_send_rate = world.sender_rate;
         let outcome = measure(method, law, &mut world);
         let found = match outcome.estimate() {
-            Some(estimate) if estimate.verdict == Verdict::Estimated => Err(format!("{outcome:?}")),
+            Some(estimate) if estimate.verdict == BoundKind::Estimated => Err(format!("{outcome:?}")),
             Some(estimate) if estimate.value > 1_020_000_000 => Err(format!("{} of 1 Gbit/s sent", estimate.value)),
             _ => Ok(()),
         };
@@ -220,19 +220,19 @@ fn delays_that_never_grow_are_no_knee() {
 fn a_slow_sender_gives_a_bound_never_a_point() {
     let mut faults = Faults::default();
     for (method, law) in subjects() {
-        for (case, told, sender) in [
+        for (case, reported, sender) in [
             ("a sender known to be slow", true, 50),
             ("a slow sender", false, 50),
             ("a sender of a tenth", true, 10),
         ] {
             let mut world = path();
             world.sender_rate = Some(BitRate::from_mbps(sender));
-            world.facts.sender.max_send_rate = world.sender_rate.filter(|_| told);
+            world.facts.sender.max_send_rate = world.sender_rate.filter(|_| reported);
             let outcome = measure(method, law, &mut world);
             let limit = (sender * 1_000_000) as f64;
             let found = match outcome.estimate() {
                 None => Ok(()),
-                Some(estimate) if estimate.verdict == Verdict::LowerBound => {
+                Some(estimate) if estimate.verdict == BoundKind::LowerBound => {
                     let value = estimate.value as f64;
                     if value <= 1.02 * limit {
                         Ok(())
@@ -291,7 +291,7 @@ fn nothing_overflows() {
 }
 
 /// A packet of 1500 octets takes 120 ns at 100 Gbit/s: whole nanoseconds are steps of 0.8 %. Trains carry the remainder, so that no
-/// method's mean rate is off by them, wherever between two steps the knee lies.
+/// method's mean rate is off by them, wherever between two steps the turning point lies.
 #[test]
 fn whole_nanoseconds_at_a_hundred_gigabits() {
     let mut faults = Faults::default();

@@ -7,7 +7,7 @@ pub(super) struct Law {
     /// Parameters with which the law holds.
     pub(super) params: &'static [(&'static str, &'static str)],
     /// It needs the capacity, and is told it (`capacity`).
-    pub(super) told_capacity: bool,
+    pub(super) reported_capacity: bool,
     /// What it finds, of capacity and cross traffic, bit/s.
     pub(super) expects: fn(f64, f64) -> f64,
     /// To this share of the capacity.
@@ -31,7 +31,7 @@ fn available(capacity: f64, cross: f64) -> f64 {
 const LAW: Law = Law {
     method: "",
     params: &[],
-    told_capacity: false,
+    reported_capacity: false,
     expects: available,
     within: 0.02,
     range: false,
@@ -130,7 +130,7 @@ pub(super) const LAWS: &[Law] = &[
     // Exact for any gap in which the queue does not empty.
     Law {
         method: "spruce",
-        told_capacity: true,
+        reported_capacity: true,
         // Pairs that come as they left are those of a free link.
         blind: &["bucket", "all delays are equal"],
         ..LAW
@@ -173,7 +173,7 @@ pub(super) const LAWS: &[Law] = &[
     Law {
         // No pair of a fluid passes with nothing between: its spacings do not show the capacity.
         method: "abing",
-        told_capacity: true,
+        reported_capacity: true,
         within: 0.05,
         blind: UNSEEN_BUCKETS,
         ..LAW
@@ -181,7 +181,7 @@ pub(super) const LAWS: &[Law] = &[
     Law {
         // Trains that leave at once divide the law by nothing.
         method: "cprobe",
-        told_capacity: true,
+        reported_capacity: true,
         bounds_above: true,
         within: 0.05,
         blind: UNSEEN_BUCKETS,

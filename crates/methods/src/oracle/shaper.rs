@@ -3,8 +3,8 @@
 use narrows_units::BitRate;
 
 use super::{Faults, params, subjects};
-use narrows_probe::outcome::{Caveat, Confidence, Outcome, Verdict};
-use narrows_probe::testing::testbed::{Bucket, Hop, Testbed};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Outcome};
+use narrows_probe::testing::closed_form_world::{Bucket, ClosedFormWorld, Hop};
 use narrows_probe::world::drive;
 
 /// It says that there is a bucket, or how deep one would have gone unseen, or is not sure, or is right.
@@ -18,7 +18,7 @@ fn warned(outcome: &Outcome, sustained: f64, depth_octets: u32) -> Result<(), St
         _ => false,
     });
     let right = estimate.low as f64 <= 1.05 * sustained && 0.95 * sustained <= estimate.high as f64;
-    let bound = estimate.verdict == Verdict::LowerBound && estimate.value as f64 <= 1.05 * sustained;
+    let bound = estimate.verdict == BoundKind::LowerBound && estimate.value as f64 <= 1.05 * sustained;
     if flagged || right || bound || estimate.confidence == Confidence::Low {
         return Ok(());
     }
@@ -37,10 +37,10 @@ fn a_bucket_deeper_than_the_trains_is_flagged() {
             let rate = BitRate::from_mbps(50);
             let mut hop = Hop::ethernet(BitRate::from_mbps(100));
             hop.bucket = Some(Bucket { rate, depth_octets });
-            let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_mbps(1000)), hop], 1);
-            let raw = params(law, bed.ip_capacity(1500));
+            let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_mbps(1000)), hop], 1);
+            let raw = params(law, host_pair.ip_capacity(1500));
             let mut estimator = method.begin(&raw).unwrap();
-            let Ok(measured) = drive(&mut bed, estimator.as_mut(), method.imposes(&raw).budget());
+            let Ok(measured) = drive(&mut host_pair, estimator.as_mut(), method.imposes(&raw).budget());
             let sustained = rate.as_f64() * 1500.0 / 1538.0;
             let case = format!("a bucket of {depth_octets} octets");
             faults.note(law.method, &case, warned(&measured.outcome, sustained, depth_octets));

@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use narrows_probe::Refusal;
 use narrows_wire::{
-    ALIVE_EVERY, ClientMessage, Conversation, FrameKind, FrameReader, IDLE_LIMIT, PEER_SILENT_AFTER, RefusalCode, Rows,
-    ServerMessage, Side, Verdict,
+    ALIVE_EVERY, ClientMessage, Conversation, FrameKind, FrameReader, IDLE_LIMIT, MessageVerdict, PEER_SILENT_AFTER,
+    RefusalCode, Rows, ServerMessage, Side,
 };
 
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError, PeerError};
 
 /// The listening thread looks around this often.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 /// What came.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum Incoming {
     Message(ServerMessage),
     Rows(Rows),
 }
@@ -39,12 +39,12 @@ enum End {
 #[derive(Debug)]
 struct Link {
     writer: Mutex<TcpStream>,
-    /// When the far host last gave a sign of life, here or by data of a test.
-    heard_ns: Arc<AtomicI64>,
+    /// When the remote host last gave a sign of life, here or by data of a test.
+    last_received_ns: Arc<AtomicI64>,
     said_ns: AtomicI64,
     busy: AtomicBool,
     leave: AtomicBool,
-    /// Whatever is being sent should stop: the user asked, or the far host is gone.
+    /// Whatever is being sent should stop: the user asked, or the remote host is gone.
     halt: AtomicBool,
     /// The user's flag.
     stop: Arc<AtomicBool>,
@@ -55,10 +55,10 @@ struct Link {
 pub(super) struct Control {
     peer: SocketAddr,
     link: Arc<Link>,
-    heard: mpsc::Receiver<Result<Heard, End>>,
+    incoming: mpsc::Receiver<Result<Incoming, End>>,
     conversation: Conversation,
     listener: Option<JoinHandle<()>>,
-    /// What the far host said when it last refused something.
+    /// What the remote host said when it last refused something.
     refused: Option<String>,
 }
 
@@ -73,19 +73,19 @@ impl Control {
         let peer = stream.peer_addr().map_err(Error::host("name its peer"))?;
         let writer = stream.try_clone().map_err(Error::host("share a connection"))?;
         stream
-            .set_read_timeout(Some(LOOK))
+            .set_read_timeout(Some(POLL))
             .map_err(Error::host("set a timeout"))?;
         let now = clock::now_ns();
         let link = Arc::new(Link {
             writer: Mutex::new(writer),
-            heard_ns: Arc::new(AtomicI64::new(now)),
+            last_received_ns: Arc::new(AtomicI64::new(now)),
             said_ns: AtomicI64::new(now),
             busy: AtomicBool::new(false),
             leave: AtomicBool::new(false),
             halt: AtomicBool::new(false),
             stop,
         });
-        let (sender, heard) = mpsc::channel();
+        let (sender, incoming) = mpsc::channel();
         let thread_link = Arc::clone(&link);
         let listener = std::thread::Builder::new()
             .name("control".to_owned())
@@ -94,7 +94,7 @@ impl Control {
         Ok(Self {
             peer,
             link,
-            heard,
+            incoming,
             conversation,
             listener: Some(listener),
             refused: None,
@@ -111,8 +111,8 @@ impl Control {
     }
 
     /// Where to note, by `fetch_max`, that data of a test came: their queue may hold up the control connection.
-    pub(super) fn heard_at(&self) -> &Arc<AtomicI64> {
-        &self.link.heard_ns
+    pub(super) fn last_received_at(&self) -> &Arc<AtomicI64> {
+        &self.link.last_received_ns
     }
 
     /// The user asked for an end.
@@ -120,7 +120,7 @@ impl Control {
         self.link.stop.load(Ordering::Relaxed)
     }
 
-    /// What the far host said when it last refused something.
+    /// What the remote host said when it last refused something.
     pub(super) fn refused_because(&self) -> Option<&str> {
         self.refused.as_deref()
     }
@@ -152,7 +152,7 @@ impl Control {
         let busy = self.conversation.is_busy();
         if busy && !self.link.busy.load(Ordering::Relaxed) {
             // Silence counts from when there is something to speak of.
-            self.link.heard_ns.fetch_max(clock::now_ns(), Ordering::Relaxed);
+            self.link.last_received_ns.fetch_max(clock::now_ns(), Ordering::Relaxed);
         }
         self.link.busy.store(busy, Ordering::Relaxed);
         self.link.write(frame).map_err(|error| match error.kind() {
@@ -172,55 +172,55 @@ impl Control {
     }
 
     /// The next message or table that matters; `None` if `deadline_ns` passes first.
-    pub(super) fn hear(&mut self, deadline_ns: i64) -> Result<Option<Heard>, Error> {
+    pub(super) fn hear(&mut self, deadline_ns: i64) -> Result<Option<Incoming>, Error> {
         loop {
             let left = u64::try_from(deadline_ns.saturating_sub(clock::now_ns())).unwrap_or(0);
-            let heard = match self.heard.recv_timeout(Duration::from_nanos(left)) {
-                Ok(Ok(heard)) => heard,
+            let incoming = match self.incoming.recv_timeout(Duration::from_nanos(left)) {
+                Ok(Ok(incoming)) => incoming,
                 Ok(Err(end)) => return Err(self.ended(end)),
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
                 Err(RecvTimeoutError::Disconnected) => return Err(PeerError::Closed { peer: self.peer }.into()),
             };
-            let verdict = match &heard {
-                Heard::Message(message) => self.conversation.server(message),
-                Heard::Rows(rows) => self.conversation.rows(Side::Server, rows),
+            let verdict = match &incoming {
+                Incoming::Message(message) => self.conversation.server(message),
+                Incoming::Rows(rows) => self.conversation.rows(Side::Server, rows),
             };
             let verdict = verdict.map_err(|violation| self.broken(violation.to_string()))?;
             self.link.busy.store(self.conversation.is_busy(), Ordering::Relaxed);
-            match heard {
-                Heard::Message(ServerMessage::Refused { code, text, .. }) if code.is_final() => {
+            match incoming {
+                Incoming::Message(ServerMessage::Refused { code, text, .. }) if code.is_final() => {
                     return Err(refused(self.peer, code, text));
                 }
-                Heard::Message(ServerMessage::Alive) => {}
-                heard if verdict == Verdict::Act => return Ok(Some(heard)),
+                Incoming::Message(ServerMessage::Alive) => {}
+                incoming if verdict == MessageVerdict::Act => return Ok(Some(incoming)),
                 _ => {}
             }
         }
     }
 
-    /// Waits for an answer that `pick` knows; what it does not know is passed to nobody. The inner error: the far host will not.
+    /// Waits for an answer that `pick` knows; what it does not know is passed to nobody. The inner error: the remote host will not.
     pub(super) fn await_answer<T>(
         &mut self,
         doing: &'static str,
-        patience: Duration,
-        mut pick: impl FnMut(Heard) -> Option<T>,
+        timeout: Duration,
+        mut pick: impl FnMut(Incoming) -> Option<T>,
     ) -> Result<Result<T, Refusal>, Error> {
-        let deadline = clock::now_ns().saturating_add(nanos(patience));
+        let deadline = clock::now_ns().saturating_add(nanos(timeout));
         loop {
             match self.hear(deadline)? {
                 None => {
                     return Err(PathError::Silent {
                         peer: self.peer,
                         doing,
-                        waited: patience,
+                        waited: timeout,
                     }
                     .into());
                 }
-                Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
+                Some(Incoming::Message(ServerMessage::Refused { code, text, .. })) => {
                     return self.refusal(code, text).map(Err);
                 }
-                Some(heard) => {
-                    if let Some(found) = pick(heard) {
+                Some(incoming) => {
+                    if let Some(found) = pick(incoming) {
                         return Ok(Ok(found));
                     }
                 }
@@ -273,7 +273,7 @@ pub(super) fn refused(peer: SocketAddr, code: RefusalCode, text: String) -> Erro
 impl Drop for Control {
     fn drop(&mut self) {
         if self.conversation.is_open() {
-            // A far host that is gone need not be told.
+            // A remote host that is gone need not be told.
             let _ = self.say(&ClientMessage::Bye);
         }
         self.link.leave.store(true, Ordering::Relaxed);
@@ -291,7 +291,7 @@ impl Link {
         writer.write_all(frame)
     }
 
-    fn listen(&self, mut stream: TcpStream, mut reader: FrameReader, sender: &Sender<Result<Heard, End>>) {
+    fn listen(&self, mut stream: TcpStream, mut reader: FrameReader, sender: &Sender<Result<Incoming, End>>) {
         let mut octets = vec![0; 64 << 10];
         let end = loop {
             if self.leave.load(Ordering::Relaxed) {
@@ -303,7 +303,7 @@ impl Link {
             match stream.read(&mut octets) {
                 Ok(0) => break End::Closed,
                 Ok(length) => {
-                    self.heard_ns.fetch_max(clock::now_ns(), Ordering::Relaxed);
+                    self.last_received_ns.fetch_max(clock::now_ns(), Ordering::Relaxed);
                     reader.push(&octets[..length]);
                     if let Err(what) = pass_on(&mut reader, sender) {
                         break End::Broken(what);
@@ -322,10 +322,10 @@ impl Link {
             } else {
                 IDLE_LIMIT
             };
-            if now - self.heard_ns.load(Ordering::Relaxed) > nanos(limit) {
+            if now - self.last_received_ns.load(Ordering::Relaxed) > nanos(limit) {
                 break End::Silent;
             }
-            if now - self.said_ns.load(Ordering::Relaxed) > nanos(ALIVE_EVERY.saturating_sub(LOOK))
+            if now - self.said_ns.load(Ordering::Relaxed) > nanos(ALIVE_EVERY.saturating_sub(POLL))
                 && self.write(&ClientMessage::Alive.frame()).is_err()
             {
                 break End::Closed;
@@ -338,14 +338,14 @@ impl Link {
 }
 
 /// Sends on whatever frames are whole.
-fn pass_on(reader: &mut FrameReader, sender: &Sender<Result<Heard, End>>) -> Result<(), String> {
+fn pass_on(reader: &mut FrameReader, sender: &Sender<Result<Incoming, End>>) -> Result<(), String> {
     while let Some(frame) = reader.next_frame().map_err(|error| error.to_string())? {
-        let heard = match frame.kind {
-            FrameKind::Json => Heard::Message(ServerMessage::parse(&frame.body).map_err(|error| error.to_string())?),
-            FrameKind::Rows => Heard::Rows(Rows::parse(&frame.body).map_err(|error| error.to_string())?),
+        let incoming = match frame.kind {
+            FrameKind::Json => Incoming::Message(ServerMessage::parse(&frame.body).map_err(|error| error.to_string())?),
+            FrameKind::Rows => Incoming::Rows(Rows::parse(&frame.body).map_err(|error| error.to_string())?),
         };
         // As above.
-        let _ = sender.send(Ok(heard));
+        let _ = sender.send(Ok(incoming));
     }
     Ok(())
 }

@@ -6,18 +6,18 @@ use std::thread::JoinHandle;
 
 use narrows_wire::{ProbeKind, Tag};
 
-use crate::care::Care;
 use crate::clock;
 use crate::error::Error;
-use crate::leisure::Expected;
-use crate::receive::{Datagram, Receiver, Seen};
+use crate::poll_interval::Expected;
+use crate::receive::{ArrivalTimes, Datagram, Receiver};
 use crate::socket::ProbeSocket;
+use crate::thread_scheduling::ThreadScheduling;
 
 /// The first arrival of one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Arrived {
-    pub(crate) seen: Seen,
-    /// Of an echo: when the far host had received the request.
+    pub(crate) seen: ArrivalTimes,
+    /// Of an echo: when the remote host had received the request.
     pub(crate) turned_ns: Option<i64>,
 }
 
@@ -64,8 +64,8 @@ struct Shared {
     stop: AtomicBool,
     count: AtomicU32,
     last_ns: AtomicI64,
-    /// The far host's last sign of life.
-    heard_ns: Arc<AtomicI64>,
+    /// The remote host's last sign of life.
+    last_received_ns: Arc<AtomicI64>,
     gathered: Mutex<Gathered>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Gatherer {
 pub(super) struct Wanted {
     pub(super) tag: Tag,
     pub(super) id: u32,
-    /// Echoes, or packets that the far host sent of itself.
+    /// Echoes, or packets that the remote host sent of itself.
     pub(super) echoes: bool,
     pub(super) expected: Expected,
 }
@@ -105,11 +105,19 @@ impl Wanted {
 const SLOT_OCTETS: usize = 64;
 
 impl Gatherer {
-    /// Every packet that comes is noted in `heard_ns` as a sign of the far host's life.
-    pub(super) fn start(socket: &Arc<ProbeSocket>, wanted: Wanted, heard_ns: &Arc<AtomicI64>) -> Result<Self, Error> {
-        Self::reading(socket, wanted.expected, SLOT_OCTETS, heard_ns, move |datagram| {
-            wanted.read(datagram.payload)
-        })
+    /// Every packet that comes is noted in `last_received_ns` as a sign of the remote host's life.
+    pub(super) fn start(
+        socket: &Arc<ProbeSocket>,
+        wanted: Wanted,
+        last_received_ns: &Arc<AtomicI64>,
+    ) -> Result<Self, Error> {
+        Self::reading(
+            socket,
+            wanted.expected,
+            SLOT_OCTETS,
+            last_received_ns,
+            move |datagram| wanted.read(datagram.payload),
+        )
     }
 
     /// Gathers what `read` takes for one of the expected packets, by its position. `slot_octets` of each are read.
@@ -117,25 +125,25 @@ impl Gatherer {
         socket: &Arc<ProbeSocket>,
         expected: Expected,
         slot_octets: usize,
-        heard_ns: &Arc<AtomicI64>,
+        last_received_ns: &Arc<AtomicI64>,
         read: impl FnMut(&Datagram<'_>) -> Option<(u32, Option<i64>)> + Send + 'static,
     ) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             count: AtomicU32::new(0),
             last_ns: AtomicI64::new(i64::MIN),
-            heard_ns: Arc::clone(heard_ns),
+            last_received_ns: Arc::clone(last_received_ns),
             gathered: Mutex::new(Gathered {
                 packets: vec![None; expected.packets],
                 ..Gathered::default()
             }),
         });
         let receiver = Receiver::new(socket, slot_octets);
-        let leisure_ns = expected.leisure_ns(socket);
+        let poll_interval_ns = expected.poll_interval_ns(socket);
         let (thread_shared, socket) = (Arc::clone(&shared), Arc::clone(socket));
         let thread = std::thread::Builder::new()
             .name("gather".to_owned())
-            .spawn(move || thread_shared.run(&socket, receiver, leisure_ns, read))
+            .spawn(move || thread_shared.run(&socket, receiver, poll_interval_ns, read))
             .map_err(Error::host("start a thread"))?;
         Ok(Self {
             shared,
@@ -176,14 +184,14 @@ impl Shared {
         &self,
         socket: &ProbeSocket,
         mut receiver: Receiver,
-        leisure_ns: i64,
+        poll_interval_ns: i64,
         mut read: impl FnMut(&Datagram<'_>) -> Option<(u32, Option<i64>)>,
     ) {
-        const LOOK_NS: i64 = 5_000_000;
-        let _careful = Care::default().take();
+        const POLL_NS: i64 = 5_000_000;
+        let _careful = ThreadScheduling::default().take();
         while !self.stop.load(Ordering::Relaxed) {
             // An error of the socket itself shows as silence; the control connection tells more of it.
-            if receiver.receive(socket, clock::now_ns() + LOOK_NS).unwrap_or(0) == 0 {
+            if receiver.receive(socket, clock::now_ns() + POLL_NS).unwrap_or(0) == 0 {
                 continue;
             }
             let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +204,8 @@ impl Shared {
                     turned_ns,
                 };
                 self.last_ns.store(datagram.seen.user_ns, Ordering::Relaxed);
-                self.heard_ns.fetch_max(datagram.seen.user_ns, Ordering::Relaxed);
+                self.last_received_ns
+                    .fetch_max(datagram.seen.user_ns, Ordering::Relaxed);
                 if gathered.take(seq, arrived) {
                     self.count.fetch_add(1, Ordering::Relaxed);
                 }
@@ -204,7 +213,7 @@ impl Shared {
             let more = gathered.packets.len() > self.count.load(Ordering::Relaxed) as usize;
             drop(gathered);
             if more {
-                receiver.rest(leisure_ns);
+                receiver.rest(poll_interval_ns);
             }
         }
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,7 +235,7 @@ mod tests {
             ..Gathered::default()
         };
         let at = |user_ns| Arrived {
-            seen: Seen {
+            seen: ArrivalTimes {
                 user_ns,
                 kernel_ns: None,
                 hardware_ns: None,

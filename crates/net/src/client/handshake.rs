@@ -46,7 +46,7 @@ pub(super) fn open(target: &str, options: &ConnectOptions) -> Result<Opened, Err
     Err(last.unwrap_or_else(|| no_address(target, options.version)))
 }
 
-/// Says the newest version, and, to a far host that refuses that, the oldest: servers of version 1 know of no other.
+/// Says the newest version, and, to a remote host that refuses that, the oldest: servers of version 1 know of no other.
 fn enter(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions) -> Result<Opened, Error> {
     let refused = match greet(stream, peer, options, narrows_wire::VERSION) {
         Err(Error::Peer(PeerError::Version { reason, .. })) => reason,
@@ -157,7 +157,7 @@ fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions, newest: 
     greeting.say(&ClientMessage::Hello { version: newest, nonce })?;
     let ServerMessage::Welcome {
         version,
-        nonce: far_nonce,
+        nonce: remote_nonce,
         auth,
     } = greeting.hear()?
     else {
@@ -169,14 +169,14 @@ fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions, newest: 
     }
     let key = match (auth, &options.psk) {
         (Auth::None, None) => None,
-        // Whoever stands in for the real far host would ask for none.
+        // Whoever stands in for the real remote host would ask for none.
         (Auth::None, Some(_)) => return Err(PeerError::NoKeyAsked { peer }.into()),
         (Auth::Psk, None) => return Err(CallerError::KeyNeeded { peer }.into()),
         (Auth::Psk, Some(key)) => Some(key),
     };
     if let Some(key) = key {
         greeting.say(&ClientMessage::Prove {
-            proof: key.client_proof(&nonce, &far_nonce),
+            proof: key.client_proof(&nonce, &remote_nonce),
         })?;
     }
     let ServerMessage::Session {
@@ -189,7 +189,7 @@ fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions, newest: 
     else {
         return Err(greeting.broken("no session"));
     };
-    if key.is_some_and(|key: &Psk| proof != Some(key.server_proof(&nonce, &far_nonce))) {
+    if key.is_some_and(|key: &Psk| proof != Some(key.server_proof(&nonce, &remote_nonce))) {
         return Err(greeting.broken("it does not hold the shared key"));
     }
     greeting.reader.set_caps(FrameCaps::SESSION);
@@ -279,7 +279,7 @@ pub(super) struct SessionKeys {
     pub(super) token: Token,
 }
 
-/// Opens UDP flow number `flow`: proves our address, and connects to the socket that the far host keeps for it.
+/// Opens UDP flow number `flow`: proves our address, and connects to the socket that the remote host keeps for it.
 pub(super) fn open_flow(keys: &SessionKeys, flow: u16, options: &ConnectOptions) -> Result<Arc<ProbeSocket>, Error> {
     /// Between attempts, at first; doubles.
     const FIRST_NS: i64 = 100_000_000;

@@ -9,12 +9,12 @@ use narrows_units::{BitRate, Stamp};
 use narrows_wire::{ClientMessage, Direction, LoadPlan, LoadSegment, LoadSent, PROBE_OCTETS, ProbeKind, ServerMessage};
 
 use super::SocketWorld;
-use super::control::Heard;
+use super::control::Incoming;
 use super::convert::{share, wire_nanos};
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError};
 use crate::load::{Interval, LoadReceiver, LoadSender, LoadSpec, LoadTotals, busiest_share};
-use crate::purse;
+use crate::send_budget;
 use crate::spacing::Spacing;
 use crate::timetable::Timetable;
 
@@ -34,7 +34,7 @@ pub(super) struct Running {
     /// Packets sent, and packets that statuses account for, since the load began.
     sent: u64,
     accounted: u64,
-    /// When the far host will break it off.
+    /// When the remote host will break it off.
     over_ns: i64,
 }
 
@@ -89,11 +89,11 @@ impl Running {
         }
     }
 
-    /// Closes the receiver's interval if its time has come. Notes what came as the far host's sign of life.
-    fn close_interval(&mut self, heard_ns: &AtomicI64) {
+    /// Closes the receiver's interval if its time has come. Notes what came as the remote host's sign of life.
+    fn close_interval(&mut self, last_received_ns: &AtomicI64) {
         let every = nanos(self.status_every);
         if let Traffic::Reverse { receiver, .. } = &self.traffic {
-            heard_ns.fetch_max(receiver.last_ns(), Ordering::Relaxed);
+            last_received_ns.fetch_max(receiver.last_ns(), Ordering::Relaxed);
         }
         let interval = match &mut self.traffic {
             Traffic::Reverse { receiver, next_ns } if clock::now_ns() >= *next_ns => {
@@ -106,13 +106,13 @@ impl Running {
     }
 
     /// Takes in a message about the load; the end of a reverse segment is handed back.
-    fn heard(&mut self, heard: Heard) -> Option<LoadSent> {
-        match heard {
-            Heard::Message(ServerMessage::LoadStatus(status)) if status.id == self.id => {
+    fn incoming(&mut self, incoming: Incoming) -> Option<LoadSent> {
+        match incoming {
+            Incoming::Message(ServerMessage::LoadStatus(status)) if status.id == self.id => {
                 self.status(&interval(&status));
                 None
             }
-            Heard::Message(ServerMessage::LoadSent(sent)) if sent.id == self.id => {
+            Incoming::Message(ServerMessage::LoadSent(sent)) if sent.id == self.id => {
                 self.sent = self.sent.saturating_add(sent.packets);
                 Some(sent)
             }
@@ -234,8 +234,9 @@ impl SocketWorld {
         }))?;
         let ready = self
             .control
-            .await_answer("beginning a load", self.patience(), |heard| {
-                matches!(heard, Heard::Message(ServerMessage::LoadReady { id: ready }) if ready == id).then_some(())
+            .await_answer("beginning a load", self.timeout(), |incoming| {
+                matches!(incoming, Incoming::Message(ServerMessage::LoadReady { id: ready }) if ready == id)
+                    .then_some(())
             })?;
         if let Err(refusal) = ready {
             return Ok(Err(refusal));
@@ -265,7 +266,7 @@ impl SocketWorld {
             reported: (LoadTotals::default(), now),
             sent: 0,
             accounted: 0,
-            // A far host that tunes allows some more, for what is on its way; an older one does not, if it sends.
+            // A remote host that tunes allows some more, for what is on its way; an older one does not, if it sends.
             over_ns: now.saturating_add(nanos(self.limits.max_duration() + self.on_their_way())),
         }))
     }
@@ -302,18 +303,18 @@ impl SocketWorld {
         let spec = self.spec(load);
         sender.steer(spec);
         let ends = clock::now_ns().saturating_add(nanos(load.duration));
-        let look = if self.options.traffic.packets.is_some() {
-            nanos(purse::LOOK)
+        let poll = if self.options.traffic.packets.is_some() {
+            nanos(send_budget::POLL)
         } else {
             50_000_000
         };
         let spent = |running: &Running| matches!(&running.traffic, Traffic::Forward(sender) if sender.spent());
         while clock::now_ns() < ends && !self.control.stop_requested() && !spent(&running) {
-            match self.control.hear(ends.min(clock::now_ns() + look))? {
-                Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
+            match self.control.hear(ends.min(clock::now_ns() + poll))? {
+                Some(Incoming::Message(ServerMessage::Refused { code, text, .. })) => {
                     return self.control.refusal(code, text).map(Err);
                 }
-                Some(heard) => drop(running.heard(heard)),
+                Some(incoming) => drop(running.incoming(incoming)),
                 None => {}
             }
         }
@@ -362,19 +363,19 @@ impl SocketWorld {
     }
 
     fn await_load_done(&mut self, running: &mut Running) -> Result<(), Error> {
-        let patience = self.patience() + self.quiet() + Duration::from_secs(8);
-        let deadline = clock::now_ns().saturating_add(nanos(patience));
+        let timeout = self.timeout() + self.quiet() + Duration::from_secs(8);
+        let deadline = clock::now_ns().saturating_add(nanos(timeout));
         loop {
             match self.control.hear(deadline)? {
-                Some(Heard::Message(ServerMessage::LoadDone { id })) if id == running.id => return Ok(()),
+                Some(Incoming::Message(ServerMessage::LoadDone { id })) if id == running.id => return Ok(()),
                 // Broken off: over as well.
-                Some(Heard::Message(ServerMessage::Refused { .. })) => return Ok(()),
-                Some(heard) => drop(running.heard(heard)),
+                Some(Incoming::Message(ServerMessage::Refused { .. })) => return Ok(()),
+                Some(incoming) => drop(running.incoming(incoming)),
                 None => {
                     return Err(PathError::Silent {
                         peer: self.control.peer(),
                         doing: "waiting for the end of a load",
-                        waited: patience,
+                        waited: timeout,
                     }
                     .into());
                 }
@@ -390,15 +391,15 @@ impl SocketWorld {
             duration_ns: wire_nanos(load.duration),
             continues: load.then == Then::Continue,
         }))?;
-        let patience = load.duration + self.patience();
-        let deadline = clock::now_ns().saturating_add(nanos(patience));
+        let timeout = load.duration + self.timeout();
+        let deadline = clock::now_ns().saturating_add(nanos(timeout));
         let (mut sent, mut ending) = (None, false);
         while sent.is_none() {
             if clock::now_ns() > deadline {
                 return Err(PathError::Silent {
                     peer: self.control.peer(),
                     doing: "waiting for the end of a load's segment",
-                    waited: patience,
+                    waited: timeout,
                 }
                 .into());
             }
@@ -406,19 +407,19 @@ impl SocketWorld {
                 ending = true;
                 self.control.say(&ClientMessage::LoadEnd { id: running.id })?;
             }
-            let look = clock::now_ns() + 50_000_000;
+            let poll = clock::now_ns() + 50_000_000;
             let next = match &running.traffic {
-                Traffic::Reverse { next_ns, .. } => look.min(*next_ns),
-                Traffic::Forward(_) => look,
+                Traffic::Reverse { next_ns, .. } => poll.min(*next_ns),
+                Traffic::Forward(_) => poll,
             };
             match self.control.hear(next)? {
-                Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
+                Some(Incoming::Message(ServerMessage::Refused { code, text, .. })) => {
                     return self.control.refusal(code, text).map(Err);
                 }
-                Some(heard) => sent = running.heard(heard),
+                Some(incoming) => sent = running.incoming(incoming),
                 None => {}
             }
-            running.close_interval(self.control.heard_at());
+            running.close_interval(self.control.last_received_at());
         }
         let Some(sent) = sent else {
             return Ok(Err(Refusal::NotOffered));
@@ -446,19 +447,19 @@ impl SocketWorld {
         Ok(Ok(report))
     }
 
-    /// Waits for what is on its way, and for the far host's goodbye to the load.
+    /// Waits for what is on its way, and for the remote host's goodbye to the load.
     fn finish_reverse(&mut self, running: &mut Running, ending: bool) -> Result<(), Error> {
         if !ending {
             let quiet = nanos(self.quiet());
             let began = clock::now_ns();
             while let Traffic::Reverse { receiver, .. } = &running.traffic {
                 let over = receiver.last_ns().max(began).saturating_add(quiet);
-                // A far host that does not stop is not waited for.
+                // A remote host that does not stop is not waited for.
                 if clock::now_ns() >= over.min(began + 2_000_000_000) {
                     break;
                 }
                 super::nap(over);
-                running.close_interval(self.control.heard_at());
+                running.close_interval(self.control.last_received_at());
             }
             self.control.say(&ClientMessage::LoadEnd { id: running.id })?;
         }

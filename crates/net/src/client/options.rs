@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use narrows_wire::{Direction, LoadTuning, Psk, SlotKind, TransferTuning};
 
-use crate::care::Care;
+use crate::thread_scheduling::ThreadScheduling;
 
 /// Which IP versions may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,7 +49,7 @@ impl std::fmt::Debug for QueueObserver {
     }
 }
 
-/// How loads and transfers are sent, beside what a method says of them. What concerns the far host's side too needs one that knows it:
+/// How loads and transfers are sent, beside what a method says of them. What concerns the remote host's side too needs one that knows it:
 /// [`SocketWorld::tunes`](super::SocketWorld::tunes); of another one nothing of this is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrafficOptions {
@@ -90,7 +90,7 @@ impl TrafficOptions {
         Some(SocketAddr::new(self.near.unwrap_or(any), port))
     }
 
-    /// What the far host is told of a transfer; `None`: nothing that it would not do anyhow.
+    /// What the remote host is told of a transfer; `None`: nothing that it would not do anyhow.
     pub(super) fn transfer(&self) -> Option<TransferTuning> {
         let tuning = TransferTuning {
             payload_octets: self.payload_octets,
@@ -116,25 +116,25 @@ impl TrafficOptions {
 /// How to connect, and what to measure.
 #[derive(Debug, Clone)]
 pub struct ConnectOptions {
-    /// Port of the far host, TCP and UDP. Default [`narrows_wire::DEFAULT_PORT`].
+    /// Port of the remote host, TCP and UDP. Default [`narrows_wire::DEFAULT_PORT`].
     pub port: u16,
     /// Which IP versions may be used.
     pub version: IpVersion,
-    /// Whose packets are measured: forward, this host's; reverse, the far host's.
+    /// Whose packets are measured: forward, this host's; reverse, the remote host's.
     pub direction: Direction,
-    /// The key that both sides hold. With a key, a far host that asks for none is refused.
+    /// The key that both sides hold. With a key, a remote host that asks for none is refused.
     pub psk: Option<Psk>,
     /// Longest wait for the connection and for the session. Default 3 s.
     pub timeout: Duration,
     /// Longest wait for a slot that other sessions hold. Default 30 s.
-    pub queue_patience: Duration,
+    pub queue_timeout: Duration,
     /// Told of the place in that queue.
     pub on_queued: QueueObserver,
     /// Measure what this host can do, which takes some 30 ms of CPU time; without, it is taken to have no cost and no error, and results
     /// cannot be held against it.
     pub measure_host: bool,
     /// What to ask of the system for the thread that sends trains.
-    pub care: Care,
+    pub thread_scheduling: ThreadScheduling,
     /// How loads and transfers are sent.
     pub traffic: TrafficOptions,
     /// Set it to end a measurement early.
@@ -149,10 +149,10 @@ impl Default for ConnectOptions {
             direction: Direction::Forward,
             psk: None,
             timeout: Duration::from_secs(3),
-            queue_patience: Duration::from_secs(30),
+            queue_timeout: Duration::from_secs(30),
             on_queued: QueueObserver::default(),
             measure_host: true,
-            care: Care::default(),
+            thread_scheduling: ThreadScheduling::default(),
             traffic: TrafficOptions::default(),
             stop: Arc::new(AtomicBool::new(false)),
         }

@@ -1,16 +1,16 @@
-//! Leave to use the far host.
+//! Leave to use the remote host.
 
 use std::time::Duration;
 
 use narrows_probe::Refusal;
 use narrows_wire::{ClientMessage, RefusalCode, ServerMessage, SlotKind, Token};
 
-use super::control::{Control, Heard, refused};
+use super::control::{Control, Incoming, refused};
 use super::options::ConnectOptions;
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError, PeerError};
 
-/// Asks for a slot, and waits in its queue for as long as the caller's patience lasts. The inner error: the far host will not.
+/// Asks for a slot, and waits in its queue for as long as the caller's timeout lasts. The inner error: the remote host will not.
 pub(super) fn acquire(
     control: &mut Control,
     kind: SlotKind,
@@ -36,20 +36,22 @@ fn wait(
 ) -> Result<Result<(), Refusal>, Error> {
     /// An answer of some kind comes at once.
     const FIRST: Duration = Duration::from_secs(3);
-    let patience = options.queue_patience;
+    let timeout = options.queue_timeout;
     control.say(&ClientMessage::Slot { kind, beside })?;
     let began = clock::now_ns();
     let mut deadline = began.saturating_add(nanos(FIRST));
     let mut queued = None;
     loop {
         match control.hear(deadline.min(clock::now_ns() + 100_000_000))? {
-            Some(Heard::Message(ServerMessage::Granted { kind: granted })) if granted == kind => return Ok(Ok(())),
-            Some(Heard::Message(ServerMessage::Queued { place, .. })) => {
+            Some(Incoming::Message(ServerMessage::GrantedScheduling { kind: granted })) if granted == kind => {
+                return Ok(Ok(()));
+            }
+            Some(Incoming::Message(ServerMessage::Queued { place, .. })) => {
                 options.on_queued.tell(kind, place);
                 queued = Some(place);
-                deadline = began.saturating_add(nanos(patience));
+                deadline = began.saturating_add(nanos(timeout));
             }
-            Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
+            Some(Incoming::Message(ServerMessage::Refused { code, text, .. })) => {
                 return match code {
                     RefusalCode::Limit => Ok(Err(Refusal::ForbiddenByPeer)),
                     _ => Err(refused(control.peer(), code, text)),
@@ -57,7 +59,7 @@ fn wait(
             }
             Some(_) => {}
             None if clock::now_ns() < deadline && !control.stop_requested() => {}
-            None => return give_up(control, kind, queued, patience),
+            None => return give_up(control, kind, queued, timeout),
         }
     }
 }
@@ -66,21 +68,21 @@ fn give_up(
     control: &mut Control,
     kind: SlotKind,
     queued: Option<u32>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Result<(), Refusal>, Error> {
     let peer = control.peer();
     let Some(place) = queued else {
         return Err(PathError::Silent {
             peer,
             doing: "asking for a slot",
-            waited: patience,
+            waited: timeout,
         }
         .into());
     };
     release(control, kind)?;
     Err(PeerError::Refused {
         peer,
-        reason: format!("other measurements come first; place {place} in the queue after {patience:?}"),
+        reason: format!("other measurements come first; place {place} in the queue after {timeout:?}"),
     }
     .into())
 }
@@ -90,8 +92,8 @@ pub(super) fn release(control: &mut Control, kind: SlotKind) -> Result<(), Error
     control.say(&ClientMessage::Release { kind })?;
     // Refused or released: the slot is not ours either way.
     control
-        .await_answer("giving a slot back", Duration::from_secs(3), |heard| {
-            matches!(heard, Heard::Message(ServerMessage::Released { kind: released }) if released == kind)
+        .await_answer("giving a slot back", Duration::from_secs(3), |incoming| {
+            matches!(incoming, Incoming::Message(ServerMessage::Released { kind: released }) if released == kind)
                 .then_some(())
         })
         .map(|_| ())

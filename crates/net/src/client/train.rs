@@ -6,21 +6,21 @@ mod rows;
 use std::sync::Arc;
 use std::time::Duration;
 
-use narrows_probe::probes::{FarEnd, Fate, PacketPlan, Train};
+use narrows_probe::probes::{Fate, PacketPlan, PeerKind, Train};
 use narrows_probe::{Event, Refusal};
 use narrows_wire::{
     ArrivalRow, ClientMessage, DepartureRow, ECHO_OCTETS, PROBE_OCTETS, Pacing, PlanRow, Probe, ProbeKind, Rows,
     ServerMessage, StampSource, Table, TrainExpectation, TrainResult,
 };
 
-use super::control::Heard;
+use super::control::Incoming;
 use super::convert::wire_nanos;
 use super::gather::{Gatherer, Wanted};
 use super::{SocketWorld, nap};
 use crate::clock::{self, nanos};
 use crate::error::Error;
-use crate::leisure::Expected;
 use crate::pace::{BackToBack, Departures, PaceOptions, Payloads, Sent, send_train, worth_stamping};
+use crate::poll_interval::Expected;
 use crate::socket::ProbeSocket;
 
 /// A refusal is an answer, a fault is not.
@@ -28,16 +28,16 @@ type Answered<T> = Result<Result<T, Refusal>, Error>;
 
 impl SocketWorld {
     pub(super) fn train(&mut self, train: &Train) -> Result<Event, Error> {
-        let event = match (self.reverse(), train.far_end) {
-            (false, FarEnd::Receiver) => self.forward_train(train)?,
-            (false, FarEnd::Echo | FarEnd::EchoSized(_)) => return self.echo_train(train),
-            (true, FarEnd::Receiver) => self.reverse_train(train)?,
+        let event = match (self.reverse(), train.peer_kind) {
+            (false, PeerKind::Receiver) => self.forward_train(train)?,
+            (false, PeerKind::Echo | PeerKind::EchoSized(_)) => return self.echo_train(train),
+            (true, PeerKind::Receiver) => self.reverse_train(train)?,
             // There and back is the same from either end, as long as every packet takes both ways whole.
-            (true, FarEnd::Echo) if train.packets.iter().all(|packet| packet.hop_limit.is_none()) => {
+            (true, PeerKind::Echo) if train.packets.iter().all(|packet| packet.hop_limit.is_none()) => {
                 return self.echo_train(train);
             }
             // A far end that cooperates has better to offer; the other way round it would have to be answered by this host.
-            (_, FarEnd::ClosedPort | FarEnd::TcpSyn) | (true, FarEnd::Echo | FarEnd::EchoSized(_)) => {
+            (_, PeerKind::ClosedPort | PeerKind::TcpSyn) | (true, PeerKind::Echo | PeerKind::EchoSized(_)) => {
                 Err(Refusal::NotOffered)
             }
         };
@@ -85,8 +85,8 @@ impl SocketWorld {
         }))?;
         let armed = self
             .control
-            .await_answer("announcing a train", self.patience(), |heard| {
-                matches!(heard, Heard::Message(ServerMessage::Armed { id: armed }) if armed == id).then_some(())
+            .await_answer("announcing a train", self.timeout(), |incoming| {
+                matches!(incoming, Incoming::Message(ServerMessage::Armed { id: armed }) if armed == id).then_some(())
             })?;
         if let Err(refusal) = armed {
             return Ok(Err(refusal));
@@ -110,15 +110,15 @@ impl SocketWorld {
     /// The result of a forward train and its rows.
     fn arrivals(&mut self, id: u32) -> Answered<(TrainResult, Vec<ArrivalRow>)> {
         let mut result = None;
-        // The far host waits for stragglers itself, and says in between that it is still there.
-        let patience = self.patience() + 2 * self.quiet() + Duration::from_secs(8);
+        // The remote host waits for stragglers itself, and says in between that it is still there.
+        let timeout = self.timeout() + 2 * self.quiet() + Duration::from_secs(8);
         self.control
-            .await_answer("waiting for a train's arrivals", patience, |heard| match heard {
-                Heard::Message(ServerMessage::TrainResult(announced)) if announced.id == id => {
+            .await_answer("waiting for a train's arrivals", timeout, |incoming| match incoming {
+                Incoming::Message(ServerMessage::TrainResult(announced)) if announced.id == id => {
                     result = Some(announced);
                     None
                 }
-                Heard::Rows(Rows {
+                Incoming::Rows(Rows {
                     table: Table::Arrivals(rows),
                     ..
                 }) => Some((result.take()?, rows)),
@@ -190,16 +190,16 @@ impl SocketWorld {
         payloads
     }
 
-    /// Sends a train that the far host sends back.
+    /// Sends a train that the remote host sends back.
     pub(super) fn echo_train(&mut self, train: &Train) -> Result<Event, Error> {
         let headers = if self.ipv6() { 48 } else { 28 };
         let fits = self.fits(train, ECHO_OCTETS);
-        let reply_octets = match (fits, train.far_end) {
+        let reply_octets = match (fits, train.peer_kind) {
             (Err(refusal), _) => return Ok(Event::Refused(refusal)),
-            (Ok(()), FarEnd::EchoSized(octets)) => {
+            (Ok(()), PeerKind::EchoSized(octets)) => {
                 let largest = train.packets.iter().map(|packet| packet.ip_octets).min().unwrap_or(0);
                 if octets > largest {
-                    // The far host never answers with more than it got.
+                    // The remote host never answers with more than it got.
                     return Ok(Event::Refused(Refusal::TooLarge { max_ip_octets: largest }));
                 }
                 let payload = octets.saturating_sub(headers);
@@ -209,7 +209,7 @@ impl SocketWorld {
                 }
                 Some(payload)
             }
-            (Ok(()), FarEnd::Echo | FarEnd::Receiver | FarEnd::ClosedPort | FarEnd::TcpSyn) => None,
+            (Ok(()), PeerKind::Echo | PeerKind::Receiver | PeerKind::ClosedPort | PeerKind::TcpSyn) => None,
         };
         if let Err(refusal) = self.admit(train.ip_octets())? {
             return Ok(Event::Refused(refusal));
@@ -217,7 +217,7 @@ impl SocketWorld {
         let id = self.take_id();
         let payloads = self.payloads(train, id, ProbeKind::EchoRequest { reply_octets });
         let wanted = self.wanted(id, true, train);
-        let gatherer = Gatherer::start(&self.flows[0], wanted, self.control.heard_at())?;
+        let gatherer = Gatherer::start(&self.flows[0], wanted, self.control.last_received_at())?;
         let (socket, sent) = self.send(train, id, &payloads)?;
         let expected = train.packets.iter().filter(|packet| packet.hop_limit.is_none()).count()
             - sent.refused().len().min(train.packets.len());
@@ -259,7 +259,7 @@ impl SocketWorld {
 
     fn reverse_train(&mut self, train: &Train) -> Answered<Event> {
         if train.packets.iter().any(|packet| packet.hop_limit.is_some()) {
-            // Routers would answer the far host, which keeps no such answers.
+            // Routers would answer the remote host, which keeps no such answers.
             return Ok(Err(Refusal::NotOffered));
         }
         if let Err(refusal) = self.fits(train, PROBE_OCTETS) {
@@ -270,7 +270,7 @@ impl SocketWorld {
         }
         let id = self.take_id();
         let wanted = self.wanted(id, false, train);
-        let gatherer = Gatherer::start(&self.flows[0], wanted, self.control.heard_at())?;
+        let gatherer = Gatherer::start(&self.flows[0], wanted, self.control.last_received_at())?;
         self.control.say(&ClientMessage::SendTrain { id, flow: 0 })?;
         self.control.say_rows(&Rows {
             id,
@@ -290,10 +290,10 @@ impl SocketWorld {
 
     fn departures(&mut self, id: u32, duration: Duration) -> Answered<Left> {
         let mut announced = None;
-        let patience = self.patience() + duration + Duration::from_secs(1);
+        let timeout = self.timeout() + duration + Duration::from_secs(1);
         self.control
-            .await_answer("waiting for a train's departures", patience, |heard| match heard {
-                Heard::Message(ServerMessage::TrainLeft {
+            .await_answer("waiting for a train's departures", timeout, |incoming| match incoming {
+                Incoming::Message(ServerMessage::TrainLeft {
                     id: left,
                     stamps,
                     pacing,
@@ -302,7 +302,7 @@ impl SocketWorld {
                     announced = Some((stamps, pacing, send_failures));
                     None
                 }
-                Heard::Rows(Rows {
+                Incoming::Rows(Rows {
                     table: Table::Departures(rows),
                     ..
                 }) => {
@@ -319,7 +319,7 @@ impl SocketWorld {
     }
 }
 
-/// What the far host says of a train that it sent.
+/// What the remote host says of a train that it sent.
 #[derive(Debug)]
 struct Left {
     stamps: StampSource,

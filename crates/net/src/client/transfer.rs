@@ -14,15 +14,15 @@ use narrows_wire::{
     ClientMessage, DataHello, Direction, ServerMessage, TransferPlan, TransferReceived, TransferSegment, TransferSent,
 };
 
-use self::read::{FarRead, read_since};
+use self::read::{RemoteRead, read_since};
 use super::SocketWorld;
-use super::control::Heard;
+use super::control::Incoming;
 use super::convert::{share, tcp_sample, wire_nanos};
 use super::options::TrafficOptions;
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError, PeerError};
 use crate::load::busiest_share;
-use crate::purse;
+use crate::send_budget;
 use crate::transfer::{BulkReceiver, BulkSender, Progress, TransferOptions, Writing, prepare};
 
 /// A transfer under way.
@@ -33,16 +33,16 @@ pub(super) struct Running {
     traffic: Traffic,
     /// When the last forward segment ended, and the CPU time by then: what goes between two segments belongs to the next.
     reported: Option<(i64, Vec<Duration>)>,
-    /// When the far host will break it off.
+    /// When the remote host will break it off.
     over_ns: i64,
 }
 
 enum Traffic {
-    Forward { bulk: BulkSender, read: FarRead },
+    Forward { bulk: BulkSender, read: RemoteRead },
     Reverse(BulkReceiver),
 }
 
-/// What orders of segments take on their way, all together; the far host allows more.
+/// What orders of segments take on their way, all together; the remote host allows more.
 const ON_ITS_WAY: Duration = Duration::from_secs(3);
 /// Longest wait, after a transfer's end, for what is still in buffers.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -146,8 +146,9 @@ impl SocketWorld {
         }))?;
         let ready = self
             .control
-            .await_answer("beginning a transfer", self.patience(), |heard| {
-                matches!(heard, Heard::Message(ServerMessage::TransferReady { id: ready }) if ready == id).then_some(())
+            .await_answer("beginning a transfer", self.timeout(), |incoming| {
+                matches!(incoming, Incoming::Message(ServerMessage::TransferReady { id: ready }) if ready == id)
+                    .then_some(())
             })?;
         Ok(ready.map(|()| Running {
             id,
@@ -157,11 +158,11 @@ impl SocketWorld {
             traffic: match self.options.direction {
                 Direction::Forward => Traffic::Forward {
                     bulk: BulkSender::new(writing),
-                    read: FarRead::default(),
+                    read: RemoteRead::default(),
                 },
                 Direction::Reverse => Traffic::Reverse(BulkReceiver::reading(block)),
             },
-            // The far host allows some more, for what is on its way.
+            // The remote host allows some more, for what is on its way.
             over_ns: clock::now_ns().saturating_add(nanos(self.limits.max_duration() + ON_ITS_WAY)),
         }))
     }
@@ -227,7 +228,7 @@ impl SocketWorld {
         let mut samples: Vec<Vec<TcpSample>> = vec![Vec::new(); bulk.len()];
         let mut next = began;
         let limit = self.options.traffic.payload_octets;
-        let look = limit.map_or(50_000_000, |_| nanos(purse::LOOK));
+        let poll = limit.map_or(50_000_000, |_| nanos(send_budget::POLL));
         loop {
             let now = clock::now_ns();
             self.spent = bulk.spent();
@@ -242,9 +243,9 @@ impl SocketWorld {
             if last {
                 break;
             }
-            match self.control.hear(next.min(ends).min(now + look))? {
-                Some(Heard::Message(ServerMessage::TransferReceived(received))) => read.take(&received),
-                Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
+            match self.control.hear(next.min(ends).min(now + poll))? {
+                Some(Incoming::Message(ServerMessage::TransferReceived(received))) => read.take(&received),
+                Some(Incoming::Message(ServerMessage::Refused { code, text, .. })) => {
                     return self.control.refusal(code, text).map(Err);
                 }
                 _ => {}
@@ -269,7 +270,7 @@ impl SocketWorld {
             began: Stamp::from_nanos(began),
             ended: Stamp::from_nanos(ended),
             streams: streams.collect(),
-            far_end: finish.then(|| read_since(before, (read.octets, read.span_ns))),
+            remote_read: finish.then(|| read_since(before, (read.octets, read.span_ns))),
             sender_cpu: busiest_share(&cpu, &cpu_after, elapsed),
             receiver_cpu: read.cpu,
         };
@@ -280,28 +281,28 @@ impl SocketWorld {
         Ok(Ok(report))
     }
 
-    /// Closes the connections behind their last octet, and waits until the far host has read it.
-    fn finish_forward_transfer(&mut self, id: u32, bulk: &mut BulkSender, read: &mut FarRead) -> Result<(), Error> {
+    /// Closes the connections behind their last octet, and waits until the remote host has read it.
+    fn finish_forward_transfer(&mut self, id: u32, bulk: &mut BulkSender, read: &mut RemoteRead) -> Result<(), Error> {
         bulk.finish_writing();
         self.control.say(&ClientMessage::TransferEnd { id })?;
         self.await_transfer_done(id, |received| read.take(received))
     }
 
     fn await_transfer_done(&mut self, id: u32, mut read: impl FnMut(&TransferReceived)) -> Result<(), Error> {
-        let patience = DRAIN + self.patience();
-        let deadline = clock::now_ns().saturating_add(nanos(patience));
+        let timeout = DRAIN + self.timeout();
+        let deadline = clock::now_ns().saturating_add(nanos(timeout));
         loop {
             match self.control.hear(deadline)? {
-                Some(Heard::Message(ServerMessage::TransferDone { id: done })) if done == id => return Ok(()),
+                Some(Incoming::Message(ServerMessage::TransferDone { id: done })) if done == id => return Ok(()),
                 // Broken off: over as well.
-                Some(Heard::Message(ServerMessage::Refused { .. })) => return Ok(()),
-                Some(Heard::Message(ServerMessage::TransferReceived(received))) => read(&received),
+                Some(Incoming::Message(ServerMessage::Refused { .. })) => return Ok(()),
+                Some(Incoming::Message(ServerMessage::TransferReceived(received))) => read(&received),
                 Some(_) => {}
                 None => {
                     return Err(PathError::Silent {
                         peer: self.control.peer(),
                         doing: "waiting for the end of a transfer",
-                        waited: patience,
+                        waited: timeout,
                     }
                     .into());
                 }
@@ -354,7 +355,7 @@ impl SocketWorld {
             began: Stamp::from_nanos(sent.began_ns),
             ended: Stamp::from_nanos(sent.ended_ns),
             streams: streams.collect(),
-            far_end: finish.then(|| read_since((before.octets, before.span_ns), (after.octets, after.span_ns))),
+            remote_read: finish.then(|| read_since((before.octets, before.span_ns), (after.octets, after.span_ns))),
             sender_cpu: sent.sender_cpu_permille.map(share),
             receiver_cpu: busiest_share(&before.cpu, &at_end.cpu, elapsed),
         };
@@ -372,8 +373,8 @@ impl SocketWorld {
         duration: Duration,
         samples: &mut [Vec<TcpSample>],
     ) -> Result<Result<(TransferSent, bool), Refusal>, Error> {
-        let patience = duration + self.patience() + self.options.timeout;
-        let deadline = clock::now_ns().saturating_add(nanos(patience));
+        let timeout = duration + self.timeout() + self.options.timeout;
+        let deadline = clock::now_ns().saturating_add(nanos(timeout));
         let mut ending = false;
         while clock::now_ns() < deadline {
             self.note_life(&bulk.progress());
@@ -382,7 +383,7 @@ impl SocketWorld {
                 self.control.say(&ClientMessage::TransferEnd { id })?;
             }
             match self.control.hear(deadline.min(clock::now_ns() + 50_000_000))? {
-                Some(Heard::Message(ServerMessage::TransferSamples {
+                Some(Incoming::Message(ServerMessage::TransferSamples {
                     id: of,
                     stream,
                     samples: new,
@@ -391,10 +392,10 @@ impl SocketWorld {
                         kept.extend(new.iter().map(tcp_sample));
                     }
                 }
-                Some(Heard::Message(ServerMessage::TransferSent(sent))) if sent.id == id => {
+                Some(Incoming::Message(ServerMessage::TransferSent(sent))) if sent.id == id => {
                     return Ok(Ok((sent, ending)));
                 }
-                Some(Heard::Message(ServerMessage::Refused { code, text, .. })) => {
+                Some(Incoming::Message(ServerMessage::Refused { code, text, .. })) => {
                     return self.control.refusal(code, text).map(Err);
                 }
                 _ => {}
@@ -403,7 +404,7 @@ impl SocketWorld {
         Err(PathError::Silent {
             peer: self.control.peer(),
             doing: "waiting for the end of a transfer's segment",
-            waited: patience,
+            waited: timeout,
         }
         .into())
     }
@@ -429,10 +430,10 @@ impl SocketWorld {
         ))
     }
 
-    /// Data that comes is the far host's sign of life.
+    /// Data that comes is the remote host's sign of life.
     fn note_life(&self, progress: &Progress) {
         if let Some((_, last_ns)) = progress.span_ns {
-            self.control.heard_at().fetch_max(last_ns, Ordering::Relaxed);
+            self.control.last_received_at().fetch_max(last_ns, Ordering::Relaxed);
         }
     }
 

@@ -25,15 +25,18 @@ const IP_OCTETS: u64 = PAYLOAD as u64 + 28;
 /// What a ring on `lo` takes of full-size datagrams, of each at most `snap_octets`. Needs `CAP_NET_RAW`. Sending and receiving share this
 /// host's processors, so that a card that is fed by others may do better.
 pub fn capture(snap_octets: usize) -> io::Result<CaptureMeasured> {
-    let far = UdpSocket::bind(loopback())?;
+    let remote = UdpSocket::bind(loopback())?;
     let near = UdpSocket::bind(loopback())?;
-    near.connect(far.local_addr()?)?;
+    near.connect(remote.local_addr()?)?;
     let options = RingOptions {
         frames: RING_FRAMES,
         snap_octets,
         outgoing: false,
     };
-    let program = datagrams_to(far.local_addr()?.port(), u32::try_from(snap_octets).unwrap_or(u32::MAX));
+    let program = datagrams_to(
+        remote.local_addr()?.port(),
+        u32::try_from(snap_octets).unwrap_or(u32::MAX),
+    );
     let mut pace = None;
     let mut tries = 0;
     loop {

@@ -107,8 +107,8 @@ fn processor(environment: &Environment, cpuinfo: &str) -> Processor {
 
 /// Where this process's control group (version 2) is.
 fn control_group() -> Option<String> {
-    let told = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = text::control_group(&told)?;
+    let reported = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = text::control_group(&reported)?;
     ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
         .iter()
         .map(|root| format!("{root}/{path}"))

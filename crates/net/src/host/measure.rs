@@ -52,10 +52,10 @@ fn loopback() -> SocketAddr {
 /// Medians of 51 calls each way (pathload 1.3.2: the 26th smallest of 50).
 fn call_costs() -> io::Result<(Duration, Duration)> {
     const CALLS: usize = 51;
-    let far = UdpSocket::bind(loopback())?;
-    far.set_read_timeout(Some(Duration::from_millis(100)))?;
+    let remote = UdpSocket::bind(loopback())?;
+    remote.set_read_timeout(Some(Duration::from_millis(100)))?;
     let near = UdpSocket::bind(loopback())?;
-    near.connect(far.local_addr()?)?;
+    near.connect(remote.local_addr()?)?;
     let mut buffer = [1; 2048];
     let (mut out, mut back) = (Vec::new(), Vec::new());
     for _ in 0..CALLS {
@@ -63,7 +63,7 @@ fn call_costs() -> io::Result<(Duration, Duration)> {
         near.send(&buffer[..FULL_PAYLOAD])?;
         let gone = clock::now_ns();
         // A packet that the loopback lost (a full buffer elsewhere) costs a row, not the measurement.
-        let arrived = far.recv(&mut buffer).is_ok();
+        let arrived = remote.recv(&mut buffer).is_ok();
         let ended = clock::now_ns();
         out.push(gone - begun);
         if arrived {
@@ -92,9 +92,9 @@ fn quantile(values: &mut [i64], share: f64) -> Duration {
 fn stamp_error() -> io::Result<(Duration, StampSource)> {
     const PACKETS: usize = 200;
     const GAP: Duration = Duration::from_micros(60);
-    let (near, far) = pair(&SocketOptions::default())?;
-    let mut receiver = Receiver::new(&far, 64);
-    await_stamps(&near, &far, &mut receiver)?;
+    let (near, remote) = pair(&SocketOptions::default())?;
+    let mut receiver = Receiver::new(&remote, 64);
+    await_stamps(&near, &remote, &mut receiver)?;
     let plan = vec![full_packet(GAP); PACKETS];
     let payloads = Payloads::new((0..PACKETS).map(|_| FULL_PAYLOAD), 1);
     let mut queue = ErrorQueue::new();
@@ -103,7 +103,7 @@ fn stamp_error() -> io::Result<(Duration, StampSource)> {
     let departures = sent.settle(&plan, &near, &mut queue);
     let mut seen = Vec::with_capacity(PACKETS);
     let deadline = clock::now_ns() + 20_000_000;
-    receiver.receive_until(&far, deadline, &running, |datagram| {
+    receiver.receive_until(&remote, deadline, &running, |datagram| {
         seen.push(datagram.seen);
         seen.len() < PACKETS
     })?;
@@ -119,12 +119,12 @@ fn stamp_error() -> io::Result<(Duration, StampSource)> {
 
 /// Sends until the kernel stamps what arrives, or it is clear that it will not: its switch for stamps takes effect a moment after it
 /// is asked for.
-fn await_stamps(near: &ProbeSocket, far: &ProbeSocket, receiver: &mut Receiver) -> io::Result<()> {
-    const PATIENCE_NS: i64 = 100_000_000;
-    let deadline = clock::now_ns() + PATIENCE_NS;
+fn await_stamps(near: &ProbeSocket, remote: &ProbeSocket, receiver: &mut Receiver) -> io::Result<()> {
+    const TIMEOUT_NS: i64 = 100_000_000;
+    let deadline = clock::now_ns() + TIMEOUT_NS;
     while clock::now_ns() < deadline {
         near.send(&[0; 16])?;
-        receiver.receive(far, deadline)?;
+        receiver.receive(remote, deadline)?;
         if receiver.iter().any(|datagram| datagram.seen.kernel_ns.is_some()) {
             break;
         }
@@ -141,7 +141,7 @@ fn max_send_rate() -> io::Result<Option<BitRate>> {
         receive_buffer_octets: 4_096,
         ..SocketOptions::default()
     };
-    let (near, _far) = pair(&options)?;
+    let (near, _remote) = pair(&options)?;
     let plan = vec![full_packet(Duration::ZERO); PACKETS];
     let payloads = Payloads::new((0..PACKETS).map(|_| FULL_PAYLOAD), 1);
     let pace = PaceOptions {
@@ -174,9 +174,9 @@ fn full_packet(gap: Duration) -> PacketPlan {
 }
 
 fn pair(options: &SocketOptions) -> io::Result<(ProbeSocket, ProbeSocket)> {
-    let far = ProbeSocket::bind(loopback(), options)?;
-    let near = ProbeSocket::connected(far.local()?, options)?;
-    Ok((near, far))
+    let remote = ProbeSocket::bind(loopback(), options)?;
+    let near = ProbeSocket::connected(remote.local()?, options)?;
+    Ok((near, remote))
 }
 
 #[cfg(test)]

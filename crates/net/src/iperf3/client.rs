@@ -16,13 +16,13 @@ use narrows_wire::iperf3::{
 
 use super::connect::{self, Near};
 use super::intervals::{Intervals, Part, StreamPart, bound};
-use super::link::{Heard, Link};
+use super::link::{Incoming, Link};
 use super::stream::{Snapshot, Stream};
 use super::worker::SendPlan;
 use super::{MOST_DRAIN, cpu_times};
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError, PeerError};
-use crate::purse::Purse;
+use crate::send_budget::SendBudget;
 
 pub(super) use count::stream_result;
 use open::datagram_octets;
@@ -81,7 +81,7 @@ struct Test<'a> {
     parameters: Parameters,
     cookie: Cookie,
     streams: Vec<Stream>,
-    purse: Arc<Purse>,
+    send_budget: Arc<SendBudget>,
     outline: Outline,
     clock: Option<Running>,
     parts: Intervals,
@@ -109,7 +109,7 @@ struct Running {
 /// Samples of an interval at most this far apart.
 const SAMPLE_EVERY_NS: i64 = 100_000_000;
 /// The test's thread looks around this often.
-const LOOK_NS: i64 = 10_000_000;
+const POLL_NS: i64 = 10_000_000;
 /// How long a server may take for its part of the end.
 const ENDING_NS: i64 = 20_000_000_000;
 /// Datagrams under way when the last one left are given this long, and so is a far program to read what its kernel has.
@@ -142,7 +142,7 @@ impl<'a> Test<'a> {
             parameters,
             cookie,
             streams: Vec::new(),
-            purse: Arc::new(Purse::new(octets)),
+            send_budget: Arc::new(SendBudget::new(octets)),
             outline: Outline {
                 peer,
                 cookie: cookie.text().to_owned(),
@@ -158,25 +158,25 @@ impl<'a> Test<'a> {
 
     fn run(mut self, began: &mut dyn FnMut(&Outline), interval: &mut dyn FnMut(&Part)) -> Result<Finished, Error> {
         let mut room = [0; 16 << 10];
-        let mut heard_ns = clock::now_ns();
+        let mut last_received_ns = clock::now_ns();
         loop {
             while let Some(order) = self.side.order().map_err(|fault| self.fault(fault))? {
-                heard_ns = clock::now_ns();
+                last_received_ns = clock::now_ns();
                 if self.obey(order, began)? {
                     return self.finished();
                 }
             }
             let now = clock::now_ns();
             if self.clock.as_ref().is_some_and(|clock| clock.over_ns.is_none()) {
-                heard_ns = now;
+                last_received_ns = now;
                 self.tick(now, interval)?;
             }
-            let patience = if self.clock.is_some() {
+            let timeout = if self.clock.is_some() {
                 ENDING_NS
             } else {
                 nanos(self.options.timeout)
             };
-            if now - heard_ns > patience {
+            if now - last_received_ns > timeout {
                 return Err(self.silent("waiting for the iperf3 server"));
             }
             if self.options.stop.load(Ordering::Relaxed) && self.clock.is_none() {
@@ -184,10 +184,10 @@ impl<'a> Test<'a> {
                 let _ = self.link.say(State::ClientTerminate);
                 return Err(self.fault(ClientFault::Terminated));
             }
-            match self.link.hear(&mut room, now + LOOK_NS) {
-                Heard::Octets(count) => self.side.push(&room[..count]),
-                Heard::Nothing => {}
-                Heard::Closed => {
+            match self.link.hear(&mut room, now + POLL_NS) {
+                Incoming::Octets(count) => self.side.push(&room[..count]),
+                Incoming::Nothing => {}
+                Incoming::Closed => {
                     let fault = self.side.closed().unwrap_or(ClientFault::Terminated);
                     return Err(self.fault(fault));
                 }
@@ -272,7 +272,7 @@ impl<'a> Test<'a> {
                 burst: self.parameters.burst,
                 counters,
                 zero_copy: self.parameters.zero_copy,
-                purse: Arc::clone(&self.purse),
+                send_budget: Arc::clone(&self.send_budget),
                 until_ns,
                 seed: 1 + u64::from(stream.id),
             };
@@ -304,7 +304,7 @@ impl<'a> Test<'a> {
         };
         let every = nanos(self.options.interval).max(1);
         let omit_ns = clock.began_ns.saturating_add(nanos(self.options.omit));
-        if now - clock.sampled_ns >= SAMPLE_EVERY_NS.min(every / 4).max(LOOK_NS) {
+        if now - clock.sampled_ns >= SAMPLE_EVERY_NS.min(every / 4).max(POLL_NS) {
             clock.sampled_ns = now;
             for (samples, stream) in clock.samples.iter_mut().zip(&self.streams) {
                 samples.extend(stream.snapshot().tcp);

@@ -50,7 +50,7 @@ pub(super) fn control(peer: SocketAddr, near: Near, timeout: Duration) -> io::Re
     Ok(stream)
 }
 
-/// A control connection is silent during a test: the kernel asks now and then whether the far host is still there.
+/// A control connection is silent during a test: the kernel asks now and then whether the remote host is still there.
 pub(super) fn watch(stream: &TcpStream) -> io::Result<()> {
     const EVERY: Duration = Duration::from_secs(1);
     stream.set_nodelay(true)?;

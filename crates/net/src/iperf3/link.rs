@@ -19,7 +19,7 @@ pub(super) struct Link {
 
 /// What reading came to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum Incoming {
     Octets(usize),
     Nothing,
     Closed,
@@ -36,17 +36,17 @@ impl Link {
     }
 
     /// Waits for octets until `deadline_ns` (monotonic).
-    pub(super) fn hear(&mut self, room: &mut [u8], deadline_ns: i64) -> Heard {
+    pub(super) fn hear(&mut self, room: &mut [u8], deadline_ns: i64) -> Incoming {
         loop {
             match self.stream.read(room) {
-                Ok(0) => return Heard::Closed,
-                Ok(read) => return Heard::Octets(read),
+                Ok(0) => return Incoming::Closed,
+                Ok(read) => return Incoming::Octets(read),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Heard::Closed,
+                Err(_) => return Incoming::Closed,
             }
             if !self.wait(PollFlags::POLLIN, deadline_ns) {
-                return Heard::Nothing;
+                return Incoming::Nothing;
             }
         }
     }

@@ -28,7 +28,7 @@ pub struct Iperf3Limits {
     /// Octets of a test.
     pub octets: Option<u64>,
     /// Longest wait for the client's next word before and after the test.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Iperf3Limits {
@@ -41,7 +41,7 @@ impl Default for Iperf3Limits {
             duration: Duration::from_secs(3_600),
             rate: None,
             octets: None,
-            patience: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
         }
     }
 }

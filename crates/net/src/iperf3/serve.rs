@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use super::door;
+use super::listen_socket;
 use super::options::Iperf3Options;
 use super::shared::Shared;
 
@@ -21,23 +21,23 @@ pub struct Iperf3Server {
 impl Iperf3Server {
     /// Opens all sockets, and serves.
     pub fn start(options: Iperf3Options) -> io::Result<Self> {
-        let (doors, addresses) = door::open_all(&options.listen, options.port)?;
+        let (listen_sockets, addresses) = listen_socket::open_all(&options.listen, options.port)?;
         let shared = Arc::new(Shared::new(options));
         let mut server = Self {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
             addresses,
         };
-        for door in doors {
+        for listen_socket in listen_sockets {
             let (tcp, udp) = (Arc::clone(&shared), Arc::clone(&shared));
-            let (listener, greetings) = (door.tcp, door.udp);
+            let (listener, greetings) = (listen_socket.tcp, listen_socket.udp);
             let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
             server
                 .threads
-                .push(named("iperf3-tcp").spawn(move || door::attend(&listener, &tcp))?);
+                .push(named("iperf3-tcp").spawn(move || listen_socket::attend(&listener, &tcp))?);
             server
                 .threads
-                .push(named("iperf3-udp").spawn(move || door::greet(&greetings, &udp))?);
+                .push(named("iperf3-udp").spawn(move || listen_socket::greet(&greetings, &udp))?);
         }
         Ok(server)
     }

@@ -16,7 +16,7 @@ use narrows_wire::iperf3::{
 
 use super::client::stream_result;
 use super::connect;
-use super::link::{Heard, Link};
+use super::link::{Incoming, Link};
 use super::options::{SessionEnd, SessionSummary};
 use super::shared::Shared;
 use super::stream::{Carrier, Snapshot, Stream};
@@ -24,11 +24,11 @@ use super::udp;
 use super::worker::SendPlan;
 use super::{cpu_since, cpu_times};
 use crate::clock::{self, nanos};
-use crate::purse::Purse;
+use crate::send_budget::SendBudget;
 use crate::socket::ProbeSocket;
 
 /// A session looks at its control connection and at all flags this often.
-const LOOK_NS: i64 = 20_000_000;
+const POLL_NS: i64 = 20_000_000;
 /// A test may outlast what was asked for by this much, for both sides' timers (ours).
 const GRACE: Duration = Duration::from_secs(10);
 /// What is on its way when the client says that it is over is waited for: until this much silence, and at most so long.
@@ -111,7 +111,7 @@ impl Session<'_> {
 
     fn test(&mut self, summary: &mut SessionSummary) -> Result<SessionEnd, SessionEnd> {
         self.say(State::ParameterExchange)?;
-        let ServerOrder::Parameters(parameters) = self.order(self.patience())? else {
+        let ServerOrder::Parameters(parameters) = self.order(self.timeout())? else {
             return Err(SessionEnd::Terminated);
         };
         summary.what = Some((parameters.transport, parameters.flow, parameters.streams));
@@ -149,8 +149,8 @@ impl Session<'_> {
         self.exchange(&results)
     }
 
-    fn patience(&self) -> i64 {
-        clock::now_ns() + nanos(self.shared.options.limits.patience)
+    fn timeout(&self) -> i64 {
+        clock::now_ns() + nanos(self.shared.options.limits.timeout)
     }
 
     fn say(&mut self, state: State) -> Result<(), SessionEnd> {
@@ -188,10 +188,10 @@ impl Session<'_> {
             if now >= deadline_ns {
                 return Err(SessionEnd::Vanished);
             }
-            match self.link.hear(&mut room, deadline_ns.min(now + LOOK_NS)) {
-                Heard::Octets(count) => self.side.push(&room[..count]),
-                Heard::Nothing => {}
-                Heard::Closed => return Err(SessionEnd::Vanished),
+            match self.link.hear(&mut room, deadline_ns.min(now + POLL_NS)) {
+                Incoming::Octets(count) => self.side.push(&room[..count]),
+                Incoming::Nothing => {}
+                Incoming::Closed => return Err(SessionEnd::Vanished),
             }
         }
     }
@@ -203,7 +203,7 @@ impl Session<'_> {
         match (parameters.transport, arriving) {
             (Transport::Tcp, Some(arriving)) => {
                 self.say(State::CreateStreams)?;
-                let deadline = self.patience();
+                let deadline = self.timeout();
                 for client_sends in client {
                     let stream = self.wait_for(&arriving, deadline)?;
                     let accepted = connect::accepted(&stream, parameters, self.share_of_rate(parameters));
@@ -233,7 +233,7 @@ impl Session<'_> {
     fn open_udp(&mut self, client: &[bool], counters: Counters, parameters: &Parameters) -> Result<(), SessionEnd> {
         let (greeting, greetings) = self.turn()?;
         self.say(State::CreateStreams)?;
-        let deadline = self.patience();
+        let deadline = self.timeout();
         let local = self.link.stream().local_addr().map_err(|_| SessionEnd::Vanished)?;
         let mut known = Vec::new();
         for &client_sends in client {
@@ -247,7 +247,7 @@ impl Session<'_> {
             known.push(from);
             let socket =
                 connect::datagrams(local, from, parameters, true).map_err(|_| self.refuse(ErrorNumber(203)))?;
-            self.hand_on_strays(&socket, from);
+            self.hand_on_unmatched_replies(&socket, from);
             // A client that does not hear it greets again, or gives up.
             let _ = socket.send(&GREETING_REPLY);
             self.add(!client_sends, Carrier::Udp(Arc::new(socket)), counters, parameters)?;
@@ -259,7 +259,7 @@ impl Session<'_> {
     /// Waits until no other test waits for UDP streams from this client's address.
     fn turn(&mut self) -> Result<(Greeting, Receiver<SocketAddr>), SessionEnd> {
         let address = self.peer.ip().to_canonical();
-        let deadline = self.patience();
+        let deadline = self.timeout();
         loop {
             let (sender, greetings) = mpsc::channel();
             let mut waiting = self.shared.greetings();
@@ -272,30 +272,30 @@ impl Session<'_> {
             if clock::now_ns() >= deadline {
                 return Err(self.refuse(ErrorNumber::STREAM_ACCEPT));
             }
-            self.look(clock::now_ns() + LOOK_NS / 4)?;
+            self.poll(clock::now_ns() + POLL_NS / 4)?;
         }
     }
 
     /// Between being bound and being connected the socket may have got what was meant for the door.
-    fn hand_on_strays(&self, socket: &ProbeSocket, from: SocketAddr) {
+    fn hand_on_unmatched_replies(&self, socket: &ProbeSocket, from: SocketAddr) {
         let mut packets = crate::receive::Receiver::new(socket, 16);
         if packets.receive(socket, clock::now_ns()).unwrap_or(0) > 0 {
-            let strays = packets.iter().filter_map(|datagram| datagram.from);
-            strays
-                .filter(|&stray| stray != from)
-                .for_each(|stray| self.shared.greeted(stray));
+            let unmatched_replies = packets.iter().filter_map(|datagram| datagram.from);
+            unmatched_replies
+                .filter(|&unmatched_reply| unmatched_reply != from)
+                .for_each(|unmatched_reply| self.shared.greeted(unmatched_reply));
         }
     }
 
     /// What comes next by a channel; the client may go away while it is waited for.
     fn wait_for<T>(&mut self, channel: &Receiver<T>, deadline_ns: i64) -> Result<T, SessionEnd> {
         loop {
-            match channel.recv_timeout(Duration::from_nanos(LOOK_NS.unsigned_abs())) {
+            match channel.recv_timeout(Duration::from_nanos(POLL_NS.unsigned_abs())) {
                 Ok(next) => return Ok(next),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(SessionEnd::ServerEnds),
             }
-            self.look(clock::now_ns())?;
+            self.poll(clock::now_ns())?;
             if clock::now_ns() >= deadline_ns {
                 return Err(self.refuse(ErrorNumber::STREAM_ACCEPT));
             }
@@ -303,12 +303,12 @@ impl Session<'_> {
     }
 
     /// Looks at the control connection, for which it is not this side's turn, until `deadline_ns`.
-    fn look(&mut self, deadline_ns: i64) -> Result<(), SessionEnd> {
+    fn poll(&mut self, deadline_ns: i64) -> Result<(), SessionEnd> {
         let mut room = [0; 1 << 10];
         match self.link.hear(&mut room, deadline_ns) {
-            Heard::Octets(count) => self.side.push(&room[..count]),
-            Heard::Nothing => {}
-            Heard::Closed => return Err(SessionEnd::Vanished),
+            Incoming::Octets(count) => self.side.push(&room[..count]),
+            Incoming::Nothing => {}
+            Incoming::Closed => return Err(SessionEnd::Vanished),
         }
         if self.shared.ended.load(Ordering::Relaxed) {
             let _ = self.link.say(State::ServerTerminate);
@@ -351,7 +351,7 @@ impl Session<'_> {
                 counters,
                 zero_copy: parameters.zero_copy,
                 // The client ends a test by amount: datagrams may be lost, and it wants so much to arrive.
-                purse: Arc::new(Purse::new(None)),
+                send_budget: Arc::new(SendBudget::new(None)),
                 until_ns,
                 seed: 1 + u64::from(stream.id),
             };
@@ -396,7 +396,7 @@ impl Session<'_> {
                 let _ = self.link.say(State::ServerTerminate);
                 return Err(SessionEnd::Limit);
             }
-            self.look(now + LOOK_NS)?;
+            self.poll(now + POLL_NS)?;
         }
     }
 
@@ -457,13 +457,13 @@ impl Session<'_> {
 
     fn exchange(&mut self, results: &Results) -> Result<SessionEnd, SessionEnd> {
         self.say(State::ExchangeResults)?;
-        let ServerOrder::Results(_) = self.order(self.patience())? else {
+        let ServerOrder::Results(_) = self.order(self.timeout())? else {
             return Err(SessionEnd::Terminated);
         };
         let text = frame(&results.to_json());
         self.link.send(&text).map_err(|_| SessionEnd::Vanished)?;
         self.say(State::DisplayResults)?;
-        match self.order(self.patience()) {
+        match self.order(self.timeout()) {
             // Some clients close without a word: they have all they wanted.
             Ok(_) | Err(SessionEnd::Vanished) => Ok(SessionEnd::Complete),
             Err(end) => Err(end),

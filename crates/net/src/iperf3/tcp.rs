@@ -35,7 +35,7 @@ pub(super) fn send(stream: &TcpStream, shared: &Shared, plan: &SendPlan) {
             if !pace.due(now) {
                 continue;
             }
-            (at, end) = (0, usize::try_from(plan.purse.take(block as u64)).unwrap_or(0));
+            (at, end) = (0, usize::try_from(plan.send_budget.take(block as u64)).unwrap_or(0));
             if end == 0 {
                 break;
             }
@@ -59,7 +59,7 @@ pub(super) fn send(stream: &TcpStream, shared: &Shared, plan: &SendPlan) {
         }
     }
     // What was taken and not sent is nobody's.
-    plan.purse.give_back((end - at) as u64);
+    plan.send_budget.give_back((end - at) as u64);
     shared.note_cpu();
 }
 

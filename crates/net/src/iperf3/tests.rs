@@ -213,7 +213,7 @@ fn several_tests_at_once_and_no_more_than_may() {
 }
 
 #[test]
-fn limits_are_told_and_held() {
+fn limits_are_reported_and_held() {
     let (server, ends) = server(|options| {
         options.limits.rate = Some(narrows_units::BitRate::from_mbps(10));
         options.limits.duration = Duration::from_secs(5);

@@ -1,6 +1,6 @@
 //! UDP streams: one thread sends datagrams on an absolute schedule, or counts those that come.
 //!
-//! A stream that is late catches up as [`Timetable`] has it; time lost beyond a second is given up. [`Spacing`] tells how evenly datagrams
+//! A stream that is late catches up as [`Timetable`] has it; time lost beyond a second is abandoned. [`Spacing`] tells how evenly datagrams
 //! really left. Where datagrams are due more often than every 10 µs, several leave at a time, cut out of one buffer by kernel or card.
 
 use std::os::fd::AsFd;
@@ -12,7 +12,6 @@ use narrows_wire::iperf3::{DatagramHead, GREETING, GREETING_REPLY, Parameters, i
 
 use super::tcp::LAST_CALL_NS;
 use super::worker::{SendPlan, Shared};
-use crate::care::Care;
 use crate::clock;
 use crate::load::{Dropped, rest};
 use crate::pace::Payloads;
@@ -20,6 +19,7 @@ use crate::receive::Receiver;
 use crate::socket::{ProbeSocket, is_queued_icmp};
 use crate::spacing::Spacing;
 use crate::sys::send::{self, BATCH, Message};
+use crate::thread_scheduling::ThreadScheduling;
 use crate::timetable::{Slack, Timetable};
 
 /// What a late stream may make up for (ours: an outage longer than a second is no scheduler's).
@@ -28,7 +28,7 @@ const SLACK: Slack = Slack {
     at_once: Duration::from_millis(25),
 };
 /// A waiting thread looks at its stop flag this often.
-const LOOK_NS: i64 = 10_000_000;
+const POLL_NS: i64 = 10_000_000;
 /// CPU time and spacing are noted this often.
 const NOTE_EVERY_NS: i64 = 5_000_000;
 /// Payload octets of one segmented send, below the largest IP packet.
@@ -38,7 +38,7 @@ const SLOT_OCTETS: usize = 64;
 
 /// Sends until it is told to stop, or has sent all that there is to send.
 pub(super) fn send(socket: &ProbeSocket, shared: &Shared, plan: &SendPlan) {
-    let _careful = Care::default().take();
+    let _careful = ThreadScheduling::default().take();
     Sender::new(socket, shared, plan).run();
 }
 
@@ -94,10 +94,10 @@ impl<'a> Sender<'a> {
             }
             let target = timetable.next_ns();
             if now < target {
-                rest(target.min(now + LOOK_NS).min(self.plan.until_ns), now);
+                rest(target.min(now + POLL_NS).min(self.plan.until_ns), now);
                 continue;
             }
-            let wanted = self.plan.purse.take(self.group as u64 * block).div_ceil(block);
+            let wanted = self.plan.send_budget.take(self.group as u64 * block).div_ceil(block);
             if wanted == 0 {
                 break;
             }
@@ -105,14 +105,14 @@ impl<'a> Sender<'a> {
                 self.spacing.note(u64::try_from(now - last).unwrap_or(0));
             }
             let sent = self.group_of(usize::try_from(wanted).unwrap_or(1));
-            self.plan.purse.give_back((wanted - sent.min(wanted)) * block);
+            self.plan.send_budget.give_back((wanted - sent.min(wanted)) * block);
             timetable.leaves(now, u128::from(wanted * block) * 8);
         }
         self.note(&timetable);
     }
 
     fn note(&mut self, timetable: &Timetable) {
-        self.spacing.give_up(timetable.given_up_ns());
+        self.spacing.give_up(timetable.unrecovered_ns());
         self.shared.note_cpu();
         let mut shown = self.shared.spacing.lock().unwrap_or_else(PoisonError::into_inner);
         shown.clone_from(&self.spacing);
@@ -216,7 +216,7 @@ pub(super) fn receive(socket: &ProbeSocket, shared: &Shared, crowded: bool) {
         if stopped && clock::now_ns() > *last_call.get_or_insert_with(|| clock::now_ns() + LAST_CALL_NS) {
             break;
         }
-        let wait = if stopped { 0 } else { LOOK_NS };
+        let wait = if stopped { 0 } else { POLL_NS };
         // An error of the socket itself shows as silence; the control connection tells more of it.
         let count = packets.receive(socket, clock::now_ns() + wait).unwrap_or(0);
         let drops = packets.take_drops(socket);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use narrows_wire::iperf3::{Arrivals, Counters};
 
 use crate::clock;
-use crate::purse::Purse;
+use crate::send_budget::SendBudget;
 use crate::spacing::Spacing;
 
 /// How a stream sends.
@@ -21,7 +21,7 @@ pub(super) struct SendPlan {
     pub(super) burst: u32,
     pub(super) counters: Counters,
     pub(super) zero_copy: bool,
-    pub(super) purse: Arc<Purse>,
+    pub(super) send_budget: Arc<SendBudget>,
     /// Nothing leaves after this, whatever happens to the rest of the program.
     pub(super) until_ns: i64,
     /// Differs between the streams of a test.

@@ -267,7 +267,7 @@ mod tests {
 
     /// The kernel counts one where it would have handed over several; the gaps tell how many.
     #[test]
-    fn what_the_host_dropped_is_told_by_the_gaps() {
+    fn what_the_host_dropped_is_reported_by_the_gaps() {
         let mut account = Account::new(2, 0);
         account.gathered(0, 10);
         feed(&mut account, &(0..10).collect::<Vec<_>>());

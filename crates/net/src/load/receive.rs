@@ -134,13 +134,13 @@ impl Shared {
     }
 
     fn count(&self, flow: usize, socket: &ProbeSocket, mut packets: Receiver, tag: Tag, id: u32) {
-        const LOOK_NS: i64 = 10_000_000;
+        const POLL_NS: i64 = 10_000_000;
         const CPU_EVERY_NS: i64 = 5_000_000;
         let mut noted = 0;
         packets.gather(socket, true);
         while !self.stop.load(Ordering::Relaxed) {
             // An error of the socket itself shows as silence; the control connection tells more of it.
-            let count = packets.receive(socket, clock::now_ns() + LOOK_NS).unwrap_or(0);
+            let count = packets.receive(socket, clock::now_ns() + POLL_NS).unwrap_or(0);
             let drops = packets.take_drops(socket);
             if count > 0 || drops > 0 {
                 let mut account = self.account();
@@ -191,9 +191,9 @@ mod tests {
         let options = SocketOptions::default();
         (0..count)
             .map(|_| {
-                let far = ProbeSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0)), &options).unwrap();
-                let near = ProbeSocket::connected(far.local().unwrap(), &options).unwrap();
-                (Arc::new(near), Arc::new(far))
+                let remote = ProbeSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0)), &options).unwrap();
+                let near = ProbeSocket::connected(remote.local().unwrap(), &options).unwrap();
+                (Arc::new(near), Arc::new(remote))
             })
             .unzip()
     }
@@ -210,8 +210,8 @@ mod tests {
 
     /// Both ends of a load of so many flows.
     fn ends(count: usize, spec: LoadSpec) -> (LoadReceiver, LoadSender) {
-        let ((near, far), probe) = (flows(count), probe());
-        let receiver = LoadReceiver::start(&far, probe.tag, probe.id).unwrap();
+        let ((near, remote), probe) = (flows(count), probe());
+        let receiver = LoadReceiver::start(&remote, probe.tag, probe.id).unwrap();
         (receiver, LoadSender::start(&near, probe, 1500, spec).unwrap())
     }
 
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn departures_are_told_where_nothing_is_missing() {
+    fn departures_are_reported_where_nothing_is_missing() {
         let mut departures = Departures::default();
         for (seq, stamp) in [
             (0, 0),
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_load_ends_by_itself() {
-        let (near, _far) = flows(1);
+        let (near, _remote) = flows(1);
         let spec = LoadSpec {
             rate: None,
             burst: 16,

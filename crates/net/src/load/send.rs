@@ -12,13 +12,13 @@ use std::time::Duration;
 use narrows_units::BitRate;
 use narrows_wire::Probe;
 
-use crate::care::Care;
 use crate::clock;
 use crate::pace::Payloads;
-use crate::purse::Purse;
+use crate::send_budget::SendBudget;
 use crate::socket::{ProbeSocket, is_queued_icmp};
 use crate::spacing::Spacing;
 use crate::sys::send::{self, Message};
+use crate::thread_scheduling::ThreadScheduling;
 use crate::timetable::{Slack, Timetable};
 
 /// What to offer. Can be changed while the load runs.
@@ -65,7 +65,7 @@ struct Shared {
     spec: Mutex<LoadSpec>,
     flows: Vec<Counters>,
     /// Packets that may still leave.
-    purse: Purse,
+    send_budget: SendBudget,
 }
 
 #[derive(Debug, Default)]
@@ -109,7 +109,7 @@ impl LoadSender {
             generation: AtomicU64::new(0),
             spec: Mutex::new(spec),
             flows: flows.iter().map(|_| Counters::default()).collect(),
-            purse: Purse::new(packets),
+            send_budget: SendBudget::new(packets),
         });
         let mut sender = Self {
             shared: Arc::clone(&shared),
@@ -154,7 +154,7 @@ impl LoadSender {
 
     /// All packets that were to leave have left.
     pub fn spent(&self) -> bool {
-        self.shared.purse.is_empty()
+        self.shared.send_budget.is_empty()
     }
 
     /// What has left so far.
@@ -222,7 +222,7 @@ struct Flow {
 }
 
 /// A waiting flow looks for orders this often.
-const LOOK_NS: i64 = 10_000_000;
+const POLL_NS: i64 = 10_000_000;
 /// CPU time is noted this often.
 const CPU_EVERY_NS: i64 = 5_000_000;
 
@@ -279,7 +279,7 @@ impl Flow {
     }
 
     fn run(&mut self) {
-        let _careful = Care::default().take();
+        let _careful = ThreadScheduling::default().take();
         let generation = self.shared.generation.load(Ordering::Acquire);
         let spec = *self.shared.spec.lock().unwrap_or_else(PoisonError::into_inner);
         let mut course = self.begin(generation, spec);
@@ -294,15 +294,15 @@ impl Flow {
             if self.shared.stop.load(Ordering::Relaxed) {
                 break;
             }
-            if now >= course.spec.until_ns || self.shared.purse.is_empty() {
+            if now >= course.spec.until_ns || self.shared.send_budget.is_empty() {
                 // Its time is over, until it is given a new one; or there is nothing left to send.
                 course.over = true;
-                clock::sleep_until_ns(now + LOOK_NS / 10);
+                clock::sleep_until_ns(now + POLL_NS / 10);
                 continue;
             }
             let target = course.timetable.next_ns();
             if now < target {
-                self.spun_ns += rest(target.min(now + LOOK_NS).min(course.spec.until_ns), now);
+                self.spun_ns += rest(target.min(now + POLL_NS).min(course.spec.until_ns), now);
                 continue;
             }
             if let Some(last) = course.last_ns.replace(now) {
@@ -316,7 +316,7 @@ impl Flow {
 
     fn note(&mut self, course: &Course) {
         self.note_cpu();
-        self.spacing.give_up(course.timetable.given_up_ns());
+        self.spacing.give_up(course.timetable.unrecovered_ns());
         let mut shown = self.shared.flows[self.index]
             .spacing
             .lock()
@@ -332,7 +332,7 @@ impl Flow {
 
     /// Sends a burst, or as much of it as there still is to send. Numbers of packets that did not leave are given to the next ones: the receiver must not miss them.
     fn send(&mut self, burst: usize) {
-        let burst = usize::try_from(self.shared.purse.take(burst as u64)).unwrap_or(0);
+        let burst = usize::try_from(self.shared.send_budget.take(burst as u64)).unwrap_or(0);
         if burst == 0 {
             return;
         }
@@ -352,7 +352,7 @@ impl Flow {
         let counters = &self.shared.flows[self.index];
         counters.packets.fetch_add(sent as u64, Ordering::Relaxed);
         if sent < burst {
-            self.shared.purse.give_back((burst - sent) as u64);
+            self.shared.send_budget.give_back((burst - sent) as u64);
             counters.failures.fetch_add((burst - sent) as u64, Ordering::Relaxed);
         }
     }

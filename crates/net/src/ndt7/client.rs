@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use narrows_wire::ndt7::{
-    AppInfo, CLIENT_PATIENCE, FIRST_OCTETS, LENGTH, Measurement, SUBPROTOCOL, Subtest, next_octets, payload_bps,
+    AppInfo, CLIENT_TIMEOUT, FIRST_OCTETS, LENGTH, Measurement, SUBPROTOCOL, Subtest, next_octets, payload_bps,
 };
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use tungstenite::client::ClientRequestBuilder;
 use tungstenite::http::Uri;
 
-use super::socket::{Broken, Carrier, Channel, Heard, config, payload, shake};
+use super::socket::{Broken, Carrier, Channel, Incoming, config, payload, shake};
 use super::tls::Trust;
 use crate::client::IpVersion;
 use crate::clock::{self, nanos};
@@ -97,7 +97,7 @@ impl Finished {
 /// Time between two ticks, and between two of a client's measurements.
 const TICK_NS: i64 = 250_000_000;
 /// Nobody waits longer than this for anything.
-const LOOK_NS: i64 = 20_000_000;
+const POLL_NS: i64 = 20_000_000;
 /// How long after the end a server may take to say what it counted.
 pub(super) const ENDING_NS: i64 = 2_000_000_000;
 
@@ -267,23 +267,23 @@ impl<'a> Test<'a> {
     /// Takes what came; `false`: the server has done.
     fn hear(&mut self) -> Result<bool, Broken> {
         match self.channel.hear()? {
-            Heard::Binary(_) if self.options.subtest == Subtest::Upload => {
+            Incoming::Binary(_) if self.options.subtest == Subtest::Upload => {
                 Err(Broken::Protocol("it sends though it should receive".to_owned()))
             }
-            Heard::Binary(octets) => {
+            Incoming::Binary(octets) => {
                 self.octets = self.octets.saturating_add(octets);
                 self.last_ns = clock::now_ns();
                 Ok(true)
             }
-            Heard::Text(text) => {
+            Incoming::Text(text) => {
                 // What makes no sense is the server's affair, and less than what made some.
                 self.theirs = Measurement::parse(&text).or(self.theirs.take());
                 Ok(true)
             }
-            Heard::Close => Ok(false),
-            Heard::Other => Ok(true),
-            Heard::Nothing => {
-                self.channel.wait(clock::now_ns() + LOOK_NS);
+            Incoming::Close => Ok(false),
+            Incoming::Other => Ok(true),
+            Incoming::Nothing => {
+                self.channel.wait(clock::now_ns() + POLL_NS);
                 Ok(true)
             }
         }
@@ -293,7 +293,7 @@ impl<'a> Test<'a> {
         let began_ns = self.channel.began_ns();
         // A server ends a whole test by itself.
         let whole = self.options.duration >= LENGTH;
-        let end_ns = began_ns + nanos(if whole { CLIENT_PATIENCE } else { self.options.duration });
+        let end_ns = began_ns + nanos(if whole { CLIENT_TIMEOUT } else { self.options.duration });
         let mut due_ns = began_ns + TICK_NS;
         loop {
             let now = clock::now_ns();
@@ -317,8 +317,8 @@ impl<'a> Test<'a> {
         let deadline_ns = clock::now_ns() + DRAINING_NS;
         while clock::now_ns() < deadline_ns && self.channel.is_clear().is_ok() {
             match self.channel.hear() {
-                Ok(Heard::Close) | Err(_) => return,
-                Ok(Heard::Nothing) => self.channel.wait(clock::now_ns() + LOOK_NS),
+                Ok(Incoming::Close) | Err(_) => return,
+                Ok(Incoming::Nothing) => self.channel.wait(clock::now_ns() + POLL_NS),
                 Ok(_) => {}
             }
         }
@@ -359,13 +359,13 @@ impl<'a> Test<'a> {
     /// Takes what has come, without waiting for more.
     fn listen(&mut self) -> Result<(), Broken> {
         match self.channel.hear()? {
-            Heard::Text(text) => {
+            Incoming::Text(text) => {
                 self.theirs = Measurement::parse(&text).or(self.theirs.take());
                 Ok(())
             }
-            Heard::Binary(_) => Err(Broken::Protocol("it sends though it should receive".to_owned())),
-            Heard::Close => Err(Broken::Closed),
-            Heard::Other | Heard::Nothing => Ok(()),
+            Incoming::Binary(_) => Err(Broken::Protocol("it sends though it should receive".to_owned())),
+            Incoming::Close => Err(Broken::Closed),
+            Incoming::Other | Incoming::Nothing => Ok(()),
         }
     }
 }

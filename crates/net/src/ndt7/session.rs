@@ -6,21 +6,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use narrows_wire::ndt7::{
-    AppInfo, ConnectionInfo, FIRST_OCTETS, LENGTH, Measurement, SERVER_PATIENCE, SUBPROTOCOL, Subtest, Target,
+    AppInfo, ConnectionInfo, FIRST_OCTETS, LENGTH, Measurement, SERVER_TIMEOUT, SUBPROTOCOL, Subtest, Target,
     TargetError, check_target, measure_after, next_octets,
 };
 use rustls::{ServerConnection, StreamOwned};
 use tungstenite::handshake::server::{ErrorResponse, Request, Response};
 use tungstenite::http::{HeaderValue, StatusCode};
 
-use super::door::{SessionEnd, SessionSummary, Shared};
-use super::socket::{Broken, Carrier, Channel, Heard, config, payload, shake};
+use super::listen_socket::{SessionEnd, SessionSummary, Shared};
+use super::socket::{Broken, Carrier, Channel, Incoming, config, payload, shake};
 use crate::clock::{self, nanos};
 
 /// How long a request may take, TLS included.
 const REQUEST_NS: i64 = 5_000_000_000;
 /// How often a session looks at the flag.
-const LOOK_NS: i64 = 20_000_000;
+const POLL_NS: i64 = 20_000_000;
 /// How long a client may take to answer the end.
 const CLOSING_NS: i64 = 2_000_000_000;
 /// Texts and pings of a client in a test: four times what it may send on average (10 a second).
@@ -117,9 +117,9 @@ impl<'a> Session<'a> {
         };
         let plain = matches!(carrier, Carrier::Plain(_));
         let mut target = None;
-        let look = |request: &Request, response: Response| examine(request, response, &mut target);
+        let poll = |request: &Request, response: Response| examine(request, response, &mut target);
         let deadline_ns = clock::now_ns() + REQUEST_NS;
-        let begun = tungstenite::accept_hdr_with_config(carrier, look, Some(config()));
+        let begun = tungstenite::accept_hdr_with_config(carrier, poll, Some(config()));
         let shaken = shake(&handle, begun, deadline_ns);
         if let (Err(Broken::Protocol(_)), true) = (&shaken, plain) {
             // No request for a WebSocket: the library closes without a word.
@@ -191,29 +191,29 @@ impl<'a> Session<'a> {
     }
 
     /// Takes one message; `None`: there is none.
-    fn hear(&mut self) -> Result<Option<Heard>, Broken> {
-        let heard = self.channel.hear()?;
-        match &heard {
-            Heard::Nothing => return Ok(None),
-            Heard::Text(_) | Heard::Other => {
+    fn hear(&mut self) -> Result<Option<Incoming>, Broken> {
+        let incoming = self.channel.hear()?;
+        match &incoming {
+            Incoming::Nothing => return Ok(None),
+            Incoming::Text(_) | Incoming::Other => {
                 self.words += 1;
                 if self.words > MOST_WORDS {
                     return Err(Broken::Protocol("more words than a test has".to_owned()));
                 }
             }
-            Heard::Binary(octets) if self.target.subtest == Subtest::Upload => {
+            Incoming::Binary(octets) if self.target.subtest == Subtest::Upload => {
                 self.octets = self.octets.saturating_add(*octets);
             }
-            Heard::Binary(_) => return Err(Broken::Protocol("it sends though it should receive".to_owned())),
-            Heard::Close => {}
+            Incoming::Binary(_) => return Err(Broken::Protocol("it sends though it should receive".to_owned())),
+            Incoming::Close => {}
         }
-        Ok(Some(heard))
+        Ok(Some(incoming))
     }
 
     fn download(&mut self) -> Result<SessionEnd, Broken> {
         let octets = payload().map_err(|error| Broken::Protocol(error.to_string()))?;
         let began_ns = self.channel.began_ns();
-        let (end_ns, late_ns) = (began_ns + nanos(LENGTH), began_ns + nanos(SERVER_PATIENCE));
+        let (end_ns, late_ns) = (began_ns + nanos(LENGTH), began_ns + nanos(SERVER_TIMEOUT));
         let (mut due_ns, mut length) = (began_ns, FIRST_OCTETS);
         let enough = self.target.most_octets.unwrap_or(u64::MAX);
         loop {
@@ -233,9 +233,9 @@ impl<'a> Session<'a> {
                 self.octets = self.octets.saturating_add(u64::try_from(length).unwrap_or(0));
                 length = next_octets(length, self.octets);
             } else {
-                self.channel.wait(now + LOOK_NS);
+                self.channel.wait(now + POLL_NS);
             }
-            if self.hear()? == Some(Heard::Close) {
+            if self.hear()? == Some(Incoming::Close) {
                 // It has all it wants.
                 let _ = self.channel.is_clear();
                 return Ok(SessionEnd::Complete);
@@ -253,7 +253,7 @@ impl<'a> Session<'a> {
 
     fn upload(&mut self) -> Result<SessionEnd, Broken> {
         let began_ns = self.channel.began_ns();
-        let late_ns = began_ns + nanos(SERVER_PATIENCE);
+        let late_ns = began_ns + nanos(SERVER_TIMEOUT);
         let mut due_ns = began_ns;
         loop {
             let now = clock::now_ns();
@@ -266,8 +266,8 @@ impl<'a> Session<'a> {
             self.tick(now, &mut due_ns)?;
             self.channel.is_clear()?;
             match self.hear()? {
-                None => self.channel.wait(now + LOOK_NS),
-                Some(Heard::Close) => {
+                None => self.channel.wait(now + POLL_NS),
+                Some(Incoming::Close) => {
                     let _ = self.channel.is_clear();
                     return Ok(SessionEnd::Complete);
                 }
@@ -287,8 +287,8 @@ impl<'a> Session<'a> {
             }
             clear?;
             match self.hear() {
-                Ok(None) => self.channel.wait(clock::now_ns() + LOOK_NS),
-                Ok(Some(Heard::Close)) | Err(Broken::Closed) => return Ok(SessionEnd::Complete),
+                Ok(None) => self.channel.wait(clock::now_ns() + POLL_NS),
+                Ok(Some(Incoming::Close)) | Err(Broken::Closed) => return Ok(SessionEnd::Complete),
                 Ok(Some(_)) => {}
                 Err(broken) => return Err(broken),
             }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
-use narrows_wire::ndt7::{LONGEST_OCTETS, MOST_OCTETS, Measurement, TcpInfo as Told};
+use narrows_wire::ndt7::{LONGEST_OCTETS, MOST_OCTETS, Measurement, TcpInfo as HostAnswer};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
 use tungstenite::handshake::{HandshakeError, HandshakeRole, MidHandshake};
@@ -152,7 +152,7 @@ pub(super) fn shake<R: HandshakeRole>(
 
 /// What came.
 #[derive(Debug, PartialEq)]
-pub(super) enum Heard {
+pub(super) enum Incoming {
     /// A binary message of so many octets.
     Binary(u64),
     /// A text.
@@ -250,20 +250,20 @@ impl Channel {
         }
     }
 
-    pub(super) fn hear(&mut self) -> Result<Heard, Broken> {
+    pub(super) fn hear(&mut self) -> Result<Incoming, Broken> {
         match self.socket.read() {
-            Ok(Message::Binary(octets)) => Ok(Heard::Binary(u64::try_from(octets.len()).unwrap_or(u64::MAX))),
-            Ok(Message::Text(text)) => Ok(Heard::Text(text.as_str().to_owned())),
+            Ok(Message::Binary(octets)) => Ok(Incoming::Binary(u64::try_from(octets.len()).unwrap_or(u64::MAX))),
+            Ok(Message::Text(text)) => Ok(Incoming::Text(text.as_str().to_owned())),
             Ok(Message::Close(_)) => {
                 // The answer to it waits.
                 self.pending = true;
-                Ok(Heard::Close)
+                Ok(Incoming::Close)
             }
             Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {
                 self.pending = true;
-                Ok(Heard::Other)
+                Ok(Incoming::Other)
             }
-            Err(error) if blocked(&error) => Ok(Heard::Nothing),
+            Err(error) if blocked(&error) => Ok(Incoming::Nothing),
             Err(error) => Err(error.into()),
         }
     }
@@ -279,12 +279,12 @@ impl Channel {
     }
 
     /// What the kernel says of the connection.
-    pub(super) fn tcp_info(&self) -> Option<Told> {
+    pub(super) fn tcp_info(&self) -> Option<HostAnswer> {
         let info = TcpInfo::read(&self.handle, &self.congestion).ok()?;
         let sample = info.sample(0);
         let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let micros = |time: std::time::Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-        Some(Told {
+        Some(HostAnswer {
             busy_time: sample.busy.map(micros),
             bytes_acked: Some(whole(sample.acked_octets)),
             bytes_received: info.received_octets().map(whole),

@@ -97,13 +97,13 @@ fn both_ways(server: &Ndt7Server, ends: &Ends, trust: Option<&Trust>) {
         };
         let began_ns = clock::now_ns();
         let finished = run(&wanted, &mut |_| ticks += 1).unwrap_or_else(|error| panic!("{subtest:?}: {error}"));
-        // A client whose good-bye has not been read within its patience goes: the server is that busy with what came before.
+        // A client whose good-bye has not been read within its timeout goes: the server is that busy with what came before.
         let took_ns = clock::now_ns() - began_ns;
-        let gave_up = subtest == Subtest::Upload && took_ns >= 2_000_000_000 + client::ENDING_NS;
+        let abandoned = subtest == Subtest::Upload && took_ns >= 2_000_000_000 + client::ENDING_NS;
         let summary = end(ends);
         assert_eq!(summary.subtest, Some(subtest));
         assert!(
-            summary.end == SessionEnd::Complete || gave_up && summary.end == SessionEnd::Vanished,
+            summary.end == SessionEnd::Complete || abandoned && summary.end == SessionEnd::Vanished,
             "{summary:?} after {took_ns} ns"
         );
         assert!(finished.octets > 0 && finished.elapsed > Duration::ZERO, "{finished:?}");
@@ -120,8 +120,8 @@ fn both_ways(server: &Ndt7Server, ends: &Ends, trust: Option<&Trust>) {
                     summary.octets <= finished.octets && summary.octets > 0,
                     "{summary:?} {finished:?}"
                 );
-                let heard = theirs.app_info.unwrap().num_bytes;
-                assert!(u64::try_from(heard).unwrap() <= finished.octets);
+                let incoming = theirs.app_info.unwrap().num_bytes;
+                assert!(u64::try_from(incoming).unwrap() <= finished.octets);
             }
         }
     }
@@ -166,25 +166,25 @@ fn a_word_while_a_write_waits_for_room_ends_nothing() {
     let Vouched { chain, key, .. } = &vouched();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (far, _) = listener.accept().unwrap();
+    let (remote, _) = listener.accept().unwrap();
     let handle = near.try_clone().unwrap();
-    for stream in [&near, &far] {
+    for stream in [&near, &remote] {
         stream.set_nonblocking(true).unwrap();
     }
     let trust = Trust::read(chain).unwrap();
     let tls = ClientConnection::new(Arc::clone(&trust.0), ServerName::try_from("127.0.0.1").unwrap()).unwrap();
     let mut near = Carrier::Client(Box::new(StreamOwned::new(tls, near)));
     let tls = ServerConnection::new(Arc::clone(&Identity::read(chain, key).unwrap().0)).unwrap();
-    let mut far = StreamOwned::new(tls, far);
+    let mut remote = StreamOwned::new(tls, remote);
     let Carrier::Client(shaking) = &mut near else {
         unreachable!()
     };
     until(|| {
         let _ = (
             shaking.conn.complete_io(&mut shaking.sock),
-            far.conn.complete_io(&mut far.sock),
+            remote.conn.complete_io(&mut remote.sock),
         );
-        (!shaking.conn.is_handshaking() && !far.conn.is_handshaking()).then_some(())
+        (!shaking.conn.is_handshaking() && !remote.conn.is_handshaking()).then_some(())
     });
     let octets = vec![7; 100_000];
     let mut written = 0;
@@ -198,8 +198,8 @@ fn a_word_while_a_write_waits_for_room_ends_nothing() {
     });
     assert_eq!(blocked, ErrorKind::WouldBlock);
     for round in 0..8 {
-        far.write_all(b"word").unwrap();
-        far.flush().unwrap();
+        remote.write_all(b"word").unwrap();
+        remote.flush().unwrap();
         socket::wait(&handle, PollFlags::POLLIN, clock::now_ns() + 20_000_000_000);
         match near.write(&octets) {
             Ok(count) => assert!(count > 0, "round {round}"),
@@ -212,7 +212,7 @@ fn a_word_while_a_write_waits_for_room_ends_nothing() {
     // What has left in part is not said to have left.
     let mut room = vec![0; 10_000];
     until(|| {
-        let _ = far.read(&mut room);
+        let _ = remote.read(&mut room);
         let flushed = near.flush();
         let Carrier::Client(stream) = &near else { unreachable!() };
         let waits = stream.conn.wants_write();

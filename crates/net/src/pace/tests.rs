@@ -9,9 +9,9 @@ use crate::socket::SocketOptions;
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 fn pair() -> (ProbeSocket, ProbeSocket) {
-    let far = ProbeSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0)), &SocketOptions::default()).unwrap();
-    let near = ProbeSocket::connected(far.local().unwrap(), &SocketOptions::default()).unwrap();
-    (near, far)
+    let remote = ProbeSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0)), &SocketOptions::default()).unwrap();
+    let near = ProbeSocket::connected(remote.local().unwrap(), &SocketOptions::default()).unwrap();
+    (near, remote)
 }
 
 fn plan(count: usize, gap: Duration) -> Vec<PacketPlan> {
@@ -33,12 +33,12 @@ fn numbered(count: u32, octets: usize) -> Payloads {
 }
 
 /// Numbers, lengths, hop limits and best stamps of what arrives in the next half second.
-fn arrivals(far: &ProbeSocket, count: usize) -> Vec<(u32, usize, u8, i64)> {
-    let mut receiver = Receiver::new(far, 2048);
+fn arrivals(remote: &ProbeSocket, count: usize) -> Vec<(u32, usize, u8, i64)> {
+    let mut receiver = Receiver::new(remote, 2048);
     let mut rows = Vec::new();
     let deadline = clock::now_ns() + 500_000_000;
     receiver
-        .receive_until(far, deadline, &RUNNING, |datagram| {
+        .receive_until(remote, deadline, &RUNNING, |datagram| {
             let seq = u32::from_be_bytes(datagram.payload[..4].try_into().unwrap());
             rows.push((
                 seq,
@@ -55,7 +55,7 @@ fn arrivals(far: &ProbeSocket, count: usize) -> Vec<(u32, usize, u8, i64)> {
 #[test]
 fn a_train_arrives_whole_in_order_and_after_it_left() {
     for kernel_stamps in [false, true] {
-        let (near, far) = pair();
+        let (near, remote) = pair();
         let plan = plan(100, Duration::from_micros(50));
         let mut queue = ErrorQueue::new();
         let options = PaceOptions {
@@ -63,7 +63,7 @@ fn a_train_arrives_whole_in_order_and_after_it_left() {
             ..PaceOptions::default()
         };
         let sent = send_train(&near, &plan, &numbered(100, 1472), &options, &mut queue, &RUNNING).unwrap();
-        let rows = arrivals(&far, 100);
+        let rows = arrivals(&remote, 100);
         let departures = sent.settle(&plan, &near, &mut queue);
         assert_eq!(
             departures.source,
@@ -91,7 +91,7 @@ fn a_train_arrives_whole_in_order_and_after_it_left() {
 
 #[test]
 fn segments_arrive_as_single_packets() {
-    let (near, far) = pair();
+    let (near, remote) = pair();
     let plan = plan(150, Duration::ZERO);
     let options = PaceOptions {
         back_to_back: BackToBack::Segments,
@@ -100,7 +100,7 @@ fn segments_arrive_as_single_packets() {
     let mut queue = ErrorQueue::new();
     let sent = send_train(&near, &plan, &numbered(150, 1000), &options, &mut queue, &RUNNING).unwrap();
     assert!(sent.segmented);
-    let rows = arrivals(&far, 150);
+    let rows = arrivals(&remote, 150);
     assert_eq!(
         rows.iter().map(|row| (row.0, row.1)).collect::<Vec<_>>(),
         (0..150).map(|seq| (seq, 1000)).collect::<Vec<_>>()
@@ -115,7 +115,7 @@ fn segments_arrive_as_single_packets() {
 
 #[test]
 fn sizes_and_hop_limits_are_each_packets_own() {
-    let (near, far) = pair();
+    let (near, remote) = pair();
     let mut plan = plan(6, Duration::ZERO);
     plan[2].hop_limit = NonZeroU8::new(5);
     plan[4].hop_limit = NonZeroU8::new(9);
@@ -129,7 +129,7 @@ fn sizes_and_hop_limits_are_each_packets_own() {
             ..PaceOptions::default()
         };
         send_train(&near, &plan, &payloads, &options, &mut ErrorQueue::new(), &RUNNING).unwrap();
-        let rows: Vec<_> = arrivals(&far, 6).iter().map(|row| (row.0, row.1, row.2)).collect();
+        let rows: Vec<_> = arrivals(&remote, 6).iter().map(|row| (row.0, row.1, row.2)).collect();
         assert_eq!(
             rows,
             [
@@ -146,8 +146,8 @@ fn sizes_and_hop_limits_are_each_packets_own() {
 
 #[test]
 fn ipv6_hop_limits_too() {
-    let far = ProbeSocket::bind("[::1]:0".parse().unwrap(), &SocketOptions::default()).unwrap();
-    let near = ProbeSocket::connected(far.local().unwrap(), &SocketOptions::default()).unwrap();
+    let remote = ProbeSocket::bind("[::1]:0".parse().unwrap(), &SocketOptions::default()).unwrap();
+    let near = ProbeSocket::connected(remote.local().unwrap(), &SocketOptions::default()).unwrap();
     let mut plan = plan(2, Duration::from_micros(10));
     plan[1].hop_limit = NonZeroU8::new(3);
     send_train(
@@ -159,12 +159,15 @@ fn ipv6_hop_limits_too() {
         &RUNNING,
     )
     .unwrap();
-    assert_eq!(arrivals(&far, 2).iter().map(|row| row.2).collect::<Vec<_>>(), [64, 3]);
+    assert_eq!(
+        arrivals(&remote, 2).iter().map(|row| row.2).collect::<Vec<_>>(),
+        [64, 3]
+    );
 }
 
 #[test]
 fn a_plan_that_no_host_can_keep_is_flagged() {
-    let (near, _far) = pair();
+    let (near, _remote) = pair();
     let plan = plan(1000, Duration::from_nanos(1));
     let mut queue = ErrorQueue::new();
     let sent = send_train(
@@ -183,13 +186,13 @@ fn a_plan_that_no_host_can_keep_is_flagged() {
 
 #[test]
 fn a_packet_that_does_not_fit_is_refused_and_the_rest_goes() {
-    let (near, far) = pair();
+    let (near, remote) = pair();
     let plan = plan(3, Duration::from_micros(20));
     let payloads = Payloads::new([100, 65_508, 100], 1);
     let mut queue = ErrorQueue::new();
     let sent = send_train(&near, &plan, &payloads, &PaceOptions::default(), &mut queue, &RUNNING).unwrap();
     assert_eq!(sent.refused(), [1]);
-    assert_eq!(arrivals(&far, 2).len(), 2);
+    assert_eq!(arrivals(&remote, 2).len(), 2);
     assert!(matches!(
         sent.settle(&plan, &near, &mut queue).pacing,
         PacingCheck::Broken { .. }
@@ -198,7 +201,7 @@ fn a_packet_that_does_not_fit_is_refused_and_the_rest_goes() {
 
 #[test]
 fn the_stop_flag_cuts_a_long_train() {
-    let (near, _far) = pair();
+    let (near, _remote) = pair();
     let plan = plan(4, Duration::from_secs(100));
     let stop = AtomicBool::new(true);
     let begun = clock::now_ns();

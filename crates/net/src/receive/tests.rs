@@ -3,9 +3,9 @@ use crate::socket::SocketOptions;
 use crate::sys::send::{self, Message};
 
 fn pair(options: &SocketOptions) -> (ProbeSocket, ProbeSocket) {
-    let far = ProbeSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0)), options).unwrap();
-    let near = ProbeSocket::connected(far.local().unwrap(), options).unwrap();
-    (near, far)
+    let remote = ProbeSocket::bind(SocketAddr::from(([127, 0, 0, 1], 0)), options).unwrap();
+    let near = ProbeSocket::connected(remote.local().unwrap(), options).unwrap();
+    (near, remote)
 }
 
 fn soon() -> i64 {
@@ -14,14 +14,14 @@ fn soon() -> i64 {
 
 #[test]
 fn kernel_stamps_lie_on_the_monotonic_scale() {
-    let (near, far) = pair(&SocketOptions::default());
-    let mut receiver = Receiver::new(&far, 2048);
+    let (near, remote) = pair(&SocketOptions::default());
+    let mut receiver = Receiver::new(&remote, 2048);
     let mut stamps = Vec::new();
     let give_up = clock::now_ns() + 2_000_000_000;
     while stamps.len() < 50 && clock::now_ns() < give_up {
         let before = clock::now_ns();
         near.send(&[7; 100]).unwrap();
-        assert_eq!(receiver.receive(&far, soon()).unwrap(), 1);
+        assert_eq!(receiver.receive(&remote, soon()).unwrap(), 1);
         let datagram = receiver.iter().next().unwrap();
         assert_eq!(datagram.payload, [7; 100]);
         assert_eq!(datagram.hop_limit, Some(64));
@@ -45,49 +45,49 @@ fn overflow_is_counted_as_local_drops() {
         receive_buffer_octets: 4_096,
         ..SocketOptions::default()
     };
-    let (near, far) = pair(&options);
-    let mut receiver = Receiver::new(&far, 2048);
+    let (near, remote) = pair(&options);
+    let mut receiver = Receiver::new(&remote, 2048);
     for _ in 0..100 {
         near.send(&[0; 1000]).unwrap();
     }
     let mut got = 0;
     loop {
-        let count = receiver.receive(&far, clock::now_ns()).unwrap();
+        let count = receiver.receive(&remote, clock::now_ns()).unwrap();
         if count == 0 {
             break;
         }
         got += count;
     }
     assert!(got < 100);
-    assert_eq!(receiver.take_drops(&far), 100 - u32::try_from(got).unwrap());
-    assert_eq!(receiver.take_drops(&far), 0);
+    assert_eq!(receiver.take_drops(&remote), 100 - u32::try_from(got).unwrap());
+    assert_eq!(receiver.take_drops(&remote), 0);
 }
 
 #[test]
 fn an_empty_socket_ends_at_the_deadline_and_a_flag_ends_the_loop() {
-    let (_near, far) = pair(&SocketOptions::default());
-    let mut receiver = Receiver::new(&far, 100);
+    let (_near, remote) = pair(&SocketOptions::default());
+    let mut receiver = Receiver::new(&remote, 100);
     let deadline = clock::now_ns() + 5_000_000;
-    assert_eq!(receiver.receive(&far, deadline).unwrap(), 0);
+    assert_eq!(receiver.receive(&remote, deadline).unwrap(), 0);
     assert!(clock::now_ns() >= deadline);
     receiver
-        .receive_until(&far, i64::MAX, &AtomicBool::new(true), |_| true)
+        .receive_until(&remote, i64::MAX, &AtomicBool::new(true), |_| true)
         .unwrap();
 }
 
 #[test]
 fn a_long_datagram_is_cut_but_its_length_known() {
-    let (near, far) = pair(&SocketOptions::default());
+    let (near, remote) = pair(&SocketOptions::default());
     near.send(&[5; 300]).unwrap();
-    let mut receiver = Receiver::new(&far, 64);
-    assert_eq!(receiver.receive(&far, soon()).unwrap(), 1);
+    let mut receiver = Receiver::new(&remote, 64);
+    assert_eq!(receiver.receive(&remote, soon()).unwrap(), 1);
     let datagram = receiver.iter().next().unwrap();
     assert_eq!((datagram.payload.len(), datagram.payload_octets), (64, 300));
 }
 
 #[test]
 fn sources_of_stamps_are_not_mixed() {
-    let seen = |user_ns, kernel_ns, hardware_ns| Seen {
+    let seen = |user_ns, kernel_ns, hardware_ns| ArrivalTimes {
         user_ns,
         kernel_ns,
         hardware_ns,
@@ -108,10 +108,10 @@ fn sources_of_stamps_are_not_mixed() {
 
 /// What the kernel cut out of one buffer on the way in comes as one message, of which datagrams are made again.
 #[test]
-fn datagrams_that_came_together_are_told_apart() {
-    let (near, far) = pair(&SocketOptions::default());
-    let mut receiver = Receiver::new(&far, 64);
-    receiver.gather(&far, true);
+fn datagrams_that_came_together_are_reported_apart() {
+    let (near, remote) = pair(&SocketOptions::default());
+    let mut receiver = Receiver::new(&remote, 64);
+    receiver.gather(&remote, true);
     // Three whole ones and a shorter one.
     let payload: Vec<u8> = (0..4u8).flat_map(|k| vec![k; if k < 3 { 500 } else { 200 }]).collect();
     let message = Message {
@@ -124,7 +124,7 @@ fn datagrams_that_came_together_are_told_apart() {
     let mut seen = Vec::new();
     while seen.len() < 5 {
         let deadline = clock::now_ns() + 1_000_000_000;
-        assert!(receiver.receive(&far, deadline).unwrap() > 0, "{seen:?}");
+        assert!(receiver.receive(&remote, deadline).unwrap() > 0, "{seen:?}");
         for datagram in receiver.iter() {
             assert!(datagram.payload.iter().all(|octet| *octet == datagram.payload[0]));
             assert_eq!(datagram.payload.len(), datagram.payload_octets);
@@ -140,11 +140,11 @@ fn datagrams_that_came_together_are_told_apart() {
     );
     assert_eq!(seen[4].2, 1);
     // And no more, once it is not wanted.
-    receiver.gather(&far, false);
+    receiver.gather(&remote, false);
     assert_eq!(send::send(near.as_fd(), &[message], false).unwrap(), 1);
     let mut octets = 0;
     while octets < payload.len() {
-        assert!(receiver.receive(&far, clock::now_ns() + 30_000_000_000).unwrap() > 0);
+        assert!(receiver.receive(&remote, clock::now_ns() + 30_000_000_000).unwrap() > 0);
         octets += receiver.iter().map(|datagram| datagram.payload_octets).sum::<usize>();
         assert!(
             receiver

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::lobby::network;
+use crate::pending_connections::network;
 
 /// Senders and sessions that are remembered; beyond, the one that was silent the longest is forgotten.
 const MOST: usize = 1_024;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use narrows_probe::probes::{FarEnd, Fate, Probe, Train, TrainId, TrainReport};
+use narrows_probe::probes::{Fate, PeerKind, Probe, Train, TrainId, TrainReport};
 use narrows_probe::{Answering as Answers, Event, Refusal, StampSource, World};
 use narrows_wire::stamp::{ReflectedPacket, SessionPacket, StampTime};
 
 use super::*;
 use crate::error::{Error, PathError, PeerError};
-use crate::lone::{LoneOptions, LoneWorld};
+use crate::single_ended::{SingleEndedOptions, SingleEndedWorld};
 use crate::via::Via;
 
 fn start(change: impl FnOnce(&mut ReflectorOptions)) -> Reflector {
@@ -21,19 +21,19 @@ fn key() -> Psk {
     Psk::from_file_content(b"sixteen octets!!").expect("long enough")
 }
 
-fn world(reflector: &Reflector, psk: Option<Psk>) -> Result<LoneWorld, Error> {
+fn world(reflector: &Reflector, psk: Option<Psk>) -> Result<SingleEndedWorld, Error> {
     let port = reflector.addresses()[0].port();
-    LoneWorld::connect(
+    SingleEndedWorld::connect(
         "127.0.0.1",
-        &LoneOptions {
+        &SingleEndedOptions {
             psk,
             timeout: Duration::from_millis(500),
-            ..LoneOptions::new(Via::Stamp { port })
+            ..SingleEndedOptions::new(Via::Stamp { port })
         },
     )
 }
 
-fn send(world: &mut LoneWorld, train: Train) -> TrainReport {
+fn send(world: &mut SingleEndedWorld, train: Train) -> TrainReport {
     match world.send(Probe::Train(train)) {
         Ok(Event::Train(report)) => report,
         other => panic!("{other:?}"),
@@ -56,9 +56,9 @@ fn a_session_has_stamps_of_both_ends() {
             "{facts:?}"
         );
         let wall_ns = clock::wall_ns();
-        for (far_end, octets) in [(FarEnd::Echo, 200), (FarEnd::Receiver, 1400)] {
+        for (peer_kind, octets) in [(PeerKind::Echo, 200), (PeerKind::Receiver, 1400)] {
             let mut train = Train::uniform(TrainId(7), 30, octets, Duration::from_millis(1));
-            train.far_end = far_end;
+            train.peer_kind = peer_kind;
             let report = send(&mut world, train);
             assert_eq!((report.id, report.lost(), report.arrivals.len()), (TrainId(7), 0, 30));
             let mut last = i64::MIN;
@@ -77,7 +77,7 @@ fn a_session_has_stamps_of_both_ends() {
                 );
                 last = turned.nanos();
             }
-            if far_end == FarEnd::Receiver {
+            if peer_kind == PeerKind::Receiver {
                 assert_eq!(report.arrived_by, StampSource::User, "nothing tells who stamps there");
             }
         }
@@ -90,19 +90,22 @@ fn a_session_has_stamps_of_both_ends() {
 fn what_a_reflector_cannot_is_refused() {
     let reflector = start(|_| ());
     let mut world = world(&reflector, None).expect("it answers");
-    let mut event = |far_end, octets| {
+    let mut event = |peer_kind, octets| {
         let mut train = Train::uniform(TrainId(1), 1, octets, Duration::ZERO);
-        train.far_end = far_end;
+        train.peer_kind = peer_kind;
         world.send(Probe::Train(train)).expect("the machine is well")
     };
-    assert_eq!(event(FarEnd::EchoSized(80), 1000), Event::Refused(Refusal::NotOffered));
-    assert_eq!(event(FarEnd::ClosedPort, 1000), Event::Refused(Refusal::NotOffered));
-    assert_eq!(event(FarEnd::TcpSyn, 1000), Event::Refused(Refusal::NotOffered));
     assert_eq!(
-        event(FarEnd::Echo, 71),
+        event(PeerKind::EchoSized(80), 1000),
+        Event::Refused(Refusal::NotOffered)
+    );
+    assert_eq!(event(PeerKind::ClosedPort, 1000), Event::Refused(Refusal::NotOffered));
+    assert_eq!(event(PeerKind::TcpSyn, 1000), Event::Refused(Refusal::NotOffered));
+    assert_eq!(
+        event(PeerKind::Echo, 71),
         Event::Refused(Refusal::TooSmall { min_ip_octets: 72 })
     );
-    assert!(matches!(event(FarEnd::EchoSized(72), 72), Event::Train(_)));
+    assert!(matches!(event(PeerKind::EchoSized(72), 72), Event::Train(_)));
 }
 
 #[test]
@@ -116,7 +119,8 @@ fn the_wrong_key_is_silence_and_no_reflector_is_said_so() {
     assert_eq!(reflector.counts().answered, 0);
     let port = reflector.addresses()[0].port();
     drop(reflector);
-    let error = LoneWorld::connect("127.0.0.1", &LoneOptions::new(Via::Stamp { port })).expect_err("nobody is there");
+    let error = SingleEndedWorld::connect("127.0.0.1", &SingleEndedOptions::new(Via::Stamp { port }))
+        .expect_err("nobody is there");
     assert!(matches!(error, Error::Peer(PeerError::NoReflector { .. })), "{error}");
 }
 

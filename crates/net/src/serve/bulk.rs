@@ -10,13 +10,13 @@ use narrows_wire::{
     BulkStream, Direction, ServerMessage, SocketStands, TransferPlan, TransferReceived, TransferSegment, TransferSent,
 };
 
-use super::conductor::{Conductor, LOOK};
+use super::conductor::{Conductor, POLL};
 use super::convert::{permille, sample};
 use super::orders::{BrokenOff, Order};
-use super::session::{Door, lock};
+use super::session::{DataListener, lock};
 use crate::clock;
 use crate::load::busiest_share;
-use crate::purse;
+use crate::send_budget;
 use crate::transfer::{BulkReceiver, BulkSender, TransferOptions, Writing, accepted};
 
 /// How long a segment waits for its connections.
@@ -34,17 +34,17 @@ const SHIP_NS: i64 = 200_000_000;
 /// Carries out a transfer.
 pub(super) fn run(conductor: &Conductor, plan: &TransferPlan) -> Result<(), BrokenOff> {
     admit(conductor, plan)?;
-    let (streams, door) = channel();
-    *lock(&conductor.session.door) = Some(Door {
+    let (streams, listen_socket) = channel();
+    *lock(&conductor.session.listen_socket) = Some(DataListener {
         transfer: plan.id,
         streams,
     });
     conductor.say(ServerMessage::TransferReady { id: plan.id });
     let done = match plan.direction {
-        Direction::Forward => receive(conductor, plan, &door),
-        Direction::Reverse => Sending::new(conductor, plan, door).run(),
+        Direction::Forward => receive(conductor, plan, &listen_socket),
+        Direction::Reverse => Sending::new(conductor, plan, listen_socket).run(),
     };
-    lock(&conductor.session.door).take();
+    lock(&conductor.session.listen_socket).take();
     done?;
     conductor.say(ServerMessage::TransferDone { id: plan.id });
     Ok(())
@@ -110,7 +110,11 @@ fn writing(plan: &TransferPlan) -> Writing {
 }
 
 /// The client sends.
-fn receive(conductor: &Conductor, plan: &TransferPlan, door: &Receiver<(u16, TcpStream)>) -> Result<(), BrokenOff> {
+fn receive(
+    conductor: &Conductor,
+    plan: &TransferPlan,
+    listen_socket: &Receiver<(u16, TcpStream)>,
+) -> Result<(), BrokenOff> {
     let block = plan.tuning.as_ref().and_then(|tuning| tuning.block_octets);
     let mut bulk = BulkReceiver::reading(block);
     let options = options(plan);
@@ -118,7 +122,7 @@ fn receive(conductor: &Conductor, plan: &TransferPlan, door: &Receiver<(u16, Tcp
     let mut reported = (clock::now_ns(), bulk.progress());
     let (mut streams, mut octets, mut ended) = (0, 0, false);
     loop {
-        while let Ok((_, stream)) = door.try_recv() {
+        while let Ok((_, stream)) = listen_socket.try_recv() {
             streams += 1;
             if streams > plan.max_streams {
                 return Err(BrokenOff::limit("more connections than announced"));
@@ -154,7 +158,7 @@ fn receive(conductor: &Conductor, plan: &TransferPlan, door: &Receiver<(u16, Tcp
         if over {
             return Ok(());
         }
-        if let Some(Order::TransferEnd) = conductor.order(if ended { Duration::from_millis(2) } else { LOOK })? {
+        if let Some(Order::TransferEnd) = conductor.order(if ended { Duration::from_millis(2) } else { POLL })? {
             ended = true;
             over_ns = clock::now_ns() + clock::nanos(DRAIN);
         }
@@ -177,7 +181,7 @@ struct Segment {
 struct Sending<'a> {
     conductor: &'a Conductor,
     plan: &'a TransferPlan,
-    door: Receiver<(u16, TcpStream)>,
+    listen_socket: Receiver<(u16, TcpStream)>,
     /// Connections that do not send yet.
     waiting: BTreeMap<u16, TcpStream>,
     bulk: BulkSender,
@@ -188,11 +192,11 @@ struct Sending<'a> {
 }
 
 impl<'a> Sending<'a> {
-    fn new(conductor: &'a Conductor, plan: &'a TransferPlan, door: Receiver<(u16, TcpStream)>) -> Self {
+    fn new(conductor: &'a Conductor, plan: &'a TransferPlan, listen_socket: Receiver<(u16, TcpStream)>) -> Self {
         Self {
             conductor,
             plan,
-            door,
+            listen_socket,
             waiting: BTreeMap::new(),
             bulk: BulkSender::new(writing(plan)),
             over_ns: clock::now_ns().saturating_add_unsigned(plan.max_duration_ns) + clock::nanos(CONNECT),
@@ -207,7 +211,7 @@ impl<'a> Sending<'a> {
                 return Err(BrokenOff::limit("the transfer took longer than announced"));
             }
             self.welcome()?;
-            let mut patience = LOOK;
+            let mut timeout = POLL;
             if let Some(segment) = &self.segment {
                 let now = clock::now_ns();
                 if now >= segment.ends_ns {
@@ -222,12 +226,12 @@ impl<'a> Sending<'a> {
                     self.end_segment()?;
                     continue;
                 }
-                patience = Duration::from_nanos((segment.next_ns.min(segment.ends_ns) - now).unsigned_abs());
+                timeout = Duration::from_nanos((segment.next_ns.min(segment.ends_ns) - now).unsigned_abs());
                 if self.limited() {
-                    patience = patience.min(purse::LOOK);
+                    timeout = timeout.min(send_budget::POLL);
                 }
             }
-            match self.conductor.order(patience)? {
+            match self.conductor.order(timeout)? {
                 Some(Order::TransferSegment(segment)) => self.begin_segment(&segment)?,
                 Some(Order::TransferEnd) => break,
                 _ => {}
@@ -247,7 +251,7 @@ impl<'a> Sending<'a> {
 
     /// Takes in connections that have come.
     fn welcome(&mut self) -> Result<(), BrokenOff> {
-        while let Ok((number, stream)) = self.door.try_recv() {
+        while let Ok((number, stream)) = self.listen_socket.try_recv() {
             let known = usize::from(number) < self.bulk.len() || self.waiting.contains_key(&number);
             if known || number >= self.plan.max_streams {
                 return Err(BrokenOff::limit("a connection that was not announced"));
@@ -262,7 +266,7 @@ impl<'a> Sending<'a> {
         if self.segment.is_some() {
             self.end_segment()?;
         }
-        let patience_ns = clock::now_ns() + clock::nanos(CONNECT);
+        let timeout_ns = clock::now_ns() + clock::nanos(CONNECT);
         while self.bulk.len() < usize::from(order.streams) {
             self.welcome()?;
             let next = u16::try_from(self.bulk.len()).unwrap_or(u16::MAX);
@@ -271,7 +275,7 @@ impl<'a> Sending<'a> {
                 continue;
             }
             self.conductor.still_there()?;
-            if clock::now_ns() > patience_ns {
+            if clock::now_ns() > timeout_ns {
                 return Err(BrokenOff::limit("the transfer's connections did not come"));
             }
             clock::sleep_until_ns(clock::now_ns() + 1_000_000);

@@ -8,7 +8,7 @@ use narrows_wire::{ArrivalRow, Rows, Table, TrainResult};
 
 use super::convert::stamp_source;
 use crate::load::Account;
-use crate::receive::{Alignment, Seen};
+use crate::receive::{Alignment, ArrivalTimes};
 
 /// One datagram that bears the session's mark.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub(super) struct Arrived {
     pub(super) id: u32,
     pub(super) seq: u32,
     pub(super) sent_ns: i64,
-    pub(super) seen: Seen,
+    pub(super) seen: ArrivalTimes,
     pub(super) ip_octets: u16,
     pub(super) hop_limit: u8,
     /// Datagrams that came together with it, itself included.
@@ -48,14 +48,14 @@ pub(super) struct TrainCollector {
     drops: u32,
     last_ns: i64,
     /// How long its packets may lie in the kernel.
-    leisure_ns: i64,
+    poll_interval_ns: i64,
 }
 
 impl TrainCollector {
-    pub(super) fn new(id: u32, packets: u32, leisure_ns: i64) -> Self {
+    pub(super) fn new(id: u32, packets: u32, poll_interval_ns: i64) -> Self {
         Self {
             id,
-            leisure_ns,
+            poll_interval_ns,
             arrivals: Vec::with_capacity(packets as usize),
             present: vec![false; packets as usize],
             highest: None,
@@ -92,9 +92,9 @@ impl TrainCollector {
     }
 
     /// How long the receiver may rest now; not at all once everything is there.
-    pub(super) fn leisure_ns(&self) -> i64 {
+    pub(super) fn poll_interval_ns(&self) -> i64 {
         if self.arrivals.len() < self.present.len() {
-            self.leisure_ns
+            self.poll_interval_ns
         } else {
             0
         }
@@ -173,7 +173,7 @@ mod tests {
             id: 1,
             seq,
             sent_ns,
-            seen: Seen {
+            seen: ArrivalTimes {
                 user_ns: kernel_ns + 5,
                 kernel_ns: Some(kernel_ns),
                 hardware_ns: None,
@@ -196,7 +196,7 @@ mod tests {
         });
         train.add_drops(1);
         assert_eq!(train.progress(), (4, 505));
-        assert_eq!(train.leisure_ns(), 1000);
+        assert_eq!(train.poll_interval_ns(), 1000);
         let (result, rows) = train.finish();
         assert_eq!((result.reordered, result.duplicates, result.local_drops), (1, 1, 1));
         assert_eq!(result.stamps, narrows_wire::StampSource::Kernel);

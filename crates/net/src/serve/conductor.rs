@@ -21,10 +21,10 @@ pub(super) struct Conductor {
 
 /// Words that wait for a client that reads slowly while it keeps its test alive by its data (ours: some twenty megabytes, seconds of what
 /// the busiest test says).
-const MOST_UNTOLD: usize = 50_000;
+const MOST_UNREPORTED: usize = 50_000;
 
 /// The longest that any wait goes without looking whether it should end.
-pub(super) const LOOK: Duration = Duration::from_millis(20);
+pub(super) const POLL: Duration = Duration::from_millis(20);
 
 impl Conductor {
     pub(super) fn new(session: Arc<Session>, orders: Receiver<Order>, words: UnboundedSender<Word>) -> Self {
@@ -46,13 +46,13 @@ impl Conductor {
     }
 
     fn queue(&self, word: Word) {
-        self.session.untold.fetch_add(word.weight(), Ordering::Relaxed);
+        self.session.unreported.fetch_add(word.weight(), Ordering::Relaxed);
         let _ = self.words.send(word);
     }
 
-    /// The next order within `patience` (at most [`LOOK`]); fails when the client is gone or silent.
-    pub(super) fn order(&self, patience: Duration) -> Result<Option<Order>, BrokenOff> {
-        match self.orders.recv_timeout(patience.min(LOOK)) {
+    /// The next order within `timeout` (at most [`POLL`]); fails when the client is gone or silent.
+    pub(super) fn order(&self, timeout: Duration) -> Result<Option<Order>, BrokenOff> {
+        match self.orders.recv_timeout(timeout.min(POLL)) {
             Ok(order) => Ok(Some(order)),
             Err(RecvTimeoutError::Timeout) => self.still_there().map(|()| None),
             Err(RecvTimeoutError::Disconnected) => Err(Self::gone()),
@@ -64,7 +64,7 @@ impl Conductor {
         if self.session.ended.load(Ordering::Relaxed) {
             return Err(Self::gone());
         }
-        if self.session.untold.load(Ordering::Relaxed) > MOST_UNTOLD {
+        if self.session.unreported.load(Ordering::Relaxed) > MOST_UNREPORTED {
             return Err(BrokenOff::limit("the client does not read what it is told"));
         }
         if self.session.must_stop() {
@@ -124,9 +124,9 @@ mod tests {
             orders,
             words,
         };
-        conductor.say(samples(MOST_UNTOLD - 2));
+        conductor.say(samples(MOST_UNREPORTED - 2));
         conductor.say(samples(0));
-        conductor.say(ServerMessage::Granted {
+        conductor.say(ServerMessage::GrantedScheduling {
             kind: narrows_wire::SlotKind::Load,
         });
         assert!(conductor.still_there().is_ok(), "as much as may wait");
@@ -139,8 +139,11 @@ mod tests {
             assert_eq!(broken.code, RefusalCode::Limit);
             assert!(broken.text.contains("does not read"), "{}", broken.text);
         }
-        let told = unread.try_recv().unwrap();
-        conductor.session.untold.fetch_sub(told.weight(), Ordering::Relaxed);
+        let reported = unread.try_recv().unwrap();
+        conductor
+            .session
+            .unreported
+            .fetch_sub(reported.weight(), Ordering::Relaxed);
         assert!(conductor.still_there().is_ok());
     }
 }

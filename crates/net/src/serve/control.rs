@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use narrows_diagnose::advice::HostEnvironment;
 use narrows_wire::{
-    ClientMessage, DATA_HELLO_OCTETS, DataHello, Frame, FrameKind, RefusalCode, Rows, ServerMessage, Side, SlotKind,
-    Table, Verdict,
+    ClientMessage, DATA_HELLO_OCTETS, DataHello, Frame, FrameKind, MessageVerdict, RefusalCode, Rows, ServerMessage,
+    Side, SlotKind, Table,
 };
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -39,15 +39,15 @@ pub(super) async fn attend(stream: TcpStream, peer: SocketAddr, server: Arc<Serv
         tracing::info!(%peer, "too many handshakes");
         return;
     };
-    let patience = server.options.limits.handshake_time;
+    let time_limit = server.options.limits.handshake_time;
     let mut first = [0; 4];
     let mut stream = stream;
-    match timeout(patience, stream.read_exact(&mut first)).await {
+    match timeout(time_limit, stream.read_exact(&mut first)).await {
         Ok(Ok(_)) => {}
         Ok(Err(_)) | Err(_) => return,
     }
     if DataHello::announces(first) {
-        let accepted = timeout(patience, data(stream, first, peer, &server)).await;
+        let accepted = timeout(time_limit, data(stream, first, peer, &server)).await;
         if !matches!(accepted, Ok(Ok(()))) {
             tracing::info!(%peer, "data connection refused");
         }
@@ -60,7 +60,7 @@ pub(super) async fn attend(stream: TcpStream, peer: SocketAddr, server: Arc<Serv
     let Ok(local) = stream.local_addr() else { return };
     let (read, write) = stream.into_split();
     let mut link = Link::new(read, write, &first);
-    let entered = timeout(patience, link.enter(peer, local.ip(), &server))
+    let entered = timeout(time_limit, link.enter(peer, local.ip(), &server))
         .await
         .unwrap_or(Err(End::Late));
     drop(pending);
@@ -92,12 +92,15 @@ async fn data(mut stream: TcpStream, first: [u8; 4], peer: SocketAddr, server: &
         return Err(refused());
     }
     let stream = stream.into_std()?;
-    let door = lock(&session.door);
-    let door = door
+    let listen_socket = lock(&session.listen_socket);
+    let listen_socket = listen_socket
         .as_ref()
-        .filter(|door| door.transfer == hello.transfer)
+        .filter(|listen_socket| listen_socket.transfer == hello.transfer)
         .ok_or_else(refused)?;
-    door.streams.send((hello.stream, stream)).map_err(|_| refused())
+    listen_socket
+        .streams
+        .send((hello.stream, stream))
+        .map_err(|_| refused())
 }
 
 /// A session in progress.
@@ -115,11 +118,11 @@ struct Attendance<'a> {
     /// Our interface towards the client.
     local: IpAddr,
     /// What was told of this host, and when.
-    told: Option<Told>,
+    reported: Option<HostAnswer>,
 }
 
 /// An answer to how this host is set up: settings are read once per session, counts each time.
-struct Told {
+struct HostAnswer {
     environment: HostEnvironment,
     counts: CounterReading,
     at: Instant,
@@ -139,7 +142,7 @@ impl<'a> Attendance<'a> {
             idle_from: Instant::now(),
             began: Instant::now(),
             local,
-            told: None,
+            reported: None,
         }
     }
 
@@ -156,14 +159,14 @@ impl<'a> Attendance<'a> {
                 frame = self.link.frame(|| session.hear()) => self.take(frame?, &orders).await?,
                 Some(word) = words.recv() => self.pass_on(word).await?,
                 news = next_news(&mut self.waiting) => self.tell(news).await?,
-                _ = tick.tick() => self.look_after().await?,
+                _ = tick.tick() => self.poll_after().await?,
             }
         }
         Ok(())
     }
 
     async fn pass_on(&mut self, word: Word) -> Result<(), End> {
-        self.session.untold.fetch_sub(word.weight(), Ordering::Relaxed);
+        self.session.unreported.fetch_sub(word.weight(), Ordering::Relaxed);
         match word {
             Word::Message(message) => self.link.say(&message).await,
             Word::Rows(rows) => self.link.say_rows(&rows).await,
@@ -173,13 +176,13 @@ impl<'a> Attendance<'a> {
     async fn tell(&mut self, news: SlotNews) -> Result<(), End> {
         let message = match news {
             SlotNews::Queued(kind, place) => ServerMessage::Queued { kind, place },
-            SlotNews::Granted(kind) => {
+            SlotNews::GrantedScheduling(kind) => {
                 self.waiting = None;
                 self.idle_from = Instant::now();
                 if kind == SlotKind::Load {
                     self.session.loads.store(true, Ordering::Relaxed);
                 }
-                ServerMessage::Granted { kind }
+                ServerMessage::GrantedScheduling { kind }
             }
             SlotNews::Busy(_) => {
                 self.waiting = None;
@@ -189,7 +192,7 @@ impl<'a> Attendance<'a> {
         self.link.say(&message).await
     }
 
-    async fn look_after(&mut self) -> Result<(), End> {
+    async fn poll_after(&mut self) -> Result<(), End> {
         if self.server.ended.load(Ordering::Relaxed) {
             return Err(End::Refused(RefusalCode::Expired, "the server ends".to_owned()));
         }
@@ -231,14 +234,15 @@ impl<'a> Attendance<'a> {
             FrameKind::Json => {
                 let message = ClientMessage::parse(&frame.body).map_err(broke)?;
                 match self.link.conversation.client(&message).map_err(broke)? {
-                    Verdict::Act => self.act(message, orders).await,
-                    Verdict::Stale => Ok(()),
+                    MessageVerdict::Act => self.act(message, orders).await,
+                    MessageVerdict::Stale => Ok(()),
                 }
             }
             FrameKind::Rows => {
                 let rows = Rows::parse(&frame.body).map_err(broke)?;
                 let verdict = self.link.conversation.rows(Side::Client, &rows).map_err(broke)?;
-                if let (Verdict::Act, Table::Plan(plan), Some((id, flow))) = (verdict, rows.table, self.plan_for.take())
+                if let (MessageVerdict::Act, Table::Plan(plan), Some((id, flow))) =
+                    (verdict, rows.table, self.plan_for.take())
                 {
                     order(orders, Order::SendTrain { id, flow, plan })?;
                 }
@@ -254,9 +258,9 @@ impl<'a> Attendance<'a> {
                 beside: Some(token),
             } => return self.share(kind, &token).await,
             ClientMessage::Slot { kind, beside: None } => {
-                let (told, news) = unbounded_channel();
+                let (reported, news) = unbounded_channel();
                 self.waiting = Some(news);
-                self.server.slots.ask(kind, self.session.id, told);
+                self.server.slots.ask(kind, self.session.id, reported);
                 return Ok(());
             }
             ClientMessage::Release { kind } => {
@@ -295,7 +299,7 @@ impl<'a> Attendance<'a> {
         let host = self.server.session_by_token(token);
         let host = host.filter(|host| same_address(host.peer, self.session.peer));
         if host.is_some_and(|host| self.server.slots.share(kind, host.id, self.session.id)) {
-            return self.tell(SlotNews::Granted(kind)).await;
+            return self.tell(SlotNews::GrantedScheduling(kind)).await;
         }
         let text = "no other session of this client holds the slot, or it is shared already";
         self.link
@@ -305,35 +309,35 @@ impl<'a> Attendance<'a> {
 
     /// How this host is set up towards the client, and what it counted since it was asked before.
     async fn tell_host(&mut self) -> Result<(), End> {
-        let before = self.told.take();
-        if let Some(told) = &before {
-            tokio::time::sleep_until(told.at + TELL_EVERY).await;
+        let before = self.reported.take();
+        if let Some(reported) = &before {
+            tokio::time::sleep_until(reported.at + TELL_EVERY).await;
         }
         let local = self.local.to_canonical();
         // Reading files and asking a driver takes a few milliseconds, in which nobody else should wait.
-        let told = tokio::task::spawn_blocking(move || {
+        let reported = tokio::task::spawn_blocking(move || {
             let interface = Interface::with_address(local);
             let counts = CounterReading::now(interface.as_ref());
             let environment = match before {
-                Some(told) => {
-                    let mut environment = told.environment;
-                    told.counts.until(&counts, &mut environment);
+                Some(reported) => {
+                    let mut environment = reported.environment;
+                    reported.counts.until(&counts, &mut environment);
                     environment
                 }
                 None => crate::host::environment(interface),
             };
-            Told {
+            HostAnswer {
                 environment,
                 counts,
                 at: Instant::now(),
             }
         });
-        let told = told
+        let reported = reported
             .await
             .map_err(|error| internal("read its settings")(error.into()))?;
-        let settings = crate::host::told::settings(&told.environment);
-        self.told = Some(told);
-        self.link.say(&ServerMessage::HostTold(Box::new(settings))).await
+        let settings = crate::host::reported::settings(&reported.environment);
+        self.reported = Some(reported);
+        self.link.say(&ServerMessage::HostReported(Box::new(settings))).await
     }
 
     fn may_test(&self) -> bool {

@@ -19,7 +19,7 @@ use crate::socket::{ProbeSocket, SocketOptions};
 /// Only headers are read; the kernel need not copy the padding.
 const SLOT_OCTETS: usize = 64;
 /// How often the thread looks whether it should end.
-const LOOK_NS: i64 = 50_000_000;
+const POLL_NS: i64 = 50_000_000;
 /// How often the thread's CPU time is noted.
 const CPU_EVERY_NS: i64 = 20_000_000;
 /// The largest UDP payload.
@@ -70,14 +70,14 @@ impl Flow {
                 self.cpu_ns.store(cpu, Ordering::Relaxed);
             }
             // Trains need a stamp for each packet, loads a count of them.
-            let (load, leisure_ns) = match &*lock(&self.collector) {
+            let (load, poll_interval_ns) = match &*lock(&self.collector) {
                 Collector::Load(_) => (true, 0),
-                Collector::Train(train) => (false, train.leisure_ns()),
+                Collector::Train(train) => (false, train.poll_interval_ns()),
                 Collector::Idle => (false, 0),
             };
-            receiver.rest(leisure_ns);
+            receiver.rest(poll_interval_ns);
             receiver.gather(&self.socket, load);
-            match receiver.receive(&self.socket, now + LOOK_NS) {
+            match receiver.receive(&self.socket, now + POLL_NS) {
                 Ok(count) => self.take_batch(session, &mut receiver, count, reply.get_mut(0)),
                 Err(error) => {
                     tracing::warn!(%error, peer = %self.peer, "flow ends");

@@ -8,14 +8,14 @@ use narrows_units::BitRate;
 use narrows_wire::{Direction, LoadPlan, LoadSegment, LoadSent, LoadStatus, Probe, ProbeKind, ServerMessage};
 
 use super::collect::{Collector, LoadShare, Tally};
-use super::conductor::{Conductor, LOOK};
+use super::conductor::{Conductor, POLL};
 use super::convert::permille;
 use super::flow::Flow;
 use super::orders::{BrokenOff, Order};
 use super::session::lock;
 use crate::clock;
 use crate::load::{Account, Interval, LoadSender, LoadSpec, LoadTotals, busiest_share};
-use crate::purse;
+use crate::send_budget;
 
 /// Carries out a load.
 pub(super) fn run(conductor: &Conductor, plan: &LoadPlan) -> Result<(), BrokenOff> {
@@ -159,8 +159,8 @@ impl<'a> Receiving<'a> {
                     break;
                 }
             }
-            let patience = Duration::from_nanos(u64::try_from(next_ns - now).unwrap_or(0));
-            if let Some(Order::LoadEnd) = self.conductor.order(patience)? {
+            let timeout = Duration::from_nanos(u64::try_from(next_ns - now).unwrap_or(0));
+            if let Some(Order::LoadEnd) = self.conductor.order(timeout)? {
                 ended_ns = Some(clock::now_ns());
             }
         }
@@ -264,18 +264,18 @@ impl<'a> Sending<'a> {
         loop {
             self.check()?;
             let now = clock::now_ns();
-            let mut patience = LOOK;
+            let mut timeout = POLL;
             if let Some(segment) = &self.segment {
                 if now >= segment.ends_ns || self.spent() {
                     self.end_segment();
                     continue;
                 }
-                patience = Duration::from_nanos((segment.ends_ns - now).unsigned_abs());
+                timeout = Duration::from_nanos((segment.ends_ns - now).unsigned_abs());
                 if self.packets().is_some() {
-                    patience = patience.min(purse::LOOK);
+                    timeout = timeout.min(send_budget::POLL);
                 }
             }
-            match self.conductor.order(patience)? {
+            match self.conductor.order(timeout)? {
                 Some(Order::LoadSegment(segment)) => self.begin_segment(&segment)?,
                 Some(Order::LoadEnd) => break,
                 _ => {}

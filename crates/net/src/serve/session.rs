@@ -35,7 +35,7 @@ pub(super) fn now() -> Duration {
 
 /// Where data connections of one transfer go.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct DataListener {
     pub(super) transfer: u32,
     pub(super) streams: Sender<(u16, TcpStream)>,
 }
@@ -59,11 +59,11 @@ pub(super) struct Session {
     pub(super) flows: Mutex<BTreeMap<u16, Arc<Flow>>>,
     pub(super) meter: Mutex<LightMeter>,
     /// Where data connections of the transfer under way go.
-    pub(super) door: Mutex<Option<Door>>,
+    pub(super) listen_socket: Mutex<Option<DataListener>>,
     /// Words, samples counted each, that the client was not told yet.
-    pub(super) untold: AtomicUsize,
+    pub(super) unreported: AtomicUsize,
     /// When anything last came that only the client can have sent.
-    heard_ns: AtomicI64,
+    last_received_ns: AtomicI64,
     /// When the session last used a slot for something that the control connection does not show.
     used_ns: AtomicI64,
 }
@@ -78,12 +78,12 @@ impl Session {
     /// Something came that only the client can have sent: on the control connection, a datagram with the session's mark, or data of
     /// a transfer. The latter two count because a load may well hold up the control connection's segments.
     pub(super) fn hear(&self) {
-        self.heard_ns.store(clock::now_ns(), Ordering::Relaxed);
+        self.last_received_ns.store(clock::now_ns(), Ordering::Relaxed);
     }
 
     /// How long nothing came.
     pub(super) fn silence(&self) -> Duration {
-        since(&self.heard_ns)
+        since(&self.last_received_ns)
     }
 
     /// An echo was sent.
@@ -200,9 +200,9 @@ impl Server {
             halted: AtomicBool::new(false),
             loads: AtomicBool::new(false),
             flows: Mutex::new(BTreeMap::new()),
-            door: Mutex::new(None),
-            untold: AtomicUsize::new(0),
-            heard_ns: AtomicI64::new(clock::now_ns()),
+            listen_socket: Mutex::new(None),
+            unreported: AtomicUsize::new(0),
+            last_received_ns: AtomicI64::new(clock::now_ns()),
             used_ns: AtomicI64::new(clock::now_ns()),
         });
         sessions.insert(id, Arc::clone(&session));
@@ -277,7 +277,7 @@ impl Drop for SessionGuard {
         session.ended.store(true, Ordering::Relaxed);
         session.halted.store(true, Ordering::Relaxed);
         lock(&session.flows).clear();
-        lock(&session.door).take();
+        lock(&session.listen_socket).take();
         for kind in [narrows_wire::SlotKind::Light, narrows_wire::SlotKind::Load] {
             self.server.slots.leave(kind, session.id);
         }

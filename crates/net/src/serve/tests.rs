@@ -106,7 +106,7 @@ fn keys() {
 
 /// A client that speaks nothing that we do is told who must upgrade.
 #[test]
-fn a_version_that_was_given_up_is_told_so() {
+fn a_version_that_was_unrecovered_is_reported_so() {
     let server = start(|_| ());
     let mut client = Client::dial(server.addresses()[0]);
     client.say(&ClientMessage::Hello {
@@ -159,7 +159,10 @@ fn a_newer_client_is_answered_in_our_version() {
     assert!(matches!(client.hear(), ServerMessage::Welcome { version, .. } if version == narrows_wire::VERSION));
     assert!(matches!(client.hear(), ServerMessage::Session { .. }));
     client.say_text(r#"{"slot":{"kind":"light","mood":"good"}}"#);
-    assert_eq!(client.hear(), ServerMessage::Granted { kind: SlotKind::Light });
+    assert_eq!(
+        client.hear(),
+        ServerMessage::GrantedScheduling { kind: SlotKind::Light }
+    );
     // A message of which we know nothing has no place in a session of our version.
     client.say_text(r#""sing""#);
     assert_eq!(refusal(&client.hear()), RefusalCode::Protocol);
@@ -167,13 +170,13 @@ fn a_newer_client_is_answered_in_our_version() {
 
 /// The server says how its host is set up; the second time, what was counted in between. Answers are at least a tenth of a second apart.
 #[test]
-fn the_host_is_told_to_whoever_asks() {
+fn the_host_is_reported_to_whoever_asks() {
     let server = start(|_| ());
     let mut client = Client::enter(server.addresses()[0], None).unwrap();
     let mut ask = || {
         client.say(&ClientMessage::AskHost);
         match client.hear() {
-            ServerMessage::HostTold(settings) => *settings,
+            ServerMessage::HostReported(settings) => *settings,
             other => panic!("{other:?}"),
         }
     };
@@ -210,10 +213,10 @@ fn the_host_is_not_asked_at_any_time() {
     client.say(&ClientMessage::AskHost);
     client.say(&ClientMessage::AskHost);
     let first = client.hear();
-    assert!(matches!(first, ServerMessage::HostTold(_)), "{first:?}");
+    assert!(matches!(first, ServerMessage::HostReported(_)), "{first:?}");
     // The second came either after the answer, or too early.
     match client.hear() {
-        ServerMessage::HostTold(_) => {}
+        ServerMessage::HostReported(_) => {}
         early => assert_eq!(refusal(&early), RefusalCode::Protocol),
     }
 }
@@ -246,8 +249,8 @@ fn the_load_slot_has_a_queue_and_everyone_knows_their_place() {
     for (client, place) in clients.iter_mut().zip(0u32..) {
         client.say(&ClientMessage::Slot { kind, beside: None });
         match (place, client.hear()) {
-            (0, ServerMessage::Granted { kind: SlotKind::Load }) => {}
-            (1..=2, ServerMessage::Queued { place: told, .. }) => assert_eq!(told, place),
+            (0, ServerMessage::GrantedScheduling { kind: SlotKind::Load }) => {}
+            (1..=2, ServerMessage::Queued { place: reported, .. }) => assert_eq!(reported, place),
             (3, refused) => assert_eq!(refusal(&refused), RefusalCode::Busy),
             (_, other) => panic!("{place}: {other:?}"),
         }
@@ -257,14 +260,17 @@ fn the_load_slot_has_a_queue_and_everyone_knows_their_place() {
         kind: SlotKind::Light,
         beside: None,
     });
-    assert_eq!(clients[3].hear(), ServerMessage::Granted { kind: SlotKind::Light });
+    assert_eq!(
+        clients[3].hear(),
+        ServerMessage::GrantedScheduling { kind: SlotKind::Light }
+    );
     // The holder is killed, the first in the queue gives up: the second gets it.
     clients.remove(0);
-    assert_eq!(clients[0].hear(), ServerMessage::Granted { kind });
+    assert_eq!(clients[0].hear(), ServerMessage::GrantedScheduling { kind });
     assert_eq!(clients[1].hear(), ServerMessage::Queued { kind, place: 1 });
     clients[0].say(&ClientMessage::Release { kind });
     assert_eq!(clients[0].hear(), ServerMessage::Released { kind });
-    assert_eq!(clients[1].hear(), ServerMessage::Granted { kind });
+    assert_eq!(clients[1].hear(), ServerMessage::GrantedScheduling { kind });
 }
 
 #[test]

@@ -7,14 +7,14 @@ use narrows_probe::probes::PacketPlan;
 use narrows_wire::{DepartureRow, PlanRow, Probe, ProbeKind, Rows, ServerMessage, Table, TrainExpectation};
 
 use super::collect::{Collector, TrainCollector};
-use super::conductor::{Conductor, LOOK};
+use super::conductor::{Conductor, POLL};
 use super::convert;
 use super::orders::{BrokenOff, Order};
 use super::session::{Session, lock};
 use crate::clock;
 use crate::errors::ErrorQueue;
-use crate::leisure::Expected;
 use crate::pace::{PaceOptions, Payloads, send_train, worth_stamping};
+use crate::poll_interval::Expected;
 use crate::socket::ProbeSocket;
 
 /// Departure stamps come within this time of the last packet, unless a queue of this host holds it up.
@@ -64,30 +64,30 @@ pub(super) fn receive(conductor: &Conductor, train: &TrainExpectation) -> Result
         ip_octets: train.ip_octets,
         duration: Duration::from_nanos(train.duration_ns),
     };
-    let leisure_ns = expected.leisure_ns(&flow.socket);
-    *lock(&flow.collector) = Collector::Train(TrainCollector::new(train.id, train.packets, leisure_ns));
+    let poll_interval_ns = expected.poll_interval_ns(&flow.socket);
+    *lock(&flow.collector) = Collector::Train(TrainCollector::new(train.id, train.packets, poll_interval_ns));
     conductor.say(ServerMessage::Armed { id: train.id });
     let sent = loop {
-        match conductor.order(LOOK) {
+        match conductor.order(POLL) {
             Ok(Some(Order::TrainSent { packets })) => break Ok(packets),
             Ok(_) => {}
             Err(broken) => break Err(broken),
         }
     };
     let mut collector = lock(&flow.collector);
-    let told_ns = clock::now_ns();
+    let reported_ns = clock::now_ns();
     let quiet_ns = i64::try_from(train.quiet_ns).unwrap_or(i64::MAX);
     while let (Ok(sent), Collector::Train(train)) = (&sent, &*collector) {
         let (arrived, last_ns) = train.progress();
-        let quiet_at = last_ns.max(told_ns).saturating_add(quiet_ns);
+        let quiet_at = last_ns.max(reported_ns).saturating_add(quiet_ns);
         let left = quiet_at.saturating_sub(clock::now_ns());
         if arrived >= *sent || left <= 0 || conductor.still_there().is_err() {
             break;
         }
-        let patience = Duration::from_nanos(left.unsigned_abs()).min(LOOK);
+        let timeout = Duration::from_nanos(left.unsigned_abs()).min(POLL);
         collector = flow
             .changed
-            .wait_timeout(collector, patience)
+            .wait_timeout(collector, timeout)
             .map_or_else(|poisoned| poisoned.into_inner().0, |(collector, _)| collector);
     }
     let collected = std::mem::take(&mut *collector);

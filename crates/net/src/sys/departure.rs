@@ -64,15 +64,17 @@ mod tests {
     /// Loopback has no discipline: the message leaves at once, whole.
     #[test]
     fn a_message_with_a_time_is_sent() {
-        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
-        far.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+        let remote = UdpSocket::bind("127.0.0.1:0").unwrap();
+        remote
+            .set_read_timeout(Some(std::time::Duration::from_secs(5)))
+            .unwrap();
         let near = UdpSocket::bind("127.0.0.1:0").unwrap();
-        near.connect(far.local_addr().unwrap()).unwrap();
+        near.connect(remote.local_addr().unwrap()).unwrap();
         enable(near.as_fd()).unwrap();
         let at = u64::try_from(crate::clock::now_ns()).unwrap() + 1_000_000;
         send_at(near.as_fd(), b"later", at).unwrap();
         let mut buffer = [0; 16];
-        assert_eq!(far.recv(&mut buffer).unwrap(), 5);
+        assert_eq!(remote.recv(&mut buffer).unwrap(), 5);
         assert_eq!(&buffer[..5], b"later");
     }
 }

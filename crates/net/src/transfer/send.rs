@@ -14,7 +14,7 @@ use super::connection::{congestion, marked, set_pacing, wait_in_calls};
 use super::info::TcpInfo;
 use super::source::{MOST_BLOCK, Pace, Source};
 use crate::clock;
-use crate::purse::Purse;
+use crate::send_budget::SendBudget;
 
 /// Octets of one write: within the range where neither calls nor cache misses dominate (ours; iperf3 uses the same by default).
 const BLOCK_OCTETS: usize = 128 << 10;
@@ -72,7 +72,7 @@ struct Connection {
 pub struct BulkSender {
     connections: Vec<Connection>,
     writing: Writing,
-    purse: Arc<Purse>,
+    send_budget: Arc<SendBudget>,
 }
 
 impl Default for BulkSender {
@@ -86,7 +86,7 @@ impl BulkSender {
     pub fn new(writing: Writing) -> Self {
         Self {
             connections: Vec::new(),
-            purse: Arc::new(Purse::new(writing.payload_octets)),
+            send_budget: Arc::new(SendBudget::new(writing.payload_octets)),
             writing,
         }
     }
@@ -104,11 +104,11 @@ impl BulkSender {
             spent: AtomicBool::new(false),
             cpu_ns: AtomicU64::new(0),
         });
-        let (writer, state, purse) = (Arc::clone(&stream), Arc::clone(&shared), Arc::clone(&self.purse));
+        let (writer, state, send_budget) = (Arc::clone(&stream), Arc::clone(&shared), Arc::clone(&self.send_budget));
         let writing = self.writing;
         let thread = std::thread::Builder::new()
             .name(format!("bulk-{}", self.connections.len()))
-            .spawn(move || write_all(&writer, &state, &purse, writing))?;
+            .spawn(move || write_all(&writer, &state, &send_budget, writing))?;
         self.connections.push(Connection {
             stream,
             peer,
@@ -228,7 +228,7 @@ impl Drop for BulkSender {
     }
 }
 
-fn write_all(stream: &TcpStream, shared: &Shared, purse: &Purse, writing: Writing) {
+fn write_all(stream: &TcpStream, shared: &Shared, send_budget: &SendBudget, writing: Writing) {
     let source = Source::new(writing.zero_copy);
     let asked = writing.block_octets.and_then(|octets| usize::try_from(octets).ok());
     let block = asked.unwrap_or(BLOCK_OCTETS).clamp(1, MOST_BLOCK);
@@ -249,7 +249,7 @@ fn write_all(stream: &TcpStream, shared: &Shared, purse: &Purse, writing: Writin
             if !pace.due(now) {
                 continue;
             }
-            (at, end) = (0, usize::try_from(purse.take(block as u64)).unwrap_or(0));
+            (at, end) = (0, usize::try_from(send_budget.take(block as u64)).unwrap_or(0));
             if end == 0 {
                 shared.spent.store(true, Ordering::Relaxed);
                 break;
@@ -267,6 +267,6 @@ fn write_all(stream: &TcpStream, shared: &Shared, purse: &Purse, writing: Writin
         }
     }
     // What was taken and not sent is nobody's.
-    purse.give_back((end - at) as u64);
+    send_budget.give_back((end - at) as u64);
     note();
 }

@@ -15,7 +15,7 @@ use crate::sys::send::send_file;
 /// Octets of one write at most, as iperf3's protocol has it and ours too.
 pub(crate) const MOST_BLOCK: usize = 1 << 20;
 /// A thread looks at its stop flag at least this often.
-const LOOK_NS: i64 = 20_000_000;
+const POLL_NS: i64 = 20_000_000;
 /// A paced stream that fell behind makes up for this much (ours: an outage longer than that is the path's, not the schedule's).
 const MOST_DEBT_NS: i64 = 1_000_000_000;
 
@@ -90,7 +90,7 @@ impl Pace {
     pub(crate) fn due(&mut self, now: i64) -> bool {
         let Some(target) = self.next_ns() else { return true };
         if now < target {
-            clock::sleep_until_ns(target.min(now + LOOK_NS));
+            clock::sleep_until_ns(target.min(now + POLL_NS));
             return false;
         }
         if now - target > MOST_DEBT_NS {

@@ -27,7 +27,7 @@ fn the_stop_flag_ends_what_is_under_way() {
         };
         let mut probes = vec![Probe::Load(long_load), Probe::Transfer(long_transfer)];
         if direction == Direction::Forward {
-            // In reverse the far host sends the whole train: it cannot be told to stop in the middle.
+            // In reverse the remote host sends the whole train: it cannot be told to stop in the middle.
             probes.push(Probe::Train(Train::uniform(
                 TrainId(1),
                 20,
@@ -61,8 +61,8 @@ fn tcp_only(to: u16) -> u16 {
     std::thread::spawn(move || {
         for near in listener.incoming() {
             let near = near.unwrap();
-            let far = TcpStream::connect(("127.0.0.1", to)).unwrap();
-            for (mut from, mut into) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+            let remote = TcpStream::connect(("127.0.0.1", to)).unwrap();
+            for (mut from, mut into) in [(near.try_clone().unwrap(), remote.try_clone().unwrap()), (remote, near)] {
                 std::thread::spawn(move || std::io::copy(&mut from, &mut into));
             }
         }
@@ -83,7 +83,7 @@ fn a_firewall_that_lets_only_tcp_pass_is_named() {
 }
 
 #[test]
-fn nobody_there_is_told_at_once() {
+fn nobody_there_is_reported_at_once() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let asked = ConnectOptions {
         port,
@@ -97,7 +97,7 @@ fn nobody_there_is_told_at_once() {
 }
 
 #[test]
-fn a_listener_that_says_nothing_is_given_up() {
+fn a_listener_that_says_nothing_is_unrecovered() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let asked = ConnectOptions {
         port: silent.local_addr().unwrap().port(),

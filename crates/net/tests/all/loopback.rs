@@ -8,7 +8,7 @@ use narrows_net::client::{ConnectOptions, IpVersion, SocketWorld};
 use narrows_net::error::{CallerError, Error};
 use narrows_net::serve::{Running, ServeOptions, host_facts};
 use narrows_probe::probes::{
-    Capture, FarEnd, Fate, Load, LoadReport, PacketPlan, Probe, Then, Train, TrainId, TrainReport, Transfer,
+    Capture, Fate, Load, LoadReport, PacketPlan, PeerKind, Probe, Then, Train, TrainId, TrainReport, Transfer,
     TransferReport,
 };
 use narrows_probe::{Event, HostFacts, Refusal, StampSource, World};
@@ -128,7 +128,7 @@ fn a_train_of_pairs_keeps_its_sizes_and_its_plan() {
         &Train {
             id: TrainId(1),
             packets,
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
         },
     );
     assert_eq!(report.lost(), 0);
@@ -163,7 +163,7 @@ fn echoes_return() {
     let mut world = world(&server, Direction::Forward);
     let plain = Train::uniform(TrainId(1), 20, 1500, gap(500)).echoed();
     let mut sized = plain.clone();
-    sized.far_end = FarEnd::EchoSized(100);
+    sized.peer_kind = PeerKind::EchoSized(100);
     for wanted in [plain, sized] {
         let report = train(&mut world, &wanted);
         assert_eq!(report.lost(), 0);
@@ -213,17 +213,17 @@ fn what_cannot_be_sent_is_refused_and_the_session_goes_on() {
     let capture = Probe::Capture(Capture {
         duration: Duration::from_millis(1),
         max_packets: 1,
-        far_host: None,
+        remote_host: None,
         places: vec![narrows_probe::probes::Place::Here],
     });
     assert_eq!(refused(forward.send(capture).unwrap()), Refusal::NotOffered);
     let long = Probe::Train(Train::uniform(TrainId(1), 70_000, 100, gap(1)));
     assert_eq!(refused(forward.send(long).unwrap()), Refusal::ForbiddenByPeer);
     let mut reverse = world(&server, Direction::Reverse);
-    // There and back is the same from either end; another size on the way back is not.
+    // There and back is the same from either end; another size on the reverse direction is not.
     let mut echo = Train::uniform(TrainId(1), 2, 100, gap(10)).echoed();
     assert_eq!(train(&mut reverse, &echo).lost(), 0);
-    echo.far_end = FarEnd::EchoSized(80);
+    echo.peer_kind = PeerKind::EchoSized(80);
     assert_eq!(refused(reverse.send(Probe::Train(echo)).unwrap()), Refusal::NotOffered);
     for mut world in [forward, reverse] {
         assert_eq!(
@@ -339,11 +339,11 @@ fn transfers_both_ways() {
     for direction in [Direction::Forward, Direction::Reverse] {
         let mut world = world(&server, direction);
         let first = transfer(&mut world, &bulk(1, Then::Continue));
-        assert_eq!(first.far_end, None);
+        assert_eq!(first.remote_read, None);
         assert_eq!(first.streams.len(), 1);
         let second = transfer(&mut world, &bulk(3, Then::Finish));
         assert_eq!(second.streams.len(), 3);
-        let (octets, time) = second.far_end.unwrap();
+        let (octets, time) = second.remote_read.unwrap();
         assert!(
             time > Duration::from_millis(100) && time < Duration::from_secs(3),
             "{direction:?} {time:?}"
@@ -383,7 +383,7 @@ fn a_single_transfer_reads_what_it_acknowledged() {
         let mut wanted = bulk(1, Then::Finish);
         wanted.window_octets = Some(65_536);
         let report = transfer(&mut world, &wanted);
-        let (octets, _) = report.far_end.unwrap();
+        let (octets, _) = report.remote_read.unwrap();
         let acked = report.streams[0].samples.last().unwrap().acked_octets;
         // At most what the two socket buffers hold is on its way when the last sample is taken; a receiver may also have
         // acknowledged nothing that it did not get.

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail as its assertions do")]
 
 mod ends;
-mod lone;
 mod loopback;
 mod namespaces;
 mod router;
+mod single_ended;

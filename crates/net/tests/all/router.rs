@@ -13,12 +13,12 @@ use narrows_probe::probes::{Fate, HopReplyKind, Load, Probe, Then, Train, TrainI
 use narrows_probe::{Event, HostFacts, Refusal, StampSource, World};
 use narrows_units::BitRate;
 
-use namespaces::{FAR, FAR_ADDRESSES, NEAR, Namespaces, ROUTER, ROUTER_ADDRESSES, run};
+use namespaces::{NEAR, Namespaces, REMOTE, REMOTE_ADDRESSES, ROUTER, ROUTER_ADDRESSES, run};
 
 const PORT: u16 = 8620;
 
 fn world(path: &Namespaces, target: &str) -> (Running, SocketWorld) {
-    path.enter(FAR);
+    path.enter(REMOTE);
     let mut options = ServeOptions::new(host_facts(&HostFacts::ideal()));
     options.port = PORT;
     let server = Running::start(options).unwrap();
@@ -41,7 +41,7 @@ fn train(world: &mut SocketWorld, train: Train) -> TrainReport {
 #[ignore = "lab: needs namespaces"]
 fn routers_answer_packets_whose_hops_run_out() {
     let path = Namespaces::new("ttl");
-    for ((target, router), reply_octets) in FAR_ADDRESSES
+    for ((target, router), reply_octets) in REMOTE_ADDRESSES
         .into_iter()
         .zip(ROUTER_ADDRESSES)
         .zip([28 + 100, 48 + 100])
@@ -80,7 +80,7 @@ fn routers_answer_packets_whose_hops_run_out() {
 #[ignore = "lab: needs namespaces"]
 fn a_smaller_link_on_the_way_is_found() {
     let path = Namespaces::new("mtu");
-    for target in FAR_ADDRESSES {
+    for target in REMOTE_ADDRESSES {
         in_router(&path, "link set right mtu 1500");
         let (_server, mut world) = world(&path, target);
         assert_eq!(world.facts().path_mtu, 1500);
@@ -142,7 +142,7 @@ fn a_cut_path_ends_the_measurement() {
     let path = Namespaces::new("cut");
     let slow_train = Probe::Train(Train::uniform(TrainId(1), 200, 100, Duration::from_millis(100)));
     for probe in [endless(BitRate::from_mbps(10)), slow_train] {
-        let (_server, mut world) = world(&path, FAR_ADDRESSES[0]);
+        let (_server, mut world) = world(&path, REMOTE_ADDRESSES[0]);
         let router = path.ip(ROUTER);
         let cut = std::thread::spawn(move || {
             narrows_net::clock::sleep_until_ns(narrows_net::clock::now_ns() + 500_000_000);

@@ -205,7 +205,7 @@ fn what_a_kernel_leaves_is_read_alike() {
 
 proptest! {
     #[test]
-    fn any_octets_are_read_or_refused(octets in proptest::collection::vec(any::<u8>(), 0..300), told in 0usize..300) {
+    fn any_octets_are_read_or_refused(octets in proptest::collection::vec(any::<u8>(), 0..300), reported in 0usize..300) {
         let _ = IcmpError::parse_v4(&octets);
         let _ = IcmpError::parse_v6(&octets);
         let _ = Quoted::parse(&octets, false);
@@ -213,8 +213,8 @@ proptest! {
         if let Ok(read) = Extensions::parse(&octets) {
             prop_assert!(read.objects.len() <= MAX_OBJECTS);
         }
-        let _ = extensions_behind(&octets, Some(told), 28);
-        let _ = extensions_behind(&octets, None, told);
+        let _ = extensions_behind(&octets, Some(reported), 28);
+        let _ = extensions_behind(&octets, None, reported);
     }
 
     /// Behind a right checksum the objects themselves are reached.

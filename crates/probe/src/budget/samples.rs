@@ -116,10 +116,10 @@ mod tests {
             ip_octets: 100,
             fate,
         };
-        let back = Fate::Received(Stamp::from_nanos(7));
+        let reverse = Fate::Received(Stamp::from_nanos(7));
         let report = TrainReport {
             id: TrainId(1),
-            arrivals: vec![row(0, back), row(1, Fate::Lost), row(2, back), row(3, Fate::Lost)],
+            arrivals: vec![row(0, reverse), row(1, Fate::Lost), row(2, reverse), row(3, Fate::Lost)],
             reordered: 1,
             duplicates: 0,
             local_drops: 1,

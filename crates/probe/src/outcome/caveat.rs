@@ -89,7 +89,7 @@ pub enum Caveat {
         high: BitRate,
     },
     /// Others that share the path sent less once the probes had begun: what they leave depends on who asks for it.
-    OthersYield,
+    ElasticCrossTraffic,
     /// The value rests on a capacity that was not measured here.
     CapacityAssumed {
         /// Which.
@@ -113,14 +113,14 @@ pub enum Caveat {
     },
     /// Forward and reverse direction cannot be told apart.
     AsymmetricLimit,
-    /// The far host limits how many answers it gives; what it did not answer was not lost.
+    /// The remote host limits how many answers it gives; what it did not answer was not lost.
     AnswersLimited {
         /// Answers at once.
         burst: u32,
         /// Time after which there is one more.
         every: Duration,
     },
-    /// Answers came back in packets of this size; a way back that is narrower than they allow shapes the result.
+    /// Answers came back in packets of this size; a reverse direction that is narrower than they allow shapes the result.
     ReverseInfluence {
         /// IP octets of the longest answer.
         reply_ip_octets: u16,
@@ -167,7 +167,7 @@ pub enum Caveat {
     ForwardsExpired,
     /// The lengths of a router's answers follow no rule of what is quoted, so that they were left out of account.
     QuotesUneven,
-    /// The value takes the way there and the way back of a hop to have one rate; the interval does not.
+    /// The value takes the forward direction and the reverse direction of a hop to have one rate; the interval does not.
     SymmetryAssumed,
     /// What one hop takes is told by several links in a row, which no hop limit tells apart; standard rates decided.
     StagesAssumed,
@@ -197,7 +197,7 @@ impl Caveat {
             Self::GrantScheduled { .. } => "grant_scheduled",
             Self::NotConverged => "not_converged",
             Self::GreyRegion { .. } => "grey_region",
-            Self::OthersYield => "others_yield",
+            Self::ElasticCrossTraffic => "elastic_cross_traffic",
             Self::CapacityAssumed { .. } => "capacity_assumed",
             Self::TrainExceedsBurstLimit => "train_exceeds_burst_limit",
             Self::ClockSkew { .. } => "clock_skew",
@@ -297,7 +297,7 @@ impl fmt::Display for Caveat {
             Self::GreyRegion { low, high } if low.to_string() == high.to_string() => {
                 write!(f, "it moved about {low} while it was measured")
             }
-            Self::OthersYield => f.write_str(
+            Self::ElasticCrossTraffic => f.write_str(
                 "others sent less once the probes had begun, as TCP does: it would leave more to whoever asks for it longer",
             ),
             Self::GreyRegion { low, high } => write!(f, "it moved between {low} and {high} while it was measured"),

@@ -7,10 +7,10 @@ mod streams;
 use serde::{Deserialize, Serialize};
 
 use super::diagnostics::{number, series};
-use super::{Blame, HopFinding, PathFinding};
+use super::{HopFinding, LimitingFactor, PathFinding};
 
 pub use burst::{BurstFinding, BurstPoint, BurstSample, QueueFinding};
-pub use round_trip::{FarClock, RoundTripFinding, WayDelays, Ways};
+pub use round_trip::{RemoteClock, RoundTripFinding, WayDelays, Ways};
 pub use streams::{BuffersFinding, FillBasis, StreamsFinding, StreamsLevel};
 
 /// What is known of a result beside its number.
@@ -22,7 +22,7 @@ pub struct Details {
     /// The methods that stand behind it, where the one that was asked has others answer.
     pub answered_by: Option<String>,
     /// The far end's stamps count, not the echoes' return.
-    pub stamped_by_far_end: bool,
+    pub stamped_by_remote: bool,
     /// What the method found.
     pub finding: Finding,
 }
@@ -144,7 +144,7 @@ pub struct TcpFinding {
     /// Payload, bit/s.
     pub bps: Option<u64>,
     /// Verdicts, the binding one first.
-    pub limits: Vec<Blame>,
+    pub limits: Vec<LimitingFactor>,
     /// Shares of the time: stalled by the peer's window, by the send buffer, application idle.
     pub share_peer_window: Option<f64>,
     /// Stalled by the send buffer.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use narrows_units::{BitRate, Layer, Metric};
 use serde::{Deserialize, Serialize};
 
-use super::{Caveat, Diagnostics, Estimate, Finding, Outcome, Verdict};
+use super::{BoundKind, Caveat, Diagnostics, Estimate, Finding, Outcome};
 
 /// A path, hop by hop.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -22,10 +22,10 @@ pub struct PathHops {
     pub narrow_hop: Option<u16>,
     /// The hop with the least available capacity.
     pub tight_hop: Option<u16>,
-    /// What was foretold before the measurement proper, from a first look.
+    /// What was predicted before the measurement proper, from a first look.
     pub forecast: Option<Forecast>,
     /// What a server's stamps at the far end told, where there is one.
-    pub far: Option<FarStamped>,
+    pub remote: Option<RemoteStamped>,
 }
 
 /// What is known of a whole path beside its hops.
@@ -35,15 +35,15 @@ pub struct PathFinding {
     pub narrow_hop: Option<u16>,
     /// The hop with the least available capacity.
     pub tight_hop: Option<u16>,
-    /// What was foretold before the measurement proper, from a first look.
+    /// What was predicted before the measurement proper, from a first look.
     pub forecast: Option<Forecast>,
     /// What a server's stamps at the far end told, where there is one.
-    pub far: Option<FarStamped>,
+    pub remote: Option<RemoteStamped>,
 }
 
-/// What a server at the far end told of the way there by its own stamps.
+/// What a server at the far end told of the forward direction by its own stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct FarStamped {
+pub struct RemoteStamped {
     /// Packets sent to it.
     pub packets: u32,
     /// How many of them did not come.
@@ -66,7 +66,7 @@ pub struct HopFinding {
     /// Who answered, the most frequent first.
     pub routers: Vec<Responder>,
     /// It is the far end.
-    pub far_end: bool,
+    pub is_destination: bool,
     /// Its capacity; `None` where nothing is claimed.
     pub capacity: Option<HopCapacity>,
     /// The hop after which what is said of this one begins, if that is not the one before it; zero: the sender.
@@ -87,8 +87,8 @@ pub struct HopFinding {
     pub hidden_devices: Vec<HiddenDevice>,
     /// What all its stages look like together.
     pub seen: Option<BitRate>,
-    /// What was foretold of it.
-    pub foretold: Option<Foretold>,
+    /// What was predicted of it.
+    pub predicted: Option<Predicted>,
     /// Probes sent, and answers.
     pub probes: u64,
     /// Answers to them.
@@ -116,7 +116,7 @@ pub struct HopCapacity {
     /// Upper end; of a lower bound, the value again.
     pub high: BitRate,
     /// What it claims.
-    pub verdict: Verdict,
+    pub verdict: BoundKind,
     /// What it counts.
     pub layer: Layer,
 }
@@ -141,10 +141,10 @@ pub struct AnswerPace {
     pub every: Duration,
 }
 
-/// What is foretold of a hop.
+/// What is predicted of a hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Foretold {
+pub enum Predicted {
     /// It will get a value.
     Resolved,
     /// It will get a bound.
@@ -153,7 +153,7 @@ pub enum Foretold {
     Silent,
 }
 
-/// What is foretold of the measurement.
+/// What is predicted of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forecast {
     /// The whole of it, from its begin, at most.
@@ -164,7 +164,7 @@ pub struct Forecast {
     pub ceiling: Option<BitRate>,
 }
 
-impl Foretold {
+impl Predicted {
     /// As diagnostics and reports write it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -199,7 +199,7 @@ impl PathHops {
             narrow_hop: path.narrow_hop,
             tight_hop: path.tight_hop,
             forecast: path.forecast,
-            far: path.far,
+            remote: path.remote,
         })
     }
 }
@@ -215,14 +215,14 @@ impl PathFinding {
             }
         }
         if let Some(forecast) = self.forecast {
-            diagnostics.insert("foretold_time_ns", nanos(forecast.time));
-            diagnostics.insert("foretold_octets", forecast.octets);
+            diagnostics.insert("predicted_time_ns", nanos(forecast.time));
+            diagnostics.insert("predicted_octets", forecast.octets);
             if let Some(ceiling) = forecast.ceiling {
                 diagnostics.insert("ceiling_bps", ceiling);
             }
         }
-        if let Some(far) = self.far {
-            far.tell(diagnostics);
+        if let Some(remote) = self.remote {
+            remote.tell(diagnostics);
         }
         estimate.found(Finding::Path(Box::new(self)))
     }
@@ -232,11 +232,11 @@ impl HopFinding {
     /// What an estimate says of its hop; `None` if it is about the path.
     pub fn of(estimate: &Estimate) -> Option<Self> {
         let ttl = estimate.hop()?;
-        let told = match &estimate.details.finding {
+        let reported = match &estimate.details.finding {
             Finding::Hop(hop) => hop.as_ref().clone(),
             _ => Self::default(),
         };
-        let claims = estimate.verdict != Verdict::Inconclusive;
+        let claims = estimate.verdict != BoundKind::Inconclusive;
         let capacity = claims.then(|| HopCapacity {
             value: BitRate::from_bps(estimate.value),
             low: BitRate::from_bps(estimate.low),
@@ -247,9 +247,9 @@ impl HopFinding {
         Some(Self {
             ttl,
             capacity,
-            after: told.after.filter(|&hop| hop + 1 < ttl),
+            after: reported.after.filter(|&hop| hop + 1 < ttl),
             caveats: estimate.caveats.clone(),
-            ..told
+            ..reported
         })
     }
 
@@ -263,7 +263,7 @@ impl HopFinding {
                 ..Estimate::ip_rate(Metric::IpCapacity, capacity.value, capacity.low, capacity.high)
             },
             None => Estimate {
-                verdict: Verdict::Inconclusive,
+                verdict: BoundKind::Inconclusive,
                 ..Estimate::ip_rate(Metric::IpCapacity, zero, zero, zero)
             },
         };
@@ -295,8 +295,8 @@ impl HopFinding {
                 diagnostics.insert(name, value);
             }
         }
-        if self.far_end {
-            diagnostics.insert("far_end", true);
+        if self.is_destination {
+            diagnostics.insert("is_destination", true);
         }
         if let Some(after) = self.after {
             diagnostics.insert("after_hop", u32::from(after));
@@ -308,8 +308,8 @@ impl HopFinding {
             diagnostics.insert("limit_burst", limited.burst);
             diagnostics.insert("limit_every_ns", nanos(limited.every));
         }
-        if let Some(foretold) = self.foretold {
-            diagnostics.insert("foretold", foretold.name());
+        if let Some(predicted) = self.predicted {
+            diagnostics.insert("predicted", predicted.name());
         }
         let routers = self
             .routers
@@ -330,7 +330,7 @@ impl HopFinding {
     }
 }
 
-impl FarStamped {
+impl RemoteStamped {
     fn tell(self, diagnostics: &mut Diagnostics) {
         diagnostics.insert("stamped_packets", self.packets);
         diagnostics.insert("stamped_lost", self.lost);
@@ -369,12 +369,12 @@ mod tests {
                     answers: 4,
                 },
             ],
-            far_end: true,
+            is_destination: true,
             capacity: Some(HopCapacity {
                 value: BitRate::from_bps(97_529_259),
                 low: BitRate::from_mbps(97),
                 high: BitRate::from_mbps(98),
-                verdict: Verdict::Estimated,
+                verdict: BoundKind::Estimated,
                 layer: Layer::Ip,
             }),
             after: Some(1),
@@ -393,7 +393,7 @@ mod tests {
                 nominal: BitRate::from_gbps(1),
             }],
             seen: Some(BitRate::from_mbps(89)),
-            foretold: Some(Foretold::Resolved),
+            predicted: Some(Predicted::Resolved),
             probes: 70,
             answers: 64,
             caveats: vec![Caveat::NotConverged],
@@ -408,7 +408,7 @@ mod tests {
             routers: Vec::new(),
             hidden_devices: Vec::new(),
             after: None,
-            foretold: Some(Foretold::Silent),
+            predicted: Some(Predicted::Silent),
             ..finding()
         };
         let rate = BitRate::from_mbps(97);
@@ -418,7 +418,7 @@ mod tests {
             octets: 400_000,
             ceiling: Some(BitRate::from_gbps(2)),
         };
-        let far = FarStamped {
+        let remote = RemoteStamped {
             packets: 64,
             lost: 2,
             other_way: false,
@@ -430,7 +430,7 @@ mod tests {
             narrow_hop: Some(3),
             tight_hop: None,
             forecast: Some(forecast),
-            far: Some(far),
+            remote: Some(remote),
         }
         .put(main);
         main.also = vec![finding().estimate(), silent.estimate()];
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(read.hops, [silent, finding()]);
         assert_eq!((read.narrow_hop, read.tight_hop), (Some(3), None));
         assert_eq!(read.forecast, Some(forecast));
-        assert_eq!(read.far, Some(far));
+        assert_eq!(read.remote, Some(remote));
     }
 
     #[test]

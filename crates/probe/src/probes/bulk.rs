@@ -168,7 +168,7 @@ pub struct TransferReport {
     pub streams: Vec<StreamReport>,
     /// Payload octets that the far application read during the segment (with [`Then::Finish`]: up to the end of the data), and
     /// the receiver's time from the first to the last of them; `None` while the transfer runs on.
-    pub far_end: Option<(u64, Duration)>,
+    pub remote_read: Option<(u64, Duration)>,
     /// Share of the segment for which the busiest sending thread was on a CPU, 0..1; `None` where unknown.
     pub sender_cpu: Option<f32>,
     /// The same of the busiest receiving thread.

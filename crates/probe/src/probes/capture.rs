@@ -26,8 +26,8 @@ pub struct Capture {
     pub duration: Duration,
     /// Stop early after this many packets.
     pub max_packets: u32,
-    /// Only packets from or to this far host.
-    pub far_host: Option<std::net::IpAddr>,
+    /// Only packets from or to this remote host.
+    pub remote_host: Option<std::net::IpAddr>,
     /// Where: one place, or several at once.
     pub places: Vec<Place>,
 }

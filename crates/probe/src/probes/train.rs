@@ -26,17 +26,17 @@ pub struct PacketPlan {
 
 /// Who answers for the packets that are not stopped by a hop limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FarEnd {
+pub enum PeerKind {
     /// A cooperating receiver stamps them: [`Fate::Received`].
     Receiver,
     /// The far end sends each back as soon as it arrives, in a packet of the same length: [`Fate::Echoed`].
     Echo,
     /// The far end sends each back in a packet of this many IP octets.
     EchoSized(u16),
-    /// UDP datagrams to a port on which nothing listens: the far host's kernel answers with ICMP errors that quote part of them,
+    /// UDP datagrams to a port on which nothing listens: the remote host's kernel answers with ICMP errors that quote part of them,
     /// [`Fate::Answered`] with [`HopReplyKind::PortUnreachable`]. Hosts limit their rate.
     ClosedPort,
-    /// TCP SYN segments, filled with payload up to the packet's length: the far host answers each with a small segment (RST, or SYN
+    /// TCP SYN segments, filled with payload up to the packet's length: the remote host answers each with a small segment (RST, or SYN
     /// and ACK where the port is open), [`Fate::Answered`] with [`HopReplyKind::TcpAnswer`].
     TcpSyn,
 }
@@ -53,7 +53,7 @@ pub struct Train {
     /// The packets, in order. Never empty.
     pub packets: Vec<PacketPlan>,
     /// Who answers.
-    pub far_end: FarEnd,
+    pub peer_kind: PeerKind,
 }
 
 impl Train {
@@ -67,7 +67,7 @@ impl Train {
         Self {
             id,
             packets: vec![packet; count],
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
         }
     }
 
@@ -89,7 +89,7 @@ impl Train {
     /// The same train, echoed by the far end.
     #[must_use]
     pub fn echoed(mut self) -> Self {
-        self.far_end = FarEnd::Echo;
+        self.peer_kind = PeerKind::Echo;
         self
     }
 
@@ -138,7 +138,7 @@ pub enum Fate {
     },
     /// A router or the far end answered with an ICMP message, or the far end's TCP with a segment.
     Answered(HopReply),
-    /// Neither within the world's patience.
+    /// Neither within the world's timeout.
     Lost,
 }
 

@@ -2,11 +2,11 @@
 
 use narrows_units::{BitRate, Metric};
 
-use super::session::Session;
+use super::session::MethodRun;
 use crate::pairtrain;
 use crate::pairtrain::PairGap;
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
-use narrows_train::pairs::{Filter, Pair, Sifted, densest};
+use narrows_train::pairs::{Filter, Pair, Sifted, pair_mode};
 
 /// The narrow link's packet time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,10 +15,10 @@ pub(super) struct Narrow {
     /// Relative error.
     pub(super) error: f64,
     /// Another rate that crowds as much.
-    pub(super) rival: Option<BitRate>,
+    pub(super) runner_up: Option<BitRate>,
 }
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     match (judge(session), stopped) {
         (Ok(mut estimate), stopped) => {
             if stopped.is_some() {
@@ -40,11 +40,11 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
     }
 }
 
-fn bits(session: &Session) -> f64 {
+fn bits(session: &MethodRun) -> f64 {
     f64::from(session.ip_octets) * 8.0
 }
 
-fn all(session: &Session) -> Vec<PairGap> {
+fn all(session: &MethodRun) -> Vec<PairGap> {
     session.measurements.iter().flatten().copied().collect()
 }
 
@@ -55,12 +55,12 @@ fn mean(gaps: &[PairGap], of: impl Fn(&PairGap) -> f64) -> f64 {
 
 /// The pairs that tell the capacity: the first measurement's, as close as the host can send them, for between those is least of others.
 /// Of paced ones more than half may hold a packet of others at high load, and crowd at two packet times. All, if the first lost most.
-fn closest(session: &Session) -> Vec<PairGap> {
+fn closest(session: &MethodRun) -> Vec<PairGap> {
     let first = session.measurements.iter().find(|gaps| gaps.len() >= LEAST_PAIRS);
     first.cloned().unwrap_or_else(|| all(session))
 }
 
-fn sifted(session: &Session) -> Sifted {
+fn sifted(session: &MethodRun) -> Sifted {
     let octets = f64::from(session.ip_octets);
     let pair = |gap: &PairGap| {
         (gap.came > 0.0).then_some(Pair {
@@ -69,16 +69,16 @@ fn sifted(session: &Session) -> Sifted {
         })
     };
     let pairs: Vec<Pair> = closest(session).iter().filter_map(pair).collect();
-    densest(&pairs, &Filter::DENSITY)
+    pair_mode(&pairs, &Filter::DENSITY)
 }
 
 /// The caller's capacity, or where the spacings crowd of pairs that the path closed up.
-pub(super) fn narrow(session: &Session) -> Option<Narrow> {
+pub(super) fn narrow(session: &MethodRun) -> Option<Narrow> {
     if let Some(capacity) = session.params.capacity {
         return Some(Narrow {
             ns: bits(session) * 1e9 / capacity.as_f64(),
             error: 0.0,
-            rival: None,
+            runner_up: None,
         });
     }
     let sifted = sifted(session);
@@ -89,7 +89,7 @@ pub(super) fn narrow(session: &Session) -> Option<Narrow> {
     if (spread as f64) < MOSTLY * first.len() as f64 {
         return None;
     }
-    let crowd = sifted.densest?;
+    let crowd = sifted.pair_mode?;
     // The mean of what crowds at the point, for a density's point is one of the pairs.
     let near = |gap: &&PairGap| (gap.came * crowd.rate / (bits(session) * 1e9) - 1.0).abs() <= NEAR;
     let near: Vec<f64> = all(session).iter().filter(near).map(|gap| gap.came).collect();
@@ -98,12 +98,12 @@ pub(super) fn narrow(session: &Session) -> Option<Narrow> {
     Some(Narrow {
         ns,
         error: (spread / ns / (near.len() as f64).sqrt()).max(LEAST_ERROR),
-        rival: crowd.rival(),
+        runner_up: crowd.runner_up(),
     })
 }
 
 /// Stamps or hosts that hide what is inside pairs.
-pub(super) fn hidden(session: &Session) -> Option<Reason> {
+pub(super) fn hidden(session: &MethodRun) -> Option<Reason> {
     pairtrain::hidden(
         &all(session),
         session.facts.as_ref()?,
@@ -112,7 +112,7 @@ pub(super) fn hidden(session: &Session) -> Option<Reason> {
     )
 }
 
-pub(super) fn silent(session: &Session) -> Reason {
+pub(super) fn silent(session: &MethodRun) -> Reason {
     if session.lost >= session.packets {
         Reason::NoAnswer
     } else if 2 * session.lost > session.packets {
@@ -138,7 +138,7 @@ pub(super) fn law(bits: f64, narrow_ns: f64, gaps: &[PairGap]) -> Option<(f64, f
 }
 
 /// The pairs that were closer than the narrow link's packet time and not so close that the law divides by next to nothing.
-fn useful(session: &Session, narrow_ns: f64) -> Vec<PairGap> {
+fn useful(session: &MethodRun, narrow_ns: f64) -> Vec<PairGap> {
     let apart = |gap: &PairGap| gap.sent > 0.0 && gap.sent <= OPEN * narrow_ns;
     let paced: Vec<PairGap> = all(session)
         .into_iter()
@@ -150,7 +150,7 @@ fn useful(session: &Session, narrow_ns: f64) -> Vec<PairGap> {
     all(session).into_iter().filter(apart).collect()
 }
 
-fn judge(session: &Session) -> Result<Estimate, Reason> {
+fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     if let Some(reason) = &session.hopeless {
         return Err(reason.clone());
     }
@@ -190,7 +190,7 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     state(session, narrow, available, half)
 }
 
-fn state(session: &Session, narrow: Narrow, available: f64, half: f64) -> Result<Estimate, Reason> {
+fn state(session: &MethodRun, narrow: Narrow, available: f64, half: f64) -> Result<Estimate, Reason> {
     let capacity = bits(session) * 1e9 / narrow.ns;
     let rate = |value: f64| BitRate::from_bps_f64(value.max(0.0)).ok_or(Reason::NoAgreement);
     let value = available.clamp(0.0, capacity);
@@ -208,7 +208,7 @@ fn state(session: &Session, narrow: Narrow, available: f64, half: f64) -> Result
     if half > WIDE * capacity {
         estimate.confidence = Confidence::Low;
     }
-    if let Some(other) = narrow.rival {
+    if let Some(other) = narrow.runner_up {
         estimate = estimate.caveat(Caveat::Multimodal { other });
         estimate.confidence = Confidence::Low;
     }
@@ -236,7 +236,7 @@ fn state(session: &Session, narrow: Narrow, available: f64, half: f64) -> Result
     Ok(estimate)
 }
 
-fn caveats(session: &Session) -> Vec<Caveat> {
+fn caveats(session: &MethodRun) -> Vec<Caveat> {
     let share = |count: u64| count as f64 / session.packets.max(1) as f64;
     let (loss, reordered) = (share(session.lost), share(session.disordered));
     let all = [
@@ -246,7 +246,7 @@ fn caveats(session: &Session) -> Vec<Caveat> {
     all.into_iter().flatten().collect()
 }
 
-fn diagnostics(session: &Session, mut diagnostics: Diagnostics) -> Diagnostics {
+fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
     let gaps = all(session);
     diagnostics.insert("kept_pairs", gaps.len());
     diagnostics.insert("rejected_torn_pairs", session.torn);

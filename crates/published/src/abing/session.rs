@@ -10,13 +10,13 @@ use crate::pairtrain;
 use crate::pairtrain::PairGap;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, Train, TrainReport};
+use narrows_probe::probes::{PeerKind, Train, TrainReport};
 use narrows_probe::{PathFacts, StampSource};
-use narrows_train::campaign::{Campaign, Next, refusal_reason};
+use narrows_train::train_method::{Next, TrainMethod, refusal_reason};
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
     pub(super) ip_octets: u16,
@@ -38,7 +38,7 @@ pub(crate) struct Session {
     resized: u32,
 }
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
             params,
@@ -61,7 +61,7 @@ impl Session {
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = ("abing", "trains of pairs to the receiver");
 
     fn begin(&mut self, facts: &PathFacts) {
@@ -81,7 +81,7 @@ impl Campaign for Session {
         self.serial = self.serial.wrapping_add(u32::try_from(self.params.pairs).unwrap_or(0));
         Some(Next {
             packets,
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
             spacing: Duration::ZERO,
             rest: silence,
         })

@@ -6,14 +6,14 @@ use narrows_units::{BitRate, Metric};
 
 use super::answer::law;
 use crate::pairtrain::PairGap;
+use narrows_probe::testing::closed_form_world::{Arrivals, ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid::{Fluid, between};
-use narrows_probe::testing::testbed::{Arrivals, Cross, Hop, Testbed};
-use narrows_probe::{Budget, Caveat, Outcome, Reason, Verdict};
+use narrows_probe::{BoundKind, Budget, Caveat, Outcome, Reason};
 
-fn measure(bed: &mut Testbed, params: &[(&str, &str)]) -> Outcome {
+fn measure(host_pair: &mut ClosedFormWorld, params: &[(&str, &str)]) -> Outcome {
     let raw = params.iter().copied().collect();
     let mut method = narrows_probe::Method::begin(&crate::abing::Abing, &raw).unwrap();
-    bed.measure(method.as_mut(), Budget::default()).outcome
+    host_pair.measure(method.as_mut(), Budget::default()).outcome
 }
 
 fn reason(outcome: Outcome) -> Reason {
@@ -23,13 +23,13 @@ fn reason(outcome: Outcome) -> Reason {
     }
 }
 
-fn loaded(arrivals: Arrivals, mbps: u64, seed: u64) -> Testbed {
+fn loaded(arrivals: Arrivals, mbps: u64, seed: u64) -> ClosedFormWorld {
     let cross = Cross {
         arrivals,
         ..Cross::poisson(BitRate::from_mbps(mbps))
     };
     let narrow = Hop::loaded(BitRate::from_mbps(100), cross);
-    Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed)
+    ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed)
 }
 
 /// 1500 octets at 100 Mbit/s take 120 us; pairs 90 us apart that come 165 us apart have half the link between them: 120 + 0.5 * 90.
@@ -60,15 +60,15 @@ fn a_fluid_needs_the_capacity() {
 
 #[test]
 fn an_idle_path_is_all_available() {
-    let mut bed = Testbed::new(
+    let mut host_pair = ClosedFormWorld::new(
         vec![
             Hop::ethernet(BitRate::from_gbps(1)),
             Hop::ethernet(BitRate::from_mbps(100)),
         ],
         1,
     );
-    let truth = bed.ip_capacity(1500).as_f64();
-    let outcome = measure(&mut bed, &[]);
+    let truth = host_pair.ip_capacity(1500).as_f64();
+    let outcome = measure(&mut host_pair, &[]);
     let estimate = outcome.estimate().expect("an answer");
     between(estimate.value as f64 / truth, 0.99, 1.01);
     let capacity = estimate
@@ -83,11 +83,11 @@ fn an_idle_path_is_all_available() {
 fn loaded_paths_are_within_its_interval() {
     let mut inside = 0;
     for seed in 0..20 {
-        let mut bed = loaded(Arrivals::Poisson, 40, seed);
-        let truth = bed.available(1500).bps();
-        let outcome = measure(&mut bed, &[]);
+        let mut host_pair = loaded(Arrivals::Poisson, 40, seed);
+        let truth = host_pair.available(1500).bps();
+        let outcome = measure(&mut host_pair, &[]);
         let estimate = outcome.estimate().expect("an answer");
-        assert_eq!(estimate.verdict, Verdict::Estimated);
+        assert_eq!(estimate.verdict, BoundKind::Estimated);
         inside += usize::from((estimate.low..=estimate.high).contains(&truth));
         between(estimate.value as f64 / truth as f64, 0.65, 1.35);
         between((estimate.high - estimate.low) as f64, 8e6, 40e6);
@@ -99,10 +99,10 @@ fn loaded_paths_are_within_its_interval() {
 #[test]
 fn back_to_back_pairs_know_little() {
     for seed in 0..5 {
-        let mut bed = loaded(Arrivals::Poisson, 50, seed);
-        bed.facts.sender.send_cost = Duration::from_micros(12);
-        let truth = bed.available(1500).bps();
-        match measure(&mut bed, &[("gap", "0")]) {
+        let mut host_pair = loaded(Arrivals::Poisson, 50, seed);
+        host_pair.facts.sender.send_cost = Duration::from_micros(12);
+        let truth = host_pair.available(1500).bps();
+        match measure(&mut host_pair, &[("gap", "0")]) {
             Outcome::Inconclusive { reason, .. } => assert_eq!(reason, Reason::NoAgreement),
             Outcome::Estimated(estimate) => {
                 assert!(estimate.high - estimate.low > 20_000_000, "{estimate:?}");
@@ -114,20 +114,23 @@ fn back_to_back_pairs_know_little() {
 
 #[test]
 fn batches_and_coarse_stamps_are_refused() {
-    let mut bed = loaded(Arrivals::Constant, 40, 3);
-    bed.stamping.batch = Some(Duration::from_millis(1));
-    assert_eq!(reason(measure(&mut bed, &[])), Reason::ReceiveBatching);
-    let mut bed = loaded(Arrivals::Constant, 40, 3);
-    bed.stamping.granularity = Duration::from_micros(100);
-    bed.facts.receiver.clock_resolution = Duration::from_micros(100);
-    assert_eq!(reason(measure(&mut bed, &[])), Reason::StampsTooCoarse);
+    let mut host_pair = loaded(Arrivals::Constant, 40, 3);
+    host_pair.stamping.batch = Some(Duration::from_millis(1));
+    assert_eq!(reason(measure(&mut host_pair, &[])), Reason::ReceiveBatching);
+    let mut host_pair = loaded(Arrivals::Constant, 40, 3);
+    host_pair.stamping.granularity = Duration::from_micros(100);
+    host_pair.facts.receiver.clock_resolution = Duration::from_micros(100);
+    assert_eq!(reason(measure(&mut host_pair, &[])), Reason::StampsTooCoarse);
 }
 
 #[test]
 fn a_slow_sender_gives_no_answer() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 1);
-    bed.facts.sender.send_cost = Duration::from_micros(50);
-    assert!(matches!(reason(measure(&mut bed, &[])), Reason::SenderTooSlow { .. }));
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 1);
+    host_pair.facts.sender.send_cost = Duration::from_micros(50);
+    assert!(matches!(
+        reason(measure(&mut host_pair, &[])),
+        Reason::SenderTooSlow { .. }
+    ));
 }
 
 #[test]
@@ -143,10 +146,10 @@ fn total_loss_ends() {
 
 #[test]
 fn losses_tear_pairs_and_leave_the_rest() {
-    let mut bed = loaded(Arrivals::Constant, 40, 9);
-    bed.hops[0].loss = 0.05;
-    let truth = bed.available(1500).as_f64();
-    let outcome = measure(&mut bed, &[]);
+    let mut host_pair = loaded(Arrivals::Constant, 40, 9);
+    host_pair.hops[0].loss = 0.05;
+    let truth = host_pair.available(1500).as_f64();
+    let outcome = measure(&mut host_pair, &[]);
     let estimate = outcome.estimate().expect("an answer");
     between(estimate.value as f64 / truth, 0.8, 1.2);
     assert!(

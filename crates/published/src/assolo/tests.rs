@@ -2,10 +2,10 @@ use super::*;
 use crate::chirps::testing;
 use crate::chirps::testing::{estimate, fluid, found, mbps, train};
 use narrows_probe::World;
-use narrows_probe::outcome::{Caveat, Limit, Outcome, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Limit, Outcome, Reason};
 use narrows_probe::registry::Method;
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid_path::Fluid;
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
 
 const TOOL: Reflected = Reflected {
     spread: 1.2,
@@ -19,7 +19,7 @@ fn measure<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: &[
     testing::measure(&Assolo, world, params)
 }
 
-fn one(rates: &[f64], delays: &[i64]) -> Found {
+fn one(rates: &[f64], delays: &[i64]) -> ChirpReading {
     found(&TOOL, true, rates, delays)
 }
 
@@ -74,20 +74,20 @@ fn the_tools_range_stays() {
     let mut path = Fluid::new(mbps(1000), mbps(200));
     let above = measure(&mut path, &[("preset", "tool")]);
     let result = estimate(&above);
-    assert_eq!(result.verdict, Verdict::LowerBound);
+    assert_eq!(result.verdict, BoundKind::LowerBound);
     assert!(result.value < 200_000_000);
 }
 
 #[test]
 fn hosts_slower_than_what_is_available_bound_it() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000))], 1);
-    bed.facts.sender.send_cost = Duration::from_micros(40);
-    bed.facts.sender.min_gap = Duration::from_micros(40);
-    let outcome = measure(&mut bed, &[]);
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000))], 1);
+    host_pair.facts.sender.send_cost = Duration::from_micros(40);
+    host_pair.facts.sender.min_gap = Duration::from_micros(40);
+    let outcome = measure(&mut host_pair, &[]);
     let result = estimate(&outcome);
     assert_eq!(
         (result.verdict, result.limited_by),
-        (Verdict::LowerBound, Limit::Sender)
+        (BoundKind::LowerBound, Limit::Sender)
     );
     assert!((0.8..=1.0).contains(&(result.value as f64 / 300e6)), "{}", result.value);
     assert!(result.caveats.contains(&Caveat::SenderLimited));
@@ -95,24 +95,27 @@ fn hosts_slower_than_what_is_available_bound_it() {
 
 #[test]
 fn what_spoils_chirps_has_its_reason() {
-    let with = |change: fn(&mut Testbed)| {
-        let mut bed = Testbed::new(vec![Hop::loaded(mbps(10_000), Cross::poisson(mbps(5000)))], 3);
-        change(&mut bed);
-        match measure(&mut bed, &[]) {
+    let with = |change: fn(&mut ClosedFormWorld)| {
+        let mut host_pair = ClosedFormWorld::new(vec![Hop::loaded(mbps(10_000), Cross::poisson(mbps(5000)))], 3);
+        change(&mut host_pair);
+        match measure(&mut host_pair, &[]) {
             Outcome::Inconclusive { reason, .. } => reason,
             other @ Outcome::Estimated(_) => panic!("{other:?}"),
         }
     };
     assert_eq!(
-        with(|bed| bed.stamping.batch = Some(Duration::from_millis(1))),
+        with(|host_pair| host_pair.stamping.batch = Some(Duration::from_millis(1))),
         Reason::ReceiveBatching
     );
     assert_eq!(
-        with(|bed| bed.facts.receiver.clock_resolution = Duration::from_micros(10)),
+        with(|host_pair| host_pair.facts.receiver.clock_resolution = Duration::from_micros(10)),
         Reason::StampsTooCoarse
     );
-    assert!(matches!(with(|bed| bed.hops[0].loss = 0.4), Reason::TooMuchLoss { .. }));
-    assert_eq!(with(|bed| bed.hops[0].loss = 1.0), Reason::NoAnswer);
+    assert!(matches!(
+        with(|host_pair| host_pair.hops[0].loss = 0.4),
+        Reason::TooMuchLoss { .. }
+    ));
+    assert_eq!(with(|host_pair| host_pair.hops[0].loss = 1.0), Reason::NoAnswer);
 }
 
 #[test]

@@ -9,23 +9,23 @@ use super::filter::{Filter, Took};
 use super::strain::{Strain, strain};
 use super::{MAX_PACKETS, Params};
 use narrows_probe::contract::Latest;
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::probes::{PacingCheck, Probe, Train, TrainId, TrainReport};
 use narrows_probe::{Caveat, Confidence, Estimate, Estimator, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step};
-use narrows_train::purse::Purse;
+use narrows_train::token_pool::TokenPool;
 
 /// Strain from which a train is congested while there is no line yet ("ours").
 const CONGESTED: f64 = 0.05;
 /// Rejected states in a row, and trains at the highest rates in a row without strain, that start the filter anew.
 const REJECTED: u32 = 8;
 const UNSTRAINED: u32 = 12;
-/// From this rate of the path on, gaps run from batch end to batch end.
+/// From this rate of the path on, gaps run from burst end to burst end.
 const FAST: f64 = 9e9;
 /// Least variance of a strain: no stamp is that good.
 const LEAST_VARIANCE: f64 = 1e-6;
 /// Trains that a filter should have seen for an estimate of medium confidence.
 const MIN_TRAINS: u32 = 10;
-/// Trains in a row without any answer after which, with `patience`, there is nobody.
+/// Trains in a row without any answer after which, with `timeout`, there is nobody.
 const SILENT_TRAINS: u32 = 5;
 
 /// The state machine.
@@ -37,7 +37,7 @@ pub(crate) struct Machine {
     /// The first congested train, until there are two.
     first: Option<Strain>,
     random: SplitMix64,
-    purse: Purse,
+    token_pool: TokenPool,
     /// Highest rate of a train, bit/s.
     max_rate: f64,
     /// It is the host's: there is no higher one.
@@ -76,7 +76,7 @@ impl Machine {
             facts: None,
             filter: None,
             first: None,
-            purse: Purse::empty(),
+            token_pool: TokenPool::empty(),
             max_rate: 0.0,
             host_max: false,
             through: 0.0,
@@ -123,7 +123,7 @@ impl Machine {
 
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
         let octets = report.arrivals.iter().map(|row| u64::from(row.ip_octets)).sum();
-        self.purse.spend(self.train_began, octets);
+        self.token_pool.spend(self.train_began, octets);
         self.trains = self.trains.saturating_add(1);
         self.sent += report.arrivals.len() as u64;
         self.lost += report.lost_on_path() as u64;
@@ -132,7 +132,7 @@ impl Machine {
         } else {
             self.silent = self.silent.saturating_add(1);
         }
-        if self.silent >= SILENT_TRAINS && now.since(self.heard) >= self.params.patience {
+        if self.silent >= SILENT_TRAINS && now.since(self.heard) >= self.params.timeout {
             return Step::Done(self.finish(Some(Reason::NoAnswer)));
         }
         if matches!(report.pacing, PacingCheck::Broken { .. }) {
@@ -142,8 +142,8 @@ impl Machine {
             self.through = self.through.max(out.as_f64());
         }
         // Jumbo frames at 10 Gbit/s carry a hundredth less than that.
-        let batch_ends = self.max_rate >= FAST || self.batch.is_some();
-        if let Some(seen) = strain(report, batch_ends) {
+        let burst_ends = self.max_rate >= FAST || self.batch.is_some();
+        if let Some(seen) = strain(report, burst_ends) {
             self.batch = seen.batch.or(self.batch);
             self.learn(now, seen);
         }
@@ -261,8 +261,11 @@ impl Machine {
 
     fn pause(&mut self, now: Stamp<Sender>) -> Step {
         let cost = self.packets as f64 * f64::from(self.packet_octets);
-        self.purse.earn(now, self.params.load * self.scale() / 8.0);
-        let paid = self.purse.wait_for(now, cost).unwrap_or(Duration::from_millis(300));
+        self.token_pool.earn(now, self.params.load * self.scale() / 8.0);
+        let paid = self
+            .token_pool
+            .wait_for(now, cost)
+            .unwrap_or(Duration::from_millis(300));
         let end = self.began + self.params.duration;
         let until = (now + paid.min(Duration::from_secs(60))).min(end.max(now));
         if until > now {
@@ -365,10 +368,10 @@ impl Estimator for Machine {
     }
 }
 
-impl Follower for Machine {
+impl Replayable for Machine {
     const READS: (&'static str, &'static str) = ("bart", "trains towards the receiver");
 
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Train(train) = asked else { return false };
         if train.packets.len() < 3 {
             return false;

@@ -15,7 +15,7 @@ pub(super) struct Strain {
     pub(super) variance: f64,
     /// Gaps behind it.
     pub(super) gaps: usize,
-    /// Mean time between batch ends at the receiver, seconds, if packets came in batches.
+    /// Mean time between burst ends at the receiver, seconds, if packets came in batches.
     pub(super) batch: Option<f64>,
 }
 
@@ -25,8 +25,8 @@ const BATCHING_SHARE: f64 = 0.25;
 const SHORT_GAP: f64 = 0.4;
 
 /// `None` with fewer than two gaps that tell, or without a rate. Gaps beside a lost packet are left out; with batches, gaps run
-/// from batch end to batch end, each weighted by its time.
-pub(super) fn strain(report: &TrainReport, batch_ends: bool) -> Option<Strain> {
+/// from burst end to burst end, each weighted by its time.
+pub(super) fn strain(report: &TrainReport, burst_ends: bool) -> Option<Strain> {
     let rate = report.departure_rate()?.as_f64();
     let seen: Vec<(u32, f64, f64)> = {
         let (first, arrived) = report.received().next().map(|(row, stamp)| (row.departed, stamp))?;
@@ -40,13 +40,13 @@ pub(super) fn strain(report: &TrainReport, batch_ends: bool) -> Option<Strain> {
     let short = |pair: &[(u32, f64, f64)]| pair[1].2 - pair[0].2 < SHORT_GAP * gap_in;
     let shorts = seen.windows(2).filter(|pair| short(pair)).count();
     let batching = shorts as f64 >= BATCHING_SHARE * seen.len() as f64;
-    let kept: Vec<(u32, f64, f64)> = if batching || batch_ends {
+    let kept: Vec<(u32, f64, f64)> = if batching || burst_ends {
         let ends = seen.windows(2).filter(|pair| !short(pair)).map(|pair| pair[0]);
         ends.chain(seen.last().copied()).collect()
     } else {
         seen
     };
-    let whole = batching || batch_ends;
+    let whole = batching || burst_ends;
     let gaps: Vec<(f64, f64)> = kept
         .windows(2)
         .filter(|pair| whole || pair[1].0 == pair[0].0.wrapping_add(1))

@@ -1,7 +1,7 @@
 use super::*;
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid_path::Fluid;
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
-use narrows_probe::{Caveat, Verdict, drive};
+use narrows_probe::{BoundKind, Caveat, drive};
 
 fn begun(pairs: &[(&str, &str)]) -> Box<dyn Estimator> {
     Bart.begin(&pairs.iter().copied().collect()).unwrap()
@@ -30,9 +30,9 @@ fn poisson_load_is_followed_on_average() {
     let mut errors = Vec::new();
     for seed in 1..=5 {
         let hop = Hop::loaded(BitRate::from_mbps(100), Cross::poisson(BitRate::from_mbps(40)));
-        let mut bed = Testbed::new(vec![hop], seed);
-        let truth = bed.available(1500).as_f64();
-        let measured = bed.measure(begun(&[("duration", "30 s")]).as_mut(), INFO.imposes.budget());
+        let mut host_pair = ClosedFormWorld::new(vec![hop], seed);
+        let truth = host_pair.available(1500).as_f64();
+        let measured = host_pair.measure(begun(&[("duration", "30 s")]).as_mut(), INFO.imposes.budget());
         let estimate = measured.outcome.estimate().unwrap();
         errors.push((estimate.value as f64 - truth) / 1e8);
         let load = measured.cost.octets as f64 * 8.0 / measured.cost.time.as_secs_f64() / 1e8;
@@ -44,12 +44,12 @@ fn poisson_load_is_followed_on_average() {
 
 #[test]
 fn a_slow_sender_is_a_bound() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 4);
-    bed.facts.sender.send_cost = Duration::from_micros(60);
-    bed.facts.sender.max_send_rate = Some(BitRate::from_mbps(200));
-    let measured = bed.measure(begun(&[("duration", "10 s")]).as_mut(), INFO.imposes.budget());
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 4);
+    host_pair.facts.sender.send_cost = Duration::from_micros(60);
+    host_pair.facts.sender.max_send_rate = Some(BitRate::from_mbps(200));
+    let measured = host_pair.measure(begun(&[("duration", "10 s")]).as_mut(), INFO.imposes.budget());
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, Verdict::LowerBound);
+    assert_eq!(estimate.verdict, BoundKind::LowerBound);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));
     assert!(
         (150_000_000..=200_500_000).contains(&estimate.value),
@@ -65,7 +65,7 @@ fn parameters_are_checked() {
         ("load", "0"),
         ("q", "2"),
         ("size", "20"),
-        ("patience", "1 ms"),
+        ("timeout", "1 ms"),
         ("nosuch", "1"),
     ] {
         assert!(Bart.begin(&[(name, value)].into_iter().collect()).is_err(), "{name}");

@@ -3,7 +3,7 @@
 use narrows_stat::ols;
 
 use crate::vps::answer::{Drawing, Drawn};
-use crate::vps::fit::{LEAST_SIZES, Point, Slope, Taken};
+use crate::vps::fit::{Assumed, LEAST_SIZES, Point, Slope};
 use crate::vps::settings::Regress;
 use crate::vps::table::{Half, HopTable};
 
@@ -65,17 +65,17 @@ pub(super) fn lines(hops: &[HopTable], drawing: Drawing<'_>) -> Vec<Option<Drawn
     hops.iter().zip(&clean).map(of_hop).collect()
 }
 
-/// Whether probes and answers cost differently per octet, where that can be told: a way back of another rate, or a router that copies.
+/// Whether probes and answers cost differently per octet, where that can be told: a reverse direction of another rate, or a router that copies.
 fn contradicted(sum: &Slope, points: &[Point], drawing: Drawing<'_>) -> bool {
     let apart = Drawing {
         regress: Regress::Both,
         ..drawing
     };
-    let both = apart.through(points).filter(|both| both.taken == Taken::Nothing);
-    sum.taken == Taken::Alike
+    let both = apart.through(points).filter(|both| both.assumed == Assumed::Nothing);
+    sum.assumed == Assumed::Alike
         && both.is_some_and(|both| {
-            let differs = (both.there - sum.there).abs();
-            differs > 3.0 * both.se.hypot(sum.se) && differs > ALIKE * sum.there.abs()
+            let differs = (both.forward - sum.forward).abs();
+            differs > 3.0 * both.se.hypot(sum.se) && differs > ALIKE * sum.forward.abs()
         })
 }
 
@@ -86,19 +86,19 @@ fn slack(drawing: Drawing<'_>) -> f64 {
 /// The tool's first formula.
 fn two_sizes(points: &[Point], floor_ns: f64) -> Option<Slope> {
     let (first, last) = (points.first()?, points.last()?);
-    let varies = (last.back - first.back).abs() > 0.5;
-    let octets = (last.there - first.there) + if varies { last.back - first.back } else { 0.0 };
+    let varies = (last.reverse - first.reverse).abs() > 0.5;
+    let octets = (last.forward - first.forward) + if varies { last.reverse - first.reverse } else { 0.0 };
     if octets <= 0.0 {
         return None;
     }
-    let there = (last.least_ns - first.least_ns) / octets;
-    let back = if varies { there } else { 0.0 };
+    let forward = (last.least_ns - first.least_ns) / octets;
+    let reverse = if varies { forward } else { 0.0 };
     Some(Slope {
-        there,
+        forward,
         se: std::f64::consts::SQRT_2 * floor_ns / octets,
-        back,
-        intercept_ns: first.least_ns - there * first.there - back * first.back,
-        taken: if varies { Taken::Alike } else { Taken::Nothing },
+        reverse,
+        intercept_ns: first.least_ns - forward * first.forward - reverse * first.reverse,
+        assumed: if varies { Assumed::Alike } else { Assumed::Nothing },
     })
 }
 
@@ -124,7 +124,7 @@ pub(super) fn worst(hops: &[HopTable], drawing: Drawing<'_>) -> Vec<(usize, usiz
     let half = links.len().div_ceil(2);
     for link in links.iter().take(half).filter(|link| link.correlation < CLEAN) {
         for &size in &link.worst {
-            again.push((link.far, size));
+            again.push((link.remote, size));
             if link.correlation < BOTH_ENDS
                 && let Some(near) = link.near
             {
@@ -141,29 +141,29 @@ pub(super) fn worst(hops: &[HopTable], drawing: Drawing<'_>) -> Vec<(usize, usiz
 #[derive(Debug, Clone, PartialEq)]
 struct Link {
     near: Option<usize>,
-    far: usize,
+    remote: usize,
     /// Of difference and octets.
     correlation: f64,
     /// Sizes: those that break rule (c), and the half furthest from the line.
     worst: Vec<usize>,
 }
 
-fn link(hops: &[HopTable], far: usize, clean: &[Vec<bool>], drawing: Drawing<'_>) -> Option<Link> {
-    let near = far.checked_sub(1);
+fn link(hops: &[HopTable], remote: usize, clean: &[Vec<bool>], drawing: Drawing<'_>) -> Option<Link> {
+    let near = remote.checked_sub(1);
     if near.is_some_and(|near| hops.get(near).is_none_or(|hop| hop.answered() == 0)) {
         return None;
     }
     let counted = |at: usize, size: usize| clean.get(at).and_then(|sizes| sizes.get(size)) == Some(&true);
     let difference = |size: usize| {
-        let (later, _) = least(&hops[far], size).filter(|_| counted(far, size))?;
+        let (later, _) = least(&hops[remote], size).filter(|_| counted(remote, size))?;
         let sooner = match near {
             Some(near) => least(&hops[near], size).filter(|_| counted(near, size))?.0,
             None => 0,
         };
-        let point = drawing.point(hops[far].cells.get(size)?, Half::Both)?;
-        Some((size, point.there + point.back, later.saturating_sub(sooner) as f64))
+        let point = drawing.point(hops[remote].cells.get(size)?, Half::Both)?;
+        Some((size, point.forward + point.reverse, later.saturating_sub(sooner) as f64))
     };
-    let points: Vec<(usize, f64, f64)> = (0..hops[far].cells.len()).filter_map(difference).collect();
+    let points: Vec<(usize, f64, f64)> = (0..hops[remote].cells.len()).filter_map(difference).collect();
     let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().map(|point| (point.1, point.2)).unzip();
     let fit = ols(&xs, &ys).ok()?;
     let mut off: Vec<(usize, f64)> = points
@@ -177,7 +177,7 @@ fn link(hops: &[HopTable], far: usize, clean: &[Vec<bool>], drawing: Drawing<'_>
     worst.extend(falls.map(|pair| pair[0].0));
     Some(Link {
         near,
-        far,
+        remote,
         correlation: correlation(&xs, &ys),
         worst,
     })

@@ -11,13 +11,13 @@ use crate::vps::table::HopTable;
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, PacketPlan, Train, TrainReport};
-use narrows_train::campaign::{Campaign, Next, uneven};
-use narrows_train::far_ends::{FarEnds, SizeBounds};
+use narrows_probe::probes::{PacketPlan, PeerKind, Train, TrainReport};
+use narrows_train::peer_kinds::{PeerKinds, SizeBounds};
+use narrows_train::train_method::{Next, TrainMethod, uneven};
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     params: Params,
     facts: Option<PathFacts>,
     sizes: Vec<u16>,
@@ -32,7 +32,7 @@ pub(crate) struct Session {
     /// Hop and size, counted from zero.
     queue: VecDeque<(usize, usize)>,
     probes: u32,
-    far_ends: FarEnds,
+    peer_kinds: PeerKinds,
     bounds: SizeBounds,
 }
 
@@ -43,7 +43,7 @@ const UNANSWERED: u32 = 3;
 /// What is asked for of the far end's answer where that can be chosen: as long as a router's that quotes least.
 const REPLY_OCTETS: u16 = 64;
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
             params,
@@ -57,7 +57,7 @@ impl Session {
             pass: 0,
             queue: VecDeque::new(),
             probes: 0,
-            far_ends: FarEnds::new([FarEnd::Echo, FarEnd::ClosedPort, FarEnd::EchoSized(REPLY_OCTETS)]),
+            peer_kinds: PeerKinds::new([PeerKind::Echo, PeerKind::ClosedPort, PeerKind::EchoSized(REPLY_OCTETS)]),
             bounds: SizeBounds::ANY,
         }
     }
@@ -88,7 +88,7 @@ impl Session {
                 return true;
             }
             self.silent = if hop.answered() == 0 { self.silent + 1 } else { 0 };
-            if hop.far || self.silent >= SILENT_HOPS || self.hops.len() >= usize::from(self.params.hops) {
+            if hop.remote || self.silent >= SILENT_HOPS || self.hops.len() >= usize::from(self.params.hops) {
                 self.found = true;
                 return false;
             }
@@ -130,7 +130,7 @@ impl Session {
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = ("bing", "single packets of its sizes with a hop limit");
 
     fn begin(&mut self, facts: &PathFacts) {
@@ -151,7 +151,7 @@ impl Campaign for Session {
                 ip_octets: *self.sizes.get(size)?,
                 hop_limit: Some(limit),
             }],
-            far_end: self.far_ends.first()?,
+            peer_kind: self.peer_kinds.first()?,
             spacing: Duration::ZERO,
             rest: uneven(self.params.gap, self.probes),
         })
@@ -171,9 +171,9 @@ impl Campaign for Session {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
-        let (far_ends, bounds) = (&mut self.far_ends, &mut self.bounds);
+        let (peer_kinds, bounds) = (&mut self.peer_kinds, &mut self.bounds);
         let what = "packets with a hop limit, and the routers' answers";
-        far_ends.refused(refusal, what, |refusal| bounds.take(refusal))?;
+        peer_kinds.refused(refusal, what, |refusal| bounds.take(refusal))?;
         self.resize();
         if self.sizes.len() < 2 {
             return Err(Reason::NotOffered {

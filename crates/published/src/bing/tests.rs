@@ -33,24 +33,24 @@ fn a_router_that_copies_is_left_out() {
 }
 
 #[test]
-fn refusals_change_sizes_and_far_end_and_end() {
+fn refusals_change_sizes_and_peer_kind_and_end() {
     use narrows_probe::contract::{Event, Refusal, Step};
-    use narrows_probe::probes::{FarEnd, Probe};
+    use narrows_probe::probes::{PeerKind, Probe};
     let mut run = Bing.begin(&RawParams::new()).unwrap();
     let now = narrows_units::Stamp::from_nanos(0);
     let asked = |step: Step| match step {
-        Step::Send(Probe::Train(train)) => (train.packets[0].ip_octets, train.far_end),
+        Step::Send(Probe::Train(train)) => (train.packets[0].ip_octets, train.peer_kind),
         other => panic!("{other:?}"),
     };
     let facts = narrows_probe::PathFacts::ideal(1500, Duration::from_millis(1));
-    assert_eq!(asked(run.step(now, Event::Started(facts))), (64, FarEnd::Echo));
+    assert_eq!(asked(run.step(now, Event::Started(facts))), (64, PeerKind::Echo));
     let mut refuse = |refusal| run.step(now, Event::Refused(refusal));
     assert_eq!(
         asked(refuse(Refusal::TooSmall { min_ip_octets: 76 })),
-        (76, FarEnd::Echo)
+        (76, PeerKind::Echo)
     );
-    assert_eq!(asked(refuse(Refusal::NotOffered)), (76, FarEnd::ClosedPort));
-    assert_eq!(asked(refuse(Refusal::NotOffered)), (76, FarEnd::EchoSized(64)));
+    assert_eq!(asked(refuse(Refusal::NotOffered)), (76, PeerKind::ClosedPort));
+    assert_eq!(asked(refuse(Refusal::NotOffered)), (76, PeerKind::EchoSized(64)));
     let Step::Done(Outcome::Inconclusive { reason, .. }) = refuse(Refusal::NotOffered) else {
         panic!("it goes on")
     };

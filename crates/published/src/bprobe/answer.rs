@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use narrows_units::{BitRate, Framing, Metric};
 
 use super::filter::{Common, Interval, Joined, intersect, union};
-use super::session::{Session, Spacing};
+use super::session::{MethodRun, Spacing};
 use crate::spacing::{Stamped, Trust, mean_bound, outruns};
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     match (judge(session), stopped) {
         (Ok(estimate), stopped) => {
             let estimate = match stopped {
@@ -30,7 +30,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
 /// What each packet size said, by octets.
 type Phases = BTreeMap<u16, Vec<Spacing>>;
 
-fn judge(session: &Session) -> Result<Estimate, Reason> {
+fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     let facts = session.facts.as_ref().ok_or(Reason::UnexpectedEvent)?;
     let loss = Reason::TooMuchLoss {
         lost: session.lost,
@@ -82,7 +82,7 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
 
 /// Sizes that do not agree still say what the path carries at least. Neighbours of one train meet the same queue, so trains are what
 /// can be averaged.
-fn at_least(session: &Session) -> Result<Estimate, Reason> {
+fn at_least(session: &MethodRun) -> Result<Estimate, Reason> {
     let mut trains: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for spacing in &session.spacings {
         let (octets, time) = trains.entry(spacing.train).or_default();
@@ -97,7 +97,7 @@ fn at_least(session: &Session) -> Result<Estimate, Reason> {
 }
 
 /// The largest packets have the largest spacings: if stamps fail those they fail all.
-fn check_stamps(session: &Session, phases: &Phases, trust: &Trust) -> Result<(), Reason> {
+fn check_stamps(session: &MethodRun, phases: &Phases, trust: &Trust) -> Result<(), Reason> {
     let Some((octets, largest)) = phases.iter().next_back() else {
         return Err(Reason::NoAnswer);
     };
@@ -132,12 +132,12 @@ fn is_open(spacing: &Spacing) -> bool {
     spacing.sent_ns as f64 > OPEN * spacing.gap_ns as f64
 }
 
-fn wire_octets(session: &Session, ip_octets: u16) -> f64 {
+fn wire_octets(session: &MethodRun, ip_octets: u16) -> f64 {
     f64::from(session.params.framing.wire_octets(u32::from(ip_octets)))
 }
 
 /// Rates on the wire, with what each may be wrong by.
-fn estimates(session: &Session, spacings: &[Spacing], trust: &Trust) -> Vec<Interval> {
+fn estimates(session: &MethodRun, spacings: &[Spacing], trust: &Trust) -> Vec<Interval> {
     let good = spacings
         .iter()
         .filter(|spacing| spacing.gap_ns > 0 && !is_open(spacing));
@@ -156,13 +156,13 @@ fn estimates(session: &Session, spacings: &[Spacing], trust: &Trust) -> Vec<Inte
 }
 
 /// A rate on the wire, for full-size packets at the IP layer.
-fn restated(session: &Session, wire_rate: f64) -> Result<BitRate, Reason> {
+fn restated(session: &MethodRun, wire_rate: f64) -> Result<BitRate, Reason> {
     let full = session.full_size();
     let share = f64::from(full) / wire_octets(session, full);
     BitRate::from_bps_f64(wire_rate * share).ok_or(Reason::NoAgreement)
 }
 
-fn sender_limited(session: &Session, phases: &Phases) -> Result<Estimate, Reason> {
+fn sender_limited(session: &MethodRun, phases: &Phases) -> Result<Estimate, Reason> {
     let (octets, largest) = phases.iter().next_back().ok_or(Reason::NoAnswer)?;
     let spans: Vec<f64> = largest
         .iter()
@@ -175,7 +175,7 @@ fn sender_limited(session: &Session, phases: &Phases) -> Result<Estimate, Reason
     Ok(estimate.caveat(Caveat::SenderLimited))
 }
 
-fn state(session: &Session, sets: &[(u16, Vec<Joined>)], common: &Common, trust: &Trust) -> Result<Estimate, Reason> {
+fn state(session: &MethodRun, sets: &[(u16, Vec<Joined>)], common: &Common, trust: &Trust) -> Result<Estimate, Reason> {
     let inside = |rate: &f64| common.low <= *rate && *rate <= common.high;
     let of_set = |(octets, set): &(u16, Vec<Joined>)| {
         let points: Vec<f64> = set
@@ -210,7 +210,7 @@ fn state(session: &Session, sets: &[(u16, Vec<Joined>)], common: &Common, trust:
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let prompt = prompt_trains(session, point, (common.low, common.high));
     // A queue behind the narrow link that outlasts whole trains lets all of them come at its own rate, and none of them promptly.
-    if prompt < LEAST_TOLD {
+    if prompt < LEAST_REPORTED {
         return Err(Reason::NoAgreement);
     }
     let estimate = if prompt < LEAST_PROMPT {
@@ -234,7 +234,7 @@ fn state(session: &Session, sets: &[(u16, Vec<Joined>)], common: &Common, trust:
 
 /// Trains that came at the answer's rate and too soon to have been drawn together: to bring a train that lasts `S` from `(1 + d) S` to `S`
 /// a queue behind the narrow link holds its first packet for `d S`. How long that waited is told against the promptest train.
-fn prompt_trains(session: &Session, wire_rate: f64, (low, high): (f64, f64)) -> usize {
+fn prompt_trains(session: &MethodRun, wire_rate: f64, (low, high): (f64, f64)) -> usize {
     // Of each train its size, its first packet's delay less its time on the narrow link, its dispersion, and its gaps.
     let mut trains: BTreeMap<u32, (u16, f64, f64, usize)> = BTreeMap::new();
     for spacing in &session.spacings {
@@ -252,7 +252,7 @@ fn prompt_trains(session: &Session, wire_rate: f64, (low, high): (f64, f64)) -> 
     prompt.count()
 }
 
-fn finish(session: &Session, mut estimate: Estimate) -> Outcome {
+fn finish(session: &MethodRun, mut estimate: Estimate) -> Outcome {
     estimate.details = details(session);
     estimate.diagnostics = diagnostics(session, std::mem::take(&mut estimate.diagnostics));
     for caveat in caveats(session) {
@@ -264,7 +264,7 @@ fn finish(session: &Session, mut estimate: Estimate) -> Outcome {
     estimate.into()
 }
 
-fn caveats(session: &Session) -> Vec<Caveat> {
+fn caveats(session: &MethodRun) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     let share = reply_share(session);
     if share > DECIDES {
@@ -289,7 +289,7 @@ fn caveats(session: &Session) -> Vec<Caveat> {
 }
 
 /// The largest reply over its probe on an Ethernet wire; zero where the far end's own stamps count.
-fn reply_share(session: &Session) -> f64 {
+fn reply_share(session: &MethodRun) -> f64 {
     let wire = |octets: u16| f64::from(Framing::ETHERNET.wire_octets(u32::from(octets)));
     let share = |spacing: &Spacing| match (spacing.stamped, spacing.reply_octets) {
         (Stamped::Returned, Some(reply)) => wire(reply) / wire(spacing.ip_octets),
@@ -298,17 +298,17 @@ fn reply_share(session: &Session) -> f64 {
     session.spacings.iter().map(share).fold(0.0, f64::max)
 }
 
-fn details(session: &Session) -> Details {
+fn details(session: &MethodRun) -> Details {
     Details {
-        stamped_by_far_end: session
+        stamped_by_remote: session
             .spacings
             .last()
-            .is_some_and(|last| last.stamped == Stamped::FarEnd),
+            .is_some_and(|last| last.stamped == Stamped::PeerKind),
         ..Details::default()
     }
 }
 
-fn diagnostics(session: &Session, mut diagnostics: Diagnostics) -> Diagnostics {
+fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     diagnostics.insert("spacings", number(session.spacings.len()));
     let open = session.spacings.iter().filter(|spacing| is_open(spacing)).count();
@@ -322,7 +322,7 @@ fn diagnostics(session: &Session, mut diagnostics: Diagnostics) -> Diagnostics {
     diagnostics.insert("rejected_one_stamp_spacings", number(together));
     diagnostics.insert("rejected_reordered_spacings", session.disordered);
     if let Some(last) = session.spacings.last() {
-        diagnostics.insert("stamped_by_far_end", last.stamped == Stamped::FarEnd);
+        diagnostics.insert("stamped_by_remote", last.stamped == Stamped::PeerKind);
     }
     diagnostics
 }
@@ -342,6 +342,6 @@ const PROMPT: f64 = 0.2;
 /// Such trains that an answer needs to be sure (ours): the promptest of all is always one, and says nothing.
 const LEAST_PROMPT: usize = 3;
 /// Such trains without which there is no answer (ours): the promptest and one that says the same.
-const LEAST_TOLD: usize = 2;
+const LEAST_REPORTED: usize = 2;
 /// As in `nettimer`: beyond this share of the probe a reply may set the value.
 const DECIDES: f64 = 0.25;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use narrows_units::Framing;
 
-use narrows_probe::probes::FarEnd;
+use narrows_probe::probes::PeerKind;
 use narrows_probe::registry::{Imposes, Range, params};
-use narrows_train::campaign::{VIA, parse_via};
+use narrows_train::train_method::{VIA, parse_via};
 
 params! {
     /// Everything that can be set.
@@ -35,7 +35,7 @@ params! {
             name: "stamps", unset: Some(""), source: "ours",
         },
         /// Whom to ask, the best first.
-        pub via: Vec<FarEnd> = "auto" with (|text| parse_via(text, &AUTO, REPLY)) {
+        pub via: Vec<PeerKind> = "auto" with (|text| parse_via(text, &AUTO, REPLY)) {
             range: VIA, source: "ours; auto: echo, then the others",
         },
         /// How the narrow link wraps packets.
@@ -47,11 +47,11 @@ params! {
 }
 
 /// An echo as the original's, small replies where there is none.
-const AUTO: [FarEnd; 4] = [
-    FarEnd::Echo,
-    FarEnd::EchoSized(REPLY),
-    FarEnd::ClosedPort,
-    FarEnd::TcpSyn,
+const AUTO: [PeerKind; 4] = [
+    PeerKind::Echo,
+    PeerKind::EchoSized(REPLY),
+    PeerKind::ClosedPort,
+    PeerKind::TcpSyn,
 ];
 const REPLY: u16 = 60;
 

@@ -7,10 +7,10 @@ use super::params::Params;
 use crate::spacing::Stamped;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{Arrival, FarEnd, PacketPlan, Train, TrainReport};
+use narrows_probe::probes::{Arrival, PacketPlan, PeerKind, Train, TrainReport};
 use narrows_probe::{PathFacts, StampSource};
-use narrows_train::campaign::{Campaign, Next, arrived_ns, reply_octets, returned_ns, uneven};
-use narrows_train::far_ends::FarEnds;
+use narrows_train::peer_kinds::PeerKinds;
+use narrows_train::train_method::{Next, TrainMethod, arrived_ns, reply_octets, returned_ns, uneven};
 
 /// The spacing of two neighbours of one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,7 +29,7 @@ pub(super) struct Spacing {
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
     pub(super) spacings: Vec<Spacing>,
@@ -42,13 +42,13 @@ pub(crate) struct Session {
     trains: u32,
     /// Time from the first answer to the last of the latest train.
     last_ns: i64,
-    far_ends: FarEnds,
+    peer_kinds: PeerKinds,
 }
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
-            far_ends: FarEnds::new(params.via.clone()),
+            peer_kinds: PeerKinds::new(params.via.clone()),
             params,
             facts: None,
             spacings: Vec::new(),
@@ -72,7 +72,7 @@ impl Session {
         let arrived = arrived_ns(before).zip(arrived_ns(after));
         let one_way = arrived.filter(|_| !self.params.returned_only || returned.is_none());
         let (stamped, (first, second)) = match (one_way, returned) {
-            (Some(stamps), _) => (Stamped::FarEnd, stamps),
+            (Some(stamps), _) => (Stamped::PeerKind, stamps),
             (None, Some(stamps)) => (Stamped::Returned, stamps),
             (None, None) => return None,
         };
@@ -89,7 +89,7 @@ impl Session {
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = ("bprobe", "echoed trains of packets of one size, back to back");
 
     fn begin(&mut self, facts: &PathFacts) {
@@ -104,7 +104,7 @@ impl Campaign for Session {
     }
 
     fn next(&mut self) -> Option<Next> {
-        let far_end = self.far_ends.first()?;
+        let peer_kind = self.peer_kinds.first()?;
         let phases = u32::try_from(self.sizes.len()).unwrap_or(u32::MAX);
         let unanswered = self.trains >= UNANSWERED && self.lost == self.packets;
         if self.trains >= phases.saturating_mul(self.params.rounds) || unanswered {
@@ -119,7 +119,7 @@ impl Campaign for Session {
         };
         Some(Next {
             packets: vec![packet; self.params.packets],
-            far_end,
+            peer_kind,
             spacing: uneven(self.params.spacing, self.trains),
             rest: Duration::from_nanos(self.last_ns.clamp(0, LONGEST_REST_NS).unsigned_abs()),
         })
@@ -149,7 +149,7 @@ impl Campaign for Session {
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
         let (mtu, sizes, params) = (&mut self.mtu, &mut self.sizes, &self.params);
         let what = "a far end that answers to packets";
-        self.far_ends.refused(refusal, what, |refusal| match refusal {
+        self.peer_kinds.refused(refusal, what, |refusal| match refusal {
             Refusal::TooLarge { max_ip_octets } if (64..*mtu).contains(&max_ip_octets) => {
                 (*mtu, *sizes) = (max_ip_octets, params.sizes(max_ip_octets));
                 true
@@ -169,7 +169,7 @@ impl Campaign for Session {
         let alike = rest
             .iter()
             .all(|packet| packet.ip_octets == first.ip_octets && packet.gap.is_zero() && packet.hop_limit.is_none());
-        alike && !rest.is_empty() && first.hop_limit.is_none() && asked.far_end != FarEnd::Receiver
+        alike && !rest.is_empty() && first.hop_limit.is_none() && asked.peer_kind != PeerKind::Receiver
     }
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {

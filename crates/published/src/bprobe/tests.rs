@@ -3,23 +3,23 @@ use std::time::Duration;
 use narrows_units::BitRate;
 
 use super::*;
-use narrows_probe::outcome::{Caveat, Limit, Outcome, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Limit, Outcome, Reason};
 use narrows_probe::registry::{Method, RawParams};
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::{Measured, Probe};
 
 fn mbps(rate: u64) -> BitRate {
     BitRate::from_mbps(rate)
 }
 
-fn between(narrow: Hop, seed: u64) -> Testbed {
-    Testbed::new(vec![Hop::ethernet(mbps(1000)), narrow, Hop::ethernet(mbps(1000))], seed)
+fn between(narrow: Hop, seed: u64) -> ClosedFormWorld {
+    ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000)), narrow, Hop::ethernet(mbps(1000))], seed)
 }
 
-fn measure(bed: &mut Testbed, params: &[(&str, &str)]) -> Measured {
+fn measure(host_pair: &mut ClosedFormWorld, params: &[(&str, &str)]) -> Measured {
     let raw = params.iter().copied().collect();
     let mut run = Bprobe.begin(&raw).unwrap();
-    bed.measure(run.as_mut(), Bprobe.imposes(&raw).budget())
+    host_pair.measure(run.as_mut(), Bprobe.imposes(&raw).budget())
 }
 
 #[test]
@@ -32,10 +32,10 @@ fn sizes_grow_by_half_and_by_one_and_a_half_in_turn_up_to_the_mtu() {
 
 #[test]
 fn all_sizes_of_an_idle_path_agree_on_the_wire() {
-    let mut bed = between(Hop::ethernet(mbps(10)), 1);
-    let measured = measure(&mut bed, &[]);
+    let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
+    let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, Verdict::Estimated);
+    assert_eq!(estimate.verdict, BoundKind::Estimated);
     assert!(
         (estimate.value as f64 / 9.752_926e6 - 1.0).abs() < 1e-3,
         "{}",
@@ -48,8 +48,8 @@ fn all_sizes_of_an_idle_path_agree_on_the_wire() {
     // Five sizes, ten packets, twice.
     assert_eq!(measured.cost.packets, 100);
     assert_eq!(measured.cost.octets, 20 * (124 + 186 + 465 + 697 + 1500));
-    let mut bed = between(Hop::ethernet(mbps(10)), 1);
-    let bare = measure(&mut bed, &[("framing", "bare")]);
+    let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
+    let bare = measure(&mut host_pair, &[("framing", "bare")]);
     // Without framing 124 octets say 7.65 and 1500 say 9.75: fewer sizes agree.
     let agree = bare.outcome.estimate().unwrap().diagnostics.get("phases_that_agree");
     assert!(agree.is_none_or(|count| count.as_f64() < Some(5.0)));
@@ -57,30 +57,30 @@ fn all_sizes_of_an_idle_path_agree_on_the_wire() {
 
 #[test]
 fn round_trips_of_one_size_bound_the_way_there() {
-    let mut bed = between(Hop::ethernet(mbps(10)), 1);
-    let measured = measure(&mut bed, &[("stamps", "returned")]);
+    let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
+    let measured = measure(&mut host_pair, &[("stamps", "returned")]);
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Path)
+        (BoundKind::LowerBound, Limit::Path)
     );
     assert!(estimate.caveats.contains(&Caveat::AsymmetricLimit));
 }
 
 #[test]
 fn hosts_that_set_the_spacing_are_seen() {
-    let mut bed = between(Hop::ethernet(mbps(500)), 1);
-    bed.facts.sender.send_cost = Duration::from_micros(60);
-    let measured = measure(&mut bed, &[]);
+    let mut host_pair = between(Hop::ethernet(mbps(500)), 1);
+    host_pair.facts.sender.send_cost = Duration::from_micros(60);
+    let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Sender)
+        (BoundKind::LowerBound, Limit::Sender)
     );
     assert!(estimate.value < 487_000_000 && estimate.value > 150_000_000);
-    let mut bed = between(Hop::ethernet(mbps(500)), 1);
-    bed.stamping.batch = Some(Duration::from_micros(500));
-    let measured = measure(&mut bed, &[]);
+    let mut host_pair = between(Hop::ethernet(mbps(500)), 1);
+    host_pair.stamping.batch = Some(Duration::from_micros(500));
+    let measured = measure(&mut host_pair, &[]);
     let Outcome::Inconclusive { reason, .. } = &measured.outcome else {
         panic!("{:?}", measured.outcome)
     };
@@ -91,14 +91,14 @@ fn hosts_that_set_the_spacing_are_seen() {
 fn load_gives_the_truth_or_a_bound_that_holds() {
     let mut estimated = 0;
     for seed in 0..20 {
-        let mut bed = between(Hop::loaded(mbps(100), Cross::mixed(mbps(50))), seed);
-        let measured = measure(&mut bed, &[]);
+        let mut host_pair = between(Hop::loaded(mbps(100), Cross::mixed(mbps(50))), seed);
+        let measured = measure(&mut host_pair, &[]);
         let Some(estimate) = measured.outcome.estimate() else {
             continue;
         };
         let truth = 97_529_259;
-        estimated += u32::from(estimate.verdict == Verdict::Estimated);
-        let holds = estimate.low <= truth && (estimate.verdict == Verdict::LowerBound || truth <= estimate.high);
+        estimated += u32::from(estimate.verdict == BoundKind::Estimated);
+        let holds = estimate.low <= truth && (estimate.verdict == BoundKind::LowerBound || truth <= estimate.high);
         assert!(
             holds,
             "{seed}: {} in {}..={}",

@@ -5,7 +5,7 @@ use narrows_units::Metric;
 use super::run::{Run, full_size_rate};
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 use narrows_train::mindelay;
-use narrows_train::mindelay::{Back, Found, Via};
+use narrows_train::mindelay::{Back, HuntResult, Via};
 
 impl Run {
     /// The answer of two runs that agree.
@@ -77,7 +77,7 @@ impl Run {
             return estimate.caveat(Caveat::ReceiverLimited).at_least(Limit::Receiver);
         }
         match mindelay::way_back(self.via.reads(), &found.best, *octets) {
-            Back::Seen => estimate,
+            Back::Observed => estimate,
             Back::Slower { reply_ip_octets } => estimate.caveat(Caveat::ReverseInfluence { reply_ip_octets }),
             // Answers that are as long as the probes tell the lesser of two capacities.
             Back::Either => estimate.caveat(Caveat::AsymmetricLimit).at_least(Limit::Path),
@@ -120,7 +120,7 @@ impl Run {
     /// Sizes, rates and counts of the two runs; of a hunt that found nothing, its best pair.
     fn diagnostics(&self) -> Diagnostics {
         let mut diagnostics = Diagnostics::default();
-        diagnostics.insert("far_end", format!("{:?}", self.via).to_lowercase().as_str());
+        diagnostics.insert("peer_kind", format!("{:?}", self.via).to_lowercase().as_str());
         diagnostics.insert("restarts", self.restarts);
         diagnostics.insert("batches_seen", self.batching.seen().unwrap_or(false));
         let names = [
@@ -186,7 +186,7 @@ impl Run {
         diagnostics
     }
 
-    fn ip_bps(&self, octets: u16, found: &Found) -> f64 {
+    fn ip_bps(&self, octets: u16, found: &HuntResult) -> f64 {
         let mtu = self.facts.as_ref().map_or(1500, |facts| facts.path_mtu);
         let wire = mindelay::wire_rate(self.params.framing, octets, found.each_ns);
         mindelay::ip_rate(self.params.framing, mtu, wire).round()

@@ -4,12 +4,12 @@
 use super::run::Run;
 use narrows_probe::contract::Step;
 use narrows_probe::outcome::Reason;
-use narrows_train::mindelay::{Found, Grain};
+use narrows_train::mindelay::{Grain, HuntResult};
 
 impl Run {
     /// Whether other traffic waits on the path at all, and small packets could be told.
     pub(super) fn wants_check(&self) -> bool {
-        let idle = |found: &Found| found.clean as f64 >= IDLE * found.samples as f64;
+        let idle = |found: &HuntResult| found.clean as f64 >= IDLE * found.samples as f64;
         let open = self.found.iter().all(|(_, found)| found.best.open());
         self.params.check && !open && !self.found.iter().all(|(_, found)| idle(found))
     }
@@ -30,8 +30,8 @@ impl Run {
             self.start_hunt();
             return None;
         }
-        let untold = self.checks.iter().flatten().any(|(_, found)| found.is_none());
-        Some(Step::Done(if self.contradicted() || (untold && !coarse) {
+        let unreported = self.checks.iter().flatten().any(|(_, found)| found.is_none());
+        Some(Step::Done(if self.contradicted() || (unreported && !coarse) {
             self.no_number(Reason::NotConverged)
         } else {
             self.answer()

@@ -21,7 +21,7 @@ params! {
         /// Whose constants: the paper's, or those of the re-implementation in the Linux kernel.
         pub preset: Preset = "paper" is { "paper" => Preset::Paper, "kernel" => Preset::Kernel } { source: "ours" },
         /// Who answers.
-        pub via: Via = "auto" { name: "far_end", range: Via::RANGE, source: "ours; both originals send ICMP echoes" },
+        pub via: Via = "auto" { name: "peer_kind", range: Via::RANGE, source: "ours; both originals send ICMP echoes" },
         /// IP octets of the first run's packets.
         pub octets: u16 = "900" {
             unit: "IP octets", range: Between("100", "9000"), presets: &[("kernel", "1200")],

@@ -8,11 +8,11 @@ use super::Params;
 use super::check::CHECKS;
 use narrows_probe::PathFacts;
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
 use narrows_train::mindelay;
-use narrows_train::mindelay::{Batching, Found, Grain, Hunt, Rule, Runs, State, Stop, Via};
+use narrows_train::mindelay::{Batching, Grain, Hunt, HuntResult, Rule, Runs, State, Stop, Via};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -25,10 +25,10 @@ pub struct Run {
     /// Sizes of the two runs.
     pub(super) octets: (u16, u16),
     /// What the first run found, and the second's.
-    pub(super) found: Vec<(u16, Found)>,
+    pub(super) found: Vec<(u16, HuntResult)>,
     pub(super) hunt: Option<Hunt>,
     /// What pairs of small packets found, once the check is on.
-    pub(super) checks: Option<Vec<(u16, Option<Found>)>>,
+    pub(super) checks: Option<Vec<(u16, Option<HuntResult>)>>,
     pub(super) restarts: u32,
     pub(super) tally: Tally,
     /// Rate on the wire from the last run, bit/s.
@@ -94,7 +94,8 @@ impl Run {
         let found = self.hunt.as_ref().and_then(|hunt| hunt.found(false))?;
         self.found.push((self.size(), found));
         if let [first, second] = self.found[..] {
-            let rate = |(octets, found): (u16, Found)| mindelay::wire_rate(self.params.framing, octets, found.each_ns);
+            let rate =
+                |(octets, found): (u16, HuntResult)| mindelay::wire_rate(self.params.framing, octets, found.each_ns);
             let (a, b) = (rate(first), rate(second));
             // Pairs that the sender spaced are bounds, each by itself.
             let open = first.1.best.open() && second.1.best.open();
@@ -282,10 +283,10 @@ fn scaled(octets: u16, factor: f64) -> u16 {
     scaled
 }
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("capprobe", "pairs of packets of its own sizes");
 
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         mindelay::is_own(asked, self.asked.as_ref())
     }
 }

@@ -6,14 +6,14 @@ use narrows_units::BitRate;
 
 use super::Flavour;
 use narrows_probe::registry::{Imposes, ParamError, Parameter, RawParams, params};
-use narrows_train::campaign::{unreadable, within};
+use narrows_train::train_method::{unreadable, within};
 
 /// Where the range of rates comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Range {
     /// A back-to-back train, coarse chirps, then a range around what they say (ours).
-    Found,
-    /// The caller's, moved as [`Range::Found`]'s when the estimate comes near its ends.
+    ChirpReading,
+    /// The caller's, moved as [`Range::ChirpReading`]'s when the estimate comes near its ends.
     Given(f64, f64),
     /// The tool's: it moves by a factor of seven when three outputs in a row lie near an end, if it `moves`.
     Tool {
@@ -112,7 +112,7 @@ impl Shared {
                 high: 200e6,
                 moves,
             },
-            (None, false) => Range::Found,
+            (None, false) => Range::ChirpReading,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What of a chirp's report can be believed. Times in ns, octets at the IP layer, rates in bit/s.
 
 use narrows_probe::probes::{Arrival, PacingCheck, Train, TrainReport};
-use narrows_train::campaign::arrived_ns;
+use narrows_train::train_method::arrived_ns;
 
 /// A packet that arrived.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -111,7 +111,7 @@ impl Reader {
         if !kept && broken(asked, rows) {
             return Err(Flaw::Pacing);
         }
-        let believed = if self.tool {
+        let credible = if self.tool {
             self.marked(&packets)
         } else {
             let large = self.ends(&packets, HELD)?;
@@ -122,13 +122,13 @@ impl Reader {
                 self.ends(&packets, 0.0)?
             }
         };
-        let batched = 1.0 - believed.len() as f64 / packets.len() as f64;
-        let large = packets.len() > SMALL_BATCH * believed.len();
-        if !self.tool && large && believed.len() < LEAST_BATCHES {
+        let batched = 1.0 - credible.len() as f64 / packets.len() as f64;
+        let large = packets.len() > SMALL_BATCH * credible.len();
+        if !self.tool && large && credible.len() < LEAST_BATCHES {
             return Err(Flaw::Batched);
         }
-        let points = last_of_rungs(&believed);
-        let spacings: Vec<f64> = believed.windows(2).map(|two| two[1].arrived - two[0].arrived).collect();
+        let points = last_of_rungs(&credible);
+        let spacings: Vec<f64> = credible.windows(2).map(|two| two[1].arrived - two[0].arrived).collect();
         let chirp = Chirp {
             kept,
             noise: self.noise_ns.max(self.tick_ns),

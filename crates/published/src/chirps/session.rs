@@ -10,12 +10,12 @@ use narrows_units::{BitRate, Sender, Stamp};
 use super::ladder;
 use super::params::{Common, MOST_GROUP, Range, Settings};
 use super::points::{BATCHED, Flaw, Reader};
-use super::{Flavour, Found};
+use super::{ChirpReading, Flavour};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Limit, Outcome, Reason};
-use narrows_probe::probes::{FarEnd, PacketPlan, Train, TrainReport};
-use narrows_train::campaign::{Campaign, Next, arrived_ns, nanos, refusal_reason, uneven};
+use narrows_probe::probes::{PacketPlan, PeerKind, Train, TrainReport};
+use narrows_train::train_method::{Next, TrainMethod, arrived_ns, nanos, refusal_reason, uneven};
 
 /// Where the run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) enum Phase {
 /// A chirp that was read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reading {
-    pub(super) found: Found,
+    pub(super) found: ChirpReading,
     /// Highest rate that was really sent.
     pub(super) top: f64,
 }
@@ -52,7 +52,7 @@ pub(super) struct Tally {
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session<F> {
+pub(crate) struct MethodRun<F> {
     pub(super) flavour: F,
     pub(super) params: Common,
     pub(super) facts: Option<PathFacts>,
@@ -70,7 +70,7 @@ pub(crate) struct Session<F> {
     /// Chirps of the range in use.
     pub(super) readings: Vec<Reading>,
     pub(super) tally: Tally,
-    pub(super) gave_up: Option<Reason>,
+    pub(super) abandoned: Option<Reason>,
     /// Trains sent in this phase and range; ranges so far.
     tries: usize,
     pub(super) ranges: u32,
@@ -105,7 +105,7 @@ const OF_RECEIVER: f64 = 0.9;
 const TOOL_AVERAGE: f64 = 0.3e6;
 const TOOL_AVERAGES: (f64, f64) = (0.005e6, 3e6);
 
-impl<F: Flavour> Session<F> {
+impl<F: Flavour> MethodRun<F> {
     pub(crate) fn new(settings: Settings<F>) -> Self {
         let Settings {
             common: params,
@@ -124,7 +124,7 @@ impl<F: Flavour> Session<F> {
             fastest: None,
             readings: Vec::new(),
             tally: Tally::default(),
-            gave_up: None,
+            abandoned: None,
             tries: 0,
             ranges: 0,
             serial: 0,
@@ -194,7 +194,7 @@ impl<F: Flavour> Session<F> {
         };
         Next {
             packets,
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
             spacing: uneven(spacing, self.serial),
             rest: duration.min(Duration::from_millis(100)),
         }
@@ -209,7 +209,7 @@ impl<F: Flavour> Session<F> {
         let length = ANCHORS.get(self.tries - 1).copied().unwrap_or(ANCHORS[0]);
         Next {
             packets: vec![packet; length + 1],
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
             spacing: Duration::ZERO,
             rest: Duration::from_millis(10) + self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt),
         }
@@ -259,7 +259,7 @@ impl<F: Flavour> Session<F> {
         self.high = high;
         match self.needed_group() {
             Ok(group) => self.group = group,
-            Err(reason) => self.gave_up = Some(reason),
+            Err(reason) => self.abandoned = Some(reason),
         }
     }
 
@@ -384,7 +384,7 @@ impl<F: Flavour> Session<F> {
     }
 }
 
-impl<F: Flavour> Campaign for Session<F> {
+impl<F: Flavour> TrainMethod for MethodRun<F> {
     const READS: (&'static str, &'static str) = F::READS;
 
     fn begin(&mut self, facts: &PathFacts) {
@@ -396,7 +396,7 @@ impl<F: Flavour> Campaign for Session<F> {
         self.top = self.limits(facts);
         self.facts = Some(facts.clone());
         match self.params.range {
-            Range::Found => {}
+            Range::ChirpReading => {}
             Range::Given(low, high) | Range::Tool { low, high, .. } => self.enter(Phase::Fine, low, high),
         }
     }
@@ -455,7 +455,7 @@ impl<F: Flavour> Campaign for Session<F> {
             (Some(least), Some(most)) => !least.is_zero() && most >= least.mul_f64(1.2),
             _ => false,
         };
-        whole && asked.far_end == FarEnd::Receiver && spread && asked.packets.len() > super::points::LEAST_POINTS
+        whole && asked.peer_kind == PeerKind::Receiver && spread && asked.packets.len() > super::points::LEAST_POINTS
     }
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {

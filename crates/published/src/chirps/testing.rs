@@ -6,9 +6,9 @@ use std::time::Duration;
 use narrows_units::{BitRate, Stamp};
 
 use super::points::Reader;
-use super::{Flavour, Found, ladder};
+use super::{ChirpReading, Flavour, ladder};
 use narrows_probe::outcome::{Estimate, Outcome};
-use narrows_probe::probes::{Arrival, FarEnd, Fate, PacingCheck, Train, TrainId, TrainReport};
+use narrows_probe::probes::{Arrival, Fate, PacingCheck, PeerKind, Train, TrainId, TrainReport};
 use narrows_probe::registry::{Method, RawParams};
 use narrows_probe::{Budget, StampSource, World, drive};
 
@@ -41,7 +41,7 @@ pub(crate) fn estimate(outcome: &Outcome) -> &Estimate {
 }
 
 /// What a chirp of these rates says whose delays are these, ns.
-pub(crate) fn found<F: Flavour>(flavour: &F, tool: bool, rates: &[f64], delays: &[i64]) -> Found {
+pub(crate) fn found<F: Flavour>(flavour: &F, tool: bool, rates: &[f64], delays: &[i64]) -> ChirpReading {
     let asked = train(rates);
     let report = chirp_report(&asked, |k| delays[usize::try_from(k).unwrap()]);
     let reader = Reader {
@@ -60,7 +60,7 @@ pub(crate) fn train(rates: &[f64]) -> Train {
     Train {
         id: TrainId(1),
         packets: ladder::plan(rates, 1, 1500, 0.0, false),
-        far_end: FarEnd::Receiver,
+        peer_kind: PeerKind::Receiver,
     }
 }
 

@@ -1,11 +1,11 @@
 //! From excursions to one rate per chirp, as pathchirp and ASSOLO do: rates of steps, weighted by their time.
 
 use super::excursions::{Rule, excursions};
-use super::{Chirp, Found};
+use super::{Chirp, ChirpReading};
 
 /// A chirp's estimate. Steps that rise within an excursion that ended count with their own rate, all others with that of the step
 /// `before` steps ahead of the one at which the lasting excursion begins.
-pub(crate) fn weigh(chirp: &Chirp, rule: &Rule, before: usize) -> Option<Found> {
+pub(crate) fn weigh(chirp: &Chirp, rule: &Rule, before: usize) -> Option<ChirpReading> {
     let (delays, rates, times) = (chirp.delays(), chirp.rates(), chirp.times());
     let found = excursions(&delays, rule);
     let last = rates.len().checked_sub(1)?;
@@ -23,7 +23,7 @@ pub(crate) fn weigh(chirp: &Chirp, rule: &Rule, before: usize) -> Option<Found> 
     }
     let weight: f64 = times.iter().sum();
     let sum: f64 = each.iter().zip(&times).map(|(rate, time)| rate * time).sum();
-    (weight > 0.0).then(|| Found {
+    (weight > 0.0).then(|| ChirpReading {
         rate: sum / weight,
         // One that begins at the last step says no more than the highest rate.
         open: lasting.is_none_or(|begin| begin + 1 >= last),

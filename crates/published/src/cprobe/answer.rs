@@ -2,14 +2,14 @@
 
 use narrows_units::{BitRate, Metric};
 
-use super::session::{Session, Spread};
+use super::session::{MethodRun, Spread};
 use crate::spacing::{Stamped, Trust};
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
 
-/// What it takes to tell the way there from the way back.
+/// What it takes to tell the forward direction from the reverse direction.
 pub(super) const NEEDED: &str = "a far end that stamps what it echoes, or answers in short packets";
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     match (judge(session), stopped) {
         (Ok(mut estimate), stopped) => {
             if stopped.is_some() {
@@ -66,7 +66,7 @@ pub(super) fn inverted(capacity: f64, bits: f64, means: Means) -> Option<(f64, f
     (means.sent > 0.0 && half < WIDEST).then(|| (capacity * (1.0 - used), capacity * half.max(FLOOR)))
 }
 
-fn judge(session: &Session) -> Result<Estimate, Reason> {
+fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     let loss = Reason::TooMuchLoss {
         lost: session.lost,
         sent: session.packets,
@@ -111,7 +111,7 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     Ok(Estimate::ip_rate(metric, most, most, most).at_most())
 }
 
-fn check_stamps(session: &Session, means: Means) -> Result<(), Reason> {
+fn check_stamps(session: &MethodRun, means: Means) -> Result<(), Reason> {
     let (Some(facts), Some(stamped), Some(source)) = (session.facts.as_ref(), session.stamped, session.source) else {
         return Err(Reason::NoAnswer);
     };
@@ -129,7 +129,7 @@ fn check_stamps(session: &Session, means: Means) -> Result<(), Reason> {
     Ok(())
 }
 
-fn caveats(session: &Session) -> Vec<Caveat> {
+fn caveats(session: &MethodRun) -> Vec<Caveat> {
     let share = |count: u64| count as f64 / session.packets.max(1) as f64;
     let mut caveats = Vec::new();
     if session.stamped == Some(Stamped::Returned) {
@@ -154,19 +154,19 @@ fn caveats(session: &Session) -> Vec<Caveat> {
     caveats
 }
 
-fn details(session: &Session) -> Details {
+fn details(session: &MethodRun) -> Details {
     Details {
-        stamped_by_far_end: session.stamped == Some(Stamped::FarEnd),
+        stamped_by_remote: session.stamped == Some(Stamped::PeerKind),
         ..Details::default()
     }
 }
 
-fn diagnostics(session: &Session, mut diagnostics: Diagnostics) -> Diagnostics {
+fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
     let bits = f64::from(session.ip_octets) * 8.0;
     diagnostics.insert("kept_trains", session.trains.len());
     diagnostics.insert("rejected_reordered_spacings", session.disordered);
     if let Some(stamped) = session.stamped {
-        diagnostics.insert("stamped_by_far_end", stamped == Stamped::FarEnd);
+        diagnostics.insert("stamped_by_remote", stamped == Stamped::PeerKind);
     }
     if let Some(means) = means(&session.trains) {
         diagnostics.insert("gap_in_ns", means.sent);

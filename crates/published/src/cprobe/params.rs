@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
-use narrows_probe::probes::FarEnd;
+use narrows_probe::probes::PeerKind;
 use narrows_probe::registry::{Imposes, ParamError, Range, params};
-use narrows_train::campaign::{VIA, parse_via, within};
+use narrows_train::train_method::{VIA, parse_via, within};
 
 params! {
     /// Everything that can be set.
@@ -29,17 +29,17 @@ params! {
         /// The caller knows that both ways are alike, so that full echoes count.
         pub symmetric: bool = "false" { range: Range::SWITCH, source: "ours" },
         /// Whom to ask; auto: echoes, then the others.
-        pub via: Vec<FarEnd> = "auto" with (|text| parse_via(text, &AUTO, REPLY)) { range: VIA, source: "ours" },
+        pub via: Vec<PeerKind> = "auto" with (|text| parse_via(text, &AUTO, REPLY)) { range: VIA, source: "ours" },
     }
     check Params::check;
 }
 
 /// An echo as the original's, small replies where there is none, or where it does not tell the ways apart.
-const AUTO: [FarEnd; 4] = [
-    FarEnd::Echo,
-    FarEnd::EchoSized(REPLY),
-    FarEnd::ClosedPort,
-    FarEnd::TcpSyn,
+const AUTO: [PeerKind; 4] = [
+    PeerKind::Echo,
+    PeerKind::EchoSized(REPLY),
+    PeerKind::ClosedPort,
+    PeerKind::TcpSyn,
 ];
 const REPLY: u16 = 60;
 

@@ -9,9 +9,9 @@ use super::params::Params;
 use crate::spacing::Stamped;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{Arrival, FarEnd, PacketPlan, Train, TrainReport};
+use narrows_probe::probes::{Arrival, PacketPlan, PeerKind, Train, TrainReport};
 use narrows_probe::{PathFacts, StampSource};
-use narrows_train::campaign::{Campaign, Next, arrived_ns, refusal_reason, reply_octets, returned_ns, uneven};
+use narrows_train::train_method::{Next, TrainMethod, arrived_ns, refusal_reason, reply_octets, returned_ns, uneven};
 
 /// The means of one train's spacings, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,7 +24,7 @@ pub(super) struct Spread {
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
     pub(super) ip_octets: u16,
@@ -40,17 +40,17 @@ pub(crate) struct Session {
     /// The largest reply over its probe, on an Ethernet wire.
     pub(super) reply_share: f64,
     pub(super) reply_octets: u16,
-    far_ends: Vec<FarEnd>,
+    peer_kinds: Vec<PeerKind>,
     taken: u32,
     unanswered: u32,
     last_ns: f64,
     resized: u32,
 }
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
-            far_ends: params.via.clone(),
+            peer_kinds: params.via.clone(),
             params,
             facts: None,
             ip_octets: 0,
@@ -71,17 +71,17 @@ impl Session {
         }
     }
 
-    /// Whether what came back tells the way there: the far end's stamps, or replies too short for the way back to matter.
+    /// Whether what came back tells the forward direction: the far end's stamps, or replies too short for the reverse direction to matter.
     pub(super) fn one_way(&self) -> bool {
-        self.stamped == Some(Stamped::FarEnd) || self.reply_share <= DECIDES
+        self.stamped == Some(Stamped::PeerKind) || self.reply_share <= DECIDES
     }
 
     /// Goes on to the next far end, and forgets what the last one said. `false`: there is none.
     fn ask_another(&mut self) -> bool {
-        if self.far_ends.len() < 2 {
+        if self.peer_kinds.len() < 2 {
             return false;
         }
-        self.far_ends.remove(0);
+        self.peer_kinds.remove(0);
         self.trains.clear();
         (self.taken, self.unanswered, self.together, self.neighbours) = (0, 0, 0, 0);
         (self.packets, self.lost, self.disordered) = (0, 0, 0);
@@ -133,13 +133,13 @@ fn spacing(before: &Arrival, after: &Arrival) -> Option<(Stamped, f64)> {
     let arrived = arrived_ns(before).zip(arrived_ns(after));
     let returned = returned_ns(before).zip(returned_ns(after));
     match (arrived, returned) {
-        (Some(stamps), _) => Some((Stamped::FarEnd, apart(stamps))),
+        (Some(stamps), _) => Some((Stamped::PeerKind, apart(stamps))),
         (None, Some(stamps)) => Some((Stamped::Returned, apart(stamps))),
         (None, None) => None,
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = ("cprobe", "echoed trains of packets of one size, back to back");
 
     fn begin(&mut self, facts: &PathFacts) {
@@ -157,7 +157,7 @@ impl Campaign for Session {
             return None;
         }
         let ambiguous = !self.trains.is_empty() && !self.one_way() && !self.params.symmetric;
-        if ambiguous && self.far_ends.len() > 1 {
+        if ambiguous && self.peer_kinds.len() > 1 {
             self.ask_another();
         }
         if self.taken >= self.params.trains {
@@ -170,7 +170,7 @@ impl Campaign for Session {
         };
         Some(Next {
             packets: vec![packet; self.params.packets],
-            far_end: *self.far_ends.first()?,
+            peer_kind: *self.peer_kinds.first()?,
             spacing: uneven(self.params.spacing, self.taken),
             rest: Duration::from_secs_f64((self.last_ns * 1e-9).clamp(0.0, 0.5)),
         })
@@ -211,7 +211,7 @@ impl Campaign for Session {
         let alike = |packet: &PacketPlan| packet.ip_octets == self.ip_octets && packet.hop_limit.is_none();
         let together = asked.packets.iter().skip(1).all(|packet| packet.gap.is_zero());
         let enough = asked.packets.len() >= 2 * self.params.dropped + 3;
-        enough && together && asked.packets.iter().all(alike) && asked.far_end != FarEnd::Receiver
+        enough && together && asked.packets.iter().all(alike) && asked.peer_kind != PeerKind::Receiver
     }
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {

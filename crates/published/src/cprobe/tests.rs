@@ -6,14 +6,14 @@ use narrows_units::BitRate;
 
 use super::answer::{Means, inverted, means};
 use super::session::Spread;
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid::between;
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
-use narrows_probe::{Answering, Budget, Caveat, Outcome, Reason, Verdict};
+use narrows_probe::{Answering, BoundKind, Budget, Caveat, Outcome, Reason};
 
-fn measure(bed: &mut Testbed, params: &[(&str, &str)]) -> Outcome {
+fn measure(host_pair: &mut ClosedFormWorld, params: &[(&str, &str)]) -> Outcome {
     let raw = params.iter().copied().collect();
     let mut method = narrows_probe::Method::begin(&crate::cprobe::Cprobe, &raw).unwrap();
-    bed.measure(method.as_mut(), Budget::default()).outcome
+    host_pair.measure(method.as_mut(), Budget::default()).outcome
 }
 
 fn reason(outcome: Outcome) -> Reason {
@@ -23,12 +23,12 @@ fn reason(outcome: Outcome) -> Reason {
     }
 }
 
-fn loaded(mbps: u64, seed: u64) -> Testbed {
+fn loaded(mbps: u64, seed: u64) -> ClosedFormWorld {
     let narrow = Hop::loaded(BitRate::from_mbps(100), Cross::poisson(BitRate::from_mbps(mbps)));
-    let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed);
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed);
     // A host that needs 60 us for a packet: 200 Mbit/s, twice the link.
-    bed.facts.sender.send_cost = Duration::from_micros(60);
-    bed
+    host_pair.facts.sender.send_cost = Duration::from_micros(60);
+    host_pair
 }
 
 /// Packets of 1500 octets that leave at 200 Mbit/s and come at 80: with C = 100, X = 200 (100 - 80)/80 = 50, A = 50; the dispersion
@@ -68,17 +68,17 @@ fn it_bounds_from_above() {
     for mbps in [0, 30, 70] {
         let mut held = 0;
         for seed in 0..20 {
-            let mut bed = if mbps > 0 {
+            let mut host_pair = if mbps > 0 {
                 loaded(mbps, seed)
             } else {
-                let mut bed = loaded(1, seed);
-                bed.hops[1].cross = None;
-                bed
+                let mut host_pair = loaded(1, seed);
+                host_pair.hops[1].cross = None;
+                host_pair
             };
-            let truth = bed.available(1500).bps();
-            let outcome = measure(&mut bed, &[]);
+            let truth = host_pair.available(1500).bps();
+            let outcome = measure(&mut host_pair, &[]);
             let estimate = outcome.estimate().expect("a bound");
-            assert_eq!(estimate.verdict, Verdict::UpperBound);
+            assert_eq!(estimate.verdict, BoundKind::UpperBound);
             assert!(estimate.value < 160_000_000, "{estimate:?}");
             held += usize::from(estimate.value as f64 >= 0.995 * truth as f64);
         }
@@ -90,12 +90,12 @@ fn it_bounds_from_above() {
 fn with_the_capacity_it_estimates() {
     let mut inside = 0;
     for seed in 0..20 {
-        let mut bed = loaded(40, seed);
-        let truth = bed.available(1500).bps();
-        let capacity = bed.ip_capacity(1500).bps().to_string();
-        let outcome = measure(&mut bed, &[("capacity", &capacity), ("trains", "40")]);
+        let mut host_pair = loaded(40, seed);
+        let truth = host_pair.available(1500).bps();
+        let capacity = host_pair.ip_capacity(1500).bps().to_string();
+        let outcome = measure(&mut host_pair, &[("capacity", &capacity), ("trains", "40")]);
         let estimate = outcome.estimate().expect("an answer");
-        assert_eq!(estimate.verdict, Verdict::Estimated);
+        assert_eq!(estimate.verdict, BoundKind::Estimated);
         inside += usize::from((estimate.low..=estimate.high).contains(&truth));
         assert!(estimate.caveats.iter().any(|caveat| caveat.id() == "capacity_assumed"));
     }
@@ -104,24 +104,27 @@ fn with_the_capacity_it_estimates() {
 
 #[test]
 fn trains_that_come_as_they_left_prove_nothing() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 1);
-    bed.facts.sender.send_cost = Duration::from_micros(50);
-    assert!(matches!(reason(measure(&mut bed, &[])), Reason::SenderTooSlow { .. }));
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 1);
+    host_pair.facts.sender.send_cost = Duration::from_micros(50);
+    assert!(matches!(
+        reason(measure(&mut host_pair, &[])),
+        Reason::SenderTooSlow { .. }
+    ));
 }
 
 #[test]
 fn batches_are_refused() {
-    let mut bed = loaded(30, 1);
-    bed.stamping.batch = Some(Duration::from_millis(5));
-    bed.facts.answering = Answering::Reflector;
-    assert_eq!(reason(measure(&mut bed, &[])), Reason::ReceiveBatching);
+    let mut host_pair = loaded(30, 1);
+    host_pair.stamping.batch = Some(Duration::from_millis(5));
+    host_pair.facts.answering = Answering::Reflector;
+    assert_eq!(reason(measure(&mut host_pair, &[])), Reason::ReceiveBatching);
 }
 
 /// The testbed's closed port answers in packets of about 576 octets: more than a quarter of the probes, so they are no way out.
 #[test]
 fn long_answers_without_stamps_are_refused_unless_the_ways_are_alike() {
-    let mut bed = loaded(30, 4);
-    let refused = reason(measure(&mut bed, &[("via", "closed_port")]));
+    let mut host_pair = loaded(30, 4);
+    let refused = reason(measure(&mut host_pair, &[("via", "closed_port")]));
     assert!(matches!(refused, Reason::NotOffered { .. }), "{refused:?}");
     let outcome = measure(&mut loaded(30, 4), &[("via", "closed_port"), ("symmetric", "true")]);
     assert!(outcome.caveats().contains(&Caveat::AsymmetricLimit));
@@ -136,11 +139,11 @@ fn long_answers_without_stamps_are_refused_unless_the_ways_are_alike() {
 }
 
 #[test]
-fn total_loss_ends_after_every_far_end() {
-    let mut bed = loaded(30, 1);
-    bed.hops[0].loss = 1.0;
-    assert_eq!(reason(measure(&mut bed, &[])), Reason::NoAnswer);
-    assert_eq!(bed.reports.len(), 8, "two trains to each of four");
+fn total_loss_ends_after_every_peer_kind() {
+    let mut host_pair = loaded(30, 1);
+    host_pair.hops[0].loss = 1.0;
+    assert_eq!(reason(measure(&mut host_pair, &[])), Reason::NoAnswer);
+    assert_eq!(host_pair.reports.len(), 8, "two trains to each of four");
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(super) struct Feedback {
 
 /// What the loop found.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
+pub(super) struct FeedbackResult {
     pub(super) value: f64,
     pub(super) low: f64,
     pub(super) high: f64,
@@ -73,7 +73,7 @@ impl Feedback {
         Next::Rate(last.rate_in * (1.0 + STEP))
     }
 
-    /// A faster train shows the candidate to be the knee, or is the next candidate: noise makes the plain map stick below it.
+    /// A faster train shows the candidate to be the turning point, or is the next candidate: noise makes the plain map stick below it.
     fn confirm(&mut self, readings: &[Reading], candidate: f64, excess: f64) -> Next {
         let Some(last) = readings.last() else { return Next::Done };
         let utilisation = utilisation(readings).unwrap_or(UNKNOWN_UTILISATION);
@@ -93,11 +93,11 @@ impl Feedback {
     }
 
     /// The median of what was confirmed, between the last rates on either side; `None` if the loop never came to both sides.
-    pub(super) fn found(&self) -> Option<Found> {
+    pub(super) fn found(&self) -> Option<FeedbackResult> {
         let (quiet, congested) = (self.quiet?, self.congested?);
         let confirmed = narrows_stat::median(&self.confirmed);
         let value = confirmed.unwrap_or_else(|| f64::midpoint(quiet, congested));
-        (value.is_finite() && congested.is_finite()).then(|| Found {
+        (value.is_finite() && congested.is_finite()).then(|| FeedbackResult {
             value,
             low: quiet.min(congested).min(value),
             high: quiet.max(congested).max(value),

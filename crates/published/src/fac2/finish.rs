@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Metric, Sender, Stamp};
 
-use super::feedback::Found;
+use super::feedback::FeedbackResult;
 use super::fit::{self, Fit};
 use narrows_probe::probes::TrainReport;
-use narrows_probe::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason, Verdict};
+use narrows_probe::{BoundKind, Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason};
 use narrows_train::bucket_watch::BucketWatch;
 use narrows_train::reading::Reading;
 
@@ -29,7 +29,7 @@ pub(super) enum Ending {
     /// The interval is narrow enough, or there are trains enough.
     Settled,
     /// The feedback loop alone has found it.
-    Fed(Found),
+    Fed(FeedbackResult),
     /// The sender cannot overload the path.
     HostLimited,
     /// The allowed number of trains is spent.
@@ -42,7 +42,7 @@ pub(super) enum Ending {
 
 /// The readings, and the account of all trains.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct RunAccount {
     pub(super) readings: Vec<Reading>,
     buckets: BucketWatch,
     pub(super) packet_octets: u16,
@@ -69,7 +69,7 @@ pub(super) struct Seen {
     slopes_ended: Option<Stamp<Sender>>,
 }
 
-impl Seen {
+impl RunAccount {
     pub(super) fn new(capacity: Option<BitRate>) -> Self {
         Self {
             capacity,
@@ -143,7 +143,7 @@ impl Seen {
     }
 
     /// What the feedback loop says by itself.
-    fn fed(&self, found: &Found, fit: Option<&Fit>) -> Option<Estimate> {
+    fn fed(&self, found: &FeedbackResult, fit: Option<&Fit>) -> Option<Estimate> {
         let rate = |bps: f64| BitRate::from_bps_f64(bps);
         let (value, low, high) = (rate(found.value)?, rate(found.low)?, rate(found.high)?);
         let mut estimate = Estimate::ip_rate(Metric::AvailableIpCapacity, value, low, high);
@@ -169,7 +169,7 @@ impl Seen {
         .with("per_train_bps", fit.per_train.clone())
         .with("tight_capacity_bps", fit.capacity)
         .with("tight_capacity_relative_error", fit.capacity_error)
-        .with("capacity_from_knee", fit.local);
+        .with("capacity_from_turning_point", fit.local);
         if *ending != Ending::Settled {
             estimate = estimate.caveat(Caveat::NotConverged);
             estimate.confidence = Confidence::Low;
@@ -253,8 +253,8 @@ impl Seen {
     /// The sender's highest rate came through unharmed.
     fn host_limited(&self) -> Option<Estimate> {
         let max = self.max_rate?;
-        let there = self.readings.iter().filter(|reading| reading.rate_sent >= 0.97 * max);
-        let through: Vec<f64> = there.map(|reading| reading.rate_out.min(reading.rate_in)).collect();
+        let forward = self.readings.iter().filter(|reading| reading.rate_sent >= 0.97 * max);
+        let through: Vec<f64> = forward.map(|reading| reading.rate_out.min(reading.rate_in)).collect();
         let value = BitRate::from_bps_f64(narrows_stat::median(&through)?)?;
         if let Some(interface) = self.interface_rate.filter(|interface| max >= 0.9 * interface.as_f64()) {
             // No more can be available than the path's first link carries.
@@ -271,14 +271,14 @@ impl Seen {
         })
     }
 
-    /// What looks like the knee is the rate at which the receiving host takes packets.
+    /// What looks like the turning point is the rate at which the receiving host takes packets.
     fn receiver_limited(fit: &Fit) -> Option<Estimate> {
         let value = BitRate::from_bps_f64(fit.low)?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited))
     }
 
-    /// No train near the knee overloaded the path, yet none at the sender's limit either: what came through is available.
+    /// No train near the turning point overloaded the path, yet none at the sender's limit either: what came through is available.
     fn undecided(&self) -> Option<Estimate> {
         let quiet = self.readings.iter().filter(|reading| reading.is_quiet());
         let value = BitRate::from_bps_f64(quiet.map(|reading| reading.rate_out).reduce(f64::max)?)?;
@@ -295,17 +295,17 @@ impl Seen {
         }
         if self.shaped() {
             estimate.confidence = Confidence::Low;
-        } else if estimate.verdict == Verdict::Estimated {
+        } else if estimate.verdict == BoundKind::Estimated {
             estimate = self.buckets.tell(estimate);
         }
         if matches!(ending, Ending::Stopped(_)) {
             estimate = estimate.caveat(Caveat::StoppedEarly);
         }
         let rates = |of: fn(&Reading) -> f64| self.readings.iter().map(of).collect::<Vec<f64>>();
-        let cars: Vec<f64> = self
+        let sub_trains: Vec<f64> = self
             .readings
             .iter()
-            .filter_map(|reading| reading.car_variation)
+            .filter_map(|reading| reading.sub_train_variation)
             .collect();
         let estimate = self
             .samples()
@@ -316,7 +316,7 @@ impl Seen {
             .with("rate_out_bps", rates(|reading| reading.rate_out))
             .with("delay_growth", rates(|reading| reading.growth))
             .with("train_time_ns", rates(|reading| reading.send_time * 1e9))
-            .with("car_rate_variation", cars)
+            .with("sub_train_rate_variation", sub_trains)
             .with("trains", self.trains)
     }
 

@@ -10,18 +10,18 @@ const FAR: f64 = 0.45;
 const UNLIKELY: f64 = 0.03;
 /// Trains below the narrow link's rate from which a gradient of their own is drawn.
 const LOCAL_MIN: usize = 6;
-/// Trains up to this far above the knee take part in the test.
+/// Trains up to this far above the turning point take part in the test.
 const TESTED: f64 = 0.6;
 /// Noise of a growth below which the test does not believe it ("ours": packets are whole).
 const RESOLUTION: f64 = 0.005;
-/// Rounding of the knee by traffic that is no fluid, as a share of the path's rate ("ours", from the test sweeps: trains of 200
-/// packets at the knee see their delays grow by 2 %).
+/// Rounding of the turning point by traffic that is no fluid, as a share of the path's rate ("ours", from the test sweeps: trains of 200
+/// packets at the turning point see their delays grow by 2 %).
 const ROUNDED: f64 = 0.02;
 /// 95 % point of chi squared with one degree of freedom.
 const CHI_SQUARED: f64 = 3.84;
-/// Knees tried per round; three rounds, each a tenth as wide as the one before.
+/// Turning points tried per round; three rounds, each a tenth as wide as the one before.
 const HINGE_GRID: u32 = 40;
-/// A knee whose interval ends below this share of the receiving host's rate is the path's ("ours").
+/// A turning point whose interval ends below this share of the receiving host's rate is the path's ("ours").
 const BELOW_HOST: f64 = 0.95;
 /// Fixed-point rounds of the estimate; it settles in two or three.
 const ROUNDS: usize = 12;
@@ -37,11 +37,11 @@ pub(super) struct Fit {
     /// Capacity of the tight link, and its relative standard error.
     pub(super) capacity: f64,
     pub(super) capacity_error: f64,
-    /// The capacity came from trains near the knee alone, because those far above contradicted them.
+    /// The capacity came from trains near the turning point alone, because those far above contradicted them.
     pub(super) local: bool,
     /// One estimate per train that overloaded the path.
     pub(super) per_train: Vec<f64>,
-    /// The trains arrived as fast as the receiving host can stamp them, so that the knee may be the host's.
+    /// The trains arrived as fast as the receiving host can stamp them, so that the turning point may be the host's.
     pub(super) receiver: bool,
 }
 
@@ -73,13 +73,13 @@ pub(super) fn next_rate(readings: &[Reading]) -> Option<f64> {
 }
 
 /// Estimates from all readings; `start` is the coarse estimate. `capacity` is the tight link's, if the caller knows it.
-/// `None` while no train has overloaded the path near the knee.
+/// `None` while no train has overloaded the path near the turning point.
 ///
 /// Two models stand against each other: one link that is narrow and tight, whose capacity far trains show; and a tight link of
 /// unknown capacity behind or in front of the narrow one. Their estimates are averaged by their likelihood.
 ///
 /// Trains that came as fast as the receiving host can stamp say nothing of a gradient. They are left out where slower ones
-/// overloaded the path; where none did, the knee is taken for the host's.
+/// overloaded the path; where none did, the turning point is taken for the host's.
 pub(super) fn fit(readings: &[Reading], start: f64, capacity: Option<f64>) -> Option<Fit> {
     let host = readings.iter().filter(|reading| reading.receiver_bound);
     let Some(most) = host.map(|reading| reading.rate_out).reduce(f64::max) else {
@@ -101,20 +101,20 @@ fn of_path(readings: &[Reading], start: f64, capacity: Option<f64>) -> Option<Fi
     let scale = fastest(readings)?;
     let one = settle(readings, start, scale, f64::INFINITY, |available| match capacity {
         Some(known) => Some(Gradient::exact(1.0 / known)),
-        None => through_knee(readings, available, scale),
+        None => through_turning_point(readings, available, scale),
     })?;
-    let rival = if capacity.is_some() {
+    let runner_up = if capacity.is_some() {
         None
     } else {
-        rival(readings, &one, scale)
+        runner_up(readings, &one, scale)
     };
-    Some(match rival {
+    Some(match runner_up {
         Some((other, weight)) => average(&one, &other, weight),
         None => one,
     })
 }
 
-/// The fixed point of one model: trains near the knee give estimates, whose median is the knee.
+/// The fixed point of one model: trains near the turning point give estimates, whose median is the turning point.
 fn settle(
     readings: &[Reading],
     start: f64,
@@ -156,11 +156,11 @@ fn settle(
     result
 }
 
-/// The fit with the gradient that trains near the knee show by themselves, and its weight against `one`.
+/// The fit with the gradient that trains near the turning point show by themselves, and its weight against `one`.
 ///
-/// One link would answer to all trains alike, so the weight comes from all that are not far above the knee; but only trains that
+/// One link would answer to all trains alike, so the weight comes from all that are not far above the turning point; but only trains that
 /// the narrow link lets through say what another link does.
-fn rival(readings: &[Reading], one: &Fit, scale: f64) -> Option<(Fit, f64)> {
+fn runner_up(readings: &[Reading], one: &Fit, scale: f64) -> Option<(Fit, f64)> {
     let up_to = |top: f64| {
         readings
             .iter()
@@ -189,7 +189,10 @@ fn rival(readings: &[Reading], one: &Fit, scale: f64) -> Option<(Fit, f64)> {
     let points = up_to(top);
     let plausible = 0.05 / scale..=3.0 / scale;
     let local = hinge(&points, scale, round, None).filter(|local| plausible.contains(&local.gradient))?;
-    let over: Vec<&&Reading> = points.iter().filter(|reading| reading.rate_in > local.knee).collect();
+    let over: Vec<&&Reading> = points
+        .iter()
+        .filter(|reading| reading.rate_in > local.turning_point)
+        .collect();
     let weights: f64 = over.iter().map(|reading| reading.send_time).sum();
     let mean = over
         .iter()
@@ -201,20 +204,20 @@ fn rival(readings: &[Reading], one: &Fit, scale: f64) -> Option<(Fit, f64)> {
         .map(|reading| reading.send_time * (reading.rate_in - mean).powi(2))
         .sum();
     let error = ((noise / spread).sqrt() / local.gradient).min(1.0);
-    let mut other = settle(readings, local.knee, scale, top, |_| {
+    let mut other = settle(readings, local.turning_point, scale, top, |_| {
         Some(Gradient {
             value: local.gradient,
             error,
         })
     })?;
     other.local = true;
-    let (low, high) = knees(&points, scale, round, local.residual + CHI_SQUARED * noise);
+    let (low, high) = turning_points(&points, scale, round, local.residual + CHI_SQUARED * noise);
     other.low = other.low.min(low);
     other.high = other.high.max(high);
     Some((other, weight))
 }
 
-/// Highest rate of which it is sure enough that the narrow link lets it through; at least a little above the knee.
+/// Highest rate of which it is sure enough that the narrow link lets it through; at least a little above the turning point.
 fn passing(available: f64, scale: f64) -> f64 {
     (1.02 * scale).max(available + 0.2 * scale)
 }
@@ -235,7 +238,7 @@ fn average(one: &Fit, other: &Fit, weight: f64) -> Fit {
     }
 }
 
-/// The overloaded trains close to the knee; if all lie far above it, the lowest of them.
+/// The overloaded trains close to the turning point; if all lie far above it, the lowest of them.
 fn near(readings: &[Reading], available: f64, scale: f64, top: f64) -> Vec<&Reading> {
     let over = |reading: &&Reading| {
         reading.rate_in.is_finite() && reading.rate_in >= available + NEAR * scale && reading.rate_in <= top
@@ -255,7 +258,7 @@ fn near(readings: &[Reading], available: f64, scale: f64, top: f64) -> Vec<&Read
     close
 }
 
-/// Growth of delay per bit/s above the knee: the inverse of the tight link's capacity.
+/// Growth of delay per bit/s above the turning point: the inverse of the tight link's capacity.
 struct Gradient {
     value: f64,
     /// Relative standard error.
@@ -268,40 +271,40 @@ impl Gradient {
     }
 }
 
-/// Weighted least squares of `growth = gradient * max(0, rate - knee)`, the corner rounded to a hyperbola.
+/// Weighted least squares of `growth = gradient * max(0, rate - turning_point)`, the corner rounded to a hyperbola.
 struct Hinge {
-    knee: f64,
+    turning_point: f64,
     gradient: f64,
     residual: f64,
 }
 
-/// The knee is sought on a grid over the rates of the points; per knee the gradient is a ratio of sums.
+/// The turning point is sought on a grid over the rates of the points; per turning point the gradient is a ratio of sums.
 fn hinge(points: &[&Reading], scale: f64, round: f64, gradient: Option<f64>) -> Option<Hinge> {
-    let top = highest_knee(points, scale);
+    let top = highest_turning_point(points, scale);
     let (mut low, mut width) = (0.0, top);
     let mut best: Option<Hinge> = None;
     for _ in 0..3 {
-        let knees = (0..=HINGE_GRID).map(|k| low + width * f64::from(k) / f64::from(HINGE_GRID));
-        let tried = knees
-            .filter(|knee| (0.0..=top).contains(knee))
-            .map(|knee| hinge_at(points, knee, round, gradient));
+        let turning_points = (0..=HINGE_GRID).map(|k| low + width * f64::from(k) / f64::from(HINGE_GRID));
+        let tried = turning_points
+            .filter(|turning_point| (0.0..=top).contains(turning_point))
+            .map(|turning_point| hinge_at(points, turning_point, round, gradient));
         let found = tried
             .filter(|hinge| hinge.residual.is_finite())
             .min_by(|a, b| a.residual.total_cmp(&b.residual));
         best = found.or(best);
         width /= 10.0;
-        low = best.as_ref()?.knee - width / 2.0;
+        low = best.as_ref()?.turning_point - width / 2.0;
     }
     best
 }
 
-fn highest_knee(points: &[&Reading], scale: f64) -> f64 {
+fn highest_turning_point(points: &[&Reading], scale: f64) -> f64 {
     points.iter().map(|reading| reading.rate_in).fold(0.0, f64::max) - NEAR * scale
 }
 
-fn hinge_at(points: &[&Reading], knee: f64, round: f64, gradient: Option<f64>) -> Hinge {
+fn hinge_at(points: &[&Reading], turning_point: f64, round: f64, gradient: Option<f64>) -> Hinge {
     let x = |reading: &Reading| {
-        let over = reading.rate_in - knee;
+        let over = reading.rate_in - turning_point;
         f64::midpoint(over, over.hypot(2.0 * round))
     };
     let (mut sxx, mut sxy) = (0.0, 0.0);
@@ -314,25 +317,25 @@ fn hinge_at(points: &[&Reading], knee: f64, round: f64, gradient: Option<f64>) -
         .iter()
         .map(|reading| reading.send_time * (reading.growth - gradient * x(reading)).powi(2));
     Hinge {
-        knee,
+        turning_point,
         gradient,
         residual: residual.sum(),
     }
 }
 
-/// Least and greatest knee whose best gradient leaves no more than this residual: the likelihood's own interval.
-fn knees(points: &[&Reading], scale: f64, round: f64, residual: f64) -> (f64, f64) {
-    let top = highest_knee(points, scale);
+/// Least and greatest turning point whose best gradient leaves no more than this residual: the likelihood's own interval.
+fn turning_points(points: &[&Reading], scale: f64, round: f64, residual: f64) -> (f64, f64) {
+    let top = highest_turning_point(points, scale);
     (0..=5 * HINGE_GRID)
         .map(|k| top * f64::from(k) / f64::from(5 * HINGE_GRID))
-        .filter(|knee| hinge_at(points, *knee, round, None).residual <= residual)
-        .fold((f64::INFINITY, 0.0), |(low, high), knee| {
-            (knee.min(low), knee.max(high))
+        .filter(|turning_point| hinge_at(points, *turning_point, round, None).residual <= residual)
+        .fold((f64::INFINITY, 0.0), |(low, high), turning_point| {
+            (turning_point.min(low), turning_point.max(high))
         })
 }
 
-/// The line from the knee through all overloaded trains: the far ones, if the narrow link is the tight one, fix it best.
-fn through_knee(readings: &[Reading], available: f64, scale: f64) -> Option<Gradient> {
+/// The line from the turning point through all overloaded trains: the far ones, if the narrow link is the tight one, fix it best.
+fn through_turning_point(readings: &[Reading], available: f64, scale: f64) -> Option<Gradient> {
     let (mut sxx, mut sxy, mut points) = (0.0, 0.0, Vec::new());
     for reading in readings {
         let x = reading.rate_in - available;

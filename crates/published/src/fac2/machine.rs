@@ -5,14 +5,14 @@ use std::time::Duration;
 use narrows_units::{BitRate, Sender, Stamp};
 
 use super::feedback::{Feedback, Next};
-use super::finish::{Ending, Seen};
+use super::finish::{Ending, RunAccount};
 use super::fit::{self, Fit};
 use super::{Params, Preset};
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
 use narrows_probe::{Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
-use narrows_train::campaign::refusal_reason;
 use narrows_train::reading::{Reading, Unusable, read};
+use narrows_train::train_method::refusal_reason;
 
 /// Packets of the first train, whose rate may be far too high.
 const FIRST_PACKETS: usize = 50;
@@ -27,7 +27,7 @@ const COARSE_ROUNDS: usize = 6;
 /// Rates of the slope trains relative to the estimate, in shares of the path's rate.
 const STEPS: [f64; 5] = [0.12, 0.35, 0.0, 0.12, -0.1];
 /// Trains that may be thrown away for each reason.
-const PATIENCE: u32 = 6;
+const RETRY_LIMIT: u32 = 6;
 /// Width at which there is nothing left to average: the floor of the interval, and a little.
 const EXACT: f64 = 0.045;
 /// Width of the interval that ends the run before its time, as a share of the path's rate.
@@ -57,7 +57,7 @@ pub(crate) struct Machine {
     params: Params,
     facts: Option<PathFacts>,
     phase: Phase,
-    seen: Seen,
+    seen: RunAccount,
     /// Estimate so far, bit/s.
     available: f64,
     /// Rate of the train under way or next; `None` is as fast as the host can.
@@ -82,7 +82,7 @@ impl Machine {
     pub(crate) fn new(params: Params) -> Self {
         Self {
             burst_octets: f64::from(params.burst_octets),
-            seen: Seen::new(params.capacity),
+            seen: RunAccount::new(params.capacity),
             feedback: (params.preset == Preset::Feedback).then(Feedback::default),
             params,
             facts: None,
@@ -134,7 +134,7 @@ impl Machine {
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
         self.seen.count(report);
         // The feedback map needs the departure rate alone.
-        let lenient = self.phase == Phase::Converge || self.seen.broken >= PATIENCE;
+        let lenient = self.phase == Phase::Converge || self.seen.broken >= RETRY_LIMIT;
         let verdict = read(report, fit::fastest(&self.seen.readings), lenient);
         let ending = match verdict {
             Ok(mut reading) => {
@@ -172,12 +172,12 @@ impl Machine {
             }
         };
         *count += 1;
-        let patience = if flaw == Unusable::Pacing {
-            2 * PATIENCE
+        let retry_limit = if flaw == Unusable::Pacing {
+            2 * RETRY_LIMIT
         } else {
-            PATIENCE
+            RETRY_LIMIT
         };
-        (*count > patience).then_some(Ending::Flawed(reason))
+        (*count > retry_limit).then_some(Ending::Flawed(reason))
     }
 
     fn take(&mut self, now: Stamp<Sender>, reading: Reading) -> Option<Ending> {
@@ -247,7 +247,7 @@ impl Machine {
         if lost <= LOSS_TOLERATED * sent {
             return None;
         }
-        if overflow && reading.packets > SHORTEST && self.seen.overflows < PATIENCE {
+        if overflow && reading.packets > SHORTEST && self.seen.overflows < RETRY_LIMIT {
             self.seen.overflows += 1;
             let built =
                 sent * f64::from(self.seen.packet_octets) * (1.0 - (reading.rate_out / reading.rate_in).min(0.99));
@@ -257,7 +257,7 @@ impl Machine {
         self.seen.exceeds_burst |= overflow;
         if lost > LOSS_LIMIT * sent {
             self.seen.lossy += 1;
-            let ending = (self.seen.lossy > PATIENCE).then_some(Ending::Flawed(Reason::TooMuchLoss {
+            let ending = (self.seen.lossy > RETRY_LIMIT).then_some(Ending::Flawed(Reason::TooMuchLoss {
                 lost: self.seen.lost,
                 sent: self.seen.sent,
             }));
@@ -291,7 +291,7 @@ impl Machine {
         self.next_slope();
     }
 
-    /// Alternates between little and much overload, so that the gradient shows, and a rate below the knee, so that a knee that
+    /// Alternates between little and much overload, so that the gradient shows, and a rate below the turning point, so that a turning point that
     /// lies lower than believed shows. Stays below the narrow link's rate where another link is known to be the tight one.
     fn next_slope(&mut self) {
         let scale = fit::fastest(&self.seen.readings).unwrap_or(self.available);
@@ -317,7 +317,7 @@ impl Machine {
                 return Some(Ending::Settled);
             }
         } else {
-            // Not overloaded yet: the knee lies higher than believed.
+            // Not overloaded yet: the turning point lies higher than believed.
             let reached = self.seen.readings.last().map_or(0.0, |last| last.rate_in);
             self.available = self.available.max(reached);
         }
@@ -387,11 +387,11 @@ impl Machine {
     }
 }
 
-impl Follower for Machine {
+impl Replayable for Machine {
     const READS: (&'static str, &'static str) = ("fac2", "trains of 16 packets or more of one size to the receiver");
 
     /// Any train at one rate says how its delays grow.
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Train(train) = asked else { return false };
         let Some(first) = train.packets.first() else {
             return false;

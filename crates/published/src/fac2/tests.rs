@@ -5,10 +5,10 @@ use proptest::prelude::*;
 
 use super::*;
 use narrows_probe::probes::{Fate, PacingCheck};
+use narrows_probe::testing::closed_form_world::{Bucket, ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid_path::Fluid;
-use narrows_probe::testing::testbed::{Bucket, Cross, Hop, Testbed};
 use narrows_probe::{
-    Budget, Caveat, Confidence, Cost, Estimate, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step, Verdict,
+    BoundKind, Budget, Caveat, Confidence, Cost, Estimate, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step,
     World, drive,
 };
 
@@ -18,10 +18,10 @@ fn mbps(mbps: u64) -> BitRate {
 
 const SEEDS: u64 = 20;
 
-fn one_link(rate: u64, load_percent: u64, seed: u64) -> Testbed {
+fn one_link(rate: u64, load_percent: u64, seed: u64) -> ClosedFormWorld {
     let cross = Cross::poisson(mbps(rate * load_percent / 100));
     let hops = vec![Hop::ethernet(mbps(rate * 10)), Hop::loaded(mbps(rate), cross)];
-    Testbed::new(hops, seed)
+    ClosedFormWorld::new(hops, seed)
 }
 
 fn on<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: Params) -> (Outcome, Cost) {
@@ -54,7 +54,7 @@ fn exact_in_the_fluid_model_with_its_by_products() {
             let (scale, truth) = (capacity.as_f64(), (capacity.bps() - cross.bps()) as f64);
             assert!(off(estimate, truth, scale) < 2e-3, "{capacity} {cross} {estimate:?}");
             assert!(estimate.low as f64 <= truth && truth <= estimate.high as f64);
-            assert_eq!(estimate.verdict, Verdict::Estimated);
+            assert_eq!(estimate.verdict, BoundKind::Estimated);
             let [seen, others] = &estimate.also[..] else {
                 panic!("{estimate:?}")
             };
@@ -73,7 +73,7 @@ fn feedback() -> Params {
 
 /// The published loop: exact in the fluid model, and within the bracket of its last trains.
 #[test]
-fn the_feedback_loop_alone_brackets_the_knee() {
+fn the_feedback_loop_alone_brackets_the_turning_point() {
     for tenths in 1..=9 {
         let outcome = on(&mut Fluid::new(mbps(1000), mbps(100 * tenths)), feedback()).0;
         let estimate = outcome.estimate().unwrap();
@@ -87,7 +87,11 @@ fn the_feedback_loop_alone_brackets_the_knee() {
     let mut slow = Fluid::new(mbps(100), mbps(30));
     slow.facts.sender.max_send_rate = Some(mbps(50));
     let outcome = on(&mut slow, feedback()).0;
-    assert_eq!(outcome.estimate().unwrap().verdict, Verdict::LowerBound, "{outcome:?}");
+    assert_eq!(
+        outcome.estimate().unwrap().verdict,
+        BoundKind::LowerBound,
+        "{outcome:?}"
+    );
 }
 
 /// Under Poisson traffic it is right to a tenth of the capacity up to 70 % (single trains spread by that), and never sure of itself.
@@ -96,9 +100,9 @@ fn the_feedback_loop_alone_under_load() {
     for load in [30, 50, 70] {
         let mut errors = Vec::new();
         for seed in 0..SEEDS {
-            let mut bed = one_link(100, load, seed);
-            let (truth, capacity) = (bed.available(1500).as_f64(), bed.ip_capacity(1500).as_f64());
-            let outcome = on(&mut bed, feedback()).0;
+            let mut host_pair = one_link(100, load, seed);
+            let (truth, capacity) = (host_pair.available(1500).as_f64(), host_pair.ip_capacity(1500).as_f64());
+            let outcome = on(&mut host_pair, feedback()).0;
             let Some(estimate) = outcome.estimate() else { continue };
             assert_eq!(estimate.confidence, Confidence::Low);
             errors.push(off(estimate, truth, capacity));
@@ -127,7 +131,7 @@ fn aitken_is_exact_after_two_trains() {
             receiver_bound: false,
             stalled: false,
             longest_batch: 0.0,
-            car_variation: None,
+            sub_train_variation: None,
             head_excess: 0.0,
             closest: None,
         }
@@ -172,7 +176,7 @@ fn clocks_of_any_offset_and_usual_skew_change_nothing() {
 // Hosts.
 
 #[test]
-fn a_sender_below_the_knee_gives_a_bound_never_a_point() {
+fn a_sender_below_the_turning_point_gives_a_bound_never_a_point() {
     for (max, cross) in [(50, 30), (60, 0), (69, 30)] {
         let mut world = Fluid::new(mbps(100), mbps(cross));
         world.facts.sender.max_send_rate = Some(mbps(max));
@@ -180,7 +184,7 @@ fn a_sender_below_the_knee_gives_a_bound_never_a_point() {
         let estimate = outcome.estimate().unwrap();
         assert_eq!(
             (estimate.verdict, estimate.limited_by),
-            (Verdict::LowerBound, Limit::Sender)
+            (BoundKind::LowerBound, Limit::Sender)
         );
         assert!(off(estimate, mbps(max).as_f64(), 100e6) < 0.01, "{estimate:?}");
         assert!(has(&outcome, "sender_limited"));
@@ -196,7 +200,7 @@ fn a_users_cap_is_kept_and_named() {
     let estimate = outcome.estimate().unwrap();
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Budget)
+        (BoundKind::LowerBound, Limit::Budget)
     );
     assert!(off(estimate, 20e6, 20e6) < 0.01);
     assert!(cost.peak_bps <= 20_500_000, "{cost:?}");
@@ -207,7 +211,7 @@ fn an_interface_is_a_link_of_the_path() {
     let mut world = Fluid::new(mbps(1000), mbps(0));
     world.facts.sender.interface_rate = Some(mbps(100));
     let estimate = fluid(&mut world).estimate().cloned().unwrap();
-    assert_eq!(estimate.verdict, Verdict::Estimated);
+    assert_eq!(estimate.verdict, BoundKind::Estimated);
     assert!(off(&estimate, 100e6, 100e6) < 0.01);
 }
 
@@ -455,11 +459,11 @@ fn parameters_are_checked() {
 /// The pure function of a run's reports says what the run said; of fewer reports it says less, and of none nothing.
 #[test]
 fn reports_alone_give_the_runs_own_answer() {
-    for (mut bed, seed) in (0..4).map(|seed| (one_link(100, 40, seed), seed)) {
-        let (outcome, _) = on(&mut bed, Params::default());
+    for (mut host_pair, seed) in (0..4).map(|seed| (one_link(100, 40, seed), seed)) {
+        let (outcome, _) = on(&mut host_pair, Params::default());
         let (run, again) = (
             outcome.estimate(),
-            analyse(&bed.facts, &bed.reports, &Params::default()),
+            analyse(&host_pair.facts, &host_pair.reports, &Params::default()),
         );
         let of = |estimate: &Estimate| (estimate.value, estimate.low, estimate.high, estimate.verdict);
         assert_eq!(run.map(of), again.estimate().map(of), "{seed}");

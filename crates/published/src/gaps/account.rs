@@ -10,7 +10,7 @@ use narrows_probe::probes::TrainReport;
 use narrows_train::reading::{Reading, Unusable, read};
 
 /// Trains of one flaw in a row after which a run gives up (ours).
-const PATIENCE: u32 = 4;
+const RETRY_LIMIT: u32 = 4;
 /// Loss above which nothing is said (ours; pathload's limit for a stream).
 const LOSS_LIMIT: f64 = 0.15;
 /// Batches that a train must span (ours): the error of its ends is then below a tenth of a batch in twelve.
@@ -131,7 +131,7 @@ impl Account {
 
     /// Why no more trains should be sent, if so.
     pub(crate) fn gives_up(&self) -> Option<Reason> {
-        if self.in_a_row >= PATIENCE {
+        if self.in_a_row >= RETRY_LIMIT {
             return Some(match self.last_flaw {
                 None | Some(Unusable::AllLost) => Reason::NoAnswer,
                 Some(Unusable::Pacing) => Reason::SenderCannotPace,
@@ -261,17 +261,17 @@ impl Account {
 pub(crate) fn rounding<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> f64 {
     let squares: Vec<f64> = readings
         .into_iter()
-        .filter_map(|reading| reading.car_variation)
+        .filter_map(|reading| reading.sub_train_variation)
         .map(|variation| variation * variation)
         .collect();
     let mean = narrows_stat::mean(&squares).unwrap_or(0.0).max(0.0);
-    (ROUNDING * (mean / CARS).sqrt()).min(MOST_ROUNDING)
+    (ROUNDING * (mean / SUB_TRAINS).sqrt()).min(MOST_ROUNDING)
 }
 
 /// Mean stretch at the turning point, in deviations of a train's mean gap (see above).
 const ROUNDING: f64 = 0.5;
 /// Cars of a reading.
-const CARS: f64 = 10.0;
+const SUB_TRAINS: f64 = 10.0;
 /// Trains that scatter by more say little of anything (ours).
 const MOST_ROUNDING: f64 = 0.2;
 /// Half the width of the 95 % interval of a mean of these, by Student's t; `None` for fewer than two.

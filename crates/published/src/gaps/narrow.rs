@@ -97,7 +97,7 @@ impl Narrow {
             .filter(|gap| gap.came_ns < CLOSER * gap.sent_ns)
             .map(|_| 1.0)
             .sum::<f64>();
-        let trust = Trust::new(facts, Stamped::FarEnd, source);
+        let trust = Trust::new(facts, Stamped::PeerKind, source);
         let blurred = facts
             .receiver
             .clock_resolution

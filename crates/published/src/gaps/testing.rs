@@ -4,8 +4,8 @@ use narrows_units::BitRate;
 
 use narrows_probe::outcome::{Estimate, Outcome, Reason};
 use narrows_probe::registry::{Method, RawParams};
+use narrows_probe::testing::closed_form_world::ClosedFormWorld;
 use narrows_probe::testing::fluid_path::Fluid;
-use narrows_probe::testing::testbed::Testbed;
 use narrows_probe::{Measured, drive};
 
 pub(crate) fn mbps(rate: u64) -> BitRate {
@@ -23,10 +23,10 @@ pub(crate) fn on_fluid(fluid: &mut Fluid, method: &dyn Method, params: &[(&str, 
     measured
 }
 
-pub(crate) fn on_bed(bed: &mut Testbed, method: &dyn Method, params: &[(&str, &str)]) -> Measured {
+pub(crate) fn on_host_pair(host_pair: &mut ClosedFormWorld, method: &dyn Method, params: &[(&str, &str)]) -> Measured {
     let raw = raw(params);
     let mut machine = method.begin(&raw).unwrap();
-    bed.measure(machine.as_mut(), method.imposes(&raw).budget())
+    host_pair.measure(machine.as_mut(), method.imposes(&raw).budget())
 }
 
 pub(crate) fn estimate(measured: &Measured) -> &Estimate {

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use narrows_probe::probes::{Probe, Train, TrainId};
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::{Event, PathFacts, StampSource, World};
 use narrows_units::BitRate;
 
@@ -34,7 +34,7 @@ fn bins_of_25_us_lump_a_gigabit_together() {
 }
 
 #[test]
-fn batches_and_too_few_gaps_are_told() {
+fn batches_and_too_few_gaps_are_reported() {
     let all = spacings(&[0.0, 0.0, 0.0, 48e3, 0.0, 0.0, 0.0, 48e3]);
     let narrow = Narrow::of(&all, Binning::Relative(0.02), &ideal(), StampSource::Simulated);
     assert!(narrow.is_none_or(|narrow| narrow.batching()));
@@ -54,7 +54,7 @@ fn batches_and_too_few_gaps_are_told() {
 }
 
 #[test]
-fn pairs_are_told_from_the_silence_between_them() {
+fn pairs_are_reported_from_the_silence_between_them() {
     let between = |k| exponential(Duration::from_millis(5), k);
     let packets = pair_train(4, 1500, Duration::from_micros(12), between);
     let train = Train {
@@ -62,7 +62,7 @@ fn pairs_are_told_from_the_silence_between_them() {
         ..Train::uniform(TrainId(1), 8, 1500, Duration::ZERO)
     };
     let hop = Hop::loaded(BitRate::from_mbps(100), Cross::poisson(BitRate::ZERO));
-    let Ok(Event::Train(report)) = Testbed::new(vec![hop], 1).send(Probe::Train(train)) else {
+    let Ok(Event::Train(report)) = ClosedFormWorld::new(vec![hop], 1).send(Probe::Train(train)) else {
         panic!()
     };
     let pairs = pair_spacings(&report);

@@ -2,7 +2,7 @@
 
 use narrows_units::BitRate;
 
-use super::session::{Formula, Level, Session};
+use super::session::{Formula, Level, MethodRun};
 use crate::gaps::{Account, Narrow, Reading, Spacing, half_width, rates, rounding};
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 
@@ -17,7 +17,7 @@ const SEARCH: f64 = 2.4;
 const COARSE: f64 = 0.1;
 const APART: f64 = 0.25;
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     let account = &session.account;
     let reason = session.failed.as_ref().or(stopped);
     let found = limited(session).map(Ok).or_else(|| {
@@ -30,14 +30,14 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
         }
     });
     match found {
-        Some(Ok(estimate)) => Account::stopped(told(session, estimate), stopped).into(),
+        Some(Ok(estimate)) => Account::stopped(reported(session, estimate), stopped).into(),
         Some(Err(reason)) => account.inconclusive(reason),
         None => account.inconclusive(reason.cloned().unwrap_or(Reason::NotConverged)),
     }
 }
 
 /// The hosts, not the path, ended the search.
-fn limited(session: &Session) -> Option<Estimate> {
+fn limited(session: &MethodRun) -> Option<Estimate> {
     if session.params.faithful() {
         return None;
     }
@@ -58,14 +58,14 @@ fn limited(session: &Session) -> Option<Estimate> {
 }
 
 /// What came through at the receiver's pace was at least what the path let through.
-fn least_through(session: &Session) -> Option<f64> {
+fn least_through(session: &MethodRun) -> Option<f64> {
     let all = session.levels.iter().flat_map(|level| &level.readings);
     all.map(|reading| reading.rate_out.min(reading.rate_in))
         .reduce(f64::min)
 }
 
 /// The levels on either side of the turning point.
-fn around(session: &Session) -> Vec<&Level> {
+fn around(session: &MethodRun) -> Vec<&Level> {
     let one = |at: Option<usize>| at.and_then(|at| session.levels.get(at));
     let [over, under] = [one(session.over), one(session.under)];
     // As the tool has it: the first of the two that did not grow.
@@ -76,12 +76,12 @@ fn around(session: &Session) -> Vec<&Level> {
         .collect()
 }
 
-fn readings(session: &Session) -> Vec<&Reading> {
+fn readings(session: &MethodRun) -> Vec<&Reading> {
     around(session).into_iter().flat_map(|level| &level.readings).collect()
 }
 
 /// Rate, and half the width of its interval.
-fn turning(session: &Session) -> Option<(f64, f64)> {
+fn turning(session: &MethodRun) -> Option<(f64, f64)> {
     session.under?;
     let all = readings(session);
     let out = rates(all.iter().copied(), |reading| reading.rate_out);
@@ -99,12 +99,12 @@ fn turning(session: &Session) -> Option<(f64, f64)> {
     Some((rate, half.max(LEAST * scale)))
 }
 
-fn ptr(session: &Session) -> Option<Estimate> {
+fn ptr(session: &MethodRun) -> Option<Estimate> {
     let (rate, half) = turning(session)?;
     session.account.available(rate, rate - half, rate + half)
 }
 
-fn igi(session: &Session) -> Option<Result<Estimate, Reason>> {
+fn igi(session: &MethodRun) -> Option<Result<Estimate, Reason>> {
     let narrow = session.narrow?;
     let (capacity, own_ns, error) = capacity(session, &narrow);
     let faithful = session.params.faithful();
@@ -156,7 +156,7 @@ fn igi(session: &Session) -> Option<Result<Estimate, Reason>> {
 }
 
 /// Capacity for full-size packets, bit/s at the IP layer; a probe packet's own gap, ns; and its error, as a share.
-fn capacity(session: &Session, narrow: &Narrow) -> (f64, f64, f64) {
+fn capacity(session: &MethodRun, narrow: &Narrow) -> (f64, f64, f64) {
     let wire = |octets: u16| f64::from(session.params.framing.wire_octets(u32::from(octets))).max(1.0);
     let probe = session.account.octets;
     let full = session.account.facts.as_ref().map_or(probe, |facts| facts.path_mtu);
@@ -189,7 +189,7 @@ fn held_share(gaps: &[Spacing], own_ns: f64) -> Option<f64> {
 const SLACK: f64 = 0.002;
 
 /// With what it rests on.
-fn told(session: &Session, estimate: Estimate) -> Estimate {
+fn reported(session: &MethodRun, estimate: Estimate) -> Estimate {
     let levels = session.levels.iter().filter(|level| !level.readings.is_empty());
     let mean = |level: &Level, of: fn(&Reading) -> f64| narrows_stat::mean(&rates(&level.readings, of)).unwrap_or(0.0);
     let rate_in: Vec<f64> = levels

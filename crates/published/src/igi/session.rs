@@ -7,9 +7,9 @@ use narrows_units::BitRate;
 use super::params::{MOST_LEVELS, Params};
 use crate::gaps::{Account, Narrow, Reading, Spacing, gaps, rounding, spacing};
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, Train, TrainId, TrainReport};
+use narrows_probe::probes::{PeerKind, Train, TrainId, TrainReport};
 use narrows_probe::{PathFacts, Refusal, StampSource};
-use narrows_train::campaign::{Campaign, Next, refusal_reason};
+use narrows_train::train_method::{Next, TrainMethod, refusal_reason};
 
 /// Which formula answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ enum Phase {
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) formula: Formula,
     pub(super) params: Params,
     pub(super) account: Account,
@@ -73,7 +73,7 @@ pub(crate) struct Session {
     resized: u32,
 }
 
-impl Session {
+impl MethodRun {
     pub(crate) fn new(formula: Formula, params: Params) -> Self {
         Self {
             formula,
@@ -281,7 +281,7 @@ impl Session {
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = (
         "igi and ptr",
         "trains of eight packets or more of one size to the receiver",
@@ -308,7 +308,7 @@ impl Campaign for Session {
         let cap = self.account.facts.as_ref().and_then(|facts| facts.rate_cap);
         Some(Next {
             packets: train.packets,
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
             spacing: spacing(
                 octets,
                 self.params.load,
@@ -372,7 +372,7 @@ impl Campaign for Session {
             && first.ip_octets == self.account.octets
             && asked.packets.len() >= 8
             && near
-            && asked.far_end == FarEnd::Receiver
+            && asked.peer_kind == PeerKind::Receiver
     }
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {

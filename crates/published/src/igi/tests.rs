@@ -2,18 +2,18 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
-use crate::gaps::testing::{estimate, mbps, on_bed, on_fluid, raw, reason};
+use crate::gaps::testing::{estimate, mbps, on_fluid, on_host_pair, raw, reason};
 use crate::{igi, ptr};
-use narrows_probe::outcome::{Caveat, Limit, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Limit, Reason};
 use narrows_probe::probes::Fate;
 use narrows_probe::registry::Method;
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop, real_host};
 use narrows_probe::testing::fluid_path::Fluid;
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed, real_host};
 
-fn gigabit(cross: Option<Cross>) -> Testbed {
+fn gigabit(cross: Option<Cross>) -> ClosedFormWorld {
     let mut hop = Hop::ethernet(mbps(1000));
     hop.cross = cross;
-    Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(10)), hop], 1)
+    ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(10)), hop], 1)
 }
 
 /// In a fluid both are what is left over, to within what the search leaves open.
@@ -28,7 +28,7 @@ fn in_a_fluid_both_find_what_is_available() {
             let found = estimate(&measured);
             let error = (found.value as f64 / 1e6 - (capacity - cross) as f64) / capacity as f64;
             assert!(error.abs() < 0.015, "{name} {capacity} {cross}: {error}");
-            assert_eq!(found.verdict, Verdict::Estimated);
+            assert_eq!(found.verdict, BoundKind::Estimated);
             assert!(
                 found.low <= free && free <= found.high,
                 "{name} {capacity} {cross}: {found:?}"
@@ -51,24 +51,27 @@ fn the_tools_search_stops_within_a_step_of_the_turning_point() {
 #[test]
 fn constants_of_the_tool_underestimate_a_gigabit_from_a_slow_host_and_ours_bound_it() {
     let slow = || {
-        let mut bed = gigabit(Some(Cross::poisson(mbps(68))));
-        bed.facts.sender.send_cost = Duration::from_nanos(17_391);
-        bed.facts.sender.clock_resolution = Duration::from_micros(1);
-        bed.facts.receiver.clock_resolution = Duration::from_micros(1);
-        bed.stamping.granularity = Duration::from_micros(1);
-        bed
+        let mut host_pair = gigabit(Some(Cross::poisson(mbps(68))));
+        host_pair.facts.sender.send_cost = Duration::from_nanos(17_391);
+        host_pair.facts.sender.clock_resolution = Duration::from_micros(1);
+        host_pair.facts.receiver.clock_resolution = Duration::from_micros(1);
+        host_pair.stamping.granularity = Duration::from_micros(1);
+        host_pair
     };
-    let tool = on_bed(&mut slow(), &igi::Igi, &[("preset", "faithful")]);
+    let tool = on_host_pair(&mut slow(), &igi::Igi, &[("preset", "faithful")]);
     let found = estimate(&tool);
-    assert_eq!(found.verdict, Verdict::Estimated);
+    assert_eq!(found.verdict, BoundKind::Estimated);
     assert!((200_000_000..260_000_000).contains(&found.value), "{}", found.value);
     for method in [&igi::Igi as &dyn Method, &ptr::Ptr] {
-        let mut bed = slow();
-        let free = bed.available(1500).bps();
-        let measured = on_bed(&mut bed, method, &[]);
+        let mut host_pair = slow();
+        let free = host_pair.available(1500).bps();
+        let measured = on_host_pair(&mut host_pair, method, &[]);
         let found = estimate(&measured);
         // 1500 or 700 octets in 17.391 us.
-        assert_eq!((found.verdict, found.limited_by), (Verdict::LowerBound, Limit::Sender));
+        assert_eq!(
+            (found.verdict, found.limited_by),
+            (BoundKind::LowerBound, Limit::Sender)
+        );
         assert!(found.value <= free && found.value > 300_000_000, "{}", found.value);
         assert!(found.caveats.contains(&Caveat::SenderLimited));
     }
@@ -88,13 +91,16 @@ fn the_tools_slack_never_sees_congestion_at_a_gigabit() {
 
 #[test]
 fn single_gaps_in_batches_are_refused_and_mean_gaps_are_not() {
-    let mut bed = gigabit(Some(Cross::poisson(mbps(300))));
-    bed.stamping.batch = Some(Duration::from_micros(148));
-    assert_eq!(reason(&on_bed(&mut bed, &igi::Igi, &[])), Reason::ReceiveBatching);
-    let mut bed = gigabit(Some(Cross::poisson(mbps(300))));
-    bed.stamping.batch = Some(Duration::from_micros(148));
-    let free = bed.available(1500).as_f64();
-    let measured = on_bed(&mut bed, &ptr::Ptr, &[]);
+    let mut host_pair = gigabit(Some(Cross::poisson(mbps(300))));
+    host_pair.stamping.batch = Some(Duration::from_micros(148));
+    assert_eq!(
+        reason(&on_host_pair(&mut host_pair, &igi::Igi, &[])),
+        Reason::ReceiveBatching
+    );
+    let mut host_pair = gigabit(Some(Cross::poisson(mbps(300))));
+    host_pair.stamping.batch = Some(Duration::from_micros(148));
+    let free = host_pair.available(1500).as_f64();
+    let measured = on_host_pair(&mut host_pair, &ptr::Ptr, &[]);
     let found = estimate(&measured);
     assert!(
         (found.value as f64 / free - 1.0).abs() < 0.1,
@@ -123,7 +129,7 @@ fn a_receiver_slower_than_what_is_free_bounds_it() {
         let found = estimate(&measured);
         assert_eq!(
             (found.verdict, found.limited_by),
-            (Verdict::LowerBound, Limit::Receiver)
+            (BoundKind::LowerBound, Limit::Receiver)
         );
         assert!((380_000_000..=401_000_000).contains(&found.value), "{}", found.value);
     }
@@ -156,12 +162,12 @@ fn trains_that_are_lost_whole_do_not_keep_it_waiting() {
 
 #[test]
 fn an_interface_as_fast_as_the_path_is_a_link_of_it() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000)); 2], 1);
-    bed.facts.sender.interface_rate = Some(mbps(1000));
-    bed.facts.sender.send_cost = Duration::from_nanos(12_304);
-    let measured = on_bed(&mut bed, &ptr::Ptr, &[]);
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000)); 2], 1);
+    host_pair.facts.sender.interface_rate = Some(mbps(1000));
+    host_pair.facts.sender.send_cost = Duration::from_nanos(12_304);
+    let measured = on_host_pair(&mut host_pair, &ptr::Ptr, &[]);
     let found = estimate(&measured);
-    assert_eq!(found.verdict, Verdict::Estimated);
+    assert_eq!(found.verdict, BoundKind::Estimated);
     assert!(found.low <= 975_292_587 && found.high >= 975_292_587, "{found:?}");
 }
 
@@ -192,9 +198,9 @@ fn under_poisson_load_the_interval_holds_the_truth() {
             let (mut held, mut errors) = (0, Vec::new());
             for seed in 0..40 {
                 let hop = Hop::loaded(mbps(100), Cross::poisson(mbps(load)));
-                let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000)), hop], seed);
-                let free = bed.available(1500).bps();
-                let measured = on_bed(&mut bed, method, &[]);
+                let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000)), hop], seed);
+                let free = host_pair.available(1500).bps();
+                let measured = on_host_pair(&mut host_pair, method, &[]);
                 let Some(found) = measured.outcome.estimate() else {
                     continue;
                 };

@@ -1,6 +1,6 @@
 //! The steps against the fluid law, and against paths whose truth is known.
 
-use narrows_probe::outcome::{Diagnostic, Limit, Verdict};
+use narrows_probe::outcome::{BoundKind, Diagnostic, Limit};
 use narrows_probe::testing::fluid::{Fluid, between, number};
 use narrows_probe::{Caveat, Estimate, Outcome, Reason};
 
@@ -69,7 +69,7 @@ fn hosts_slower_than_the_path_give_a_bound() {
     let estimate = path.estimate(&crate::kite::Kite, &[]);
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Sender)
+        (BoundKind::LowerBound, Limit::Sender)
     );
     between(estimate.value as f64, 180e6, 200.1e6);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));

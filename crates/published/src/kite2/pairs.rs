@@ -10,12 +10,12 @@ use crate::pairtrain::{PairGap, PairsRead};
 use crate::turning::Resolution;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
-use narrows_probe::probes::{FarEnd, Train, TrainReport};
+use narrows_probe::probes::{PeerKind, Train, TrainReport};
 use narrows_probe::{PathFacts, StampSource};
-use narrows_train::campaign::{Campaign, Next, refusal_reason};
-use narrows_train::pairs::{Filter, Pair, densest};
+use narrows_train::pairs::{Filter, Pair, pair_mode};
+use narrows_train::train_method::{Next, TrainMethod, refusal_reason};
 
-/// Whether pairs were given up because stamps hide what is inside them.
+/// Whether pairs were abandoned because stamps hide what is inside them.
 pub(super) fn hidden(reason: &Reason) -> bool {
     matches!(
         reason,
@@ -53,7 +53,7 @@ impl Round {
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(super) struct PairSession {
+pub(super) struct PairRun {
     params: Params,
     facts: Option<PathFacts>,
     ip_octets: u16,
@@ -74,7 +74,7 @@ pub(super) struct PairSession {
     until: Option<Stamp<Sender>>,
 }
 
-impl PairSession {
+impl PairRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
             params,
@@ -116,9 +116,9 @@ impl PairSession {
             window: usize::MAX,
             ..Filter::DENSITY
         };
-        let sifted = densest(&pairs, &window);
+        let sifted = pair_mode(&pairs, &window);
         if sifted.closed >= sifted.open {
-            return Some(self.bits() * 1e9 / sifted.densest?.rate);
+            return Some(self.bits() * 1e9 / sifted.pair_mode?.rate);
         }
         // Pairs that come as they left come from the narrow link itself only if that is the sender's own.
         let interface = self.facts.as_ref()?.sender.interface_rate?;
@@ -279,7 +279,7 @@ impl PairSession {
     }
 }
 
-impl Campaign for PairSession {
+impl TrainMethod for PairRun {
     const READS: (&'static str, &'static str) = ("kite2", "trains of pairs to the receiver");
 
     fn begin(&mut self, facts: &PathFacts) {
@@ -310,7 +310,7 @@ impl Campaign for PairSession {
         self.serial = self.serial.wrapping_add(u32::try_from(pairs).unwrap_or(0));
         Some(Next {
             packets,
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
             spacing: Duration::ZERO,
             rest: silence,
         })
@@ -330,7 +330,7 @@ impl Campaign for PairSession {
         self.disordered += disordered;
         if gaps.is_empty() {
             self.unread += 1;
-            if self.unread >= PATIENCE {
+            if self.unread >= RETRY_LIMIT {
                 self.ended = Some(Err(self.silent()));
             }
             return;
@@ -395,7 +395,7 @@ impl Campaign for PairSession {
     }
 }
 
-impl PairSession {
+impl PairRun {
     fn silent(&self) -> Reason {
         if self.lost >= self.packets {
             Reason::NoAnswer
@@ -426,5 +426,5 @@ const LONGEST_SILENCE: f64 = 2.0;
 const FEW_PAIRS: usize = 4;
 const MANY_PAIRS: usize = 20;
 /// Trains without any whole pair before it gives up.
-const PATIENCE: u32 = 5;
+const RETRY_LIMIT: u32 = 5;
 const MOST_RESIZED: u32 = 8;

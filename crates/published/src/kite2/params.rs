@@ -73,7 +73,7 @@ params! {
         /// Deviations of a full queue's train that the limit allows for.
         allowance: f64 = "0.8" {
             unit: "deviations", range: Between("0", "3"),
-            source: "ours: what a knee that packets round off adds", presets: &[("tool", "0")],
+            source: "ours: what a turning point that packets round off adds", presets: &[("tool", "0")],
         },
         /// Rates tried at most.
         max_rounds: usize = "40" {

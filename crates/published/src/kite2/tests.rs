@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
-use narrows_probe::outcome::{Diagnostic, Limit, Verdict};
+use narrows_probe::outcome::{BoundKind, Diagnostic, Limit};
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid::{Fluid, between, number};
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
 use narrows_probe::{Budget, Estimate, Outcome, Reason};
 
 fn series(estimate: &Estimate, name: &str) -> Vec<f64> {
@@ -23,14 +23,14 @@ fn reason(outcome: Outcome) -> Reason {
     }
 }
 
-fn measure(bed: &mut Testbed, params: &[(&str, &str)]) -> Outcome {
+fn measure(host_pair: &mut ClosedFormWorld, params: &[(&str, &str)]) -> Outcome {
     let raw = params.iter().copied().collect();
     let mut method = narrows_probe::Method::begin(&crate::kite2::Kite2, &raw).unwrap();
     let budget = Budget {
         time: Duration::from_secs(600),
         ..Budget::default()
     };
-    bed.measure(method.as_mut(), budget).outcome
+    host_pair.measure(method.as_mut(), budget).outcome
 }
 
 /// In a fluid pairs obey the law of trains: the spacing comes to `L/C + u g_in`, and each step leaves `u` of its error.
@@ -47,13 +47,17 @@ fn pairs_in_a_fluid_follow_the_law_of_trains() {
         between(estimate.value as f64 / available, 0.99, 1.02 + 0.011 / (1.0 - used));
         between(available, estimate.low as f64, estimate.high as f64);
         let gaps = series(&estimate, "gap_in_ns");
-        let knee = 12_000.0 / available * 1e9;
-        between((knee - gaps[2]) / (knee - gaps[1]), used - 0.02, used + 0.02);
+        let turning_point = 12_000.0 / available * 1e9;
+        between(
+            (turning_point - gaps[2]) / (turning_point - gaps[1]),
+            used - 0.02,
+            used + 0.02,
+        );
     }
 }
 
 #[test]
-fn trains_in_a_fluid_find_the_knee_in_three_iterations_at_least() {
+fn trains_in_a_fluid_find_the_turning_point_in_three_iterations_at_least() {
     let mut path = Fluid::new(10e9, 1e9, 0.001);
     path.sender = 10e9;
     path.facts_mut().path_mtu = 9000;
@@ -69,16 +73,16 @@ fn trains_in_a_fluid_find_the_knee_in_three_iterations_at_least() {
 
 #[test]
 fn batches_are_refused_in_pairs_and_change_auto_to_trains() {
-    let bed = |seed| {
-        let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1))], seed);
-        bed.stamping.batch = Some(Duration::from_micros(50));
-        bed
+    let host_pair = |seed| {
+        let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1))], seed);
+        host_pair.stamping.batch = Some(Duration::from_micros(50));
+        host_pair
     };
     assert_eq!(
-        reason(measure(&mut bed(1), &[("mode", "pairs")])),
+        reason(measure(&mut host_pair(1), &[("mode", "pairs")])),
         Reason::ReceiveBatching
     );
-    let mut path = bed(1);
+    let mut path = host_pair(1);
     let truth = path.ip_capacity(1500).as_f64();
     let outcome = measure(&mut path, &[]);
     let estimate = outcome.estimate().expect("trains can do with batches");
@@ -87,10 +91,13 @@ fn batches_are_refused_in_pairs_and_change_auto_to_trains() {
 
 #[test]
 fn coarse_stamps_are_refused_in_pairs() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 3);
-    bed.stamping.granularity = Duration::from_micros(10);
-    bed.facts.receiver.clock_resolution = Duration::from_micros(10);
-    assert_eq!(reason(measure(&mut bed, &[("mode", "pairs")])), Reason::StampsTooCoarse);
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 3);
+    host_pair.stamping.granularity = Duration::from_micros(10);
+    host_pair.facts.receiver.clock_resolution = Duration::from_micros(10);
+    assert_eq!(
+        reason(measure(&mut host_pair, &[("mode", "pairs")])),
+        Reason::StampsTooCoarse
+    );
 }
 
 /// Pairs under Poisson traffic know little, and say so: the truth is inside, and wide intervals have low confidence.
@@ -99,9 +106,9 @@ fn pairs_under_bursty_traffic_are_honest() {
     let mut inside = 0;
     for seed in 0..20 {
         let narrow = Hop::loaded(BitRate::from_mbps(100), Cross::poisson(BitRate::from_mbps(50)));
-        let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed);
-        let truth = bed.available(1500).bps();
-        let outcome = measure(&mut bed, &[]);
+        let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed);
+        let truth = host_pair.available(1500).bps();
+        let outcome = measure(&mut host_pair, &[]);
         let estimate = outcome.estimate().expect("an answer");
         inside += usize::from((estimate.low..=estimate.high).contains(&truth));
         between(estimate.value as f64 / truth as f64, 0.4, 1.5);
@@ -116,7 +123,7 @@ fn slow_hosts_give_no_point() {
     let estimate = path.estimate(&crate::kite2::Kite2, &[("mode", "trains")]);
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Sender)
+        (BoundKind::LowerBound, Limit::Sender)
     );
     let outcome = path.measure(&crate::kite2::Kite2, &[("mode", "pairs")]).outcome;
     assert!(matches!(reason(outcome), Reason::SenderTooSlow { .. }));

@@ -3,13 +3,13 @@
 use narrows_units::{BitRate, Framing, Metric};
 
 use super::params::Preset;
-use super::session::{Sample, Session};
+use super::session::{MethodRun, Sample};
 use crate::spacing::{Stamped, Trust, mean_bound, outruns};
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 use narrows_train::pairs;
-use narrows_train::pairs::{Densest, Sifted};
+use narrows_train::pairs::{PairMode, Sifted};
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     let found = judge(session);
     match (found, stopped) {
         (Ok(estimate), Some(_)) => finish(session, estimate.caveat(Caveat::StoppedEarly)),
@@ -31,7 +31,7 @@ fn gives_way(own: &Reason) -> bool {
     )
 }
 
-fn judge(session: &Session) -> Result<Estimate, Reason> {
+fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     let facts = session.facts.as_ref().ok_or(Reason::UnexpectedEvent)?;
     let tally = &session.tally;
     let last = session.samples.last().ok_or(if tally.lost_packets == tally.packets {
@@ -44,13 +44,13 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     }
     let trust = Trust::new(facts, last.stamped, last.source);
     check_stamps(session, &trust)?;
-    let sifted = pairs::densest(&session.pairs(), &session.params.filter);
+    let sifted = pairs::pair_mode(&session.pairs(), &session.params.filter);
     if sifted.open > sifted.closed {
         let rate = sifted.open_rate.ok_or(Reason::NoAgreement)?;
         return bound(session, rate, Limit::Sender).map(|estimate| estimate.caveat(Caveat::SenderLimited));
     }
-    let peak = sifted.densest.ok_or(Reason::NoAgreement)?;
-    if peak.share < LEAST_SHARE || peak.rival().is_some() || !session.sizes_agree(&peak) {
+    let peak = sifted.pair_mode.ok_or(Reason::NoAgreement)?;
+    if peak.share < LEAST_SHARE || peak.runner_up().is_some() || !session.sizes_agree(&peak) {
         return at_least(session, &peak);
     }
     let wire = wire_octets(session, last);
@@ -67,11 +67,11 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     if reply_share(session) > DECIDES {
         return bound(session, rate, Limit::Path);
     }
-    point(session, &sifted, &Densest { rate, ..peak }, trust.blur(span))
+    point(session, &sifted, &PairMode { rate, ..peak }, trust.blur(span))
 }
 
 /// Whether the stamps can tell the spacings at all.
-fn check_stamps(session: &Session, trust: &Trust) -> Result<(), Reason> {
+fn check_stamps(session: &MethodRun, trust: &Trust) -> Result<(), Reason> {
     let Some(span) = typical_span_ns(&session.samples) else {
         return Err(Reason::ReceiveBatching);
     };
@@ -97,7 +97,7 @@ fn check_stamps(session: &Session, trust: &Trust) -> Result<(), Reason> {
 }
 
 /// Pairs that do not crowd at one rate still say what the path carries at least.
-fn at_least(session: &Session, peak: &Densest) -> Result<Estimate, Reason> {
+fn at_least(session: &MethodRun, peak: &PairMode) -> Result<Estimate, Reason> {
     let last = session.samples.last().ok_or(Reason::NoAnswer)?;
     let spans: Vec<f64> = session.samples.iter().map(|sample| sample.span_ns as f64).collect();
     let rate = mean_bound(wire_octets(session, last), &spans).ok_or(Reason::NoAgreement)?;
@@ -111,7 +111,7 @@ fn at_least(session: &Session, peak: &Densest) -> Result<Estimate, Reason> {
     Ok(estimate)
 }
 
-fn too_much_loss(session: &Session) -> Reason {
+fn too_much_loss(session: &MethodRun) -> Reason {
     Reason::TooMuchLoss {
         lost: session.tally.lost_packets,
         sent: session.tally.packets,
@@ -133,23 +133,23 @@ fn sent_span_ns(samples: &[Sample]) -> f64 {
     narrows_stat::median(&spans).unwrap_or(0.0)
 }
 
-fn wire_octets(session: &Session, sample: &Sample) -> f64 {
+fn wire_octets(session: &MethodRun, sample: &Sample) -> f64 {
     f64::from(session.params.framing.wire_octets(u32::from(sample.ip_octets)))
 }
 
 /// A rate on the wire, for full-size packets at the IP layer.
-fn restated(session: &Session, wire_rate: f64) -> Option<BitRate> {
+fn restated(session: &MethodRun, wire_rate: f64) -> Option<BitRate> {
     let full = u32::from(session.full_size());
     let wire = f64::from(session.params.framing.wire_octets(full));
     BitRate::from_bps_f64(wire_rate * f64::from(full) / wire)
 }
 
-fn bound(session: &Session, wire_rate: f64, limit: Limit) -> Result<Estimate, Reason> {
+fn bound(session: &MethodRun, wire_rate: f64, limit: Limit) -> Result<Estimate, Reason> {
     let rate = restated(session, wire_rate).ok_or(Reason::NoAgreement)?;
     Ok(Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate).at_least(limit))
 }
 
-fn point(session: &Session, sifted: &Sifted, peak: &Densest, blur: f64) -> Result<Estimate, Reason> {
+fn point(session: &MethodRun, sifted: &Sifted, peak: &PairMode, blur: f64) -> Result<Estimate, Reason> {
     let state = |rate: f64| restated(session, rate).ok_or(Reason::NoAgreement);
     let (low, high) = (peak.low * (1.0 - blur), peak.high * (1.0 + blur));
     let mut estimate = Estimate::ip_rate(Metric::IpCapacity, state(peak.rate)?, state(low)?, state(high)?)
@@ -170,7 +170,7 @@ fn point(session: &Session, sifted: &Sifted, peak: &Densest, blur: f64) -> Resul
 }
 
 /// What every estimate carries, whatever it claims.
-fn finish(session: &Session, mut estimate: Estimate) -> Outcome {
+fn finish(session: &MethodRun, mut estimate: Estimate) -> Outcome {
     estimate.details = details(session);
     estimate.diagnostics = diagnostics(session, std::mem::take(&mut estimate.diagnostics));
     for caveat in caveats(session) {
@@ -182,7 +182,7 @@ fn finish(session: &Session, mut estimate: Estimate) -> Outcome {
     estimate.into()
 }
 
-fn caveats(session: &Session) -> Vec<Caveat> {
+fn caveats(session: &MethodRun) -> Vec<Caveat> {
     let tally = &session.tally;
     let mut caveats = Vec::new();
     let share = reply_share(session);
@@ -204,28 +204,28 @@ fn caveats(session: &Session) -> Vec<Caveat> {
     caveats
 }
 
-/// The largest reply over its probe, on an Ethernet wire; zero where the far end's own stamps count. A way back slower than the way
+/// The largest reply over its probe, on an Ethernet wire; zero where the far end's own stamps count. A reverse direction slower than the way
 /// there by more than this spreads the pairs.
-fn reply_share(session: &Session) -> f64 {
+fn reply_share(session: &MethodRun) -> f64 {
     let wire = |octets: u16| f64::from(Framing::ETHERNET.wire_octets(u32::from(octets)));
     let share = |sample: &Sample| match (sample.stamped, sample.reply_octets) {
         (Stamped::Returned, Some(reply)) => wire(reply) / wire(sample.ip_octets),
-        (Stamped::Returned, None) | (Stamped::FarEnd, _) => 0.0,
+        (Stamped::Returned, None) | (Stamped::PeerKind, _) => 0.0,
     };
     session.samples.iter().map(share).fold(0.0, f64::max)
 }
 
-fn details(session: &Session) -> Details {
+fn details(session: &MethodRun) -> Details {
     Details {
-        stamped_by_far_end: session
+        stamped_by_remote: session
             .samples
             .last()
-            .is_some_and(|last| last.stamped == Stamped::FarEnd),
+            .is_some_and(|last| last.stamped == Stamped::PeerKind),
         ..Details::default()
     }
 }
 
-fn diagnostics(session: &Session, mut diagnostics: Diagnostics) -> Diagnostics {
+fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     diagnostics.insert("pairs", session.tally.pairs);
     diagnostics.insert("smaller_pairs", number(session.smaller.len()));
@@ -238,7 +238,7 @@ fn diagnostics(session: &Session, mut diagnostics: Diagnostics) -> Diagnostics {
     diagnostics.insert("rejected_reordered_pairs", session.tally.disordered);
     if let Some(last) = session.samples.last() {
         diagnostics.insert("probe_octets", u32::from(last.ip_octets));
-        diagnostics.insert("stamped_by_far_end", last.stamped == Stamped::FarEnd);
+        diagnostics.insert("stamped_by_remote", last.stamped == Stamped::PeerKind);
         if let (Stamped::Returned, Some(reply)) = (last.stamped, last.reply_octets) {
             diagnostics.insert("reply_octets", u32::from(reply));
         }
@@ -257,5 +257,5 @@ const FEW: usize = 8;
 const MOST_TOGETHER: f64 = 0.2;
 /// A peak with fewer of the pairs is not the link's alone (ours: the majority).
 const LEAST_SHARE: f64 = 0.5;
-/// Beyond this share the value may as well be the way back's, and the way there has at least that (ours).
+/// Beyond this share the value may as well be the reverse direction's, and the forward direction has at least that (ours).
 const DECIDES: f64 = 0.25;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use narrows_units::Framing;
 
-use narrows_probe::probes::FarEnd;
+use narrows_probe::probes::PeerKind;
 use narrows_probe::registry::{Imposes, ParamError, Range, RawParams, params};
-use narrows_train::campaign::{VIA, parse_via, unreadable};
 use narrows_train::pairs::Filter;
+use narrows_train::train_method::{VIA, parse_via, unreadable};
 
 /// How long, how large and how counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub struct Params {
     /// Whose stamps count.
     pub end: End,
     /// Whom the sender asks, the best first.
-    pub via: Vec<FarEnd>,
+    pub via: Vec<PeerKind>,
     /// Round trips alone count, even where a reflector sends its stamps along.
     pub returned_only: bool,
     /// Pairs at most; the tool sends exactly so many.
@@ -144,11 +144,11 @@ impl Params {
 }
 
 /// Small replies before whole ones, and what hosts do unasked only where nobody echoes.
-fn auto(reply: u16) -> Vec<FarEnd> {
+fn auto(reply: u16) -> Vec<PeerKind> {
     vec![
-        FarEnd::EchoSized(reply),
-        FarEnd::Echo,
-        FarEnd::ClosedPort,
-        FarEnd::TcpSyn,
+        PeerKind::EchoSized(reply),
+        PeerKind::Echo,
+        PeerKind::ClosedPort,
+        PeerKind::TcpSyn,
     ]
 }

@@ -7,12 +7,12 @@ use super::params::{End, Params, Preset};
 use crate::spacing::Stamped;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, PacketPlan, Train, TrainReport};
+use narrows_probe::probes::{PacketPlan, PeerKind, Train, TrainReport};
 use narrows_probe::{PathFacts, StampSource};
-use narrows_train::campaign::{Campaign, Next, arrived_ns, reply_octets, returned_ns, uneven};
-use narrows_train::far_ends::FarEnds;
 use narrows_train::pairs;
-use narrows_train::pairs::{Densest, Pair};
+use narrows_train::pairs::{Pair, PairMode};
+use narrows_train::peer_kinds::PeerKinds;
+use narrows_train::train_method::{Next, TrainMethod, arrived_ns, reply_octets, returned_ns, uneven};
 
 /// One pair that came whole and in order.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +40,7 @@ pub(super) struct Tally {
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
     pub(super) samples: Vec<Sample>,
@@ -52,16 +52,16 @@ pub(crate) struct Session {
     /// The world takes no smaller packet, as far as it said.
     least: u16,
     /// Whom to ask, the best first; those that refused are gone.
-    far_ends: FarEnds,
+    peer_kinds: PeerKinds,
 }
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
             ip_octets: 0,
             least: LEAST_OCTETS,
             reply: params.reply_octets,
-            far_ends: FarEnds::new([]),
+            peer_kinds: PeerKinds::new([]),
             facts: None,
             samples: Vec::new(),
             smaller: Vec::new(),
@@ -87,13 +87,17 @@ impl Session {
 
     /// Whether most of the smaller pairs, as rates on the wire, lie at the peak as well. Traffic at a steady rate behind the narrow link
     /// sets full-size pairs a constant number of its packets apart, all alike; pairs of another size then show another rate.
-    pub(super) fn sizes_agree(&self, peak: &Densest) -> bool {
+    pub(super) fn sizes_agree(&self, peak: &PairMode) -> bool {
         let edge = self.params.filter.half_width;
-        let there = |pair: &Pair| {
+        let forward = |pair: &Pair| {
             let rate = pair.received;
             rate >= peak.low * (1.0 - edge) && rate <= peak.high * (1.0 + edge)
         };
-        let agree = self.smaller.iter().filter_map(|sample| self.pair(sample)).filter(there);
+        let agree = self
+            .smaller
+            .iter()
+            .filter_map(|sample| self.pair(sample))
+            .filter(forward);
         2 * agree.count() >= self.smaller.len()
     }
 
@@ -126,23 +130,25 @@ impl Session {
         if self.params.preset == Preset::Tool || found < SETTLED || !found.is_multiple_of(SETTLED) {
             return false;
         }
-        let sifted = pairs::densest(&self.pairs(), &self.params.filter);
+        let sifted = pairs::pair_mode(&self.pairs(), &self.params.filter);
         let all = u64::try_from(found).unwrap_or(u64::MAX);
         // The peak surely holds the majority of all pairs that could be sent.
-        sifted.densest.is_some_and(|peak| {
+        sifted.pair_mode.is_some_and(|peak| {
             let bounds = narrows_stat::wilson(peak.inside.min(all), all, 0.95);
-            peak.rival().is_none() && bounds.is_ok_and(|bounds| bounds.low() > SETTLED_SHARE) && self.sizes_agree(&peak)
+            peak.runner_up().is_none()
+                && bounds.is_ok_and(|bounds| bounds.low() > SETTLED_SHARE)
+                && self.sizes_agree(&peak)
         })
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = ("nettimer", "pairs of packets, back to back");
 
     fn begin(&mut self, facts: &PathFacts) {
         self.ip_octets = self.params.ip_octets.unwrap_or(facts.path_mtu);
-        self.far_ends = FarEnds::new(match self.params.end {
-            End::Receiver => vec![FarEnd::Receiver],
+        self.peer_kinds = PeerKinds::new(match self.params.end {
+            End::Receiver => vec![PeerKind::Receiver],
             End::Sender => self.params.via.clone(),
         });
         if let Some(limit) = facts.answer_limit {
@@ -155,8 +161,8 @@ impl Campaign for Session {
     }
 
     fn next(&mut self) -> Option<Next> {
-        let far_end = match self.far_ends.first()? {
-            FarEnd::EchoSized(_) => FarEnd::EchoSized(self.reply),
+        let peer_kind = match self.peer_kinds.first()? {
+            PeerKind::EchoSized(_) => PeerKind::EchoSized(self.reply),
             other => other,
         };
         if self.tally.pairs >= self.params.pairs || self.settled() || self.unanswered() {
@@ -173,7 +179,7 @@ impl Campaign for Session {
             .map_or(0, |sample| sample.span_ns.clamp(0, LONGEST_REST_NS));
         Some(Next {
             packets: vec![packet; 2],
-            far_end,
+            peer_kind,
             spacing: match self.params.preset {
                 Preset::Adaptive => uneven(self.params.spacing, self.tally.pairs),
                 Preset::Tool => self.params.spacing,
@@ -191,11 +197,11 @@ impl Campaign for Session {
             self.tally.lost += 1;
             return;
         };
-        let far_end = arrived_ns(first).zip(arrived_ns(second));
+        let peer_kind = arrived_ns(first).zip(arrived_ns(second));
         let returned = returned_ns(first).zip(returned_ns(second));
-        let one_way = far_end.filter(|_| !self.params.returned_only || returned.is_none());
+        let one_way = peer_kind.filter(|_| !self.params.returned_only || returned.is_none());
         let (stamped, (before, after)) = match (one_way, returned) {
-            (Some(stamps), _) => (Stamped::FarEnd, stamps),
+            (Some(stamps), _) => (Stamped::PeerKind, stamps),
             (None, Some(stamps)) => (Stamped::Returned, stamps),
             (None, None) => {
                 self.tally.lost += 1;
@@ -220,7 +226,7 @@ impl Campaign for Session {
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
         let what = self.wants();
         let (octets, reply, least) = (&mut self.ip_octets, &mut self.reply, &mut self.least);
-        self.far_ends.refused(refusal, what, |refusal| match refusal {
+        self.peer_kinds.refused(refusal, what, |refusal| match refusal {
             Refusal::TooLarge { max_ip_octets } if (28..*octets).contains(&max_ip_octets) => {
                 *octets = max_ip_octets;
                 true
@@ -236,7 +242,7 @@ impl Campaign for Session {
     }
 
     fn reads(&self, asked: &Train) -> bool {
-        let to_receiver = asked.far_end == FarEnd::Receiver;
+        let to_receiver = asked.peer_kind == PeerKind::Receiver;
         let pair = asked.packets.len() == 2 && asked.packets.iter().all(|packet| packet.hop_limit.is_none());
         pair && asked.packets[1].gap.is_zero() && to_receiver == (self.params.end == End::Receiver)
     }
@@ -246,7 +252,7 @@ impl Campaign for Session {
     }
 }
 
-impl Session {
+impl MethodRun {
     fn wants(&self) -> &'static str {
         match self.params.end {
             End::Receiver => "a far end that stamps what it receives",

@@ -4,23 +4,23 @@ use narrows_units::BitRate;
 
 use super::*;
 use narrows_probe::contract::Event;
-use narrows_probe::outcome::{Caveat, Limit, Outcome, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Limit, Outcome, Reason};
 use narrows_probe::registry::{Method, RawParams};
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::{Budget, Measured, Observation, Observations, Probe};
 
 fn mbps(rate: u64) -> BitRate {
     BitRate::from_mbps(rate)
 }
 
-fn between(narrow: Hop, seed: u64) -> Testbed {
-    Testbed::new(vec![Hop::ethernet(mbps(1000)), narrow, Hop::ethernet(mbps(1000))], seed)
+fn between(narrow: Hop, seed: u64) -> ClosedFormWorld {
+    ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000)), narrow, Hop::ethernet(mbps(1000))], seed)
 }
 
-fn measure(bed: &mut Testbed, params: &[(&str, &str)]) -> Measured {
+fn measure(host_pair: &mut ClosedFormWorld, params: &[(&str, &str)]) -> Measured {
     let raw = params.iter().copied().collect();
     let mut run = Nettimer.begin(&raw).unwrap();
-    bed.measure(run.as_mut(), Nettimer.imposes(&raw).budget())
+    host_pair.measure(run.as_mut(), Nettimer.imposes(&raw).budget())
 }
 
 fn inconclusive(measured: &Measured) -> Reason {
@@ -31,17 +31,17 @@ fn inconclusive(measured: &Measured) -> Reason {
 }
 
 #[test]
-fn an_idle_path_is_told_to_a_rounding_with_every_far_end() {
+fn an_idle_path_is_reported_to_a_rounding_with_every_peer_kind() {
     for params in [
         &[][..],
         &[("end", "receiver")],
         &[("via", "sized_echo"), ("stamps", "returned")],
         &[("via", "tcp_syn")],
     ] {
-        let mut bed = between(Hop::ethernet(mbps(10)), 1);
-        let measured = measure(&mut bed, params);
+        let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
+        let measured = measure(&mut host_pair, params);
         let estimate = measured.outcome.estimate().unwrap();
-        assert_eq!(estimate.verdict, Verdict::Estimated, "{params:?}");
+        assert_eq!(estimate.verdict, BoundKind::Estimated, "{params:?}");
         // 10 Mbit/s x 1500 / 1538.
         assert!(
             (estimate.value as f64 / 9.752_926e6 - 1.0).abs() < 1e-4,
@@ -67,8 +67,8 @@ fn an_idle_path_is_told_to_a_rounding_with_every_far_end() {
 /// `[Abut18]` tables 4 and 5: eight pairs of 565 octets, low by the framing that they do not count.
 #[test]
 fn the_tool_sends_eight_small_pairs_and_reads_low() {
-    let mut bed = between(Hop::ethernet(mbps(10)), 1);
-    let measured = measure(&mut bed, &[("preset", "tool")]);
+    let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
+    let measured = measure(&mut host_pair, &[("preset", "tool")]);
     let estimate = measured.outcome.estimate().unwrap();
     // 10 Mbit/s x 565 / 603.
     assert!(
@@ -88,32 +88,32 @@ fn the_tool_sends_eight_small_pairs_and_reads_low() {
 
 #[test]
 fn echoes_of_the_same_size_bound_the_way_there() {
-    let mut bed = between(Hop::ethernet(mbps(10)), 1);
-    let measured = measure(&mut bed, &[("via", "echo"), ("stamps", "returned")]);
+    let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
+    let measured = measure(&mut host_pair, &[("via", "echo"), ("stamps", "returned")]);
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Path)
+        (BoundKind::LowerBound, Limit::Path)
     );
     assert!(estimate.caveats.contains(&Caveat::AsymmetricLimit));
-    let mut bed = between(Hop::ethernet(mbps(10)), 1);
-    let measured = measure(&mut bed, &[("via", "closed_port")]);
+    let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
+    let measured = measure(&mut host_pair, &[("via", "closed_port")]);
     assert_eq!(
         measured.outcome.verdict(),
-        Verdict::LowerBound,
+        BoundKind::LowerBound,
         "messages of 576 octets"
     );
 }
 
 #[test]
 fn a_slow_sender_gives_a_lower_bound() {
-    let mut bed = between(Hop::ethernet(mbps(500)), 1);
-    bed.facts.sender.send_cost = Duration::from_micros(60);
-    let measured = measure(&mut bed, &[]);
+    let mut host_pair = between(Hop::ethernet(mbps(500)), 1);
+    host_pair.facts.sender.send_cost = Duration::from_micros(60);
+    let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Sender)
+        (BoundKind::LowerBound, Limit::Sender)
     );
     assert!(estimate.value < 487_000_000, "{}", estimate.value);
     assert!(estimate.value > 150_000_000, "{}", estimate.value);
@@ -121,25 +121,25 @@ fn a_slow_sender_gives_a_lower_bound() {
 
 #[test]
 fn batches_and_coarse_clocks_are_refused() {
-    let mut bed = between(Hop::ethernet(mbps(500)), 1);
-    bed.stamping.batch = Some(Duration::from_micros(200));
-    assert_eq!(inconclusive(&measure(&mut bed, &[])), Reason::ReceiveBatching);
-    let mut bed = between(Hop::ethernet(mbps(100)), 1);
-    bed.stamping.granularity = Duration::from_micros(100);
-    bed.facts.receiver.clock_resolution = Duration::from_micros(100);
-    assert_eq!(inconclusive(&measure(&mut bed, &[])), Reason::StampsTooCoarse);
+    let mut host_pair = between(Hop::ethernet(mbps(500)), 1);
+    host_pair.stamping.batch = Some(Duration::from_micros(200));
+    assert_eq!(inconclusive(&measure(&mut host_pair, &[])), Reason::ReceiveBatching);
+    let mut host_pair = between(Hop::ethernet(mbps(100)), 1);
+    host_pair.stamping.granularity = Duration::from_micros(100);
+    host_pair.facts.receiver.clock_resolution = Duration::from_micros(100);
+    assert_eq!(inconclusive(&measure(&mut host_pair, &[])), Reason::StampsTooCoarse);
 }
 
 #[test]
-fn losses_and_silence_are_told_apart() {
-    let mut bed = between(Hop::ethernet(mbps(10)), 1);
-    bed.hops[0].loss = 1.0;
-    let measured = measure(&mut bed, &[]);
+fn losses_and_silence_are_reported_apart() {
+    let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
+    host_pair.hops[0].loss = 1.0;
+    let measured = measure(&mut host_pair, &[]);
     assert_eq!(inconclusive(&measured), Reason::NoAnswer);
     assert_eq!(measured.cost.packets, 8, "four pairs tell that nobody answers");
-    bed.hops[0].loss = 0.5;
+    host_pair.hops[0].loss = 0.5;
     assert!(matches!(
-        inconclusive(&measure(&mut bed, &[])),
+        inconclusive(&measure(&mut host_pair, &[])),
         Reason::TooMuchLoss { .. }
     ));
 }
@@ -148,11 +148,11 @@ fn losses_and_silence_are_told_apart() {
 #[test]
 fn a_loaded_narrow_link_is_right_or_bounded() {
     for seed in 0..20 {
-        let mut bed = between(Hop::loaded(mbps(100), Cross::mixed(mbps(60))), seed);
-        let measured = measure(&mut bed, &[]);
+        let mut host_pair = between(Hop::loaded(mbps(100), Cross::mixed(mbps(60))), seed);
+        let measured = measure(&mut host_pair, &[]);
         let estimate = measured.outcome.estimate().unwrap();
         let truth = 97_529_259;
-        let holds = estimate.low <= truth && (estimate.verdict == Verdict::LowerBound || truth <= estimate.high);
+        let holds = estimate.low <= truth && (estimate.verdict == BoundKind::LowerBound || truth <= estimate.high);
         assert!(
             holds,
             "{seed}: {} in {}..={}",
@@ -219,24 +219,24 @@ fn refusals_end() {
 #[test]
 fn other_trains_are_left_out() {
     use narrows_probe::probes::{Train, TrainId};
-    let mut bed = between(Hop::ethernet(mbps(20)), 1);
+    let mut host_pair = between(Hop::ethernet(mbps(20)), 1);
     let mut rows = Vec::new();
     for (id, count) in [(1u32, 2usize), (2, 5), (3, 2), (4, 2), (5, 2), (6, 2)] {
         let train = Train::uniform(TrainId(id), count, 1400, Duration::ZERO).echoed();
         let asked = Probe::Train(train);
-        let Ok(told) = narrows_probe::World::send(&mut bed, asked.clone());
-        let at = narrows_probe::World::now(&bed);
+        let Ok(reported) = narrows_probe::World::send(&mut host_pair, asked.clone());
+        let at = narrows_probe::World::now(&host_pair);
         rows.push(Observation {
-            asked_at: at,
+            requested_at: at,
             asked,
-            told_at: at,
-            told,
+            reported_at: at,
+            reported,
         });
     }
     let observations = Observations {
-        facts: bed.facts.clone(),
-        began: rows[0].asked_at,
-        ended: rows[5].told_at,
+        facts: host_pair.facts.clone(),
+        began: rows[0].requested_at,
+        ended: rows[5].reported_at,
         stopped: None,
         rows,
     };

@@ -2,10 +2,10 @@ use super::*;
 use crate::chirps::testing;
 use crate::chirps::testing::{estimate, fluid, found, mbps, train};
 use narrows_probe::World;
-use narrows_probe::outcome::{Caveat, Limit, Outcome, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Limit, Outcome, Reason};
 use narrows_probe::registry::Method;
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid_path::Fluid;
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
 
 const TOOL: Excursionist = Excursionist {
     tool: true,
@@ -19,7 +19,7 @@ fn measure<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: &[
 }
 
 /// One chirp of these rates whose delays are given, in ns.
-fn one(rates: &[f64], delays: &[i64], flavour: &Excursionist) -> Found {
+fn one(rates: &[f64], delays: &[i64], flavour: &Excursionist) -> ChirpReading {
     found(flavour, flavour.tool, rates, delays)
 }
 
@@ -94,7 +94,7 @@ fn a_fluid_path_from_end_to_end() {
             result.low as f64 <= available && available <= result.high as f64,
             "{result:?}"
         );
-        assert_eq!(result.verdict, Verdict::Estimated);
+        assert_eq!(result.verdict, BoundKind::Estimated);
     }
 }
 
@@ -124,7 +124,7 @@ fn a_clock_of_a_microsecond_above_oc12() {
         let usable = |off: f64| off.abs() < 0.15;
         let claims = tool
             .estimate()
-            .is_some_and(|result| result.verdict == Verdict::Estimated);
+            .is_some_and(|result| result.verdict == BoundKind::Estimated);
         assert!(!claims || !off.is_some_and(usable), "the tool should fail: {tool:?}");
         // Ours takes more packets per rate,
         let mut path = Fluid::new(mbps(capacity), mbps(cross));
@@ -142,14 +142,14 @@ fn a_clock_of_a_microsecond_above_oc12() {
 
 #[test]
 fn hosts_slower_than_what_is_available_bound_it() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000))], 1);
-    bed.facts.sender.send_cost = Duration::from_micros(40);
-    bed.facts.sender.min_gap = Duration::from_micros(40);
-    let outcome = measure(&mut bed, &[]);
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000))], 1);
+    host_pair.facts.sender.send_cost = Duration::from_micros(40);
+    host_pair.facts.sender.min_gap = Duration::from_micros(40);
+    let outcome = measure(&mut host_pair, &[]);
     let result = estimate(&outcome);
     assert_eq!(
         (result.verdict, result.limited_by),
-        (Verdict::LowerBound, Limit::Sender)
+        (BoundKind::LowerBound, Limit::Sender)
     );
     // 1500 octets in 40 us.
     assert!((0.9..=1.0).contains(&(result.value as f64 / 300e6)), "{}", result.value);
@@ -159,9 +159,9 @@ fn hosts_slower_than_what_is_available_bound_it() {
 #[test]
 fn loss_and_silence() {
     let lossy = |loss: f64| {
-        let mut bed = Testbed::new(vec![Hop::loaded(mbps(100), Cross::poisson(mbps(30)))], 7);
-        bed.hops[0].loss = loss;
-        measure(&mut bed, &[])
+        let mut host_pair = ClosedFormWorld::new(vec![Hop::loaded(mbps(100), Cross::poisson(mbps(30)))], 7);
+        host_pair.hops[0].loss = loss;
+        measure(&mut host_pair, &[])
     };
     let ratio = estimate(&lossy(0.01)).value as f64 / 67.5e6;
     assert!((0.85..=1.15).contains(&ratio), "{ratio}");
@@ -187,9 +187,9 @@ fn changed_order_is_not_read() {
 #[test]
 fn batches_are_borne_or_refused() {
     let batched = |period: u64, rate: u64| {
-        let mut bed = Testbed::new(vec![Hop::loaded(mbps(rate), Cross::poisson(mbps(rate / 2)))], 3);
-        bed.stamping.batch = Some(Duration::from_micros(period));
-        measure(&mut bed, &[])
+        let mut host_pair = ClosedFormWorld::new(vec![Hop::loaded(mbps(rate), Cross::poisson(mbps(rate / 2)))], 3);
+        host_pair.stamping.batch = Some(Duration::from_micros(period));
+        measure(&mut host_pair, &[])
     };
     // 1 Gbit/s and 50 us: borne; 10 Gbit/s and 1 ms: no chirp of twenty packets per rate is long enough.
     let borne = batched(50, 1000);
@@ -208,7 +208,7 @@ fn batches_are_borne_or_refused() {
 }
 
 #[test]
-fn clocks_that_drift_or_are_far_apart_change_nothing() {
+fn clocks_that_drift_or_are_remote_apart_change_nothing() {
     let rates = ladder::geometric(10e6, 200e6, 1.05);
     let asked = train(&rates);
     let level = fluid(&asked, 100e6, 40e6);

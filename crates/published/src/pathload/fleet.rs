@@ -2,7 +2,7 @@
 
 use narrows_stat::Trend;
 
-use super::search::Verdict;
+use super::search::FleetVerdict;
 use super::stream::StreamReading;
 
 /// Loss in one stream from which the fleet is aborted.
@@ -12,7 +12,7 @@ const MEDIUM_LOSS: f64 = 0.03;
 /// Share of lossy streams from which the fleet is aborted.
 const LOSSY_STREAMS: f64 = 0.5;
 /// Streams with too few bursts before something is done about it.
-const FEW_BURSTS_PATIENCE: usize = 3;
+const FEW_BURSTS_RETRY_LIMIT: usize = 3;
 
 /// How a fleet is judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,7 +30,7 @@ pub(super) struct Rules {
 pub(super) enum Judgement {
     /// More streams are needed.
     Open,
-    Verdict(Verdict),
+    FleetVerdict(FleetVerdict),
     /// Aborted for loss, which counts as increasing.
     Lost,
     /// Too few streams could be used: once more.
@@ -77,10 +77,10 @@ impl Fleet {
             Some(2..6) => self.few_bursts[1] += 1,
             _ => {}
         }
-        if self.few_bursts[0] >= FEW_BURSTS_PATIENCE {
+        if self.few_bursts[0] >= FEW_BURSTS_RETRY_LIMIT {
             return Judgement::Unjudgeable;
         }
-        if self.few_bursts[1] >= FEW_BURSTS_PATIENCE {
+        if self.few_bursts[1] >= FEW_BURSTS_RETRY_LIMIT {
             return if rules.lengthened {
                 Judgement::Unjudgeable
             } else {
@@ -109,12 +109,12 @@ impl Fleet {
             return Judgement::Unusable;
         }
         let need = rules.fraction * usable as f64;
-        Judgement::Verdict(if self.increasing as f64 >= need {
-            Verdict::Increasing
+        Judgement::FleetVerdict(if self.increasing as f64 >= need {
+            FleetVerdict::Increasing
         } else if self.level as f64 >= need {
-            Verdict::NoTrend
+            FleetVerdict::NoTrend
         } else {
-            Verdict::Grey
+            FleetVerdict::Grey
         })
     }
 
@@ -130,13 +130,13 @@ impl Fleet {
         let certain = |count: usize| count as f64 >= need;
         let out_of_reach = |count: usize| ((count + left) as f64) < rules.fraction * (usable + left) as f64;
         if certain(self.increasing) {
-            Judgement::Verdict(Verdict::Increasing)
+            Judgement::FleetVerdict(FleetVerdict::Increasing)
         } else if self.any_loss {
             Judgement::Open
         } else if certain(self.level) {
-            Judgement::Verdict(Verdict::NoTrend)
+            Judgement::FleetVerdict(FleetVerdict::NoTrend)
         } else if out_of_reach(self.increasing) && out_of_reach(self.level) {
-            Judgement::Verdict(Verdict::Grey)
+            Judgement::FleetVerdict(FleetVerdict::Grey)
         } else {
             Judgement::Open
         }
@@ -180,7 +180,7 @@ mod tests {
         // 8 of 12 are 67 %; 7 of 12, 58 %, would not do.
         assert_eq!(
             fleet.take(&stream(Trend::NoTrend), RULES),
-            Judgement::Verdict(Verdict::NoTrend)
+            Judgement::FleetVerdict(FleetVerdict::NoTrend)
         );
     }
 

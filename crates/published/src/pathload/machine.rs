@@ -1,7 +1,7 @@
 //! The order of things: initial train, fleets of streams, idle times, the end.
 
 mod answer;
-mod follow;
+mod replay_step;
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use narrows_units::{BitRate, Sender, Stamp};
 
 use super::Params;
 use super::fleet::{Fleet, Judgement, Rules};
-use super::search::{Next, Search, Stop, Verdict};
+use super::search::{FleetVerdict, Next, Search, Stop};
 use super::shape::{Limits, Shape};
 use super::stream::{Reader, Receiving, StreamReading};
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
@@ -264,20 +264,20 @@ impl Machine {
         let rules = self.rules();
         match self.fleet.take(&reading, rules) {
             Judgement::Open => self.pause(self.idle_end()),
-            Judgement::Verdict(verdict) => {
-                self.high_by_loss &= verdict != Verdict::Increasing;
+            Judgement::FleetVerdict(verdict) => {
+                self.high_by_loss &= verdict != FleetVerdict::Increasing;
                 self.judged(verdict)
             }
             Judgement::Lost => {
                 self.high_by_loss = true;
                 self.lower_bound_only |= self.lengthened;
                 self.lengthened = false;
-                self.judged(Verdict::Increasing)
+                self.judged(FleetVerdict::Increasing)
             }
             Judgement::Unjudgeable => {
                 self.lower_bound_only = true;
                 self.lengthened = false;
-                self.judged(Verdict::Increasing)
+                self.judged(FleetVerdict::Increasing)
             }
             Judgement::TooShort => {
                 self.lengthened = true;
@@ -299,14 +299,14 @@ impl Machine {
         }
     }
 
-    fn judged(&mut self, verdict: Verdict) -> Step {
+    fn judged(&mut self, verdict: FleetVerdict) -> Step {
         self.fleets += 1;
         self.judged = Some(self.shape);
         let actual = self.actual_rate();
         let code = match verdict {
-            Verdict::NoTrend => -1.0,
-            Verdict::Grey => 0.0,
-            Verdict::Increasing => 1.0,
+            FleetVerdict::NoTrend => -1.0,
+            FleetVerdict::Grey => 0.0,
+            FleetVerdict::Increasing => 1.0,
         };
         self.log[0].push(actual);
         self.log[1].push(code);

@@ -5,7 +5,7 @@
 
 /// What a fleet says of its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum FleetVerdict {
     Increasing,
     NoTrend,
     Grey,
@@ -51,7 +51,7 @@ pub(super) struct Search {
     pub(super) max_rate: f64,
     /// Rates double until the first change of verdict.
     exponential: bool,
-    last: Option<Verdict>,
+    last: Option<FleetVerdict>,
     by_timer: ByTimer,
     at_max: u32,
 }
@@ -105,18 +105,18 @@ impl Search {
     }
 
     /// Takes a verdict at `rate`.
-    pub(super) fn next(&mut self, verdict: Verdict, rate: f64) -> Next {
-        if verdict != Verdict::Grey {
+    pub(super) fn next(&mut self, verdict: FleetVerdict, rate: f64) -> Next {
+        if verdict != FleetVerdict::Grey {
             self.exponential &= self.last.is_none_or(|last| last == verdict);
             self.last = Some(verdict);
         }
         let next = match verdict {
-            Verdict::Increasing => self.increasing(rate),
-            Verdict::NoTrend => self.no_trend(rate),
-            Verdict::Grey => self.grey(rate),
+            FleetVerdict::Increasing => self.increasing(rate),
+            FleetVerdict::NoTrend => self.no_trend(rate),
+            FleetVerdict::Grey => self.grey(rate),
         };
         // Twice at the highest rate without an increasing trend: the path has more than the sender can ask for.
-        if verdict != Verdict::Increasing && rate >= 0.999 * self.max_rate {
+        if verdict != FleetVerdict::Increasing && rate >= 0.999 * self.max_rate {
             self.at_max += 1;
             return if self.at_max >= 2 {
                 Next::Stop(Stop::MaxRate)
@@ -262,65 +262,71 @@ mod tests {
     #[test]
     fn doubles_then_halves() {
         let mut search = search();
-        assert_eq!(search.next(Verdict::NoTrend, 20e6), Next::Rate(40e6));
-        assert_eq!(search.next(Verdict::NoTrend, 40e6), Next::Rate(80e6));
-        assert_eq!(search.next(Verdict::Increasing, 80e6), Next::Rate(60e6));
-        assert_eq!(search.next(Verdict::NoTrend, 60e6), Next::Rate(70e6));
-        assert_eq!(search.next(Verdict::Increasing, 61.9e6), Next::Stop(Stop::Resolution));
+        assert_eq!(search.next(FleetVerdict::NoTrend, 20e6), Next::Rate(40e6));
+        assert_eq!(search.next(FleetVerdict::NoTrend, 40e6), Next::Rate(80e6));
+        assert_eq!(search.next(FleetVerdict::Increasing, 80e6), Next::Rate(60e6));
+        assert_eq!(search.next(FleetVerdict::NoTrend, 60e6), Next::Rate(70e6));
+        assert_eq!(
+            search.next(FleetVerdict::Increasing, 61.9e6),
+            Next::Stop(Stop::Resolution)
+        );
     }
 
     #[test]
     fn the_grey_region_is_edged_from_above_then_from_below() {
         let mut search = search();
-        assert_eq!(search.next(Verdict::Increasing, 80e6), Next::Rate(40e6));
-        assert_eq!(search.next(Verdict::Grey, 40e6), Next::Rate(60e6));
-        assert_eq!(search.next(Verdict::Increasing, 60e6), Next::Rate(50e6));
-        assert_eq!(search.next(Verdict::Increasing, 50e6), Next::Rate(45e6));
+        assert_eq!(search.next(FleetVerdict::Increasing, 80e6), Next::Rate(40e6));
+        assert_eq!(search.next(FleetVerdict::Grey, 40e6), Next::Rate(60e6));
+        assert_eq!(search.next(FleetVerdict::Increasing, 60e6), Next::Rate(50e6));
+        assert_eq!(search.next(FleetVerdict::Increasing, 50e6), Next::Rate(45e6));
         // 45 - 40 is the grey resolution: the upper edge is sharp, and the lower one is next, half-way to zero.
-        assert_eq!(search.next(Verdict::Increasing, 45e6), Next::Rate(20e6));
-        assert_eq!(search.next(Verdict::NoTrend, 20e6), Next::Rate(30e6));
-        assert_eq!(search.next(Verdict::Grey, 30e6), Next::Rate(25e6));
-        assert_eq!(search.next(Verdict::NoTrend, 25e6), Next::Stop(Stop::GreyResolution));
+        assert_eq!(search.next(FleetVerdict::Increasing, 45e6), Next::Rate(20e6));
+        assert_eq!(search.next(FleetVerdict::NoTrend, 20e6), Next::Rate(30e6));
+        assert_eq!(search.next(FleetVerdict::Grey, 30e6), Next::Rate(25e6));
+        assert_eq!(
+            search.next(FleetVerdict::NoTrend, 25e6),
+            Next::Stop(Stop::GreyResolution)
+        );
         assert_eq!((search.grey_low, search.grey_high), (Some(30e6), Some(40e6)));
     }
 
     #[test]
     fn the_highest_rate_is_asked_twice() {
         let mut search = search();
-        assert_eq!(search.next(Verdict::NoTrend, 1e9), Next::Repeat);
-        assert_eq!(search.next(Verdict::NoTrend, 1e9), Next::Stop(Stop::MaxRate));
+        assert_eq!(search.next(FleetVerdict::NoTrend, 1e9), Next::Repeat);
+        assert_eq!(search.next(FleetVerdict::NoTrend, 1e9), Next::Stop(Stop::MaxRate));
     }
 
     #[test]
     fn a_timer_without_a_rate_in_between_ends_the_search() {
         let mut search = search();
-        search.next(Verdict::NoTrend, 500e6);
-        search.next(Verdict::Increasing, 600e6);
+        search.next(FleetVerdict::NoTrend, 500e6);
+        search.next(FleetVerdict::Increasing, 600e6);
         search.missed(550e6, 600e6);
-        assert_eq!(search.next(Verdict::Increasing, 600e6), Next::Stop(Stop::Timer));
+        assert_eq!(search.next(FleetVerdict::Increasing, 600e6), Next::Stop(Stop::Timer));
     }
 
     proptest! {
         /// Whatever the verdicts, every rate is finite, in range, and the search needs no more than a bounded number of fleets
-        /// when the verdicts follow a knee with a grey band.
+        /// when the verdicts follow a turning point with a grey band.
         #[test]
-        fn ends(knee in 1e5f64..9e8, band in 0.0f64..0.3, start in 1e5f64..9e8) {
-            let mut search = Search::new(knee * 0.02, knee * 0.05, 1e4, 1e9);
+        fn ends(turning_point in 1e5f64..9e8, band in 0.0f64..0.3, start in 1e5f64..9e8) {
+            let mut search = Search::new(turning_point * 0.02, turning_point * 0.05, 1e4, 1e9);
             let (mut rate, mut repeats) = (start, 0);
             for _ in 0..80 {
-                let verdict = if rate > knee * (1.0 + band) {
-                    Verdict::Increasing
-                } else if rate > knee * (1.0 - band) {
-                    Verdict::Grey
+                let verdict = if rate > turning_point * (1.0 + band) {
+                    FleetVerdict::Increasing
+                } else if rate > turning_point * (1.0 - band) {
+                    FleetVerdict::Grey
                 } else {
-                    Verdict::NoTrend
+                    FleetVerdict::NoTrend
                 };
                 match search.next(verdict, rate) {
                     Next::Rate(next) => { prop_assert!((1e4..=1e9).contains(&next)); rate = next; }
                     Next::Repeat => { repeats += 1; if repeats > 3 { return Ok(()); } }
                     Next::Stop(_) => {
                         let high = search.high.unwrap_or(1e9);
-                        prop_assert!(search.low <= knee && knee <= high * (1.0 + 1e-9));
+                        prop_assert!(search.low <= turning_point && turning_point <= high * (1.0 + 1e-9));
                         return Ok(());
                     }
                 }
@@ -333,7 +339,7 @@ mod tests {
             let mut search = search();
             let mut rate = start;
             for verdict in verdicts {
-                let verdict = [Verdict::Increasing, Verdict::NoTrend, Verdict::Grey][usize::from(verdict)];
+                let verdict = [FleetVerdict::Increasing, FleetVerdict::NoTrend, FleetVerdict::Grey][usize::from(verdict)];
                 match search.next(verdict, rate) {
                     Next::Rate(next) => { prop_assert!((1e4..=1e9).contains(&next)); rate = next; }
                     Next::Repeat => {}

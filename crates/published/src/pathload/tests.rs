@@ -5,19 +5,19 @@ use proptest::prelude::*;
 
 use super::*;
 use narrows_probe::probes::Fate;
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid_path::Fluid;
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
 use narrows_probe::{
-    Budget, Cost, Estimate, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step, Verdict, World, drive,
+    BoundKind, Budget, Cost, Estimate, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step, World, drive,
 };
 
 fn mbps(mbps: u64) -> BitRate {
     BitRate::from_mbps(mbps)
 }
 
-fn path(cross: Cross, seed: u64) -> Testbed {
+fn path(cross: Cross, seed: u64) -> ClosedFormWorld {
     let gigabit = || Hop::ethernet(mbps(1000));
-    Testbed::new(vec![gigabit(), Hop::loaded(mbps(100), cross), gigabit()], seed)
+    ClosedFormWorld::new(vec![gigabit(), Hop::loaded(mbps(100), cross), gigabit()], seed)
 }
 
 fn on<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: Params) -> (Outcome, Cost) {
@@ -58,7 +58,7 @@ fn the_range_holds_the_truth_in_the_fluid_model() {
                 let estimate = outcome.estimate().unwrap();
                 let truth = (capacity.bps() - cross.bps()) as f64;
                 let (low, high) = (estimate.low as f64, estimate.high as f64);
-                // A rate at the knee itself gives no trend.
+                // A rate at the turning point itself gives no trend.
                 assert!(
                     low <= truth * 1.001 && truth <= high * 1.001,
                     "{capacity} {tenths} {estimate:?}"
@@ -82,7 +82,7 @@ fn the_range_holds_the_truth_in_the_fluid_model() {
                         "{capacity} {tenths} {estimate:?}"
                     );
                 }
-                assert_eq!(estimate.verdict, Verdict::Estimated);
+                assert_eq!(estimate.verdict, BoundKind::Estimated);
             }
         }
     }
@@ -99,14 +99,14 @@ fn clocks_of_any_offset_change_nothing() {
 }
 
 #[test]
-fn a_sender_below_the_knee_gives_a_bound_never_a_point() {
+fn a_sender_below_the_turning_point_gives_a_bound_never_a_point() {
     let mut world = Fluid::new(mbps(100), mbps(30));
     world.facts.sender.max_send_rate = Some(mbps(50));
     let outcome = fluid(&mut world);
     let estimate = outcome.estimate().unwrap();
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Sender)
+        (BoundKind::LowerBound, Limit::Sender)
     );
     assert!((0.98..=1.001).contains(&ratio(estimate, 50e6)), "{estimate:?}");
     assert!(has(&outcome, "sender_limited"));
@@ -120,7 +120,7 @@ fn a_users_cap_is_the_budgets() {
     let estimate = outcome.estimate().unwrap();
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Budget)
+        (BoundKind::LowerBound, Limit::Budget)
     );
     assert!((0.98..=1.001).contains(&ratio(estimate, 20e6)), "{estimate:?}");
 }
@@ -232,9 +232,9 @@ fn scattered_loss_and_reordering_do_not_move_the_range() {
 
 #[test]
 fn a_receiver_in_bursts_is_judged_by_its_bursts() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000)), Hop::ethernet(mbps(100))], 1);
-    bed.stamping.batch = Some(Duration::from_millis(1));
-    let (outcome, _) = on(&mut bed, Params::default());
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000)), Hop::ethernet(mbps(100))], 1);
+    host_pair.stamping.batch = Some(Duration::from_millis(1));
+    let (outcome, _) = on(&mut host_pair, Params::default());
     let estimate = outcome.estimate().unwrap();
     assert!(has(&outcome, "receive_batching"), "{outcome:?}");
     assert!((0.9..1.1).contains(&ratio(estimate, 97.53e6)), "{estimate:?}");
@@ -242,11 +242,11 @@ fn a_receiver_in_bursts_is_judged_by_its_bursts() {
 
 #[test]
 fn a_receiver_that_shows_one_burst_per_stream_gives_no_point() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000)), Hop::ethernet(mbps(100))], 1);
-    bed.stamping.batch = Some(Duration::from_millis(500));
-    bed.stamping.batch_step = Duration::from_nanos(300);
-    bed.facts.sender.max_send_rate = Some(mbps(1000));
-    let (outcome, _) = on(&mut bed, Params::default());
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000)), Hop::ethernet(mbps(100))], 1);
+    host_pair.stamping.batch = Some(Duration::from_millis(500));
+    host_pair.stamping.batch_step = Duration::from_nanos(300);
+    host_pair.facts.sender.max_send_rate = Some(mbps(1000));
+    let (outcome, _) = on(&mut host_pair, Params::default());
     let refused = matches!(
         outcome,
         Outcome::Inconclusive {
@@ -336,11 +336,11 @@ fn parameters_are_checked() {
 /// The pure function of a run's reports says what the run said; of fewer reports it says less, and of none nothing.
 #[test]
 fn reports_alone_give_the_runs_own_answer() {
-    for (mut bed, seed) in (0..4).map(|seed| (path(Cross::poisson(mbps(40)), seed), seed)) {
-        let (outcome, _) = on(&mut bed, Params::default());
+    for (mut host_pair, seed) in (0..4).map(|seed| (path(Cross::poisson(mbps(40)), seed), seed)) {
+        let (outcome, _) = on(&mut host_pair, Params::default());
         let (run, again) = (
             outcome.estimate(),
-            analyse(&bed.facts, &bed.reports, &Params::default()),
+            analyse(&host_pair.facts, &host_pair.reports, &Params::default()),
         );
         let of = |estimate: &Estimate| (estimate.value, estimate.low, estimate.high, estimate.verdict);
         assert_eq!(run.map(of), again.estimate().map(of), "{seed}");

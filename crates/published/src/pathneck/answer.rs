@@ -2,10 +2,10 @@
 
 use narrows_units::{BitRate, Metric};
 
-use super::session::{Run, Session};
+use super::session::{MethodRun, Run};
 use super::steps::{chokes, confidence};
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
-use narrows_train::campaign::nanos;
+use narrows_train::train_method::nanos;
 
 /// What the runs on one route say of a hop.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +29,7 @@ impl Hop {
     }
 }
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     let route = dominant(&session.runs);
     let mut caveats = Vec::new();
     if route.len() < session.runs.len() {
@@ -71,12 +71,12 @@ fn dominant(runs: &[Run]) -> Vec<&Run> {
     )
 }
 
-fn judge(session: &Session, route: &[&Run]) -> Result<Estimate, Reason> {
+fn judge(session: &MethodRun, route: &[&Run]) -> Result<Estimate, Reason> {
     let gaps = |run: &&&Run| run.hops.iter().any(|pass| pass.gap_ns.is_some());
     let usable: Vec<&Run> = route.iter().filter(gaps).copied().collect();
     if usable.is_empty() {
         let passes = || session.runs.iter().flat_map(|run| &run.hops);
-        let answered = passes().any(|pass| pass.far);
+        let answered = passes().any(|pass| pass.remote);
         return Err(if passes().any(|pass| pass.batched) {
             Reason::ReceiveBatching
         } else if answered {
@@ -152,7 +152,7 @@ fn also(hops: &[Hop]) -> Vec<Estimate> {
 }
 
 /// What is known of each hop that gave gaps in half of the runs.
-fn hops(session: &Session, runs: &[&Run]) -> Vec<Hop> {
+fn hops(session: &MethodRun, runs: &[&Run]) -> Vec<Hop> {
     let step_ns = nanos(session.params.step);
     let found: Vec<Vec<(usize, f64)>> = runs.iter().map(|run| of_run(run, step_ns, session)).collect();
     let most = runs.iter().map(|run| run.hops.len()).max().unwrap_or(0);
@@ -187,7 +187,7 @@ fn hops(session: &Session, runs: &[&Run]) -> Vec<Hop> {
 }
 
 /// Choke points of one run: hops from 1, and confidence.
-fn of_run(run: &Run, step_ns: f64, session: &Session) -> Vec<(usize, f64)> {
+fn of_run(run: &Run, step_ns: f64, session: &MethodRun) -> Vec<(usize, f64)> {
     let with_gaps = (1..).zip(&run.hops).filter_map(|(hop, pass)| Some((hop, pass.gap_ns?)));
     let (numbers, gaps): (Vec<usize>, Vec<f64>) = with_gaps.unzip();
     let as_tool = session.params.as_tool;
@@ -205,7 +205,7 @@ fn of_run(run: &Run, step_ns: f64, session: &Session) -> Vec<(usize, f64)> {
 }
 
 /// Rate of what passes a hop between head and tail, for full packets at the IP layer; the tool counts the load alone.
-fn rate(session: &Session, hop: usize, gap_ns: f64) -> Option<BitRate> {
+fn rate(session: &MethodRun, hop: usize, gap_ns: f64) -> Option<BitRate> {
     let params = &session.params;
     let wire = |octets: u16| f64::from(params.framing.wire_octets(u32::from(octets)));
     let load = f64::from(params.load);

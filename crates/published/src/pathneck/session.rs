@@ -8,9 +8,9 @@ use super::{Params, answer};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{Arrival, FarEnd, Fate, HopReplyKind, PacketPlan, Train, TrainReport};
-use narrows_train::campaign::{Campaign, Next, uneven};
-use narrows_train::far_ends::{FarEnds, resize_two};
+use narrows_probe::probes::{Arrival, Fate, HopReplyKind, PacketPlan, PeerKind, Train, TrainReport};
+use narrows_train::peer_kinds::{PeerKinds, resize_two};
+use narrows_train::train_method::{Next, TrainMethod, uneven};
 
 /// One hop of one train.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,7 +20,7 @@ pub(super) struct Pass {
     /// From head to tail, ns; `None` if one of them was not answered.
     pub(super) gap_ns: Option<f64>,
     /// It was the far end, and that it takes packets in by batches.
-    pub(super) far: bool,
+    pub(super) remote: bool,
     pub(super) batched: bool,
 }
 
@@ -35,17 +35,17 @@ pub(super) struct Run {
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
     pub(super) runs: Vec<Run>,
     pub(super) small: u16,
     pub(super) load_octets: u16,
     trains: u32,
-    far_ends: FarEnds,
+    peer_kinds: PeerKinds,
 }
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
             small: params.small_octets,
@@ -54,7 +54,7 @@ impl Session {
             facts: None,
             runs: Vec::new(),
             trains: 0,
-            far_ends: FarEnds::new([FarEnd::Receiver, FarEnd::Echo, FarEnd::ClosedPort]),
+            peer_kinds: PeerKinds::new([PeerKind::Receiver, PeerKind::Echo, PeerKind::ClosedPort]),
         }
     }
 
@@ -77,7 +77,7 @@ impl Session {
 fn heard(row: &Arrival) -> Option<(i64, Option<IpAddr>, bool)> {
     match row.fate {
         Fate::Received(stamp) => Some((stamp.nanos(), None, true)),
-        // The far end's own stamp has not seen the way back.
+        // The far end's own stamp has not seen the reverse direction.
         Fate::Echoed { turned: Some(at), .. } => Some((at.nanos(), None, true)),
         Fate::Echoed { returned, .. } => Some((returned.nanos(), None, true)),
         Fate::Answered(reply) => match reply.kind {
@@ -97,7 +97,7 @@ fn batched_ns(rows: &[Arrival]) -> Option<f64> {
     let mut times: Vec<i64> = rows
         .iter()
         .filter_map(heard)
-        .filter(|(_, _, far)| *far)
+        .filter(|(_, _, remote)| *remote)
         .map(|(at, _, _)| at)
         .collect();
     times.sort_unstable();
@@ -116,25 +116,25 @@ fn read(rows: &[Arrival], hops: usize) -> Option<Run> {
     let (first, last) = (rows.first()?, rows.last()?);
     let mut passes = Vec::new();
     let off_ns = batched_ns(rows);
-    let sure = |gap: f64, far: bool| !far || off_ns.is_none_or(|off| off <= MOST_OFF * gap);
+    let sure = |gap: f64, remote: bool| !remote || off_ns.is_none_or(|off| off <= MOST_OFF * gap);
     for at in 0..hops {
         let (head, tail) = (rows.get(at)?, rows.get(rows.len().checked_sub(at + 1)?)?);
         let (one, other) = (heard(head), heard(tail));
         let gap_ns = match (one, other) {
-            (Some((head, by, far)), Some((tail, and, too))) if by == and && far == too => {
+            (Some((head, by, remote)), Some((tail, and, too))) if by == and && remote == too => {
                 let gap = tail.saturating_sub(head);
-                (gap > 0).then_some(gap as f64).filter(|gap| sure(*gap, far))
+                (gap > 0).then_some(gap as f64).filter(|gap| sure(*gap, remote))
             }
             _ => None,
         };
-        let far = [one, other].into_iter().flatten().any(|(_, _, far)| far);
+        let remote = [one, other].into_iter().flatten().any(|(_, _, remote)| remote);
         passes.push(Pass {
-            batched: far && off_ns.is_some(),
+            batched: remote && off_ns.is_some(),
             from: one.or(other).and_then(|(_, from, _)| from),
             gap_ns,
-            far,
+            remote,
         });
-        if far {
+        if remote {
             break;
         }
     }
@@ -145,7 +145,7 @@ fn read(rows: &[Arrival], hops: usize) -> Option<Run> {
     })
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = ("pathneck", "recursive packet trains");
 
     fn begin(&mut self, facts: &PathFacts) {
@@ -161,7 +161,7 @@ impl Campaign for Session {
         }
         Some(Next {
             packets: self.plan(),
-            far_end: self.far_ends.first()?,
+            peer_kind: self.peer_kinds.first()?,
             spacing: Duration::ZERO,
             rest: uneven(self.params.spacing, self.trains),
         })
@@ -177,7 +177,7 @@ impl Campaign for Session {
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
         let (large, small) = (&mut self.load_octets, &mut self.small);
         let what = "trains whose packets carry hop limits, and the routers' answers";
-        self.far_ends
+        self.peer_kinds
             .refused(refusal, what, |refusal| resize_two(refusal, large, 100, small))
     }
 

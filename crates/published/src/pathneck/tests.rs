@@ -2,8 +2,8 @@
 
 use super::*;
 use narrows_probe::contract::{Event, Step};
-use narrows_probe::outcome::{Outcome, Reason, Verdict};
-use narrows_probe::probes::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, Probe, Train, TrainReport};
+use narrows_probe::outcome::{BoundKind, Outcome, Reason};
+use narrows_probe::probes::{Arrival, Fate, HopReply, HopReplyKind, PacingCheck, PeerKind, Probe, Train, TrainReport};
 use narrows_probe::registry::Method;
 use narrows_probe::registry::RawParams;
 use narrows_probe::{Estimate, PathFacts};
@@ -22,7 +22,7 @@ fn drive(free: &[f64], params: &[(&str, &str)], sent_ns: i64, silent: Option<u8>
                 run.step(now, Event::TimerFired)
             }
             Step::Send(Probe::Train(train)) => {
-                let report = carried(&train, free, sent_ns, silent);
+                let report = forwarded(&train, free, sent_ns, silent);
                 now = now + Duration::from_millis(50);
                 run.step(now, Event::Train(report))
             }
@@ -33,7 +33,7 @@ fn drive(free: &[f64], params: &[(&str, &str)], sent_ns: i64, silent: Option<u8>
 }
 
 /// Store and forward, packet by packet, each link at its rate.
-fn carried(train: &Train, free: &[f64], sent_ns: i64, silent: Option<u8>) -> TrainReport {
+fn forwarded(train: &Train, free: &[f64], sent_ns: i64, silent: Option<u8>) -> TrainReport {
     let count = i64::try_from(train.packets.len()).unwrap();
     let departed = |seq: i64| sent_ns * seq / (count - 1);
     let mut at: Vec<i64> = (0..count).map(departed).collect();
@@ -84,7 +84,7 @@ fn carried(train: &Train, free: &[f64], sent_ns: i64, silent: Option<u8>) -> Tra
     }
 }
 
-fn hops_of(estimate: &Estimate, metric: Metric) -> Vec<(u16, Verdict, f64)> {
+fn hops_of(estimate: &Estimate, metric: Metric) -> Vec<(u16, BoundKind, f64)> {
     let of_hop = |also: &Estimate| Some((also.hop()?, also.verdict, also.value as f64 / 1e6));
     let own = estimate.also.iter().filter(|also| also.metric == metric);
     own.filter_map(of_hop).collect()
@@ -97,7 +97,7 @@ fn a_train_has_heads_a_load_and_tails_of_33_6_kb() {
     let Step::Send(Probe::Train(train)) = run.step(Stamp::from_nanos(0), Event::Started(facts)) else {
         panic!("no train")
     };
-    assert_eq!((train.packets.len(), train.far_end), (120, FarEnd::Receiver));
+    assert_eq!((train.packets.len(), train.peer_kind), (120, PeerKind::Receiver));
     assert_eq!(train.ip_octets(), 33_600);
     let limits: Vec<u8> = train
         .packets
@@ -114,7 +114,7 @@ fn a_train_has_heads_a_load_and_tails_of_33_6_kb() {
 fn the_choke_points_are_those_of_the_path_and_the_bounds_hold() {
     let outcome = drive(&[100.0, 100.0, 10.0, 100.0, 5.0], &[], 0, None);
     let estimate = outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, Verdict::UpperBound);
+    assert_eq!(estimate.verdict, BoundKind::UpperBound);
     let mbps = |free: f64| free * 1500.0 / 1538.0;
     assert!(
         (estimate.value as f64 / 1e6 / mbps(5.0) - 1.0).abs() < 0.01,
@@ -123,11 +123,11 @@ fn the_choke_points_are_those_of_the_path_and_the_bounds_hold() {
     );
     let available = hops_of(estimate, Metric::AvailableIpCapacity);
     let truth = [
-        (1, Verdict::UpperBound, 100.0),
-        (2, Verdict::LowerBound, 100.0),
-        (3, Verdict::UpperBound, 10.0),
-        (4, Verdict::LowerBound, 10.0),
-        (5, Verdict::UpperBound, 5.0),
+        (1, BoundKind::UpperBound, 100.0),
+        (2, BoundKind::LowerBound, 100.0),
+        (3, BoundKind::UpperBound, 10.0),
+        (4, BoundKind::LowerBound, 10.0),
+        (5, BoundKind::UpperBound, 5.0),
     ];
     assert_eq!(available.len(), 5);
     for (found, (hop, verdict, free)) in available.iter().zip(truth) {
@@ -153,13 +153,13 @@ fn behind_a_slow_sender_there_is_a_lower_bound_and_silent_hops_are_left_out() {
     // 42 kB of the wire in 40 ms: 8.3 Mbit/s.
     let outcome = drive(&[100.0; 4], &[], 40_000_000, Some(2));
     let estimate = outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, Verdict::LowerBound);
+    assert_eq!(estimate.verdict, BoundKind::LowerBound);
     assert!(estimate.value < 97_000_000, "{}", estimate.value);
     let hops: Vec<u16> = hops_of(estimate, Metric::IpCapacity).iter().map(|hop| hop.0).collect();
     assert_eq!(hops, [1, 3, 4]);
     let behind = drive(&[100.0, 100.0, 10.0, 10.0], &[], 0, Some(2));
     let first = hops_of(behind.estimate().unwrap(), Metric::AvailableIpCapacity);
-    assert!(first.contains(&(3, Verdict::UpperBound, first[1].2)), "{first:?}");
+    assert!(first.contains(&(3, BoundKind::UpperBound, first[1].2)), "{first:?}");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn four_runs_are_too_few() {
             Step::Send(Probe::Train(_)) if trains == 4 => run.step(now, Event::Stop(Reason::TimeSpent)),
             Step::Send(Probe::Train(train)) => {
                 trains += 1;
-                run.step(now, Event::Train(carried(&train, &[10.0, 10.0], 0, None)))
+                run.step(now, Event::Train(forwarded(&train, &[10.0, 10.0], 0, None)))
             }
             Step::Done(outcome) => break outcome,
             _ => run.step(now, Event::TimerFired),

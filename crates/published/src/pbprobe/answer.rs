@@ -5,11 +5,11 @@ use narrows_units::{BitRate, Metric};
 use super::run::{COARSEST, Run};
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 use narrows_train::mindelay;
-use narrows_train::mindelay::{Back, Found, Grain, Hunt, Via};
+use narrows_train::mindelay::{Back, Grain, Hunt, HuntResult, Via};
 
 impl Run {
     /// The answer of bulks of packets of `octets` that have settled.
-    pub(super) fn answer(&mut self, octets: u16, found: &Found) -> Outcome {
+    pub(super) fn answer(&mut self, octets: u16, found: &HuntResult) -> Outcome {
         self.close_hunt();
         self.octets = octets;
         let Some(facts) = &self.facts else {
@@ -56,7 +56,7 @@ impl Run {
     /// The least time a packet may take: bulks that met no queue may still each hold packets of others, if all do. Gaps tell, where
     /// stamps tell gaps. Elsewhere the scatter does, less what stamps scatter: n packets of others per bulk scatter the dispersion by √n
     /// packets' time, and the best hold no more than the others.
-    fn least_each_ns(&self, found: &Found) -> f64 {
+    fn least_each_ns(&self, found: &HuntResult) -> f64 {
         if self.tells_gaps(found) {
             return found.each_low_ns.min(found.typical_ns);
         }
@@ -84,7 +84,7 @@ impl Run {
     }
 
     /// What keeps the number from being the forward capacity makes it a bound of that.
-    fn bounded(&self, estimate: Estimate, found: &Found) -> Estimate {
+    fn bounded(&self, estimate: Estimate, found: &HuntResult) -> Estimate {
         let Some(facts) = &self.facts else { return estimate };
         let wire = mindelay::wire_rate(self.params.framing, self.octets, found.each_ns);
         let is_interface = facts
@@ -102,7 +102,7 @@ impl Run {
             return estimate.caveat(Caveat::ReceiverLimited).at_least(Limit::Receiver);
         }
         match mindelay::way_back(self.via.reads(), &found.best, self.octets) {
-            Back::Seen => estimate,
+            Back::Observed => estimate,
             Back::Slower { reply_ip_octets } => estimate.caveat(Caveat::ReverseInfluence { reply_ip_octets }),
             Back::Either => estimate.caveat(Caveat::AsymmetricLimit).at_least(Limit::Path),
         }
@@ -119,7 +119,7 @@ impl Run {
         }
     }
 
-    fn caveats(&self, found: Option<&Found>) -> Vec<Caveat> {
+    fn caveats(&self, found: Option<&HuntResult>) -> Vec<Caveat> {
         let mut caveats = Vec::new();
         let share = |part: u64| part as f64 / self.tally.sent.max(1) as f64;
         if self.batched() {
@@ -145,7 +145,7 @@ impl Run {
 
     fn diagnostics(&self) -> Diagnostics {
         let mut diagnostics = Diagnostics::default();
-        diagnostics.insert("far_end", format!("{:?}", self.via).to_lowercase().as_str());
+        diagnostics.insert("peer_kind", format!("{:?}", self.via).to_lowercase().as_str());
         diagnostics.insert("bulk_packets", self.length);
         diagnostics.insert("packet_octets", u32::from(self.octets));
         diagnostics.insert("shortened", self.shortened);

@@ -14,14 +14,14 @@ use narrows_probe::contract::Step;
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Outcome};
 use narrows_probe::probes::TrainReport;
 use narrows_train::mindelay;
-use narrows_train::mindelay::{Bulk, Found, Hunt, Reads};
+use narrows_train::mindelay::{Bulk, Hunt, HuntResult, Reads};
 
 /// An answer under test.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Paced {
     /// IP octets of the packets that it was found with.
     octets: u16,
-    found: Found,
+    found: HuntResult,
     /// Bulks sent.
     sent: usize,
     /// Bulks sent at most.
@@ -47,7 +47,7 @@ impl Paced {
 
 impl Run {
     /// The answer, if it needs no test; `None` if the test begins.
-    pub(super) fn unless_tested(&mut self, octets: u16, found: Found) -> Option<Outcome> {
+    pub(super) fn unless_tested(&mut self, octets: u16, found: HuntResult) -> Option<Outcome> {
         if !self.params.check || found.best.open() {
             return Some(self.answer(octets, &found));
         }

@@ -13,7 +13,7 @@ params! {
     pub struct Params {
         /// Who answers.
         pub via: Via = "auto" {
-            name: "far_end", range: Via::RANGE, source: "ours; the way back is measured by a run in that direction",
+            name: "peer_kind", range: Via::RANGE, source: "ours; the way back is measured by a run in that direction",
         },
         /// IP octets of a packet.
         pub octets: Option<u16> = "path MTU" {

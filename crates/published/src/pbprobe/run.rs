@@ -8,12 +8,12 @@ use super::Params;
 use super::paced::Paced;
 use narrows_probe::PathFacts;
 use narrows_probe::contract::{Estimator, Event, Refusal, Step};
-use narrows_probe::observations::Follower;
+use narrows_probe::observations::Replayable;
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
-use narrows_train::campaign::refusal_reason;
 use narrows_train::mindelay;
-use narrows_train::mindelay::{Batching, Found, Grain, Hunt, Rule, Runs, State, Stop, Via};
+use narrows_train::mindelay::{Batching, Grain, Hunt, HuntResult, Rule, Runs, State, Stop, Via};
+use narrows_train::train_method::refusal_reason;
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct Run {
     pub(super) shortened: bool,
     pub(super) hunt: Option<Hunt>,
     /// What bulks of full packets found, while smaller ones check it.
-    pub(super) first: Option<(u16, Found)>,
+    pub(super) first: Option<(u16, HuntResult)>,
     /// The answer under its last test.
     pub(super) paced: Option<Paced>,
     pub(super) tally: Tally,
@@ -94,7 +94,7 @@ impl Run {
     fn settled(&mut self) -> Option<Outcome> {
         let found = self.hunt.as_ref().and_then(|hunt| hunt.found(self.batched()))?;
         if let Some((octets, first)) = self.first {
-            let rate = |octets, found: &Found| mindelay::wire_rate(self.params.framing, octets, found.each_ns);
+            let rate = |octets, found: &HuntResult| mindelay::wire_rate(self.params.framing, octets, found.each_ns);
             let (a, b) = (rate(octets, &first), rate(self.octets, &found));
             let agree = (a - b).abs() / (a + b) < AGREE;
             if agree {
@@ -122,7 +122,7 @@ impl Run {
     }
 
     /// The stamps tell single gaps, and there are enough of them for a median.
-    pub(super) fn tells_gaps(&self, found: &Found) -> bool {
+    pub(super) fn tells_gaps(&self, found: &HuntResult) -> bool {
         let grain = self.grain().map_or(f64::INFINITY, |grain| grain.arrival_ns);
         found.best.after >= LEAST_GAPS && !self.batched() && grain <= found.typical_ns / 4.0
     }
@@ -132,7 +132,7 @@ impl Run {
         let Some(hunt) = self.hunt.as_ref().filter(|_| !self.shortened) else {
             return false;
         };
-        if hunt.samples() + hunt.closed < LOOK {
+        if hunt.samples() + hunt.closed < FIRST_CHECK {
             return false;
         }
         let span = hunt.found(false).map_or(0.0, |found| found.span_ns);
@@ -268,10 +268,10 @@ impl Run {
     }
 }
 
-impl Follower for Run {
+impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("pbprobe", "bulks of packets of its own lengths");
 
-    fn follow(&mut self, asked: &Probe) -> bool {
+    fn replay_step(&mut self, asked: &Probe) -> bool {
         mindelay::is_own(asked, self.asked.as_ref())
     }
 }
@@ -433,7 +433,7 @@ const TEST_PACKETS: usize = 20;
 /// Ours: trains that may be lost or leave it open.
 const MOST_TESTS: u32 = 5;
 /// Ours: bulks from which their dispersion is judged the first time.
-const LOOK: usize = 10;
+const FIRST_CHECK: usize = 10;
 /// Ours: bulks from which losses are judged.
 const ENOUGH_TO_JUDGE: usize = 12;
 /// Ours: halvings and growths of one run; 60 000 packets are sixteen halvings.

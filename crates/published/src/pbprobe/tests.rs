@@ -3,19 +3,19 @@ use std::time::Duration;
 use narrows_units::BitRate;
 
 use super::*;
-use narrows_probe::Verdict;
+use narrows_probe::BoundKind;
 use narrows_probe::outcome::{Diagnostic, Limit, Reason};
-use narrows_probe::testing::testbed::{Arrivals, Cross, Hop, Testbed};
+use narrows_probe::testing::closed_form_world::{Arrivals, ClosedFormWorld, Cross, Hop};
 
-fn run_with(bed: &mut Testbed, pairs: &[(&str, &str)]) -> narrows_probe::Measured {
+fn run_with(host_pair: &mut ClosedFormWorld, pairs: &[(&str, &str)]) -> narrows_probe::Measured {
     let raw: RawParams = pairs.iter().copied().collect();
     let mut method = PbProbe.begin(&raw).unwrap();
-    bed.measure(method.as_mut(), PbProbe.imposes(&raw).budget())
+    host_pair.measure(method.as_mut(), PbProbe.imposes(&raw).budget())
 }
 
-fn ratio(bed: &Testbed, measured: &narrows_probe::Measured) -> f64 {
+fn ratio(host_pair: &ClosedFormWorld, measured: &narrows_probe::Measured) -> f64 {
     let estimate = measured.outcome.estimate().unwrap();
-    estimate.value as f64 / bed.ip_capacity(1500).as_f64()
+    estimate.value as f64 / host_pair.ip_capacity(1500).as_f64()
 }
 
 fn diagnostics(measured: &narrows_probe::Measured, name: &str) -> Option<f64> {
@@ -31,10 +31,10 @@ fn path(rate: BitRate) -> Vec<Hop> {
 #[test]
 fn bulks_grow_with_the_rate() {
     for (mbps, packets) in [(10, 1.0), (100, 10.0), (1000, 100.0), (10_000, 1000.0)] {
-        let mut bed = Testbed::new(path(BitRate::from_mbps(mbps)), 1);
-        let measured = run_with(&mut bed, &[]);
+        let mut host_pair = ClosedFormWorld::new(path(BitRate::from_mbps(mbps)), 1);
+        let measured = run_with(&mut host_pair, &[]);
         assert_eq!(diagnostics(&measured, "bulk_packets"), Some(packets), "{mbps}");
-        assert!((ratio(&bed, &measured) - 1.0).abs() < 0.001, "{mbps}");
+        assert!((ratio(&host_pair, &measured) - 1.0).abs() < 0.001, "{mbps}");
         assert_eq!(diagnostics(&measured, "bulks"), Some(41.0), "{mbps}");
     }
 }
@@ -42,9 +42,9 @@ fn bulks_grow_with_the_rate() {
 /// From begin to begin passes `2 δ / U` on average: 1.2304 ms of dispersion at 1 % are 246 ms.
 #[test]
 fn bulks_are_spaced_by_their_dispersion() {
-    let mut bed = Testbed::new(path(BitRate::from_mbps(10)), 1);
-    let measured = run_with(&mut bed, &[]);
-    let begins: Vec<i64> = bed
+    let mut host_pair = ClosedFormWorld::new(path(BitRate::from_mbps(10)), 1);
+    let measured = run_with(&mut host_pair, &[]);
+    let begins: Vec<i64> = host_pair
         .reports
         .iter()
         .map(|report| report.arrivals[0].departed.nanos())
@@ -57,8 +57,8 @@ fn bulks_are_spaced_by_their_dispersion() {
 
 #[test]
 fn the_fixed_count_is_two_hundred() {
-    let mut bed = Testbed::new(path(BitRate::from_mbps(100)), 1);
-    let measured = run_with(&mut bed, &[("stable", "0")]);
+    let mut host_pair = ClosedFormWorld::new(path(BitRate::from_mbps(100)), 1);
+    let measured = run_with(&mut host_pair, &[("stable", "0")]);
     assert_eq!(diagnostics(&measured, "bulks"), Some(200.0));
     assert_eq!(diagnostics(&measured, "clean_bulks"), Some(200.0));
 }
@@ -67,10 +67,10 @@ fn the_fixed_count_is_two_hundred() {
 #[test]
 fn batches_are_spanned() {
     for (mbps, seed) in [(1000, 1), (10_000, 2)] {
-        let mut bed = Testbed::new(path(BitRate::from_mbps(mbps)), seed);
-        bed.stamping.batch = Some(Duration::from_micros(50));
-        let measured = run_with(&mut bed, &[]);
-        let error = ratio(&bed, &measured) - 1.0;
+        let mut host_pair = ClosedFormWorld::new(path(BitRate::from_mbps(mbps)), seed);
+        host_pair.stamping.batch = Some(Duration::from_micros(50));
+        let measured = run_with(&mut host_pair, &[]);
+        let error = ratio(&host_pair, &measured) - 1.0;
         assert!(error.abs() < 0.01, "{mbps}: {error}");
         let estimate = measured.outcome.estimate().unwrap();
         assert!(estimate.caveats.iter().any(|caveat| caveat.id() == "receive_batching"));
@@ -80,15 +80,15 @@ fn batches_are_spanned() {
 #[test]
 fn coarse_clocks_lengthen_bulks() {
     let coarse = |pairs: &[(&str, &str)]| {
-        let mut bed = Testbed::new(path(BitRate::from_gbps(1)), 4);
-        bed.stamping.granularity = Duration::from_micros(64);
-        bed.facts.receiver.clock_resolution = Duration::from_micros(64);
-        bed.facts.receiver.stamp_error = Duration::from_micros(32);
-        let measured = run_with(&mut bed, pairs);
-        (bed, measured)
+        let mut host_pair = ClosedFormWorld::new(path(BitRate::from_gbps(1)), 4);
+        host_pair.stamping.granularity = Duration::from_micros(64);
+        host_pair.facts.receiver.clock_resolution = Duration::from_micros(64);
+        host_pair.facts.receiver.stamp_error = Duration::from_micros(32);
+        let measured = run_with(&mut host_pair, pairs);
+        (host_pair, measured)
     };
-    let (bed, measured) = coarse(&[]);
-    assert!((ratio(&bed, &measured) - 1.0).abs() < 0.01);
+    let (host_pair, measured) = coarse(&[]);
+    assert!((ratio(&host_pair, &measured) - 1.0).abs() < 0.01);
     assert_eq!(diagnostics(&measured, "bulk_packets"), Some(1000.0));
     let (_, short) = coarse(&[("most_packets", "10")]);
     assert!(short.outcome.estimate().is_none(), "{:?}", short.outcome);
@@ -98,9 +98,9 @@ fn coarse_clocks_lengthen_bulks() {
 fn bulks_that_do_not_fit_are_halved() {
     let mut narrow = Hop::ethernet(BitRate::from_gbps(1));
     narrow.queue_octets = 40 * 1538;
-    let mut bed = Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(10)), narrow], 1);
-    let measured = run_with(&mut bed, &[]);
-    assert!((ratio(&bed, &measured) - 1.0).abs() < 0.01);
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(10)), narrow], 1);
+    let measured = run_with(&mut host_pair, &[]);
+    assert!((ratio(&host_pair, &measured) - 1.0).abs() < 0.01);
     let packets = diagnostics(&measured, "bulk_packets").unwrap();
     assert!((10.0..60.0).contains(&packets), "{packets}");
 }
@@ -113,16 +113,21 @@ fn shorter_bulks_find_idle_moments() {
     let path = vec![hop(), hop(), hop()];
     let mut right = 0;
     for seed in 1..=4 {
-        let mut bed = Testbed::new(path.clone(), seed);
-        let measured = run_with(&mut bed, &[]);
+        let mut host_pair = ClosedFormWorld::new(path.clone(), seed);
+        let measured = run_with(&mut host_pair, &[]);
         match measured.outcome.estimate() {
             Some(_) => {
-                assert!((ratio(&bed, &measured) - 1.0).abs() < 0.02, "{seed}");
+                assert!((ratio(&host_pair, &measured) - 1.0).abs() < 0.02, "{seed}");
                 right += 1;
             }
-            None => assert!(run_with(&mut bed, &[("shorten", "false")]).outcome.estimate().is_none()),
+            None => assert!(
+                run_with(&mut host_pair, &[("shorten", "false")])
+                    .outcome
+                    .estimate()
+                    .is_none()
+            ),
         }
-        let mut again = Testbed::new(path.clone(), seed);
+        let mut again = ClosedFormWorld::new(path.clone(), seed);
         let long = run_with(&mut again, &[("shorten", "false")]);
         assert!(long.outcome.estimate().is_none(), "{seed}");
     }
@@ -131,17 +136,17 @@ fn shorter_bulks_find_idle_moments() {
 
 #[test]
 fn a_slow_sender_bounds_and_a_dead_path_is_silent() {
-    let mut bed = Testbed::new(path(BitRate::from_gbps(1)), 1);
-    bed.facts.sender.send_cost = Duration::from_micros(30);
-    let measured = run_with(&mut bed, &[]);
+    let mut host_pair = ClosedFormWorld::new(path(BitRate::from_gbps(1)), 1);
+    host_pair.facts.sender.send_cost = Duration::from_micros(30);
+    let measured = run_with(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Sender)
+        (BoundKind::LowerBound, Limit::Sender)
     );
     let mut dead = Hop::ethernet(BitRate::from_gbps(1));
     dead.loss = 1.0;
-    let measured = run_with(&mut Testbed::new(vec![dead], 1), &[]);
+    let measured = run_with(&mut ClosedFormWorld::new(vec![dead], 1), &[]);
     let Outcome::Inconclusive { reason, .. } = measured.outcome else {
         panic!()
     };
@@ -174,26 +179,26 @@ fn a_steady_share_of_a_link_behind_is_no_capacity() {
     let behind = Hop::loaded(BitRate::from_gbps(2), others);
     let mut hops = path(BitRate::from_gbps(1));
     hops.push(behind);
-    let mut bed = Testbed::new(hops.clone(), 3);
-    let measured = run_with(&mut bed, &[]);
+    let mut host_pair = ClosedFormWorld::new(hops.clone(), 3);
+    let measured = run_with(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, Verdict::LowerBound, "{estimate:?}");
-    assert!((0.6..0.8).contains(&ratio(&bed, &measured)), "{estimate:?}");
+    assert_eq!(estimate.verdict, BoundKind::LowerBound, "{estimate:?}");
+    assert!((0.6..0.8).contains(&ratio(&host_pair, &measured)), "{estimate:?}");
     // What the test is there for.
-    let mut bed = Testbed::new(hops, 3);
-    let measured = run_with(&mut bed, &[("check", "false")]);
+    let mut host_pair = ClosedFormWorld::new(hops, 3);
+    let measured = run_with(&mut host_pair, &[("check", "false")]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, Verdict::Estimated, "{estimate:?}");
-    assert!((0.6..0.8).contains(&ratio(&bed, &measured)), "{estimate:?}");
+    assert_eq!(estimate.verdict, BoundKind::Estimated, "{estimate:?}");
+    assert!((0.6..0.8).contains(&ratio(&host_pair, &measured)), "{estimate:?}");
 }
 
 /// On an idle path the first slower bulk comes as it left.
 #[test]
 fn a_link_carries_what_it_can() {
-    let mut bed = Testbed::new(path(BitRate::from_gbps(1)), 1);
-    let measured = run_with(&mut bed, &[]);
+    let mut host_pair = ClosedFormWorld::new(path(BitRate::from_gbps(1)), 1);
+    let measured = run_with(&mut host_pair, &[]);
     assert_eq!(diagnostics(&measured, "paced_bulks"), Some(1.0));
-    let last = bed.reports.last().unwrap();
+    let last = host_pair.reports.last().unwrap();
     let gap = last.arrivals[1].departed.nanos() - last.arrivals[0].departed.nanos();
     // 12.304 us at 0.95 of the rate.
     assert!((gap - 12_952).abs() < 2, "{gap}");

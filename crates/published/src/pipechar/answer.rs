@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Metric};
 
-use super::session::{HopTrains, Session};
+use super::session::{HopTrains, MethodRun};
 use super::trains::shortest_mode;
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, PathFinding, Reason};
-use narrows_train::campaign::nanos;
+use narrows_train::train_method::nanos;
 
 /// Why a hop's rate is only a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ enum Only {
     /// The sender, or the stamps, went no further.
     Sender,
     Clock,
-    /// The links in front spaced the train, or the way back its answers, or hops in between are unknown.
+    /// The links in front spaced the train, or the reverse direction its answers, or hops in between are unknown.
     Path,
 }
 
@@ -32,7 +32,7 @@ struct Hop {
     reply_octets: u16,
 }
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     let hops = hops(session);
     let caveats = caveats(session, &hops);
     match judge(session, &hops) {
@@ -59,7 +59,7 @@ fn answers(hop: &HopTrains) -> bool {
     10 * u64::from(hop.answered) >= 9 * u64::from(hop.asked) && hop.answered > 0
 }
 
-fn hops(session: &Session) -> Vec<Hop> {
+fn hops(session: &MethodRun) -> Vec<Hop> {
     let floor = session.facts.as_ref().map_or(1.0, |facts| {
         nanos(facts.sender.clock_resolution)
             .max(nanos(facts.sender.stamp_error))
@@ -87,8 +87,8 @@ fn hops(session: &Session) -> Vec<Hop> {
         let pushed = hops.last().map_or(f64::INFINITY, |hop| hop.rate);
         let in_front = hops.iter().map(|hop| hop.rate).fold(f64::INFINITY, f64::min);
         let came = hops.last().map_or(sent, |hop| hop.mean);
-        // Answers on a way back no faster than the way there.
-        let back = in_front.min(rate) * wire(session, session.octets) / wire(session, trains.reply_octets);
+        // Answers on a reverse direction no faster than the forward direction.
+        let reverse = in_front.min(rate) * wire(session, session.octets) / wire(session, trains.reply_octets);
         let alike = |other: f64| rate >= BESIDE * other && rate <= other / BESIDE;
         let only = if f64::from(packets - 1) / rate < TICKS * floor {
             Some(Only::Clock)
@@ -97,7 +97,7 @@ fn hops(session: &Session) -> Vec<Hop> {
         } else if number - known > 1
             || alike(in_front)
             || alike(pushed)
-            || (trains.reply_octets > 0 && rate > in_front && rate >= HIDDEN * back)
+            || (trains.reply_octets > 0 && rate > in_front && rate >= HIDDEN * reverse)
         {
             Some(Only::Path)
         } else {
@@ -122,7 +122,7 @@ fn hops(session: &Session) -> Vec<Hop> {
 
 /// The shortest time per packet that many parts agree on, least and largest with it, and of how many packets those parts are: pairs where
 /// they are pushed together more than longer parts, and stamps tell.
-fn fastest(session: &Session, trains: &HopTrains, floor: f64) -> Option<((f64, f64, f64), u16)> {
+fn fastest(session: &MethodRun, trains: &HopTrains, floor: f64) -> Option<((f64, f64, f64), u16)> {
     let least = session.params.least;
     let apart = f64::from(least.saturating_sub(1).max(1));
     let long = shortest_mode(&trains.parts, 2.0 * floor / apart).map(|mode| (mode, least));
@@ -135,11 +135,11 @@ fn fastest(session: &Session, trains: &HopTrains, floor: f64) -> Option<((f64, f
     }
 }
 
-fn wire(session: &Session, octets: u16) -> f64 {
+fn wire(session: &MethodRun, octets: u16) -> f64 {
     f64::from(session.params.framing.wire_octets(u32::from(octets)))
 }
 
-fn judge(session: &Session, hops: &[Hop]) -> Result<Estimate, Reason> {
+fn judge(session: &MethodRun, hops: &[Hop]) -> Result<Estimate, Reason> {
     let narrow = hops.iter().min_by(|one, other| one.rate.total_cmp(&other.rate));
     let Some(narrow) = narrow else {
         let heard: u64 = session.hops.iter().map(|hop| u64::from(hop.answered)).sum();
@@ -170,7 +170,7 @@ fn judge(session: &Session, hops: &[Hop]) -> Result<Estimate, Reason> {
         ..PathFinding::default()
     };
     estimate = path.put(estimate);
-    let last = session.hops.last().is_some_and(|hop| hop.far);
+    let last = session.hops.last().is_some_and(|hop| hop.remote);
     let unknown = session.hops.len() - hops.len();
     if unknown > 0 || !last {
         estimate = estimate
@@ -182,7 +182,7 @@ fn judge(session: &Session, hops: &[Hop]) -> Result<Estimate, Reason> {
 }
 
 /// The hop's capacity for full-size packets at the IP layer.
-fn of_hop(session: &Session, hop: &Hop) -> Option<Estimate> {
+fn of_hop(session: &MethodRun, hop: &Hop) -> Option<Estimate> {
     let rate = |packets: f64| as_rate(session, packets);
     let margin = |packets: f64, by: f64| rate(packets * by);
     let value = rate(hop.rate)?;
@@ -203,7 +203,7 @@ fn of_hop(session: &Session, hop: &Hop) -> Option<Estimate> {
     Some(estimate)
 }
 
-fn also(session: &Session, hop: &Hop) -> Vec<Estimate> {
+fn also(session: &MethodRun, hop: &Hop) -> Vec<Estimate> {
     let Ok(number) = u16::try_from(hop.number) else {
         return Vec::new();
     };
@@ -220,13 +220,13 @@ fn also(session: &Session, hop: &Hop) -> Vec<Estimate> {
     also.into_iter().map(|own| own.at_hop(number)).collect()
 }
 
-fn as_rate(session: &Session, packets_per_ns: f64) -> Option<BitRate> {
+fn as_rate(session: &MethodRun, packets_per_ns: f64) -> Option<BitRate> {
     let full = session.facts.as_ref().map_or(1500, |facts| facts.path_mtu).max(64);
     let bits = 8e9 * wire(session, session.octets) * f64::from(full) / wire(session, full);
     BitRate::from_bps_f64(bits * packets_per_ns)
 }
 
-fn caveats(session: &Session, hops: &[Hop]) -> Vec<Caveat> {
+fn caveats(session: &MethodRun, hops: &[Hop]) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     if session.hops.iter().any(|hop| hop.answered > 0 && !answers(hop)) {
         caveats.push(Caveat::AnswersLimited {
@@ -257,7 +257,7 @@ const PUSHED: f64 = 0.03;
 const TICKS: f64 = 10.0;
 /// Rates above this share of another may be the other's doing (ours).
 const BESIDE: f64 = 0.95;
-/// The same of what a way back lets through.
+/// The same of what a reverse direction lets through.
 const HIDDEN: f64 = 0.9;
 /// Means of whole trains further on that are higher by this factor say that a hop was slow to answer (ours).
 const SLOWER: f64 = 1.1;

@@ -9,9 +9,9 @@ use super::{Params, answer};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{Arrival, FarEnd, Fate, HopReplyKind, PacketPlan, Train, TrainReport};
-use narrows_train::campaign::{Campaign, Next, uneven};
-use narrows_train::far_ends::FarEnds;
+use narrows_probe::probes::{Arrival, Fate, HopReplyKind, PacketPlan, PeerKind, Train, TrainReport};
+use narrows_train::peer_kinds::PeerKinds;
+use narrows_train::train_method::{Next, TrainMethod, uneven};
 
 /// What the trains of one hop said; rates in packets per ns.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,12 +27,12 @@ pub(super) struct HopTrains {
     pub(super) means: Vec<f64>,
     /// IP octets of a router's answer; zero: the far end's own stamps.
     pub(super) reply_octets: u16,
-    pub(super) far: bool,
+    pub(super) remote: bool,
 }
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
     /// By hop limit, from 1.
@@ -44,10 +44,10 @@ pub(crate) struct Session {
     pub(super) mixed: u32,
     silent: u32,
     trains: u32,
-    far_ends: FarEnds,
+    peer_kinds: PeerKinds,
 }
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
             octets: 1500,
@@ -58,7 +58,7 @@ impl Session {
             mixed: 0,
             silent: 0,
             trains: 0,
-            far_ends: FarEnds::new([FarEnd::Receiver, FarEnd::Echo, FarEnd::ClosedPort]),
+            peer_kinds: PeerKinds::new([PeerKind::Receiver, PeerKind::Echo, PeerKind::ClosedPort]),
         }
     }
 
@@ -76,7 +76,7 @@ impl Session {
     fn advance(&mut self) -> bool {
         let Some(hop) = self.hops.last() else { return false };
         self.silent = if hop.answered == 0 { self.silent + 1 } else { 0 };
-        let over = hop.far || self.silent >= SILENT_HOPS || self.hops.len() >= usize::from(self.params.hops);
+        let over = hop.remote || self.silent >= SILENT_HOPS || self.hops.len() >= usize::from(self.params.hops);
         if !over {
             self.hops.push(HopTrains::default());
         }
@@ -91,18 +91,18 @@ fn heard(row: &Arrival) -> Option<(i64, Option<IpAddr>, u16, bool)> {
         Fate::Echoed { turned: Some(at), .. } => Some((at.nanos(), None, 0, true)),
         Fate::Echoed { returned, .. } => Some((returned.nanos(), None, row.ip_octets, true)),
         Fate::Answered(reply) => {
-            let far = match reply.kind {
+            let remote = match reply.kind {
                 HopReplyKind::TimeExceeded => false,
                 HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer => true,
                 HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. } => return None,
             };
-            Some((reply.returned.nanos(), Some(reply.from), reply.reply_ip_octets, far))
+            Some((reply.returned.nanos(), Some(reply.from), reply.reply_ip_octets, remote))
         }
         Fate::Lost => None,
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = ("pipechar", "trains of one size whose packets die at one hop");
 
     fn begin(&mut self, facts: &PathFacts) {
@@ -112,14 +112,14 @@ impl Campaign for Session {
 
     fn next(&mut self) -> Option<Next> {
         let hop = self.hops.last()?;
-        let given_up = hop.answered == 0 && hop.trains >= UNANSWERED;
-        if (given_up || hop.trains >= self.params.trains) && !self.advance() {
+        let abandoned = hop.answered == 0 && hop.trains >= UNANSWERED;
+        if (abandoned || hop.trains >= self.params.trains) && !self.advance() {
             return None;
         }
         self.trains = self.trains.saturating_add(1);
         Some(Next {
             packets: self.plan(),
-            far_end: self.far_ends.first()?,
+            peer_kind: self.peer_kinds.first()?,
             spacing: uneven(self.params.spacing, self.trains),
             rest: Duration::ZERO,
         })
@@ -142,10 +142,10 @@ impl Campaign for Session {
         hop.answered = hop
             .answered
             .saturating_add(u32::try_from(found.len()).unwrap_or(u32::MAX));
-        let Some((_, (_, from, reply_octets, far))) = found.first().copied() else {
+        let Some((_, (_, from, reply_octets, remote))) = found.first().copied() else {
             return;
         };
-        hop.far |= far;
+        hop.remote |= remote;
         if found.iter().any(|(_, (_, other, _, _))| *other != from) {
             self.mixed = self.mixed.saturating_add(1);
             return;
@@ -168,7 +168,7 @@ impl Campaign for Session {
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
         let (octets, hops) = (&mut self.octets, &mut self.hops);
         let what = "trains whose packets carry a hop limit, and the routers' answers";
-        self.far_ends.refused(refusal, what, |refusal| match refusal {
+        self.peer_kinds.refused(refusal, what, |refusal| match refusal {
             Refusal::TooLarge { max_ip_octets } if (100..*octets).contains(&max_ip_octets) => {
                 *octets = max_ip_octets;
                 *hops = vec![HopTrains::default()];

@@ -3,7 +3,7 @@
 use super::*;
 use narrows_probe::contract::{Event, Refusal, Step};
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, Probe, Train};
+use narrows_probe::probes::{PeerKind, Probe, Train};
 use narrows_probe::registry::Method;
 use narrows_probe::registry::RawParams;
 
@@ -22,7 +22,7 @@ fn all_packets_die_at_the_hop_or_every_third_does() {
         let facts = narrows_probe::PathFacts::ideal(1500, Duration::from_millis(1));
         let step = run.step(narrows_units::Stamp::from_nanos(0), Event::Started(facts));
         let train = train(&step);
-        assert_eq!((train.packets.len(), train.far_end), (24, FarEnd::Receiver));
+        assert_eq!((train.packets.len(), train.peer_kind), (24, PeerKind::Receiver));
         let limited = train.packets.iter().filter(|plan| plan.hop_limit.is_some());
         assert_eq!(limited.count(), dying);
         assert!(
@@ -35,7 +35,7 @@ fn all_packets_die_at_the_hop_or_every_third_does() {
 }
 
 #[test]
-fn refusals_change_sizes_and_far_end_and_end() {
+fn refusals_change_sizes_and_peer_kind_and_end() {
     let mut run = Pipechar.begin(&RawParams::new()).unwrap();
     let now = narrows_units::Stamp::from_nanos(0);
     run.step(
@@ -45,9 +45,9 @@ fn refusals_change_sizes_and_far_end_and_end() {
     let step = run.step(now, Event::Refused(Refusal::TooLarge { max_ip_octets: 1280 }));
     assert_eq!(train(&step).packets[0].ip_octets, 1280);
     let step = run.step(now, Event::Refused(Refusal::NotOffered));
-    assert_eq!(train(&step).far_end, FarEnd::Echo);
+    assert_eq!(train(&step).peer_kind, PeerKind::Echo);
     let step = run.step(now, Event::Refused(Refusal::NotOffered));
-    assert_eq!(train(&step).far_end, FarEnd::ClosedPort);
+    assert_eq!(train(&step).peer_kind, PeerKind::ClosedPort);
     let Step::Done(Outcome::Inconclusive { reason, .. }) = run.step(now, Event::Refused(Refusal::NotOffered)) else {
         panic!("it goes on")
     };

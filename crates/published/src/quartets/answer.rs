@@ -3,12 +3,12 @@
 use narrows_units::{BitRate, Metric};
 
 use super::chain::{HopTime, chain, either_way};
-use super::session::Session;
+use super::session::MethodRun;
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, PathFinding, Reason};
-use narrows_train::campaign::nanos;
-use narrows_train::densest::{Difference, densest};
+use narrows_train::pair_mode::{Difference, pair_mode};
+use narrows_train::train_method::nanos;
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     let mut caveats = Vec::new();
     if session.returned {
         caveats.push(Caveat::AsymmetricLimit);
@@ -37,7 +37,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
 }
 
 /// Whether more rounds would hardly tell more: the errors are small beside the slowest hop's time, or as small as stamps get.
-pub(super) fn settled(session: &Session) -> bool {
+pub(super) fn settled(session: &MethodRun) -> bool {
     let Ok((differences, hops)) = read(session) else {
         return false;
     };
@@ -47,28 +47,28 @@ pub(super) fn settled(session: &Session) -> bool {
 }
 
 /// The least error that a difference can have: a tick, or an error of a stamp.
-fn floor_ns(session: &Session) -> f64 {
+fn floor_ns(session: &MethodRun) -> f64 {
     session.facts.as_ref().map_or(1.0, |facts| {
         let (sender, receiver) = (&facts.sender, &facts.receiver);
-        let far = if session.returned { sender } else { receiver };
+        let remote = if session.returned { sender } else { receiver };
         nanos(sender.clock_resolution)
-            .max(nanos(far.clock_resolution))
-            .max(nanos(far.stamp_error))
+            .max(nanos(remote.clock_resolution))
+            .max(nanos(remote.stamp_error))
             .max(1.0)
     })
 }
 
-fn read(session: &Session) -> Result<(Vec<Difference>, Vec<HopTime>), Reason> {
+fn read(session: &MethodRun) -> Result<(Vec<Difference>, Vec<HopTime>), Reason> {
     let mut last = session.hops.unwrap_or(0);
     if session.whole_echoes && session.returned {
         // The large packet's own echo is in front of the small one's.
         last = last.saturating_sub(1);
     }
     let floor = floor_ns(session);
-    let drift_ns = LARGEST_DRIFT * nanos(session.lead);
+    let drift_ns = LARGEST_DRIFT * nanos(session.head_start);
     let of_hop = |hop: u8| {
         let [one, other] = session.differences.get(usize::from(hop).checked_sub(1)?)?;
-        Some(either_way(densest(one, floor)?, densest(other, floor)?, drift_ns))
+        Some(either_way(pair_mode(one, floor)?, pair_mode(other, floor)?, drift_ns))
     };
     let differences: Option<Vec<Difference>> = (1..=last).map(of_hop).collect();
     let differences = differences
@@ -83,7 +83,7 @@ fn read(session: &Session) -> Result<(Vec<Difference>, Vec<HopTime>), Reason> {
     Ok((differences, hops))
 }
 
-fn judge(session: &Session) -> Result<Estimate, Reason> {
+fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     if !session.answered {
         return Err(Reason::NoAnswer);
     }
@@ -138,12 +138,12 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
     Ok(estimate)
 }
 
-fn wire(session: &Session, octets: u16) -> f64 {
+fn wire(session: &MethodRun, octets: u16) -> f64 {
     f64::from(session.params.framing.wire_octets(u32::from(octets)))
 }
 
 /// A hop's rate for full-size packets at the IP layer.
-fn of_hop(session: &Session, hop: HopTime) -> Option<Estimate> {
+fn of_hop(session: &MethodRun, hop: HopTime) -> Option<Estimate> {
     let full = session.facts.as_ref().map_or(1500, |facts| facts.path_mtu).max(64);
     let bits = 8e9 * wire(session, session.large) * f64::from(full) / wire(session, full);
     let rate = |time_ns: f64| BitRate::from_bps_f64(bits / time_ns);

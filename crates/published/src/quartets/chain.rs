@@ -1,6 +1,6 @@
 //! From differences of delays to the time that each hop takes for a large packet.
 
-use narrows_train::densest::Difference;
+use narrows_train::pair_mode::Difference;
 
 /// What a hop takes for a large packet, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,7 +77,7 @@ const CAUGHT: f64 = 0.05;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_train::densest::densest;
+    use narrows_train::pair_mode::pair_mode;
 
     const RATIO: f64 = 102.0 / 1538.0;
 
@@ -160,18 +160,18 @@ mod tests {
     }
 
     #[test]
-    fn the_densest_quarter_of_many() {
+    fn the_pair_mode_quarter_of_many() {
         let mut values: Vec<f64> = (0..30).map(|k| f64::from(k) * 10.0).collect();
         values.extend([100.5; 10]);
-        let found = densest(&values, 0.1).unwrap();
+        let found = pair_mode(&values, 0.1).unwrap();
         assert!(
             (found.ns - 100.5).abs() < 1e-9 && (found.error_ns - 0.1).abs() < 1e-9,
             "{found:?}"
         );
-        assert_eq!(densest(&[1.0; 4], 0.0), None);
+        assert_eq!(pair_mode(&[1.0; 4], 0.0), None);
         // Evenly spread there is no mode: 20 from quarter to quarter.
         let even: Vec<f64> = (0..40).map(f64::from).collect();
-        assert!((densest(&even, 0.1).unwrap().error_ns - 10.0).abs() < 1e-9);
+        assert!((pair_mode(&even, 0.1).unwrap().error_ns - 10.0).abs() < 1e-9);
         let way = |ns, error_ns| Difference {
             ns,
             error_ns,

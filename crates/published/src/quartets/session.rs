@@ -7,13 +7,13 @@ use super::{Params, answer};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{Arrival, FarEnd, PacketPlan, Train, TrainReport};
-use narrows_train::campaign::{Campaign, Next, arrived_ns, returned_ns, uneven};
-use narrows_train::far_ends::{FarEnds, resize_two};
+use narrows_probe::probes::{Arrival, PacketPlan, PeerKind, Train, TrainReport};
+use narrows_train::peer_kinds::{PeerKinds, resize_two};
+use narrows_train::train_method::{Next, TrainMethod, arrived_ns, returned_ns, uneven};
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
     /// By hop, from 1, and by whether the pair that goes further went first or second: how much longer it took, ns.
@@ -31,19 +31,19 @@ pub(crate) struct Session {
     pub(super) answered: bool,
     pub(super) returned: bool,
     pub(super) whole_echoes: bool,
-    pub(super) lead: Duration,
+    pub(super) head_start: Duration,
     quartets: u32,
     round: u32,
     hop: u8,
-    far_ends: FarEnds,
+    peer_kinds: PeerKinds,
 }
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
             large: 0,
             small: params.small_octets,
-            lead: params.lead,
+            head_start: params.head_start,
             params,
             facts: None,
             differences: Vec::new(),
@@ -57,7 +57,7 @@ impl Session {
             quartets: 0,
             round: 0,
             hop: 1,
-            far_ends: FarEnds::new([FarEnd::Receiver, FarEnd::EchoSized(0), FarEnd::Echo]),
+            peer_kinds: PeerKinds::new([PeerKind::Receiver, PeerKind::EchoSized(0), PeerKind::Echo]),
         }
     }
 
@@ -91,7 +91,7 @@ impl Session {
         let turn = (self.round / 2)
             .saturating_mul(self.params.hops.into())
             .saturating_add(self.hop.into());
-        packets.extend(pair(second, uneven(self.lead, turn)));
+        packets.extend(pair(second, uneven(self.head_start, turn)));
         packets
     }
 
@@ -106,19 +106,19 @@ impl Session {
     }
 
     fn note(&mut self, hop: u8, order: usize, further: Option<(i64, bool)>, nearer: Option<(i64, bool)>) {
-        let (Some((further, back)), Some((nearer, too))) = (further, nearer) else {
+        let (Some((further, reverse)), Some((nearer, too))) = (further, nearer) else {
             return;
         };
-        if back != too {
+        if reverse != too {
             return;
         }
         self.answered = true;
-        self.returned |= back;
+        self.returned |= reverse;
         let difference = further.saturating_sub(nearer) as f64;
-        let lead_ns = narrows_train::campaign::nanos(self.lead);
-        if difference > lead_ns / 4.0 && self.lead < LONGEST_LEAD {
+        let lead_ns = narrows_train::train_method::nanos(self.head_start);
+        if difference > lead_ns / 4.0 && self.head_start < LONGEST_LEAD {
             // The second pair may have waited for the first.
-            self.lead = (self.lead * 4).min(LONGEST_LEAD);
+            self.head_start = (self.head_start * 4).min(LONGEST_LEAD);
             self.differences.clear();
             (self.round, self.hop) = (0, 0);
             return;
@@ -142,7 +142,7 @@ impl Session {
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = (
         "quartets",
         "pairs of a large packet with a hop limit and a small one behind it, two at a time",
@@ -154,8 +154,8 @@ impl Campaign for Session {
     }
 
     fn next(&mut self) -> Option<Next> {
-        let far_end = match self.far_ends.first()? {
-            FarEnd::EchoSized(_) => FarEnd::EchoSized(self.small),
+        let peer_kind = match self.peer_kinds.first()? {
+            PeerKind::EchoSized(_) => PeerKind::EchoSized(self.small),
             other => other,
         };
         let unanswered = self.quartets >= UNANSWERED && !self.answered;
@@ -166,8 +166,8 @@ impl Campaign for Session {
         }
         Some(Next {
             packets: self.plan(),
-            far_end,
-            spacing: uneven(self.params.spacing, self.quartets) + self.lead,
+            peer_kind,
+            spacing: uneven(self.params.spacing, self.quartets) + self.head_start,
             rest: Duration::ZERO,
         })
     }
@@ -182,7 +182,7 @@ impl Campaign for Session {
             .map(|plan| plan.hop_limit.map_or(0, NonZeroU8::get))
             .collect();
         // Where the large packet that goes further is, and the packets that the nearer pair begins and ends with.
-        let (far, near, order) = match limits.as_slice() {
+        let (remote, near, order) = match limits.as_slice() {
             [1, 0, 0] => (0, (2, 2), 0),
             [0, 1, 0] => (1, (0, 0), 1),
             [one, 0, other, 0] if one > other => (0, (2, 3), 0),
@@ -190,19 +190,22 @@ impl Campaign for Session {
             _ => return self.advance(),
         };
         let rows = report.arrivals.as_slice();
-        let (Some(large), Some(small), Some(from), Some(to)) =
-            (rows.get(far), rows.get(far + 1), rows.get(near.0), rows.get(near.1))
-        else {
+        let (Some(large), Some(small), Some(from), Some(to)) = (
+            rows.get(remote),
+            rows.get(remote + 1),
+            rows.get(near.0),
+            rows.get(near.1),
+        ) else {
             return self.advance();
         };
-        let limit = limits[far];
+        let limit = limits[remote];
         let nearer = Self::delay(from, to);
         let came = arrived_ns(large).is_some() || returned_ns(large).is_some();
         if came && self.hops.is_none_or(|hops| limit < hops) {
             self.hops = Some(limit);
         }
         let only_returned = arrived_ns(large).is_none() && returned_ns(large).is_some();
-        self.whole_echoes |= only_returned && asked.far_end == FarEnd::Echo;
+        self.whole_echoes |= only_returned && asked.peer_kind == PeerKind::Echo;
         let sent_ns = small.departed.nanos().saturating_sub(large.departed.nanos());
         self.sent_ns = Some(self.sent_ns.map_or(sent_ns, |least| least.min(sent_ns)));
         let further = Self::delay(large, small);
@@ -214,7 +217,7 @@ impl Campaign for Session {
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
         let (large, small) = (&mut self.large, &mut self.small);
         let what = "packets with a hop limit to a far end that answers";
-        self.far_ends
+        self.peer_kinds
             .refused(refusal, what, |refusal| resize_two(refusal, large, 200, small))
     }
 
@@ -227,11 +230,11 @@ impl Campaign for Session {
             .map(|packet| packet.hop_limit.map_or(0, NonZeroU8::get))
             .collect();
         let (large, small) = (self.large, self.small);
-        let lone = (sizes == [large, small, small] && limits == [1, 0, 0])
+        let single = (sizes == [large, small, small] && limits == [1, 0, 0])
             || (sizes == [small, large, small] && limits == [0, 1, 0]);
         let one_apart =
             |limits: &[u8]| matches!(limits, [one, 0, other, 0] if *one > 0 && *other > 0 && one.abs_diff(*other) == 1);
-        lone || (sizes == [large, small, large, small] && one_apart(&limits))
+        single || (sizes == [large, small, large, small] && one_apart(&limits))
     }
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {

@@ -3,7 +3,7 @@
 use super::*;
 use narrows_probe::contract::{Event, Refusal, Step};
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{Arrival, FarEnd, Fate, PacingCheck, Probe, Train, TrainReport};
+use narrows_probe::probes::{Arrival, Fate, PacingCheck, PeerKind, Probe, Train, TrainReport};
 use narrows_probe::registry::Method;
 use narrows_probe::registry::RawParams;
 
@@ -24,19 +24,22 @@ fn shape(train: &Train) -> Vec<(u16, u8, Duration)> {
 }
 
 #[test]
-fn the_first_hop_has_a_lone_packet_and_the_others_a_second_pair() {
+fn the_first_hop_has_a_single_packet_and_the_others_a_second_pair() {
     let mut run = Quartets.begin(&RawParams::new()).unwrap();
     let now = narrows_units::Stamp::from_nanos(0);
     let facts = narrows_probe::PathFacts::ideal(1500, Duration::from_millis(1));
     let step = run.step(now, Event::Started(facts));
     let zero = Duration::ZERO;
-    let lead = train(&step).packets[2].gap;
+    let head_start = train(&step).packets[2].gap;
     assert!(
-        (Duration::from_millis(5)..=Duration::from_millis(15)).contains(&lead),
-        "{lead:?}"
+        (Duration::from_millis(5)..=Duration::from_millis(15)).contains(&head_start),
+        "{head_start:?}"
     );
-    assert_eq!(shape(train(&step)), [(1500, 1, zero), (64, 0, zero), (64, 0, lead)]);
-    assert_eq!(train(&step).far_end, FarEnd::Receiver);
+    assert_eq!(
+        shape(train(&step)),
+        [(1500, 1, zero), (64, 0, zero), (64, 0, head_start)]
+    );
+    assert_eq!(train(&step).peer_kind, PeerKind::Receiver);
     let stamp = narrows_units::Stamp::from_nanos;
     let report = TrainReport {
         id: train(&step).id,
@@ -62,7 +65,7 @@ fn the_first_hop_has_a_lone_packet_and_the_others_a_second_pair() {
     let now = stamp(100_000_000);
     let step = run.step(now, Event::Train(report));
     let other = train(&step).packets[2].gap;
-    assert_ne!(other, lead);
+    assert_ne!(other, head_start);
     assert_eq!(
         shape(train(&step)),
         [(1500, 2, zero), (64, 0, zero), (1500, 1, other), (64, 0, zero)]
@@ -70,7 +73,7 @@ fn the_first_hop_has_a_lone_packet_and_the_others_a_second_pair() {
 }
 
 #[test]
-fn refusals_change_far_end_and_sizes_and_end() {
+fn refusals_change_peer_kind_and_sizes_and_end() {
     let now = narrows_units::Stamp::from_nanos(0);
     let mut run = Quartets.begin(&RawParams::new()).unwrap();
     run.step(
@@ -82,8 +85,8 @@ fn refusals_change_far_end_and_sizes_and_end() {
     assert_eq!(train(&step).packets[0].ip_octets, 1280);
     let step = refuse(Refusal::TooSmall { min_ip_octets: 76 });
     assert_eq!(train(&step).packets[1].ip_octets, 76);
-    assert_eq!(train(&refuse(Refusal::NotOffered)).far_end, FarEnd::EchoSized(76));
-    assert_eq!(train(&refuse(Refusal::NotOffered)).far_end, FarEnd::Echo);
+    assert_eq!(train(&refuse(Refusal::NotOffered)).peer_kind, PeerKind::EchoSized(76));
+    assert_eq!(train(&refuse(Refusal::NotOffered)).peer_kind, PeerKind::Echo);
     let Step::Done(Outcome::Inconclusive { reason, .. }) = refuse(Refusal::NotOffered) else {
         panic!("it goes on")
     };
@@ -99,7 +102,7 @@ fn parameters_that_make_no_sense_are_refused() {
         ("octets", "100"),
         ("small", "20"),
         ("spacing", "1 h"),
-        ("lead", "1 us"),
+        ("head_start", "1 us"),
         ("framing", "x"),
         ("color", "red"),
     ] {

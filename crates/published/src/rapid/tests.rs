@@ -2,10 +2,10 @@ use super::*;
 use crate::chirps::testing;
 use crate::chirps::testing::{estimate, fluid, found, mbps, train};
 use narrows_probe::World;
-use narrows_probe::outcome::{Caveat, Limit, Outcome, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Limit, Outcome, Reason};
 use narrows_probe::registry::Method;
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid_path::Fluid;
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
 
 const FLAVOUR: MultiRate = MultiRate {
     packets: 64,
@@ -19,7 +19,7 @@ fn measure<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: &[
     testing::measure(&Rapid, world, params)
 }
 
-fn one(rates: &[f64], delays: &[i64]) -> Found {
+fn one(rates: &[f64], delays: &[i64]) -> ChirpReading {
     found(&FLAVOUR, false, rates, delays)
 }
 
@@ -98,8 +98,8 @@ fn the_notes_figures_are_met() {
     for (cross, least, most) in [(0, 0.9, 1.05), (300, 1.0 / 1.15, 1.15)] {
         for seed in 1..=5 {
             let hop = Hop::loaded(mbps(1000), Cross::constant(mbps(cross)));
-            let mut bed = Testbed::new(vec![hop], seed);
-            let outcome = measure(&mut bed, &[]);
+            let mut host_pair = ClosedFormWorld::new(vec![hop], seed);
+            let outcome = measure(&mut host_pair, &[]);
             let available = 975.293e6 - mbps(cross).as_f64();
             let ratio = estimate(&outcome).value as f64 / available;
             assert!((least..=most).contains(&ratio), "{cross} {seed}: {ratio}");
@@ -109,36 +109,39 @@ fn the_notes_figures_are_met() {
 
 #[test]
 fn large_batches_and_coarse_clocks_are_refused() {
-    let with = |change: fn(&mut Testbed)| {
-        let mut bed = Testbed::new(vec![Hop::loaded(mbps(10_000), Cross::poisson(mbps(5000)))], 3);
-        change(&mut bed);
-        match measure(&mut bed, &[]) {
+    let with = |change: fn(&mut ClosedFormWorld)| {
+        let mut host_pair = ClosedFormWorld::new(vec![Hop::loaded(mbps(10_000), Cross::poisson(mbps(5000)))], 3);
+        change(&mut host_pair);
+        match measure(&mut host_pair, &[]) {
             Outcome::Inconclusive { reason, .. } => reason,
             other @ Outcome::Estimated(_) => panic!("{other:?}"),
         }
     };
     assert_eq!(
-        with(|bed| bed.stamping.batch = Some(Duration::from_micros(50))),
+        with(|host_pair| host_pair.stamping.batch = Some(Duration::from_micros(50))),
         Reason::ReceiveBatching
     );
     assert_eq!(
-        with(|bed| bed.facts.receiver.clock_resolution = Duration::from_micros(10)),
+        with(|host_pair| host_pair.facts.receiver.clock_resolution = Duration::from_micros(10)),
         Reason::StampsTooCoarse
     );
-    assert!(matches!(with(|bed| bed.hops[0].loss = 0.4), Reason::TooMuchLoss { .. }));
-    assert_eq!(with(|bed| bed.hops[0].loss = 1.0), Reason::NoAnswer);
+    assert!(matches!(
+        with(|host_pair| host_pair.hops[0].loss = 0.4),
+        Reason::TooMuchLoss { .. }
+    ));
+    assert_eq!(with(|host_pair| host_pair.hops[0].loss = 1.0), Reason::NoAnswer);
 }
 
 #[test]
 fn hosts_slower_than_what_is_available_bound_it() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000))], 1);
-    bed.facts.sender.send_cost = Duration::from_micros(40);
-    bed.facts.sender.min_gap = Duration::from_micros(40);
-    let outcome = measure(&mut bed, &[]);
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000))], 1);
+    host_pair.facts.sender.send_cost = Duration::from_micros(40);
+    host_pair.facts.sender.min_gap = Duration::from_micros(40);
+    let outcome = measure(&mut host_pair, &[]);
     let result = estimate(&outcome);
     assert_eq!(
         (result.verdict, result.limited_by),
-        (Verdict::LowerBound, Limit::Sender)
+        (BoundKind::LowerBound, Limit::Sender)
     );
     assert!((0.8..=1.0).contains(&(result.value as f64 / 300e6)), "{}", result.value);
     assert!(result.caveats.contains(&Caveat::SenderLimited));

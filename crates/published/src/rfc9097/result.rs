@@ -3,7 +3,7 @@
 use narrows_units::{BitRate, Delta, Metric};
 
 use super::intervals::{Intervals, SubInterval, highest};
-use super::search::{self, Verdict};
+use super::search::{self, TrialVerdict};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 use narrows_probe::probes::{LoadReport, LoadStatus};
@@ -72,14 +72,14 @@ impl Known {
         self.sender_cpu = self.sender_cpu.max(cpu);
     }
 
-    pub(super) fn note(&mut self, status: &LoadStatus, verdict: Verdict, row: usize) {
+    pub(super) fn note(&mut self, status: &LoadStatus, verdict: TrialVerdict, row: usize) {
         self.intervals.note(status);
         self.reordered = self.reordered.saturating_add(status.reordered);
         self.highest_row = self.highest_row.max(row);
         let count = match verdict {
-            Verdict::Clear => &mut self.clear,
-            Verdict::Congested => &mut self.congested,
-            Verdict::Hold => &mut self.held,
+            TrialVerdict::Clear => &mut self.clear,
+            TrialVerdict::Congested => &mut self.congested,
+            TrialVerdict::Hold => &mut self.held,
         };
         *count = count.saturating_add(1);
     }

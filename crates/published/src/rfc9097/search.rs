@@ -62,7 +62,7 @@ pub(super) struct Tuning {
     /// Rows of a fast increase.
     pub(super) fast_increase: usize,
     /// Congested trials that end the fast search.
-    pub(super) slow_after: u32,
+    pub(super) slow_adjust_threshold: u32,
     /// The row that is never exceeded.
     pub(super) most: usize,
 }
@@ -78,7 +78,7 @@ pub(super) struct Trial {
 
 /// What a trial meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum TrialVerdict {
     /// Room for more.
     Clear,
     /// Too much.
@@ -118,29 +118,29 @@ impl Search {
     }
 
     /// Takes the far end's word on one trial.
-    pub(super) fn note(&mut self, trial: Trial) -> Verdict {
+    pub(super) fn note(&mut self, trial: Trial) -> TrialVerdict {
         let verdict = self.judge(trial);
         match verdict {
-            Verdict::Clear => self.clear(),
-            Verdict::Congested => self.congested(),
-            Verdict::Hold => {}
+            TrialVerdict::Clear => self.clear(),
+            TrialVerdict::Congested => self.congested(),
+            TrialVerdict::Hold => {}
         }
         self.row = self.row.min(self.tuning.most);
         verdict
     }
 
-    fn judge(&self, trial: Trial) -> Verdict {
+    fn judge(&self, trial: Trial) -> TrialVerdict {
         let lost = trial.sequence_errors > self.tuning.sequence_errors;
         match trial.delay {
-            _ if lost => Verdict::Congested,
-            Some(delay) if delay > self.tuning.upper => Verdict::Congested,
-            Some(delay) if delay < self.tuning.low => Verdict::Clear,
-            Some(_) | None => Verdict::Hold,
+            _ if lost => TrialVerdict::Congested,
+            Some(delay) if delay > self.tuning.upper => TrialVerdict::Congested,
+            Some(delay) if delay < self.tuning.low => TrialVerdict::Clear,
+            Some(_) | None => TrialVerdict::Hold,
         }
     }
 
     fn is_fast(&self) -> bool {
-        self.row < HIGH_SPEED && self.slow < self.tuning.slow_after
+        self.row < HIGH_SPEED && self.slow < self.tuning.slow_adjust_threshold
     }
 
     fn clear(&mut self) {
@@ -181,7 +181,7 @@ impl Search {
 
     fn congested(&mut self) {
         self.slow = self.slow.saturating_add(1);
-        if self.row < HIGH_SPEED && self.slow == self.tuning.slow_after {
+        if self.row < HIGH_SPEED && self.slow == self.tuning.slow_adjust_threshold {
             self.row = self.row.saturating_sub(FAST_DECREASE * self.tuning.fast_increase);
         } else if self.row > 0 {
             self.row -= 1;
@@ -215,7 +215,7 @@ mod tests {
             upper: Duration::from_millis(90),
             sequence_errors: 10,
             fast_increase: 10,
-            slow_after: 3,
+            slow_adjust_threshold: 3,
             most: LAST,
         }
     }
@@ -304,17 +304,17 @@ mod tests {
             delay: None,
         };
         let mut search = search(Algorithm::B, 100);
-        assert_eq!(search.note(at(30)), Verdict::Hold);
-        assert_eq!(search.note(at(90)), Verdict::Hold);
-        assert_eq!(search.note(silent), Verdict::Hold);
+        assert_eq!(search.note(at(30)), TrialVerdict::Hold);
+        assert_eq!(search.note(at(90)), TrialVerdict::Hold);
+        assert_eq!(search.note(silent), TrialVerdict::Hold);
         assert_eq!(search.row(), 100);
-        assert_eq!(search.note(at(29)), Verdict::Clear);
-        assert_eq!(search.note(at(91)), Verdict::Congested);
+        assert_eq!(search.note(at(29)), TrialVerdict::Clear);
+        assert_eq!(search.note(at(91)), TrialVerdict::Congested);
         let gone = Trial {
             sequence_errors: 50,
             delay: None,
         };
-        assert_eq!(search.note(gone), Verdict::Congested);
+        assert_eq!(search.note(gone), TrialVerdict::Congested);
         assert_eq!(search.row(), 108);
     }
 

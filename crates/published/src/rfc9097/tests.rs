@@ -2,7 +2,7 @@
 
 use super::*;
 use narrows_probe::contract::Refusal;
-use narrows_probe::outcome::{Estimate, Limit, Verdict as Claim};
+use narrows_probe::outcome::{BoundKind as Claim, Estimate, Limit};
 use narrows_probe::registry::Method;
 use narrows_probe::testing::fluid::{Fluid, bps, within};
 
@@ -95,7 +95,7 @@ fn a_dead_path_and_refusals() {
 
 /// A policer that passes its bucket first: the highest second is its burst, and that is told.
 #[test]
-fn a_begin_faster_than_the_rest_is_told() {
+fn a_begin_faster_than_the_rest_is_reported() {
     let mut path = Fluid::new(1e9, 12.5e6, 0.02);
     path.policer = Some((50e6, 30e6));
     let estimate = path.estimate(&Rfc9097, &[("duration", "20 s"), ("start_bps", "400M")]);
@@ -114,7 +114,7 @@ fn parameters_out_of_range_are_refused() {
         ("duration", "10"),
         ("upper", "1 ms"),
         ("interval", "1 s"),
-        ("slow_after", "0"),
+        ("slow_adjust_threshold", "0"),
         ("fast_increase", "31"),
         ("max_loss", "2"),
         ("ip_octets", "12"),

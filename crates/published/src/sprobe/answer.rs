@@ -2,12 +2,12 @@
 
 use narrows_units::{BitRate, Framing, Metric};
 
-use super::session::Session;
+use super::session::MethodRun;
 use super::train::{Flaw, Sample};
 use crate::spacing::{Stamped, Trust};
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     match (judge(session), stopped) {
         (Ok(estimate), stopped) => {
             let mut estimate = estimate;
@@ -29,7 +29,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
     }
 }
 
-fn judge(session: &Session) -> Result<Estimate, Reason> {
+fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     let facts = session.facts.as_ref().ok_or(Reason::UnexpectedEvent)?;
     if session.lost == session.packets {
         return Err(Reason::NoAnswer);
@@ -80,7 +80,7 @@ fn judge(session: &Session) -> Result<Estimate, Reason> {
 }
 
 /// What most of the trains that do not count lack.
-fn why_not(session: &Session, facts: &narrows_probe::PathFacts) -> Reason {
+fn why_not(session: &MethodRun, facts: &narrows_probe::PathFacts) -> Reason {
     let most = most_common(&session.flaws);
     match most {
         Some(Flaw::Lost) => Reason::TooMuchLoss {
@@ -102,7 +102,7 @@ fn why_not(session: &Session, facts: &narrows_probe::PathFacts) -> Reason {
     }
 }
 
-fn sender_too_slow(session: &Session) -> Reason {
+fn sender_too_slow(session: &MethodRun) -> Reason {
     let octets = u64::from(session.full_size());
     let sent = std::time::Duration::from_nanos(session.sent_ns.max(0).unsigned_abs());
     BitRate::over(octets, sent).map_or(Reason::NoAgreement, |reached| Reason::SenderTooSlow { reached })
@@ -114,7 +114,7 @@ fn most_common(flaws: &[Flaw]) -> Option<Flaw> {
 }
 
 /// At the IP layer, for full-size packets.
-fn restated(session: &Session, sample: &Sample, span_ns: f64) -> Result<BitRate, Reason> {
+fn restated(session: &MethodRun, sample: &Sample, span_ns: f64) -> Result<BitRate, Reason> {
     let framing = session.params.framing;
     let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
     let full = session.full_size();
@@ -128,7 +128,7 @@ fn reply_share(sample: &Sample) -> f64 {
     wire(sample.reply_octets) / wire(sample.ip_octets)
 }
 
-fn caveats(session: &Session) -> Vec<Caveat> {
+fn caveats(session: &MethodRun) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     let spread = session.flaws.iter().filter(|flaw| **flaw == Flaw::Spread).count();
     if spread * 2 > session.flaws.len() && session.samples.len() < LEAST {
@@ -141,7 +141,7 @@ fn caveats(session: &Session) -> Vec<Caveat> {
     caveats
 }
 
-fn diagnostics(session: &Session, mut diagnostics: Diagnostics) -> Diagnostics {
+fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     diagnostics.insert("trains", session.trains);
     diagnostics.insert("trains_that_count", number(session.samples.len()));

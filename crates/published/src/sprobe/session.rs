@@ -9,12 +9,12 @@ use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::facts::StampSource;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, PacketPlan, Train, TrainReport};
-use narrows_train::campaign::{Campaign, Next, refusal_reason, uneven};
+use narrows_probe::probes::{PacketPlan, PeerKind, Train, TrainReport};
+use narrows_train::train_method::{Next, TrainMethod, refusal_reason, uneven};
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
     pub(super) samples: Vec<Sample>,
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     resized: u32,
 }
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
             params,
@@ -78,7 +78,7 @@ impl Session {
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = (
         "sprobe",
         "trains of two large packets amid small ones that hosts answered",
@@ -110,7 +110,7 @@ impl Campaign for Session {
         let packets = [&small[..], &[packet(self.next_large()); 2], &small[..]].concat();
         Some(Next {
             packets,
-            far_end: FarEnd::TcpSyn,
+            peer_kind: PeerKind::TcpSyn,
             spacing: uneven(self.params.spacing, self.trains),
             rest: Duration::ZERO,
         })
@@ -158,7 +158,7 @@ impl Campaign for Session {
             .packets
             .iter()
             .all(|packet| packet.gap.is_zero() && packet.hop_limit.is_none());
-        plain && asked.far_end != FarEnd::Receiver && large_pair(asked).is_some()
+        plain && asked.peer_kind != PeerKind::Receiver && large_pair(asked).is_some()
     }
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {

@@ -4,22 +4,22 @@ use narrows_units::BitRate;
 
 use super::*;
 use narrows_probe::Measured;
-use narrows_probe::outcome::{Outcome, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Outcome, Reason};
 use narrows_probe::registry::Method;
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 
 fn mbps(rate: u64) -> BitRate {
     BitRate::from_mbps(rate)
 }
 
-fn between(narrow: Hop, seed: u64) -> Testbed {
-    Testbed::new(vec![Hop::ethernet(mbps(1000)), narrow, Hop::ethernet(mbps(1000))], seed)
+fn between(narrow: Hop, seed: u64) -> ClosedFormWorld {
+    ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000)), narrow, Hop::ethernet(mbps(1000))], seed)
 }
 
-fn measure(bed: &mut Testbed, params: &[(&str, &str)]) -> Measured {
+fn measure(host_pair: &mut ClosedFormWorld, params: &[(&str, &str)]) -> Measured {
     let raw = params.iter().copied().collect();
     let mut run = Sprobe.begin(&raw).unwrap();
-    bed.measure(run.as_mut(), Sprobe.imposes(&raw).budget())
+    host_pair.measure(run.as_mut(), Sprobe.imposes(&raw).budget())
 }
 
 fn inconclusive(measured: &Measured) -> Reason {
@@ -31,12 +31,12 @@ fn inconclusive(measured: &Measured) -> Reason {
 
 #[test]
 fn an_idle_path_needs_five_trains_of_eight() {
-    let mut bed = between(Hop::ethernet(mbps(50)), 1);
-    let measured = measure(&mut bed, &[]);
+    let mut host_pair = between(Hop::ethernet(mbps(50)), 1);
+    let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(
         (estimate.verdict, estimate.caveats.as_slice()),
-        (Verdict::Estimated, &[][..])
+        (BoundKind::Estimated, &[][..])
     );
     // 50 Mbit/s x 1500 / 1538.
     assert!(
@@ -51,8 +51,8 @@ fn an_idle_path_needs_five_trains_of_eight() {
 
 #[test]
 fn hops_of_one_rate_are_no_disturbance() {
-    let mut bed = Testbed::new(vec![Hop::ethernet(mbps(100)); 6], 1);
-    let measured = measure(&mut bed, &[]);
+    let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(mbps(100)); 6], 1);
+    let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
     assert!(
         (estimate.value as f64 / 97.529_259e6 - 1.0).abs() < 1e-4,
@@ -66,8 +66,8 @@ fn hops_of_one_rate_are_no_disturbance() {
 fn loaded_paths_are_right_or_unknown() {
     let mut known = 0;
     for seed in 0..30 {
-        let mut bed = between(Hop::loaded(mbps(20), Cross::mixed(mbps(10))), seed);
-        if let Some(estimate) = measure(&mut bed, &[]).outcome.estimate() {
+        let mut host_pair = between(Hop::loaded(mbps(20), Cross::mixed(mbps(10))), seed);
+        if let Some(estimate) = measure(&mut host_pair, &[]).outcome.estimate() {
             known += 1;
             let truth = 19_505_852;
             assert!(
@@ -82,18 +82,18 @@ fn loaded_paths_are_right_or_unknown() {
 
 #[test]
 fn hosts_that_spoil_it_are_named() {
-    let mut bed = between(Hop::ethernet(mbps(500)), 1);
-    bed.facts.sender.send_cost = Duration::from_micros(60);
+    let mut host_pair = between(Hop::ethernet(mbps(500)), 1);
+    host_pair.facts.sender.send_cost = Duration::from_micros(60);
     assert!(matches!(
-        inconclusive(&measure(&mut bed, &[])),
+        inconclusive(&measure(&mut host_pair, &[])),
         Reason::SenderTooSlow { .. }
     ));
-    let mut bed = between(Hop::ethernet(mbps(50)), 1);
-    bed.hops[0].loss = 1.0;
-    assert_eq!(inconclusive(&measure(&mut bed, &[])), Reason::NoAnswer);
-    bed.hops[0].loss = 0.3;
+    let mut host_pair = between(Hop::ethernet(mbps(50)), 1);
+    host_pair.hops[0].loss = 1.0;
+    assert_eq!(inconclusive(&measure(&mut host_pair, &[])), Reason::NoAnswer);
+    host_pair.hops[0].loss = 0.3;
     assert!(matches!(
-        inconclusive(&measure(&mut bed, &[])),
+        inconclusive(&measure(&mut host_pair, &[])),
         Reason::TooMuchLoss { .. }
     ));
 }

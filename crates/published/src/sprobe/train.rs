@@ -1,7 +1,7 @@
 //! One train: whether it counts, and what it says.
 
 use narrows_probe::probes::{Train, TrainReport};
-use narrows_train::campaign::{reply_octets, returned_ns};
+use narrows_train::train_method::{reply_octets, returned_ns};
 
 /// What a train says.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,7 +25,7 @@ pub(super) enum Flaw {
     Together,
     /// The pair did not leave closer than it came.
     Open,
-    /// Small packets come back nearly as far apart as large ones: what spaces them is no link on the way there.
+    /// Small packets come back nearly as far apart as large ones: what spaces them is no link on the forward direction.
     Spread,
     /// A packet of others was between two of the train.
     Disturbed,
@@ -35,14 +35,14 @@ pub(super) enum Flaw {
 pub(super) fn read(asked: &Train, report: &TrainReport) -> Result<Sample, Flaw> {
     let rows = &report.arrivals;
     let pair = large_pair(asked).ok_or(Flaw::Lost)?;
-    let back: Option<Vec<i64>> = rows.iter().map(returned_ns).collect();
-    let back = back
-        .filter(|back| back.len() == asked.packets.len())
+    let reverse: Option<Vec<i64>> = rows.iter().map(returned_ns).collect();
+    let reverse = reverse
+        .filter(|reverse| reverse.len() == asked.packets.len())
         .ok_or(Flaw::Lost)?;
     let replies = rows.iter().map(|row| reply_octets(asked, row));
     let replies: Option<Vec<u16>> = replies.collect();
     let replies = replies.ok_or(Flaw::Lost)?;
-    let gaps: Vec<i64> = back.windows(2).map(|two| two[1].saturating_sub(two[0])).collect();
+    let gaps: Vec<i64> = reverse.windows(2).map(|two| two[1].saturating_sub(two[0])).collect();
     if gaps.iter().any(|gap| *gap < 0) {
         return Err(Flaw::Disordered);
     }

@@ -1,6 +1,6 @@
 //! From pairs to an answer.
 
-use super::session::Session;
+use super::session::MethodRun;
 use crate::gaps::{Account, Narrow, Spacing, Tight, half_width};
 use crate::spacing::{COARSEST, Stamped, Trust};
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
@@ -15,7 +15,7 @@ const SHORT: f64 = 0.4;
 /// Interval at least, as a share of capacity (ours).
 const LEAST: f64 = 0.01;
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     match estimate(session) {
         Ok(estimate) => Account::stopped(estimate, stopped).into(),
         Err(reason) => {
@@ -25,7 +25,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
     }
 }
 
-fn estimate(session: &Session) -> Result<Estimate, Reason> {
+fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
     if let Some(reason) = &session.failed {
         return Err(reason.clone());
     }
@@ -90,7 +90,7 @@ fn estimate(session: &Session) -> Result<Estimate, Reason> {
 }
 
 /// Whether stamps can tell the growth of such gaps at all.
-fn trusted(session: &Session, own_ns: f64) -> Result<(), Reason> {
+fn trusted(session: &MethodRun, own_ns: f64) -> Result<(), Reason> {
     let Some(facts) = &session.account.facts else {
         return Ok(());
     };
@@ -102,7 +102,7 @@ fn trusted(session: &Session, own_ns: f64) -> Result<(), Reason> {
     if short as f64 > BATCHING * session.pairs.len().max(1) as f64 {
         return Err(Reason::ReceiveBatching);
     }
-    let trust = Trust::new(facts, Stamped::FarEnd, session.source);
+    let trust = Trust::new(facts, Stamped::PeerKind, session.source);
     if trust.blur(own_ns) > COARSEST {
         return Err(Reason::StampsTooCoarse);
     }

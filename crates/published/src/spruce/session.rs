@@ -7,13 +7,13 @@ use narrows_units::BitRate;
 use super::{Params, answer};
 use crate::gaps::{Account, Binning, Narrow, Reading, Spacing, exponential, gaps, pair_spacings, pair_train, spacing};
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, Train, TrainId, TrainReport};
+use narrows_probe::probes::{PeerKind, Train, TrainId, TrainReport};
 use narrows_probe::{PathFacts, Refusal, StampSource};
-use narrows_train::campaign::{Campaign, Next, refusal_reason};
+use narrows_train::train_method::{Next, TrainMethod, refusal_reason};
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) account: Account,
     pub(super) narrow: Option<Narrow>,
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     resized: u32,
 }
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
             params,
@@ -88,7 +88,7 @@ impl Session {
         let cap = self.account.facts.as_ref().and_then(|facts| facts.rate_cap);
         Next {
             packets: train.packets,
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
             spacing: spacing(octets, 0.2, self.account.fastest.unwrap_or(octets * 80.0), cap),
             rest: Duration::ZERO,
         }
@@ -111,14 +111,14 @@ impl Session {
             packets: pair_train(pairs, self.account.octets, gap, |k| {
                 exponential(mean, from.saturating_add(k))
             }),
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
             spacing: Duration::ZERO,
             rest: exponential(mean, from),
         })
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = ("spruce", "back-to-back trains, and trains of pairs, to the receiver");
 
     fn begin(&mut self, facts: &PathFacts) {
@@ -182,7 +182,7 @@ impl Campaign for Session {
             .packets
             .iter()
             .all(|packet| packet.ip_octets == self.account.octets);
-        let towards = asked.far_end == FarEnd::Receiver && alike;
+        let towards = asked.peer_kind == PeerKind::Receiver && alike;
         let gap = |index: usize| asked.packets.get(index).map(|packet| packet.gap);
         if self.capacity().is_none() {
             return towards

@@ -4,34 +4,34 @@ use super::*;
 use crate::gaps::testing;
 use crate::gaps::testing::{estimate, mbps, raw, reason};
 use narrows_probe::Measured;
-use narrows_probe::outcome::{Limit, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Limit, Reason};
 use narrows_probe::probes::Fate;
 use narrows_probe::registry::Method;
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid_path::Fluid;
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
 
 fn on_fluid(fluid: &mut Fluid, params: &[(&str, &str)]) -> Measured {
     testing::on_fluid(fluid, &Spruce, params)
 }
 
-fn on_bed(bed: &mut Testbed, params: &[(&str, &str)]) -> Measured {
-    testing::on_bed(bed, &Spruce, params)
+fn on_host_pair(host_pair: &mut ClosedFormWorld, params: &[(&str, &str)]) -> Measured {
+    testing::on_host_pair(host_pair, &Spruce, params)
 }
 
-fn loaded(rate: u64, cross: u64, seed: u64) -> Testbed {
+fn loaded(rate: u64, cross: u64, seed: u64) -> ClosedFormWorld {
     let hop = Hop::loaded(mbps(rate), Cross::poisson(mbps(cross)));
-    Testbed::new(vec![Hop::ethernet(mbps(10 * rate)), hop], seed)
+    ClosedFormWorld::new(vec![Hop::ethernet(mbps(10 * rate)), hop], seed)
 }
 
 /// Exact where pairs leave L/C apart, whether the capacity is told or measured, with both formulas.
 #[test]
 fn a_fluid_is_exact() {
     for (capacity, cross) in [(100, 0), (100, 30), (100, 70), (100, 90), (1000, 500)] {
-        let told = format!("{capacity} Mbit/s");
+        let reported = format!("{capacity} Mbit/s");
         for params in [
             &[][..],
-            &[("capacity", told.as_str())],
-            &[("preset", "faithful"), ("capacity", told.as_str())],
+            &[("capacity", reported.as_str())],
+            &[("preset", "faithful"), ("capacity", reported.as_str())],
         ] {
             let measured = on_fluid(&mut Fluid::new(mbps(capacity), mbps(cross)), params);
             let found = estimate(&measured);
@@ -40,7 +40,7 @@ fn a_fluid_is_exact() {
                 error.abs() < 1e-3 * capacity as f64,
                 "{capacity} {cross} {params:?}: {error}"
             );
-            assert_eq!(found.verdict, Verdict::Estimated);
+            assert_eq!(found.verdict, BoundKind::Estimated);
         }
     }
 }
@@ -51,9 +51,9 @@ fn under_poisson_load_the_interval_holds_the_truth() {
     for load in [30, 60] {
         let (mut held, mut errors) = (0, Vec::new());
         for seed in 0..60 {
-            let mut bed = loaded(100, load, seed);
-            let free = bed.available(1500).bps();
-            let measured = on_bed(&mut bed, &[]);
+            let mut host_pair = loaded(100, load, seed);
+            let free = host_pair.available(1500).bps();
+            let measured = on_host_pair(&mut host_pair, &[]);
             let found = estimate(&measured);
             if found.low <= free && free <= found.high {
                 held += 1;
@@ -70,15 +70,15 @@ fn under_poisson_load_the_interval_holds_the_truth() {
 
 /// [Jin03a]: pairs fail under coalescing, and no software can mend them.
 #[test]
-fn coalesced_interrupts_are_refused_with_and_without_a_told_capacity() {
-    for told in [&[][..], &[("capacity", "975 Mbit/s")]] {
+fn coalesced_interrupts_are_refused_with_and_without_a_reported_capacity() {
+    for reported in [&[][..], &[("capacity", "975 Mbit/s")]] {
         for period in [20, 50, 148, 200] {
-            let mut bed = loaded(1000, 300, 1);
-            bed.stamping.batch = Some(Duration::from_micros(period));
+            let mut host_pair = loaded(1000, 300, 1);
+            host_pair.stamping.batch = Some(Duration::from_micros(period));
             assert_eq!(
-                reason(&on_bed(&mut bed, told)),
+                reason(&on_host_pair(&mut host_pair, reported)),
                 Reason::ReceiveBatching,
-                "{period} us {told:?}"
+                "{period} us {reported:?}"
             );
         }
     }
@@ -86,10 +86,10 @@ fn coalesced_interrupts_are_refused_with_and_without_a_told_capacity() {
 
 #[test]
 fn clocks_coarser_than_a_quarter_of_the_gap_are_refused() {
-    let mut bed = loaded(10_000, 3000, 1);
-    bed.stamping.granularity = Duration::from_micros(1);
-    bed.facts.receiver.clock_resolution = Duration::from_micros(1);
-    let said = reason(&on_bed(&mut bed, &[("capacity", "9753 Mbit/s")]));
+    let mut host_pair = loaded(10_000, 3000, 1);
+    host_pair.stamping.granularity = Duration::from_micros(1);
+    host_pair.facts.receiver.clock_resolution = Duration::from_micros(1);
+    let said = reason(&on_host_pair(&mut host_pair, &[("capacity", "9753 Mbit/s")]));
     assert!(
         matches!(said, Reason::StampsTooCoarse | Reason::ReceiveBatching),
         "{said:?}"
@@ -108,15 +108,15 @@ fn a_gap_of_whole_microseconds_changes_nothing_here() {
 
 #[test]
 fn a_slow_sender_gives_a_bound() {
-    for told in [&[][..], &[("capacity", "975 Mbit/s")]] {
-        let mut bed = loaded(1000, 200, 1);
-        bed.facts.sender.send_cost = Duration::from_micros(30);
-        let free = bed.available(1500).bps();
-        let measured = on_bed(&mut bed, told);
+    for reported in [&[][..], &[("capacity", "975 Mbit/s")]] {
+        let mut host_pair = loaded(1000, 200, 1);
+        host_pair.facts.sender.send_cost = Duration::from_micros(30);
+        let free = host_pair.available(1500).bps();
+        let measured = on_host_pair(&mut host_pair, reported);
         let found = estimate(&measured);
         assert_eq!(
             (found.verdict, found.limited_by),
-            (Verdict::LowerBound, Limit::Sender),
+            (BoundKind::LowerBound, Limit::Sender),
             "{found:?}"
         );
         assert!(found.value < free && found.value > 250_000_000, "{}", found.value);

@@ -6,13 +6,13 @@ use narrows_stat::{SkewObjective, skew_line};
 use narrows_units::{BitRate, Metric};
 
 use super::chain::{Chain, HopTime, Least, Setting, chain, least};
-use super::session::{Sample, Session, What};
+use super::session::{MethodRun, Sample, What};
 use crate::spacing::Stamped;
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, PathFinding, Reason};
 use narrows_probe::{PathFacts, StampSource};
-use narrows_train::campaign::nanos;
+use narrows_train::train_method::nanos;
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     let caveats = caveats(session);
     match (judge(session), stopped) {
         (Ok(mut estimate), stopped) => {
@@ -34,7 +34,7 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
 }
 
 /// Whether more rounds would hardly tell more: the errors are small beside the hops' own times, or as small as stamps get.
-pub(super) fn settled(session: &Session) -> bool {
+pub(super) fn settled(session: &MethodRun) -> bool {
     let Ok((found, _)) = read(session) else {
         return false;
     };
@@ -45,7 +45,7 @@ pub(super) fn settled(session: &Session) -> bool {
         || (found.worst_ns <= SETTLED / 2.0 * slowest && found.hops.iter().any(measured))
 }
 
-fn judge(session: &Session) -> Result<Estimate, Reason> {
+fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     if session.samples.is_empty() {
         return Err(Reason::NoAnswer);
     }
@@ -133,19 +133,19 @@ fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-fn count_of(session: &Session, what: What) -> usize {
+fn count_of(session: &MethodRun, what: What) -> usize {
     session.samples.iter().filter(|sample| sample.what == what).count()
 }
 
 /// Delays over the same stamps as most, freed of the clocks' drift: in order of the samples, with what they are.
-fn delays(session: &Session) -> (Vec<(What, f64)>, Stamped) {
-    let far_end = session
+fn delays(session: &MethodRun) -> (Vec<(What, f64)>, Stamped) {
+    let peer_kind = session
         .samples
         .iter()
-        .filter(|sample| sample.stamped == Stamped::FarEnd)
+        .filter(|sample| sample.stamped == Stamped::PeerKind)
         .count();
-    let stamped = if 2 * far_end >= session.samples.len() {
-        Stamped::FarEnd
+    let stamped = if 2 * peer_kind >= session.samples.len() {
+        Stamped::PeerKind
     } else {
         Stamped::Returned
     };
@@ -161,7 +161,7 @@ fn delays(session: &Session) -> (Vec<(What, f64)>, Stamped) {
         let time = sample.departed_ns.saturating_sub(origin.0) as f64;
         (time, sample.delay_ns.saturating_sub(origin.1) as f64)
     };
-    let slope = if stamped == Stamped::FarEnd {
+    let slope = if stamped == Stamped::PeerKind {
         drift(&alike, relative)
     } else {
         0.0
@@ -185,7 +185,7 @@ fn drift(samples: &[&Sample], relative: impl Fn(&Sample) -> (f64, f64)) -> f64 {
 fn floor_of(facts: &PathFacts, stamped: Stamped) -> f64 {
     let (sender, receiver) = (&facts.sender, &facts.receiver);
     let (ticks, error) = match stamped {
-        Stamped::FarEnd => (
+        Stamped::PeerKind => (
             sender.clock_resolution.max(receiver.clock_resolution),
             receiver.stamp_error,
         ),
@@ -194,13 +194,13 @@ fn floor_of(facts: &PathFacts, stamped: Stamped) -> f64 {
     nanos(ticks).max(nanos(error) / 2.0).max(1.0)
 }
 
-fn floor_ns(session: &Session) -> f64 {
+fn floor_ns(session: &MethodRun) -> f64 {
     let stamped = delays(session).1;
     session.facts.as_ref().map_or(1.0, |facts| floor_of(facts, stamped))
 }
 
 /// The chain, and by how much a large packet alone differs from it.
-fn read(session: &Session) -> Result<(Chain, Option<Least>), Reason> {
+fn read(session: &MethodRun) -> Result<(Chain, Option<Least>), Reason> {
     let facts = session.facts.as_ref().ok_or(Reason::UnexpectedEvent)?;
     let (delays, stamped) = delays(session);
     let floor = floor_of(facts, stamped);
@@ -233,15 +233,15 @@ fn read(session: &Session) -> Result<(Chain, Option<Least>), Reason> {
     Ok((found, closure))
 }
 
-fn wire_octets(session: &Session, octets: u16) -> f64 {
+fn wire_octets(session: &MethodRun, octets: u16) -> f64 {
     f64::from(session.params.framing.wire_octets(u32::from(octets)))
 }
 
-fn setting(session: &Session, facts: &PathFacts, stamped: Stamped) -> Setting {
+fn setting(session: &MethodRun, facts: &PathFacts, stamped: Stamped) -> Setting {
     // A reflector takes both in and sends both back; a program reads one after the other.
     let late = match (stamped, facts.receiver.stamp_source) {
-        (Stamped::FarEnd, StampSource::Kernel | StampSource::Hardware) => Duration::ZERO,
-        (Stamped::FarEnd, StampSource::User | StampSource::Simulated) => facts.receiver.receive_cost,
+        (Stamped::PeerKind, StampSource::Kernel | StampSource::Hardware) => Duration::ZERO,
+        (Stamped::PeerKind, StampSource::User | StampSource::Simulated) => facts.receiver.receive_cost,
         (Stamped::Returned, _) => facts.receiver.receive_cost + facts.receiver.send_cost + facts.sender.receive_cost,
     };
     Setting {
@@ -252,7 +252,7 @@ fn setting(session: &Session, facts: &PathFacts, stamped: Stamped) -> Setting {
 }
 
 /// A hop's rate for full-size packets at the IP layer.
-fn of_hop(session: &Session, hop: HopTime) -> Option<Estimate> {
+fn of_hop(session: &MethodRun, hop: HopTime) -> Option<Estimate> {
     let full = session.full_size();
     let bits = 8e9 * wire_octets(session, session.large) * f64::from(full) / wire_octets(session, full);
     let rate = |time_ns: f64| BitRate::from_bps_f64(bits / time_ns);
@@ -269,7 +269,7 @@ fn of_hop(session: &Session, hop: HopTime) -> Option<Estimate> {
     Some(estimate)
 }
 
-fn caveats(session: &Session) -> Vec<Caveat> {
+fn caveats(session: &MethodRun) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     if session.samples.iter().any(|sample| sample.stamped == Stamped::Returned) {
         caveats.push(Caveat::AsymmetricLimit);

@@ -124,14 +124,14 @@ pub(super) fn least(delays_ns: &[f64], floor_ns: f64) -> Option<Least> {
 }
 
 /// By how much more than half of `near` (from the least to the fifth delay) the least may lie above a delay without queues, from
-/// `far` (from the fifth to the twentieth). Of delays that crowd as `t^(k-1)` above that one, the r-th least lies about
+/// `remote` (from the fifth to the twentieth). Of delays that crowd as `t^(k-1)` above that one, the r-th least lies about
 /// `(r/n)^(1/k)` above it: with few loaded hops (`k` up to 2) half of `near` and less, with many, whose queues are hardly all empty at
-/// once, up to three times `near`; and `far / near` falls from 3.75 (`k` = 1) to 1.8, 1.4 (3) and 1.1 (6).
-fn thinning(near: f64, far: f64) -> f64 {
+/// once, up to three times `near`; and `remote / near` falls from 3.75 (`k` = 1) to 1.8, 1.4 (3) and 1.1 (6).
+fn thinning(near: f64, remote: f64) -> f64 {
     if near <= 0.0 {
         return 1.0;
     }
-    (THIN / (far / near - 1.0).max(0.01)).clamp(1.0, THINNEST)
+    (THIN / (remote / near - 1.0).max(0.01)).clamp(1.0, THINNEST)
 }
 
 /// Ours: the bend of the above, with `near` taken for its error at `k` = 3.
@@ -289,10 +289,10 @@ mod tests {
         // Evenly spread above the least: half of the distance to the fifth. Crowding far above it: more.
         let even: Vec<f64> = (1..=60).map(f64::from).collect();
         assert!((least(&even, 0.0).unwrap().error_ns - 2.0).abs() < 1e-9);
-        let far: Vec<f64> = (1..=60)
+        let remote: Vec<f64> = (1..=60)
             .map(|r| 1000.0 * (f64::from(r) / 60.0).powf(1.0 / 6.0))
             .collect();
-        let one = least(&far, 0.0).unwrap();
+        let one = least(&remote, 0.0).unwrap();
         assert!(
             one.delay_ns > 500.0 && 2.0 * one.error_ns > 500.0 && 2.0 * one.error_ns < 1000.0,
             "{one:?}"

@@ -1,4 +1,4 @@
-//! Trains: one lone small packet, then a large one with a hop limit and a small one right behind it.
+//! Trains: one single small packet, then a large one with a hop limit and a small one right behind it.
 
 use std::num::NonZeroU8;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use crate::spacing::Stamped;
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{Arrival, FarEnd, PacketPlan, Train, TrainReport};
-use narrows_train::campaign::{Campaign, Next, arrived_ns, returned_ns, uneven};
-use narrows_train::far_ends::{FarEnds, resize_two};
+use narrows_probe::probes::{Arrival, PacketPlan, PeerKind, Train, TrainReport};
+use narrows_train::peer_kinds::{PeerKinds, resize_two};
+use narrows_train::train_method::{Next, TrainMethod, arrived_ns, returned_ns, uneven};
 
 /// What a train measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) struct Sample {
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
     pub(super) samples: Vec<Sample>,
@@ -54,10 +54,10 @@ pub(crate) struct Session {
     round: u32,
     /// Zero: the large packet alone.
     hop: u8,
-    far_ends: FarEnds,
+    peer_kinds: PeerKinds,
 }
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
             large: 0,
@@ -73,7 +73,7 @@ impl Session {
             trains: 0,
             round: 0,
             hop: 0,
-            far_ends: FarEnds::new([FarEnd::Receiver, FarEnd::EchoSized(0), FarEnd::Echo]),
+            peer_kinds: PeerKinds::new([PeerKind::Receiver, PeerKind::EchoSized(0), PeerKind::Echo]),
         }
     }
 
@@ -88,12 +88,12 @@ impl Session {
             ip_octets,
             hop_limit,
         };
-        let lead = packet(Duration::ZERO, self.small, None);
+        let head_start = packet(Duration::ZERO, self.small, None);
         match NonZeroU8::new(self.hop) {
-            None => vec![lead, packet(self.params.lead, self.large, None)],
+            None => vec![head_start, packet(self.params.head_start, self.large, None)],
             limit => vec![
-                lead,
-                packet(self.params.lead, self.large, limit),
+                head_start,
+                packet(self.params.head_start, self.large, limit),
                 packet(Duration::ZERO, self.small, None),
             ],
         }
@@ -101,7 +101,7 @@ impl Session {
 
     fn note(&mut self, what: What, from: &Arrival, to: &Arrival) {
         let (stamped, stamp) = match (arrived_ns(to), returned_ns(to)) {
-            (Some(stamp), _) => (Stamped::FarEnd, stamp),
+            (Some(stamp), _) => (Stamped::PeerKind, stamp),
             (None, Some(stamp)) => (Stamped::Returned, stamp),
             (None, None) => return,
         };
@@ -123,7 +123,7 @@ impl Session {
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = (
         "tailgate",
         "trains of a small packet, a large one with a hop limit, and a small one behind it",
@@ -135,8 +135,8 @@ impl Campaign for Session {
     }
 
     fn next(&mut self) -> Option<Next> {
-        let far_end = match self.far_ends.first()? {
-            FarEnd::EchoSized(_) => FarEnd::EchoSized(self.small),
+        let peer_kind = match self.peer_kinds.first()? {
+            PeerKind::EchoSized(_) => PeerKind::EchoSized(self.small),
             other => other,
         };
         let unanswered = self.trains >= UNANSWERED && self.samples.is_empty();
@@ -147,8 +147,8 @@ impl Campaign for Session {
         }
         Some(Next {
             packets: self.plan(),
-            far_end,
-            spacing: uneven(self.params.spacing, self.trains) + self.params.lead,
+            peer_kind,
+            spacing: uneven(self.params.spacing, self.trains) + self.params.head_start,
             rest: Duration::ZERO,
         })
     }
@@ -163,14 +163,14 @@ impl Campaign for Session {
             .and_then(|packet| packet.hop_limit)
             .map(NonZeroU8::get);
         match (report.arrivals.as_slice(), limit) {
-            ([lead, large], None) => {
-                self.note(What::Small, lead, lead);
+            ([head_start, large], None) => {
+                self.note(What::Small, head_start, head_start);
                 self.note(What::Large, large, large);
                 let returned_only = arrived_ns(large).is_none() && returned_ns(large).is_some();
-                self.whole_echoes |= returned_only && asked.far_end == FarEnd::Echo;
+                self.whole_echoes |= returned_only && asked.peer_kind == PeerKind::Echo;
             }
-            ([lead, large, small], Some(limit)) => {
-                self.note(What::Small, lead, lead);
+            ([head_start, large, small], Some(limit)) => {
+                self.note(What::Small, head_start, head_start);
                 self.note(What::Behind(limit), large, small);
                 let sent_ns = small.departed.nanos().saturating_sub(large.departed.nanos());
                 self.sent_ns = Some(self.sent_ns.map_or(sent_ns, |least| least.min(sent_ns)));
@@ -195,7 +195,7 @@ impl Campaign for Session {
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
         let (large, small) = (&mut self.large, &mut self.small);
         let what = "packets with a hop limit to a far end that answers";
-        self.far_ends
+        self.peer_kinds
             .refused(refusal, what, |refusal| resize_two(refusal, large, 200, small))
     }
 

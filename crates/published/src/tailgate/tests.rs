@@ -21,12 +21,12 @@ fn train(step: &Step) -> Train {
 
 /// Paths with hop limits are the simulator's: `scenarios/tailgate-*.toml` judge the method; this is its plan.
 #[test]
-fn a_train_is_a_lone_packet_and_a_large_one_with_a_small_one_behind() {
-    use narrows_probe::probes::{Arrival, FarEnd, Fate, PacingCheck, TrainReport};
+fn a_train_is_a_single_ended_packet_and_a_large_one_with_a_small_one_behind() {
+    use narrows_probe::probes::{Arrival, Fate, PacingCheck, PeerKind, TrainReport};
     let (mut run, step) = begun(&[]);
     let alone = train(&step);
     let sizes = |train: &Train| train.packets.iter().map(|packet| packet.ip_octets).collect::<Vec<_>>();
-    assert_eq!((sizes(&alone), alone.far_end), (vec![64, 1500], FarEnd::Receiver));
+    assert_eq!((sizes(&alone), alone.peer_kind), (vec![64, 1500], PeerKind::Receiver));
     let report = TrainReport {
         id: TrainId(1),
         arrivals: (0u32..2)
@@ -60,8 +60,8 @@ fn a_train_is_a_lone_packet_and_a_large_one_with_a_small_one_behind() {
 }
 
 #[test]
-fn refusals_change_far_end_and_sizes_and_end() {
-    use narrows_probe::probes::FarEnd;
+fn refusals_change_peer_kind_and_sizes_and_end() {
+    use narrows_probe::probes::PeerKind;
     let now = narrows_units::Stamp::from_nanos(0);
     let (mut run, _) = begun(&[]);
     let smaller = train(&run.step(now, Event::Refused(Refusal::TooLarge { max_ip_octets: 1280 })));
@@ -69,9 +69,9 @@ fn refusals_change_far_end_and_sizes_and_end() {
     let larger = train(&run.step(now, Event::Refused(Refusal::TooSmall { min_ip_octets: 76 })));
     assert_eq!(larger.packets[0].ip_octets, 76);
     let echoed = train(&run.step(now, Event::Refused(Refusal::NotOffered)));
-    assert_eq!(echoed.far_end, FarEnd::EchoSized(76));
+    assert_eq!(echoed.peer_kind, PeerKind::EchoSized(76));
     let whole = train(&run.step(now, Event::Refused(Refusal::NotOffered)));
-    assert_eq!(whole.far_end, FarEnd::Echo);
+    assert_eq!(whole.peer_kind, PeerKind::Echo);
     let Step::Done(Outcome::Inconclusive { reason, .. }) = run.step(now, Event::Refused(Refusal::NotOffered)) else {
         panic!()
     };
@@ -87,7 +87,7 @@ fn parameters_that_make_no_sense_are_refused() {
         ("octets", "100"),
         ("small", "20"),
         ("spacing", "1 h"),
-        ("lead", "1 us"),
+        ("head_start", "1 us"),
         ("framing", "x"),
         ("color", "red"),
     ] {

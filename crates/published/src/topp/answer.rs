@@ -1,8 +1,8 @@
 //! From points to an answer.
 
-use super::fit::{Found, Point, segments, straight};
+use super::fit::{LineFit, Point, segments, straight};
 use super::params::Kind;
-use super::session::{STRETCHED, Session};
+use super::session::{MethodRun, STRETCHED};
 use crate::gaps::{Account, Reading, rounding};
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 
@@ -16,18 +16,18 @@ const FARTHEST: f64 = 3.0;
 /// Fewest overloaded trains (ours).
 const FEWEST: usize = 5;
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     let made = match &session.failed {
         Some(reason) => Err(reason.clone()),
         None => estimate(session),
     };
     match made {
-        Ok(estimate) => Account::stopped(told(session, estimate), stopped).into(),
+        Ok(estimate) => Account::stopped(reported(session, estimate), stopped).into(),
         Err(reason) => session.account.inconclusive(stopped.cloned().unwrap_or(reason)),
     }
 }
 
-fn estimate(session: &Session) -> Result<Estimate, Reason> {
+fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
     let account = &session.account;
     let share = session.proportional().ok_or(Reason::NoAnswer)?;
     if session.first.iter().all(|reading| reading.receiver_bound) {
@@ -51,7 +51,7 @@ fn estimate(session: &Session) -> Result<Estimate, Reason> {
     answer(session, &points, found, share)
 }
 
-fn answer(session: &Session, points: &[Point], found: Found, share: f64) -> Result<Estimate, Reason> {
+fn answer(session: &MethodRun, points: &[Point], found: LineFit, share: f64) -> Result<Estimate, Reason> {
     let lowest = points.iter().map(|point| point.x).fold(f64::INFINITY, f64::min);
     let highest = match session.kind {
         // All points lie above what is available.
@@ -88,14 +88,14 @@ fn answer(session: &Session, points: &[Point], found: Found, share: f64) -> Resu
 
 /// The points of the answer: `DietTopp`'s are those of rates whose trains were overloaded on the mean (single trains are not chosen by
 /// what noise made of them), and of the back-to-back trains unless they are far out.
-fn points(session: &Session) -> Vec<Point> {
+fn points(session: &MethodRun) -> Vec<Point> {
     let honest = |readings: &[Reading]| {
         let kept: Vec<Reading> = readings
             .iter()
             .filter(|reading| !reading.receiver_bound)
             .cloned()
             .collect();
-        Session::points(&kept)
+        MethodRun::points(&kept)
     };
     let levels = session.levels.iter().map(|level| honest(level));
     match session.kind {
@@ -116,7 +116,7 @@ fn points(session: &Session) -> Vec<Point> {
 }
 
 /// The fastest trains came through.
-fn bound(session: &Session) -> Option<Estimate> {
+fn bound(session: &MethodRun) -> Option<Estimate> {
     if !session.unspaced() {
         return None;
     }
@@ -126,8 +126,12 @@ fn bound(session: &Session) -> Option<Estimate> {
 }
 
 /// With the points that it rests on.
-fn told(session: &Session, estimate: Estimate) -> Estimate {
-    let points: Vec<Point> = session.levels.iter().flat_map(|level| Session::points(level)).collect();
+fn reported(session: &MethodRun, estimate: Estimate) -> Estimate {
+    let points: Vec<Point> = session
+        .levels
+        .iter()
+        .flat_map(|level| MethodRun::points(level))
+        .collect();
     estimate
         .with("offered_bps", points.iter().map(|point| point.x).collect::<Vec<_>>())
         .with(

@@ -15,7 +15,7 @@ pub(crate) struct Point {
 
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct LineFit {
     /// Available and capacity of the tight link, bit/s.
     pub(crate) available: f64,
     pub(crate) capacity: f64,
@@ -38,10 +38,10 @@ fn regress(points: &[Point]) -> Option<Fit> {
     weighted_ols(&xs, &column(|point| point.y), &column(|point| point.weight)).ok()
 }
 
-fn found(fit: &Fit, points: usize) -> Option<Found> {
+fn found(fit: &Fit, points: usize) -> Option<LineFit> {
     (fit.line.slope > 0.0).then_some(())?;
     let (available, capacity) = (fit.crossing(1.0)?, fit.inverse_slope(1.0)?);
-    Some(Found {
+    Some(LineFit {
         available: available.value,
         capacity: capacity.value,
         available_se: available.standard_error,
@@ -52,8 +52,8 @@ fn found(fit: &Fit, points: usize) -> Option<Found> {
     })
 }
 
-fn scaled(found: Found, scale: f64) -> Found {
-    Found {
+fn scaled(found: LineFit, scale: f64) -> LineFit {
+    LineFit {
         available: found.available * scale,
         capacity: found.capacity * scale,
         available_se: found.available_se * scale,
@@ -62,15 +62,15 @@ fn scaled(found: Found, scale: f64) -> Found {
     }
 }
 
-/// The line through points that are all above the knee: `A = (1 - a)/b`, `C = 1/b`, and the variance of A by first-order propagation,
+/// The line through points that are all above the turning point: `A = (1 - a)/b`, `C = 1/b`, and the variance of A by first-order propagation,
 /// `(var a + A^2 var b + 2 A cov)/b^2` (`narrows_stat::Fit::crossing`). `None` without three points, or unless `b > 0`.
-pub(crate) fn straight(points: &[Point]) -> Option<Found> {
+pub(crate) fn straight(points: &[Point]) -> Option<LineFit> {
     found(&regress(points)?, points.len()).map(|found| scaled_by_largest(found, points))
 }
 
 /// One at a flat 1 and then a line, or two: the break that leaves the least squares. Of several congested links the first counts, so that the
 /// first line gives the answer; a second is believed if it pays for its three parameters (Schwarz's criterion).
-pub(crate) fn segments(points: &[Point]) -> Option<Found> {
+pub(crate) fn segments(points: &[Point]) -> Option<LineFit> {
     let mut sorted = points.to_vec();
     sorted.sort_by(|a, b| a.x.total_cmp(&b.x));
     let flat = about_one(&sorted);
@@ -91,18 +91,18 @@ pub(crate) fn segments(points: &[Point]) -> Option<Found> {
     let paid = |less: f64| n as f64 * ((squares + noise) / (less + noise)).ln() > 3.0 * (n as f64).ln();
     if let Some(two) = two_lines(&sorted, &flat).filter(|two| paid(two.squares)) {
         let found = straight(&sorted[two.first..two.last])?;
-        return Some(Found {
+        return Some(LineFit {
             second: Some(sorted[two.last].x),
             ..found
         });
     }
-    let found = clear_of_the_knee(&sorted, straight(&sorted[split..])?);
+    let found = clear_of_the_turning_point(&sorted, straight(&sorted[split..])?);
     (found.available <= scale).then_some(found)
 }
 
-/// The same line through the points a tenth of its capacity and more above the knee, where enough are left: bursts round the corner off, and
+/// The same line through the points a tenth of its capacity and more above the turning point, where enough are left: bursts round the corner off, and
 /// points there pull the line down. In a fluid they lie on it, and nothing changes (ours).
-fn clear_of_the_knee(sorted: &[Point], mut found: Found) -> Found {
+fn clear_of_the_turning_point(sorted: &[Point], mut found: LineFit) -> LineFit {
     for _ in 0..3 {
         let from = found.available + CLEAR * found.capacity;
         let clear = &sorted[sorted.partition_point(|point| point.x < from)..];
@@ -115,7 +115,7 @@ fn clear_of_the_knee(sorted: &[Point], mut found: Found) -> Found {
 }
 
 /// Rates were in units of the segment's largest.
-fn scaled_by_largest(found: Found, part: &[Point]) -> Found {
+fn scaled_by_largest(found: LineFit, part: &[Point]) -> LineFit {
     scaled(found, part.iter().map(|point| point.x).fold(0.0, f64::max))
 }
 
@@ -179,7 +179,7 @@ fn about_one(sorted: &[Point]) -> Vec<f64> {
 const SLOWEST: f64 = 0.3;
 /// Stretch that a first line must reach (ours).
 const STRETCHED: f64 = 1.15;
-/// Distance from the knee, in capacities, from which points are clear of the rounded corner (ours).
+/// Distance from the turning point, in capacities, from which points are clear of the rounded corner (ours).
 const CLEAR: f64 = 0.1;
 /// Points that must be left there (ours).
 const ENOUGH: usize = 8;
@@ -252,7 +252,7 @@ mod tests {
             let unit = || random.next_unit();
             std::iter::repeat_with(unit).take(12).sum::<f64>() - 6.0
         };
-        let (mut values, mut told) = (Vec::new(), Vec::new());
+        let (mut values, mut reported) = (Vec::new(), Vec::new());
         for _ in 0..400 {
             let points: Vec<Point> = (0..20)
                 .map(|k| {
@@ -267,10 +267,10 @@ mod tests {
                 .collect();
             let found = straight(&points).unwrap();
             values.push(found.available);
-            told.push(found.available_se);
+            reported.push(found.available_se);
         }
         let spread = narrows_stat::variance_sample(&values).unwrap().sqrt();
-        let mean = narrows_stat::mean(&told).unwrap();
+        let mean = narrows_stat::mean(&reported).unwrap();
         assert!((spread / mean - 1.0).abs() < 0.12, "{spread} {mean}");
     }
 

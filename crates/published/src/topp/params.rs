@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use narrows_probe::registry::{Imposes, ParamError, RawParams, params};
-use narrows_train::campaign::within;
+use narrows_train::train_method::within;
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,13 +8,13 @@ use super::fit::Point;
 use super::params::{Kind, Params};
 use crate::gaps::{Account, Reading, spacing};
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, Train, TrainId, TrainReport};
+use narrows_probe::probes::{PeerKind, Train, TrainId, TrainReport};
 use narrows_probe::{PathFacts, Refusal};
-use narrows_train::campaign::{Campaign, Next, refusal_reason};
+use narrows_train::train_method::{Next, TrainMethod, refusal_reason};
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) kind: Kind,
     pub(super) params: Params,
     pub(super) account: Account,
@@ -32,7 +32,7 @@ pub(crate) struct Session {
     resized: u32,
 }
 
-impl Session {
+impl MethodRun {
     pub(crate) fn new(kind: Kind, params: Params) -> Self {
         Self {
             kind,
@@ -122,7 +122,7 @@ impl Session {
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = (
         "topp and diettopp",
         "trains of eight packets or more of one size to the receiver",
@@ -153,7 +153,7 @@ impl Campaign for Session {
         let cap = self.account.facts.as_ref().and_then(|facts| facts.rate_cap);
         Some(Next {
             packets: train.packets,
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
             spacing: spacing(
                 octets,
                 self.params.load,
@@ -211,7 +211,7 @@ impl Campaign for Session {
         let back_to_back = asked.packets.iter().skip(1).all(|packet| packet.gap.is_zero());
         alike
             && asked.packets.len() >= 8
-            && asked.far_end == FarEnd::Receiver
+            && asked.peer_kind == PeerKind::Receiver
             && (back_to_back == self.rates.is_empty())
     }
 

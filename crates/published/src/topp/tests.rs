@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
-use crate::gaps::testing::{estimate, mbps, on_bed, on_fluid, raw};
+use crate::gaps::testing::{estimate, mbps, on_fluid, on_host_pair, raw};
 use crate::{diettopp, topp};
-use narrows_probe::outcome::{Caveat, Diagnostic, Limit, Outcome, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Diagnostic, Limit, Outcome, Reason};
 use narrows_probe::probes::Fate;
 use narrows_probe::registry::Method;
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop, real_host};
 use narrows_probe::testing::fluid_path::Fluid;
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed, real_host};
 
 const BOTH: [&dyn Method; 2] = [&topp::Topp, &diettopp::DietTopp];
 
@@ -23,7 +23,7 @@ fn a_fluid_is_exact() {
             let name = method.info().name;
             let ratio = found.value as f64 / free as f64;
             assert!((ratio - 1.0).abs() < 2e-3, "{name} {capacity} {cross}: {ratio}");
-            assert_eq!(found.verdict, Verdict::Estimated);
+            assert_eq!(found.verdict, BoundKind::Estimated);
             let tight = found
                 .diagnostics
                 .get("tight_capacity_bps")
@@ -40,18 +40,21 @@ fn a_fluid_is_exact() {
 #[test]
 fn a_sender_slower_than_what_is_free_bounds_it() {
     for method in BOTH {
-        let mut bed = Testbed::new(
+        let mut host_pair = ClosedFormWorld::new(
             vec![
                 Hop::ethernet(BitRate::from_gbps(10)),
                 Hop::loaded(mbps(1000), Cross::poisson(mbps(200))),
             ],
             3,
         );
-        bed.facts.sender.send_cost = Duration::from_micros(30);
-        let free = bed.available(1500).bps();
-        let measured = on_bed(&mut bed, method, &[]);
+        host_pair.facts.sender.send_cost = Duration::from_micros(30);
+        let free = host_pair.available(1500).bps();
+        let measured = on_host_pair(&mut host_pair, method, &[]);
         let found = estimate(&measured);
-        assert_eq!((found.verdict, found.limited_by), (Verdict::LowerBound, Limit::Sender));
+        assert_eq!(
+            (found.verdict, found.limited_by),
+            (BoundKind::LowerBound, Limit::Sender)
+        );
         // 1500 octets in 30 us.
         assert!(
             (380_000_000..=400_000_000).contains(&found.value) && found.value < free,
@@ -80,7 +83,7 @@ fn a_receiver_slower_than_what_is_free_bounds_it() {
         let found = estimate(&measured);
         assert_eq!(
             (found.verdict, found.limited_by),
-            (Verdict::LowerBound, Limit::Receiver)
+            (BoundKind::LowerBound, Limit::Receiver)
         );
         assert!((390_000_000..=401_000_000).contains(&found.value), "{}", found.value);
     }
@@ -116,16 +119,16 @@ fn trains_that_are_lost_whole_do_not_keep_it_waiting() {
 #[test]
 fn batches_are_no_obstacle() {
     for method in BOTH {
-        let mut bed = Testbed::new(
+        let mut host_pair = ClosedFormWorld::new(
             vec![
                 Hop::ethernet(BitRate::from_gbps(10)),
                 Hop::loaded(mbps(1000), Cross::poisson(mbps(300))),
             ],
             5,
         );
-        bed.stamping.batch = Some(Duration::from_micros(148));
-        let free = bed.available(1500).as_f64();
-        let measured = on_bed(&mut bed, method, &[]);
+        host_pair.stamping.batch = Some(Duration::from_micros(148));
+        let free = host_pair.available(1500).as_f64();
+        let measured = on_host_pair(&mut host_pair, method, &[]);
         let found = estimate(&measured);
         let error = (found.value as f64 - free) / 975e6;
         assert!(error.abs() < 0.1, "{} {error}", method.info().name);
@@ -140,9 +143,9 @@ fn under_poisson_load_the_interval_holds_the_truth() {
             let (mut held, mut errors) = (0, Vec::new());
             for seed in 0..40 {
                 let hop = Hop::loaded(mbps(100), Cross::poisson(mbps(load)));
-                let mut bed = Testbed::new(vec![Hop::ethernet(mbps(1000)), hop], seed);
-                let free = bed.available(1500).bps();
-                let measured = on_bed(&mut bed, method, &[]);
+                let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000)), hop], seed);
+                let free = host_pair.available(1500).bps();
+                let measured = on_host_pair(&mut host_pair, method, &[]);
                 let Some(found) = measured.outcome.estimate() else {
                     held += 1;
                     continue;

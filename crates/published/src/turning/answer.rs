@@ -2,12 +2,12 @@
 
 use narrows_units::{BitRate, Metric};
 
-use super::round::{Round, Seen, rate};
-use super::session::{Ending, Flawed, Session};
+use super::round::{Round, RoundAccount, rate};
+use super::session::{Ending, Flawed, MethodRun};
 use super::{Rule, SPANNED};
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 
-pub(super) fn conclude<R: Rule>(session: &Session<R>, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude<R: Rule>(session: &MethodRun<R>, stopped: Option<&Reason>) -> Outcome {
     let ending = match (&session.ended, stopped) {
         (Some(Flawed::Rule(ending)), None) => Ok(*ending),
         (Some(Flawed::Trains(reason)), None) | (_, Some(reason)) => Err(reason.clone()),
@@ -17,7 +17,7 @@ pub(super) fn conclude<R: Rule>(session: &Session<R>, stopped: Option<&Reason>) 
         Ok(Ending::Settled) => settled(session),
         Ok(Ending::BelowStart) => unreached(session),
         Ok(Ending::TooLow) => at_most(session),
-        // What was seen of the knee by then.
+        // What was seen of the turning point by then.
         Ok(Ending::Exhausted) | Err(_) => bracket(session),
     };
     let seen = &session.seen;
@@ -32,7 +32,7 @@ pub(super) fn conclude<R: Rule>(session: &Session<R>, stopped: Option<&Reason>) 
     }
 }
 
-fn reason(seen: &Seen, own: Option<Reason>) -> Reason {
+fn reason(seen: &RoundAccount, own: Option<Reason>) -> Reason {
     let (lost, sent) = (seen.tally.lost, seen.tally.sent);
     own.unwrap_or(if lost * LOSSY > sent {
         Reason::TooMuchLoss { lost, sent }
@@ -51,7 +51,7 @@ fn of(value: f64, low: f64, high: f64) -> Option<Estimate> {
 }
 
 /// The rounds that filled the queue of a link.
-fn full<R: Rule>(session: &Session<R>) -> impl Iterator<Item = &Round> {
+fn full<R: Rule>(session: &MethodRun<R>) -> impl Iterator<Item = &Round> {
     let stretched = |round: &&Round| session.seen.stretched(&session.settings, round);
     session
         .seen
@@ -60,13 +60,13 @@ fn full<R: Rule>(session: &Session<R>) -> impl Iterator<Item = &Round> {
         .filter(stretched)
 }
 
-/// The rates between which the knee lies if `round` is at it, as far as its trains tell: in the fluid model an error `e` of the
-/// stretch moves the knee's spacing by `e / (1 - u)`.
-fn range<R: Rule>(session: &Session<R>, round: &Round) -> (f64, f64) {
+/// The rates between which the turning point lies if `round` is at it, as far as its trains tell: in the fluid model an error `e` of the
+/// stretch moves the turning point's spacing by `e / (1 - u)`.
+fn range<R: Rule>(session: &MethodRun<R>, round: &Round) -> (f64, f64) {
     let seen = &session.seen;
     let noise = SPANNED * seen.error_ns(round);
     let allowed = session.settings.allowance * seen.spread_ns(round);
-    let systematic = Seen::resolution_ns(&session.settings, round) + allowed;
+    let systematic = RoundAccount::resolution_ns(&session.settings, round) + allowed;
     let half = noise.hypot(systematic) / (1.0 - seen.utilisation());
     let bits = f64::from(round.ip_octets) * 8.0;
     let (low, high) = (rate(bits, round.gap_in() + half), rate(bits, round.gap_in() - half));
@@ -78,7 +78,7 @@ fn range<R: Rule>(session: &Session<R>, round: &Round) -> (f64, f64) {
     (low, most.fold(high, f64::min))
 }
 
-fn settled<R: Rule>(session: &Session<R>) -> Option<Estimate> {
+fn settled<R: Rule>(session: &MethodRun<R>) -> Option<Estimate> {
     let seen = &session.seen;
     let value = session.rule.value(&session.settings, seen)?;
     let last = seen.judged().next_back()?;
@@ -97,8 +97,8 @@ fn settled<R: Rule>(session: &Session<R>) -> Option<Estimate> {
     Some(estimate)
 }
 
-/// What looks like the knee may be the rate at which the receiving host takes packets.
-fn receiver_limited<R: Rule>(session: &Session<R>, value: f64, low: f64) -> Option<Estimate> {
+/// What looks like the turning point may be the rate at which the receiving host takes packets.
+fn receiver_limited<R: Rule>(session: &MethodRun<R>, value: f64, low: f64) -> Option<Estimate> {
     let seen = &session.seen;
     let (facts, source) = (seen.facts.as_ref()?, seen.arrived_by?);
     let limits = facts.receiver.stamps_limit(value, session.seen.ip_octets, source);
@@ -107,7 +107,7 @@ fn receiver_limited<R: Rule>(session: &Session<R>, value: f64, low: f64) -> Opti
 }
 
 /// Everything came through at the first rate.
-fn unreached<R: Rule>(session: &Session<R>) -> Option<Estimate> {
+fn unreached<R: Rule>(session: &MethodRun<R>) -> Option<Estimate> {
     let seen = &session.seen;
     let round = seen.judged().next_back()?;
     let (low, _) = range(session, round);
@@ -132,13 +132,13 @@ fn unreached<R: Rule>(session: &Session<R>) -> Option<Estimate> {
 }
 
 /// Of what came through while a queue stood, the least.
-fn least<R: Rule>(session: &Session<R>) -> Option<f64> {
+fn least<R: Rule>(session: &MethodRun<R>) -> Option<f64> {
     let rates = full(session).map(Round::rate_through);
     rates.filter(|rate| rate.is_finite()).reduce(f64::min)
 }
 
 /// The slowest round was still too fast.
-fn at_most<R: Rule>(session: &Session<R>) -> Option<Estimate> {
+fn at_most<R: Rule>(session: &MethodRun<R>) -> Option<Estimate> {
     let slowest = least(session)?;
     let lossy = session.seen.judged().any(|round| round.lost_share() > 0.5);
     let estimate = of(slowest, slowest, slowest).filter(|_| !lossy)?;
@@ -146,7 +146,7 @@ fn at_most<R: Rule>(session: &Session<R>) -> Option<Estimate> {
 }
 
 /// Stopped on the way: between the fastest rate that came through and the slowest that did not; one side is a bound.
-fn bracket<R: Rule>(session: &Session<R>) -> Option<Estimate> {
+fn bracket<R: Rule>(session: &MethodRun<R>) -> Option<Estimate> {
     let high = least(session);
     let through = session.seen.judged().filter(|round| !round.is_congested());
     let low = through.map(|round| range(session, round).0).reduce(f64::max);
@@ -161,7 +161,7 @@ fn bracket<R: Rule>(session: &Session<R>) -> Option<Estimate> {
     }
 }
 
-fn account(seen: &Seen, mut estimate: Estimate, stopped: bool) -> Estimate {
+fn account(seen: &RoundAccount, mut estimate: Estimate, stopped: bool) -> Estimate {
     if let (Some(began), Some(ended)) = (seen.began, seen.ended) {
         estimate.interval = Some(ended.since(began));
     }
@@ -179,7 +179,7 @@ fn account(seen: &Seen, mut estimate: Estimate, stopped: bool) -> Estimate {
     estimate
 }
 
-fn caveats(seen: &Seen) -> Vec<Caveat> {
+fn caveats(seen: &RoundAccount) -> Vec<Caveat> {
     let tally = &seen.tally;
     let share = |count: u64| count as f64 / tally.sent.max(1) as f64;
     let shaped = tally.heads.len() >= 4 && narrows_stat::median(&tally.heads).is_some_and(|head| head > SHAPED);
@@ -203,7 +203,7 @@ fn caveats(seen: &Seen) -> Vec<Caveat> {
     all.into_iter().flatten().collect()
 }
 
-fn diagnostics(seen: &Seen, mut diagnostics: Diagnostics) -> Diagnostics {
+fn diagnostics(seen: &RoundAccount, mut diagnostics: Diagnostics) -> Diagnostics {
     let series = |of: fn(&Round) -> f64| -> Vec<f64> { seen.judged().map(of).collect() };
     let kept: usize = seen.rounds.iter().map(|round| round.looks.len()).sum();
     let tally = &seen.tally;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use narrows_units::{BitRate, Sender, Stamp};
 
 use super::{Resolution, Settings};
-use crate::fac2::look::Look;
+use crate::fac2::observation::TrainObservation;
 use narrows_probe::PathFacts;
 use narrows_probe::StampSource;
-use narrows_train::campaign::nanos;
+use narrows_train::train_method::nanos;
 
 /// Trains of one rate.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,14 +16,14 @@ pub(crate) struct Round {
     /// IP octets of a packet.
     pub(crate) ip_octets: u16,
     /// The trains, in order. Never empty once judged.
-    pub(super) looks: Vec<Look>,
+    pub(super) looks: Vec<TrainObservation>,
     /// What the round was judged to be; `None` while it goes on.
-    pub(crate) verdict: Option<Verdict>,
+    pub(crate) verdict: Option<RoundVerdict>,
 }
 
 /// What a round says of its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RoundVerdict {
     /// It came as it left.
     Matched,
     /// It came more slowly, or with losses.
@@ -45,17 +45,21 @@ impl Round {
 
     /// Mean spacing at the sender, of the packets that arrived, ns; every packet counts alike.
     pub(crate) fn gap_in(&self) -> f64 {
-        self.mean(|look| spacing(self.bits(), look.rate_in))
+        self.mean(|observation| spacing(self.bits(), observation.rate_in))
     }
 
     /// Mean spacing at the receiver, ns.
     pub(crate) fn gap_out(&self) -> f64 {
-        self.mean(|look| spacing(self.bits(), look.rate_out))
+        self.mean(|observation| spacing(self.bits(), observation.rate_out))
     }
 
-    fn mean(&self, of: impl Fn(&Look) -> f64) -> f64 {
-        let weights: f64 = self.looks.iter().map(|look| look.packets as f64).sum();
-        let sum: f64 = self.looks.iter().map(|look| look.packets as f64 * of(look)).sum();
+    fn mean(&self, of: impl Fn(&TrainObservation) -> f64) -> f64 {
+        let weights: f64 = self.looks.iter().map(|observation| observation.packets as f64).sum();
+        let sum: f64 = self
+            .looks
+            .iter()
+            .map(|observation| observation.packets as f64 * of(observation))
+            .sum();
         sum / weights.max(1.0)
     }
 
@@ -76,12 +80,15 @@ impl Round {
 
     /// Rate at which the sender sent them, lost packets included.
     pub(super) fn rate_sent(&self) -> f64 {
-        rate(self.bits(), self.mean(|look| spacing(self.bits(), look.rate_sent)))
+        rate(
+            self.bits(),
+            self.mean(|observation| spacing(self.bits(), observation.rate_sent)),
+        )
     }
 
     /// Time of one train at the receiver, s, on the mean.
     pub(super) fn time(&self) -> f64 {
-        self.mean(|look| look.packets as f64) * self.gap_out() * 1e-9
+        self.mean(|observation| observation.packets as f64) * self.gap_out() * 1e-9
     }
 
     /// Rate at which they would have come had none been lost: no less than what went through a full link.
@@ -91,12 +98,12 @@ impl Round {
 
     /// Share of the packets lost on the path.
     pub(super) fn lost_share(&self) -> f64 {
-        let sum = |of: fn(&Look) -> usize| self.looks.iter().map(of).sum::<usize>() as f64;
-        sum(|look| look.lost) / sum(|look| look.packets).max(1.0)
+        let sum = |of: fn(&TrainObservation) -> usize| self.looks.iter().map(of).sum::<usize>() as f64;
+        sum(|observation| observation.lost) / sum(|observation| observation.packets).max(1.0)
     }
 
     pub(crate) fn is_congested(&self) -> bool {
-        self.verdict == Some(Verdict::Congested)
+        self.verdict == Some(RoundVerdict::Congested)
     }
 }
 
@@ -116,7 +123,7 @@ pub(super) fn rate(bits: f64, gap_ns: f64) -> f64 {
 
 /// All that a run saw.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seen {
+pub(crate) struct RoundAccount {
     /// The last may still be going on.
     pub(crate) rounds: Vec<Round>,
     pub(super) facts: Option<PathFacts>,
@@ -150,7 +157,7 @@ pub(super) struct Tally {
     pub(super) heads: Vec<f64>,
 }
 
-impl Seen {
+impl RoundAccount {
     /// Rounds that were judged.
     pub(crate) fn judged(&self) -> impl DoubleEndedIterator<Item = &Round> {
         self.rounds.iter().filter(|round| round.verdict.is_some())
@@ -159,7 +166,7 @@ impl Seen {
     /// Highest arrival rate so far: what the narrow link lets through at least.
     pub(super) fn fastest(&self) -> Option<f64> {
         let all = self.rounds.iter().flat_map(|round| &round.looks);
-        all.map(|look| look.rate_out).reduce(f64::max)
+        all.map(|observation| observation.rate_out).reduce(f64::max)
     }
 
     /// Whether a round left as fast as the sender can.
@@ -174,7 +181,7 @@ impl Seen {
             .facts
             .as_ref()
             .map_or(0.0, |facts| error(&facts.receiver).hypot(error(&facts.sender)));
-        let batch = self.batch.map_or(0.0, |batch| BATCH_END * nanos(batch));
+        let batch = self.batch.map_or(0.0, |batch| BURST_END * nanos(batch));
         std::f64::consts::SQRT_2 * hosts.hypot(batch)
     }
 
@@ -184,17 +191,20 @@ impl Seen {
         let (mut sum, mut freedom) = (0.0, 0.0);
         for round in &self.rounds {
             let (mean, time) = (round.stretch(), round.time());
-            for look in round.looks.iter().filter(|_| round.looks.len() > 1) {
+            for observation in round.looks.iter().filter(|_| round.looks.len() > 1) {
                 let bits = round.bits();
-                let stretch = spacing(bits, look.rate_out) - spacing(bits, look.rate_in);
+                let stretch = spacing(bits, observation.rate_out) - spacing(bits, observation.rate_in);
                 sum += time * ((stretch - mean) / round.gap_out()).powi(2);
             }
             freedom += round.looks.len().saturating_sub(1) as f64;
         }
         let within = self.rounds.iter().flat_map(|round| {
             let time = round.time();
-            let cars = round.looks.iter().filter_map(|look| look.car_variation);
-            cars.map(move |variation| variation * variation * time / CARS)
+            let sub_trains = round
+                .looks
+                .iter()
+                .filter_map(|observation| observation.sub_train_variation);
+            sub_trains.map(move |variation| variation * variation * time / SUB_TRAINS)
         });
         let within: Vec<f64> = within.collect();
         let within = narrows_stat::mean(&within).unwrap_or(0.0);
@@ -218,7 +228,7 @@ impl Seen {
 
     /// What the stamps add to the mean spacing of one train, ns.
     fn end_error_ns(&self, round: &Round) -> f64 {
-        self.stamp_error_ns() / (round.mean(|look| look.packets as f64) - 1.0).max(1.0)
+        self.stamp_error_ns() / (round.mean(|observation| observation.packets as f64) - 1.0).max(1.0)
     }
 
     /// The difference of spacings that the settings' resolution comes to at a round's rate, ns.
@@ -245,16 +255,16 @@ impl Seen {
     }
 
     /// What a round says, and whether it is clear.
-    pub(super) fn judge(&self, settings: &Settings, round: &Round) -> (Verdict, bool) {
+    pub(super) fn judge(&self, settings: &Settings, round: &Round) -> (RoundVerdict, bool) {
         if round.lost_share() > settings.loss {
-            return (Verdict::Congested, round.looks.len() >= settings.streams.min(2));
+            return (RoundVerdict::Congested, round.looks.len() >= settings.streams.min(2));
         }
         let (stretch, limit) = (round.stretch(), self.limit_ns(settings, round));
         let stretch = if settings.compression { stretch.abs() } else { stretch };
         let verdict = if stretch > limit {
-            Verdict::Congested
+            RoundVerdict::Congested
         } else {
-            Verdict::Matched
+            RoundVerdict::Matched
         };
         (verdict, (stretch - limit).abs() > super::CLEAR * self.error_ns(round))
     }
@@ -287,10 +297,10 @@ impl Seen {
 
 /// A round at this share of the sender's highest rate counts as being there (ours).
 const AT_MAX: f64 = 0.97;
-/// Share of the batch period by which a batch end's stamp is off (ours: most batches end by the timer, alike).
-const BATCH_END: f64 = 0.1;
+/// Share of the batch period by which a burst end's stamp is off (ours: most batches end by the timer, alike).
+const BURST_END: f64 = 0.1;
 /// Sub-trains of a train.
-const CARS: f64 = 10.0;
+const SUB_TRAINS: f64 = 10.0;
 /// Differences of trains that the sub-trains' count for (ours).
 const ASSUMED: f64 = 2.0;
 /// Utilisation where nothing shows it (ours).

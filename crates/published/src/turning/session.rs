@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
-use super::round::{Round, Seen, Verdict, rate, spacing};
+use super::round::{Round, RoundAccount, RoundVerdict, rate, spacing};
 use super::{LONGEST, Length, MIN_PACKETS, Rule, Settings, answer};
-use crate::fac2::look::{Flaw, Look, look};
+use crate::fac2::observation::{Flaw, TrainObservation, observation};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, Train, TrainId, TrainReport};
-use narrows_train::campaign::{Campaign, Next, refusal_reason, uneven};
+use narrows_probe::probes::{PeerKind, Train, TrainId, TrainReport};
+use narrows_train::train_method::{Next, TrainMethod, refusal_reason, uneven};
 
 /// What a rule wants next.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,10 +48,10 @@ pub(crate) enum Ending {
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session<R> {
+pub(crate) struct MethodRun<R> {
     pub(super) rule: R,
     pub(super) settings: Settings,
-    pub(super) seen: Seen,
+    pub(super) seen: RoundAccount,
     pub(super) ended: Option<Flawed>,
     /// Spacing of the round under way, ns; `None` is as fast as the sender can.
     gap_ns: Option<f64>,
@@ -65,13 +65,13 @@ pub(crate) struct Session<R> {
     resized: u32,
 }
 
-impl<R: Rule> Session<R> {
+impl<R: Rule> MethodRun<R> {
     pub(crate) fn new(rule: R, settings: Settings) -> Self {
         Self {
             rule,
             burst_octets: f64::from(settings.burst_octets),
             settings,
-            seen: Seen::default(),
+            seen: RoundAccount::default(),
             ended: None,
             gap_ns: None,
             ip_octets: 0,
@@ -148,27 +148,27 @@ impl<R: Rule> Session<R> {
             }
         };
         *count = count.saturating_add(1);
-        if *count > PATIENCE {
+        if *count > RETRY_LIMIT {
             self.ended = Some(Flawed::Trains(reason));
         }
     }
 
     /// Losses by overflow shorten the trains to come before they lower the rate. `true`: the train is not used.
-    fn overflowed(&mut self, look: &Look) -> bool {
-        let (lost, late) = (look.lost as f64, look.lost_late as f64);
+    fn overflowed(&mut self, observation: &TrainObservation) -> bool {
+        let (lost, late) = (observation.lost as f64, observation.lost_late as f64);
         let overflow = late > 2.0 * (lost - late) + 2.0;
-        if lost <= self.settings.loss * look.packets as f64 || !overflow {
+        if lost <= self.settings.loss * observation.packets as f64 || !overflow {
             return false;
         }
-        if look.packets > SHORTEST && self.seen.tally.overflows < PATIENCE {
+        if observation.packets > SHORTEST && self.seen.tally.overflows < RETRY_LIMIT {
             self.seen.tally.overflows += 1;
-            let sent = look.packets as f64 * f64::from(self.ip_octets);
-            let built = sent * (1.0 - (look.rate_out / look.rate_in).min(0.99));
+            let sent = observation.packets as f64 * f64::from(self.ip_octets);
+            let built = sent * (1.0 - (observation.rate_out / observation.rate_in).min(0.99));
             let shorter = self.burst_octets.min(built) / 2.0;
             let asked = self.least_packets as f64 * f64::from(self.ip_octets);
-            if asked > shorter && look.rate_out < 0.9 * look.rate_in {
+            if asked > shorter && observation.rate_out < 0.9 * observation.rate_in {
                 // Batches ask for trains that the queue cannot hold at this rate: slower, then, not shorter.
-                self.begin_round(self.ip_octets, spacing(self.bits(), look.rate_out));
+                self.begin_round(self.ip_octets, spacing(self.bits(), observation.rate_out));
             } else {
                 self.burst_octets = shorter;
             }
@@ -178,29 +178,33 @@ impl<R: Rule> Session<R> {
         false
     }
 
-    fn note_batch(&mut self, look: &Look) -> bool {
-        let Some(batch) = look.batch else { return true };
+    fn note_batch(&mut self, observation: &TrainObservation) -> bool {
+        let Some(batch) = observation.batch else { return true };
         self.seen.batch = Some(self.seen.batch.map_or(batch, |seen| seen.max(batch)));
-        let per_batch = batch.as_secs_f64() * look.rate_in.min(look.rate_out) / self.bits();
+        let per_batch = batch.as_secs_f64() * observation.rate_in.min(observation.rate_out) / self.bits();
         let wanted = count(BATCHES * per_batch).min(self.settings.max_packets);
         self.least_packets = self.least_packets.max(wanted);
-        2 * look.packets >= wanted
+        2 * observation.packets >= wanted
     }
 
-    fn push(&mut self, look: Look) {
-        if self.planned_rate().is_none_or(|planned| look.rate_sent < 0.9 * planned) && look.rate_sent.is_finite() {
-            self.seen.max_rate = Some(look.rate_sent);
+    fn push(&mut self, observation: TrainObservation) {
+        if self
+            .planned_rate()
+            .is_none_or(|planned| observation.rate_sent < 0.9 * planned)
+            && observation.rate_sent.is_finite()
+        {
+            self.seen.max_rate = Some(observation.rate_sent);
         }
-        self.seen.tally.stalls += u32::from(look.stalled);
+        self.seen.tally.stalls += u32::from(observation.stalled);
         if let Length::Doubling { first, error } = self.settings.length {
-            let own = look.car_variation.unwrap_or(0.0) / 10f64.sqrt();
+            let own = observation.sub_train_variation.unwrap_or(0.0) / 10f64.sqrt();
             if own > error {
                 let most = LONGEST.max(self.first_packets(first));
-                self.doubled = self.doubled.max(2 * look.packets).min(most);
+                self.doubled = self.doubled.max(2 * observation.packets).min(most);
             }
         }
         if let Some(round) = self.seen.rounds.last_mut() {
-            round.looks.push(look);
+            round.looks.push(observation);
         }
         self.judge();
     }
@@ -209,14 +213,18 @@ impl<R: Rule> Session<R> {
     fn judge(&mut self) {
         let Some(round) = self.seen.rounds.last() else { return };
         let (verdict, clear) = self.seen.judge(&self.settings, round);
-        let at_max = verdict == Verdict::Matched && self.seen.at_max(round);
+        let at_max = verdict == RoundVerdict::Matched && self.seen.at_max(round);
         let least = if at_max { LIMIT_TRAINS } else { self.settings.streams };
         let trains = round.looks.len();
         if trains < least || (!clear && trains < self.settings.most_streams) {
             return;
         }
-        let head = round.looks.iter().map(|look| look.head_excess).collect::<Vec<f64>>();
-        if verdict == Verdict::Congested {
+        let head = round
+            .looks
+            .iter()
+            .map(|observation| observation.head_excess)
+            .collect::<Vec<f64>>();
+        if verdict == RoundVerdict::Congested {
             self.seen.tally.heads.extend(head);
         }
         if let Some(round) = self.seen.rounds.last_mut() {
@@ -249,7 +257,7 @@ impl<R: Rule> Session<R> {
     }
 }
 
-impl<R: Rule> Campaign for Session<R> {
+impl<R: Rule> TrainMethod for MethodRun<R> {
     const READS: (&'static str, &'static str) = R::READS;
 
     fn begin(&mut self, facts: &PathFacts) {
@@ -279,7 +287,7 @@ impl<R: Rule> Campaign for Session<R> {
         self.serial = self.serial.wrapping_add(1);
         Some(Next {
             packets: train.packets,
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
             spacing: uneven(period, self.serial),
             rest: Duration::ZERO,
         })
@@ -287,14 +295,14 @@ impl<R: Rule> Campaign for Session<R> {
 
     fn take(&mut self, _: &Train, report: &TrainReport) {
         self.seen.count(report);
-        match look(report, self.seen.fastest()) {
+        match observation(report, self.seen.fastest()) {
             Err(flaw) => self.discard(flaw),
-            Ok(look) => {
-                if self.overflowed(&look) {
+            Ok(observation) => {
+                if self.overflowed(&observation) {
                     return;
                 }
-                if self.note_batch(&look) {
-                    self.push(look);
+                if self.note_batch(&observation) {
+                    self.push(observation);
                 } else {
                     self.discard(Flaw::FewBatches);
                 }
@@ -344,7 +352,7 @@ impl<R: Rule> Campaign for Session<R> {
     }
 }
 
-impl Seen {
+impl RoundAccount {
     fn count(&mut self, report: &TrainReport) {
         self.arrived_by = Some(report.arrived_by);
         if let (Some(first), Some(last)) = (report.arrivals.first(), report.arrivals.last()) {
@@ -377,7 +385,7 @@ const FAST: f64 = 9.5e9;
 /// Fewest packets to which losses shorten a train.
 const SHORTEST: usize = 16;
 /// Trains that may be thrown away for each reason.
-const PATIENCE: u32 = 6;
+const RETRY_LIMIT: u32 = 6;
 /// Trains that must come through before the sender is called the limit (ours).
 const LIMIT_TRAINS: usize = 3;
 /// Batches that a train is to span.

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Framing, Metric};
 
-use super::fit::{LEAST_SIZES, Point, Slope, Taken, slope};
-use super::session::{AGREE, Session};
+use super::fit::{Assumed, LEAST_SIZES, Point, Slope, slope};
+use super::session::{AGREE, MethodRun};
 use super::settings::{Draw, Regress};
 use super::table::{Cell, Half, HopTable};
 use narrows_probe::PathFacts;
 use narrows_probe::outcome::{
     Caveat, Confidence, Details, Diagnostics, Estimate, HopFinding, Limit, Outcome, PathFinding, Reason,
 };
-use narrows_train::campaign::nanos;
+use narrows_train::train_method::nanos;
 
 /// The line of one hop limit, from all probes and from each half of them.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ pub(crate) struct Drawn {
 
 impl Drawn {
     fn slopes(&self) -> Option<[f64; 2]> {
-        Some(self.halves?.map(|slope| slope.there))
+        Some(self.halves?.map(|slope| slope.forward))
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    fn of(session: &Session) -> Drawing<'_> {
+    fn of(session: &MethodRun) -> Drawing<'_> {
         let settings = &session.settings;
         Drawing {
             facts: session.facts.as_ref(),
@@ -55,8 +55,8 @@ impl Drawing<'_> {
     pub(crate) fn point(&self, cell: &Cell, half: Half) -> Option<Point> {
         let wire = |octets: u16| f64::from(self.framing.wire_octets(u32::from(octets)));
         Some(Point {
-            there: wire(cell.octets),
-            back: wire(cell.reply_octets),
+            forward: wire(cell.octets),
+            reverse: wire(cell.reply_octets),
             least_ns: cell.least_ns(half)? as f64,
         })
     }
@@ -115,12 +115,12 @@ struct Added {
     halves: Option<[f64; 4]>,
 }
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     Lines::of(session).conclude(stopped)
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn of(session: &'a Session) -> Self {
+    pub(super) fn of(session: &'a MethodRun) -> Self {
         let drawing = Drawing::of(session);
         Self {
             drawing,
@@ -174,7 +174,7 @@ impl<'a> Lines<'a> {
             let Some(point) = self.drawing.point(cell, Half::Both) else {
                 return true;
             };
-            point.least_ns > line.intercept_ns + line.there * point.there + line.back * point.back
+            point.least_ns > line.intercept_ns + line.forward * point.forward + line.reverse * point.reverse
         };
         let cells = hop.cells.iter().enumerate();
         cells.filter(|(_, cell)| above(cell)).map(|(index, _)| index).collect()
@@ -188,7 +188,7 @@ fn added(lines: &Lines<'_>) -> Vec<Added> {
         let Some(drawn) = *drawn else { continue };
         // What a router needs per octet to make its answer is not the link's, and is not there at the next.
         while let Some((_, before)) = known.last()
-            && before.all.there - drawn.all.there > 3.0 * before.all.se.hypot(drawn.all.se)
+            && before.all.forward - drawn.all.forward > 3.0 * before.all.se.hypot(drawn.all.se)
         {
             known.pop();
         }
@@ -197,10 +197,10 @@ fn added(lines: &Lines<'_>) -> Vec<Added> {
     let mut added = Vec::new();
     let mut before: Option<(usize, Drawn)> = None;
     for (hop, drawn) in known {
-        let (after, slope, se) = before.map_or((0, drawn.all.there, drawn.all.se), |(at, before)| {
+        let (after, slope, se) = before.map_or((0, drawn.all.forward, drawn.all.se), |(at, before)| {
             (
                 at,
-                drawn.all.there - before.all.there,
+                drawn.all.forward - before.all.forward,
                 drawn.all.se.hypot(before.all.se),
             )
         });
@@ -221,7 +221,7 @@ fn added(lines: &Lines<'_>) -> Vec<Added> {
 
 /// The four differences between halves, ascending; in front of the first hop nothing takes time.
 fn crossed(halves: Option<[Slope; 2]>, before: Option<[f64; 2]>) -> Option<[f64; 4]> {
-    let [even, odd] = halves?.map(|slope| slope.there);
+    let [even, odd] = halves?.map(|slope| slope.forward);
     let [even_before, odd_before] = before?;
     let mut four = [
         even - even_before,
@@ -269,7 +269,7 @@ fn judge(lines: &Lines<'_>) -> Result<Estimate, Reason> {
     // Switches inside a hop add their own time, and nothing here shows them.
     estimate.confidence = Confidence::Low;
     let unknown = lines.hops.len() - added.iter().filter(|added| added.hop - added.after == 1).count();
-    if unknown > 0 || !lines.hops.last().is_some_and(|hop| hop.far) {
+    if unknown > 0 || !lines.hops.last().is_some_and(|hop| hop.remote) {
         estimate = estimate
             .with("unknown_hops", count(unknown))
             .caveat(Caveat::NotConverged);
@@ -319,11 +319,11 @@ fn of_hop(lines: &Lines<'_>, added: &Added) -> Option<Estimate> {
 
 fn caveats(lines: &Lines<'_>) -> Vec<Caveat> {
     let mut caveats = Vec::new();
-    let taken = |how: Taken| lines.drawn.iter().flatten().any(|drawn| drawn.all.taken == how);
-    if taken(Taken::Alike) {
+    let assumed = |how: Assumed| lines.drawn.iter().flatten().any(|drawn| drawn.all.assumed == how);
+    if assumed(Assumed::Alike) {
         caveats.push(Caveat::AsymmetricLimit);
     }
-    if lines.drawing.regress == Regress::Probe && taken(Taken::Free) {
+    if lines.drawing.regress == Regress::Probe && assumed(Assumed::Free) {
         let cells = lines.hops.iter().flat_map(|hop| &hop.cells);
         let reply_ip_octets = cells.map(|cell| cell.reply_octets).max().unwrap_or(0);
         caveats.push(Caveat::ReverseInfluence { reply_ip_octets });

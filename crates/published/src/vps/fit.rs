@@ -7,14 +7,14 @@ use super::settings::{Draw, Regress};
 /// One size: octets there and back with their frames, and the least round trip, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Point {
-    pub(crate) there: f64,
-    pub(crate) back: f64,
+    pub(crate) forward: f64,
+    pub(crate) reverse: f64,
     pub(crate) least_ns: f64,
 }
 
 /// What had to be taken for granted about the answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum Assumed {
     /// Nothing: they were all of one size, or their slope is known by itself.
     Nothing,
     /// That both ways are alike.
@@ -27,13 +27,13 @@ pub(crate) enum Taken {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Slope {
     /// ns per octet of the probe, on the wire; and its standard error.
-    pub(crate) there: f64,
+    pub(crate) forward: f64,
     pub(crate) se: f64,
     /// ns per octet of the answer; zero where that is in the intercept.
-    pub(crate) back: f64,
+    pub(crate) reverse: f64,
     /// ns of a probe and an answer without octets.
     pub(crate) intercept_ns: f64,
-    pub(crate) taken: Taken,
+    pub(crate) assumed: Assumed,
 }
 
 /// Fewest sizes (two slopes and an intercept, and one more to see an error by).
@@ -46,31 +46,31 @@ pub(crate) fn slope(points: &[Point], regress: Regress, draw: Draw, floor_ns: f6
     if points.len() < LEAST_SIZES {
         return None;
     }
-    let there: Vec<f64> = points.iter().map(|point| point.there).collect();
-    let back: Vec<f64> = points.iter().map(|point| point.back).collect();
+    let forward: Vec<f64> = points.iter().map(|point| point.forward).collect();
+    let reverse: Vec<f64> = points.iter().map(|point| point.reverse).collect();
     let least: Vec<f64> = points.iter().map(|point| point.least_ns).collect();
-    let varies = back.iter().any(|&octets| (octets - back[0]).abs() > 0.5);
+    let varies = reverse.iter().any(|&octets| (octets - reverse[0]).abs() > 0.5);
     let both = || {
-        ols_two(&there, &back, &least)
+        ols_two(&forward, &reverse, &least)
             .ok()
             .filter(narrows_stat::TwoFit::is_well_conditioned)
     };
-    let (taken, back_slope, separate) = match regress {
-        _ if !varies => (Taken::Nothing, 0.0, None),
-        Regress::Probe => (Taken::Free, 0.0, None),
-        Regress::Sum => (Taken::Alike, 0.0, None),
+    let (assumed, back_slope, separate) = match regress {
+        _ if !varies => (Assumed::Nothing, 0.0, None),
+        Regress::Probe => (Assumed::Free, 0.0, None),
+        Regress::Sum => (Assumed::Alike, 0.0, None),
         Regress::Both => match both() {
-            Some(fit) => (Taken::Nothing, fit.second, Some(fit)),
-            None => (Taken::Alike, 0.0, None),
+            Some(fit) => (Assumed::Nothing, fit.second, Some(fit)),
+            None => (Assumed::Alike, 0.0, None),
         },
     };
-    let xs: Vec<f64> = match taken {
-        Taken::Alike => points.iter().map(|point| point.there + point.back).collect(),
-        Taken::Nothing | Taken::Free => there,
+    let xs: Vec<f64> = match assumed {
+        Assumed::Alike => points.iter().map(|point| point.forward + point.reverse).collect(),
+        Assumed::Nothing | Assumed::Free => forward,
     };
     let ys: Vec<f64> = points
         .iter()
-        .map(|point| point.least_ns - back_slope * point.back)
+        .map(|point| point.least_ns - back_slope * point.reverse)
         .collect();
     let (intercept_ns, slope, mut se) = line(&xs, &ys, draw)?;
     // What the other slope's error adds.
@@ -80,11 +80,11 @@ pub(crate) fn slope(points: &[Point], regress: Regress, draw: Draw, floor_ns: f6
     let se = se.hypot(floor_ns / spread(&xs));
     let known = slope.is_finite() && se.is_finite() && intercept_ns.is_finite();
     known.then_some(Slope {
-        there: slope,
+        forward: slope,
         se,
-        back: if taken == Taken::Alike { slope } else { back_slope },
+        reverse: if assumed == Assumed::Alike { slope } else { back_slope },
         intercept_ns,
-        taken,
+        assumed,
     })
 }
 

@@ -12,13 +12,13 @@ use super::table::HopTable;
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, PacketPlan, Train, TrainReport};
-use narrows_train::campaign::{Campaign, Next, uneven};
-use narrows_train::far_ends::{FarEnds, SizeBounds};
+use narrows_probe::probes::{PacketPlan, PeerKind, Train, TrainReport};
+use narrows_train::peer_kinds::{PeerKinds, SizeBounds};
+use narrows_train::train_method::{Next, TrainMethod, uneven};
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) settings: Settings,
     pub(super) facts: Option<PathFacts>,
     pub(super) sizes: Vec<u16>,
@@ -34,7 +34,7 @@ pub(crate) struct Session {
     draw: SplitMix64,
     last_ns: i64,
     probes: u32,
-    far_ends: FarEnds,
+    peer_kinds: PeerKinds,
     bounds: SizeBounds,
 }
 
@@ -47,7 +47,7 @@ const REPLY_OCTETS: u16 = 64;
 /// Least share by which halves differ before more probes are sent (clink).
 pub(super) const AGREE: f64 = 0.1;
 
-impl Session {
+impl MethodRun {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -63,11 +63,11 @@ impl Session {
             draw: SplitMix64::new(0x6e61_7272_6f77),
             last_ns: 0,
             probes: 0,
-            far_ends: FarEnds::new([
-                FarEnd::ClosedPort,
-                FarEnd::EchoSized(REPLY_OCTETS),
-                FarEnd::Echo,
-                FarEnd::TcpSyn,
+            peer_kinds: PeerKinds::new([
+                PeerKind::ClosedPort,
+                PeerKind::EchoSized(REPLY_OCTETS),
+                PeerKind::Echo,
+                PeerKind::TcpSyn,
             ]),
             bounds: SizeBounds::ANY,
         }
@@ -137,7 +137,7 @@ impl Session {
     fn advance(&mut self) -> bool {
         let Some(hop) = self.hops.last() else { return false };
         self.silent = if hop.answered() == 0 { self.silent + 1 } else { 0 };
-        let over = hop.far || self.silent >= SILENT_HOPS || self.hops.len() >= usize::from(self.settings.hops);
+        let over = hop.remote || self.silent >= SILENT_HOPS || self.hops.len() >= usize::from(self.settings.hops);
         if !over {
             self.start_hop();
         }
@@ -152,7 +152,7 @@ impl Session {
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = ("a method of variable packet size", "single packets with a hop limit");
 
     fn begin(&mut self, facts: &PathFacts) {
@@ -161,11 +161,11 @@ impl Campaign for Session {
     }
 
     fn next(&mut self) -> Option<Next> {
-        let given_up = self
+        let abandoned = self
             .hops
             .last()
             .is_some_and(|hop| hop.answered() == 0 && hop.sent() >= UNANSWERED);
-        if given_up {
+        if abandoned {
             self.queue.clear();
         }
         while self.queue.is_empty() {
@@ -182,7 +182,7 @@ impl Campaign for Session {
                 ip_octets: *self.sizes.get(index)?,
                 hop_limit: Some(limit),
             }],
-            far_end: self.far_ends.first()?,
+            peer_kind: self.peer_kinds.first()?,
             spacing: Duration::ZERO,
             rest: self.pause(),
         })
@@ -212,9 +212,9 @@ impl Campaign for Session {
     }
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
-        let (far_ends, bounds) = (&mut self.far_ends, &mut self.bounds);
+        let (peer_kinds, bounds) = (&mut self.peer_kinds, &mut self.bounds);
         let what = "packets with a hop limit, and the routers' answers";
-        far_ends.refused(refusal, what, |refusal| bounds.take(refusal))?;
+        peer_kinds.refused(refusal, what, |refusal| bounds.take(refusal))?;
         self.resize();
         if self.sizes.len() < super::fit::LEAST_SIZES {
             return Err(Reason::NotOffered {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use narrows_probe::probes::{Arrival, Fate, HopReplyKind, Train};
-use narrows_train::campaign::reply_octets;
+use narrows_train::train_method::reply_octets;
 
 /// What is known of one size at one hop.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,7 +93,7 @@ pub(crate) struct HopTable {
     /// Who answered, and how often.
     pub(crate) routers: BTreeMap<IpAddr, u32>,
     /// It was the far end.
-    pub(crate) far: bool,
+    pub(crate) remote: bool,
 }
 
 impl HopTable {
@@ -101,7 +101,7 @@ impl HopTable {
         Self {
             cells: sizes.iter().map(|&octets| Cell::new(octets)).collect(),
             routers: BTreeMap::new(),
-            far: false,
+            remote: false,
         }
     }
 
@@ -110,15 +110,15 @@ impl HopTable {
     pub(crate) fn take(&mut self, index: usize, asked: &Train, row: &Arrival) -> Option<(i64, bool)> {
         let cell = self.cells.get_mut(index)?;
         cell.sent += 1;
-        let (returned, far) = match row.fate {
+        let (returned, remote) = match row.fate {
             Fate::Answered(reply) => {
-                let far = match reply.kind {
+                let remote = match reply.kind {
                     HopReplyKind::TimeExceeded => false,
                     HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer => true,
                     HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. } => return None,
                 };
                 *self.routers.entry(reply.from).or_default() += 1;
-                (reply.returned, far)
+                (reply.returned, remote)
             }
             Fate::Echoed { returned, .. } => (returned, true),
             Fate::Received(_) | Fate::Lost => return None,
@@ -127,7 +127,7 @@ impl HopTable {
         if round_trip_ns <= 0 {
             return None;
         }
-        self.far |= far;
+        self.remote |= remote;
         Some((
             round_trip_ns,
             cell.take(round_trip_ns, reply_octets(asked, row).unwrap_or(0)),

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::fit::{Point, Slope, Taken, slope};
+use super::fit::{Assumed, Point, Slope, slope};
 use super::settings::{Draw, Pause, Regress, Settings};
 use super::table::{Cell, Half};
 use narrows_probe::Method;
-use narrows_probe::probes::{Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, Train, TrainReport};
+use narrows_probe::probes::{Arrival, Fate, HopReply, HopReplyKind, PacingCheck, PeerKind, Train, TrainReport};
 use narrows_probe::{Event, Outcome, PathFacts, Probe, Step};
 use narrows_units::{Framing, Stamp};
 
@@ -15,18 +15,18 @@ fn grid(ns_per_octet: f64, quoted: u16) -> Vec<Point> {
     (28..=1500)
         .step_by(16)
         .map(|octets: u16| {
-            let (there, back) = (f64::from(octets) + 38.0, f64::from(octets.min(quoted) + 28) + 38.0);
+            let (forward, reverse) = (f64::from(octets) + 38.0, f64::from(octets.min(quoted) + 28) + 38.0);
             Point {
-                there,
-                back,
-                least_ns: 250_000.0 + ns_per_octet * (there + back),
+                forward,
+                reverse,
+                least_ns: 250_000.0 + ns_per_octet * (forward + reverse),
             }
         })
         .collect()
 }
 
 fn rate_mbps(slope: Slope) -> f64 {
-    8e3 / slope.there
+    8e3 / slope.forward
 }
 
 /// A fit on the probe's length alone reads 10 Mbit/s as 7.76 where routers quote up to 548 octets, and two slopes undo it.
@@ -36,13 +36,13 @@ fn quotes_make_links_slow_for_who_forgets_them() {
     let drawn = |regress, draw| slope(&points, regress, draw, 1.0).unwrap();
     let forgetful = drawn(Regress::Probe, Draw::Lsq);
     assert!((rate_mbps(forgetful) - 7.76).abs() < 0.03, "{}", rate_mbps(forgetful));
-    assert_eq!(forgetful.taken, Taken::Free);
+    assert_eq!(forgetful.assumed, Assumed::Free);
     for draw in [Draw::Lsq, Draw::Kendall, Draw::Lms] {
         let both = drawn(Regress::Both, draw);
         assert!((rate_mbps(both) - 10.0).abs() < 1e-6);
-        assert!((both.back - 800.0).abs() < 1e-6 && both.taken == Taken::Nothing);
+        assert!((both.reverse - 800.0).abs() < 1e-6 && both.assumed == Assumed::Nothing);
         let sum = drawn(Regress::Sum, draw);
-        assert!((rate_mbps(sum) - 10.0).abs() < 1e-6 && sum.taken == Taken::Alike);
+        assert!((rate_mbps(sum) - 10.0).abs() < 1e-6 && sum.assumed == Assumed::Alike);
     }
 }
 
@@ -51,14 +51,14 @@ fn answers_of_one_size_and_echoes_need_no_second_slope() {
     for regress in [Regress::Probe, Regress::Sum, Regress::Both] {
         let quoting_little = slope(&grid(80.0, 0), regress, Draw::Lsq, 1.0).unwrap();
         assert!((rate_mbps(quoting_little) - 100.0).abs() < 1e-6);
-        assert_eq!(quoting_little.taken, Taken::Nothing);
+        assert_eq!(quoting_little.assumed, Assumed::Nothing);
     }
     let mut echoes = grid(80.0, 1500);
     for point in &mut echoes {
-        point.back = point.there;
+        point.reverse = point.forward;
     }
     let both = slope(&echoes, Regress::Both, Draw::Lsq, 1.0).unwrap();
-    assert_eq!(both.taken, Taken::Alike);
+    assert_eq!(both.assumed, Assumed::Alike);
 }
 
 /// Half of the sizes having met a queue moves least squares, and the median of squares not.
@@ -124,7 +124,7 @@ pub(crate) fn drive(name: &str, params: &[(&str, &str)], slow: Option<u8>) -> Ou
 
 fn answered(train: &Train, departed: i64, slow: Option<u8>) -> TrainReport {
     assert_eq!(train.packets.len(), 1);
-    assert!(matches!(train.far_end, FarEnd::ClosedPort | FarEnd::Echo));
+    assert!(matches!(train.peer_kind, PeerKind::ClosedPort | PeerKind::Echo));
     let plan = train.packets[0];
     let limit = plan.hop_limit.unwrap().get();
     let reply = plan.ip_octets.min(548) + 28;
@@ -195,7 +195,7 @@ fn a_slow_router_is_left_out_and_the_next_hop_bounded() {
     assert_eq!(hops, [Some(2), Some(3)]);
     // 100 and 10 Mbit/s one after the other look like 9.09.
     let both = &estimate.also[0];
-    assert_eq!(both.verdict, narrows_probe::Verdict::LowerBound);
+    assert_eq!(both.verdict, narrows_probe::BoundKind::LowerBound);
     assert!(
         (both.value as f64 / 1e6 - 9.7529 * 100.0 / 110.0).abs() < 0.05,
         "{}",

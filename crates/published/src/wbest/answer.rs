@@ -1,6 +1,6 @@
 //! From pairs and trains to an answer.
 
-use super::session::Session;
+use super::session::MethodRun;
 use crate::gaps::{Account, Reading, Tight, half_width};
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 use narrows_units::BitRate;
@@ -12,7 +12,7 @@ const STRETCHED: f64 = 1.02;
 /// Trains this much slower than asked for are the sender's limit (ours).
 const SLOW: f64 = 0.9;
 
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     let made = match &session.failed {
         Some(reason) => Err(reason.clone()),
         None => estimate(session),
@@ -35,7 +35,7 @@ fn available(reading: &Reading, capacity: f64) -> f64 {
     (reading.rate_in + capacity * (1.0 - stretch(reading))).max(0.0)
 }
 
-fn estimate(session: &Session) -> Result<Estimate, Reason> {
+fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
     let account = &session.account;
     let capacity = session.capacity().ok_or(Reason::TooFewSamples { samples: 0 })?;
     let readings = &session.readings;
@@ -88,7 +88,7 @@ fn bound(made: Estimate) -> Estimate {
 }
 
 /// The hosts, not the path, set what was seen.
-fn limited(session: &Session, capacity: f64) -> Option<Result<Estimate, Reason>> {
+fn limited(session: &MethodRun, capacity: f64) -> Option<Result<Estimate, Reason>> {
     if session.params.faithful {
         return None;
     }
@@ -117,7 +117,7 @@ fn limited(session: &Session, capacity: f64) -> Option<Result<Estimate, Reason>>
 }
 
 /// What the scatter of one train's gaps leaves open, bit/s: the queue never empties at that rate, so they are independent samples.
-fn own_gaps(session: &Session, capacity: f64) -> Option<f64> {
+fn own_gaps(session: &MethodRun, capacity: f64) -> Option<f64> {
     let own = session.account.bits() * 1e9 / capacity;
     let grown: Vec<f64> = session.gaps.iter().map(|gap| gap.came_ns / own * capacity).collect();
     half_width(&grown)

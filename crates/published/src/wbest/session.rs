@@ -7,13 +7,13 @@ use narrows_units::BitRate;
 use super::{Params, answer};
 use crate::gaps::{Account, Binning, Narrow, Reading, Spacing, gaps, pair_spacings, pair_train, spacing};
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, Train, TrainId, TrainReport};
+use narrows_probe::probes::{PeerKind, Train, TrainId, TrainReport};
 use narrows_probe::{PathFacts, Refusal, StampSource};
-use narrows_train::campaign::{Campaign, Next, refusal_reason, uneven};
+use narrows_train::train_method::{Next, TrainMethod, refusal_reason, uneven};
 
 /// One run.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) account: Account,
     pub(super) narrow: Option<Narrow>,
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     resized: u32,
 }
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(params: Params) -> Self {
         Self {
             judged: params.capacity.is_some(),
@@ -52,14 +52,16 @@ impl Session {
     /// Capacity, bit/s.
     pub(super) fn capacity(&self) -> Option<f64> {
         let bits = self.account.bits();
-        let told = self.params.capacity.map(BitRate::as_f64);
+        let reported = self.params.capacity.map(BitRate::as_f64);
         let seen = if self.params.faithful {
             let rates: Vec<f64> = self.pairs.iter().map(|pair| bits * 1e9 / pair.came_ns).collect();
             narrows_stat::median(&rates)
         } else {
             self.narrow.map(|narrow| narrow.rate(bits))
         };
-        told.or(seen).filter(|capacity| capacity.is_finite() && *capacity > 0.0)
+        reported
+            .or(seen)
+            .filter(|capacity| capacity.is_finite() && *capacity > 0.0)
     }
 
     /// The pairs came as far apart as they left: the sender's pace, not a link's.
@@ -101,7 +103,7 @@ impl Session {
             packets: pair_train(left, self.account.octets, Duration::ZERO, |k| {
                 uneven(between, from.saturating_add(k))
             }),
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
             spacing: Duration::ZERO,
             rest: between,
         }
@@ -128,13 +130,13 @@ impl Session {
                 serial,
             ),
             packets: train.packets,
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
             rest: Duration::ZERO,
         })
     }
 }
 
-impl Campaign for Session {
+impl TrainMethod for MethodRun {
     const READS: (&'static str, &'static str) = ("wbest", "trains of back-to-back pairs, and trains, to the receiver");
 
     fn begin(&mut self, facts: &PathFacts) {
@@ -205,7 +207,7 @@ impl Campaign for Session {
             .packets
             .iter()
             .all(|packet| packet.ip_octets == self.account.octets);
-        let towards = alike && asked.far_end == FarEnd::Receiver;
+        let towards = alike && asked.peer_kind == PeerKind::Receiver;
         if self.judged {
             return towards && asked.packets.len() >= 10;
         }

@@ -4,23 +4,23 @@ use super::*;
 use crate::gaps::testing;
 use crate::gaps::testing::{estimate, mbps, raw, reason};
 use narrows_probe::Measured;
-use narrows_probe::outcome::{Limit, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Limit, Reason};
 use narrows_probe::probes::Fate;
 use narrows_probe::registry::Method;
+use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid_path::Fluid;
-use narrows_probe::testing::testbed::{Cross, Hop, Testbed};
 
 fn on_fluid(fluid: &mut Fluid, params: &[(&str, &str)]) -> Measured {
     testing::on_fluid(fluid, &Wbest, params)
 }
 
-fn on_bed(bed: &mut Testbed, params: &[(&str, &str)]) -> Measured {
-    testing::on_bed(bed, &Wbest, params)
+fn on_host_pair(host_pair: &mut ClosedFormWorld, params: &[(&str, &str)]) -> Measured {
+    testing::on_host_pair(host_pair, &Wbest, params)
 }
 
-fn loaded(rate: u64, cross: u64, seed: u64) -> Testbed {
+fn loaded(rate: u64, cross: u64, seed: u64) -> ClosedFormWorld {
     let hop = Hop::loaded(mbps(rate), Cross::poisson(mbps(cross)));
-    Testbed::new(vec![Hop::ethernet(mbps(10 * rate)), hop], seed)
+    ClosedFormWorld::new(vec![Hop::ethernet(mbps(10 * rate)), hop], seed)
 }
 
 /// C (2 - C/R'): with R' = C C/(C + X) that is C - X.
@@ -35,7 +35,7 @@ fn a_fluid_is_exact() {
                 error.abs() < 2e-3 * capacity as f64,
                 "{capacity} {cross} {preset}: {error}"
             );
-            assert_eq!(found.verdict, Verdict::Estimated);
+            assert_eq!(found.verdict, BoundKind::Estimated);
         }
     }
 }
@@ -53,12 +53,12 @@ fn under_poisson_load_the_interval_holds_the_truth() {
     for load in [30, 60] {
         let (mut held, mut errors) = (0, Vec::new());
         for seed in 0..60 {
-            let mut bed = loaded(100, load, seed);
-            let free = bed.available(1500).bps();
-            let measured = on_bed(&mut bed, &[]);
+            let mut host_pair = loaded(100, load, seed);
+            let free = host_pair.available(1500).bps();
+            let measured = on_host_pair(&mut host_pair, &[]);
             let found = estimate(&measured);
             // By chance pairs and trains are as far apart as if another link were the tight one: an upper bound then.
-            let bound = found.verdict == Verdict::UpperBound;
+            let bound = found.verdict == BoundKind::UpperBound;
             if (bound || found.low <= free) && free <= found.high {
                 held += 1;
             }
@@ -76,32 +76,38 @@ fn under_poisson_load_the_interval_holds_the_truth() {
 }
 
 #[test]
-fn pairs_in_batches_are_refused_and_trains_with_a_told_capacity_are_not() {
-    let bed = || {
-        let mut bed = loaded(1000, 300, 1);
-        bed.stamping.batch = Some(Duration::from_micros(148));
-        bed
+fn pairs_in_batches_are_refused_and_trains_with_a_reported_capacity_are_not() {
+    let host_pair = || {
+        let mut host_pair = loaded(1000, 300, 1);
+        host_pair.stamping.batch = Some(Duration::from_micros(148));
+        host_pair
     };
-    assert_eq!(reason(&on_bed(&mut bed(), &[])), Reason::ReceiveBatching);
-    let measured = on_bed(&mut bed(), &[("capacity", "975.293 Mbit/s")]);
+    assert_eq!(reason(&on_host_pair(&mut host_pair(), &[])), Reason::ReceiveBatching);
+    let measured = on_host_pair(&mut host_pair(), &[("capacity", "975.293 Mbit/s")]);
     let found = estimate(&measured);
-    let free = bed().available(1500).as_f64();
+    let free = host_pair().available(1500).as_f64();
     assert!((found.low as f64) <= free && free <= found.high as f64, "{found:?}");
 }
 
 #[test]
 fn a_slow_sender_gives_a_bound_or_nothing() {
-    let mut bed = loaded(1000, 200, 1);
-    bed.facts.sender.send_cost = Duration::from_micros(30);
-    let free = bed.available(1500).bps();
-    let measured = on_bed(&mut bed, &[]);
+    let mut host_pair = loaded(1000, 200, 1);
+    host_pair.facts.sender.send_cost = Duration::from_micros(30);
+    let free = host_pair.available(1500).bps();
+    let measured = on_host_pair(&mut host_pair, &[]);
     let found = estimate(&measured);
-    assert_eq!((found.verdict, found.limited_by), (Verdict::LowerBound, Limit::Sender));
+    assert_eq!(
+        (found.verdict, found.limited_by),
+        (BoundKind::LowerBound, Limit::Sender)
+    );
     assert!(found.value < free && found.value > 300_000_000, "{}", found.value);
     // 800 of 975 Mbit/s are gone, and the sender's 400 overload what is left: its own pace passes for no capacity.
-    let mut bed = loaded(1000, 800, 1);
-    bed.facts.sender.send_cost = Duration::from_micros(30);
-    assert!(matches!(reason(&on_bed(&mut bed, &[])), Reason::SenderTooSlow { .. }));
+    let mut host_pair = loaded(1000, 800, 1);
+    host_pair.facts.sender.send_cost = Duration::from_micros(30);
+    assert!(matches!(
+        reason(&on_host_pair(&mut host_pair, &[])),
+        Reason::SenderTooSlow { .. }
+    ));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use narrows_units::BitRate;
 
-use narrows_probe::outcome::{Diagnostic, Limit, Verdict};
+use narrows_probe::outcome::{BoundKind, Diagnostic, Limit};
 use narrows_probe::testing::fluid::{Fluid, between, number};
 use narrows_probe::{Caveat, Estimate, Outcome, Reason};
 
@@ -56,12 +56,12 @@ fn a_floor_above_the_spacing_is_no_estimate() {
     let params = [("preset", "tool"), ("start", "10G")];
     let estimate = path.estimate(&crate::yaz::Yaz, &params);
     between(number(&estimate, "rounds"), 1.0, 1.0);
-    assert_eq!(estimate.verdict, Verdict::LowerBound);
+    assert_eq!(estimate.verdict, BoundKind::LowerBound);
     assert!(estimate.value <= 5_000_000_000, "{}", estimate.value);
     // Without floor and with full steps, the truth.
     let estimate = half_full(10e9, 1500).estimate(&crate::yaz::Yaz, &[]);
     between(estimate.value as f64, 4.95e9, 5.15e9);
-    assert_eq!(estimate.verdict, Verdict::Estimated);
+    assert_eq!(estimate.verdict, BoundKind::Estimated);
 }
 
 /// `[derived]` of the fluid law: a step of `s` leaves `1 - s (1 - u)` of the error of the spacing.
@@ -75,11 +75,11 @@ fn steps_contract_the_spacing_by_the_fluid_law() {
             &crate::yaz::Yaz,
             &[("step", step), ("resolution", "100k"), ("allowance", "0")],
         );
-        let knee = 12_000.0 / (100e6 * (1.0 - used)) * 1e9;
+        let turning_point = 12_000.0 / (100e6 * (1.0 - used)) * 1e9;
         let gaps = series(&estimate, "gap_in_ns");
         let contraction = 1.0 - step.parse::<f64>().unwrap() * (1.0 - used);
         for two in gaps.windows(2).take(4) {
-            let (before, after) = (knee - two[0], knee - two[1]);
+            let (before, after) = (turning_point - two[0], turning_point - two[1]);
             between(after / before, contraction - 0.01, contraction + 0.01);
         }
     }
@@ -90,7 +90,7 @@ fn an_idle_path_is_all_available() {
     let mut path = Fluid::new(100e6, 1e6, 0.02);
     let estimate = path.estimate(&crate::yaz::Yaz, &[]);
     between(estimate.value as f64, 99e6, 101.5e6);
-    assert_eq!(estimate.verdict, Verdict::Estimated);
+    assert_eq!(estimate.verdict, BoundKind::Estimated);
 }
 
 #[test]
@@ -100,20 +100,20 @@ fn a_slow_sender_gives_a_bound() {
     let estimate = path.estimate(&crate::yaz::Yaz, &[]);
     assert_eq!(
         (estimate.verdict, estimate.limited_by),
-        (Verdict::LowerBound, Limit::Sender)
+        (BoundKind::LowerBound, Limit::Sender)
     );
     between(estimate.value as f64, 180e6, 200.1e6);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));
     // What the sender's own card carries is the path's first link: a point, not a bound.
     path.facts_mut().sender.interface_rate = Some(BitRate::from_mbps(200));
-    assert_eq!(path.estimate(&crate::yaz::Yaz, &[]).verdict, Verdict::Estimated);
+    assert_eq!(path.estimate(&crate::yaz::Yaz, &[]).verdict, BoundKind::Estimated);
 }
 
 #[test]
 fn a_start_that_goes_through_is_a_bound() {
     let mut path = Fluid::new(1e9, 1e6, 0.02);
     let estimate = path.estimate(&crate::yaz::Yaz, &[("preset", "tool")]);
-    assert_eq!(estimate.verdict, Verdict::LowerBound);
+    assert_eq!(estimate.verdict, BoundKind::LowerBound);
     between(estimate.value as f64, 200e6, 300e6);
 }
 
@@ -127,7 +127,7 @@ fn low_rates_shrink_packets_and_then_end() {
     full.sender = 10e6;
     full.cross = 0.95e6;
     let estimate = full.estimate(&crate::yaz::Yaz, &[("burst", "10000000")]);
-    assert_eq!(estimate.verdict, Verdict::UpperBound, "{estimate:?}");
+    assert_eq!(estimate.verdict, BoundKind::UpperBound, "{estimate:?}");
     assert!(estimate.value >= 50_000);
 }
 

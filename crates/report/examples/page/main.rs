@@ -126,7 +126,7 @@ fn row(load: f64, method: &str, kind: RowKind, world: Option<World>, status: Sta
         summary: Summary::default(),
         judged_runs: None,
         not_judged_runs: None,
-        rival_version: None,
+        external_tool_version: None,
         tracking: None,
     }
 }
@@ -149,12 +149,16 @@ fn rows() -> Vec<EvaluationRow> {
     let mut rows = Vec::new();
     for (index, load) in LOADS.into_iter().enumerate() {
         for method in ["pathload", "fac2", "slops-quick", "iperf3-tcp"] {
-            let rival = method == "iperf3-tcp";
+            let external_tool = method == "iperf3-tcp";
             for world in [World::Simulator, World::Lab] {
-                if rival && world == World::Simulator {
+                if external_tool && world == World::Simulator {
                     continue;
                 }
-                let kind = if rival { RowKind::Rival } else { RowKind::Method };
+                let kind = if external_tool {
+                    RowKind::ExternalTool
+                } else {
+                    RowKind::Method
+                };
                 let mut one = row(load, method, kind, Some(world), Status::Measured);
                 let runs = if world == World::Lab { 3 } else { 20 };
                 one.summary = summary(method, world, load, runs, &mut noise);
@@ -178,7 +182,13 @@ fn rows() -> Vec<EvaluationRow> {
             Some(World::Simulator),
             Status::NotYet,
         ));
-        let mut spruce = row(load, "spruce", RowKind::Rival, Some(World::Lab), Status::NotInstalled);
+        let mut spruce = row(
+            load,
+            "spruce",
+            RowKind::ExternalTool,
+            Some(World::Lab),
+            Status::NotInstalled,
+        );
         spruce.why = Some("no program \"spruce\" in PATH; see its adapter for where to get it".to_owned());
         rows.push(spruce);
     }

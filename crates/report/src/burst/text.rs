@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use narrows_probe::Verdict;
+use narrows_probe::BoundKind;
 use narrows_units::{BitRate, Octets, format_duration};
 
 use super::{BurstDocument, Means, QueueVerdict};
@@ -35,7 +35,7 @@ impl BurstDocument {
         self.put_curve(&mut out);
         self.put_queue(&mut out);
         if let Some(means) = &self.means {
-            put_means(&mut out, means, self.row.verdict == Verdict::LowerBound);
+            put_means(&mut out, means, self.row.verdict == BoundKind::LowerBound);
         }
         out
     }

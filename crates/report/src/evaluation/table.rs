@@ -132,7 +132,7 @@ const CSV: [&str; 36] = [
     "peak_rate_bps",
     "judged_runs",
     "not_judged_runs",
-    "rival_version",
+    "external_tool_version",
     "published_value_bps",
     "published_truth_bps",
     "published_low_bps",

@@ -26,7 +26,7 @@ fn document() -> EvaluationDocument {
         },
         judged_runs: None,
         not_judged_runs: None,
-        rival_version: None,
+        external_tool_version: None,
         tracking: None,
     };
     document.rows.push(row.clone());
@@ -39,7 +39,7 @@ fn document() -> EvaluationDocument {
         summary: Summary::default(),
         judged_runs: Some(0),
         not_judged_runs: Some(0),
-        rival_version: None,
+        external_tool_version: None,
         tracking: None,
         ..row
     });

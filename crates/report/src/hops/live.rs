@@ -8,17 +8,17 @@ use narrows_probe::outcome::PathHops;
 use narrows_units::format_duration;
 
 use super::table::{capacity, cut, label};
-use super::{Found, rows};
+use super::{ProbeFindings, rows};
 
 /// Hops that a small terminal has room for.
 const MOST_HOPS: usize = 20;
 
-/// Some lines without a newline at the end: who is where, and what is known by now; `told` is the method's word so far. Lines have at most
+/// Some lines without a newline at the end: who is where, and what is known by now; `reported` is the method's word so far. Lines have at most
 /// `columns` characters.
-pub fn live(told: Option<&Estimate>, found: &Found, columns: usize) -> String {
-    let told = told.and_then(PathHops::of_estimate);
-    let rows = rows::rows(told.as_ref(), found);
-    let narrow = rows::narrow(told.as_ref(), &rows);
+pub fn live(reported: Option<&Estimate>, found: &ProbeFindings, columns: usize) -> String {
+    let reported = reported.and_then(PathHops::of_estimate);
+    let rows = rows::rows(reported.as_ref(), found);
+    let narrow = rows::narrow(reported.as_ref(), &rows);
     let mut out = String::new();
     for hop in rows.iter().take(MOST_HOPS) {
         let name = hop.routers.first().map_or_else(|| "???".to_owned(), label);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use narrows_probe::Verdict;
+use narrows_probe::BoundKind;
 use narrows_units::BitRate;
 
 use super::table::{capacity, cut, label};
@@ -177,7 +177,7 @@ fn segment(document: &HopsDocument, hop: &HopRow, (low, high): (i32, i32)) -> Se
         ttl: hop.ttl,
         width: hop.capacity.and_then(log).map(place),
         drawn: 0.0,
-        open: hop.verdict == Verdict::LowerBound,
+        open: hop.verdict == BoundKind::LowerBound,
         free: free.map(|(available, capacity)| (available as f64 / capacity as f64).clamp(0.0, 1.0)),
         label: capacity(hop),
         router: hop.routers.first().map_or_else(|| "???".to_owned(), label),

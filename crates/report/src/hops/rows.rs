@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use narrows_probe::outcome::{AnswerPace, Foretold, HiddenDevice, HopFinding, PathHops};
-use narrows_probe::{Caveat, Verdict};
+use narrows_probe::outcome::{AnswerPace, HiddenDevice, HopFinding, PathHops, Predicted};
+use narrows_probe::{BoundKind, Caveat};
 use narrows_units::{BitRate, Layer};
 use serde::Serialize;
 
-use super::Found;
-use super::seen::SeenHop;
+use super::ProbeFindings;
+use super::seen::HopCounts;
 use crate::rows::Remark;
 
 /// One hop. Rates are bit/s at the layer that the document states.
@@ -40,10 +40,10 @@ pub struct HopRow {
     pub measured_from: Option<u16>,
     /// How its router limits its answers; `null` where it was not seen to.
     pub limited: Option<LimitedRow>,
-    /// What was foretold of it before it was measured: `resolved`, `bounded` or `silent`.
-    pub foretold: Option<&'static str>,
+    /// What was predicted of it before it was measured: `resolved`, `bounded` or `silent`.
+    pub predicted: Option<&'static str>,
     /// What `capacity` claims.
-    pub verdict: Verdict,
+    pub verdict: BoundKind,
     /// Why it might mislead, or why there is none.
     pub caveats: Vec<Remark>,
     /// Counts and times of its probes.
@@ -113,32 +113,36 @@ pub struct ProbesRow {
     pub deviation_ns: u64,
 }
 
-/// All hops up to the last that anything is known of. `told`: what the method says of them.
-pub(super) fn rows(told: Option<&PathHops>, found: &Found) -> Vec<HopRow> {
-    let findings = told.map_or(&[][..], |told| told.hops.as_slice());
-    let last_told = findings.iter().map(|hop| hop.ttl).max().unwrap_or(0);
-    // Where the far host was reached, nothing lies beyond it.
-    let far = findings.iter().filter(|hop| hop.far_end).map(|hop| hop.ttl).min();
-    let last = match far.or(found.seen.far().map(u16::from)) {
-        Some(far) => far,
-        None => last_told.max(found.seen.last().into()),
+/// All hops up to the last that anything is known of. `reported`: what the method says of them.
+pub(super) fn rows(reported: Option<&PathHops>, found: &ProbeFindings) -> Vec<HopRow> {
+    let findings = reported.map_or(&[][..], |reported| reported.hops.as_slice());
+    let last_reported = findings.iter().map(|hop| hop.ttl).max().unwrap_or(0);
+    // Where the remote host was reached, nothing lies beyond it.
+    let remote = findings
+        .iter()
+        .filter(|hop| hop.is_destination)
+        .map(|hop| hop.ttl)
+        .min();
+    let last = match remote.or(found.seen.remote().map(u16::from)) {
+        Some(remote) => remote,
+        None => last_reported.max(found.seen.last().into()),
     };
     let row = |ttl| row(ttl, findings.iter().find(|hop| hop.ttl == ttl), found);
     (1..=last.min(255)).map(row).collect()
 }
 
-fn row(ttl: u16, told: Option<&HopFinding>, found: &Found) -> HopRow {
+fn row(ttl: u16, reported: Option<&HopFinding>, found: &ProbeFindings) -> HopRow {
     let seen = u8::try_from(ttl).ok().and_then(|limit| found.seen.hop(limit));
-    let claimed = told
+    let claimed = reported
         .and_then(|hop| hop.capacity)
         .filter(|claimed| claimed.value.bps() > 0);
-    let busy = told
+    let busy = reported
         .and_then(|hop| hop.busy_ratio)
         .filter(|busy| (0.0..=1.0).contains(busy));
-    let estimated = claimed.filter(|claimed| claimed.verdict == Verdict::Estimated);
+    let estimated = claimed.filter(|claimed| claimed.verdict == BoundKind::Estimated);
     HopRow {
         ttl,
-        routers: routers(ttl, told, seen, found),
+        routers: routers(ttl, reported, seen, found),
         capacity: claimed.map(|claimed| claimed.value.bps()),
         low: claimed.map(|claimed| claimed.low.bps()),
         high: claimed.map(|claimed| claimed.high.bps()),
@@ -146,38 +150,38 @@ fn row(ttl: u16, told: Option<&HopFinding>, found: &Found) -> HopRow {
             .zip(estimated)
             .and_then(|(busy, claimed)| claimed.value.scaled(1.0 - busy))
             .map(BitRate::bps),
-        latency_ns: told.and_then(|hop| signed(hop.latency_ns?)),
-        queueing_ns: told.and_then(|hop| whole(hop.queueing_ns?.max(0.0))),
+        latency_ns: reported.and_then(|hop| signed(hop.latency_ns?)),
+        queueing_ns: reported.and_then(|hop| whole(hop.queueing_ns?.max(0.0))),
         round_trip_ns: [
-            told.and_then(|hop| whole(hop.round_trip_ns?)),
+            reported.and_then(|hop| whole(hop.round_trip_ns?)),
             seen.filter(|seen| seen.answered > 0).map(|seen| nanos(seen.best_ns)),
         ]
         .into_iter()
         .flatten()
         .min(),
-        loss_ratio: told
+        loss_ratio: reported
             .and_then(|hop| hop.loss_ratio)
             .filter(|ratio| (0.0..=1.0).contains(ratio))
-            .or_else(|| seen.filter(|seen| seen.sent > 0).map(SeenHop::loss_ratio)),
-        hidden_devices: told.map_or_else(Vec::new, |hop| hop.hidden_devices.iter().map(HiddenRow::from).collect()),
-        measured_from: told.and_then(|hop| hop.after),
-        limited: told.and_then(|hop| hop.limited).map(LimitedRow::from),
-        foretold: told.and_then(|hop| hop.foretold).map(Foretold::name),
-        verdict: claimed.map_or(Verdict::Inconclusive, |claimed| claimed.verdict),
-        caveats: caveats(told, seen),
+            .or_else(|| seen.filter(|seen| seen.sent > 0).map(HopCounts::loss_ratio)),
+        hidden_devices: reported.map_or_else(Vec::new, |hop| hop.hidden_devices.iter().map(HiddenRow::from).collect()),
+        measured_from: reported.and_then(|hop| hop.after),
+        limited: reported.and_then(|hop| hop.limited).map(LimitedRow::from),
+        predicted: reported.and_then(|hop| hop.predicted).map(Predicted::name),
+        verdict: claimed.map_or(BoundKind::Inconclusive, |claimed| claimed.verdict),
+        caveats: caveats(reported, seen),
         probes: seen.map_or_else(ProbesRow::default, probes),
     }
 }
 
 /// Who was seen, and whom the method tells of beside them.
-fn routers(ttl: u16, told: Option<&HopFinding>, seen: Option<&SeenHop>, found: &Found) -> Vec<RouterRow> {
+fn routers(ttl: u16, reported: Option<&HopFinding>, seen: Option<&HopCounts>, found: &ProbeFindings) -> Vec<RouterRow> {
     let mut answered: Vec<(IpAddr, u64)> = Vec::new();
     if let Some(seen) = seen {
         let mut routers: Vec<_> = seen.routers.iter().collect();
         routers.sort_by_key(|(_, router)| (std::cmp::Reverse(router.answers), router.order));
         answered.extend(routers.into_iter().map(|(address, router)| (*address, router.answers)));
     }
-    for router in told.map_or(&[][..], |hop| hop.routers.as_slice()) {
+    for router in reported.map_or(&[][..], |hop| hop.routers.as_slice()) {
         if !answered.iter().any(|(address, _)| *address == router.address) {
             answered.push((router.address, router.answers));
         }
@@ -192,8 +196,8 @@ fn routers(ttl: u16, told: Option<&HopFinding>, seen: Option<&SeenHop>, found: &
     answered.into_iter().map(row).collect()
 }
 
-fn caveats(told: Option<&HopFinding>, seen: Option<&SeenHop>) -> Vec<Remark> {
-    let mut caveats: Vec<Remark> = told.map_or_else(Vec::new, |hop| hop.caveats.iter().map(Remark::from).collect());
+fn caveats(reported: Option<&HopFinding>, seen: Option<&HopCounts>) -> Vec<Remark> {
+    let mut caveats: Vec<Remark> = reported.map_or_else(Vec::new, |hop| hop.caveats.iter().map(Remark::from).collect());
     let Some(seen) = seen else { return caveats };
     let mut add = |caveat: &Caveat| {
         if !caveats.iter().any(|known| known.id == caveat.id()) {
@@ -214,7 +218,7 @@ fn caveats(told: Option<&HopFinding>, seen: Option<&SeenHop>) -> Vec<Remark> {
     caveats
 }
 
-fn probes(seen: &SeenHop) -> ProbesRow {
+fn probes(seen: &HopCounts) -> ProbesRow {
     ProbesRow {
         sent: seen.sent,
         answered: seen.answered,
@@ -261,35 +265,35 @@ fn signed(value: f64) -> Option<i64> {
 }
 
 /// Of the first hop that has a capacity.
-pub(super) fn layer(told: Option<&PathHops>) -> Option<Layer> {
-    told?.hops.iter().find_map(|hop| Some(hop.capacity?.layer))
+pub(super) fn layer(reported: Option<&PathHops>) -> Option<Layer> {
+    reported?.hops.iter().find_map(|hop| Some(hop.capacity?.layer))
 }
 
 /// As the method says; else the least of the measured ones, unless a bound leaves another hop the chance to be it.
-pub(super) fn narrow(told: Option<&PathHops>, hops: &[HopRow]) -> Option<u16> {
-    let said = told.and_then(|told| told.narrow_hop);
-    let there = said.filter(|said| hops.iter().any(|hop| hop.ttl == *said));
-    there.or_else(|| least(hops, |hop| Some((hop.capacity?, hop.low?))))
+pub(super) fn narrow(reported: Option<&PathHops>, hops: &[HopRow]) -> Option<u16> {
+    let said = reported.and_then(|reported| reported.narrow_hop);
+    let remote = said.filter(|said| hops.iter().any(|hop| hop.ttl == *said));
+    remote.or_else(|| least(hops, |hop| Some((hop.capacity?, hop.low?))))
 }
 
 /// As the method says; else the least of what is free, where that is known of every hop with a capacity.
-pub(super) fn tight(told: Option<&PathHops>, hops: &[HopRow]) -> Option<u16> {
-    let said = told.and_then(|told| told.tight_hop);
-    let there = said.filter(|said| hops.iter().any(|hop| hop.ttl == *said));
+pub(super) fn tight(reported: Option<&PathHops>, hops: &[HopRow]) -> Option<u16> {
+    let said = reported.and_then(|reported| reported.tight_hop);
+    let remote = said.filter(|said| hops.iter().any(|hop| hop.ttl == *said));
     let known = hops
         .iter()
         .filter(|hop| hop.capacity.is_some())
         .all(|hop| hop.available.is_some());
-    there.or_else(|| least(hops, |hop| Some((hop.available?, hop.available?))).filter(|_| known))
+    remote.or_else(|| least(hops, |hop| Some((hop.available?, hop.available?))).filter(|_| known))
 }
 
 fn least(hops: &[HopRow], of: impl Fn(&HopRow) -> Option<(u64, u64)>) -> Option<u16> {
-    let measured = hops.iter().filter(|hop| hop.verdict == Verdict::Estimated);
+    let measured = hops.iter().filter(|hop| hop.verdict == BoundKind::Estimated);
     let (ttl, value) = measured
         .filter_map(|hop| Some((hop.ttl, of(hop)?.0)))
         .min_by_key(|(_, value)| *value)?;
     let others = hops.iter().filter(|hop| hop.ttl != ttl);
     let mut lows = others.filter_map(|hop| Some((hop.verdict, of(hop)?.1)));
-    lows.all(|(verdict, low)| verdict == Verdict::Estimated || low >= value)
+    lows.all(|(verdict, low)| verdict == BoundKind::Estimated || low >= value)
         .then_some(ttl)
 }

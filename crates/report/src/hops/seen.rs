@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use narrows_probe::probes::{FarEnd, Fate, HopReplyKind, Train, TrainReport};
+use narrows_probe::probes::{Fate, HopReplyKind, PeerKind, Train, TrainReport};
 
 /// Counts and round-trip times, hop by hop, of all packets that had a hop limit.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Seen {
-    hops: BTreeMap<u8, SeenHop>,
-    far: Option<u8>,
+pub struct HopStatistics {
+    hops: BTreeMap<u8, HopCounts>,
+    remote: Option<u8>,
 }
 
 /// One hop.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct SeenHop {
+pub struct HopCounts {
     /// Packets sent.
     pub sent: u64,
     /// Packets answered.
@@ -43,9 +43,9 @@ pub struct Router {
     pub unreachable: Option<u8>,
 }
 
-impl Seen {
-    /// One more train. `far`: the far host, which does not say its name in an echo.
-    pub fn take(&mut self, asked: &Train, report: &TrainReport, far: Option<IpAddr>) {
+impl HopStatistics {
+    /// One more train. `remote`: the remote host, which does not say its name in an echo.
+    pub fn take(&mut self, asked: &Train, report: &TrainReport, remote: Option<IpAddr>) {
         for (plan, row) in asked.packets.iter().zip(&report.arrivals) {
             let Some(limit) = plan.hop_limit.map(std::num::NonZeroU8::get) else {
                 continue;
@@ -54,12 +54,12 @@ impl Seen {
             hop.sent = hop.sent.saturating_add(1);
             let (from, returned, kind) = match row.fate {
                 Fate::Answered(reply) => (Some(reply.from), reply.returned, Some(reply.kind)),
-                Fate::Echoed { returned, .. } => (far, returned, None),
+                Fate::Echoed { returned, .. } => (remote, returned, None),
                 Fate::Received(_) => {
                     // It got there, and nobody says when it could have been back.
                     hop.answered = hop.answered.saturating_add(1);
-                    if let Some(far) = far {
-                        hop.answered_by(far, None);
+                    if let Some(remote) = remote {
+                        hop.answered_by(remote, None);
                     }
                     self.reaches(limit);
                     continue;
@@ -70,7 +70,7 @@ impl Seen {
             if let Some(from) = from {
                 hop.answered_by(from, kind);
             }
-            if is_far(kind, asked.far_end) {
+            if is_remote(kind, asked.peer_kind) {
                 self.reaches(limit);
             }
         }
@@ -87,26 +87,26 @@ impl Seen {
     }
 
     fn reaches(&mut self, limit: u8) {
-        self.far = Some(self.far.map_or(limit, |far| far.min(limit)));
+        self.remote = Some(self.remote.map_or(limit, |remote| remote.min(limit)));
     }
 
-    /// At which hop limit the far host was reached.
-    pub fn far(&self) -> Option<u8> {
-        self.far
+    /// At which hop limit the remote host was reached.
+    pub fn remote(&self) -> Option<u8> {
+        self.remote
     }
 
     /// One hop.
-    pub fn hop(&self, limit: u8) -> Option<&SeenHop> {
+    pub fn hop(&self, limit: u8) -> Option<&HopCounts> {
         self.hops.get(&limit)
     }
 
-    /// The last hop worth telling of: the far host's, or the last that anybody answered at.
+    /// The last hop worth telling of: the remote host's, or the last that anybody answered at.
     pub fn last(&self) -> u8 {
         let answered = self
             .hops
             .iter()
             .filter(|(_, hop)| hop.answered > 0 || !hop.routers.is_empty());
-        self.far
+        self.remote
             .unwrap_or_else(|| answered.map(|(limit, _)| *limit).max().unwrap_or(0))
     }
 
@@ -116,11 +116,11 @@ impl Seen {
     }
 }
 
-/// The far host itself answered.
-fn is_far(kind: Option<HopReplyKind>, far_end: FarEnd) -> bool {
+/// The remote host itself answered.
+fn is_remote(kind: Option<HopReplyKind>, peer_kind: PeerKind) -> bool {
     match kind {
         // What is echoed has been there; what a closed port or a TCP says, too.
-        None => far_end != FarEnd::Receiver,
+        None => peer_kind != PeerKind::Receiver,
         Some(HopReplyKind::PortUnreachable | HopReplyKind::TcpAnswer) => true,
         Some(HopReplyKind::TimeExceeded | HopReplyKind::PacketTooBig { .. } | HopReplyKind::Unreachable { .. }) => {
             false
@@ -128,7 +128,7 @@ fn is_far(kind: Option<HopReplyKind>, far_end: FarEnd) -> bool {
     }
 }
 
-impl SeenHop {
+impl HopCounts {
     fn answer(&mut self, round_trip_ns: i64) {
         self.answered = self.answered.saturating_add(1);
         let time = round_trip_ns.max(0);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use narrows_probe::Verdict;
+use narrows_probe::BoundKind;
 use narrows_units::{BitRate, Layer, Octets, format_duration};
 
 use super::{HopRow, HopsDocument, RouterRow};
@@ -120,27 +120,27 @@ impl HopsDocument {
         if !self.reached && !self.hops.is_empty() {
             writeln!(out, "  the far host did not answer")?;
         }
-        self.write_far_end(out)?;
+        self.write_peer_kind(out)?;
         if let Some(reason) = &self.reason {
             writeln!(out, "  inconclusive: {}", reason.text)?;
         }
         for caveat in &self.caveats {
             writeln!(out, "  {}", caveat.text)?;
         }
-        let strays = &self.strays;
+        let unmatched_replies = &self.unmatched_replies;
         let kinds = [
-            (strays.late, "late"),
-            (strays.duplicate, "duplicate"),
-            (strays.foreign, "about packets never sent"),
-            (strays.short, "quoting too little"),
+            (unmatched_replies.late, "late"),
+            (unmatched_replies.duplicate, "duplicate"),
+            (unmatched_replies.foreign, "about packets never sent"),
+            (unmatched_replies.short, "quoting too little"),
         ];
-        let told: Vec<String> = kinds
+        let reported: Vec<String> = kinds
             .iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
-        if !told.is_empty() {
-            writeln!(out, "  answers left out: {}", told.join(", "))?;
+        if !reported.is_empty() {
+            writeln!(out, "  answers left out: {}", reported.join(", "))?;
         }
         writeln!(
             out,
@@ -159,9 +159,9 @@ pub(super) fn capacity(hop: &HopRow) -> String {
         return "–".to_owned();
     };
     match hop.verdict {
-        Verdict::LowerBound => format!("at least {}", rate(value)),
-        Verdict::UpperBound => format!("at most {}", rate(value)),
-        Verdict::Estimated | Verdict::Inconclusive => format!("{} ({} … {})", rate(value), rate(low), rate(high)),
+        BoundKind::LowerBound => format!("at least {}", rate(value)),
+        BoundKind::UpperBound => format!("at most {}", rate(value)),
+        BoundKind::Estimated | BoundKind::Inconclusive => format!("{} ({} … {})", rate(value), rate(low), rate(high)),
     }
 }
 

@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use narrows_probe::Entry;
 use narrows_probe::outcome::{
-    AnswerPace, FarStamped, Forecast, Foretold, HiddenDevice, HopCapacity, HopFinding, PathFinding, Responder,
+    AnswerPace, Forecast, HiddenDevice, HopCapacity, HopFinding, PathFinding, Predicted, RemoteStamped, Responder,
 };
 use narrows_probe::probes::{
-    Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainId, TrainReport,
+    Arrival, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, PeerKind, Train, TrainId, TrainReport,
 };
 use narrows_probe::{Caveat, Cost, Estimate, Finding, Reason, StampSource};
 use narrows_units::{Direction, Metric, Stamp};
@@ -18,22 +18,22 @@ fn rate(mbps: f64) -> BitRate {
     BitRate::from_bps_f64(mbps * 1e6).unwrap()
 }
 
-fn finding(ttl: u16, mbps: Option<f64>, verdict: Verdict) -> HopFinding {
+fn finding(ttl: u16, mbps: Option<f64>, verdict: BoundKind) -> HopFinding {
     HopFinding {
         ttl,
         routers: vec![Responder {
             address: IpAddr::from([198, 18, 0, u8::try_from(ttl).unwrap()]),
             answers: 60,
         }],
-        far_end: ttl == 5,
+        is_destination: ttl == 5,
         capacity: mbps.map(|mbps| HopCapacity {
             value: rate(mbps),
-            low: rate(if verdict == Verdict::Estimated {
+            low: rate(if verdict == BoundKind::Estimated {
                 mbps * 0.98
             } else {
                 mbps
             }),
-            high: rate(if verdict == Verdict::Estimated {
+            high: rate(if verdict == BoundKind::Estimated {
                 mbps * 1.02
             } else {
                 mbps
@@ -46,26 +46,26 @@ fn finding(ttl: u16, mbps: Option<f64>, verdict: Verdict) -> HopFinding {
         queueing_ns: Some(12_000.0),
         round_trip_ns: Some(510_000.0 * f64::from(ttl)),
         loss_ratio: Some(0.0),
-        busy_ratio: (verdict == Verdict::Estimated).then_some(0.25),
+        busy_ratio: (verdict == BoundKind::Estimated).then_some(0.25),
         limited: None,
         hidden_devices: Vec::new(),
         seen: None,
-        foretold: Some(Foretold::Resolved),
+        predicted: Some(Predicted::Resolved),
         probes: 64,
         answers: 64,
         caveats: Vec::new(),
     }
 }
 
-/// 100 Mbit/s with a switch, a silent router, 10 Mbit/s, a limited router behind which there is only a bound, the far host.
+/// 100 Mbit/s with a switch, a silent router, 10 Mbit/s, a limited router behind which there is only a bound, the remote host.
 fn outcome() -> Outcome {
-    let mut first = finding(1, Some(97.529), Verdict::Estimated);
+    let mut first = finding(1, Some(97.529), BoundKind::Estimated);
     first.hidden_devices = vec![HiddenDevice {
         kind: "switch".to_owned(),
         capacity: rate(975.29),
         nominal: BitRate::from_gbps(1),
     }];
-    let mut silent = finding(2, None, Verdict::Inconclusive);
+    let mut silent = finding(2, None, BoundKind::Inconclusive);
     silent.routers.clear();
     (
         silent.round_trip_ns,
@@ -74,16 +74,16 @@ fn outcome() -> Outcome {
         silent.loss_ratio,
     ) = (None, None, None, None);
     silent.caveats = vec![Caveat::SilentRouter];
-    let mut third = finding(3, Some(9.7529), Verdict::Estimated);
+    let mut third = finding(3, Some(9.7529), BoundKind::Estimated);
     third.after = Some(1);
     third.loss_ratio = Some(0.015);
-    let mut fourth = finding(4, Some(40.0), Verdict::LowerBound);
+    let mut fourth = finding(4, Some(40.0), BoundKind::LowerBound);
     fourth.latency_ns = Some(-3_000.0);
     fourth.limited = Some(AnswerPace {
         burst: 6,
         every: Duration::from_secs(1),
     });
-    let fifth = finding(5, Some(97.529), Verdict::Estimated);
+    let fifth = finding(5, Some(97.529), BoundKind::Estimated);
     let mut main = Estimate::ip_rate(Metric::IpCapacity, rate(9.7529), rate(9.6), rate(9.9)).found(Finding::Path(
         Box::new(PathFinding {
             narrow_hop: Some(3),
@@ -93,7 +93,7 @@ fn outcome() -> Outcome {
                 octets: 400_000,
                 ceiling: None,
             }),
-            far: None,
+            remote: None,
         }),
     ));
     main.also = [first, silent, third, fourth, fifth]
@@ -120,13 +120,13 @@ fn answered(from: [u8; 4], after_ns: i64, kind: HopReplyKind) -> Fate {
     })
 }
 
-fn seen(fates: &[(u8, Fate)]) -> Seen {
-    let mut seen = Seen::default();
+fn seen(fates: &[(u8, Fate)]) -> HopStatistics {
+    let mut seen = HopStatistics::default();
     for (limit, fate) in fates {
         let train = Train {
             id: TrainId(1),
             packets: vec![plan(*limit)],
-            far_end: FarEnd::ClosedPort,
+            peer_kind: PeerKind::ClosedPort,
         };
         let report = TrainReport {
             id: TrainId(1),
@@ -148,9 +148,9 @@ fn seen(fates: &[(u8, Fate)]) -> Seen {
     seen
 }
 
-fn found() -> Found {
+fn found() -> ProbeFindings {
     let expired = |last, after_ns| answered([198, 18, 0, last], after_ns, HopReplyKind::TimeExceeded);
-    let mut found = Found {
+    let mut found = ProbeFindings {
         seen: seen(&[
             (1, expired(1, 500_000)),
             (1, expired(1, 700_000)),
@@ -164,7 +164,7 @@ fn found() -> Found {
             (5, answered([198, 18, 0, 5], 2_500_000, HopReplyKind::PortUnreachable)),
             (6, answered([198, 18, 0, 5], 2_500_000, HopReplyKind::PortUnreachable)),
         ]),
-        ..Found::default()
+        ..ProbeFindings::default()
     };
     found
         .names
@@ -175,12 +175,12 @@ fn found() -> Found {
         ttl: 1,
     };
     found.labels.insert((4, [198, 18, 0, 4].into()), vec![label]);
-    found.strays.late = 2;
+    found.unmatched_replies.late = 2;
     found
 }
 
-fn document(outcome: &Outcome, found: &Found) -> HopsDocument {
-    let asked = Asked {
+fn document(outcome: &Outcome, found: &ProbeFindings) -> HopsDocument {
+    let asked = HopsRequest {
         version: "0.1.0".to_owned(),
         started_at: None,
         target: Target {
@@ -215,9 +215,9 @@ fn documents_follow_the_shipped_schema() {
     });
     for document in [
         document(&outcome(), &found()),
-        document(&outcome(), &Found::default()),
+        document(&outcome(), &ProbeFindings::default()),
         document(&nothing, &found()),
-        document(&nothing, &Found::default()),
+        document(&nothing, &ProbeFindings::default()),
         broken,
     ] {
         let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
@@ -229,7 +229,7 @@ fn documents_follow_the_shipped_schema() {
     assert!(!validator.is_valid(&wrong), "the schema must be able to refuse");
 }
 
-/// What the whole way there told, and that the way back gave nothing.
+/// What the whole forward direction told, and that the reverse direction gave nothing.
 fn ways(mbps: f64) -> [Entry; 2] {
     let entry = |direction, outcome| Entry {
         metric: Metric::IpCapacity,
@@ -238,9 +238,9 @@ fn ways(mbps: f64) -> [Entry; 2] {
         outcome,
         cost: Cost::default(),
     };
-    let there = Estimate::ip_rate(Metric::IpCapacity, rate(mbps), rate(mbps * 0.99), rate(mbps * 1.01));
+    let forward = Estimate::ip_rate(Metric::IpCapacity, rate(mbps), rate(mbps * 0.99), rate(mbps * 1.01));
     [
-        entry(Direction::Forward, there.into()),
+        entry(Direction::Forward, forward.into()),
         entry(Direction::Reverse, Outcome::inconclusive(Reason::NoAnswer)),
     ]
 }
@@ -252,7 +252,7 @@ fn a_server_there_tells_both_ways() {
             let Finding::Path(path) = &mut estimate.details.finding else {
                 panic!("a path");
             };
-            path.far = Some(FarStamped {
+            path.remote = Some(RemoteStamped {
                 packets: 64,
                 lost: 2,
                 other_way: false,
@@ -264,8 +264,8 @@ fn a_server_there_tells_both_ways() {
         }
         other @ Outcome::Inconclusive { .. } => other,
     };
-    let [there, back] = ways(9.76);
-    let document = document(&outcome, &found()).with_ways(Some(&there), Some(&back));
+    let [forward, reverse] = ways(9.76);
+    let document = document(&outcome, &found()).with_ways(Some(&forward), Some(&reverse));
     assert!(!document.is_contradicted());
     let [other, _] = ways(20.0);
     assert!(document.clone().with_ways(Some(&other), None).is_contradicted());
@@ -273,13 +273,13 @@ fn a_server_there_tells_both_ways() {
     let schema: serde_json::Value = serde_json::from_str(schema::HOPS).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&json), "{json:#}");
-    let far = &json["far_end"];
+    let remote = &json["server"];
     assert_eq!(
-        (&far["one_way"]["lost"], &far["one_way"]["queueing_ns"]),
+        (&remote["one_way"]["lost"], &remote["one_way"]["queueing_ns"]),
         (&2.into(), &12_000.into())
     );
     assert_eq!(
-        (&far["forward"]["capacity"], &far["reverse"]["capacity"]),
+        (&remote["forward"]["capacity"], &remote["reverse"]["capacity"]),
         (&9_760_000.into(), &json!(null))
     );
     let text = document.text(false);
@@ -312,7 +312,7 @@ fn rows_join_the_answer_and_what_was_seen() {
         (500_000, 600_000, 700_000)
     );
     assert_eq!(first.probes.deviation_ns, 100_000);
-    assert_eq!((second.capacity, second.verdict), (None, Verdict::Inconclusive));
+    assert_eq!((second.capacity, second.verdict), (None, BoundKind::Inconclusive));
     assert_eq!(
         second
             .caveats
@@ -327,7 +327,7 @@ fn rows_join_the_answer_and_what_was_seen() {
     assert_eq!((third.measured_from, third.loss_ratio), (Some(1), Some(0.015)));
     assert_eq!(
         (fourth.verdict, fourth.available, fourth.latency_ns),
-        (Verdict::LowerBound, None, Some(-3_000))
+        (BoundKind::LowerBound, None, Some(-3_000))
     );
     assert_eq!(fourth.routers[0].mpls[0].label, 24_001);
     let cut = document.clone().from(3);
@@ -339,10 +339,10 @@ fn without_a_method_the_narrow_hop_is_found_only_where_no_bound_could_be_it() {
     let with = |hops: &[HopFinding]| {
         let mut main = Estimate::ip_rate(Metric::IpCapacity, rate(1.0), rate(1.0), rate(1.0));
         main.also = hops.iter().map(HopFinding::estimate).collect();
-        document(&main.into(), &Found::default())
+        document(&main.into(), &ProbeFindings::default())
     };
-    let estimated = |ttl, mbps| finding(ttl, Some(mbps), Verdict::Estimated);
-    let bound = |ttl, mbps| finding(ttl, Some(mbps), Verdict::LowerBound);
+    let estimated = |ttl, mbps| finding(ttl, Some(mbps), BoundKind::Estimated);
+    let bound = |ttl, mbps| finding(ttl, Some(mbps), BoundKind::LowerBound);
     assert_eq!(with(&[estimated(1, 100.0), estimated(2, 10.0)]).narrow_hop, Some(2));
     assert_eq!(with(&[estimated(1, 10.0), bound(2, 50.0)]).narrow_hop, Some(1));
     assert_eq!(with(&[estimated(1, 10.0), bound(2, 5.0)]).narrow_hop, None);
@@ -357,9 +357,9 @@ fn the_table() {
 #[test]
 fn a_path_that_does_not_answer() {
     let nothing = Outcome::inconclusive(Reason::NoAnswer);
-    insta::assert_snapshot!(document(&nothing, &Found::default()).text(false));
+    insta::assert_snapshot!(document(&nothing, &ProbeFindings::default()).text(false));
     assert_eq!(
-        Pipe::new(&document(&nothing, &Found::default())).text(Strokes::Unicode),
+        Pipe::new(&document(&nothing, &ProbeFindings::default())).text(Strokes::Unicode),
         ""
     );
 }
@@ -405,7 +405,7 @@ fn live_lines_fit_and_say_what_is_known() {
     assert!(lines.lines().all(|line| line.chars().count() <= 80), "{lines}");
     assert!(lines.contains("◀ narrow 9.753 Mbit/s"), "{lines}");
     assert!(live(None, &found(), 80).contains("198.18.0.3"));
-    assert_eq!(live(None, &Found::default(), 80), "");
+    assert_eq!(live(None, &ProbeFindings::default(), 80), "");
 }
 
 #[test]
@@ -427,12 +427,12 @@ mod any {
         fn paths_are_drawn(hops in proptest::collection::vec((any::<u64>(), 0.0f64..1.5, 0u8..4), 0..40)) {
             let mut main = Estimate::ip_rate(Metric::IpCapacity, rate(1.0), rate(1.0), rate(1.0));
             main.also = (1..).zip(&hops).map(|(ttl, (bps, busy, kind))| {
-                let verdict = [Verdict::Estimated, Verdict::LowerBound, Verdict::UpperBound, Verdict::Inconclusive][usize::from(*kind)];
+                let verdict = [BoundKind::Estimated, BoundKind::LowerBound, BoundKind::UpperBound, BoundKind::Inconclusive][usize::from(*kind)];
                 let value = BitRate::from_bps(*bps);
                 let capacity = HopCapacity { value, low: value, high: value, verdict, layer: Layer::Ip };
                 HopFinding { capacity: Some(capacity), busy_ratio: Some(*busy), ..finding(ttl, None, verdict) }.estimate()
             }).collect();
-            let document = document(&main.into(), &Found::default());
+            let document = document(&main.into(), &ProbeFindings::default());
             let pipe = Pipe::new(&document);
             prop_assert!(!pipe.svg().contains("NaN"));
             prop_assert!(pipe.text(Strokes::Ascii).is_ascii());

@@ -22,8 +22,8 @@ fn facts() -> HostFacts {
 }
 
 /// A host that tells nothing.
-fn silent() -> Found {
-    Found {
+fn silent() -> HostFindings {
+    HostFindings {
         version: "0".to_owned(),
         started_at: None,
         target: None,
@@ -32,13 +32,13 @@ fn silent() -> Found {
         inventory: Inventory::default(),
         costs: Costs::default(),
         near: facts(),
-        far: None,
+        remote: None,
         steal_ratio: None,
     }
 }
 
-/// A host with a card of 10 Gbit/s that holds interrupts back for 50 µs, towards a far host.
-fn talkative() -> Found {
+/// A host with a card of 10 Gbit/s that holds interrupts back for 50 µs, towards a remote host.
+fn talkative() -> HostFindings {
     let mut found = silent();
     found.inventory.hostname = Some("a".to_owned());
     found.inventory.card = Some(CardFacts {
@@ -67,7 +67,7 @@ fn talkative() -> Found {
         clock_gaps: flat(25.0),
         sleeps: vec![SleepRow {
             slack_ns: 50_000,
-            asked_ns: 100_000,
+            requested_ns: 100_000,
             overshoot: flat(60_000.0).unwrap(),
         }],
         pacing: vec![PacingRow {
@@ -95,7 +95,7 @@ fn talkative() -> Found {
         batch_packets: 5.0,
         period_ns: Some(80_000),
     };
-    found.far = Some(FarFound {
+    found.remote = Some(RemoteFindings {
         facts: facts(),
         seen: Some(seen),
         settings: None,
@@ -103,7 +103,7 @@ fn talkative() -> Found {
     found
 }
 
-fn with_all(found: Found) -> HostDocument {
+fn with_all(found: HostFindings) -> HostDocument {
     let mut document = HostDocument::new(found);
     document.fixes = Some(fixes(&document.near.inventory, None));
     document.capture = Some(CaptureRow {
@@ -153,9 +153,9 @@ fn each_way_has_its_own_receiver() {
         (document.rate_bps, document.rate_from),
         (Some(10_000_000_000), RateFrom::Links)
     );
-    let there = row(&document.families, HostFamily::Pairs);
+    let remote = row(&document.families, HostFamily::Pairs);
     assert_eq!(
-        (there.max_rate_bps, there.verdict),
+        (remote.max_rate_bps, remote.verdict),
         (Some(15_000_000), HostVerdict::Unusable)
     );
     let here = row(document.reverse_families.as_ref().unwrap(), HostFamily::Pairs);
@@ -166,7 +166,7 @@ fn each_way_has_its_own_receiver() {
         (Some(10_000_000_000), HostVerdict::Degraded)
     );
     // Ten times 80 µs of packets of 1.2 µs.
-    assert_eq!(trains.car_packets, Some(667));
+    assert_eq!(trains.sub_train_packets, Some(667));
     // A card of 10 Gbit/s is what holds this host back, on a link of as much.
     assert_eq!(document.ceiling_bps, Some(10_000_000_000));
     assert_eq!(document.is_bottleneck, Some(true));
@@ -214,7 +214,7 @@ fn what_is_not_known_is_said() {
 }
 
 #[test]
-fn people_are_told() {
+fn people_are_reported() {
     let text = with_all(talkative()).text();
     for word in [
         "interface eth0: driver ixgbe, link 10 Gbit/s",

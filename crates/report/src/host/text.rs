@@ -15,7 +15,7 @@ impl HostDocument {
     pub fn text(&self) -> String {
         let mut out = String::new();
         near::inventory(&mut out, &self.near.inventory);
-        self.write_far(&mut out);
+        self.write_remote(&mut out);
         self.write_noise(&mut out);
         self.write_families(&mut out);
         self.write_ceilings(&mut out);
@@ -31,11 +31,11 @@ impl HostDocument {
         out
     }
 
-    fn write_far(&self, out: &mut String) {
-        let (Some(far), Some(target)) = (&self.far, &self.target) else {
+    fn write_remote(&self, out: &mut String) {
+        let (Some(remote), Some(target)) = (&self.remote, &self.target) else {
             return;
         };
-        let facts = &far.facts;
+        let facts = &remote.facts;
         let _ = write!(
             out,
             "far host {}: sends in {}, receives in {}, stamps ±{}",
@@ -48,7 +48,7 @@ impl HostDocument {
             .interface_rate_bps
             .map_or_else(|| "link unknown".to_owned(), |rate| format!("link {}", bps(rate)));
         let _ = write!(out, ", {link}");
-        match &far.coalescing {
+        match &remote.coalescing {
             Some(seen) => match seen.period_ns {
                 Some(period) => {
                     let batch = seen.batch_packets;
@@ -62,7 +62,7 @@ impl HostDocument {
             },
             None => out.push_str("; batches unknown"),
         }
-        if let Some(settings) = &far.settings {
+        if let Some(settings) = &remote.settings {
             let words: Vec<String> = [
                 settings.interface.clone().map(|name| format!("interface {name}")),
                 settings.driver.clone(),
@@ -98,7 +98,7 @@ impl HostDocument {
 
     fn write_families(&self, out: &mut String) {
         let rate = self.rate_bps.map(bps);
-        let whose = if self.far.is_some() {
+        let whose = if self.remote.is_some() {
             "to the far host"
         } else {
             "to a host like this one"

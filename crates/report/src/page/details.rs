@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::markup::Html;
 use super::{Figure, Pictures, by_scenario, figures};
 use crate::evaluation::{EvaluationDocument, EvaluationRow, Status, World};
-use crate::picture::{Looks, Quantity};
+use crate::picture::{Quantity, SeriesStyles};
 
 /// Most scenarios with details, most rows and pictures in one of them.
 const SCENARIOS_MOST: usize = 150;
 const ROWS_MOST: usize = 200;
 const PICTURES_MOST: usize = 8;
 
-pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pictures, looks: &Looks) {
+pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pictures, styles: &SeriesStyles) {
     let mut figures: BTreeMap<&str, Vec<&Figure>> = BTreeMap::new();
     for figure in &pictures.figures {
         if let Some(scenario) = &figure.scenario {
@@ -32,23 +32,23 @@ pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pi
             left_out += 1;
             continue;
         }
-        one(out, scenario, rows, &own, looks);
+        one(out, scenario, rows, &own, styles);
     }
     if left_out > 0 {
         out.raw(&format!(
             "<p>The details of {left_out} more scenarios are left out; the other formats have their rows.</p>"
         ));
     }
-    let strays: usize = figures.values().map(Vec::len).sum();
-    if strays > 0 {
+    let unmatched_replies: usize = figures.values().map(Vec::len).sum();
+    if unmatched_replies > 0 {
         out.raw(&format!(
-            "<p>{strays} pictures belong to scenarios without rows and are left out.</p>"
+            "<p>{unmatched_replies} pictures belong to scenarios without rows and are left out.</p>"
         ));
     }
     out.raw("</section>");
 }
 
-fn one(out: &mut Html, scenario: &str, rows: &[&EvaluationRow], own: &[&Figure], looks: &Looks) {
+fn one(out: &mut Html, scenario: &str, rows: &[&EvaluationRow], own: &[&Figure], styles: &SeriesStyles) {
     out.raw("<details><summary>");
     out.text(scenario);
     out.raw("<span>");
@@ -69,7 +69,7 @@ fn one(out: &mut Html, scenario: &str, rows: &[&EvaluationRow], own: &[&Figure],
     out.raw("</span></summary>");
     table(out, rows);
     if !own.is_empty() {
-        figures::grid(out, own, PICTURES_MOST, looks);
+        figures::grid(out, own, PICTURES_MOST, styles);
     }
     out.raw("</details>");
 }

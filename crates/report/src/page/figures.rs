@@ -8,7 +8,7 @@ use super::markup::Html;
 use super::table::has_runs;
 use super::{Figure, Pictures};
 use crate::evaluation::{EvaluationDocument, EvaluationRow, RowKind, World};
-use crate::picture::{CostAgainstError, EstimateAgainstTruth, Looks, Picture, Point, Quantity, Series};
+use crate::picture::{CostAgainstError, EstimateAgainstTruth, Picture, Point, Quantity, Series, SeriesStyles};
 
 /// Most pictures per section.
 const SECTION_MOST: usize = 24;
@@ -50,7 +50,7 @@ fn section(picture: &Picture) -> Section {
     }
 }
 
-pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pictures, looks: &Looks) {
+pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pictures, styles: &SeriesStyles) {
     let own = of_rows(document, pictures);
     let given = pictures.figures.iter().filter(|figure| figure.scenario.is_none());
     let all: Vec<&Figure> = given.chain(&own).collect();
@@ -72,13 +72,13 @@ pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pi
             continue;
         }
         out.element("h3", "", heading);
-        grid(out, &of_section, SECTION_MOST, looks);
+        grid(out, &of_section, SECTION_MOST, styles);
     }
     out.raw("</section>");
 }
 
 /// The pictures beside each other, at most so many; says how many are left out.
-pub(super) fn grid(out: &mut Html, figures: &[&Figure], most: usize, looks: &Looks) {
+pub(super) fn grid(out: &mut Html, figures: &[&Figure], most: usize, styles: &SeriesStyles) {
     let mut shown = 0;
     out.raw("<div class=\"figures\">");
     for figure in figures.iter().take(most) {
@@ -86,7 +86,7 @@ pub(super) fn grid(out: &mut Html, figures: &[&Figure], most: usize, looks: &Loo
             break;
         }
         out.raw("<figure>");
-        out.raw(&figure.picture.inline(looks));
+        out.raw(&figure.picture.inline(styles));
         if !figure.caption.is_empty() {
             out.element("figcaption", "", &figure.caption);
         }

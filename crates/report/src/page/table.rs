@@ -170,7 +170,7 @@ fn write_row(out: &mut Html, row: &EvaluationRow, columns: Columns, repeats: boo
     out.raw("</tr>");
 }
 
-/// Whether there is anything of ours (or a rival's, run by us) in the row.
+/// Whether there is anything of ours (or an external tool's, run by us) in the row.
 pub(super) fn has_runs(row: &EvaluationRow) -> bool {
     row.summary.runs > 0 && matches!(row.status, Status::Measured | Status::Partial)
 }
@@ -178,7 +178,7 @@ pub(super) fn has_runs(row: &EvaluationRow) -> bool {
 fn tags(out: &mut Html, row: &EvaluationRow) {
     let kind = match row.kind {
         RowKind::Method => "",
-        RowKind::Rival => "other program",
+        RowKind::ExternalTool => "other program",
         RowKind::Published => "paper only",
     };
     let status = match row.status {
@@ -190,7 +190,7 @@ fn tags(out: &mut Html, row: &EvaluationRow) {
             out.element("span", "tag", words);
         }
     }
-    if let Some(version) = &row.rival_version {
+    if let Some(version) = &row.external_tool_version {
         out.element("span", "sub", version);
     }
     if !row.params.is_empty() {

@@ -36,7 +36,7 @@ fn row(scenario: &str, method: &str, world: World, error: f64) -> EvaluationRow 
         },
         judged_runs: None,
         not_judged_runs: None,
-        rival_version: None,
+        external_tool_version: None,
         tracking: None,
     }
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::picture::axis::Axis;
 use crate::picture::frame::{Frame, Key};
 use crate::picture::quantity::Quantity;
-use crate::picture::series::{self, Drawing, Looks, Series};
-use crate::picture::svg::Look;
+use crate::picture::series::{self, Drawing, Series, SeriesStyles};
+use crate::picture::svg::SeriesStyle;
 
 /// Median error over the load of the path, one line per method with the band from the 10th to the 90th percentile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ const FARTHEST: f64 = 2.0;
 const TOLERANCE: f64 = 0.1;
 
 impl ErrorAgainstUtilisation {
-    pub(crate) fn draw(&self, looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let (x, y) = series::extents(&self.series);
         let beyond = |value: f64| value.abs() > FARTHEST;
         let outside = self.series.iter().flat_map(|series| &series.points);
@@ -76,7 +76,7 @@ impl ErrorAgainstUtilisation {
         series::draw(
             &mut frame,
             &panel,
-            looks,
+            styles,
             &self.series,
             Drawing::Band,
             (Quantity::Ratio, Quantity::Ratio),
@@ -109,7 +109,7 @@ fn mark_outside(frame: &mut Frame, panel: &crate::picture::frame::Panel, all: &[
 }
 
 impl EstimateAgainstTruth {
-    pub(crate) fn draw(&self, looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let (x, y) = series::extents(&self.series);
         let mut frame = Frame::new(
             &self.title,
@@ -136,7 +136,7 @@ impl EstimateAgainstTruth {
         series::draw(
             &mut frame,
             &panel,
-            looks,
+            styles,
             &self.series,
             Drawing::Bars,
             (self.quantity, self.quantity),
@@ -151,7 +151,7 @@ impl EstimateAgainstTruth {
 }
 
 impl CostAgainstError {
-    pub(crate) fn draw(&self, looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let title = match self.cost {
             Quantity::Octets => "octets sent",
             Quantity::Time => "time taken",
@@ -206,7 +206,7 @@ impl CostAgainstError {
         series::draw(
             &mut frame,
             &panel,
-            looks,
+            styles,
             &raised,
             Drawing::Bars,
             (self.cost, Quantity::Ratio),
@@ -237,4 +237,4 @@ pub(crate) fn names(series: &[Series]) -> String {
 }
 
 /// Looks that belong to no method.
-pub(crate) const FIRST: Look = Look(0);
+pub(crate) const FIRST: SeriesStyle = SeriesStyle(0);

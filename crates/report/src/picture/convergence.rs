@@ -6,7 +6,7 @@ use crate::picture::accuracy::names;
 use crate::picture::axis::{Axis, Extent};
 use crate::picture::frame::{Frame, Key};
 use crate::picture::quantity::Quantity;
-use crate::picture::series::{self, Drawing, Looks, Point, Series};
+use crate::picture::series::{self, Drawing, Point, Series, SeriesStyles};
 
 /// The interval that a run held after each step, closing on the truth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct Timeline {
 }
 
 impl Convergence {
-    pub(crate) fn draw(&self, looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let (x, y) = series::extents(&self.series);
         let y = self.truth.into_iter().fold(y, Extent::with);
         let title = if self.over == Quantity::Time {
@@ -65,7 +65,7 @@ impl Convergence {
         series::draw(
             &mut frame,
             &panel,
-            looks,
+            styles,
             &self.series,
             Drawing::Band,
             (self.over, self.quantity),
@@ -75,7 +75,7 @@ impl Convergence {
         } else {
             let class = format!(
                 "bd c{}",
-                looks.of(self.series.first().map_or("", Series::owner)).colour()
+                styles.of(self.series.first().map_or("", Series::owner)).colour()
             );
             frame.key(Key::Area(class), "interval");
         }
@@ -84,7 +84,7 @@ impl Convergence {
 }
 
 impl Timeline {
-    pub(crate) fn draw(&self, looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let (x, y) = series::extents(&self.series);
         let x = self.truth.iter().fold(x, |extent, point| extent.with(point.x));
         let y = self.truth.iter().fold(y, |extent, point| extent.with(point.y));
@@ -112,7 +112,7 @@ impl Timeline {
         series::draw(
             &mut frame,
             &panel,
-            looks,
+            styles,
             &self.series,
             Drawing::Bars,
             (Quantity::Time, self.quantity),

@@ -6,7 +6,7 @@ use crate::picture::accuracy::names;
 use crate::picture::axis::{Axis, Extent};
 use crate::picture::frame::Frame;
 use crate::picture::quantity::Quantity;
-use crate::picture::series::{self, Drawing, Looks, Series};
+use crate::picture::series::{self, Drawing, Series, SeriesStyles};
 
 /// The largest burst that survives, over the rate at which it is sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct RateOverStreams {
 }
 
 impl BurstOverRate {
-    pub(crate) fn draw(&self, looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let (x, y) = series::extents(&self.series);
         let x = self.available_bps.into_iter().fold(x, Extent::with);
         let y = self.queue_octets.into_iter().fold(y, Extent::with);
@@ -62,7 +62,7 @@ impl BurstOverRate {
             frame.vertical(&panel, "rf", available, label);
         }
         let units = (Quantity::Rate, Quantity::Octets);
-        series::draw(&mut frame, &panel, looks, &self.series, Drawing::Band, units);
+        series::draw(&mut frame, &panel, styles, &self.series, Drawing::Band, units);
         if series::is_empty(&self.series) {
             frame.nothing(&panel, "no bursts to show");
         }
@@ -71,7 +71,7 @@ impl BurstOverRate {
 }
 
 impl RateOverStreams {
-    pub(crate) fn draw(&self, looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let (x, y) = series::extents(&self.series);
         let x = self.marks.iter().map(|(_, streams)| *streams).fold(x, Extent::with);
         let y = self.available_bps.into_iter().fold(y, Extent::with);
@@ -93,7 +93,7 @@ impl RateOverStreams {
             frame.vertical(&panel, "rf da2", *streams, format!("{label}: {streams}"));
         }
         let units = (Quantity::Count, Quantity::Rate);
-        series::draw(&mut frame, &panel, looks, &self.series, Drawing::Line, units);
+        series::draw(&mut frame, &panel, styles, &self.series, Drawing::Line, units);
         if series::is_empty(&self.series) {
             frame.nothing(&panel, "no streams to show");
         }

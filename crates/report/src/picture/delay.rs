@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::picture::axis::{Axis, Extent};
 use crate::picture::frame::{Frame, Key, Panel};
 use crate::picture::quantity::Quantity;
-use crate::picture::series::{Looks, thin};
-use crate::picture::svg::Look;
+use crate::picture::series::{SeriesStyles, thin};
+use crate::picture::svg::SeriesStyle;
 
 /// One-way delays of the packets of one train or stream. The clocks' offset is unknown, so delays are relative to the least.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub struct TrendTest {
 }
 
 impl DelayTrend {
-    pub(crate) fn draw(&self, _looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, _looks: &mut SeriesStyles) -> Frame {
         let delays = self.packets.iter().map(|packet| packet.delay_ns);
         let medians = self.groups.iter().map(|group| group.median_ns);
         let least = delays.chain(medians).min().unwrap_or(0);
@@ -104,10 +104,10 @@ impl DelayTrend {
         let line = thin(&line, 1_200);
         frame.svg().polyline("rs fa", &line);
         for &at in &line {
-            frame.svg().dot(Look(0), at);
+            frame.svg().dot(SeriesStyle(0), at);
         }
         if !line.is_empty() {
-            frame.key(Key::Dot(Look(0)), "packets");
+            frame.key(Key::Dot(SeriesStyle(0)), "packets");
         }
         self.draw_groups(&mut frame, &panel, relative);
         self.draw_lost(&mut frame, &panel);
@@ -118,7 +118,7 @@ impl DelayTrend {
                 Trend::Ambiguous => 4,
             };
             frame.key(
-                Key::Mark(crate::picture::series::filled(Look(colour)), 1),
+                Key::Mark(crate::picture::series::filled(SeriesStyle(colour)), 1),
                 format!("verdict: {}", trend.words()),
             );
         }
@@ -148,7 +148,7 @@ impl DelayTrend {
     }
 
     fn draw_groups(&self, frame: &mut Frame, panel: &Panel, relative: impl Fn(i64) -> f64) {
-        let class = format!("ln c{}", Look(1).colour());
+        let class = format!("ln c{}", SeriesStyle(1).colour());
         let mut middles = Vec::new();
         for group in self.groups.iter().take(500) {
             let median = relative(group.median_ns);
@@ -161,7 +161,7 @@ impl DelayTrend {
             }
         }
         if !middles.is_empty() {
-            let thin = format!("ln th da2 c{}", Look(1).colour());
+            let thin = format!("ln th da2 c{}", SeriesStyle(1).colour());
             frame.svg().polyline(&thin, &middles);
             frame.key(Key::Line(class), "medians of groups");
         }

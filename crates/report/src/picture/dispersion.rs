@@ -8,8 +8,8 @@ use crate::picture::accuracy::FIRST;
 use crate::picture::axis::{Axis, Extent, drawable};
 use crate::picture::frame::{Frame, Key, Panel};
 use crate::picture::quantity::Quantity;
-use crate::picture::series::Looks;
-use crate::picture::svg::Look;
+use crate::picture::series::SeriesStyles;
+use crate::picture::svg::SeriesStyle;
 
 /// How often pairs or trains gave which rate (or gap), with the modes that a method found and the truth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ impl DispersionHistogram {
         bins.collect()
     }
 
-    pub(crate) fn draw(&self, _looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, _looks: &mut SeriesStyles) -> Frame {
         let counts = self.bins.iter().map(|bin| bin.count as f64);
         let edges = self.bins.iter().filter(|bin| bin.count > 0);
         let edges = edges.flat_map(|bin| [bin.low, bin.high]);
@@ -116,7 +116,7 @@ impl DispersionHistogram {
             frame.vertical(&panel, "rf da1", truth, format!("truth, {}", quantity.print(truth)));
         }
         if let Some(value) = self.estimate {
-            let class = format!("ln th c{}", Look(1).colour());
+            let class = format!("ln th c{}", SeriesStyle(1).colour());
             frame.vertical(&panel, &class, value, format!("estimate, {}", quantity.print(value)));
         }
         if self.bins.iter().all(|bin| bin.count == 0) {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::picture::axis::Axis;
 use crate::picture::escape::{escape, shorten};
 use crate::picture::style;
-use crate::picture::svg::{Anchor, Look, Svg};
+use crate::picture::svg::{Anchor, SeriesStyle, Svg};
 
 /// Width of every picture, in pixels.
 const WIDTH: f64 = 640.0;
@@ -32,15 +32,15 @@ pub(crate) struct Frame {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Key {
     /// A line with a marker.
-    Series(Look),
+    Series(SeriesStyle),
     /// A hollow marker.
-    Published(Look),
+    Published(SeriesStyle),
     /// A line alone.
     Line(String),
     /// A filled box.
     Area(String),
     /// A dot.
-    Dot(Look),
+    Dot(SeriesStyle),
     /// A marker outside of any series: class and shape.
     Mark(&'static str, usize),
     /// Nothing: a remark.
@@ -237,14 +237,14 @@ impl Frame {
     fn draw_key(&mut self, key: &Key, x: f64, y: f64) {
         let (from, to, middle) = ((x, y), (x + 24.0, y), (x + 12.0, y));
         match key {
-            Key::Series(look) => {
-                self.svg.line(&look.line(), from, to);
-                self.svg.marker(*look, false, middle, None);
+            Key::Series(style) => {
+                self.svg.line(&style.line(), from, to);
+                self.svg.marker(*style, false, middle, None);
             }
-            Key::Published(look) => self.svg.marker(*look, true, middle, None),
+            Key::Published(style) => self.svg.marker(*style, true, middle, None),
             Key::Line(class) => self.svg.line(class, from, to),
             Key::Area(class) => self.svg.rect(class, (x, y - 5.0), (x + 24.0, y + 5.0), None),
-            Key::Dot(look) => self.svg.dot(*look, middle),
+            Key::Dot(style) => self.svg.dot(*style, middle),
             Key::Text => {}
             Key::Mark(class, shape) => self.svg.shape(class, *shape, middle, 3.6, None),
         }

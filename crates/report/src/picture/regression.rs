@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::picture::axis::{Axis, Extent};
 use crate::picture::frame::{Frame, Key};
 use crate::picture::quantity::Quantity;
-use crate::picture::series::{Looks, filled};
+use crate::picture::series::{SeriesStyles, filled};
 
 /// Least round-trip times per packet size, hop by hop, with the fitted lines (`[Downey99]`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct SizeFit {
 const MOST_SINGLETONS: usize = 1_500;
 
 impl SizeRegression {
-    pub(crate) fn draw(&self, looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let hops = || self.hops.iter().take(MOST_HOPS);
         let sizes = hops().flat_map(|hop| hop.least.iter().chain(&hop.all));
         let x = Extent::of(sizes.map(|point| point.ip_octets as f64));
@@ -81,11 +81,11 @@ impl SizeRegression {
             280.0,
         );
         for hop in hops() {
-            let look = looks.of(&hop.label);
+            let style = styles.of(&hop.label);
             let stride = hop.all.len().div_ceil(MOST_SINGLETONS).max(1);
             let cloud = hop.all.iter().step_by(stride);
             for at in panel.all(cloud.map(|point| (point.ip_octets as f64, point.round_trip_ns))) {
-                frame.svg().dot(look, at);
+                frame.svg().dot(style, at);
             }
             if let Some(fit) = hop.fit {
                 let value = |octets: f64| fit.intercept_ns + fit.slope_ns_per_octet * octets;
@@ -94,7 +94,7 @@ impl SizeRegression {
                 let samples = panel.x.samples(100).into_iter().map(|octets| (octets, value(octets)));
                 let line = panel.all(samples.filter(inside));
                 let ends: Vec<(f64, f64)> = line.first().into_iter().chain(line.last()).copied().collect();
-                frame.svg().polyline(&look.line(), &ends);
+                frame.svg().polyline(&style.line(), &ends);
             }
             for point in hop.least.iter().take(MOST_SINGLETONS) {
                 if let Some(at) = panel.at(point.ip_octets as f64, point.round_trip_ns) {
@@ -103,7 +103,7 @@ impl SizeRegression {
                         point.ip_octets,
                         Quantity::Time.print(point.round_trip_ns)
                     );
-                    frame.svg().marker(look, false, at, Some(&tip));
+                    frame.svg().marker(style, false, at, Some(&tip));
                 }
             }
             let rate = hop.fit.and_then(|fit| fit.rate_bps);
@@ -112,9 +112,9 @@ impl SizeRegression {
                 |bps| format!("{}, {}", hop.label, Quantity::Rate.print(bps)),
             );
             let key = if hop.fit.is_some() {
-                Key::Series(look)
+                Key::Series(style)
             } else {
-                Key::Mark(filled(look), look.0 % 5)
+                Key::Mark(filled(style), style.0 % 5)
             };
             frame.key(key, label);
         }

@@ -6,7 +6,7 @@ use crate::picture::accuracy::names;
 use crate::picture::axis::{Axis, Extent};
 use crate::picture::frame::{Frame, Key};
 use crate::picture::quantity::Quantity;
-use crate::picture::series::{self, Drawing, Looks, Series};
+use crate::picture::series::{self, Drawing, Series, SeriesStyles};
 
 /// What a response curve has on its axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct LossAgainstBurst {
 }
 
 impl ResponseCurve {
-    pub(crate) fn draw(&self, looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let (across, up, units, (x_title, y_title)) = match self.response {
             Response::Rates => (
                 Quantity::Rate,
@@ -102,7 +102,7 @@ impl ResponseCurve {
             let label = format!("capacity, {}", Quantity::Rate.print(bps));
             frame.vertical(&panel, "rf", bps, label);
         }
-        series::draw(&mut frame, &panel, looks, &self.series, Drawing::Band, (across, up));
+        series::draw(&mut frame, &panel, styles, &self.series, Drawing::Band, (across, up));
         for piece in &self.fitted {
             let line = panel.all(piece.points.iter().map(|point| (point.x, point.y)));
             frame.svg().polyline("rf da2", &line);
@@ -132,7 +132,7 @@ impl ResponseCurve {
 }
 
 impl LossAgainstBurst {
-    pub(crate) fn draw(&self, looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let (x, y) = series::extents(&self.series);
         let interval = self.interval_octets.map(|(low, high)| (low.min(high), low.max(high)));
         let ends = interval.map_or([None, None], |(low, high)| [Some(low), Some(high)]);
@@ -166,7 +166,7 @@ impl LossAgainstBurst {
         series::draw(
             &mut frame,
             &panel,
-            looks,
+            styles,
             &self.series,
             Drawing::Line,
             (Quantity::Octets, Quantity::Ratio),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::picture::axis::Extent;
 use crate::picture::frame::{Frame, Key, Panel};
 use crate::picture::quantity::Quantity;
-use crate::picture::svg::Look;
+use crate::picture::svg::SeriesStyle;
 
 /// One point, in the units that its picture states.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -91,22 +91,22 @@ impl Series {
 /// Who has which look. The page keeps one list of methods, so that a method has one colour in all its pictures; other names take what
 /// is free in their picture.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Looks {
+pub(crate) struct SeriesStyles {
     methods: Vec<String>,
-    others: Vec<(String, Look)>,
+    others: Vec<(String, SeriesStyle)>,
     taken: BTreeSet<usize>,
 }
 
-impl Looks {
+impl SeriesStyles {
     /// Looks for these methods, in their order.
     pub(crate) fn of_methods<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut looks = Self::default();
+        let mut styles = Self::default();
         for name in names {
-            if !looks.methods.iter().any(|known| known == name) {
-                looks.methods.push(name.to_owned());
+            if !styles.methods.iter().any(|known| known == name) {
+                styles.methods.push(name.to_owned());
             }
         }
-        looks
+        styles
     }
 
     /// The same methods, for the next picture.
@@ -127,21 +127,21 @@ impl Looks {
     }
 
     /// The look of this name; the first free one if it is new.
-    pub(crate) fn of(&mut self, name: &str) -> Look {
+    pub(crate) fn of(&mut self, name: &str) -> SeriesStyle {
         if let Some(index) = self.methods.iter().position(|known| known == name) {
             self.taken.insert(index);
-            return Look(index);
+            return SeriesStyle(index);
         }
-        if let Some((_, look)) = self.others.iter().find(|(known, _)| known == name) {
-            return *look;
+        if let Some((_, style)) = self.others.iter().find(|(known, _)| known == name) {
+            return *style;
         }
         // One of the first n + 1 numbers is not among n taken ones.
         let free = (0..=self.taken.len())
             .find(|index| !self.taken.contains(index))
             .unwrap_or(0);
         self.taken.insert(free);
-        self.others.push((name.to_owned(), Look(free)));
-        Look(free)
+        self.others.push((name.to_owned(), SeriesStyle(free)));
+        SeriesStyle(free)
     }
 }
 
@@ -179,30 +179,30 @@ pub(crate) fn is_empty(series: &[Series]) -> bool {
 pub(crate) fn draw(
     frame: &mut Frame,
     panel: &Panel,
-    looks: &mut Looks,
+    styles: &mut SeriesStyles,
     series: &[Series],
     drawing: Drawing,
     units: (Quantity, Quantity),
 ) {
-    looks.reserve(series.iter().take(MOST_SERIES).map(Series::owner));
-    let sorted: Vec<(Look, &Series, Vec<Point>)> = series
+    styles.reserve(series.iter().take(MOST_SERIES).map(Series::owner));
+    let sorted: Vec<(SeriesStyle, &Series, Vec<Point>)> = series
         .iter()
         .take(MOST_SERIES)
         .map(|series| {
             let mut points = series.points.clone();
             points.sort_by(|a, b| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y)));
-            (looks.of(series.owner()), series, points)
+            (styles.of(series.owner()), series, points)
         })
         .collect();
     if drawing == Drawing::Band {
-        for (look, series, points) in &sorted {
+        for (style, series, points) in &sorted {
             if !series.published {
-                draw_band(frame, panel, *look, points);
+                draw_band(frame, panel, *style, points);
             }
         }
     }
-    for (look, series, points) in &sorted {
-        draw_one(frame, panel, (*look, series, points), drawing, units);
+    for (style, series, points) in &sorted {
+        draw_one(frame, panel, (*style, series, points), drawing, units);
     }
     if series.len() > MOST_SERIES {
         frame.describe(&format!("{} series are not drawn.", series.len() - MOST_SERIES));
@@ -218,7 +218,7 @@ const MOST_MARKERS: usize = 60;
 /// Most points that a line or a cloud keeps; the picture is 560 pixels wide inside.
 const MOST_POINTS: usize = 1_200;
 
-fn draw_band(frame: &mut Frame, panel: &Panel, look: Look, points: &[Point]) {
+fn draw_band(frame: &mut Frame, panel: &Panel, style: SeriesStyle, points: &[Point]) {
     let ends = |pick: fn(&Point) -> Option<f64>| -> Vec<(f64, f64)> {
         points
             .iter()
@@ -227,10 +227,10 @@ fn draw_band(frame: &mut Frame, panel: &Panel, look: Look, points: &[Point]) {
             .collect()
     };
     let (upper, lower) = (ends(|point| point.high), ends(|point| point.low));
-    let class = format!("bd c{}", look.colour());
+    let class = format!("bd c{}", style.colour());
     frame.svg().band(&class, &upper, &lower);
     if let ([(x, top)], [(_, bottom)]) = (upper.as_slice(), lower.as_slice()) {
-        let class = format!("ln th c{}", look.colour());
+        let class = format!("ln th c{}", style.colour());
         frame.svg().line(&class, (*x, *top), (*x, *bottom));
     }
 }
@@ -238,7 +238,7 @@ fn draw_band(frame: &mut Frame, panel: &Panel, look: Look, points: &[Point]) {
 fn draw_one(
     frame: &mut Frame,
     panel: &Panel,
-    (look, series, points): (Look, &Series, &[Point]),
+    (style, series, points): (SeriesStyle, &Series, &[Point]),
     drawing: Drawing,
     units: (Quantity, Quantity),
 ) {
@@ -247,7 +247,7 @@ fn draw_one(
             let ends = point.low.zip(point.high);
             if let Some((low, high)) = ends.and_then(|(low, high)| panel.at(point.x, low).zip(panel.at(point.x, high)))
             {
-                let class = format!("ln th fa c{}", look.colour());
+                let class = format!("ln th fa c{}", style.colour());
                 frame.svg().line(&class, low, high);
             }
         }
@@ -257,7 +257,7 @@ fn draw_one(
         if drawing == Drawing::Steps {
             line = stairs(&line);
         }
-        frame.svg().polyline(&look.line(), &thin(&line, MOST_POINTS));
+        frame.svg().polyline(&style.line(), &thin(&line, MOST_POINTS));
     }
     let markers = series.published || drawing == Drawing::Bars || points.len() <= MOST_MARKERS;
     if markers && drawing != Drawing::Steps {
@@ -265,25 +265,25 @@ fn draw_one(
         for point in points.iter().take(MOST_POINTS) {
             if let Some(at) = panel.at(point.x, point.y) {
                 let tip = tips.then(|| tip(&series.label, point, units));
-                frame.svg().marker(look, series.published, at, tip.as_deref());
+                frame.svg().marker(style, series.published, at, tip.as_deref());
             }
         }
     }
     let key = if series.published {
-        Key::Published(look)
+        Key::Published(style)
     } else if !markers || drawing == Drawing::Steps {
-        Key::Line(look.line())
+        Key::Line(style.line())
     } else if drawing == Drawing::Bars {
-        Key::Mark(filled(look), look.0 % 5)
+        Key::Mark(filled(style), style.0 % 5)
     } else {
-        Key::Series(look)
+        Key::Series(style)
     };
     frame.key(key, series.label.clone());
 }
 
 /// Classes of a filled marker, by colour.
-pub(crate) fn filled(look: Look) -> &'static str {
-    ["mk c0", "mk c1", "mk c2", "mk c3", "mk c4", "mk c5", "mk c6"][look.colour()]
+pub(crate) fn filled(style: SeriesStyle) -> &'static str {
+    ["mk c0", "mk c1", "mk c2", "mk c3", "mk c4", "mk c5", "mk c6"][style.colour()]
 }
 
 fn tip(label: &str, point: &Point, (x, y): (Quantity, Quantity)) -> String {
@@ -349,10 +349,10 @@ mod tests {
 
     #[test]
     fn a_name_keeps_its_look() {
-        let mut looks = Looks::of_methods(["a", "b", "a", "c"]);
-        looks.reserve(["b", "hop 1"]);
-        let given = ["hop 1", "b", "hop 2", "hop 1", "c"].map(|name| looks.of(name).0);
+        let mut styles = SeriesStyles::of_methods(["a", "b", "a", "c"]);
+        styles.reserve(["b", "hop 1"]);
+        let given = ["hop 1", "b", "hop 2", "hop 1", "c"].map(|name| styles.of(name).0);
         assert_eq!(given, [0, 1, 2, 0, 2], "c was not reserved");
-        assert_eq!(looks.afresh().of("hop 2"), Look(0));
+        assert_eq!(styles.afresh().of("hop 2"), SeriesStyle(0));
     }
 }

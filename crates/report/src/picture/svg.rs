@@ -21,9 +21,9 @@ pub(crate) enum Anchor {
 
 /// How one series looks: colour, shape and dash follow from its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look(pub(crate) usize);
+pub(crate) struct SeriesStyle(pub(crate) usize);
 
-impl Look {
+impl SeriesStyle {
     pub(crate) fn colour(self) -> usize {
         self.0 % COLOURS
     }
@@ -89,17 +89,17 @@ impl Svg {
     }
 
     /// A marker in the look's shape.
-    pub(crate) fn marker(&mut self, look: Look, hollow: bool, at: (f64, f64), tip: Option<&str>) {
+    pub(crate) fn marker(&mut self, style: SeriesStyle, hollow: bool, at: (f64, f64), tip: Option<&str>) {
         let filling = if hollow { " ho" } else { "" };
-        self.shape(&format!("mk c{}{filling}", look.colour()), look.0 % 5, at, 3.6, tip);
+        self.shape(&format!("mk c{}{filling}", style.colour()), style.0 % 5, at, 3.6, tip);
     }
 
     /// A small dot, for clouds of singletons.
-    pub(crate) fn dot(&mut self, look: Look, at: (f64, f64)) {
+    pub(crate) fn dot(&mut self, style: SeriesStyle, at: (f64, f64)) {
         let _ = write!(
             self.out,
             "<circle class=\"sm fa c{}\" cx=\"{}\" cy=\"{}\" r=\"1.6\"/>",
-            look.colour(),
+            style.colour(),
             number(at.0),
             number(at.1)
         );

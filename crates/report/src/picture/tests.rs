@@ -346,7 +346,7 @@ fn points_are_where_the_axes_say() {
 
 #[test]
 fn small_pictures() {
-    let looks = Looks::of_methods(["pathload", "fac2"]);
+    let styles = SeriesStyles::of_methods(["pathload", "fac2"]);
     let error = Picture::ErrorAgainstUtilisation(ErrorAgainstUtilisation {
         title: "Error against load".to_owned(),
         series: vec![
@@ -360,7 +360,7 @@ fn small_pictures() {
             Series::published("pathload, printed", Some("pathload"), vec![Point::new(0.5, -2.5)]),
         ],
     });
-    insta::assert_snapshot!("error_against_utilisation", lines(&error.inline(&looks)));
+    insta::assert_snapshot!("error_against_utilisation", lines(&error.inline(&styles)));
     let histogram = Picture::DispersionHistogram(DispersionHistogram {
         title: "Dispersion".to_owned(),
         quantity: Quantity::Rate,
@@ -373,12 +373,12 @@ fn small_pictures() {
         truth: Some(97.5e6),
         estimate: Some(97.1e6),
     });
-    insta::assert_snapshot!("dispersion_histogram", lines(&histogram.inline(&looks)));
+    insta::assert_snapshot!("dispersion_histogram", lines(&histogram.inline(&styles)));
     let delays = delays(
         "Delays",
         &[Point::new(0.0, -5e6), Point::new(1.0, -4.9e6), Point::new(2.0, -4.7e6)],
     );
-    insta::assert_snapshot!("delay_trend", lines(&delays.inline(&looks)));
+    insta::assert_snapshot!("delay_trend", lines(&delays.inline(&styles)));
 }
 
 /// An element per line, so that a change of one shows as one.

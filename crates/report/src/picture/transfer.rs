@@ -8,7 +8,7 @@ use crate::picture::accuracy::names;
 use crate::picture::axis::{Axis, Extent};
 use crate::picture::frame::{Frame, Panel};
 use crate::picture::quantity::Quantity;
-use crate::picture::series::{self, Drawing, Looks, Series};
+use crate::picture::series::{self, Drawing, Series, SeriesStyles};
 
 /// Rate and congestion window of a transfer over time, on one time axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct TransferOverTime {
 }
 
 impl TransferOverTime {
-    pub(crate) fn draw(&self, looks: &mut Looks) -> Frame {
+    pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let (x, y) = series::extents(&self.rates);
         let (wx, wy) = series::extents(&self.windows);
         let x = wx
@@ -73,7 +73,7 @@ impl TransferOverTime {
         series::draw(
             &mut frame,
             &upper,
-            looks,
+            styles,
             &self.rates,
             Drawing::Line,
             (Quantity::Time, Quantity::Rate),
@@ -91,7 +91,7 @@ impl TransferOverTime {
             series::draw(
                 &mut frame,
                 &lower,
-                looks,
+                styles,
                 &self.windows,
                 Drawing::Steps,
                 (Quantity::Time, Quantity::Octets),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use narrows_probe::{BurstFinding, Finding, StreamsFinding, TcpFinding, TwoStreams, Verdict, WindowFinding};
+use narrows_probe::{BoundKind, BurstFinding, Finding, StreamsFinding, TcpFinding, TwoStreams, WindowFinding};
 use narrows_units::{Direction, Metric, Octets};
 
 use crate::document::Document;
@@ -78,13 +78,19 @@ impl Document {
         line("ts_call", nanos(here.clock_read_ns))?;
         line("sys-call", nanos(here.system_call_ns))?;
         line("kernel", here.kernel.clone())?;
-        let far = &self.host.receiver;
+        let remote = &self.host.receiver;
         line(
             "far NIC speed",
-            far.max_send_rate.or(far.interface_rate).map(|rate| mbps(rate.bps())),
+            remote
+                .max_send_rate
+                .or(remote.interface_rate)
+                .map(|rate| mbps(rate.bps())),
         )?;
-        line("far send call", Some(format!("{} ns", far.send_cost.as_nanos())))?;
-        line("far receive call", Some(format!("{} ns", far.receive_cost.as_nanos())))
+        line("far send call", Some(format!("{} ns", remote.send_cost.as_nanos())))?;
+        line(
+            "far receive call",
+            Some(format!("{} ns", remote.receive_cost.as_nanos())),
+        )
     }
 
     fn write_advisory(&self, out: &mut String, direction: Direction) -> std::fmt::Result {
@@ -248,7 +254,7 @@ fn write_general(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
     )?;
     let burst = rows.row(Metric::MaximumBurstOctets);
     let at_least = burst
-        .filter(|row| row.verdict == Verdict::LowerBound)
+        .filter(|row| row.verdict == BoundKind::LowerBound)
         .map_or("", |_| "at least ");
     writeln!(
         out,

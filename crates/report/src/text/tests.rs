@@ -5,7 +5,7 @@ use narrows_probe::Entry;
 use narrows_probe::{Caveat, Cost, Estimate, Limit, Outcome, PathFacts, Reason};
 use narrows_units::{BitRate, Direction, Metric};
 
-use crate::{Document, Environments, Honesty, HostEnvironment, Target, advise, schema};
+use crate::{Document, Environments, HostEnvironment, Target, TimingReport, advise, schema};
 
 fn entry(metric: Metric, method: &'static str, outcome: Outcome) -> Entry {
     Entry {
@@ -59,7 +59,7 @@ fn document() -> Document {
             tcp_wmem_octets: Some([4096, 16_384, 65_536]),
             ..HostEnvironment::default()
         },
-        there: HostEnvironment::default(),
+        remote: HostEnvironment::default(),
     };
     let target = Target {
         name: "far.example".to_owned(),
@@ -69,13 +69,13 @@ fn document() -> Document {
     let mut document = Document::new("test", "0.0.0".to_owned(), target, &[job], &[environments]);
     document.set_truth(Metric::IpCapacity, 97_529_259);
     document.advice = advise(&document);
-    document.path_honesty = Some(Honesty {
+    document.timing = Some(TimingReport {
         releases: 1000,
         late_ns_p50: 200,
         late_ns_p99: 9_000,
         late_ns_worst: 80_000,
         late_over_100us: 0,
-        kept_time: true,
+        timing_valid: true,
     });
     document
 }

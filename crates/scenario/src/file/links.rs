@@ -12,7 +12,7 @@ use crate::hop::{
     Burst, EarlyDrop, Hop, Jitter, Layer2, Link, Loss, Oddities, Queue, RateChange, Reorder, Router, TokenBucket,
 };
 use crate::service::Service;
-use crate::way::Way;
+use crate::way::PathDirection;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -149,10 +149,10 @@ pub(super) struct RouterFile {
 
 impl HopFile {
     /// The hop, and the cross traffic written inside it.
-    pub(super) fn read(self, way: Way, index: usize) -> Result<(Hop, Vec<Cross>), ScenarioError> {
+    pub(super) fn read(self, way: PathDirection, index: usize) -> Result<(Hop, Vec<Cross>), ScenarioError> {
         let place = match way {
-            Way::Forward => format!("hop {index}"),
-            Way::Reverse => format!("reverse hop {index}"),
+            PathDirection::Forward => format!("hop {index}"),
+            PathDirection::Reverse => format!("reverse hop {index}"),
         };
         let at = |field: &str| format!("{place}: {field}");
         let mut hop = Hop::rate(rate(&at("rate"), &self.rate)?).named(self.name);

@@ -121,7 +121,7 @@ rate = "5 Mbit/s"
 cross = [
   { arrivals = "poisson", rate = "0 Mbit/s" },
   { arrivals = "pareto", rate = "0", mean_on = "1 ms", peak = "1 Mbit/s" },
-  { arrivals = "cbr", rate = "1 Mbit/s", ip_octets = { uniform = [64, 1500] }, carried = "hosts" },
+  { arrivals = "cbr", rate = "1 Mbit/s", ip_octets = { uniform = [64, 1500] }, generated_by = "hosts" },
 ]
 [[cross]]
 first_hop = 0
@@ -137,8 +137,8 @@ rate = "0 bit/s"
         panic!("{cross:?}")
     };
     assert_eq!(sizes.uniform_range(), Some((64, 1500)));
-    assert_eq!(cross.carried, Some(crate::Carried::Hosts));
-    let load = scenario.truth(Way::Forward).utilisation(0).unwrap();
+    assert_eq!(cross.generated_by, Some(crate::GeneratedBy::Hosts));
+    let load = scenario.truth(PathDirection::Forward).utilisation(0).unwrap();
     // 38 octets of framing beside each packet of 782 on average.
     assert!((load - 0.2 * (782.0 + 38.0) / 782.0).abs() < 1e-9, "{load}");
     let odd = text.replace("[64, 1500]", "[1500, 64]");
@@ -221,7 +221,7 @@ proptest! {
         let mut bytes = WHOLE.as_bytes().to_vec();
         if cut { bytes.truncate(at) } else { bytes[at] = with }
         if let Ok(scenario) = Scenario::from_toml(&String::from_utf8_lossy(&bytes)) {
-            let truth = scenario.truth(Way::Forward);
+            let truth = scenario.truth(PathDirection::Forward);
             let _ = (truth.capacity(1500), truth.available(1500), truth.base_rtt(100, 100));
         }
     }
@@ -241,7 +241,7 @@ fn links_have_four_kinds() {
     assert_eq!(kind("link = \"htb\""), Link::Htb(Burst::OnePacket));
     let burst = Burst::Octets(Octets::new(3_000));
     assert_eq!(kind("link = \"tbf\"\nburst = \"3 kB\""), Link::Tbf(burst));
-    // The way back is the same cable.
+    // The reverse direction is the same cable.
     let scenario = with_hop("link = \"tbf\"\nburst = \"3 kB\"").unwrap();
     assert_eq!(scenario.reverse[0].link, Link::Tbf(burst));
     for link in [

@@ -4,9 +4,9 @@ use narrows_units::BitRate;
 use serde::Deserialize;
 
 use super::{duration, octets, optional, rate};
-use crate::cross::{Arrivals, Carried, Cross, Elastic, ElasticControl, Passing, SizeMix, Source};
+use crate::cross::{Arrivals, Cross, Elastic, ElasticControl, GeneratedBy, Passing, SizeMix, Source};
 use crate::error::ScenarioError;
-use crate::way::Way;
+use crate::way::PathDirection;
 
 /// Traffic written inside a hop, or the part of path-wide traffic that does not say where.
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ pub(super) struct CrossFile {
     window: Option<String>,
     from: Option<String>,
     until: Option<String>,
-    carried: Option<CarriedName>,
+    generated_by: Option<GeneratedByName>,
 }
 
 /// Traffic over several hops.
@@ -33,14 +33,14 @@ pub(super) struct PathCrossFile {
     first_hop: usize,
     last_hop: usize,
     #[serde(default)]
-    way: WayName,
+    way: PathDirectionName,
     #[serde(flatten)]
     cross: CrossFile,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
-enum WayName {
+enum PathDirectionName {
     #[default]
     Forward,
     Reverse,
@@ -56,7 +56,7 @@ enum ArrivalsName {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum CarriedName {
+enum GeneratedByName {
     Virtual,
     Hosts,
 }
@@ -124,8 +124,8 @@ impl PathCrossFile {
     /// `None`: open-loop traffic of rate zero, which is none.
     pub(super) fn read(self, place: &str) -> Result<Option<Cross>, ScenarioError> {
         let way = match self.way {
-            WayName::Forward => Way::Forward,
-            WayName::Reverse => Way::Reverse,
+            PathDirectionName::Forward => PathDirection::Forward,
+            PathDirectionName::Reverse => PathDirection::Reverse,
         };
         self.cross.read(place, way, self.first_hop, self.last_hop)
     }
@@ -136,7 +136,7 @@ impl CrossFile {
     pub(super) fn read(
         self,
         place: &str,
-        way: Way,
+        way: PathDirection,
         first_hop: usize,
         last_hop: usize,
     ) -> Result<Option<Cross>, ScenarioError> {
@@ -157,9 +157,9 @@ impl CrossFile {
             from,
             until,
             source,
-            carried: self.carried.map(|carried| match carried {
-                CarriedName::Virtual => Carried::Virtual,
-                CarriedName::Hosts => Carried::Hosts,
+            generated_by: self.generated_by.map(|generated_by| match generated_by {
+                GeneratedByName::Virtual => GeneratedBy::Virtual,
+                GeneratedByName::Hosts => GeneratedBy::Hosts,
             }),
         }))
     }
@@ -231,7 +231,7 @@ impl Cross {
         let mut flows = Vec::new();
         for (index, cross) in file.cross.into_iter().enumerate() {
             let place = format!("cross {index}");
-            if let Some(cross) = cross.read(&place, Way::Forward, 0, 0)? {
+            if let Some(cross) = cross.read(&place, PathDirection::Forward, 0, 0)? {
                 cross.validate(&place)?;
                 flows.push(cross);
             }

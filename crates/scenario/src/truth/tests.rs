@@ -21,7 +21,7 @@ fn three_hops() -> Scenario {
 #[test]
 fn narrow_and_tight_differ() {
     let scenario = three_hops();
-    let truth = scenario.truth(Way::Forward);
+    let truth = scenario.truth(PathDirection::Forward);
     assert_eq!(truth.capacity(1500), BitRate::from_bps(97_529_259));
     assert_eq!((truth.narrow_hop(1500), truth.tight_hop(1500)), (1, Some(2)));
     // 195 058 518 − 130 000 000: same packet size, so the IP rates subtract.
@@ -36,7 +36,7 @@ fn narrow_and_tight_differ() {
 #[test]
 fn round_trip_is_the_sum_of_its_stages() {
     // 1538 octets: 12.304, 123.04, 61.52 µs out; the same back for an equal echo; 6 ms of propagation.
-    let rtt = three_hops().truth(Way::Forward).base_rtt(1500, 1500);
+    let rtt = three_hops().truth(PathDirection::Forward).base_rtt(1500, 1500);
     assert_eq!(rtt, 6 * MS + 2 * Duration::from_nanos(12_304 + 123_040 + 61_520));
 }
 
@@ -53,7 +53,7 @@ fn elastic_flows_leave_no_fluid_truth() {
         .cross(Cross::elastic_on_hop(0, elastic))
         .validate()
         .unwrap();
-    let truth = scenario.truth(Way::Forward);
+    let truth = scenario.truth(PathDirection::Forward);
     assert_eq!(truth.available(1500), None);
     assert!(truth.capacity(1500) > BitRate::from_mbps(9));
 }
@@ -77,11 +77,11 @@ fn hidden_devices_and_buckets_set_the_capacity() {
         .validate()
         .unwrap();
     assert_eq!(
-        with_device.truth(Way::Forward).capacity(1500),
+        with_device.truth(PathDirection::Forward).capacity(1500),
         BitRate::from_bps(48_764_629)
     );
     let with_bucket = Scenario::new("bucket").hop(base.bucket(bucket)).validate().unwrap();
-    let truth = with_bucket.truth(Way::Forward);
+    let truth = with_bucket.truth(PathDirection::Forward);
     assert_eq!(truth.capacity(1500), BitRate::from_mbps(20));
     assert_eq!(truth.committed_burst(1500), Some((0, bucket.burst.count())));
     assert_eq!(truth.peak_rate(1500), BitRate::from_bps(97_529_259));
@@ -97,9 +97,11 @@ fn burst_by_recursion() {
         .hop(Hop::rate(BitRate::from_mbps(100)).queue(Queue::Packets(10)))
         .validate()
         .unwrap();
-    let burst = scenario.truth(Way::Forward).burst(1500, None).unwrap();
+    let burst = scenario.truth(PathDirection::Forward).burst(1500, None).unwrap();
     assert_eq!((burst.ip_octets, burst.hop), (11 * 1500, 1));
-    let slow = scenario.truth(Way::Forward).burst(1500, Some(BitRate::from_mbps(50)));
+    let slow = scenario
+        .truth(PathDirection::Forward)
+        .burst(1500, Some(BitRate::from_mbps(50)));
     assert_eq!(slow, None);
 }
 
@@ -119,9 +121,9 @@ fn an_interface_slows_a_burst() {
             .validate()
             .unwrap()
     };
-    let burst = path(200).truth(Way::Forward).burst(1500, None).unwrap();
+    let burst = path(200).truth(PathDirection::Forward).burst(1500, None).unwrap();
     assert_eq!((burst.ip_octets, burst.hop), (19 * 1500, 1));
-    assert_eq!(path(90).truth(Way::Forward).burst(1500, None), None);
+    assert_eq!(path(90).truth(PathDirection::Forward).burst(1500, None), None);
 }
 
 /// Four channels of 97.529 Mbit/s at the IP layer: 390.117 for packets in turn; one of them for one flow, all for many. 42 frames
@@ -131,7 +133,7 @@ fn capacity_of_links_that_are_no_fifo() {
     let capacity = |service| {
         let hop = Hop::rate(BitRate::from_mbps(100)).service(service);
         let scenario = Scenario::new("service").hop(hop).validate().unwrap();
-        let truth = scenario.truth(Way::Forward);
+        let truth = scenario.truth(PathDirection::Forward);
         (truth.capacity(1500).bps(), truth.aggregate_capacity(1500).bps())
     };
     let channels = |by| Service::Channels(Channels { count: 4, by });
@@ -157,7 +159,7 @@ fn capacity_of_links_that_are_no_fifo() {
     // 8 ms to the grant, and one slot.
     let slotted = Hop::rate(BitRate::from_mbps(100)).service(Service::Slots(slots));
     let scenario = Scenario::new("grant").hop(slotted).validate().unwrap();
-    assert_eq!(scenario.truth(Way::Forward).base_delay(1500), 9 * MS);
+    assert_eq!(scenario.truth(PathDirection::Forward).base_delay(1500), 9 * MS);
 }
 
 /// A policer of 20 Mbit/s and 60 kB behind 100 Mbit/s of bare packets: one of 1500 octets per 120 us, tokens for a fifth of it. Packet k
@@ -177,7 +179,7 @@ fn a_burst_meets_a_bucket() {
             .hop(hop)
             .validate()
             .unwrap();
-        let truth = scenario.truth(Way::Forward).burst(1500, None).unwrap();
+        let truth = scenario.truth(PathDirection::Forward).burst(1500, None).unwrap();
         assert_eq!(truth.hop, 1);
         truth.ip_octets / 1500
     };
@@ -197,7 +199,12 @@ fn a_burst_over_channels() {
             .hop(narrow.service(Service::Channels(Channels { count, by })))
             .validate()
             .unwrap();
-        scenario.truth(Way::Forward).burst(1500, None).unwrap().ip_octets / 1500
+        scenario
+            .truth(PathDirection::Forward)
+            .burst(1500, None)
+            .unwrap()
+            .ip_octets
+            / 1500
     };
     assert_eq!((burst(1), burst(2)), (10, 20));
 }
@@ -212,7 +219,7 @@ fn a_schedule_averages() {
         )
         .validate()
         .unwrap();
-    let truth = scenario.truth(Way::Forward);
+    let truth = scenario.truth(PathDirection::Forward);
     let second = Duration::from_secs(1);
     assert_eq!(
         truth.over(Duration::ZERO, second).capacity(1500),

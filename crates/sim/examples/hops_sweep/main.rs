@@ -1,6 +1,6 @@
 //! Confident wrong numbers per hop: paths drawn from seeds, one run of the default each, and every hop that is claimed wrongly.
 //!
-//! `cargo run --release --example hops_sweep -p narrows-sim -- FIRST COUNT [KIND] [METHOD] [KEY=VALUE…]`; KIND is one of those in `draw.rs`,
+//! `payload run --release --example hops_sweep -p narrows-sim -- FIRST COUNT [KIND] [METHOD] [KEY=VALUE…]`; KIND is one of those in `draw.rs`,
 //! `wide` if it is left out. `toml SEED [KIND]` prints one path.
 
 mod draw;
@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use narrows_methods as methods;
-use narrows_probe::outcome::{Foretold, HopCapacity, HopFinding, PathHops};
-use narrows_probe::{Caveat, Measured, RawParams, Verdict, drive};
-use narrows_scenario::{Scenario, Way};
+use narrows_probe::outcome::{HopCapacity, HopFinding, PathHops, Predicted};
+use narrows_probe::{BoundKind, Caveat, Measured, RawParams, drive};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 
 /// A number is wrong if it is off by more, and its interval does not hold the truth; a bound if it is on the wrong side by more.
@@ -47,7 +47,7 @@ fn judge(hop: &HopFinding, truth: Option<f64>) -> Judged {
         return Judged::Nothing;
     };
     let Some(truth) = truth else { return Judged::Beyond };
-    if claim.verdict != Verdict::Estimated {
+    if claim.verdict != BoundKind::Estimated {
         let wrong = claim.value.as_f64() > truth * (1.0 + BOUND);
         return if wrong { Judged::WrongBound } else { Judged::Bound };
     }
@@ -86,17 +86,17 @@ struct Sums {
     counts: BTreeMap<(Judged, bool), u32>,
     /// Hops that may be several links.
     doubtful: u32,
-    foretold: BTreeMap<(&'static str, &'static str), u32>,
+    predicted: BTreeMap<(&'static str, &'static str), u32>,
     /// Half of the interval over the value, of numbers.
     widths: Vec<f64>,
-    /// Of hops whose value takes both ways to be alike: its error, and that of what the way there alone says (the middle of the interval).
+    /// Of hops whose value takes both ways to be alike: its error, and that of what the forward direction alone says (the middle of the interval).
     assumed: Vec<f64>,
     forward: Vec<f64>,
     /// Errors of values of hops behind the narrow link.
     behind: Vec<f64>,
 }
 
-/// What the way there alone says of a hop: intervals are so many ns either side of it.
+/// What the forward direction alone says of a hop: intervals are so many ns either side of it.
 fn forward(claim: &HopCapacity) -> f64 {
     2.0 / (1.0 / claim.low.as_f64() + 1.0 / claim.high.as_f64())
 }
@@ -104,7 +104,7 @@ fn forward(claim: &HopCapacity) -> f64 {
 fn measure(scenario: &Scenario, seed: u64, method: &str, params: &RawParams) -> Option<Measured> {
     let method = methods::find(method)?;
     let mut estimator = method.begin(params).ok()?;
-    let mut world = SimWorld::new(scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(params).budget());
     Some(measured)
 }
@@ -117,7 +117,7 @@ fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Su
         Err(error) => return format!("{seed}: {error}\n"),
     };
     let truth = scenario
-        .truth(Way::Forward)
+        .truth(PathDirection::Forward)
         .over(Duration::ZERO, Duration::from_secs(1));
     let Some(measured) = measure(&scenario, seed, method, params) else {
         return format!("{seed}: no method\n");
@@ -147,7 +147,7 @@ fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Su
         let rate = truth.hop_capacity(usize::from(hop.ttl) - 1, 1500);
         let judged = judge(hop, rate.map(narrows_units::BitRate::as_f64));
         *sums.counts.entry((judged, warned(hop))).or_default() += 1;
-        if let Some(claim) = hop.capacity.filter(|claim| claim.verdict == Verdict::Estimated) {
+        if let Some(claim) = hop.capacity.filter(|claim| claim.verdict == BoundKind::Estimated) {
             sums.widths
                 .push((claim.high.as_f64() - claim.low.as_f64()) / 2.0 / claim.value.as_f64());
             let off = |value: f64| rate.map_or(f64::NAN, |rate| (value / rate.as_f64() - 1.0).abs());
@@ -160,13 +160,13 @@ fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Su
             }
         }
         sums.doubtful += u32::from(hop.caveats.contains(&Caveat::StagesAmbiguous));
-        let told = match hop.capacity.map(|claim| claim.verdict) {
-            Some(Verdict::Estimated) => "value",
+        let reported = match hop.capacity.map(|claim| claim.verdict) {
+            Some(BoundKind::Estimated) => "value",
             Some(_) => "bound",
             None => "nothing",
         };
-        let foretold = hop.foretold.map_or("unsaid", Foretold::name);
-        *sums.foretold.entry((foretold, told)).or_default() += 1;
+        let predicted = hop.predicted.map_or("unsaid", Predicted::name);
+        *sums.predicted.entry((predicted, reported)).or_default() += 1;
         if matches!(
             judged,
             Judged::Wrong | Judged::WrongBound | Judged::Beyond | Judged::Narrow
@@ -199,7 +199,7 @@ fn line(seed: u64, judged: Judged, hop: &HopFinding, rate: Option<narrows_units:
         if warned(hop) { " (warned)" } else { "" },
         truth / 1e6,
         hop.after,
-        hop.foretold,
+        hop.predicted,
         hop.answers,
         hop.probes,
         hop.busy_ratio,
@@ -256,7 +256,7 @@ fn main() {
             if *warned { ", warned" } else { "" }
         );
     }
-    println!("  {:?}, stages ambiguous at {}", sums.foretold, sums.doubtful);
+    println!("  {:?}, stages ambiguous at {}", sums.predicted, sums.doubtful);
     let mut all = [
         ("s", std::mem::take(&mut sums.seconds)),
         ("octets", std::mem::take(&mut sums.octets)),

@@ -31,7 +31,7 @@ pub(crate) struct Reading<C> {
     pub(crate) at: u64,
     /// The socket's buffer was full.
     pub(crate) dropped: bool,
-    pub(crate) cargo: C,
+    pub(crate) payload: C,
 }
 
 /// Packets that a socket's buffer holds while the program is busy. Ours: a program that measures asks for 4 MiB, and Linux
@@ -55,14 +55,14 @@ impl<C> Intake<C> {
     }
 
     /// A packet arrives at `at`, no earlier than the one before.
-    pub(crate) fn arrive(&mut self, at: u64, cargo: C, host: &mut HostState) {
+    pub(crate) fn arrive(&mut self, at: u64, payload: C, host: &mut HostState) {
         if self.fires <= at {
             self.fire(host);
         }
         if self.waiting.is_empty() {
             self.fires = at.saturating_add(self.timer);
         }
-        self.waiting.push(cargo);
+        self.waiting.push(payload);
         if self.waiting.len() >= self.frames {
             self.fires = at;
             self.fire(host);
@@ -88,7 +88,7 @@ impl<C> Intake<C> {
     }
 
     fn fire(&mut self, host: &mut HostState) {
-        for cargo in self.waiting.drain(..) {
+        for payload in self.waiting.drain(..) {
             while self.held.front().is_some_and(|read| *read <= self.fires) {
                 self.held.pop_front();
             }
@@ -102,7 +102,7 @@ impl<C> Intake<C> {
             self.read.push_back(Reading {
                 at: self.free,
                 dropped,
-                cargo,
+                payload,
             });
         }
         self.fires = NEVER;

@@ -1,6 +1,6 @@
 //! What a host's kernel answers by itself, without any program's call.
 
-use narrows_scenario::{Host, Scenario, Way};
+use narrows_scenario::{Host, PathDirection, Scenario};
 
 use super::{HostState, Intake};
 use crate::path::Answers;
@@ -18,10 +18,10 @@ pub(crate) struct Kernel<C> {
 
 impl<C> Kernel<C> {
     /// The kernel of the host at the beginning of `way`, where the other way ends.
-    pub(crate) fn new(scenario: &Scenario, way: Way, seed: u64) -> Self {
+    pub(crate) fn new(scenario: &Scenario, way: PathDirection, seed: u64) -> Self {
         let (host, arriving) = match way {
-            Way::Forward => (&scenario.sender, Way::Reverse),
-            Way::Reverse => (&scenario.receiver, Way::Forward),
+            PathDirection::Forward => (&scenario.sender, PathDirection::Reverse),
+            PathDirection::Reverse => (&scenario.receiver, PathDirection::Forward),
         };
         let without_calls = Host {
             send_cost: std::time::Duration::ZERO,
@@ -37,8 +37,8 @@ impl<C> Kernel<C> {
     }
 
     /// A packet arrives at `at`, no earlier than the one before.
-    pub(crate) fn arrive(&mut self, at: u64, cargo: C) {
-        self.intake.arrive(at, cargo, &mut self.host);
+    pub(crate) fn arrive(&mut self, at: u64, payload: C) {
+        self.intake.arrive(at, payload, &mut self.host);
     }
 
     /// When the kernel sees the next packet.
@@ -50,13 +50,13 @@ impl<C> Kernel<C> {
     /// segment.
     pub(crate) fn pop_until(&mut self, until: u64, icmp: impl Fn(&C) -> Option<u16>) -> Option<(Option<u64>, C)> {
         let reading = self.intake.pop_until(until, &mut self.host)?;
-        let made = match (reading.dropped, icmp(&reading.cargo)) {
+        let made = match (reading.dropped, icmp(&reading.payload)) {
             (true, _) => None,
             (false, Some(ip_octets)) => self.answers.answer(reading.at, ip_octets),
             (false, None) => self.answers.answer_unlimited(reading.at),
         };
         let leaves = made.map(|at| at.max(self.last));
         self.last = leaves.unwrap_or(self.last);
-        Some((leaves, reading.cargo))
+        Some((leaves, reading.payload))
     }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn host(host: &Host) -> HostState {
-    HostState::new(host, Way::Forward, 1)
+    HostState::new(host, PathDirection::Forward, 1)
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn read_all(coalescing: Option<Coalescing>, receive_cost: Duration, arrivals: &[
     std::iter::from_fn(|| intake.pop_until(NEVER - 1, &mut state))
         .map(|reading| {
             assert!(!reading.dropped);
-            (reading.at, reading.cargo)
+            (reading.at, reading.payload)
         })
         .collect()
 }
@@ -140,7 +140,7 @@ fn a_full_socket_drops() {
     assert_eq!(all.len(), 10_000);
     // Packet k finds k − ⌊k/2⌋ waiting or being read: 4095 is the first to find 2048, and then every other one does.
     let first = all.iter().find(|reading| reading.dropped).unwrap();
-    assert_eq!((first.cargo, dropped), (4095, (10_000 - 4095_usize).div_ceil(2)));
+    assert_eq!((first.payload, dropped), (4095, (10_000 - 4095_usize).div_ceil(2)));
     assert!(all.is_sorted_by_key(|reading| reading.at));
 }
 

@@ -1,6 +1,6 @@
 //! Random early detection in front of a queue.
 
-use narrows_scenario::{EarlyDrop, Hop, Way};
+use narrows_scenario::{EarlyDrop, Hop, PathDirection};
 
 use super::link::Link;
 use crate::rng::{Purpose, Stream};
@@ -18,7 +18,7 @@ pub(super) struct Early {
 }
 
 impl Early {
-    pub(super) fn new(hop: &Hop, way: Way, index: usize, seed: u64) -> Option<Self> {
+    pub(super) fn new(hop: &Hop, way: PathDirection, index: usize, seed: u64) -> Option<Self> {
         hop.early_drop.map(|plan| Self {
             plan,
             average: 0.0,
@@ -72,7 +72,7 @@ mod tests {
         };
         let hop = Hop::rate(BitRate::from_mbps(8)).delay(Duration::ZERO).early_drop(plan);
         let link = Link::new(BitRate::from_mbps(8), Framing::BARE, Queue::Packets(1000), &[]);
-        (Early::new(&hop, Way::Forward, 0, 1).unwrap(), link)
+        (Early::new(&hop, PathDirection::Forward, 0, 1).unwrap(), link)
     }
 
     /// Packets of 1000 octets at once: the queue itself (weight 1) is below 10 kB for the first ten, and from 30 kB on all are dropped.

@@ -26,7 +26,7 @@ impl Transit {
         u32::MAX - u32::from(u16::try_from(source).unwrap_or(u16::MAX))
     }
 
-    pub(super) fn is_guest(&self) -> bool {
+    pub(super) fn is_foreground_packet(&self) -> bool {
         self.slot < Self::CROSS
     }
 }
@@ -35,21 +35,21 @@ impl Transit {
 #[derive(Debug)]
 pub(super) struct Fifo {
     queue: VecDeque<Transit>,
-    guests: usize,
+    foreground_packets: usize,
 }
 
 impl Fifo {
     pub(super) fn new() -> Self {
         Self {
             queue: VecDeque::new(),
-            guests: 0,
+            foreground_packets: 0,
         }
     }
 
     /// Adds a packet behind all that arrive no later. Nearly all come in order; a few (held back by reordering, or sent ahead
     /// of time) move forward from the back.
     pub(super) fn insert(&mut self, transit: Transit) {
-        self.guests += usize::from(transit.is_guest());
+        self.foreground_packets += usize::from(transit.is_foreground_packet());
         self.queue.push_back(transit);
         let mut place = self.queue.len() - 1;
         while place > 0 && self.queue[place - 1].at > transit.at {
@@ -70,8 +70,12 @@ impl Fifo {
     }
 
     /// No later than the first arrival of a packet that is not cross traffic; [`NEVER`] if there is none.
-    pub(super) fn next_guest(&self) -> u64 {
-        if self.guests == 0 { NEVER } else { self.next() }
+    pub(super) fn next_foreground_packet(&self) -> u64 {
+        if self.foreground_packets == 0 {
+            NEVER
+        } else {
+            self.next()
+        }
     }
 
     #[inline]
@@ -80,19 +84,19 @@ impl Fifo {
             return None;
         }
         let first = self.queue.pop_front()?;
-        self.guests -= usize::from(first.is_guest());
+        self.foreground_packets -= usize::from(first.is_foreground_packet());
         Some(first)
     }
 }
 
 /// The packets that somebody waits for, by slot.
 #[derive(Debug)]
-pub(super) struct Guests<T> {
+pub(super) struct ForegroundPackets<T> {
     slots: Vec<Option<Packet<T>>>,
     free: Vec<u32>,
 }
 
-impl<T> Guests<T> {
+impl<T> ForegroundPackets<T> {
     pub(super) fn new() -> Self {
         Self {
             slots: Vec::new(),

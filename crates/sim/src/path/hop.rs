@@ -2,15 +2,15 @@
 
 use std::collections::BinaryHeap;
 
-use narrows_scenario::{Crossed, Hop, Layer2, Way};
+use narrows_scenario::{Crossed, Hop, Layer2, PathDirection};
 
 use super::bucket::Bucket;
 use super::early::Early;
-use super::fifo::{Fifo, Guests, Transit};
+use super::fifo::{Fifo, ForegroundPackets, Transit};
 use super::link::Link;
 use super::part::Segment;
 use super::router::{Answers, Pending};
-use super::service::{Server, Taken};
+use super::service::{Admission, Server};
 use super::source::Source;
 use super::tally::Tally;
 use super::wire::Wire;
@@ -19,15 +19,15 @@ use crate::rng::{Purpose, Stream};
 use crate::{NEVER, nanos};
 
 /// What a hop works with while it runs.
-pub(super) struct Bench<'a, T> {
-    pub(super) way: Way,
+pub(super) struct StepContext<'a, T> {
+    pub(super) way: PathDirection,
     pub(super) until: u64,
-    pub(super) guests: &'a mut Guests<T>,
+    pub(super) foreground_packets: &'a mut ForegroundPackets<T>,
     pub(super) pending: &'a mut BinaryHeap<Pending<T>>,
     pub(super) made: &'a mut u64,
 }
 
-impl<T> Bench<'_, T> {
+impl<T> StepContext<'_, T> {
     fn put_out(&mut self, output: Output<T>) {
         *self.made += 1;
         self.pending.push(Pending {
@@ -55,7 +55,7 @@ pub(super) struct HopState {
 }
 
 impl HopState {
-    pub(super) fn new(hops: &[Hop], way: Way, index: usize, seed: u64) -> Self {
+    pub(super) fn new(hops: &[Hop], way: PathDirection, index: usize, seed: u64) -> Self {
         let hop = &hops[index];
         let router = index
             .checked_sub(1)
@@ -73,7 +73,7 @@ impl HopState {
     }
 
     /// A hop that is all of its path and plays one link of a longer one.
-    pub(super) fn segment(hop: &Hop, way: Way, segment: Segment, seed: u64) -> Self {
+    pub(super) fn segment(hop: &Hop, way: PathDirection, segment: Segment, seed: u64) -> Self {
         Self {
             index: 0,
             mtu: hop.mtu,
@@ -100,10 +100,17 @@ impl HopState {
         self.tally.as_ref().map(Tally::crossed).unwrap_or_default()
     }
 
-    pub(super) fn next_guest(&self) -> u64 {
-        let gathers = self.chain.server.as_ref().filter(|server| server.holds_guest());
+    pub(super) fn next_foreground_packet(&self) -> u64 {
+        let gathers = self
+            .chain
+            .server
+            .as_ref()
+            .filter(|server| server.holds_foreground_packet());
         let closes = gathers.and_then(Server::closes_at).unwrap_or(NEVER);
-        self.transit.next_guest().min(self.injected.next_guest()).min(closes)
+        self.transit
+            .next_foreground_packet()
+            .min(self.injected.next_foreground_packet())
+            .min(closes)
     }
 
     /// Entries for which there is memory.
@@ -114,15 +121,20 @@ impl HopState {
     }
 
     /// Serves everything that enters up to the bench's time.
-    pub(super) fn run<T>(&mut self, bench: &mut Bench<'_, T>, mut next: Option<&mut Fifo>, sink: &mut Fifo) {
+    pub(super) fn run<T>(
+        &mut self,
+        step_context: &mut StepContext<'_, T>,
+        mut next: Option<&mut Fifo>,
+        sink: &mut Fifo,
+    ) {
         loop {
             let (transit, injected) = (self.transit.next(), self.injected.next());
             let first = transit.min(injected);
-            self.serve_cross(first.min(bench.until), next.as_deref_mut());
+            self.serve_cross(first.min(step_context.until), next.as_deref_mut());
             if self.chain.server.is_some() {
-                self.release(first.min(bench.until), bench, next.as_deref_mut(), sink);
+                self.release(first.min(step_context.until), step_context, next.as_deref_mut(), sink);
             }
-            if first > bench.until {
+            if first > step_context.until {
                 return;
             }
             let from_before = transit <= injected;
@@ -131,14 +143,14 @@ impl HopState {
             } else {
                 &mut self.injected
             };
-            let Some(packet) = queue.pop_until(bench.until) else {
+            let Some(packet) = queue.pop_until(step_context.until) else {
                 return;
             };
-            let passed = if packet.is_guest() {
-                self.carry_guest(packet, from_before, bench)
+            let passed = if packet.is_foreground_packet() {
+                self.carry_foreground_packet(packet, from_before, step_context)
             } else if packet.ip_octets <= self.mtu {
-                let carried = self.chain.carry(&packet, cross_flow(packet.slot));
-                carried.ok().and_then(|passed| {
+                let generated_by = self.chain.carry(&packet, cross_flow(packet.slot));
+                generated_by.ok().and_then(|passed| {
                     note(&mut self.tally, &packet, passed);
                     passed
                 })
@@ -156,31 +168,42 @@ impl HopState {
     fn go_on(&self, packet: Transit, next: Option<&mut Fifo>, sink: &mut Fifo) {
         let leaves = usize::from(packet.exit) == self.index;
         match next {
-            _ if leaves && packet.is_guest() => sink.insert(packet),
-            Some(next) if !leaves && (packet.at < NEVER || packet.is_guest()) => next.insert(packet),
+            _ if leaves && packet.is_foreground_packet() => sink.insert(packet),
+            Some(next) if !leaves && (packet.at < NEVER || packet.is_foreground_packet()) => next.insert(packet),
             _ => {}
         }
     }
 
     /// Lets go on what was in bursts that begin by `until`.
-    fn release<T>(&mut self, until: u64, bench: &mut Bench<'_, T>, mut next: Option<&mut Fifo>, sink: &mut Fifo) {
+    fn release<T>(
+        &mut self,
+        until: u64,
+        step_context: &mut StepContext<'_, T>,
+        mut next: Option<&mut Fifo>,
+        sink: &mut Fifo,
+    ) {
         let over = self.chain.server.as_mut().map(|server| server.close(until));
         self.chain.closed.extend(over.unwrap_or_default());
         for packet in std::mem::take(&mut self.chain.closed) {
             match self.chain.behind_link(packet.at, packet.ip_octets, 0) {
                 Ok(at) => self.go_on(Transit { at, ..packet }, next.as_deref_mut(), sink),
-                Err(lost) => self.drop_guest(&packet, lost, bench),
+                Err(lost) => self.drop_foreground_packet(&packet, lost, step_context),
             }
         }
     }
 
-    fn drop_guest<T>(&self, packet: &Transit, (at, cause): (u64, DropCause), bench: &mut Bench<'_, T>) {
-        let Some(Packet { payload, .. }) = bench.guests.leave(packet) else {
+    fn drop_foreground_packet<T>(
+        &self,
+        packet: &Transit,
+        (at, cause): (u64, DropCause),
+        step_context: &mut StepContext<'_, T>,
+    ) {
+        let Some(Packet { payload, .. }) = step_context.foreground_packets.leave(packet) else {
             return;
         };
-        bench.put_out(Output::Dropped {
+        step_context.put_out(Output::Dropped {
             at,
-            way: bench.way,
+            way: step_context.way,
             hop: self.index,
             cause,
             payload,
@@ -226,19 +249,24 @@ impl HopState {
     }
 
     /// Takes a packet through node and hop; `None` if it goes no further.
-    fn carry_guest<T>(&mut self, transit: Transit, from_before: bool, bench: &mut Bench<'_, T>) -> Option<u64> {
-        let packet = bench.guests.packet(&transit)?;
+    fn carry_foreground_packet<T>(
+        &mut self,
+        transit: Transit,
+        from_before: bool,
+        step_context: &mut StepContext<'_, T>,
+    ) -> Option<u64> {
+        let packet = step_context.foreground_packets.packet(&transit)?;
         // The host's own interface is no router.
         if from_before && self.router.is_some() {
             packet.hop_limit = packet.hop_limit.saturating_sub(1);
             let passed_on = self.router.as_ref().is_some_and(Answers::passes_on);
             if packet.hop_limit == 0 && !passed_on {
-                self.refuse(transit, DropCause::HopLimit, bench);
+                self.refuse(transit, DropCause::HopLimit, step_context);
                 return None;
             }
         }
         if transit.ip_octets > self.mtu {
-            self.refuse(transit, DropCause::TooBig, bench);
+            self.refuse(transit, DropCause::TooBig, step_context);
             return None;
         }
         let flow = packet.flow;
@@ -248,23 +276,23 @@ impl HopState {
                 passed
             }
             Err(lost) => {
-                self.drop_guest(&transit, lost, bench);
+                self.drop_foreground_packet(&transit, lost, step_context);
                 None
             }
         }
     }
 
     /// A packet may not go on: an answer, or silence.
-    fn refuse<T>(&mut self, transit: Transit, cause: DropCause, bench: &mut Bench<'_, T>) {
-        let Some(Packet { payload, ip_octets, .. }) = bench.guests.leave(&transit) else {
+    fn refuse<T>(&mut self, transit: Transit, cause: DropCause, step_context: &mut StepContext<'_, T>) {
+        let Some(Packet { payload, ip_octets, .. }) = step_context.foreground_packets.leave(&transit) else {
             return;
         };
-        let (way, node) = (bench.way, self.index);
+        let (way, node) = (step_context.way, self.index);
         let answer = match &mut self.router {
             Some(router) => router.answer(transit.at, ip_octets),
             None => Some(transit.at),
         };
-        bench.put_out(match (answer, cause) {
+        step_context.put_out(match (answer, cause) {
             (Some(at), DropCause::HopLimit) => Output::Expired {
                 at,
                 way,
@@ -346,7 +374,7 @@ struct Hold {
 }
 
 impl Hold {
-    fn new(hop: &Hop, way: Way, index: usize, seed: u64) -> Option<Self> {
+    fn new(hop: &Hop, way: PathDirection, index: usize, seed: u64) -> Option<Self> {
         hop.reorder.map(|reorder| Self {
             ratio: reorder.ratio,
             by: nanos(reorder.by),
@@ -356,7 +384,7 @@ impl Hold {
 }
 
 impl Chain {
-    fn new(hop: &Hop, way: Way, index: usize, seed: u64) -> Self {
+    fn new(hop: &Hop, way: PathDirection, index: usize, seed: u64) -> Self {
         let wire = Wire::new(hop, way, index, seed);
         let device = |device: &Layer2| Device {
             link: Link::new(device.rate, device.framing, device.queue, &[]),
@@ -383,7 +411,7 @@ impl Chain {
     }
 
     /// One link of the hop alone; overtaking happens on the last.
-    fn segment(hop: &Hop, way: Way, segment: Segment, seed: u64) -> Self {
+    fn segment(hop: &Hop, way: PathDirection, segment: Segment, seed: u64) -> Self {
         let (index, devices) = (segment.hop, hop.layer2.len());
         let own = Hop {
             layer2: Vec::new(),
@@ -436,12 +464,12 @@ impl Chain {
         at = if let Some(server) = &mut self.server {
             self.closed.extend(server.close_before(at, ip_octets));
             match server.take(at, packet, flow) {
-                Taken::Leaves(departure, over) => {
+                Admission::Leaves(departure, over) => {
                     channel = over;
                     departure
                 }
-                Taken::Gathers => return Ok(None),
-                Taken::Full => return Err((at, self.full)),
+                Admission::Gathers => return Ok(None),
+                Admission::Full => return Err((at, self.full)),
             }
         } else {
             self.link.serve(at, ip_octets).ok_or((at, self.full))?

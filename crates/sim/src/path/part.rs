@@ -2,10 +2,10 @@
 
 use std::collections::BinaryHeap;
 
-use narrows_scenario::{Carried, Hop, Queue, Scenario, Source as Traffic, Way};
+use narrows_scenario::{GeneratedBy, Hop, PathDirection, Queue, Scenario, Source as Traffic};
 use narrows_units::{BitRate, Framing};
 
-use super::fifo::{Fifo, Guests, Transit};
+use super::fifo::{Fifo, ForegroundPackets, Transit};
 use super::hop::HopState;
 use super::source::Source;
 use super::{Lane, Link, Path, side};
@@ -30,7 +30,7 @@ pub struct LinkPart {
 
 impl Segment {
     /// The links of one hop, in the order of its way: its own, then one per device. Empty if there is no such hop.
-    pub fn of_hop(scenario: &Scenario, way: Way, hop: usize) -> Vec<Self> {
+    pub fn of_hop(scenario: &Scenario, way: PathDirection, hop: usize) -> Vec<Self> {
         let Some(found) = scenario.hops(way).get(hop) else {
             return Vec::new();
         };
@@ -45,20 +45,20 @@ impl Segment {
 
 impl LinkPart {
     /// What one way plays.
-    pub fn segment(&self, way: Way) -> Option<Segment> {
+    pub fn segment(&self, way: PathDirection) -> Option<Segment> {
         match way {
-            Way::Forward => self.forward,
-            Way::Reverse => self.reverse,
+            PathDirection::Forward => self.forward,
+            PathDirection::Reverse => self.reverse,
         }
     }
 
-    /// The links of a forward hop in order from the sender, each with what it plays of the way back: of a path with as many hops
+    /// The links of a forward hop in order from the sender, each with what it plays of the reverse direction: of a path with as many hops
     /// back as forth, the hop between the same two nodes. Where only one of the two has so many devices, the other way is a wire.
     pub fn of_hop(scenario: &Scenario, hop: usize) -> Vec<Self> {
-        let forward = Segment::of_hop(scenario, Way::Forward, hop);
+        let forward = Segment::of_hop(scenario, PathDirection::Forward, hop);
         let opposite = scenario.reverse.len().checked_sub(hop + 1);
-        let mut reverse = opposite.map_or(Vec::new(), |hop| Segment::of_hop(scenario, Way::Reverse, hop));
-        // The way back meets the same devices from the other end.
+        let mut reverse = opposite.map_or(Vec::new(), |hop| Segment::of_hop(scenario, PathDirection::Reverse, hop));
+        // The reverse direction meets the same devices from the other end.
         reverse.reverse();
         let links = forward.len().max(reverse.len());
         (0..links)
@@ -78,10 +78,11 @@ impl<T> Path<T> {
     /// Cross traffic of a hop with hidden devices goes on to the link behind: fetch it with [`Path::take_passed`] and put it in there
     /// with [`Path::meet`].
     pub fn link(scenario: &Scenario, seed: u64, part: &LinkPart) -> Self {
-        let ways = [Way::Forward, Way::Reverse].map(|way| Lane::segment(scenario, way, part.segment(way), seed));
+        let ways = [PathDirection::Forward, PathDirection::Reverse]
+            .map(|way| Lane::segment(scenario, way, part.segment(way), seed));
         Self {
             ways,
-            guests: Guests::new(),
+            foreground_packets: ForegroundPackets::new(),
             pending: BinaryHeap::new(),
             now: 0,
             stretch: u64::MAX,
@@ -91,13 +92,13 @@ impl<T> Path<T> {
 
     /// Takes the cross traffic that went on to the link behind this one: when each packet arrives there, and its IP octets, in order
     /// of arrival. Packets that entered are listed at once, also if they have yet to arrive.
-    pub fn take_passed(&mut self, way: Way) -> impl Iterator<Item = (u64, u16)> + '_ {
+    pub fn take_passed(&mut self, way: PathDirection) -> impl Iterator<Item = (u64, u16)> + '_ {
         let outlet = &mut self.ways[side(way)].outlet;
         std::iter::from_fn(move || outlet.as_mut()?.pop_until(u64::MAX)).map(|passed| (passed.at, passed.ip_octets))
     }
 
     /// A packet of cross traffic comes from the link before this one. A time before the last [`Path::advance`] is taken for now.
-    pub fn meet(&mut self, at: u64, way: Way, ip_octets: u16) {
+    pub fn meet(&mut self, at: u64, way: PathDirection, ip_octets: u16) {
         let at = at.max(self.now);
         let lane = &mut self.ways[side(way)];
         let transit = Transit {
@@ -114,7 +115,7 @@ impl<T> Path<T> {
 }
 
 impl Lane {
-    fn segment(scenario: &Scenario, way: Way, segment: Option<Segment>, seed: u64) -> Self {
+    fn segment(scenario: &Scenario, way: PathDirection, segment: Option<Segment>, seed: u64) -> Self {
         let known = segment.and_then(|segment| Some((segment, scenario.hops(way).get(segment.hop)?)));
         let Some((segment, hop)) = known else {
             let wire = Hop::rate(BitRate::from_bps(u64::MAX))
@@ -130,8 +131,8 @@ impl Lane {
             };
         };
         let host = match way {
-            Way::Forward => &scenario.sender,
-            Way::Reverse => &scenario.receiver,
+            PathDirection::Forward => &scenario.sender,
+            PathDirection::Reverse => &scenario.receiver,
         };
         let first = segment.hop == 0 && segment.device.is_none();
         let interface = host.interface_rate.filter(|_| first);
@@ -142,7 +143,7 @@ impl Lane {
             if let Traffic::Open { arrivals, rate, sizes } = &cross.source
                 && here
                 && segment.device.is_none()
-                && cross.carried != Some(Carried::Hosts)
+                && cross.generated_by != Some(GeneratedBy::Hosts)
             {
                 let mut source = Source::new(cross, *arrivals, *rate, sizes, seed, index);
                 source.exit = u16::from(goes_on);

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use narrows_scenario::{Router, Way};
+use narrows_scenario::{PathDirection, Router};
 
 use super::Output;
 use crate::nanos;
@@ -18,7 +18,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    pub(crate) fn new(router: Router, way: Way, node: usize, seed: u64) -> Self {
+    pub(crate) fn new(router: Router, way: PathDirection, node: usize, seed: u64) -> Self {
         Self {
             router,
             tokens: router.icmp_limit.map_or(0.0, |(_, burst)| f64::from(burst)),
@@ -81,7 +81,7 @@ pub(super) struct Pending<T> {
 }
 
 impl<T> Pending<T> {
-    fn key(&self) -> ((u64, Way, usize), u64) {
+    fn key(&self) -> ((u64, PathDirection, usize), u64) {
         (self.output.rank(), self.made)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use narrows_scenario::{Aggregation, Channels, Dealing, Hop, Inside, Queue, Service, Slots, Way};
+use narrows_scenario::{Aggregation, Channels, Dealing, Hop, Inside, PathDirection, Queue, Service, Slots};
 use narrows_units::Framing;
 
 use super::fifo::Transit;
@@ -20,7 +20,7 @@ pub(super) enum Server {
 
 /// What becomes of a packet that a link takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum Admission {
     /// It leaves at this time, over this channel.
     Leaves(u64, usize),
     /// When it leaves depends on what follows it: [`Bursts::close`] tells.
@@ -30,7 +30,7 @@ pub(super) enum Taken {
 }
 
 impl Server {
-    pub(super) fn new(hop: &Hop, way: Way, index: usize, seed: u64) -> Option<Self> {
+    pub(super) fn new(hop: &Hop, way: PathDirection, index: usize, seed: u64) -> Option<Self> {
         match hop.service {
             Service::Single => None,
             Service::Channels(channels) => Some(Self::Channels(Dealer::new(hop, channels, way, index, seed))),
@@ -48,7 +48,7 @@ impl Server {
     }
 
     /// Takes a packet that arrives at `at`, no earlier than the one before. Bursts that begin before it must have been closed.
-    pub(super) fn take(&mut self, at: u64, transit: &Transit, flow: u32) -> Taken {
+    pub(super) fn take(&mut self, at: u64, transit: &Transit, flow: u32) -> Admission {
         match self {
             Self::Channels(dealer) => dealer.take(at, transit.ip_octets, flow),
             Self::Slots(slotted) => slotted.take(at, transit.ip_octets),
@@ -65,9 +65,9 @@ impl Server {
     }
 
     /// Somebody waits for a packet that gathers.
-    pub(super) fn holds_guest(&self) -> bool {
+    pub(super) fn holds_foreground_packet(&self) -> bool {
         match self {
-            Self::Bursts(bursts) => bursts.gathered.iter().any(Transit::is_guest),
+            Self::Bursts(bursts) => bursts.gathered.iter().any(Transit::is_foreground_packet),
             Self::Channels(_) | Self::Slots(_) => false,
         }
     }
@@ -106,7 +106,7 @@ pub(super) struct Dealer {
 }
 
 impl Dealer {
-    fn new(hop: &Hop, channels: Channels, way: Way, index: usize, seed: u64) -> Self {
+    fn new(hop: &Hop, channels: Channels, way: PathDirection, index: usize, seed: u64) -> Self {
         let link = || Link::new(hop.rate, hop.framing, hop.queue, &[]);
         Self {
             channels: (0..channels.count.max(1)).map(|_| link()).collect(),
@@ -116,10 +116,10 @@ impl Dealer {
         }
     }
 
-    fn take(&mut self, at: u64, ip_octets: u16, flow: u32) -> Taken {
+    fn take(&mut self, at: u64, ip_octets: u16, flow: u32) -> Admission {
         let place = self.place(flow);
         let served = self.channels.get_mut(place).and_then(|link| link.serve(at, ip_octets));
-        served.map_or(Taken::Full, |departure| Taken::Leaves(departure, place))
+        served.map_or(Admission::Full, |departure| Admission::Leaves(departure, place))
     }
 
     fn place(&mut self, flow: u32) -> usize {
@@ -210,9 +210,9 @@ impl Slotted {
         }
     }
 
-    fn take(&mut self, at: u64, ip_octets: u16) -> Taken {
+    fn take(&mut self, at: u64, ip_octets: u16) -> Admission {
         if !self.room.has_place(at, ip_octets, &[]) {
-            return Taken::Full;
+            return Admission::Full;
         }
         let begin = if at >= self.fluid.idle_from() {
             self.slot_from(at.saturating_add(self.grant))
@@ -220,11 +220,11 @@ impl Slotted {
             at
         };
         let Some(sent) = self.fluid.serve(begin, ip_octets) else {
-            return Taken::Full;
+            return Admission::Full;
         };
         let departure = self.slot_from(sent);
         self.room.hold(departure, ip_octets);
-        Taken::Leaves(departure, 0)
+        Admission::Leaves(departure, 0)
     }
 
     /// The first begin of a slot from then on.
@@ -254,7 +254,7 @@ pub(super) struct Bursts {
 }
 
 impl Bursts {
-    fn new(hop: &Hop, shape: Aggregation, way: Way, index: usize, seed: u64) -> Self {
+    fn new(hop: &Hop, shape: Aggregation, way: PathDirection, index: usize, seed: u64) -> Self {
         Self {
             air: Link::new(hop.rate, hop.framing, Queue::Unlimited, &[]),
             room: Room::new(hop.queue),
@@ -272,9 +272,9 @@ impl Bursts {
     }
 
     /// A packet joins the burst that has not begun, or the next one.
-    fn take(&mut self, at: u64, transit: &Transit) -> Taken {
+    fn take(&mut self, at: u64, transit: &Transit) -> Admission {
         if !self.room.has_place(at, transit.ip_octets, &self.gathered) {
-            return Taken::Full;
+            return Admission::Full;
         }
         let frame = u64::from(self.framing.wire_octets(u32::from(transit.ip_octets)));
         if !self.joins(at, frame) {
@@ -283,17 +283,17 @@ impl Bursts {
         self.frames += 1;
         self.octets += frame;
         let Some(sent) = self.air.serve(self.begins, transit.ip_octets) else {
-            return Taken::Full;
+            return Admission::Full;
         };
         self.ends = sent;
         match self.shape.inside {
             Inside::Spaced => {
                 self.room.hold(sent, transit.ip_octets);
-                Taken::Leaves(sent, 0)
+                Admission::Leaves(sent, 0)
             }
             Inside::AtOnce => {
                 self.gathered.push(Transit { at, ..*transit });
-                Taken::Gathers
+                Admission::Gathers
             }
         }
     }

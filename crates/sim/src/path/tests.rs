@@ -33,7 +33,7 @@ fn one_hop(hop: Hop) -> Path<u32> {
 /// Sends packets of these times and sizes, numbered, and returns everything that happens within a minute.
 fn outputs(path: &mut Path<u32>, packets: &[(u64, u16)]) -> Vec<Output<u32>> {
     for (id, &(at, ip_octets)) in (0..).zip(packets) {
-        path.send(at, Way::Forward, packet(ip_octets, id));
+        path.send(at, PathDirection::Forward, packet(ip_octets, id));
     }
     let mut out = Vec::new();
     path.advance(60_000 * MS, &mut out);
@@ -102,10 +102,10 @@ fn a_slow_interface_comes_before_the_first_hop() {
         .validate()
         .unwrap();
     let mut path = Path::new(&scenario, 1);
-    path.send(0, Way::Forward, packet(1000, 0));
-    path.send(0, Way::Forward, packet(1000, 1));
-    path.inject(0, Way::Forward, 0, packet(1000, 2));
-    path.send(0, Way::Reverse, packet(1000, 3));
+    path.send(0, PathDirection::Forward, packet(1000, 0));
+    path.send(0, PathDirection::Forward, packet(1000, 1));
+    path.inject(0, PathDirection::Forward, 0, packet(1000, 2));
+    path.send(0, PathDirection::Reverse, packet(1000, 3));
     let mut out = Vec::new();
     assert_eq!(path.advance_to_output(10 * MS, &mut out), MS);
     path.advance(10 * MS, &mut out);
@@ -122,13 +122,13 @@ fn two_packets_over_two_hops() {
         .unwrap();
     let mut path = Path::new(&scenario, 1);
     let mut out = Vec::new();
-    path.send(1000, Way::Forward, packet(1500, 'a'));
-    path.send(1000, Way::Forward, packet(1500, 'b'));
+    path.send(1000, PathDirection::Forward, packet(1500, 'a'));
+    path.send(1000, PathDirection::Forward, packet(1500, 'b'));
     assert_eq!(path.inside(), 2);
     path.advance(10 * MS, &mut out);
     let delivered = |at, payload| Output::Delivered {
         at,
-        way: Way::Forward,
+        way: PathDirection::Forward,
         node: 2,
         ip_octets: 1500,
         hop_limit: 63,
@@ -302,7 +302,7 @@ fn routers_answer_at_their_rate() {
             flow: 0,
             payload,
         };
-        path.send(at, Way::Forward, packet);
+        path.send(at, PathDirection::Forward, packet);
     };
     for k in 0..4 {
         send(k * MS, 100, 1, k);
@@ -316,14 +316,14 @@ fn routers_answer_at_their_rate() {
     path.advance(100 * MS, &mut out);
     let expired = |at, payload| Output::Expired {
         at,
-        way: Way::Forward,
+        way: PathDirection::Forward,
         node: 1,
         ip_octets: 100,
         payload,
     };
     let dropped = |at, hop, cause, payload| Output::Dropped {
         at,
-        way: Way::Forward,
+        way: PathDirection::Forward,
         hop,
         cause,
         payload,
@@ -339,7 +339,7 @@ fn routers_answer_at_their_rate() {
             dropped(20 * MS + 200_000, 2, DropCause::HopLimit, 5),
             Output::Delivered {
                 at: 30 * MS + 240_000,
-                way: Way::Forward,
+                way: PathDirection::Forward,
                 node: 3,
                 ip_octets: 80,
                 hop_limit: 1,
@@ -348,7 +348,7 @@ fn routers_answer_at_their_rate() {
             dropped(40 * MS + 200_000, 2, DropCause::TooBig, 7),
             Output::TooBig {
                 at: 50 * MS,
-                way: Way::Forward,
+                way: PathDirection::Forward,
                 node: 0,
                 mtu: 1500,
                 ip_octets: 1501,
@@ -367,6 +367,8 @@ fn nodes_of_the_two_ways_face_each_other() {
         .validate()
         .unwrap();
     let path = Path::<()>::new(&scenario, 1);
-    let facing: Vec<usize> = (0..=3).map(|node| path.opposite(Way::Forward, node)).collect();
+    let facing: Vec<usize> = (0..=3)
+        .map(|node| path.opposite(PathDirection::Forward, node))
+        .collect();
     assert_eq!(facing, [3, 2, 1, 0]);
 }

@@ -1,6 +1,6 @@
 //! Propagation, and what else may happen on the wire.
 
-use narrows_scenario::{Hop, Jitter, Loss, Way};
+use narrows_scenario::{Hop, Jitter, Loss, PathDirection};
 
 use super::service::Server;
 use crate::nanos;
@@ -25,7 +25,7 @@ enum LossState {
 }
 
 impl Wire {
-    pub(super) fn new(hop: &Hop, way: Way, index: usize, seed: u64) -> Self {
+    pub(super) fn new(hop: &Hop, way: PathDirection, index: usize, seed: u64) -> Self {
         Self {
             delay: nanos(hop.delay),
             loss: LossState::new(hop.loss),
@@ -43,7 +43,7 @@ impl Wire {
             jitter: Jitter::None,
             last: vec![0],
             // Never drawn from.
-            rng: Stream::new(0, Purpose::Wire(Way::Forward, 0)),
+            rng: Stream::new(0, Purpose::Wire(PathDirection::Forward, 0)),
         }
     }
 

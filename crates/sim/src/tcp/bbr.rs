@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use narrows_probe::probes::TcpState;
 
-use super::congestion::{CongestionControl, Told, Window};
+use super::congestion::{AckNews, CongestionControl, Window};
 use crate::rng::scatter;
 
 /// What the flow is doing.
@@ -137,45 +137,45 @@ impl Bbr {
     }
 
     /// Counts round trips; true at the begin of one.
-    fn count_round(&mut self, told: &Told) -> bool {
-        if told.delivered_before < self.round_end {
+    fn count_round(&mut self, reported: &AckNews) -> bool {
+        if reported.delivered_before < self.round_end {
             return false;
         }
-        self.round_end = told.delivered;
+        self.round_end = reported.delivered;
         self.rounds += 1;
         self.conserving = false;
         true
     }
 
-    fn note_rate(&mut self, told: &Told) {
-        let Some(sample) = &told.sample else { return };
+    fn note_rate(&mut self, reported: &AckNews) {
+        let Some(sample) = &reported.sample else { return };
         let rate = sample.segments as f64 / seconds(sample.interval);
         if !sample.app_limited || rate >= self.rates.value() {
             self.rates.note(self.rounds, rate);
         }
     }
 
-    fn turn_cycle(&mut self, told: &Told) {
+    fn turn_cycle(&mut self, reported: &AckNews) {
         if self.mode != Mode::ProbeRate {
             return;
         }
-        let passed = told.now.saturating_sub(self.phase_began) > self.rtt;
+        let passed = reported.now.saturating_sub(self.phase_began) > self.rtt;
         let gain = CYCLE[self.phase];
         let over = if gain > 1.0 {
-            passed && (told.lost > 0 || told.in_flight_before >= self.wanted(gain))
+            passed && (reported.lost > 0 || reported.in_flight_before >= self.wanted(gain))
         } else if gain < 1.0 {
-            passed || told.in_flight_before <= self.wanted(1.0)
+            passed || reported.in_flight_before <= self.wanted(1.0)
         } else {
             passed
         };
         if over {
             self.phase = (self.phase + 1) % CYCLE.len();
-            self.phase_began = told.now;
+            self.phase_began = reported.now;
         }
     }
 
-    fn check_full(&mut self, told: &Told, begins: bool) {
-        if self.is_full() || !begins || told.sample.is_some_and(|sample| sample.app_limited) {
+    fn check_full(&mut self, reported: &AckNews, begins: bool) {
+        if self.is_full() || !begins || reported.sample.is_some_and(|sample| sample.app_limited) {
             return;
         }
         if self.rates.value() >= FULL_GROWTH * self.full_rate {
@@ -185,13 +185,13 @@ impl Bbr {
         }
     }
 
-    fn check_drain(&mut self, told: &Told, window: &mut Window) {
+    fn check_drain(&mut self, reported: &AckNews, window: &mut Window) {
         if self.mode == Mode::Startup && self.is_full() {
             self.mode = Mode::Drain;
             window.threshold = Some(self.wanted(1.0));
         }
-        if self.mode == Mode::Drain && told.in_flight <= self.wanted(1.0) {
-            self.cruise(told.now);
+        if self.mode == Mode::Drain && reported.in_flight <= self.wanted(1.0) {
+            self.cruise(reported.now);
         }
     }
 
@@ -207,10 +207,10 @@ impl Bbr {
     }
 
     /// Looks for the empty round trip; true while what is sent says nothing of the path's rate.
-    fn watch_rtt(&mut self, told: &Told, begins: bool, window: &mut Window) -> bool {
-        let expired = told.now > self.rtt_at.saturating_add(RTT_NS);
-        if let Some(rtt) = told.rtt.filter(|rtt| expired || *rtt <= self.rtt) {
-            (self.rtt, self.rtt_at) = (rtt.max(1), told.now);
+    fn watch_rtt(&mut self, reported: &AckNews, begins: bool, window: &mut Window) -> bool {
+        let expired = reported.now > self.rtt_at.saturating_add(RTT_NS);
+        if let Some(rtt) = reported.rtt.filter(|rtt| expired || *rtt <= self.rtt) {
+            (self.rtt, self.rtt_at) = (rtt.max(1), reported.now);
         }
         if expired && self.mode != Mode::ProbeRtt {
             self.remember(window);
@@ -221,19 +221,19 @@ impl Bbr {
             return false;
         }
         match self.probed_at {
-            None if told.in_flight <= LEAST_WINDOW => {
-                self.probed_at = Some(told.now.saturating_add(PROBE_RTT_NS));
+            None if reported.in_flight <= LEAST_WINDOW => {
+                self.probed_at = Some(reported.now.saturating_add(PROBE_RTT_NS));
                 self.probed_round = false;
-                self.round_end = told.delivered;
+                self.round_end = reported.delivered;
             }
             None => {}
             Some(until) => {
                 self.probed_round |= begins;
-                if self.probed_round && told.now > until {
-                    self.rtt_at = told.now;
+                if self.probed_round && reported.now > until {
+                    self.rtt_at = reported.now;
                     window.segments = window.segments.max(self.before);
                     if self.is_full() {
-                        self.cruise(told.now);
+                        self.cruise(reported.now);
                     } else {
                         self.mode = Mode::Startup;
                     }
@@ -259,26 +259,26 @@ impl Bbr {
         }
     }
 
-    fn set_window(&mut self, told: &Told, window: &mut Window) {
-        let (was, is) = (in_recovery(self.state), in_recovery(told.state));
-        window.segments = window.segments.saturating_sub(told.lost).max(1);
-        if told.state == TcpState::Recovery && self.state != TcpState::Recovery {
+    fn set_window(&mut self, reported: &AckNews, window: &mut Window) {
+        let (was, is) = (in_recovery(self.state), in_recovery(reported.state));
+        window.segments = window.segments.saturating_sub(reported.lost).max(1);
+        if reported.state == TcpState::Recovery && self.state != TcpState::Recovery {
             self.conserving = true;
-            self.round_end = told.delivered;
-            window.segments = told.in_flight + told.acked;
+            self.round_end = reported.delivered;
+            window.segments = reported.in_flight + reported.acked;
         } else if was && !is {
             window.segments = window.segments.max(self.before);
             self.conserving = false;
         }
-        self.state = told.state;
+        self.state = reported.state;
         if self.conserving {
-            window.segments = window.segments.max(told.in_flight + told.acked);
+            window.segments = window.segments.max(reported.in_flight + reported.acked);
         } else {
             let target = self.wanted(self.window_gain());
             if self.is_full() {
-                window.segments = window.segments.saturating_add(told.acked).min(target);
-            } else if window.segments < target || (told.delivered as f64) < INITIAL_WINDOW {
-                window.segments = window.segments.saturating_add(told.acked);
+                window.segments = window.segments.saturating_add(reported.acked).min(target);
+            } else if window.segments < target || (reported.delivered as f64) < INITIAL_WINDOW {
+                window.segments = window.segments.saturating_add(reported.acked);
             }
         }
         window.segments = window.segments.max(LEAST_WINDOW);
@@ -307,16 +307,16 @@ impl CongestionControl for Bbr {
         true
     }
 
-    fn steer(&mut self, told: &Told, window: &mut Window) -> bool {
-        let begins = told.acked > 0 && self.count_round(told);
-        self.note_rate(told);
-        self.turn_cycle(told);
-        self.check_full(told, begins);
-        self.check_drain(told, window);
-        let limited = self.watch_rtt(told, begins, window);
+    fn steer(&mut self, reported: &AckNews, window: &mut Window) -> bool {
+        let begins = reported.acked > 0 && self.count_round(reported);
+        self.note_rate(reported);
+        self.turn_cycle(reported);
+        self.check_full(reported, begins);
+        self.check_drain(reported, window);
+        let limited = self.watch_rtt(reported, begins, window);
         self.set_pacing();
-        if told.acked > 0 {
-            self.set_window(told, window);
+        if reported.acked > 0 {
+            self.set_window(reported, window);
         }
         limited
     }

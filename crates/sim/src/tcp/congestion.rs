@@ -93,7 +93,7 @@ pub(super) trait CongestionControl: Debug {
     }
 
     /// An acknowledgement has been worked off, for those that steer; true while what is sent says nothing of the path's rate.
-    fn steer(&mut self, _told: &Told, _window: &mut Window) -> bool {
+    fn steer(&mut self, _reported: &AckNews, _window: &mut Window) -> bool {
         false
     }
 
@@ -110,7 +110,7 @@ pub(super) trait CongestionControl: Debug {
 
 /// All that one acknowledgement told.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct AckNews {
     pub(super) now: u64,
     /// Segments delivered since the beginning: by now, and when the newest of those left that this acknowledgement told of.
     pub(super) delivered: u64,

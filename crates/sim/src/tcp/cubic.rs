@@ -8,7 +8,7 @@ use super::hystart::HyStart;
 #[derive(Debug)]
 pub(super) struct Cubic {
     hystart: HyStart,
-    /// Window before the last reduction, less if bandwidth was given up (fast convergence); 0 before the first.
+    /// Window before the last reduction, less if bandwidth was abandoned (fast convergence); 0 before the first.
     last_max: f64,
     epoch: Option<Epoch>,
     /// Smallest round-trip time.

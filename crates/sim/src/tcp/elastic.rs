@@ -73,7 +73,7 @@ fn flows(scenario: &Scenario, cross: &Cross, elastic: &Elastic, mut rng: Stream)
 mod tests {
     use std::time::Duration;
 
-    use narrows_scenario::{Hop, Way};
+    use narrows_scenario::{Hop, PathDirection};
     use narrows_units::BitRate;
 
     use super::*;
@@ -110,7 +110,7 @@ mod tests {
             let Route::Hops { way, first, last, back } = flow.route else {
                 panic!("{flow:?}");
             };
-            assert_eq!((way, first, last, back), (Way::Forward, 1, 2, 36 * MS));
+            assert_eq!((way, first, last, back), (PathDirection::Forward, 1, 2, 36 * MS));
         }
         let mean = flows.iter().map(|(flow, _)| flow.begins / MS).sum::<u64>() / 50;
         assert!((2350..2650).contains(&mean), "{mean}");

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use narrows_probe::probes::{Congestion, TcpMarks, TcpSample};
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use narrows_units::{BitRate, Sender, Stamp};
 
 use super::congestion::Control;
@@ -64,14 +64,14 @@ pub(crate) enum Route {
     /// From host to host, and its acknowledgements back.
     Hosts {
         /// The way of the data.
-        way: Way,
+        way: PathDirection,
         /// Nominal rate of the sending host's interface.
         interface_rate: Option<BitRate>,
     },
     /// Over some hops of a way; acknowledgements take a fixed time.
     Hops {
         /// The way of the data.
-        way: Way,
+        way: PathDirection,
         /// First hop.
         first: usize,
         /// Last hop.

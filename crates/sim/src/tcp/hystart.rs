@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn small_windows_do_not_look() {
+    fn small_windows_do_not_poll() {
         let mut window = Window::initial();
         let mut hystart = HyStart::new(0);
         (1..100).for_each(|ack| hystart.on_rtt(&news(ack * 1_000_000, 900_000_000, 1), 1_000_000, &mut window));

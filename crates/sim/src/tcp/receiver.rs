@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_told_newest_block_first() {
+    fn holes_are_reported_newest_block_first() {
         let mut receiver = receiver();
         let mut ack = None;
         for seq in [0, 2, 3, 5, 7, 9] {

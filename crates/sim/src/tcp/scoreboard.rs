@@ -309,13 +309,13 @@ mod tests {
         ack
     }
 
-    struct Bench(Scoreboard, DeliveryRate);
+    struct StepContext(Scoreboard, DeliveryRate);
 
-    impl Bench {
+    impl StepContext {
         fn with(count: u64) -> Self {
-            let mut bench = Self(Scoreboard::new(), DeliveryRate::new(0));
-            bench.push(count);
-            bench
+            let mut step_context = Self(Scoreboard::new(), DeliveryRate::new(0));
+            step_context.push(count);
+            step_context
         }
 
         fn push(&mut self, count: u64) {
@@ -346,73 +346,73 @@ mod tests {
 
     #[test]
     fn three_sacked_above_make_a_loss() {
-        let mut bench = Bench::with(10);
-        assert_eq!(bench.ack(1, &[(2, 4)]), (1, 3, 0));
-        assert_eq!(bench.ack(1, &[(5, 6), (2, 4)]), (0, 1, 1));
-        assert_eq!((bench.0.first_lost(), bench.0.in_flight()), (Some(1), 5));
-        assert_eq!(bench.resend(), Some(1));
+        let mut step_context = StepContext::with(10);
+        assert_eq!(step_context.ack(1, &[(2, 4)]), (1, 3, 0));
+        assert_eq!(step_context.ack(1, &[(5, 6), (2, 4)]), (0, 1, 1));
+        assert_eq!((step_context.0.first_lost(), step_context.0.in_flight()), (Some(1), 5));
+        assert_eq!(step_context.resend(), Some(1));
         // Not 4: only two of the segments above it have arrived.
-        assert_eq!(bench.ack(1, &[(5, 7), (2, 4)]), (0, 1, 0));
-        assert_eq!(bench.ack(1, &[(5, 8), (2, 4)]), (0, 1, 1));
-        assert_eq!(bench.0.first_lost(), Some(4));
+        assert_eq!(step_context.ack(1, &[(5, 7), (2, 4)]), (0, 1, 0));
+        assert_eq!(step_context.ack(1, &[(5, 8), (2, 4)]), (0, 1, 1));
+        assert_eq!(step_context.0.first_lost(), Some(4));
     }
 
     /// The retransmission of 0 is lost too: three segments that were first sent after it have arrived.
     #[test]
     fn a_lost_retransmission_is_found() {
-        let mut bench = Bench::with(4);
-        assert_eq!(bench.ack(0, &[(1, 4)]), (0, 3, 1));
-        assert_eq!(bench.resend(), Some(0));
-        bench.push(3);
-        assert_eq!(bench.ack(0, &[(1, 6)]), (0, 2, 0));
-        assert_eq!(bench.ack(0, &[(1, 7)]), (0, 1, 1));
-        assert_eq!(bench.resend(), Some(0));
-        assert_eq!(bench.ack(7, &[]), (7, 1, 0));
+        let mut step_context = StepContext::with(4);
+        assert_eq!(step_context.ack(0, &[(1, 4)]), (0, 3, 1));
+        assert_eq!(step_context.resend(), Some(0));
+        step_context.push(3);
+        assert_eq!(step_context.ack(0, &[(1, 6)]), (0, 2, 0));
+        assert_eq!(step_context.ack(0, &[(1, 7)]), (0, 1, 1));
+        assert_eq!(step_context.resend(), Some(0));
+        assert_eq!(step_context.ack(7, &[]), (7, 1, 0));
     }
 
     /// The retransmission of 0 leaves at 5; an echo from before that says that the first copy has come after all.
     #[test]
-    fn a_late_segment_is_told_from_a_lost_one() {
+    fn a_late_segment_is_reported_from_a_lost_one() {
         for (echo, late) in [(4, true), (5, false)] {
-            let mut bench = Bench::with(8);
-            bench.ack(0, &[(1, 4)]);
-            let note = bench.1.on_sent(5, 1);
-            bench.0.resend(0, 5, note);
+            let mut step_context = StepContext::with(8);
+            step_context.ack(0, &[(1, 4)]);
+            let note = step_context.1.on_sent(5, 1);
+            step_context.0.resend(0, 5, note);
             let ack = Ack { echo, ..ack(4, &[]) };
-            assert_eq!(bench.0.acknowledge(6, &ack, &mut bench.1).was_late, late);
+            assert_eq!(step_context.0.acknowledge(6, &ack, &mut step_context.1).was_late, late);
             // Three places late: from now on four above it make a loss.
-            assert_eq!(bench.ack(4, &[(5, 8)]).2, u32::from(!late));
+            assert_eq!(step_context.ack(4, &[(5, 8)]).2, u32::from(!late));
         }
     }
 
     #[test]
     fn reordering_raises_the_threshold() {
-        let mut bench = Bench::with(20);
-        assert_eq!(bench.ack(0, &[(5, 6)]), (0, 1, 0));
-        assert_eq!(bench.ack(5, &[]), (5, 5, 0), "0 came last: six places late");
-        bench.ack(6, &[]);
-        assert_eq!(bench.ack(6, &[(7, 12)]), (0, 5, 0));
-        assert_eq!(bench.ack(6, &[(7, 13)]), (0, 1, 1));
+        let mut step_context = StepContext::with(20);
+        assert_eq!(step_context.ack(0, &[(5, 6)]), (0, 1, 0));
+        assert_eq!(step_context.ack(5, &[]), (5, 5, 0), "0 came last: six places late");
+        step_context.ack(6, &[]);
+        assert_eq!(step_context.ack(6, &[(7, 12)]), (0, 5, 0));
+        assert_eq!(step_context.ack(6, &[(7, 13)]), (0, 1, 1));
     }
 
     proptest! {
         #[test]
         fn counts_agree(steps in prop::collection::vec((0u8..4, 0u64..40, 1u64..6), 1..60)) {
-            let mut bench = Bench::with(5);
+            let mut step_context = StepContext::with(5);
             for (kind, place, length) in steps {
-                let first = bench.0.first();
+                let first = step_context.0.first();
                 match kind {
-                    0 => bench.push(length),
-                    1 => drop(bench.resend()),
-                    2 => drop(bench.ack(first, &[(first + 1 + place, first + 1 + place + length)])),
-                    _ if place == 0 => bench.0.lose_all(),
-                    _ => drop(bench.ack(first + place / 8, &[])),
+                    0 => step_context.push(length),
+                    1 => drop(step_context.resend()),
+                    2 => drop(step_context.ack(first, &[(first + 1 + place, first + 1 + place + length)])),
+                    _ if place == 0 => step_context.0.lose_all(),
+                    _ => drop(step_context.ack(first + place / 8, &[])),
                 }
-                let (in_flight, lost) = bench.recount();
-                prop_assert_eq!((bench.0.in_flight() as usize, bench.0.lost.len()), (in_flight, lost));
-                let sacked = bench.0.sent.iter().filter(|sent| sent.state == State::Sacked).count();
-                prop_assert_eq!(bench.0.sacked_count as usize, sacked);
-                prop_assert_eq!(bench.0.outstanding() as usize, in_flight + lost + sacked);
+                let (in_flight, lost) = step_context.recount();
+                prop_assert_eq!((step_context.0.in_flight() as usize, step_context.0.lost.len()), (in_flight, lost));
+                let sacked = step_context.0.sent.iter().filter(|sent| sent.state == State::Sacked).count();
+                prop_assert_eq!(step_context.0.sacked_count as usize, sacked);
+                prop_assert_eq!(step_context.0.outstanding() as usize, in_flight + lost + sacked);
             }
         }
     }

@@ -6,7 +6,7 @@
 use narrows_probe::probes::TcpState;
 use narrows_units::BitRate;
 
-use super::congestion::{CongestionControl, Control, RttNews, Told, Window};
+use super::congestion::{AckNews, CongestionControl, Control, RttNews, Window};
 use super::prr::Prr;
 use super::rate::DeliveryRate;
 use super::rtt::Rtt;
@@ -269,7 +269,7 @@ impl TcpSender {
         self.recover(&news);
         if self.control.steers() {
             let (delivered_before, sample) = taken.unwrap_or((self.rate.delivered(), None));
-            self.steer(&Told {
+            self.steer(&AckNews {
                 now,
                 delivered: self.rate.delivered(),
                 delivered_before,
@@ -359,9 +359,9 @@ impl TcpSender {
         }
     }
 
-    fn steer(&mut self, told: &Told) {
-        if self.control.steer(told, &mut self.window) {
-            self.rate.starve(told.in_flight);
+    fn steer(&mut self, reported: &AckNews) {
+        if self.control.steer(reported, &mut self.window) {
+            self.rate.starve(reported.in_flight);
         }
     }
 

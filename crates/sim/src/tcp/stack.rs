@@ -1,7 +1,7 @@
 //! All connections of a path, driven by whoever drives the path.
 
 use narrows_probe::probes::{Congestion, TcpSample};
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use narrows_units::{Sender, Stamp};
 
 use super::flow::{Flow, FlowConfig, Route};
@@ -13,7 +13,7 @@ use crate::path::{Packet, Path};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Departure {
     /// Which way.
-    pub(crate) way: Way,
+    pub(crate) way: PathDirection,
     /// First and last hop; `None`: from host to host.
     pub(crate) hops: Option<(usize, usize)>,
     /// Length of the IP packet.
@@ -205,7 +205,7 @@ impl Departure {
         let before = stop.and_then(|node| node.checked_sub(1));
         match (self.hops, before) {
             (None, None) => path.send(now, self.way, packet),
-            (None, Some(hop)) => path.send_as_far_as(now, self.way, hop, packet),
+            (None, Some(hop)) => path.send_as_remote_as(now, self.way, hop, packet),
             (Some((first, last)), _) => path.cross(now, self.way, first, last, packet),
         }
     }

@@ -5,7 +5,7 @@ mod laws;
 use std::time::Duration;
 
 use narrows_probe::probes::TcpSample;
-use narrows_scenario::{Hop, Queue, Scenario, Way};
+use narrows_scenario::{Hop, PathDirection, Queue, Scenario};
 use narrows_units::{BitRate, Framing, Layer, Octets, Stamp};
 
 use super::*;
@@ -88,7 +88,7 @@ pub(super) fn flow(control: Control) -> FlowConfig {
         programs: Programs::default(),
         handshake: 10 * MS,
         route: Route::Hosts {
-            way: Way::Forward,
+            way: PathDirection::Forward,
             interface_rate: None,
         },
     }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use narrows_probe::probes::{Capture, CaptureReport, CapturedPacket, Place, TcpFields, Transport};
 use narrows_probe::{Event, Refusal};
-use narrows_scenario::{ElasticControl, Passing, Way};
+use narrows_scenario::{ElasticControl, Passing, PathDirection};
 use narrows_units::Stamp;
 
 use super::SimWorld;
@@ -19,17 +19,17 @@ use crate::tcp::{Control, FlowConfig, HEADER_OCTETS, Kind, Programs, ReceiveWind
 pub(super) struct Tap {
     flow: u32,
     /// The way of the data.
-    along: Way,
+    along: PathDirection,
     /// At which places, of those asked for.
     sender: Option<u8>,
     receiver: Option<u8>,
     router: Option<(u8, [usize; 2])>,
-    seen: Vec<Seen>,
+    seen: Vec<ObservedSegment>,
 }
 
 /// A segment that passed.
 #[derive(Debug)]
-struct Seen {
+struct ObservedSegment {
     at: u64,
     place: u8,
     spot: Spot,
@@ -39,13 +39,13 @@ struct Seen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spot {
     /// The host at the beginning of this way.
-    Host(Way),
+    Host(PathDirection),
     Router,
 }
 
 impl Tap {
     /// A segment leaves its host.
-    pub(super) fn leaves(&mut self, at: u64, way: Way, segment: &Segment) {
+    pub(super) fn leaves(&mut self, at: u64, way: PathDirection, segment: &Segment) {
         self.at_host(at, way, segment);
     }
 
@@ -59,7 +59,7 @@ impl Tap {
     }
 
     /// The node at which a segment of this way is looked at.
-    pub(super) fn stop(&self, way: Way, segment: &Segment) -> Option<usize> {
+    pub(super) fn stop(&self, way: PathDirection, segment: &Segment) -> Option<usize> {
         let (_, nodes) = self.router.filter(|_| segment.flow == self.flow)?;
         Some(nodes[usize::from(way != self.along)])
     }
@@ -71,7 +71,7 @@ impl Tap {
         }
     }
 
-    fn at_host(&mut self, at: u64, host: Way, segment: &Segment) {
+    fn at_host(&mut self, at: u64, host: PathDirection, segment: &Segment) {
         let place = if host == self.along { self.sender } else { self.receiver };
         if let Some(place) = place {
             self.note(at, place, Spot::Host(host), segment);
@@ -80,7 +80,7 @@ impl Tap {
 
     fn note(&mut self, at: u64, place: u8, spot: Spot, segment: &Segment) {
         if segment.flow == self.flow {
-            self.seen.push(Seen {
+            self.seen.push(ObservedSegment {
                 at,
                 place,
                 spot,
@@ -93,7 +93,7 @@ impl Tap {
 /// IP octets of a SYN with the usual options.
 const SYN_OCTETS: u16 = 60;
 /// How often it is looked whether enough has passed.
-const LOOK_NS: u64 = 10_000_000;
+const POLL_NS: u64 = 10_000_000;
 /// A tick of their timestamps, as Linux has it.
 const TICK_NS: i64 = 1_000_000;
 /// Port of the data's receiver, and the first of those that send (ours).
@@ -119,7 +119,7 @@ impl SimWorld {
             if now >= end || seen >= most {
                 break;
             }
-            self.engine.idle_until(end.min(now + LOOK_NS));
+            self.engine.idle_until(end.min(now + POLL_NS));
         }
         let tap = self.engine.connections().tap.take();
         self.engine.connections().stack.close(flow);
@@ -167,8 +167,8 @@ impl SimWorld {
             ..
         } = self.scenario.passing;
         let (sender, receiver) = match self.way {
-            Way::Forward => (&self.scenario.sender, &self.scenario.receiver),
-            Way::Reverse => (&self.scenario.receiver, &self.scenario.sender),
+            PathDirection::Forward => (&self.scenario.sender, &self.scenario.receiver),
+            PathDirection::Reverse => (&self.scenario.receiver, &self.scenario.sender),
         };
         FlowConfig {
             begins,
@@ -192,16 +192,16 @@ impl SimWorld {
         }
     }
 
-    fn captured(&self, seen: &Seen, config: &FlowConfig) -> CapturedPacket {
+    fn captured(&self, seen: &ObservedSegment, config: &FlowConfig) -> CapturedPacket {
         let mss = u64::from(config.ip_octets - HEADER_OCTETS);
         let number = |segment: u64| u32::try_from((segment * mss + 1) % (1 << 32)).unwrap_or(0);
         let (data_host, ack_host) = (self.way, self.way.opposite());
-        let ticks = |host: Way, at: u64| {
+        let ticks = |host: PathDirection, at: u64| {
             let tick = self.engine.reading(host, at).div_euclid(TICK_NS);
             u32::try_from(tick.rem_euclid(1 << 32)).unwrap_or(0)
         };
-        let socket = |way: Way, port: u16| {
-            let last = if way == Way::Forward { 1 } else { 2 };
+        let socket = |way: PathDirection, port: u16| {
+            let last = if way == PathDirection::Forward { 1 } else { 2 };
             SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 18, 0, last)), port)
         };
         let low = u16::try_from(seen.segment.flow % 20_000).unwrap_or(0);
@@ -262,14 +262,14 @@ mod tests {
         let hop = |mbps, ms| Hop::rate(BitRate::from_mbps(mbps)).delay(Duration::from_millis(ms));
         let mut scenario = Scenario::new("three").hop(hop(100, 1)).hop(hop(10, 2)).hop(hop(100, 1));
         scenario.passing = passing;
-        SimWorld::new(&scenario.validate().unwrap(), Way::Forward, 1)
+        SimWorld::new(&scenario.validate().unwrap(), PathDirection::Forward, 1)
     }
 
     fn listen(world: &mut SimWorld, places: &[Place]) -> Event {
         let capture = Capture {
             duration: Duration::from_secs(2),
             max_packets: 100_000,
-            far_host: None,
+            remote_host: None,
             places: places.to_vec(),
         };
         let Ok(event) = world.send(Probe::Capture(capture));

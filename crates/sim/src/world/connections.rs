@@ -3,7 +3,7 @@
 use narrows_scenario::Scenario;
 
 use super::capture::Tap;
-use super::cargo::Cargo;
+use super::payload::Payload;
 use crate::NEVER;
 use crate::path::Path;
 use crate::tcp::{Departure, Segment, Stack, elastic_flows};
@@ -55,7 +55,7 @@ impl Connections {
     }
 
     /// Does what is due now, and sends what may leave.
-    pub(super) fn run(&mut self, path: &mut Path<Cargo>) {
+    pub(super) fn run(&mut self, path: &mut Path<Payload>) {
         let now = path.now();
         while let Some((_, id)) = self.ends.pop_if(|(at, _)| *at <= now) {
             self.stack.close(id);
@@ -69,7 +69,7 @@ impl Connections {
                 tap.leaves(now, departure.way, &departure.segment);
                 stop = tap.stop(departure.way, &departure.segment);
             }
-            departure.enter(path, stop, Cargo::Tcp);
+            departure.enter(path, stop, Payload::Tcp);
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Path and hosts together: what a host does by itself when a packet reaches it.
 
 use narrows_probe::probes::HopReplyKind;
-use narrows_scenario::{Crossed, Scenario, Way};
+use narrows_scenario::{Crossed, PathDirection, Scenario};
 
-use super::cargo::{Cargo, Wants};
 use super::connections::Connections;
 use super::face::Face;
+use super::payload::{ExpectedResponse, Payload};
 use crate::host::{HostState, Intake, Kernel};
 use crate::path::{Output, Packet, Path};
 
 /// A packet that a program has read.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct DeliveredPacket {
     /// When, in true time.
     pub(super) at: u64,
     /// What the reading host's clock showed.
@@ -19,22 +19,22 @@ pub(super) struct Heard {
     pub(super) ip_octets: u16,
     /// The host dropped it for want of buffer, and has counted it.
     pub(super) dropped: bool,
-    pub(super) cargo: Cargo,
+    pub(super) payload: Payload,
 }
 
 #[derive(Debug)]
 pub(super) struct Engine {
-    path: Path<Cargo>,
+    path: Path<Payload>,
     /// The host at the beginning of each way.
     hosts: [HostState; 2],
     /// What arrives there.
-    intakes: [Intake<(u16, Cargo)>; 2],
+    intakes: [Intake<(u16, Payload)>; 2],
     /// What their kernels answer.
     kernels: [Kernel<Unawaited>; 2],
     /// What the nodes of each way show of themselves.
     faces: [Vec<Face>; 2],
     connections: Connections,
-    outputs: Vec<Output<Cargo>>,
+    outputs: Vec<Output<Payload>>,
     runs: u32,
 }
 
@@ -46,22 +46,25 @@ const TCP_ANSWER_OCTETS: u16 = 40;
 /// A probe that a kernel will answer, and which way it came.
 #[derive(Debug)]
 struct Unawaited {
-    way: Way,
+    way: PathDirection,
     node: usize,
     ip_octets: u16,
-    wants: Wants,
-    probe: Cargo,
+    expected_response: ExpectedResponse,
+    probe: Payload,
 }
 
 impl Engine {
     pub(super) fn new(scenario: &Scenario, seed: u64) -> Self {
-        let ends = [(Way::Forward, &scenario.sender), (Way::Reverse, &scenario.receiver)];
+        let ends = [
+            (PathDirection::Forward, &scenario.sender),
+            (PathDirection::Reverse, &scenario.receiver),
+        ];
         Self {
             path: Path::new(scenario, seed),
             hosts: ends.map(|(way, host)| HostState::new(host, way, seed)),
             intakes: ends.map(|(_, host)| Intake::new(host.coalescing)),
-            kernels: [Way::Forward, Way::Reverse].map(|way| Kernel::new(scenario, way, seed)),
-            faces: [Way::Forward, Way::Reverse].map(|way| Face::of_way(scenario, way, seed)),
+            kernels: [PathDirection::Forward, PathDirection::Reverse].map(|way| Kernel::new(scenario, way, seed)),
+            faces: [PathDirection::Forward, PathDirection::Reverse].map(|way| Face::of_way(scenario, way, seed)),
             connections: Connections::new(scenario, seed),
             outputs: Vec::new(),
             runs: 0,
@@ -69,7 +72,12 @@ impl Engine {
     }
 
     /// What crosses each hop of a way between two times if nobody probes.
-    pub(super) fn undisturbed(scenario: &Scenario, way: Way, seed: u64, (from, to): (u64, u64)) -> Vec<Crossed> {
+    pub(super) fn undisturbed(
+        scenario: &Scenario,
+        way: PathDirection,
+        seed: u64,
+        (from, to): (u64, u64),
+    ) -> Vec<Crossed> {
         let mut engine = Self::new(scenario, seed);
         engine.path.count(scenario, way, (from, to));
         engine.stride(to, &mut Vec::new());
@@ -87,7 +95,7 @@ impl Engine {
     }
 
     /// The host at the beginning of a way.
-    pub(super) fn host(&mut self, way: Way) -> &mut HostState {
+    pub(super) fn host(&mut self, way: PathDirection) -> &mut HostState {
         &mut self.hosts[side(way)]
     }
 
@@ -97,40 +105,40 @@ impl Engine {
     }
 
     /// The path.
-    pub(super) fn path(&self) -> &Path<Cargo> {
+    pub(super) fn path(&self) -> &Path<Payload> {
         &self.path
     }
 
-    pub(super) fn reading(&self, way: Way, at: u64) -> i64 {
+    pub(super) fn reading(&self, way: PathDirection, at: u64) -> i64 {
         self.hosts[side(way)].reading(at)
     }
 
-    pub(super) fn time_of_reading(&self, way: Way, reading: i64) -> u64 {
+    pub(super) fn time_of_reading(&self, way: PathDirection, reading: i64) -> u64 {
         self.hosts[side(way)].time_of_reading(reading, self.now())
     }
 
-    pub(super) fn send(&mut self, at: u64, way: Way, packet: Packet<Cargo>) {
+    pub(super) fn send(&mut self, at: u64, way: PathDirection, packet: Packet<Payload>) {
         self.path.send(at, way, packet);
     }
 
     /// Lets time pass; what is heard concerns nobody any more.
     pub(super) fn idle_until(&mut self, until: u64) {
-        let mut heard = Vec::new();
-        while self.step(until, &mut heard) < until {
-            heard.clear();
+        let mut delivered_packet = Vec::new();
+        while self.step(until, &mut delivered_packet) < until {
+            delivered_packet.clear();
         }
     }
 
     /// Goes on until something is heard, or to `until` if nothing is before. Returns the time reached.
-    pub(super) fn step(&mut self, until: u64, heard: &mut Vec<Heard>) -> u64 {
-        let before = heard.len();
+    pub(super) fn step(&mut self, until: u64, delivered_packet: &mut Vec<DeliveredPacket>) -> u64 {
+        let before = delivered_packet.len();
         loop {
             let due = until.min(self.connections.next_at());
             let due = self.intakes.iter().map(Intake::next_at).fold(due, u64::min);
             let due = self.kernels.iter().map(Kernel::next_at).fold(due, u64::min);
             self.path.advance_to_output(due.max(self.now()), &mut self.outputs);
-            self.react(heard);
-            if heard.len() > before || self.now() >= until {
+            self.react(delivered_packet);
+            if delivered_packet.len() > before || self.now() >= until {
                 return self.now();
             }
         }
@@ -138,16 +146,16 @@ impl Engine {
 
     /// Goes straight to `until`, unless there are TCP connections. Only for times in which no host and no router answers
     /// anything else.
-    pub(super) fn stride(&mut self, until: u64, heard: &mut Vec<Heard>) {
+    pub(super) fn stride(&mut self, until: u64, delivered_packet: &mut Vec<DeliveredPacket>) {
         if !self.connections.is_idle() {
-            while self.step(until, heard) < until {}
+            while self.step(until, delivered_packet) < until {}
             return;
         }
         self.path.advance(until, &mut self.outputs);
-        self.react(heard);
+        self.react(delivered_packet);
     }
 
-    fn react(&mut self, heard: &mut Vec<Heard>) {
+    fn react(&mut self, delivered_packet: &mut Vec<DeliveredPacket>) {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             match output {
@@ -156,12 +164,12 @@ impl Engine {
                     way,
                     node,
                     ip_octets,
-                    payload: Cargo::Tcp(segment),
+                    payload: Payload::Tcp(segment),
                     ..
                 } => match &mut self.connections.tap {
                     Some(tap) if tap.stop(way, &segment) == Some(node) => {
                         tap.passes(at, &segment);
-                        let on = packet(ip_octets, Cargo::Tcp(segment));
+                        let on = packet(ip_octets, Payload::Tcp(segment));
                         self.path.cross(at, way, node, usize::MAX, on);
                     }
                     _ => self.connections.deliver(at, &segment),
@@ -198,29 +206,29 @@ impl Engine {
         self.outputs = outputs;
         self.connections.run(&mut self.path);
         self.answer_unawaited();
-        for way in [Way::Forward, Way::Reverse] {
+        for way in [PathDirection::Forward, PathDirection::Reverse] {
             let end = side(way);
             while let Some(reading) = self.intakes[end].pop_until(self.path.now(), &mut self.hosts[end]) {
-                let (ip_octets, cargo) = reading.cargo;
-                let word = Heard {
+                let (ip_octets, payload) = reading.payload;
+                let word = DeliveredPacket {
                     at: reading.at,
                     stamp: self.reading(way, reading.at),
                     ip_octets,
                     dropped: reading.dropped,
-                    cargo,
+                    payload,
                 };
-                self.hear(way, word, heard);
+                self.hear(way, word, delivered_packet);
             }
         }
     }
 
     /// A packet has come to the end of its way: to the kernel's TCP, to the kernel alone, or to the program.
-    fn deliver(&mut self, at: u64, way: Way, node: usize, ip_octets: u16, payload: Cargo) {
+    fn deliver(&mut self, at: u64, way: PathDirection, node: usize, ip_octets: u16, payload: Payload) {
         let end = side(way.opposite());
         match payload {
-            Cargo::Tcp(segment) => self.connections.deliver(at, &segment),
-            Cargo::Probe {
-                wants: wants @ (Wants::PortUnreachable | Wants::Segment),
+            Payload::Tcp(segment) => self.connections.deliver(at, &segment),
+            Payload::Probe {
+                expected_response: expected_response @ (ExpectedResponse::PortUnreachable | ExpectedResponse::Segment),
                 ..
             } => self.kernels[end].arrive(
                 at,
@@ -228,28 +236,28 @@ impl Engine {
                     way,
                     node,
                     ip_octets,
-                    wants,
+                    expected_response,
                     probe: payload,
                 },
             ),
-            Cargo::Probe { .. } | Cargo::Echo { .. } | Cargo::Answer { .. } => {
+            Payload::Probe { .. } | Payload::Echo { .. } | Payload::Answer { .. } => {
                 self.intakes[end].arrive(at, (ip_octets, payload), &mut self.hosts[end]);
             }
         }
     }
 
     /// The program on the host at the beginning of `way` has read a packet, or that one was dropped.
-    fn hear(&mut self, way: Way, word: Heard, heard: &mut Vec<Heard>) {
-        match word.cargo {
-            Cargo::Probe {
+    fn hear(&mut self, way: PathDirection, word: DeliveredPacket, delivered_packet: &mut Vec<DeliveredPacket>) {
+        match word.payload {
+            Payload::Probe {
                 run,
                 seq,
-                wants: Wants::Echo(echo_octets),
+                expected_response: ExpectedResponse::Echo(echo_octets),
                 ..
             } if !word.dropped => {
                 let host = self.host(way);
                 let departure = host.departure(word.at, host.send_cost);
-                let payload = Cargo::Echo {
+                let payload = Payload::Echo {
                     run,
                     seq,
                     turned: word.stamp,
@@ -257,7 +265,9 @@ impl Engine {
                 self.send(departure, way, packet(echo_octets, payload));
             }
             // Segments never get here: the kernel takes them.
-            Cargo::Probe { .. } | Cargo::Echo { .. } | Cargo::Answer { .. } | Cargo::Tcp(_) => heard.push(word),
+            Payload::Probe { .. } | Payload::Echo { .. } | Payload::Answer { .. } | Payload::Tcp(_) => {
+                delivered_packet.push(word);
+            }
         }
     }
 
@@ -265,20 +275,26 @@ impl Engine {
     fn answer_unawaited(&mut self) {
         for end in 0..self.kernels.len() {
             let now = self.path.now();
-            let icmp = |packet: &Unawaited| (packet.wants == Wants::PortUnreachable).then_some(packet.ip_octets);
+            let icmp = |packet: &Unawaited| {
+                (packet.expected_response == ExpectedResponse::PortUnreachable).then_some(packet.ip_octets)
+            };
             while let Some((leaves, packet)) = self.kernels[end].pop_until(now, icmp) {
-                let (Some(leaves), Cargo::Probe { run, seq, .. }) = (leaves, packet.probe) else {
+                let (Some(leaves), Payload::Probe { run, seq, .. }) = (leaves, packet.probe) else {
                     continue;
                 };
                 let Some(face) = self.faces[side(packet.way)].get_mut(packet.node) else {
                     continue;
                 };
                 let from = face.address(leaves);
-                let (kind, reply_ip_octets) = match packet.wants {
-                    Wants::PortUnreachable => (HopReplyKind::PortUnreachable, face.reply_octets(packet.ip_octets)),
-                    Wants::Segment | Wants::Stamp | Wants::Echo(_) => (HopReplyKind::TcpAnswer, TCP_ANSWER_OCTETS),
+                let (kind, reply_ip_octets) = match packet.expected_response {
+                    ExpectedResponse::PortUnreachable => {
+                        (HopReplyKind::PortUnreachable, face.reply_octets(packet.ip_octets))
+                    }
+                    ExpectedResponse::Segment | ExpectedResponse::Stamp | ExpectedResponse::Echo(_) => {
+                        (HopReplyKind::TcpAnswer, TCP_ANSWER_OCTETS)
+                    }
                 };
-                let payload = Cargo::Answer {
+                let payload = Payload::Answer {
                     run,
                     seq,
                     from,
@@ -292,15 +308,23 @@ impl Engine {
 
     /// A router answers. Only probes are answered: nobody learns what became of an echo, and ICMP messages are never answered
     /// (RFC 1122 §3.2.2).
-    fn answer(&mut self, at: u64, way: Way, node: usize, ip_octets: u16, about: &Cargo, kind: HopReplyKind) {
-        let Cargo::Probe { run, seq, .. } = about else {
+    fn answer(
+        &mut self,
+        at: u64,
+        way: PathDirection,
+        node: usize,
+        ip_octets: u16,
+        about: &Payload,
+        kind: HopReplyKind,
+    ) {
+        let Payload::Probe { run, seq, .. } = about else {
             return;
         };
         let Some(face) = self.faces[side(way)].get_mut(node) else {
             return;
         };
         let reply_ip_octets = face.reply_octets(ip_octets);
-        let payload = Cargo::Answer {
+        let payload = Payload::Answer {
             run: *run,
             seq: *seq,
             from: face.address(at),
@@ -313,7 +337,7 @@ impl Engine {
     }
 }
 
-pub(super) fn packet(ip_octets: u16, payload: Cargo) -> Packet<Cargo> {
+pub(super) fn packet(ip_octets: u16, payload: Payload) -> Packet<Payload> {
     Packet {
         ip_octets,
         hop_limit: FULL_HOP_LIMIT,
@@ -322,9 +346,9 @@ pub(super) fn packet(ip_octets: u16, payload: Cargo) -> Packet<Cargo> {
     }
 }
 
-fn side(way: Way) -> usize {
+fn side(way: PathDirection) -> usize {
     match way {
-        Way::Forward => 0,
-        Way::Reverse => 1,
+        PathDirection::Forward => 0,
+        PathDirection::Reverse => 1,
     }
 }

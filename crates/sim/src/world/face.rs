@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use narrows_scenario::{Router, Scenario, Way};
+use narrows_scenario::{PathDirection, Router, Scenario};
 
 use crate::nanos;
 use crate::rng::{Purpose, Stream};
@@ -10,7 +10,7 @@ use crate::rng::{Purpose, Stream};
 /// A router, or the host at the end of a way.
 #[derive(Debug)]
 pub(super) struct Face {
-    way: Way,
+    way: PathDirection,
     node: u16,
     router: Router,
     rng: Stream,
@@ -24,10 +24,10 @@ const NEXT: u16 = 0x100;
 
 impl Face {
     /// Those of a way, by node: the host at its beginning, routers, the host at its end.
-    pub(super) fn of_way(scenario: &Scenario, way: Way, seed: u64) -> Vec<Self> {
+    pub(super) fn of_way(scenario: &Scenario, way: PathDirection, seed: u64) -> Vec<Self> {
         let end = match way {
-            Way::Forward => &scenario.receiver,
-            Way::Reverse => &scenario.sender,
+            PathDirection::Forward => &scenario.receiver,
+            PathDirection::Reverse => &scenario.sender,
         };
         let hops = scenario.hops(way);
         let routers = hops.iter().take(hops.len().saturating_sub(1)).map(|hop| hop.router);
@@ -80,12 +80,12 @@ impl Face {
 }
 
 /// Simulated routers have addresses from the block for benchmarks (RFC 2544 appendix C.2.2): 198.18/16 on the forward way,
-/// 198.19/16 on the way back, with the node in the last two octets.
-fn address(way: Way, node: u16) -> IpAddr {
+/// 198.19/16 on the reverse direction, with the node in the last two octets.
+fn address(way: PathDirection, node: u16) -> IpAddr {
     let [high, low] = node.to_be_bytes();
     let second = match way {
-        Way::Forward => 18,
-        Way::Reverse => 19,
+        PathDirection::Forward => 18,
+        PathDirection::Reverse => 19,
     };
     IpAddr::V4(Ipv4Addr::new(198, second, high, low))
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use narrows_probe::Event;
 use narrows_probe::probes::{Load, LoadReport, Then};
-use narrows_scenario::{Queue, Service, Way};
+use narrows_scenario::{PathDirection, Queue, Service};
 use narrows_units::{BitRate, Stamp};
 
 use super::SimWorld;
-use super::cargo::{Cargo, Wants};
-use super::engine::{Heard, packet};
+use super::engine::{DeliveredPacket, packet};
+use super::payload::{ExpectedResponse, Payload};
 use crate::path::{Link, Packet};
 use crate::{NEVER, nanos};
 use sink::LoadSink;
@@ -55,7 +55,9 @@ impl SimWorld {
             self.await_last(&mut running);
         }
         let known_by = if self.sends_here() {
-            self.engine.now().saturating_sub(self.control_delay(Way::Reverse))
+            self.engine
+                .now()
+                .saturating_sub(self.control_delay(PathDirection::Reverse))
         } else {
             self.engine.now()
         };
@@ -101,7 +103,7 @@ impl SimWorld {
         // Fractions of a nanosecond are carried, so that the rate is exact.
         let origin = plan;
         let mut octets = 0u64;
-        let mut heard = Vec::new();
+        let mut delivered_packet = Vec::new();
         let mut done = begin;
         while done < end {
             let stretch = end.min(done.saturating_add(STRIDE_NS));
@@ -115,8 +117,8 @@ impl SimWorld {
                     .map_or(NEVER, |time| origin.saturating_add(nanos(time)));
             }
             done = stretch;
-            self.engine.stride(done, &mut heard);
-            self.take_heard(running, &mut heard);
+            self.engine.stride(done, &mut delivered_packet);
+            self.take_heard(running, &mut delivered_packet);
             let end = self.way.opposite();
             running.sink.close_until(done, |at| self.engine.reading(end, at));
         }
@@ -138,11 +140,11 @@ impl SimWorld {
     }
 
     fn send_load_packet(&mut self, running: &mut RunningLoad, at: u64, load: &Load) {
-        let payload = Cargo::Probe {
+        let payload = Payload::Probe {
             run: running.run,
             seq: running.sent,
             sent: self.engine.reading(self.way, at),
-            wants: Wants::Stamp,
+            expected_response: ExpectedResponse::Stamp,
         };
         // Each stream is a socket, so a flow, of its own; the first one's is that of trains.
         let flow = running.sent % u32::from(load.streams.max(1));
@@ -154,50 +156,56 @@ impl SimWorld {
         self.engine.send(at, self.way, packet);
     }
 
-    fn take_heard(&mut self, running: &mut RunningLoad, heard: &mut Vec<Heard>) {
+    fn take_heard(&mut self, running: &mut RunningLoad, delivered_packet: &mut Vec<DeliveredPacket>) {
         let end = self.way.opposite();
-        for heard in heard.drain(..) {
-            if let Cargo::Probe { run, seq, sent, .. } = heard.cargo
+        for delivered_packet in delivered_packet.drain(..) {
+            if let Payload::Probe { run, seq, sent, .. } = delivered_packet.payload
                 && run == running.run
             {
-                if heard.dropped {
+                if delivered_packet.dropped {
                     running.sink.local_drop();
                     continue;
                 }
-                let ip_octets = heard.ip_octets;
+                let ip_octets = delivered_packet.ip_octets;
                 let reading = |at| self.engine.reading(end, at);
-                running.sink.take(heard.at, seq, ip_octets, heard.stamp - sent, reading);
+                running.sink.take(
+                    delivered_packet.at,
+                    seq,
+                    ip_octets,
+                    delivered_packet.stamp - sent,
+                    reading,
+                );
             }
         }
     }
 
     /// Waits for what is still under way, and for the far end's last word. Silence after the load makes no status intervals.
     fn await_last(&mut self, running: &mut RunningLoad) {
-        let patience = nanos(self.patience());
-        let mut heard = Vec::new();
+        let timeout = nanos(self.timeout());
+        let mut delivered_packet = Vec::new();
         let ended = self.engine.now();
         while running.sink.received < u64::from(running.sent) {
-            let deadline = ended.max(running.sink.last_heard).saturating_add(patience);
+            let deadline = ended.max(running.sink.last_heard).saturating_add(timeout);
             if self.engine.now() >= deadline {
                 break;
             }
-            self.engine.step(deadline, &mut heard);
-            self.take_heard(running, &mut heard);
+            self.engine.step(deadline, &mut delivered_packet);
+            self.take_heard(running, &mut delivered_packet);
         }
         let end = self.way.opposite();
         running
             .sink
             .finish(u64::from(running.sent), |at| self.engine.reading(end, at));
         if self.sends_here() {
-            self.await_word_from_far_end();
+            self.await_word_from_peer_kind();
         }
     }
 
     /// The sending host's interface, or the first link if that is the interface.
     fn interface(&self) -> Link {
         let host = match self.way {
-            Way::Forward => &self.scenario.sender,
-            Way::Reverse => &self.scenario.receiver,
+            PathDirection::Forward => &self.scenario.sender,
+            PathDirection::Reverse => &self.scenario.receiver,
         };
         match (host.interface_rate, self.scenario.hops(self.way).first()) {
             (None, Some(hop)) if hop.service == Service::Single => {

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use narrows_probe::probes::{
-    Arrival, FarEnd, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, Train, TrainReport,
+    Arrival, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, PeerKind, Train, TrainReport,
 };
 use narrows_probe::{Event, Refusal, StampSource};
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use narrows_units::Stamp;
 
 use super::SimWorld;
-use super::cargo::{Cargo, Wants};
-use super::engine::{FULL_HOP_LIMIT, Heard};
+use super::engine::{DeliveredPacket, FULL_HOP_LIMIT};
+use super::payload::{ExpectedResponse, Payload};
 use crate::nanos;
 use crate::path::Packet;
 
@@ -28,16 +28,16 @@ impl SimWorld {
         let departures = self.departures(&train.packets, begin);
         let mut watch = Watch::new(run, train, &departures, |at| self.engine.reading(self.way, at));
         for (row, plan) in watch.rows.iter().zip(&train.packets) {
-            let payload = Cargo::Probe {
+            let payload = Payload::Probe {
                 run,
                 seq: row.seq,
                 sent: row.departed.nanos(),
-                wants: match train.far_end {
-                    FarEnd::Receiver => Wants::Stamp,
-                    FarEnd::Echo => Wants::Echo(plan.ip_octets),
-                    FarEnd::EchoSized(octets) => Wants::Echo(octets),
-                    FarEnd::ClosedPort => Wants::PortUnreachable,
-                    FarEnd::TcpSyn => Wants::Segment,
+                expected_response: match train.peer_kind {
+                    PeerKind::Receiver => ExpectedResponse::Stamp,
+                    PeerKind::Echo => ExpectedResponse::Echo(plan.ip_octets),
+                    PeerKind::EchoSized(octets) => ExpectedResponse::Echo(octets),
+                    PeerKind::ClosedPort => ExpectedResponse::PortUnreachable,
+                    PeerKind::TcpSyn => ExpectedResponse::Segment,
                 },
             };
             let packet = Packet {
@@ -50,9 +50,9 @@ impl SimWorld {
         }
         let last = departures.last().copied().unwrap_or(begin);
         self.await_rows(&mut watch, last, answers_nothing(train, self.facts.path_mtu));
-        let heard_here = self.sends_here() == (train.far_end != FarEnd::Receiver);
+        let heard_here = self.sends_here() == (train.peer_kind != PeerKind::Receiver);
         if !heard_here {
-            self.await_word_from_far_end();
+            self.await_word_from_peer_kind();
         }
         let send_cost = self.engine.host(self.way).send_cost;
         Event::Train(TrainReport {
@@ -69,12 +69,12 @@ impl SimWorld {
 
     /// Why a train's packets cannot be sent.
     fn train_refusal(&self, train: &Train) -> Option<Refusal> {
-        let echo = match train.far_end {
-            FarEnd::EchoSized(octets) => Some(octets),
-            FarEnd::Receiver | FarEnd::Echo | FarEnd::ClosedPort | FarEnd::TcpSyn => None,
+        let echo = match train.peer_kind {
+            PeerKind::EchoSized(octets) => Some(octets),
+            PeerKind::Receiver | PeerKind::Echo | PeerKind::ClosedPort | PeerKind::TcpSyn => None,
         };
         let sizes = train.packets.iter().map(|packet| packet.ip_octets);
-        if train.far_end == FarEnd::TcpSyn && sizes.clone().any(|octets| octets < MIN_SYN_OCTETS) {
+        if train.peer_kind == PeerKind::TcpSyn && sizes.clone().any(|octets| octets < MIN_SYN_OCTETS) {
             return Some(Refusal::TooSmall {
                 min_ip_octets: MIN_SYN_OCTETS,
             });
@@ -82,20 +82,20 @@ impl SimWorld {
         self.size_refusal(sizes.chain(echo))
     }
 
-    /// When the sending host can begin: now, or when the far host has been told.
+    /// When the sending host can begin: now, or when the remote host has been told.
     pub(super) fn begin_at_sender(&self) -> u64 {
-        let told = if self.sends_here() {
+        let reported = if self.sends_here() {
             0
         } else {
-            self.control_delay(Way::Forward)
+            self.control_delay(PathDirection::Forward)
         };
-        self.engine.now() + told
+        self.engine.now() + reported
     }
 
     /// Lets the time pass that the far end's report takes.
-    pub(super) fn await_word_from_far_end(&mut self) {
-        let told = self.engine.now() + self.control_delay(Way::Reverse);
-        self.engine.idle_until(told);
+    pub(super) fn await_word_from_peer_kind(&mut self) {
+        let reported = self.engine.now() + self.control_delay(PathDirection::Reverse);
+        self.engine.idle_until(reported);
     }
 
     /// When the packets leave. The plan is kept in absolute time: a late packet does not delay those after it, unless they are
@@ -118,27 +118,27 @@ impl SimWorld {
     }
 
     fn await_rows(&mut self, watch: &mut Watch, last_departure: u64, nothing_answered: bool) {
-        let mut heard = Vec::new();
+        let mut delivered_packet = Vec::new();
         if nothing_answered {
-            self.engine.stride(last_departure, &mut heard);
+            self.engine.stride(last_departure, &mut delivered_packet);
         }
-        let patience = nanos(self.patience());
+        let timeout = nanos(self.timeout());
         loop {
-            for packet in heard.drain(..) {
+            for packet in delivered_packet.drain(..) {
                 watch.take(&packet);
             }
-            let deadline = last_departure.max(watch.last_heard).saturating_add(patience);
+            let deadline = last_departure.max(watch.last_heard).saturating_add(timeout);
             if watch.missing == 0 || self.engine.now() >= deadline {
                 return;
             }
-            self.engine.step(deadline, &mut heard);
+            self.engine.step(deadline, &mut delivered_packet);
         }
     }
 }
 
 /// No packet of the train makes a router or a host answer while it is being sent.
 fn answers_nothing(train: &Train, path_mtu: u16) -> bool {
-    train.far_end == FarEnd::Receiver
+    train.peer_kind == PeerKind::Receiver
         && train
             .packets
             .iter()
@@ -178,22 +178,22 @@ impl Watch {
         }
     }
 
-    fn take(&mut self, heard: &Heard) {
-        let (run, seq, fate) = match heard.cargo {
-            Cargo::Probe { run, seq, .. } => (run, seq, Fate::Received(Stamp::from_nanos(heard.stamp))),
-            Cargo::Echo { run, seq, turned } => {
-                let returned = Stamp::from_nanos(heard.stamp);
+    fn take(&mut self, delivered_packet: &DeliveredPacket) {
+        let (run, seq, fate) = match delivered_packet.payload {
+            Payload::Probe { run, seq, .. } => (run, seq, Fate::Received(Stamp::from_nanos(delivered_packet.stamp))),
+            Payload::Echo { run, seq, turned } => {
+                let returned = Stamp::from_nanos(delivered_packet.stamp);
                 let turned = Some(Stamp::from_nanos(turned));
                 (run, seq, Fate::Echoed { returned, turned })
             }
-            Cargo::Answer {
+            Payload::Answer {
                 run,
                 seq,
                 from,
                 reply_ip_octets,
                 kind,
             } => {
-                let returned = Stamp::from_nanos(heard.stamp);
+                let returned = Stamp::from_nanos(delivered_packet.stamp);
                 let reply = HopReply {
                     from,
                     returned,
@@ -202,18 +202,18 @@ impl Watch {
                 };
                 (run, seq, Fate::Answered(reply))
             }
-            Cargo::Tcp(_) => return,
+            Payload::Tcp(_) => return,
         };
         let Some(row) = self.rows.get_mut(seq as usize).filter(|_| run == self.run) else {
             return;
         };
-        if heard.dropped {
+        if delivered_packet.dropped {
             self.local_drops += 1;
             return;
         }
         row.fate = fate;
         self.missing -= 1;
-        self.last_heard = heard.at;
+        self.last_heard = delivered_packet.at;
         // Routers answer at different distances; only packets that went all the way can overtake.
         if went_all_the_way(fate) {
             self.reordered += u32::from(self.latest.is_some_and(|latest| seq < latest));
@@ -241,18 +241,18 @@ fn pacing_check(plans: &[PacketPlan], departures: &[u64], send_cost: u64) -> Pac
     });
     let (mut count, mut off, mut worst) = (0u64, 0u64, 0u64);
     let (mut planned_sum, mut actual_sum) = (0u64, 0u64);
-    let mut far_off = false;
+    let mut remote_off = false;
     for (planned, actual) in gaps {
         let deviation = planned.abs_diff(actual);
         count += 1;
         off += u64::from(deviation > (planned / 10).max(TENTH_AT_LEAST));
-        far_off |= deviation > (planned / 2).max(HALF_AT_LEAST);
+        remote_off |= deviation > (planned / 2).max(HALF_AT_LEAST);
         worst = worst.max(deviation);
         planned_sum += planned;
         actual_sum += actual;
     }
     let mean_off = planned_sum.abs_diff(actual_sum) * 50 > planned_sum;
-    if mean_off || off * 20 > count || far_off {
+    if mean_off || off * 20 > count || remote_off {
         let worst = Duration::from_nanos(worst);
         PacingCheck::Broken { worst }
     } else {

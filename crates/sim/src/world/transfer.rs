@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narrows_probe::Event;
 use narrows_probe::probes::{StreamReport, Then, Transfer, TransferReport};
-use narrows_scenario::{Host, Way};
+use narrows_scenario::{Host, PathDirection};
 use narrows_units::Stamp;
 
 use super::SimWorld;
@@ -24,7 +24,7 @@ const SYN_OCTETS: u16 = 60;
 const SHORTEST_SAMPLING: Duration = Duration::from_micros(100);
 /// Steps in which the end of the data is waited for, and how long without any progress.
 const DRAIN_STEP_NS: u64 = 1_000_000;
-const DRAIN_PATIENCE_NS: u64 = 10_000_000_000;
+const DRAIN_TIMEOUT_NS: u64 = 10_000_000_000;
 
 impl SimWorld {
     /// Carries out a segment. The connections of a new transfer are open when it begins; those that a later segment adds begin
@@ -61,7 +61,7 @@ impl SimWorld {
         }
         let streams = self.sampled(&running, begin, end);
         let (sender_cpu, receiver_cpu) = shares(&cpu_before, &self.cpu(&running), end.saturating_sub(begin));
-        let far_end = match transfer.then {
+        let remote_read = match transfer.then {
             Then::Continue => {
                 self.transfer = Some(running);
                 None
@@ -72,7 +72,7 @@ impl SimWorld {
             began: Stamp::from_nanos(self.engine.reading(self.way, begin)),
             ended: Stamp::from_nanos(self.engine.reading(self.way, end)),
             streams,
-            far_end,
+            remote_read,
             sender_cpu,
             receiver_cpu,
         })
@@ -138,8 +138,8 @@ impl SimWorld {
 
     fn ends(&self) -> (&Host, &Host) {
         match self.way {
-            Way::Forward => (&self.scenario.sender, &self.scenario.receiver),
-            Way::Reverse => (&self.scenario.receiver, &self.scenario.sender),
+            PathDirection::Forward => (&self.scenario.sender, &self.scenario.receiver),
+            PathDirection::Reverse => (&self.scenario.receiver, &self.scenario.sender),
         }
     }
 
@@ -191,7 +191,7 @@ impl SimWorld {
             if read > progress.0 {
                 progress = (read, now);
             }
-            if done || now - progress.1 >= DRAIN_PATIENCE_NS {
+            if done || now - progress.1 >= DRAIN_TIMEOUT_NS {
                 break;
             }
             self.engine.idle_until(now + DRAIN_STEP_NS);
@@ -210,7 +210,7 @@ impl SimWorld {
         } else {
             0
         };
-        self.await_word_from_far_end();
+        self.await_word_from_peer_kind();
         let took = Duration::from_nanos(u64::try_from(took).unwrap_or(0));
         (progress.0 - read_before, took)
     }

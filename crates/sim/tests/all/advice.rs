@@ -8,16 +8,16 @@ use narrows_methods as methods;
 use narrows_probe::Entry;
 use narrows_probe::{RawParams, World, drive};
 use narrows_scenario::{
-    Arrivals, Coalescing, Cross, Hop, Loss, Queue, Reorder, Router, Scenario, SizeMix, TokenBucket, Way,
+    Arrivals, Coalescing, Cross, Hop, Loss, PathDirection, Queue, Reorder, Router, Scenario, SizeMix, TokenBucket,
 };
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Direction, Octets};
 
 /// A method and its parameters.
-type Asked = (&'static str, &'static [(&'static str, &'static str)]);
+type Request = (&'static str, &'static [(&'static str, &'static str)]);
 
-const FULL: Asked = ("tcp", &[("mode", "full"), ("duration", "8 s"), ("omit", "0 s")]);
-const SHORT: Asked = (
+const FULL: Request = ("tcp", &[("mode", "full"), ("duration", "8 s"), ("omit", "0 s")]);
+const SHORT: Request = (
     "tcp",
     &[
         ("mode", "full"),
@@ -79,7 +79,7 @@ fn loaded(mbps: u64) -> Scenario {
 }
 
 /// A rule, what is asked, the path that calls for the rule, and its twin.
-type Case = (&'static str, &'static [Asked], fn() -> Scenario, fn() -> Scenario);
+type Case = (&'static str, &'static [Request], fn() -> Scenario, fn() -> Scenario);
 
 const CASES: &[Case] = &[
     (
@@ -199,7 +199,7 @@ const CASES: &[Case] = &[
     ),
 ];
 
-fn entries(world: &mut SimWorld, direction: Direction, asked: &[Asked]) -> Vec<Entry> {
+fn entries(world: &mut SimWorld, direction: Direction, asked: &[Request]) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (name, params) in asked {
         let method = methods::find(name).expect("it is in the registry");
@@ -221,13 +221,13 @@ fn entries(world: &mut SimWorld, direction: Direction, asked: &[Asked]) -> Vec<E
     entries
 }
 
-fn found(scenario: Scenario, way: Way, asked: &[Asked]) -> Findings {
+fn found(scenario: Scenario, way: PathDirection, asked: &[Request]) -> Findings {
     let scenario = scenario.validate().expect("the scenario makes sense");
     let mut world = SimWorld::new(&scenario, way, 1);
     let facts = world.facts();
     let direction = match way {
-        Way::Forward => Direction::Forward,
-        Way::Reverse => Direction::Reverse,
+        PathDirection::Forward => Direction::Forward,
+        PathDirection::Reverse => Direction::Reverse,
     };
     let entries = entries(&mut world, direction, asked);
     let unknown = HostEnvironment::default();
@@ -242,8 +242,8 @@ fn ids(found: &[Findings]) -> Vec<&'static str> {
 fn rules_fire_where_they_should() {
     let mut wrong = Vec::new();
     for (id, asked, fire, hush) in CASES {
-        let loud = found(fire(), Way::Forward, asked);
-        let still = found(hush(), Way::Forward, asked);
+        let loud = found(fire(), PathDirection::Forward, asked);
+        let still = found(hush(), PathDirection::Forward, asked);
         if !ids(std::slice::from_ref(&loud)).contains(id) {
             wrong.push(format!("{id} should fire: {loud:?}"));
         }
@@ -260,8 +260,8 @@ fn asymmetry() {
     for (back, expected) in [(5, true), (50, false)] {
         let scenario = || path(hop(50, 20, 125_000)).reverse_hop(hop(back, 20, 125_000));
         let mut ways = [
-            found(scenario(), Way::Forward, &[FULL]),
-            found(scenario(), Way::Reverse, &[FULL]),
+            found(scenario(), PathDirection::Forward, &[FULL]),
+            found(scenario(), PathDirection::Reverse, &[FULL]),
         ];
         let rates = [ways[0].tcp.bps, ways[1].tcp.bps];
         ways[0].other_way_tcp_bps = rates[1];
@@ -273,7 +273,7 @@ fn asymmetry() {
 /// On a sound path nothing is to be mended: no rule cries wolf.
 #[test]
 fn a_sound_path_needs_nothing() {
-    let all: &[Asked] = &[
+    let all: &[Request] = &[
         ("rtt", &[]),
         ("pmtu", &[]),
         ("capacity", &[]),
@@ -281,6 +281,6 @@ fn a_sound_path_needs_nothing() {
         ("burst", &[]),
         FULL,
     ];
-    let found = found(sound(), Way::Forward, all);
+    let found = found(sound(), PathDirection::Forward, all);
     assert_eq!(ids(std::slice::from_ref(&found)), [""; 0], "{found:?}");
 }

@@ -6,7 +6,7 @@ mod ends;
 mod single_ended;
 
 use narrows_probe::{Outcome, RawParams, drive};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 use narrows_units::BitRate;
 
@@ -14,7 +14,7 @@ use narrows_units::BitRate;
 fn measured(scenario: &Scenario, method: &dyn narrows_probe::Method, params: &[(&str, &str)], seed: u64) -> Outcome {
     let raw: RawParams = params.iter().copied().collect();
     let mut estimator = method.begin(&raw).expect("parameters of the method");
-    let mut world = SimWorld::new(scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&raw).budget());
     measured.outcome
 }
@@ -29,7 +29,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// What is free one way, and what the narrow link carries.
-fn truth(scenario: &Scenario, way: Way) -> (f64, f64) {
+fn truth(scenario: &Scenario, way: PathDirection) -> (f64, f64) {
     let truth = scenario.truth(way);
     let free = truth.available(1500).map_or(0.0, BitRate::as_f64);
     (free, truth.capacity(1500).as_f64())

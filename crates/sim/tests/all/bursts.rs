@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narrows_methods as methods;
 use narrows_probe::{Budget, Diagnostic, Estimate, RawParams};
-use narrows_scenario::{Arrivals, Cross, EarlyDrop, Hop, Queue, Scenario, SizeMix, TokenBucket, Way};
+use narrows_scenario::{Arrivals, Cross, EarlyDrop, Hop, PathDirection, Queue, Scenario, SizeMix, TokenBucket};
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Octets};
 
@@ -17,7 +17,7 @@ fn measured(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate
         time: Duration::from_secs(600),
         ..Budget::default()
     };
-    let mut world = SimWorld::new(scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let method = methods::find("burst").expect("it is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
     let outcome = narrows_probe::drive(&mut world, method.as_mut(), budget)
@@ -28,16 +28,16 @@ fn measured(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate
 
 /// Largest burst of an idle path, by the recursion.
 fn truth_of(scenario: &Scenario, ip_octets: u16) -> u64 {
-    let truth = scenario.truth(Way::Forward).burst(ip_octets, None);
+    let truth = scenario.truth(PathDirection::Forward).burst(ip_octets, None);
     truth.expect("something drops").ip_octets
 }
 
 fn number(estimate: &Estimate, name: &str) -> Option<f64> {
-    told(&estimate.diagnostics, name).and_then(Diagnostic::as_f64)
+    reported(&estimate.diagnostics, name).and_then(Diagnostic::as_f64)
 }
 
 fn word(estimate: &Estimate, name: &str) -> String {
-    match told(&estimate.diagnostics, name) {
+    match reported(&estimate.diagnostics, name) {
         Some(Diagnostic::Text(text)) => text.clone(),
         _ => String::new(),
     }
@@ -128,7 +128,8 @@ fn beside_others_the_median_to_a_tenth() {
                     .cross(cross)
                     .validate()
                     .expect("a path");
-                let truth = narrows_sim::burst_median(&scenario, Way::Forward, 1500).expect("something drops");
+                let truth =
+                    narrows_sim::burst_median(&scenario, PathDirection::Forward, 1500).expect("something drops");
                 let mut ratios = Vec::new();
                 for seed in 1..=5 {
                     let params = [("max_time", "60 s"), ("total_octets", "1 GB"), ("bursts", "30")];
@@ -202,7 +203,7 @@ fn what_drops() {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+fn reported<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use narrows_methods as methods;
-use narrows_probe::outcome::{Foretold, HopFinding, PathHops};
-use narrows_probe::{Caveat, Measured, Method, RawParams, Verdict, drive};
-use narrows_scenario::{Scenario, Way};
+use narrows_probe::outcome::{HopFinding, PathHops, Predicted};
+use narrows_probe::{BoundKind, Caveat, Measured, Method, RawParams, drive};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 use narrows_units::BitRate;
 
@@ -14,7 +14,7 @@ fn measure(text: &str, seed: u64) -> (Scenario, Measured) {
     let method: &dyn Method = methods::automatic_per_hop();
     let params = RawParams::new();
     let mut estimator = method.begin(&params).expect("defaults are fine");
-    let mut world = SimWorld::new(&scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(&scenario, PathDirection::Forward, seed);
     let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&params).budget());
     (scenario, measured)
 }
@@ -30,7 +30,7 @@ macro_rules! file {
     };
 }
 
-fn testbed(template: &str, cross: &str) -> String {
+fn closed_form_world(template: &str, cross: &str) -> String {
     template
         .replace("{{edge}}", "100 Mbit/s")
         .replace("{{transit}}", "10 Mbit/s")
@@ -39,7 +39,7 @@ fn testbed(template: &str, cross: &str) -> String {
 
 fn capacity(scenario: &Scenario, ttl: u16) -> f64 {
     let truth = scenario
-        .truth(Way::Forward)
+        .truth(PathDirection::Forward)
         .over(Duration::ZERO, Duration::from_secs(1));
     let hop = usize::from(ttl) - 1;
     truth.hop_capacity(hop, 1500).map_or(0.0, BitRate::as_f64)
@@ -48,19 +48,19 @@ fn capacity(scenario: &Scenario, ttl: u16) -> f64 {
 /// A value within this share of the truth, in an interval that holds the truth.
 fn assert_near(scenario: &Scenario, hop: &HopFinding, share: f64) {
     let truth = capacity(scenario, hop.ttl);
-    let told = hop.capacity.expect("a capacity");
-    assert_eq!(told.verdict, Verdict::Estimated, "{hop:?}");
-    assert!((told.value.as_f64() / truth - 1.0).abs() < share, "{truth} {hop:?}");
+    let reported = hop.capacity.expect("a capacity");
+    assert_eq!(reported.verdict, BoundKind::Estimated, "{hop:?}");
+    assert!((reported.value.as_f64() / truth - 1.0).abs() < share, "{truth} {hop:?}");
     assert_holds(scenario, hop);
 }
 
 /// Whatever is claimed is not wrong by more than a hundredth.
 fn assert_holds(scenario: &Scenario, hop: &HopFinding) {
-    let Some(told) = hop.capacity else { return };
+    let Some(reported) = hop.capacity else { return };
     let truth = capacity(scenario, hop.ttl);
-    assert!(told.low.as_f64() < truth * 1.01, "{truth} {hop:?}");
-    if told.verdict == Verdict::Estimated {
-        assert!(told.high.as_f64() > truth * 0.99, "{truth} {hop:?}");
+    assert!(reported.low.as_f64() < truth * 1.01, "{truth} {hop:?}");
+    if reported.verdict == BoundKind::Estimated {
+        assert!(reported.high.as_f64() > truth * 0.99, "{truth} {hop:?}");
     }
 }
 
@@ -80,16 +80,16 @@ fn has(caveats: &[Caveat], wanted: fn(&Caveat) -> bool) -> bool {
 
 /// `[Abut18]` table 8, in 20 s and 600 kB: the original tools were 1.5 to 43 % off after 37 to 63 minutes and 3.6 to 5.1 MB.
 #[test]
-fn hops_without_switches_are_told_within_two_per_cent() {
+fn hops_without_switches_are_reported_within_two_per_cent() {
     for cross in ["0 Mbit/s", "3 Mbit/s", "7 Mbit/s"] {
         let template = include_str!("../../../../plans/templates/abut18-without-switches.toml");
-        let (scenario, measured) = measure(&testbed(template, cross), 1);
+        let (scenario, measured) = measure(&closed_form_world(template, cross), 1);
         let path = path(&measured);
         assert_eq!((path.hops.len(), path.narrow_hop), (3, Some(2)), "{cross}");
         for hop in &path.hops {
             assert_near(&scenario, hop, 0.02);
             assert!(hop.hidden_devices.is_empty(), "{hop:?}");
-            assert_eq!(hop.foretold, Some(Foretold::Resolved));
+            assert_eq!(hop.predicted, Some(Predicted::Resolved));
         }
         assert!(measured.cost.time < Duration::from_secs(20) && measured.cost.octets < 600_000);
         in_time(&measured, &path);
@@ -98,10 +98,10 @@ fn hops_without_switches_are_told_within_two_per_cent() {
 
 /// Table 7: the same, and the switches by name.
 #[test]
-fn switches_inside_hops_are_told() {
+fn switches_inside_hops_are_reported() {
     for cross in ["0 Mbit/s", "3 Mbit/s", "7 Mbit/s"] {
         let template = include_str!("../../../../plans/templates/abut18.toml");
-        let (scenario, measured) = measure(&testbed(template, cross), 1);
+        let (scenario, measured) = measure(&closed_form_world(template, cross), 1);
         let path = path(&measured);
         for hop in &path.hops {
             assert_near(&scenario, hop, 0.02);
@@ -119,7 +119,7 @@ fn switches_inside_hops_are_told() {
 /// One of 50 Mbit/s is not two of 100 where pairs can tell.
 #[test]
 fn one_slower_link_is_not_two() {
-    let text = testbed(
+    let text = closed_form_world(
         include_str!("../../../../plans/templates/abut18-without-switches.toml"),
         "0 Mbit/s",
     );
@@ -147,18 +147,18 @@ fn limited_routers_cost_time_alone() {
     }
 }
 
-/// What is foretold of twelve hops comes true; what is bounded is bounded truly.
+/// What is predicted of twelve hops comes true; what is bounded is bounded truly.
 #[test]
-fn what_is_foretold_of_twelve_hops_comes_true() {
+fn what_is_predicted_of_twelve_hops_comes_true() {
     for seed in 1..=2 {
         let (scenario, measured) = measure(file!("hops-twelve"), seed);
         let path = path(&measured);
         in_time(&measured, &path);
         assert_eq!((path.hops.len(), path.narrow_hop), (12, Some(6)));
         for hop in &path.hops {
-            let told = hop.capacity.expect("a claim");
-            let resolved = told.verdict == Verdict::Estimated;
-            assert_eq!(resolved, hop.foretold == Some(Foretold::Resolved), "{hop:?}");
+            let reported = hop.capacity.expect("a claim");
+            let resolved = reported.verdict == BoundKind::Estimated;
+            assert_eq!(resolved, hop.predicted == Some(Predicted::Resolved), "{hop:?}");
             assert_eq!(resolved, capacity(&scenario, hop.ttl) < 9e9, "{hop:?}");
             if resolved {
                 assert_near(&scenario, hop, 0.1);
@@ -178,7 +178,7 @@ fn trains_tell_hops_whose_routers_do_not() {
         in_time(&measured, &path);
         assert_eq!((path.hops.len(), path.narrow_hop), (8, Some(2)));
         for hop in &path.hops {
-            assert_eq!(hop.foretold, Some(Foretold::Resolved), "{hop:?}");
+            assert_eq!(hop.predicted, Some(Predicted::Resolved), "{hop:?}");
             assert_near(&scenario, hop, 0.08);
         }
         for ttl in [5, 6] {
@@ -261,11 +261,11 @@ fn honest_routers_have_none_of_these_caveats() {
 }
 
 #[test]
-fn losses_are_told_from_limits() {
+fn losses_are_reported_from_limits() {
     let (_, measured) = measure(file!("hops-lossy"), 3);
     let path = path(&measured);
     let lost = path.hops[2].loss_ratio.expect("a share");
-    // 5 % there; the answers' way back loses none or as many (the hop is mirrored).
+    // 5 % there; the answers' reverse direction loses none or as many (the hop is mirrored).
     assert!((0.02..0.2).contains(&lost), "{lost}");
     assert!(
         path.hops[0].loss_ratio.is_none_or(|ratio| ratio <= 0.0),
@@ -303,9 +303,9 @@ fn as_in_the_lab(back: &str) -> String {
     )
 }
 
-/// Behind the narrow link the way there alone leaves a wide interval; both ways together say where in it the hop is.
+/// Behind the narrow link the forward direction alone leaves a wide interval; both ways together say where in it the hop is.
 #[test]
-fn a_hop_of_one_rate_both_ways_is_told_by_both() {
+fn a_hop_of_one_rate_both_ways_is_reported_by_both() {
     let mut assumed = 0;
     for seed in 1..=10 {
         let (scenario, measured) = measure(&as_in_the_lab(""), seed);
@@ -314,15 +314,15 @@ fn a_hop_of_one_rate_both_ways_is_told_by_both() {
         if has(&hop.caveats, |c| *c == Caveat::SymmetryAssumed) {
             assumed += 1;
             assert_near(&scenario, hop, 0.1);
-            let told = hop.capacity.expect("a capacity");
-            assert!(told.high.as_f64() / told.low.as_f64() > 1.08, "{hop:?}");
+            let reported = hop.capacity.expect("a capacity");
+            assert!(reported.high.as_f64() / reported.low.as_f64() > 1.08, "{hop:?}");
         }
         assert!(!has(&path.hops[1].caveats, |c| *c == Caveat::SymmetryAssumed));
     }
     assert!((6..=10).contains(&assumed), "{assumed}");
 }
 
-/// With another way back nothing is taken for granted.
+/// With another reverse direction nothing is taken for granted.
 #[test]
 fn another_way_back_is_not_assumed_away() {
     let back = [("x", 1000), ("y", 20), ("z", 300)]

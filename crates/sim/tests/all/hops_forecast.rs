@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use narrows_methods as methods;
-use narrows_probe::outcome::{Foretold, HopFinding, PathHops};
-use narrows_probe::{Caveat, Measured, RawParams, Verdict, drive};
-use narrows_scenario::{Scenario, Way};
+use narrows_probe::outcome::{HopFinding, PathHops, Predicted};
+use narrows_probe::{BoundKind, Caveat, Measured, RawParams, drive};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 use narrows_stat::SplitMix64;
 
@@ -66,16 +66,16 @@ fn path(number: u64, trouble: Trouble) -> String {
     text + &format!("\n[sender]\nclock = {{ granularity = \"{ticks}\" }}\n")
 }
 
-/// How often what was foretold came true.
+/// How often what was predicted came true.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kept {
-    /// Foretold a value, and got one.
+    /// Predicted a value, and got one.
     resolved: u32,
-    /// Foretold a value, and got a bound.
+    /// Predicted a value, and got a bound.
     broken: u32,
-    /// Foretold a bound, or nothing, and got no more.
+    /// Predicted a bound, or nothing, and got no more.
     bounded: u32,
-    /// Foretold a bound, and got a value after all.
+    /// Predicted a bound, and got a value after all.
     surpassed: u32,
     /// What was claimed is wrong.
     wrong: u32,
@@ -88,25 +88,25 @@ struct Kept {
 impl Kept {
     fn add(&mut self, scenario: &Scenario, hop: &HopFinding) {
         let truth = scenario
-            .truth(Way::Forward)
+            .truth(PathDirection::Forward)
             .over(Duration::ZERO, Duration::from_secs(1));
         let truth = truth
             .hop_capacity(usize::from(hop.ttl) - 1, 1500)
             .map_or(0.0, narrows_units::BitRate::as_f64);
-        let told = hop.capacity.map(|capacity| capacity.verdict);
-        match (hop.foretold, told) {
-            (Some(Foretold::Resolved), Some(Verdict::Estimated)) => self.resolved += 1,
-            (Some(Foretold::Resolved), _) => self.broken += 1,
-            (_, Some(Verdict::Estimated)) => self.surpassed += 1,
+        let reported = hop.capacity.map(|capacity| capacity.verdict);
+        match (hop.predicted, reported) {
+            (Some(Predicted::Resolved), Some(BoundKind::Estimated)) => self.resolved += 1,
+            (Some(Predicted::Resolved), _) => self.broken += 1,
+            (_, Some(BoundKind::Estimated)) => self.surpassed += 1,
             _ => self.bounded += 1,
         }
         let Some(claim) = hop.capacity else { return };
-        let high = claim.verdict != Verdict::Estimated || claim.high.as_f64() > truth * 0.99;
+        let high = claim.verdict != BoundKind::Estimated || claim.high.as_f64() > truth * 0.99;
         let warned = hop.caveats.contains(&Caveat::UncheckedRouter);
         let holds = claim.low.as_f64() < truth * 1.01 && high;
         self.wrong += u32::from(!holds && !warned);
         let odd = |caveat: &Caveat| matches!(caveat, Caveat::SilentRouter | Caveat::SlowRouter);
-        self.by_trains += u32::from(told == Some(Verdict::Estimated) && hop.caveats.iter().any(odd));
+        self.by_trains += u32::from(reported == Some(BoundKind::Estimated) && hop.caveats.iter().any(odd));
     }
 }
 
@@ -114,7 +114,7 @@ fn measure(scenario: &Scenario, seed: u64) -> Measured {
     let method = methods::automatic_per_hop();
     let params = RawParams::new();
     let mut estimator = method.begin(&params).expect("defaults are fine");
-    let mut world = SimWorld::new(scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&params).budget());
     measured
 }
@@ -147,19 +147,19 @@ fn sweep(trouble: Trouble, paths: std::ops::Range<u64>, tell: bool) -> Kept {
 #[expect(clippy::print_stdout, reason = "a sweep by hand prints what it finds")]
 fn tell_of(scenario: &Scenario, trouble: Trouble, number: u64, hop: &HopFinding) {
     let rates: Vec<f64> = scenario
-        .hops(Way::Forward)
+        .hops(PathDirection::Forward)
         .iter()
         .map(|hop| hop.rate.as_f64() / 1e6)
         .collect();
     println!("{trouble:?} {number} {rates:?}");
     println!(
         "   {} {:?} {:?} {:?} {:?}",
-        hop.ttl, hop.foretold, hop.capacity, hop.seen, hop.caveats
+        hop.ttl, hop.predicted, hop.capacity, hop.seen, hop.caveats
     );
 }
 
 #[test]
-fn what_is_foretold_comes_true_on_many_paths() {
+fn what_is_predicted_comes_true_on_many_paths() {
     for trouble in TROUBLES {
         check(trouble, sweep(trouble, 1..5, true));
     }

@@ -5,7 +5,7 @@
 mod induced;
 
 use induced::{Base, Control, FURTHER, INDUCED, Induced, judged, matrix, page};
-use narrows_diagnose::limits::Blame;
+use narrows_diagnose::limits::LimitingFactor;
 
 const BASES: [Base; 6] = [
     base(20.0, 10.0, true),
@@ -100,6 +100,6 @@ fn silence_is_no_shaper() {
         };
         let case = induce(base).expect("it would strike");
         let said = judged(&case, base.seed);
-        assert!(!said.verdicts.contains(&Blame::Shaper), "{base:?}: {said:?}");
+        assert!(!said.verdicts.contains(&LimitingFactor::Shaper), "{base:?}: {said:?}");
     }
 }

@@ -3,15 +3,15 @@
 mod advice;
 mod available;
 mod bursts;
-mod far_hosts;
 mod hops;
-mod hops_far;
 mod hops_forecast;
+mod hops_remote;
 mod limits;
 mod passive;
 mod queueing;
 mod quick;
 mod quick_mode;
+mod remote_hosts;
 mod streams;
 mod transfer;
 mod world;

@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use narrows_methods as methods;
-use narrows_probe::{Budget, Confidence, Outcome, RawParams, Verdict, drive};
-use narrows_scenario::{Arrivals, Cross, Elastic, ElasticControl, Hop, Passing, Queue, Scenario, SizeMix, Way};
+use narrows_probe::{BoundKind, Budget, Confidence, Outcome, RawParams, drive};
+use narrows_scenario::{
+    Arrivals, Cross, Elastic, ElasticControl, Hop, Passing, PathDirection, Queue, Scenario, SizeMix,
+};
 use narrows_sim::SimWorld;
 use narrows_units::BitRate;
 
@@ -76,20 +78,20 @@ struct Tally {
 }
 
 fn tally(scenario: &Scenario, method: &str, vantage: &str, seconds: u64, runs: u64) -> Tally {
-    let truth = scenario.truth(Way::Forward).capacity(1500).as_f64();
+    let truth = scenario.truth(PathDirection::Forward).capacity(1500).as_f64();
     let mut tally = Tally::default();
     for seed in 0..runs {
         let mut params = RawParams::new();
         params.set("vantage", vantage);
         params.set("duration", format!("{seconds} s"));
-        let mut world = SimWorld::new(scenario, Way::Forward, 1000 + seed);
+        let mut world = SimWorld::new(scenario, PathDirection::Forward, 1000 + seed);
         let mut machine = methods::find(method)
             .expect("registered")
             .begin(&params)
             .expect("good parameters");
         let Ok(measured) = drive(&mut world, machine.as_mut(), Budget::default());
         match measured.outcome {
-            Outcome::Estimated(estimate) if estimate.verdict == Verdict::LowerBound => {
+            Outcome::Estimated(estimate) if estimate.verdict == BoundKind::LowerBound => {
                 if estimate.value as f64 <= 1.03 * truth {
                     tally.bounds += 1;
                 } else {

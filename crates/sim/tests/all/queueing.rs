@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_scenario::{Arrivals, Cross, Hop, Queue, Scenario, SizeMix, Way};
+use narrows_scenario::{Arrivals, Cross, Hop, PathDirection, Queue, Scenario, SizeMix};
 use narrows_sim::{Output, Packet, Path};
 use narrows_units::{BitRate, Framing};
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ fn mean_wait_ns(arrivals: Arrivals, load: f64, sizes: &SizeMix) -> (f64, f64) {
     let mut sent = 1_000_000_000;
     for _ in 0..BATCHES {
         for _ in 0..PER_BATCH {
-            path.send(sent, Way::Forward, packet(1, sent));
+            path.send(sent, PathDirection::Forward, packet(1, sent));
             sent += SPACING_NS;
         }
         path.advance(sent - 1, &mut out);
@@ -106,7 +106,7 @@ fn long_run_share(arrivals: Arrivals, sizes: SizeMix) -> f64 {
     let mut path = Path::new(&scenario, 5);
     let mut out = Vec::new();
     let end = 100_000_000_000;
-    path.send(end, Way::Forward, packet(1, ()));
+    path.send(end, PathDirection::Forward, packet(1, ()));
     path.advance(3 * end, &mut out);
     // Everything offered by `end` has been served when the probe arrives, at 10 Mbit/s.
     out[0].at() as f64 / end as f64 / 2.0
@@ -153,7 +153,11 @@ fn trains_follow_the_fluid_response_curve() {
         let mut out = Vec::new();
         for k in 0..1000u32 {
             let at = Duration::from_secs(1) + rate.time_for(1500 * u64::from(k)).unwrap();
-            path.send(u64::try_from(at.as_nanos()).unwrap(), Way::Forward, packet(1500, k));
+            path.send(
+                u64::try_from(at.as_nanos()).unwrap(),
+                PathDirection::Forward,
+                packet(1500, k),
+            );
         }
         path.advance(10_000_000_000, &mut out);
         let span = out[999].at() - out[0].at();
@@ -183,12 +187,12 @@ fn a_saturating_flow_gets_the_capacity() {
             let mut path = Path::new(&scenario, 1);
             let mut out = Vec::new();
             for k in 0..10_000 {
-                path.send(0, Way::Forward, packet(ip_octets, k));
+                path.send(0, PathDirection::Forward, packet(ip_octets, k));
             }
             path.advance(100_000_000_000, &mut out);
             let span = Duration::from_nanos(out[9999].at() - out[0].at());
             let measured = BitRate::over(9999 * u64::from(ip_octets), span).unwrap().bps();
-            let truth = scenario.truth(Way::Forward).capacity(ip_octets).bps();
+            let truth = scenario.truth(PathDirection::Forward).capacity(ip_octets).bps();
             // Both ends are rounded up to a nanosecond of a span of milliseconds.
             assert!(
                 measured.abs_diff(truth) <= 2 + truth / 500_000,
@@ -224,7 +228,7 @@ proptest! {
             let mut path = Path::new(&scenario, 1);
             let mut out = Vec::new();
             for k in 0..count {
-                path.send(0, Way::Forward, packet(ip_octets, k));
+                path.send(0, PathDirection::Forward, packet(ip_octets, k));
             }
             path.advance(600_000_000_000, &mut out);
             out.into_iter().find_map(|output| match output {
@@ -232,7 +236,7 @@ proptest! {
                 _ => None,
             })
         };
-        let Some(burst) = scenario.truth(Way::Forward).burst(ip_octets, None) else {
+        let Some(burst) = scenario.truth(PathDirection::Forward).burst(ip_octets, None) else {
             prop_assert_eq!(first_drop(2000), None);
             return Ok(());
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narrows_methods as methods;
 use narrows_probe::{Estimate, Measured, Outcome, RawParams, drive};
-use narrows_scenario::{Hop, Loss, Queue, Scenario, Way};
+use narrows_scenario::{Hop, Loss, PathDirection, Queue, Scenario};
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Octets};
 
@@ -12,7 +12,7 @@ fn measure(scenario: &Scenario, method: &str, params: &[(&str, &str)], seed: u64
     let raw: RawParams = params.iter().copied().collect();
     let method = methods::find(method).expect("a method of this name");
     let mut estimator = method.begin(&raw).expect("sound parameters");
-    let mut world = SimWorld::new(scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let Ok(measured) = drive(&mut world, estimator.as_mut(), method.imposes(&raw).budget());
     measured
 }
@@ -71,7 +71,7 @@ fn quick_mode_runs_on_where_nothing_does() {
         let quick = measure(&path, "tcp", &[("congestion", control), ("duration", "8 s")], 1);
         let estimate = estimate(&quick);
         assert!(quick.cost.time > Duration::from_secs(7), "{estimate:?}");
-        assert!(told(&estimate.diagnostics, "risk_share").is_none(), "{estimate:?}");
+        assert!(reported(&estimate.diagnostics, "risk_share").is_none(), "{estimate:?}");
         let doubts = ["not_converged", "test_too_short"];
         assert!(
             estimate.caveats.iter().any(|caveat| doubts.contains(&caveat.id())),
@@ -110,7 +110,7 @@ fn rfc_9097_bounds_what_the_sender_does_not_reach() {
     let slow = scenario(include_str!("../../../../scenarios/rfc9097-slow-sender.toml"));
     let measured = measure(&slow, "rfc9097", &[], 1);
     let value = estimate(&measured);
-    assert_eq!(value.verdict, narrows_probe::Verdict::LowerBound, "{value:?}");
+    assert_eq!(value.verdict, narrows_probe::BoundKind::LowerBound, "{value:?}");
     assert!((20_000_000..=97_000_000).contains(&value.value), "{value:?}");
     let dead = scenario(include_str!("../../../../scenarios/bulk-dead-path.toml"));
     let measured = measure(&dead, "rfc9097", &[], 1);
@@ -118,7 +118,7 @@ fn rfc_9097_bounds_what_the_sender_does_not_reach() {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a narrows_probe::Diagnostic> {
+fn reported<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a narrows_probe::Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use narrows_methods as methods;
 use narrows_probe::{Budget, Measured, RawParams};
-use narrows_scenario::{Arrivals, Cross, Hop, Queue, Scenario, SizeMix, Way};
+use narrows_scenario::{Arrivals, Cross, Hop, PathDirection, Queue, Scenario, SizeMix};
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Octets};
 
@@ -20,7 +20,7 @@ fn tcp(scenario: &Scenario, params: &[(&str, &str)]) -> Measured {
         time: Duration::from_secs(60),
         ..Budget::default()
     };
-    let mut world = SimWorld::new(scenario, Way::Forward, 1);
+    let mut world = SimWorld::new(scenario, PathDirection::Forward, 1);
     let method = methods::find("tcp").expect("the method is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
     narrows_probe::drive(&mut world, method.as_mut(), budget).expect("the simulator cannot break")

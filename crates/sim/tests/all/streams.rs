@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use narrows_methods as methods;
-use narrows_probe::{Budget, Diagnostic, Estimate, RawParams, Verdict};
-use narrows_scenario::{Elastic, ElasticControl, Hop, Host, Queue, Scenario, Way};
+use narrows_probe::{BoundKind, Budget, Diagnostic, Estimate, RawParams};
+use narrows_scenario::{Elastic, ElasticControl, Hop, Host, PathDirection, Queue, Scenario};
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Octets};
 
@@ -18,7 +18,7 @@ fn streams(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate 
         time: Duration::from_secs(3600),
         ..Budget::default()
     };
-    let mut world = SimWorld::new(scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let method = methods::find("streams").expect("the method is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
     let measured = narrows_probe::drive(&mut world, method.as_mut(), budget).expect("the simulator cannot break");
@@ -32,7 +32,7 @@ fn streams(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate 
         "intrusive_by",
         "competing_flows",
     ] {
-        println!("{name}: {:?}", told(&estimate.diagnostics, name));
+        println!("{name}: {:?}", reported(&estimate.diagnostics, name));
     }
     println!(
         "fill {}, intrusive {:?}, harmful {:?}",
@@ -44,7 +44,7 @@ fn streams(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate 
 }
 
 fn number(estimate: &Estimate, name: &str) -> Option<f64> {
-    told(&estimate.diagnostics, name).and_then(Diagnostic::as_f64)
+    reported(&estimate.diagnostics, name).and_then(Diagnostic::as_f64)
 }
 
 fn path(mbps: u64, rtt_ms: u64, queue: Queue, window: u32) -> Scenario {
@@ -69,7 +69,7 @@ fn windows_fill_and_then_only_wait() {
     for seed in 1..=3 {
         let params = [&THOROUGH[..], &[("available_bps", "97.5M")]].concat();
         let estimate = streams(&scenario, &params, seed);
-        assert_eq!((estimate.value, estimate.verdict), (2, Verdict::Estimated));
+        assert_eq!((estimate.value, estimate.verdict), (2, BoundKind::Estimated));
         let intrusive = number(&estimate, "intrusive_streams");
         assert!(
             intrusive.is_some_and(|streams| (3.0..=4.0).contains(&streams)),
@@ -161,7 +161,7 @@ fn a_rising_sum_is_a_bound() {
     let scenario = path(100, 40, Queue::Packets(400), 60_000).validate().expect("a path");
     let params = [&THOROUGH[..], &[("max_streams", "4")]].concat();
     let estimate = streams(&scenario, &params, 1);
-    assert_eq!((estimate.value, estimate.verdict), (4, Verdict::LowerBound));
+    assert_eq!((estimate.value, estimate.verdict), (4, BoundKind::LowerBound));
     assert_eq!(
         (
             number(&estimate, "intrusive_streams"),
@@ -172,7 +172,7 @@ fn a_rising_sum_is_a_bound() {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+fn reported<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

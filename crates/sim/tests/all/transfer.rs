@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use narrows_probe::probes::{Congestion, FarEnd, Load, PacketPlan, Then, Train, TrainId, Transfer, TransferReport};
+use narrows_probe::probes::{Congestion, Load, PacketPlan, PeerKind, Then, Train, TrainId, Transfer, TransferReport};
 use narrows_probe::{Event, Probe, World};
-use narrows_scenario::{Cross, Elastic, ElasticControl, Hop, Queue, Scenario, Way};
+use narrows_scenario::{Cross, Elastic, ElasticControl, Hop, PathDirection, Queue, Scenario};
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Octets};
 
@@ -18,7 +18,7 @@ fn scenario() -> Scenario {
 
 fn world(scenario: Scenario) -> SimWorld {
     let scenario = scenario.validate().expect("one hop is a path");
-    SimWorld::new(&scenario, Way::Forward, 1)
+    SimWorld::new(&scenario, PathDirection::Forward, 1)
 }
 
 fn transfer(streams: u16, millis: u64, then: Then) -> Transfer {
@@ -78,7 +78,7 @@ fn samples_cover_the_segment() {
         assert!(first.rtt >= Duration::from_millis(20) && first.rtt < Duration::from_millis(21));
         assert_eq!((first.sent_octets, first.ssthresh_segments), (Some(14_480), None));
     }
-    let (octets, time) = report.far_end.unwrap();
+    let (octets, time) = report.remote_read.unwrap();
     assert!(octets > acked(&report), "what was under way arrived");
     let rate = octets as f64 * 8.0 / time.as_secs_f64() / CAPACITY;
     assert!((0.9..=1.0).contains(&rate), "{rate}");
@@ -89,7 +89,7 @@ fn samples_cover_the_segment() {
 fn segments_continue_one_another() {
     let mut world = world(scenario());
     let first = send(&mut world, transfer(1, 500, Then::Continue));
-    assert_eq!(first.far_end, None);
+    assert_eq!(first.remote_read, None);
     let second = send(&mut world, transfer(1, 500, Then::Continue));
     assert_eq!(second.began, first.ended);
     assert_eq!(first.streams[0].samples.last(), second.streams[0].samples.first());
@@ -103,7 +103,7 @@ fn segments_continue_one_another() {
             .all(|stream| stream.samples.last().unwrap().acked_octets > 1_000_000)
     );
     let before = acked(&second);
-    let (octets, time) = third.far_end.unwrap();
+    let (octets, time) = third.remote_read.unwrap();
     assert!(octets >= acked(&third) - before - 600_000 && octets <= acked(&third) - before + 1_500_000);
     let rate = octets as f64 * 8.0 / time.as_secs_f64() / CAPACITY;
     assert!((0.93..=1.01).contains(&rate), "{rate}");
@@ -174,14 +174,14 @@ fn windows_and_pacing_are_granted() {
     );
 }
 
-/// The way back has its own hops, hosts and traffic.
+/// The reverse direction has its own hops, hosts and traffic.
 #[test]
 fn the_other_way() {
     let slow = Hop::rate(BitRate::from_mbps(20)).delay(Duration::from_millis(10));
     let scenario = scenario().reverse_hop(slow).validate().unwrap();
-    let mut world = SimWorld::new(&scenario, Way::Reverse, 1);
+    let mut world = SimWorld::new(&scenario, PathDirection::Reverse, 1);
     let report = send(&mut world, transfer(1, 4000, Then::Finish));
-    let (octets, time) = report.far_end.unwrap();
+    let (octets, time) = report.remote_read.unwrap();
     let rate = octets as f64 * 8.0 / time.as_secs_f64() / (20e6 * 1448.0 / 1538.0);
     assert!((0.97..=1.0).contains(&rate), "{rate}");
 }
@@ -256,7 +256,7 @@ fn trains_meet_elastic_traffic_until_it_ends() {
         let train = Train {
             id: TrainId(1),
             packets: packets.collect(),
-            far_end: FarEnd::Echo,
+            peer_kind: PeerKind::Echo,
         };
         let Ok(Event::Train(report)) = world.send(Probe::Train(train)) else {
             panic!("no train");
@@ -284,7 +284,7 @@ fn the_same_seed_gives_the_same_report() {
     let run = |seed| {
         let mut scenario = scenario().cross(elastic(3, None));
         scenario.receiver.tcp_receive_octets = 400_000;
-        let mut world = SimWorld::new(&scenario.validate().unwrap(), Way::Forward, seed);
+        let mut world = SimWorld::new(&scenario.validate().unwrap(), PathDirection::Forward, seed);
         (send(&mut world, transfer(2, 1500, Then::Finish)), world.true_time())
     };
     assert_eq!(run(3), run(3));

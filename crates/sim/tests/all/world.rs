@@ -4,11 +4,11 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use narrows_probe::probes::{
-    FarEnd, Fate, HopReplyKind, Load, LoadReport, PacingCheck, PacketPlan, Then, Train, TrainId, TrainReport,
+    Fate, HopReplyKind, Load, LoadReport, PacingCheck, PacketPlan, PeerKind, Then, Train, TrainId, TrainReport,
 };
 use narrows_probe::{Event, Probe, Refusal, World};
 use narrows_scenario::{
-    Arrivals, ClockModel, Coalescing, Cross, Hop, Host, Queue, Router, Scenario, SizeMix, Stalls, Way,
+    Arrivals, ClockModel, Coalescing, Cross, Hop, Host, PathDirection, Queue, Router, Scenario, SizeMix, Stalls,
 };
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Delta, Framing, Sender, Stamp};
@@ -30,7 +30,7 @@ fn two_hops() -> Scenario {
     Scenario::new("two hops").hop(hop(80)).hop(hop(40))
 }
 
-fn world(scenario: Scenario, way: Way) -> SimWorld {
+fn world(scenario: Scenario, way: PathDirection) -> SimWorld {
     SimWorld::new(&scenario.validate().expect("a plain path is valid"), way, 1)
 }
 
@@ -71,7 +71,7 @@ fn load(mbps: u64, duration: Duration, then: Then) -> Load {
 
 #[test]
 fn a_pair_shows_the_narrow_link() {
-    let mut world = world(two_hops(), Way::Forward);
+    let mut world = world(two_hops(), PathDirection::Forward);
     let report = send_train(&mut world, Train::uniform(TrainId(3), 2, 1000, Duration::ZERO));
     // The warm-up is one second. 100 + 200 µs and 2 ms later the first is there, 200 µs after it the second.
     let begin = 1_000_000_000;
@@ -93,7 +93,7 @@ fn clocks_lie_in_their_stamps_alone() {
         clock,
         ..Host::default()
     };
-    let mut world = world(two_hops().receiver(host), Way::Forward);
+    let mut world = world(two_hops().receiver(host), PathDirection::Forward);
     let report = send_train(&mut world, Train::uniform(TrainId(1), 2, 1003, Duration::ZERO));
     // 1.002 s + 300.9 µs − 5 s, floored to microseconds.
     let stamps: Vec<i64> = ns(&report).iter().map(|pair| pair.1).collect();
@@ -103,11 +103,11 @@ fn clocks_lie_in_their_stamps_alone() {
 #[test]
 fn an_echo_takes_the_base_round_trip() {
     let scenario = two_hops().validate().unwrap();
-    let base = scenario.truth(Way::Forward).base_rtt(1000, 100);
-    for way in [Way::Forward, Way::Reverse] {
+    let base = scenario.truth(PathDirection::Forward).base_rtt(1000, 100);
+    for way in [PathDirection::Forward, PathDirection::Reverse] {
         let mut world = SimWorld::new(&scenario, way, 1);
         let mut train = Train::uniform(TrainId(1), 5, 1000, 10 * MS);
-        train.far_end = FarEnd::EchoSized(100);
+        train.peer_kind = PeerKind::EchoSized(100);
         let report = send_train(&mut world, train);
         let round_trips: Vec<Duration> = report.round_trips().map(|(_, time)| time).collect();
         assert_eq!(round_trips, [base; 5], "{way:?}");
@@ -120,9 +120,9 @@ fn reverse_trains_use_the_other_hops() {
         .reverse_hop(Hop::rate(BitRate::from_mbps(8)).framing(Framing::BARE).delay(3 * MS))
         .validate()
         .unwrap();
-    let mut world = SimWorld::new(&scenario, Way::Reverse, 1);
+    let mut world = SimWorld::new(&scenario, PathDirection::Reverse, 1);
     let report = send_train(&mut world, Train::uniform(TrainId(1), 2, 1000, Duration::ZERO));
-    // The far host is told in 2.03 ms; 1 ms per packet and 3 ms bring them here, where the estimator runs.
+    // The remote host is told in 2.03 ms; 1 ms per packet and 3 ms bring them here, where the estimator runs.
     let begin = 1_002_030_000;
     assert_eq!(ns(&report), [(begin, begin + 4_000_000), (begin, begin + 5_000_000)]);
     assert_eq!(world.now().nanos(), begin + 5_000_000);
@@ -140,7 +140,7 @@ fn routers_quote_as_much_as_they_may() {
     for (router, sizes) in [(Router::default(), [228, 576]), (quoting, [56, 56])] {
         let mut scenario = two_hops();
         scenario.forward[0].router = router;
-        let mut world = world(scenario, Way::Forward);
+        let mut world = world(scenario, PathDirection::Forward);
         let plan = |ip_octets, gap| PacketPlan {
             gap,
             ip_octets,
@@ -149,7 +149,7 @@ fn routers_quote_as_much_as_they_may() {
         let train = Train {
             id: TrainId(1),
             packets: vec![plan(200, Duration::ZERO), plan(1200, 10 * MS)],
-            far_end: FarEnd::Receiver,
+            peer_kind: PeerKind::Receiver,
         };
         let report = send_train(&mut world, train);
         for ((row, time), reply_octets) in report.round_trips().zip(sizes) {
@@ -173,7 +173,7 @@ fn routers_quote_as_much_as_they_may() {
 fn packets_that_do_not_fit() {
     let mut scenario = two_hops();
     scenario.forward[1].mtu = 600;
-    let mut world = world(scenario, Way::Forward);
+    let mut world = world(scenario, PathDirection::Forward);
     assert_eq!(world.facts().path_mtu, 600);
     let report = send_train(&mut world, Train::uniform(TrainId(1), 1, 601, Duration::ZERO));
     let Fate::Answered(reply) = report.arrivals[0].fate else {
@@ -189,10 +189,10 @@ fn packets_that_do_not_fit() {
 }
 
 #[test]
-fn losses_are_rows_and_cost_patience() {
+fn losses_are_rows_and_cost_timeout() {
     let mut scenario = two_hops();
     scenario.forward[1].queue = Queue::Packets(4);
-    let mut world = world(scenario, Way::Forward);
+    let mut world = world(scenario, PathDirection::Forward);
     let report = send_train(&mut world, Train::uniform(TrainId(1), 12, 1000, Duration::ZERO));
     // They come every 100 µs, one leaves every 200 µs: the k-th finds k − ⌊k/2⌋ there; k = 7 is the first to find four, and
     // from then on every other one is lost.
@@ -207,7 +207,7 @@ fn losses_are_rows_and_cost_patience() {
     let waited = world.now().nanos() - newest.nanos();
     assert_eq!(
         u128::try_from(waited).unwrap(),
-        (world.patience() + 2 * MS + 30 * US).as_nanos()
+        (world.timeout() + 2 * MS + 30 * US).as_nanos()
     );
     let clean = send_train(&mut world, Train::uniform(TrainId(2), 4, 1000, Duration::ZERO));
     assert_eq!(clean.lost(), 0);
@@ -219,7 +219,7 @@ fn a_host_that_cannot_pace_says_so() {
         send_cost: 30 * US,
         ..Host::default()
     };
-    let mut world = world(two_hops().sender(slow), Way::Forward);
+    let mut world = world(two_hops().sender(slow), PathDirection::Forward);
     assert_eq!(world.facts().sender.min_gap, 30 * US);
     let kept = send_train(&mut world, Train::uniform(TrainId(1), 10, 100, 30 * US));
     assert_eq!(kept.pacing, PacingCheck::Kept);
@@ -239,7 +239,7 @@ fn a_host_that_cannot_pace_says_so() {
         }),
         ..Host::default()
     };
-    let mut world = self::world(two_hops().sender(stalling), Way::Forward);
+    let mut world = self::world(two_hops().sender(stalling), PathDirection::Forward);
     let report = send_train(&mut world, Train::uniform(TrainId(1), 1000, 100, 100 * US));
     assert!(
         matches!(report.pacing, PacingCheck::Broken { worst } if worst > MS),
@@ -257,7 +257,7 @@ fn coalescing_bundles_the_receive_stamps() {
         }),
         ..Host::default()
     };
-    let mut world = world(two_hops().receiver(bundling), Way::Forward);
+    let mut world = world(two_hops().receiver(bundling), PathDirection::Forward);
     let report = send_train(&mut world, Train::uniform(TrainId(1), 6, 500, Duration::ZERO));
     // They come every 100 µs. An interrupt takes four: those of 0, 100, 200 µs and not the one at 300 µs, which comes with it.
     let stamps: Vec<i64> = ns(&report).iter().map(|pair| pair.1).collect();
@@ -268,7 +268,7 @@ fn coalescing_bundles_the_receive_stamps() {
 
 #[test]
 fn a_light_load_arrives_whole_and_evenly() {
-    let mut world = world(two_hops(), Way::Forward);
+    let mut world = world(two_hops(), PathDirection::Forward);
     let report = send_load(&mut world, load(20, 500 * MS, Then::Finish));
     // 1000 octets at 20 Mbit/s are 400 µs: 1250 packets in half a second, 125 per status interval.
     assert_eq!((report.sent_packets, report.sent_ip_octets), (1250, 1_250_000));
@@ -289,7 +289,7 @@ fn a_light_load_arrives_whole_and_evenly() {
 fn an_overload_loses_what_does_not_fit() {
     let mut scenario = two_hops();
     scenario.forward[1].queue = Queue::Packets(20);
-    let mut world = world(scenario, Way::Forward);
+    let mut world = world(scenario, PathDirection::Forward);
     let report = send_load(&mut world, load(60, Duration::from_secs(2), Then::Finish));
     let (packets, _, lost, _) = report.totals();
     assert_eq!(report.sent_packets, 15_000);
@@ -307,7 +307,7 @@ fn an_overload_loses_what_does_not_fit() {
 
 #[test]
 fn segments_continue_without_a_gap() {
-    let mut world = world(two_hops(), Way::Forward);
+    let mut world = world(two_hops(), PathDirection::Forward);
     let mut sent = 0;
     let (mut packets, mut statuses) = (0, 0);
     let mut ended = None;
@@ -339,7 +339,7 @@ fn a_socket_blocks_at_the_interface() {
         };
         let mut scenario = two_hops().sender(sender);
         scenario.forward[1].rate = BitRate::from_mbps(100);
-        let mut world = world(scenario, Way::Forward);
+        let mut world = world(scenario, PathDirection::Forward);
         let mut fast = load(1, Duration::from_secs(1), Then::Finish);
         fast.rate = BitRate::from_bps(u64::MAX);
         let report = send_load(&mut world, fast);
@@ -365,7 +365,7 @@ fn waiting_passes_time_on_the_sender_clock() {
             clock,
             ..Host::default()
         }),
-        Way::Forward,
+        PathDirection::Forward,
     );
     let until = world.now() + Duration::from_secs(1);
     let Ok(()) = world.wait(until);
@@ -377,7 +377,7 @@ fn waiting_passes_time_on_the_sender_clock() {
 
 #[test]
 fn a_load_ends_when_something_else_begins() {
-    let mut world = world(two_hops(), Way::Forward);
+    let mut world = world(two_hops(), PathDirection::Forward);
     send_load(&mut world, load(30, 100 * MS, Then::Continue));
     let until = world.now() + 10 * MS;
     let Ok(()) = world.wait(until);
@@ -397,7 +397,7 @@ fn a_seed_is_a_run() {
     };
     let scenario = two_hops().cross(cross).sender(host).validate().unwrap();
     let run = |seed| {
-        let mut world = SimWorld::new(&scenario, Way::Forward, seed);
+        let mut world = SimWorld::new(&scenario, PathDirection::Forward, seed);
         let train = send_train(&mut world, Train::uniform(TrainId(1), 200, 1000, 300 * US));
         (train, send_load(&mut world, load(20, 200 * MS, Then::Finish)))
     };

@@ -3,11 +3,11 @@
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use narrows_probe::probes::{FarEnd, Fate, Load, PacketPlan, Then, Train, TrainId, TrainReport};
+use narrows_probe::probes::{Fate, Load, PacketPlan, PeerKind, Then, Train, TrainId, TrainReport};
 use narrows_probe::{Event, Probe, World};
 use narrows_scenario::{
-    Arrivals, ClockModel, Coalescing, Cross, Hop, Host, Jitter, Loss, Queue, Reorder, Router, Scenario, SizeMix,
-    Stalls, Way,
+    Arrivals, ClockModel, Coalescing, Cross, Hop, Host, Jitter, Loss, PathDirection, Queue, Reorder, Router, Scenario,
+    SizeMix, Stalls,
 };
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Delta};
@@ -83,7 +83,11 @@ fn scenario() -> impl Strategy<Value = Scenario> {
             scenario = scenario.hop(hop);
         }
         if let Some((mbps, back)) = cross {
-            let way = if back { Way::Reverse } else { Way::Forward };
+            let way = if back {
+                PathDirection::Reverse
+            } else {
+                PathDirection::Forward
+            };
             let traffic = Cross::on_hop(0, Arrivals::Poisson, BitRate::from_mbps(mbps), SizeMix::imix());
             scenario = scenario.cross(traffic.way(way));
         }
@@ -93,12 +97,12 @@ fn scenario() -> impl Strategy<Value = Scenario> {
 
 fn train() -> impl Strategy<Value = Train> {
     let packet = (micros(1000), 28u16..=1500, proptest::option::weighted(0.2, 1u8..5));
-    let far_end = prop_oneof![
-        Just(FarEnd::Receiver),
-        Just(FarEnd::Echo),
-        (28u16..=1500).prop_map(FarEnd::EchoSized)
+    let peer_kind = prop_oneof![
+        Just(PeerKind::Receiver),
+        Just(PeerKind::Echo),
+        (28u16..=1500).prop_map(PeerKind::EchoSized)
     ];
-    (proptest::collection::vec(packet, 1..60), far_end).prop_map(|(packets, far_end)| Train {
+    (proptest::collection::vec(packet, 1..60), peer_kind).prop_map(|(packets, peer_kind)| Train {
         id: TrainId(7),
         packets: packets
             .into_iter()
@@ -108,12 +112,12 @@ fn train() -> impl Strategy<Value = Train> {
                 hop_limit: hop_limit.and_then(NonZeroU8::new),
             })
             .collect(),
-        far_end,
+        peer_kind,
     })
 }
 
-fn way() -> impl Strategy<Value = Way> {
-    prop_oneof![Just(Way::Forward), Just(Way::Reverse)]
+fn way() -> impl Strategy<Value = PathDirection> {
+    prop_oneof![Just(PathDirection::Forward), Just(PathDirection::Reverse)]
 }
 
 fn send_train(world: &mut SimWorld, train: &Train) -> TrainReport {
@@ -135,7 +139,7 @@ proptest! {
         let before = world.true_time();
         let report = send_train(&mut world, &train);
         prop_assert_eq!(report.arrivals.len(), train.packets.len());
-        let host = if way == Way::Forward { &scenario.sender } else { &scenario.receiver };
+        let host = if way == PathDirection::Forward { &scenario.sender } else { &scenario.receiver };
         // Readings of a slow or coarse clock may be that much closer.
         let slack = host.clock.granularity + host.send_cost / 1000 + Duration::from_nanos(2);
         for pair in report.arrivals.windows(2) {
@@ -145,8 +149,8 @@ proptest! {
         for (row, plan) in report.arrivals.iter().zip(&train.packets) {
             prop_assert_eq!(row.ip_octets, plan.ip_octets);
             let possible = match row.fate {
-                Fate::Received(_) => train.far_end == FarEnd::Receiver,
-                Fate::Echoed { returned, .. } => train.far_end != FarEnd::Receiver && returned > row.departed,
+                Fate::Received(_) => train.peer_kind == PeerKind::Receiver,
+                Fate::Echoed { returned, .. } => train.peer_kind != PeerKind::Receiver && returned > row.departed,
                 Fate::Answered(reply) => plan.hop_limit.is_some() && (56..=600).contains(&reply.reply_ip_octets),
                 Fate::Lost => true,
             };
@@ -164,14 +168,14 @@ proptest! {
         let tick = i64::try_from(scenario.receiver.clock.granularity.as_nanos()).unwrap();
         let offset = Delta::from_nanos(offset / tick * tick);
         shifted.receiver.clock.offset = shifted.receiver.clock.offset + offset;
-        let mut report = send_train(&mut SimWorld::new(&scenario, Way::Forward, 3), &train);
+        let mut report = send_train(&mut SimWorld::new(&scenario, PathDirection::Forward, 3), &train);
         for row in &mut report.arrivals {
             match &mut row.fate {
                 Fate::Received(stamp) | Fate::Echoed { turned: Some(stamp), .. } => *stamp = *stamp + offset,
                 Fate::Echoed { turned: None, .. } | Fate::Answered(_) | Fate::Lost => {}
             }
         }
-        prop_assert_eq!(send_train(&mut SimWorld::new(&shifted, Way::Forward, 3), &train), report);
+        prop_assert_eq!(send_train(&mut SimWorld::new(&shifted, PathDirection::Forward, 3), &train), report);
     }
 
     /// Every packet of a finished load is counted, as received or as lost; intervals follow one another.

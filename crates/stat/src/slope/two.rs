@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn saturating_reply_is_separable_only_across_the_knee() {
+    fn saturating_reply_is_separable_only_across_the_turning_point() {
         // Replies quote the probe up to 548 octets and add 28.
         let design = |low: u16| -> (Vec<f64>, Vec<f64>) {
             (low..=1500)
@@ -191,7 +191,7 @@ mod tests {
         assert_close(fit.first, 0.8, 1e-9);
         assert_close(fit.second, 0.08, 1e-9);
         assert!(fit.is_well_conditioned());
-        // All below the knee: the reply is the probe plus a constant.
+        // All below the turning point: the reply is the probe plus a constant.
         let below = (probes[..30].to_vec(), replies[..30].to_vec());
         assert_eq!(
             ols_two(&below.0, &below.1, &rtts[..30]),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use narrows_probe::{Measured, Method, Order, Outcome, RawParams, run};
-use narrows_scenario::{Expectation, Scenario, Way};
+use narrows_scenario::{Expectation, PathDirection, Scenario};
 use narrows_sim::SimWorld;
 use narrows_trace::{Played, Recorder, Recording, Setting, WorldKind, Writer};
 
@@ -63,7 +63,7 @@ pub(crate) fn recorded(
         seed,
     };
     let setting = Setting::new(WorldKind::Simulator).playing(played);
-    let world = SimWorld::new(scenario, Way::Forward, seed);
+    let world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let writer = Writer::new(Vec::new()).expect("memory can be written");
     let mut recorder = Recorder::new(world, writer, setting).with_true_time(|world| Some(world.true_time()));
     let budget = method.imposes(raw).budget();

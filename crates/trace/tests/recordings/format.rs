@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use narrows_probe::probes::{
-    Arrival, Capture, CaptureReport, CapturedPacket, Congestion, FarEnd, Fate, HopReply, HopReplyKind, Load,
-    LoadReport, LoadStatus, PacingCheck, PacketPlan, Place, Probe, StreamReport, TcpFields, TcpMarks, TcpSample,
+    Arrival, Capture, CaptureReport, CapturedPacket, Congestion, Fate, HopReply, HopReplyKind, Load, LoadReport,
+    LoadStatus, PacingCheck, PacketPlan, PeerKind, Place, Probe, StreamReport, TcpFields, TcpMarks, TcpSample,
     TcpState, Then, Train, TrainId, TrainReport, Transfer, TransferReport, Transport,
 };
 use narrows_probe::{Budget, Event, Order, Outcome, PathFacts, RawParams, Reason, Refusal, StampSource, World};
-use narrows_trace::{Answer, Asked, Recorder, Recording, Setting, WorldKind, WriteError, Writer};
+use narrows_trace::{Answer, Recorder, Recording, Request, Setting, WorldKind, WriteError, Writer};
 use narrows_units::{BitRate, Metric, Sender, Stamp};
 use proptest::prelude::*;
 
@@ -117,7 +117,7 @@ fn every_kind() -> Vec<(Probe, Result<Event, String>)> {
                 hop_limit: NonZeroU8::new(u8::try_from(k).expect("small")),
             })
             .collect(),
-        far_end: FarEnd::EchoSized(64),
+        peer_kind: PeerKind::EchoSized(64),
     };
     let report = TrainReport {
         id: TrainId(7),
@@ -170,7 +170,7 @@ fn every_kind() -> Vec<(Probe, Result<Event, String>)> {
     let capture = Capture {
         duration: Duration::from_secs(1),
         max_packets: 100,
-        far_host: Some(router),
+        remote_host: Some(router),
         places: vec![Place::Here, Place::Node(3)],
     };
     let socket = |port| SocketAddr::new(router, port);
@@ -257,7 +257,7 @@ fn transfers() -> (Transfer, TransferReport) {
             granted_send_buffer_octets: Some(200_000),
             samples: vec![sample; 2],
         }],
-        far_end: Some((1 << 33, Duration::from_millis(999))),
+        remote_read: Some((1 << 33, Duration::from_millis(999))),
         sender_cpu: None,
         receiver_cpu: Some(1.0),
     };
@@ -272,7 +272,7 @@ fn everything_comes_back() {
     let run = &recording.runs[0];
     assert_eq!(run.exchanges.len(), exchanges.len() + 1);
     for (held, (probe, answer)) in run.exchanges.iter().zip(&exchanges) {
-        assert_eq!(held.asked, Asked::Probe(probe.clone()));
+        assert_eq!(held.asked, Request::Probe(probe.clone()));
         match answer {
             Ok(event) => assert_eq!(held.answer.event(), Ok(event.clone())),
             Err(text) => assert_eq!(held.answer, Answer::Fault(text.clone())),

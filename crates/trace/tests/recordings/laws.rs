@@ -17,7 +17,7 @@ fn moved<C: Clock>(stamp: &mut Stamp<C>, nanos: i64) {
 fn with_offset(observations: &Observations, nanos: i64) -> Observations {
     let mut other = observations.clone();
     for row in &mut other.rows {
-        match &mut row.told {
+        match &mut row.reported {
             Event::Train(report) => {
                 for arrival in &mut report.arrivals {
                     match &mut arrival.fate {
@@ -93,14 +93,16 @@ fn scaled(observations: &Observations, k: i64) -> Observations {
         host.interface_rate = host.interface_rate.map(slower);
     }
     for row in &mut other.rows {
-        at(&mut row.asked_at, k);
-        at(&mut row.told_at, k);
+        at(&mut row.requested_at, k);
+        at(&mut row.reported_at, k);
         if let Probe::Train(train) = &mut row.asked {
             for packet in &mut train.packets {
                 packet.gap = stretch(packet.gap);
             }
         }
-        let Event::Train(report) = &mut row.told else { continue };
+        let Event::Train(report) = &mut row.reported else {
+            continue;
+        };
         for arrival in &mut report.arrivals {
             at(&mut arrival.departed, k);
             match &mut arrival.fate {
@@ -114,7 +116,7 @@ fn scaled(observations: &Observations, k: i64) -> Observations {
 }
 
 /// Times scale by k, rates by 1/k, octets by nothing, where a method has no time of its own: `rtt`, `pmtu`, `burst`, and
-/// `capacity` up to the rounding of its rates. The others compare with times of their own (segments, patience, periods).
+/// `capacity` up to the rounding of its rates. The others compare with times of their own (segments, timeout, periods).
 #[test]
 fn scaling_of_time() {
     for (name, scales) in [("rtt", 1), ("pmtu", 0), ("burst", 0), ("capacity", -1)] {
@@ -189,7 +191,7 @@ fn streams_read_by_fac2_and_trains_by_pathload() {
         .into_iter()
         .find(|(scenario, ..)| scenario.name.contains("poisson"))
         .expect("it ships");
-    let truth = scenario.truth(narrows_scenario::Way::Forward);
+    let truth = scenario.truth(narrows_scenario::PathDirection::Forward);
     let warm = scenario.warm_up;
     let truth = truth
         .over(warm, warm + Duration::from_secs(10))
@@ -210,7 +212,7 @@ fn streams_read_by_fac2_and_trains_by_pathload() {
             .expect("trains to the receiver");
         let estimate = outcome.estimate().expect("a number");
         assert!(
-            estimate.verdict == narrows_probe::Verdict::Estimated && estimate.value.abs_diff(truth) <= truth / 5,
+            estimate.verdict == narrows_probe::BoundKind::Estimated && estimate.value.abs_diff(truth) <= truth / 5,
             "{to} from {from}: {} for {truth}",
             claim(&outcome)
         );

@@ -63,7 +63,7 @@ fn a_run_that_was_stopped_replays_to_its_last_word() {
     let (measured, octets) = {
         use narrows_probe::{Budget, Order};
         let setting = narrows_trace::Setting::new(narrows_trace::WorldKind::Simulator);
-        let world = narrows_sim::SimWorld::new(&scenario, narrows_scenario::Way::Forward, 1);
+        let world = narrows_sim::SimWorld::new(&scenario, narrows_scenario::PathDirection::Forward, 1);
         let writer = narrows_trace::Writer::new(Vec::new()).expect("memory");
         let mut recorder = narrows_trace::Recorder::new(world, writer, setting);
         let raw = RawParams::new();

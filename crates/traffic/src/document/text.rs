@@ -31,7 +31,7 @@ impl Report {
                 "total of {} flow(s), {} layer: asked {}, planned {}, achieved {}, received {}",
                 total.flows,
                 if total.layer == "ip" { "IP" } else { "TCP payload" },
-                rate(total.asked_bps),
+                rate(total.requested_bps),
                 rate(total.planned_bps),
                 rate(Some(total.achieved_bps)),
                 rate(total.received_bps),
@@ -59,7 +59,7 @@ fn describe(text: &mut String, index: usize, flow: &FlowReport, same_clock: bool
     let _ = writeln!(
         text,
         "  asked {}, planned {}, achieved {}, received {}",
-        rate(flow.asked_bps),
+        rate(flow.requested_bps),
         rate(flow.planned_bps),
         rate(flow.achieved_bps),
         rate(flow.received_bps),
@@ -138,14 +138,14 @@ fn describe_received(text: &mut String, flow: &FlowReport, same_clock: bool) {
     }
 }
 
-fn quantiles(told: &Distribution) -> String {
+fn quantiles(reported: &Distribution) -> String {
     format!(
         "least {}, median {}, p95 {}, p99 {}, most {}",
-        signed(told.min),
-        signed(told.p50),
-        signed(told.p95),
-        signed(told.p99),
-        signed(told.max)
+        signed(reported.min),
+        signed(reported.p50),
+        signed(reported.p95),
+        signed(reported.p99),
+        signed(reported.max)
     )
 }
 

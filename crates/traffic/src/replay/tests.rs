@@ -97,7 +97,7 @@ fn filters_and_times_that_go_back() {
 }
 
 #[test]
-fn a_cut_capture_is_kept_as_far_as_it_goes() {
+fn a_cut_capture_is_kept_as_remote_as_it_goes() {
     let whole = pcap(
         &[(5, 0, frame(100, 1)), (5, 10, frame(200, 1)), (5, 20, frame(300, 1))],
         false,

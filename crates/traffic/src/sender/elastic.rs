@@ -79,7 +79,7 @@ pub(super) fn offered(wanted: &str) -> Result<(), TrafficError> {
 
 impl Elastic {
     pub(super) fn run(self, plans: Vec<Connection>) -> Vec<Outcome> {
-        const LOOK_NS: i64 = 5_000_000;
+        const POLL_NS: i64 = 5_000_000;
         let mut rows: Vec<Row> = plans.into_iter().map(Row::new).collect();
         while rows.iter().any(|row| !row.ended) {
             let now = self.since();
@@ -95,7 +95,7 @@ impl Elastic {
                     row.sample(now, &self);
                 }
             }
-            clock::sleep_until_ns(clock::now_ns() + LOOK_NS);
+            clock::sleep_until_ns(clock::now_ns() + POLL_NS);
         }
         rows.into_iter().map(|row| row.outcome).collect()
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use narrows_net::clock;
 
 use crate::control::{
-    Accepted, Announce, End, Heard, Lines, PROTOCOL, REPLY_OCTETS, Reply, Request, Statistics, Transport,
+    Accepted, Announce, End, Lines, PROTOCOL, REPLY_OCTETS, Reply, Request, Statistics, Transport, WaitEnd,
     clock_identity, is_passing, say, understood,
 };
 use crate::error::TrafficError;
@@ -23,17 +23,17 @@ pub(super) struct Link {
 }
 
 /// How long a sink may take to accept a connection, and to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// How long it may take to sum up, after it has waited for what was on its way.
 const SUMMING_UP: Duration = Duration::from_secs(15);
 
 impl Link {
     pub(super) fn open(sink: SocketAddr, interval_ns: i64, flows: Vec<Transport>) -> Result<Self, TrafficError> {
-        let stream = TcpStream::connect_timeout(&sink, PATIENCE).map_err(|source| match source.kind() {
+        let stream = TcpStream::connect_timeout(&sink, TIMEOUT).map_err(|source| match source.kind() {
             io::ErrorKind::ConnectionRefused => TrafficError::NotListening { peer: sink },
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => TrafficError::Silent {
                 peer: sink,
-                waited: PATIENCE,
+                waited: TIMEOUT,
             },
             _ => TrafficError::Unreachable { peer: sink, source },
         })?;
@@ -46,7 +46,7 @@ impl Link {
             flows,
         });
         say(&stream, &announce).map_err(|source| TrafficError::Unreachable { peer: sink, source })?;
-        match hear(&stream, sink, PATIENCE)? {
+        match hear(&stream, sink, TIMEOUT)? {
             Reply::Accepted(accepted) if accepted.cookies.len() == cookies => Ok(Self {
                 stream,
                 sink,
@@ -105,13 +105,13 @@ impl Link {
     }
 }
 
-fn hear(stream: &TcpStream, peer: SocketAddr, patience: Duration) -> Result<Reply, TrafficError> {
-    let deadline = clock::now_ns() + clock::nanos(patience);
+fn hear(stream: &TcpStream, peer: SocketAddr, timeout: Duration) -> Result<Reply, TrafficError> {
+    let deadline = clock::now_ns() + clock::nanos(timeout);
     match Lines::new(REPLY_OCTETS).next(stream, deadline, &AtomicBool::new(false)) {
-        Heard::Line(line) => understood(&line).map_err(|what| TrafficError::Protocol { peer, what }),
-        Heard::Closed => Err(TrafficError::Closed { peer }),
-        Heard::Nothing => Err(TrafficError::Silent { peer, waited: patience }),
-        Heard::TooLong => Err(TrafficError::Protocol {
+        WaitEnd::Line(line) => understood(&line).map_err(|what| TrafficError::Protocol { peer, what }),
+        WaitEnd::Closed => Err(TrafficError::Closed { peer }),
+        WaitEnd::Nothing => Err(TrafficError::Silent { peer, waited: timeout }),
+        WaitEnd::TooLong => Err(TrafficError::Protocol {
             peer,
             what: "its answer is endless".to_owned(),
         }),

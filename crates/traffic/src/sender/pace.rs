@@ -10,7 +10,7 @@ use crate::pacing::Pacing;
 /// machine (some 130 µs).
 const SPIN_NS: i64 = 200_000;
 /// A longer sleep looks at the stop flag this often.
-const LOOK_NS: i64 = 20_000_000;
+const POLL_NS: i64 = 20_000_000;
 
 /// Waits; `false` if the flag was set first. A deadline that has passed is none.
 pub(super) fn wait_until(target_ns: i64, pacing: Pacing, stop: &AtomicBool) -> bool {
@@ -25,8 +25,8 @@ pub(super) fn wait_until(target_ns: i64, pacing: Pacing, stop: &AtomicBool) -> b
         }
         match pacing {
             Pacing::Spin if left <= SPIN_NS => std::hint::spin_loop(),
-            Pacing::Spin => clock::sleep_until_ns((target_ns - SPIN_NS).min(now + LOOK_NS)),
-            Pacing::Sleep => clock::sleep_until_ns(target_ns.min(now + LOOK_NS)),
+            Pacing::Spin => clock::sleep_until_ns((target_ns - SPIN_NS).min(now + POLL_NS)),
+            Pacing::Sleep => clock::sleep_until_ns(target_ns.min(now + POLL_NS)),
         }
     }
 }

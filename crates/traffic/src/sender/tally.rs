@@ -38,7 +38,7 @@ impl Bin for Interval {
 }
 
 /// More different sizes than these are told in classes.
-const SIZES_TOLD: usize = 64;
+const SIZES_REPORTED: usize = 64;
 /// Width of such a class.
 const SIZE_CLASS: u16 = 64;
 
@@ -89,7 +89,7 @@ impl Tally {
     }
 
     /// What is known, the flow having been open for `open_ns`. `fitted`: packets raised and packets added by cutting.
-    pub(super) fn told(&self, open_ns: u64, fitted: (u64, u64)) -> Sent {
+    pub(super) fn reported(&self, open_ns: u64, fitted: (u64, u64)) -> Sent {
         let span_ns = open_ns.max(self.last_ns.unwrap_or(0));
         let intervals = self.series.iter().map(|(from_ns, bin)| SentInterval {
             from_ns,
@@ -107,8 +107,8 @@ impl Tally {
             refused_packets: self.refused,
             raised_packets: fitted.0,
             cut_packets: fitted.1,
-            late_ns: self.late.told(0),
-            gap_ns: self.gaps.told(0),
+            late_ns: self.late.reported(0),
+            gap_ns: self.gaps.reported(0),
             sizes: self.sizes(),
             planned_windows: self.planned.moments(open_ns),
             windows: self.achieved.moments(span_ns),
@@ -119,20 +119,24 @@ impl Tally {
     }
 
     fn sizes(&self) -> Vec<SizeCount> {
-        let width = if self.sizes.len() > SIZES_TOLD { SIZE_CLASS } else { 1 };
-        let mut told: Vec<SizeCount> = Vec::new();
+        let width = if self.sizes.len() > SIZES_REPORTED {
+            SIZE_CLASS
+        } else {
+            1
+        };
+        let mut reported: Vec<SizeCount> = Vec::new();
         for (size, packets) in &self.sizes {
             let low = size - size % width;
-            match told.last_mut() {
+            match reported.last_mut() {
                 Some(last) if last.ip_octets_low == low => last.packets += packets,
-                _ => told.push(SizeCount {
+                _ => reported.push(SizeCount {
                     ip_octets_low: low,
                     ip_octets_high: low.saturating_add(width - 1),
                     packets: *packets,
                 }),
             }
         }
-        told
+        reported
     }
 }
 
@@ -143,12 +147,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_sizes_are_told_in_classes() {
+    fn many_sizes_are_reported_in_classes() {
         let mut tally = Tally::new(1_000_000_000, 10);
         for size in 100..300u16 {
             tally.left(u64::from(size), 0, size);
         }
-        let sizes = tally.told(1_000, (0, 0)).sizes;
+        let sizes = tally.reported(1_000, (0, 0)).sizes;
         assert_eq!(
             (sizes[0].ip_octets_low, sizes[0].ip_octets_high, sizes[0].packets),
             (64, 127, 28)
@@ -169,9 +173,9 @@ mod tests {
                 clock = clock.max(at + late);
                 tally.left(clock, i64::try_from(clock - at).unwrap(), 1500);
             }
-            let told = tally.told(1_000_000_000, (0, 0));
-            prop_assert_eq!((told.packets, told.octets), (1000, 1_500_000));
-            let (asked, reached) = (told.planned_rate().unwrap().as_f64(), told.rate().unwrap().as_f64());
+            let reported = tally.reported(1_000_000_000, (0, 0));
+            prop_assert_eq!((reported.packets, reported.octets), (1000, 1_500_000));
+            let (asked, reached) = (reported.planned_rate().unwrap().as_f64(), reported.rate().unwrap().as_f64());
             prop_assert!((asked - 12e6).abs() < 1.0);
             prop_assert!(reached <= asked && reached > 0.995 * asked, "{}", reached);
         }

@@ -4,7 +4,7 @@ use narrows_scenario::{Arrivals, Cross, SizeMix};
 use narrows_units::BitRate;
 
 use super::*;
-use crate::sink::{Ended, Sink, SinkOptions};
+use crate::sink::{SessionEnd, Sink, SinkOptions};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -40,24 +40,24 @@ fn what_is_planned_arrives() {
     let report = sender.wait(&stop);
     assert!(report.notes.is_empty() && !report.interrupted, "{report:#?}");
     assert!(report.same_clock, "one machine");
-    for (flow, told) in flows.iter().zip(&report.flows) {
+    for (flow, reported) in flows.iter().zip(&report.flows) {
         let FlowKind::Model { cross, seed, index } = &flow.kind else {
             panic!()
         };
         let packets = ArrivalStreamOf(cross, *seed, *index).octets(200_000_000);
-        let received = told.received.as_ref().unwrap();
-        assert_eq!((told.sent.packets, told.sent.octets), packets);
-        assert_eq!(told.sent.planned_octets, Some(told.sent.octets));
+        let received = reported.received.as_ref().unwrap();
+        assert_eq!((reported.sent.packets, reported.sent.octets), packets);
+        assert_eq!(reported.sent.planned_octets, Some(reported.sent.octets));
         assert_eq!((received.packets + received.lost, received.duplicates), (packets.0, 0));
         assert_eq!(received.lost, report.local_drops.unwrap());
         let delay = received.one_way_delay_ns.unwrap();
         assert!(delay.min > -1000 && delay.max < 10_000_000_000, "{delay:?}");
-        assert_eq!(told.sent.planned_windows.len(), 3);
+        assert_eq!(reported.sent.planned_windows.len(), 3);
         // The sizes sent are those received.
-        assert_eq!(received.octets, told.sent.octets);
+        assert_eq!(received.octets, reported.sent.octets);
     }
     let finished = sink.stop();
-    assert_eq!((finished.len(), finished[0].ended), (1, Ended::Complete));
+    assert_eq!((finished.len(), finished[0].ended), (1, SessionEnd::Complete));
 }
 
 struct ArrivalStreamOf<'a>(&'a Cross, u64, usize);
@@ -203,7 +203,7 @@ fn a_sink_that_goes_away_ends_the_run() {
         clock::sleep_until_ns(clock::now_ns() + 1_000_000);
     }
     let finished = sink.stop();
-    assert_eq!(finished[0].ended, Ended::SinkStopped);
+    assert_eq!(finished[0].ended, SessionEnd::SinkStopped);
     let report = sender.wait(&AtomicBool::new(false));
     assert!(report.interrupted);
     // Its last word is heard.
@@ -218,7 +218,7 @@ fn documents_are_one_line_and_tables_rectangular() {
     let report = sender.wait(&AtomicBool::new(false));
     let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
     assert_eq!(
-        (&json["schema"], &json["totals"][0]["asked_bps"]),
+        (&json["schema"], &json["totals"][0]["requested_bps"]),
         (&"narrows.traffic/1".into(), &2_000_000.into())
     );
     let csv = report.csv();

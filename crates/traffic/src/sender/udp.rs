@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use narrows_net::care::Care;
 use narrows_net::clock::{self, nanos};
 use narrows_net::pace::Payloads;
 use narrows_net::socket::{ProbeSocket, SocketOptions};
+use narrows_net::thread_scheduling::ThreadScheduling;
 use narrows_sim::ArrivalStream;
 
 use super::pace::wait_until;
@@ -30,7 +30,7 @@ const INTERVALS: usize = 200_000;
 pub(super) struct UdpRun {
     /// One per UDP flow.
     pub(super) sent: Vec<Sent>,
-    /// How far behind the plan it gave up; 0 if it did not.
+    /// How far behind the plan it abandoned; 0 if it did not.
     pub(super) behind_ns: u64,
     pub(super) cpu_ns: u64,
 }
@@ -174,7 +174,7 @@ impl UdpSender {
 
     /// Sends until everything is sent, or until told to stop.
     pub(super) fn run(mut self) -> UdpRun {
-        let _care = Care {
+        let _care = ThreadScheduling {
             pin_to: self.options.pin_to,
             priority: None,
         }
@@ -189,7 +189,7 @@ impl UdpSender {
                 break;
             }
             let late = clock::now_ns() - target;
-            if late > self.patience_ns() {
+            if late > self.timeout_ns() {
                 behind_ns = late.unsigned_abs();
                 break;
             }
@@ -206,7 +206,8 @@ impl UdpSender {
                 Some(until) => until,
                 None => elapsed,
             };
-            row.tally.told(end.saturating_sub(row.from_ns), schedule.fitted(flow))
+            row.tally
+                .reported(end.saturating_sub(row.from_ns), schedule.fitted(flow))
         });
         UdpRun {
             sent: sent.collect(),
@@ -217,7 +218,7 @@ impl UdpSender {
 
     /// Late packets are caught up. But a host that cannot send so fast at all must end some time: a quarter of the run and two
     /// seconds late (ours).
-    fn patience_ns(&self) -> i64 {
+    fn timeout_ns(&self) -> i64 {
         const LEAST_NS: i64 = 2_000_000_000;
         let duration = self.options.duration.map_or(i64::MAX / 2, nanos);
         LEAST_NS.saturating_add(duration / 4)

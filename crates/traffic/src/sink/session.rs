@@ -9,10 +9,10 @@ use std::time::Duration;
 use narrows_net::clock;
 
 use super::state::{Account, Session, Shared, Tables, Traffic, lock, same_host};
-use super::{Ended, SessionReport, keep};
+use super::{SessionEnd, SessionReport, keep};
 use crate::account::{TcpAccount, UdpAccount};
 use crate::control::{
-    Accepted, Announce, Data, End, Heard, Lines, PROTOCOL, REQUEST_OCTETS, Reply, Request, Statistics, Transport,
+    Accepted, Announce, Data, End, Lines, PROTOCOL, REQUEST_OCTETS, Reply, Request, Statistics, Transport, WaitEnd,
     is_passing, say, understood,
 };
 
@@ -26,9 +26,9 @@ pub(super) fn serve(shared: &Shared, stream: &TcpStream, client: SocketAddr) {
     let mut lines = Lines::new(REQUEST_OCTETS);
     let deadline = clock::now_ns() + clock::nanos(shared.options.limits.first_line_time);
     let line = match lines.next(stream, deadline, &shared.stop) {
-        Heard::Line(line) => line,
-        Heard::TooLong => return refuse(stream, "that line is too long"),
-        Heard::Closed | Heard::Nothing => return,
+        WaitEnd::Line(line) => line,
+        WaitEnd::TooLong => return refuse(stream, "that line is too long"),
+        WaitEnd::Closed | WaitEnd::Nothing => return,
     };
     match understood(&line) {
         Ok(Request::Announce(announce)) => match admit(shared, client, &announce) {
@@ -128,23 +128,23 @@ fn control(shared: &Shared, stream: &TcpStream, lines: &mut Lines, session: &Arc
     });
     let deadline = clock::now_ns() + clock::nanos(shared.options.limits.session_time);
     let (ended, sent) = if say(stream, &accepted).is_err() {
-        (Ended::BrokenOff, None)
+        (SessionEnd::BrokenOff, None)
     } else {
         match lines.next(stream, deadline, &shared.stop) {
-            Heard::Line(line) => match understood(&line) {
+            WaitEnd::Line(line) => match understood(&line) {
                 Ok(Request::End(End { sent })) if sent.len() == session.cookies.len() => {
                     await_stragglers(shared, session, &sent);
-                    (Ended::Complete, Some(sent))
+                    (SessionEnd::Complete, Some(sent))
                 }
-                _ => (Ended::BrokenOff, None),
+                _ => (SessionEnd::BrokenOff, None),
             },
-            Heard::Closed | Heard::TooLong => (Ended::BrokenOff, None),
-            Heard::Nothing if shared.stop.load(Ordering::Relaxed) => (Ended::SinkStopped, None),
-            Heard::Nothing => (Ended::TimeLimit, None),
+            WaitEnd::Closed | WaitEnd::TooLong => (SessionEnd::BrokenOff, None),
+            WaitEnd::Nothing if shared.stop.load(Ordering::Relaxed) => (SessionEnd::SinkStopped, None),
+            WaitEnd::Nothing => (SessionEnd::TimeLimit, None),
         }
     };
     let report = close(shared, session, ended, sent.as_deref());
-    if ended != Ended::BrokenOff {
+    if ended != SessionEnd::BrokenOff {
         let statistics = Reply::Statistics(Statistics {
             flows: report.flows.clone(),
             local_drops: report.local_drops,
@@ -177,7 +177,7 @@ fn await_stragglers(shared: &Shared, session: &Session, sent: &[u64]) {
 }
 
 /// Takes a session out of the tables; what is known of it.
-fn close(shared: &Shared, session: &Arc<Session>, ended: Ended, sent: Option<&[u64]>) -> SessionReport {
+fn close(shared: &Shared, session: &Arc<Session>, ended: SessionEnd, sent: Option<&[u64]>) -> SessionReport {
     {
         let mut tables = lock(&shared.tables);
         tables.sessions.remove(&session.token);
@@ -192,8 +192,10 @@ fn close(shared: &Shared, session: &Arc<Session>, ended: Ended, sent: Option<&[u
         .iter_mut()
         .enumerate()
         .map(|(flow, account)| match account {
-            Account::Udp(account) => account.told(sent.and_then(|sent| sent.get(flow).copied()), session.same_clock),
-            Account::Tcp(account) => account.told(),
+            Account::Udp(account) => {
+                account.reported(sent.and_then(|sent| sent.get(flow).copied()), session.same_clock)
+            }
+            Account::Tcp(account) => account.reported(),
         });
     SessionReport {
         client: session.client,
@@ -206,7 +208,7 @@ fn close(shared: &Shared, session: &Arc<Session>, ended: Ended, sent: Option<&[u
 
 /// The data of a TCP flow. `early`: octets that came with the first line.
 fn read(shared: &Shared, stream: &TcpStream, client: SocketAddr, data: &Data, early: usize) {
-    const LOOK: Duration = Duration::from_millis(20);
+    const POLL: Duration = Duration::from_millis(20);
     const BLOCK_OCTETS: usize = 256 << 10;
     let session = lock(&shared.tables).sessions.get(&data.token).cloned();
     let Some(session) = session.filter(|session| same_host(session.client.ip(), client.ip())) else {
@@ -226,7 +228,7 @@ fn read(shared: &Shared, stream: &TcpStream, client: SocketAddr, data: &Data, ea
         account.ended |= ended;
         true
     };
-    if !enter(early, false) || stream.set_read_timeout(Some(LOOK)).is_err() {
+    if !enter(early, false) || stream.set_read_timeout(Some(POLL)).is_err() {
         return;
     }
     let mut block = vec![0; BLOCK_OCTETS];

@@ -93,9 +93,9 @@ fn sessions_and_flows_have_limits_and_make_room() {
     while !answer(&connected(&sink), announcement(1).as_bytes()).contains("accepted") {
         assert!(clock::now_ns() < give_up);
     }
-    let ended: Vec<Ended> = sink.stop().iter().map(|report| report.ended).collect();
+    let ended: Vec<SessionEnd> = sink.stop().iter().map(|report| report.ended).collect();
     assert!(
-        ended.contains(&Ended::BrokenOff) && ended.contains(&Ended::SinkStopped),
+        ended.contains(&SessionEnd::BrokenOff) && ended.contains(&SessionEnd::SinkStopped),
         "{ended:?}"
     );
 }
@@ -142,8 +142,8 @@ fn an_end_of_the_wrong_length_ends_the_session() {
         assert!(answer(&control, announcement(1).as_bytes()).contains("accepted"));
         assert_eq!(answer(&control, end.as_bytes()), "");
     }
-    let ended: Vec<Ended> = sink.stop().iter().map(|report| report.ended).collect();
-    assert_eq!(ended, [Ended::BrokenOff; 3]);
+    let ended: Vec<SessionEnd> = sink.stop().iter().map(|report| report.ended).collect();
+    assert_eq!(ended, [SessionEnd::BrokenOff; 3]);
 }
 
 #[test]
@@ -155,5 +155,5 @@ fn a_session_ends_with_its_time() {
     let control = connected(&sink);
     assert!(answer(&control, announcement(1).as_bytes()).contains("accepted"));
     assert!(answer(&control, b"").contains("statistics"));
-    assert_eq!(sink.stop()[0].ended, Ended::TimeLimit);
+    assert_eq!(sink.stop()[0].ended, SessionEnd::TimeLimit);
 }

@@ -244,8 +244,8 @@ fn share(tail: &[Point], mean_bps: f64, tick: f64) -> f64 {
     let steady = gaps.iter().filter(|other| (*other - gap).abs() <= STEADY * gap).count();
     let packet = last.octets - tail[tail.len() - 2].octets;
     let ours = mean_bps * gap / (8.0 * packet);
-    let told = (8.0 * packet / mean_bps - gap).abs() > tick;
-    if told && gap > 0.0 && steady * 2 > gaps.len() && steady * 2 > tail.len() && ours < 1.0 - STEADY / 2.0 {
+    let reported = (8.0 * packet / mean_bps - gap).abs() > tick;
+    if reported && gap > 0.0 && steady * 2 > gaps.len() && steady * 2 > tail.len() && ours < 1.0 - STEADY / 2.0 {
         ours
     } else {
         1.0

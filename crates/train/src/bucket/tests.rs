@@ -8,43 +8,52 @@ use super::*;
 use narrows_probe::StampSource;
 use narrows_probe::contract::Event;
 use narrows_probe::probes::{Arrival, Fate, PacingCheck, Probe, Train, TrainId};
-use narrows_probe::testing::testbed::{Bucket, Cross, Hop, Testbed};
+use narrows_probe::testing::closed_form_world::{Bucket, ClosedFormWorld, Cross, Hop};
 use narrows_probe::world::World;
 
-fn bed(link: u64, bucket: Option<(u64, u32)>, cross: Option<Cross>, seed: u64) -> Testbed {
+fn host_pair(link: u64, bucket: Option<(u64, u32)>, cross: Option<Cross>, seed: u64) -> ClosedFormWorld {
     let mut narrow = Hop::ethernet(BitRate::from_mbps(link));
     narrow.bucket = bucket.map(|(mbps, packets)| Bucket {
         rate: BitRate::from_mbps(mbps),
         depth_octets: packets * 1538,
     });
     narrow.cross = cross;
-    Testbed::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed)
+    ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed)
 }
 
-fn trains(bed: &mut Testbed, packets: usize, count: u32, pause: Duration) -> Vec<TrainReport> {
+fn trains(host_pair: &mut ClosedFormWorld, packets: usize, count: u32, pause: Duration) -> Vec<TrainReport> {
     let mut reports = Vec::new();
     for id in 0..count {
         let train = Train::uniform(TrainId(id), packets, 1500, Duration::ZERO);
-        let Ok(Event::Train(report)) = bed.send(Probe::Train(train)) else {
+        let Ok(Event::Train(report)) = host_pair.send(Probe::Train(train)) else {
             panic!("no report");
         };
         reports.push(report);
-        let until = bed.now() + pause;
-        let Ok(()) = bed.wait(until);
+        let until = host_pair.now() + pause;
+        let Ok(()) = host_pair.wait(until);
     }
     reports
 }
 
 #[test]
 fn two_trains_tell_peak_rate_and_depth() {
-    let mut bed = bed(100, Some((20, 40)), None, 1);
-    let look = look(&trains(&mut bed, 120, 2, Duration::from_secs(1)));
-    let knee = look.knee.unwrap();
+    let mut host_pair = host_pair(100, Some((20, 40)), None, 1);
+    let search = search(&trains(&mut host_pair, 120, 2, Duration::from_secs(1)));
+    let turning_point = search.turning_point.unwrap();
     // Wire octets as the bed counts them: 40 x 1538 of them are 40 packets.
-    assert!(knee.depth_octets.abs_diff(60_000) <= 1500, "{knee:?}");
-    assert!(knee.sustained.bps().abs_diff(19_505_852) < 20_000, "{knee:?}");
-    assert!(knee.peak.bps().abs_diff(97_529_259) < 1_000_000, "{knee:?}");
-    assert!(!knee.is_policer() && !knee.sender_limited, "{knee:?}");
+    assert!(turning_point.depth_octets.abs_diff(60_000) <= 1500, "{turning_point:?}");
+    assert!(
+        turning_point.sustained.bps().abs_diff(19_505_852) < 20_000,
+        "{turning_point:?}"
+    );
+    assert!(
+        turning_point.peak.bps().abs_diff(97_529_259) < 1_000_000,
+        "{turning_point:?}"
+    );
+    assert!(
+        !turning_point.is_policer() && !turning_point.sender_limited,
+        "{turning_point:?}"
+    );
 }
 
 /// A train of `count` packets of 1500 octets, one every `gap_ns`, through a policer and nothing else.
@@ -103,10 +112,10 @@ fn a_coarse_clock_is_nobody_s_traffic() {
         fate: Fate::Received(Stamp::from_nanos(5_000_000 + came(seq) / 1_000 * 1_000)),
     };
     report.arrivals = (0..400).map(arrival).collect();
-    let told = course(&report, 1.1, Duration::from_micros(1)).and_then(|course| course.bend);
-    let told = told.unwrap();
-    assert!((told.sustained_bps / 5e9 - 1.0).abs() < 0.02, "{told:?}");
-    assert!((told.ours - 1.0).abs() < 1e-9, "{told:?}");
+    let reported = course(&report, 1.1, Duration::from_micros(1)).and_then(|course| course.bend);
+    let reported = reported.unwrap();
+    assert!((reported.sustained_bps / 5e9 - 1.0).abs() < 0.02, "{reported:?}");
+    assert!((reported.ours - 1.0).abs() < 1e-9, "{reported:?}");
     // Stamps that are taken for exact say that others came between.
     let fine = course(&report, 1.1, Duration::ZERO).and_then(|course| course.bend);
     assert!(fine.is_none_or(|bend| bend.ours < 0.9), "{fine:?}");
@@ -135,54 +144,65 @@ fn a_batch_is_no_bucket() {
 #[test]
 fn the_case_behind_a_sender_limited_path() {
     // 500 Mbit/s and 50 kB behind a gigabit, from a sender of 731 Mbit/s: 158 kB pass before it shows.
-    let mut bed = bed(1000, Some((500, 33)), None, 1);
-    bed.hops[0].rate = BitRate::from_gbps(10);
-    bed.facts.sender.send_cost = Duration::from_nanos(16_416);
-    let short = look(&trains(&mut bed, 40, 3, Duration::from_millis(100)));
-    assert_eq!((short.knee, short.bent), (None, 0));
+    let mut host_pair = host_pair(1000, Some((500, 33)), None, 1);
+    host_pair.hops[0].rate = BitRate::from_gbps(10);
+    host_pair.facts.sender.send_cost = Duration::from_nanos(16_416);
+    let short = search(&trains(&mut host_pair, 40, 3, Duration::from_millis(100)));
+    assert_eq!((short.turning_point, short.bent), (None, 0));
     // 40 packets at 731 Mbit/s exclude a fifth of what they hold beyond the nine that a bend needs: far less than is there.
     assert!(short.excluded_octets < 50_000, "{short:?}");
-    let knee = look(&trains(&mut bed, 300, 3, Duration::from_millis(100)))
-        .knee
+    let turning_point = search(&trains(&mut host_pair, 300, 3, Duration::from_millis(100)))
+        .turning_point
         .unwrap();
-    assert!(knee.sender_limited, "{knee:?}");
-    assert!(knee.sustained.bps().abs_diff(487_646_294) < 2_000_000, "{knee:?}");
-    assert!(knee.depth_octets.abs_diff(49_500) <= 1500, "{knee:?}");
+    assert!(turning_point.sender_limited, "{turning_point:?}");
+    assert!(
+        turning_point.sustained.bps().abs_diff(487_646_294) < 2_000_000,
+        "{turning_point:?}"
+    );
+    assert!(turning_point.depth_octets.abs_diff(49_500) <= 1500, "{turning_point:?}");
 }
 
 #[test]
 fn what_is_excluded_follows_from_octets_and_rate() {
-    let mut bed = bed(100, None, None, 1);
-    let look = look(&trains(&mut bed, 509, 2, Duration::from_secs(1)));
-    assert_eq!((look.knee, look.bent, look.dry), (None, 0, 0));
+    let mut host_pair = host_pair(100, None, None, 1);
+    let search = search(&trains(&mut host_pair, 509, 2, Duration::from_secs(1)));
+    assert_eq!((search.turning_point, search.bent, search.dry), (None, 0, 0));
     // 500 packets of 1500 octets at the highest rate seen, a fifth of them.
-    assert!(look.excluded_octets.abs_diff(150_000) <= 100, "{look:?}");
+    assert!(search.excluded_octets.abs_diff(150_000) <= 100, "{search:?}");
 }
 
 #[test]
 fn a_bucket_that_was_not_full_again_is_left_out() {
-    let mut bed = bed(100, Some((10, 100)), None, 1);
-    let mut reports = trains(&mut bed, 300, 2, Duration::from_secs(2));
+    let mut host_pair = host_pair(100, Some((10, 100)), None, 1);
+    let mut reports = trains(&mut host_pair, 300, 2, Duration::from_secs(2));
     // At once after the second: half a second is a third of what fills it.
-    let Ok(()) = bed.wait(bed.now());
-    reports.extend(trains(&mut bed, 300, 1, Duration::ZERO).into_iter().map(|mut report| {
-        report.id = TrainId(9);
-        report
-    }));
-    let knee = look(&reports).knee.unwrap();
-    assert_eq!(knee.trains, 3);
-    let again = trains(&mut bed, 300, 1, Duration::ZERO);
+    let Ok(()) = host_pair.wait(host_pair.now());
+    reports.extend(
+        trains(&mut host_pair, 300, 1, Duration::ZERO)
+            .into_iter()
+            .map(|mut report| {
+                report.id = TrainId(9);
+                report
+            }),
+    );
+    let turning_point = search(&reports).turning_point.unwrap();
+    assert_eq!(turning_point.trains, 3);
+    let again = trains(&mut host_pair, 300, 1, Duration::ZERO);
     reports.extend(again);
-    let knee = look(&reports).knee.unwrap();
-    assert_eq!(knee.trains, 3, "{knee:?}");
-    assert!(knee.depth_octets.abs_diff(150_000) <= 1500, "{knee:?}");
+    let turning_point = search(&reports).turning_point.unwrap();
+    assert_eq!(turning_point.trains, 3, "{turning_point:?}");
+    assert!(
+        turning_point.depth_octets.abs_diff(150_000) <= 1500,
+        "{turning_point:?}"
+    );
 }
 
 #[test]
 fn a_policer_that_others_use_too_is_uneven() {
     // Every seventh token is gone before our packets come: as if the tokens came in two rates by turns.
-    let lone = course(&policed(400, 123_040, 20e6, 90_000.0), 1.1, Duration::ZERO).and_then(|course| course.bend);
-    assert!(!lone.unwrap().uneven);
+    let single_ended =
+        course(&policed(400, 123_040, 20e6, 90_000.0), 1.1, Duration::ZERO).and_then(|course| course.bend);
+    assert!(!single_ended.unwrap().uneven);
     let mut shared = policed(400, 123_040, 20e6, 90_000.0);
     let mut passed = 0;
     for row in &mut shared.arrivals {

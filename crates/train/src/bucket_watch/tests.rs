@@ -51,7 +51,7 @@ fn bucket(seq: u32, _: f64) -> f64 {
 }
 
 #[test]
-fn a_bucket_is_told() {
+fn a_bucket_is_reported() {
     assert!(shaped((0..6).map(|id| train(id, 90, 120.0, bucket))));
 }
 

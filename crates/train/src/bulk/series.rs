@@ -178,7 +178,7 @@ mod tests {
             began: Stamp::from_nanos(0),
             ended: Stamp::from_nanos(1),
             streams: Vec::new(),
-            far_end: None,
+            remote_read: None,
             sender_cpu: None,
             receiver_cpu: None,
         };

@@ -36,7 +36,7 @@ pub enum State {
 
 /// What a hunt has found, or the best of what it has.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct HuntResult {
     /// Time that one packet takes on the narrow link, ns: the mean over the samples whose delays are as low as the best one's.
     pub each_ns: f64,
     /// Least time among the clean samples, less what stamps may be wrong by.
@@ -205,7 +205,7 @@ impl Hunt {
     }
 
     /// What it has found. With `batched`, times count from batch to batch.
-    pub fn found(&self, batched: bool) -> Option<Found> {
+    pub fn found(&self, batched: bool) -> Option<HuntResult> {
         let reading = self.reading.as_ref()?;
         let best = self.bulks[reading.best];
         let each = |bulk: &Bulk| match bulk.inner.filter(|_| batched) {
@@ -228,7 +228,7 @@ impl Hunt {
         } else {
             0.0
         };
-        Some(Found {
+        Some(HuntResult {
             each_ns: mean,
             each_low_ns: end(f64::min).min(mean - error).max(mean * LEAST_LOW),
             each_high_ns: end(f64::max).max(mean + error) + reaction,

@@ -110,7 +110,7 @@ fn rates_are_of_the_wire_and_restated_once() {
 }
 
 #[test]
-fn batches_are_told_from_one_burst_of_others() {
+fn batches_are_reported_from_one_burst_of_others() {
     let batched: Vec<Option<i64>> = (0..20).map(|n| Some(1000 + n / 4 * 50)).collect();
     let even: Vec<Option<i64>> = (0..20).map(|n| Some(1000 + n * 12)).collect();
     let sent = [0; 20];
@@ -193,7 +193,7 @@ fn a_hunt_without_a_clean_pair_ends_unsettled() {
 }
 
 #[test]
-fn a_silent_path_and_a_lossy_one_are_told_apart() {
+fn a_silent_path_and_a_lossy_one_are_reported_apart() {
     let mut silent = Hunt::new(FINE, stop(40, 100), Reads::Arrivals);
     for _ in 0..12 {
         silent.take(&report(&[0, 0], &[None, None]));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Reads;
 use narrows_probe::facts::{Answering, PathFacts};
 use narrows_probe::outcome::Reason;
-use narrows_probe::probes::{FarEnd, Fate, Train, TrainReport};
+use narrows_probe::probes::{Fate, PeerKind, Train, TrainReport};
 use narrows_probe::registry::{Range, Value};
 
 /// Who answers, as the user says it.
@@ -58,11 +58,11 @@ impl Via {
 
     /// The train, as this far end is asked.
     pub fn ask(self, mut train: Train) -> Train {
-        train.far_end = match self {
-            Self::Auto | Self::Receiver => FarEnd::Receiver,
-            Self::Echo | Self::Reflector => FarEnd::Echo,
-            Self::ClosedPort => FarEnd::ClosedPort,
-            Self::Syn => FarEnd::TcpSyn,
+        train.peer_kind = match self {
+            Self::Auto | Self::Receiver => PeerKind::Receiver,
+            Self::Echo | Self::Reflector => PeerKind::Echo,
+            Self::ClosedPort => PeerKind::ClosedPort,
+            Self::Syn => PeerKind::TcpSyn,
         };
         train
     }
@@ -89,7 +89,7 @@ impl Via {
     }
 }
 
-/// Why a run that needs so many answers at least is not begun: the far host limits them, and would take longer than that.
+/// Why a run that needs so many answers at least is not begun: the remote host limits them, and would take longer than that.
 pub fn answers_take_too_long(facts: &PathFacts, answers: u64, longest: Duration) -> Option<Reason> {
     let limit = facts.answer_limit?;
     let awaited = u32::try_from(answers).unwrap_or(u32::MAX).saturating_sub(limit.burst());

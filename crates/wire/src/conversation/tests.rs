@@ -153,7 +153,7 @@ fn what_crosses_a_refusal_is_stale() {
     let broken = ServerMessage::refused(RefusalCode::Internal, Some(5), "socket");
     conversation.server(&broken).unwrap();
     let end = ClientMessage::LoadEnd { id: 5 };
-    assert_eq!(conversation.client(&end), Ok(Verdict::Stale));
+    assert_eq!(conversation.client(&end), Ok(MessageVerdict::Stale));
     assert!(conversation.client(&ClientMessage::LoadEnd { id: 6 }).is_err());
     let ask = ClientMessage::SendTrain { id: 7, flow: 0 };
     conversation.client(&ask).unwrap();
@@ -164,7 +164,7 @@ fn what_crosses_a_refusal_is_stale() {
         id: 7,
         table: Table::Plan(Vec::<PlanRow>::new()),
     };
-    assert_eq!(conversation.rows(Side::Client, &plan), Ok(Verdict::Stale));
+    assert_eq!(conversation.rows(Side::Client, &plan), Ok(MessageVerdict::Stale));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn final_refusals_end_it() {
 fn slots() {
     let kind = SlotKind::Load;
     let mut conversation = open();
-    assert!(conversation.server(&ServerMessage::Granted { kind }).is_err());
+    assert!(conversation.server(&ServerMessage::GrantedScheduling { kind }).is_err());
     conversation
         .client(&ClientMessage::Slot { kind, beside: None })
         .unwrap();
@@ -194,7 +194,7 @@ fn slots() {
             .is_err()
     );
     conversation.server(&ServerMessage::Queued { kind, place: 2 }).unwrap();
-    conversation.server(&ServerMessage::Granted { kind }).unwrap();
+    conversation.server(&ServerMessage::GrantedScheduling { kind }).unwrap();
     assert!(conversation.holds(kind));
     conversation.client(&ClientMessage::Release { kind }).unwrap();
     assert!(!conversation.holds(kind));
@@ -204,8 +204,8 @@ fn slots() {
             .is_err()
     );
     assert_eq!(
-        conversation.server(&ServerMessage::Granted { kind }),
-        Ok(Verdict::Stale)
+        conversation.server(&ServerMessage::GrantedScheduling { kind }),
+        Ok(MessageVerdict::Stale)
     );
     conversation.server(&ServerMessage::Released { kind }).unwrap();
     conversation
@@ -249,7 +249,7 @@ fn train_tries() -> Vec<Said> {
         Said::Client(ClientMessage::SendTrain { id, flow: 0 }),
         Said::Client(ClientMessage::Alive),
         Said::Rows(Side::Client, Rows { id, table: plan }),
-        Said::Server(ServerMessage::Granted { kind }),
+        Said::Server(ServerMessage::GrantedScheduling { kind }),
         Said::Server(ServerMessage::Queued { kind, place: 1 }),
         Said::Server(ServerMessage::Released { kind }),
         Said::Server(ServerMessage::Armed { id }),
@@ -349,7 +349,7 @@ fn transfer_tries() -> Vec<Said> {
     ]
 }
 
-fn hear(conversation: &mut Conversation, said: &Said) -> Result<Verdict, Violation> {
+fn hear(conversation: &mut Conversation, said: &Said) -> Result<MessageVerdict, Violation> {
     match said {
         Said::Client(message) => conversation.client(message),
         Said::Server(message) => conversation.server(message),
@@ -387,14 +387,14 @@ proptest! {
                 },
                 (false, Side::Client) => {
                     let mut tried = client.clone();
-                    if hear(&mut tried, said) == Ok(Verdict::Act) {
+                    if hear(&mut tried, said) == Ok(MessageVerdict::Act) {
                         client = tried;
                         up.push_back(said.clone());
                     }
                 }
                 (false, Side::Server) => {
                     let mut tried = server.clone();
-                    if hear(&mut tried, said) == Ok(Verdict::Act) {
+                    if hear(&mut tried, said) == Ok(MessageVerdict::Act) {
                         server = tried;
                         down.push_back(said.clone());
                     }

@@ -215,7 +215,7 @@ fn server_messages() -> Vec<ServerMessage> {
             sender_cpu_permille: None,
             spent: true,
         }),
-        ServerMessage::HostTold(Box::new(settings())),
+        ServerMessage::HostReported(Box::new(settings())),
         ServerMessage::Alive,
     ]
 }
@@ -260,19 +260,19 @@ fn unknown_fields_are_ignored() {
         assert_eq!(ServerMessage::parse(more(&text).as_bytes()), Ok(message));
     }
     assert_eq!(
-        ServerMessage::parse(br#"{"host_told":{"counted":{"later":7}}}"#),
-        Ok(ServerMessage::HostTold(Box::default()))
+        ServerMessage::parse(br#"{"host_reported":{"counted":{"later":7}}}"#),
+        Ok(ServerMessage::HostReported(Box::default()))
     );
 }
 
 #[test]
 fn names_that_a_shell_makes_something_of_are_refused() {
     for name in ["", "a b", "x;y", "$(x)", "`x`", "é", "a\nb", &"x".repeat(41)] {
-        let told = HostSettings {
+        let reported = HostSettings {
             driver: Some(name.to_owned()),
             ..HostSettings::default()
         };
-        let frame = ServerMessage::HostTold(Box::new(told)).frame();
+        let frame = ServerMessage::HostReported(Box::new(reported)).frame();
         assert_eq!(
             ServerMessage::parse(body(&frame)),
             Err(MessageError::Range("driver")),
@@ -308,7 +308,7 @@ fn hostile_texts() {
         r#"{"hello":{"version":1,"nonce":"abababababababababababababababab"},"bye":null}"#,
         r#""alive" "alive""#,
         r#"{"ask_host":{}}"#,
-        r#""host_told""#,
+        r#""host_reported""#,
         r#""welcome""#,
         r#"{"train_sent":{"id":1,"packets":65537}}"#,
         r#"{"load_segment":{"id":1,"rate_bps":0,"burst":1,"duration_ns":1,"continues":false}}"#,

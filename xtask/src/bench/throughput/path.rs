@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::super::bed::Bed;
-use super::super::program::{LOOK, Program, built, command, nap, now};
+use super::super::host_pair::HostPair;
+use super::super::program::{POLL, Program, built, command, nap, now};
 use super::Hosts;
 
 /// A path being played. Dropping it ends it.
@@ -44,7 +44,7 @@ impl Path {
                 let said = std::fs::read_to_string(&said).unwrap_or_default();
                 anyhow::bail!("no path: {}", said.lines().last().unwrap_or("it says nothing"));
             }
-            nap(LOOK);
+            nap(POLL);
         };
         Ok(Self {
             hosts,
@@ -99,9 +99,9 @@ fn hosts(said: &str) -> Option<Hosts> {
         let name = line.split_once("netns exec ")?.1;
         Some((address.to_owned(), name.trim().to_owned()))
     };
-    let ((_, near), (address, far)) = (of("# sender")?, of("# receiver")?);
+    let ((_, near), (address, remote)) = (of("# sender")?, of("# receiver")?);
     Some(Hosts {
-        bed: Bed::of_others(&near, &far),
+        host_pair: HostPair::of_others(&near, &remote),
         address,
     })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::super::bed::Bed;
+use super::super::host_pair::HostPair;
 use super::super::program::{Program, built, ended_cpu, output};
 use super::Hosts;
 
@@ -38,19 +38,19 @@ impl Tool {
         }
     }
 
-    fn server(self, bed: &Bed) -> Result<Program> {
+    fn server(self, host_pair: &HostPair) -> Result<Program> {
         let own = built("narrows");
         let own = own.to_string_lossy();
         match self {
-            Self::Own => Program::start(bed.far(&own, &["serve"]))?.until_listening(8620),
-            Self::OwnIperf3 => Program::start(bed.far(&own, &["serve", "--iperf3"]))?.until_listening(5201),
-            Self::Iperf3 => Program::start(bed.far("iperf3", &["-s", "-1"]))?.until_listening(5201),
+            Self::Own => Program::start(host_pair.remote(&own, &["serve"]))?.until_listening(8620),
+            Self::OwnIperf3 => Program::start(host_pair.remote(&own, &["serve", "--iperf3"]))?.until_listening(5201),
+            Self::Iperf3 => Program::start(host_pair.remote("iperf3", &["-s", "-1"]))?.until_listening(5201),
         }
     }
 
     /// Runs a test of so many seconds.
     pub(super) fn run(self, hosts: &Hosts, seconds: u32, more: &[&str]) -> Result<Ran> {
-        let server = self.server(&hosts.bed)?;
+        let server = self.server(&hosts.host_pair)?;
         let (idle, before) = (server.cpu(), ended_cpu()?);
         let (length, own) = (seconds.to_string(), built("narrows"));
         let own = own.to_string_lossy();
@@ -61,7 +61,10 @@ impl Tool {
             Self::Iperf3 => ("iperf3", vec!["-c", &hosts.address]),
         };
         let limit = Duration::from_secs(seconds.into()) + GRACE;
-        let said = output(hosts.bed.near(program, &[&start, &test[..], more].concat()), limit)?;
+        let said = output(
+            hosts.host_pair.near(program, &[&start, &test[..], more].concat()),
+            limit,
+        )?;
         match self {
             Self::Iperf3 => drop(server.finish(GRACE)?),
             Self::Own | Self::OwnIperf3 => server.stop(GRACE)?,

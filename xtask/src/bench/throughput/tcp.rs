@@ -39,7 +39,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
     }
     for mbps in if options.short { vec![1_000] } else { RATES.to_vec() } {
         // 50 ms of queue.
-        pair.bed.shape(mbps, mbps * 1_000_000 / 8 / 20)?;
+        pair.host_pair.shape(mbps, mbps * 1_000_000 / 8 / 20)?;
         rows.extend(cell(
             options,
             &pair,

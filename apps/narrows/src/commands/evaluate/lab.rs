@@ -4,33 +4,33 @@
 //! from the same moment on, and none meets what another left behind: queues that drain, a kernel's memory of round trips and windows
 //! (`tcp_metrics`), connections in TIME-WAIT. Bringing a path up takes milliseconds to tenths of a second, a run takes seconds.
 //!
-//! A run counts only if the machine kept time in it: the path says so of its releases, the generator of cross traffic of its rate, and
+//! A run counts only if the machine had valid timing in it: the path says so of its releases, the generator of cross traffic of its rate, and
 //! of our own methods' trains their sender does. What does not count is measured afresh, five times at most whatever came out, and the
 //! last one is kept as not judged.
 
-mod bed;
 mod counters;
 mod cross;
+mod external_tools;
+mod host_pair;
 mod ours;
-mod rivals;
 mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use narrows_evaluate::rival::{self, Adapter, AdapterError, RivalError};
-use narrows_evaluate::{Bench, Cell, Order, Run, RunFault, Subject};
+use narrows_evaluate::external_tool::{self, Adapter, AdapterError, ExternalToolError};
+use narrows_evaluate::{Cell, ExternalRunner, Order, Run, RunFault, Subject};
 use narrows_report::World;
 use narrows_scenario::Scenario;
 
-use self::bed::Bed;
+use self::host_pair::HostPair;
 
-/// Measurements of one run before it is given up as not judged.
+/// Measurements of one run before it is abandoned as not judged.
 const ATTEMPTS: u32 = 5;
 
 /// Runs cells in namespaces of this machine.
-pub(crate) struct LabBench {
+pub(crate) struct LabRunner {
     stop: Arc<AtomicBool>,
     /// By name, or by the text of the file.
     adapters: BTreeMap<String, Arc<Adapter>>,
@@ -40,7 +40,7 @@ pub(crate) struct LabBench {
     built: BTreeMap<String, Arc<Scenario>>,
 }
 
-impl LabBench {
+impl LabRunner {
     /// A bench that ends its run when `stop` is set.
     pub(crate) fn new(stop: Arc<AtomicBool>) -> Self {
         Self {
@@ -51,14 +51,15 @@ impl LabBench {
         }
     }
 
-    fn adapter(&mut self, planned: &narrows_evaluate::subject::PlannedRival) -> Result<Arc<Adapter>, RunFault> {
+    fn adapter(&mut self, planned: &narrows_evaluate::subject::PlannedExternalTool) -> Result<Arc<Adapter>, RunFault> {
         let key = planned.adapter.as_ref().unwrap_or(&planned.name);
         if let Some(known) = self.adapters.get(key) {
             return Ok(Arc::clone(known));
         }
         let adapter = match &planned.adapter {
             Some(text) => Adapter::from_toml(text),
-            None => rival::builtin(&planned.name).unwrap_or_else(|| Err(AdapterError::Unknown(planned.name.clone()))),
+            None => external_tool::builtin(&planned.name)
+                .unwrap_or_else(|| Err(AdapterError::Unknown(planned.name.clone()))),
         };
         let adapter = adapter.map_err(|error| RunFault::NotOffered {
             why: format!("{}: {error}", planned.name),
@@ -75,7 +76,7 @@ impl LabBench {
         if let Some(known) = self.built.get(key) {
             return Ok(Arc::clone(known));
         }
-        let built = Arc::new(bed::as_built(&cell.scenario.scenario)?);
+        let built = Arc::new(host_pair::as_built(&cell.scenario.scenario)?);
         self.built.insert(key.clone(), Arc::clone(&built));
         Ok(built)
     }
@@ -83,7 +84,7 @@ impl LabBench {
     /// The program's name and version; asked once.
     fn version(&mut self, adapter: &Adapter) -> Option<String> {
         let ask = || {
-            let version = rival::version(adapter)?;
+            let version = external_tool::version(adapter)?;
             Some(format!("{} {version}", adapter.needs().first()?))
         };
         let name = adapter.name().to_owned();
@@ -94,13 +95,13 @@ impl LabBench {
         let built = self.as_built(cell)?;
         let adapter = match &cell.subject {
             Subject::Method(_) => None,
-            Subject::Rival(planned) => Some(self.adapter(planned)?),
+            Subject::ExternalTool(planned) => Some(self.adapter(planned)?),
         };
-        let bed = Bed::make(&cell.scenario.scenario, order.seed)?;
+        let host_pair = HostPair::make(&cell.scenario.scenario, order.seed)?;
         let run = match (&cell.subject, &adapter) {
             (Subject::Method(planned), _) => {
                 let trial = ours::Trial {
-                    bed: &bed,
+                    host_pair: &host_pair,
                     cell,
                     scenario: &built,
                     planned,
@@ -109,9 +110,9 @@ impl LabBench {
                 };
                 trial.run()
             }
-            (Subject::Rival(planned), Some(adapter)) => {
-                let trial = rivals::Trial {
-                    bed: &bed,
+            (Subject::ExternalTool(planned), Some(adapter)) => {
+                let trial = external_tools::Trial {
+                    host_pair: &host_pair,
                     scenario: &built,
                     adapter,
                     metric: planned.metric.unwrap_or(adapter.metric()),
@@ -119,27 +120,27 @@ impl LabBench {
                 };
                 trial.run(&self.stop)
             }
-            (Subject::Rival(_), None) => Err(broke("an adapter is gone")),
+            (Subject::ExternalTool(_), None) => Err(broke("an adapter is gone")),
         };
-        let not_judged = bed.end()?;
+        let not_judged = host_pair.end()?;
         let version = adapter.as_ref().and_then(|adapter| self.version(adapter));
         run.map(|mut run| {
-            run.rival_version = version;
+            run.external_tool_version = version;
             run.not_judged = not_judged.or(run.not_judged);
             run
         })
     }
 }
 
-impl Bench for LabBench {
+impl ExternalRunner for LabRunner {
     fn world(&self) -> World {
         World::Lab
     }
 
     fn offers(&mut self, cell: &Cell) -> Result<(), RunFault> {
-        if let Subject::Rival(planned) = &cell.subject {
+        if let Subject::ExternalTool(planned) = &cell.subject {
             let adapter = self.adapter(planned)?;
-            rival::installed(&adapter).map_err(|error| fault(&adapter, &error))?;
+            external_tool::installed(&adapter).map_err(|error| fault(&adapter, &error))?;
         }
         narrows_lab::namespaces_available().map_err(|why| RunFault::NotOffered { why: why.to_string() })
     }
@@ -161,18 +162,18 @@ impl Bench for LabBench {
 }
 
 /// What another program's failure means to the row.
-fn fault(adapter: &Adapter, error: &RivalError) -> RunFault {
+fn fault(adapter: &Adapter, error: &ExternalToolError) -> RunFault {
     match error {
-        RivalError::NotInstalled { program, package } => RunFault::NotInstalled {
+        ExternalToolError::NotInstalled { program, package } => RunFault::NotInstalled {
             program: match package {
                 Some(package) => format!("{program} (Debian package {package})"),
                 None => program.clone(),
             },
         },
-        RivalError::UnknownParam { .. } | RivalError::ParamValue { .. } => {
+        ExternalToolError::UnknownParam { .. } | ExternalToolError::ParamValue { .. } => {
             RunFault::NotOffered { why: error.to_string() }
         }
-        RivalError::Interrupted => interrupted(),
+        ExternalToolError::Interrupted => interrupted(),
         error => RunFault::Broke {
             why: format!("{}: {error}", adapter.name()),
         },
@@ -189,10 +190,10 @@ fn broke(why: impl ToString) -> RunFault {
 }
 
 /// What the sender's own link carries at the IP layer: all that a host knows of its path.
-fn line_rate(scenario: &Scenario, way: narrows_scenario::Way, mtu: u16) -> narrows_units::BitRate {
+fn line_rate(scenario: &Scenario, way: narrows_scenario::PathDirection, mtu: u16) -> narrows_units::BitRate {
     let host = match way {
-        narrows_scenario::Way::Forward => &scenario.sender,
-        narrows_scenario::Way::Reverse => &scenario.receiver,
+        narrows_scenario::PathDirection::Forward => &scenario.sender,
+        narrows_scenario::PathDirection::Reverse => &scenario.receiver,
     };
     let (rate, framing) = scenario.hops(way).first().map_or(
         (narrows_units::BitRate::from_gbps(1), narrows_units::Framing::BARE),

@@ -18,13 +18,13 @@ use crate::budget::BudgetLimits;
 use crate::commands::methods::unknown;
 use crate::connect::{Peer, Version};
 use crate::exit::Failure;
-use crate::far::Far;
 use crate::progress::Progress;
 use crate::record::RecordArgs;
+use crate::remote::Remote;
 
 /// Measure each hop of the path to any host: who is there, what its link can carry, where the path is narrow and where it is tight.
 ///
-/// Nothing is needed on the far host or on the routers. Where the far host runs `narrows serve` that is found out, and used: its stamps
+/// Nothing is needed on the remote host or on the routers. Where the remote host runs `narrows serve` that is found out, and used: its stamps
 /// tell the last hop, and trains both whole ways. UDP needs no privilege; --via tcp needs `CAP_NET_RAW`, and --via icmp that or a group
 /// within `net.ipv4.ping_group_range`. Letters are mtr's where mtr has them.
 #[derive(Debug, clap::Args)]
@@ -59,7 +59,7 @@ pub(crate) struct HopsArgs {
     /// All packets go to the `narrows serve` there, which answers for the last hop
     #[arg(long)]
     pub(super) server: bool,
-    /// Do not look whether the far host runs `narrows serve`
+    /// Do not look whether the remote host runs `narrows serve`
     #[arg(long, conflicts_with = "server")]
     pub(super) no_server: bool,
     /// Port at which to look for that [default: 8620]
@@ -261,15 +261,15 @@ impl HopsArgs {
         Ok((method, params))
     }
 
-    pub(super) fn connect(&self, stop: &Arc<AtomicBool>, progress: &Progress) -> Result<Far, Failure> {
+    pub(super) fn connect(&self, stop: &Arc<AtomicBool>, progress: &Progress) -> Result<Remote, Failure> {
         let peer = Peer::of_version(self.host.clone(), self.port_of_server(), self.version());
         if self.server {
             let peer = peer.with_key(self.key()?);
             let world = peer.connect(Direction::Forward, stop, progress)?;
-            return Ok(Far::Server(Box::new(world)));
+            return Ok(Remote::Server(Box::new(world)));
         }
         let world = peer.connect_per_hop(self.chosen_via(), stop)?;
-        Ok(Far::Lone(Box::new(world)))
+        Ok(Remote::SingleEnded(Box::new(world)))
     }
 
     /// Where `narrows serve` listens there: `--port` is its port only where all packets go to it.
@@ -286,16 +286,16 @@ impl HopsArgs {
     pub(super) fn server_there(
         &self,
         method: &dyn Method,
-        far: SocketAddr,
+        remote: SocketAddr,
         stop: &Arc<AtomicBool>,
         progress: &Progress,
     ) -> Result<Option<Server>, Failure> {
         if self.no_server || !takes_stamps(method) {
             return Ok(None);
         }
-        let name = match far {
-            SocketAddr::V6(far) if far.scope_id() != 0 => format!("{}%{}", far.ip(), far.scope_id()),
-            _ => far.ip().to_string(),
+        let name = match remote {
+            SocketAddr::V6(remote) if remote.scope_id() != 0 => format!("{}%{}", remote.ip(), remote.scope_id()),
+            _ => remote.ip().to_string(),
         };
         let peer = Peer::of_version(name, self.port_of_server(), self.version()).with_key(self.key()?);
         Ok(Some(Server::new(peer, self.server, stop, progress)))

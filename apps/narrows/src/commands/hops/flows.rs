@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use narrows_probe::probes::{Fate, PacketPlan, Probe, Train, TrainId};
 use narrows_probe::{Event, World};
-use narrows_report::hops::Found;
+use narrows_report::hops::ProbeFindings;
 
 use crate::exit::Failure;
-use crate::far::Far;
+use crate::remote::Remote;
 
 /// Time between two packets: some flows' worth of it is slower than any limit but Linux's own.
 const GAP: Duration = Duration::from_millis(20);
@@ -17,14 +17,19 @@ const GAP: Duration = Duration::from_millis(20);
 const IP_OCTETS: u16 = 100;
 
 /// Sends one small packet to each hop for every flow but the first, and notes who answers. A flow is a world of its own.
-pub(super) fn look(flows: u16, connect: impl Fn() -> Result<Far, Failure>, found: &mut Found, stop: &AtomicBool) {
+pub(super) fn poll(
+    flows: u16,
+    connect: impl Fn() -> Result<Remote, Failure>,
+    found: &mut ProbeFindings,
+    stop: &AtomicBool,
+) {
     let last = found.seen.last();
     for _ in 1..flows {
         if stop.load(Ordering::Relaxed) {
             return;
         }
         // Whom another flow meets is an extra: what is measured stands without it.
-        let Ok(mut far) = connect() else { return };
+        let Ok(mut remote) = connect() else { return };
         let packets = (1..=last).filter_map(NonZeroU8::new).map(|limit| PacketPlan {
             gap: GAP,
             ip_octets: IP_OCTETS,
@@ -33,13 +38,13 @@ pub(super) fn look(flows: u16, connect: impl Fn() -> Result<Far, Failure>, found
         let train = Train {
             id: TrainId(0),
             packets: packets.collect(),
-            far_end: far.facts().answering.far_end(),
+            peer_kind: remote.facts().answering.peer_kind(),
         };
         if train.packets.is_empty() {
             return;
         }
         let limits: Vec<Option<NonZeroU8>> = train.packets.iter().map(|plan| plan.hop_limit).collect();
-        let Ok(Event::Train(report)) = far.send(Probe::Train(train)) else {
+        let Ok(Event::Train(report)) = remote.send(Probe::Train(train)) else {
             return;
         };
         for (limit, row) in limits.into_iter().zip(&report.arrivals) {

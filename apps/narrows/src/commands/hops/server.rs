@@ -1,4 +1,4 @@
-//! A server on the far host, if there is one: its stamps for the last hop, and the capacity of both whole ways.
+//! A server on the remote host, if there is one: its stamps for the last hop, and the capacity of both whole ways.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use narrows_methods as methods;
 use narrows_net::client::SocketWorld;
 use narrows_probe::Entry;
-use narrows_probe::probes::{FarEnd, Probe};
+use narrows_probe::probes::{PeerKind, Probe};
 use narrows_probe::{Budget, Cost, Event, Order, RawParams, Refusal, World};
 use narrows_report::hops::HopsDocument;
 use narrows_report::{CostRow, Note};
@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
 /// Longest wait for a server that nobody said is there (ours): what a host without one costs at most, where nothing refuses at once.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// What one whole way may take and send (ours).
 const WAY_TIME: Duration = Duration::from_secs(8);
 const WAY_OCTETS: u64 = 3_000_000;
@@ -54,7 +54,7 @@ impl Server {
 
     /// Whether this is for a server to answer.
     pub(super) fn stamps(probe: &Probe) -> bool {
-        matches!(probe, Probe::Train(train) if train.far_end == FarEnd::Receiver)
+        matches!(probe, Probe::Train(train) if train.peer_kind == PeerKind::Receiver)
     }
 
     /// A server that is not there, or breaks down, offers nothing: hops are measured without it.
@@ -62,11 +62,11 @@ impl Server {
         if self.world.is_none() && !std::mem::replace(&mut self.asked, true) {
             self.world = self.enter(Direction::Forward);
         }
-        let told = self.world.as_mut().and_then(|world| world.send(probe).ok());
-        if told.is_none() {
+        let reported = self.world.as_mut().and_then(|world| world.send(probe).ok());
+        if reported.is_none() {
             self.world = None;
         }
-        told.unwrap_or(Event::Refused(Refusal::NotOffered))
+        reported.unwrap_or(Event::Refused(Refusal::NotOffered))
     }
 
     /// It is needed no more for now.
@@ -75,10 +75,7 @@ impl Server {
     }
 
     fn enter(&mut self, direction: Direction) -> Option<SocketWorld> {
-        match self
-            .peer
-            .connect_within(direction, PATIENCE, &self.stop, &self.progress)
-        {
+        match self.peer.connect_within(direction, TIMEOUT, &self.stop, &self.progress) {
             Ok(world) => {
                 self.found = true;
                 Some(world)
@@ -133,7 +130,7 @@ impl Server {
         }
         let mut spent = (spent.octets, spent.time);
         let mut entries = Vec::new();
-        for (direction, name) in [(Direction::Forward, "there"), (Direction::Reverse, "back")] {
+        for (direction, name) in [(Direction::Forward, "forward"), (Direction::Reverse, "reverse")] {
             self.progress.say(format!("the whole way {name}"));
             let entry = self.way(direction, way_budget(limits, spent));
             if let Some(entry) = &entry {

@@ -8,23 +8,23 @@ use std::time::Duration;
 use narrows_net::names::Names;
 use narrows_probe::outcome::PathHops;
 use narrows_probe::{Estimate, Event, Latest, Measured, Order, PathFacts, Probe, Reason, World};
-use narrows_report::hops::{Found, LabelRow, Strays, live};
+use narrows_report::hops::{LabelRow, ProbeFindings, UnmatchedReplies, live};
 use narrows_units::{Octets, Sender, Stamp, format_duration};
 
 use super::server::Server;
-use crate::far::Far;
 use crate::progress::Progress;
+use crate::remote::Remote;
 
 /// What is known so far.
 pub(super) struct Board {
-    found: Found,
+    found: ProbeFindings,
     latest: Option<Estimate>,
     progress: Progress,
     names: Option<Names>,
     shows: bool,
     tells: bool,
     drawn: Option<Stamp<Sender>>,
-    foretold: bool,
+    predicted: bool,
 }
 
 /// Time between two pictures: faster than eyes follow costs the probing.
@@ -34,14 +34,14 @@ impl Board {
     /// `shows`: a table while it works; `tells`: beforehand, how long it will take.
     pub(super) fn new(progress: Progress, names: Option<Names>, shows: bool, tells: bool) -> Self {
         Self {
-            found: Found::default(),
+            found: ProbeFindings::default(),
             latest: None,
             progress,
             names,
             shows,
             tells,
             drawn: None,
-            foretold: false,
+            predicted: false,
         }
     }
 
@@ -49,7 +49,7 @@ impl Board {
     pub(super) fn tell(&mut self, latest: &Latest) {
         let forecast = PathHops::of_estimate(&latest.estimate).and_then(|path| path.forecast);
         if let Some(forecast) = forecast
-            && !std::mem::replace(&mut self.foretold, true)
+            && !std::mem::replace(&mut self.predicted, true)
         {
             let (time, octets) = (format_duration(forecast.time), Octets::new(forecast.octets));
             let text = format!("this will take {time} and {octets} at most");
@@ -62,9 +62,9 @@ impl Board {
         self.latest = Some(latest.estimate.clone());
     }
 
-    fn take(&mut self, asked: &narrows_probe::probes::Train, event: &Event, far: IpAddr) {
+    fn take(&mut self, asked: &narrows_probe::probes::Train, event: &Event, remote: IpAddr) {
         if let Event::Train(report) = event {
-            self.found.seen.take(asked, report, Some(far));
+            self.found.seen.take(asked, report, Some(remote));
         }
         if let Some(names) = &self.names {
             self.found.seen.addresses().for_each(|address| names.ask(address));
@@ -87,11 +87,11 @@ impl Board {
     }
 
     /// All of it, with what the world itself saw.
-    pub(super) fn found(&mut self, far: &Far) -> Found {
+    pub(super) fn found(&mut self, remote: &Remote) -> ProbeFindings {
         let mut found = std::mem::take(&mut self.found);
-        if let Far::Lone(world) = far {
-            let met = world.met();
-            let rows = met.labels().iter().map(|(key, labels)| {
+        if let Remote::SingleEnded(world) = remote {
+            let responders = world.responders();
+            let rows = responders.labels().iter().map(|(key, labels)| {
                 let rows = labels.iter().map(|label| LabelRow {
                     label: label.label,
                     traffic_class: label.traffic_class,
@@ -100,32 +100,32 @@ impl Board {
                 (*key, rows.collect())
             });
             found.labels = rows.collect();
-            found.strays = Strays {
-                late: met.strays.late,
-                duplicate: met.strays.duplicate,
-                foreign: met.strays.foreign,
-                short: met.strays.short,
+            found.unmatched_replies = UnmatchedReplies {
+                late: responders.unmatched_replies.late,
+                duplicate: responders.unmatched_replies.duplicate,
+                foreign: responders.unmatched_replies.foreign,
+                short: responders.unmatched_replies.short,
             };
         }
         found
     }
 }
 
-/// The far host, watched.
+/// The remote host, watched.
 pub(super) struct Watched {
-    inner: Far,
-    /// Who stamps packets where they arrive, unless it is the far host that answers for all.
+    inner: Remote,
+    /// Who stamps packets where they arrive, unless it is the remote host that answers for all.
     server: Option<Server>,
     board: Rc<RefCell<Board>>,
 }
 
 impl Watched {
-    pub(super) fn new(inner: Far, server: Option<Server>, board: Rc<RefCell<Board>>) -> Self {
+    pub(super) fn new(inner: Remote, server: Option<Server>, board: Rc<RefCell<Board>>) -> Self {
         Self { inner, server, board }
     }
 
     /// The server that was asked, and what else there is.
-    pub(super) fn into_parts(self) -> (Far, Option<Server>) {
+    pub(super) fn into_parts(self) -> (Remote, Option<Server>) {
         (self.inner, self.server)
     }
 }
@@ -150,8 +150,8 @@ impl World for Watched {
             Probe::Train(train) => Some(train.clone()),
             Probe::Load(_) | Probe::Transfer(_) | Probe::Capture(_) => None,
         };
-        let lone = matches!(self.inner, Far::Lone(_));
-        if let Some(server) = self.server.as_mut().filter(|_| lone) {
+        let single_ended = matches!(self.inner, Remote::SingleEnded(_));
+        if let Some(server) = self.server.as_mut().filter(|_| single_ended) {
             if Server::stamps(&probe) {
                 return Ok(server.send(probe));
             }

@@ -26,7 +26,7 @@ pub(crate) struct DownArgs {
 /// How long programs and holders get to end by themselves.
 const GRACE: Duration = Duration::from_secs(10);
 const PROGRAMS: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
 pub(super) fn run(args: &DownArgs) -> Result<Exit, Failure> {
     let wanted = args.id.as_deref().map(super::id).transpose()?;
@@ -57,12 +57,12 @@ pub(super) fn run(args: &DownArgs) -> Result<Exit, Failure> {
         None if held.len() == 1 => held,
         None => {
             let names: Vec<String> = held.iter().map(|state| state.id.to_string()).collect();
-            let there = if names.is_empty() {
+            let remote = if names.is_empty() {
                 "none is up".to_owned()
             } else {
                 format!("up are {}", names.join(", "))
             };
-            return Err(Failure::usage(format!("which lab? {there}; --all ends all")));
+            return Err(Failure::usage(format!("which lab? {remote}; --all ends all")));
         }
     };
     let mut text = String::new();
@@ -127,8 +127,8 @@ fn end_programs(state: &LabState) {
             if left.is_zero() {
                 break;
             }
-            interrupt::nap(LOOK);
-            left = left.saturating_sub(LOOK);
+            interrupt::nap(POLL);
+            left = left.saturating_sub(POLL);
         }
     }
 }
@@ -136,8 +136,8 @@ fn end_programs(state: &LabState) {
 fn dies_within(state: &LabState, time: Duration) -> bool {
     let mut left = time;
     while state.is_alive() && !left.is_zero() {
-        interrupt::nap(LOOK);
-        left = left.saturating_sub(LOOK);
+        interrupt::nap(POLL);
+        left = left.saturating_sub(POLL);
     }
     !state.is_alive()
 }

@@ -72,8 +72,8 @@ impl Running {
         let mut lines = Vec::new();
         for total in report.totals() {
             let asked = total
-                .asked_bps
-                .map_or_else(String::new, |_| format!("asked {}, ", rate(total.asked_bps)));
+                .requested_bps
+                .map_or_else(String::new, |_| format!("asked {}, ", rate(total.requested_bps)));
             let layer = if total.layer == "ip" { "IP" } else { "TCP payload" };
             let mut line = format!(
                 "cross {} ({}, {layer}): {asked}achieved {}, received {}",

@@ -17,8 +17,8 @@ pub(crate) struct HoldArgs {
 }
 
 /// How often it looks whether it should end, and every how many looks it tells how its links do.
-const LOOK: Duration = Duration::from_millis(50);
-const LOOKS_PER_STATUS: u32 = 40;
+const POLL: Duration = Duration::from_millis(50);
+const POLLS_PER_STATUS: u32 = 40;
 
 pub(super) fn run(args: &HoldArgs) -> Result<Exit, Failure> {
     let stop = interrupt::flag()?;
@@ -28,18 +28,18 @@ pub(super) fn run(args: &HoldArgs) -> Result<Exit, Failure> {
     let mut lab = Lab::up(&scenario, args.build.options(true)?).map_err(|error| failure(&error))?;
     let mut flows = super::flows::start(&lab)?;
     lab.publish_ready().map_err(|error| failure(&error))?;
-    let mut looks = 0;
+    let mut polls = 0;
     while !stop.load(Ordering::Relaxed) {
-        interrupt::nap(LOOK);
-        looks += 1;
-        if looks % LOOKS_PER_STATUS == 0 {
+        interrupt::nap(POLL);
+        polls += 1;
+        if polls % POLLS_PER_STATUS == 0 {
             lab.publish_status(flows.status()).map_err(|error| failure(&error))?;
         }
     }
     for line in flows.end() {
         output::complain(&line);
     }
-    let honesty = lab.down().map_err(|error| failure(&error))?;
-    output::complain(&format!("the links: {honesty}"));
+    let timing_report = lab.down().map_err(|error| failure(&error))?;
+    output::complain(&format!("the links: {timing_report}"));
     Ok(Exit::Valid)
 }

@@ -58,8 +58,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     for line in flows.end() {
         output::complain(&line);
     }
-    let honesty = lab.down().map_err(wrong)?;
-    output::complain(&format!("the links: {honesty}"));
+    let timing_report = lab.down().map_err(wrong)?;
+    output::complain(&format!("the links: {timing_report}"));
     Ok(exit)
 }
 

@@ -37,7 +37,7 @@ struct Row {
     scenario: Option<String>,
     uptime_ns: Option<u64>,
     /// `null` if the lab has no real-time link, or did not say yet.
-    kept_time: Option<bool>,
+    timing_valid: Option<bool>,
     links: Vec<LinkStatus>,
     /// Cross traffic of real hosts.
     flows: Vec<FlowStatus>,
@@ -66,7 +66,7 @@ pub(super) fn run(args: &StatusArgs) -> Result<Exit, Failure> {
         let text = serde_json::to_string(&document);
         text.map_err(|error| Failure::host(error.to_string()))? + "\n"
     } else {
-        told(&document)
+        reported(&document)
     };
     output::write(&text, None)?;
     Ok(Exit::Valid)
@@ -84,13 +84,13 @@ fn row(state: LabState) -> Row {
         process: state.process,
         scenario: state.description.map(|description| description.scenario),
         uptime_ns: uptime.and_then(|uptime| u64::try_from(uptime.as_nanos()).ok()),
-        kept_time: (!state.links.is_empty()).then(|| state.links.iter().all(|link| link.lapses == 0)),
+        timing_valid: (!state.links.is_empty()).then(|| state.links.iter().all(|link| link.lapses == 0)),
         links: state.links,
         flows: state.flows,
     }
 }
 
-fn told(document: &Document) -> String {
+fn reported(document: &Document) -> String {
     if document.labs.is_empty() {
         return "no lab is up\n".to_owned();
     }
@@ -109,8 +109,8 @@ fn told(document: &Document) -> String {
         let _ = writeln!(text, "{}: {scenario}, up {uptime} s, process {}", lab.id, lab.process);
         for link in &lab.links {
             let micros = |nanos: u64| nanos as f64 / 1e3;
-            let verdict = match (link.kept_time, link.lapses) {
-                (true, 0) => "kept time".to_owned(),
+            let verdict = match (link.timing_valid, link.lapses) {
+                (true, 0) => "timing valid".to_owned(),
                 (true, lapses) => format!("keeps time now; {lapses} lapses before"),
                 (false, lapses) => format!("does not keep time; {lapses} lapses"),
             };

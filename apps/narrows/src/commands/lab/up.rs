@@ -56,7 +56,7 @@ pub(super) fn run(args: &UpArgs) -> Result<Exit, Failure> {
         let text = serde_json::to_string(&description);
         text.map_err(|error| Failure::host(error.to_string()))? + "\n"
     } else {
-        told(&description)
+        reported(&description)
     };
     output::write(&text, None)?;
     Ok(Exit::Valid)
@@ -138,7 +138,7 @@ fn log_of_this_process() -> Result<std::path::PathBuf, Failure> {
 }
 
 /// The description for people.
-fn told(description: &LabDescription) -> String {
+fn reported(description: &LabDescription) -> String {
     let mut text = format!("lab {} is up: {}\n\nnodes\n", description.id, description.scenario);
     for node in &description.nodes {
         let address = node.ipv4.map_or_else(|| "-".to_owned(), |address| address.to_string());

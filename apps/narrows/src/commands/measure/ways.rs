@@ -36,7 +36,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
             variation(2),
         );
     }
-    if let Some(clock) = ways.far_clock {
+    if let Some(clock) = ways.remote_clock {
         let kept = if clock.synchronised {
             "synchronised"
         } else {

@@ -3,7 +3,7 @@
 use narrows_capture::findings::{Answer, FlowFinding};
 use narrows_capture::findings::{PairFinding, Together};
 use narrows_diagnose::passive::Vantage;
-use narrows_probe::{Outcome, Verdict};
+use narrows_probe::{BoundKind, Outcome};
 use narrows_report::{FlowDirection, PassiveCounts, PassiveDamage, PassiveDocument, PassiveFlow, PassivePair, Remark};
 
 use super::Read;
@@ -109,7 +109,7 @@ fn pair(pair: &PairFinding) -> PassivePair {
             high,
             verdict,
         } => (Some(value.bps()), Some(low.bps()), Some(high.bps()), *verdict, None),
-        Together::Nothing(reason) => (None, None, None, Verdict::Inconclusive, Some(Remark::from(reason))),
+        Together::Nothing(reason) => (None, None, None, BoundKind::Inconclusive, Some(Remark::from(reason))),
     };
     let conflict = (pair.disagreeing > 0).then(|| Remark {
         id: "flows_disagree".to_owned(),

@@ -17,7 +17,7 @@ use crate::interrupt;
 use crate::progress::Progress;
 
 /// Packets between two looks at the interrupt flag.
-const LOOK_EVERY: u64 = 1 << 14;
+const POLL_EVERY: u64 = 1 << 14;
 
 type Input = Box<dyn io::Read>;
 
@@ -68,7 +68,7 @@ pub(super) fn read(args: &PassiveArgs, filter: Option<Filter>, mut analysis: Ana
         damages.push((named(path), departures.reader().damages().clone()));
     }
     for (input, damages) in &damages {
-        if let Some(text) = told(input, damages) {
+        if let Some(text) = reported(input, damages) {
             crate::output::complain(&text);
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn read(args: &PassiveArgs, filter: Option<Filter>, mut analysis: Ana
 }
 
 /// What is wrong with an input, on one line, whatever form the result is printed in.
-fn told(input: &str, damages: &Damages) -> Option<String> {
+fn reported(input: &str, damages: &Damages) -> Option<String> {
     let first = damages.first().first()?;
     let more = match damages.count() {
         1 => String::new(),
@@ -120,7 +120,7 @@ fn one(
     departures: &mut Option<Departures<Input>>,
     (stop, progress): (&AtomicBool, &Progress),
 ) -> Result<(), Failure> {
-    let mut until_look = LOOK_EVERY;
+    let mut until_poll = POLL_EVERY;
     let mut resolution = 0;
     loop {
         let current = reader.resolution_ns();
@@ -143,9 +143,9 @@ fn one(
             }
             analysis.follow(&packet);
         }
-        until_look -= 1;
-        if until_look == 0 {
-            until_look = LOOK_EVERY;
+        until_poll -= 1;
+        if until_poll == 0 {
+            until_poll = POLL_EVERY;
             if stop.load(Ordering::Relaxed) {
                 progress.note("interrupted: what was read by now is shown");
                 return Ok(());

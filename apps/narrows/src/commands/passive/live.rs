@@ -9,7 +9,7 @@ use narrows_capture::Analysis;
 use narrows_capture::filter::{Filter, FilterError, Tags};
 use narrows_capture::packet::{LinkType, RawPacket};
 use narrows_capture::write::PcapWriter;
-use narrows_net::listen::{HEAD_OCTETS, Heading, Heard, ListenOptions, Listener};
+use narrows_net::listen::{HEAD_OCTETS, Heading, Incoming, ListenOptions, Listener};
 use narrows_net::ring::{FilterInstruction, RingFrame};
 
 use super::{PassiveArgs, Read, files};
@@ -18,7 +18,7 @@ use crate::interrupt;
 use crate::progress::Progress;
 
 /// Longest sleep between looks at interrupts and the clock.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 /// Frames that are taken between such looks.
 const BATCH: usize = 4_096;
 
@@ -62,10 +62,10 @@ pub(super) fn listen(
         analysis.set_dropped(counts.dropped);
     }
     let mut failure = match ended {
-        Ok(Heard::Gone) => Some(Failure::host(format!(
+        Ok(Incoming::Gone) => Some(Failure::host(format!(
             "{interface} went away or down; what was heard before is shown"
         ))),
-        Ok(Heard::Frames | Heard::Silence) => None,
+        Ok(Incoming::Frames | Incoming::Silence) => None,
         Err(failure) => Some(failure),
     };
     if let (Some(pcap), Some(path)) = (pcap, &args.write) {
@@ -88,16 +88,16 @@ fn hear(
     analysis: &mut Analysis,
     pcap: &mut Option<Pcap>,
     (heading, link, duration, stop): (Heading, LinkType, Option<Duration>, &AtomicBool),
-) -> Result<Heard, Failure> {
+) -> Result<Incoming, Failure> {
     let longest = i64::try_from(duration.unwrap_or(Duration::MAX).as_nanos()).unwrap_or(i64::MAX);
     let end_ns = narrows_net::clock::now_ns().saturating_add(longest);
     loop {
         let left = end_ns.saturating_sub(narrows_net::clock::now_ns());
         if left <= 0 || stop.load(Ordering::Relaxed) {
-            return Ok(Heard::Silence);
+            return Ok(Incoming::Silence);
         }
-        let nap = LOOK.min(Duration::from_nanos(u64::try_from(left).unwrap_or(0)).max(Duration::from_millis(1)));
-        let heard = listener.wait(nap).map_err(|error| Failure::host(error.to_string()))?;
+        let nap = POLL.min(Duration::from_nanos(u64::try_from(left).unwrap_or(0)).max(Duration::from_millis(1)));
+        let incoming = listener.wait(nap).map_err(|error| Failure::host(error.to_string()))?;
         let mut fault = None;
         for _ in 0..BATCH {
             let seen = listener.receive(|frame| see(&frame, (heading, link), analysis, pcap));
@@ -110,8 +110,8 @@ fn hear(
         if let Some(error) = fault {
             return Err(Failure::host(format!("--write: {error}; listening ended there")));
         }
-        if heard == Heard::Gone {
-            return Ok(heard);
+        if incoming == Incoming::Gone {
+            return Ok(incoming);
         }
     }
 }

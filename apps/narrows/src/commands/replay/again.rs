@@ -5,7 +5,7 @@ use std::time::Duration;
 use narrows_probe::Entry;
 use narrows_probe::{Method, Outcome, RawParams};
 use narrows_report::{How, MetricRow, ReplayedRun};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_trace::{ReplayFault, ReplayWorld, Run};
 use narrows_units::{Direction, Metric};
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub(super) struct Wanted {
 }
 
 /// What came of it.
-struct Found {
+struct ReplayOutcome {
     how: How,
     same: Option<bool>,
     differs: Option<String>,
@@ -104,7 +104,12 @@ fn row(run: &Run, scenario: Option<&Scenario>, method: &'static str, metric: Met
 }
 
 /// Replays, and analyses the rows where the replay does not fit.
-fn find(run: &Run, method: &dyn Method, params: &RawParams, itself: bool) -> Result<Found, narrows_probe::ParamError> {
+fn find(
+    run: &Run,
+    method: &dyn Method,
+    params: &RawParams,
+    itself: bool,
+) -> Result<ReplayOutcome, narrows_probe::ParamError> {
     let mut world = ReplayWorld::new(run);
     let mut estimator = method.begin(params)?;
     let (outcome, fault) = match narrows_probe::drive(&mut world, estimator.as_mut(), run.header.budget) {
@@ -114,7 +119,7 @@ fn find(run: &Run, method: &dyn Method, params: &RawParams, itself: bool) -> Res
     let end = run.end.as_ref().filter(|_| itself);
     match fault {
         // What broke then breaks again, and the last word is the same.
-        None | Some(ReplayFault::Recorded(_)) => Ok(Found {
+        None | Some(ReplayFault::Recorded(_)) => Ok(ReplayOutcome {
             how: How::Replayed,
             same: end.map(|end| alike(&end.outcome, &outcome)),
             differs: None,
@@ -124,14 +129,14 @@ fn find(run: &Run, method: &dyn Method, params: &RawParams, itself: bool) -> Res
             let same = end.map(|_| false);
             let fault = fault.to_string();
             Ok(match method.analyse(&run.observations(), params) {
-                Ok(outcome) => Found {
+                Ok(outcome) => ReplayOutcome {
                     how: How::Analysed,
                     same,
                     differs: Some(fault),
                     outcome: Some(outcome),
                 },
                 Err(narrows_probe::AnalyseError::Params(error)) => return Err(error),
-                Err(error) => Found {
+                Err(error) => ReplayOutcome {
                     how: How::Refused,
                     same,
                     differs: Some(error.to_string()),
@@ -144,18 +149,18 @@ fn find(run: &Run, method: &dyn Method, params: &RawParams, itself: bool) -> Res
 
 /// Equal in every number; undefined ones equal themselves.
 fn alike(one: &Outcome, other: &Outcome) -> bool {
-    let value = |outcome| serde_json::to_value(outcome).ok().map(told);
+    let value = |outcome| serde_json::to_value(outcome).ok().map(reported);
     value(one) == value(other)
 }
 
 /// Without details, which say again what the rest does: older recordings have none.
-fn told(outcome: Value) -> Value {
+fn reported(outcome: Value) -> Value {
     match outcome {
         Value::Object(fields) => {
             let kept = fields.into_iter().filter(|(name, _)| name != "details");
-            Value::Object(kept.map(|(name, value)| (name, told(value))).collect())
+            Value::Object(kept.map(|(name, value)| (name, reported(value))).collect())
         }
-        Value::Array(values) => Value::Array(values.into_iter().map(told).collect()),
+        Value::Array(values) => Value::Array(values.into_iter().map(reported).collect()),
         value => value,
     }
 }
@@ -163,8 +168,8 @@ fn told(outcome: Value) -> Value {
 /// The truth over the run's own time, as far as it is known; else from the end of the warm-up on.
 fn truth(run: &Run, scenario: &Scenario, metric: Metric, outcome: &Outcome) -> Option<u64> {
     let way = match run.header.direction {
-        Direction::Forward | Direction::RoundTrip => Way::Forward,
-        Direction::Reverse => Way::Reverse,
+        Direction::Forward | Direction::RoundTrip => PathDirection::Forward,
+        Direction::Reverse => PathDirection::Reverse,
     };
     let estimate = outcome.estimate();
     let at_least = |from: Duration, to: Duration| to.max(from.saturating_add(Duration::from_millis(1)));

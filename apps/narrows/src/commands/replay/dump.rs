@@ -6,7 +6,7 @@ use narrows_probe::Refusal;
 use narrows_probe::probes::{
     Arrival, CapturedPacket, Fate, HopReplyKind, LoadReport, PacketPlan, Probe, TcpSample, Train, Transport,
 };
-use narrows_trace::{Answer, Asked, Run};
+use narrows_trace::{Answer, Request, Run};
 use serde_json::{Map, Value, json};
 
 /// How rows are printed.
@@ -115,13 +115,13 @@ fn quoted(text: &str) -> String {
     }
 }
 
-fn rows(asked: &Asked, answer: &Answer) -> Vec<Row> {
+fn rows(asked: &Request, answer: &Answer) -> Vec<Row> {
     match (asked, answer) {
-        (Asked::Probe(Probe::Train(train)), Answer::Train(report)) => {
+        (Request::Probe(Probe::Train(train)), Answer::Train(report)) => {
             let packets = train.packets.iter().zip(&report.arrivals);
             packets.map(|(plan, row)| packet(train, *plan, row)).collect()
         }
-        (Asked::Probe(Probe::Load(load)), Answer::Load(report)) => statuses(load.rate.bps(), report),
+        (Request::Probe(Probe::Load(load)), Answer::Load(report)) => statuses(load.rate.bps(), report),
         (_, Answer::Transfer(report)) => {
             let streams = (0usize..).zip(&report.streams);
             let samples =
@@ -134,7 +134,7 @@ fn rows(asked: &Asked, answer: &Answer) -> Vec<Row> {
             .collect(),
         (_, Answer::Refused(refusal)) => vec![object(json!({"kind": "refused", "text": refused(*refusal)}))],
         (_, Answer::Fault(text)) => vec![object(json!({"kind": "fault", "text": text}))],
-        (Asked::Wait { until }, Answer::TimerFired) => vec![object(json!({"kind": "wait", "to_ns": until.nanos()}))],
+        (Request::Wait { until }, Answer::TimerFired) => vec![object(json!({"kind": "wait", "to_ns": until.nanos()}))],
         _ => Vec::new(),
     }
 }

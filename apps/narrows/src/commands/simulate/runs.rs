@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use narrows_evaluate::parallel;
 use narrows_evaluate::simulated::Simulation;
 use narrows_report::{RunRow, SimulationDocument};
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use narrows_sim::SimWorld;
 use narrows_trace::{Played, Recorder, Setting, WorldKind, WriteError};
 use narrows_units::Direction;
@@ -68,8 +68,8 @@ pub(super) fn recorded(
         seed: batch.seed,
     };
     let direction = match simulation.way {
-        Way::Forward => Direction::Forward,
-        Way::Reverse => Direction::Reverse,
+        PathDirection::Forward => Direction::Forward,
+        PathDirection::Reverse => Direction::Reverse,
     };
     let setting = Setting::new(WorldKind::Simulator).towards(direction).playing(played);
     let world = SimWorld::new(simulation.scenario, simulation.way, batch.seed);

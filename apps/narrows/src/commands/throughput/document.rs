@@ -5,7 +5,7 @@ use narrows_wire::iperf3::{Flow, StreamResult, Transport};
 use serde_json::{Map, Value, json};
 
 use super::ThroughputArgs;
-use super::limit::{Judge, Verdict};
+use super::limit::{Judge, LimitVerdict};
 use super::metrics::Metrics;
 use super::own::{Beside, Ending};
 use super::quick::Quickened;
@@ -49,9 +49,9 @@ pub(super) fn build(
         document.insert("extra_data".to_owned(), extra.as_str().into());
     }
     let mut narrows = narrows(finished, &judge.whole(finished), more);
-    if let (Some(back), Value::Object(fields)) = (judge.back(finished), &mut narrows) {
-        fields.insert("limited_by_bidir_reverse".to_owned(), back.limited_by.into());
-        fields.insert("evidence_bidir_reverse".to_owned(), back.evidence);
+    if let (Some(reverse), Value::Object(fields)) = (judge.reverse(finished), &mut narrows) {
+        fields.insert("limited_by_bidir_reverse".to_owned(), reverse.limited_by.into());
+        fields.insert("evidence_bidir_reverse".to_owned(), reverse.evidence);
     }
     document.insert("narrows".to_owned(), narrows);
     Value::Object(document)
@@ -68,7 +68,7 @@ fn start(args: &ThroughputArgs, options: &TestOptions, finished: &Finished, star
             json!({
                 "socket": stream.id,
                 "local_host": stream.near.ip(), "local_port": stream.near.port(),
-                "remote_host": stream.far.ip(), "remote_port": stream.far.port(),
+                "remote_host": stream.remote.ip(), "remote_port": stream.remote.port(),
             })
         })
         .collect();
@@ -173,7 +173,7 @@ fn put(row: &mut Map<String, Value>, fields: &[(&str, Value)]) {
     }
 }
 
-fn interval(part: &Part, verdict: &Verdict, options: &TestOptions) -> Value {
+fn interval(part: &Part, verdict: &LimitVerdict, options: &TestOptions) -> Value {
     let span = Span {
         from: part.from.as_secs_f64(),
         to: part.to.as_secs_f64(),
@@ -396,7 +396,7 @@ fn sums(these: &[&Both<'_>], finished: &Finished, udp: bool) -> (Map<String, Val
     (sent, received)
 }
 
-fn narrows(finished: &Finished, verdict: &Verdict, (beside, metrics): More<'_>) -> Value {
+fn narrows(finished: &Finished, verdict: &LimitVerdict, (beside, metrics): More<'_>) -> Value {
     let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let spacing: Vec<Value> = finished
         .spacing
@@ -409,7 +409,7 @@ fn narrows(finished: &Finished, verdict: &Verdict, (beside, metrics): More<'_>) 
                 "gap_ns_p50": spacing.quantile(0.5).map(nanos),
                 "gap_ns_p99": spacing.quantile(0.99).map(nanos),
                 "gap_ns_max": nanos(spacing.most()),
-                "given_up_ns": spacing.given_up().map(nanos),
+                "unrecovered_ns": spacing.unrecovered().map(nanos),
             })
         })
         .collect();

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use narrows_diagnose::limits::{Blame, Limits, UdpSeen, limits, udp_limits};
+use narrows_diagnose::limits::{LimitingFactor, Limits, UdpStreamState, limits, udp_limits};
 use narrows_net::iperf3::{Finished, Outline, Part, Snapshot, StreamPart, TestOptions};
 use narrows_probe::PathFacts;
 use narrows_probe::probes::{Congestion, StreamReport, TransferReport};
@@ -32,7 +32,7 @@ pub(super) struct Judge {
 
 /// A verdict.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Verdict {
+pub(super) struct LimitVerdict {
     /// `None`: this side cannot tell.
     pub(super) limited_by: Option<&'static str>,
     pub(super) evidence: Value,
@@ -78,7 +78,7 @@ impl Judge {
     }
 
     /// One interval.
-    pub(super) fn part(&self, part: &Part) -> Verdict {
+    pub(super) fn part(&self, part: &Part) -> LimitVerdict {
         self.judge(
             &part.streams.iter().collect::<Vec<_>>(),
             part.to.saturating_sub(part.from),
@@ -86,23 +86,23 @@ impl Judge {
     }
 
     /// The whole test, what was omitted left out; of two ways the first.
-    pub(super) fn whole(&self, finished: &Finished) -> Verdict {
+    pub(super) fn whole(&self, finished: &Finished) -> LimitVerdict {
         let sends = finished.outline.streams.iter().any(|stream| stream.sends);
         self.counted(finished, sends)
     }
 
-    /// The far host's sending, of a test of both ways: where the far host tells, or, by UDP, as far as what was lost tells.
-    pub(super) fn back(&self, finished: &Finished) -> Option<Verdict> {
+    /// The remote host's sending, of a test of both ways: where the remote host tells, or, by UDP, as far as what was lost tells.
+    pub(super) fn reverse(&self, finished: &Finished) -> Option<LimitVerdict> {
         let outlines = &finished.outline.streams;
         let both = outlines.iter().any(|stream| stream.sends) && outlines.iter().any(|stream| !stream.sends);
         let mut streams = finished.parts.iter().flat_map(|part| &part.streams);
-        let told =
+        let reported =
             self.transport != Transport::Tcp || streams.any(|stream| !stream.from.sends && !stream.samples.is_empty());
-        (both && told).then(|| self.counted(finished, false))
+        (both && reported).then(|| self.counted(finished, false))
     }
 
     /// One way of a test: that on which this host sends, or the other.
-    fn counted(&self, finished: &Finished, sends: bool) -> Verdict {
+    fn counted(&self, finished: &Finished, sends: bool) -> LimitVerdict {
         let counted: Vec<&Part> = finished.parts.iter().filter(|part| !part.omitted).collect();
         let (Some(first), Some(last)) = (counted.first(), counted.last()) else {
             return unknown("nothing was counted");
@@ -129,7 +129,7 @@ impl Judge {
         verdict
     }
 
-    fn judge(&self, streams: &[&StreamPart], time: Duration) -> Verdict {
+    fn judge(&self, streams: &[&StreamPart], time: Duration) -> LimitVerdict {
         // Of two ways the first: what limits them differs.
         let both = streams.iter().any(|stream| stream.from.sends);
         let sending: Vec<&StreamPart> = streams
@@ -147,7 +147,7 @@ impl Judge {
         }
     }
 
-    fn tcp(&self, streams: &[&StreamPart], time: Duration) -> Verdict {
+    fn tcp(&self, streams: &[&StreamPart], time: Duration) -> LimitVerdict {
         let congestion = Congestion::from_name(self.congestion.borrow().as_deref().unwrap_or(""));
         let by_loss = matches!(congestion, Congestion::Reno | Congestion::Cubic);
         let report = TransferReport {
@@ -161,7 +161,7 @@ impl Judge {
                     samples: unique(&stream.samples),
                 })
                 .collect(),
-            far_end: None,
+            remote_read: None,
             sender_cpu: Some(busiest(streams, time)),
             receiver_cpu: None,
         };
@@ -178,16 +178,16 @@ impl Judge {
             let slight = !by_loss && limits.resent < SLIGHT_LOSS;
             let mut verdicts = limits.verdicts.iter().copied();
             verdicts
-                .find(|verdict| !(slight && matches!(verdict, Blame::RandomLoss | Blame::Loss)))
-                .map_or("path", Blame::name)
+                .find(|verdict| !(slight && matches!(verdict, LimitingFactor::RandomLoss | LimitingFactor::Loss)))
+                .map_or("path", LimitingFactor::name)
         };
-        Verdict {
+        LimitVerdict {
             limited_by: Some(limited_by),
             evidence: tcp_evidence(&limits, busiest(streams, time)),
         }
     }
 
-    fn udp(&self, streams: &[&StreamPart], time: Duration) -> Verdict {
+    fn udp(&self, streams: &[&StreamPart], time: Duration) -> LimitVerdict {
         let sum = |of: fn(&Snapshot) -> u64| -> u64 {
             streams
                 .iter()
@@ -198,18 +198,18 @@ impl Judge {
         let bps = octets as f64 * 8.0 / time.as_secs_f64();
         let asked = self.rate_bps as f64 * streams.len() as f64;
         // What was lost is known at the end: `add_losses`.
-        let limited_by = udp_limits(&UdpSeen {
+        let limited_by = udp_limits(&UdpStreamState {
             sent_bps: bps,
-            asked_bps: Some(asked).filter(|&asked| asked > 0.0),
+            requested_bps: Some(asked).filter(|&asked| asked > 0.0),
             refused,
             sender_cpu: busiest(streams, time),
-            ..UdpSeen::default()
+            ..UdpStreamState::default()
         });
-        Verdict {
+        LimitVerdict {
             limited_by: Some(limited_by.name()),
             evidence: json!({
                 "sent_bps": bps.round(),
-                "asked_bps": if asked > 0.0 { Value::from(asked) } else { Value::Null },
+                "requested_bps": if asked > 0.0 { Value::from(asked) } else { Value::Null },
                 "refused_packets": refused,
                 "sender_cpu_ratio": busiest(streams, time),
             }),
@@ -217,7 +217,7 @@ impl Judge {
     }
 
     /// What whoever receives missed, and dropped itself, on one way.
-    fn add_losses(&self, verdict: &mut Verdict, finished: &Finished, sends: bool) {
+    fn add_losses(&self, verdict: &mut LimitVerdict, finished: &Finished, sends: bool) {
         if self.transport == Transport::Tcp {
             return;
         }
@@ -234,19 +234,19 @@ impl Judge {
             streams.map(|stream| stream.to.local_drops).sum::<u64>()
         });
         // Whoever receives drops: this host, or the far one where it is ours and tells.
-        let (local, far) = if sends { (0, drops) } else { (drops, 0) };
-        let elsewhere = lost.saturating_sub(local).saturating_sub(far);
+        let (local, remote) = if sends { (0, drops) } else { (drops, 0) };
+        let elsewhere = lost.saturating_sub(local).saturating_sub(remote);
         if let Value::Object(fields) = &mut verdict.evidence {
             fields.insert("lost_packets".to_owned(), lost.into());
             fields.insert("lost_in_this_host_packets".to_owned(), local.into());
             // A stock peer does not tell its own drops: they count as lost elsewhere.
-            fields.insert("lost_in_far_host_packets".to_owned(), far.into());
+            fields.insert("lost_in_remote_host_packets".to_owned(), remote.into());
             fields.insert("lost_elsewhere_packets".to_owned(), elsewhere.into());
         }
         let much = |packets: u64| sent > 0 && packets.saturating_mul(100) > sent;
         if much(elsewhere) && verdict.limited_by == Some("asked rate") {
             verdict.limited_by = Some("path");
-        } else if much(far) || (much(local) && verdict.limited_by.is_none()) {
+        } else if much(remote) || (much(local) && verdict.limited_by.is_none()) {
             verdict.limited_by = Some("receiving host");
         }
     }
@@ -257,8 +257,8 @@ fn judged_here(stream: &StreamPart) -> bool {
     stream.from.sends || !stream.samples.is_empty()
 }
 
-fn unknown(why: &'static str) -> Verdict {
-    Verdict {
+fn unknown(why: &'static str) -> LimitVerdict {
+    LimitVerdict {
         limited_by: None,
         evidence: json!({ "reason": why }),
     }
@@ -314,7 +314,7 @@ mod tests {
             id,
             sends,
             near: nowhere,
-            far: nowhere,
+            remote: nowhere,
             mss_octets: None,
             send_buffer_octets: None,
             receive_buffer_octets: None,
@@ -380,38 +380,38 @@ mod tests {
         }
     }
 
-    fn lost(verdict: &Verdict) -> [u64; 4] {
+    fn lost(verdict: &LimitVerdict) -> [u64; 4] {
         [
             "packets",
             "in_this_host_packets",
-            "in_far_host_packets",
+            "in_remote_host_packets",
             "elsewhere_packets",
         ]
         .map(|what| verdict.evidence[format!("lost_{what}")].as_u64().expect("a count"))
     }
 
-    /// Of 30 lost on the way there the far host dropped 10, of 200 on the way back this one 150: neither way has any of the other's.
+    /// Of 30 lost on the forward direction the remote host dropped 10, of 200 on the reverse direction this one 150: neither way has any of the other's.
     #[test]
     fn each_way_has_its_own_losses() {
         let both = finished(&[(true, 30, 10), (false, 200, 150)]);
-        let there = judge().whole(&both);
-        assert_eq!((lost(&there), there.limited_by), ([30, 0, 10, 20], Some("path")));
-        let back = judge().back(&both).expect("both ways");
+        let forward = judge().whole(&both);
+        assert_eq!((lost(&forward), forward.limited_by), ([30, 0, 10, 20], Some("path")));
+        let reverse = judge().reverse(&both).expect("both ways");
         assert_eq!(
-            (lost(&back), back.limited_by),
+            (lost(&reverse), reverse.limited_by),
             ([200, 150, 0, 50], Some("receiving host"))
         );
-        assert_eq!(back.evidence["sent_bps"], Value::Null);
+        assert_eq!(reverse.evidence["sent_bps"], Value::Null);
     }
 
     /// One way has no other.
     #[test]
     fn one_way_alone() {
-        let there = finished(&[(true, 30, 10), (true, 5, 5)]);
-        assert_eq!(lost(&judge().whole(&there)), [35, 0, 15, 20]);
-        assert_eq!(judge().back(&there), None);
-        let back = finished(&[(false, 200, 150)]);
-        assert_eq!(lost(&judge().whole(&back)), [200, 150, 0, 50]);
-        assert_eq!(judge().back(&back), None);
+        let forward = finished(&[(true, 30, 10), (true, 5, 5)]);
+        assert_eq!(lost(&judge().whole(&forward)), [35, 0, 15, 20]);
+        assert_eq!(judge().reverse(&forward), None);
+        let reverse = finished(&[(false, 200, 150)]);
+        assert_eq!(lost(&judge().whole(&reverse)), [200, 150, 0, 50]);
+        assert_eq!(judge().reverse(&reverse), None);
     }
 }

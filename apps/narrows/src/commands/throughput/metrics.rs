@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn other_connections_are_told_of_and_failures_counted() {
+    fn other_connections_are_reported_of_and_failures_counted() {
         let took: Vec<Option<Duration>> = (1..=20)
             .map(|ms| Some(Duration::from_millis(ms)))
             .chain([None])

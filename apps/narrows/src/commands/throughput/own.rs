@@ -43,7 +43,7 @@ pub(super) fn run(
     }
     began(&course.outline);
     if options.parameters.transport == Transport::Tcp {
-        course.look_from_outside();
+        course.poll_from_outside();
     }
     course.run(interval)?;
     Ok(course.finished((!idle.is_zero()).then_some(idle)))
@@ -151,7 +151,7 @@ fn connect(
 fn traffic(args: &ThroughputArgs, options: &TestOptions, reverse: bool) -> TrafficOptions {
     let parameters = &options.parameters;
     let tcp = parameters.transport == Transport::Tcp;
-    // In a test of both ways the far host's streams come behind ours.
+    // In a test of both ways the remote host's streams come behind ours.
     let behind = if args.bidir && reverse { parameters.streams } else { 0 };
     let amount = match (parameters.octets, parameters.blocks) {
         (0, blocks) => blocks.saturating_mul(parameters.block_octets.into()),
@@ -178,16 +178,16 @@ fn understood(args: &ThroughputArgs, options: &TestOptions, world: &SocketWorld)
         return Ok(());
     }
     let parameters = &options.parameters;
-    let (tcp, far) = (!args.udp, args.bidir || args.reverse);
+    let (tcp, remote) = (!args.udp, args.bidir || args.reverse);
     let needed = [
         (args.bidir, "--bidir"),
-        (far && args.bytes.is_some(), "-n"),
-        (far && args.blockcount.is_some(), "-k"),
-        (far && tcp && args.length.is_some(), "-l with TCP"),
-        (far && tcp && args.no_delay, "-N"),
-        (far && tcp && args.zerocopy, "-Z"),
-        (far && burst(options).is_some(), "-b RATE/N with TCP"),
-        ((far || tcp) && parameters.tos > 0, "--dscp and -S"),
+        (remote && args.bytes.is_some(), "-n"),
+        (remote && args.blockcount.is_some(), "-k"),
+        (remote && tcp && args.length.is_some(), "-l with TCP"),
+        (remote && tcp && args.no_delay, "-N"),
+        (remote && tcp && args.zerocopy, "-Z"),
+        (remote && burst(options).is_some(), "-b RATE/N with TCP"),
+        ((remote || tcp) && parameters.tos > 0, "--dscp and -S"),
     ];
     wanted(&needed).map_or(Ok(()), |wanted| {
         Err(Failure {

@@ -8,7 +8,7 @@ use narrows_units::{BitRate, Octets, format_duration};
 use narrows_wire::iperf3::Transport;
 
 use super::ThroughputArgs;
-use super::limit::Verdict;
+use super::limit::LimitVerdict;
 use super::streams::both;
 
 /// Writing to a string cannot fail.
@@ -22,7 +22,7 @@ pub(super) fn header(args: &ThroughputArgs, options: &TestOptions, outline: &Out
         let way = if stream.sends { "to" } else { "from" };
         line(
             &mut text,
-            format_args!("[{:3}] {} {way} {}", stream.id, stream.near, stream.far),
+            format_args!("[{:3}] {} {way} {}", stream.id, stream.near, stream.remote),
         );
     }
     if let Some(title) = &args.title {
@@ -40,7 +40,7 @@ pub(super) fn header(args: &ThroughputArgs, options: &TestOptions, outline: &Out
     text
 }
 
-pub(super) fn interval(part: &Part, verdict: &Verdict, options: &TestOptions) -> String {
+pub(super) fn interval(part: &Part, verdict: &LimitVerdict, options: &TestOptions) -> String {
     let mut text = String::new();
     let seconds = part.to.saturating_sub(part.from);
     let (from, to) = (part.from.as_secs_f64(), part.to.as_secs_f64());
@@ -117,7 +117,7 @@ fn columns(from: &Snapshot, to: &Snapshot) -> String {
     String::new()
 }
 
-pub(super) fn summary(finished: &Finished, verdict: &Verdict, options: &TestOptions) -> String {
+pub(super) fn summary(finished: &Finished, verdict: &LimitVerdict, options: &TestOptions) -> String {
     let mut text = String::new();
     let length = finished.span.1.saturating_sub(finished.span.0);
     let udp = options.parameters.transport != Transport::Tcp;

@@ -95,7 +95,7 @@ enum Model {
 }
 
 /// What to send, and what ought to be said of it.
-pub(super) struct Asked {
+pub(super) struct TrafficRequest {
     pub(super) flows: Vec<Flow>,
     pub(super) notes: Vec<String>,
     /// Each flow ends by itself.
@@ -103,7 +103,7 @@ pub(super) struct Asked {
 }
 
 impl FlowArgs {
-    pub(super) fn read(&self) -> Result<Asked, Failure> {
+    pub(super) fn read(&self) -> Result<TrafficRequest, Failure> {
         let mut flows = Vec::new();
         let mut notes = Vec::new();
         if let Some((model, rate)) = self.model.zip(self.rate) {
@@ -156,7 +156,7 @@ impl FlowArgs {
         let ends = flows
             .iter()
             .all(|flow| flow.until.is_some() || matches!(flow.kind, narrows_traffic::FlowKind::Replay(_)));
-        Ok(Asked { flows, notes, ends })
+        Ok(TrafficRequest { flows, notes, ends })
     }
 
     fn model(&self, model: Model, rate: BitRate) -> Result<Flow, Failure> {

@@ -122,16 +122,16 @@ fn shown(args: &SendArgs, report: &Report) -> String {
 
 /// Shows the rate of the last second until it is over.
 fn watch(sender: &Sender, progress: &Progress, stop: &std::sync::atomic::AtomicBool) {
-    const LOOKS: u64 = 20;
-    const LOOK: Duration = Duration::from_millis(50);
-    let (mut looks, mut before) = (0, sender.progress());
+    const POLLS: u64 = 20;
+    const POLL: Duration = Duration::from_millis(50);
+    let (mut polls, mut before) = (0, sender.progress());
     while !sender.finished() && sender.alive() && !stop.load(Ordering::Relaxed) {
-        interrupt::nap(LOOK);
-        looks += 1;
-        if looks % LOOKS == 0 {
+        interrupt::nap(POLL);
+        polls += 1;
+        if polls % POLLS == 0 {
             let now = sender.progress();
             let octets = now.ip_octets - before.ip_octets;
-            let second = LOOK * u32::try_from(LOOKS).unwrap_or(1);
+            let second = POLL * u32::try_from(POLLS).unwrap_or(1);
             if let Some(rate) = BitRate::over(octets, second).filter(|_| octets > 0) {
                 progress.say(format!("sending UDP at {rate}, {} packets so far", now.packets));
             }

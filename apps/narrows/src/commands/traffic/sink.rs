@@ -92,10 +92,10 @@ fn as_text(report: &SessionReport) -> String {
     let sum = |count: fn(&narrows_traffic::Received) -> u64| report.flows.iter().map(count).sum::<u64>();
     let rate: BitRate = report.flows.iter().filter_map(narrows_traffic::Received::rate).sum();
     let ended = match report.ended {
-        narrows_traffic::Ended::Complete => "complete",
-        narrows_traffic::Ended::BrokenOff => "broken off by the sender",
-        narrows_traffic::Ended::TimeLimit => "ended by the time limit",
-        narrows_traffic::Ended::SinkStopped => "ended here",
+        narrows_traffic::SessionEnd::Complete => "complete",
+        narrows_traffic::SessionEnd::BrokenOff => "broken off by the sender",
+        narrows_traffic::SessionEnd::TimeLimit => "ended by the time limit",
+        narrows_traffic::SessionEnd::SinkStopped => "ended here",
     };
     format!(
         "{}: {} flow(s), {ended}: {} packets, {} octets, {rate}; lost {}, duplicates {}, out of order {}, dropped here {}\n",

@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub(crate) mod far;
 pub(crate) mod iperf3;
 pub(crate) mod keys;
 pub(crate) mod relay;
+pub(crate) mod remote;
 
 /// Longest that anything here may take on a busy machine. What must be quick has a bound of its own.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The program, with no setting of the caller's environment that could change what it does.
 pub(crate) fn narrows<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
@@ -37,14 +37,14 @@ pub(crate) fn narrows<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<It
 
 /// What a finished program left.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ProgramResult {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) took: Duration,
 }
 
-impl Ended {
+impl ProgramResult {
     /// Standard output as the one JSON object that it must be.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not one JSON object ({error}): {self:?}"))
@@ -72,7 +72,7 @@ impl Ended {
 }
 
 /// Runs the program to its end.
-pub(crate) fn run(arguments: &[&str]) -> Ended {
+pub(crate) fn run(arguments: &[&str]) -> ProgramResult {
     Running::start(&mut narrows(arguments)).end()
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Running {
     began: Instant,
     stdout: Option<JoinHandle<String>>,
     lines: Receiver<String>,
-    heard: String,
+    incoming: String,
 }
 
 impl Running {
@@ -113,7 +113,7 @@ impl Running {
             began: Instant::now(),
             stdout: Some(stdout),
             lines,
-            heard: String::new(),
+            incoming: String::new(),
         }
     }
 
@@ -128,18 +128,18 @@ impl Running {
     /// Waits for a line on standard error that holds `word`.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, word: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
                 Ok(line) => {
-                    self.heard.push_str(&line);
-                    self.heard.push('\n');
+                    self.incoming.push_str(&line);
+                    self.incoming.push('\n');
                     if line.contains(word) {
                         return line;
                     }
                 }
-                Err(why) => panic!("no {word:?} on standard error ({why}): {}", self.heard),
+                Err(why) => panic!("no {word:?} on standard error ({why}): {}", self.incoming),
             }
         }
     }
@@ -150,25 +150,25 @@ impl Running {
 
     /// Waits for the end.
     #[track_caller]
-    pub(crate) fn end(mut self) -> Ended {
-        let deadline = Instant::now() + PATIENCE;
+    pub(crate) fn end(mut self) -> ProgramResult {
+        let deadline = Instant::now() + TIMEOUT;
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("it is our child") {
                 break status;
             }
-            assert!(Instant::now() < deadline, "it hangs: {}", self.heard);
+            assert!(Instant::now() < deadline, "it hangs: {}", self.incoming);
             std::thread::sleep(Duration::from_millis(5));
         };
         let took = self.began.elapsed();
         let stdout = self.stdout.take().expect("taken once").join().expect("the reader ends");
         while let Ok(line) = self.lines.recv_timeout(Duration::from_secs(1)) {
-            self.heard.push_str(&line);
-            self.heard.push('\n');
+            self.incoming.push_str(&line);
+            self.incoming.push('\n');
         }
-        Ended {
+        ProgramResult {
             status,
             stdout,
-            stderr: std::mem::take(&mut self.heard),
+            stderr: std::mem::take(&mut self.incoming),
             took,
         }
     }
@@ -185,7 +185,7 @@ impl Drop for Running {
 /// Waits for something that happens by itself.
 #[track_caller]
 pub(crate) fn until(what: &str, mut happened: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !happened() {
         assert!(Instant::now() < deadline, "{what}: it never came");
         std::thread::sleep(Duration::from_millis(5));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 struct State {
@@ -61,10 +61,10 @@ impl Relay {
     /// Waits for so many connections, the control connection included.
     #[track_caller]
     pub(crate) fn wait_for_connections(&self, count: usize) {
-        let deadline = Instant::now() + super::PATIENCE;
+        let deadline = Instant::now() + super::TIMEOUT;
         while self.state.accepted.load(Ordering::SeqCst) < count {
             assert!(Instant::now() < deadline, "no {count} connections");
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
     }
 
@@ -97,12 +97,12 @@ fn accept(listener: &TcpListener, server: SocketAddr, state: &Arc<State>) {
             continue;
         };
         near.set_nonblocking(false).expect("a socket's mode");
-        let far = TcpStream::connect(server).expect("the server listens");
-        for stream in [&near, &far] {
+        let remote = TcpStream::connect(server).expect("the server listens");
+        for stream in [&near, &remote] {
             stream.set_nodelay(true).expect("an option");
         }
         let is_control = state.accepted.fetch_add(1, Ordering::SeqCst) == 0;
-        for (from, to, answers) in [(&near, &far, false), (&far, &near, true)] {
+        for (from, to, answers) in [(&near, &remote, false), (&remote, &near, true)] {
             let muted = is_control && answers;
             let (from, to) = (from.try_clone().expect("a copy"), to.try_clone().expect("a copy"));
             let state = Arc::clone(state);
@@ -112,15 +112,15 @@ fn accept(listener: &TcpListener, server: SocketAddr, state: &Arc<State>) {
 }
 
 fn octets(mut from: TcpStream, mut to: TcpStream, may_be_muted: bool, state: &State) {
-    from.set_read_timeout(Some(LOOK)).expect("a timeout");
+    from.set_read_timeout(Some(POLL)).expect("a timeout");
     let mut buffer = vec![0; 64 << 10];
     while !state.is_over() {
         if may_be_muted && state.mute.load(Ordering::SeqCst) {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
             continue;
         }
         match from.read(&mut buffer) {
-            _ if state.is_cut() => std::thread::sleep(LOOK),
+            _ if state.is_cut() => std::thread::sleep(POLL),
             Ok(0) => break,
             Ok(count) if state.older.load(Ordering::SeqCst) && age(&mut buffer[..count], &to) => {}
             Ok(count) if to.write_all(&buffer[..count]).is_ok() => {}
@@ -145,7 +145,7 @@ fn age(octets: &mut [u8], mut to: &TcpStream) -> bool {
 
 /// One socket towards the server for each of the client's.
 fn datagrams(near: &UdpSocket, server: SocketAddr, state: &Arc<State>) {
-    near.set_read_timeout(Some(LOOK)).expect("a timeout");
+    near.set_read_timeout(Some(POLL)).expect("a timeout");
     let mut flows: BTreeMap<SocketAddr, UdpSocket> = BTreeMap::new();
     let mut buffer = vec![0; 64 << 10];
     while !state.is_over() {
@@ -155,24 +155,24 @@ fn datagrams(near: &UdpSocket, server: SocketAddr, state: &Arc<State>) {
         if state.is_cut() {
             continue;
         }
-        let far = flows.entry(from).or_insert_with(|| {
-            let far = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-            far.connect(server).expect("an address");
-            let (back, near) = (far.try_clone().expect("a copy"), near.try_clone().expect("a copy"));
+        let remote = flows.entry(from).or_insert_with(|| {
+            let remote = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+            remote.connect(server).expect("an address");
+            let (back, near) = (remote.try_clone().expect("a copy"), near.try_clone().expect("a copy"));
             let state = Arc::clone(state);
             std::thread::spawn(move || answers(&back, &near, from, &state));
-            far
+            remote
         });
         // What the kernel refuses is lost, as on any path.
-        let _ = far.send(&buffer[..count]);
+        let _ = remote.send(&buffer[..count]);
     }
 }
 
-fn answers(far: &UdpSocket, near: &UdpSocket, to: SocketAddr, state: &State) {
-    far.set_read_timeout(Some(LOOK)).expect("a timeout");
+fn answers(remote: &UdpSocket, near: &UdpSocket, to: SocketAddr, state: &State) {
+    remote.set_read_timeout(Some(POLL)).expect("a timeout");
     let mut buffer = vec![0; 64 << 10];
     while !state.is_over() {
-        if let Ok(count) = far.recv(&mut buffer)
+        if let Ok(count) = remote.recv(&mut buffer)
             && !state.is_cut()
         {
             // As above.

@@ -20,10 +20,10 @@ pub(crate) fn start(scenario: &Scenario) -> RealTimePath {
 
 /// A server in the receiver, at a port of the system's choice.
 pub(crate) fn serving(path: &RealTimePath) -> Running {
-    let far = path.host(Side::Receiver).addresses().ipv4;
+    let remote = path.host(Side::Receiver).addresses().ipv4;
     let serve = || {
         let mut options = ServeOptions::new(host_facts(&HostFacts::ideal()));
-        options.listen = vec![far.into()];
+        options.listen = vec![remote.into()];
         options.port = 0;
         Running::start(options).unwrap()
     };
@@ -32,13 +32,13 @@ pub(crate) fn serving(path: &RealTimePath) -> Running {
 
 /// Runs `measure` in the sender, where data connections must be made too, with a client that is connected to a server in the receiver.
 pub(crate) fn connected<R: Send>(path: &RealTimePath, measure: impl FnOnce(&mut SocketWorld) -> R + Send) -> R {
-    let far = path.host(Side::Receiver).addresses().ipv4;
+    let remote = path.host(Side::Receiver).addresses().ipv4;
     let server = serving(path);
     let options = ConnectOptions {
         port: server.addresses().first().unwrap().port(),
         ..ConnectOptions::default()
     };
-    let inside = || measure(&mut SocketWorld::connect(&far.to_string(), options).unwrap());
+    let inside = || measure(&mut SocketWorld::connect(&remote.to_string(), options).unwrap());
     path.host(Side::Sender).run(inside).unwrap()
 }
 

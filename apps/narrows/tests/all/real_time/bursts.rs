@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use narrows_methods as methods;
-use narrows_probe::{Diagnostic, Estimate, RawParams, Verdict};
+use narrows_probe::{BoundKind, Diagnostic, Estimate, RawParams};
 use narrows_scenario::{Hop, Queue, Scenario};
 use narrows_units::{BitRate, Octets};
 
@@ -19,22 +19,22 @@ fn path(queue: Queue) -> Scenario {
 }
 
 fn number(estimate: &Estimate, name: &str) -> Option<f64> {
-    told(&estimate.diagnostics, name).and_then(Diagnostic::as_f64)
+    reported(&estimate.diagnostics, name).and_then(Diagnostic::as_f64)
 }
 
-/// The effective queue within 5 % of the configured one and a packet, of a run for which the path kept time. Five tries.
+/// The effective queue within 5 % of the configured one and a packet, of a run for which the path had valid timing. Five tries.
 fn judge(what: &str, queue: Queue, octets: f64) {
     let mut last = String::new();
     for attempt in 1..=5 {
         let path = start(&path(queue));
         let params: RawParams = [("detail", "true"), ("max_time", "25 s")].into_iter().collect();
-        path.take_honesty().unwrap();
+        path.take_timing_report().unwrap();
         let measured = connected(&path, |world| {
             let method = methods::find("burst").unwrap();
             let mut estimator = method.begin(&params).unwrap();
             narrows_probe::drive(world, estimator.as_mut(), method.imposes(&params).budget()).unwrap()
         });
-        let honesty = path.take_honesty().unwrap();
+        let timing_report = path.take_timing_report().unwrap();
         let Some(estimate) = measured.outcome.estimate() else {
             last = format!("{:?}", measured.outcome);
             println!("{what}, measurement {attempt}: {last}");
@@ -43,14 +43,14 @@ fn judge(what: &str, queue: Queue, octets: f64) {
         let found = number(estimate, "effective_queue_octets");
         let by_delay = number(estimate, "queue_by_delay_octets");
         println!(
-            "{what}, measurement {attempt}: {:?} {} octets, queue {found:?} of {octets} ({by_delay:?} by delay), {:?}, {:?}, {honesty}",
+            "{what}, measurement {attempt}: {:?} {} octets, queue {found:?} of {octets} ({by_delay:?} by delay), {:?}, {:?}, {timing_report}",
             estimate.verdict,
             estimate.value,
-            told(&estimate.diagnostics, "queue_policy"),
-            told(&estimate.diagnostics, "queue_counts"),
+            reported(&estimate.diagnostics, "queue_policy"),
+            reported(&estimate.diagnostics, "queue_counts"),
         );
-        if !honesty.kept_time() || estimate.verdict != Verdict::Estimated {
-            last = format!("{:?}; {honesty}", estimate.verdict).replace('\n', "; ");
+        if !timing_report.timing_valid() || estimate.verdict != BoundKind::Estimated {
+            last = format!("{:?}; {timing_report}", estimate.verdict).replace('\n', "; ");
             continue;
         }
         let near = |found: f64| (found - octets).abs() <= 0.05 * octets + 1500.0;
@@ -69,7 +69,7 @@ fn bursts_find_the_configured_queue() {
 }
 
 /// One of what is told to people.
-fn told<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
+fn reported<'a>(diagnostics: &'a narrows_probe::Diagnostics, name: &str) -> Option<&'a Diagnostic> {
     let mut all = diagnostics.iter();
     all.find(|(own, _)| *own == name).map(|(_, value)| value)
 }

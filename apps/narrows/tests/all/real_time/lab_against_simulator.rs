@@ -11,7 +11,7 @@ use std::time::Duration;
 use narrows_lab::{Lab, LabOptions};
 use narrows_net::clock::{nanos, now_ns};
 use narrows_net::socket::{ProbeSocket, SocketOptions};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 
 use super::bench::{alone, not_judged};
 use super::real_time_against_simulator::{Ends, GAP, PORT, Probed, quantile, simulated, train};
@@ -27,7 +27,7 @@ fn trains(lab: &Lab, ends: &Ends, gap: Duration, count: usize) -> Result<Vec<Vec
     let origin_ns = now_ns() - nanos(lab.path_time().saturating_sub(lab.scenario().warm_up));
     let mut all = Vec::new();
     for number in 0..count {
-        let train = train(&|| lab.take_honesty().unwrap(), ends, gap, number)?;
+        let train = train(&|| lab.take_timing_report().unwrap(), ends, gap, number)?;
         let on_path = train.into_iter().map(|packet| Probed {
             departed_ns: packet.departed_ns - origin_ns,
             arrived_ns: packet.arrived_ns.map(|stamp| stamp - origin_ns),
@@ -49,8 +49,8 @@ fn spans(train: &[Probed], delays: &[Option<f64>]) -> Option<(f64, f64)> {
 
 fn same_capacity(lab: &Lab, scenario: &Scenario) {
     for (way, truth) in [
-        (Way::Forward, &lab.description().truth.forward),
-        (Way::Reverse, &lab.description().truth.reverse),
+        (PathDirection::Forward, &lab.description().truth.forward),
+        (PathDirection::Reverse, &lab.description().truth.reverse),
     ] {
         let derived = scenario.truth(way);
         let ratio = truth.capacity_bps as f64 / derived.capacity(derived.path_mtu()).bps() as f64;
@@ -68,17 +68,17 @@ fn compare(file: &str) {
     let scenario = Scenario::from_toml(&std::fs::read_to_string(place).unwrap()).unwrap();
     let lab = Lab::up(&scenario, LabOptions::default()).unwrap();
     same_capacity(&lab, &scenario);
-    let far = SocketAddr::new(lab.receiver().addresses().unwrap().ipv4.into(), PORT);
+    let remote = SocketAddr::new(lab.receiver().addresses().unwrap().ipv4.into(), PORT);
     let options = SocketOptions::default();
     let ends = Ends {
         receiver: lab
             .receiver()
-            .run(|| ProbeSocket::bind(far, &options))
+            .run(|| ProbeSocket::bind(remote, &options))
             .unwrap()
             .unwrap(),
         sender: lab
             .sender()
-            .run(|| ProbeSocket::connected(far, &options))
+            .run(|| ProbeSocket::connected(remote, &options))
             .unwrap()
             .unwrap(),
     };

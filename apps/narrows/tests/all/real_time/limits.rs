@@ -98,21 +98,21 @@ fn judge(path: &RealTimePath, port: u16, induced: &Induced) -> Result<(), String
     if let Some((side, name, value)) = induced.setting {
         set(path, side, name, value);
     }
-    path.take_honesty().unwrap();
-    let far = path.host(Side::Receiver).addresses().ipv4.to_string();
+    path.take_timing_report().unwrap();
+    let remote = path.host(Side::Receiver).addresses().ipv4.to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
     command
-        .args(["throughput", &far, "-p", &port.to_string(), "--json"])
+        .args(["throughput", &remote, "-p", &port.to_string(), "--json"])
         .args(induced.arguments);
     let output = path.host(Side::Sender).run(move || command.output()).unwrap().unwrap();
-    let honesty = path.take_honesty().unwrap();
+    let timing_report = path.take_timing_report().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}: {output:?}", induced.what);
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     let said = document["narrows"]["limited_by"].as_str().unwrap_or("nothing");
     println!("{}: {said}, {}", induced.what, document["narrows"]["evidence"]);
-    if !honesty.kept_time() {
-        return Err(honesty.to_string().replace('\n', "; "));
+    if !timing_report.timing_valid() {
+        return Err(timing_report.to_string().replace('\n', "; "));
     }
     assert!(induced.right.contains(&said), "{}: {said}: {text}", induced.what);
     Ok(())
@@ -130,7 +130,7 @@ fn over(hop: Hop, all: &[Induced]) {
     }
 }
 
-/// Fifteen seconds of transfers; each is judged if the path kept time during it, and not repeated.
+/// Fifteen seconds of transfers; each is judged if the path had valid timing during it, and not repeated.
 #[test]
 #[ignore = "judge: needs namespaces"]
 fn what_limited_a_transfer_between_kernels() {

@@ -28,14 +28,14 @@ fn tcp(path: &RealTimePath, world: &mut SocketWorld, params: &[(&str, &str)]) ->
         time: Duration::from_secs(40),
         ..Budget::default()
     };
-    path.take_honesty().unwrap();
+    path.take_timing_report().unwrap();
     let mut method = methods::find("tcp").unwrap().begin(&raw).unwrap();
     let measured = narrows_probe::drive(world, method.as_mut(), budget).unwrap();
-    let honesty = path.take_honesty().unwrap();
-    if honesty.kept_time() {
+    let timing_report = path.take_timing_report().unwrap();
+    if timing_report.timing_valid() {
         Ok(measured)
     } else {
-        Err(honesty.to_string().replace('\n', "; "))
+        Err(timing_report.to_string().replace('\n', "; "))
     }
 }
 

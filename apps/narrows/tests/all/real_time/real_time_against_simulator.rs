@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use narrows_lab::{Honesty, RealTimePath, Side};
+use narrows_lab::{RealTimePath, Side, TimingReport};
 use narrows_net::clock::{nanos, now_ns, sleep_until_ns};
 use narrows_net::errors::ErrorQueue;
 use narrows_net::pace::{Departures, PaceOptions, Payloads, send_train};
@@ -16,7 +16,7 @@ use narrows_net::receive::Receiver;
 use narrows_net::socket::{ProbeSocket, SocketOptions};
 use narrows_probe::StampSource;
 use narrows_probe::probes::{PacingCheck, PacketPlan};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::{Output, Packet, Path};
 
 use super::bench::{alone, not_judged, start};
@@ -45,10 +45,10 @@ pub(crate) struct Ends {
 
 impl Ends {
     fn of(path: &RealTimePath) -> Self {
-        let far = SocketAddr::new(path.host(Side::Receiver).addresses().ipv4.into(), PORT);
+        let remote = SocketAddr::new(path.host(Side::Receiver).addresses().ipv4.into(), PORT);
         let options = SocketOptions::default();
-        let receiver = || ProbeSocket::bind(far, &options).unwrap();
-        let sender = || ProbeSocket::connected(far, &options).unwrap();
+        let receiver = || ProbeSocket::bind(remote, &options).unwrap();
+        let sender = || ProbeSocket::connected(remote, &options).unwrap();
         Self {
             receiver: path.host(Side::Receiver).run(receiver).unwrap(),
             sender: path.host(Side::Sender).run(sender).unwrap(),
@@ -99,24 +99,24 @@ impl Ends {
 
 /// One train of which nothing but the path made the delays, or why none could be had in five.
 pub(crate) fn train(
-    take_honesty: &dyn Fn() -> Honesty,
+    take_timing_report: &dyn Fn() -> TimingReport,
     ends: &Ends,
     gap: Duration,
     number: usize,
 ) -> Result<Vec<Probed>, String> {
     let mut why = String::new();
     for attempt in 1..=5 {
-        take_honesty();
+        take_timing_report();
         let (departures, packets) = ends.train(gap);
-        let honesty = take_honesty();
-        if honesty.kept_time()
+        let timing_report = take_timing_report();
+        if timing_report.timing_valid()
             && departures.pacing == PacingCheck::Kept
             && departures.source == StampSource::Kernel
             && ends.receiver.drops() == Some(0)
         {
             return Ok(packets);
         }
-        why = format!("{:?}, {:?}, {honesty}", departures.pacing, departures.source).replace('\n', "; ");
+        why = format!("{:?}, {:?}, {timing_report}", departures.pacing, departures.source).replace('\n', "; ");
         println!("train {number}, measurement {attempt} does not count: {why}");
         // What came between may be over by then.
         sleep_until_ns(now_ns() + 500_000_000);
@@ -133,7 +133,7 @@ fn probed(scenario: &Scenario) -> Result<Vec<Probed>, String> {
     let mut packets = Vec::new();
     let mut hopeless = 0;
     for number in 0..TRAINS {
-        match train(&|| path.take_honesty().unwrap(), &ends, GAP, number) {
+        match train(&|| path.take_timing_report().unwrap(), &ends, GAP, number) {
             Ok(train) => packets.extend(train.into_iter().map(|packet| Probed {
                 departed_ns: packet.departed_ns - origin_ns,
                 arrived_ns: packet.arrived_ns.map(|stamp| stamp - origin_ns),
@@ -157,7 +157,7 @@ pub(crate) fn simulated(scenario: &Scenario, packets: &[Probed]) -> Vec<Option<f
             hop_limit: 64,
             payload,
         };
-        path.send(sent(probed), Way::Forward, packet);
+        path.send(sent(probed), PathDirection::Forward, packet);
     }
     let mut out = Vec::new();
     path.advance(sent(packets.last().unwrap()) + 2_000_000_000, &mut out);

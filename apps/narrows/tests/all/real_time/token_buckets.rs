@@ -9,18 +9,18 @@ use narrows_lab::{Lab, LabOptions};
 use narrows_methods as methods;
 use narrows_net::client::{ConnectOptions, SocketWorld};
 use narrows_net::serve::{Running, ServeOptions, host_facts};
-use narrows_probe::{Estimate, HostFacts, Measured, RawParams, Verdict};
-use narrows_scenario::{Burst, Hop, Link, Queue, Scenario, TokenBucket, Way};
+use narrows_probe::{BoundKind, Estimate, HostFacts, Measured, RawParams};
+use narrows_scenario::{Burst, Hop, Link, PathDirection, Queue, Scenario, TokenBucket};
 use narrows_units::{BitRate, Metric, Octets};
 
 use super::bench::{alone, not_judged};
 
 /// Runs the method between the lab's hosts.
 fn measure(lab: &Lab) -> Measured {
-    let far = lab.receiver().addresses().unwrap().ipv4;
+    let remote = lab.receiver().addresses().unwrap().ipv4;
     let serve = || {
         let mut options = ServeOptions::new(host_facts(&HostFacts::ideal()));
-        options.listen = vec![far.into()];
+        options.listen = vec![remote.into()];
         options.port = 0;
         Running::start(options).unwrap()
     };
@@ -31,7 +31,7 @@ fn measure(lab: &Lab) -> Measured {
             port,
             ..ConnectOptions::default()
         };
-        let mut world = SocketWorld::connect(&far.to_string(), options).unwrap();
+        let mut world = SocketWorld::connect(&remote.to_string(), options).unwrap();
         let method = methods::find("shaper").unwrap();
         let params = RawParams::new();
         let mut estimator = method.begin(&params).unwrap();
@@ -83,7 +83,7 @@ fn buckets(what: &str, kind: fn(Burst) -> Link) {
         for attempt in 1..=5 {
             let lab = Lab::up(&scenario, LabOptions::default()).unwrap();
             let truth = lab.description().truth.forward.capacity_bps;
-            let derived = scenario.truth(Way::Forward);
+            let derived = scenario.truth(PathDirection::Forward);
             let calibrated = truth as f64 / derived.capacity(derived.path_mtu()).bps() as f64;
             // A shaper that did not get its rate from a saturating run did not keep time.
             if !(0.97..=1.005).contains(&calibrated) {
@@ -97,10 +97,10 @@ fn buckets(what: &str, kind: fn(Burst) -> Link) {
                 println!("{what}, {packets} packets, measurement {attempt}: {last}");
                 continue;
             };
-            if estimate.verdict != Verdict::Estimated {
+            if estimate.verdict != BoundKind::Estimated {
                 // A sender that was held up empties no bucket evenly; but no bound may be wrong.
                 let holds = match estimate.verdict {
-                    Verdict::UpperBound => estimate.value as f64 >= 0.95 * truth as f64,
+                    BoundKind::UpperBound => estimate.value as f64 >= 0.95 * truth as f64,
                     _ => estimate.value as f64 <= 1.05 * truth as f64,
                 };
                 assert!(holds, "{estimate:?}");
@@ -143,7 +143,7 @@ fn a_bucket_behind_a_sender_limited_path_is_found() {
     for attempt in 1..=5 {
         let lab = Lab::up(&scenario, LabOptions::default()).unwrap();
         let truth = lab.description().truth.forward.capacity_bps;
-        let derived = scenario.truth(Way::Forward);
+        let derived = scenario.truth(PathDirection::Forward);
         let calibrated = truth as f64 / derived.capacity(derived.path_mtu()).bps() as f64;
         if !(0.95..=1.005).contains(&calibrated) {
             last = format!("the shaper carried {calibrated:.4} of its rate");
@@ -162,7 +162,7 @@ fn a_bucket_behind_a_sender_limited_path_is_found() {
             "fast bucket, measurement {attempt}: {ratio:.4} of {truth} bit/s, {:?}",
             estimate.verdict
         );
-        if estimate.verdict == Verdict::UpperBound {
+        if estimate.verdict == BoundKind::UpperBound {
             assert!(ratio >= 0.95, "{estimate:?}");
             last = format!("{estimate:?}");
             continue;

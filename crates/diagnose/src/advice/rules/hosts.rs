@@ -3,25 +3,25 @@
 use narrows_units::{Framing, Layer};
 
 use super::{BUSY, Findings, Judged, Severity, card, command, limited, percent, place, rate};
-use crate::limits::Blame;
+use crate::limits::LimitingFactor;
 use narrows_probe::outcome::{Caveat, Limit};
 
 /// The highest rate that was carried.
-fn carried(found: &Findings) -> Option<u64> {
+fn sustained(found: &Findings) -> Option<u64> {
     found.tcp.bps.max(found.udp_bps)
 }
 
 pub(super) fn processor(found: &Findings, is_sender: bool) -> Option<Judged> {
     let thread = found.thread(is_sender).filter(|&share| share > BUSY);
     let interrupts = found.end(is_sender).softirq_share.filter(|&share| share > BUSY);
-    let (blame, limit) = if is_sender {
-        (Blame::SendingHost, Limit::Sender)
+    let (limiting_factor, limit) = if is_sender {
+        (LimitingFactor::SendingHost, Limit::Sender)
     } else {
-        (Blame::ReceivingHost, Limit::Receiver)
+        (LimitingFactor::ReceivingHost, Limit::Receiver)
     };
-    let told = limited(found, blame);
+    let reported = limited(found, limiting_factor);
     let value = found.host_limited.iter().find(|(_, by)| *by == limit);
-    if thread.is_none() && interrupts.is_none() && !told && value.is_none() {
+    if thread.is_none() && interrupts.is_none() && !reported && value.is_none() {
         return if is_sender { application(found) } else { None };
     }
     let who = place(found, is_sender);
@@ -33,7 +33,7 @@ pub(super) fn processor(found: &Findings, is_sender: bool) -> Option<Judged> {
         ),
         (None, None) => format!("{who} was slower than the path"),
     };
-    let signals = [thread.is_some(), interrupts.is_some(), told, value.is_some()];
+    let signals = [thread.is_some(), interrupts.is_some(), reported, value.is_some()];
     let name = card(found, is_sender);
     // Queues of what is only software are no card's to combine.
     let queues = match found.end(is_sender).is_card {
@@ -51,7 +51,7 @@ pub(super) fn processor(found: &Findings, is_sender: bool) -> Option<Judged> {
         .and("softirq_share", interrupts)
         .and("metric", value.map(|(metric, _)| metric.name()))
         .signals(signals.into_iter().filter(|signal| *signal).count())
-        .at(carried(found))
+        .at(sustained(found))
         .command(command(
             found,
             is_sender,
@@ -63,7 +63,7 @@ pub(super) fn processor(found: &Findings, is_sender: bool) -> Option<Judged> {
 /// The program, not the processor.
 fn application(found: &Findings) -> Option<Judged> {
     let idle = found.tcp.share_idle;
-    limited(found, Blame::Application).then(|| {
+    limited(found, LimitingFactor::Application).then(|| {
         Judged::new(
             Severity::Limiting,
             format!(
@@ -72,7 +72,7 @@ fn application(found: &Findings) -> Option<Judged> {
             ),
         )
         .and("share_idle", idle)
-        .at(carried(found))
+        .at(sustained(found))
         .signals(1 + usize::from(idle.is_some_and(|share| share > 0.2)))
     })
 }
@@ -85,8 +85,8 @@ const PASSES: f64 = 3.0;
 pub(super) fn memory(found: &Findings, is_sender: bool) -> Option<Judged> {
     let copied = found.end(is_sender).memory_copy_octets_per_second?;
     let most = super::super::findings::whole(copied as f64 * 2.0 * 8.0 / PASSES);
-    let carried = carried(found)?;
-    (carried as f64 > NEAR_MEMORY * most as f64).then(|| {
+    let sustained = sustained(found)?;
+    (sustained as f64 > NEAR_MEMORY * most as f64).then(|| {
         Judged::new(
             Severity::Limiting,
             format!(
@@ -96,7 +96,7 @@ pub(super) fn memory(found: &Findings, is_sender: bool) -> Option<Judged> {
             ),
         )
         .with("memory_copy_octets_per_second", copied)
-        .with("carried_bps", carried)
+        .with("sustained_bps", sustained)
         .with("ceiling_bps", most)
         .at(most)
         .signals(1)
@@ -113,14 +113,14 @@ pub(super) fn interface(found: &Findings, is_sender: bool) -> Option<Judged> {
         let mtu = u32::from(found.facts.path_mtu);
         Framing::ETHERNET.convert(wire, Layer::Wire, Layer::TcpPayload, mtu, found.facts.ipv6)
     });
-    let rate_carried = found.tcp.bps.or(found.udp_bps);
+    let rate_sustained = found.tcp.bps.or(found.udp_bps);
     let full = ceiling
-        .zip(rate_carried)
-        .filter(|(ceiling, carried)| *carried as f64 > NEAR_INTERFACE * ceiling.as_f64());
+        .zip(rate_sustained)
+        .filter(|(ceiling, sustained)| *sustained as f64 > NEAR_INTERFACE * ceiling.as_f64());
     let bus = found.end(is_sender).bus_bps;
     let slot = bus.zip(negotiated).filter(|(bus, wire)| *bus < wire.bps());
-    let told = is_sender && limited(found, Blame::Interface);
-    if full.is_none() && slot.is_none() && !told {
+    let reported = is_sender && limited(found, LimitingFactor::Interface);
+    if full.is_none() && slot.is_none() && !reported {
         return None;
     }
     let who = place(found, is_sender);
@@ -135,17 +135,17 @@ pub(super) fn interface(found: &Findings, is_sender: bool) -> Option<Judged> {
         _ => format!("{who} fills its interface: the path may carry more"),
     };
     // A slot that is too narrow binds only where the rate comes near it.
-    let bound = |bps: u64| rate_carried.is_some_and(|carried| carried as f64 > NEAR_INTERFACE * bps as f64);
-    let binds = full.is_some() || told || slot.is_some_and(|(bus, _)| bound(bus));
+    let bound = |bps: u64| rate_sustained.is_some_and(|sustained| sustained as f64 > NEAR_INTERFACE * bps as f64);
+    let binds = full.is_some() || reported || slot.is_some_and(|(bus, _)| bound(bus));
     let severity = if binds { Severity::Limiting } else { Severity::Warning };
     let bus = slot.map(|(bus, _)| bus);
     Some(
         Judged::new(severity, text)
-            .and("carried_bps", rate_carried)
+            .and("sustained_bps", rate_sustained)
             .and("ceiling_bps", ceiling.map(narrows_units::BitRate::bps))
             .and("bus_bps", bus)
             .at(ceiling.map(narrows_units::BitRate::bps).into_iter().chain(bus).min())
-            .signals(usize::from(full.is_some()) + usize::from(told) + usize::from(slot.is_some())),
+            .signals(usize::from(full.is_some()) + usize::from(reported) + usize::from(slot.is_some())),
     )
 }
 
@@ -154,7 +154,7 @@ const ROOM: f64 = 0.5;
 
 pub(super) fn offloads(found: &Findings, is_sender: bool) -> Option<Judged> {
     let (host, thread) = (found.end(is_sender), found.thread(is_sender));
-    let told = if is_sender {
+    let reported = if is_sender {
         host.send_offload
     } else {
         host.receive_offload
@@ -170,7 +170,7 @@ pub(super) fn offloads(found: &Findings, is_sender: bool) -> Option<Judged> {
     } else {
         ("joining of packets", "gro on")
     };
-    (told == Some(false) && busy && room).then(|| {
+    (reported == Some(false) && busy && room).then(|| {
         Judged::new(
             Severity::Limiting,
             format!(
@@ -232,12 +232,12 @@ pub(super) fn duplex(found: &Findings, is_sender: bool) -> Option<Judged> {
 pub(super) fn receive_drops(found: &Findings, is_sender: bool) -> Option<Judged> {
     let host = found.end(is_sender);
     // What methods tell of are packets that they sent.
-    let told = found.caveat(|caveat| match caveat {
+    let reported = found.caveat(|caveat| match caveat {
         Caveat::LocalDrops { packets } if *packets > 0 && !is_sender => Some(*packets),
         _ => None,
     });
     let counted = Some(host.counted.dropped()).filter(|&packets| packets > 0);
-    let count = told.or(counted)?;
+    let count = reported.or(counted)?;
     let who = place(found, is_sender);
     let counts = &host.counted;
     let some = |count: Option<u64>| count.is_some_and(|count| count > 0);
@@ -263,7 +263,7 @@ pub(super) fn receive_drops(found: &Findings, is_sender: bool) -> Option<Judged>
     .and("ring_drops", counts.ring_drops)
     .and("backlog_drops", counts.backlog_drops)
     .and("ring_receive", host.ring_receive)
-    .signals(usize::from(told.is_some()) + usize::from(counted.is_some()));
+    .signals(usize::from(reported.is_some()) + usize::from(counted.is_some()));
     Some(if cures.is_empty() {
         advice
     } else {

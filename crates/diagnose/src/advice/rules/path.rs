@@ -5,7 +5,7 @@ use std::time::Duration;
 use narrows_units::{Metric, Octets, format_duration};
 
 use super::{Findings, Judged, Severity, command, limited, percent, place, rate};
-use crate::limits::Blame;
+use crate::limits::LimitingFactor;
 use narrows_probe::outcome::Caveat;
 
 /// An unpaced window larger than the burst limit overflows the queue: rate at most `8 MBS / RTT` (`[Netest03]` §III.A); below this share
@@ -59,7 +59,7 @@ pub(super) fn shallow_queue(found: &Findings) -> Option<Judged> {
 
 pub(super) fn mtu_black_hole(found: &Findings) -> Option<Judged> {
     let probed = found.black_hole == Some(true);
-    let stalled = limited(found, Blame::MtuBlackHole);
+    let stalled = limited(found, LimitingFactor::MtuBlackHole);
     if !probed && !stalled {
         return None;
     }
@@ -140,19 +140,19 @@ pub(super) fn loss_pattern(found: &Findings) -> Option<Judged> {
 }
 
 pub(super) fn token_bucket(found: &Findings) -> Option<Judged> {
-    let policed = limited(found, Blame::Policer);
-    let shaped = limited(found, Blame::Shaper);
-    let told = found.caveats.iter().find_map(|(_, caveat)| match caveat {
+    let policed = limited(found, LimitingFactor::Policer);
+    let shaped = limited(found, LimitingFactor::Shaper);
+    let reported = found.caveats.iter().find_map(|(_, caveat)| match caveat {
         Caveat::Policed => Some(true),
         Caveat::Shaped => Some(false),
         _ => None,
     });
     let (peak, burst) = found.bucket;
     let sustained = found.capacity_bps.filter(|&bps| peak.is_some_and(|peak| peak > bps));
-    if !policed && !shaped && told.is_none() && sustained.is_none() {
+    if !policed && !shaped && reported.is_none() && sustained.is_none() {
         return None;
     }
-    let drops = policed || (told == Some(true) && !shaped);
+    let drops = policed || (reported == Some(true) && !shaped);
     let what = if drops {
         "policed: what exceeds the rate is dropped"
     } else {
@@ -181,7 +181,7 @@ pub(super) fn token_bucket(found: &Findings) -> Option<Judged> {
         .and("peak_bps", peak)
         .and("burst_octets", burst)
         .at(sustained.or(found.tcp.bps))
-        .signals(usize::from(policed || shaped) + usize::from(told.is_some()) + usize::from(sustained.is_some())),
+        .signals(usize::from(policed || shaped) + usize::from(reported.is_some()) + usize::from(sustained.is_some())),
     )
 }
 
@@ -202,19 +202,19 @@ pub(super) fn reordering(found: &Findings) -> Option<Judged> {
         .zip(tcp.retransmitted_segments)
         .filter(|(needless, resent)| *resent > 0.0 && needless > &(NEEDLESS * resent))
         .filter(|_| tcp.reordered.is_some_and(|events| events > 0.0));
-    let told = limited(found, Blame::Reordering);
-    if share.is_none() && needless.is_none() && !told {
+    let reported = limited(found, LimitingFactor::Reordering);
+    if share.is_none() && needless.is_none() && !reported {
         return None;
     }
     Some(
         Judged::new(
-            if told { Severity::Limiting } else { Severity::Warning },
+            if reported { Severity::Limiting } else { Severity::Warning },
             "packets overtake one another: look for parallel links that are dealt packet by packet; TCP takes it for loss and sends again what had arrived",
         )
         .and("reordered_share", share)
         .and("reordered_events", tcp.reordered)
         .and("needless_retransmissions", needless.map(|(needless, _)| needless))
-        .at(if told { tcp.bps } else { None })
+        .at(if reported { tcp.bps } else { None })
         .signals(usize::from(share.is_some()) + usize::from(needless.is_some()))
         .command(command(found, true, "sysctl -w net.ipv4.tcp_max_reordering=1000 net.ipv4.tcp_recovery=1".to_owned())),
     )
@@ -297,7 +297,7 @@ pub(super) fn deep_queue(found: &Findings) -> Option<Judged> {
         )
         .and("queue_octets", queue)
         .with("added_delay_ns", added)
-        .signals(1 + usize::from(limited(found, Blame::Queue)))
+        .signals(1 + usize::from(limited(found, LimitingFactor::Queue)))
         .command(format!(
             "tc qdisc replace dev INTERFACE root cake bandwidth {}kbit   # on the router in front of the slow link",
             found.capacity_bps.or(tcp.bps).unwrap_or(0) / 1000 * 95 / 100

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use narrows_units::Octets;
 
 use super::{BUSY, Findings, Judged, STALLED, Severity, command, limited, percent, place, rate};
-use crate::limits::Blame;
+use crate::limits::LimitingFactor;
 use narrows_probe::outcome::Caveat;
 
 /// Twice what fills the path: the kernel charges its own overhead to the buffer.
@@ -67,13 +67,14 @@ pub(super) fn receive_buffer(found: &Findings) -> Option<Judged> {
     let most = found.receiver.tcp_rmem_octets.map(|[_, _, most]| most);
     let need = needed(found);
     let small = most.zip(need).is_some_and(|(most, need)| most < need);
-    let idle = found.tcp.receiver_cpu.is_none_or(|share| share < BUSY) && !limited(found, Blame::ReceivingHost);
+    let idle =
+        found.tcp.receiver_cpu.is_none_or(|share| share < BUSY) && !limited(found, LimitingFactor::ReceivingHost);
     let window = found
         .tcp
         .share_peer_window
         .filter(|&share| share > STALLED)
         .filter(|_| idle);
-    let full = idle && limited(found, Blame::PeerWindow);
+    let full = idle && limited(found, LimitingFactor::PeerWindow);
     let fixed = found.receiver.receive_autotuning == Some(false);
     if !small && window.is_none() && !full {
         return None;
@@ -200,7 +201,7 @@ pub(super) fn congestion_control(found: &Findings) -> Option<Judged> {
     let mss = found.tcp.mss_octets.filter(|&octets| octets > 0.0)?;
     let segments = found.product()? as f64 / mss;
     let by_loss = name == "reno" || name == "cubic";
-    let random = limited(found, Blame::RandomLoss);
+    let random = limited(found, LimitingFactor::RandomLoss);
     if !(by_loss && random && loss > SOME_LOSS && segments > LONG_PATH) {
         return None;
     }
@@ -236,7 +237,7 @@ pub(super) fn set_buffers(found: &Findings) -> Option<Judged> {
         || !quiet(tcp.share_peer_window)
         || !quiet(tcp.share_send_buffer)
         || !quiet(tcp.share_idle)
-        || limited(found, Blame::Growing);
+        || limited(found, LimitingFactor::Growing);
     (!explained).then(|| {
         Judged::new(
             Severity::Limiting,
@@ -308,7 +309,7 @@ pub(super) fn metrics_cache(found: &Findings) -> Option<Judged> {
 const MISLEADS: f64 = 0.9;
 
 pub(super) fn test_too_short(found: &Findings) -> Option<Judged> {
-    let growing = limited(found, Blame::Growing)
+    let growing = limited(found, LimitingFactor::Growing)
         || found
             .caveat(|caveat| matches!(caveat, Caveat::TestTooShort).then_some(()))
             .is_some();

@@ -55,11 +55,11 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
     (
         "congestion_control",
         |f| {
-            f.tcp.limits = vec![Blame::RandomLoss];
+            f.tcp.limits = vec![LimitingFactor::RandomLoss];
             f.rtt_ns = Some(200_000_000);
             f.tcp.bps = Some(9_000_000);
         },
-        |f| f.tcp.limits = vec![Blame::RandomLoss],
+        |f| f.tcp.limits = vec![LimitingFactor::RandomLoss],
     ),
     (
         "congestion_control",
@@ -84,8 +84,8 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
     ),
     (
         "host_processor",
-        |f| f.tcp.limits = vec![Blame::Application],
-        |f| f.tcp.limits = vec![Blame::Pacing],
+        |f| f.tcp.limits = vec![LimitingFactor::Application],
+        |f| f.tcp.limits = vec![LimitingFactor::Pacing],
     ),
     (
         "memory",
@@ -146,7 +146,7 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
     ),
     (
         "mtu_black_hole",
-        |f| f.tcp.limits = vec![Blame::MtuBlackHole],
+        |f| f.tcp.limits = vec![LimitingFactor::MtuBlackHole],
         |f| f.tcp.limits = vec![],
     ),
     (
@@ -209,8 +209,8 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
     ),
     (
         "token_bucket",
-        |f| f.tcp.limits = vec![Blame::Policer],
-        |f| f.tcp.limits = vec![Blame::RandomLoss],
+        |f| f.tcp.limits = vec![LimitingFactor::Policer],
+        |f| f.tcp.limits = vec![LimitingFactor::RandomLoss],
     ),
     (
         "token_bucket",
@@ -415,8 +415,8 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
     ),
     (
         "test_too_short",
-        |f| f.tcp.limits = vec![Blame::Growing],
-        |f| f.tcp.limits = vec![Blame::Queue],
+        |f| f.tcp.limits = vec![LimitingFactor::Growing],
+        |f| f.tcp.limits = vec![LimitingFactor::Queue],
     ),
     (
         "test_too_short",

@@ -43,7 +43,7 @@ pub(super) fn all(ends: &Ends, rate: Option<BitRate>) -> Vec<FamilyRow> {
         host.clone(),
         false,
     );
-    (trains.car_packets, trains.reason) = car(ends, rate, trains.reason);
+    (trains.sub_train_packets, trains.reason) = sub_train(ends, rate, trains.reason);
     vec![
         row(HostFamily::Pairs, "receive stamps", least(&[&receive, &host]), true),
         row(
@@ -169,7 +169,7 @@ fn steps(ends: &Ends) -> Option<Limit> {
 }
 
 /// A car that is ten times as long as the largest timing error.
-fn car(ends: &Ends, rate: Option<BitRate>, reason: String) -> (Option<u64>, String) {
+fn sub_train(ends: &Ends, rate: Option<BitRate>, reason: String) -> (Option<u64>, String) {
     let receiver = &ends.receiver;
     let calls = receiver
         .facts
@@ -208,7 +208,7 @@ fn round_trips(ends: &Ends) -> FamilyRow {
         needs: "receive stamps",
         reason: format!("delays are known to {}; no rate bounds them", format_duration(noise)),
         margin: None,
-        car_packets: None,
+        sub_train_packets: None,
     }
 }
 
@@ -254,6 +254,6 @@ fn judge(
         needs,
         reason,
         margin,
-        car_packets: None,
+        sub_train_packets: None,
     }
 }

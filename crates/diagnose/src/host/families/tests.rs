@@ -83,7 +83,7 @@ fn held_back_interrupts() {
     // 10 Gbit/s, a tenth: 417 packets per car, 625 KB.
     let rows = ends.families(Some(BitRate::from_gbps(10)));
     let trains = rows.iter().find(|row| row.family == HostFamily::Trains).unwrap();
-    assert_eq!(trains.car_packets, Some(417));
+    assert_eq!(trains.sub_train_packets, Some(417));
     assert_eq!(trains.verdict, HostVerdict::Ok);
     let pairs = rows.iter().find(|row| row.family == HostFamily::Pairs).unwrap();
     assert_eq!(pairs.verdict, HostVerdict::Unusable);

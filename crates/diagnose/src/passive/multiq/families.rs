@@ -18,7 +18,7 @@ pub(super) struct Rules {
 
 /// A transmission time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Found {
+pub(super) struct TransmissionTime {
     pub(super) time: f64,
     scale: f64,
     /// It is a distance between modes: one packet of cross traffic. Else it is where a mode stands: what one sample spans.
@@ -40,8 +40,8 @@ const GAP_KERNEL: f64 = 0.4;
 const LEAST_STEPS: f64 = 2.0;
 
 /// Transmission times, ascending: each from a larger scale than the one before.
-pub(super) fn transmission_times(gaps: &[f64], rules: &Rules, of_acks: bool, resolution: f64) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+pub(super) fn transmission_times(gaps: &[f64], rules: &Rules, of_acks: bool, resolution: f64) -> Vec<TransmissionTime> {
+    let mut found: Vec<TransmissionTime> = Vec::new();
     let mut scale = rules.least_scale.max(LEAST_STEPS * resolution);
     let mut most = None;
     // Ends: every turn multiplies the scale by at least 1.01.
@@ -107,10 +107,10 @@ fn highest(modes: &[DensityMode], of_acks: bool) -> Option<DensityMode> {
         .max_by(|a, b| a.density.total_cmp(&b.density))
 }
 
-fn add(found: &mut Vec<Found>, time: f64, scale: f64, is_distance: bool) {
+fn add(found: &mut Vec<TransmissionTime>, time: f64, scale: f64, is_distance: bool) {
     let last = found.last().map_or(0.0, |last| last.time);
     if (time - last) / (time + last) > SIMILAR {
-        found.push(Found {
+        found.push(TransmissionTime {
             time,
             scale,
             is_distance,
@@ -119,7 +119,7 @@ fn add(found: &mut Vec<Found>, time: f64, scale: f64, is_distance: bool) {
 }
 
 /// Two modes and no scale left at which they might become more or one.
-fn settle(found: &mut Vec<Found>, first: DensityMode, second: DensityMode, scale: f64) {
+fn settle(found: &mut Vec<TransmissionTime>, first: DensityMode, second: DensityMode, scale: f64) {
     let (h1, h2) = (first.density, second.density);
     if h1 > 0.25 * h2 {
         add(found, first.at, scale, false);
@@ -163,12 +163,12 @@ fn distance(modes: &[DensityMode], rules: &Rules, of_acks: bool) -> Option<f64> 
 
 /// Times that are not above their scale are the kernel's; between 30 and 46 us they are what packets of 52 octets make of links of 10 and
 /// 100 Mbit/s.
-fn filtered(found: Vec<Found>) -> Vec<Found> {
-    let mut kept: Vec<Found> = Vec::new();
+fn filtered(found: Vec<TransmissionTime>) -> Vec<TransmissionTime> {
+    let mut kept: Vec<TransmissionTime> = Vec::new();
     for one in found.into_iter().rev() {
         let small = (30_000.0..46_000.0).contains(&one.time);
         let links = [100_000.0..170_000.0, 950_000.0..1_350_000.0];
-        let of_small = |kept: &Found| links.iter().any(|link| link.contains(&kept.time));
+        let of_small = |kept: &TransmissionTime| links.iter().any(|link| link.contains(&kept.time));
         if one.time <= one.scale || (small && kept.iter().any(of_small)) {
             continue;
         }

@@ -75,10 +75,10 @@ fn cross_traffic_goes_on_from_link_to_link() {
     let found = feeds(&links);
     let feed = |from, to, way| Feed { from, to, way };
     let expected = [
-        feed(0, 1, Way::Forward),
-        feed(1, 2, Way::Forward),
-        feed(1, 0, Way::Reverse),
-        feed(2, 1, Way::Reverse),
+        feed(0, 1, PathDirection::Forward),
+        feed(1, 2, PathDirection::Forward),
+        feed(1, 0, PathDirection::Reverse),
+        feed(2, 1, PathDirection::Reverse),
     ];
     assert_eq!(found, expected);
     // Other scenarios have other traffic.
@@ -94,13 +94,17 @@ fn the_warm_up_reaches_every_link() {
     let feeds = [Feed {
         from: 0,
         to: 1,
-        way: Way::Forward,
+        way: PathDirection::Forward,
     }];
     let parts = LinkPart::of_hop(&scenario, 0);
     let mut paths: Vec<Path<Buffer>> = parts[..2].iter().map(|part| Path::link(&scenario, 1, part)).collect();
     warm(&mut paths, &feeds, 1_000_000_000);
-    assert_eq!(paths[0].take_passed(Way::Forward).count(), 0, "all was handed on");
+    assert_eq!(
+        paths[0].take_passed(PathDirection::Forward).count(),
+        0,
+        "all was handed on"
+    );
     // 10 000 packets of 1000 octets in a second.
-    let passed = paths[1].take_passed(Way::Forward).count();
+    let passed = paths[1].take_passed(PathDirection::Forward).count();
     assert!((9_990..=10_001).contains(&passed), "{passed}");
 }

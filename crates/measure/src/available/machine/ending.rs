@@ -5,8 +5,8 @@ use std::time::Duration;
 use narrows_units::{Sender, Stamp};
 
 use super::super::answer::{Ending, FLOOR};
-use super::super::joint::Joint;
 use super::super::params::Mode;
+use super::super::pooled::PooledEstimate;
 use super::Machine;
 use narrows_probe::Step;
 
@@ -22,8 +22,8 @@ const MORE_TIME: f64 = 1.06;
 /// A run that is not even fair by then goes on for so many times that many octets, and that long, at most.
 const EXTENDED: f64 = 12.0;
 const LONGEST: Duration = Duration::from_secs(5);
-/// After that, so many times the fewest trains near the knee end it even if too few of them tell: where a receiver batches, an idle path shows
-/// its knee by batches and not by delays that grow.
+/// After that, so many times the fewest trains near the turning point end it even if too few of them tell: where a receiver batches, an idle path shows
+/// its turning point by batches and not by delays that grow.
 const STUCK: usize = 3;
 
 impl Machine {
@@ -42,19 +42,19 @@ impl Machine {
 
     /// A train at that time would be one too many: there are enough, and the longest that a run may last is over.
     fn would_be_late(&self, until: Stamp<Sender>) -> bool {
-        let trains = self.joint.as_ref().map_or(0, |found| found.per_train.len());
+        let trains = self.pooled.as_ref().map_or(0, |found| found.per_train.len());
         (trains >= self.params.min_trains || self.is_stuck())
             && until.since(self.began) >= LONGEST.max(self.params.time)
     }
 
-    /// So many trains near the knee, and hardly one that tells: more of them will not. (Curves are fewer than trains that were sent.)
+    /// So many trains near the turning point, and hardly one that tells: more of them will not. (Curves are fewer than trains that were sent.)
     fn is_stuck(&self) -> bool {
         let constant = self.params.mode == Mode::Slope;
-        constant && self.joint.is_some() && self.near_sent >= STUCK * self.params.min_trains
+        constant && self.pooled.is_some() && self.near_sent >= STUCK * self.params.min_trains
     }
 
     /// Narrow, or spent what a run may spend; while the interval is not even fair, up to several times that.
-    pub(super) fn enough(&self, now: Stamp<Sender>, found: &Joint) -> bool {
+    pub(super) fn enough(&self, now: Stamp<Sender>, found: &PooledEstimate) -> bool {
         let scale = self.scale();
         let half = found.half_width(FLOOR * scale.rate) / scale.rate;
         let trains = found.per_train.len();

@@ -5,7 +5,7 @@ use narrows_units::BitRate;
 use super::super::answer::Ending;
 use super::super::sizes::SHORTEST;
 use super::super::train::TrainSlope;
-use super::{AT_MAX, Machine, PATIENCE, Phase};
+use super::{AT_MAX, Machine, Phase, RETRY_LIMIT};
 use narrows_probe::Reason;
 
 /// Loss in a train up to which it is used without a word, and up to which it is used at all.
@@ -16,7 +16,7 @@ const LEARNED: f64 = 4.0;
 /// Share of the rate asked for that a train keeps at least, and from which on nothing is made of it (ours).
 const KEPT_LEAST: f64 = 0.75;
 const KEPT_WELL: f64 = 0.99;
-/// Growth of delays at the sender's highest rate up to which it has not reached the knee (ours).
+/// Growth of delays at the sender's highest rate up to which it has not reached the turning point (ours).
 const NO_GROWTH: f64 = 0.01;
 
 impl Machine {
@@ -38,15 +38,18 @@ impl Machine {
         if !train.rate_sent.is_finite() {
             return;
         }
-        let slow = self.rate.is_none_or(|planned| train.rate_sent < 0.9 * planned);
-        if !slow {
-            self.slow = (0, 0.0);
+        let pacing_shortfall = self.rate.is_none_or(|planned| train.rate_sent < 0.9 * planned);
+        if !pacing_shortfall {
+            self.pacing_shortfall = (0, 0.0);
             return;
         }
-        self.slow = (self.slow.0 + 1, self.slow.1.max(train.rate_sent).max(train.rate));
+        self.pacing_shortfall = (
+            self.pacing_shortfall.0 + 1,
+            self.pacing_shortfall.1.max(train.rate_sent).max(train.rate),
+        );
         // As fast as the host can, it went as fast as it could; without a pause there is no doubt.
-        if self.slow.0 >= 3 || (self.rate.is_none() && train.pauses == 0) {
-            self.seen.max_rate = Some(self.slow.1);
+        if self.pacing_shortfall.0 >= 3 || (self.rate.is_none() && train.pauses == 0) {
+            self.seen.max_rate = Some(self.pacing_shortfall.1);
         }
     }
 
@@ -56,14 +59,14 @@ impl Machine {
         let sending = train.send_time - train.paused;
         if self.phase == Phase::Near && self.rate.is_some() && sending > 0.0 {
             let kept = (self.planned.as_secs_f64() / sending).clamp(KEPT_LEAST, 1.0);
-            self.keeps = f64::midpoint(self.keeps, kept);
+            self.achieved_rate_ratio = f64::midpoint(self.achieved_rate_ratio, kept);
         }
     }
 
     /// What to ask the sender for, so that the train goes at `rate` in the mean.
     pub(super) fn asked(&self, rate: BitRate) -> BitRate {
-        if self.keeps < KEPT_WELL {
-            rate.scaled(1.0 / self.keeps).unwrap_or(rate)
+        if self.achieved_rate_ratio < KEPT_WELL {
+            rate.scaled(1.0 / self.achieved_rate_ratio).unwrap_or(rate)
         } else {
             rate
         }
@@ -72,17 +75,17 @@ impl Machine {
     /// Three trains or more at the sender's highest rate, and together their delays do not grow.
     pub(super) fn quiet_at_most(&self) -> bool {
         let Some(max) = self.seen.max_rate else { return false };
-        let there = self
+        let forward = self
             .seen
             .trains
             .iter()
-            .filter(|train| train.rate_sent >= AT_MAX * max && train.busy_time > 0.0);
+            .filter(|train| train.rate_sent >= AT_MAX * max && train.backlogged_time > 0.0);
         let (mut count, mut time, mut growth, mut variance) = (0u32, 0.0, 0.0, 0.0);
-        for train in there {
+        for train in forward {
             count += 1;
-            time += train.busy_time;
-            growth += train.busy_time * train.growth;
-            variance += (train.busy_time * train.growth_error).powi(2);
+            time += train.backlogged_time;
+            growth += train.backlogged_time * train.growth;
+            variance += (train.backlogged_time * train.growth_error).powi(2);
         }
         count >= 3 && growth / time <= NO_GROWTH + (variance.sqrt() / time).min(NO_GROWTH)
     }
@@ -95,7 +98,7 @@ impl Machine {
         if lost <= LOSS_TOLERATED * sent {
             return None;
         }
-        if overflow && train.packets > SHORTEST && self.seen.overflows < PATIENCE {
+        if overflow && train.packets > SHORTEST && self.seen.overflows < RETRY_LIMIT {
             self.seen.overflows += 1;
             if self.seen.overflows == 1 {
                 // Once more as it was: a bucket lets the same through again, and two trains that bend alike tell it from a queue.
@@ -108,7 +111,7 @@ impl Machine {
         self.seen.exceeds_burst |= overflow;
         if lost > LOSS_LIMIT * sent {
             self.seen.lossy += 1;
-            let ending = (self.seen.lossy > PATIENCE).then_some(Ending::Flawed(Reason::TooMuchLoss {
+            let ending = (self.seen.lossy > RETRY_LIMIT).then_some(Ending::Flawed(Reason::TooMuchLoss {
                 lost: self.seen.lost,
                 sent: self.seen.sent,
             }));
@@ -124,9 +127,9 @@ impl Machine {
 
     /// How fast the variance of delays grows, seconds: what trains showed by themselves, or what their disagreement says if that is more.
     pub(super) fn wander(&self) -> f64 {
-        let trains = self.seen.trains.iter().filter(|train| train.busy_time > 0.0);
+        let trains = self.seen.trains.iter().filter(|train| train.backlogged_time > 0.0);
         let of: Vec<f64> = trains
-            .map(|train| train.growth_error.powi(2) * train.busy_time)
+            .map(|train| train.growth_error.powi(2) * train.backlogged_time)
             .collect();
         narrows_stat::mean(&of)
             .filter(|wander| wander.is_finite())

@@ -13,7 +13,7 @@ use narrows_probe::probes::{PacketPlan, Train, TrainId};
 /// Rates of a curve's train, relative to the estimate, in shares of the path's rate.
 const CURVE: (f64, f64) = (-0.3, 0.35);
 
-/// Belief in the narrow link's being tight below which heads spare it (ours).
+/// Probability in the narrow link's being tight below which heads spare it (ours).
 const OTHER_LINK: f64 = 0.5;
 /// The load of a run whose trains disagree is up to so many times the usual.
 const MORE: f64 = 6.0;
@@ -21,7 +21,7 @@ const MORE: f64 = 6.0;
 const HEADED: f64 = 1.2;
 
 impl Machine {
-    /// Rates that grow geometrically from below the knee to above it.
+    /// Rates that grow geometrically from below the turning point to above it.
     pub(super) fn curve_train(&self, id: TrainId) -> Train {
         let scale = self.seen.scale().unwrap_or(self.available);
         let top = self.rate.unwrap_or(self.available).max(1.0);
@@ -40,9 +40,9 @@ impl Machine {
 
     /// The first packets leave faster, so that the tight link's queue stands when the others come.
     pub(super) fn headed(&self, mut train: Train) -> Train {
-        let rate = self.head_rate();
+        let rate = self.priming_burst_rate();
         let gap = Duration::try_from_secs_f64(self.packet_bits() / rate).unwrap_or(Duration::ZERO);
-        for packet in train.packets.iter_mut().take(self.head.0) {
+        for packet in train.packets.iter_mut().take(self.priming_packets.0) {
             packet.gap = packet.gap.min(gap);
         }
         train
@@ -50,14 +50,14 @@ impl Machine {
 
     /// Rate of the next train's head. Where another link than the narrow one is likely to be tight, what queues before the narrow one would
     /// go while the train passes, and look like more that is available.
-    fn head_rate(&self) -> f64 {
+    fn priming_burst_rate(&self) -> f64 {
         let scale = self.scale();
-        let other = self.joint.as_ref().is_some_and(|found| found.one_link < OTHER_LINK);
+        let other = self.pooled.as_ref().is_some_and(|found| found.one_link < OTHER_LINK);
         let rate = self.rate.unwrap_or(scale.rate);
         if other && scale.rate >= HEADED * rate {
             return self.seen.max_rate.map_or(scale.rate, |most| scale.rate.min(most));
         }
-        scale.head_rate(self.seen.max_rate)
+        scale.priming_burst_rate(self.seen.max_rate)
     }
 
     /// Gives the next train its head.
@@ -66,19 +66,19 @@ impl Machine {
             return;
         };
         let scale = self.scale();
-        let head_rate = self.head_rate();
-        if head_rate < HEADED * rate {
+        let priming_burst_rate = self.priming_burst_rate();
+        if priming_burst_rate < HEADED * rate {
             return;
         }
         let length = self.packets as f64 * self.packet_bits() / rate.max(1.0);
         let burst = self.burst.unwrap_or(scale.burst(&self.params));
-        let (packets, delay) = scale.head(self.available, head_rate, length, self.wander(), burst);
-        self.head = (packets.min(self.packets), delay);
+        let (packets, delay) = scale.priming_packets(self.available, priming_burst_rate, length, self.wander(), burst);
+        self.priming_packets = (packets.min(self.packets), delay);
     }
 
     /// By how much the load is to grow, so that what the trains' disagreement asks for is spent in time.
     pub(super) fn more(&self) -> f64 {
-        let found = self.joint.as_ref().filter(|_| self.params.load.is_none());
+        let found = self.pooled.as_ref().filter(|_| self.params.load.is_none());
         let Some(found) = found.filter(|found| found.per_train.len() >= self.params.min_trains) else {
             return 1.0;
         };
@@ -105,7 +105,7 @@ impl Machine {
             over /= 4.0;
             packets = 2;
         }
-        let spread = self.joint.as_ref().map_or(0.0, |joint| joint.train_spread);
+        let spread = self.pooled.as_ref().map_or(0.0, |pooled| pooled.train_spread);
         packets
             * scale.packets(
                 &self.params,
@@ -120,12 +120,12 @@ impl Machine {
     /// Alternates between little and more overload, so that the gradient shows.
     pub(super) fn next_near(&mut self) {
         let scale = self.scale();
-        let spread = self.joint.as_ref().map_or(0.0, |joint| joint.train_spread);
-        // A knee that was missed from below is approached faster each time.
-        let more = if self.joint.is_some() {
+        let spread = self.pooled.as_ref().map_or(0.0, |pooled| pooled.train_spread);
+        // A turning point that was missed from below is approached faster each time.
+        let more = if self.pooled.is_some() {
             1.0
         } else {
-            f64::from(1u32 << self.quiet.min(3))
+            f64::from(1u32 << self.no_congestion_seen.min(3))
         };
         let room = self.seen.scale().map_or(0.0, |fastest| fastest - self.available);
         let mut rate = self.available + scale.overload(self.near_sent, spread, room) * more;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use narrows_units::BitRate;
 
 use super::sample::{Flaw, Phase, Sample};
-use super::session::{Session, Taken};
+use super::session::{Acceptance, MethodRun};
 use super::{Last, Request, batches, modes, quick};
 
 /// Where the run stands.
@@ -36,7 +36,7 @@ pub(super) struct Adaptive {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     First,
-    Look(u32),
+    BucketEvidence(u32),
     Round(u32),
     /// Small pairs for the filter of least delay.
     Filter(u32),
@@ -61,7 +61,7 @@ impl Adaptive {
     }
 
     /// Time from the begin of this train to the begin of the next: the narrow link stays free for others, and has drained.
-    pub(super) fn spacing(session: &Session, request: Request) -> Duration {
+    pub(super) fn spacing(session: &MethodRun, request: Request) -> Duration {
         let gap = gap_ns(session, request.ip_octets).unwrap_or(0.0);
         let busy = Duration::try_from_secs_f64(gap * (request.packets + 1) as f64 * 1e-9).unwrap_or(MOST_SPACING);
         let share = if matches!(
@@ -85,12 +85,12 @@ impl Adaptive {
             .max(window)
     }
 
-    pub(super) fn next(&mut self, session: &Session, last: Option<Last>) -> Option<Request> {
+    pub(super) fn next(&mut self, session: &MethodRun, last: Option<Last>) -> Option<Request> {
         match last {
             // A bucket's train tells by its losses, too.
             Some(Last {
                 request,
-                taken: Taken::Flawed(flaw),
+                taken: Acceptance::Flawed(flaw),
             }) if request.phase != Phase::Bucket => self.again(request, flaw),
             Some(_) => self.failures = 0,
             None => {}
@@ -126,10 +126,10 @@ impl Adaptive {
         }
     }
 
-    fn advance(&mut self, session: &Session) {
+    fn advance(&mut self, session: &MethodRun) {
         match self.stage {
             Stage::First => self.after_first(session),
-            Stage::Look(done) => self.after_look(session, done),
+            Stage::BucketEvidence(done) => self.after_check(session, done),
             Stage::Round(done) => self.after_round(session, done),
             Stage::Filter(done) => self.filter(session, done),
             Stage::Batches(asked) => self.after_batches(session, asked),
@@ -138,7 +138,7 @@ impl Adaptive {
         }
     }
 
-    fn after_first(&mut self, session: &Session) {
+    fn after_first(&mut self, session: &MethodRun) {
         let sent = session.of(Phase::Lengths).chain(&session.too_fast).last();
         match sent {
             None if session.tally.trains > 0 => self.stage = Stage::Over,
@@ -147,16 +147,16 @@ impl Adaptive {
             Some(sample) if session.timing_error(sample.span_ns()) > 0.5 && self.can_double(session, sample) => {
                 self.ask(session, Phase::Lengths, sample.packets() * 4, session.full_size());
             }
-            Some(_) => self.look(session, 0),
+            Some(_) => self.search(session, 0),
         }
     }
 
-    fn can_double(&self, session: &Session, sample: &Sample) -> bool {
+    fn can_double(&self, session: &MethodRun, sample: &Sample) -> bool {
         sample.packets() * 2 <= self.cap(session)
     }
 
-    fn look(&mut self, session: &Session, done: u32) {
-        self.stage = Stage::Look(done + 1);
+    fn search(&mut self, session: &MethodRun, done: u32) {
+        self.stage = Stage::BucketEvidence(done + 1);
         let full = session.full_size();
         let small = small_size(session);
         let (short, long) = (self.short(session, full), self.long(session));
@@ -182,7 +182,7 @@ impl Adaptive {
         }
     }
 
-    fn after_look(&mut self, session: &Session, done: u32) {
+    fn after_check(&mut self, session: &MethodRun, done: u32) {
         let samples = session.of(Phase::Preliminary).count();
         let open = opened(session);
         if batches::seen(session) {
@@ -198,8 +198,8 @@ impl Adaptive {
             }
         } else if session.of(Phase::Check).next().is_some() {
             self.round(session, 0);
-        } else if done < LOOKS {
-            self.look(session, done);
+        } else if done < CHECKS {
+            self.search(session, done);
         } else if open * 2 > samples {
             // The sender is the narrowest of all; more of the same will not tell what lies behind it, but for a bucket.
             self.bucket(session, 0);
@@ -210,7 +210,7 @@ impl Adaptive {
 
     /// Where trains scatter by more than stamps may, a heavy load behind the narrow link can make a few of them agree on
     /// anything; the rounds and the filter tell.
-    fn after_agreement(&mut self, session: &Session) {
+    fn after_agreement(&mut self, session: &MethodRun) {
         let (samples, open) = (session.of(Phase::Preliminary).count(), opened(session));
         // What the sender leaves room for may still be more than a bucket lets through for long.
         if open * 2 > samples || session.stamps_explain_scatter() {
@@ -220,7 +220,7 @@ impl Adaptive {
         }
     }
 
-    fn round(&mut self, session: &Session, done: u32) {
+    fn round(&mut self, session: &MethodRun, done: u32) {
         self.stage = Stage::Round(done + 1);
         let train = (2 * self.long(session)).min(self.cap(session));
         for index in 0..modes::PAIRS_PER_ROUND {
@@ -249,12 +249,12 @@ impl Adaptive {
     }
 
     /// Asks for a check of this wire rate, if the sender can pace it.
-    fn check(&mut self, session: &Session, wire_bps: f64, packets: usize) -> bool {
+    fn check(&mut self, session: &MethodRun, wire_bps: f64, packets: usize) -> bool {
         let packets = packets.min(self.cap(session));
         self.check_of(session, wire_bps, packets)
     }
 
-    fn check_of(&mut self, session: &Session, wire_bps: f64, packets: usize) -> bool {
+    fn check_of(&mut self, session: &MethodRun, wire_bps: f64, packets: usize) -> bool {
         let full = session.full_size();
         let rate = BitRate::from_bps_f64(session.ip_rate(wire_bps));
         let most = session.facts.max_paced_rate(full);
@@ -273,7 +273,7 @@ impl Adaptive {
 
     /// Every other pair is of full size, where the answer is stated; the rest spread evenly over the sizes of Phase I (the
     /// golden section visits them in an order that is even at every point of time).
-    fn pair_size(&mut self, session: &Session) -> u16 {
+    fn pair_size(&mut self, session: &MethodRun) -> u16 {
         self.pairs += 1;
         let (full, small) = (session.full_size(), small_size(session));
         if self.pairs.is_multiple_of(2) {
@@ -290,7 +290,7 @@ impl Adaptive {
         small + offset
     }
 
-    fn after_round(&mut self, session: &Session, done: u32) {
+    fn after_round(&mut self, session: &MethodRun, done: u32) {
         let spent = session.tally.octets >= session.params.max_octets
             || done >= ROUNDS
             || session.elapsed_ns() > most_ns(session)
@@ -308,7 +308,7 @@ impl Adaptive {
         }
     }
 
-    fn ask(&mut self, session: &Session, phase: Phase, packets: usize, ip_octets: u16) {
+    fn ask(&mut self, session: &MethodRun, phase: Phase, packets: usize, ip_octets: u16) {
         self.push(phase, packets.min(self.cap(session)).max(2), ip_octets);
     }
 
@@ -322,11 +322,11 @@ impl Adaptive {
     }
 
     /// Most packets that a train may have.
-    fn cap(&self, session: &Session) -> usize {
+    fn cap(&self, session: &MethodRun) -> usize {
         self.cap_of(session, TRAIN_OCTETS)
     }
 
-    fn cap_of(&self, session: &Session, octets: u64) -> usize {
+    fn cap_of(&self, session: &MethodRun, octets: u64) -> usize {
         let window = session
             .facts
             .rate_cap
@@ -340,7 +340,7 @@ impl Adaptive {
 
     /// Packets of the shortest train whose two stamps blur its rate by no more than [`BLUR`]: a pair where stamps are good,
     /// a bulk as in `[PBProbe08]` where they are not.
-    fn short(&self, session: &Session, ip_octets: u16) -> usize {
+    fn short(&self, session: &MethodRun, ip_octets: u16) -> usize {
         let measured = self.shortest(session, ip_octets, session.stamp_error_measured_ns());
         let seen = self.shortest(session, ip_octets, session.stamp_error_ns());
         // What the host measured must be met; what was seen may be other traffic after all.
@@ -348,7 +348,7 @@ impl Adaptive {
     }
 
     /// The same, for stamps of this error.
-    fn shortest(&self, session: &Session, ip_octets: u16, error_ns: f64) -> usize {
+    fn shortest(&self, session: &MethodRun, ip_octets: u16, error_ns: f64) -> usize {
         let gap = gap_ns(session, ip_octets).unwrap_or(f64::INFINITY);
         let gaps = (std::f64::consts::SQRT_2 * error_ns / gap / BLUR)
             .ceil()
@@ -362,7 +362,7 @@ impl Adaptive {
         (1 + gaps).min(self.cap(session))
     }
 
-    fn long(&self, session: &Session) -> usize {
+    fn long(&self, session: &MethodRun) -> usize {
         let short = self.short(session, session.full_size());
         (3 * (short - 1) + 1).max(8).min(self.cap(session))
     }
@@ -376,12 +376,12 @@ enum Kind {
 }
 
 /// Small packets of the look and of Phase I.
-fn small_size(session: &Session) -> u16 {
+fn small_size(session: &MethodRun) -> u16 {
     SMALLEST_IP_OCTETS.min(session.full_size())
 }
 
 /// Time of one packet at the rate seen so far, ns.
-pub(super) fn gap_ns(session: &Session, ip_octets: u16) -> Option<f64> {
+pub(super) fn gap_ns(session: &MethodRun, ip_octets: u16) -> Option<f64> {
     let seen = session.bursts().chain(&session.too_fast);
     let rates: Vec<f64> = seen.filter_map(|sample| sample.wire_rate(session.framing())).collect();
     let octets = session.framing().wire_octets(u32::from(ip_octets));
@@ -389,24 +389,24 @@ pub(super) fn gap_ns(session: &Session, ip_octets: u16) -> Option<f64> {
 }
 
 /// Preliminary trains that arrived no wider than they left.
-fn opened(session: &Session) -> usize {
+fn opened(session: &MethodRun) -> usize {
     session.of(Phase::Preliminary).filter(|sample| sample.open()).count()
 }
 
 /// Time after which no new round begins, ns.
-fn most_ns(session: &Session) -> f64 {
+fn most_ns(session: &MethodRun) -> f64 {
     MOST_NS.max(MOST_PACKETS * gap_ns(session, session.full_size()).unwrap_or(0.0))
 }
 
 /// The path answers nothing, or loses more than it carries.
-fn hopeless(session: &Session) -> bool {
+fn hopeless(session: &MethodRun) -> bool {
     let tally = &session.tally;
     let silent = tally.answered_trains == 0 && tally.trains >= SILENT_TRAINS;
     silent || (tally.sent >= JUDGED_PACKETS && (tally.lost + tally.dropped) * 2 > tally.sent)
 }
 
 // Ours, all of them; the module documentation of the method has the table.
-const LOOKS: u32 = 3;
+const CHECKS: u32 = 3;
 const ROUNDS: u32 = 7;
 /// Of these, after an agreement in doubt: enough to settle.
 const DOUBT_ROUNDS: u32 = 4;
@@ -425,7 +425,7 @@ const LONGEST_SEEN: usize = 6;
 const SMALLEST_IP_OCTETS: u16 = 600;
 const TRAIN_OCTETS: u64 = 300_000;
 const SILENT_TRAINS: u32 = 5;
-/// Each lost packet costs the patience of the far end: a lossy path is not worth more of them.
+/// Each lost packet costs the timeout of the far end: a lossy path is not worth more of them.
 const FAILED_TRAINS: u32 = 30;
 const JUDGED_PACKETS: u64 = 60;
 /// However slow the path: a run shall end.

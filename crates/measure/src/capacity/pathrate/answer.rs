@@ -3,7 +3,7 @@
 use narrows_units::BitRate;
 
 use super::batches;
-use super::buckets::{believed, from_bucket, kept_up};
+use super::buckets::{credible, from_bucket, kept_up};
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, core, pairs_within, sharpen};
 use super::diagnostics::{common_caveats, diagnostics, finish};
@@ -13,12 +13,12 @@ use super::params::Preset;
 use super::quick;
 use super::rates::{bit_rate, plain};
 use super::sample::Phase;
-use super::session::{Pooled, Session};
+use super::session::{MethodRun, Pooled};
 use narrows_probe::StampSource;
-use narrows_probe::outcome::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason};
 
 /// Concludes from what there is. `stopped`: the run was cut short for this reason.
-pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     let outcome = match answer(session) {
         Ok(estimate) => Outcome::from(finish(session, estimate)),
         Err(reason) => Outcome::Inconclusive {
@@ -38,38 +38,41 @@ pub(super) fn conclude(session: &Session, stopped: Option<&Reason>) -> Outcome {
     }
 }
 
-fn answer(session: &Session) -> Result<Estimate, Reason> {
-    let look = session.look();
-    if let Some(knee) = look.knee.filter(|knee| believed(session, knee)) {
-        return Ok(from_bucket(session, &knee));
+fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
+    let search = session.search();
+    if let Some(turning_point) = search
+        .turning_point
+        .filter(|turning_point| credible(session, turning_point))
+    {
+        return Ok(from_bucket(session, &turning_point));
     }
     let mut estimate = without_bucket(session)?;
     let long = session.of(Phase::Bucket).next().is_some();
-    if look.bent > 0 && (long || estimate.limited_by == Limit::Sender) {
+    if search.bent > 0 && (long || estimate.limited_by == Limit::Sender) {
         // Something bent the long trains, though no two alike.
         return Ok(kept_up(session, uncertain(estimate.caveat(Caveat::Shaped))));
     }
     if let Some(rate) = bit_rate(estimate.value as f64)
         && session.params.preset == Preset::Adaptive
-        && estimate.verdict == Verdict::Estimated
+        && estimate.verdict == BoundKind::Estimated
         && modes::trains_too_slow(session, rate.as_f64())
     {
         return Ok(uncertain(estimate.caveat(Caveat::NotConverged)));
     }
     // Of a bucket deeper than the longest train nothing is known.
-    let claimed = estimate.verdict == Verdict::Estimated || estimate.limited_by == Limit::Sender;
-    if claimed && look.excluded_octets < EXCLUDED {
+    let claimed = estimate.verdict == BoundKind::Estimated || estimate.limited_by == Limit::Sender;
+    if claimed && search.excluded_octets < EXCLUDED {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
         if session.params.preset == Preset::Adaptive {
             estimate = estimate.caveat(Caveat::BucketNotExcluded {
-                deeper_than_octets: look.excluded_octets,
+                deeper_than_octets: search.excluded_octets,
             });
         }
     }
-    Ok(estimate.with("bucket_excluded_octets", look.excluded_octets))
+    Ok(estimate.with("bucket_excluded_octets", search.excluded_octets))
 }
 
-fn without_bucket(session: &Session) -> Result<Estimate, Reason> {
+fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
     if session.of(Phase::Batches).next().is_some() || batches::seen(session) {
         return from_batches(session);
     }
@@ -101,7 +104,7 @@ fn without_bucket(session: &Session) -> Result<Estimate, Reason> {
 
 /// Two lines of evidence are there when back-to-back trains of several lengths and sizes agree, and a paced train shows that
 /// nothing else was on the link.
-fn quick_confidence(session: &Session) -> Confidence {
+fn quick_confidence(session: &MethodRun) -> Confidence {
     if session.narrow_is_loaded(1) == Some(false) && session.stamps_explain_scatter() {
         Confidence::High
     } else {
@@ -109,7 +112,7 @@ fn quick_confidence(session: &Session) -> Confidence {
     }
 }
 
-fn mark_mimicked(session: &Session, estimate: Estimate, wire_bps: f64) -> Estimate {
+fn mark_mimicked(session: &MethodRun, estimate: Estimate, wire_bps: f64) -> Estimate {
     if mimicked(session, wire_bps) {
         uncertain(estimate.caveat(Caveat::TimerLimited))
     } else {
@@ -117,7 +120,7 @@ fn mark_mimicked(session: &Session, estimate: Estimate, wire_bps: f64) -> Estima
     }
 }
 
-fn from_modes(session: &Session) -> Result<Estimate, Reason> {
+fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
     let decision = modes::decide(session, usize::MAX).ok_or(Reason::NoAgreement)?;
     if session.params.preset == Preset::Faithful {
         return from_winner(session, &decision).map(|estimate| question(session, estimate));
@@ -131,7 +134,7 @@ fn from_modes(session: &Session) -> Result<Estimate, Reason> {
 
 /// What the filter of least delay makes of the modes' answer, once it has converged. It needs no assumption on which mode is
 /// strong, so it wins.
-fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> Result<Estimate, Reason> {
+fn from_filter(session: &MethodRun, decision: &Decision, filtered: &Filtered) -> Result<Estimate, Reason> {
     // Trains bound the capacity from below: clean pairs that are slower contradict them.
     // Nor can the capacity be far above twice what they come at.
     if decision.adr.is_some_and(|adr| {
@@ -208,7 +211,7 @@ fn from_filter(session: &Session, decision: &Decision, filtered: &Filtered) -> R
 
 /// What the clean pairs say, without the modes. Of those pairs that were not seen to be clean, a core that says the same is the better
 /// mean.
-fn clean_pairs(session: &Session, filtered: &Filtered) -> Result<Estimate, Reason> {
+fn clean_pairs(session: &MethodRun, filtered: &Filtered) -> Result<Estimate, Reason> {
     let (low, high) = (filtered.low * (1.0 - NEAR_CLEAN), filtered.high * (1.0 + NEAR_CLEAN));
     let (full, inside) = pairs_within(session, low, high);
     let own = full.len() >= LEAST_FULL;
@@ -226,10 +229,10 @@ fn clean_pairs(session: &Session, filtered: &Filtered) -> Result<Estimate, Reaso
 }
 
 /// With an interval that holds what the filter says, too.
-fn holding(session: &Session, mut estimate: Estimate, filtered: &Filtered) -> Estimate {
+fn holding(session: &MethodRun, mut estimate: Estimate, filtered: &Filtered) -> Estimate {
     let ip = |wire: f64| bit_rate(session.ip_rate(wire)).map_or(estimate.value, BitRate::bps);
     let (low, high) = (ip(filtered.low), ip(filtered.high));
-    if estimate.verdict == Verdict::Estimated {
+    if estimate.verdict == BoundKind::Estimated {
         (estimate.low, estimate.high) = (estimate.low.min(low), estimate.high.max(high));
     }
     estimate
@@ -237,10 +240,10 @@ fn holding(session: &Session, mut estimate: Estimate, filtered: &Filtered) -> Es
 
 /// The modes' answer where the filter has not converged: it stands if paced trains say that nothing else was on the link;
 /// otherwise any candidate may be the capacity.
-fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+fn unfiltered(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
     let estimate = from_winner(session, decision)?;
     let sure = decision.loaded == Some(false) && estimate.confidence > Confidence::Low;
-    if sure || estimate.verdict != Verdict::Estimated {
+    if sure || estimate.verdict != BoundKind::Estimated {
         return Ok(estimate);
     }
     // With other traffic on the narrow link and no clean pair, most of what pairs show is made of that traffic: its packets
@@ -271,7 +274,7 @@ fn unfiltered(session: &Session, decision: &Decision) -> Result<Estimate, Reason
 }
 
 /// The dispersion rate as a bound: what is left where pairs say nothing that can be trusted.
-fn from_bound(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+fn from_bound(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
     let tally = &session.tally;
     if tally.loss_ratio() > LOSSY {
         return Err(Reason::TooMuchLoss {
@@ -292,7 +295,7 @@ fn from_bound(session: &Session, decision: &Decision) -> Result<Estimate, Reason
 }
 
 /// The tool's answer stays as it is; that clean pairs say another is worth a caveat.
-fn question(session: &Session, estimate: Estimate) -> Estimate {
+fn question(session: &MethodRun, estimate: Estimate) -> Estimate {
     let other = capprobe::filter(session)
         .filter(|filtered| filtered.converged)
         .and_then(|filtered| bit_rate(session.ip_rate(filtered.rate)));
@@ -304,7 +307,7 @@ fn question(session: &Session, estimate: Estimate) -> Estimate {
     }
 }
 
-fn from_winner(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+fn from_winner(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
     let Some(winner) = decision.winner else {
         return from_trains(session, decision);
     };
@@ -314,7 +317,7 @@ fn from_winner(session: &Session, decision: &Decision) -> Result<Estimate, Reaso
     let found = sharpen(session, winner.central.low(), winner.central.high());
     let rate = found.rate;
     let mut estimate = plain(session, rate, found.low, found.high)?.with("branch", "modes");
-    if let Some(other) = rival(session, decision).and_then(|wire| bit_rate(session.ip_rate(wire))) {
+    if let Some(other) = runner_up(session, decision).and_then(|wire| bit_rate(session.ip_rate(wire))) {
         estimate = uncertain(estimate.caveat(Caveat::Multimodal { other }));
     }
     if session.params.preset == Preset::Adaptive && !modes::settled(session, modes::PAIRS_PER_ROUND) {
@@ -329,8 +332,8 @@ fn from_winner(session: &Session, decision: &Decision) -> Result<Estimate, Reaso
 /// What else the pairs may mean: a runner-up close behind, or pairs faster than the winner. Where the narrow link is loaded
 /// and no hop behind it squeezes pairs together, none are faster than its capacity; so either the winner is below it or there
 /// is such a hop, and the samples do not tell which.
-fn rival(session: &Session, decision: &Decision) -> Option<f64> {
-    if decision.lead(session.params.merit) < modes::LEAD || decision.merits_differ {
+fn runner_up(session: &MethodRun, decision: &Decision) -> Option<f64> {
+    if decision.replay(session.params.merit) < modes::LEAD || decision.merits_differ {
         return decision.runner_up.map(|mode| mode.centre());
     }
     let (share, rate) = decision.faster?;
@@ -346,7 +349,7 @@ fn rival(session: &Session, decision: &Decision) -> Option<f64> {
 
 /// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless the narrow link was seen to
 /// carry nothing else.
-fn from_trains(session: &Session, decision: &Decision) -> Result<Estimate, Reason> {
+fn from_trains(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
     if session.params.preset == Preset::Adaptive && decision.loaded != Some(false) {
         return from_bound(session, decision);
     }
@@ -383,7 +386,7 @@ fn uncertain(mut estimate: Estimate) -> Estimate {
 
 /// Whether a host that takes packets out of a batch one by one would look like this rate: below three of its receive costs
 /// per packet, the floor of `pathrate`, stamps taken on the host's processor do not tell the two apart.
-fn mimicked(session: &Session, wire_bps: f64) -> bool {
+fn mimicked(session: &MethodRun, wire_bps: f64) -> bool {
     let octets = session.framing().wire_octets(u32::from(session.full_size()));
     let on_host = session
         .bursts()
@@ -391,7 +394,7 @@ fn mimicked(session: &Session, wire_bps: f64) -> bool {
     on_host && 8e9 * f64::from(octets) / wire_bps < 3.0 * session.receive_cost_ns()
 }
 
-fn nothing_came(session: &Session) -> Reason {
+fn nothing_came(session: &MethodRun) -> Reason {
     let tally = &session.tally;
     if tally.answered_trains == 0 {
         return Reason::NoAnswer;
@@ -402,7 +405,7 @@ fn nothing_came(session: &Session) -> Reason {
     }
 }
 
-fn too_wide(session: &Session) -> Reason {
+fn too_wide(session: &MethodRun) -> Reason {
     let blurred = modes::preliminary(session).is_some_and(|p| p.cv < WIDEST / 2.0);
     if blurred {
         Reason::StampsTooCoarse

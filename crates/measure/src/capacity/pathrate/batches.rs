@@ -5,10 +5,10 @@ use narrows_stat::Sorted;
 
 use super::params::Preset;
 use super::sample::{Phase, Sample};
-use super::session::Session;
+use super::session::MethodRun;
 
 /// Whether the samples so far show batches.
-pub(super) fn seen(session: &Session) -> bool {
+pub(super) fn seen(session: &MethodRun) -> bool {
     match session.params.preset {
         Preset::Faithful => session
             .of(Phase::BatchTest)
@@ -19,7 +19,7 @@ pub(super) fn seen(session: &Session) -> bool {
 }
 
 /// [pathrate]: more than 0.6 N gaps of at most 2.5 receive costs.
-fn test(session: &Session, sample: &Sample) -> bool {
+fn test(session: &MethodRun, sample: &Sample) -> bool {
     let short = 2.5 * session.receive_cost_ns();
     let inner = sample
         .gaps_ns
@@ -32,7 +32,7 @@ fn test(session: &Session, sample: &Sample) -> bool {
 /// Gaps below a quarter of their train's mean gap cannot come from a narrow link that serves the train at its own rate. On an
 /// idle path there are none; cross traffic makes gaps longer, not shorter; batches of two make one in two (`host timing`
 /// §6.4 asks for 0.6, which batches of two never reach; the limit here is ours).
-fn adaptive_test(session: &Session) -> bool {
+fn adaptive_test(session: &MethodRun) -> bool {
     let (mut short, mut all) = (0usize, 0usize);
     for sample in session
         .samples
@@ -76,7 +76,7 @@ pub(super) struct BatchRates {
 }
 
 /// Reads the batch branch; `None` without a train of at least three batches.
-pub(super) fn rates(session: &Session) -> Option<BatchRates> {
+pub(super) fn rates(session: &MethodRun) -> Option<BatchRates> {
     let (mut trains, mut batches, mut periods, mut spans) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut counts, mut shares) = (Vec::new(), Vec::new());
     for sample in session.of(Phase::Batches) {
@@ -113,7 +113,7 @@ struct Whole {
     sent_ns: f64,
 }
 
-fn whole(session: &Session, sample: &Sample, begins: &[usize]) -> Option<Whole> {
+fn whole(session: &MethodRun, sample: &Sample, begins: &[usize]) -> Option<Whole> {
     let (first, last) = (*begins.first()?, *begins.last()?);
     let (rate, span_ns) = rate_between(session, sample, first, last, 0)?;
     let packets = (last - first) as f64;
@@ -126,8 +126,8 @@ fn whole(session: &Session, sample: &Sample, begins: &[usize]) -> Option<Whole> 
 }
 
 /// Whether paced trains came slower than they left, by more than the packet that a batch may hold more or less; `None` without such
-/// a train. What [`Session::narrow_is_loaded`] asks where single stamps mean something.
-pub(super) fn loaded(session: &Session) -> Option<bool> {
+/// a train. What [`MethodRun::narrow_is_loaded`] asks where single stamps mean something.
+pub(super) fn loaded(session: &MethodRun) -> Option<bool> {
     let mut slowed = Vec::new();
     for sample in session.of(Phase::Check) {
         let begins = begins(session, sample);
@@ -146,7 +146,7 @@ const CHECK_TOLERANCE: f64 = 0.01;
 const KEPT_ABOVE_ADR: f64 = 0.9;
 
 /// Indices of the packets that begin a batch, without the first batch (its begin is the train's).
-fn begins(session: &Session, sample: &Sample) -> Vec<usize> {
+fn begins(session: &MethodRun, sample: &Sample) -> Vec<usize> {
     match session.params.preset {
         Preset::Adaptive => {
             let gaps = sample.gaps_ns.iter().enumerate();
@@ -159,7 +159,7 @@ fn begins(session: &Session, sample: &Sample) -> Vec<usize> {
 }
 
 /// [pathrate]: a burst goes on while it has at most five packets or the gap is below 1.5 receive costs per packet of it.
-fn faithful_begins(session: &Session, sample: &Sample) -> Vec<usize> {
+fn faithful_begins(session: &MethodRun, sample: &Sample) -> Vec<usize> {
     let (mut begins, mut length) = (Vec::new(), 1usize);
     for (index, gap) in sample.gaps_ns.iter().enumerate() {
         if length <= 5 || *gap < 1.5 * session.receive_cost_ns() * length as f64 {
@@ -174,7 +174,7 @@ fn faithful_begins(session: &Session, sample: &Sample) -> Vec<usize> {
 
 /// Wire rate and time from packet `a` to packet `b`, both the first of a batch. Both stamps are interrupts of the same kind,
 /// so `b - a` packets' time passed between them; the tool takes one less, which reads low by one over the batch length.
-fn rate_between(session: &Session, sample: &Sample, a: usize, b: usize, less: usize) -> Option<(f64, f64)> {
+fn rate_between(session: &MethodRun, sample: &Sample, a: usize, b: usize, less: usize) -> Option<(f64, f64)> {
     let span: f64 = sample.gaps_ns.get(a..b)?.iter().sum();
     let packets = (b - a).checked_sub(less)?;
     let octets = session.framing().wire_octets(u32::from(sample.ip_octets));

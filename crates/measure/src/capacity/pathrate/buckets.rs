@@ -5,22 +5,26 @@ use narrows_units::Metric;
 use super::params::Preset;
 use super::rates::bit_rate;
 use super::sample::Phase;
-use super::session::Session;
-use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Verdict};
-use narrows_train::bucket::Knee;
+use super::session::MethodRun;
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Limit};
+use narrows_train::bucket::TurningPoint;
 
 /// Other traffic bends trains as well, but not several of them at one place.
-pub(super) fn believed(session: &Session, knee: &Knee) -> bool {
+pub(super) fn credible(session: &MethodRun, turning_point: &TurningPoint) -> bool {
     let quiet = session.of(Phase::Pairs).next().is_none();
-    let (below, trains) = if quiet { (SUSTAINED_BELOW, 2) } else { BESIDE_OTHERS };
-    let apart = knee.sustained.as_f64() < below * knee.peak.as_f64();
-    session.params.preset == Preset::Adaptive && apart && knee.trains >= trains
+    let (below, trains) = if quiet {
+        (SUSTAINED_BELOW, 2)
+    } else {
+        BESIDE_CROSS_TRAFFIC
+    };
+    let apart = turning_point.sustained.as_f64() < below * turning_point.peak.as_f64();
+    session.params.preset == Preset::Adaptive && apart && turning_point.trains >= trains
 }
 
 /// The bucket's rate is what the path carries; what the link behind it carries is beside it.
-pub(super) fn from_bucket(session: &Session, knee: &Knee) -> Estimate {
-    let (low, high) = knee.sustained_range;
-    let rate = knee.sustained;
+pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint) -> Estimate {
+    let (low, high) = turning_point.sustained_range;
+    let rate = turning_point.sustained;
     let half = SUSTAINED_ERROR * rate.as_f64();
     let end = |value: f64| bit_rate(value).unwrap_or(rate);
     let mut estimate = Estimate::ip_rate(
@@ -33,12 +37,12 @@ pub(super) fn from_bucket(session: &Session, knee: &Knee) -> Estimate {
     estimate = estimate
         .caveat(Caveat::Shaped)
         .with("branch", "bucket")
-        .with("peak_bps", knee.peak.as_f64())
-        .with("burst_octets", knee.depth_octets);
-    if knee.is_policer() {
+        .with("peak_bps", turning_point.peak.as_f64())
+        .with("burst_octets", turning_point.depth_octets);
+    if turning_point.is_policer() {
         estimate = estimate.caveat(Caveat::Policed);
     }
-    if knee.trains < 3 || session.tally.reordered > 0 {
+    if turning_point.trains < 3 || session.tally.reordered > 0 {
         estimate.confidence = Confidence::Low;
     }
     estimate
@@ -46,7 +50,7 @@ pub(super) fn from_bucket(session: &Session, knee: &Knee) -> Estimate {
 
 /// What trains kept up behind their bends, where no two bend alike: if nearly all bend that are as long as one that does, the path carries
 /// the least of it for long, and nobody knows that it carries more. Others' traffic bends one now and then.
-pub(super) fn kept_up(session: &Session, estimate: Estimate) -> Estimate {
+pub(super) fn kept_up(session: &MethodRun, estimate: Estimate) -> Estimate {
     let bent = || session.courses.iter().filter(|course| course.bend.is_some());
     let shortest = bent().map(|course| course.octets).fold(f64::INFINITY, f64::min);
     let due = session
@@ -54,7 +58,7 @@ pub(super) fn kept_up(session: &Session, estimate: Estimate) -> Estimate {
         .iter()
         .filter(|course| course.octets >= shortest)
         .count();
-    if estimate.verdict == Verdict::Estimated && bent().count() * 4 < due * 3 {
+    if estimate.verdict == BoundKind::Estimated && bent().count() * 4 < due * 3 {
         return estimate;
     }
     let bends = bent().filter_map(|course| course.bend);
@@ -78,6 +82,6 @@ pub(super) fn kept_up(session: &Session, estimate: Estimate) -> Estimate {
 /// Ours: on a path whose trains else agree.
 const SUSTAINED_BELOW: f64 = 0.9;
 /// Ours: on one whose do not, as for the signature of shallow buckets, and more trains than chance makes alike.
-const BESIDE_OTHERS: (f64, usize) = (1.0 / 1.5, 4);
+const BESIDE_CROSS_TRAFFIC: (f64, usize) = (1.0 / 1.5, 4);
 /// Ours: a packet more or less behind the bend.
 const SUSTAINED_ERROR: f64 = 0.02;

@@ -17,7 +17,7 @@ use narrows_units::Framing;
 
 use super::framing::{self, Inverted, Point};
 use super::sample::{Phase, Sample, nanos};
-use super::session::{Session, pool};
+use super::session::{MethodRun, pool};
 
 /// What the filter says.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +61,7 @@ impl Filtered {
 }
 
 /// Runs the filter; `None` where pairs are too few, or stamps too coarse for delays to tell anything.
-pub(super) fn filter(session: &Session) -> Option<Filtered> {
+pub(super) fn filter(session: &MethodRun) -> Option<Filtered> {
     let mut groups: BTreeMap<(u16, usize), Vec<&Sample>> = BTreeMap::new();
     let pairs = [Phase::Preliminary, Phase::Pairs, Phase::Filter];
     for sample in pairs.into_iter().flat_map(|phase| session.of(phase)) {
@@ -100,17 +100,17 @@ struct Group {
 }
 
 /// The chosen group's rate, restated for full-size packets by the framing that the sizes show.
-fn together(session: &Session, sure: &[Group], chosen: &Group) -> Filtered {
+fn together(session: &MethodRun, sure: &[Group], chosen: &Group) -> Filtered {
     let points: Vec<Point> = sure.iter().filter_map(|one| one.point).collect();
     let inverted = framing::invert(&points).filter(|_| session.params.invert());
     let own = session.framing();
-    let told = inverted.as_ref().and_then(Inverted::framing).unwrap_or(own);
+    let reported = inverted.as_ref().and_then(Inverted::framing).unwrap_or(own);
     let full = u32::from(session.full_size());
     // What the assumed framing makes of a rate, to what the other makes of it.
     let restate = |octets: u16| {
         let ratio =
             |framing: Framing| f64::from(framing.wire_octets(u32::from(octets))) / f64::from(framing.wire_octets(full));
-        ratio(told) / ratio(own)
+        ratio(reported) / ratio(own)
     };
     let rate = |one: &Group| one.found.rate * restate(one.octets);
     let at_one = sure
@@ -135,7 +135,7 @@ fn together(session: &Session, sure: &[Group], chosen: &Group) -> Filtered {
     }
 }
 
-fn group(session: &Session, members: &[&Sample]) -> Option<Group> {
+fn group(session: &MethodRun, members: &[&Sample]) -> Option<Group> {
     let spans: Vec<f64> = members.iter().map(|sample| sample.span_ns()).collect();
     let span = narrows_stat::median(&spans)?;
     let quantum = nanos(session.facts.receiver.clock_resolution);
@@ -151,13 +151,13 @@ fn group(session: &Session, members: &[&Sample]) -> Option<Group> {
 }
 
 /// What the host measured of its stamps. What the trains show may be other traffic, which is what the filter is to tell.
-fn stamp_error_ns(session: &Session) -> f64 {
+fn stamp_error_ns(session: &MethodRun) -> f64 {
     let resolution = nanos(session.facts.receiver.clock_resolution);
     session.stamp_error_measured_ns().max(resolution / 2.0)
 }
 
 /// Relative error of a rate over this dispersion.
-fn blur(session: &Session, span_ns: f64) -> f64 {
+fn blur(session: &MethodRun, span_ns: f64) -> f64 {
     std::f64::consts::SQRT_2 * stamp_error_ns(session) / span_ns
 }
 
@@ -173,7 +173,7 @@ fn skew(members: &[&Sample]) -> Option<f64> {
     (slope.abs() < LARGEST_SKEW).then_some(slope)
 }
 
-fn read(session: &Session, members: &[&Sample], slope: f64) -> Option<Group> {
+fn read(session: &MethodRun, members: &[&Sample], slope: f64) -> Option<Group> {
     let origin = members.first()?.delays?;
     let firsts: Vec<f64> = members
         .iter()

@@ -2,11 +2,11 @@
 
 use super::params::Preset;
 use super::sample::{Phase, Sample, nanos};
-use super::session::{Pooled, Session, pool};
+use super::session::{MethodRun, Pooled, pool};
 
 /// The value is stated for full-size packets: where enough of the mode's samples have that size, they alone set it, and the
 /// assumed framing drops out. The tool's answer is its bin.
-pub(super) fn sharpen(session: &Session, low: f64, high: f64) -> Pooled {
+pub(super) fn sharpen(session: &MethodRun, low: f64, high: f64) -> Pooled {
     let bin = Pooled {
         rate: low.midpoint(high),
         low,
@@ -22,7 +22,7 @@ pub(super) fn sharpen(session: &Session, low: f64, high: f64) -> Pooled {
 }
 
 /// Pairs whose wire rate lies in a range: those of full size, and all.
-pub(super) fn pairs_within(session: &Session, low: f64, high: f64) -> (Vec<&Sample>, Vec<&Sample>) {
+pub(super) fn pairs_within(session: &MethodRun, low: f64, high: f64) -> (Vec<&Sample>, Vec<&Sample>) {
     let within = |sample: &&Sample| {
         sample
             .wire_rate(session.framing())
@@ -34,7 +34,7 @@ pub(super) fn pairs_within(session: &Session, low: f64, high: f64) -> (Vec<&Samp
 }
 
 /// One rate from samples of one mode, and its interval: that of their core, or, without one, their median and what all scatter by.
-fn pooled(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
+fn pooled(session: &MethodRun, samples: &[&Sample]) -> Option<Pooled> {
     if let Some(core) = core(session, samples) {
         return Some(core);
     }
@@ -51,7 +51,7 @@ fn pooled(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
 
 /// Bits over time of those samples that lie around the median as near as the clock's steps let them, so that the steps average out and
 /// samples that other packets widened a little do not count; `None` where samples scatter by more than stamps explain.
-pub(super) fn core(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
+pub(super) fn core(session: &MethodRun, samples: &[&Sample]) -> Option<Pooled> {
     let read: Vec<(f64, &Sample)> = samples
         .iter()
         .filter_map(|sample| Some((sample.wire_rate(session.framing())?, *sample)))
@@ -71,12 +71,12 @@ pub(super) fn core(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
     };
     let off = |rate: f64| (rate / centre - 1.0).abs();
     let nearest = |a: f64, b: f64| off(b).total_cmp(&off(a));
-    let densest = read
+    let pair_mode = read
         .iter()
         .map(|(rate, _)| (around(*rate, sharp).len(), *rate))
         .max_by(|a, b| a.0.cmp(&b.0).then(nearest(a.1, b.1)))?;
-    let near = if sharp < NEAREST && densest.0 * CORE_SHARE >= read.len() && densest.0 >= LEAST_FULL {
-        around(densest.1, sharp)
+    let near = if sharp < NEAREST && pair_mode.0 * CORE_SHARE >= read.len() && pair_mode.0 >= LEAST_FULL {
+        around(pair_mode.1, sharp)
     } else {
         around(centre, sharp.max(NEAREST))
     };

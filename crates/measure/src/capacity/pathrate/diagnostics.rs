@@ -3,12 +3,12 @@
 use narrows_stat::Merit;
 
 use super::sample::Phase;
-use super::session::Session;
+use super::session::MethodRun;
 use super::{batches, capprobe, hosts, modes, shape};
 use narrows_probe::outcome::{Caveat, Confidence, Diagnostics, Estimate, Limit};
 
 /// Caveats and evidence that any answer carries.
-pub(super) fn finish(session: &Session, mut estimate: Estimate) -> Estimate {
+pub(super) fn finish(session: &MethodRun, mut estimate: Estimate) -> Estimate {
     let mut caveats = common_caveats(session);
     if estimate.limited_by != Limit::Shaper && shape::sustained(session).is_some() {
         caveats.push(Caveat::Shaped);
@@ -33,7 +33,7 @@ pub(super) fn finish(session: &Session, mut estimate: Estimate) -> Estimate {
     estimate
 }
 
-pub(super) fn common_caveats(session: &Session) -> Vec<Caveat> {
+pub(super) fn common_caveats(session: &MethodRun) -> Vec<Caveat> {
     let tally = &session.tally;
     let mut caveats = Vec::new();
     if tally.lost > 0 {
@@ -56,7 +56,7 @@ pub(super) fn common_caveats(session: &Session) -> Vec<Caveat> {
 }
 
 /// Everything a reader needs to see how the answer came about; rates at the IP layer for full-size packets.
-pub(super) fn diagnostics(session: &Session) -> Diagnostics {
+pub(super) fn diagnostics(session: &MethodRun) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     let ip = |wire: f64| session.ip_rate(wire).round();
     diagnostics.insert("trains", session.tally.trains);
@@ -113,7 +113,7 @@ pub(super) fn diagnostics(session: &Session) -> Diagnostics {
 
 /// What the narrow link adds to each packet, where sizes tell: the name of the framing, octets and their half width, and the rate of one
 /// octet more, which is the link's own where packets are not cut into cells.
-fn framing_evidence(session: &Session, diagnostics: &mut Diagnostics) {
+fn framing_evidence(session: &MethodRun, diagnostics: &mut Diagnostics) {
     let clean = || capprobe::filter(session).and_then(|found| found.inverted);
     let Some(inverted) = session.inverted.clone().or_else(clean) else {
         return;

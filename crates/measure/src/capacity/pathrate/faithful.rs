@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::batches;
 use super::quick;
 use super::sample::Phase;
-use super::session::{Session, Taken};
+use super::session::{Acceptance, MethodRun};
 use super::{Last, Request};
 
 /// Where the run stands.
@@ -58,15 +58,15 @@ impl Faithful {
     }
 
     /// Time from one begin to the next.
-    pub(super) fn spacing(&self, session: &Session) -> Duration {
+    pub(super) fn spacing(&self, session: &MethodRun) -> Duration {
         let least = session.params.spacing.max(session.facts.rtt * 5 / 4);
         let doubled = self.slow || matches!(self.stage, Stage::Trains { .. });
         if doubled { least * 2 } else { least }
     }
 
-    pub(super) fn next(&mut self, session: &Session, last: Option<Last>) -> Option<Request> {
+    pub(super) fn next(&mut self, session: &MethodRun, last: Option<Last>) -> Option<Request> {
         if let Some(last) = last {
-            self.lost_in_row = if matches!(last.taken, Taken::Flawed(_)) {
+            self.lost_in_row = if matches!(last.taken, Acceptance::Flawed(_)) {
                 self.lost_in_row + 1
             } else {
                 0
@@ -80,8 +80,8 @@ impl Faithful {
         self.request(session)
     }
 
-    fn after(&mut self, session: &Session, taken: Taken) -> Stage {
-        let came = !matches!(taken, Taken::Flawed(_));
+    fn after(&mut self, session: &MethodRun, taken: Acceptance) -> Stage {
+        let came = !matches!(taken, Acceptance::Flawed(_));
         match self.stage {
             Stage::Lengths { packets } => self.after_length(session, packets, taken),
             Stage::BatchTest if !came => Stage::BatchTest,
@@ -110,8 +110,8 @@ impl Faithful {
         }
     }
 
-    fn after_length(&mut self, session: &Session, packets: usize, taken: Taken) -> Stage {
-        if let Taken::Flawed(_) = taken {
+    fn after_length(&mut self, session: &MethodRun, packets: usize, taken: Acceptance) -> Stage {
+        if let Acceptance::Flawed(_) = taken {
             self.lost += 1;
             // The README says three; the source compares before it counts, so the fifth loss over all lengths ends it.
             return match (self.lost >= LOSSES_OVER_ALL_LENGTHS, self.longest) {
@@ -121,7 +121,7 @@ impl Faithful {
             };
         }
         self.longest = packets;
-        let sample = if taken == Taken::Sample {
+        let sample = if taken == Acceptance::Sample {
             session.samples.last()
         } else {
             session.too_fast.last()
@@ -147,7 +147,7 @@ impl Faithful {
     }
 
     /// Twenty-five good pairs per size; where too many are faster than the receiver, longer trains of larger packets.
-    fn after_pair(&self, session: &Session, taken: Taken) -> Stage {
+    fn after_pair(&self, session: &MethodRun, taken: Acceptance) -> Stage {
         let Stage::Pairs {
             size,
             good,
@@ -166,24 +166,26 @@ impl Faithful {
             extra,
         };
         match taken {
-            Taken::Sample if good + 1 < session.params.pairs_per_size => stay(good + 1, ignored, packets, extra),
-            Taken::Sample if size + 1 < session.params.sizes => Stage::Pairs {
+            Acceptance::Sample if good + 1 < session.params.pairs_per_size => stay(good + 1, ignored, packets, extra),
+            Acceptance::Sample if size + 1 < session.params.sizes => Stage::Pairs {
                 size: size + 1,
                 good: 0,
                 ignored: 0,
                 packets,
                 extra,
             },
-            Taken::Sample => Stage::Trains { good: 0 },
-            Taken::Flawed(_) => stay(good, ignored, packets, extra),
-            Taken::TooFast if ignored < session.params.pairs_per_size / 4 => stay(good, ignored + 1, packets, extra),
+            Acceptance::Sample => Stage::Trains { good: 0 },
+            Acceptance::Flawed(_) => stay(good, ignored, packets, extra),
+            Acceptance::TooFast if ignored < session.params.pairs_per_size / 4 => {
+                stay(good, ignored + 1, packets, extra)
+            }
             // Phase I is abandoned: the host is too slow for any train that is still short.
-            Taken::TooFast if packets + 1 > (self.longest / 4).max(2) => Stage::Trains { good: 0 },
-            Taken::TooFast => stay(0, 0, packets + 1, extra.saturating_add(275)),
+            Acceptance::TooFast if packets + 1 > (self.longest / 4).max(2) => Stage::Trains { good: 0 },
+            Acceptance::TooFast => stay(0, 0, packets + 1, extra.saturating_add(275)),
         }
     }
 
-    fn request(&self, session: &Session) -> Option<Request> {
+    fn request(&self, session: &MethodRun) -> Option<Request> {
         let full = session.full_size();
         let of = |phase, packets, ip_octets| {
             Some(Request {

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn coarse_times_leave_several_and_say_how_far_apart() {
+    fn coarse_times_leave_several_and_say_how_remote_apart() {
         let found = invert(&points(Framing::ETHERNET, &[1500, 600], 0.01)).unwrap();
         assert!(found.possible.len() > 4, "{found:?}");
         assert_eq!((found.named(), found.framing()), (None, Some(Framing::ETHERNET)));

@@ -4,10 +4,10 @@ use super::batches::{self, BatchRates};
 use super::params::Preset;
 use super::rates::plain;
 use super::sample::Sample;
-use super::session::{Session, half_width_of_rates};
+use super::session::{MethodRun, half_width_of_rates};
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Reason};
 
-pub(super) fn from_batches(session: &Session) -> Result<Estimate, Reason> {
+pub(super) fn from_batches(session: &MethodRun) -> Result<Estimate, Reason> {
     let rates = batches::rates(session).ok_or(Reason::ReceiveBatching)?;
     let period = std::time::Duration::from_secs_f64((rates.period_ns * 1e-9).max(0.0));
     let mark = |estimate: Estimate| {
@@ -63,12 +63,12 @@ pub(super) fn from_batches(session: &Session) -> Result<Estimate, Reason> {
 }
 
 /// Whether the trains of the batch branch arrived no faster than they left, and the sender's own interface is not why.
-fn sender_sets_batches(session: &Session, rates: &BatchRates) -> bool {
+fn sender_sets_batches(session: &MethodRun, rates: &BatchRates) -> bool {
     rates.sent_share > HOST_LIMIT && !is_interface(session, rates.trains.median())
 }
 
 /// [pathrate]: the order statistics around the 90th percentile of the pooled burst rates.
-fn tool_batch_answer(session: &Session, rates: &BatchRates) -> Result<Estimate, Reason> {
+fn tool_batch_answer(session: &MethodRun, rates: &BatchRates) -> Result<Estimate, Reason> {
     let values = rates.batches.values();
     let at = (values.len() * 9 / 10).min(values.len() - 1);
     let (low, high) = (values[at.saturating_sub(1)], values[at]);
@@ -77,7 +77,7 @@ fn tool_batch_answer(session: &Session, rates: &BatchRates) -> Result<Estimate, 
 
 /// The program reads more slowly than packets come: what it sees is its own rate.
 pub(super) fn receiver_bound<'a>(
-    session: &Session,
+    session: &MethodRun,
     samples: impl Iterator<Item = &'a Sample>,
 ) -> Result<Estimate, Reason> {
     let rates: Vec<f64> = samples
@@ -90,7 +90,7 @@ pub(super) fn receiver_bound<'a>(
 }
 
 /// The rate that the trains left with, if that is what they arrived with and the sender's own interface is not what set it.
-pub(super) fn sender_rate(session: &Session) -> Option<f64> {
+pub(super) fn sender_rate(session: &MethodRun) -> Option<f64> {
     let share = sent_share(session)?;
     let rates: Vec<f64> = session
         .bursts()
@@ -101,14 +101,14 @@ pub(super) fn sender_rate(session: &Session) -> Option<f64> {
 }
 
 /// The sender's interface is a link of the path; as its narrowest link it is the answer and no excuse.
-fn is_interface(session: &Session, wire_bps: f64) -> bool {
+fn is_interface(session: &MethodRun, wire_bps: f64) -> bool {
     let sender = &session.facts.sender;
     let rate = sender.interface_rate.filter(|_| !sender.virtual_interface);
     rate.is_some_and(|rate| (wire_bps / rate.as_f64() - 1.0).abs() < 0.03)
 }
 
 /// Departure time over arrival time: the median of the trains, or that of their sums, whichever is larger.
-pub(super) fn sent_share(session: &Session) -> Option<f64> {
+pub(super) fn sent_share(session: &MethodRun) -> Option<f64> {
     let came: Vec<&Sample> = session.bursts().filter(|sample| sample.span_ns() > 0.0).collect();
     let shares: Vec<f64> = came.iter().map(|sample| sample.sent_ns / sample.span_ns()).collect();
     let sent: f64 = came.iter().map(|sample| sample.sent_ns).sum();

@@ -4,7 +4,7 @@ use narrows_stat::{LocalMode, Merit, ModeParams, Sorted, best_mode, local_modes}
 
 use super::params::Preset;
 use super::sample::{Phase, nanos};
-use super::session::Session;
+use super::session::MethodRun;
 use super::shape;
 
 /// What the preliminary trains say.
@@ -19,7 +19,7 @@ pub(super) struct Preliminary {
 }
 
 /// Reads the preliminary phase; `None` without a sample.
-pub(super) fn preliminary(session: &Session) -> Option<Preliminary> {
+pub(super) fn preliminary(session: &MethodRun) -> Option<Preliminary> {
     let mut rates = session.rates(Phase::Preliminary);
     if session.params.preset == Preset::Faithful {
         rates.extend(session.rates(Phase::Lengths));
@@ -54,7 +54,7 @@ fn tool_width(all: &Sorted) -> f64 {
 /// Ours: 2 % of the median (a mode that serves 1 %), but never below what stamps blur. The range of preliminary trains on a
 /// loaded path says how much traffic there is, not how sharp the capacity's mode is; where no mode is that sharp, [`decide`]
 /// widens the bin.
-fn own_width(session: &Session, all: &Sorted) -> f64 {
+fn own_width(session: &MethodRun, all: &Sorted) -> f64 {
     let median = all.median();
     let shortest = session
         .of(Phase::Preliminary)
@@ -97,7 +97,7 @@ pub(super) struct Adr {
 }
 
 /// Reads Phase II; `None` without a train.
-pub(super) fn adr(session: &Session, preliminary: &Preliminary) -> Option<Adr> {
+pub(super) fn adr(session: &MethodRun, preliminary: &Preliminary) -> Option<Adr> {
     let all = Sorted::new(session.rates(Phase::Trains)).ok()?;
     let trains = all.len();
     let rate = match session.params.preset {
@@ -113,7 +113,7 @@ pub(super) fn adr(session: &Session, preliminary: &Preliminary) -> Option<Adr> {
     })
 }
 
-fn tool_adr(session: &Session, all: &Sorted, preliminary: &Preliminary) -> Option<f64> {
+fn tool_adr(session: &MethodRun, all: &Sorted, preliminary: &Preliminary) -> Option<f64> {
     let trimmed = all.mean_without(10, 10).unwrap_or_else(|| all.mean());
     let modes = local_modes(all, &ModeParams::pathrate(preliminary.width)).ok()?;
     let cv = all.coefficient_of_variation().unwrap_or(0.0);
@@ -159,7 +159,7 @@ impl Decision {
     }
 
     /// Merit of the winner over that of the runner-up; infinite if there is no runner-up.
-    pub(super) fn lead(&self, merit: Merit) -> f64 {
+    pub(super) fn replay(&self, merit: Merit) -> f64 {
         match (&self.winner, &self.runner_up) {
             (Some(winner), Some(other)) => winner.merit(merit) / other.merit(merit),
             (Some(_), None) => f64::INFINITY,
@@ -169,7 +169,7 @@ impl Decision {
 }
 
 /// Decides from the first `pairs` samples of Phase I and all of Phase II; `None` without any.
-pub(super) fn decide(session: &Session, pairs: usize) -> Option<Decision> {
+pub(super) fn decide(session: &MethodRun, pairs: usize) -> Option<Decision> {
     let preliminary = preliminary(session)?;
     let mut rates = session.rates(Phase::Pairs);
     rates.truncate(pairs);
@@ -214,7 +214,7 @@ pub(super) fn decide(session: &Session, pairs: usize) -> Option<Decision> {
     })
 }
 
-fn faster_than(session: &Session, winner: &LocalMode) -> Option<(f64, f64)> {
+fn faster_than(session: &MethodRun, winner: &LocalMode) -> Option<(f64, f64)> {
     let rates = session.rates(Phase::Pairs);
     let above: Vec<f64> = rates
         .iter()
@@ -225,7 +225,7 @@ fn faster_than(session: &Session, winner: &LocalMode) -> Option<(f64, f64)> {
 }
 
 /// The modes at the narrowest bin that shows any; the tool knows only one.
-fn widening(session: &Session, sample: &Sorted, width: f64) -> Option<(Vec<LocalMode>, f64)> {
+fn widening(session: &MethodRun, sample: &Sorted, width: f64) -> Option<(Vec<LocalMode>, f64)> {
     let widest = if session.params.preset == Preset::Faithful {
         1.0
     } else {
@@ -274,7 +274,7 @@ const CHECKS: usize = 3;
 /// more than a tenth.
 const NEAR: std::ops::Range<f64> = 0.95..1.105;
 
-fn mode_params(session: &Session, width: f64, samples: usize) -> ModeParams {
+fn mode_params(session: &MethodRun, width: f64, samples: usize) -> ModeParams {
     match session.params.preset {
         Preset::Faithful => ModeParams::pathrate(width),
         // Ours: the tool's 15 of 1000 pairs would be half of a short run's pairs; a twentieth, and at least four beside one
@@ -288,7 +288,7 @@ fn mode_params(session: &Session, width: f64, samples: usize) -> ModeParams {
 
 /// The sequential stop: the winner leads by a factor of two and has not moved over the last three rounds of `round` pairs, and
 /// enough trains say that it does not lie below the dispersion rate.
-pub(super) fn settled(session: &Session, round: usize) -> bool {
+pub(super) fn settled(session: &MethodRun, round: usize) -> bool {
     let pairs = session.rates(Phase::Pairs).len();
     let prefixes = [pairs, pairs.saturating_sub(round), pairs.saturating_sub(2 * round)];
     let decisions: Vec<Decision> = prefixes.iter().filter_map(|count| decide(session, *count)).collect();
@@ -299,7 +299,7 @@ pub(super) fn settled(session: &Session, round: usize) -> bool {
     let Some(winner) = &last.winner else { return false };
     let steady = |decision: &Decision| {
         let near = |mode: &LocalMode| (mode.centre() - winner.centre()).abs() <= last.width;
-        decision.winner.as_ref().is_some_and(near) && decision.lead(session.params.merit) >= LEAD
+        decision.winner.as_ref().is_some_and(near) && decision.replay(session.params.merit) >= LEAD
     };
     let trains = last.adr.map_or(0, |adr| adr.trains);
     pairs >= 3 * round && trains >= TRAINS && decisions.len() == 3 && decisions.iter().all(steady)
@@ -313,7 +313,7 @@ pub(super) fn trains_suffice(decision: &Decision) -> bool {
 
 /// Whether trains came slower than other traffic on a link of this IP-layer rate can make them: it leaves `r C / (r + x)`, which is at
 /// least half of C.
-pub(super) fn trains_too_slow(session: &Session, ip_bps: f64) -> bool {
+pub(super) fn trains_too_slow(session: &MethodRun, ip_bps: f64) -> bool {
     let trains = session.rates(Phase::Trains);
     let found = if trains.is_empty() {
         session.rates(Phase::Preliminary)

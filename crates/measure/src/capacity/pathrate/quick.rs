@@ -3,7 +3,7 @@
 use super::modes::{Preliminary, preliminary};
 use super::params::Preset;
 use super::sample::{Phase, Sample, nanos};
-use super::session::{Pooled, Session, pool};
+use super::session::{MethodRun, Pooled, pool};
 
 /// One rate on which the preliminary samples agree; wire rates, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,7 +14,7 @@ pub(super) struct Agreement {
 }
 
 /// The agreement, if there is one.
-pub(super) fn agreement(session: &Session) -> Option<Agreement> {
+pub(super) fn agreement(session: &MethodRun) -> Option<Agreement> {
     match session.params.preset {
         Preset::Faithful => tool_agreement(session, &preliminary(session)?),
         Preset::Adaptive => own_agreement(session),
@@ -22,7 +22,7 @@ pub(super) fn agreement(session: &Session) -> Option<Agreement> {
 }
 
 /// [pathrate]: low variation alone. Cross traffic of constant rate may pass for that, which is why ours asks for more.
-fn tool_agreement(session: &Session, preliminary: &Preliminary) -> Option<Agreement> {
+fn tool_agreement(session: &MethodRun, preliminary: &Preliminary) -> Option<Agreement> {
     (preliminary.cv < session.params.quick_cv).then(|| Agreement {
         rate: preliminary.mean,
         low: preliminary.mean - preliminary.width / 2.0,
@@ -32,8 +32,8 @@ fn tool_agreement(session: &Session, preliminary: &Preliminary) -> Option<Agreem
 
 /// Ours. Cross traffic on the narrow link slows long trains more reliably than short ones, and packets of one size more than
 /// those of another; so short trains, long trains and small packets must all agree, none may be faster, and a minority may be
-/// slower. Steady traffic of small packets passes even that; a paced train ([`Session::narrow_is_loaded`]) must come unslowed.
-fn own_agreement(session: &Session) -> Option<Agreement> {
+/// slower. Steady traffic of small packets passes even that; a paced train ([`MethodRun::narrow_is_loaded`]) must come unslowed.
+fn own_agreement(session: &MethodRun) -> Option<Agreement> {
     if session.narrow_is_loaded(1) == Some(true) {
         return None;
     }
@@ -69,8 +69,8 @@ fn own_agreement(session: &Session) -> Option<Agreement> {
         }
     }
     // With no room for small packets below the full size there are none; the other two must do then.
-    let small_ok = smalls.all == 0 || smalls.carried(2, 0.7);
-    let ok = shorts.carried(3, 0.7) && longs.carried(2, 0.5) && small_ok;
+    let small_ok = smalls.all == 0 || smalls.sustained(2, 0.7);
+    let ok = shorts.sustained(3, 0.7) && longs.sustained(2, 0.5) && small_ok;
     let faster = shorts.faster + longs.faster + smalls.faster;
     if !ok || faster * 10 > samples.len() {
         return None;
@@ -80,7 +80,7 @@ fn own_agreement(session: &Session) -> Option<Agreement> {
 }
 
 /// With the long train that looks for a bucket, where nobody came between its packets and it says what the others say.
-fn sharpened(session: &Session, members: &[&Sample], found: Agreement) -> Agreement {
+fn sharpened(session: &MethodRun, members: &[&Sample], found: Agreement) -> Agreement {
     let within = |sample: &&Sample| {
         let rate = sample.wire_rate(session.framing());
         let near = |rate: f64| (rate - found.rate).abs() <= ALIKE * (found.high - found.low) / 2.0;
@@ -95,7 +95,7 @@ fn sharpened(session: &Session, members: &[&Sample], found: Agreement) -> Agreem
 }
 
 /// Whether its packets came along one line, to what stamps are off by: a packet of somebody else's moves those behind it.
-fn is_straight(session: &Session, sample: &Sample) -> bool {
+fn is_straight(session: &MethodRun, sample: &Sample) -> bool {
     let gap = sample.span_ns() / sample.gaps_ns.len() as f64;
     let most = nanos(session.facts.receiver.clock_resolution) + 3.0 * session.stamp_noise_ns() + STRAIGHT * gap;
     let (mut came, mut line) = (0.0f64, 0.0f64);
@@ -132,12 +132,12 @@ impl Vote {
         self.faster += usize::from(fit == Fit::Faster);
     }
 
-    fn carried(&self, least: usize, share: f64) -> bool {
+    fn sustained(&self, least: usize, share: f64) -> bool {
         self.agree >= least && self.agree as f64 >= share * self.all as f64
     }
 }
 
-fn fit(session: &Session, sample: &Sample, centre: f64) -> Option<Fit> {
+fn fit(session: &MethodRun, sample: &Sample, centre: f64) -> Option<Fit> {
     let deviation = sample.wire_rate(session.framing())? / centre - 1.0;
     // 1 %: the aim. A framing other than the assumed one shifts small packets against full ones by up to 4 %.
     let framing = if sample.ip_octets == session.full_size() {
@@ -154,7 +154,7 @@ fn fit(session: &Session, sample: &Sample, centre: f64) -> Option<Fit> {
 }
 
 /// All members' bits over all their dispersions: each weighs as its timing deserves.
-fn mean_of(session: &Session, members: &[&Sample]) -> Option<Agreement> {
+fn mean_of(session: &MethodRun, members: &[&Sample]) -> Option<Agreement> {
     let Pooled { rate, low, high, .. } = pool(session, members)?;
     Some(Agreement { rate, low, high })
 }

@@ -3,11 +3,11 @@
 use super::answer;
 use super::params::{Params, Preset};
 use super::sample::Phase;
-use super::session::Session;
+use super::session::MethodRun;
 use narrows_probe::contract::{Event, Refusal};
 use narrows_probe::observations::{AnalyseError, Observations};
 use narrows_probe::outcome::{Outcome, Reason};
-use narrows_probe::probes::{FarEnd, Probe, Train, TrainReport};
+use narrows_probe::probes::{PeerKind, Probe, Train, TrainReport};
 
 /// The samples of all trains, concluded together. A run's own trains tell by their names what they were sent for; of other
 /// methods' trains those that were sent back to back, the first packet not counted, serve as preliminary ones.
@@ -17,15 +17,15 @@ pub(crate) fn analyse(observations: &Observations, params: Params) -> Result<Out
         Probe::Train(train) => Phase::of(train.id).is_some_and(|phase| phase != Phase::Lengths),
         _ => false,
     });
-    let mut session = Session::new(observations.facts.clone(), params);
+    let mut session = MethodRun::new(observations.facts.clone(), params);
     let mut stopped = observations.stopped.clone();
     let mut used = 0;
     for row in &observations.rows {
         let Probe::Train(train) = &row.asked else { continue };
-        if train.far_end != FarEnd::Receiver || !(own || serves(train)) {
+        if train.peer_kind != PeerKind::Receiver || !(own || serves(train)) {
             continue;
         }
-        match &row.told {
+        match &row.reported {
             Event::Train(report) if own => drop(session.take(report, whole)),
             Event::Train(report) => {
                 let report = TrainReport {
@@ -40,7 +40,7 @@ pub(crate) fn analyse(observations: &Observations, params: Params) -> Result<Out
             {
                 let mut facts = session.facts.clone();
                 facts.path_mtu = *max_ip_octets;
-                session = Session::new(facts, session.params);
+                session = MethodRun::new(facts, session.params);
             }
             Event::Refused(refusal) if own => stopped = Some(super::refusal_reason(*refusal)),
             _ => {}

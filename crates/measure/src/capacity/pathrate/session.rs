@@ -12,11 +12,11 @@ pub(super) use interval::{Pooled, half_width_of_rates, pool};
 use narrows_probe::probes::TrainReport;
 use narrows_probe::{PathFacts, StampSource};
 use narrows_train::bucket;
-use narrows_train::bucket::{Course, Look, LookParams};
+use narrows_train::bucket::{BucketEvidence, BucketSearchParams, Course};
 
 /// Facts, parameters and samples of one run. Everything that is concluded is a function of this.
 #[derive(Debug, Clone)]
-pub(super) struct Session {
+pub(super) struct MethodRun {
     pub(super) facts: PathFacts,
     pub(super) params: Params,
     pub(super) samples: Vec<Sample>,
@@ -31,7 +31,7 @@ pub(super) struct Session {
 
 /// What became of one report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum Acceptance {
     /// It is the last of `samples`.
     Sample,
     /// It came through faster than the receiver can tell apart.
@@ -40,7 +40,7 @@ pub(super) enum Taken {
     Flawed(Flaw),
 }
 
-impl Session {
+impl MethodRun {
     pub(super) fn new(facts: PathFacts, params: Params) -> Self {
         Self {
             facts,
@@ -54,29 +54,29 @@ impl Session {
     }
 
     /// Takes a report in. `whole`: a train counts only without any loss.
-    pub(super) fn take(&mut self, report: &TrainReport, whole: bool) -> Taken {
+    pub(super) fn take(&mut self, report: &TrainReport, whole: bool) -> Acceptance {
         self.tally.add(report);
         let paced = Phase::of(report.id) == Some(Phase::Check);
         if !paced && !whole && report.arrivals.len() >= LEAST_BENDING {
             let tick = self.facts.receiver.clock_resolution;
             self.courses
-                .extend(bucket::course(report, LookParams::default().min_ratio, tick));
+                .extend(bucket::course(report, BucketSearchParams::default().min_ratio, tick));
         }
         if Phase::of(report.id) != Some(Phase::Filter) {
             return self.read(report, whole);
         }
         // One that came through makes the train good.
         let pairs = pairs_of(report);
-        let taken: Vec<Taken> = pairs.iter().map(|pair| self.read(pair, whole)).collect();
-        let good = taken.iter().find(|taken| !matches!(taken, Taken::Flawed(_)));
-        good.or(taken.last()).copied().unwrap_or(Taken::Flawed(Flaw::Lost))
+        let taken: Vec<Acceptance> = pairs.iter().map(|pair| self.read(pair, whole)).collect();
+        let good = taken.iter().find(|taken| !matches!(taken, Acceptance::Flawed(_)));
+        good.or(taken.last()).copied().unwrap_or(Acceptance::Flawed(Flaw::Lost))
     }
 
-    fn read(&mut self, report: &TrainReport, whole: bool) -> Taken {
+    fn read(&mut self, report: &TrainReport, whole: bool) -> Acceptance {
         match Sample::read(report, whole) {
             Ok(sample) if self.is_too_fast(&sample) => {
                 self.too_fast.push(sample);
-                Taken::TooFast
+                Acceptance::TooFast
             }
             Ok(sample) => {
                 let tells = matches!(sample.phase, Phase::Check | Phase::Preliminary);
@@ -84,12 +84,12 @@ impl Session {
                 if tells && self.params.invert() && self.narrow_is_loaded(1) == Some(false) {
                     self.inverted = sizes::of_preliminary(self);
                 }
-                Taken::Sample
+                Acceptance::Sample
             }
             Err(flaw) => {
                 self.tally.failed += 1;
                 self.tally.paused += u32::from(flaw == Flaw::Paused);
-                Taken::Flawed(flaw)
+                Acceptance::Flawed(flaw)
             }
         }
     }
@@ -110,8 +110,8 @@ impl Session {
     }
 
     /// What the trains say of a token bucket.
-    pub(super) fn look(&self) -> Look {
-        bucket::of_courses(&self.courses, &LookParams::default())
+    pub(super) fn search(&self) -> BucketEvidence {
+        bucket::of_courses(&self.courses, &BucketSearchParams::default())
     }
 
     /// Time from the first train that came whole to the last, ns.
@@ -248,8 +248,8 @@ impl Session {
 
     /// How the narrow link frames packets: as its times of packets of several sizes show, else as was said or is assumed.
     pub(super) fn framing(&self) -> Framing {
-        let told = self.inverted.as_ref().and_then(Inverted::framing);
-        told.or(self.params.framing).unwrap_or(Framing::ETHERNET)
+        let reported = self.inverted.as_ref().and_then(Inverted::framing);
+        reported.or(self.params.framing).unwrap_or(Framing::ETHERNET)
     }
 
     /// Size of the packets that answers are stated for.

@@ -1,10 +1,10 @@
 //! The signature of a token bucket: trains that begin fast and end slow, all at the same two rates.
 
 use super::sample::{Phase, Sample};
-use super::session::Session;
+use super::session::MethodRun;
 
 /// The rate at which long trains end, wire bit/s, if they all begin at a clearly higher one.
-pub(super) fn sustained(session: &Session) -> Option<f64> {
+pub(super) fn sustained(session: &MethodRun) -> Option<f64> {
     let of_phases = || {
         [Phase::Preliminary, Phase::Trains]
             .into_iter()
@@ -30,10 +30,10 @@ fn slow_end(sample: &Sample) -> Option<f64> {
     let last = sample.gaps_ns.get(sample.gaps_ns.len() - third..)?;
     let end = narrows_stat::median(last)?;
     let regular = narrows_stat::mad(last)? < 0.1 * end;
-    (regular && end > KNEE * first).then_some(end)
+    (regular && end > TURNING_POINT * first).then_some(end)
 }
 
 const LEAST_PACKETS: usize = 8;
 const LEAST_TRAINS: usize = 3;
 /// Ours: a bucket whose rate is within a third of the link's is hard to tell from cross traffic.
-const KNEE: f64 = 1.5;
+const TURNING_POINT: f64 = 1.5;

@@ -1,9 +1,9 @@
 use narrows_units::{BitRate, Receiver, Stamp};
 
 use super::*;
-use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Limit};
 use narrows_probe::probes::{Arrival, Fate, PacingCheck};
-use narrows_probe::testing::testbed::{Bucket, Cross, Hop, Testbed, real_host};
+use narrows_probe::testing::closed_form_world::{Bucket, ClosedFormWorld, Cross, Hop, real_host};
 use narrows_probe::{Budget, Measured, StampSource};
 
 mod ends;
@@ -20,8 +20,8 @@ fn us(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-fn run_on(bed: &mut Testbed, params: &Params) -> Measured {
-    bed.measure(&mut Run::new(params.clone()), Pathrate.info().imposes.budget())
+fn run_on(host_pair: &mut ClosedFormWorld, params: &Params) -> Measured {
+    host_pair.measure(&mut Run::new(params.clone()), Pathrate.info().imposes.budget())
 }
 
 /// A budget for the tool's own 18 minutes.
@@ -34,8 +34,8 @@ fn long_budget() -> Budget {
 }
 
 /// A narrow hop between two faster ones.
-fn between(edge: BitRate, narrow: Hop, seed: u64) -> Testbed {
-    Testbed::new(vec![Hop::ethernet(edge), narrow, Hop::ethernet(edge)], seed)
+fn between(edge: BitRate, narrow: Hop, seed: u64) -> ClosedFormWorld {
+    ClosedFormWorld::new(vec![Hop::ethernet(edge), narrow, Hop::ethernet(edge)], seed)
 }
 
 fn error(estimate: &Estimate, truth: BitRate) -> f64 {

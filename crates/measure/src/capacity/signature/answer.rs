@@ -5,28 +5,28 @@ use std::time::Duration;
 use narrows_units::{BitRate, Metric};
 
 use super::cause::{Cause, Signature, Spread};
-use super::plan::{MORE, Told, together};
-use super::{classify, knee, trains};
+use super::plan::{MORE, RunHistory, together};
+use super::{classify, trains, turning_point};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::{
     Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Reason, ShapeCause, SignatureFinding,
 };
 
 /// Everything together.
-pub(super) fn conclude(facts: &PathFacts, told: &Told, stopped: Option<&Reason>) -> Outcome {
-    let signature = classify(facts, &told.trains);
+pub(super) fn conclude(facts: &PathFacts, reported: &RunHistory, stopped: Option<&Reason>) -> Outcome {
+    let signature = classify(facts, &reported.trains);
     let mut diagnostics = diagnostics(&signature);
-    if let Some(rate) = together(told) {
+    if let Some(rate) = together(reported) {
         diagnostics.insert("flows_together_bps", rate);
     }
-    let sent: u64 = told.trains.iter().map(|report| report.arrivals.len() as u64).sum();
-    let lost: u64 = told.trains.iter().map(|report| report.lost_on_path() as u64).sum();
+    let sent: u64 = reported.trains.iter().map(|report| report.arrivals.len() as u64).sum();
+    let lost: u64 = reported.trains.iter().map(|report| report.lost_on_path() as u64).sum();
     let mut cause = signature.cause.shape();
-    if cause == ShapeCause::SingleLink && parallel_flows(&signature, told).is_some() {
+    if cause == ShapeCause::SingleLink && parallel_flows(&signature, reported).is_some() {
         cause = ShapeCause::ParallelFlows;
         diagnostics.insert("cause", cause.name());
     }
-    let mut caveats = caveats(&signature, told, sent, lost);
+    let mut caveats = caveats(&signature, reported, sent, lost);
     let numbered = signature
         .rate
         .filter(|rate| rate.median.bps() < u64::MAX && rate.trains > 0);
@@ -35,7 +35,7 @@ pub(super) fn conclude(facts: &PathFacts, told: &Told, stopped: Option<&Reason>)
             Some(stopped) => stopped.clone(),
             None if lost == sent => Reason::NoAnswer,
             None if 2 * lost > sent => Reason::TooMuchLoss { lost, sent },
-            None if numbered.is_none() && is_at_once(told) => Reason::StampsTooCoarse,
+            None if numbered.is_none() && is_at_once(reported) => Reason::StampsTooCoarse,
             None => Reason::NoAgreement,
         };
         return Outcome::Inconclusive {
@@ -48,7 +48,7 @@ pub(super) fn conclude(facts: &PathFacts, told: &Told, stopped: Option<&Reason>)
     if stopped.is_some() {
         caveats.push(Caveat::StoppedEarly);
     }
-    let mut estimate = number(&signature, rate, told);
+    let mut estimate = number(&signature, rate, reported);
     for caveat in caveats {
         estimate = estimate.caveat(caveat);
     }
@@ -58,7 +58,7 @@ pub(super) fn conclude(facts: &PathFacts, told: &Told, stopped: Option<&Reason>)
 }
 
 /// The rate as what it is: of the path, or a bound.
-fn number(signature: &Signature, rate: Spread, told: &Told) -> Estimate {
+fn number(signature: &Signature, rate: Spread, reported: &RunHistory) -> Estimate {
     // Whole packets and stamps leave some tenth of a per cent however alike the trains are.
     let wide = |bps: BitRate, factor: f64| bps.scaled(factor).unwrap_or(bps);
     let (low, high) = (wide(rate.low, 1.0 - MARGIN), wide(rate.high, 1.0 + MARGIN));
@@ -83,13 +83,13 @@ fn number(signature: &Signature, rate: Spread, told: &Told) -> Estimate {
         estimate.confidence = Confidence::Low;
         estimate = estimate.caveat(Caveat::FewSamples { samples: rate.trains });
     }
-    if signature.cause == Cause::SingleLink && parallel_flows(signature, told).is_some() {
+    if signature.cause == Cause::SingleLink && parallel_flows(signature, reported).is_some() {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
     }
     estimate
 }
 
-fn caveats(signature: &Signature, told: &Told, sent: u64, lost: u64) -> Vec<Caveat> {
+fn caveats(signature: &Signature, reported: &RunHistory, sent: u64, lost: u64) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     match signature.cause {
         Cause::ParallelLinks { channels, each } => caveats.push(Caveat::Multichannel {
@@ -108,14 +108,14 @@ fn caveats(signature: &Signature, told: &Told, sent: u64, lost: u64) -> Vec<Cave
         Cause::ReceiveBatching { period } | Cause::Batches { period } => {
             caveats.push(Caveat::ReceiveBatching { period });
         }
-        Cause::TokenBucket { .. } => caveats.push(if drops_behind_knee(told) {
+        Cause::TokenBucket { .. } => caveats.push(if drops_behind_turning_point(reported) {
             Caveat::Policed
         } else {
             Caveat::Shaped
         }),
         _ => {}
     }
-    if let Some((channels, each)) = parallel_flows(signature, told) {
+    if let Some((channels, each)) = parallel_flows(signature, reported) {
         caveats.push(Caveat::Multichannel {
             channels,
             each,
@@ -132,7 +132,7 @@ fn caveats(signature: &Signature, told: &Told, sent: u64, lost: u64) -> Vec<Cave
             ratio: lost as f64 / sent as f64,
         });
     }
-    let local: u64 = told.trains.iter().map(|report| u64::from(report.local_drops)).sum();
+    let local: u64 = reported.trains.iter().map(|report| u64::from(report.local_drops)).sum();
     if local > 0 {
         caveats.push(Caveat::LocalDrops { packets: local });
     }
@@ -140,9 +140,9 @@ fn caveats(signature: &Signature, told: &Told, sent: u64, lost: u64) -> Vec<Cave
 }
 
 /// Channels that flows have to themselves, as far as flows reached them, and the rate of one; `None` if several flows get no more than one.
-fn parallel_flows(signature: &Signature, told: &Told) -> Option<(u16, BitRate)> {
+fn parallel_flows(signature: &Signature, reported: &RunHistory) -> Option<(u16, BitRate)> {
     let each = signature.rate?.median;
-    let times = together(told)? / each.as_f64();
+    let times = together(reported)? / each.as_f64();
     let single = !matches!(
         signature.cause,
         Cause::CrossTraffic | Cause::SenderLimited | Cause::Unclear | Cause::ParallelLinks { .. }
@@ -157,8 +157,8 @@ fn parallel_flows(signature: &Signature, told: &Told) -> Option<(u16, BitRate)> 
 }
 
 /// Most trains came as one batch at one instant.
-fn is_at_once(told: &Told) -> bool {
-    let spans = told.trains.iter().filter(|report| report.arrivals.len() >= 16);
+fn is_at_once(reported: &RunHistory) -> bool {
+    let spans = reported.trains.iter().filter(|report| report.arrivals.len() >= 16);
     let (mut all, mut none) = (0, 0);
     for report in spans {
         let stamps = || report.received().map(|(_, stamp)| stamp);
@@ -168,9 +168,9 @@ fn is_at_once(told: &Told) -> bool {
     all > 0 && 2 * none > all
 }
 
-fn drops_behind_knee(told: &Told) -> bool {
-    let seen = trains::seen(&told.trains);
-    knee::common(&seen).is_some_and(|(middle, _)| middle.lost > POLICED)
+fn drops_behind_turning_point(reported: &RunHistory) -> bool {
+    let seen = trains::seen(&reported.trains);
+    turning_point::common(&seen).is_some_and(|(middle, _)| middle.lost > POLICED)
 }
 
 fn diagnostics(signature: &Signature) -> Diagnostics {
@@ -202,8 +202,11 @@ fn diagnostics(signature: &Signature) -> Diagnostics {
             diagnostics.insert("channels", u32::from(channels));
             diagnostics.insert("channel_bps", each);
         }
-        Cause::TokenBucket { knee_octets, peak } => {
-            diagnostics.insert("knee_octets", knee_octets);
+        Cause::TokenBucket {
+            turning_point_octets,
+            peak,
+        } => {
+            diagnostics.insert("turning_point_octets", turning_point_octets);
             diagnostics.insert("peak_bps", peak);
         }
         Cause::Grants { slot, grant } => {
@@ -231,5 +234,5 @@ fn finite(rate: BitRate) -> f64 {
 const MARGIN: f64 = 0.002;
 /// Fewer trains show no spread (ours).
 const FEW: u32 = 3;
-/// A bucket behind whose knee this share is lost polices (ours).
+/// A bucket behind whose turning point this share is lost polices (ours).
 const POLICED: f64 = 0.1;

@@ -2,12 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-use super::trains::{Kind, Seen, quantile};
+use super::trains::{Kind, TrainLog, quantile};
 
 /// The batches of one train.
 #[derive(Debug, Clone)]
 pub(super) struct Split {
-    /// Places in `Seen::came`.
+    /// Places in `TrainLog::came`.
     pub(super) batches: Vec<RangeInclusive<usize>>,
     /// Median gap within batches.
     pub(super) inner_ns: f64,
@@ -39,7 +39,7 @@ pub(super) struct Profile {
 /// where they are many, what lies between them is the period (`capacity` §11.1 asks for half of the gaps below a tenth of the mean, which
 /// two or three channels behind a link that is not ten times faster never have). Or the gaps within batches are alike, and longer ones come
 /// at regular distances: bursts whose packets are spaced as they are sent.
-pub(super) fn split(train: &Seen, noise_ns: f64) -> Option<Split> {
+pub(super) fn split(train: &TrainLog, noise_ns: f64) -> Option<Split> {
     let gaps = train.gaps_ns();
     let span = train.span_ns();
     if train.came.len() < LEAST_PACKETS || span <= 4.0 * noise_ns {
@@ -75,7 +75,7 @@ fn cut(gaps: &[f64], threshold: f64, spaced: bool) -> Split {
 }
 
 /// At least one whole batch, and the batches of one period; where the cut rests on nothing but longer gaps, three and of one size too.
-fn is_regular(train: &Seen, split: &Split) -> bool {
+fn is_regular(train: &TrainLog, split: &Split) -> bool {
     let (sizes, periods) = (split.sizes(), split.periods_ns(train));
     let steady = |values: &[f64], most: f64| narrows_stat::coefficient_of_variation(values).is_none_or(|cv| cv < most);
     if split.spaced {
@@ -100,13 +100,13 @@ impl Split {
     }
 
     /// From the last packet of a batch to that of the next, up to the last whole one.
-    fn periods_ns(&self, train: &Seen) -> Vec<f64> {
+    fn periods_ns(&self, train: &TrainLog) -> Vec<f64> {
         let ends: Vec<f64> = self.ends(train).map(|(at, _)| at).collect();
         ends.windows(2).map(|pair| pair[1] - pair[0]).collect()
     }
 
     /// When each batch but the last ended, and the IP octets that had come behind the first batch by then.
-    fn ends<'a>(&'a self, train: &'a Seen) -> impl Iterator<Item = (f64, f64)> + 'a {
+    fn ends<'a>(&'a self, train: &'a TrainLog) -> impl Iterator<Item = (f64, f64)> + 'a {
         let all = self.batches.len().saturating_sub(1);
         let mut octets = 0.0;
         self.batches
@@ -124,14 +124,14 @@ impl Split {
 
     /// IP-layer rate from the last packet of the first batch to that of the last whole one (`capacity` §11.1); `None` without a whole
     /// batch.
-    pub(super) fn rate_bps(&self, train: &Seen) -> Option<f64> {
+    pub(super) fn rate_bps(&self, train: &TrainLog) -> Option<f64> {
         let (begin, _) = self.ends(train).next()?;
         let (end, octets) = self.ends(train).last()?;
         (octets > 0.0 && end > begin).then(|| octets * 8e9 / (end - begin))
     }
 
     /// The same as the slope of a line through the ends of batches (`capacity` §11.2): slots end exactly, what they hold is whole packets.
-    pub(super) fn slope_bps(&self, train: &Seen) -> Option<f64> {
+    pub(super) fn slope_bps(&self, train: &TrainLog) -> Option<f64> {
         let (times, octets): (Vec<f64>, Vec<f64>) = self.ends(train).unzip();
         let fit = narrows_stat::ols(&times, &octets).ok()?;
         let bps = fit.line.slope * 8e9;
@@ -145,7 +145,7 @@ impl Split {
 }
 
 /// What the batches of trains of one kind and size have in common; `None` unless most of them have batches.
-pub(super) fn profile(trains: &[Seen], kind: Kind, ip_octets: u16, noise_ns: f64) -> Option<Profile> {
+pub(super) fn profile(trains: &[TrainLog], kind: Kind, ip_octets: u16, noise_ns: f64) -> Option<Profile> {
     let like = || {
         trains
             .iter()
@@ -154,8 +154,8 @@ pub(super) fn profile(trains: &[Seen], kind: Kind, ip_octets: u16, noise_ns: f64
     };
     // Short trains may lie within one batch; the longest tell.
     let longest = like().map(|train| train.sent).max()?;
-    let long: Vec<&Seen> = like().filter(|train| 2 * train.sent > longest).collect();
-    let splits: Vec<(&Seen, Split)> = long
+    let long: Vec<&TrainLog> = like().filter(|train| 2 * train.sent > longest).collect();
+    let splits: Vec<(&TrainLog, Split)> = long
         .iter()
         .filter_map(|train| Some((*train, split(train, noise_ns)?)))
         .collect();
@@ -183,7 +183,7 @@ pub(super) fn profile(trains: &[Seen], kind: Kind, ip_octets: u16, noise_ns: f64
 }
 
 /// The least number of gaps after which a train's gaps repeat, if they differ from one to the next: the channels of a saw-tooth.
-pub(super) fn tooth(train: &Seen) -> Option<usize> {
+pub(super) fn tooth(train: &TrainLog) -> Option<usize> {
     let gaps = train.gaps_ns();
     let mean = narrows_stat::mean(&gaps)?;
     // Of most gaps, for those that others' packets lengthen come once in a while.

@@ -22,10 +22,10 @@ pub enum Cause {
         /// IP-layer rate of one of them.
         each: BitRate,
     },
-    /// A token bucket: flat, then a knee after so many octets.
+    /// A token bucket: flat, then a turning point after so many octets.
     TokenBucket {
-        /// IP octets of a rested train in front of the knee.
-        knee_octets: u64,
+        /// IP octets of a rested train in front of the turning point.
+        turning_point_octets: u64,
         /// IP-layer rate in front of it.
         peak: BitRate,
     },
@@ -141,7 +141,7 @@ pub struct Signature {
     pub confidence: Confidence,
     /// Rates of back-to-back trains of the largest packets, by length.
     pub rates: Vec<Rung>,
-    /// IP-layer rate of the path under load for the largest packets: from batch to batch where there are batches, behind the knee
+    /// IP-layer rate of the path under load for the largest packets: from batch to batch where there are batches, behind the turning point
     /// of a bucket, behind the slow packets of a start. Of [`Cause::CrossTraffic`] it is the asymptotic dispersion rate, which
     /// capacity exceeds; of [`Cause::SenderLimited`] what the host reached. `None` where nothing is long enough.
     pub rate: Option<Spread>,

@@ -6,8 +6,8 @@ use narrows_units::BitRate;
 
 use super::batches::{self, Profile, Split};
 use super::cause::{Cause, Rung, Signature, Spread};
-use super::trains::{Came, Kind, Seen, quantile, rate};
-use super::{grants, knee, rungs, trains};
+use super::trains::{Came, Kind, TrainLog, quantile, rate};
+use super::{grants, rungs, trains, turning_point};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::Confidence;
 use narrows_probe::probes::TrainReport;
@@ -59,7 +59,7 @@ pub fn classify(facts: &PathFacts, reports: &[TrainReport]) -> Signature {
 
 /// What is known of the path.
 struct Path<'a> {
-    trains: &'a [Seen],
+    trains: &'a [TrainLog],
     rates: &'a [Rung],
     /// IP octets of the packets that speak of the rate.
     full_size: u16,
@@ -178,7 +178,7 @@ impl Path<'_> {
     }
 
     /// The paced train of the lowest rate that is long enough to show batches.
-    fn slowest_paced(&self) -> Option<&Seen> {
+    fn slowest_paced(&self) -> Option<&TrainLog> {
         let paced = self
             .trains
             .iter()
@@ -197,15 +197,21 @@ impl Path<'_> {
             let slot = duration(slot);
             return (Cause::Grants { slot, grant }, Confidence::Medium);
         }
-        if let Some((knee, all)) = knee::common(self.trains) {
+        if let Some((turning_point, all)) = turning_point::common(self.trains) {
             let confidence = if all.len() >= 3 {
                 Confidence::High
             } else {
                 Confidence::Medium
             };
-            let knee_octets = rate(knee.octets).bps();
-            let peak = rate(knee.peak_bps);
-            return (Cause::TokenBucket { knee_octets, peak }, confidence);
+            let turning_point_octets = rate(turning_point.octets).bps();
+            let peak = rate(turning_point.peak_bps);
+            return (
+                Cause::TokenBucket {
+                    turning_point_octets,
+                    peak,
+                },
+                confidence,
+            );
         }
         if let Some(channels) = self.saw_tooth() {
             return (parallel(channels), Confidence::High);
@@ -244,7 +250,7 @@ impl Path<'_> {
     }
 
     /// Pushed trains of full-size packets that are long.
-    fn long(&self) -> impl Iterator<Item = &Seen> {
+    fn long(&self) -> impl Iterator<Item = &TrainLog> {
         let pushed = || {
             self.trains
                 .iter()
@@ -262,7 +268,7 @@ impl Path<'_> {
 
     /// Over as many packets as make whole groups.
     fn whole_groups_bps(&self, channels: usize) -> Vec<f64> {
-        let rate = |train: &Seen| {
+        let rate = |train: &TrainLog| {
             let last = train.came.len() - 1;
             train.rate_bps(0, last - last % channels.max(1))
         };
@@ -308,7 +314,7 @@ impl Path<'_> {
     }
 
     fn tails_bps(&self) -> Vec<f64> {
-        let tail = |train: &Seen| train.rate_bps(train.came.len() / 2, train.came.len() - 1);
+        let tail = |train: &TrainLog| train.rate_bps(train.came.len() / 2, train.came.len() - 1);
         self.long().filter_map(tail).collect()
     }
 
@@ -333,7 +339,7 @@ impl Path<'_> {
     }
 
     /// Trains paced just below the rate found.
-    fn checks(&self, batched: bool) -> impl Iterator<Item = &Seen> {
+    fn checks(&self, batched: bool) -> impl Iterator<Item = &TrainLog> {
         let long = if batched {
             self.batch_rates(false)
         } else {
@@ -348,7 +354,7 @@ impl Path<'_> {
 
     /// Trains just below the rate found lose packets: it is not the rate of a link.
     fn is_cut(&self) -> bool {
-        let lost: Vec<f64> = self.checks(false).map(Seen::loss).collect();
+        let lost: Vec<f64> = self.checks(false).map(TrainLog::loss).collect();
         quantile(&lost, 0.5).is_some_and(|lost| lost > CUT)
     }
 
@@ -361,7 +367,7 @@ impl Path<'_> {
     }
 
     fn batch_rates(&self, by_slope: bool) -> Vec<f64> {
-        let rate = |train: &Seen| {
+        let rate = |train: &TrainLog| {
             let split: Split = batches::split(train, self.noise_ns)?;
             let long = split.count() >= SLOPE_BATCHES && by_slope;
             let slope = if long { split.slope_bps(train) } else { None };
@@ -375,8 +381,11 @@ impl Path<'_> {
         let by_slope = matches!(cause, Cause::Grants { .. });
         let rates = match cause {
             Cause::TokenBucket { .. } => {
-                let (_, knees) = knee::common(self.trains)?;
-                knees.iter().map(|knee| knee.sustained_bps).collect()
+                let (_, turning_points) = turning_point::common(self.trains)?;
+                turning_points
+                    .iter()
+                    .map(|turning_point| turning_point.sustained_bps)
+                    .collect()
             }
             Cause::Startup => self.tails_bps(),
             Cause::ParallelLinks { channels, .. } if !batched => self.whole_groups_bps(usize::from(channels)),
@@ -384,11 +393,10 @@ impl Path<'_> {
             Cause::Unclear => return None,
             _ => self.whole_bps(),
         };
-        // Behind a knee the rate is known to one packet.
+        // Behind a turning point the rate is known to one packet.
         let whole = match cause {
-            Cause::TokenBucket { .. } => {
-                knee::common(self.trains).map_or(0.0, |(knee, _)| 1.0 / knee.behind.max(1) as f64)
-            }
+            Cause::TokenBucket { .. } => turning_point::common(self.trains)
+                .map_or(0.0, |(turning_point, _)| 1.0 / turning_point.behind.max(1) as f64),
             _ => 0.0,
         };
         Some(Spread {
@@ -407,7 +415,7 @@ impl Path<'_> {
 
 /// By how much the delay grows over a train, as a share of its time: the slope between the medians of its `from`th and its last third, less
 /// what half a period makes of it.
-fn growth(train: &Seen, from: usize, period_ns: f64) -> Option<f64> {
+fn growth(train: &TrainLog, from: usize, period_ns: f64) -> Option<f64> {
     let third = train.came.len() / 3;
     let median = |part: &[Came]| {
         let delays: Vec<f64> = part.iter().map(|packet| packet.delay_ns).collect();

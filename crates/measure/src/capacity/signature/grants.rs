@@ -1,6 +1,6 @@
 //! Slots: arrivals that keep a clock which departures do not.
 
-use super::trains::{Kind, Seen, quantile};
+use super::trains::{Kind, TrainLog, quantile};
 
 /// Length of the resultant of the times' phases within `period_ns` (Rayleigh's statistic over its count): 1 where all have one phase, near
 /// `1/sqrt(n)` where phases are even.
@@ -16,7 +16,7 @@ pub(super) fn resultant(times_ns: &[f64], period_ns: f64) -> f64 {
 
 /// The longest slot whose phase single packets keep when they arrive but did not keep when they left. `others_ns` are candidates beside
 /// those of the standards. `None` if there is no such slot, too few single packets, or if stamps are too coarse to tell.
-pub(super) fn slot_ns(trains: &[Seen], others_ns: &[f64], noise_ns: f64) -> Option<f64> {
+pub(super) fn slot_ns(trains: &[TrainLog], others_ns: &[f64], noise_ns: f64) -> Option<f64> {
     let mut candidates: Vec<f64> = SLOTS_NS.to_vec();
     for period in others_ns {
         candidates.extend([1.0, 2.0, 3.0, 4.0].map(|part| period / part));
@@ -26,7 +26,7 @@ pub(super) fn slot_ns(trains: &[Seen], others_ns: &[f64], noise_ns: f64) -> Opti
     candidates.into_iter().rev().find(|slot| keeps(trains, *slot))
 }
 
-fn keeps(trains: &[Seen], slot_ns: f64) -> bool {
+fn keeps(trains: &[TrainLog], slot_ns: f64) -> bool {
     let (mut count, mut came, mut left) = (0, 0.0, 0.0);
     for train in sparse(trains) {
         let arrivals: Vec<f64> = train.came.iter().map(|packet| packet.at_ns).collect();
@@ -41,7 +41,7 @@ fn keeps(trains: &[Seen], slot_ns: f64) -> bool {
 }
 
 /// How far apart the delays of single packets lie, 10th to 90th percentile; `None` without enough of them.
-pub(super) fn spread_ns(trains: &[Seen]) -> Option<f64> {
+pub(super) fn spread_ns(trains: &[TrainLog]) -> Option<f64> {
     let delays: Vec<f64> = sparse(trains)
         .flat_map(|train| train.came.iter().map(|packet| packet.delay_ns))
         .collect();
@@ -51,7 +51,7 @@ pub(super) fn spread_ns(trains: &[Seen]) -> Option<f64> {
     Some(quantile(&delays, 0.9)? - quantile(&delays, 0.1)?)
 }
 
-fn sparse(trains: &[Seen]) -> impl Iterator<Item = &Seen> {
+fn sparse(trains: &[TrainLog]) -> impl Iterator<Item = &TrainLog> {
     trains.iter().filter(|train| train.kind == Kind::Sparse)
 }
 

@@ -9,11 +9,11 @@ use super::classify;
 use super::params::Params;
 use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::Confidence;
-use narrows_probe::probes::{FarEnd, Load, LoadReport, PacketPlan, Probe, Then, Train, TrainId, TrainReport};
+use narrows_probe::probes::{Load, LoadReport, PacketPlan, PeerKind, Probe, Then, Train, TrainId, TrainReport};
 
 /// Everything that was asked and told so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Told {
+pub(super) struct RunHistory {
     pub(super) trains: Vec<TrainReport>,
     pub(super) loads: Vec<(Load, LoadReport)>,
 }
@@ -58,7 +58,7 @@ impl Planner {
     }
 
     /// The next probe; `None` if there is nothing more to ask.
-    pub(super) fn next(&mut self, facts: &PathFacts, told: &Told, serial: u32) -> Option<Probe> {
+    pub(super) fn next(&mut self, facts: &PathFacts, reported: &RunHistory, serial: u32) -> Option<Probe> {
         let size = self
             .params
             .ip_octets
@@ -67,8 +67,8 @@ impl Planner {
             let id = TrainId(serial);
             let probe = match self.part {
                 Part::Ladder => self.ladder(id, size),
-                Part::Doubling => self.doubling(id, size, facts, told),
-                Part::Long => self.long_train(id, size, facts, told),
+                Part::Doubling => self.doubling(id, size, facts, reported),
+                Part::Long => self.long_train(id, size, facts, reported),
                 Part::Small => {
                     (self.sent < SMALLS && self.is_worth_more()).then(|| uniform(id, self.long, small(size)))
                 }
@@ -78,18 +78,18 @@ impl Planner {
                 }
                 Part::Slow => self.slow(id, size),
                 Part::Check => self.check(id, size),
-                Part::Flows => self.flows(size, facts, told),
+                Part::Flows => self.flows(size, facts, reported),
                 Part::Over => return None,
             };
             if let Some(probe) = probe {
                 self.sent += 1;
                 return Some(probe);
             }
-            self.end_part(facts, told);
+            self.end_part(facts, reported);
         }
     }
 
-    fn end_part(&mut self, facts: &PathFacts, told: &Told) {
+    fn end_part(&mut self, facts: &PathFacts, reported: &RunHistory) {
         let next = match self.part {
             Part::Ladder => Part::Doubling,
             Part::Doubling => Part::Long,
@@ -101,10 +101,10 @@ impl Planner {
             Part::Check => Part::Flows,
             Part::Flows | Part::Over => Part::Over,
         };
-        let nothing = told.trains.iter().all(|report| report.received().next().is_none());
+        let nothing = reported.trains.iter().all(|report| report.received().next().is_none());
         let next = if nothing { Part::Over } else { next };
         if matches!(self.part, Part::Doubling | Part::Long | Part::Check) {
-            self.known = Some(classify(facts, &told.trains));
+            self.known = Some(classify(facts, &reported.trains));
         }
         (self.part, self.sent) = (next, 0);
     }
@@ -116,9 +116,9 @@ impl Planner {
     }
 
     /// Powers of two, twice each, until a train spans several batches, or is long enough where there are none.
-    fn doubling(&mut self, id: TrainId, size: u16, facts: &PathFacts, told: &Told) -> Option<Probe> {
+    fn doubling(&mut self, id: TrainId, size: u16, facts: &PathFacts, reported: &RunHistory) -> Option<Probe> {
         let length = (16u32 << (self.sent / 2).min(16)).min(self.params.longest);
-        if self.sent.is_multiple_of(2) && length > 64 && self.is_long_enough(length / 2, facts, told) {
+        if self.sent.is_multiple_of(2) && length > 64 && self.is_long_enough(length / 2, facts, reported) {
             return None;
         }
         let last_was_longest = self.sent >= 2 && (16u32 << ((self.sent - 2) / 2).min(16)) >= self.params.longest;
@@ -129,8 +129,8 @@ impl Planner {
         Some(uniform(id, length, size))
     }
 
-    fn is_long_enough(&mut self, length: u32, facts: &PathFacts, told: &Told) -> bool {
-        let known = classify(facts, &told.trains);
+    fn is_long_enough(&mut self, length: u32, facts: &PathFacts, reported: &RunHistory) -> bool {
+        let known = classify(facts, &reported.trains);
         // A train that arrives at one instant lies within one batch.
         let rate = known.rate.map(|rate| rate.median).filter(|rate| rate.bps() < u64::MAX);
         let packets = match (known.batch_packets, rate) {
@@ -154,9 +154,9 @@ impl Planner {
         shown || too_long
     }
 
-    fn long_train(&mut self, id: TrainId, size: u16, facts: &PathFacts, told: &Told) -> Option<Probe> {
+    fn long_train(&mut self, id: TrainId, size: u16, facts: &PathFacts, reported: &RunHistory) -> Option<Probe> {
         if self.sent == FEW {
-            self.known = Some(classify(facts, &told.trains));
+            self.known = Some(classify(facts, &reported.trains));
         }
         let most = if self.is_worth_more() { self.params.trains } else { FEW };
         (self.sent < most).then(|| uniform(id, self.long, size))
@@ -199,7 +199,7 @@ impl Planner {
     }
 
     /// Several flows at once: first whether they get more together than one, then how much.
-    fn flows(&self, size: u16, facts: &PathFacts, told: &Told) -> Option<Probe> {
+    fn flows(&self, size: u16, facts: &PathFacts, reported: &RunHistory) -> Option<Probe> {
         let known = self.known.as_ref()?;
         let one = known.rate?.median;
         let weak = known.confidence == Confidence::Low && known.cause == Cause::Unclear;
@@ -213,7 +213,7 @@ impl Planner {
         let (streams, times) = match self.sent {
             0 => (self.params.flows, f64::from(self.params.flows).min(FIRST_LOAD)),
             // Only where the first got more is it worth the load: enough for each flow to fill a channel alone.
-            1 | 2 if together(told).is_some_and(|rate| rate > MORE * one.as_f64()) => {
+            1 | 2 if together(reported).is_some_and(|rate| rate > MORE * one.as_f64()) => {
                 let streams = self.params.flows.saturating_mul(if self.sent == 1 { 2 } else { 4 });
                 (streams, 1.5 * f64::from(streams))
             }
@@ -253,8 +253,8 @@ impl Planner {
 }
 
 /// Most that several flows got together, in bit/s: over the status intervals of their loads, without the first and the last.
-pub(super) fn together(told: &Told) -> Option<f64> {
-    let rates = told
+pub(super) fn together(reported: &RunHistory) -> Option<f64> {
+    let rates = reported
         .loads
         .iter()
         .filter(|(load, _)| load.streams >= 2)
@@ -299,7 +299,7 @@ fn mixed(id: TrainId, size: u16) -> Probe {
     Probe::Train(Train {
         id,
         packets: four.into_iter().cycle().take(MIXED_PACKETS).collect(),
-        far_end: FarEnd::Receiver,
+        peer_kind: PeerKind::Receiver,
     })
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::cause::Rung;
-use super::trains::{Kind, Seen, rate};
+use super::trains::{Kind, TrainLog, rate};
 
 /// Of the largest packets that were sent in pushed trains of one size, shortest first. Trains that lost packets count only if most of
 /// them came: what a link sends under load has the same rate, whatever its queue dropped.
-pub(super) fn rungs(trains: &[Seen]) -> Vec<Rung> {
+pub(super) fn rungs(trains: &[TrainLog]) -> Vec<Rung> {
     let Some(largest) = full_size(trains) else {
         return Vec::new();
     };
@@ -33,11 +33,11 @@ pub(super) fn rungs(trains: &[Seen]) -> Vec<Rung> {
 }
 
 /// The largest packets of pushed trains of one size.
-pub(super) fn full_size(trains: &[Seen]) -> Option<u16> {
+pub(super) fn full_size(trains: &[TrainLog]) -> Option<u16> {
     pushed(trains).map(|train| train.ip_octets).max()
 }
 
-fn pushed(trains: &[Seen]) -> impl Iterator<Item = &Seen> {
+fn pushed(trains: &[TrainLog]) -> impl Iterator<Item = &TrainLog> {
     trains
         .iter()
         .filter(|train| train.uniform && train.kind == Kind::Pushed && 2 * train.came.len() > train.sent)

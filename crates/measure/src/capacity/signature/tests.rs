@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use super::*;
 use narrows_probe::StampSource;
 use narrows_probe::budget::Budget;
-use narrows_probe::outcome::{Caveat, Diagnostic, Limit, Verdict};
+use narrows_probe::outcome::{BoundKind, Caveat, Diagnostic, Limit};
 use narrows_probe::probes::{Arrival, Fate, PacingCheck, TrainReport};
 use narrows_probe::registry::RawParams;
-use narrows_probe::testing::testbed::{Bucket, Cross, Hop, Testbed};
+use narrows_probe::testing::closed_form_world::{Bucket, ClosedFormWorld, Cross, Hop};
 
 const US: f64 = 1000.0;
 
@@ -130,17 +130,17 @@ fn resultants_by_hand() {
     close(&[0.0, 250.0], 0.5f64.sqrt());
 }
 
-/// Forty packets at 120 Mbit/s, then forty at 24: the knee is at 40 · 1500 octets.
+/// Forty packets at 120 Mbit/s, then forty at 24: the turning point is at 40 · 1500 octets.
 #[test]
-fn a_knee_by_hand() {
+fn a_turning_point_by_hand() {
     let at = |k: u32| 100.0 * US * f64::from(k.min(39)) + 500.0 * US * f64::from(k.max(39) - 39);
     let train = |serial| pushed(serial, 1500, (0..80).map(at));
     let seen = trains::seen(&[train(1)]);
-    let knee = knee::knee(&seen[0]).unwrap();
-    assert!((knee.octets - 60_000.0).abs() < 1.0, "{knee:?}");
+    let turning_point = turning_point::turning_point(&seen[0]).unwrap();
+    assert!((turning_point.octets - 60_000.0).abs() < 1.0, "{turning_point:?}");
     assert!(
-        (knee.peak_bps - 120e6).abs() < 1.0 && (knee.sustained_bps - 24e6).abs() < 1.0,
-        "{knee:?}"
+        (turning_point.peak_bps - 120e6).abs() < 1.0 && (turning_point.sustained_bps - 24e6).abs() < 1.0,
+        "{turning_point:?}"
     );
     let reports: Vec<_> = (1..5).map(train).collect();
     let signature = classify(&facts(), &reports);
@@ -148,7 +148,7 @@ fn a_knee_by_hand() {
         matches!(
             signature.cause,
             Cause::TokenBucket {
-                knee_octets: 60_000,
+                turning_point_octets: 60_000,
                 ..
             }
         ),
@@ -174,13 +174,13 @@ fn nothing_is_unclear() {
     }
 }
 
-fn measure(bed: &mut Testbed) -> Outcome {
+fn measure(host_pair: &mut ClosedFormWorld) -> Outcome {
     let mut method = SignatureMethod.begin(&RawParams::new()).unwrap();
     let budget = Budget {
         time: Duration::from_secs(300),
         ..Budget::default()
     };
-    bed.measure(method.as_mut(), budget).outcome
+    host_pair.measure(method.as_mut(), budget).outcome
 }
 
 fn cause(outcome: &Outcome) -> String {
@@ -194,22 +194,22 @@ fn cause(outcome: &Outcome) -> String {
     }
 }
 
-fn ratio(outcome: &Outcome, bed: &Testbed) -> f64 {
-    outcome.estimate().unwrap().value as f64 / bed.ip_capacity(1500).as_f64()
+fn ratio(outcome: &Outcome, host_pair: &ClosedFormWorld) -> f64 {
+    outcome.estimate().unwrap().value as f64 / host_pair.ip_capacity(1500).as_f64()
 }
 
-fn between_fast_links(hop: Hop) -> Testbed {
+fn between_fast_links(hop: Hop) -> ClosedFormWorld {
     let fast = Hop::ethernet(BitRate::from_gbps(1));
-    Testbed::new(vec![fast.clone(), hop, fast], 7)
+    ClosedFormWorld::new(vec![fast.clone(), hop, fast], 7)
 }
 
 #[test]
 fn an_idle_link_is_flat() {
-    let mut bed = between_fast_links(Hop::ethernet(BitRate::from_mbps(100)));
-    let outcome = measure(&mut bed);
+    let mut host_pair = between_fast_links(Hop::ethernet(BitRate::from_mbps(100)));
+    let outcome = measure(&mut host_pair);
     assert_eq!(cause(&outcome), "single_link");
-    assert_eq!((outcome.verdict(), outcome.caveats()), (Verdict::Estimated, &[][..]));
-    assert!((ratio(&outcome, &bed) - 1.0).abs() < 1e-4);
+    assert_eq!((outcome.verdict(), outcome.caveats()), (BoundKind::Estimated, &[][..]));
+    assert!((ratio(&outcome, &host_pair) - 1.0).abs() < 1e-4);
 }
 
 #[test]
@@ -219,10 +219,10 @@ fn channels_are_counted_and_summed() {
             channels: usize::from(count),
             ..Hop::ethernet(BitRate::from_mbps(100))
         };
-        let mut bed = between_fast_links(hop);
-        let outcome = measure(&mut bed);
+        let mut host_pair = between_fast_links(hop);
+        let outcome = measure(&mut host_pair);
         assert_eq!(cause(&outcome), "parallel_links");
-        assert!((ratio(&outcome, &bed) - 1.0).abs() < 1e-3, "{outcome:?}");
+        assert!((ratio(&outcome, &host_pair) - 1.0).abs() < 1e-3, "{outcome:?}");
         let says = outcome.caveats().iter().any(|caveat| {
             matches!(caveat, Caveat::Multichannel { channels, by_flow: false, each }
                 if *channels == count && (mbps(*each) - 97.53).abs() < 0.1)
@@ -233,23 +233,23 @@ fn channels_are_counted_and_summed() {
 
 #[test]
 fn a_receiver_that_batches_is_no_aggregation() {
-    let mut bed = between_fast_links(Hop::ethernet(BitRate::from_mbps(300)));
-    bed.stamping.batch = Some(Duration::from_micros(200));
-    let outcome = measure(&mut bed);
+    let mut host_pair = between_fast_links(Hop::ethernet(BitRate::from_mbps(300)));
+    host_pair.stamping.batch = Some(Duration::from_micros(200));
+    let outcome = measure(&mut host_pair);
     assert_eq!(cause(&outcome), "receive_batching");
-    assert!((ratio(&outcome, &bed) - 1.0).abs() < 0.01, "{outcome:?}");
+    assert!((ratio(&outcome, &host_pair) - 1.0).abs() < 0.01, "{outcome:?}");
 }
 
 #[test]
 fn a_loaded_link_gives_a_lower_bound() {
     let cross = Cross::poisson(BitRate::from_mbps(50));
-    let mut bed = between_fast_links(Hop::loaded(BitRate::from_mbps(100), cross));
-    let outcome = measure(&mut bed);
+    let mut host_pair = between_fast_links(Hop::loaded(BitRate::from_mbps(100), cross));
+    let outcome = measure(&mut host_pair);
     assert_eq!(
         (cause(&outcome).as_str(), outcome.verdict()),
-        ("cross_traffic", Verdict::LowerBound)
+        ("cross_traffic", BoundKind::LowerBound)
     );
-    assert!((0.8..1.0).contains(&ratio(&outcome, &bed)), "{outcome:?}");
+    assert!((0.8..1.0).contains(&ratio(&outcome, &host_pair)), "{outcome:?}");
 }
 
 #[test]
@@ -258,11 +258,11 @@ fn a_bucket_shows_its_rate() {
         rate: BitRate::from_mbps(20),
         depth_octets: 60_000,
     };
-    let mut bed = between_fast_links(Hop {
+    let mut host_pair = between_fast_links(Hop {
         bucket: Some(bucket),
         ..Hop::ethernet(BitRate::from_mbps(100))
     });
-    let outcome = measure(&mut bed);
+    let outcome = measure(&mut host_pair);
     assert_eq!(cause(&outcome), "token_bucket");
     let estimate = outcome.estimate().unwrap();
     assert_eq!(estimate.limited_by, Limit::Shaper);
@@ -275,14 +275,14 @@ fn a_bucket_shows_its_rate() {
 
 #[test]
 fn a_slow_sender_bounds_from_below() {
-    let mut bed = between_fast_links(Hop::ethernet(BitRate::from_mbps(500)));
-    bed.facts.sender.send_cost = Duration::from_micros(60);
-    let outcome = measure(&mut bed);
+    let mut host_pair = between_fast_links(Hop::ethernet(BitRate::from_mbps(500)));
+    host_pair.facts.sender.send_cost = Duration::from_micros(60);
+    let outcome = measure(&mut host_pair);
     assert_eq!(
         (cause(&outcome).as_str(), outcome.verdict()),
-        ("sender_limited", Verdict::LowerBound)
+        ("sender_limited", BoundKind::LowerBound)
     );
-    assert!((0.3..0.5).contains(&ratio(&outcome, &bed)), "{outcome:?}");
+    assert!((0.3..0.5).contains(&ratio(&outcome, &host_pair)), "{outcome:?}");
 }
 
 #[test]
@@ -336,9 +336,9 @@ proptest! {
 #[test]
 fn an_offset_changes_no_outcome() {
     let outcome = |offset: Delta| {
-        let mut bed = between_fast_links(Hop::ethernet(BitRate::from_mbps(100)));
-        bed.offset = offset;
-        measure(&mut bed)
+        let mut host_pair = between_fast_links(Hop::ethernet(BitRate::from_mbps(100)));
+        host_pair.offset = offset;
+        measure(&mut host_pair)
     };
     assert_eq!(outcome(Delta::ZERO), outcome(Delta::from_nanos(-3_000_000_000)));
 }

@@ -7,7 +7,7 @@ use narrows_probe::probes::TrainReport;
 
 /// One train, in nanoseconds since its first departure and its first arrival.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(super) struct TrainLog {
     pub(super) kind: Kind,
     /// Largest IP packet.
     pub(super) ip_octets: u16,
@@ -49,7 +49,7 @@ pub(super) struct Came {
     pub(super) seq: u32,
 }
 
-impl Seen {
+impl TrainLog {
     /// `None` if fewer than two packets arrived.
     fn new(report: &TrainReport, fastest: Option<f64>) -> Option<Self> {
         let first = report.arrivals.first()?.departed;
@@ -129,7 +129,7 @@ impl Seen {
 }
 
 /// All trains of which at least two packets arrived.
-pub(super) fn seen(reports: &[TrainReport]) -> Vec<Seen> {
+pub(super) fn seen(reports: &[TrainReport]) -> Vec<TrainLog> {
     let gaps: Vec<(f64, bool)> = reports
         .iter()
         .filter_map(|report| Some((mean_departure_gap(report)?, report.arrivals.len() >= LONG)))
@@ -138,7 +138,10 @@ pub(super) fn seen(reports: &[TrainReport]) -> Vec<Seen> {
     let long = gaps.iter().filter(|(_, long)| *long).map(|(gap, _)| *gap);
     let any = gaps.iter().map(|(gap, _)| *gap);
     let fastest = long.min_by(f64::total_cmp).or(any.min_by(f64::total_cmp));
-    reports.iter().filter_map(|report| Seen::new(report, fastest)).collect()
+    reports
+        .iter()
+        .filter_map(|report| TrainLog::new(report, fastest))
+        .collect()
 }
 
 fn mean_departure_gap(report: &TrainReport) -> Option<f64> {

@@ -111,11 +111,11 @@ impl Machine {
     pub(super) fn pause(&mut self, now: Stamp<Sender>, urgent: bool) -> Step {
         let cost = self.packets as f64 * f64::from(self.packet_octets);
         let income = self.level.scale().map(|scale| self.params.load * scale / 8.0);
-        self.purse.earn(now, income.unwrap_or(0.0));
+        self.token_pool.earn(now, income.unwrap_or(0.0));
         if self.mode == Mode::Follow && !std::mem::replace(&mut self.advanced, true) {
-            self.purse.lend(now, ADVANCE);
+            self.token_pool.lend(now, ADVANCE);
         }
-        let paid = self.purse.wait_for(now, cost).unwrap_or(BLIND);
+        let paid = self.token_pool.wait_for(now, cost).unwrap_or(BLIND);
         let usual = income.and_then(|income| Duration::try_from_secs_f64(cost / (USUAL * income)).ok());
         let usual = if urgent { None } else { usual };
         let until = (now + paid.min(LONGEST_WAIT)).max(self.train_began + usual.unwrap_or_default().min(LONGEST_WAIT));

@@ -51,7 +51,7 @@ fn run(
             granted_send_buffer_octets: None,
             samples: vec![sample],
         };
-        if let Verdict::Stop(stop) = quick.take(&[stream]) {
+        if let QuickVerdict::Stop(stop) = quick.take(&[stream]) {
             return Some(stop);
         }
     }
@@ -242,7 +242,7 @@ fn several_connections() {
                 samples: vec![sample],
             }
         });
-        if let Verdict::Stop(stop) = quick.take(&streams) {
+        if let QuickVerdict::Stop(stop) = quick.take(&streams) {
             found = Some(stop);
             break;
         }

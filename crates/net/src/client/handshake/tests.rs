@@ -8,7 +8,7 @@ fn server(answers: Vec<fn(&str) -> String>) -> (u16, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let serving = std::thread::spawn(move || {
-        let mut heard = Vec::new();
+        let mut incoming = Vec::new();
         for answer in answers {
             let (mut stream, _) = listener.accept().unwrap();
             let mut reader = FrameReader::new(FrameCaps::HANDSHAKE);
@@ -25,9 +25,9 @@ fn server(answers: Vec<fn(&str) -> String>) -> (u16, JoinHandle<Vec<String>>) {
                 let frame = narrows_wire::encode_frame(FrameKind::Json, words.as_bytes()).unwrap();
                 stream.write_all(&frame).unwrap();
             }
-            heard.push(hello);
+            incoming.push(hello);
         }
-        heard
+        incoming
     });
     (port, serving)
 }
@@ -51,18 +51,18 @@ fn an_older_server_is_spoken_to_in_its_version() {
     let (port, serving) = server(vec![|_| REFUSED.to_owned(), |_| format!("{WELCOME}\n{SESSION}")]);
     let opened = call(port).unwrap();
     assert_eq!((opened.version, opened.session), (1, 7));
-    let heard = serving.join().unwrap();
+    let incoming = serving.join().unwrap();
     assert!(
-        heard[0].starts_with(r#"{"hello":{"version":3,"nonce":""#),
+        incoming[0].starts_with(r#"{"hello":{"version":3,"nonce":""#),
         "{}",
-        heard[0]
+        incoming[0]
     );
     assert!(
-        heard[1].starts_with(r#"{"hello":{"version":1,"nonce":""#),
+        incoming[1].starts_with(r#"{"hello":{"version":1,"nonce":""#),
         "{}",
-        heard[1]
+        incoming[1]
     );
-    assert_eq!(heard[1].len(), r#"{"hello":{"version":1,"nonce":""}}"#.len() + 32);
+    assert_eq!(incoming[1].len(), r#"{"hello":{"version":1,"nonce":""}}"#.len() + 32);
 }
 
 /// A newer one answers in our version; fields of which we know nothing change nothing.
@@ -78,7 +78,7 @@ fn a_newer_server_answers_in_our_version() {
     serving.join().unwrap();
 }
 
-/// One that has given up what we speak, or answers in what we did not offer: who must upgrade is said.
+/// One that has abandoned what we speak, or answers in what we did not offer: who must upgrade is said.
 #[test]
 fn a_server_of_no_common_version_is_left() {
     let words = |_: &str| {

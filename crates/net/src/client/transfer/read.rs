@@ -1,4 +1,4 @@
-//! What the far host has read of a transfer.
+//! What the remote host has read of a transfer.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use narrows_wire::TransferReceived;
 
 use crate::client::convert::share;
 
-/// What the far host has read of a forward transfer.
+/// What the remote host has read of a forward transfer.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct FarRead {
+pub(super) struct RemoteRead {
     pub(super) octets: u64,
     pub(super) span_ns: Option<(i64, i64)>,
     /// The highest CPU share since it was last asked for.
     pub(super) cpu: Option<f32>,
 }
 
-impl FarRead {
+impl RemoteRead {
     pub(super) fn take(&mut self, received: &TransferReceived) {
         self.octets = received.octets;
         self.span_ns = received.span_ns;

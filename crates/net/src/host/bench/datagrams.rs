@@ -27,28 +27,28 @@ pub(in crate::host) fn loopback() -> SocketAddr {
 /// Connected sockets over loopback: what is sent by the first is received by the second.
 pub(super) fn pair() -> io::Result<(ProbeSocket, ProbeSocket)> {
     let options = SocketOptions::default();
-    let far = ProbeSocket::bind(loopback(), &options)?;
-    let near = ProbeSocket::connected(far.local()?, &options)?;
-    Ok((near, far))
+    let remote = ProbeSocket::bind(loopback(), &options)?;
+    let near = ProbeSocket::connected(remote.local()?, &options)?;
+    Ok((near, remote))
 }
 
 pub(super) fn measure(costs: &mut Costs) -> io::Result<()> {
-    let (near, far) = pair()?;
-    singles(costs, &near, &far)?;
-    batches(costs, &near, &far)?;
-    segments(costs, &near, &far)
+    let (near, remote) = pair()?;
+    singles(costs, &near, &remote)?;
+    batches(costs, &near, &remote)?;
+    segments(costs, &near, &remote)
 }
 
 fn elapsed(begun: i64, count: usize) -> f64 {
     clock::now_ns().saturating_sub(begun) as f64 / count.max(1) as f64
 }
 
-/// Takes all that waits in `far`.
-fn empty(far: &ProbeSocket, slots: &mut Slots) {
-    while slots.receive(far.as_fd(), false).is_ok_and(|count| count > 0) {}
+/// Takes all that waits in `remote`.
+fn empty(remote: &ProbeSocket, slots: &mut Slots) {
+    while slots.receive(remote.as_fd(), false).is_ok_and(|count| count > 0) {}
 }
 
-fn singles(costs: &mut Costs, near: &ProbeSocket, far: &ProbeSocket) -> io::Result<()> {
+fn singles(costs: &mut Costs, near: &ProbeSocket, remote: &ProbeSocket) -> io::Result<()> {
     let payload = [1; PAYLOAD];
     let mut slots = Slots::new(1, 2048);
     let (mut out, mut back) = (Vec::new(), Vec::new());
@@ -61,7 +61,7 @@ fn singles(costs: &mut Costs, near: &ProbeSocket, far: &ProbeSocket) -> io::Resu
         loop {
             let begun = clock::now_ns();
             // What the loopback lost costs a row, not the measurement.
-            if !slots.receive(far.as_fd(), false).is_ok_and(|count| count > 0) {
+            if !slots.receive(remote.as_fd(), false).is_ok_and(|count| count > 0) {
                 break;
             }
             back.push(elapsed(begun, 1));
@@ -71,36 +71,36 @@ fn singles(costs: &mut Costs, near: &ProbeSocket, far: &ProbeSocket) -> io::Resu
     Ok(())
 }
 
-fn batches(costs: &mut Costs, near: &ProbeSocket, far: &ProbeSocket) -> io::Result<()> {
+fn batches(costs: &mut Costs, near: &ProbeSocket, remote: &ProbeSocket) -> io::Result<()> {
     let payload = [1; PAYLOAD];
     let payloads = [&payload[..]; BATCH];
     let mut slots = Slots::new(BATCH, 2048);
-    empty(far, &mut slots);
+    empty(remote, &mut slots);
     let (mut out, mut back) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let begun = clock::now_ns();
         let sent = send::send_many(near.as_fd(), payloads.into_iter())?;
         out.push(elapsed(begun, sent));
         let begun = clock::now_ns();
-        if let Ok(count) = slots.receive(far.as_fd(), false)
+        if let Ok(count) = slots.receive(remote.as_fd(), false)
             && count > 0
         {
             back.push(elapsed(begun, count));
         }
-        empty(far, &mut slots);
+        empty(remote, &mut slots);
     }
     (costs.send_batch, costs.receive_batch) = (Spread::of(&out), Spread::of(&back));
     Ok(())
 }
 
-fn segments(costs: &mut Costs, near: &ProbeSocket, far: &ProbeSocket) -> io::Result<()> {
+fn segments(costs: &mut Costs, near: &ProbeSocket, remote: &ProbeSocket) -> io::Result<()> {
     let payload = vec![1; PAYLOAD * SEGMENTS];
     let message = Message {
         payload: &payload,
         hop_limit: None,
         segment_octets: u16::try_from(PAYLOAD).ok(),
     };
-    option::set_int(far.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1)?;
+    option::set_int(remote.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1)?;
     let mut slots = Slots::new(1, 1 << 16);
     let (mut out, mut back) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -109,7 +109,7 @@ fn segments(costs: &mut Costs, near: &ProbeSocket, far: &ProbeSocket) -> io::Res
         out.push(elapsed(begun, SEGMENTS));
         loop {
             let begun = clock::now_ns();
-            if !slots.receive(far.as_fd(), false).is_ok_and(|count| count > 0) {
+            if !slots.receive(remote.as_fd(), false).is_ok_and(|count| count > 0) {
                 break;
             }
             let octets = slots.iter().map(|(message, _)| message.octets).sum::<usize>();

@@ -54,14 +54,14 @@ fn sleeps(slack_ns: u64) -> Option<SleepRow> {
     let (slack_ns, overshoot) = late.join().ok().flatten()?;
     Some(SleepRow {
         slack_ns,
-        asked_ns: SLEEP_NS.unsigned_abs(),
+        requested_ns: SLEEP_NS.unsigned_abs(),
         overshoot,
     })
 }
 
 /// As every train is sent, and judged as every train is.
 fn spun(gap: Duration, packets: usize) -> io::Result<PacingRow> {
-    let (near, _far) = pair()?;
+    let (near, _remote) = pair()?;
     let plan = plan(gap, packets);
     let payloads = Payloads::new((0..packets).map(|_| PAYLOAD), 1);
     let mut queue = ErrorQueue::new();
@@ -84,7 +84,7 @@ fn spun(gap: Duration, packets: usize) -> io::Result<PacingRow> {
 /// Sleeping until each departure, without a spin.
 fn slept() -> io::Result<PacingRow> {
     let (gap, packets) = SLEPT;
-    let (near, _far) = pair()?;
+    let (near, _remote) = pair()?;
     let payload = [1; PAYLOAD];
     let begun = clock::now_ns() + 1_000_000;
     let mut left = Vec::with_capacity(packets);

@@ -12,14 +12,14 @@ use super::datagrams::{PAYLOAD, pair};
 use crate::clock;
 use crate::errors::ErrorQueue;
 use crate::pace::{PaceOptions, Payloads, send_train};
-use crate::receive::{Receiver, Seen};
+use crate::receive::{ArrivalTimes, Receiver};
 
 const PACKETS: usize = 400;
 /// Far enough apart that none waits for another.
 const GAP: Duration = Duration::from_micros(100);
 
 pub(super) fn measure(costs: &mut Costs) -> io::Result<()> {
-    let (near, far) = pair()?;
+    let (near, remote) = pair()?;
     let stop = AtomicBool::new(false);
     let plan = vec![
         PacketPlan {
@@ -31,14 +31,14 @@ pub(super) fn measure(costs: &mut Costs) -> io::Result<()> {
     ];
     let payloads = Payloads::new((0..PACKETS).map(|_| PAYLOAD), 1);
     let mut queue = ErrorQueue::new();
-    let mut receiver = Receiver::new(&far, 64);
+    let mut receiver = Receiver::new(&remote, 64);
     // The kernel's switch for stamps takes effect a moment after it is asked for.
     clock::sleep_until_ns(clock::now_ns() + 10_000_000);
     let deadline = clock::now_ns() + 2_000_000_000;
     let (seen, sent) = thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let mut seen: Vec<Seen> = Vec::with_capacity(PACKETS);
-            let result = receiver.receive_until(&far, deadline, &stop, |datagram| {
+            let mut seen: Vec<ArrivalTimes> = Vec::with_capacity(PACKETS);
+            let result = receiver.receive_until(&remote, deadline, &stop, |datagram| {
                 seen.push(datagram.seen);
                 seen.len() < PACKETS
             });
@@ -58,7 +58,7 @@ pub(super) fn measure(costs: &mut Costs) -> io::Result<()> {
         (seen, sent)
     });
     let (seen, departures) = (seen?, sent?.settle(&plan, &near, &mut queue));
-    let delays = |stamp: fn(&Seen) -> Option<i64>| -> Option<Vec<f64>> {
+    let delays = |stamp: fn(&ArrivalTimes) -> Option<i64>| -> Option<Vec<f64>> {
         // A packet that was lost would shift all that follow.
         let whole = seen.len() == PACKETS;
         let pairs = seen.iter().zip(&departures.stamps_ns).filter(|_| whole);

@@ -34,15 +34,15 @@ fn panicked() -> io::Error {
 fn tcp(found: &mut Loopback) -> io::Result<()> {
     let listener = TcpListener::bind(loopback())?;
     let mut near = TcpStream::connect(listener.local_addr()?)?;
-    let (mut far, _) = listener.accept()?;
+    let (mut remote, _) = listener.accept()?;
     // A receiver that hangs must not hang the sender.
     near.set_write_timeout(Some(Duration::from_secs(2)))?;
-    far.set_read_timeout(Some(Duration::from_secs(2)))?;
+    remote.set_read_timeout(Some(Duration::from_secs(2)))?;
     let receiving = thread::spawn(move || -> io::Result<(u64, Duration, Duration)> {
         let mut buffer = vec![0; 256 << 10];
         let (mut octets, begun, cpu) = (0u64, clock::now_ns(), clock::thread_cpu());
         loop {
-            let count = far.read(&mut buffer)?;
+            let count = remote.read(&mut buffer)?;
             if count == 0 {
                 let took = u64::try_from(clock::now_ns().saturating_sub(begun)).unwrap_or(0);
                 return Ok((
@@ -70,9 +70,9 @@ fn tcp(found: &mut Loopback) -> io::Result<()> {
 
 /// IP-layer rate of what arrives when datagrams are sent as fast as they go, so many in one buffer.
 fn udp(segments: usize) -> io::Result<Option<BitRate>> {
-    let (near, far) = pair()?;
+    let (near, remote) = pair()?;
     if segments > 1 {
-        option::set_int(far.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1)?;
+        option::set_int(remote.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1)?;
     }
     let over = AtomicBool::new(false);
     let payload = vec![1; PAYLOAD * segments];
@@ -88,7 +88,7 @@ fn udp(segments: usize) -> io::Result<Option<BitRate>> {
             let mut datagrams = 0u64;
             loop {
                 let ended = over.load(Ordering::Acquire);
-                match slots.receive(far.as_fd(), false) {
+                match slots.receive(remote.as_fd(), false) {
                     Ok(count) if count > 0 => {
                         datagrams += slots
                             .iter()
@@ -97,7 +97,7 @@ fn udp(segments: usize) -> io::Result<Option<BitRate>> {
                     }
                     _ if ended => return datagrams,
                     _ => {
-                        let _ = far.wait(clock::now_ns() + 1_000_000);
+                        let _ = remote.wait(clock::now_ns() + 1_000_000);
                     }
                 }
             }

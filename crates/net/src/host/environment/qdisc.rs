@@ -32,7 +32,7 @@ pub(super) fn root_of(interface: u32) -> Option<String> {
     for _ in 0..64 {
         let length = recv(fd.as_raw_fd(), &mut buffer, MsgFlags::empty()).ok()?;
         match search(&buffer[..length], interface) {
-            Answer::Found(kind) => return Some(kind),
+            Answer::Kind(kind) => return Some(kind),
             Answer::Over => return None,
             Answer::More => {}
         }
@@ -53,7 +53,7 @@ fn request() -> [u8; HEADER_OCTETS + TCMSG_OCTETS] {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
-    Found(String),
+    Kind(String),
     More,
     Over,
 }
@@ -68,7 +68,7 @@ fn search(mut octets: &[u8], interface: u32) -> Answer {
             NLMSG_DONE | NLMSG_ERROR => return Answer::Over,
             RTM_NEWQDISC if word(body, 4) == Some(interface) && word(body, 12) == Some(TC_H_ROOT) => {
                 if let Some(kind) = kind_of(body.get(TCMSG_OCTETS..).unwrap_or_default()) {
-                    return Answer::Found(kind);
+                    return Answer::Kind(kind);
                 }
             }
             _ => {}
@@ -129,7 +129,7 @@ mod tests {
         let mut octets = qdisc(2, TC_H_ROOT, *b"tbf\0");
         octets.extend(qdisc(3, 7, *b"fq\0\0"));
         octets.extend(qdisc(3, TC_H_ROOT, *b"mq\0\0"));
-        assert_eq!(search(&octets, 2), Answer::Found("tbf".to_owned()));
+        assert_eq!(search(&octets, 2), Answer::Kind("tbf".to_owned()));
         assert_eq!(search(&octets, 4), Answer::More);
         octets.extend(message(NLMSG_DONE, &[0; 4]));
         assert_eq!(search(&octets, 4), Answer::Over);

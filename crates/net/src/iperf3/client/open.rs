@@ -37,13 +37,13 @@ impl Test<'_> {
                 let crowded = udp::crowded(&self.parameters);
                 stream.receive(block, crowded).map_err(host_cannot("start a thread"))?;
             }
-            let (near, far) = stream.ends().unwrap_or((self.peer, self.peer));
+            let (near, remote) = stream.ends().unwrap_or((self.peer, self.peer));
             let (mss_octets, send_buffer_octets, receive_buffer_octets) = stream.granted();
             self.outline.streams.push(Connected {
                 id,
                 sends,
                 near,
-                far,
+                remote,
                 mss_octets,
                 send_buffer_octets,
                 receive_buffer_octets,

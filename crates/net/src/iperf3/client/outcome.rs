@@ -46,7 +46,7 @@ pub struct Connected {
     /// This end.
     pub near: SocketAddr,
     /// The far end.
-    pub far: SocketAddr,
+    pub remote: SocketAddr,
     /// Segment size; TCP.
     pub mss_octets: Option<u32>,
     /// Send buffer, in octets of the kernel's accounting.

@@ -14,13 +14,13 @@ impl Session<'_> {
         let Some(gate) = &self.shared.options.gate else {
             return Ok(false);
         };
-        let asked_ns = clock::now_ns();
+        let requested_ns = clock::now_ns();
         let unix_seconds = u64::try_from(clock::wall_ns() / 1_000_000_000).unwrap_or(0);
         if let Some(user) = gate.admit(parameters.auth_token.as_deref(), unix_seconds) {
             tracing::info!(%user, client = %self.peer, "iperf3 client is known");
             return Ok(true);
         }
-        clock::sleep_until_ns(asked_ns.saturating_add(nanos(REFUSED_AFTER)));
+        clock::sleep_until_ns(requested_ns.saturating_add(nanos(REFUSED_AFTER)));
         Err(self.refuse(ErrorNumber::AUTH))
     }
 

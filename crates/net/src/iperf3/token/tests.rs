@@ -130,7 +130,7 @@ fn what_cannot_be_sealed_is_said_so() {
 }
 
 #[test]
-fn files_without_keys_are_told_apart() {
+fn files_without_keys_are_reported_apart() {
     assert!(PublicKey::parse(PEMS.pkcs8.as_bytes()).is_none() && PublicKey::parse(b"").is_none());
     let users = || Users::parse("alice,00");
     assert!(Gate::parse(PEMS.public.as_bytes(), users(), None).is_none());

@@ -76,7 +76,7 @@ impl Link {
     }
 
     /// The next frame. May be dropped and called again without loss.
-    pub(super) async fn frame(&mut self, heard: impl Fn()) -> Result<Frame, End> {
+    pub(super) async fn frame(&mut self, incoming: impl Fn()) -> Result<Frame, End> {
         loop {
             if let Some(frame) = self.frames.next_frame().map_err(broke)? {
                 return Ok(frame);
@@ -85,7 +85,7 @@ impl Link {
             if count == 0 {
                 return Err(End::Gone(io::ErrorKind::UnexpectedEof.into()));
             }
-            heard();
+            incoming();
             self.frames.push(&self.buffer[..count]);
         }
     }

@@ -10,7 +10,7 @@ use narrows_wire::{
 };
 
 pub(super) const NONCE: Nonce = Nonce::new([5; 16]);
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Client {
@@ -26,7 +26,7 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn dial(address: SocketAddr) -> Self {
         let tcp = TcpStream::connect(address).unwrap();
-        tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+        tcp.set_read_timeout(Some(TIMEOUT)).unwrap();
         Self {
             tcp,
             address,
@@ -133,7 +133,7 @@ impl Client {
 
     pub(super) fn take_slot(&mut self, kind: SlotKind) {
         self.say(&ClientMessage::Slot { kind, beside: None });
-        assert_eq!(self.hear(), ServerMessage::Granted { kind });
+        assert_eq!(self.hear(), ServerMessage::GrantedScheduling { kind });
     }
 
     /// A connected socket at the server's UDP port.

@@ -109,7 +109,7 @@ fn mutated_requests_do_not_hold_the_server_up() {
 }
 
 #[test]
-fn the_last_word_is_heard() {
+fn the_last_word_is_last_received() {
     let server = start(|_| ());
     let mut client = Client::enter(server.addresses()[0], None).unwrap();
     client.say(&ClientMessage::LoadEnd { id: 1 });
@@ -265,7 +265,7 @@ fn before_validation_no_address_gets_more_than_it_sent() {
     };
     let wrong_token = narrows_wire::Token::new([0; 16]);
     let wrong_cookie = narrows_wire::Cookie::new([0; 16]);
-    let far_flow = Handshake::Start {
+    let remote_flow = Handshake::Start {
         session,
         nonce,
         cookie,
@@ -284,7 +284,7 @@ fn before_validation_no_address_gets_more_than_it_sent() {
         .encode(),
         start(wrong_token, cookie).encode(),
         start(client.token, wrong_cookie).encode(),
-        far_flow.encode(),
+        remote_flow.encode(),
         Client::datagram(&client.probe(echo, 1, 0), 1000),
         Client::datagram(&client.probe(ProbeKind::Load, 1, 0), 1000),
     ];

@@ -46,8 +46,8 @@ fn a_forward_transfer_counts_every_octet() {
     client.say(&transfer(1, Direction::Forward, 2));
     assert_eq!(client.hear(), ServerMessage::TransferReady { id: 1 });
     // Neither another transfer's connection nor another session's is let in.
-    let mut stray = data(&client, 2, 0);
-    assert!(!matches!(stray.read(&mut [0; 1]), Ok(count) if count > 0));
+    let mut unmatched_reply = data(&client, 2, 0);
+    assert!(!matches!(unmatched_reply.read(&mut [0; 1]), Ok(count) if count > 0));
     let mut streams = [data(&client, 1, 0), data(&client, 1, 1)];
     // For longer than a silence may last, nothing but data comes.
     for _ in 0..25 {
@@ -74,7 +74,7 @@ fn a_forward_transfer_counts_every_octet() {
 }
 
 #[test]
-fn a_reverse_transfer_is_sampled_and_ends_when_told() {
+fn a_reverse_transfer_is_sampled_and_ends_when_reported() {
     let server = start(|_| ());
     let mut client = Client::enter(server.addresses()[0], None).unwrap();
     client.take_slot(SlotKind::Load);
@@ -264,7 +264,7 @@ fn the_load_slot_is_shared_by_who_knows_its_holder() {
         assert_eq!(refusal(&clients[1].hear()), RefusalCode::Limit);
     }
     clients[1].say(&beside(holder));
-    assert_eq!(clients[1].hear(), ServerMessage::Granted { kind });
+    assert_eq!(clients[1].hear(), ServerMessage::GrantedScheduling { kind });
     clients[2].say(&beside(holder));
     assert_eq!(refusal(&clients[2].hear()), RefusalCode::Limit);
     // Who waits, waits for both.
@@ -275,5 +275,5 @@ fn the_load_slot_is_shared_by_who_knows_its_holder() {
     clients[1].say(&transfer(8, Direction::Forward, 1));
     assert_eq!(clients[1].hear(), ServerMessage::TransferReady { id: 8 });
     drop(clients.remove(1));
-    assert_eq!(clients[1].hear(), ServerMessage::Granted { kind });
+    assert_eq!(clients[1].hear(), ServerMessage::GrantedScheduling { kind });
 }

@@ -8,10 +8,10 @@ use nix::sched::{CloneFlags, setns};
 /// The roles, in order along the path.
 pub(crate) const NEAR: usize = 0;
 pub(crate) const ROUTER: usize = 1;
-pub(crate) const FAR: usize = 2;
+pub(crate) const REMOTE: usize = 2;
 
-/// Addresses of the far host, and of the router as the near host sees it: IPv4 and IPv6.
-pub(crate) const FAR_ADDRESSES: [&str; 2] = ["10.88.2.2", "fd88:2::2"];
+/// Addresses of the remote host, and of the router as the near host sees it: IPv4 and IPv6.
+pub(crate) const REMOTE_ADDRESSES: [&str; 2] = ["10.88.2.2", "fd88:2::2"];
 pub(crate) const ROUTER_ADDRESSES: [&str; 2] = ["10.88.1.1", "fd88:1::1"];
 
 /// near - router - far, each in a namespace of its own, gone when dropped. All are kernels and nothing else; the router's interfaces are
@@ -36,29 +36,29 @@ impl Namespaces {
             run(&format!("ip -n {name} link set lo up"));
         }
         let path = Self { names };
-        let [near, router, far] = &path.names;
+        let [near, router, remote] = &path.names;
         run(&format!(
             "ip -n {near} link add near0 type veth peer name left netns {router}"
         ));
         run(&format!(
-            "ip -n {far} link add near0 type veth peer name right netns {router}"
+            "ip -n {remote} link add near0 type veth peer name right netns {router}"
         ));
         for (name, link, v4, v6) in [
             (near, "near0", "10.88.1.2/24", "fd88:1::2/64"),
             (router, "left", "10.88.1.1/24", "fd88:1::1/64"),
             (router, "right", "10.88.2.1/24", "fd88:2::1/64"),
-            (far, "near0", "10.88.2.2/24", "fd88:2::2/64"),
+            (remote, "near0", "10.88.2.2/24", "fd88:2::2/64"),
         ] {
             run(&format!("ip -n {name} addr add {v4} dev {link}"));
             run(&format!("ip -n {name} addr add {v6} dev {link} nodad"));
             run(&format!("ip -n {name} link set {link} up"));
         }
-        for (name, v4, v6) in [(near, "10.88.1.1", "fd88:1::1"), (far, "10.88.2.1", "fd88:2::1")] {
+        for (name, v4, v6) in [(near, "10.88.1.1", "fd88:1::1"), (remote, "10.88.2.1", "fd88:2::1")] {
             run(&format!("ip -n {name} route add default via {v4}"));
             run(&format!("ip -n {name} -6 route add default via {v6}"));
         }
         path.sysctl(ROUTER, "net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1");
-        for role in [ROUTER, FAR] {
+        for role in [ROUTER, REMOTE] {
             path.sysctl(role, "net.ipv4.icmp_ratelimit=0 net.ipv6.icmp.ratelimit=0");
         }
         path

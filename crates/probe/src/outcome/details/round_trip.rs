@@ -22,19 +22,19 @@ pub struct Ways {
     pub clock_offset_ns: i64,
     /// One-way delays and the offset are wrong by no more than this, ns.
     pub clock_error_bound_ns: i64,
-    /// What the far host says of its clock, where it says anything.
-    pub far_clock: Option<FarClock>,
+    /// What the remote host says of its clock, where it says anything.
+    pub remote_clock: Option<RemoteClock>,
     /// Towards the far end.
     pub forward: Option<WayDelays>,
     /// Back from it.
     pub reverse: Option<WayDelays>,
-    /// Packets lost towards the far end, and on the way back, where it counts them.
+    /// Packets lost towards the far end, and on the reverse direction, where it counts them.
     pub lost: Option<(u64, u64)>,
 }
 
-/// What a far host says of its clock.
+/// What a remote host says of its clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FarClock {
+pub struct RemoteClock {
     /// It is disciplined from outside.
     pub synchronised: bool,
     /// It is off by no more than this, ns.
@@ -60,9 +60,9 @@ impl Ways {
         let nanos = narrows_units::Delta::from_nanos;
         diagnostics.insert("clock_offset_ns", nanos(self.clock_offset_ns));
         diagnostics.insert("clock_error_bound_ns", nanos(self.clock_error_bound_ns));
-        if let Some(clock) = self.far_clock {
-            diagnostics.insert("far_clock_synchronised", clock.synchronised);
-            diagnostics.insert("far_clock_error_ns", nanos(clock.error_ns));
+        if let Some(clock) = self.remote_clock {
+            diagnostics.insert("remote_clock_synchronised", clock.synchronised);
+            diagnostics.insert("remote_clock_error_ns", nanos(clock.error_ns));
             if let Some(near) = clock.near_error_ns {
                 diagnostics.insert("near_clock_error_ns", nanos(near));
             }

@@ -32,7 +32,7 @@ pub struct Tcp {
     /// Share of a CPU of the busiest sending and receiving thread.
     pub cpu: (f32, f32),
     /// Other elastic connections that share the link evenly with ours.
-    pub rivals: u32,
+    pub runner_ups: u32,
     /// Share of segments lost at random; the losses come at even spaces.
     pub random_loss: f64,
     /// More connections than this lower the sum by a tenth each.
@@ -49,7 +49,7 @@ impl Default for Tcp {
             application: f64::INFINITY,
             hystart: f64::INFINITY,
             cpu: (0.2, 0.2),
-            rivals: 0,
+            runner_ups: 0,
             random_loss: 0.0,
             harmful_beyond: u16::MAX,
             connections: Vec::new(),
@@ -186,7 +186,7 @@ impl Fluid {
             began: stamp(began),
             ended: stamp(self.now),
             streams: streams.collect(),
-            far_end: finished.then(|| (count((after - before) * MSS), seconds(total))),
+            remote_read: finished.then(|| (count((after - before) * MSS), seconds(total))),
             sender_cpu: Some(self.tcp.cpu.0),
             receiver_cpu: Some(self.tcp.cpu.1),
         };
@@ -247,8 +247,8 @@ impl Fluid {
 
     /// What our connections may have of the link, in payload bit/s.
     fn share(&self, streams: f64) -> f64 {
-        let rivals = f64::from(self.tcp.rivals);
-        let mut share = (self.link - self.cross) * streams / (streams + rivals);
+        let runner_ups = f64::from(self.tcp.runner_ups);
+        let mut share = (self.link - self.cross) * streams / (streams + runner_ups);
         if let Some((rate, _)) = self.policer {
             share = share.min(rate);
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narrows_units::{BitRate, Metric};
 
-use super::{LEAST_RATE, Phase, Session};
+use super::{LEAST_RATE, MethodRun, Phase};
 use crate::chirps::Flavour;
 use crate::chirps::params::Range;
 use crate::chirps::points::Flaw;
@@ -23,11 +23,11 @@ const MANY: usize = 10;
 /// Share of chirps that could not be read from which on no number is given (ours).
 const SPOILT: f64 = 0.5;
 
-pub(super) fn conclude<F: Flavour>(run: &Session<F>, stopped: Option<&Reason>) -> Outcome {
+pub(super) fn conclude<F: Flavour>(run: &MethodRun<F>, stopped: Option<&Reason>) -> Outcome {
     let rates = rates(run);
     let fine = run.phase == Phase::Fine;
     let spoilt = run.tally.flaws.len() as f64 > SPOILT * (run.tally.flaws.len() + to_count(run.tally.read)) as f64;
-    if !fine || rates.len() < LEAST_CHIRPS.min(run.params.chirps) || spoilt || run.gave_up.is_some() {
+    if !fine || rates.len() < LEAST_CHIRPS.min(run.params.chirps) || spoilt || run.abandoned.is_some() {
         return none(run, stopped, spoilt);
     }
     let Some(value) = run
@@ -56,15 +56,15 @@ pub(super) fn conclude<F: Flavour>(run: &Session<F>, stopped: Option<&Reason>) -
 }
 
 /// Those that count: all of the range; of the tool, its last window.
-fn rates<F: Flavour>(run: &Session<F>) -> Vec<f64> {
+fn rates<F: Flavour>(run: &MethodRun<F>) -> Vec<f64> {
     let rates: Vec<f64> = run.readings.iter().map(|reading| reading.found.rate).collect();
     match run.params.range {
         Range::Tool { .. } => rates[rates.len().saturating_sub(run.params.chirps)..].to_vec(),
-        Range::Found | Range::Given(..) => rates,
+        Range::ChirpReading | Range::Given(..) => rates,
     }
 }
 
-fn number<F: Flavour>(run: &Session<F>, rates: &[f64], value: f64) -> Estimate {
+fn number<F: Flavour>(run: &MethodRun<F>, rates: &[f64], value: f64) -> Estimate {
     let metric = Metric::AvailableIpCapacity;
     let tops: Vec<f64> = run.readings.iter().map(|reading| reading.top).collect();
     let top = narrows_stat::median(&tops).unwrap_or(run.high);
@@ -130,12 +130,12 @@ fn to_count(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-fn interval<F: Flavour>(run: &Session<F>) -> Option<Duration> {
+fn interval<F: Flavour>(run: &MethodRun<F>) -> Option<Duration> {
     let (began, ended) = run.tally.began.zip(run.tally.ended)?;
     Some(ended.since(began))
 }
 
-fn none<F: Flavour>(run: &Session<F>, stopped: Option<&Reason>, spoilt: bool) -> Outcome {
+fn none<F: Flavour>(run: &MethodRun<F>, stopped: Option<&Reason>, spoilt: bool) -> Outcome {
     let mut diagnostics = Diagnostics::default();
     diagnostics.insert("chirps", run.readings.len());
     diagnostics.insert("ranges", run.ranges);
@@ -147,12 +147,12 @@ fn none<F: Flavour>(run: &Session<F>, stopped: Option<&Reason>, spoilt: bool) ->
     }
 }
 
-fn reason<F: Flavour>(run: &Session<F>, stopped: Option<&Reason>, spoilt: bool) -> Reason {
+fn reason<F: Flavour>(run: &MethodRun<F>, stopped: Option<&Reason>, spoilt: bool) -> Reason {
     let tally = &run.tally;
     if tally.sent > 0 && tally.lost >= tally.sent {
         return Reason::NoAnswer;
     }
-    if let Some(reason) = &run.gave_up {
+    if let Some(reason) = &run.abandoned {
         return reason.clone();
     }
     let (lost, sent) = (tally.lost, tally.sent);
@@ -173,14 +173,14 @@ fn worst(flaws: &[Flaw]) -> Option<Flaw> {
     flaws.iter().max_by_key(|flaw| (count(flaw), **flaw)).copied()
 }
 
-fn caveats<F: Flavour>(run: &Session<F>) -> Vec<Caveat> {
+fn caveats<F: Flavour>(run: &MethodRun<F>) -> Vec<Caveat> {
     let tally = &run.tally;
     let share = |count: u64| count as f64 / tally.sent.max(1) as f64;
     let of = |flaw: Flaw| u32::try_from(tally.flaws.iter().filter(|seen| **seen == flaw).count()).unwrap_or(u32::MAX);
     let period = run
         .batch_ns
         .map(|ns| Duration::from_secs_f64((ns * 1e-9).clamp(0.0, 1e6)));
-    let coarse = matches!(run.gave_up, Some(Reason::StampsTooCoarse));
+    let coarse = matches!(run.abandoned, Some(Reason::StampsTooCoarse));
     let seen = [
         period.map(|period| Caveat::ReceiveBatching { period }),
         coarse.then_some(Caveat::TimerLimited),
@@ -202,7 +202,7 @@ fn caveats<F: Flavour>(run: &Session<F>) -> Vec<Caveat> {
     seen.into_iter().flatten().collect()
 }
 
-fn with_evidence<F: Flavour>(run: &Session<F>, estimate: Estimate, rates: Vec<f64>) -> Estimate {
+fn with_evidence<F: Flavour>(run: &MethodRun<F>, estimate: Estimate, rates: Vec<f64>) -> Estimate {
     estimate
         .with("chirps", rates.len())
         .with("chirp_rate_bps", rates)

@@ -1,11 +1,11 @@
 //! Which rates come next: a wide look first, then narrow ones about what it found, until readings settle.
 
 use super::{
-    BELOW_ANCHOR, COARSE, EDGE, Flavour, Found, HOPELESS, LEAST_RATE, MOST_RANGES, OUTPUTS, Phase, Range, Session,
-    TOOL_AVERAGES, TOOL_MOST, WIDEST, WINDOW,
+    BELOW_ANCHOR, COARSE, ChirpReading, EDGE, Flavour, HOPELESS, LEAST_RATE, MOST_RANGES, MethodRun, OUTPUTS, Phase,
+    Range, TOOL_AVERAGES, TOOL_MOST, WIDEST, WINDOW,
 };
 
-impl<F: Flavour> Session<F> {
+impl<F: Flavour> MethodRun<F> {
     /// After a coarse round: the fine range, or another coarse one.
     pub(super) fn look_at_coarse(&mut self) {
         let read = self.readings.len();
@@ -106,7 +106,7 @@ impl<F: Flavour> Session<F> {
     pub(crate) fn clipped(&self, last: usize) -> f64 {
         let from = self.readings.len().saturating_sub(last);
         let of = &self.readings[from..];
-        let outside = |found: &Found| found.open || found.below;
+        let outside = |found: &ChirpReading| found.open || found.below;
         let count = of.iter().filter(|reading| outside(&reading.found)).count();
         count as f64 / of.len().max(1) as f64
     }
@@ -115,7 +115,7 @@ impl<F: Flavour> Session<F> {
     pub(super) fn wanted(&self) -> usize {
         match self.params.range {
             Range::Tool { .. } => self.params.chirps + OUTPUTS - 1,
-            Range::Found | Range::Given(..) => self.params.chirps,
+            Range::ChirpReading | Range::Given(..) => self.params.chirps,
         }
     }
 
@@ -126,6 +126,6 @@ impl<F: Flavour> Session<F> {
         let hopeless = self.phase != Phase::Anchor && self.tries >= HOPELESS && read == 0;
         let enough = self.phase != Phase::Anchor && self.tries >= 3 * self.wanted() + 2 * COARSE;
         let silent = self.tally.sent > 0 && self.tally.lost >= self.tally.sent && self.tries >= 3;
-        done || hopeless || enough || silent || self.gave_up.is_some()
+        done || hopeless || enough || silent || self.abandoned.is_some()
     }
 }

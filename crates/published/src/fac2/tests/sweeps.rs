@@ -16,16 +16,16 @@ struct Sweep {
     seconds: f64,
 }
 
-fn sweep(build: impl Fn(u64) -> Testbed) -> Sweep {
+fn sweep(build: impl Fn(u64) -> ClosedFormWorld) -> Sweep {
     let (mut errors, mut signed) = (Vec::new(), Vec::new());
     let (mut misses, mut wrong, mut without, mut octets, mut seconds) = (0, 0, 0, 0.0, 0.0);
     for seed in 0..SEEDS {
-        let mut bed = build(seed);
-        let (capacity, truth) = (bed.ip_capacity(1500).as_f64(), bed.available(1500).as_f64());
-        let (outcome, cost) = on(&mut bed, Params::default());
+        let mut host_pair = build(seed);
+        let (capacity, truth) = (host_pair.ip_capacity(1500).as_f64(), host_pair.available(1500).as_f64());
+        let (outcome, cost) = on(&mut host_pair, Params::default());
         let Some(estimate) = outcome
             .estimate()
-            .filter(|estimate| estimate.verdict == Verdict::Estimated)
+            .filter(|estimate| estimate.verdict == BoundKind::Estimated)
         else {
             without += 1;
             continue;
@@ -91,7 +91,7 @@ fn a_tight_link_that_is_not_the_narrow_one() {
                 if !narrow_first {
                     hops.swap(1, 2);
                 }
-                Testbed::new(hops, seed)
+                ClosedFormWorld::new(hops, seed)
             });
             assert!(sweep.error < 0.08 && sweep.bias.abs() < 0.08, "{rate} {load} {sweep:?}");
             assert!(sweep.wrong <= 1 && sweep.without == 0, "{rate} {load} {sweep:?}");
@@ -104,7 +104,7 @@ fn two_full_links() {
     for (first, second) in [(50, 40), (40, 50), (50, 50), (70, 60)] {
         let sweep = sweep(|seed| {
             let loaded = |load| Hop::loaded(mbps(100), Cross::poisson(mbps(load)));
-            Testbed::new(vec![Hop::ethernet(mbps(1000)), loaded(first), loaded(second)], seed)
+            ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000)), loaded(first), loaded(second)], seed)
         });
         assert!(
             sweep.error < 0.08 && sweep.bias.abs() < 0.06,
@@ -126,12 +126,12 @@ fn by_products_of_one_and_of_two_full_links() {
     };
     let (mut bounds, mut points) = (0, Vec::new());
     for seed in 0..SEEDS {
-        let mut two = Testbed::new(vec![edge(), loaded(50), loaded(50)], seed);
+        let mut two = ClosedFormWorld::new(vec![edge(), loaded(50), loaded(50)], seed);
         let (outcome, _) = on(&mut two, Params::default());
         if let Some(cross) = other(&outcome, Metric::CrossTraffic) {
             let value = cross.value as f64;
             match cross.verdict {
-                Verdict::LowerBound => {
+                BoundKind::LowerBound => {
                     assert!((25e6..=50.5e6).contains(&value), "{seed} {cross:?}");
                     bounds += 1;
                 }
@@ -143,9 +143,10 @@ fn by_products_of_one_and_of_two_full_links() {
             capacity.as_ref().is_none_or(|capacity| capacity.high as f64 > 90e6),
             "{seed} {capacity:?}"
         );
-        let mut one = Testbed::new(vec![edge(), loaded(50)], seed);
+        let mut one = ClosedFormWorld::new(vec![edge(), loaded(50)], seed);
         let (outcome, _) = on(&mut one, Params::default());
-        if let Some(cross) = other(&outcome, Metric::CrossTraffic).filter(|cross| cross.verdict == Verdict::Estimated) {
+        if let Some(cross) = other(&outcome, Metric::CrossTraffic).filter(|cross| cross.verdict == BoundKind::Estimated)
+        {
             let outside = (cross.low as f64 - 50e6).max(50e6 - cross.high as f64);
             assert!(outside < 10e6, "{seed} {cross:?}");
             points.push((cross.value as f64 - 50e6).abs());
@@ -160,9 +161,9 @@ fn by_products_of_one_and_of_two_full_links() {
 fn a_sender_no_faster_than_the_link() {
     for load in [30, 50, 70] {
         let sweep = sweep(|seed| {
-            let mut bed = one_link(100, load, seed);
-            bed.facts.sender.max_send_rate = Some(mbps(100));
-            bed
+            let mut host_pair = one_link(100, load, seed);
+            host_pair.facts.sender.max_send_rate = Some(mbps(100));
+            host_pair
         });
         assert!(sweep.error < 0.06 && sweep.bias.abs() < 0.05, "{load} {sweep:?}");
         assert!(sweep.wrong == 0 && sweep.without == 0, "{load} {sweep:?}");
@@ -176,14 +177,14 @@ fn ten_gigabits_through_a_batching_receiver() {
             let sweep = sweep(|seed| {
                 let mut cross = Cross::poisson(mbps(100 * load));
                 cross.burst = 4;
-                let mut bed = Testbed::new(
+                let mut host_pair = ClosedFormWorld::new(
                     vec![Hop::loaded(mbps(10_000), cross), Hop::ethernet(mbps(10_000))],
                     seed,
                 );
-                bed.stamping.batch = Some(Duration::from_micros(batch));
-                bed.stamping.batch_step = Duration::from_nanos(300);
-                bed.facts.sender.max_send_rate = Some(mbps(9_700));
-                bed
+                host_pair.stamping.batch = Some(Duration::from_micros(batch));
+                host_pair.stamping.batch_step = Duration::from_nanos(300);
+                host_pair.facts.sender.max_send_rate = Some(mbps(9_700));
+                host_pair
             });
             assert!(
                 sweep.error < 0.05 && sweep.bias.abs() < 0.05,
@@ -199,9 +200,9 @@ fn ten_gigabits_through_a_batching_receiver() {
 fn a_hundred_megabits_through_a_batching_receiver() {
     for load in [0, 50] {
         let sweep = sweep(|seed| {
-            let mut bed = one_link(100, load, seed);
-            bed.stamping.batch = Some(Duration::from_millis(1));
-            bed
+            let mut host_pair = one_link(100, load, seed);
+            host_pair.stamping.batch = Some(Duration::from_millis(1));
+            host_pair
         });
         assert!(
             sweep.error < 0.05 && sweep.wrong == 0 && sweep.without == 0,
@@ -213,12 +214,12 @@ fn a_hundred_megabits_through_a_batching_receiver() {
 #[test]
 fn a_token_bucket_within_the_trains_is_named() {
     let bucket = |depth_octets| {
-        let mut bed = one_link(100, 0, 1);
-        bed.hops[1].bucket = Some(Bucket {
+        let mut host_pair = one_link(100, 0, 1);
+        host_pair.hops[1].bucket = Some(Bucket {
             rate: mbps(50),
             depth_octets,
         });
-        on(&mut bed, Params::default()).0
+        on(&mut host_pair, Params::default()).0
     };
     let outcome = bucket(64_000);
     assert!(has(&outcome, "shaped"), "{outcome:?}");
@@ -243,12 +244,12 @@ fn short_queues_and_random_loss() {
         (10_000_000, 0.1, 0),
     ] {
         let sweep = sweep(|seed| {
-            let mut bed = one_link(100, load, seed);
-            bed.hops[1].queue_octets = queue;
-            bed.hops[1].loss = loss;
-            bed
+            let mut host_pair = one_link(100, load, seed);
+            host_pair.hops[1].queue_octets = queue;
+            host_pair.hops[1].loss = loss;
+            host_pair
         });
-        // A queue of 40 packets cuts the trains to a quarter, which round the knee more: 4 to 6 % too low, on these seeds and others.
+        // A queue of 40 packets cuts the trains to a quarter, which round the turning point more: 4 to 6 % too low, on these seeds and others.
         assert!(
             sweep.error < 0.08 && sweep.bias.abs() < 0.08,
             "{queue} {loss} {load} {sweep:?}"

@@ -7,11 +7,11 @@ use super::*;
 fn sweep(params: &Params, seeds: u64, cross: &Cross) -> (f64, f64, usize, f64) {
     let (mut errors, mut signed, mut wrong, mut seconds) = (Vec::new(), Vec::new(), 0, 0.0);
     for seed in 0..seeds {
-        let mut bed = path(cross.clone(), seed);
-        let (truth, capacity) = (bed.available(1500).as_f64(), bed.ip_capacity(1500).as_f64());
-        let (outcome, cost) = on(&mut bed, params.clone());
+        let mut host_pair = path(cross.clone(), seed);
+        let (truth, capacity) = (host_pair.available(1500).as_f64(), host_pair.ip_capacity(1500).as_f64());
+        let (outcome, cost) = on(&mut host_pair, params.clone());
         let estimate = outcome.estimate().unwrap();
-        assert_eq!(estimate.verdict, Verdict::Estimated);
+        assert_eq!(estimate.verdict, BoundKind::Estimated);
         let outside = (estimate.low as f64 - truth).max(truth - estimate.high as f64);
         wrong += usize::from(outside > 0.1 * capacity);
         errors.push((ratio(estimate, truth) - 1.0).abs());
@@ -118,9 +118,9 @@ fn intervals_hold_the_truth() {
                 let missed = |cross: Cross| {
                     (0..4)
                         .filter(|seed| {
-                            let mut bed = path(cross.clone(), *seed);
-                            let truth = bed.available(1500).bps();
-                            let outcome = on(&mut bed, params.clone()).0;
+                            let mut host_pair = path(cross.clone(), *seed);
+                            let truth = host_pair.available(1500).bps();
+                            let outcome = on(&mut host_pair, params.clone()).0;
                             let estimate = outcome.estimate().unwrap();
                             !(estimate.low..=estimate.high).contains(&truth)
                         })

@@ -149,7 +149,7 @@ fn settings(out: &mut String, host: &Inventory) {
         or_unknown(tcp.busy_read_us.as_ref()),
     );
     let card = host.card.as_ref();
-    let told = [
+    let reported = [
         ("by full backlogs", counters.softirq_dropped),
         ("by full UDP buffers", counters.udp_receive_buffer_errors),
         ("by full TCP backlogs", counters.tcp_backlog_drops),
@@ -163,7 +163,7 @@ fn settings(out: &mut String, host: &Inventory) {
         ),
         ("by the interface on sending", card.and_then(|card| card.send_drops)),
     ];
-    let some: Vec<String> = told
+    let some: Vec<String> = reported
         .iter()
         .filter_map(|(what, count)| count.filter(|count| *count > 0).map(|count| format!("{count} {what}")))
         .collect();
@@ -243,7 +243,7 @@ fn timing(costs: &Costs) -> Vec<[String; 5]> {
         rows.push(row(
             format!(
                 "late after sleeping {} (slack {})",
-                time(sleep.asked_ns),
+                time(sleep.requested_ns),
                 time(sleep.slack_ns)
             ),
             Some(sleep.overshoot),

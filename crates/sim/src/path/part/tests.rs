@@ -26,18 +26,18 @@ fn fate(output: Output<u32>) -> Fate {
 }
 
 /// All packets of one way over the links of the whole way, one link after the other.
-fn chained(scenario: &Scenario, seed: u64, way: Way, sends: &[(u64, u16, u32)]) -> Vec<Fate> {
+fn chained(scenario: &Scenario, seed: u64, way: PathDirection, sends: &[(u64, u16, u32)]) -> Vec<Fate> {
     let mut fates = Vec::new();
     let mut arrivals = sends.to_vec();
     let mut passed: Vec<(u64, u16)> = Vec::new();
     let hops = scenario.hops(way).len();
     for segment in (0..hops).flat_map(|hop| Segment::of_hop(scenario, way, hop)) {
         let part = match way {
-            Way::Forward => LinkPart {
+            PathDirection::Forward => LinkPart {
                 forward: Some(segment),
                 reverse: None,
             },
-            Way::Reverse => LinkPart {
+            PathDirection::Reverse => LinkPart {
                 forward: None,
                 reverse: Some(segment),
             },
@@ -100,7 +100,7 @@ proptest! {
                 hop.jitter = Jitter::None;
             }
         }
-        for way in [Way::Forward, Way::Reverse] {
+        for way in [PathDirection::Forward, PathDirection::Reverse] {
             let sends: Vec<(u64, u16, u32)> = (0..)
                 .zip(&plans)
                 .filter(|(_, plan)| plan.1 == way)
@@ -165,7 +165,7 @@ fn a_device_has_its_own_rate_and_queue() {
             flow: 0,
             payload,
         };
-        link.send(0, Way::Forward, packet);
+        link.send(0, PathDirection::Forward, packet);
     }
     let mut out = Vec::new();
     link.advance(END, &mut out);
@@ -182,7 +182,7 @@ fn no_part_is_a_wire() {
         flow: 0,
         payload: 7,
     };
-    link.send(5, Way::Reverse, packet);
+    link.send(5, PathDirection::Reverse, packet);
     let mut out = Vec::new();
     link.advance(END, &mut out);
     assert_eq!(out.into_iter().map(fate).collect::<Vec<_>>(), [(7, 6, Ok(1))]);

@@ -122,7 +122,7 @@ proptest! {
     fn order_and_pace(scenario in scenario(false), plans in plans(), seed in any::<u64>()) {
         let sendings = sendings(&scenario, &plans);
         let out = real(&scenario, seed, &sendings, END);
-        for way in [Way::Forward, Way::Reverse] {
+        for way in [PathDirection::Forward, PathDirection::Reverse] {
             let hops = scenario.hops(way);
             let through = |id: u32| sendings[id as usize].2 == 0;
             let arrived: Vec<(u64, u32, u16)> = out

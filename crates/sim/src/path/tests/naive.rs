@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use narrows_scenario::{Hop, Queue, Scenario, Source as Traffic, Way};
+use narrows_scenario::{Hop, PathDirection, Queue, Scenario, Source as Traffic};
 use narrows_units::{BitRate, Framing};
 
 use super::super::router::Answers;
@@ -19,7 +19,7 @@ const BIT_NANOS: u128 = 8_000_000_000;
 const CROSS: u32 = u32::MAX;
 
 /// What is sent: when, which way, into which hop, out of which.
-pub(super) type Sending = (u64, Way, usize, usize, Packet<u32>);
+pub(super) type Sending = (u64, PathDirection, usize, usize, Packet<u32>);
 
 /// Time, class (cross traffic first, then from the hop before, then sent here), order.
 type Key = (u64, u8, usize);
@@ -120,7 +120,7 @@ struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    fn new(hops: &'a [Hop], way: Way, index: usize, seed: u64) -> Self {
+    fn new(hops: &'a [Hop], way: PathDirection, index: usize, seed: u64) -> Self {
         let hop = &hops[index];
         Self {
             hop,
@@ -148,7 +148,7 @@ impl<'a> Node<'a> {
         &mut self,
         at: u64,
         from_before: bool,
-        way: Way,
+        way: PathDirection,
         hop: usize,
         packet: &mut Packet<u32>,
     ) -> Result<u64, Output<u32>> {
@@ -223,7 +223,7 @@ impl<'a> Node<'a> {
 /// Everything that becomes of these packets up to `until`. Cross traffic has the payload [`CROSS`].
 pub(super) fn run(scenario: &Scenario, seed: u64, sendings: &[Sending], until: u64) -> Vec<Output<u32>> {
     let mut out = Vec::new();
-    for way in [Way::Forward, Way::Reverse] {
+    for way in [PathDirection::Forward, PathDirection::Reverse] {
         run_way(scenario, seed, way, sendings, until, &mut out);
     }
     out.retain(|output| {
@@ -243,7 +243,7 @@ struct Agenda {
 }
 
 impl Agenda {
-    fn new(scenario: &Scenario, seed: u64, way: Way, sendings: &[Sending], until: u64) -> Self {
+    fn new(scenario: &Scenario, seed: u64, way: PathDirection, sendings: &[Sending], until: u64) -> Self {
         let mut agenda = Self {
             events: Vec::new(),
             heap: BinaryHeap::new(),
@@ -285,7 +285,14 @@ impl Agenda {
     }
 }
 
-fn run_way(scenario: &Scenario, seed: u64, way: Way, sendings: &[Sending], until: u64, out: &mut Vec<Output<u32>>) {
+fn run_way(
+    scenario: &Scenario,
+    seed: u64,
+    way: PathDirection,
+    sendings: &[Sending],
+    until: u64,
+    out: &mut Vec<Output<u32>>,
+) {
     let hops = scenario.hops(way);
     let mut nodes: Vec<Node<'_>> = (0..hops.len()).map(|index| Node::new(hops, way, index, seed)).collect();
     let mut agenda = Agenda::new(scenario, seed, way, sendings, until);

@@ -108,7 +108,7 @@ fn plain_slots(slots: Slots, packets: &[(u64, u16)]) -> Vec<u64> {
 }
 
 fn plain_bursts(shape: Aggregation, seed: u64, packets: &[(u64, u16)]) -> Vec<u64> {
-    let mut back_off = Stream::new(seed, Purpose::Link(Way::Forward, 0));
+    let mut back_off = Stream::new(seed, Purpose::Link(PathDirection::Forward, 0));
     let mut times = vec![0; packets.len()];
     let (mut next, mut free) = (0, 0);
     while next < packets.len() {
@@ -253,7 +253,7 @@ fn saturated_links_run_at_their_capacity() {
         let times = deliveries(&outputs(&mut path, &packets));
         let (first, last) = (times[1000].0, times[39_000].0);
         let bps = 38_000.0 * 12_000.0 / ((last - first) as f64 * 1e-9);
-        let truth = scenario.truth(Way::Forward).capacity(1500).as_f64();
+        let truth = scenario.truth(PathDirection::Forward).capacity(1500).as_f64();
         assert!((bps / truth - 1.0).abs() < tolerance, "{service:?}: {bps} of {truth}");
     }
 }
@@ -289,7 +289,7 @@ fn a_flow_has_one_channel() {
                 flow: id % flows,
                 ..packet(100, id)
             };
-            path.send(0, Way::Forward, packet);
+            path.send(0, PathDirection::Forward, packet);
         }
         let mut out = Vec::new();
         path.advance(END, &mut out);

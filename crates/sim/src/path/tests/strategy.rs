@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use narrows_scenario::{
-    Arrivals, Cross, Hop, Jitter, Layer2, Loss, Queue, Reorder, Router, Scenario, SizeMix, TokenBucket, Way,
+    Arrivals, Cross, Hop, Jitter, Layer2, Loss, PathDirection, Queue, Reorder, Router, Scenario, SizeMix, TokenBucket,
 };
 use narrows_units::{BitRate, Framing, Octets};
 use proptest::prelude::*;
@@ -113,8 +113,8 @@ fn arrivals() -> impl Strategy<Value = Arrivals> {
     ]
 }
 
-fn way() -> impl Strategy<Value = Way> {
-    prop_oneof![Just(Way::Forward), Just(Way::Reverse)]
+fn way() -> impl Strategy<Value = PathDirection> {
+    prop_oneof![Just(PathDirection::Forward), Just(PathDirection::Reverse)]
 }
 
 fn cross() -> impl Strategy<Value = Cross> {
@@ -148,7 +148,7 @@ pub(in crate::path) fn scenario(overtaking: bool) -> impl Strategy<Value = Scena
 }
 
 /// A packet to send: microseconds (so that some coincide), way, first hop, hops further, IP octets, hop limit.
-pub(in crate::path) type Plan = (u64, Way, usize, usize, u16, u8);
+pub(in crate::path) type Plan = (u64, PathDirection, usize, usize, u16, u8);
 
 /// Up to eighty packets within 80 ms, mostly from the hosts, in order of time.
 pub(in crate::path) fn plans() -> impl Strategy<Value = Vec<Plan>> {

@@ -80,25 +80,25 @@ fn starts_drains_and_cruises() {
 
 /// Every ten seconds the window falls to four segments for 200 ms and a round trip, as long as no smaller round trip is seen by chance.
 #[test]
-fn looks_for_the_empty_round_trip() {
+fn polls_for_the_empty_round_trip() {
     let (mut rig, id) = opened(one_hop(20, 30, 200), 30);
-    let mut looks: Vec<(u64, u64)> = Vec::new();
+    let mut polls: Vec<(u64, u64)> = Vec::new();
     for tick in 1..3500u64 {
         rig.run_until(tick * 10 * MS);
         if rig.sample(id).cwnd_segments > 4 {
             continue;
         }
-        match looks.last_mut() {
+        match polls.last_mut() {
             Some((_, last)) if *last + 1 == tick => *last = tick,
-            _ => looks.push((tick, tick)),
+            _ => polls.push((tick, tick)),
         }
     }
-    assert_eq!(looks.len(), 3, "{looks:?}");
-    for (from, to) in &looks {
-        assert!((20..=32).contains(&(to - from)), "{looks:?}");
+    assert_eq!(polls.len(), 3, "{polls:?}");
+    for (from, to) in &polls {
+        assert!((20..=32).contains(&(to - from)), "{polls:?}");
     }
-    for pair in looks.windows(2) {
-        assert!((1000..=1060).contains(&(pair[1].0 - pair[0].0)), "{looks:?}");
+    for pair in polls.windows(2) {
+        assert!((1000..=1060).contains(&(pair[1].0 - pair[0].0)), "{polls:?}");
     }
 }
 

@@ -12,7 +12,7 @@ use crate::tcp::{Control, FlowConfig, ReceiveWindow};
 use narrows_units::Stamp;
 
 /// A network in which each packet has its own delay.
-struct Chaos {
+struct MisbehavingWorld {
     rng: Stream,
     loss: f64,
     spread: u64,
@@ -25,7 +25,7 @@ enum Event {
     Ack(Ack),
 }
 
-impl Chaos {
+impl MisbehavingWorld {
     fn carry(&mut self, now: u64, event: Event) {
         self.count += 1;
         if !self.rng.chance(self.loss) {
@@ -51,7 +51,7 @@ proptest! {
         let most = match window { ReceiveWindow::Fixed(octets) | ReceiveWindow::Autotuned(octets) => octets / MSS };
         let mut flow = Flow::new(&FlowConfig { window, ..new_flow(control) });
         let rng = Stream::new(seed, Purpose::Source(0));
-        let mut chaos = Chaos { rng, loss, spread, events: BTreeMap::new(), count: 0 };
+        let mut misbehaving = MisbehavingWorld { rng, loss, spread, events: BTreeMap::new(), count: 0 };
         let (mut now, mut sent, mut finished) = (0, 0u64, false);
         loop {
             while let Some(data) = flow.transmit(now) {
@@ -60,7 +60,7 @@ proptest! {
                 prop_assert!(data.seq < flow.receiver.read().0 + most, "beyond the window");
                 prop_assert!(data.seq < board.next() && board.in_flight() <= board.outstanding());
                 prop_assert!(u64::from(board.outstanding()) <= most);
-                chaos.carry(now, Event::Data(data));
+                misbehaving.carry(now, Event::Data(data));
             }
             if !finished && sent >= 300 {
                 finished = true;
@@ -69,21 +69,21 @@ proptest! {
             if finished && flow.sender.is_done() {
                 break;
             }
-            let next = chaos.events.first_key_value().map_or(u64::MAX, |((at, _), _)| *at).min(flow.next_at());
+            let next = misbehaving.events.first_key_value().map_or(u64::MAX, |((at, _), _)| *at).min(flow.next_at());
             prop_assert!(next < 100_000 * SECOND && next >= now, "stuck at {now}");
             now = next;
-            while let Some(event) = chaos.events.first_entry().filter(|event| event.key().0 <= now) {
+            while let Some(event) = misbehaving.events.first_entry().filter(|event| event.key().0 <= now) {
                 match event.remove() {
                     Event::Data(data) => {
                         if let Some(ack) = flow.on_data(now, &data) {
-                            chaos.carry(now, Event::Ack(ack));
+                            misbehaving.carry(now, Event::Ack(ack));
                         }
                     }
                     Event::Ack(ack) => flow.on_ack(now, &ack),
                 }
             }
             if let Some(ack) = flow.on_timers(now) {
-                chaos.carry(now, Event::Ack(ack));
+                misbehaving.carry(now, Event::Ack(ack));
             }
         }
         let sample = flow.sample(now, Stamp::from_nanos(0));

@@ -47,7 +47,7 @@ queue = "300 packets"
 shaper = { rate = "20 Mbit/s", burst = "46140 B", queue = "300 packets" }
 "#;
 
-fn told(scenario: &Scenario, seed: u64) -> Outcome {
+fn reported(scenario: &Scenario, seed: u64) -> Outcome {
     let method = methods::automatic(Metric::AvailableIpCapacity).expect("a default");
     measured(scenario, method, &[], seed)
 }
@@ -57,16 +57,16 @@ fn told(scenario: &Scenario, seed: u64) -> Outcome {
 fn pauses_are_no_bucket() {
     let scenario = read(PAUSES);
     for seed in 50_000..50_008 {
-        let outcome = told(&scenario, seed);
+        let outcome = reported(&scenario, seed);
         assert!(!outcome.caveats().contains(&Caveat::Shaped), "{seed}: {outcome:?}");
     }
 }
 
 #[test]
-fn a_bucket_is_told() {
+fn a_bucket_is_reported() {
     let scenario = read(SHAPED);
     for seed in 1..=3 {
-        let outcome = told(&scenario, seed);
+        let outcome = reported(&scenario, seed);
         let estimate = outcome.estimate().expect("a value");
         assert!(estimate.caveats.contains(&Caveat::Shaped), "{seed}: {estimate:?}");
         assert_eq!(estimate.limited_by, Limit::Shaper);

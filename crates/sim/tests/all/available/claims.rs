@@ -2,8 +2,8 @@
 //! are not in the registry are left out, by name; [`claims_are_of_methods_that_exist`] says which those may be.
 
 use narrows_methods as methods;
-use narrows_probe::{Confidence, Method, Verdict};
-use narrows_scenario::{Scenario, Way};
+use narrows_probe::{BoundKind, Confidence, Method};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_units::Metric;
 
 use super::{measured, median, read, truth};
@@ -22,7 +22,7 @@ struct Record {
 
 impl Record {
     fn of(scenario: &Scenario, method: &dyn Method, params: &[(&str, &str)]) -> Self {
-        let (free, capacity) = truth(scenario, Way::Forward);
+        let (free, capacity) = truth(scenario, PathDirection::Forward);
         let mut record = Self {
             errors: Vec::new(),
             silent: 0,
@@ -35,7 +35,7 @@ impl Record {
                 record.silent += 1;
                 continue;
             };
-            if estimate.verdict != Verdict::Estimated {
+            if estimate.verdict != BoundKind::Estimated {
                 record.bounds += 1;
                 continue;
             }
@@ -138,8 +138,8 @@ fn pairs_fail_under_coalescing() {
     let scenario = link(1000, 300.0, "1 us", COALESCED);
     for name in ["spruce", "abing"] {
         let Some(method) = methods::find(name) else { continue };
-        let told = method.info().parameter("capacity").is_some();
-        let params: &[(&str, &str)] = if told { &[("capacity", "975293117")] } else { &[] };
+        let reported = method.info().parameter("capacity").is_some();
+        let params: &[(&str, &str)] = if reported { &[("capacity", "975293117")] } else { &[] };
         let record = Record::of(&scenario, method, params);
         assert!(record.fails(0.1), "{name} {record:?}");
         assert_eq!(record.lies, 0, "{name} {record:?}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use narrows_methods as methods;
 use narrows_probe::{Budget, Method, Outcome, RawParams, drive};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 use narrows_units::Metric;
 
@@ -52,7 +52,7 @@ fn every_method_ends_on_every_scenario() {
                 },
             ][index % 2];
             let mut estimator = method.begin(&RawParams::new()).expect("defaults are fine");
-            let mut world = SimWorld::new(scenario, Way::Forward, 1);
+            let mut world = SimWorld::new(scenario, PathDirection::Forward, 1);
             let Ok(measured) = drive(&mut world, estimator.as_mut(), budget);
             let (name, cost) = (method.info().name, measured.cost);
             assert!(cost.octets <= budget.octets, "{name} {}: {cost:?}", scenario.name);
@@ -71,7 +71,7 @@ fn every_method_ends_by_itself_or_by_its_budget() {
     for method in registered() {
         for scenario in &scenarios() {
             let mut estimator = method.begin(&RawParams::new()).expect("defaults are fine");
-            let mut world = SimWorld::new(scenario, Way::Forward, 1);
+            let mut world = SimWorld::new(scenario, PathDirection::Forward, 1);
             let budget = method.info().imposes.budget();
             let Ok(measured) = drive(&mut world, estimator.as_mut(), budget);
             let cost = measured.cost;

@@ -1,8 +1,8 @@
-//! Echoes of the trains, with and without the far end's stamps, over an idle and over a loaded way back.
+//! Echoes of the trains, with and without the far end's stamps, over an idle and over a loaded reverse direction.
 
 use narrows_methods as methods;
-use narrows_probe::{Caveat, Outcome, Verdict};
-use narrows_scenario::{Scenario, Way};
+use narrows_probe::{BoundKind, Caveat, Outcome};
+use narrows_scenario::{PathDirection, Scenario};
 
 use super::{measured, median, read, truth};
 
@@ -53,35 +53,39 @@ fn warns_of_the_way_back(outcome: &Outcome) -> bool {
         .contains(&Caveat::ReverseInfluence { reply_ip_octets: 1500 })
 }
 
-fn by_far_stamps(outcome: &Outcome) -> Option<bool> {
-    Some(outcome.estimate()?.details.stamped_by_far_end)
+fn by_remote_stamps(outcome: &Outcome) -> Option<bool> {
+    Some(outcome.estimate()?.details.stamped_by_remote)
 }
 
-/// With the far end's stamps the way back is of no account; without, the answer is the lesser of both ways, and says so.
+/// With the far end's stamps the reverse direction is of no account; without, the answer is the lesser of both ways, and says so.
 #[test]
 fn what_comes_back_tells_of_both_ways_or_of_one() {
     for name in ["fac2", "pathload"] {
         let method = methods::find(name).expect("a method");
         for (there, back) in [(40, 0), (30, 70), (70, 20)] {
             let scenario = path(there, back);
-            let (forward, capacity) = truth(&scenario, Way::Forward);
-            let (reverse, _) = truth(&scenario, Way::Reverse);
-            for (far_end, expected) in [("reflector", forward), ("echo", forward.min(reverse))] {
+            let (forward, capacity) = truth(&scenario, PathDirection::Forward);
+            let (reverse, _) = truth(&scenario, PathDirection::Reverse);
+            for (peer_kind, expected) in [("reflector", forward), ("echo", forward.min(reverse))] {
                 let mut errors = Vec::new();
                 for seed in 0..5 {
-                    let outcome = measured(&scenario, method, &[("far_end", far_end)], seed);
+                    let outcome = measured(&scenario, method, &[("peer_kind", peer_kind)], seed);
                     assert_eq!(
-                        by_far_stamps(&outcome),
-                        Some(far_end == "reflector"),
+                        by_remote_stamps(&outcome),
+                        Some(peer_kind == "reflector"),
                         "{name} {outcome:?}"
                     );
-                    assert_eq!(warns_of_the_way_back(&outcome), far_end == "echo", "{name} {outcome:?}");
+                    assert_eq!(
+                        warns_of_the_way_back(&outcome),
+                        peer_kind == "echo",
+                        "{name} {outcome:?}"
+                    );
                     let estimate = outcome.estimate().expect("an answer");
-                    assert_eq!(estimate.verdict, Verdict::Estimated, "{name} {outcome:?}");
+                    assert_eq!(estimate.verdict, BoundKind::Estimated, "{name} {outcome:?}");
                     errors.push((estimate.value as f64 - expected) / capacity);
                 }
                 let error = median(errors.clone());
-                assert!(error.abs() < 0.08, "{name} {there} {back} {far_end}: {errors:?}");
+                assert!(error.abs() < 0.08, "{name} {there} {back} {peer_kind}: {errors:?}");
             }
         }
     }
@@ -93,9 +97,9 @@ fn who_answers_is_checked() {
     for name in ["fac2", "pathload"] {
         let method = methods::find(name).expect("a method");
         for bad in ["closed_port", "syn", "pigeon"] {
-            let raw = [("far_end", bad)].into_iter().collect();
+            let raw = [("peer_kind", bad)].into_iter().collect();
             let error = method.begin(&raw).err().expect("refused");
-            assert!(error.to_string().contains("far_end"), "{error}");
+            assert!(error.to_string().contains("peer_kind"), "{error}");
         }
     }
 }

@@ -4,10 +4,10 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use narrows_diagnose::limits::{Blame, Limits, limits};
+use narrows_diagnose::limits::{LimitingFactor, Limits, limits};
 use narrows_probe::probes::{Congestion, Then, Transfer};
 use narrows_probe::{Event, Probe, World};
-use narrows_scenario::{Hop, Loss, Queue, Reorder, Router, Scenario, TokenBucket, Way};
+use narrows_scenario::{Hop, Loss, PathDirection, Queue, Reorder, Router, Scenario, TokenBucket};
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Octets};
 
@@ -158,15 +158,15 @@ fn narrow(value: f64) -> u32 {
 
 /// What is induced, what is right to say of it, and how it is induced.
 /// (`None`: on this path it would not bind).
-pub(crate) type Induced = (&'static str, Blame, fn(Base) -> Option<Case>);
+pub(crate) type Induced = (&'static str, LimitingFactor, fn(Base) -> Option<Case>);
 
 /// Beside the limits of which the test keeps count: policers of other depths, losses in bursts (which neither chance of each segment nor a rate
 /// explains), and random loss under BBR, which holds it not.
 pub(crate) const FURTHER: [Induced; 3] = [
-    ("policer of any depth", Blame::Policer, |base| {
+    ("policer of any depth", LimitingFactor::Policer, |base| {
         base.bucket(0.4, 0.01 * 50f64.powf(base.share()), None)
     }),
-    ("loss in bursts", Blame::Loss, |base| {
+    ("loss in bursts", LimitingFactor::Loss, |base| {
         let mean_burst = 3.0 * 8f64.powf(base.share());
         let loss = Loss::Bursty {
             ratio: (base.loss(0.4)? * mean_burst).min(0.02),
@@ -174,7 +174,7 @@ pub(crate) const FURTHER: [Induced; 3] = [
         };
         base.case(roomy(Scenario::new("bursts").hop(base.hop().loss(loss))))
     }),
-    ("1 % loss under BBR", Blame::Queue, |base| {
+    ("1 % loss under BBR", LimitingFactor::Queue, |base| {
         let base = Base {
             control: Control::Bbr,
             ..base
@@ -186,7 +186,7 @@ pub(crate) const FURTHER: [Induced; 3] = [
 ];
 
 pub(crate) const INDUCED: [Induced; 15] = [
-    ("MTU black hole", Blame::MtuBlackHole, |base| {
+    ("MTU black hole", LimitingFactor::MtuBlackHole, |base| {
         let silent = Router {
             answers: false,
             ..Router::default()
@@ -194,45 +194,45 @@ pub(crate) const INDUCED: [Induced; 15] = [
         let narrow = Hop::rate(base.rate(1.0)).mtu(1400);
         base.case(roomy(Scenario::new("mtu").hop(base.hop().router(silent)).hop(narrow)))
     }),
-    ("sending processor", Blame::SendingHost, |base| {
+    ("sending processor", LimitingFactor::SendingHost, |base| {
         let mut scenario = base.scenario();
         scenario.sender.tcp.segment_cost = base.segment_time(0.5);
         base.case(scenario)
     }),
-    ("application", Blame::Application, |base| {
+    ("application", LimitingFactor::Application, |base| {
         let mut scenario = base.scenario();
         scenario.sender.tcp.writes = Some(base.each(0.4));
         base.case(scenario)
     }),
-    ("receiving processor", Blame::ReceivingHost, |base| {
+    ("receiving processor", LimitingFactor::ReceivingHost, |base| {
         let mut scenario = base.scenario();
         scenario.receiver.tcp.segment_cost = base.segment_time(0.5);
         scenario.receiver.tcp_receive_octets = base.unread();
         base.case(scenario)
     }),
-    ("slow reader", Blame::ReceivingHost, |base| {
+    ("slow reader", LimitingFactor::ReceivingHost, |base| {
         let mut scenario = base.scenario();
         scenario.receiver.tcp.reads = Some(base.each(0.4));
         scenario.receiver.tcp_receive_octets = base.unread();
         base.case(scenario)
     }),
-    ("receive window", Blame::PeerWindow, |base| {
+    ("receive window", LimitingFactor::PeerWindow, |base| {
         let mut scenario = base.scenario();
         scenario.receiver.tcp_receive_octets = base.small_window()?;
         base.case(scenario)
     }),
-    ("send buffer", Blame::SendBuffer, |base| {
+    ("send buffer", LimitingFactor::SendBuffer, |base| {
         let mut scenario = base.scenario();
         scenario.sender.tcp.send_octets = Some(base.small_window()?);
         base.case(scenario)
     }),
-    ("pacing", Blame::Pacing, |base| {
+    ("pacing", LimitingFactor::Pacing, |base| {
         Some(Case {
             pacing: Some(base.each(0.5)),
             ..base.case(base.scenario())?
         })
     }),
-    ("interface", Blame::Interface, |base| {
+    ("interface", LimitingFactor::Interface, |base| {
         let mut scenario = roomy(
             Scenario::new("interface").hop(
                 Base {
@@ -245,7 +245,7 @@ pub(crate) const INDUCED: [Induced; 15] = [
         scenario.sender.interface_rate = Some(base.rate(1.0));
         base.case(scenario)
     }),
-    ("reordering", Blame::Reordering, |base| {
+    ("reordering", LimitingFactor::Reordering, |base| {
         // Linux bears 300 segments of it: only a fast path has more within half its round trip. Reno's reductions are taken back in full when they
         // turn out to be needless; CUBIC has lost its place by then. BBR makes none.
         let fast = Base {
@@ -262,17 +262,19 @@ pub(crate) const INDUCED: [Induced; 15] = [
         };
         fast.case(roomy(Scenario::new("reordering").hop(fast.hop().reorder(reorder))))
     }),
-    ("shaper", Blame::Shaper, |base| {
+    ("shaper", LimitingFactor::Shaper, |base| {
         let queue = Queue::Octets(Octets::new(whole(base.product()).max(60_000)));
         base.bucket(0.4, base.length / 5.0, Some(queue))
     }),
-    ("policer", Blame::Policer, |base| base.bucket(0.4, 0.05, None)),
-    ("drop-tail queue", Blame::Queue, |base| base.case(base.scenario())),
-    ("random loss", Blame::RandomLoss, |base| {
+    ("policer", LimitingFactor::Policer, |base| base.bucket(0.4, 0.05, None)),
+    ("drop-tail queue", LimitingFactor::Queue, |base| {
+        base.case(base.scenario())
+    }),
+    ("random loss", LimitingFactor::RandomLoss, |base| {
         let loss = Loss::Random { ratio: base.loss(0.4)? };
         base.case(roomy(Scenario::new("loss").hop(base.hop().loss(loss))))
     }),
-    ("test too short", Blame::Growing, |base| {
+    ("test too short", LimitingFactor::Growing, |base| {
         let long = Base {
             mbps: 1000.0,
             rtt_ms: 100.0 + base.rtt_ms,
@@ -292,7 +294,7 @@ pub(crate) const INDUCED: [Induced; 15] = [
 /// All that is said of the whole test; no verdict: nothing but the path.
 pub(crate) fn judged(case: &Case, seed: u64) -> Limits {
     let scenario = case.scenario.clone().validate().expect("the scenario makes sense");
-    let mut world = SimWorld::new(&scenario, Way::Forward, seed);
+    let mut world = SimWorld::new(&scenario, PathDirection::Forward, seed);
     let facts = world.facts();
     let transfer = Transfer {
         streams: case.streams,
@@ -325,13 +327,13 @@ fn dump(report: &narrows_probe::probes::TransferReport) {
 }
 
 /// Rows: induced; columns: what was said first. And every miss, with all that was said.
-pub(crate) fn matrix(all: &[Induced], bases: &[Base], told: &mut dyn FnMut(&str)) -> (String, Vec<String>) {
+pub(crate) fn matrix(all: &[Induced], bases: &[Base], reported: &mut dyn FnMut(&str)) -> (String, Vec<String>) {
     let mut text = String::from("| induced | runs | right |");
-    for blame in Blame::ALL {
-        let _ = write!(text, " {} |", blame.name());
+    for limiting_factor in LimitingFactor::ALL {
+        let _ = write!(text, " {} |", limiting_factor.name());
     }
     text.push_str(" path |\n|---|--:|--:|");
-    text.push_str(&"--:|".repeat(Blame::ALL.len() + 1));
+    text.push_str(&"--:|".repeat(LimitingFactor::ALL.len() + 1));
     text.push('\n');
     let mut wrong = Vec::new();
     let only = std::env::var("ONLY_LIMIT").ok();
@@ -339,19 +341,21 @@ pub(crate) fn matrix(all: &[Induced], bases: &[Base], told: &mut dyn FnMut(&str)
         if only.as_ref().is_some_and(|only| only != name) {
             continue;
         }
-        let (mut counts, mut right_ones) = ([0u32; Blame::ALL.len() + 1], 0);
+        let (mut counts, mut right_ones) = ([0u32; LimitingFactor::ALL.len() + 1], 0);
         for base in bases {
             let Some(case) = induce(*base) else { continue };
 
             let said = judged(&case, base.seed);
             let first = said.verdicts.first().copied();
-            let place = Blame::ALL.iter().position(|blame| Some(*blame) == first);
-            counts[place.unwrap_or(Blame::ALL.len())] += 1;
+            let place = LimitingFactor::ALL
+                .iter()
+                .position(|limiting_factor| Some(*limiting_factor) == first);
+            counts[place.unwrap_or(LimitingFactor::ALL.len())] += 1;
             if std::env::var_os("SHOW_LIMITS").is_some() {
-                told(&format!("{name} at {base:?}: {said:?}"));
+                reported(&format!("{name} at {base:?}: {said:?}"));
             }
             // BBR fills a link without overflowing its queue: that nothing but the path holds it is as right.
-            let path = right == Blame::Queue && base.control == Control::Bbr && first.is_none();
+            let path = right == LimitingFactor::Queue && base.control == Control::Bbr && first.is_none();
             right_ones += u32::from(first == Some(right) || path);
             if first != Some(right) && !path {
                 wrong.push(format!("{name} at {base:?}: {said:?}"));
@@ -364,7 +368,7 @@ pub(crate) fn matrix(all: &[Induced], bases: &[Base], told: &mut dyn FnMut(&str)
             let _ = write!(text, " {cell} |");
         }
         text.push('\n');
-        told(&format!("{name}: {right_ones} of {runs}"));
+        reported(&format!("{name}: {right_ones} of {runs}"));
     }
     (text, wrong)
 }

@@ -5,7 +5,7 @@ use std::ops::Sub;
 use narrows_evaluate::RunFault;
 use narrows_lab::Node;
 
-use super::{bed, broke};
+use super::{broke, host_pair};
 
 /// Octets of each packet in an Ethernet interface's counters that are not IP.
 const LINK_HEADER: u64 = 14;
@@ -40,7 +40,7 @@ impl Sub for Sent {
 pub(super) fn sent_by(host: &Node) -> Result<Sent, RunFault> {
     let table = host
         .run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))
-        .map_err(|error| bed::fault(&error))?;
+        .map_err(|error| host_pair::fault(&error))?;
     let table = table.map_err(|error| broke(format!("reading the interface counters: {error}")))?;
     Ok(total(&table))
 }

@@ -7,8 +7,8 @@ use narrows_lab::{Lab, RealFlow};
 use narrows_scenario::Source;
 use narrows_traffic::{Flow, Pacing, Sender, SenderOptions, Sink, SinkOptions};
 
-use super::bed::{self, PathClock};
 use super::broke;
+use super::host_pair::{self, PathClock};
 use crate::interrupt;
 
 /// Generators and sinks in the cross-traffic hosts. Dropping it ends them.
@@ -78,7 +78,7 @@ fn start(flow: &RealFlow, seed: u64, clock: PathClock) -> Result<Option<Running>
     let sink = flow
         .sink
         .run(|| Sink::start(SinkOptions::private(address.ipv4.into())))
-        .map_err(|error| bed::fault(&error))?
+        .map_err(|error| host_pair::fault(&error))?
         .map_err(trouble)?;
     let at = sink.addresses().first().copied();
     let at = at.ok_or_else(|| broke("a sink has no address"))?;
@@ -90,7 +90,7 @@ fn start(flow: &RealFlow, seed: u64, clock: PathClock) -> Result<Option<Running>
     let sender = flow
         .source
         .run(|| Sender::start(at, vec![traffic], options))
-        .map_err(|error| bed::fault(&error))?
+        .map_err(|error| host_pair::fault(&error))?
         .map_err(trouble)?;
     let open_loop = matches!(flow.cross.source, Source::Open { .. });
     Ok(Some(Running {

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use narrows_evaluate::rival::Host;
+use narrows_evaluate::external_tool::Host;
 use narrows_evaluate::simulated::Simulation;
 use narrows_evaluate::subject::PlannedMethod;
 use narrows_evaluate::{Cell, Order, Run, RunFault};
 use narrows_probe::{Estimator, Measured, RawParams, run as drive};
-use narrows_scenario::{Scenario, Way};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_trace::{Played, Recorder, Setting, WorldKind, Writer};
 use narrows_units::Direction;
 
-use super::bed::{self, Bed, PathClock};
 use super::broke;
+use super::host_pair::{self, HostPair, PathClock};
 use super::watch::Watch;
 use crate::connect::Peer;
 use crate::progress::Progress;
@@ -29,7 +29,7 @@ struct Attempt {
 
 /// One method over one path.
 pub(super) struct Trial<'a> {
-    pub(super) bed: &'a Bed,
+    pub(super) host_pair: &'a HostPair,
     pub(super) cell: &'a Cell,
     /// As this machine plays it.
     pub(super) scenario: &'a Scenario,
@@ -45,17 +45,17 @@ impl Trial<'_> {
         })?;
         let simulation = Simulation {
             scenario: self.scenario,
-            way: Way::Forward,
+            way: PathDirection::Forward,
             method,
             metric: self.planned.metric,
             params: &self.planned.params,
         };
-        let far = self.bed.address(Host::Receiver)?;
+        let remote = self.host_pair.address(Host::Receiver)?;
         let server = self
-            .bed
+            .host_pair
             .node(Host::Receiver)
-            .run(|| crate::commands::serve::start_private(far))
-            .map_err(|error| bed::fault(&error))?
+            .run(|| crate::commands::serve::start_private(remote))
+            .map_err(|error| host_pair::fault(&error))?
             .map_err(|failure| broke(failure.text))?;
         let port = server
             .addresses()
@@ -64,18 +64,18 @@ impl Trial<'_> {
         let client = Client {
             simulation,
             planned: self.planned,
-            peer: Peer::plain(far.to_string(), port),
-            clock: self.bed.clock(),
+            peer: Peer::plain(remote.to_string(), port),
+            clock: self.host_pair.clock(),
             setting: self.order.record.map(|_| self.setting()),
             stop: self.stop,
         };
         // Bringing up the server took the processor too.
-        self.bed.begin()?;
+        self.host_pair.begin()?;
         let attempt = self
-            .bed
+            .host_pair
             .node(Host::Sender)
             .run(|| client.measure())
-            .map_err(|error| bed::fault(&error))??;
+            .map_err(|error| host_pair::fault(&error))??;
         drop(server);
         let simulated = simulation.judged(attempt.measured, attempt.span, self.order.seed);
         let mut run = Run::new(&simulated.measured, simulated.truth, simulated.hops);

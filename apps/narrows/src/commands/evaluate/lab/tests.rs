@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use narrows_evaluate::Plan;
-use narrows_scenario::Way;
+use narrows_scenario::PathDirection;
 use narrows_units::{BitRate, Metric};
 
 use super::*;
@@ -34,7 +34,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The cells of a plan over one scenario, with these methods or rivals.
+/// The cells of a plan over one scenario, with these methods or external tools.
 fn cells(scenario: &str, subjects: &str) -> Vec<Cell> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("s.toml"), scenario).unwrap();
@@ -46,22 +46,22 @@ fn cells(scenario: &str, subjects: &str) -> Vec<Cell> {
     Plan::from_toml(&text, &path, folder.path()).unwrap().cells()
 }
 
-fn bench() -> LabBench {
-    LabBench::new(Arc::new(AtomicBool::new(false)))
+fn runner() -> LabRunner {
+    LabRunner::new(Arc::new(AtomicBool::new(false)))
 }
 
-fn go(bench: &mut LabBench, cell: &Cell) -> Result<Run, RunFault> {
-    bench.offers(cell)?;
-    bench.run(cell, Order { seed: 1, record: None })
+fn go(runner: &mut LabRunner, cell: &Cell) -> Result<Run, RunFault> {
+    runner.offers(cell)?;
+    runner.run(cell, Order { seed: 1, record: None })
 }
 
 /// The runs that may be judged. What is missing or not judged is said in one line for the whole test: it did not pass.
 fn judged(test: &str, cells: &[Cell]) -> Vec<(String, Run)> {
-    let mut bench = bench();
+    let mut runner = runner();
     let (mut runs, mut left_out) = (Vec::new(), Vec::new());
     for cell in cells {
         let label = cell.subject.label();
-        match go(&mut bench, cell) {
+        match go(&mut runner, cell) {
             Err(RunFault::NotInstalled { program }) => left_out.push(format!("{label}: {program} is not installed")),
             Err(fault) => panic!("{label}: {fault}"),
             Ok(run) => match &run.not_judged {
@@ -96,7 +96,7 @@ fn programs_that_fill_an_idle_path_get_what_it_carries() {
     ];
     let subjects: String = names
         .iter()
-        .map(|name| format!("[[rival]]\nname = '{name}'\nparams = {{ seconds = 3 }}\n"))
+        .map(|name| format!("[[external_tool]]\nname = '{name}'\nparams = {{ seconds = 3 }}\n"))
         .collect::<Vec<_>>()
         .concat();
     let cells = cells(ONE_HOP, &subjects);
@@ -132,8 +132,8 @@ fn programs_that_fill_an_idle_path_get_what_it_carries() {
 #[ignore = "judge: needs namespaces, pchar, bing"]
 fn programs_that_rate_hops_find_the_slow_one() {
     let _alone = alone();
-    let subjects = "[[rival]]\nname = 'pchar'\nparams = { repetitions = 8 }\n\
-                    [[rival]]\nname = 'bing'\nparams = { seconds = 15 }\n";
+    let subjects = "[[external_tool]]\nname = 'pchar'\nparams = { repetitions = 8 }\n\
+                    [[external_tool]]\nname = 'bing'\nparams = { seconds = 15 }\n";
     let cells = cells(THREE_HOPS, subjects);
     for (label, run) in judged("programs_that_rate_hops_find_the_slow_one", &cells) {
         let slow = run.hops.iter().find(|hop| hop.hop == Some(2)).unwrap();
@@ -150,14 +150,14 @@ fn a_method_of_ours_is_judged_and_recorded() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.narrows");
-    let mut bench = bench();
+    let mut runner = runner();
     let cell = &cells(ONE_HOP, "[[method]]\nname = 'capacity'\n")[0];
-    bench.offers(cell).unwrap();
+    runner.offers(cell).unwrap();
     let order = Order {
         seed: 3,
         record: Some(&path),
     };
-    let run = bench.run(cell, order).unwrap();
+    let run = runner.run(cell, order).unwrap();
     let recording = narrows_trace::Recording::read(std::fs::File::open(&path).unwrap()).unwrap();
     assert_eq!(recording.runs.len(), 1);
     assert_eq!(run.path.truth, Some(48_764_629));
@@ -181,9 +181,9 @@ fn a_program_that_hangs_is_ended_and_named() {
     let text = "name = 'hangs'\nabout = ''\nmetric = 'ip_capacity'\nlayer = 'ip'\nprogram.needs = ['sleep']\n\
                 client = { command = ['sleep', '600'], timeout = '1 s' }\nread = { pattern = '(?P<value>.)' }\n";
     std::fs::write(&adapter, text).unwrap();
-    let cell = &cells(ONE_HOP, &format!("[[rival]]\nfile = '{}'\n", adapter.display()))[0];
+    let cell = &cells(ONE_HOP, &format!("[[external_tool]]\nfile = '{}'\n", adapter.display()))[0];
     let began = Instant::now();
-    let fault = go(&mut bench(), cell).unwrap_err().to_string();
+    let fault = go(&mut runner(), cell).unwrap_err().to_string();
     assert!(
         fault.starts_with("hangs: timeout: sleep had not ended after 1."),
         "{fault}"
@@ -199,9 +199,9 @@ fn a_program_that_is_not_there_is_not_installed() {
                 program = { needs = ['no-such-program'], package = 'none-such' }\n\
                 client = { command = ['no-such-program'], timeout = '1 s' }\nread = { pattern = '(?P<value>.)' }\n";
     std::fs::write(&adapter, text).unwrap();
-    let cell = &cells(ONE_HOP, &format!("[[rival]]\nfile = '{}'\n", adapter.display()))[0];
+    let cell = &cells(ONE_HOP, &format!("[[external_tool]]\nfile = '{}'\n", adapter.display()))[0];
     assert_eq!(
-        bench().offers(cell),
+        runner().offers(cell),
         Err(RunFault::NotInstalled {
             program: "no-such-program (Debian package none-such)".to_owned()
         })
@@ -211,15 +211,16 @@ fn a_program_that_is_not_there_is_not_installed() {
 #[test]
 fn the_line_rate_is_the_slower_of_interface_and_first_hop() {
     let mut scenario = Scenario::from_toml(ONE_HOP).unwrap();
-    let rate = |scenario: &Scenario| line_rate(scenario, Way::Forward, 1500).bps();
+    let rate = |scenario: &Scenario| line_rate(scenario, PathDirection::Forward, 1500).bps();
     assert_eq!(rate(&scenario), 48_764_629);
     scenario.sender.interface_rate = Some(BitRate::from_mbps(10));
     assert_eq!(rate(&scenario), 9_752_926);
 }
 
 #[test]
-fn a_plan_names_its_rivals_metric() {
-    let subjects = "[[rival]]\nname = 'iperf3-tcp'\n[[rival]]\nname = 'pchar'\nmetric = 'available_ip_capacity'\n";
+fn a_plan_names_its_external_tools_metric() {
+    let subjects =
+        "[[external_tool]]\nname = 'iperf3-tcp'\n[[external_tool]]\nname = 'pchar'\nmetric = 'available_ip_capacity'\n";
     let metrics: Vec<_> = cells(ONE_HOP, subjects)
         .iter()
         .map(|cell| cell.subject.metric())

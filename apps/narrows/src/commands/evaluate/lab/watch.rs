@@ -6,7 +6,7 @@ use narrows_probe::probes::{PacingCheck, Probe};
 use narrows_probe::{Event, Measured, Order, PathFacts, Reason, World};
 use narrows_units::{Sender, Stamp};
 
-use super::bed::PathClock;
+use super::host_pair::PathClock;
 
 /// Passes everything through, counts in how many trains the sender paused, and knows the path's own time.
 pub(super) struct Watch<W> {

@@ -130,11 +130,11 @@ pub(in super::super) fn run(args: &ThroughputArgs, stop: &Arc<AtomicBool>) -> Re
             }
         };
         let finished = narrows_net::ndt7::run(&options, &mut tick).map_err(|error| crate::connect::failure(&error))?;
-        let told = summary(&finished);
+        let reported = summary(&finished);
         if live {
-            output::write(&told, None)?;
+            output::write(&reported, None)?;
         }
-        text += &told;
+        text += &reported;
         all.push(finished);
         if interrupt::flag()?.load(std::sync::atomic::Ordering::Relaxed) {
             break;
@@ -230,7 +230,7 @@ fn document(place: &Place, all: &[Finished]) -> Value {
             "elapsed_ns": u64::try_from(finished.elapsed.as_nanos()).unwrap_or(u64::MAX),
             "complete": finished.complete,
             "near": finished.near.to_string(),
-            "far": finished.peer.to_string(),
+            "remote": finished.peer.to_string(),
             "rtt_min_ns": nanos(info.and_then(|tcp| tcp.min_rtt)),
             "rtt_ns": nanos(info.and_then(|tcp| tcp.rtt)),
             "retransmitted_octets": info.and_then(|tcp| tcp.bytes_retrans),

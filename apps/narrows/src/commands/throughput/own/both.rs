@@ -20,11 +20,11 @@ pub(super) fn run(
     interval: &mut dyn FnMut(&Part),
 ) -> Result<(Finished, Beside), Failure> {
     let give_up = Arc::new(AtomicBool::new(false));
-    let mut there = connect(args, options, false, &give_up)?;
-    let mut back = connect(args, options, true, &give_up)?;
-    let idle = there.facts().rtt.min(back.facts().rtt);
-    let shared = there
-        .share_load_slot(&mut back)
+    let mut forward = connect(args, options, false, &give_up)?;
+    let mut reverse = connect(args, options, true, &give_up)?;
+    let idle = forward.facts().rtt.min(reverse.facts().rtt);
+    let shared = forward
+        .share_load_slot(&mut reverse)
         .map_err(|error| crate::connect::failure(&error))?;
     if shared.is_err() {
         return Err(Failure {
@@ -32,47 +32,47 @@ pub(super) fn run(
             who: "peer",
             text: format!(
                 "the server does not let one client test both ways: {}",
-                back.refused_because().unwrap_or("it does not say why")
+                reverse.refused_because().unwrap_or("it does not say why")
             ),
         });
     }
-    let mut there = Course::new(there, options, false, 0);
+    let mut forward = Course::new(forward, options, false, 0);
     if options.parameters.transport == Transport::Tcp {
-        there.look_from_outside();
+        forward.poll_from_outside();
     }
-    let ours = u32::try_from(there.outline.streams.len()).unwrap_or(u32::MAX);
-    let back = Course::new(back, options, true, ours);
-    let mut outline = there.outline.clone();
-    outline.streams.extend(back.outline.streams.iter().cloned());
+    let ours = u32::try_from(forward.outline.streams.len()).unwrap_or(u32::MAX);
+    let reverse = Course::new(reverse, options, true, ours);
+    let mut outline = forward.outline.clone();
+    outline.streams.extend(reverse.outline.streams.iter().cloned());
     began(&outline);
     let mut parts = narrows_net::iperf3::Intervals::default();
-    let (there, back) = std::thread::scope(|scope| {
-        let ((told_there, hear_there), (told_back, hear_back)) = (channel(), channel());
+    let (forward, reverse) = std::thread::scope(|scope| {
+        let ((reported_there, hear_there), (reported_back, hear_back)) = (channel(), channel());
         let (ends_there, ends_back) = (Arc::clone(&give_up), Arc::clone(&give_up));
-        let there = scope.spawn(move || course(there, &told_there, &ends_there));
-        let back = scope.spawn(move || course(back, &told_back, &ends_back));
+        let forward = scope.spawn(move || course(forward, &reported_there, &ends_there));
+        let reverse = scope.spawn(move || course(reverse, &reported_back, &ends_back));
         let mut pairs = Pairs::new(hear_there, hear_back);
         while let Some(part) = pairs.next() {
             interval(&part);
             parts.push(part);
         }
-        (there.join(), back.join())
+        (forward.join(), reverse.join())
     });
     let broke = |_| Failure::host("a thread of the test panicked");
-    let (there, back) = (there.map_err(broke)??, back.map_err(broke)??);
+    let (forward, reverse) = (forward.map_err(broke)??, reverse.map_err(broke)??);
     let idle = (!idle.is_zero()).then_some(idle);
-    let ((there, beside), (back, beside_back)) = (there.finished(idle), back.finished(idle));
+    let ((forward, beside), (reverse, beside_back)) = (forward.finished(idle), reverse.finished(idle));
     let ending = later(beside.ending, beside_back.ending);
-    let mut finished = one(there, back);
+    let mut finished = one(forward, reverse);
     finished.parts = parts.into_parts();
     Ok((finished, Beside { ending, ..beside }))
 }
 
 /// Runs one way; where it fails, the other need not go on.
-fn course<'a>(mut course: Course<'a>, told: &Sender<Part>, give_up: &AtomicBool) -> Result<Course<'a>, Failure> {
+fn course<'a>(mut course: Course<'a>, reported: &Sender<Part>, give_up: &AtomicBool) -> Result<Course<'a>, Failure> {
     let ran = course.run(&mut |part| {
         // Whoever listened has failed, and this way ends too.
-        let _ = told.send(part.clone());
+        let _ = reported.send(part.clone());
     });
     if ran.is_err() {
         give_up.store(true, Ordering::Relaxed);
@@ -96,21 +96,21 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn new(there: Receiver<Part>, back: Receiver<Part>) -> Self {
+    fn new(forward: Receiver<Part>, reverse: Receiver<Part>) -> Self {
         Self {
-            ears: [there, back],
+            ears: [forward, reverse],
             stood: [Vec::new(), Vec::new()],
         }
     }
 
     fn next(&mut self) -> Option<Part> {
-        let heard = self.ears.each_ref().map(|ear| ear.recv().ok());
-        let times = || heard.iter().flatten();
+        let incoming = self.ears.each_ref().map(|ear| ear.recv().ok());
+        let times = || incoming.iter().flatten();
         let (from, to) = (times().map(|part| part.from).min()?, times().map(|part| part.to).max()?);
         let omitted = times().any(|part| part.omitted);
         let mut streams = Vec::new();
-        for (heard, stood) in heard.into_iter().zip(&mut self.stood) {
-            if let Some(part) = heard {
+        for (incoming, stood) in incoming.into_iter().zip(&mut self.stood) {
+            if let Some(part) = incoming {
                 let still = |stream: &StreamPart| StreamPart {
                     from: stream.to.clone(),
                     to: stream.to.clone(),
@@ -132,18 +132,18 @@ impl Pairs {
 }
 
 /// Two tests as one.
-fn one(mut there: Finished, back: Finished) -> Finished {
+fn one(mut forward: Finished, reverse: Finished) -> Finished {
     let join = |one: &mut Results, other: Results| {
         one.streams.extend(other.streams);
         one.congestion = one.congestion.take().or(other.congestion);
     };
-    there.outline.streams.extend(back.outline.streams);
-    join(&mut there.ours, back.ours);
-    join(&mut there.theirs, back.theirs);
-    there.spacing.extend(back.spacing);
-    there.span.1 = there.span.1.max(back.span.1);
-    there.interrupted |= back.interrupted;
-    there
+    forward.outline.streams.extend(reverse.outline.streams);
+    join(&mut forward.ours, reverse.ours);
+    join(&mut forward.theirs, reverse.theirs);
+    forward.spacing.extend(reverse.spacing);
+    forward.span.1 = forward.span.1.max(reverse.span.1);
+    forward.interrupted |= reverse.interrupted;
+    forward
 }
 
 #[cfg(test)]
@@ -176,30 +176,30 @@ mod tests {
 
     #[test]
     fn a_way_that_has_ended_stands_still() {
-        let ((there, hear_there), (back, hear_back)) = (channel(), channel());
+        let ((forward, hear_there), (reverse, hear_back)) = (channel(), channel());
         for second in 0..3 {
             if second < 2 {
-                there.send(part(second, &[1, 2])).unwrap();
+                forward.send(part(second, &[1, 2])).unwrap();
             }
-            back.send(part(second, &[3])).unwrap();
+            reverse.send(part(second, &[3])).unwrap();
         }
-        drop((there, back));
+        drop((forward, reverse));
         let mut pairs = Pairs::new(hear_there, hear_back);
-        let heard: Vec<Part> = std::iter::from_fn(|| pairs.next()).collect();
-        assert_eq!(heard.len(), 3);
-        for (part, second) in heard.iter().zip(0..) {
+        let incoming: Vec<Part> = std::iter::from_fn(|| pairs.next()).collect();
+        assert_eq!(incoming.len(), 3);
+        for (part, second) in incoming.iter().zip(0..) {
             let ids: Vec<u32> = part.streams.iter().map(|stream| stream.to.id).collect();
             assert_eq!(ids, [1, 2, 3]);
             assert_eq!(part.from, Duration::from_secs(second));
             assert_eq!(part.to, Duration::from_millis(1_000 * second + 1_003));
             assert_eq!(part.streams[2].to.octets - part.streams[2].from.octets, 1);
         }
-        let still = &heard[2].streams[0];
+        let still = &incoming[2].streams[0];
         assert_eq!((still.from.octets, still.to.octets), (2, 2));
     }
 
     #[test]
-    fn an_interrupt_is_told_whoever_heard_it() {
+    fn an_interrupt_is_reported_whoever_heard_it() {
         let (time, interrupt) = (Some(Ending::Time), Some(Ending::Interrupt));
         assert_eq!(later(time, interrupt), interrupt);
         assert_eq!(later(interrupt, time), interrupt);

@@ -1,13 +1,13 @@
 //! One way of a test against `narrows serve`: segments until its end, and what they come to.
 
-mod told;
+mod reported;
 mod window;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use narrows_measure::tcp::{Quick, Stop, Verdict};
+use narrows_measure::tcp::{Quick, QuickVerdict, Stop};
 use narrows_net::client::SocketWorld;
 use narrows_net::foreign::Foreign;
 use narrows_net::iperf3::{Connected, Finished, Intervals, Outline, Part, Snapshot, StreamPart, TestOptions, joined};
@@ -17,7 +17,7 @@ use narrows_probe::{Event, Refusal, World};
 use narrows_units::BitRate;
 use narrows_wire::iperf3::{Results, StreamResult, Transport, stream_id};
 
-use self::told::told_by_receiver;
+use self::reported::reported_by_receiver;
 use super::{Beside, Ending};
 use crate::exit::{Exit, Failure};
 
@@ -67,7 +67,7 @@ impl<'a> Course<'a> {
             id: stream_id(first + u32::from(index)),
             sends: !reverse,
             near: nowhere,
-            far: nowhere,
+            remote: nowhere,
             mss_octets: None,
             send_buffer_octets: None,
             receive_buffer_octets: None,
@@ -119,7 +119,7 @@ impl<'a> Course<'a> {
     }
 
     /// Has other connections look at the load.
-    pub(super) fn look_from_outside(&mut self) {
+    pub(super) fn poll_from_outside(&mut self) {
         self.foreign = Some(Foreign::start(self.world.peer(), self.options.near));
     }
 
@@ -143,8 +143,8 @@ impl<'a> Course<'a> {
             if !omitted && self.counting.is_none() {
                 self.counting = Some((self.at, self.last.clone()));
             }
-            let look = if self.quick.is_some() { LOOK } else { LONGEST };
-            let length = until.saturating_sub(planned).min(self.options.interval).min(look);
+            let poll = if self.quick.is_some() { POLL } else { LONGEST };
+            let length = until.saturating_sub(planned).min(self.options.interval).min(poll);
             self.interrupted |= self.options.stop.load(Ordering::Relaxed);
             planned += length;
             // What quick mode has decided, this segment carries out.
@@ -210,7 +210,7 @@ impl<'a> Course<'a> {
             window_octets: parameters.window_octets,
             pacing: rates.into_iter().filter(|&bps| bps > 0).min().map(BitRate::from_bps),
             duration,
-            sample_every: if self.quick.is_some() { LOOK / 4 } else { SAMPLE_EVERY },
+            sample_every: if self.quick.is_some() { POLL / 4 } else { SAMPLE_EVERY },
             then,
         }
     }
@@ -255,11 +255,11 @@ impl<'a> Course<'a> {
     fn transferred(&mut self, report: &TransferReport, omitted: bool) -> Part {
         self.began_ns.get_or_insert(report.began.nanos());
         if let Some(quick) = self.quick.as_mut().filter(|_| self.stop.is_none())
-            && let Verdict::Stop(stop) = quick.take(&report.streams)
+            && let QuickVerdict::Stop(stop) = quick.take(&report.streams)
         {
             self.stop = Some(stop);
         }
-        if let Some((octets, _)) = report.far_end {
+        if let Some((octets, _)) = report.remote_read {
             self.received_octets = self.received_octets.saturating_add(octets);
         }
         self.congestion = report.streams.first().map(|stream| stream.congestion.name().to_owned());
@@ -351,7 +351,7 @@ impl<'a> Course<'a> {
             let arrived = counts.distinct.saturating_sub(omitted.distinct);
             let row = StreamResult {
                 id: now.id,
-                // What a stream of datagrams is seen to do is what arrived, where the far host sends.
+                // What a stream of datagrams is seen to do is what arrived, where the remote host sends.
                 octets: if tcp { octets } else { datagrams.saturating_mul(payload) },
                 retransmits: again(now).map(|all| all.saturating_sub(again(before).unwrap_or(0))),
                 jitter_seconds: 0.0,
@@ -372,8 +372,8 @@ impl<'a> Course<'a> {
     }
 
     pub(super) fn finished(mut self, idle_rtt: Option<Duration>) -> (Finished, Beside) {
-        for (stream, (near, far)) in self.outline.streams.iter_mut().zip(self.world.ends()) {
-            (stream.near, stream.far) = (*near, *far);
+        for (stream, (near, remote)) in self.outline.streams.iter_mut().zip(self.world.ends()) {
+            (stream.near, stream.remote) = (*near, *remote);
         }
         let quick = self.quickened();
         let stop = self.stop.take();
@@ -400,7 +400,7 @@ impl<'a> Course<'a> {
             ..Results::default()
         };
         if counted_whole && let Some((octets, time)) = self.world.transfer_read() {
-            told_by_receiver(&mut sent, &mut taken, octets, time);
+            reported_by_receiver(&mut sent, &mut taken, octets, time);
         }
         let (sender, receiver) = (side(sent), side(taken));
         let (ours, theirs) = if self.reverse {
@@ -425,7 +425,7 @@ impl<'a> Course<'a> {
 }
 
 /// Quick mode looks this often.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
 /// Datagrams of one send at most: what the kernel cuts out of one buffer.
 const MOST_BURST: usize = 64;

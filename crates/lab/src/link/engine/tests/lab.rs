@@ -10,7 +10,7 @@ use narrows_packet::checksum::Sum;
 use narrows_packet::ip::IpHeader;
 
 use super::*;
-use crate::honesty::Honesty;
+use crate::timing_report::TimingReport;
 
 /// A spinning thread each: one lab at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -48,7 +48,7 @@ struct Chain {
     engine: LinkEngine,
 }
 
-const FAR: &str = "10.3.0.2";
+const REMOTE: &str = "10.3.0.2";
 
 fn chain(scenario: &Scenario, ports: PortKind) -> Chain {
     let scenario = Arc::new(scenario.clone());
@@ -125,22 +125,26 @@ fn bound(node: &Node, address: &str) -> UdpSocket {
     socket
 }
 
-/// Does it until the machine kept time, at most five times; otherwise says so, in a line that `cargo xtask` counts as a skipped test.
-fn judged(name: &str, attempt: impl Fn() -> Result<(), Box<Honesty>>) {
+/// Does it until the machine had valid timing, at most five times; otherwise says so, in a line that `cargo xtask` counts as a skipped test.
+fn judged(name: &str, attempt: impl Fn() -> Result<(), Box<TimingReport>>) {
     for number in 1..=5 {
         match attempt() {
             Ok(()) => return,
-            Err(honesty) => eprintln!("{name}, attempt {number}: {honesty}"),
+            Err(timing_report) => eprintln!("{name}, attempt {number}: {timing_report}"),
         }
     }
-    println!("\nNOT JUDGED: {name}: the machine never kept time, so nothing can be said");
+    println!("\nNOT JUDGED: {name}: the machine never had valid timing, so nothing can be said");
 }
 
-fn no_losses(honesty: &Honesty) {
+fn no_losses(timing_report: &TimingReport) {
     assert_eq!(
-        (honesty.kernel_drops, honesty.refusals, honesty.strays),
+        (
+            timing_report.kernel_drops,
+            timing_report.refusals,
+            timing_report.unroutable_packets
+        ),
         ([0, 0], 0, 0),
-        "{honesty:?}"
+        "{timing_report:?}"
     );
 }
 
@@ -161,7 +165,7 @@ fn ping_crosses_two_real_routers() {
     let _alone = alone();
     each_kind(|ports| {
         let chain = chain(&quick(), ports);
-        let (fine, said) = try_run(&chain.nodes[0], &format!("ping -n -c 5 -i 0.1 -W 2 {FAR}"));
+        let (fine, said) = try_run(&chain.nodes[0], &format!("ping -n -c 5 -i 0.1 -W 2 {REMOTE}"));
         assert!(fine, "{said}");
         assert!(said.contains("ttl=62"), "two kernels have forwarded it: {said}");
         let best: f64 = said
@@ -175,12 +179,12 @@ fn ping_crosses_two_real_routers() {
             .unwrap();
         // Three hops of 1 ms each way; a busy machine only adds.
         assert!(best >= 6.0, "{said}");
-        for honesty in chain.engine.stop().unwrap() {
+        for timing_report in chain.engine.stop().unwrap() {
             assert!(
-                honesty.accepted >= 10 && honesty.accepted == honesty.releases,
-                "{honesty:?}"
+                timing_report.accepted >= 10 && timing_report.accepted == timing_report.releases,
+                "{timing_report:?}"
             );
-            assert_eq!(honesty.kernel_drops, [0, 0]);
+            assert_eq!(timing_report.kernel_drops, [0, 0]);
         }
     });
 }
@@ -192,16 +196,19 @@ fn tcp_crosses_in_whole_frames_with_right_checksums() {
     let _alone = alone();
     each_kind(|ports| {
         let chain = chain(&quick(), ports);
-        let listener = chain.nodes[3].run(|| TcpListener::bind((FAR, 9_000))).unwrap().unwrap();
-        let mut wire = capture(&chain.nodes[3], "left");
-        let mut stream = chain.nodes[0]
-            .run(|| TcpStream::connect((FAR, 9_000)))
+        let listener = chain.nodes[3]
+            .run(|| TcpListener::bind((REMOTE, 9_000)))
             .unwrap()
             .unwrap();
-        let (mut far, _) = listener.accept().unwrap();
+        let mut wire = capture(&chain.nodes[3], "left");
+        let mut stream = chain.nodes[0]
+            .run(|| TcpStream::connect((REMOTE, 9_000)))
+            .unwrap()
+            .unwrap();
+        let (mut remote, _) = listener.accept().unwrap();
         let reader = thread::spawn(move || {
             let mut got = Vec::new();
-            far.read_to_end(&mut got).unwrap();
+            remote.read_to_end(&mut got).unwrap();
             got
         });
         let data: Vec<u8> = (0..OCTETS).map(|index| (index % 251).try_into().unwrap()).collect();
@@ -222,8 +229,8 @@ fn tcp_crosses_in_whole_frames_with_right_checksums() {
             }
         }
         assert!(full > 1_000, "{full} full frames of {}", seen.len());
-        let honesty = chain.engine.stop().unwrap();
-        assert!(honesty.iter().all(|link| link.refusals == 0), "{honesty:?}");
+        let timing_report = chain.engine.stop().unwrap();
+        assert!(timing_report.iter().all(|link| link.refusals == 0), "{timing_report:?}");
     });
 }
 
@@ -237,7 +244,7 @@ fn a_queue_drops_what_it_has_no_room_for() {
     });
 }
 
-fn queue_drops(ports: PortKind) -> Result<(), Box<Honesty>> {
+fn queue_drops(ports: PortKind) -> Result<(), Box<TimingReport>> {
     // 8 Mbit/s: 1 ms per packet of 1000 octets; the queue holds 10 of them, also the one being sent.
     let slow = Hop::rate(BitRate::from_mbps(8))
         .framing(Framing::BARE)
@@ -250,13 +257,13 @@ fn queue_drops(ports: PortKind) -> Result<(), Box<Honesty>> {
         .validate()
         .unwrap();
     let chain = chain(&scenario, ports);
-    let far = bound(&chain.nodes[3], FAR);
+    let remote = bound(&chain.nodes[3], REMOTE);
     let near = bound(&chain.nodes[0], "10.1.0.1");
     // Addresses are resolved before.
-    let (fine, said) = try_run(&chain.nodes[0], &format!("ping -n -c 3 -i 0.1 -W 2 {FAR}"));
+    let (fine, said) = try_run(&chain.nodes[0], &format!("ping -n -c 3 -i 0.1 -W 2 {REMOTE}"));
     assert!(fine, "{said}");
     for link in 0..3 {
-        chain.engine.take_honesty(link).unwrap();
+        chain.engine.take_timing_report(link).unwrap();
     }
     let mut wire = capture(&chain.nodes[3], "left");
     #[expect(
@@ -265,13 +272,13 @@ fn queue_drops(ports: PortKind) -> Result<(), Box<Honesty>> {
     )]
     let began = Instant::now();
     for _ in 0..30 {
-        near.send_to(&[7; 972], (FAR, 9_000)).unwrap();
+        near.send_to(&[7; 972], (REMOTE, 9_000)).unwrap();
     }
     let more = usize::try_from(began.elapsed().as_millis()).unwrap();
     let mut into = [0; 2_000];
-    let got = std::iter::from_fn(|| far.recv(&mut into).ok()).count();
-    let middle = chain.engine.take_honesty(1).unwrap();
-    if !middle.kept_time() {
+    let got = std::iter::from_fn(|| remote.recv(&mut into).ok()).count();
+    let middle = chain.engine.take_timing_report(1).unwrap();
+    if !middle.timing_valid() {
         return Err(Box::new(middle));
     }
     no_losses(&middle);
@@ -281,7 +288,7 @@ fn queue_drops(ports: PortKind) -> Result<(), Box<Honesty>> {
     let dropped = middle.dropped[0];
     assert_eq!(
         (dropped.way, dropped.hop, dropped.cause),
-        (Way::Forward, 1, DropCause::Queue)
+        (PathDirection::Forward, 1, DropCause::Queue)
     );
     assert_eq!(usize::try_from(dropped.packets).unwrap(), 30 - got);
     // And an address may be confirmed each way.
@@ -315,10 +322,10 @@ fn jumbo_frames_ipv6_and_tags_cross() {
             .validate()
             .unwrap();
         let chain = chain(&scenario, ports);
-        let ping = format!("ping -n -c 3 -i 0.1 -W 2 -M do -s 8972 {FAR}");
+        let ping = format!("ping -n -c 3 -i 0.1 -W 2 -M do -s 8972 {REMOTE}");
         let (fine, said) = try_run(&chain.nodes[0], &ping);
         assert!(fine && said.contains("8980 bytes from"), "{said}");
-        let (fine, _) = try_run(&chain.nodes[0], &format!("ping -n -c 1 -W 1 -M do -s 8973 {FAR}"));
+        let (fine, _) = try_run(&chain.nodes[0], &format!("ping -n -c 1 -W 1 -M do -s 8973 {REMOTE}"));
         assert!(!fine, "it does not fit");
         for (node, device, address) in [(0, "right", "fd00::1"), (1, "left", "fd00::2")] {
             let node = &chain.nodes[node];
@@ -338,8 +345,8 @@ fn jumbo_frames_ipv6_and_tags_cross() {
             frames.any(|seen| seen == (Some((0x8100, 5)), 9_014))
         });
         assert!(came);
-        let honesty = chain.engine.stop().unwrap();
-        assert!(honesty.iter().all(|link| link.refusals == 0), "{honesty:?}");
+        let timing_report = chain.engine.stop().unwrap();
+        assert!(timing_report.iter().all(|link| link.refusals == 0), "{timing_report:?}");
     });
 }
 
@@ -351,7 +358,7 @@ fn cross_traffic_takes_its_share() {
     judged("cross_traffic_takes_its_share", cross_share);
 }
 
-fn cross_share() -> Result<(), Box<Honesty>> {
+fn cross_share() -> Result<(), Box<TimingReport>> {
     let hop = |mbps| Hop::rate(BitRate::from_mbps(mbps)).framing(Framing::BARE);
     let load = Cross::on_hop(1, Arrivals::Cbr, BitRate::from_mbps(80), SizeMix::constant(1000));
     let middle = hop(100).queue(Queue::Unlimited);
@@ -362,18 +369,18 @@ fn cross_share() -> Result<(), Box<Honesty>> {
         .cross(load);
     let chain = chain(&scenario.validate().unwrap(), PortKind::Auto);
     let near = bound(&chain.nodes[0], "10.1.0.1");
-    let far = bound(&chain.nodes[3], FAR);
-    run(&chain.nodes[0], &format!("ping -q -n -c 1 -W 2 {FAR}"));
-    chain.engine.take_honesty(1).unwrap();
+    let remote = bound(&chain.nodes[3], REMOTE);
+    run(&chain.nodes[0], &format!("ping -q -n -c 1 -W 2 {REMOTE}"));
+    chain.engine.take_timing_report(1).unwrap();
     let mut wire = capture(&chain.nodes[3], "left");
     for _ in 0..200 {
-        near.send_to(&[7; 972], (FAR, 9_000)).unwrap();
+        near.send_to(&[7; 972], (REMOTE, 9_000)).unwrap();
     }
     let mut into = [0; 2_000];
-    let got = std::iter::from_fn(|| far.recv(&mut into).ok()).count();
-    let honesty = chain.engine.take_honesty(1).unwrap();
-    if !honesty.kept_time() {
-        return Err(Box::new(honesty));
+    let got = std::iter::from_fn(|| remote.recv(&mut into).ok()).count();
+    let timing_report = chain.engine.take_timing_report(1).unwrap();
+    if !timing_report.timing_valid() {
+        return Err(Box::new(timing_report));
     }
     assert_eq!(got, 200);
     let seen = frames(&mut wire);
@@ -393,16 +400,16 @@ fn nothing_is_left_and_lost_nodes_do_no_harm() {
         let chain = chain(&quick(), ports);
         // A program inside is killed; the next one is served as before.
         let mut ping = Command::new("ping");
-        ping.args(["-q", "-i", "0.002", FAR]);
+        ping.args(["-q", "-i", "0.002", REMOTE]);
         let mut child = chain.nodes[0].spawn(&mut ping).unwrap();
         settle(200);
         child.kill().unwrap();
         child.wait().unwrap();
-        let (fine, said) = try_run(&chain.nodes[0], &format!("ping -n -c 3 -i 0.1 -W 2 {FAR}"));
+        let (fine, said) = try_run(&chain.nodes[0], &format!("ping -n -c 3 -i 0.1 -W 2 {REMOTE}"));
         assert!(fine, "{said}");
         // A device goes away under the engine; the other links play on.
         run(&chain.nodes[3], "ip link delete left");
-        let (fine, _) = try_run(&chain.nodes[0], &format!("ping -n -c 1 -W 1 {FAR}"));
+        let (fine, _) = try_run(&chain.nodes[0], &format!("ping -n -c 1 -W 1 {REMOTE}"));
         assert!(!fine);
         let (fine, said) = try_run(&chain.nodes[0], "ping -n -c 3 -i 0.1 -W 2 10.2.0.2");
         assert!(fine, "{said}");
@@ -426,7 +433,10 @@ fn an_engine_says_what_cannot_be_had() {
     assert!(refused.to_string().starts_with("making the device same: "), "{refused}");
     let fine = spec(&scenario, part, [(&node, "a"), (&node, "b")]);
     let engine = LinkEngine::create(vec![fine], EngineOptions::default()).unwrap();
-    assert!(matches!(engine.take_honesty(0), Err(LabError::NoSuchLink { link: 0 })));
+    assert!(matches!(
+        engine.take_timing_report(0),
+        Err(LabError::NoSuchLink { link: 0 })
+    ));
     assert_eq!(engine.stop().unwrap(), []);
     let (_, links) = try_run(&node, "ip -o link");
     assert_eq!(links.lines().count(), 1, "only lo is left: {links}");

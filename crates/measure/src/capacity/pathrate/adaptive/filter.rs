@@ -2,13 +2,13 @@
 
 use super::{Adaptive, FAILED_TRAINS, LONGEST_SEEN, SMALLEST_IP_OCTETS, Stage, gap_ns, most_ns};
 use crate::capacity::pathrate::sample::{Phase, nanos};
-use crate::capacity::pathrate::session::Session;
+use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{PAIRS_PER_TRAIN, buckets, capprobe, modes, shape};
 
 impl Adaptive {
     /// Small pairs, which meet an empty queue more often than large ones, until the filter of least delay has converged.
     /// Where trains alone are an answer nothing is left to ask.
-    pub(super) fn filter(&mut self, session: &Session, done: u32) {
+    pub(super) fn filter(&mut self, session: &MethodRun, done: u32) {
         let filtered = capprobe::filter(session);
         let decision = modes::decide(session, usize::MAX);
         let sure = decision.as_ref().is_some_and(modes::trains_suffice);
@@ -51,10 +51,11 @@ impl Adaptive {
     }
 
     /// Long trains follow where trains come slower than other traffic makes them, or begin fast and end slow, all alike.
-    fn finish_filter(&mut self, session: &Session, said: Option<f64>) {
+    fn finish_filter(&mut self, session: &MethodRun, said: Option<f64>) {
         let slow = said.is_some_and(|rate| modes::trains_too_slow(session, session.ip_rate(rate)));
-        let knee = session.look().knee;
-        let bent = shape::sustained(session).is_some() || knee.is_some_and(|knee| buckets::believed(session, &knee));
+        let turning_point = session.search().turning_point;
+        let bent = shape::sustained(session).is_some()
+            || turning_point.is_some_and(|turning_point| buckets::credible(session, &turning_point));
         if slow || bent {
             self.bucket(session, 0);
         } else {
@@ -65,7 +66,7 @@ impl Adaptive {
     /// Size and number of the packets of the filter's next pairs: the smallest whose dispersion the stamps resolve, which meet an
     /// empty queue most often, and every third time the next larger, so that two sizes tell the framing; where no pair will do, the
     /// shortest bulk that does.
-    fn filter_pair(&self, session: &Session, done: u32) -> (u16, usize) {
+    fn filter_pair(&self, session: &MethodRun, done: u32) -> (u16, usize) {
         let full = session.full_size();
         let receiver = &session.facts.receiver;
         let resolution = nanos(receiver.clock_resolution);

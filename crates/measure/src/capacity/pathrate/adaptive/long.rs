@@ -4,18 +4,24 @@ use std::time::Duration;
 
 use super::{Adaptive, MOST_SPACING, Stage, TRAIN_OCTETS, gap_ns};
 use crate::capacity::pathrate::sample::Phase;
-use crate::capacity::pathrate::session::Session;
+use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{Request, batches, hosts};
 
 impl Adaptive {
     /// A train as long as may be: one that stays straight excludes buckets up to its length, one that bends is followed by more,
     /// each after a pause that fills the bucket again.
-    pub(super) fn bucket(&mut self, session: &Session, asked: usize) {
-        let look = session.look();
+    pub(super) fn bucket(&mut self, session: &MethodRun, asked: usize) {
+        let search = session.search();
         // So many trains alike are an answer; behind rounds, which met others' traffic or a bucket, more are needed.
-        let enough = if is_quiet(session) { ALIKE } else { ALIKE_BESIDE_OTHERS };
-        let told = look.knee.is_some_and(|knee| knee.trains >= enough);
-        let more = asked == 0 || (look.bent > 0 && !told && asked < BUCKET_TRAINS);
+        let enough = if is_quiet(session) {
+            ALIKE
+        } else {
+            ALIKE_BESIDE_CROSS_TRAFFIC
+        };
+        let reported = search
+            .turning_point
+            .is_some_and(|turning_point| turning_point.trains >= enough);
+        let more = asked == 0 || (search.bent > 0 && !reported && asked < BUCKET_TRAINS);
         let octets = reach_octets(session).min(session.params.bucket_octets);
         let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
         let lasts_ns = gap_ns(session, session.full_size()).unwrap_or(0.0) * packets as f64;
@@ -33,7 +39,7 @@ impl Adaptive {
 
     /// Time that a bucket which trains have shown takes to fill again, with a fifth to spare. The first train that bends need not have
     /// met a full one: what was sent before it may have come out of the bucket, too.
-    pub(in super::super) fn pause(session: &Session, request: Request) -> Duration {
+    pub(in super::super) fn pause(session: &MethodRun, request: Request) -> Duration {
         let bent: Vec<_> = session
             .courses
             .iter()
@@ -55,7 +61,7 @@ impl Adaptive {
     }
 
     /// Trains that hold some ten batches, doubled until they do; then as many paced ones, which tell whether others slowed them.
-    pub(super) fn after_batches(&mut self, session: &Session, asked: usize) {
+    pub(super) fn after_batches(&mut self, session: &MethodRun, asked: usize) {
         let cap = self.cap_of(session, batch_train_octets(session));
         let full = session.full_size();
         let next = match session.of(Phase::Batches).last() {
@@ -74,7 +80,7 @@ impl Adaptive {
         self.push(Phase::Batches, next, full);
     }
 
-    fn finish_batches(&mut self, session: &Session, packets: usize) {
+    fn finish_batches(&mut self, session: &MethodRun, packets: usize) {
         let rates = batches::rates(session);
         if rates.as_ref().is_some_and(|rates| rates.sent_share > SENDER_SHARE) {
             self.stage = Stage::Over;
@@ -97,10 +103,10 @@ impl Adaptive {
 /// Octets of the next train that looks for a bucket. What is left of a tenth of a megabyte; from 15 Mbit/s on, where that is a
 /// moment's traffic, what tells a bucket of 64 kB that fills at four fifths of the link's rate, and no less than the link carries in
 /// 10 ms; the same once something has bent.
-fn reach_octets(session: &Session) -> u64 {
+fn reach_octets(session: &MethodRun) -> u64 {
     let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
     let octets_per_ns = f64::from(session.full_size()) / packet_ns;
-    let (bent, fast) = (session.look().bent > 0, octets_per_ns * 8e9 > FAST_BPS);
+    let (bent, fast) = (session.search().bent > 0, octets_per_ns * 8e9 > FAST_BPS);
     if !bent && !fast {
         let left = SMALL_RUN_OCTETS.saturating_sub(session.tally.octets);
         // Behind rounds only what looks like a bucket is asked for one; and a sender that is the slowest of all knows nothing else.
@@ -122,12 +128,12 @@ fn reach_octets(session: &Session) -> u64 {
 }
 
 /// Whether short trains agreed, and no rounds followed.
-fn is_quiet(session: &Session) -> bool {
+fn is_quiet(session: &MethodRun) -> bool {
     session.of(Phase::Pairs).next().is_none()
 }
 
 /// Octets of a train that bends in its middle where earlier ones did.
-fn shown_octets(session: &Session) -> u64 {
+fn shown_octets(session: &MethodRun) -> u64 {
     let bends = session.courses.iter().filter_map(|course| course.bend);
     let reach = bends.map(|bend| 2.0 * bend.depth_octets / (1.0 - bend.sustained_bps / bend.peak_bps).max(LEAST_STEP));
     #[expect(
@@ -140,7 +146,7 @@ fn shown_octets(session: &Session) -> u64 {
 }
 
 /// Most octets of a train of batches: on a slow link no more than other trains have, for it would last.
-fn batch_train_octets(session: &Session) -> u64 {
+fn batch_train_octets(session: &MethodRun) -> u64 {
     let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
     if packet_ns * BATCH_TRAIN_OCTETS as f64 / f64::from(session.full_size().max(1)) > BATCH_TRAIN_NS {
         TRAIN_OCTETS
@@ -163,9 +169,9 @@ const LONGEST_REACH_NS: f64 = 1e9;
 /// 800 packets: what empties a bucket of 300 at half the link's rate, and some more behind the bend.
 const BUCKET_OCTETS: u64 = 1_200_000;
 const BUCKET_TRAINS: usize = 6;
-/// What `buckets::believed` asks for, or makes a medium confidence.
+/// What `buckets::credible` asks for, or makes a medium confidence.
 const ALIKE: usize = 3;
-const ALIKE_BESIDE_OTHERS: usize = 4;
+const ALIKE_BESIDE_CROSS_TRAFFIC: usize = 4;
 const LEAST_REACH: usize = 12;
 const MOST_REFILL: Duration = Duration::from_secs(2);
 /// `pathrate` practice: a host within 5 % of the answer may be the answer.

@@ -14,7 +14,7 @@
 //!   each differs from the common rate by, and `t` Student's.
 //! - The clock's rate: an oscillator's, which no dispersion shows (`CLOCK_RATE`).
 
-use super::Session;
+use super::MethodRun;
 use crate::capacity::pathrate::sample::{Sample, nanos};
 
 /// A rate and its interval, wire bit/s.
@@ -35,7 +35,7 @@ struct Reading {
 }
 
 /// All samples' bits over all their dispersions; `None` without any that lasts.
-pub(in super::super) fn pool(session: &Session, samples: &[&Sample]) -> Option<Pooled> {
+pub(in super::super) fn pool(session: &MethodRun, samples: &[&Sample]) -> Option<Pooled> {
     let of = |sample: &&Sample| {
         let span_ns = sample.span_ns();
         let bits = sample.wire_rate(session.framing())? * span_ns;
@@ -44,9 +44,9 @@ pub(in super::super) fn pool(session: &Session, samples: &[&Sample]) -> Option<P
     let read: Vec<Reading> = samples.iter().filter_map(of).collect();
     let step = nanos(session.facts.receiver.clock_resolution).max(1.0);
     // What the host measured holds its clock's steps.
-    let told = 2.0 * session.stamp_noise_ns().powi(2) - step * step / 6.0;
+    let reported = 2.0 * session.stamp_noise_ns().powi(2) - step * step / 6.0;
     let noise = if read.len() < LEAST_SPREAD {
-        told.max(0.0).sqrt()
+        reported.max(0.0).sqrt()
     } else {
         0.0
     };

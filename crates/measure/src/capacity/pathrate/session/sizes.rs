@@ -1,13 +1,13 @@
 //! The time that packets of each size take on the narrow link, from a run's samples.
 
-use super::Session;
+use super::MethodRun;
 use super::interval::{Pooled, pool};
 use crate::capacity::pathrate::framing::{Inverted, Point, invert};
 use crate::capacity::pathrate::sample::{Phase, Sample};
 
 impl Point {
     /// Of samples of one size.
-    pub(in super::super) fn of(session: &Session, samples: &[&Sample]) -> Option<Self> {
+    pub(in super::super) fn of(session: &MethodRun, samples: &[&Sample]) -> Option<Self> {
         let first = samples.first()?;
         let Pooled { rate, high, .. } = pool(session, samples)?;
         let wire = session.framing().wire_octets(u32::from(first.ip_octets));
@@ -20,7 +20,7 @@ impl Point {
 }
 
 /// What preliminary trains say that were not disturbed: of each size those near the size's fastest half.
-pub(super) fn of_preliminary(session: &Session) -> Option<Inverted> {
+pub(super) fn of_preliminary(session: &MethodRun) -> Option<Inverted> {
     let mut sizes: Vec<u16> = session.of(Phase::Preliminary).map(|sample| sample.ip_octets).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -32,7 +32,7 @@ pub(super) fn of_preliminary(session: &Session) -> Option<Inverted> {
 }
 
 /// Trains of one size that agree on a rate; `None` unless most do.
-fn undisturbed(session: &Session, size: u16) -> Option<Point> {
+fn undisturbed(session: &MethodRun, size: u16) -> Option<Point> {
     let of_size: Vec<&Sample> = session
         .of(Phase::Preliminary)
         .filter(|sample| sample.ip_octets == size && sample.span_ns() > 0.0)

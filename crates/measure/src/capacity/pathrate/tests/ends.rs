@@ -3,13 +3,13 @@
 use super::*;
 
 /// A world that answers every train at random.
-struct Chaos {
+struct MisbehavingWorld {
     state: u64,
     now: i64,
     trains: u32,
 }
 
-impl Chaos {
+impl MisbehavingWorld {
     fn random(&mut self, below: u64) -> i64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -58,7 +58,7 @@ impl Chaos {
     }
 }
 
-impl narrows_probe::World for Chaos {
+impl narrows_probe::World for MisbehavingWorld {
     type Fault = std::convert::Infallible;
 
     fn now(&self) -> Stamp<Sender> {
@@ -88,7 +88,7 @@ impl narrows_probe::World for Chaos {
 fn it_ends_whatever_the_path_answers() {
     for seed in 1..=20 {
         for (params, most) in [(Params::default(), 2000), (Params::faithful(), 8000)] {
-            let mut world = Chaos {
+            let mut world = MisbehavingWorld {
                 state: seed * 0x9E37_79B9,
                 now: 0,
                 trains: 0,
@@ -108,26 +108,29 @@ fn it_ends_whatever_the_path_answers() {
 
 #[test]
 fn a_cap_on_the_peak_rate_is_kept() {
-    let mut bed = between(mbps(100), Hop::ethernet(mbps(10)), 1);
+    let mut host_pair = between(mbps(100), Hop::ethernet(mbps(10)), 1);
     let budget = Budget {
         peak: Some(mbps(1)),
         ..Pathrate.info().imposes.budget()
     };
-    let measured = bed.measure(&mut Run::new(Params::default()), budget);
+    let measured = host_pair.measure(&mut Run::new(Params::default()), budget);
     let estimate = measured.outcome.estimate().unwrap_or_else(|| panic!("{measured:?}"));
-    assert!(error(estimate, bed.ip_capacity(1500)).abs() < 0.01, "{estimate:?}");
+    assert!(
+        error(estimate, host_pair.ip_capacity(1500)).abs() < 0.01,
+        "{estimate:?}"
+    );
     assert!(measured.cost.peak_bps <= 1_000_000);
 }
 
 #[test]
 fn any_budget_ends_in_an_answer_that_says_so() {
     for octets in [0, 3000, 20_000, 200_000] {
-        let mut bed = between(mbps(12), Hop::loaded(mbps(10), Cross::poisson(mbps(7))), 1);
+        let mut host_pair = between(mbps(12), Hop::loaded(mbps(10), Cross::poisson(mbps(7))), 1);
         let budget = Budget {
             octets,
             ..Budget::default()
         };
-        let measured = bed.measure(&mut Run::new(Params::default()), budget);
+        let measured = host_pair.measure(&mut Run::new(Params::default()), budget);
         match measured.outcome {
             Outcome::Estimated(estimate) => {
                 assert!(estimate.caveats.contains(&Caveat::StoppedEarly) && estimate.confidence == Confidence::Low);

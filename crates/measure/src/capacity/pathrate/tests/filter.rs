@@ -47,7 +47,7 @@ fn ideal() -> PathFacts {
 }
 
 fn read(facts: PathFacts, reports: &[TrainReport]) -> Option<Filtered> {
-    let mut session = Session::new(facts, bare());
+    let mut session = MethodRun::new(facts, bare());
     for report in reports {
         session.take(report, false);
     }

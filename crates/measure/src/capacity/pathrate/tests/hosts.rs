@@ -17,11 +17,11 @@ fn a_receiver_that_batches_is_right_or_flagged() {
             let name = format!("{rate} Mbit/s, batches every {period} µs, {step} ns within");
             let bounds = Bounds { median, octets, ..IDLE };
             let estimates = check(&name, &Bounds { seconds: 2.0, ..bounds }, |seed| {
-                let mut bed = between(mbps(40_000), Hop::ethernet(mbps(rate)), seed);
-                bed.stamping.batch = Some(us(period));
-                bed.stamping.batch_step = Duration::from_nanos(step);
-                bed.facts.receiver = real_host(us(1), us(0), us(2));
-                bed
+                let mut host_pair = between(mbps(40_000), Hop::ethernet(mbps(rate)), seed);
+                host_pair.stamping.batch = Some(us(period));
+                host_pair.stamping.batch_step = Duration::from_nanos(step);
+                host_pair.facts.receiver = real_host(us(1), us(0), us(2));
+                host_pair
             });
             let packet_us = 12_304 / rate;
             let flagged = |e: &Estimate| e.caveats.iter().any(|caveat| caveat.id() == "receive_batching");
@@ -42,11 +42,11 @@ fn batches_that_hold_whole_trains_give_no_confident_number() {
         };
         check(&name, &bounds, |seed| {
             let hop = Hop::loaded(mbps(10_000), Cross::poisson(mbps(load * 1000)));
-            let mut bed = between(mbps(40_000), hop, seed);
-            bed.stamping.batch = Some(us(period));
-            bed.stamping.batch_step = Duration::from_nanos(500);
-            bed.facts.receiver = real_host(us(1), us(0), us(2));
-            bed
+            let mut host_pair = between(mbps(40_000), hop, seed);
+            host_pair.stamping.batch = Some(us(period));
+            host_pair.stamping.batch_step = Duration::from_nanos(500);
+            host_pair.facts.receiver = real_host(us(1), us(0), us(2));
+            host_pair
         });
     }
 }
@@ -62,11 +62,11 @@ fn a_slow_sender_gives_a_lower_bound() {
             ..IDLE
         };
         let estimates = check(&name, &bounds, |seed| {
-            let mut bed = between(mbps(10_000), Hop::loaded(mbps(1000), Cross::poisson(mbps(load))), seed);
-            bed.facts.sender.send_cost = us(60);
-            bed
+            let mut host_pair = between(mbps(10_000), Hop::loaded(mbps(1000), Cross::poisson(mbps(load))), seed);
+            host_pair.facts.sender.send_cost = us(60);
+            host_pair
         });
-        let bound = |e: &Estimate| e.verdict == Verdict::LowerBound && e.limited_by == Limit::Sender;
+        let bound = |e: &Estimate| e.verdict == BoundKind::LowerBound && e.limited_by == Limit::Sender;
         all(&estimates, &name, |e| {
             let least = if load > 0 { 150_000_000 } else { 180_000_000 };
             bound(e) && (least..=205_000_000).contains(&e.value)
@@ -192,16 +192,16 @@ fn sizes_name_the_framing_of_an_idle_link() {
                 framing,
                 ..Hop::ethernet(mbps(rate))
             };
-            let mut bed = between(mbps(10_000), hop, 1);
-            bed.skew_ppm = 20.0;
-            let measured = run_on(&mut bed, &Params::default());
+            let mut host_pair = between(mbps(10_000), hop, 1);
+            host_pair.skew_ppm = 20.0;
+            let measured = run_on(&mut host_pair, &Params::default());
             let estimate = measured.outcome.estimate().unwrap();
             assert!(
-                error(estimate, bed.ip_capacity(1500)).abs() < 0.001,
+                error(estimate, host_pair.ip_capacity(1500)).abs() < 0.001,
                 "{name}: {estimate:?}"
             );
-            let told = match estimate.diagnostics.get("layer2_framing") {
-                Some(narrows_probe::Diagnostic::Text(told)) => told.clone(),
+            let reported = match estimate.diagnostics.get("layer2_framing") {
+                Some(narrows_probe::Diagnostic::Text(reported)) => reported.clone(),
                 _ => String::new(),
             };
             let octets = estimate
@@ -210,10 +210,10 @@ fn sizes_name_the_framing_of_an_idle_link() {
                 .and_then(narrows_probe::Diagnostic::as_f64);
             if framing.is_cells() {
                 // Several encapsulations fill equally many cells.
-                assert!(told.is_empty() || told.starts_with("atm"), "{name}: {told}");
+                assert!(reported.is_empty() || reported.starts_with("atm"), "{name}: {reported}");
             } else {
                 let added = f64::from(framing.wire_octets(1500)) - 1500.0;
-                assert_eq!(told, name, "{octets:?}");
+                assert_eq!(reported, name, "{octets:?}");
                 assert!(
                     octets.is_some_and(|octets| (octets - added).abs() < 1.0),
                     "{name}: {octets:?}"
@@ -243,8 +243,8 @@ fn a_smaller_size_is_used_where_the_full_one_is_refused() {
             Some(&Reason::ForbiddenByPeer)
         ))
     );
-    let stray = Run::new(Params::default()).step(now, Event::TimerFired);
-    assert_eq!(stray, Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent)));
+    let outlier = Run::new(Params::default()).step(now, Event::TimerFired);
+    assert_eq!(outlier, Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent)));
 }
 
 #[test]
@@ -253,10 +253,10 @@ fn stamps_worse_than_the_host_says() {
         let path = |load: u64| {
             move |seed| {
                 let hop = Hop::loaded(mbps(rate), Cross::poisson(mbps(rate * load / 10)));
-                let mut bed = between(mbps(40_000), hop, seed);
-                bed.stamping.jitter = us(jitter);
-                bed.facts.receiver = real_host(us(1), us(0), us(2));
-                bed
+                let mut host_pair = between(mbps(40_000), hop, seed);
+                host_pair.stamping.jitter = us(jitter);
+                host_pair.facts.receiver = real_host(us(1), us(0), us(2));
+                host_pair
             }
         };
         let name = format!("{rate} Mbit/s, stamps off by up to {jitter} us instead of 1");
@@ -286,10 +286,10 @@ fn stamps_worse_than_a_packet_time_take_longer_trains() {
         "1 Gbit/s, stamps off by up to 20 µs",
         &Bounds { median: 0.01, ..bounds },
         |seed| {
-            let mut bed = between(mbps(10_000), Hop::ethernet(mbps(1000)), seed);
-            bed.stamping.jitter = us(20);
-            bed.facts.receiver = real_host(us(20), us(0), us(2));
-            bed
+            let mut host_pair = between(mbps(10_000), Hop::ethernet(mbps(1000)), seed);
+            host_pair.stamping.jitter = us(20);
+            host_pair.facts.receiver = real_host(us(20), us(0), us(2));
+            host_pair
         },
     );
     // Intervals of nine tenths; with 16 in 20 they would pass for such by chance once in twenty times.
@@ -302,10 +302,10 @@ fn stamps_worse_than_a_packet_time_take_longer_trains() {
 
 #[test]
 fn a_sender_that_cannot_pace_makes_no_check() {
-    let mut bed = between(mbps(1000), Hop::ethernet(mbps(10)), 1);
-    bed.facts.sender.min_gap = Duration::from_millis(5);
-    let measured = run_on(&mut bed, &Params::default());
+    let mut host_pair = between(mbps(1000), Hop::ethernet(mbps(10)), 1);
+    host_pair.facts.sender.min_gap = Duration::from_millis(5);
+    let measured = run_on(&mut host_pair, &Params::default());
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(estimate.confidence, Confidence::Medium);
-    assert!(error(estimate, bed.ip_capacity(1500)).abs() < 0.005);
+    assert!(error(estimate, host_pair.ip_capacity(1500)).abs() < 0.005);
 }

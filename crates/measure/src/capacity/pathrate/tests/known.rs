@@ -56,7 +56,7 @@ fn estimate(outcome: &Outcome) -> &Estimate {
 fn the_first_packet_does_not_count() {
     // Had it counted, the rate would be 2 * 12000 bit / 1100 µs.
     let session = |times: &[i64]| {
-        let mut session = Session::new(ideal(), bare());
+        let mut session = MethodRun::new(ideal(), bare());
         session.take(&report(Phase::Pairs, 1, times), false);
         session.rates(Phase::Pairs)
     };
@@ -68,15 +68,18 @@ fn the_first_packet_does_not_count() {
 fn the_longest_run_serves_where_packets_are_missing() {
     let mut holed = report(Phase::Trains, 1, &[0, 100, 200, 300, 400, 500, 600]);
     holed.arrivals[3].fate = Fate::Lost;
-    let mut session = Session::new(ideal(), bare());
-    assert_eq!(session.take(&holed, true), Taken::Flawed(sample::Flaw::Lost));
-    assert_eq!(session.take(&holed, false), Taken::Sample);
+    let mut session = MethodRun::new(ideal(), bare());
+    assert_eq!(session.take(&holed, true), Acceptance::Flawed(sample::Flaw::Lost));
+    assert_eq!(session.take(&holed, false), Acceptance::Sample);
     // Packets 4, 5 and 6 arrived in a row: half of the six that count.
     assert_eq!(session.samples[0].gaps_ns, vec![100_000.0, 100_000.0]);
     holed.arrivals[5].fate = Fate::Lost;
-    assert_eq!(session.take(&holed, false), Taken::Flawed(sample::Flaw::Lost));
+    assert_eq!(session.take(&holed, false), Acceptance::Flawed(sample::Flaw::Lost));
     let swapped = report(Phase::Trains, 1, &[0, 200, 100]);
-    assert_eq!(session.take(&swapped, false), Taken::Flawed(sample::Flaw::Disordered));
+    assert_eq!(
+        session.take(&swapped, false),
+        Acceptance::Flawed(sample::Flaw::Disordered)
+    );
 }
 
 #[test]
@@ -86,9 +89,9 @@ fn a_pause_that_emptied_the_narrow_link_is_no_sample() {
     for row in &mut paused.arrivals[3..] {
         row.departed = Stamp::from_nanos(1_200_000);
     }
-    let mut session = Session::new(ideal(), bare());
+    let mut session = MethodRun::new(ideal(), bare());
     paused.pacing = PacingCheck::Broken { worst: us(1200) };
-    assert_eq!(session.take(&paused, false), Taken::Flawed(sample::Flaw::Paused));
+    assert_eq!(session.take(&paused, false), Acceptance::Flawed(sample::Flaw::Paused));
     assert_eq!(session.tally.paused, 1);
 }
 
@@ -112,7 +115,7 @@ fn two_modes(train_us: i64) -> Vec<TrainReport> {
 }
 
 fn decided(train_us: i64) -> modes::Decision {
-    let mut session = Session::new(ideal(), bare());
+    let mut session = MethodRun::new(ideal(), bare());
     for report in two_modes(train_us) {
         session.take(&report, false);
     }
@@ -124,17 +127,17 @@ fn the_stronger_mode_below_the_dispersion_rate_is_no_candidate() {
     // Trains at 12000 / 160 = 75 Mbit/s rule out 50 and leave 100.
     let outcome = analyse(&ideal(), &two_modes(160), &bare());
     assert_eq!(estimate(&outcome).value, 100_000_000);
-    assert_eq!(estimate(&outcome).verdict, Verdict::Estimated);
+    assert_eq!(estimate(&outcome).verdict, BoundKind::Estimated);
     // Trains at 12000 / 250 = 48 Mbit/s allow both, and the stronger wins; but pairs were faster, so that the trains are all there is.
     let outcome = analyse(&ideal(), &two_modes(250), &bare());
     let decision = decided(250);
     assert_eq!(decision.winner.map(|mode| mode.centre().round()), Some(50e6));
     assert!(decision.faster.is_some_and(|(share, _)| share > 0.3), "{decision:?}");
-    assert_eq!(estimate(&outcome).verdict, Verdict::LowerBound);
+    assert_eq!(estimate(&outcome).verdict, BoundKind::LowerBound);
     assert_eq!(estimate(&outcome).value, 48_000_000);
     // Trains at 12000 / 110 = 109 Mbit/s leave none: a lower bound.
     let outcome = analyse(&ideal(), &two_modes(110), &bare());
-    assert_eq!(estimate(&outcome).verdict, Verdict::LowerBound);
+    assert_eq!(estimate(&outcome).verdict, BoundKind::LowerBound);
     assert_eq!(estimate(&outcome).value, 109_090_909);
 }
 
@@ -220,7 +223,7 @@ fn steady_samples_that_a_paced_train_contradicts_do_not_end_the_run() {
     depart(&mut check, 153_600);
     reports.pop();
     reports.push(check);
-    assert_eq!(analyse(&ideal(), &reports, &bare()).verdict(), Verdict::LowerBound);
+    assert_eq!(analyse(&ideal(), &reports, &bare()).verdict(), BoundKind::LowerBound);
 }
 
 #[test]
@@ -232,7 +235,7 @@ fn departures_as_wide_as_arrivals_bound_from_below() {
         row.departed = Stamp::from_nanos(i64::from(row.seq) * 119_000);
     }
     let outcome = analyse(&ideal(), &reports, &bare());
-    assert_eq!(estimate(&outcome).verdict, Verdict::LowerBound);
+    assert_eq!(estimate(&outcome).verdict, BoundKind::LowerBound);
     assert_eq!(estimate(&outcome).limited_by, Limit::Sender);
     assert_eq!(estimate(&outcome).value, 100_000_000);
     // Unless that is the rate of the sender's own interface.
@@ -250,7 +253,7 @@ fn a_program_that_reads_slowly_bounds_from_below() {
         report.arrived_by = StampSource::User;
     }
     let outcome = analyse(&facts, &reports, &bare());
-    assert_eq!(estimate(&outcome).verdict, Verdict::LowerBound);
+    assert_eq!(estimate(&outcome).verdict, BoundKind::LowerBound);
     assert_eq!(estimate(&outcome).limited_by, Limit::Receiver);
 }
 

@@ -29,7 +29,7 @@ pub(super) const LOADED: Bounds = Bounds {
 };
 
 /// Runs twenty seeds, checks the bounds, and hands the estimates out.
-pub(super) fn check(name: &str, bounds: &Bounds, make: impl Fn(u64) -> Testbed) -> Vec<Option<Estimate>> {
+pub(super) fn check(name: &str, bounds: &Bounds, make: impl Fn(u64) -> ClosedFormWorld) -> Vec<Option<Estimate>> {
     let truth = make(0).ip_capacity(1500);
     let (mut errors, mut wrong, mut estimates) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 0..20 {
@@ -44,7 +44,7 @@ pub(super) fn check(name: &str, bounds: &Bounds, make: impl Fn(u64) -> Testbed) 
         let off = estimate
             .as_ref()
             .map_or(f64::INFINITY, |estimate| error(estimate, truth).abs());
-        let sure = |e: &Estimate| e.verdict == Verdict::Estimated && e.confidence > Confidence::Low;
+        let sure = |e: &Estimate| e.verdict == BoundKind::Estimated && e.confidence > Confidence::Low;
         if off > 0.05 && estimate.as_ref().is_some_and(sure) {
             wrong.push(seed);
         }
@@ -77,7 +77,9 @@ pub(super) fn all(estimates: &[Option<Estimate>], name: &str, holds: impl Fn(&Es
 fn an_idle_path_takes_less_than_a_tenth_of_a_megabyte() {
     for rate in [10, 100, 1000] {
         let name = format!("idle, {rate} Mbit/s");
-        let truth = Testbed::new(vec![Hop::ethernet(mbps(rate))], 0).ip_capacity(1500).bps();
+        let truth = ClosedFormWorld::new(vec![Hop::ethernet(mbps(rate))], 0)
+            .ip_capacity(1500)
+            .bps();
         // From 15 Mbit/s on a longer train looks for token buckets.
         let octets = match rate {
             10 => IDLE.octets,
@@ -99,11 +101,11 @@ fn an_idle_path_takes_less_than_a_tenth_of_a_megabyte() {
         });
         let name = format!("idle with stamps off by up to 1 µs, {rate} Mbit/s");
         let estimates = check(&name, &bounds, |seed| {
-            let mut bed = between(mbps(40_000), Hop::ethernet(mbps(rate)), seed);
-            bed.stamping.jitter = us(1);
-            bed.skew_ppm = 20.0;
-            bed.facts.receiver = real_host(us(1), us(0), us(2));
-            bed
+            let mut host_pair = between(mbps(40_000), Hop::ethernet(mbps(rate)), seed);
+            host_pair.stamping.jitter = us(1);
+            host_pair.skew_ppm = 20.0;
+            host_pair.facts.receiver = real_host(us(1), us(0), us(2));
+            host_pair
         });
         all(&estimates, &name, |e| e.low <= truth && truth <= e.high);
     }
@@ -123,11 +125,14 @@ fn six_decades_of_idle_paths() {
         });
     }
     // Jumbo frames.
-    let mut bed = between(mbps(40_000), Hop::ethernet(mbps(10_000)), 1);
-    bed.facts.path_mtu = 9000;
-    let measured = run_on(&mut bed, &Params::default());
+    let mut host_pair = between(mbps(40_000), Hop::ethernet(mbps(10_000)), 1);
+    host_pair.facts.path_mtu = 9000;
+    let measured = run_on(&mut host_pair, &Params::default());
     let estimate = measured.outcome.estimate().unwrap();
-    assert!(error(estimate, bed.ip_capacity(9000)).abs() < 0.005, "{estimate:?}");
+    assert!(
+        error(estimate, host_pair.ip_capacity(9000)).abs() < 0.005,
+        "{estimate:?}"
+    );
 }
 
 #[test]
@@ -159,10 +164,10 @@ fn cross_traffic_on_the_narrow_link() {
 #[test]
 fn a_loaded_gigabit() {
     check("1 Gbit/s loaded with 600", &LOADED, |seed| {
-        let mut bed = between(mbps(10_000), Hop::loaded(mbps(1000), Cross::poisson(mbps(600))), seed);
-        bed.stamping.jitter = us(1);
-        bed.facts.receiver = real_host(us(1), us(0), us(2));
-        bed
+        let mut host_pair = between(mbps(10_000), Hop::loaded(mbps(1000), Cross::poisson(mbps(600))), seed);
+        host_pair.stamping.jitter = us(1);
+        host_pair.facts.receiver = real_host(us(1), us(0), us(2));
+        host_pair
     });
 }
 
@@ -175,7 +180,7 @@ fn a_tight_link_that_is_not_the_narrow_one() {
                 Hop::ethernet(mbps(10)),
                 Hop::loaded(mbps(100), cross.clone()),
             ];
-            Testbed::new(hops.to_vec(), seed)
+            ClosedFormWorld::new(hops.to_vec(), seed)
         }
     };
     check("then 100 with 50", &LOADED, path(Cross::poisson(mbps(50))));
@@ -217,11 +222,11 @@ fn pairs_squeezed_behind_the_narrow_link() {
                 Hop::ethernet(mbps(narrow)),
                 Hop::loaded(mbps(behind), Cross::poisson(mbps(load))),
             ];
-            let mut bed = Testbed::new(hops.to_vec(), seed);
-            bed.skew_ppm = 30.0;
-            bed
+            let mut host_pair = ClosedFormWorld::new(hops.to_vec(), seed);
+            host_pair.skew_ppm = 30.0;
+            host_pair
         });
-        let truth = Testbed::new(vec![Hop::ethernet(mbps(narrow))], 0)
+        let truth = ClosedFormWorld::new(vec![Hop::ethernet(mbps(narrow))], 0)
             .ip_capacity(1500)
             .bps();
         let holds = |e: &&Estimate| e.low <= truth && truth <= e.high;
@@ -256,9 +261,9 @@ fn steady_small_packets_are_seen_where_the_sender_is_clearly_faster() {
 fn the_reports_alone_give_the_same_answer() {
     for params in [Params::default(), Params::faithful()] {
         for load in [0, 5] {
-            let mut bed = between(mbps(100), Hop::loaded(mbps(10), Cross::poisson(mbps(load))), 3);
-            let measured = bed.measure(&mut Run::new(params.clone()), long_budget());
-            assert_eq!(analyse(&bed.facts, &bed.reports, &params), measured.outcome);
+            let mut host_pair = between(mbps(100), Hop::loaded(mbps(10), Cross::poisson(mbps(load))), 3);
+            let measured = host_pair.measure(&mut Run::new(params.clone()), long_budget());
+            assert_eq!(analyse(&host_pair.facts, &host_pair.reports, &params), measured.outcome);
         }
     }
 }
@@ -267,20 +272,20 @@ fn the_reports_alone_give_the_same_answer() {
 fn the_tools_quick_run_is_as_long_as_published() {
     // Lengths 2 to 48 (355 packets), one train of 48 (49), seven each of 2 to 10 (441): 845 packets, 81 trains half a second
     // apart; [Pathrate testbed of 2006]: 47 s and 1.2 MB with control traffic.
-    let mut bed = between(mbps(100), Hop::ethernet(mbps(10)), 1);
-    let measured = bed.measure(&mut Run::new(Params::faithful()), long_budget());
-    assert_eq!((measured.cost.packets, bed.reports.len()), (845, 81));
+    let mut host_pair = between(mbps(100), Hop::ethernet(mbps(10)), 1);
+    let measured = host_pair.measure(&mut Run::new(Params::faithful()), long_budget());
+    assert_eq!((measured.cost.packets, host_pair.reports.len()), (845, 81));
     assert!(
         (40.0..47.0).contains(&measured.cost.time.as_secs_f64()),
         "{:?}",
         measured.cost
     );
-    let lengths: Vec<usize> = bed.reports[..17]
+    let lengths: Vec<usize> = host_pair.reports[..17]
         .iter()
         .map(|report| report.arrivals.len() - 1)
         .collect();
     assert_eq!(lengths, [2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48]);
-    assert!(error(measured.outcome.estimate().unwrap(), bed.ip_capacity(1500)).abs() < 0.005);
+    assert!(error(measured.outcome.estimate().unwrap(), host_pair.ip_capacity(1500)).abs() < 0.005);
 }
 
 #[test]
@@ -290,11 +295,11 @@ fn the_tools_full_run() {
             framing: narrows_units::Framing::BARE,
             ..Hop::loaded(mbps(10), Cross::poisson(mbps(load)))
         };
-        let mut bed = between(mbps(30), hop, 1);
-        let measured = bed.measure(&mut Run::new(Params::faithful()), long_budget());
+        let mut host_pair = between(mbps(30), hop, 1);
+        let measured = host_pair.measure(&mut Run::new(Params::faithful()), long_budget());
         let estimate = measured.outcome.estimate().unwrap();
         assert!(error(estimate, mbps(10)).abs() < 0.05, "{estimate:?}");
-        let pairs = bed
+        let pairs = host_pair
             .reports
             .iter()
             .filter(|report| Phase::of(report.id) == Some(Phase::Pairs));

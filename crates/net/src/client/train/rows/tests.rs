@@ -6,7 +6,7 @@ use narrows_wire::{DepartureRow, Pacing};
 
 use super::super::super::gather::Arrived;
 use super::*;
-use crate::receive::Seen;
+use crate::receive::ArrivalTimes;
 
 fn train() -> Train {
     Train::uniform(TrainId(6), 3, 1500, Duration::from_micros(10))
@@ -71,7 +71,7 @@ fn came(stamps: [Option<i64>; 3]) -> Gathered {
         .iter()
         .map(|stamp| {
             stamp.map(|user_ns| Arrived {
-                seen: Seen {
+                seen: ArrivalTimes {
                     user_ns: user_ns + 3,
                     kernel_ns: Some(user_ns),
                     hardware_ns: None,
@@ -107,7 +107,7 @@ fn echoes_carry_both_stamps() {
 }
 
 #[test]
-fn in_reverse_the_departures_are_the_far_hosts() {
+fn in_reverse_the_departures_are_the_remote_hosts() {
     let row = |seq, stamp_ns| DepartureRow {
         seq,
         ip_octets: 1500,
