@@ -5,7 +5,7 @@ use std::time::Duration;
 use narrows_probe::{BoundKind, Estimate, Measured, Outcome, Reason};
 use narrows_report::{Remark, TruthBasis};
 use narrows_scenario::{Crossed, PathDirection, Scenario, Truth};
-use narrows_units::{BitRate, Metric};
+use narrows_units::{BitRate, Metric, nanos};
 
 use crate::cell::{Judged, Run};
 use crate::truth;
@@ -110,7 +110,7 @@ impl Run {
             hops,
             octets: measured.cost.octets,
             packets: measured.cost.packets,
-            time_ns: u64::try_from(measured.cost.time.as_nanos()).unwrap_or(u64::MAX),
+            time_ns: nanos(measured.cost.time),
             peak_rate_bps: measured.cost.peak_10ms_bps,
             caveats: caveats.collect(),
             reason,

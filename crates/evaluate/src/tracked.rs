@@ -6,7 +6,7 @@ use std::time::Duration;
 use narrows_probe::{BoundKind, Event, Latest, Measured, Order, PathFacts, Probe, Reason, World};
 use narrows_report::{TrackedPoint, Tracking};
 use narrows_scenario::{PathDirection, Scenario};
-use narrows_units::{Metric, Sender, Stamp};
+use narrows_units::{Metric, Sender, Stamp, nanos};
 
 use crate::truth;
 
@@ -110,8 +110,4 @@ pub(crate) fn tracking(
     let could = generated_by.octets_in(span.1.saturating_sub(span.0));
     let load = (could > 0).then(|| octets as f64 / could as f64);
     Tracking::new(reported.len() as u64, series, load)
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use narrows_net::thread_scheduling::ThreadScheduling;
+use narrows_units::nanos;
 use nix::sched::sched_yield;
 
 use crate::error::LabError;
@@ -168,7 +169,7 @@ impl Clock for RealClock {
     #[inline]
     fn now(&mut self) -> u64 {
         // 584 years fit.
-        let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let elapsed = nanos(self.started.elapsed());
         self.at_start.saturating_add(elapsed)
     }
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use narrows_scenario::{Host, PathDirection, Scenario, Source};
 use narrows_sim::Path;
+use narrows_units::nanos;
 
 use crate::device::{Device, dropped_by_kernel};
 use crate::error::LabError;
@@ -185,7 +186,7 @@ fn prepare(
     seed: Option<u64>,
 ) -> (Player<Device, Routers, RealClock>, Instant) {
     let mut path = Path::new(scenario, seed.unwrap_or(scenario.seed));
-    let warm_up = u64::try_from(scenario.warm_up.as_nanos()).unwrap_or(u64::MAX);
+    let warm_up = nanos(scenario.warm_up);
     // Nothing but cross traffic is on the path, and cross traffic has no outputs.
     path.advance(warm_up, &mut Vec::new());
     let both = [PathDirection::Forward, PathDirection::Reverse];

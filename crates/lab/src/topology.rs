@@ -26,7 +26,7 @@ mod wiring;
 use std::time::{Duration, Instant};
 
 use narrows_scenario::{PathDirection, Scenario};
-use narrows_units::BitRate;
+use narrows_units::{BitRate, nanos};
 
 pub use describe::{
     DeviceDescription, DirectionTruth, FlowDescription, HopDescription, LabDescription, NodeDescription,
@@ -253,7 +253,7 @@ impl Lab {
             let before = self.claim.state.links.get(link).map_or(0, |status| status.lapses);
             statuses.push(LinkStatus {
                 name: name.unwrap_or_default(),
-                watched_ns: u64::try_from(timing_report.ran.as_nanos()).unwrap_or(u64::MAX),
+                watched_ns: nanos(timing_report.ran),
                 releases: timing_report.releases,
                 late_ns_p50: timing_report.late_p50_ns,
                 late_ns_p99: timing_report.late_p99_ns,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub use self::run::Run;
 use narrows_stat::Sorted;
-use narrows_units::{Delta, Metric};
+use narrows_units::{Delta, Metric, nanos, rounded_signed};
 
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Estimator;
@@ -165,7 +165,7 @@ fn conclude(
     mut diagnostics: Diagnostics,
     ways: Option<Ways>,
 ) -> Estimate {
-    let nanos = |value: f64| Delta::from_nanos(whole(value));
+    let nanos = |value: f64| Delta::from_nanos(rounded_signed(value));
     let percentile = |p: f64| nanos(sorted.quantile(p).unwrap_or_else(|| sorted.max()));
     diagnostics.insert("median_ns", percentile(0.5));
     diagnostics.insert("p95_ns", percentile(0.95));
@@ -175,7 +175,7 @@ fn conclude(
     let third = values[values.len().min(3) - 1];
     let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
     let (value, below) = (sorted.min(), (third - sorted.min()).max(stamps));
-    let count = |value: f64| u64::try_from(whole(value)).unwrap_or(0);
+    let count = |value: f64| u64::try_from(rounded_signed(value)).unwrap_or(0);
     let mut estimate = Estimate::new(
         Metric::RoundTripTime,
         None,
@@ -233,7 +233,7 @@ fn with_dense(mut estimate: Estimate, report: &TrainReport) -> Estimate {
         .last()
         .map_or(Duration::ZERO, |last| last.departed.since(rows[0].departed));
     let added = period + 2 * sent / u32::try_from(rows.len()).unwrap_or(1).max(1);
-    let nanos = u64::try_from(added.as_nanos()).unwrap_or(u64::MAX);
+    let nanos = nanos(added);
     estimate = estimate.with("batch_period_ns", Delta::from(period));
     estimate.low = estimate.low.min(estimate.value.saturating_sub(nanos));
     if nanos as f64 > MATTERS * estimate.value as f64 {
@@ -268,7 +268,7 @@ fn batches(report: &TrainReport) -> Option<(Duration, usize)> {
     let apart: Vec<f64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let period = narrows_stat::median(&apart).unwrap_or(last - first + sent * rows.len() as f64);
     Some((
-        Duration::from_nanos(u64::try_from(whole(period)).unwrap_or(0)),
+        Duration::from_nanos(u64::try_from(rounded_signed(period)).unwrap_or(0)),
         ends.len(),
     ))
 }
@@ -295,12 +295,4 @@ fn round_trip(row: &Arrival) -> Option<Delta> {
         }
         Fate::Answered(_) | Fate::Received(_) | Fate::Lost => None,
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "float to integer casts saturate, and the values were integers"
-)]
-fn whole(nanos: f64) -> i64 {
-    nanos.round() as i64
 }

@@ -7,7 +7,7 @@ mod tests;
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Layer, Metric, Sender, Stamp};
+use narrows_units::{BitRate, Layer, Metric, Sender, Stamp, rounded};
 
 use analyse::{Available, Level};
 use narrows_probe::contract::{Estimator, Event, Step};
@@ -242,7 +242,7 @@ impl Run {
             .first()
             .map_or(0.0, |level| level.rtt)
             .max(self.facts.rtt.as_secs_f64());
-        let octets = bulk::whole((2.0 * rate * rtt / 8.0).clamp(LEAST_WINDOW, MOST_WINDOW));
+        let octets = rounded((2.0 * rate * rtt / 8.0).clamp(LEAST_WINDOW, MOST_WINDOW));
         self.window = u32::try_from(octets).ok();
         self.settle(now, 1)
     }

@@ -6,7 +6,7 @@ mod tests;
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Layer, Metric, Octets, Sender, Stamp};
+use narrows_units::{BitRate, Layer, Metric, Octets, Sender, Stamp, rounded};
 
 use analyse::{Bound, Chosen, Reckoned, Tried, choose, reckon, to_try};
 use narrows_probe::contract::{Estimator, Event, Step};
@@ -324,7 +324,7 @@ impl Run {
                 .with("tried_window_octets", series(|tried| tried.window as f64))
                 .with("tried_bps", series(|tried| tried.bps))
                 .with("tried_retransmitted_share", series(|tried| tried.loss))
-                .with("window_bps", bulk::whole(chosen.best.bps))
+                .with("window_bps", rounded(chosen.best.bps))
                 .with("buffer_clamped", self.clamped);
             if let Some(default) = self.params.default {
                 estimate = estimate.with("gain", chosen.best.bps / default.as_f64());

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
+use narrows_units::nanos;
 use narrows_wire::Psk;
 use narrows_wire::stamp::{self, ErrorEstimate, Reflection, StampFormat, StampTime, Surroundings, reflect};
 
@@ -268,7 +269,7 @@ impl Answering {
 fn clock_error(format: StampFormat) -> ErrorEstimate {
     match clock::wall_error() {
         Some(error) => {
-            let nanos = u64::try_from(error.as_nanos()).unwrap_or(u64::MAX);
+            let nanos = nanos(error);
             ErrorEstimate::new(nanos.saturating_add(STAMPING_NS), true, format)
         }
         None => ErrorEstimate::new(OFF_BY_NS, false, format),

@@ -8,7 +8,8 @@
 //! What several tools share is in `chirps` (trains whose rate grows from packet to packet), `gaps`
 //! (trains whose spacing is compared at both ends), `turning` (searches for the rate at which
 //! spacing begins to grow), `vps` (variable packet size: least round trip per size and hop),
-//! `pairtrain` (trains of pairs) and `spacing` (how far stamps can be trusted). What
+//! `tailgating` (delays behind a large packet that dies on its way), `pairtrain` (trains of pairs),
+//! `spacing` (how far stamps can be trusted) and `conclusion` (how a run ends). What
 //! `narrows_measure` needs too is in `narrows_train`: the two crates never depend on each other.
 //!
 //! To compare a tool with ours: `narrows simulate SCENARIO.toml --method NAME`, or a plan for
@@ -22,6 +23,7 @@ pub mod bprobe;
 pub mod capprobe;
 mod chirps;
 pub mod clink;
+mod conclusion;
 pub mod cprobe;
 pub mod diettopp;
 pub mod fac2;
@@ -46,6 +48,7 @@ mod spacing;
 pub mod sprobe;
 pub mod spruce;
 pub mod tailgate;
+mod tailgating;
 pub mod topp;
 mod turning;
 mod vps;

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use narrows_units::{Receiver, Stamp};
+use narrows_units::{Receiver, Stamp, nanos_f64};
 
 use narrows_probe::outcome::Reason;
 use narrows_probe::probes::{Arrival, Fate, PacketPlan, Train, TrainReport};
 use narrows_probe::{HostFacts, PathFacts, StampSource};
-use narrows_train::train_method::nanos;
 
 /// The spacing of one pair whose packets both arrived, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,7 +88,7 @@ fn arrived(row: &Arrival) -> Option<Stamp<Receiver>> {
 pub(super) fn hidden(gaps: &[PairGap], facts: &PathFacts, ip_octets: u16, source: StampSource) -> Option<Reason> {
     let mean = |of: &dyn Fn(&PairGap) -> f64| narrows_stat::mean(&gaps.iter().map(of).collect::<Vec<f64>>());
     let apart = mean(&|gap| gap.came.max(gap.sent))?;
-    let error = |host: &HostFacts| nanos(host.stamp_error).max(nanos(host.clock_resolution));
+    let error = |host: &HostFacts| nanos_f64(host.stamp_error).max(nanos_f64(host.clock_resolution));
     let blur = error(&facts.receiver).hypot(error(&facts.sender));
     // No path brings pairs closer together than they left, on the mean.
     let (came, sent) = (mean(&|gap| gap.came)?, mean(&|gap| gap.sent)?);

@@ -1,9 +1,8 @@
 //! How far stamps can be trusted with the spacing of single packets.
 
-use narrows_units::BitRate;
+use narrows_units::{BitRate, nanos_f64};
 
 use narrows_probe::facts::{HostFacts, PathFacts, StampSource};
-use narrows_train::train_method::nanos;
 
 /// Whose stamps a spacing is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,11 +34,11 @@ impl Trust {
         };
         let reflector = match stamped {
             Stamped::PeerKind => 0.0,
-            Stamped::Returned => nanos(facts.receiver.receive_cost.max(facts.receiver.send_cost)),
+            Stamped::Returned => nanos_f64(facts.receiver.receive_cost.max(facts.receiver.send_cost)),
         };
         Self {
-            tick_ns: nanos(host.clock_resolution),
-            error_ns: nanos(host.stamp_error),
+            tick_ns: nanos_f64(host.clock_resolution),
+            error_ns: nanos_f64(host.stamp_error),
             floor_ns: own_floor_ns(host, source).max(reflector),
             interface: facts.sender.interface_rate.map_or(0.0, BitRate::as_f64),
         }
@@ -93,7 +92,7 @@ impl Trust {
 
 fn own_floor_ns(host: &HostFacts, source: StampSource) -> f64 {
     match source {
-        StampSource::Simulated | StampSource::User => nanos(host.receive_cost),
+        StampSource::Simulated | StampSource::User => nanos_f64(host.receive_cost),
         StampSource::Kernel | StampSource::Hardware => 0.0,
     }
 }

@@ -5,7 +5,7 @@ mod tests;
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Layer, Metric};
+use narrows_units::{BitRate, Layer, Metric, nanos_f64};
 
 use crate::turning::{Ending, Length, MethodRun, Resolution, RoundAccount, Rule, Settings, Turn, settings};
 use narrows_probe::contract::Estimator;
@@ -16,7 +16,7 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
     Protocol, RawParams, Scope, params,
 };
-use narrows_train::train_method::{Machine, nanos};
+use narrows_train::train_method::Machine;
 
 /// The registry entry.
 #[derive(Debug, Clone, Copy)]
@@ -145,7 +145,7 @@ impl Slower {
         let rule = Self {
             min_octets: params.min_octets,
             step: params.step,
-            max_gap_ns: nanos(params.max_gap),
+            max_gap_ns: nanos_f64(params.max_gap),
         };
         MethodRun::new(rule, params.search)
     }

@@ -20,7 +20,7 @@ use std::net::IpAddr;
 
 use narrows_probe::outcome::{Forecast, PathHops};
 use narrows_probe::{BoundKind, Outcome};
-use narrows_units::{BitRate, Layer};
+use narrows_units::{BitRate, Layer, nanos};
 use serde::Serialize;
 
 pub use live::live;
@@ -96,7 +96,7 @@ pub struct ForecastRow {
 impl From<Forecast> for ForecastRow {
     fn from(forecast: Forecast) -> Self {
         Self {
-            time_ns: u64::try_from(forecast.time.as_nanos()).unwrap_or(u64::MAX),
+            time_ns: nanos(forecast.time),
             octets: forecast.octets,
             ceiling: forecast.ceiling.map(BitRate::bps),
         }

@@ -18,7 +18,7 @@ use narrows_diagnose::host::{
     Path, usable,
 };
 use narrows_probe::{HostFacts, StampSource};
-use narrows_units::BitRate;
+use narrows_units::{BitRate, nanos};
 use serde::Serialize;
 
 use crate::document::{Note, Problem, Target};
@@ -141,14 +141,13 @@ pub struct FactsRow {
 
 impl From<&HostFacts> for FactsRow {
     fn from(facts: &HostFacts) -> Self {
-        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Self {
-            send_cost_ns: ns(facts.send_cost),
-            receive_cost_ns: ns(facts.receive_cost),
-            clock_resolution_ns: ns(facts.clock_resolution),
-            stamp_error_ns: ns(facts.stamp_error),
+            send_cost_ns: nanos(facts.send_cost),
+            receive_cost_ns: nanos(facts.receive_cost),
+            clock_resolution_ns: nanos(facts.clock_resolution),
+            stamp_error_ns: nanos(facts.stamp_error),
             stamp_source: facts.stamp_source,
-            min_gap_ns: ns(facts.min_gap),
+            min_gap_ns: nanos(facts.min_gap),
             max_send_rate_bps: facts.max_send_rate.map(BitRate::bps),
             interface_rate_bps: facts.interface_rate.map(BitRate::bps),
             virtual_interface: facts.virtual_interface,

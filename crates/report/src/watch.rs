@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use narrows_probe::{BoundKind, Confidence, Estimate, Finding, Latest, Limit};
 use narrows_train::windows::Windows;
-use narrows_units::{BitRate, Octets, Sender, Stamp, format_duration};
+use narrows_units::{BitRate, Octets, Sender, Stamp, format_duration, nanos};
 use serde::Serialize;
 
 use crate::rows::{MetricRow, Remark};
@@ -302,10 +302,6 @@ impl WatchSummary {
         }
         lines.join("\n")
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

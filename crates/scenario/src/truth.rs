@@ -8,7 +8,7 @@ mod burst;
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Framing, Layer};
+use narrows_units::{BitRate, Framing, Layer, nanos};
 
 use crate::cross::{Cross, Source};
 use crate::crossed::Crossed;
@@ -376,10 +376,6 @@ fn least_service(hop: &Hop, ip_octets: u16) -> Duration {
             slots.grant + Duration::from_nanos(nanos(sent).div_ceil(period) * period)
         }
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -9,15 +9,13 @@
 #[path = "../tests/all/limits/induced.rs"]
 mod induced;
 
+use narrows_stat::SplitMix64;
+
 use induced::{Base, Control, FURTHER, INDUCED, matrix, page};
 
-/// A share, 0..1, from a counter: the top bits of Weyl's sequence, mixed once (`SplitMix64`).
-fn share(counter: &mut u64) -> f64 {
-    *counter = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *counter;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed >> 40) as f64 / f64::from(1u32 << 24)
+/// A share, 0..1.
+fn share(random: &mut SplitMix64) -> f64 {
+    (random.next_u64() >> 40) as f64 / f64::from(1u32 << 24)
 }
 
 fn main() {
@@ -27,13 +25,13 @@ fn main() {
     let paths = arguments.next().unwrap_or(12);
     let seed = arguments.next().unwrap_or(2026);
     let wide = std::env::args().any(|argument| argument == "wide");
-    let mut counter = seed;
+    let mut random = SplitMix64::new(seed);
     let bases: Vec<Base> = (0..paths)
         .map(|path| {
             if wide {
-                drawn(path, seed, &mut counter)
+                drawn(path, seed, &mut random)
             } else {
-                moderate(path, seed, &mut counter)
+                moderate(path, seed, &mut random)
             }
         })
         .collect();
@@ -54,16 +52,16 @@ fn main() {
 }
 
 /// Even on the scale of decades.
-fn between(counter: &mut u64, low: f64, high: f64) -> f64 {
-    low * (high / low).powf(share(counter))
+fn between(random: &mut SplitMix64, low: f64, high: f64) -> f64 {
+    low * (high / low).powf(share(random))
 }
 
 /// 10 to 250 Mbit/s, 8 to 120 ms, queues of 0.5 to 3 products, Reno and CUBIC in turn.
-fn moderate(path: u64, seed: u64, counter: &mut u64) -> Base {
+fn moderate(path: u64, seed: u64, random: &mut SplitMix64) -> Base {
     Base {
-        mbps: between(counter, 10.0, 250.0),
-        rtt_ms: between(counter, 8.0, 120.0),
-        queue: between(counter, 0.5, 3.0),
+        mbps: between(random, 10.0, 250.0),
+        rtt_ms: between(random, 8.0, 120.0),
+        queue: between(random, 0.5, 3.0),
         control: if path.is_multiple_of(2) {
             Control::Reno
         } else {
@@ -80,19 +78,19 @@ const MOST_SEGMENTS: f64 = 1.5e6;
 
 /// 1 Mbit/s to 10 Gbit/s, 1 to 200 ms (at least thirty round trips in the test), queues of 0.5 to 3 products, the three controls in turn, one, two
 /// or four connections.
-fn drawn(path: u64, seed: u64, counter: &mut u64) -> Base {
-    let mbps = between(counter, 1.0, 10_000.0);
+fn drawn(path: u64, seed: u64, random: &mut SplitMix64) -> Base {
+    let mbps = between(random, 1.0, 10_000.0);
     let length = (MOST_SEGMENTS * 1500.0 * 8.0 / (mbps * 1e6)).clamp(2.0, 12.0);
     Base {
         mbps,
         length,
-        rtt_ms: between(counter, 1.0, 200.0).min(length * 1e3 / 30.0),
-        queue: between(counter, 0.5, 3.0),
+        rtt_ms: between(random, 1.0, 200.0).min(length * 1e3 / 30.0),
+        queue: between(random, 0.5, 3.0),
         control: [Control::Reno, Control::Cubic, Control::Bbr][usize::try_from(path % 3).unwrap_or(0)],
-        streams: if share(counter) < 0.5 {
+        streams: if share(random) < 0.5 {
             1
         } else {
-            [2, 4][usize::from(share(counter) < 0.5)]
+            [2, 4][usize::from(share(random) < 0.5)]
         },
         seed: seed.wrapping_add(path),
     }

@@ -4,12 +4,13 @@ mod intake;
 mod kernel;
 
 use narrows_scenario::{ClockModel, Host, PathDirection};
+use narrows_units::nanos;
 
 pub(crate) use intake::Intake;
 pub(crate) use kernel::Kernel;
 
+use crate::NEVER;
 use crate::rng::{Purpose, Stream, round_ns};
-use crate::{NEVER, nanos};
 
 /// What a clock shows at `at` nanoseconds: the formula of [`ClockModel`].
 fn clock_reading(clock: &ClockModel, at: u64) -> i64 {

@@ -38,8 +38,3 @@ pub use world::SimWorld;
 
 /// Later than everything that happens: the departure of a packet from a link that never runs again.
 const NEVER: u64 = u64::MAX;
-
-/// Whole nanoseconds of a duration; saturates after 584 years.
-fn nanos(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(NEVER)
-}

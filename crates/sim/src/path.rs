@@ -295,7 +295,7 @@ impl<T> Path<T> {
     /// the path was made of.
     pub fn count(&mut self, scenario: &Scenario, way: PathDirection, (from, to): (u64, u64)) {
         for (state, hop) in self.ways[side(way)].hops.iter_mut().zip(scenario.hops(way)) {
-            state.count(Tally::new(from, to, crate::nanos(hop.delay)));
+            state.count(Tally::new(from, to, narrows_units::nanos(hop.delay)));
         }
     }
 

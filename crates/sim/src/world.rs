@@ -22,9 +22,8 @@ use std::time::Duration;
 
 use narrows_probe::{Answering, Event, HostFacts, PathFacts, Probe, Refusal, StampSource, World};
 use narrows_scenario::{Crossed, Host, PathDirection, Scenario};
-use narrows_units::{BitRate, Sender, Stamp};
+use narrows_units::{BitRate, Sender, Stamp, nanos};
 
-use crate::nanos;
 use engine::Engine;
 use load::RunningLoad;
 use transfer::RunningTransfer;

@@ -318,7 +318,6 @@ impl Drop for Sender {
 }
 
 fn rows(flows: &[Flow], duration: Option<Duration>) -> Vec<RowPlan> {
-    let whole = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let mut rows = Vec::new();
     for flow in flows {
         let (transport, count) = match &flow.kind {
@@ -329,10 +328,10 @@ fn rows(flows: &[Flow], duration: Option<Duration>) -> Vec<RowPlan> {
             name: flow.name.clone(),
             transport,
             asked: flow.asked(),
-            from_ns: whole(flow.from),
+            from_ns: narrows_units::nanos(flow.from),
             until_ns: match (flow.until, duration) {
-                (Some(until), Some(duration)) => Some(whole(until.min(duration))),
-                (one, other) => one.or(other).map(whole),
+                (Some(until), Some(duration)) => Some(narrows_units::nanos(until.min(duration))),
+                (one, other) => one.or(other).map(narrows_units::nanos),
             },
         };
         rows.extend(std::iter::repeat_n(row, usize::from(count)));

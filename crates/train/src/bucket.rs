@@ -15,7 +15,7 @@ mod tests;
 
 use std::time::Duration;
 
-use narrows_units::BitRate;
+use narrows_units::{BitRate, rounded};
 
 pub use bend::{Bend, Course, course};
 use narrows_probe::probes::TrainReport;
@@ -153,7 +153,7 @@ pub fn of_courses(courses: &[Course], params: &BucketSearchParams) -> BucketEvid
         bent: bends.len(),
         straight: courses.len() - bends.len(),
         dry,
-        excluded_octets: if turning_point.is_none() { whole(excluded) } else { 0 },
+        excluded_octets: if turning_point.is_none() { rounded(excluded) } else { 0 },
         fastest_bps: fastest,
     }
 }
@@ -254,23 +254,13 @@ fn together(alike: &[&Course]) -> Option<TurningPoint> {
         peak: BitRate::from_bps_f64(narrows_stat::median(&of(|bend| bend.peak_bps))?)?,
         sustained: BitRate::from_bps_f64(narrows_stat::median(&rates)?)?,
         sustained_range: (BitRate::from_bps_f64(slow)?, BitRate::from_bps_f64(fast)?),
-        depth_octets: whole(narrows_stat::median(&depths)?),
-        depth_range: (whole((shallow - packet).max(0.0)), whole(deep + packet)),
+        depth_octets: rounded(narrows_stat::median(&depths)?),
+        depth_range: (rounded((shallow - packet).max(0.0)), rounded(deep + packet)),
         sender_limited: limited * 2 > bends.len(),
         ours,
         uneven,
         lost_share,
-        queued_octets: whole(longest.queued_octets),
+        queued_octets: rounded(longest.queued_octets),
         trains: bends.len(),
     })
-}
-
-/// A non-negative number as a whole count.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, which is what is wanted"
-)]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }

@@ -67,18 +67,3 @@ pub fn from_ip(rate: BitRate, layer: Layer, facts: &PathFacts) -> BitRate {
         .convert(rate, Layer::Ip, layer, u32::from(facts.path_mtu), facts.ipv6)
         .unwrap_or(rate)
 }
-
-/// A non-negative number as a whole count; saturates, and is zero for what is no number.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, which is what is wanted"
-)]
-pub fn whole(value: f64) -> u64 {
-    value.round() as u64
-}
-
-/// A count that fits the platform's size; saturates.
-pub fn size(value: u64) -> usize {
-    usize::try_from(value).unwrap_or(usize::MAX)
-}

@@ -16,7 +16,7 @@ mod hunt;
 mod words;
 
 use narrows_stat::{SkewObjective, skew_line};
-use narrows_units::{Framing, Sender, Stamp};
+use narrows_units::{Framing, Sender, Stamp, nanos_f64};
 
 use crate::train_method;
 use narrows_probe::contract::{Event, Refusal, Step};
@@ -127,8 +127,8 @@ impl Grain {
             Reads::Returns => &facts.sender,
         };
         Self {
-            arrival_ns: nanos(host.clock_resolution).max(2.0 * nanos(host.stamp_error)),
-            departure_ns: nanos(facts.sender.clock_resolution),
+            arrival_ns: nanos_f64(host.clock_resolution).max(2.0 * nanos_f64(host.stamp_error)),
+            departure_ns: nanos_f64(facts.sender.clock_resolution),
         }
     }
 
@@ -276,7 +276,14 @@ pub fn read(bulks: &[Bulk], rule: &Rule) -> Option<Reading> {
 
 fn skew(bulks: &[Bulk]) -> Option<f64> {
     let (times, delays) = heads(bulks)?;
-    let slope = skew_line(&times, &delays, SkewObjective::SumOfDistances).ok()?.slope;
+    clock_skew(&times, &delays)
+}
+
+/// What one clock gains on the other per ns: the slope of the line below delays of two clocks, `None` if that is steeper than clocks drift.
+pub fn clock_skew(times_ns: &[f64], delays_ns: &[f64]) -> Option<f64> {
+    let slope = skew_line(times_ns, delays_ns, SkewObjective::SumOfDistances)
+        .ok()?
+        .slope;
     (slope.abs() < LARGEST_SKEW).then_some(slope)
 }
 
@@ -386,11 +393,6 @@ const SMALL_REPLY: f64 = 0.25;
 pub fn uneven(n: u32) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     0.75 + 0.5 * (f64::from(n) * GOLDEN).fract()
-}
-
-/// Nanoseconds of a duration.
-pub fn nanos(time: std::time::Duration) -> f64 {
-    time.as_nanos() as f64
 }
 
 /// A duration of so many nanoseconds; none of what is no time.

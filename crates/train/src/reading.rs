@@ -118,9 +118,11 @@ fn reduce(report: &TrainReport, fastest: Option<f64>, lenient: bool, least_step_
     if samples.len() < 2 {
         return Err(Unusable::AllLost);
     }
-    let span_ns = departure_span(report);
+    let span_ns = departure_span_ns(report);
     check_pacing(report, span_ns, lenient)?;
-    check_order(report)?;
+    if runs_backwards(report) {
+        return Err(Unusable::ClockStep);
+    }
     let ends = burst_ends_of(&samples, fastest);
     let rate_out = rate_between(&ends.kept);
     let rate_sent = report.departure_rate().map_or(f64::INFINITY, BitRate::as_f64);
@@ -179,7 +181,8 @@ fn samples(report: &TrainReport) -> Vec<Sample> {
     samples
 }
 
-fn departure_span(report: &TrainReport) -> f64 {
+/// From the first departure to the last, ns; zero if the stamps run backwards.
+pub fn departure_span_ns(report: &TrainReport) -> f64 {
     match (report.arrivals.first(), report.arrivals.last()) {
         (Some(first), Some(last)) => (last.departed - first.departed).as_f64().max(0.0),
         _ => 0.0,
@@ -218,19 +221,15 @@ fn check_pacing(report: &TrainReport, span_ns: f64, lenient: bool) -> Result<(),
     }
 }
 
-/// Packets that overtake one another are counted in the report; stamps that run backwards without are the clock's doing.
-fn check_order(report: &TrainReport) -> Result<(), Unusable> {
+/// Whether stamps run backwards more often than packets overtook one another, which the report counts: the rest is a clock's doing.
+pub fn runs_backwards(report: &TrainReport) -> bool {
     let stamps: Vec<_> = report.received().map(|(_, stamp)| stamp).collect();
     let backwards = stamps.windows(2).filter(|pair| pair[1] < pair[0]).count();
-    let overtaken = usize::try_from(report.reordered).unwrap_or(usize::MAX);
-    if backwards > overtaken {
-        Err(Unusable::ClockStep)
-    } else {
-        Ok(())
-    }
+    backwards > usize::try_from(report.reordered).unwrap_or(usize::MAX)
 }
 
-fn lost_late(report: &TrainReport) -> usize {
+/// Packets lost of the second half of the train.
+pub fn lost_late(report: &TrainReport) -> usize {
     let late = report.arrivals.iter().skip(report.arrivals.len() / 2);
     late.filter(|row| row.fate == Fate::Lost).count()
 }

@@ -286,7 +286,12 @@ pub fn within(good: bool, name: &'static str, value: impl ToString + Copy, why: 
     if good { Ok(()) } else { Err(error()) }
 }
 
-/// Nanoseconds of a duration, as a float.
-pub fn nanos(time: Duration) -> f64 {
-    narrows_units::Delta::from(time).as_f64()
+/// The whole number of packets that is not less; none for what is negative or no number, and a million at most.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the clamp leaves a small whole number; NaN becomes zero"
+)]
+pub fn whole_packets(packets: f64) -> usize {
+    packets.ceil().clamp(0.0, 1e6) as usize
 }

@@ -6,10 +6,14 @@
 //! counts octets of a packet or a queue at a layer that the context names. Durations without sign
 //! are [`std::time::Duration`].
 //!
+//! The few conversions that every crate needs are here too, each with its rounding and edges:
+//! [`nanos`], [`rounded`], [`to_u32`].
+//!
 //! Each type parses the spellings that the field uses and prints what it parses (`"97.53 Mbit/s"`,
 //! `"64 kB"`, `"1.5 ms"`). Prefixes are decimal. Text that is no quantity is an error; a rate over
 //! no time is `None`.
 
+mod convert;
 mod layer;
 mod metric;
 mod octets;
@@ -17,6 +21,7 @@ mod quantity;
 mod rate;
 mod stamp;
 
+pub use convert::{nanos, nanos_f64, rounded, rounded_signed, to_u32, to_u64, to_usize};
 pub use layer::{Framing, Layer};
 pub use metric::{Direction, Metric, Unit};
 pub use octets::Octets;

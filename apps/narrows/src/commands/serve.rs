@@ -12,7 +12,7 @@ use std::time::Duration;
 use narrows_net::iperf3::Iperf3Server;
 use narrows_net::reflect::Reflector;
 use narrows_net::serve::{Running, ServeError, ServeOptions};
-use narrows_units::{BitRate, Octets};
+use narrows_units::{BitRate, Octets, nanos};
 
 use self::ndt7::Ndt7Server;
 use crate::exit::{Exit, Failure};
@@ -96,7 +96,7 @@ fn options(args: &ServeArgs) -> Result<ServeOptions, Failure> {
         limits.session.max_load_rate_bps = rate.bps();
     }
     if let Some(time) = args.max_duration {
-        limits.session.max_duration_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        limits.session.max_duration_ns = nanos(time);
     }
     if let Some(octets) = args.max_octets {
         limits.session.max_octets = octets.count();

@@ -3,21 +3,14 @@ use crate::common;
 
 use common::{analyse, connection, options, pcap};
 use narrows_capture::file::CaptureReader;
+use narrows_stat::SplitMix64;
 
-/// A value-stable generator (splitmix64).
-struct Chance(u64);
+/// A value-stable generator.
+struct Chance(SplitMix64);
 
 impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ mixed >> 31
-    }
-
     fn below(&mut self, most: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(most.max(1)).unwrap()).unwrap()
+        usize::try_from(self.0.next_u64() % u64::try_from(most.max(1)).unwrap()).unwrap()
     }
 }
 
@@ -56,7 +49,7 @@ fn damaged(file: &[u8], chance: &mut Chance) -> Vec<u8> {
         let at = chance.below(file.len());
         match chance.below(6) {
             0 => file.truncate(at.max(1)),
-            1 => file[at] = u8::try_from(chance.next() & 0xFF).unwrap(),
+            1 => file[at] = u8::try_from(chance.0.next_u64() & 0xFF).unwrap(),
             2 => file[at] ^= 1 << chance.below(8),
             3 => {
                 let end = (at + chance.below(200)).min(file.len());
@@ -84,7 +77,7 @@ fn damaged(file: &[u8], chance: &mut Chance) -> Vec<u8> {
 #[test]
 fn damage_of_any_kind_harms_nothing_else() {
     let whole = pcap(&[connection(40_000, 0, 60), connection(40_001, 500, 30)].concat());
-    let mut chance = Chance(7);
+    let mut chance = Chance(SplitMix64::new(7));
     for file in [whole.clone(), blocks(&whole)] {
         let packets = analyse(&file, options()).unwrap().counts.packets;
         let mut read = 0;
@@ -103,7 +96,7 @@ fn damage_of_any_kind_harms_nothing_else() {
 #[test]
 fn one_flipped_bit_costs_few_packets() {
     let whole = pcap(&connection(40_000, 0, 60));
-    let mut chance = Chance(11);
+    let mut chance = Chance(SplitMix64::new(11));
     for file in [whole.clone(), blocks(&whole)] {
         let packets = analyse(&file, options()).unwrap().counts.packets;
         for _ in 0..1_000 {
@@ -125,10 +118,10 @@ fn one_flipped_bit_costs_few_packets() {
 
 #[test]
 fn noise_is_no_capture_and_noise_behind_a_head_is_damage() {
-    let mut chance = Chance(13);
+    let mut chance = Chance(SplitMix64::new(13));
     for round in 0..300 {
         let noise: Vec<u8> = (0..chance.below(5_000) + 30)
-            .map(|_| u8::try_from(chance.next() & 0xFF).unwrap())
+            .map(|_| u8::try_from(chance.0.next_u64() & 0xFF).unwrap())
             .collect();
         assert!(analyse(&noise, options()).is_none(), "{round}");
         let mut file = pcap(&[]);

@@ -11,6 +11,7 @@ use super::{Conclusion, PassiveMethod, Sight, judge, listen};
 use families::Rules;
 use narrows_probe::outcome::{Caveat, Confidence, Outcome, Reason};
 use narrows_probe::registry::{MethodInfo, ParamError, Parameter, Range, RawParams, joined, params};
+use narrows_units::nanos_f64;
 
 /// The method.
 pub struct Multiq;
@@ -28,15 +29,15 @@ params! {
     #[derive(Debug, Clone, Copy)]
     pub(super) struct Params {
         /// Longest gap.
-        cutoff: f64 = "35 ms" from Duration => (nanos) {
+        cutoff: f64 = "35 ms" from Duration => (nanos_f64) {
             range: Between("100 us", "1 s"), source: "[MultiQ04], as its Click element has it",
         },
         /// Finest kernel.
-        least_scale: f64 = "10 us" from Duration => (nanos) {
+        least_scale: f64 = "10 us" from Duration => (nanos_f64) {
             range: Between("1 us", "1 s"), source: "[MultiQ04], as its Click element has it",
         },
         /// Widest kernel.
-        most_scale: f64 = "10 ms" from Duration => (nanos) {
+        most_scale: f64 = "10 ms" from Duration => (nanos_f64) {
             range: Between("1 us", "1 s"), source: "[MultiQ04], as its Click element has it",
         },
         /// Growth of the kernel.
@@ -52,7 +53,7 @@ params! {
         /// Fewest samples of a distance.
         gap_points: f64 = "2" { range: Between("1", "1000"), source: "[MultiQ04], as its Click element has it" },
         /// Kernel from which on two modes are settled by their heights.
-        settle: f64 = "2.5 ms" from Duration => (nanos) {
+        settle: f64 = "2.5 ms" from Duration => (nanos_f64) {
             range: Between("10 us", "1 s"), source: "[MultiQ04], as its Click element has it",
         },
         /// Fewest samples: data packets of a significant flow.
@@ -78,10 +79,6 @@ impl Params {
             settle: self.settle,
         }
     }
-}
-
-fn nanos(time: Duration) -> f64 {
-    narrows_units::Delta::from(time).as_f64()
 }
 
 /// With where and how long to listen.

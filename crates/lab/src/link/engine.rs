@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use narrows_scenario::PathDirection;
 use narrows_sim::{Path, Segment};
+use narrows_units::nanos;
 
 use super::ethernet::Ethernet;
 use super::port::{self, Port};
@@ -189,7 +190,7 @@ fn prepare(links: &[LinkSpec], mut ports: Vec<[Port; 2]>) -> (Player<Port, Ether
         .map(|link| Path::link(&link.scenario, link.seed, &link.part))
         .collect();
     let warm_up = links.iter().map(|link| link.scenario.warm_up).max();
-    let warm_up = u64::try_from(warm_up.unwrap_or_default().as_nanos()).unwrap_or(u64::MAX);
+    let warm_up = nanos(warm_up.unwrap_or_default());
     warm(&mut paths, &feeds, warm_up);
     let mtu = links.iter().flat_map(|link| &link.ends).map(|end| end.mtu).max();
     let buffer_octets = port::frame_octets(mtu.unwrap_or(1_500));

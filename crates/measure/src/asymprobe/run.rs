@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::{Sender, Stamp};
+use narrows_units::{Sender, Stamp, to_u64};
 
 use super::Params;
 use narrows_probe::PathFacts;
@@ -122,9 +122,8 @@ impl Run {
         let hunt = self.hunt.take();
         let found = hunt.as_ref().and_then(|hunt| hunt.found(false)).filter(|_| settled);
         if let Some(hunt) = hunt {
-            let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-            self.tally.0 += count(hunt.sent());
-            self.tally.1 += count(hunt.lost());
+            self.tally.0 += to_u64(hunt.sent());
+            self.tally.1 += to_u64(hunt.lost());
         }
         self.found.push((kind, found));
         self.start_hunt();

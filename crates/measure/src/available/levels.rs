@@ -86,13 +86,8 @@ mod tests {
     /// Ten trains of 60 Mbit/s on 100, in blocks of 1 ms, behind heads of 1 to 4 ms. Others take what `others` gives for the queue at a
     /// block's begin, more or less by up to 5 Mbit/s at random.
     fn trains(others: impl Fn(f64) -> f64) -> Vec<Vec<Block>> {
-        let mut state = 7u64;
-        let mut random = move || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as f64 / f64::from(1u32 << 30) - 1.0
-        };
+        let mut generator = narrows_stat::SplitMix64::new(7);
+        let mut random = move || 2.0 * generator.next_unit() - 1.0;
         let train = |index: u32| {
             let mut level = 1e-3 * f64::from(1 + index % 4);
             let mut block = || {

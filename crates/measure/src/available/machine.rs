@@ -13,11 +13,12 @@ use super::coarse;
 use super::curve;
 use super::params::{Mode, Params};
 use super::pooled::{Capacity, PooledEstimate, narrow, pooled};
-use super::sizes::{FIRST_PACKETS, SHORTEST, count};
+use super::sizes::{FIRST_PACKETS, SHORTEST};
 use super::train::{Prior, TrainSlope, Unusable, analyse};
 use narrows_probe::observations::Replayable;
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
 use narrows_probe::{Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
+use narrows_train::train_method::whole_packets;
 
 /// Rounds of the feedback map.
 const COARSE_ROUNDS: usize = 5;
@@ -112,7 +113,7 @@ impl Machine {
             self.available = start;
             self.phase = Phase::Near;
             self.rate = Some(self.seen.max_rate.map_or(1.2 * start, |max| max.min(1.2 * start)));
-            self.least_packets = count(50.0 * sigma.as_secs_f64() * start / self.packet_bits());
+            self.least_packets = whole_packets(50.0 * sigma.as_secs_f64() * start / self.packet_bits());
         }
         self.facts = Some(facts);
         self.send(now)
@@ -208,7 +209,7 @@ impl Machine {
         if let Some(batch) = train.batch {
             self.seen.batch = Some(self.seen.batch.map_or(batch, |seen| seen.max(batch)));
             let per_batch = batch.as_secs_f64() * train.rate_in.min(train.rate_out) / self.packet_bits();
-            let wanted = count(BATCHES * per_batch).min(self.params.max_packets);
+            let wanted = whole_packets(BATCHES * per_batch).min(self.params.max_packets);
             self.least_packets = self.least_packets.max(wanted);
             if 2 * train.packets < wanted {
                 return self.discard(Unusable::FewBatches);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use narrows_train::train_method::whole_packets;
+
 use super::params::Params;
 
 /// Packets of the first trains, whose rates may be far too high (ours).
@@ -91,10 +93,10 @@ impl Scale {
     ) -> usize {
         let Allowed { burst, hard } = queue;
         let longer = (spread / (DISAGREE * self.rate)).clamp(1.0, LONGER);
-        let share = count(longer * self.octets(params) * 8.0 / SHARES / self.packet);
+        let share = whole_packets(longer * self.octets(params) * 8.0 / SHARES / self.packet);
         let wanted = share.max(MIN_PACKETS).max(least).min(params.max_packets);
         let growth = over.max(0.02 * self.rate) / rate.max(1.0);
-        let allowed = count(burst / self.packet / growth.min(1.0));
+        let allowed = whole_packets(burst / self.packet / growth.min(1.0));
         let extra = if hard { 0 } else { least };
         wanted.min(allowed.max(extra).max(SHORTEST))
     }
@@ -134,7 +136,7 @@ impl Scale {
         let delay = (PRIMING_BURST * (wander * length).sqrt()).min(PRIMING_BURST_SHARE * burst / self.rate);
         let kept = (1.0 - available / rate).max(0.05);
         let packets = (delay * self.rate / self.packet / kept).max(PRIMING_BURST_LEAST);
-        (count(packets), delay)
+        (whole_packets(packets), delay)
     }
 
     /// Rate of a head.
@@ -151,14 +153,4 @@ pub(super) struct Allowed {
     pub(super) burst: f64,
     /// Losses have shown where it ends.
     pub(super) hard: bool,
-}
-
-/// A whole number of packets; negative and undefined become none.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the clamp leaves a small whole number; NaN becomes zero"
-)]
-pub(super) fn count(packets: f64) -> usize {
-    packets.ceil().clamp(0.0, 1e6) as usize
 }

@@ -8,7 +8,8 @@ use narrows_units::{BitRate, Sender, Stamp};
 use super::backlogged::{Early, Idle, Slope, behind, slope};
 use super::burst_ends::{BurstEnds, Sample, burst_ends_of, rate_between, samples};
 use super::levels::Block;
-use narrows_probe::probes::{Fate, TrainReport};
+use narrows_probe::probes::TrainReport;
+use narrows_train::reading::{departure_span_ns, lost_late, runs_backwards};
 
 /// A departure gap of this many usual ones is a pause (ours).
 const PAUSE: f64 = 8.0;
@@ -132,8 +133,10 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
     if samples.len() < 2 {
         return Err(Unusable::AllLost);
     }
-    check_order(report)?;
-    let span = departure_span(report);
+    if runs_backwards(report) {
+        return Err(Unusable::ClockStep);
+    }
+    let span = departure_span_ns(report) * 1e-9;
     let burst_ends = burst_ends_of(&samples, prior.map(|prior| prior.fastest));
     let rate_out = rate_between(&burst_ends.kept);
     let rate_sent = report.departure_rate().map_or(f64::INFINITY, BitRate::as_f64);
@@ -191,30 +194,6 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
         blocks,
         receiver_bound: false,
     })
-}
-
-fn departure_span(report: &TrainReport) -> f64 {
-    match (report.arrivals.first(), report.arrivals.last()) {
-        (Some(first), Some(last)) => (last.departed - first.departed).as_f64().max(0.0) * 1e-9,
-        _ => 0.0,
-    }
-}
-
-/// Packets that overtake one another are counted in the report; stamps that run backwards without are the clock's doing.
-fn check_order(report: &TrainReport) -> Result<(), Unusable> {
-    let stamps: Vec<_> = report.received().map(|(_, stamp)| stamp).collect();
-    let backwards = stamps.windows(2).filter(|pair| pair[1] < pair[0]).count();
-    let overtaken = usize::try_from(report.reordered).unwrap_or(usize::MAX);
-    if backwards > overtaken {
-        Err(Unusable::ClockStep)
-    } else {
-        Ok(())
-    }
-}
-
-fn lost_late(report: &TrainReport) -> usize {
-    let late = report.arrivals.iter().skip(report.arrivals.len() / 2);
-    late.filter(|row| row.fate == Fate::Lost).count()
 }
 
 /// A clock that was set shows as one jump of the delay that stays. A queue does not: it grows by one packet time at a time, and a

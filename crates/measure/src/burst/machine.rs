@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Sender, Stamp};
+use narrows_units::{BitRate, Sender, Stamp, rounded, to_usize};
 
 use super::analyse::{self, Cut, ObservedBurst};
 use super::ledger::Ledger;
@@ -123,7 +123,7 @@ impl Run {
             .rate_cap
             .map(|rate| rate.octets_in(Duration::from_millis(100)));
         let octets = self.params.max_octets.min(peak.unwrap_or(u64::MAX));
-        bulk::size(octets / u64::from(self.ip_octets.max(1))).max(1)
+        to_usize(octets / u64::from(self.ip_octets.max(1))).max(1)
     }
 
     fn octets(&self) -> u64 {
@@ -273,7 +273,7 @@ impl Run {
             .and_then(|through| BitRate::from_bps_f64(LONG_RATE * through));
         self.rates = rate.into_iter().collect();
         let long = self.ledger.usual().unwrap_or(self.packets as u64).saturating_mul(4);
-        self.packets = bulk::size(long).max(self.packets).min(self.cap());
+        self.packets = to_usize(long).max(self.packets).min(self.cap());
         false
     }
 
@@ -289,7 +289,7 @@ impl Run {
         self.turn_to(Phase::Small);
         let octets = self.ledger.usual().unwrap_or(1) * u64::from(self.main_octets);
         self.ip_octets = small;
-        self.packets = bulk::size((octets + octets / 4) / u64::from(small))
+        self.packets = to_usize((octets + octets / 4) / u64::from(small))
             .max(1)
             .min(self.cap());
         false
@@ -336,7 +336,7 @@ impl Run {
             }
             (None, _) => 1.0,
         };
-        self.packets = bulk::size(bulk::whole(usual * grows.max(1.0) * 1.25 + 2.0)).min(self.cap());
+        self.packets = to_usize(rounded(usual * grows.max(1.0) * 1.25 + 2.0)).min(self.cap());
         false
     }
 

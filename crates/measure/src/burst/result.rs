@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Layer, Metric};
+use narrows_units::{BitRate, Layer, Metric, rounded};
 
 use super::analyse::{Together, together};
 use super::ledger::Ledger;
@@ -11,7 +11,6 @@ use super::queue::{self, Counted, CurvePoint};
 use narrows_probe::outcome::{
     BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Estimate, Finding, Limit, Outcome, QueueFinding, Reason,
 };
-use narrows_train::bulk;
 
 /// Fewer bursts than this are few; so are fewer than that, if they were cut at different places (ours).
 const FEWEST_BURSTS: usize = 5;
@@ -149,14 +148,14 @@ fn diagnostics(
 ) -> Estimate {
     let ledger = known.ledger;
     found.ip_octets = known.ip_octets;
-    found.rate_bps = narrows_stat::median(&ledger.departures).map(bulk::whole);
+    found.rate_bps = narrows_stat::median(&ledger.departures).map(rounded);
     if let Some(rate) = narrows_stat::median(&ledger.arrivals) {
-        estimate = estimate.with("arrival_rate_bps", bulk::whole(rate));
+        estimate = estimate.with("arrival_rate_bps", rounded(rate));
         let queued = rate * ledger.growth.as_secs_f64() / 8.0;
-        found.queue.by_delay_octets = Some(bulk::whole(queued));
+        found.queue.by_delay_octets = Some(rounded(queued));
     }
     estimate = estimate.with("peak_queue_delay_ns", narrows_units::Delta::from(ledger.growth));
-    found.through_rate_bps = ledger.rate_through().map(bulk::whole);
+    found.through_rate_bps = ledger.rate_through().map(rounded);
     if let Some(all) = sample {
         let series = ledger.sample.cuts.iter().map(|cut| octets(known, cut.through) as f64);
         found.sample = Some(BurstSample {
@@ -252,7 +251,7 @@ fn curve(known: &Known<'_>) -> Vec<BurstPoint> {
         return Vec::new();
     }
     let point = |point: CurvePoint| BurstPoint {
-        rate_bps: bulk::whole(point.rate_bps),
+        rate_bps: rounded(point.rate_bps),
         p10: octets(known, point.p10),
         median: octets(known, point.median),
         max: octets(known, point.max),
@@ -272,7 +271,7 @@ fn queue_behind(
     let points = queue::telling(&ledger.curve(), known.ip_octets);
     let fit = queue::effective(&points);
     if known.rates > 0 {
-        found.queue.available_bps = fit.as_ref().map(|fit| bulk::whole(fit.available_bps));
+        found.queue.available_bps = fit.as_ref().map(|fit| rounded(fit.available_bps));
         if fit.is_none() {
             estimate = estimate.with("effective_queue", "the rates tried give no line");
         }
@@ -293,7 +292,7 @@ fn queue_behind(
         ledger.sample.queue_by_delay(known.ip_octets).filter(|_| known_rate)
     };
     let by_delay = narrows_stat::median(&by_delay).or_else(own);
-    found.queue.by_delay_octets = by_delay.map(bulk::whole).or(found.queue.by_delay_octets);
+    found.queue.by_delay_octets = by_delay.map(rounded).or(found.queue.by_delay_octets);
     let by_model = ledger
         .rated_sample()
         .queue_by_rate()
@@ -303,7 +302,7 @@ fn queue_behind(
         (None, Some(octets)) => (octets, "rate"),
         (None, None) => return estimate,
     };
-    found.queue.effective_octets = Some(bulk::whole(queue));
+    found.queue.effective_octets = Some(rounded(queue));
     found.queue.basis = Some(basis.to_owned());
     let drains = [
         known.available.map(BitRate::as_f64),
@@ -311,7 +310,7 @@ fn queue_behind(
         ledger.rate_through(),
     ];
     let drain = drains.into_iter().flatten().find(|rate| *rate > 0.0);
-    found.queue.drain_ns = drain.map(|rate| bulk::whole(queue * 8e9 / rate));
+    found.queue.drain_ns = drain.map(|rate| rounded(queue * 8e9 / rate));
     found.rtt_ns = u64::try_from(known.rtt.as_nanos()).ok();
     estimate
 }

@@ -1,9 +1,8 @@
 //! What is said of a level: on the way and at the end.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use narrows_units::{BitRate, Metric};
+use narrows_units::{BitRate, Metric, to_usize};
 
 use super::Params;
 use super::account::Account;
@@ -152,19 +151,18 @@ pub(super) fn finish(
 }
 
 fn sampled(diagnostics: &mut Diagnostics, account: &Account, windows: &Windows) {
-    let whole = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-    diagnostics.insert("trains", whole(account.trains));
-    diagnostics.insert("kept_trains", whole(account.used));
-    diagnostics.insert("rejected_trains", whole(account.trains - account.used));
+    diagnostics.insert("trains", to_usize(account.trains));
+    diagnostics.insert("kept_trains", to_usize(account.used));
+    diagnostics.insert("rejected_trains", to_usize(account.trains - account.used));
     diagnostics.insert("useless_of_last_32_trains", account.useless());
-    diagnostics.insert("changes", whole(account.changes));
-    diagnostics.insert("windows", whole(windows.count()));
+    diagnostics.insert("changes", to_usize(account.changes));
+    diagnostics.insert("windows", to_usize(windows.count()));
 }
 
 /// How what was available was distributed over the whole run.
 fn distributed(diagnostics: &mut Diagnostics, windows: &Windows) {
     let length = windows.length();
-    diagnostics.insert("window_ns", nanos(length));
+    diagnostics.insert("window_ns", length.as_secs_f64() * 1e9);
     let shares = [
         ("window_p05_bps", 0.05),
         ("window_p25_bps", 0.25),
@@ -180,10 +178,6 @@ fn distributed(diagnostics: &mut Diagnostics, windows: &Windows) {
     if let Some(mean) = windows.mean() {
         diagnostics.insert("window_mean_bps", mean);
     }
-}
-
-fn nanos(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e9
 }
 
 /// How many standard errors make 90 % of so many trains.

@@ -21,6 +21,7 @@ use narrows_probe::outcome::RemoteStamped;
 use narrows_probe::probes::{Arrival, Fate, HopReplyKind, PacketPlan, Train, TrainReport};
 use narrows_train::peer_kinds::SizeBounds;
 use narrows_train::train_method::arrived_ns;
+use narrows_units::rounded_signed;
 
 /// Trains of one packet of each size: at least, and at most (ours).
 const LEAST: u32 = 8;
@@ -94,7 +95,7 @@ impl RemoteStamps {
                 let sample = Sample {
                     octets: row.octets,
                     reply_octets: 0,
-                    round_trip_ns: whole_ns(of(row) - drift * at),
+                    round_trip_ns: rounded_signed(of(row) - drift * at),
                 };
                 table.take(IpAddr::from([0, 0, 0, 0]), sample);
             }
@@ -280,12 +281,4 @@ fn who(row: &Arrival) -> Option<IpAddr> {
 /// The remote host's answers take longer than the packets took to get there.
 pub(super) fn answers_slowly(answers: &Line, stamps: &Line) -> bool {
     answers.forward - stamps.forward > SLOWER * answers.se.hypot(stamps.se)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the cast saturates, which is what is wanted"
-)]
-fn whole_ns(value: f64) -> i64 {
-    value.round() as i64
 }

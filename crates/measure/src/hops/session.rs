@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use narrows_stat::SplitMix64;
-use narrows_units::{Sender, Stamp};
+use narrows_units::{Sender, Stamp, nanos_f64};
 
 use super::Params;
 use super::answer;
@@ -23,7 +23,7 @@ use narrows_probe::outcome::{Forecast, Predicted};
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{Fate, PacketPlan, PeerKind, Train, TrainReport};
 use narrows_train::peer_kinds::{PeerKinds, SizeBounds};
-use narrows_train::train_method::{Next, TrainMethod, nanos, uneven};
+use narrows_train::train_method::{Next, TrainMethod, uneven};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -137,8 +137,8 @@ impl MethodRun {
     /// What one round trip is off by at any rate: a tick, or what a stamp is.
     pub(super) fn floor_ns(&self) -> f64 {
         self.facts.as_ref().map_or(1.0, |facts| {
-            nanos(facts.sender.clock_resolution)
-                .max(nanos(facts.sender.stamp_error))
+            nanos_f64(facts.sender.clock_resolution)
+                .max(nanos_f64(facts.sender.stamp_error))
                 .max(1.0)
         })
     }

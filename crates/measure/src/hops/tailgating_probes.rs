@@ -26,7 +26,7 @@ use super::spacings::{Course, Kind, LEADS_MS};
 use super::stages::{Pairs, is_standard};
 use super::trailing_packets::MOST_TRAILING_PACKETS;
 use narrows_probe::probes::{Arrival, PacketPlan, Train, TrainReport};
-use narrows_train::train_method::nanos;
+use narrows_units::nanos_f64;
 
 /// Trains per place where large packets die: for the first look, at most, and at most where the one who answers limits that (ours).
 const PROBE_ROUND: u32 = 7;
@@ -75,7 +75,10 @@ impl MethodRun {
     pub(super) fn behind(&self, added: &[Added], hop: usize, ratio: f64) -> Behind {
         let large = self.wire(self.plan.largest());
         let left = narrows_stat::median(&self.tailgating_probes.behind_ns);
-        let cost = self.facts.as_ref().map_or(0.0, |facts| nanos(facts.sender.send_cost));
+        let cost = self
+            .facts
+            .as_ref()
+            .map_or(0.0, |facts| nanos_f64(facts.sender.send_cost));
         let mut behind = (0.0, 2.0 * left.unwrap_or(cost) + self.floor_ns());
         for link in 1..=hop {
             let time = match added.iter().find(|added| added.covers(link)) {

@@ -3,6 +3,7 @@
 use super::Params;
 use narrows_probe::PathFacts;
 use narrows_probe::probes::{Arrival, Fate, HopReplyKind, TrainReport};
+use narrows_units::to_u64;
 
 /// What is known.
 #[derive(Debug, Clone)]
@@ -107,13 +108,13 @@ impl Search {
             self.trains = 0;
         }
         self.trains += 1;
-        self.sent += count(report.arrivals.len());
+        self.sent += to_u64(report.arrivals.len());
         let is_small = |row: &&Arrival| row.ip_octets < size;
         let reverse = |row: &&Arrival| matches!(row.fate, Fate::Echoed { .. });
         let small = report.arrivals.iter().filter(is_small).count();
         let small_back = report.arrivals.iter().filter(is_small).filter(reverse).count();
-        self.small_sent += count(small);
-        self.small_lost += count(small - small_back);
+        self.small_sent += to_u64(small);
+        self.small_lost += to_u64(small - small_back);
         if small_back > 0 {
             self.pass(self.small.min(size - 1));
         }
@@ -184,10 +185,6 @@ fn too_big(row: &Arrival) -> Option<HopReplyKind> {
         Fate::Answered(reply) => Some(reply.kind).filter(|kind| matches!(kind, HopReplyKind::PacketTooBig { .. })),
         Fate::Received(_) | Fate::Echoed { .. } | Fate::Lost => None,
     }
-}
-
-fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 /// What links and tunnels leave, in IP octets: the guaranteed sizes; Teredo, 6in4, `WireGuard` over IPv6 and over IPv4, GRE,

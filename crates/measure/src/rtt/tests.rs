@@ -1,4 +1,4 @@
-use narrows_units::{BitRate, Stamp};
+use narrows_units::{BitRate, Stamp, rounded_signed};
 
 use super::*;
 use narrows_probe::contract::{Event, Refusal, Step};
@@ -168,7 +168,7 @@ fn turned(count: u32, every_ns: i64, offset_ns: i64, skew: f64, waits: impl Fn(i
             let departed = i64::from(seq) * every_ns;
             let (forward, reverse) = waits(seq.into());
             let at = departed + FORWARD + forward;
-            let drift = whole(at as f64 * skew);
+            let drift = rounded_signed(at as f64 * skew);
             Arrival {
                 seq,
                 departed: Stamp::from_nanos(departed),

@@ -12,9 +12,9 @@
 
 use narrows_stat::{SkewObjective, Sorted, skew_line};
 
-use super::whole;
 use narrows_probe::outcome::{Diagnostics, WayDelays, Ways};
 use narrows_probe::probes::{Arrival, Fate};
+use narrows_units::rounded_signed;
 
 /// One echo.
 #[derive(Debug, Clone, Copy)]
@@ -57,8 +57,8 @@ pub(super) fn tell<'a>(
     let forward: Vec<f64> = turns.iter().map(|turn| turn.forward - theta).collect();
     let reverse: Vec<f64> = turns.iter().map(|turn| turn.reverse + theta).collect();
     let ways = Ways {
-        clock_offset_ns: base.saturating_add(whole(theta)),
-        clock_error_bound_ns: whole(round(&best) / 2.0 + stamp_error),
+        clock_offset_ns: base.saturating_add(rounded_signed(theta)),
+        clock_error_bound_ns: rounded_signed(round(&best) / 2.0 + stamp_error),
         forward: statistics(&forward),
         reverse: statistics(&reverse),
         ..Ways::default()
@@ -74,9 +74,9 @@ fn statistics(delays: &[f64]) -> Option<WayDelays> {
     let at = |sorted: &Sorted, p: f64| sorted.quantile(p).unwrap_or_else(|| sorted.max());
     let (least, median, p95, most) = (delays.min(), at(&delays, 0.5), at(&delays, 0.95), delays.max());
     Some(WayDelays {
-        one_way_ns: [least, median, p95, most].map(whole),
-        variation_ns: [median - least, p95 - least, most - least].map(whole),
-        successive_ns: [mean, at(&steps, 0.95)].map(whole),
+        one_way_ns: [least, median, p95, most].map(rounded_signed),
+        variation_ns: [median - least, p95 - least, most - least].map(rounded_signed),
+        successive_ns: [mean, at(&steps, 0.95)].map(rounded_signed),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Sender, Stamp};
+use narrows_units::{BitRate, Sender, Stamp, to_usize};
 
 use super::params::{LONGEST_QUIET, Params, Preset, seconds};
 use super::result;
@@ -143,7 +143,7 @@ impl Run {
 
     /// The quiet phase: as the tool has it, a packet now and then, or a pause.
     fn hush(&mut self) -> Step {
-        let packets = bulk::size(u64::try_from(self.quiet.as_nanos() / QUIET_GAP.as_nanos()).unwrap_or(u64::MAX));
+        let packets = to_usize(u64::try_from(self.quiet.as_nanos() / QUIET_GAP.as_nanos()).unwrap_or(u64::MAX));
         let id = self.id();
         let octets = QUIET_OCTETS.min(self.ip_octets);
         Step::Send(Probe::Train(Train::uniform(

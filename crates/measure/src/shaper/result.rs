@@ -1,13 +1,12 @@
 //! From trains and intervals to an outcome.
 
-use narrows_units::{BitRate, Delta, Framing, Layer, Metric};
+use narrows_units::{BitRate, Delta, Framing, Layer, Metric, rounded};
 
 use super::machine::Run;
 use super::params::{Preset, seconds};
 use super::series::{Fall, Series};
 use narrows_probe::outcome::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason};
 use narrows_train::bucket::{BucketEvidence, EXCLUDED_RATIO, TurningPoint};
-use narrows_train::bulk::whole;
 
 /// Least relative error of a rate that one sees in trains or intervals ("ours": clocks and the ends of trains).
 const LEAST_ERROR: f64 = 0.005;
@@ -114,7 +113,7 @@ fn from_fall(run: &Run, fall: &Fall) -> Estimate {
         .with("intervals_before", fall.before)
         .with("intervals_after", fall.after)
         .with("loss_after", fall.loss)
-        .with("unfilled_octets", whole(unfilled));
+        .with("unfilled_octets", rounded(unfilled));
     if fall.loss > 0.0 {
         estimate = estimate.caveat(Caveat::Loss { ratio: fall.loss });
     }
@@ -148,13 +147,13 @@ fn bucket(found: &Bucket) -> Estimate {
         .with("token_bucket", kind)
         .with("sustained_bps", bps(rate))
         .with("peak_bps", bps(found.peak))
-        .with("bucket_octets", whole(depth));
+        .with("bucket_octets", rounded(depth));
     let drain = found.peak - rate;
     if drain > 0.0 {
-        main = main.with("peak_lasts_ns", nanos(8.0 * depth / drain));
+        main = main.with("peak_lasts_ns", delta(8.0 * depth / drain));
     }
     if rate > 0.0 {
-        main = main.with("refill_ns", nanos(8.0 * depth / rate));
+        main = main.with("refill_ns", delta(8.0 * depth / rate));
     }
     if !found.policer {
         let name = if found.queue.1 {
@@ -162,7 +161,7 @@ fn bucket(found: &Bucket) -> Estimate {
         } else {
             "buffer_octets_at_least"
         };
-        main = main.with(name, whole(found.queue.0));
+        main = main.with(name, rounded(found.queue.0));
     }
     let peak = Estimate::ip_rate(
         Metric::PeakRate,
@@ -178,9 +177,9 @@ fn bucket(found: &Bucket) -> Estimate {
     let burst = Estimate::new(
         Metric::CommittedBurstOctets,
         Some(Layer::Ip),
-        whole(depth),
-        whole(shallow),
-        whole(deep),
+        rounded(depth),
+        rounded(shallow),
+        rounded(deep),
     );
     if !found.lower_bound {
         main.also = vec![peak, burst];
@@ -195,7 +194,7 @@ fn bucket(found: &Bucket) -> Estimate {
     main
 }
 
-fn nanos(time: f64) -> Delta {
+fn delta(time: f64) -> Delta {
     Delta::from(seconds(time, 1e6))
 }
 
@@ -268,7 +267,7 @@ fn diagnostics(mut estimate: Estimate, run: &Run, bucket_evidence: &BucketEviden
         .with("bent_trains", bucket_evidence.bent);
     if estimate.limited_by != Limit::Shaper {
         estimate = estimate
-            .with("bucket_excluded_octets", whole(excluded))
+            .with("bucket_excluded_octets", rounded(excluded))
             .with("bucket_excluded_rate_ratio", EXCLUDED_RATIO);
     }
     if let Some(capacity) = run.capacity {
@@ -279,7 +278,7 @@ fn diagnostics(mut estimate: Estimate, run: &Run, bucket_evidence: &BucketEviden
             .with("probe_rate_bps", run.probe_rate)
             .with("interval_rates_bps", run.probe.rates());
         if let Some(rate) = narrows_stat::median(&run.probe.rates()) {
-            estimate = estimate.with("median_rate_bps", whole(rate));
+            estimate = estimate.with("median_rate_bps", rounded(rate));
         }
     }
     if run.local_drops > 0 {

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use narrows_units::BitRate;
+use narrows_units::{BitRate, rounded, to_usize};
 
 use super::params::{Params, seconds};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::probes::{Arrival, Train, TrainId, TrainReport};
 use narrows_train::bucket;
 use narrows_train::bucket::{Bend, BucketEvidence, BucketSearchParams, Course, TurningPoint};
-use narrows_train::bulk;
 use narrows_train::train_method::arrived_ns;
 
 /// The search at work.
@@ -60,7 +59,7 @@ impl Search {
     pub(super) fn new(params: &Params, ip_octets: u16, facts: &PathFacts) -> Self {
         let peak = facts.rate_cap.map(|rate| rate.octets_in(Duration::from_millis(100)));
         let octets = params.max_octets.min(peak.unwrap_or(u64::MAX));
-        let most = bulk::size(octets / u64::from(ip_octets.max(1))).max(1);
+        let most = to_usize(octets / u64::from(ip_octets.max(1))).max(1);
         Self {
             params: BucketSearchParams {
                 min_ratio: params.min_ratio,
@@ -157,7 +156,7 @@ impl Search {
     fn longer(&mut self) -> bool {
         let rate = self.peak_bps();
         let in_time = rate / 8.0 * self.max_train.as_secs_f64() / f64::from(self.ip_octets);
-        let most = self.most.min(bulk::size(bulk::whole(in_time)).max(2 * FIRST));
+        let most = self.most.min(to_usize(rounded(in_time)).max(2 * FIRST));
         if self.packets >= most {
             return false;
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Metric, Stamp};
+use narrows_units::{BitRate, Metric, Stamp, rounded};
 
 use super::params::Params;
 use super::series::Series;
@@ -12,7 +12,6 @@ use narrows_probe::outcome::{BoundKind, Estimate, Limit};
 use narrows_probe::probes::{LoadReport, LoadStatus};
 use narrows_probe::testing::closed_form_world::{Bucket, ClosedFormWorld, Cross, Hop};
 use narrows_probe::world::drive;
-use narrows_train::bulk;
 
 fn params(pairs: &[(&str, &str)]) -> RawParams {
     pairs.iter().copied().collect()
@@ -129,13 +128,9 @@ fn flow(peak: f64, rate: f64, depth: f64, bins: u32, policed: bool) -> LoadRepor
         LoadStatus {
             from: Stamp::from_nanos(i64::from(k) * 300_000_000),
             to: Stamp::from_nanos(i64::from(k + 1) * 300_000_000),
-            packets: bulk::whole(octets / 1428.0),
-            ip_octets: bulk::whole(octets),
-            lost: if policed {
-                bulk::whole((sent - octets) / 1428.0)
-            } else {
-                0
-            },
+            packets: rounded(octets / 1428.0),
+            ip_octets: rounded(octets),
+            lost: if policed { rounded((sent - octets) / 1428.0) } else { 0 },
             reordered: 0,
             duplicates: 0,
             local_drops: 0,

@@ -1,6 +1,7 @@
 //! What the rates at several numbers of streams say together. Pure.
 
 use narrows_probe::outcome::FillBasis as Basis;
+use narrows_units::rounded;
 
 /// What was seen at one number of streams.
 #[derive(Debug, Clone, PartialEq)]
@@ -161,7 +162,7 @@ fn whole_streams(ratio: f64) -> Option<u16> {
     if !(1.0..=f64::from(u16::MAX)).contains(&streams) {
         return (streams < 1.0).then_some(1);
     }
-    u16::try_from(narrows_train::bulk::whole(streams)).ok()
+    u16::try_from(rounded(streams)).ok()
 }
 
 /// Findings from levels in rising order of their streams, the first of which is one stream. `None` without any.

@@ -1,6 +1,6 @@
 //! From levels to an outcome.
 
-use narrows_units::{BitRate, Layer, Metric};
+use narrows_units::{BitRate, Layer, Metric, rounded};
 
 use super::analyse::{Available, Findings, Level, findings, sharing};
 use narrows_probe::outcome::{
@@ -8,7 +8,6 @@ use narrows_probe::outcome::{
     StreamsLevel,
 };
 use narrows_probe::probes::{TcpSample, TransferReport};
-use narrows_train::bulk;
 use narrows_train::bulk::series;
 
 /// What the transfers have told.
@@ -158,9 +157,9 @@ fn parallel(mut estimate: Estimate, known: &Known, found: &Findings) -> Estimate
     let mut sum = Estimate::new(
         Metric::TcpAchievableParallel,
         Some(Layer::TcpPayload),
-        bulk::whole(mean),
-        bulk::whole((mean - half).max(0.0)),
-        bulk::whole(mean + half),
+        rounded(mean),
+        rounded((mean - half).max(0.0)),
+        rounded(mean + half),
     )
     .with("streams", u32::from(level.streams));
     sum.limited_by = estimate.limited_by;
@@ -183,7 +182,7 @@ fn diagnostics(mut estimate: Estimate, known: &Known, found: &Findings) -> Estim
         basis: found.basis,
         levels: known.levels.iter().map(level).collect(),
         recommended: found.recommended,
-        available_payload_bps: known.available.map(|available| bulk::whole(available.bps)),
+        available_payload_bps: known.available.map(|available| rounded(available.bps)),
         intrusive: found.intrusive.as_ref().map(|(streams, _)| *streams),
         intrusive_by: found
             .intrusive
@@ -197,7 +196,7 @@ fn diagnostics(mut estimate: Estimate, known: &Known, found: &Findings) -> Estim
     };
     if let Some(shared) = sharing(&known.levels) {
         finding.competing_flows = Some(shared.flows);
-        estimate = estimate.with("shared_payload_bps", bulk::whole(shared.shared_bps));
+        estimate = estimate.with("shared_payload_bps", rounded(shared.shared_bps));
         if let Some(available) = known.available.filter(|available| shared.shared_bps > available.bps) {
             let others = shared.shared_bps - available.bps;
             for level in &mut finding.levels {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Delta, Layer, Metric, Sender, Stamp};
+use narrows_units::{BitRate, Delta, Layer, Metric, Sender, Stamp, rounded};
 
 use super::quick::Stop;
 use super::ramp::RampEnd;
@@ -13,7 +13,6 @@ use narrows_probe::outcome::{
     Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, LossPattern, Outcome, Reason, TcpFinding,
 };
 use narrows_probe::probes::{Congestion, StreamReport, TcpSample, TransferReport};
-use narrows_train::bulk;
 use narrows_train::bulk::series;
 
 /// What the transfer has told.
@@ -145,9 +144,9 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
     let mut estimate = Estimate::new(
         Metric::TcpAchievableSingle,
         Some(Layer::TcpPayload),
-        bulk::whole(bps),
-        bulk::whole((bps - half).max(0.0)),
-        bulk::whole(bps + half),
+        rounded(bps),
+        rounded((bps - half).max(0.0)),
+        rounded(bps + half),
     );
     let seconds: f64 = slots.iter().map(|slot| slot.seconds).sum();
     estimate.interval = Duration::try_from_secs_f64(seconds).ok();
@@ -170,11 +169,9 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
     found.variation = narrows_stat::coefficient_of_variation(&rates);
     found.threshold_cached = Some(known.cached_threshold);
     estimate = estimate.found(Finding::Tcp(Box::new(found)));
-    estimate = estimate
-        .with("sender_bps", bulk::whole(by_sender))
-        .with("slot_bps", rates);
+    estimate = estimate.with("sender_bps", rounded(by_sender)).with("slot_bps", rates);
     if let Some(rate) = received {
-        estimate = estimate.with("receiver_bps", bulk::whole(rate));
+        estimate = estimate.with("receiver_bps", rounded(rate));
     }
     cost_evidence(estimate, known, bps).into()
 }
@@ -381,7 +378,7 @@ fn window_evidence(
         .with("worst_case_share", share)
         .with("stable", worth == Standing::Stable);
     if let Some(recovery) = recovery {
-        estimate = estimate.with("recovery_time_ns", bulk::whole(recovery * 1e9));
+        estimate = estimate.with("recovery_time_ns", rounded(recovery * 1e9));
     }
     if let Some(octets) = sample.peer_window_octets {
         estimate = estimate.with("peer_window_octets", octets);
@@ -480,7 +477,7 @@ fn cost_evidence(estimate: Estimate, known: &Known, bps: f64) -> Estimate {
     let all = octets(&known.ramp).saturating_add(octets(&known.window));
     let standard_octets = bps * STANDARD_SECONDS / 8.0;
     let estimate = match over_standard(known, bps, (ramp + window).as_secs_f64()) {
-        Some(over) => estimate.with("over_20_s_bps", bulk::whole(over)),
+        Some(over) => estimate.with("over_20_s_bps", rounded(over)),
         None => estimate,
     };
     estimate

@@ -363,13 +363,8 @@ pub(super) fn event(kind: u8, word: u64, asked: Option<&narrows_probe::Probe>) -
 
 /// The train's report with stamps that mean little.
 fn garbled(train: &narrows_probe::probes::Train, word: u64) -> TrainReport {
-    let mut state = word | 1;
-    let mut next = move || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        state >> 20
-    };
+    let mut random = narrows_stat::SplitMix64::new(word);
+    let mut next = move || random.next_u64() >> 20;
     let mut fluid = path();
     let mut report = fluid.report(train);
     for row in &mut report.arrivals {

@@ -7,11 +7,6 @@ use narrows_probe::probes::{PacingCheck, TcpMarks, TcpSample, TcpState};
 use narrows_probe::{HostFacts, StampSource};
 use narrows_units::{BitRate, Stamp};
 
-/// Nanoseconds of the protocol, saturating.
-pub(super) fn wire_nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 pub(super) fn stamp_source(source: narrows_wire::StampSource) -> StampSource {
     match source {
         narrows_wire::StampSource::Hardware => StampSource::Hardware,

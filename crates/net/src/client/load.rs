@@ -10,7 +10,7 @@ use narrows_wire::{ClientMessage, Direction, LoadPlan, LoadSegment, LoadSent, PR
 
 use super::SocketWorld;
 use super::control::Incoming;
-use super::convert::{share, wire_nanos};
+use super::convert::share;
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError};
 use crate::load::{Interval, LoadReceiver, LoadSender, LoadSpec, LoadTotals, busiest_share};
@@ -228,8 +228,8 @@ impl SocketWorld {
             ip_octets: load.ip_octets,
             max_rate_bps: None,
             max_duration_ns: self.limits.max_duration_ns,
-            status_every_ns: wire_nanos(load.status_every),
-            quiet_ns: wire_nanos(self.quiet()),
+            status_every_ns: narrows_units::nanos(load.status_every),
+            quiet_ns: narrows_units::nanos(self.quiet()),
             tuning: self.options.traffic.load().filter(|_| self.tunes()),
         }))?;
         let ready = self
@@ -388,7 +388,7 @@ impl SocketWorld {
             id: running.id,
             rate_bps: (load.rate.bps() != u64::MAX).then_some(load.rate.bps()),
             burst: load.burst.max(1),
-            duration_ns: wire_nanos(load.duration),
+            duration_ns: narrows_units::nanos(load.duration),
             continues: load.then == Then::Continue,
         }))?;
         let timeout = load.duration + self.timeout();

@@ -14,7 +14,6 @@ use narrows_wire::{
 };
 
 use super::control::Incoming;
-use super::convert::wire_nanos;
 use super::gather::{Gatherer, Wanted};
 use super::{SocketWorld, nap};
 use crate::clock::{self, nanos};
@@ -80,8 +79,8 @@ impl SocketWorld {
             flow: 0,
             packets: u32::try_from(train.packets.len()).unwrap_or(u32::MAX),
             ip_octets: train.ip_octets(),
-            duration_ns: wire_nanos(train.duration()),
-            quiet_ns: wire_nanos(self.quiet()),
+            duration_ns: narrows_units::nanos(train.duration()),
+            quiet_ns: narrows_units::nanos(self.quiet()),
         }))?;
         let armed = self
             .control
@@ -330,7 +329,7 @@ struct Left {
 
 fn plan_row(packet: &PacketPlan) -> PlanRow {
     PlanRow {
-        gap_ns: wire_nanos(packet.gap),
+        gap_ns: narrows_units::nanos(packet.gap),
         ip_octets: packet.ip_octets,
         hop_limit: packet.hop_limit.map_or(0, std::num::NonZero::get),
     }

@@ -17,7 +17,7 @@ use narrows_wire::{
 use self::read::{RemoteRead, read_since};
 use super::SocketWorld;
 use super::control::Incoming;
-use super::convert::{share, tcp_sample, wire_nanos};
+use super::convert::{share, tcp_sample};
 use super::options::TrafficOptions;
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError, PeerError};
@@ -325,8 +325,8 @@ impl SocketWorld {
         self.control.say(&ClientMessage::TransferSegment(TransferSegment {
             id: running.id,
             streams: transfer.streams,
-            duration_ns: wire_nanos(transfer.duration),
-            sample_every_ns: wire_nanos(every),
+            duration_ns: narrows_units::nanos(transfer.duration),
+            sample_every_ns: narrows_units::nanos(every),
             continues: transfer.then == Then::Continue,
         }))?;
         let mut samples: Vec<Vec<TcpSample>> = vec![Vec::new(); transfer.streams.into()];

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use narrows_units::nanos;
 use narrows_wire::iperf3::{Arrivals, Counters};
 
 use crate::clock;
@@ -82,7 +83,7 @@ impl Shared {
     }
 
     pub(super) fn note_cpu(&self) {
-        let nanos = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+        let nanos = nanos(clock::thread_cpu());
         self.cpu_ns.store(nanos, Ordering::Relaxed);
     }
 }

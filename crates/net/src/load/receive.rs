@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use narrows_units::nanos;
 use narrows_wire::{Datagram, ProbeKind, Tag};
 
 use super::account::{Account, Interval};
@@ -168,7 +169,7 @@ impl Shared {
             let now = clock::now_ns();
             if now - noted > CPU_EVERY_NS {
                 noted = now;
-                let cpu = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+                let cpu = nanos(clock::thread_cpu());
                 self.cpu_ns[flow].store(cpu, Ordering::Relaxed);
             }
         }

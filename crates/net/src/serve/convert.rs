@@ -1,15 +1,9 @@
 //! Between the estimators' types and the protocol's.
 
-use std::time::Duration;
-
 use narrows_probe::HostFacts;
 use narrows_probe::probes::{PacingCheck, TcpSample, TcpState};
+use narrows_units::nanos;
 use narrows_wire::Pacing;
-
-/// Whole nanoseconds, saturating.
-pub(super) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
 
 /// This host's facts as the server tells them.
 pub fn host_facts(facts: &HostFacts) -> narrows_wire::HostFacts {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use narrows_units::nanos;
 use narrows_wire::{Handshake, Nonce, Probe, ProbeKind};
 
 use super::collect::{Arrived, Collector};
@@ -66,7 +67,7 @@ impl Flow {
             let now = clock::now_ns();
             if now - noted_ns >= CPU_EVERY_NS {
                 noted_ns = now;
-                let cpu = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+                let cpu = nanos(clock::thread_cpu());
                 self.cpu_ns.store(cpu, Ordering::Relaxed);
             }
             // Trains need a stamp for each packet, loads a count of them.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use narrows_probe::StampSource;
 use narrows_probe::probes::{Arrival, Fate, HopReply, HopReplyKind, PeerKind, Train, TrainReport};
-use narrows_units::Stamp;
+use narrows_units::{Stamp, to_u64};
 use narrows_wire::stamp::ErrorEstimate;
 
 use super::LossSplit;
@@ -154,15 +154,14 @@ pub(super) struct Losses {
 impl Losses {
     /// One more train.
     pub(super) fn take(&mut self, report: &TrainReport, sides: &[Option<Side>]) {
-        let count = |of: usize| u64::try_from(of).unwrap_or(u64::MAX);
         let answered = report
             .arrivals
             .iter()
             .filter(|row| matches!(row.fate, Fate::Answered(_)))
             .count();
-        self.lost += count(report.lost());
+        self.lost += to_u64(report.lost());
         // Packets that a router answered never reached the remote host, and nobody lost them.
-        self.expired += count(answered);
+        self.expired += to_u64(answered);
         let behind = sides.iter().flatten().map(|side| u64::from(side.behind)).max();
         self.behind = self.behind.max(behind.unwrap_or(0));
     }

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use narrows_units::nanos;
+
 use super::connection::{LOTS_FROM_OCTETS, read_in_lots, wait_in_calls};
 use crate::clock;
 
@@ -159,7 +161,7 @@ impl Shared {
         let mut stream_ref = stream;
         let (mut noted, mut own, mut lots) = (0, 0, false);
         let note = || {
-            let cpu = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+            let cpu = nanos(clock::thread_cpu());
             cpu_ns.store(cpu, Ordering::Relaxed);
         };
         while !self.stop.load(Ordering::Relaxed) {

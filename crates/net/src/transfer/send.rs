@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use narrows_probe::probes::TcpSample;
-use narrows_units::BitRate;
+use narrows_units::{BitRate, nanos};
 
 use super::connection::{congestion, marked, set_pacing, wait_in_calls};
 use super::info::TcpInfo;
@@ -236,7 +236,7 @@ fn write_all(stream: &TcpStream, shared: &Shared, send_budget: &SendBudget, writ
     let mut pace = Pace::new(rate_bps, burst.into());
     let (mut at, mut end, mut noted) = (0, 0, 0);
     let note = || {
-        let cpu = u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+        let cpu = nanos(clock::thread_cpu());
         shared.cpu_ns.store(cpu, Ordering::Relaxed);
     };
     while !shared.stop.load(Ordering::Relaxed) {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use narrows_units::to_u64;
+
 use crate::contract::Event;
 use crate::probes::PacingCheck;
 
@@ -56,7 +58,7 @@ impl Samples {
     pub fn take(&mut self, event: &Event) {
         match event {
             Event::Train(report) => {
-                let (packets, lost) = (count(report.arrivals.len()), count(report.lost()));
+                let (packets, lost) = (to_u64(report.arrivals.len()), to_u64(report.lost()));
                 let dropped = u64::from(report.local_drops).min(lost);
                 add(&mut self.trains, 1);
                 add(
@@ -83,7 +85,7 @@ impl Samples {
             Event::Transfer(_) => add(&mut self.transfers, 1),
             Event::Capture(report) => {
                 add(&mut self.captures, 1);
-                add(&mut self.packets, count(report.packets.len()));
+                add(&mut self.packets, to_u64(report.packets.len()));
             }
             Event::Refused(_) => add(&mut self.refused, 1),
             Event::Started(_) | Event::TimerFired | Event::Stop(_) => {}
@@ -94,10 +96,6 @@ impl Samples {
 /// A peer's reports may hold any number.
 fn add(to: &mut u64, more: u64) {
     *to = to.saturating_add(more);
-}
-
-fn count(of: usize) -> u64 {
-    u64::try_from(of).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

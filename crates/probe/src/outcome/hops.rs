@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use narrows_units::{BitRate, Layer, Metric};
+use narrows_units::{BitRate, Layer, Metric, nanos};
 use serde::{Deserialize, Serialize};
 
 use super::{BoundKind, Caveat, Diagnostics, Estimate, Finding, Outcome};
@@ -346,10 +346,6 @@ impl RemoteStamped {
             }
         }
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod tcp;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use narrows_units::{BitRate, Delta, Sender, Stamp};
+use narrows_units::{BitRate, Delta, Sender, Stamp, rounded};
 
 use crate::budget::Budget;
 use crate::contract::{Event, Refusal};
@@ -212,12 +212,12 @@ impl Fluid {
             statuses.push(LoadStatus {
                 from: stamp(began + at - length + self.rtt / 2.0),
                 to: stamp(began + at + self.rtt / 2.0),
-                packets: count(packets),
-                ip_octets: count(packets * size),
-                lost: count(lost),
+                packets: rounded(packets),
+                ip_octets: rounded(packets * size),
+                lost: rounded(lost),
                 reordered: 0,
                 duplicates: 0,
-                local_drops: count(dropped),
+                local_drops: rounded(dropped),
                 delay_above_min: (packets > 0.0).then(|| {
                     let mean = delays.iter().sum::<f64>() / delays.len() as f64;
                     let most = delays.iter().copied().fold(0.0, f64::max);
@@ -235,8 +235,8 @@ impl Fluid {
         Event::Load(LoadReport {
             began: stamp(began),
             ended: stamp(began + sending),
-            sent_packets: count(sent),
-            sent_ip_octets: count(sent * size),
+            sent_packets: rounded(sent),
+            sent_ip_octets: rounded(sent * size),
             send_failures: 0,
             sender_cpu: Some(self.sender_cpu.min(1.0)),
             statuses,
@@ -322,10 +322,6 @@ fn stamp<C: narrows_units::Clock>(at: f64) -> Stamp<C> {
     Stamp::from_nanos(0) + Delta::from(seconds(at))
 }
 
-fn count(value: f64) -> u64 {
-    value.round() as u64
-}
-
 /// Asserts that a number lies within both bounds.
 #[track_caller]
 pub fn within(value: u64, low: f64, high: f64) {
@@ -359,5 +355,5 @@ pub fn word(estimate: &Estimate, name: &str) -> String {
 
 /// A rate in bit/s as a rate.
 pub fn bps(rate: f64) -> BitRate {
-    BitRate::from_bps(count(rate))
+    BitRate::from_bps(rounded(rate))
 }

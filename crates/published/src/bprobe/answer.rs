@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use narrows_units::{BitRate, Framing, Metric};
+use narrows_units::{BitRate, Framing, Metric, to_u32};
 
 use super::filter::{Common, Interval, Joined, intersect, union};
 use super::session::{MethodRun, Spacing};
@@ -207,7 +207,6 @@ fn state(session: &MethodRun, sets: &[(u16, Vec<Joined>)], common: &Common, trus
         restated(session, common.low.min(point * (1.0 - half)))?,
         restated(session, common.high.max(point * (1.0 + half)))?,
     );
-    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let prompt = prompt_trains(session, point, (common.low, common.high));
     // A queue behind the narrow link that outlasts whole trains lets all of them come at its own rate, and none of them promptly.
     if prompt < LEAST_REPORTED {
@@ -221,10 +220,10 @@ fn state(session: &MethodRun, sets: &[(u16, Vec<Joined>)], common: &Common, trus
         estimate
     };
     let estimate = estimate
-        .with("prompt_trains", number(prompt))
-        .with("phases", number(sets.len()))
-        .with("phases_that_agree", number(common.phases))
-        .with("estimates_that_agree", number(common.weight));
+        .with("prompt_trains", to_u32(prompt))
+        .with("phases", to_u32(sets.len()))
+        .with("phases_that_agree", to_u32(common.phases))
+        .with("estimates_that_agree", to_u32(common.weight));
     Ok(if reply_share(session) > DECIDES {
         estimate.at_least(Limit::Path)
     } else {
@@ -309,17 +308,16 @@ fn details(session: &MethodRun) -> Details {
 }
 
 fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
-    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    diagnostics.insert("spacings", number(session.spacings.len()));
+    diagnostics.insert("spacings", to_u32(session.spacings.len()));
     let open = session.spacings.iter().filter(|spacing| is_open(spacing)).count();
-    diagnostics.insert("open_spacings", number(open));
+    diagnostics.insert("open_spacings", to_u32(open));
     let together = session.spacings.iter().filter(|spacing| spacing.gap_ns == 0).count();
     diagnostics.insert(
         "kept_spacings",
-        number(session.spacings.len().saturating_sub(open).saturating_sub(together)),
+        to_u32(session.spacings.len().saturating_sub(open).saturating_sub(together)),
     );
-    diagnostics.insert("rejected_open_spacings", number(open));
-    diagnostics.insert("rejected_one_stamp_spacings", number(together));
+    diagnostics.insert("rejected_open_spacings", to_u32(open));
+    diagnostics.insert("rejected_one_stamp_spacings", to_u32(together));
     diagnostics.insert("rejected_reordered_spacings", session.disordered);
     if let Some(last) = session.spacings.last() {
         diagnostics.insert("stamped_by_remote", last.stamped == Stamped::PeerKind);

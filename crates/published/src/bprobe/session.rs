@@ -11,6 +11,7 @@ use narrows_probe::probes::{Arrival, PacketPlan, PeerKind, Train, TrainReport};
 use narrows_probe::{PathFacts, StampSource};
 use narrows_train::peer_kinds::PeerKinds;
 use narrows_train::train_method::{Next, TrainMethod, arrived_ns, reply_octets, returned_ns, uneven};
+use narrows_units::to_u64;
 
 /// The spacing of two neighbours of one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,10 +127,9 @@ impl TrainMethod for MethodRun {
     }
 
     fn take(&mut self, asked: &Train, report: &TrainReport) {
-        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         self.trains = self.trains.saturating_add(1);
-        self.packets += count(report.arrivals.len());
-        self.lost += count(report.lost());
+        self.packets += to_u64(report.arrivals.len());
+        self.lost += to_u64(report.lost());
         let mut last_ns = 0i64;
         for two in report.arrivals.windows(2) {
             let [before, after] = two else { continue };

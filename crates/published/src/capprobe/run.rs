@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Sender, Stamp};
+use narrows_units::{BitRate, Sender, Stamp, to_u64};
 
 use super::Params;
 use super::check::CHECKS;
@@ -207,12 +207,11 @@ impl Run {
     /// Counts what the hunt saw; it is kept for the evidence until the next one begins.
     pub(super) fn close_hunt(&mut self) {
         let Some(hunt) = &self.hunt else { return };
-        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-        self.tally.sent += 2 * count(hunt.sent());
-        self.tally.lost += count(hunt.lost());
-        self.tally.disordered += count(hunt.disordered);
-        self.tally.pairs += count(hunt.samples());
-        self.tally.clean += hunt.found(false).map_or(0, |found| count(found.clean));
+        self.tally.sent += 2 * to_u64(hunt.sent());
+        self.tally.lost += to_u64(hunt.lost());
+        self.tally.disordered += to_u64(hunt.disordered);
+        self.tally.pairs += to_u64(hunt.samples());
+        self.tally.clean += hunt.found(false).map_or(0, |found| to_u64(found.clean));
     }
 
     /// A train in which batches would show, of the smaller packets.

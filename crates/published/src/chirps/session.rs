@@ -5,7 +5,7 @@ mod search;
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Sender, Stamp};
+use narrows_units::{BitRate, Sender, Stamp, nanos_f64, to_u64};
 
 use super::ladder;
 use super::params::{Common, MOST_GROUP, Range, Settings};
@@ -15,7 +15,7 @@ use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Limit, Outcome, Reason};
 use narrows_probe::probes::{PacketPlan, PeerKind, Train, TrainReport};
-use narrows_train::train_method::{Next, TrainMethod, arrived_ns, nanos, refusal_reason, uneven};
+use narrows_train::train_method::{Next, TrainMethod, arrived_ns, refusal_reason, uneven};
 
 /// Where the run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +175,7 @@ impl<F: Flavour> MethodRun<F> {
             &rates,
             self.group,
             self.octets,
-            nanos(self.params.tick),
+            nanos_f64(self.params.tick),
             self.params.tool,
         );
         let duration = Duration::from_secs_f64(
@@ -303,9 +303,9 @@ impl<F: Flavour> MethodRun<F> {
     pub(super) fn noise_ns(&self) -> f64 {
         let hosts = self.facts.as_ref().map_or(0.0, |facts| {
             let ticks = facts.sender.clock_resolution.max(facts.receiver.clock_resolution);
-            nanos(ticks.max(facts.receiver.stamp_error))
+            nanos_f64(ticks.max(facts.receiver.stamp_error))
         });
-        hosts.max(nanos(self.params.tick))
+        hosts.max(nanos_f64(self.params.tick))
     }
 
     fn reader(&self) -> Reader {
@@ -316,7 +316,7 @@ impl<F: Flavour> MethodRun<F> {
             } else {
                 (SHORT * f64::from(self.octets) * 8e9 / fastest).max(self.program_ns())
             },
-            tick_ns: nanos(self.params.tick),
+            tick_ns: nanos_f64(self.params.tick),
             noise_ns: self.noise_ns(),
             loss: if self.params.tool { 0.0 } else { MOST_LOSS },
             tool: self.params.tool,
@@ -372,10 +372,9 @@ impl<F: Flavour> MethodRun<F> {
     }
 
     fn count(&mut self, report: &TrainReport) {
-        let many = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         let tally = &mut self.tally;
-        tally.sent += many(report.arrivals.len());
-        tally.lost += many(report.lost_on_path());
+        tally.sent += to_u64(report.arrivals.len());
+        tally.lost += to_u64(report.lost_on_path());
         tally.local_drops += u64::from(report.local_drops);
         tally.reordered += u64::from(report.reordered);
         let (first, last) = (report.arrivals.first(), report.arrivals.last());

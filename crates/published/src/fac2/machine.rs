@@ -12,7 +12,7 @@ use narrows_probe::observations::Replayable;
 use narrows_probe::probes::{Probe, Train, TrainId, TrainReport};
 use narrows_probe::{Estimator, Event, Outcome, PathFacts, Reason, Refusal, Step};
 use narrows_train::reading::{Reading, Unusable, read};
-use narrows_train::train_method::refusal_reason;
+use narrows_train::train_method::{refusal_reason, whole_packets};
 
 /// Packets of the first train, whose rate may be far too high.
 const FIRST_PACKETS: usize = 50;
@@ -187,7 +187,7 @@ impl Machine {
         if let Some(batch) = reading.batch {
             self.seen.note_batch(batch);
             let per_batch = batch.as_secs_f64() * reading.rate_in.min(reading.rate_out) / self.packet_bits();
-            let wanted = count(BATCHES * per_batch).min(self.params.max_packets);
+            let wanted = whole_packets(BATCHES * per_batch).min(self.params.max_packets);
             self.least_packets = self.least_packets.max(wanted);
             if 2 * reading.packets < wanted {
                 return self.discard(Unusable::FewBatches);
@@ -348,21 +348,21 @@ impl Machine {
     fn length(&self) -> usize {
         let scale = fit::fastest(&self.seen.readings);
         let Some((rate, scale)) = self.rate.zip(scale) else {
-            let whole = count(self.burst_octets / f64::from(self.seen.packet_octets)).max(SHORTEST);
+            let whole = whole_packets(self.burst_octets / f64::from(self.seen.packet_octets)).max(SHORTEST);
             return FIRST_PACKETS.min(whole).max(self.extra_packets());
         };
-        let target =
-            count(rate * self.params.train_time.as_secs_f64() / self.packet_bits()).clamp(MIN_PACKETS, MAX_PACKETS);
+        let target = whole_packets(rate * self.params.train_time.as_secs_f64() / self.packet_bits())
+            .clamp(MIN_PACKETS, MAX_PACKETS);
         let sigma = self.facts.as_ref().map_or(Duration::ZERO, |facts| {
             facts.receiver.stamp_error + facts.receiver.clock_resolution
         });
-        let for_stamps = count(50.0 * sigma.as_secs_f64() * rate / self.packet_bits());
+        let for_stamps = whole_packets(50.0 * sigma.as_secs_f64() * rate / self.packet_bits());
         let wanted = target
             .max(for_stamps)
             .max(self.least_packets)
             .min(self.params.max_packets);
         let growth = ((rate - self.available) / scale).max(0.02);
-        let allowed = count(self.burst_octets / f64::from(self.seen.packet_octets) * (1.0 + growth) / growth);
+        let allowed = whole_packets(self.burst_octets / f64::from(self.seen.packet_octets) * (1.0 + growth) / growth);
         wanted.min(allowed.max(self.extra_packets()).max(SHORTEST))
     }
 
@@ -420,14 +420,4 @@ impl Estimator for Machine {
             }
         }
     }
-}
-
-/// A whole number of packets; negative and undefined become none.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the clamp leaves a small whole number; NaN becomes zero"
-)]
-fn count(packets: f64) -> usize {
-    packets.ceil().clamp(0.0, 1e6) as usize
 }

@@ -8,6 +8,7 @@ use narrows_probe::PathFacts;
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 use narrows_probe::probes::TrainReport;
 use narrows_train::reading::{Reading, Unusable, read};
+use narrows_train::train_method::whole_packets;
 
 /// Trains of one flaw in a row after which a run gives up (ours).
 const RETRY_LIMIT: u32 = 4;
@@ -101,7 +102,7 @@ impl Account {
         if let Some(batch) = reading.batch {
             self.batch = self.batch.max(Some(batch));
             let per_batch = batch.as_secs_f64() * reading.rate_in.min(reading.rate_out) / self.bits();
-            self.least_packets = self.least_packets.max(count(BATCHES * per_batch));
+            self.least_packets = self.least_packets.max(whole_packets(BATCHES * per_batch));
         }
     }
 
@@ -295,13 +296,3 @@ pub(crate) fn spacing(octets: f64, load: f64, rate: f64, cap: Option<BitRate>) -
 
 /// Nobody waits longer between two trains (ours).
 const LONGEST: Duration = Duration::from_secs(2);
-
-/// A whole number of packets; negative and undefined become none.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the clamp leaves a small whole number; NaN becomes zero"
-)]
-pub(crate) fn count(packets: f64) -> usize {
-    packets.ceil().clamp(0.0, 1e6) as usize
-}

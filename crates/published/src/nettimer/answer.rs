@@ -1,6 +1,6 @@
 //! From pairs to an answer.
 
-use narrows_units::{BitRate, Framing, Metric};
+use narrows_units::{BitRate, Framing, Metric, to_u32};
 
 use super::params::Preset;
 use super::session::{MethodRun, Sample};
@@ -226,14 +226,13 @@ fn details(session: &MethodRun) -> Details {
 }
 
 fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
-    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     diagnostics.insert("pairs", session.tally.pairs);
-    diagnostics.insert("smaller_pairs", number(session.smaller.len()));
-    diagnostics.insert("whole_pairs", number(session.samples.len()));
+    diagnostics.insert("smaller_pairs", to_u32(session.smaller.len()));
+    diagnostics.insert("whole_pairs", to_u32(session.samples.len()));
     let together = session.samples.iter().filter(|sample| sample.span_ns == 0).count();
-    diagnostics.insert("pairs_with_one_stamp", number(together));
-    diagnostics.insert("kept_pairs", number(session.samples.len() - together));
-    diagnostics.insert("rejected_one_stamp_pairs", number(together));
+    diagnostics.insert("pairs_with_one_stamp", to_u32(together));
+    diagnostics.insert("kept_pairs", to_u32(session.samples.len() - together));
+    diagnostics.insert("rejected_one_stamp_pairs", to_u32(together));
     diagnostics.insert("rejected_incomplete_pairs", session.tally.lost);
     diagnostics.insert("rejected_reordered_pairs", session.tally.disordered);
     if let Some(last) = session.samples.last() {

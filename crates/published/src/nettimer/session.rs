@@ -13,6 +13,7 @@ use narrows_train::pairs;
 use narrows_train::pairs::{Pair, PairMode};
 use narrows_train::peer_kinds::PeerKinds;
 use narrows_train::train_method::{Next, TrainMethod, arrived_ns, reply_octets, returned_ns, uneven};
+use narrows_units::to_u64;
 
 /// One pair that came whole and in order.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -189,10 +190,9 @@ impl TrainMethod for MethodRun {
     }
 
     fn take(&mut self, asked: &Train, report: &TrainReport) {
-        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         self.tally.pairs = self.tally.pairs.saturating_add(1);
-        self.tally.packets += count(report.arrivals.len());
-        self.tally.lost_packets += count(report.lost());
+        self.tally.packets += to_u64(report.arrivals.len());
+        self.tally.lost_packets += to_u64(report.lost());
         let [first, second] = report.arrivals.as_slice() else {
             self.tally.lost += 1;
             return;

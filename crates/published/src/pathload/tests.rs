@@ -355,10 +355,10 @@ proptest! {
     /// Whatever a world answers, the method neither panics nor goes on for ever.
     #[test]
     fn garbage_is_survived(seed in any::<u64>(), extent in 0u32..40) {
-        let mut state = seed | 1;
+        let mut random = narrows_stat::SplitMix64::new(seed);
         let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(move |report| {
             for row in &mut report.arrivals {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let state = random.next_u64();
                 let noise = i64::try_from(state >> (63 - extent)).unwrap();
                 match state >> 61 {
                     0 => row.fate = Fate::Lost,
@@ -367,7 +367,7 @@ proptest! {
                     _ => {}
                 }
             }
-            report.reordered = u32::from(state % 2 == 0) * 30;
+            report.reordered = u32::from(random.next_u64() % 2 == 0) * 30;
         });
         let outcome = fluid(&mut world);
         if let Some(estimate) = outcome.estimate() {

@@ -1,11 +1,11 @@
 //! From runs to choke points and bounds.
 
-use narrows_units::{BitRate, Metric};
+use narrows_units::{BitRate, Metric, nanos_f64, to_u32};
 
 use super::session::{MethodRun, Run};
 use super::steps::{chokes, confidence};
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
-use narrows_train::train_method::nanos;
+use crate::conclusion;
+use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 
 /// What the runs on one route say of a hop.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,23 +35,7 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
     if route.len() < session.runs.len() {
         caveats.push(Caveat::VariableRate);
     }
-    match judge(session, &route) {
-        Ok(mut estimate) => {
-            for caveat in caveats {
-                estimate = estimate.caveat(caveat);
-            }
-            match stopped {
-                Some(_) => estimate.caveat(Caveat::StoppedEarly).into(),
-                None => estimate.into(),
-            }
-        }
-        Err(own) => Outcome::Inconclusive {
-            reason: stopped.cloned().unwrap_or(own),
-            caveats,
-            details: Details::default(),
-            diagnostics: Diagnostics::default(),
-        },
-    }
+    conclusion::conclude(judge(session, &route), caveats, stopped)
 }
 
 /// The runs that agree with most others on who answered at which hop; silence agrees with everything.
@@ -97,7 +81,7 @@ fn judge(session: &MethodRun, route: &[&Run]) -> Result<Estimate, Reason> {
     let mut estimate = match worst {
         Some(worst) => available(worst.rate)
             .at_most()
-            .with("bottleneck_hop", number(worst.number))
+            .with("bottleneck_hop", to_u32(worst.number))
             .with("bottleneck_confidence", worst.confidence)
             .with("bottleneck_detected", worst.detected),
         // Nothing made the train longer: all of the path has as much to spare as was sent.
@@ -109,13 +93,13 @@ fn judge(session: &MethodRun, route: &[&Run]) -> Result<Estimate, Reason> {
     let points: Vec<f64> = hops
         .iter()
         .filter(|hop| hop.chokes())
-        .map(|hop| number(hop.number).into())
+        .map(|hop| to_u32(hop.number).into())
         .collect();
     let passes = usable.iter().map(|run| run.hops.len()).max().unwrap_or(0);
     estimate = estimate
-        .with("runs", number(usable.len()))
-        .with("hops", number(passes))
-        .with("silent_hops", number(passes.saturating_sub(hops.len())))
+        .with("runs", to_u32(usable.len()))
+        .with("hops", to_u32(passes))
+        .with("silent_hops", to_u32(passes.saturating_sub(hops.len())))
         .with("choke_hops", points)
         .with("gaps_ns", hops.iter().map(|hop| hop.gap_ns).collect::<Vec<f64>>());
     estimate.confidence = Confidence::Low;
@@ -153,7 +137,7 @@ fn also(hops: &[Hop]) -> Vec<Estimate> {
 
 /// What is known of each hop that gave gaps in half of the runs.
 fn hops(session: &MethodRun, runs: &[&Run]) -> Vec<Hop> {
-    let step_ns = nanos(session.params.step);
+    let step_ns = nanos_f64(session.params.step);
     let found: Vec<Vec<(usize, f64)>> = runs.iter().map(|run| of_run(run, step_ns, session)).collect();
     let most = runs.iter().map(|run| run.hops.len()).max().unwrap_or(0);
     let sent: Vec<f64> = runs.iter().map(|run| run.sent_ns).collect();
@@ -218,10 +202,6 @@ fn rate(session: &MethodRun, hop: usize, gap_ns: f64) -> Option<BitRate> {
     let full = session.facts.as_ref().map_or(1500, |facts| facts.path_mtu).max(64);
     let octets = load * wire(session.load_octets) + ends * wire(session.small);
     BitRate::from_bps_f64(8e9 * octets / gap_ns * f64::from(full) / wire(full))
-}
-
-fn number(of: usize) -> u32 {
-    u32::try_from(of).unwrap_or(u32::MAX)
 }
 
 /// Runs on one route (tool).

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::{Sender, Stamp};
+use narrows_units::{Sender, Stamp, to_u64};
 
 use super::Params;
 use super::paced::Paced;
@@ -147,7 +147,7 @@ impl Run {
             0.0
         };
         let grain = self.grain().map_or(0.0, |grain| grain.arrival_ns);
-        mindelay::nanos(self.params.threshold)
+        narrows_units::nanos_f64(self.params.threshold)
             .max(BATCHES * batched)
             .max(STEPS * grain)
     }
@@ -232,10 +232,9 @@ impl Run {
 
     pub(super) fn close_hunt(&mut self) {
         let Some(hunt) = &self.hunt else { return };
-        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-        self.tally.sent += count(hunt.sent());
-        self.tally.lost += count(hunt.lost());
-        self.tally.disordered += count(hunt.disordered);
+        self.tally.sent += to_u64(hunt.sent());
+        self.tally.lost += to_u64(hunt.lost());
+        self.tally.disordered += to_u64(hunt.disordered);
     }
 
     fn send(&mut self, now: Stamp<Sender>, packets: usize) -> Step {

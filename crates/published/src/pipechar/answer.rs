@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Metric};
+use narrows_units::{BitRate, Metric, nanos_f64, to_u32};
 
 use super::session::{HopTrains, MethodRun};
 use super::trains::shortest_mode;
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, PathFinding, Reason};
-use narrows_train::train_method::nanos;
+use crate::conclusion;
+use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, PathFinding, Reason};
 
 /// Why a hop's rate is only a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,23 +35,7 @@ struct Hop {
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     let hops = hops(session);
     let caveats = caveats(session, &hops);
-    match judge(session, &hops) {
-        Ok(mut estimate) => {
-            for caveat in caveats {
-                estimate = estimate.caveat(caveat);
-            }
-            match stopped {
-                Some(_) => estimate.caveat(Caveat::StoppedEarly).into(),
-                None => estimate.into(),
-            }
-        }
-        Err(own) => Outcome::Inconclusive {
-            reason: stopped.cloned().unwrap_or(own),
-            caveats,
-            details: Details::default(),
-            diagnostics: Diagnostics::default(),
-        },
-    }
+    conclusion::conclude(judge(session, &hops), caveats, stopped)
 }
 
 /// Nine in ten answered.
@@ -61,9 +45,9 @@ fn answers(hop: &HopTrains) -> bool {
 
 fn hops(session: &MethodRun) -> Vec<Hop> {
     let floor = session.facts.as_ref().map_or(1.0, |facts| {
-        nanos(facts.sender.clock_resolution)
-            .max(nanos(facts.sender.stamp_error))
-            .max(nanos(facts.receiver.clock_resolution))
+        nanos_f64(facts.sender.clock_resolution)
+            .max(nanos_f64(facts.sender.stamp_error))
+            .max(nanos_f64(facts.receiver.clock_resolution))
             .max(1.0)
     });
     let sent = narrows_stat::median(&session.departures).unwrap_or(f64::INFINITY);
@@ -163,7 +147,7 @@ fn judge(session: &MethodRun, hops: &[Hop]) -> Result<Estimate, Reason> {
     let path = Hop { only, ..*narrow };
     let mut estimate = of_hop(session, &path).ok_or(Reason::NoAgreement)?;
     estimate = estimate
-        .with("hops", count(session.hops.len()))
+        .with("hops", to_u32(session.hops.len()))
         .with("packets", u32::from(session.params.packets));
     let path = PathFinding {
         narrow_hop: u16::try_from(narrow.number).ok(),
@@ -174,7 +158,7 @@ fn judge(session: &MethodRun, hops: &[Hop]) -> Result<Estimate, Reason> {
     let unknown = session.hops.len() - hops.len();
     if unknown > 0 || !last {
         estimate = estimate
-            .with("unknown_hops", count(unknown))
+            .with("unknown_hops", to_u32(unknown))
             .caveat(Caveat::NotConverged);
     }
     estimate.also = hops.iter().flat_map(|hop| also(session, hop)).collect();
@@ -245,10 +229,6 @@ fn caveats(session: &MethodRun, hops: &[Hop]) -> Vec<Caveat> {
         caveats.push(Caveat::ReverseInfluence { reply_ip_octets: reply });
     }
     caveats
-}
-
-fn count(of: usize) -> u32 {
-    u32::try_from(of).unwrap_or(u32::MAX)
 }
 
 /// Pairs are closer than longer parts if by more than this (ours).

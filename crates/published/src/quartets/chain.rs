@@ -1,25 +1,7 @@
 //! From differences of delays to the time that each hop takes for a large packet.
 
+use crate::tailgating::HopTime;
 use narrows_train::pair_mode::Difference;
-
-/// What a hop takes for a large packet, ns.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum HopTime {
-    /// So much, in this range.
-    Measured { low: f64, time: f64, high: f64 },
-    /// At most so much.
-    AtMost(f64),
-}
-
-impl HopTime {
-    /// Its time, as well as it is known.
-    pub(super) fn time(self) -> f64 {
-        match self {
-            Self::Measured { time, .. } => time,
-            Self::AtMost(most) => most,
-        }
-    }
-}
 
 /// `ratio`: the small packet's octets on the wire over the large one's. `sent_ns`: by how much it leaves behind the large one.
 pub(super) fn chain(differences: &[Difference], ratio: f64, sent_ns: f64) -> Vec<HopTime> {
@@ -33,12 +15,7 @@ pub(super) fn chain(differences: &[Difference], ratio: f64, sent_ns: f64) -> Vec
         let least = if first { sent_ns } else { CAUGHT * behind };
         let hop = if difference.ns - error > least {
             let time = difference.ns + behind;
-            let half = error.hypot(unsure).max(LEAST_HALF * time);
-            HopTime::Measured {
-                low: (time - half).max(f64::MIN_POSITIVE),
-                time,
-                high: time + half,
-            }
+            HopTime::known(time, error.hypot(unsure))
         } else {
             HopTime::AtMost(difference.ns.max(0.0) + error.max(difference.spread_ns) + behind + unsure)
         };
@@ -69,8 +46,6 @@ pub(super) fn either_way(one: Difference, other: Difference, drift_ns: f64) -> D
 
 /// Ranges and refusals, in errors (ours).
 const ERRORS: f64 = 2.0;
-/// No hop's time is known better (ours: framing, and what few samples leave open).
-const LEAST_HALF: f64 = 0.02;
 /// Share of what it is behind by that a small packet must have been held back for, to have caught up (ours).
 const CAUGHT: f64 = 0.05;
 

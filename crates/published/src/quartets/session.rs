@@ -4,12 +4,15 @@ use std::num::NonZeroU8;
 use std::time::Duration;
 
 use super::{Params, answer};
+use crate::spacing::Stamped;
+use crate::tailgating::{least_sent, stamp};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{Arrival, PacketPlan, PeerKind, Train, TrainReport};
 use narrows_train::peer_kinds::{PeerKinds, resize_two};
-use narrows_train::train_method::{Next, TrainMethod, arrived_ns, returned_ns, uneven};
+use narrows_train::train_method::{Next, TrainMethod, uneven};
+use narrows_units::to_u64;
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -97,12 +100,11 @@ impl MethodRun {
 
     /// The delay from one packet's departure to another's arrival, ns; whether it is a round trip.
     fn delay(from: &Arrival, to: &Arrival) -> Option<(i64, bool)> {
-        let (stamp, returned) = match (arrived_ns(to), returned_ns(to)) {
-            (Some(stamp), _) => (stamp, false),
-            (None, Some(stamp)) => (stamp, true),
-            (None, None) => return None,
-        };
-        Some((stamp.saturating_sub(from.departed.nanos()), returned))
+        let (stamp, stamped) = stamp(to)?;
+        Some((
+            stamp.saturating_sub(from.departed.nanos()),
+            stamped == Stamped::Returned,
+        ))
     }
 
     fn note(&mut self, hop: u8, order: usize, further: Option<(i64, bool)>, nearer: Option<(i64, bool)>) {
@@ -115,7 +117,7 @@ impl MethodRun {
         self.answered = true;
         self.returned |= reverse;
         let difference = further.saturating_sub(nearer) as f64;
-        let lead_ns = narrows_train::train_method::nanos(self.head_start);
+        let lead_ns = narrows_units::nanos_f64(self.head_start);
         if difference > lead_ns / 4.0 && self.head_start < LONGEST_LEAD {
             // The second pair may have waited for the first.
             self.head_start = (self.head_start * 4).min(LONGEST_LEAD);
@@ -173,9 +175,8 @@ impl TrainMethod for MethodRun {
     }
 
     fn take(&mut self, asked: &Train, report: &TrainReport) {
-        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         self.quartets = self.quartets.saturating_add(1);
-        self.packets += count(report.arrivals.len());
+        self.packets += to_u64(report.arrivals.len());
         let limits: Vec<u8> = asked
             .packets
             .iter()
@@ -200,14 +201,12 @@ impl TrainMethod for MethodRun {
         };
         let limit = limits[remote];
         let nearer = Self::delay(from, to);
-        let came = arrived_ns(large).is_some() || returned_ns(large).is_some();
-        if came && self.hops.is_none_or(|hops| limit < hops) {
+        if stamp(large).is_some() && self.hops.is_none_or(|hops| limit < hops) {
             self.hops = Some(limit);
         }
-        let only_returned = arrived_ns(large).is_none() && returned_ns(large).is_some();
+        let only_returned = stamp(large).is_some_and(|(_, stamped)| stamped == Stamped::Returned);
         self.whole_echoes |= only_returned && asked.peer_kind == PeerKind::Echo;
-        let sent_ns = small.departed.nanos().saturating_sub(large.departed.nanos());
-        self.sent_ns = Some(self.sent_ns.map_or(sent_ns, |least| least.min(sent_ns)));
+        self.sent_ns = Some(least_sent(self.sent_ns, large, small));
         let further = Self::delay(large, small);
         self.lost += u64::from(further.is_none()) + u64::from(nearer.is_none());
         self.note(limit, order, further, nearer);

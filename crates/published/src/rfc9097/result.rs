@@ -1,6 +1,6 @@
 //! From sub-intervals to an outcome.
 
-use narrows_units::{BitRate, Delta, Metric};
+use narrows_units::{BitRate, Delta, Metric, rounded};
 
 use super::intervals::{Intervals, SubInterval, highest};
 use super::search::{self, TrialVerdict};
@@ -137,7 +137,7 @@ pub(super) fn outcome(
     let next = search::rate(search::row_of(value) + 1);
     // What came through with losses took from others: without them it would have been less.
     let low = low.min(value.as_f64() * (1.0 - best.loss()));
-    let low = BitRate::from_bps(narrows_train::bulk::whole(low));
+    let low = BitRate::from_bps(rounded(low));
     let mut estimate = Estimate::ip_rate(Metric::UdpAchievable, value, low, next.max(value));
     estimate.interval = Some(best.lasted);
     estimate = limits(estimate, known, settings, facts, value);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::BitRate;
+use narrows_units::{BitRate, to_u64};
 
 /// Row of 1 Gbit/s: the search is never fast from here on (`hSpeedThresh` of the reference program).
 pub(super) const HIGH_SPEED: usize = 1000;
@@ -17,12 +17,11 @@ const RETRIES: u32 = 5;
 
 /// IP-layer rate of a row: 0.5 Mbit/s, then steps of 1 Mbit/s to 1 Gbit/s, of 100 Mbit/s to 10 Gbit/s, of 1 Gbit/s beyond.
 pub(super) fn rate(row: usize) -> BitRate {
-    let count = |rows: usize| u64::try_from(rows).unwrap_or(u64::MAX);
     match row {
         0 => BitRate::from_bps(500_000),
-        row if row <= HIGH_SPEED => BitRate::from_mbps(count(row)),
-        row if row <= TEN_GIGABIT => BitRate::from_mbps(1000 + 100 * count(row - HIGH_SPEED)),
-        row => BitRate::from_gbps(10 + count(row.min(LAST) - TEN_GIGABIT)),
+        row if row <= HIGH_SPEED => BitRate::from_mbps(to_u64(row)),
+        row if row <= TEN_GIGABIT => BitRate::from_mbps(1000 + 100 * to_u64(row - HIGH_SPEED)),
+        row => BitRate::from_gbps(10 + to_u64(row.min(LAST) - TEN_GIGABIT)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! From trains to an answer, or to none.
 
-use narrows_units::{BitRate, Framing, Metric};
+use narrows_units::{BitRate, Framing, Metric, to_u32};
 
 use super::session::MethodRun;
 use super::train::{Flaw, Sample};
@@ -142,10 +142,9 @@ fn caveats(session: &MethodRun) -> Vec<Caveat> {
 }
 
 fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
-    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     diagnostics.insert("trains", session.trains);
-    diagnostics.insert("trains_that_count", number(session.samples.len()));
-    diagnostics.insert("kept_trains", number(session.samples.len()));
+    diagnostics.insert("trains_that_count", to_u32(session.samples.len()));
+    diagnostics.insert("kept_trains", to_u32(session.samples.len()));
     let names = [
         (Flaw::Lost, "rejected_incomplete_trains"),
         (Flaw::Disordered, "rejected_reordered_trains"),
@@ -157,7 +156,7 @@ fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics
     for (flaw, name) in names {
         let count = session.flaws.iter().filter(|other| **other == flaw).count();
         if count > 0 {
-            diagnostics.insert(name, number(count));
+            diagnostics.insert(name, to_u32(count));
         }
     }
     diagnostics

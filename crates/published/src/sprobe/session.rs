@@ -11,6 +11,7 @@ use narrows_probe::facts::StampSource;
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{PacketPlan, PeerKind, Train, TrainReport};
 use narrows_train::train_method::{Next, TrainMethod, refusal_reason, uneven};
+use narrows_units::to_u64;
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -117,10 +118,9 @@ impl TrainMethod for MethodRun {
     }
 
     fn take(&mut self, asked: &Train, report: &TrainReport) {
-        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         self.trains = self.trains.saturating_add(1);
-        self.packets += count(report.arrivals.len());
-        self.lost += count(report.lost());
+        self.packets += to_u64(report.arrivals.len());
+        self.lost += to_u64(report.lost());
         self.source = report.arrived_by;
         let large = large_pair(asked).and_then(|at| report.arrivals.get(at).zip(report.arrivals.get(at + 1)));
         if let Some((first, second)) = large {

@@ -2,35 +2,19 @@
 
 use std::time::Duration;
 
-use narrows_stat::{SkewObjective, skew_line};
-use narrows_units::{BitRate, Metric};
+use narrows_units::{BitRate, nanos_f64, to_u32};
 
-use super::chain::{Chain, HopTime, Least, Setting, chain, least};
+use super::chain::{Chain, Least, Setting, chain, least};
 use super::session::{MethodRun, Sample, What};
+use crate::conclusion;
 use crate::spacing::Stamped;
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, PathFinding, Reason};
+use crate::tailgating::{HopTime, measured, of_path};
+use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, PathFinding, Reason};
 use narrows_probe::{PathFacts, StampSource};
-use narrows_train::train_method::nanos;
+use narrows_train::mindelay::clock_skew;
 
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
-    let caveats = caveats(session);
-    match (judge(session), stopped) {
-        (Ok(mut estimate), stopped) => {
-            for caveat in caveats {
-                estimate = estimate.caveat(caveat);
-            }
-            match stopped {
-                Some(_) => estimate.caveat(Caveat::StoppedEarly).into(),
-                None => estimate.into(),
-            }
-        }
-        (Err(own), stopped) => Outcome::Inconclusive {
-            reason: stopped.cloned().unwrap_or(own),
-            caveats,
-            details: Details::default(),
-            diagnostics: Diagnostics::default(),
-        },
-    }
+    conclusion::conclude(judge(session), caveats(session), stopped)
 }
 
 /// Whether more rounds would hardly tell more: the errors are small beside the hops' own times, or as small as stamps get.
@@ -54,11 +38,11 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
         return Err(Reason::MissingInput { what });
     }
     let (found, closure) = read(session)?;
+    let rate_of = |hop: HopTime| hop.estimate(session.params.framing, session.facts.as_ref(), session.large);
     let hops: Vec<Estimate> = (1u16..)
         .zip(&found.hops)
-        .filter_map(|(number, hop)| Some(of_hop(session, *hop)?.at_hop(number)))
+        .filter_map(|(number, hop)| Some(rate_of(*hop)?.at_hop(number)))
         .collect();
-    let measured = |estimate: &&Estimate| estimate.high > estimate.low;
     if hops.len() < found.hops.len() || !hops.iter().any(|hop| measured(&hop)) {
         let noisy = found.worst_ns > 3.0 * floor_ns(session);
         return Err(if noisy {
@@ -77,18 +61,9 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
         .filter(measured)
         .min_by_key(|hop| hop.value)
         .ok_or(Reason::NoAgreement)?;
-    // A hop that was refused may be slower than its bound says; the path is no faster than what was measured.
-    let low = hops.iter().map(|hop| hop.low).min().unwrap_or(slowest.low);
-    let high = hops
-        .iter()
-        .filter(measured)
-        .map(|hop| hop.high)
-        .min()
-        .unwrap_or(slowest.high);
-    let bps = BitRate::from_bps;
-    let mut estimate = Estimate::ip_rate(Metric::IpCapacity, bps(slowest.value), bps(low), bps(high))
+    let mut estimate = of_path(&hops, slowest)
         .with("hops", u32::from(session.hops.unwrap_or(0)))
-        .with("rounds", number(count_of(session, What::Behind(1))));
+        .with("rounds", to_u32(count_of(session, What::Behind(1))));
     let path = PathFinding {
         narrow_hop: slowest.hop(),
         ..PathFinding::default()
@@ -127,10 +102,6 @@ fn close(mut estimate: Estimate, found: &Chain, closure: Least) -> Result<Estima
 
 fn wide(estimate: &Estimate) -> bool {
     (estimate.high - estimate.low) as f64 > WIDE * estimate.value as f64
-}
-
-fn number(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn count_of(session: &MethodRun, what: What) -> usize {
@@ -177,8 +148,7 @@ fn delays(session: &MethodRun) -> (Vec<(What, f64)>, Stamped) {
 fn drift(samples: &[&Sample], relative: impl Fn(&Sample) -> (f64, f64)) -> f64 {
     let small = samples.iter().filter(|sample| sample.what == What::Small);
     let (times, delays): (Vec<f64>, Vec<f64>) = small.map(|sample| relative(sample)).unzip();
-    let slope = skew_line(&times, &delays, SkewObjective::SumOfDistances).map_or(0.0, |line| line.slope);
-    if slope.abs() < LARGEST_DRIFT { slope } else { 0.0 }
+    clock_skew(&times, &delays).unwrap_or(0.0)
 }
 
 /// The least error that a delay can have: a tick, or half of what one stamp is off by (the least of many is off by less).
@@ -191,7 +161,7 @@ fn floor_of(facts: &PathFacts, stamped: Stamped) -> f64 {
         ),
         Stamped::Returned => (sender.clock_resolution, sender.stamp_error),
     };
-    nanos(ticks).max(nanos(error) / 2.0).max(1.0)
+    nanos_f64(ticks).max(nanos_f64(error) / 2.0).max(1.0)
 }
 
 fn floor_ns(session: &MethodRun) -> f64 {
@@ -247,26 +217,8 @@ fn setting(session: &MethodRun, facts: &PathFacts, stamped: Stamped) -> Setting 
     Setting {
         ratio: (wire_octets(session, session.small) / wire_octets(session, session.large)).min(1.0),
         sent_ns: session.sent_ns.unwrap_or(0).max(0) as f64,
-        late_ns: nanos(late),
+        late_ns: nanos_f64(late),
     }
-}
-
-/// A hop's rate for full-size packets at the IP layer.
-fn of_hop(session: &MethodRun, hop: HopTime) -> Option<Estimate> {
-    let full = session.full_size();
-    let bits = 8e9 * wire_octets(session, session.large) * f64::from(full) / wire_octets(session, full);
-    let rate = |time_ns: f64| BitRate::from_bps_f64(bits / time_ns);
-    let mut estimate = match hop {
-        HopTime::Measured { low, time, high } => {
-            Estimate::ip_rate(Metric::IpCapacity, rate(time)?, rate(high)?, rate(low)?)
-        }
-        HopTime::AtMost(most) => {
-            let least = rate(most)?;
-            Estimate::ip_rate(Metric::IpCapacity, least, least, least).at_least(Limit::Clock)
-        }
-    };
-    estimate.confidence = Confidence::Low;
-    Some(estimate)
 }
 
 fn caveats(session: &MethodRun) -> Vec<Caveat> {
@@ -289,5 +241,3 @@ const WIDE: f64 = 0.3;
 const CLOSED: f64 = 0.02;
 /// A difference of this share of the slowest hop's time contradicts it (ours).
 const CONTRADICTS: f64 = 0.25;
-/// No pair of working clocks drifts apart faster (ours).
-const LARGEST_DRIFT: f64 = 500e-6;

@@ -1,30 +1,13 @@
 //! From least delays to the time that each hop takes for a large packet.
 
+use crate::tailgating::HopTime;
+
 /// A least delay, ns, and what it may be wrong by.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Least {
     pub(super) delay_ns: f64,
     /// One standard error, as far as the samples tell.
     pub(super) error_ns: f64,
-}
-
-/// What a hop takes for a large packet, ns.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum HopTime {
-    /// So much, in this range.
-    Measured { low: f64, time: f64, high: f64 },
-    /// At most so much: the hop is too fast beside the one before it, or beside the error.
-    AtMost(f64),
-}
-
-impl HopTime {
-    /// Its time, as well as it is known.
-    pub(super) fn time(self) -> f64 {
-        match self {
-            Self::Measured { time, .. } => time,
-            Self::AtMost(most) => most,
-        }
-    }
 }
 
 /// The chain over all hops, and what a large packet alone should take according to it.
@@ -69,12 +52,7 @@ pub(super) fn chain(alone: Least, behind: &[Least], setting: Setting) -> Chain {
         let hop = if time - trail < error || time <= 0.0 {
             HopTime::AtMost(time.max(0.0) + error)
         } else {
-            let half = error.max(LEAST_HALF * time);
-            HopTime::Measured {
-                low: (time - half).max(f64::MIN_POSITIVE),
-                time,
-                high: time + half,
-            }
+            HopTime::known(time, error)
         };
         let step = match hop {
             HopTime::Measured { time, .. } => {
@@ -140,8 +118,6 @@ const THIN: f64 = 0.6;
 const THINNEST: f64 = 5.0;
 /// Ranges and refusals, in errors.
 const ERRORS: f64 = 2.0;
-/// No hop's time is known better (ours: framing, and what few samples leave open).
-const LEAST_HALF: f64 = 0.02;
 
 #[cfg(test)]
 mod tests {

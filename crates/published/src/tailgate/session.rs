@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use super::{Params, answer};
 use crate::spacing::Stamped;
+use crate::tailgating::{least_sent, stamp};
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{Arrival, PacketPlan, PeerKind, Train, TrainReport};
 use narrows_train::peer_kinds::{PeerKinds, resize_two};
-use narrows_train::train_method::{Next, TrainMethod, arrived_ns, returned_ns, uneven};
+use narrows_train::train_method::{Next, TrainMethod, uneven};
+use narrows_units::to_u64;
 
 /// What a train measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,11 +79,6 @@ impl MethodRun {
         }
     }
 
-    /// Octets of a full-size packet: those for which the answer is stated.
-    pub(super) fn full_size(&self) -> u16 {
-        self.facts.as_ref().map_or(1500, |facts| facts.path_mtu).max(64)
-    }
-
     fn plan(&self) -> Vec<PacketPlan> {
         let packet = |gap, ip_octets, hop_limit| PacketPlan {
             gap,
@@ -100,11 +97,7 @@ impl MethodRun {
     }
 
     fn note(&mut self, what: What, from: &Arrival, to: &Arrival) {
-        let (stamped, stamp) = match (arrived_ns(to), returned_ns(to)) {
-            (Some(stamp), _) => (Stamped::PeerKind, stamp),
-            (None, Some(stamp)) => (Stamped::Returned, stamp),
-            (None, None) => return,
-        };
+        let Some((stamp, stamped)) = stamp(to) else { return };
         let departed_ns = from.departed.nanos();
         self.samples.push(Sample {
             what,
@@ -154,9 +147,8 @@ impl TrainMethod for MethodRun {
     }
 
     fn take(&mut self, asked: &Train, report: &TrainReport) {
-        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         self.trains = self.trains.saturating_add(1);
-        self.packets += count(report.arrivals.len());
+        self.packets += to_u64(report.arrivals.len());
         let limit = asked
             .packets
             .get(1)
@@ -166,16 +158,14 @@ impl TrainMethod for MethodRun {
             ([head_start, large], None) => {
                 self.note(What::Small, head_start, head_start);
                 self.note(What::Large, large, large);
-                let returned_only = arrived_ns(large).is_none() && returned_ns(large).is_some();
-                self.whole_echoes |= returned_only && asked.peer_kind == PeerKind::Echo;
+                let only_returned = stamp(large).is_some_and(|(_, stamped)| stamped == Stamped::Returned);
+                self.whole_echoes |= only_returned && asked.peer_kind == PeerKind::Echo;
             }
             ([head_start, large, small], Some(limit)) => {
                 self.note(What::Small, head_start, head_start);
                 self.note(What::Behind(limit), large, small);
-                let sent_ns = small.departed.nanos().saturating_sub(large.departed.nanos());
-                self.sent_ns = Some(self.sent_ns.map_or(sent_ns, |least| least.min(sent_ns)));
-                let came = arrived_ns(large).is_some() || returned_ns(large).is_some();
-                if came && self.hops.is_none_or(|hops| limit < hops) {
+                self.sent_ns = Some(least_sent(self.sent_ns, large, small));
+                if stamp(large).is_some() && self.hops.is_none_or(|hops| limit < hops) {
                     self.hops = Some(limit);
                 }
             }
@@ -187,8 +177,8 @@ impl TrainMethod for MethodRun {
             .arrivals
             .iter()
             .enumerate()
-            .filter(|(at, row)| !meant(*at) && arrived_ns(row).is_none() && returned_ns(row).is_none());
-        self.lost += count(lost.count());
+            .filter(|(at, row)| !meant(*at) && stamp(row).is_none());
+        self.lost += to_u64(lost.count());
         self.advance();
     }
 

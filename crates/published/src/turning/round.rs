@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Sender, Stamp};
+use narrows_units::{BitRate, Sender, Stamp, nanos_f64};
 
 use super::{Resolution, Settings};
 use crate::fac2::observation::TrainObservation;
 use narrows_probe::PathFacts;
 use narrows_probe::StampSource;
-use narrows_train::train_method::nanos;
 
 /// Trains of one rate.
 #[derive(Debug, Clone, PartialEq)]
@@ -176,12 +175,13 @@ impl RoundAccount {
 
     /// What the two end stamps of a train may be off by, together, ns.
     pub(super) fn stamp_error_ns(&self) -> f64 {
-        let error = |host: &narrows_probe::HostFacts| nanos(host.stamp_error) + nanos(host.clock_resolution) / 2.0;
+        let error =
+            |host: &narrows_probe::HostFacts| nanos_f64(host.stamp_error) + nanos_f64(host.clock_resolution) / 2.0;
         let hosts = self
             .facts
             .as_ref()
             .map_or(0.0, |facts| error(&facts.receiver).hypot(error(&facts.sender)));
-        let batch = self.batch.map_or(0.0, |batch| BURST_END * nanos(batch));
+        let batch = self.batch.map_or(0.0, |batch| BURST_END * nanos_f64(batch));
         std::f64::consts::SQRT_2 * hosts.hypot(batch)
     }
 
@@ -240,7 +240,7 @@ impl RoundAccount {
         };
         // L/(R - w) - L/R, and no more than the spacing itself where the resolution is coarser than the rate.
         let grown = if share < 0.5 { gap * share / (1.0 - share) } else { gap };
-        grown.max(nanos(settings.floor))
+        grown.max(nanos_f64(settings.floor))
     }
 
     /// The stretch above which a round's rate is too high, ns.

@@ -11,7 +11,7 @@ use narrows_probe::PathFacts;
 use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{PeerKind, Train, TrainId, TrainReport};
-use narrows_train::train_method::{Next, TrainMethod, refusal_reason, uneven};
+use narrows_train::train_method::{Next, TrainMethod, refusal_reason, uneven, whole_packets};
 
 /// What a rule wants next.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,13 +104,13 @@ impl<R: Rule> MethodRun<R> {
             (Length::Packets(packets), _) => packets,
             (Length::Doubling { first, .. }, _) => self.first_packets(first).max(self.doubled),
             (Length::Time(time), Some(rate)) => {
-                count(rate * time.as_secs_f64() / self.bits()).clamp(MIN_PACKETS, LONGEST)
+                whole_packets(rate * time.as_secs_f64() / self.bits()).clamp(MIN_PACKETS, LONGEST)
             }
             (Length::Time(_), None) => MIN_PACKETS,
         };
         let for_stamps = rate.map_or(0, |rate| {
             let resolved = RESOLVED * (1.0 - TYPICAL_USE);
-            count(2.0 * self.seen.stamp_error_ns() * 1e-9 * rate / (self.bits() * resolved))
+            whole_packets(2.0 * self.seen.stamp_error_ns() * 1e-9 * rate / (self.bits() * resolved))
         });
         let wanted = wanted
             .max(for_stamps)
@@ -118,7 +118,7 @@ impl<R: Rule> MethodRun<R> {
             .min(self.settings.max_packets);
         let growth = self.seen.rounds.iter().rev().find(|round| !round.looks.is_empty());
         let growth = growth.map_or(1.0, |round| (round.stretch() / round.gap_out()).max(0.02));
-        let allowed = count(self.burst_octets / f64::from(self.ip_octets.max(1)) / growth);
+        let allowed = whole_packets(self.burst_octets / f64::from(self.ip_octets.max(1)) / growth);
         let extra = if self.seen.tally.overflows > 0 {
             0
         } else {
@@ -182,7 +182,7 @@ impl<R: Rule> MethodRun<R> {
         let Some(batch) = observation.batch else { return true };
         self.seen.batch = Some(self.seen.batch.map_or(batch, |seen| seen.max(batch)));
         let per_batch = batch.as_secs_f64() * observation.rate_in.min(observation.rate_out) / self.bits();
-        let wanted = count(BATCHES * per_batch).min(self.settings.max_packets);
+        let wanted = whole_packets(BATCHES * per_batch).min(self.settings.max_packets);
         self.least_packets = self.least_packets.max(wanted);
         2 * observation.packets >= wanted
     }
@@ -366,16 +366,6 @@ impl RoundAccount {
         tally.reordered += u64::from(report.reordered);
         tally.local_drops += u64::from(report.local_drops);
     }
-}
-
-/// A whole number of packets; negative and undefined become none.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the clamp leaves a small whole number; NaN becomes zero"
-)]
-fn count(packets: f64) -> usize {
-    packets.ceil().clamp(0.0, 1e6) as usize
 }
 
 /// Packets of the first train of [`Length::Doubling`], and where the sender may reach 10 Gbit/s (`[Kachan17]` table 2).

@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Framing, Metric};
+use narrows_units::{BitRate, Framing, Metric, nanos_f64, to_u32};
 
 use super::fit::{Assumed, LEAST_SIZES, Point, Slope, slope};
 use super::session::{AGREE, MethodRun};
 use super::settings::{Draw, Regress};
 use super::table::{Cell, Half, HopTable};
+use crate::conclusion;
 use narrows_probe::PathFacts;
-use narrows_probe::outcome::{
-    Caveat, Confidence, Details, Diagnostics, Estimate, HopFinding, Limit, Outcome, PathFinding, Reason,
-};
-use narrows_train::train_method::nanos;
+use narrows_probe::outcome::{Caveat, Confidence, Estimate, HopFinding, Limit, Outcome, PathFinding, Reason};
 
 /// The line of one hop limit, from all probes and from each half of them.
 #[derive(Debug, Clone, Copy)]
@@ -69,8 +67,8 @@ impl Drawing<'_> {
     /// What a least round trip is off by whatever it is made of: a tick, or half of what one stamp is.
     pub(crate) fn floor_ns(&self) -> f64 {
         self.facts.map_or(1.0, |facts| {
-            nanos(facts.sender.clock_resolution)
-                .max(nanos(facts.sender.stamp_error) / 2.0)
+            nanos_f64(facts.sender.clock_resolution)
+                .max(nanos_f64(facts.sender.stamp_error) / 2.0)
                 .max(1.0)
         })
     }
@@ -132,23 +130,7 @@ impl<'a> Lines<'a> {
     /// The answer; `stopped` if it was not the method's own end.
     pub(crate) fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
         let caveats = caveats(self);
-        match judge(self) {
-            Ok(mut estimate) => {
-                for caveat in caveats {
-                    estimate = estimate.caveat(caveat);
-                }
-                match stopped {
-                    Some(_) => estimate.caveat(Caveat::StoppedEarly).into(),
-                    None => estimate.into(),
-                }
-            }
-            Err(own) => Outcome::Inconclusive {
-                reason: stopped.cloned().unwrap_or(own),
-                caveats,
-                details: Details::default(),
-                diagnostics: Diagnostics::default(),
-            },
-        }
+        conclusion::conclude(judge(self), caveats, stopped)
     }
 
     /// Whether even and odd probes of the last hop tell rates that differ by less than a tenth of their middle (clink's rule).
@@ -264,14 +246,14 @@ fn judge(lines: &Lines<'_>) -> Result<Estimate, Reason> {
     let low = hops.iter().map(|hop| hop.low).min().unwrap_or(slowest.low);
     let bps = BitRate::from_bps;
     let mut estimate = Estimate::ip_rate(Metric::IpCapacity, bps(slowest.value), bps(low), bps(high))
-        .with("hops", count(lines.hops.len()))
+        .with("hops", to_u32(lines.hops.len()))
         .with("answers", answered);
     // Switches inside a hop add their own time, and nothing here shows them.
     estimate.confidence = Confidence::Low;
     let unknown = lines.hops.len() - added.iter().filter(|added| added.hop - added.after == 1).count();
     if unknown > 0 || !lines.hops.last().is_some_and(|hop| hop.remote) {
         estimate = estimate
-            .with("unknown_hops", count(unknown))
+            .with("unknown_hops", to_u32(unknown))
             .caveat(Caveat::NotConverged);
     }
     let path = PathFinding {
@@ -349,10 +331,6 @@ fn limited(heard: &[&HopTable]) -> bool {
     heard
         .windows(2)
         .any(|pair| 10 * pair[0].answered() < 7 * pair[0].sent() && 10 * pair[1].answered() > 9 * pair[1].sent())
-}
-
-fn count(of: usize) -> u32 {
-    u32::try_from(of).unwrap_or(u32::MAX)
 }
 
 /// Of a normal distribution, either side: 90 %.

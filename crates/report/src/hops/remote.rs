@@ -5,7 +5,7 @@ use std::fmt::Write;
 use narrows_probe::Entry;
 use narrows_probe::outcome::RemoteStamped;
 use narrows_probe::{BoundKind, Outcome};
-use narrows_units::{BitRate, Layer, format_duration};
+use narrows_units::{BitRate, Layer, format_duration, rounded};
 use serde::Serialize;
 
 use super::HopsDocument;
@@ -75,7 +75,7 @@ impl Default for ServerRow {
 
 impl From<RemoteStamped> for ServerRow {
     fn from(stamped: RemoteStamped) -> Self {
-        let time = |ns: Option<f64>| ns.map(whole_ns);
+        let time = |ns: Option<f64>| ns.map(rounded);
         Self {
             one_way: Some(StampedRow {
                 packets: stamped.packets,
@@ -88,15 +88,6 @@ impl From<RemoteStamped> for ServerRow {
             ..Self::default()
         }
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates: what is below zero is zero"
-)]
-fn whole_ns(ns: f64) -> u64 {
-    ns.round() as u64
 }
 
 impl From<&Entry> for DirectionRow {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use narrows_probe::outcome::{AnswerPace, HiddenDevice, HopFinding, PathHops, Predicted};
 use narrows_probe::{BoundKind, Caveat};
-use narrows_units::{BitRate, Layer};
+use narrows_units::{BitRate, Layer, nanos};
 use serde::Serialize;
 
 use super::ProbeFindings;
@@ -154,7 +154,7 @@ fn row(ttl: u16, reported: Option<&HopFinding>, found: &ProbeFindings) -> HopRow
         queueing_ns: reported.and_then(|hop| whole(hop.queueing_ns?.max(0.0))),
         round_trip_ns: [
             reported.and_then(|hop| whole(hop.round_trip_ns?)),
-            seen.filter(|seen| seen.answered > 0).map(|seen| nanos(seen.best_ns)),
+            seen.filter(|seen| seen.answered > 0).map(|seen| unsigned(seen.best_ns)),
         ]
         .into_iter()
         .flatten()
@@ -222,10 +222,10 @@ fn probes(seen: &HopCounts) -> ProbesRow {
     ProbesRow {
         sent: seen.sent,
         answered: seen.answered,
-        last_ns: nanos(seen.last_ns),
-        best_ns: nanos(seen.best_ns),
+        last_ns: unsigned(seen.last_ns),
+        best_ns: unsigned(seen.best_ns),
         mean_ns: whole(seen.mean_ns()).unwrap_or(0),
-        worst_ns: nanos(seen.worst_ns),
+        worst_ns: unsigned(seen.worst_ns),
         deviation_ns: whole(seen.deviation_ns()).unwrap_or(0),
     }
 }
@@ -244,12 +244,12 @@ impl From<AnswerPace> for LimitedRow {
     fn from(pace: AnswerPace) -> Self {
         Self {
             burst: pace.burst,
-            every_ns: u64::try_from(pace.every.as_nanos()).unwrap_or(u64::MAX),
+            every_ns: nanos(pace.every),
         }
     }
 }
 
-fn nanos(time: i64) -> u64 {
+fn unsigned(time: i64) -> u64 {
     u64::try_from(time).unwrap_or(0)
 }
 

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use narrows_scenario::Coalescing;
+use narrows_units::nanos;
 
 use super::HostState;
-use crate::{NEVER, nanos};
+use crate::NEVER;
 
 /// What has arrived at a host and its program has not yet read.
 #[derive(Debug)]

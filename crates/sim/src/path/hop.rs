@@ -3,6 +3,7 @@
 use std::collections::BinaryHeap;
 
 use narrows_scenario::{Crossed, Hop, Layer2, PathDirection};
+use narrows_units::nanos;
 
 use super::bucket::Bucket;
 use super::early::Early;
@@ -15,8 +16,8 @@ use super::source::Source;
 use super::tally::Tally;
 use super::wire::Wire;
 use super::{DropCause, Output, Packet};
+use crate::NEVER;
 use crate::rng::{Purpose, Stream};
-use crate::{NEVER, nanos};
 
 /// What a hop works with while it runs.
 pub(super) struct StepContext<'a, T> {

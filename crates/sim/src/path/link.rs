@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use narrows_scenario::{Queue, RateChange};
-use narrows_units::{BitRate, Framing};
+use narrows_units::{BitRate, Framing, nanos};
 
-use crate::{NEVER, nanos};
+use crate::NEVER;
 
 /// A FIFO stage: a packet that arrives at `a` begins to be sent at `max(a, departure of the packet before)` and leaves when its
 /// octets on the wire have taken their time.

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 
 use narrows_scenario::{PathDirection, Router};
+use narrows_units::nanos;
 
 use super::Output;
-use crate::nanos;
 use crate::rng::{Purpose, Stream, round_ns};
 
 /// The ICMP side of a router, or of the host at the end of a way.

@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 
 use narrows_scenario::{Aggregation, Channels, Dealing, Hop, Inside, PathDirection, Queue, Service, Slots};
-use narrows_units::Framing;
+use narrows_units::{Framing, nanos};
 
 use super::fifo::Transit;
 use super::link::Link;
-use crate::nanos;
 use crate::rng::{Purpose, Stream};
 
 /// The link of a hop, where it is not a plain one.

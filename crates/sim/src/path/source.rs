@@ -1,10 +1,10 @@
 //! Open-loop cross traffic.
 
 use narrows_scenario::{Arrivals, Cross, SizeMix, Source as Traffic};
-use narrows_units::BitRate;
+use narrows_units::{BitRate, nanos};
 
+use crate::NEVER;
 use crate::rng::{Purpose, Stream, round_ns};
-use crate::{NEVER, nanos};
 
 /// One packet of open-loop traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Propagation, and what else may happen on the wire.
 
 use narrows_scenario::{Hop, Jitter, Loss, PathDirection};
+use narrows_units::nanos;
 
 use super::service::Server;
-use crate::nanos;
 use crate::rng::{Purpose, Stream, round_ns};
 
 /// The wire behind a link.

@@ -1,13 +1,14 @@
 //! Elastic cross traffic: TCP connections that take what they get.
 
 use narrows_scenario::{Cross, Elastic, ElasticControl, Scenario, Source};
+use narrows_units::nanos;
 
 use super::congestion::Control;
 use super::flow::{FlowConfig, Programs, Route};
 use super::segment::HEADER_OCTETS;
 use super::window::ReceiveWindow;
+use crate::NEVER;
 use crate::rng::{Purpose, Stream};
-use crate::{NEVER, nanos};
 
 /// A connection of a scenario's cross traffic, and when it ends ([`NEVER`] if it does not).
 pub(crate) type ElasticFlow = (FlowConfig, u64);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use narrows_probe::probes::{Congestion, TcpMarks, TcpSample};
 use narrows_scenario::PathDirection;
-use narrows_units::{BitRate, Sender, Stamp};
+use narrows_units::{BitRate, Sender, Stamp, nanos};
 
 use super::congestion::Control;
 use super::interface::Backlog;
@@ -13,7 +13,7 @@ use super::receiver::TcpReceiver;
 use super::segment::{Ack, Data, HEADER_OCTETS};
 use super::sender::{SenderConfig, TcpSender};
 use super::window::ReceiveWindow;
-use crate::{NEVER, nanos};
+use crate::NEVER;
 
 /// What a connection is asked to be.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@
 //! needless is undone (RFC 3522, RFC 4015), but not one after a timeout. Timeouts are RFC 6298.
 
 use narrows_probe::probes::TcpState;
-use narrows_units::BitRate;
+use narrows_units::{BitRate, nanos};
 
 use super::congestion::{AckNews, CongestionControl, Control, RttNews, Window};
 use super::prr::Prr;
@@ -12,7 +12,7 @@ use super::rate::DeliveryRate;
 use super::rtt::Rtt;
 use super::scoreboard::{News, Scoreboard};
 use super::segment::{Ack, Data, HEADER_OCTETS};
-use crate::{NEVER, nanos};
+use crate::NEVER;
 
 /// How a sender begins.
 #[derive(Debug, Clone, Copy)]

@@ -8,10 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use narrows_probe::probes::{Capture, CaptureReport, CapturedPacket, Place, TcpFields, Transport};
 use narrows_probe::{Event, Refusal};
 use narrows_scenario::{ElasticControl, Passing, PathDirection};
-use narrows_units::Stamp;
+use narrows_units::{Stamp, nanos};
 
 use super::SimWorld;
-use crate::nanos;
 use crate::tcp::{Control, FlowConfig, HEADER_OCTETS, Kind, Programs, ReceiveWindow, Route, Segment};
 
 /// Somebody who listens to one connection.

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use narrows_scenario::{PathDirection, Router, Scenario};
+use narrows_units::nanos;
 
-use crate::nanos;
 use crate::rng::{Purpose, Stream};
 
 /// A router, or the host at the end of a way.

@@ -7,13 +7,13 @@ use std::time::Duration;
 use narrows_probe::Event;
 use narrows_probe::probes::{Load, LoadReport, Then};
 use narrows_scenario::{PathDirection, Queue, Service};
-use narrows_units::{BitRate, Stamp};
+use narrows_units::{BitRate, Stamp, nanos};
 
 use super::SimWorld;
 use super::engine::{DeliveredPacket, packet};
 use super::payload::{ExpectedResponse, Payload};
+use crate::NEVER;
 use crate::path::{Link, Packet};
-use crate::{NEVER, nanos};
 use sink::LoadSink;
 
 /// A load between two of its segments.

@@ -7,12 +7,11 @@ use narrows_probe::probes::{
 };
 use narrows_probe::{Event, Refusal, StampSource};
 use narrows_scenario::PathDirection;
-use narrows_units::Stamp;
+use narrows_units::{Stamp, nanos};
 
 use super::SimWorld;
 use super::engine::{DeliveredPacket, FULL_HOP_LIMIT};
 use super::payload::{ExpectedResponse, Payload};
-use crate::nanos;
 use crate::path::Packet;
 
 /// Smallest SYN: IPv4 and TCP header without options.

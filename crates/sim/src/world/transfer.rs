@@ -5,10 +5,9 @@ use std::time::Duration;
 use narrows_probe::Event;
 use narrows_probe::probes::{StreamReport, Then, Transfer, TransferReport};
 use narrows_scenario::{Host, PathDirection};
-use narrows_units::Stamp;
+use narrows_units::{Stamp, nanos};
 
 use super::SimWorld;
-use crate::nanos;
 use crate::tcp::{Control, FlowConfig, Programs, ReceiveWindow, Route};
 
 /// A transfer between two of its segments.

@@ -141,7 +141,7 @@ impl UdpSender {
         until_ns: Option<u64>,
         cookie: u32,
     ) -> Result<(), TrafficError> {
-        let from_ns = u64::try_from(flow.from.as_nanos()).unwrap_or(u64::MAX);
+        let from_ns = narrows_units::nanos(flow.from);
         let (packets, largest) = match &flow.kind {
             FlowKind::Model { cross, seed, index } => {
                 let stream = ArrivalStream::new(cross, *seed, *index).ok_or(CallerError::NoFlow)?;

@@ -7,6 +7,7 @@ use narrows_probe::probes::{
     Arrival, CapturedPacket, Fate, HopReplyKind, LoadReport, PacketPlan, Probe, TcpSample, Train, Transport,
 };
 use narrows_trace::{Answer, Request, Run};
+use narrows_units::nanos;
 use serde_json::{Map, Value, json};
 
 /// How rows are printed.
@@ -144,10 +145,6 @@ fn object(value: Value) -> Row {
         Value::Object(row) => row,
         _ => Row::new(),
     }
-}
-
-fn nanos(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn packet(train: &Train, plan: PacketPlan, row: &Arrival) -> Row {

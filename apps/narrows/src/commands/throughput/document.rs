@@ -1,6 +1,7 @@
 //! The JSON that iperf3's readers know: `start`, `intervals`, `end`; and `narrows`, which holds what it has no place for.
 
 use narrows_net::iperf3::{Finished, Part, Snapshot, StreamPart, TestOptions};
+use narrows_units::nanos;
 use narrows_wire::iperf3::{Flow, StreamResult, Transport};
 use serde_json::{Map, Value, json};
 
@@ -397,7 +398,6 @@ fn sums(these: &[&Both<'_>], finished: &Finished, udp: bool) -> (Map<String, Val
 }
 
 fn narrows(finished: &Finished, verdict: &LimitVerdict, (beside, metrics): More<'_>) -> Value {
-    let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let spacing: Vec<Value> = finished
         .spacing
         .iter()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narrows_net::iperf3::{Finished, Part};
 use narrows_probe::probes::TcpSample;
-use narrows_units::{BitRate, Framing, format_duration};
+use narrows_units::{BitRate, Framing, format_duration, nanos};
 use serde_json::{Value, json};
 
 use super::own::Beside;
@@ -77,7 +77,6 @@ impl Foreign {
     }
 
     fn json(&self) -> Value {
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         json!({
             "p50_ns": nanos(self.quantiles[0]),
             "p95_ns": nanos(self.quantiles[1]),
@@ -169,7 +168,6 @@ impl Metrics {
     }
 
     pub(super) fn json(&self) -> Value {
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         json!({
             "rfc6349": {
                 "transfer_time_ratio": self.transfer_time_ratio(),

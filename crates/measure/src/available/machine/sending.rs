@@ -5,10 +5,11 @@ use std::time::Duration;
 use narrows_units::BitRate;
 
 use super::super::params::Mode;
-use super::super::sizes::{Allowed, FIRST_PACKETS, SHORTEST, Scale, count};
+use super::super::sizes::{Allowed, FIRST_PACKETS, SHORTEST, Scale};
 use super::ending::FAIR;
 use super::{FLOOR, Machine, Phase};
 use narrows_probe::probes::{PacketPlan, Train, TrainId};
+use narrows_train::train_method::whole_packets;
 
 /// Rates of a curve's train, relative to the estimate, in shares of the path's rate.
 const CURVE: (f64, f64) = (-0.3, 0.35);
@@ -94,7 +95,7 @@ impl Machine {
         let burst = self.burst.unwrap_or(scale.burst(&self.params));
         let short = FIRST_PACKETS.max(self.least_packets);
         let (Phase::Near, Some(rate)) = (self.phase, self.rate) else {
-            let whole = count(burst / self.packet_bits()).max(SHORTEST);
+            let whole = whole_packets(burst / self.packet_bits()).max(SHORTEST);
             let extra = if hard { SHORTEST } else { self.least_packets };
             return short.min(whole.max(extra));
         };

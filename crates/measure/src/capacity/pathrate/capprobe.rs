@@ -12,11 +12,10 @@
 
 use std::collections::BTreeMap;
 
-use narrows_stat::{SkewObjective, skew_line};
-use narrows_units::Framing;
+use narrows_units::{Framing, nanos_f64};
 
 use super::framing::{self, Inverted, Point};
-use super::sample::{Phase, Sample, nanos};
+use super::sample::{Phase, Sample};
 use super::session::{MethodRun, pool};
 
 /// What the filter says.
@@ -138,7 +137,7 @@ fn together(session: &MethodRun, sure: &[Group], chosen: &Group) -> Filtered {
 fn group(session: &MethodRun, members: &[&Sample]) -> Option<Group> {
     let spans: Vec<f64> = members.iter().map(|sample| sample.span_ns()).collect();
     let span = narrows_stat::median(&spans)?;
-    let quantum = nanos(session.facts.receiver.clock_resolution);
+    let quantum = nanos_f64(session.facts.receiver.clock_resolution);
     if std::f64::consts::SQRT_2 * quantum / span > COARSEST || blur(session, span) > NOISIEST {
         return None;
     }
@@ -152,7 +151,7 @@ fn group(session: &MethodRun, members: &[&Sample]) -> Option<Group> {
 
 /// What the host measured of its stamps. What the trains show may be other traffic, which is what the filter is to tell.
 fn stamp_error_ns(session: &MethodRun) -> f64 {
-    let resolution = nanos(session.facts.receiver.clock_resolution);
+    let resolution = nanos_f64(session.facts.receiver.clock_resolution);
     session.stamp_error_measured_ns().max(resolution / 2.0)
 }
 
@@ -169,8 +168,7 @@ fn skew(members: &[&Sample]) -> Option<f64> {
         times.push(head.departed_ns.saturating_sub(origin.departed_ns) as f64);
         delays.push(head.head_ns.saturating_sub(origin.head_ns) as f64);
     }
-    let slope = skew_line(&times, &delays, SkewObjective::SumOfDistances).ok()?.slope;
-    (slope.abs() < LARGEST_SKEW).then_some(slope)
+    narrows_train::mindelay::clock_skew(&times, &delays)
 }
 
 fn read(session: &MethodRun, members: &[&Sample], slope: f64) -> Option<Group> {
@@ -224,7 +222,7 @@ fn read(session: &MethodRun, members: &[&Sample], slope: f64) -> Option<Group> {
         (pooled.rate, pooled.low, pooled.high)
     });
     // A queue of less than a step of the clock passes for none.
-    let unseen = UNSEEN_STEPS * nanos(session.facts.receiver.clock_resolution) / span;
+    let unseen = UNSEEN_STEPS * nanos_f64(session.facts.receiver.clock_resolution) / span;
     let least = if converged {
         unseen
     } else {
@@ -270,5 +268,3 @@ const LEAST_ERROR: f64 = 0.001;
 const COARSEST: f64 = 0.06;
 /// Ours: where stamps blur a pair by more than this, hardly any clean pair looks clean.
 const NOISIEST: f64 = 0.2;
-/// Ours: no pair of working clocks drifts apart faster.
-const LARGEST_SKEW: f64 = 500e-6;

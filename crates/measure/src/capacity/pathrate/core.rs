@@ -1,7 +1,9 @@
 //! One rate from the pairs of a mode: from those that stand together at its core.
 
+use narrows_units::nanos_f64;
+
 use super::params::Preset;
-use super::sample::{Phase, Sample, nanos};
+use super::sample::{Phase, Sample};
 use super::session::{MethodRun, Pooled, pool};
 
 /// The value is stated for full-size packets: where enough of the mode's samples have that size, they alone set it, and the
@@ -58,7 +60,7 @@ pub(super) fn core(session: &MethodRun, samples: &[&Sample]) -> Option<Pooled> {
         .collect();
     let centre = narrows_stat::median(&read.iter().map(|(rate, _)| *rate).collect::<Vec<_>>())?;
     let span = narrows_stat::median(&samples.iter().map(|sample| sample.span_ns()).collect::<Vec<_>>())?;
-    let steps = nanos(session.facts.receiver.clock_resolution) / span;
+    let steps = nanos_f64(session.facts.receiver.clock_resolution) / span;
     let noise = std::f64::consts::SQRT_2 * session.stamp_noise_ns() / span;
     // Undisturbed pairs read the same to what stamps are off by; where those are fine enough they stand out from all that others moved.
     let sharp = 2.0 * steps.max(noise);

@@ -1,9 +1,10 @@
 //! Bin width, local modes of Phase I, the asymptotic dispersion rate of Phase II, and the rule that joins them.
 
 use narrows_stat::{LocalMode, Merit, ModeParams, Sorted, best_mode, local_modes};
+use narrows_units::nanos_f64;
 
 use super::params::Preset;
-use super::sample::{Phase, nanos};
+use super::sample::Phase;
 use super::session::MethodRun;
 use super::shape;
 
@@ -62,7 +63,7 @@ fn own_width(session: &MethodRun, all: &Sorted) -> f64 {
         .map(super::sample::Sample::span_ns)
         .fold(f64::INFINITY, f64::min);
     let blur = if shortest.is_finite() {
-        let steps = nanos(session.facts.receiver.clock_resolution);
+        let steps = nanos_f64(session.facts.receiver.clock_resolution);
         (2.0 * std::f64::consts::SQRT_2 * session.stamp_error_measured_ns()).max(2.0 * steps) / shortest
     } else {
         0.0

@@ -1,8 +1,10 @@
 //! Quick termination: when the preliminary samples leave no room for another answer.
 
+use narrows_units::nanos_f64;
+
 use super::modes::{Preliminary, preliminary};
 use super::params::Preset;
-use super::sample::{Phase, Sample, nanos};
+use super::sample::{Phase, Sample};
 use super::session::{MethodRun, Pooled, pool};
 
 /// One rate on which the preliminary samples agree; wire rates, bit/s.
@@ -97,7 +99,7 @@ fn sharpened(session: &MethodRun, members: &[&Sample], found: Agreement) -> Agre
 /// Whether its packets came along one line, to what stamps are off by: a packet of somebody else's moves those behind it.
 fn is_straight(session: &MethodRun, sample: &Sample) -> bool {
     let gap = sample.span_ns() / sample.gaps_ns.len() as f64;
-    let most = nanos(session.facts.receiver.clock_resolution) + 3.0 * session.stamp_noise_ns() + STRAIGHT * gap;
+    let most = nanos_f64(session.facts.receiver.clock_resolution) + 3.0 * session.stamp_noise_ns() + STRAIGHT * gap;
     let (mut came, mut line) = (0.0f64, 0.0f64);
     sample.gaps_ns.iter().all(|own| {
         came += own;

@@ -1,6 +1,6 @@
 //! One train, reduced to what the phases need of it.
 
-use narrows_units::{Delta, Framing, Receiver, Sender, Stamp};
+use narrows_units::{Framing, Receiver, Sender, Stamp, nanos_f64, to_u64};
 
 use narrows_probe::StampSource;
 use narrows_probe::probes::{Arrival, Fate, PacingCheck, TrainId, TrainReport};
@@ -155,7 +155,7 @@ impl Sample {
             (_, PacingCheck::Kept) | (Phase::Check, PacingCheck::Unknown) => false,
             // Uneven gaps do no harm here, for only the ends of the train count; a stop of several packets' time does.
             (Phase::Check, PacingCheck::Broken { worst }) => {
-                nanos(worst) * sample.gaps_ns.len() as f64 > 2.0 * sample.sent_ns
+                nanos_f64(worst) * sample.gaps_ns.len() as f64 > 2.0 * sample.sent_ns
             }
             _ => !sample.open() && sample.idle_share(&sent) > LARGEST_IDLE_SHARE,
         };
@@ -243,11 +243,10 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn add(&mut self, report: &TrainReport) {
-        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         self.trains += 1;
-        self.sent += count(report.arrivals.len());
+        self.sent += to_u64(report.arrivals.len());
         self.octets += report.arrivals.iter().map(|row| u64::from(row.ip_octets)).sum::<u64>();
-        self.lost += count(report.lost_on_path());
+        self.lost += to_u64(report.lost_on_path());
         self.dropped += u64::from(report.local_drops);
         self.reordered += u64::from(report.reordered);
         self.answered_trains += u32::from(report.received().next().is_some());
@@ -260,9 +259,4 @@ impl Tally {
             self.lost as f64 / self.sent as f64
         }
     }
-}
-
-/// Nanoseconds of a duration, as the samples count them.
-pub(super) fn nanos(time: std::time::Duration) -> f64 {
-    Delta::from(time).as_f64()
 }

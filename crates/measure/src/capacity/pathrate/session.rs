@@ -3,11 +3,11 @@
 mod interval;
 mod sizes;
 
-use narrows_units::Framing;
+use narrows_units::{Framing, nanos_f64};
 
 use super::framing::Inverted;
 use super::params::{Params, Preset};
-use super::sample::{Flaw, Phase, Sample, Tally, nanos};
+use super::sample::{Flaw, Phase, Sample, Tally};
 pub(super) use interval::{Pooled, half_width_of_rates, pool};
 use narrows_probe::probes::TrainReport;
 use narrows_probe::{PathFacts, StampSource};
@@ -124,7 +124,7 @@ impl MethodRun {
     }
 
     pub(super) fn receive_cost_ns(&self) -> f64 {
-        nanos(self.facts.receiver.receive_cost)
+        nanos_f64(self.facts.receiver.receive_cost)
     }
 
     /// Error of one arrival stamp, ns: what the host measured, what its clock can resolve, or what the trains show.
@@ -133,12 +133,12 @@ impl MethodRun {
         let own = self.params.preset == Preset::Adaptive;
         let seen = if own { self.stamp_error_seen_ns() } else { 0.0 };
         self.stamp_error_measured_ns()
-            .max(nanos(facts.clock_resolution) / 2.0)
+            .max(nanos_f64(facts.clock_resolution) / 2.0)
             .max(seen)
     }
 
     pub(super) fn stamp_error_measured_ns(&self) -> f64 {
-        nanos(self.facts.receiver.stamp_error)
+        nanos_f64(self.facts.receiver.stamp_error)
     }
 
     /// Standard deviation of one arrival stamp, ns: what the host measured is a 99th percentile.
@@ -160,7 +160,7 @@ impl MethodRun {
         };
         let quantile = |p| gaps.quantile(p).unwrap_or(0.0);
         // Readings of one clock are whole steps apart, which is not scatter.
-        let resolution = nanos(self.facts.receiver.clock_resolution);
+        let resolution = nanos_f64(self.facts.receiver.clock_resolution);
         let seen = 2.05 * (quantile(0.20) - quantile(0.05) - resolution).max(0.0);
         // More than this is traffic of others, of which there may also be so much that even the shortest gaps hold some.
         if gaps.len() < LEAST_GAPS || seen > SEEN_SHARE * gaps.median() {

@@ -1,8 +1,6 @@
 //! What the reports of a run say.
 
-use std::time::Duration;
-
-use narrows_units::{BitRate, Metric};
+use narrows_units::{BitRate, Metric, nanos};
 
 use super::cause::{Cause, Signature, Spread};
 use super::plan::{MORE, RunHistory, together};
@@ -196,7 +194,6 @@ fn diagnostics(signature: &Signature) -> Diagnostics {
     if let Some(loaded) = signature.loaded {
         diagnostics.insert("loaded", loaded);
     }
-    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     match signature.cause {
         Cause::ParallelLinks { channels, each } => {
             diagnostics.insert("channels", u32::from(channels));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::BitRate;
+use narrows_units::{BitRate, nanos_f64};
 
 use super::batches::{self, Profile, Split};
 use super::cause::{Cause, Rung, Signature, Spread};
@@ -23,7 +23,7 @@ pub fn classify(facts: &PathFacts, reports: &[TrainReport]) -> Signature {
     let full_size = rungs::full_size(&seen).unwrap_or(0);
     let host = &facts.receiver;
     let noise_ns = [host.stamp_error, host.clock_resolution]
-        .map(nanos)
+        .map(nanos_f64)
         .into_iter()
         .fold(1.0, f64::max);
     let path = Path {
@@ -457,10 +457,6 @@ fn parallel(channels: u16) -> Cause {
         channels,
         each: BitRate::ZERO,
     }
-}
-
-fn nanos(time: Duration) -> f64 {
-    time.as_nanos() as f64
 }
 
 fn duration(ns: f64) -> Duration {

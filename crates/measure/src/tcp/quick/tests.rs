@@ -2,6 +2,7 @@
 
 use super::*;
 use narrows_probe::probes::TcpSample;
+use narrows_units::rounded;
 
 fn sample(ms: i64, cwnd: u32, acked_octets: u64) -> TcpSample {
     TcpSample {
@@ -43,7 +44,7 @@ fn run(
     let mut acked = 0.0;
     for k in 0..seconds * 40 {
         let t = k as f64 * 0.025;
-        let mut sample = sample(k * 25, 500, narrows_train::bulk::whole(acked));
+        let mut sample = sample(k * 25, 500, rounded(acked));
         with(t, &mut sample);
         acked += bps(t) * 0.025 / 8.0;
         let stream = StreamReport {
@@ -64,7 +65,7 @@ fn queued(_: f64, sample: &mut TcpSample) {
 
 /// Whole spans of `every` seconds in `t`.
 fn rounds(t: f64, every: f64) -> u32 {
-    u32::try_from(narrows_train::bulk::whole((t / every).floor())).unwrap()
+    u32::try_from(rounded((t / every).floor())).unwrap()
 }
 
 fn close(value: f64, expected: f64) {
@@ -231,7 +232,7 @@ fn several_connections() {
         let streams = [1.0, 3.0].map(|late| {
             let growing = t < late;
             let cwnd = if growing { 10 << (k % 16).min(12) } else { 500 };
-            let mut sample = sample(k * 25, cwnd, narrows_train::bulk::whole(t * 50e6 / 8.0));
+            let mut sample = sample(k * 25, cwnd, rounded(t * 50e6 / 8.0));
             sample.rtt = Duration::from_millis(if growing && k % 2 == 0 { 90 } else { 40 });
             if growing {
                 sample.state = TcpState::Recovery;

@@ -82,14 +82,8 @@ fn mutated_requests_do_not_hold_the_server_up() {
         ClientMessage::Release { kind: SlotKind::Light }.frame(),
     ]
     .concat();
-    // A linear congruential generator with the constants of MMIX, for a fixed course.
-    let mut state = 1u64;
-    let mut draw = |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 33).unwrap() % below
-    };
+    let mut random = narrows_stat::SplitMix64::new(1);
+    let mut draw = |below: usize| usize::try_from(random.next_u64() >> 33).unwrap() % below;
     for _ in 0..150 {
         let mut octets = requests.clone();
         let at = draw(octets.len());

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use narrows_units::{Sender, Stamp};
+use narrows_units::{Sender, Stamp, rounded};
 
-use super::{Fluid, count, seconds, stamp};
+use super::{Fluid, seconds, stamp};
 use crate::contract::Event;
 use crate::probes::{Congestion, StreamReport, TcpMarks, TcpSample, TcpState, Then, Transfer, TransferReport};
 
@@ -186,7 +186,7 @@ impl Fluid {
             began: stamp(began),
             ended: stamp(self.now),
             streams: streams.collect(),
-            remote_read: finished.then(|| (count((after - before) * MSS), seconds(total))),
+            remote_read: finished.then(|| (rounded((after - before) * MSS), seconds(total))),
             sender_cpu: Some(self.tcp.cpu.0),
             receiver_cpu: Some(self.tcp.cpu.1),
         };
@@ -216,9 +216,9 @@ impl Fluid {
                 cwnd_segments: segments(connection.cwnd),
                 ssthresh_segments: connection.ssthresh.map(segments),
                 in_flight_segments: segments(connection.cwnd.min(self.window(transfer) / MSS)),
-                acked_octets: count(connection.acked * MSS),
-                sent_octets: Some(count((connection.acked + connection.lost) * MSS)),
-                retransmitted_octets: Some(count(connection.lost * MSS)),
+                acked_octets: rounded(connection.acked * MSS),
+                sent_octets: Some(rounded((connection.acked + connection.lost) * MSS)),
+                retransmitted_octets: Some(rounded(connection.lost * MSS)),
                 retransmitted_segments: segments(connection.lost),
                 timeouts: Some(0),
                 delivery_rate: None,
@@ -323,5 +323,5 @@ impl Fluid {
     reason = "test windows are far below 2^32; saturation is no harm"
 )]
 fn segments(value: f64) -> u32 {
-    count(value.floor()).min(u64::from(u32::MAX)) as u32
+    rounded(value.floor()).min(u64::from(u32::MAX)) as u32
 }

@@ -7,6 +7,7 @@ use crate::pathload::fleet::{Fleet, Judgement, Rules};
 use crate::pathload::shape::Shape;
 use narrows_probe::observations::Replayable;
 use narrows_probe::probes::{Probe, Train};
+use narrows_units::nanos;
 
 /// Fewest packets that make a trend: the least that the parameter allows.
 const LEAST_PACKETS: usize = 40;
@@ -74,6 +75,6 @@ fn periodic(train: &Train) -> Option<Shape> {
         .all(|packet| packet.ip_octets == first.ip_octets && packet.gap.abs_diff(gap) <= Duration::from_nanos(1));
     even.then(|| Shape {
         ip_octets: first.ip_octets,
-        gap_ns: u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX),
+        gap_ns: nanos(gap),
     })
 }

@@ -98,7 +98,7 @@ proptest! {
         }
         hop.schedule.sort_by_key(|change| change.at);
         let mut link = Link::new(hop.rate, hop.framing, hop.queue, &hop.schedule);
-        let nanoseconds = |index: usize| crate::nanos(hop.schedule[index].at);
+        let nanoseconds = |index: usize| narrows_units::nanos(hop.schedule[index].at);
         let (mut at, mut free) = (0, 0);
         for (gap, ip_octets) in packets {
             at += gap / 10;
@@ -110,7 +110,7 @@ proptest! {
                 begin = next.map_or(NEVER, nanoseconds);
             }
             free = match rate(begin).time_for(u64::from(ip_octets)) {
-                Some(time) if begin < NEVER => begin + crate::nanos(time),
+                Some(time) if begin < NEVER => begin + narrows_units::nanos(time),
                 _ => NEVER,
             };
             prop_assert_eq!(link.serve(at, ip_octets), Some(free));
@@ -147,7 +147,7 @@ proptest! {
             };
             for pair in arrived.windows(2) {
                 let octets = framing.wire_octets(u32::from(pair[1].2));
-                let least = crate::nanos(rate.time_for(u64::from(octets)).unwrap());
+                let least = narrows_units::nanos(rate.time_for(u64::from(octets)).unwrap());
                 // Departures and the time are both rounded up.
                 prop_assert!(pair[1].0 - pair[0].0 + 1 >= least);
             }

@@ -5,13 +5,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use narrows_scenario::{Hop, PathDirection, Queue, Scenario, Source as Traffic};
-use narrows_units::{BitRate, Framing};
+use narrows_units::{BitRate, Framing, nanos};
 
 use super::super::router::Answers;
 use super::super::source::Source;
 use super::super::wire::Wire;
 use super::{DropCause, Output, Packet};
-use crate::nanos;
 use crate::rng::{Purpose, Stream};
 
 const BIT_NANOS: u128 = 8_000_000_000;

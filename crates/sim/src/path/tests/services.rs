@@ -1,11 +1,11 @@
 //! Channels, slots and bursts, against the plainest service of all packets at once, and their long-run rates against the truth.
 
 use narrows_scenario::{Aggregation, Channels, Dealing, Inside, Service, Slots};
+use narrows_units::nanos;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use super::*;
-use crate::nanos;
 use crate::rng::{Purpose, Stream};
 
 const END: u64 = 20_000 * MS;

@@ -8,7 +8,7 @@ use narrows_evaluate::external_tool::{self, Adapter, ExternalToolRun, Host, Numb
 use narrows_evaluate::{Judged, Run, RunFault, truth};
 use narrows_probe::{BoundKind, Estimate};
 use narrows_scenario::{PathDirection, Scenario};
-use narrows_units::{BitRate, Direction, Framing, Layer, Metric};
+use narrows_units::{BitRate, Direction, Framing, Layer, Metric, nanos};
 
 use super::counters::{Sent, sent_by};
 use super::host_pair::{Ends, HostPair};
@@ -78,7 +78,7 @@ impl Trial<'_> {
             hops,
             octets: sent.ip_octets(),
             packets: sent.packets,
-            time_ns: u64::try_from(run.time.as_nanos()).unwrap_or(u64::MAX),
+            time_ns: nanos(run.time),
             // Nobody counts a stranger's octets within 10 ms.
             peak_rate_bps: 0,
             caveats: Vec::new(),

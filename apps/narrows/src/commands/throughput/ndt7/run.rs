@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use narrows_net::ndt7::{Finished, TestOptions, Tick, Trust};
-use narrows_units::{BitRate, Octets};
+use narrows_units::{BitRate, Octets, nanos};
 use narrows_wire::ndt7::{Subtest, check_target};
 use serde_json::{Value, json};
 
@@ -223,16 +223,16 @@ fn document(place: &Place, all: &[Finished]) -> Value {
     };
     let own = |finished: &Finished| {
         let info = sender_info(finished);
-        let nanos = |value: Option<i64>| value.map(|micros| micros.saturating_mul(1_000));
+        let from_micros = |value: Option<i64>| value.map(|micros| micros.saturating_mul(1_000));
         json!({
             "payload_received_bps": finished.received_bps(),
             "payload_octets": finished.octets,
-            "elapsed_ns": u64::try_from(finished.elapsed.as_nanos()).unwrap_or(u64::MAX),
+            "elapsed_ns": nanos(finished.elapsed),
             "complete": finished.complete,
             "near": finished.near.to_string(),
             "remote": finished.peer.to_string(),
-            "rtt_min_ns": nanos(info.and_then(|tcp| tcp.min_rtt)),
-            "rtt_ns": nanos(info.and_then(|tcp| tcp.rtt)),
+            "rtt_min_ns": from_micros(info.and_then(|tcp| tcp.min_rtt)),
+            "rtt_ns": from_micros(info.and_then(|tcp| tcp.rtt)),
             "retransmitted_octets": info.and_then(|tcp| tcp.bytes_retrans),
             "client": finished.ours,
             "server": finished.theirs,

@@ -1,7 +1,9 @@
 //! Small pairs for the filter of least delay.
 
+use narrows_units::nanos_f64;
+
 use super::{Adaptive, FAILED_TRAINS, LONGEST_SEEN, SMALLEST_IP_OCTETS, Stage, gap_ns, most_ns};
-use crate::capacity::pathrate::sample::{Phase, nanos};
+use crate::capacity::pathrate::sample::Phase;
 use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{PAIRS_PER_TRAIN, buckets, capprobe, modes, shape};
 
@@ -69,7 +71,7 @@ impl Adaptive {
     fn filter_pair(&self, session: &MethodRun, done: u32) -> (u16, usize) {
         let full = session.full_size();
         let receiver = &session.facts.receiver;
-        let resolution = nanos(receiver.clock_resolution);
+        let resolution = nanos_f64(receiver.clock_resolution);
         let least = RESOLVED * resolution.max(2.0 * session.stamp_error_measured_ns());
         let gap = |size: u16| gap_ns(session, size).unwrap_or(0.0);
         let mut good = FILTER_SIZES

@@ -14,8 +14,10 @@
 //!   each differs from the common rate by, and `t` Student's.
 //! - The clock's rate: an oscillator's, which no dispersion shows (`CLOCK_RATE`).
 
+use narrows_units::nanos_f64;
+
 use super::MethodRun;
-use crate::capacity::pathrate::sample::{Sample, nanos};
+use crate::capacity::pathrate::sample::Sample;
 
 /// A rate and its interval, wire bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +44,7 @@ pub(in super::super) fn pool(session: &MethodRun, samples: &[&Sample]) -> Option
         Some(Reading { bits, span_ns })
     };
     let read: Vec<Reading> = samples.iter().filter_map(of).collect();
-    let step = nanos(session.facts.receiver.clock_resolution).max(1.0);
+    let step = nanos_f64(session.facts.receiver.clock_resolution).max(1.0);
     // What the host measured holds its clock's steps.
     let reported = 2.0 * session.stamp_noise_ns().powi(2) - step * step / 6.0;
     let noise = if read.len() < LEAST_SPREAD {

@@ -1,20 +1,19 @@
 //! Every run ends, whatever the path answers and whatever it may cost.
 
+use narrows_stat::SplitMix64;
+
 use super::*;
 
 /// A world that answers every train at random.
 struct MisbehavingWorld {
-    state: u64,
+    random: SplitMix64,
     now: i64,
     trains: u32,
 }
 
 impl MisbehavingWorld {
     fn random(&mut self, below: u64) -> i64 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        i64::try_from(self.state % below).unwrap()
+        i64::try_from(self.random.next_u64() % below).unwrap()
     }
 
     fn answer(&mut self, train: &Train) -> TrainReport {
@@ -89,7 +88,7 @@ fn it_ends_whatever_the_path_answers() {
     for seed in 1..=20 {
         for (params, most) in [(Params::default(), 2000), (Params::faithful(), 8000)] {
             let mut world = MisbehavingWorld {
-                state: seed * 0x9E37_79B9,
+                random: SplitMix64::new(seed),
                 now: 0,
                 trains: 0,
             };
