@@ -1,9 +1,10 @@
-//! Gives the program a fingerprint of the code that decides what a run gives, so that stored runs of other code are not taken for
-//! its own.
+//! Gives the program a fingerprint of the code that decides what a run gives, so that stored runs
+//! of other code are not taken for its own.
 
 use std::path::{Path, PathBuf};
 
-/// Crates whose code decides what a simulated run gives, and those that a run in the lab passes through besides.
+/// Crates whose code decides what a simulated run gives, and those that a run in the lab passes
+/// through besides.
 const SIMULATOR: [&str; 11] = [
     "units",
     "stat",
@@ -20,7 +21,8 @@ const SIMULATOR: [&str; 11] = [
 const LAB: [&str; 4] = ["wire", "net", "lab", "traffic"];
 /// Files of this crate that do.
 const OWN: [&str; 5] = ["judge.rs", "simulated.rs", "truth.rs", "recorded.rs", "plan/methods.rs"];
-/// What else runs in the lab pass through: the code around other programs, their built-in descriptions, and the program's bench.
+/// What else runs in the lab pass through: the code around other programs, their built-in
+/// descriptions, and the program's bench.
 const RUNNER: [&str; 3] = [
     "src/external_tool",
     "../../external-tools",

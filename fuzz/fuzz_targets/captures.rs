@@ -1,5 +1,6 @@
-//! Captures: any octets are a capture, a damaged one or none; what can be read becomes flows, and every passive method has an answer to each,
-//! in bounded memory. The same octets as packets of every link type, and as a filter.
+//! Captures: any octets are a capture, a damaged one or none; what can be read becomes flows, and
+//! every passive method has an answer to each, in bounded memory. The same octets as packets of
+//! every link type, and as a filter.
 #![no_main]
 
 use narrows_capture::decode::decode;

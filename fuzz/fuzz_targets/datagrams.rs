@@ -1,4 +1,5 @@
-//! What arrives on the public UDP port and opens data connections: any octets are a datagram or an error.
+//! What arrives on the public UDP port and opens data connections: any octets are a datagram or an
+//! error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! The control stream of either side: any octets are messages, rows or an error; and what parses prints back.
+//! The control stream of either side: any octets are messages, rows or an error; and what parses
+//! prints back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

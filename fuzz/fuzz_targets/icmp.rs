@@ -1,5 +1,5 @@
-//! Headers of packets, ICMP errors, the packets that they quote, and their extensions: any octets are read or refused. Behind a right
-//! checksum the quote and the objects are reached as well.
+//! Headers of packets, ICMP errors, the packets that they quote, and their extensions: any octets
+//! are read or refused. Behind a right checksum the quote and the objects are reached as well.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Both sides of an iperf3 control connection, and UDP datagrams: any octets are orders, counts or an error; and what parses prints back.
+//! Both sides of an iperf3 control connection, and UDP datagrams: any octets are orders, counts or
+//! an error; and what parses prints back.
 #![no_main]
 
 use std::time::Duration;

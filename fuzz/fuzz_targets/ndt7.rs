@@ -1,4 +1,5 @@
-//! What arrives in an ndt7 test: any text is a measurement or none, any request is for a test or for nothing; what parses prints back.
+//! What arrives in an ndt7 test: any text is a measurement or none, any request is for a test or
+//! for nothing; what parses prints back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

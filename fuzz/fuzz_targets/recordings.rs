@@ -1,5 +1,6 @@
-//! Recordings: any octets are a recording, a damaged one or none; what can be read can be replayed and analysed, and a block with a
-//! good checksum around any content is read as far as it makes sense.
+//! Recordings: any octets are a recording, a damaged one or none; what can be read can be replayed
+//! and analysed, and a block with a good checksum around any content is read as far as it makes
+//! sense.
 #![no_main]
 
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! What arrives at a STAMP reflector or comes back from one: any octets are a packet or an error, and an answer is as long as what
-//! it answers.
+//! What arrives at a STAMP reflector or comes back from one: any octets are a packet or an error,
+//! and an answer is as long as what it answers.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

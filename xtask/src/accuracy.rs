@@ -1,4 +1,5 @@
-//! The accuracy record: every scenario, every method that it expects something of, many seeds, both bounds.
+//! The accuracy record: every scenario, every method that it expects something of, many seeds, both
+//! bounds.
 
 mod plans;
 
@@ -11,7 +12,8 @@ use serde_json::Value;
 use crate::provenance;
 use crate::shell::{quiet, root, say};
 
-/// `--runs N` (default 200), `--write FILE`, `--plans` (every plan in the simulator as well, with its own counts).
+/// `--runs N` (default 200), `--write FILE`, `--plans` (every plan in the simulator as well, with
+/// its own counts).
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let (mut runs, mut file) = (200u32, None);
     let with_plans = args.iter().any(|arg| arg == "--plans");

@@ -1,5 +1,5 @@
-//! Benchmarks: ratios to a peer or to a limit, both measured in the same run, taking turns. Never a timed test: a missed goal is
-//! a line of the output, not a failure.
+//! Benchmarks: ratios to a peer or to a limit, both measured in the same run, taking turns. Never a
+//! timed test: a missed goal is a line of the output, not a failure.
 
 mod capture;
 mod captures;
@@ -98,8 +98,9 @@ const ALL: [Comparison; 8] = [
     },
 ];
 
-/// `[throughput|pacing|udp|tcp|traffic|sim|links|captures]`, `--rounds N` (default 3, and no less), `--seconds N` (default 5), `--short` (less of
-/// `throughput`: two minutes), `--write FILE` (of one comparison alone: its section of the page).
+/// `[throughput|pacing|udp|tcp|traffic|sim|links|captures]`, `--rounds N` (default 3, and no less),
+/// `--seconds N` (default 5), `--short` (less of `throughput`: two minutes), `--write FILE` (of one
+/// comparison alone: its section of the page).
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let mut options = Options {
         rounds: 3,
@@ -174,7 +175,8 @@ fn number(document: &str, pointer: &str) -> Result<f64> {
         .with_context(|| format!("no number at {pointer}"))
 }
 
-/// The page with one section exchanged for a new one of the same heading, or with the new one at its end.
+/// The page with one section exchanged for a new one of the same heading, or with the new one at
+/// its end.
 fn with_section(page: &str, section: &str) -> String {
     let heading = section.lines().next().unwrap_or_default();
     let mut parts: Vec<&str> = page.split_inclusive('\n').collect();

@@ -1,7 +1,8 @@
 //! Whether the program still gives every value that it gave before the redesign.
 //!
-//! `record` runs a list of calls and keeps what each printed. `compare` makes the calls of the record again, names mapped by
-//! `golden/names.toml`, and lists every value that differs. Both are deleted when the redesign ends.
+//! `record` runs a list of calls and keeps what each printed. `compare` makes the calls of the
+//! record again, names mapped by `golden/names.toml`, and lists every value that differs. Both are
+//! deleted when the redesign ends.
 
 mod calls;
 mod compare;
@@ -38,7 +39,8 @@ struct Options {
     stored: bool,
 }
 
-/// `record --program PATH [--tree DIR]`, or `compare [--program PATH] [--tree DIR] [--group NAME] [--texts] [--all] [--stored]`.
+/// `record --program PATH [--tree DIR]`, or
+/// `compare [--program PATH] [--tree DIR] [--group NAME] [--texts] [--all] [--stored]`.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let mut options = Options::default();
     let Some((command, args)) = args.split_first() else {

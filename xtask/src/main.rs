@@ -1,4 +1,5 @@
-//! The project's own chores: `cargo xtask test | judge | soak | tidy | accuracy | bench | fuzz | size`.
+//! The project's own chores:
+//! `cargo xtask test | judge | soak | tidy | accuracy | bench | fuzz | size`.
 
 mod accuracy;
 mod bench;

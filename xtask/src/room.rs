@@ -1,4 +1,5 @@
-//! The disk: every step builds its own programs, and a linker that finds no room ends with a bus error, which names nothing.
+//! The disk: every step builds its own programs, and a linker that finds no room ends with a bus
+//! error, which names nothing.
 
 use nix::sys::statvfs::statvfs;
 

@@ -32,7 +32,8 @@ pub(crate) fn shown(program: &str, args: &[&str], env: &[(&str, &str)]) -> Resul
     Ok(status.success())
 }
 
-/// Runs a program in the workspace, shows its standard output line by line, and returns it with whether it ended well.
+/// Runs a program in the workspace, shows its standard output line by line, and returns it with
+/// whether it ended well.
 pub(crate) fn watched(program: &str, args: &[&str]) -> Result<(bool, String)> {
     say(&format!("$ {program} {}\n", args.join(" ")));
     let mut child = Command::new(program)

@@ -27,8 +27,8 @@ struct Cost {
     processor_seconds: f64,
 }
 
-/// `cargo xtask size [COMMIT]`: HEAD, and before it the other commit if one is named. Seconds hold for an idle machine; processor
-/// seconds for any.
+/// `cargo xtask size [COMMIT]`: HEAD, and before it the other commit if one is named. Seconds hold
+/// for an idle machine; processor seconds for any.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let commits: Vec<&str> = match args {
         [] => vec!["HEAD"],
@@ -61,7 +61,8 @@ fn measure(commit: &str) -> Result<Measured> {
         &[]
     };
     let demo = cargo(&clone, &["build", "--release", "--locked"])?;
-    // What the tests build before they run; the demo's build is there already for anyone who follows the README.
+    // What the tests build before they run; the demo's build is there already for anyone who
+    // follows the README.
     let mut tests = vec!["test", "--release", "--workspace", "--locked", "--no-run"];
     if !full.is_empty() {
         tests.push("--all-features");

@@ -1,4 +1,5 @@
-//! The tests, in three commands: what every change must pass, what is judged against the real clock, and what takes long.
+//! The tests, in three commands: what every change must pass, what is judged against the real
+//! clock, and what takes long.
 
 mod classes;
 mod tally;
@@ -15,8 +16,8 @@ pub(crate) use classes::of_file;
 /// The program as the tests' build leaves it.
 const PROGRAM: &str = "target/release/narrows";
 
-/// One profile and one set of features throughout, so that each step finds what the one before has built. Examples are left out: clippy has
-/// checked them.
+/// One profile and one set of features throughout, so that each step finds what the one before has
+/// built. Examples are left out: clippy has checked them.
 const TESTS: [&str; 8] = [
     "test",
     "--release",
@@ -28,7 +29,11 @@ const TESTS: [&str; 8] = [
     "--tests",
 ];
 
-/// Everything that must hold before a change lands, in the order in which it fails fastest. Nothing in it compares with the real clock.
+/// The default features alone.
+const PLAIN: [&str; 7] = ["test", "--release", "--locked", "-p", "narrows", "--test", "features"];
+
+/// Everything that must hold before a change lands, in the order in which it fails fastest. Nothing
+/// in it compares with the real clock.
 pub(crate) fn test() -> Result<bool> {
     let mut tally = Tally::default();
     let not_installed = install::install()?;
@@ -47,6 +52,9 @@ pub(crate) fn test() -> Result<bool> {
         "warnings",
     ];
     tally.step("clippy", shown("cargo", &clippy, &[])?);
+    // The build that a newcomer makes: what it lacks it says. The tests' own build follows it.
+    let (fine, output) = watched("cargo", &PLAIN)?;
+    tally.tests("a build without features", fine, &output, None);
     let (fine, output) = watched("cargo", &[&TESTS[..], &["--no-fail-fast"]].concat())?;
     tally.tests("tests", fine, &output, None);
     let (fine, output) = watched(
@@ -79,7 +87,8 @@ pub(crate) fn test() -> Result<bool> {
     Ok(tally.close())
 }
 
-/// What is judged against the real clock: accuracy between real kernels, shapers, pacing. For a quiet machine, one test at a time.
+/// What is judged against the real clock: accuracy between real kernels, shapers, pacing. For a
+/// quiet machine, one test at a time.
 pub(crate) fn judge() -> Result<bool> {
     let mut tally = Tally::default();
     let not_installed = install::install()?;
@@ -108,8 +117,8 @@ fn sweep(tally: &mut Tally, name: &'static str, runs: u32) {
     tally.step(name, swept);
 }
 
-/// The ignored tests of a class, one at a time, because they share the machine's time. As many must run as the sources have; what this
-/// machine cannot run is counted as skipped.
+/// The ignored tests of a class, one at a time, because they share the machine's time. As many must
+/// run as the sources have; what this machine cannot run is counted as skipped.
 fn of_class(tally: &mut Tally, name: &'static str, class: Class, not_installed: &[&str]) -> Result<()> {
     let build = [&TESTS[..], &["--no-run"]].concat();
     tally.step("test programs", shown("cargo", &build, &[])?);

@@ -5,6 +5,7 @@ mod circles;
 mod files;
 mod methods;
 mod msrv;
+mod words;
 
 use anyhow::Result;
 
@@ -18,6 +19,7 @@ pub(crate) fn run() -> Result<bool> {
     circles::check(&mut broken)?;
     methods::check(&mut broken)?;
     msrv::check(&mut broken)?;
+    words::check(&mut broken)?;
     for line in &broken {
         say(&format!("tidy: {line}\n"));
     }

@@ -18,7 +18,8 @@ use crate::progress::Progress;
 /// Whom to measure against.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConnectArgs {
-    /// Host to measure to: one that runs `narrows serve`, unless another way to be answered is given
+    /// Host to measure to: one that runs `narrows serve`, unless another way to be answered is
+    /// given
     host: String,
     /// Its port [default: 8620]
     #[arg(long, short, env = "NARROWS_PORT", value_parser = clap::value_parser!(u16).range(1..))]

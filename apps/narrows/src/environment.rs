@@ -17,8 +17,8 @@ pub(crate) fn hostname() -> String {
     name.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
 }
 
-/// Settings of both hosts before a job, and what was counted by then. To be taken once the session is open: getting in overflows buffers
-/// of this host on purpose, which no path did.
+/// Settings of both hosts before a job, and what was counted by then. To be taken once the session
+/// is open: getting in overflows buffers of this host on purpose, which no path did.
 #[derive(Debug)]
 pub(crate) struct Before {
     interface: Option<Interface>,
@@ -28,7 +28,8 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Reads this host, and asks the far one. What that does not tell is unknown, and no reason not to measure.
+    /// Reads this host, and asks the far one. What that does not tell is unknown, and no reason not
+    /// to measure.
     pub(crate) fn job(world: &mut SocketWorld) -> Self {
         let interface = world.interface().cloned();
         let here = HostEnvironment {
@@ -56,11 +57,12 @@ impl Before {
     }
 }
 
-/// A rate below which no memory of any host that runs this program is a limit (ours: those of 2003 copied 144 MB/s, which carry 770 Mbit/s).
+/// A rate below which no memory of any host that runs this program is a limit (ours: those of 2003
+/// copied 144 MB/s, which carry 770 Mbit/s).
 const MEMORY_MATTERS_BPS: u64 = 500_000_000;
 
-/// What memory and calls of this host cost, for advice about a rate that memory may bound, and for whoever wants the `figures`. Takes some
-/// tens of milliseconds: after the last measurement.
+/// What memory and calls of this host cost, for advice about a rate that memory may bound, and for
+/// whoever wants the `figures`. Takes some tens of milliseconds: after the last measurement.
 pub(crate) fn add_costs(environments: &mut [Environments], sustained_bps: Option<u64>, figures: bool) {
     if !figures && sustained_bps.is_none_or(|bps| bps < MEMORY_MATTERS_BPS) {
         return;

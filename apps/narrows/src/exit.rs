@@ -1,7 +1,8 @@
 //! Exit codes, and errors that carry one.
 //!
-//! 0 measured and valid; 1 runtime failure; 2 usage; 3 peer unreachable or silent; 4 refused (key, busy, limit); 5 missing
-//! privilege; 6 protocol or version; 11 measured, inconclusive; 130 a second interrupt, 143 a second request to terminate.
+//! 0 measured and valid; 1 runtime failure; 2 usage; 3 peer unreachable or silent; 4 refused (key,
+//! busy, limit); 5 missing privilege; 6 protocol or version; 11 measured, inconclusive; 130 a
+//! second interrupt, 143 a second request to terminate.
 
 use std::fmt;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! `narrows`: what can this path carry, and what is holding me back?
 //!
-//! One binary; its subcommands are one file each under `commands/`. Results go to standard output, progress and complaints to
-//! standard error; exit codes are those of [`exit`].
+//! One binary; its subcommands are one file each under `commands/`. Results go to standard output,
+//! progress and complaints to standard error; exit codes are those of [`exit`].
 
 mod budget;
 mod commands;

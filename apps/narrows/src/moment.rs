@@ -51,7 +51,8 @@ impl Moment {
         format!("{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)
     }
 
-    /// Counts in years that begin in March, so that a leap day is the last of its year, and in the Gregorian cycle of 400 years.
+    /// Counts in years that begin in March, so that a leap day is the last of its year, and in the
+    /// Gregorian cycle of 400 years.
     fn date(self) -> Date {
         const DAYS_OF_CYCLE: i64 = 146_097;
         /// From 1 March of the year 0 to 1 January 1970.

@@ -1,4 +1,5 @@
-//! Where results go. A result is never lost: what cannot be written to the file asked for goes to standard output.
+//! Where results go. A result is never lost: what cannot be written to the file asked for goes to
+//! standard output.
 
 use std::fs::File;
 use std::io::{self, Write};

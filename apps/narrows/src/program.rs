@@ -12,7 +12,8 @@ use crate::interrupt;
 pub(crate) struct Program(pub(crate) Child);
 
 impl Program {
-    /// Waits for its end. An interrupt from the terminal reaches it too: it gets time to print what it knows, then is ended.
+    /// Waits for its end. An interrupt from the terminal reaches it too: it gets time to print what
+    /// it knows, then is ended.
     pub(crate) fn wait(mut self, stop: &AtomicBool) -> Result<Exit, Failure> {
         const POLL: Duration = Duration::from_millis(20);
         const GRACE: Duration = Duration::from_secs(5);
@@ -41,7 +42,8 @@ impl Drop for Program {
     }
 }
 
-/// The program's own code; one that a signal ended gets 128 and the signal's number, as shells have it.
+/// The program's own code; one that a signal ended gets 128 and the signal's number, as shells have
+/// it.
 pub(crate) fn exit_of(status: ExitStatus) -> Exit {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok())

@@ -19,7 +19,8 @@ pub(crate) struct RecordArgs {
 pub(crate) type FileWriter = Writer<File>;
 
 impl RecordArgs {
-    /// Begins the recording, if one is asked for; a file that cannot be written is told before anything is measured.
+    /// Begins the recording, if one is asked for; a file that cannot be written is told before
+    /// anything is measured.
     pub(crate) fn open(&self) -> Result<Option<FileWriter>, Failure> {
         let Some(path) = &self.file else { return Ok(None) };
         let refuse = |error: &dyn std::fmt::Display| Failure::usage(format!("--record {}: {error}", path.display()));
@@ -28,7 +29,8 @@ impl RecordArgs {
         Ok(Some(writer))
     }
 
-    /// Ends it. Comes after the result is out: what went wrong here costs the recording, not the measurement.
+    /// Ends it. Comes after the result is out: what went wrong here costs the recording, not the
+    /// measurement.
     pub(crate) fn close(&self, writer: Option<FileWriter>, fault: Option<WriteError>) -> Result<(), Failure> {
         let Some(path) = &self.file else { return Ok(()) };
         let ended = match (fault, writer) {

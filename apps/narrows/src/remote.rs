@@ -1,4 +1,5 @@
-//! The remote host of one measurement: one that runs the server, or one that runs nothing of ours and answers by itself.
+//! The remote host of one measurement: one that runs the server, or one that runs nothing of ours
+//! and answers by itself.
 
 use narrows_net::client::SocketWorld;
 use narrows_net::single_ended::SingleEndedWorld;
@@ -72,8 +73,9 @@ impl Remote {
         }
     }
 
-    /// The way that a result of this method is about, where `asked` is what the caller wanted: both ways at once, where echoes come
-    /// back as they went and the method does not tell the ways apart.
+    /// The way that a result of this method is about, where `asked` is what the caller wanted: both
+    /// ways at once, where echoes come back as they went and the method does not tell the ways
+    /// apart.
     pub(crate) fn direction(&self, method: &MethodInfo, outcome: &Outcome, asked: Direction) -> Direction {
         match self {
             Self::SingleEnded(world) if both_ways(method, outcome, world.via()) => Direction::RoundTrip,
@@ -139,8 +141,9 @@ fn with_losses(mut estimate: Estimate, world: &SingleEndedWorld) -> Estimate {
         .with("reverse_lost", split.reverse)
 }
 
-/// A reflector's stamps are those of its wall clock: its offset is told against this host's. Where both clocks are disciplined from
-/// outside, what they may be off by bounds one-way delays as well as the round trip does, and may do so better.
+/// A reflector's stamps are those of its wall clock: its offset is told against this host's. Where
+/// both clocks are disciplined from outside, what they may be off by bounds one-way delays as well
+/// as the round trip does, and may do so better.
 fn with_clocks(mut estimate: Estimate, world: &SingleEndedWorld) -> Estimate {
     let (Some(clock), Finding::RoundTrip(found)) = (world.remote_clock(), &mut estimate.details.finding) else {
         return estimate;
@@ -157,7 +160,8 @@ fn with_clocks(mut estimate: Estimate, world: &SingleEndedWorld) -> Estimate {
     let bound = ways.clock_error_bound_ns;
     if let Some(near) = clock.near_error {
         let both = nanos(near).saturating_add(nanos(clock.error));
-        // Clocks further apart than round trip and their own words allow are not what somebody says of them.
+        // Clocks further apart than round trip and their own words allow are not what somebody says
+        // of them.
         let true_words = offset.saturating_abs() <= both.saturating_add(bound);
         if clock.synchronised && true_words && both < bound {
             ways.clock_error_bound_ns = both;
@@ -173,7 +177,8 @@ fn with_clocks(mut estimate: Estimate, world: &SingleEndedWorld) -> Estimate {
     estimate
 }
 
-/// The result is that of the two ways together: the narrower of them, where a rate is measured by echoes of one size.
+/// The result is that of the two ways together: the narrower of them, where a rate is measured by
+/// echoes of one size.
 fn both_ways(method: &MethodInfo, outcome: &Outcome, via: Via) -> bool {
     let echoes = match via.answering() {
         // Its own stamps are a receiver's, for methods that use them.
@@ -181,7 +186,8 @@ fn both_ways(method: &MethodInfo, outcome: &Outcome, via: Via) -> bool {
         Answering::Echo => true,
         Answering::Server | Answering::ClosedPort | Answering::TcpSyn => false,
     };
-    // Right on asymmetric paths: by the sizes of its echoes, or by a receiver, which there is none of here.
+    // Right on asymmetric paths: by the sizes of its echoes, or by a receiver, which there is none
+    // of here.
     let one_way = method.class.works_on_asymmetric && method.class.deployment == Deployment::Sender;
     echoes && method.metric != Metric::RoundTripTime && !one_way
 }

@@ -1,4 +1,5 @@
-//! The status line: the last line of standard error, drawn twice a second; none where that is no terminal.
+//! The status line: the last line of standard error, drawn twice a second; none where that is no
+//! terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

@@ -1,5 +1,6 @@
-//! Writes a large capture: `make_capture FILE OCTETS FLOWS [KEPT]`. By default of headers alone, as a capture with a snap length of 96 has
-//! them: the most packets that a file of that size can hold. `KEPT`: octets kept of a packet.
+//! Writes a large capture: `make_capture FILE OCTETS FLOWS [KEPT]`. By default of headers alone, as
+//! a capture with a snap length of 96 has them: the most packets that a file of that size can hold.
+//! `KEPT`: octets kept of a packet.
 #![expect(clippy::print_stdout, reason = "a tool for the terminal")]
 
 use std::fs::File;

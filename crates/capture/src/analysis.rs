@@ -159,7 +159,8 @@ impl Analysis {
     }
 }
 
-/// The finest step of a capture's stamps: the greatest common measure of all steps, for a clock may be coarser than its unit.
+/// The finest step of a capture's stamps: the greatest common measure of all steps, for a clock may
+/// be coarser than its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamps {
     unit_ns: i64,

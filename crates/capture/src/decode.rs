@@ -1,8 +1,9 @@
 //! Headers of captured packets, read in place.
 //!
-//! Shapes: [`decode`] goes from the link layer to the TCP header of a [`RawPacket`] and copies only what passive methods need. Lengths
-//! come from the headers, so that a capture of headers alone serves; octets that a capture does not hold make a packet unreadable, never
-//! anything worse. Tunnels are not looked into: what is in them was not sent by the hosts at their ends.
+//! Shapes: [`decode`] goes from the link layer to the TCP header of a [`RawPacket`] and copies only
+//! what passive methods need. Lengths come from the headers, so that a capture of headers alone
+//! serves; octets that a capture does not hold make a packet unreadable, never anything worse.
+//! Tunnels are not looked into: what is in them was not sent by the hosts at their ends.
 
 mod ip;
 mod link;

@@ -1,9 +1,10 @@
 //! Capture files, packet by packet, whatever their size and state.
 //!
-//! Shapes: a [`CaptureReader`] reads pcap (micro- and nanoseconds, both octet orders, the longer records of one old variant) and pcapng
-//! (several sections and interfaces), plain or compressed with gzip or zstd, from anything that can be read. It holds one window of 1 MiB, never
-//! more, beside what unpacking takes. A place that makes no sense is recorded ([`Damages`]) and passed over: reading goes on where the next two records (pcap) or the
-//! next block (pcapng) make sense.
+//! Shapes: a [`CaptureReader`] reads pcap (micro- and nanoseconds, both octet orders, the longer
+//! records of one old variant) and pcapng (several sections and interfaces), plain or compressed
+//! with gzip or zstd, from anything that can be read. It holds one window of 1 MiB, never more,
+//! beside what unpacking takes. A place that makes no sense is recorded ([`Damages`]) and passed
+//! over: reading goes on where the next two records (pcap) or the next block (pcapng) make sense.
 
 mod blocks;
 mod legacy;
@@ -247,7 +248,8 @@ impl<R: Read> CaptureReader<R> {
                 if clean {
                     self.ended = true;
                 } else {
-                    // It may be the record's length that is wrong: there may be whole ones behind its head.
+                    // It may be the record's length that is wrong: there may be whole ones behind
+                    // its head.
                     self.search();
                 }
             }

@@ -1,11 +1,15 @@
-//! Filters: a useful part of the language that tcpdump has, translated to the kernel's classic packet filters.
+//! Filters: a useful part of the language that tcpdump has, translated to the kernel's classic
+//! packet filters.
 //!
-//! Shapes: [`Filter::parse`] reads an expression, [`Filter::compile`] translates it for a link type, [`Program::matches`] runs it where no
-//! kernel does (captures in files). The language is that of `pcap-filter(7)` as far as it goes here: `host`, `net`, `port` and
-//! `portrange`, each after `src`, `dst`, `src or dst` or `src and dst`, and after `ip`, `ip6`, `arp`, `tcp`, `udp` or `sctp`; these words,
-//! `icmp` and `icmp6` alone; `vlan [id]`; `less` and `greater`; `and`, `or`, `not` and parentheses. As there, `and` and `or` bind equally
-//! and from left to right, a bare value repeats the words before it (`port 80 or 443`), `vlan` lets what follows look behind the tag,
-//! and a packet too short for a test is refused. Addresses and ports are numbers: no name is looked up.
+//! Shapes: [`Filter::parse`] reads an expression, [`Filter::compile`] translates it for a link
+//! type, [`Program::matches`] runs it where no kernel does (captures in files). The language is
+//! that of `pcap-filter(7)` as far as it goes here: `host`, `net`, `port` and `portrange`, each
+//! after `src`, `dst`, `src or dst` or `src and dst`, and after `ip`, `ip6`, `arp`, `tcp`, `udp` or
+//! `sctp`; these words, `icmp` and `icmp6` alone; `vlan [id]`; `less` and `greater`; `and`, `or`,
+//! `not` and parentheses. As there, `and` and `or` bind equally and from left to right, a bare
+//! value repeats the words before it (`port 80 or 443`), `vlan` lets what follows look behind the
+//! tag, and a packet too short for a test is refused. Addresses and ports are numbers: no name is
+//! looked up.
 
 mod code;
 mod lower;
@@ -87,7 +91,8 @@ impl Filter {
         parse::parse(text).map(Self)
     }
 
-    /// Translates it. `accepted` is what a program gives for a packet that passes: the octets that the kernel keeps of it.
+    /// Translates it. `accepted` is what a program gives for a packet that passes: the octets that
+    /// the kernel keeps of it.
     pub fn compile(&self, link: LinkType, tags: Tags, accepted: u32) -> Result<Program, FilterError> {
         let node = lower::lower(&self.0, link, tags)?;
         code::generate(&node, accepted)

@@ -1,4 +1,5 @@
-//! What an analysis found: flows in the order in which they began, and what they say together about each pair of hosts.
+//! What an analysis found: flows in the order in which they began, and what they say together about
+//! each pair of hosts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,9 +1,11 @@
-//! Connections: a bounded table of those that live, and what becomes of each direction when one ends.
+//! Connections: a bounded table of those that live, and what becomes of each direction when one
+//! ends.
 //!
-//! Shapes: `Flows::see` sorts a packet into its connection, which begins with the first packet between two endpoints (of one VLAN), and
-//! again with a SYN after it has ended or with another sequence number. A connection ends with the capture, after ten silent minutes,
-//! or when the table or the memory of their logs is full: then the one that was silent longest goes first. Only connections that carry
-//! data cost more than a few hundred octets.
+//! Shapes: `Flows::see` sorts a packet into its connection, which begins with the first packet
+//! between two endpoints (of one VLAN), and again with a SYN after it has ended or with another
+//! sequence number. A connection ends with the capture, after ten silent minutes, or when the table
+//! or the memory of their logs is full: then the one that was silent longest goes first. Only
+//! connections that carry data cost more than a few hundred octets.
 
 mod connection;
 mod order;

@@ -1,9 +1,10 @@
 //! The same packets in a second capture, nearer to the data's sender: when each of them left.
 //!
-//! Both captures are read once, side by side: the second one runs ahead by a bounded number of packets. A packet is the same if its
-//! addresses, ports, sequence number, payload length and IPv4 identification are; one that appears twice in the second capture
-//! (a retransmission over IPv6) is nobody's. The captures' clocks need not agree. What the second capture saw with *fewer* hops left
-//! travelled the other way, and gets no departure.
+//! Both captures are read once, side by side: the second one runs ahead by a bounded number of
+//! packets. A packet is the same if its addresses, ports, sequence number, payload length and IPv4
+//! identification are; one that appears twice in the second capture (a retransmission over IPv6) is
+//! nobody's. The captures' clocks need not agree. What the second capture saw with *fewer* hops
+//! left travelled the other way, and gets no departure.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -69,8 +70,9 @@ impl<R: Read> Departures<R> {
         Some(departure.at_ns)
     }
 
-    /// Reads on until the packet is found, or as far as may be. When the room is used up, the oldest packet makes place for one more:
-    /// what the first capture never saw must not hold the second one up.
+    /// Reads on until the packet is found, or as far as may be. When the room is used up, the
+    /// oldest packet makes place for one more: what the first capture never saw must not hold the
+    /// second one up.
     fn read_until(&mut self, wanted: u64) {
         let mut beyond = 0;
         while !self.ended && beyond < 2 {
@@ -101,7 +103,8 @@ impl<R: Read> Departures<R> {
     }
 }
 
-/// What makes a packet with data itself, in short. The chance that two packets share it is that of a 64-bit hash.
+/// What makes a packet with data itself, in short. The chance that two packets share it is that of
+/// a 64-bit hash.
 fn identity(packet: &TcpPacket) -> Option<u64> {
     let tcp = &packet.seen.tcp;
     if tcp.payload_octets == 0 {

@@ -1,6 +1,7 @@
 //! A packet as a capture holds it.
 
-/// What the octets of a captured packet begin with: a number of the registry of link types that capture files use.
+/// What the octets of a captured packet begin with: a number of the registry of link types that
+/// capture files use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkType(pub(crate) u32);
 
@@ -46,7 +47,8 @@ impl LinkType {
 /// A captured packet: what is there of it, and what the capture says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawPacket<'a> {
-    /// When it passed, in nanoseconds of the capturing clock; `None` where the capture has no stamp for it.
+    /// When it passed, in nanoseconds of the capturing clock; `None` where the capture has no stamp
+    /// for it.
     pub at_ns: Option<i64>,
     /// What its octets begin with.
     pub link: LinkType,

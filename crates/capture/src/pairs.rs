@@ -1,10 +1,13 @@
 //! What several flows between two hosts say together.
 //!
-//! One path lies behind all flows from one host to another, and each flow is one measurement of it. Confident estimates (medium confidence
-//! or more) count, or all estimates if none is confident: the value is their median, the ends of the interval are the medians of theirs,
-//! so that one flow in three may be wrong without harm. If fewer than half of them agree with that median (their intervals reach it, or
-//! they are within 10 %), there is no common value, and none is given. Bounds alone give a bound: the highest lower one, the lowest upper
-//! one, if these do not contradict. The rules are ours; the median is the usual answer to estimates of which some are far off.
+//! One path lies behind all flows from one host to another, and each flow is one measurement of it.
+//! Confident estimates (medium confidence or more) count, or all estimates if none is confident:
+//! the value is their median, the ends of the interval are the medians of theirs, so that one flow
+//! in three may be wrong without harm. If fewer than half of them agree with that median (their
+//! intervals reach it, or they are within 10 %), there is no common value, and none is given.
+//! Bounds alone give a bound: the highest lower one, the lowest upper one, if these do not
+//! contradict. The rules are ours; the median is the usual answer to estimates of which some are
+//! far off.
 
 use std::net::IpAddr;
 

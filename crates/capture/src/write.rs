@@ -21,7 +21,8 @@ impl<W: Write> PcapWriter<W> {
         Ok(Self { out })
     }
 
-    /// One packet. A tag that was taken off is put back; what the format has no room for (stamps before 1970 or after 2106) is cut.
+    /// One packet. A tag that was taken off is put back; what the format has no room for (stamps
+    /// before 1970 or after 2106) is cut.
     pub fn write(&mut self, raw: &RawPacket<'_>) -> io::Result<()> {
         let at_ns = raw.at_ns.unwrap_or(0).max(0);
         let seconds = u32::try_from(at_ns / 1_000_000_000).unwrap_or(u32::MAX);

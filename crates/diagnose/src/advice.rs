@@ -1,12 +1,15 @@
-//! What to do about it: rules over a job's results and the hosts' settings, each with its evidence and a command. Pure.
+//! What to do about it: rules over a job's results and the hosts' settings, each with its evidence
+//! and a command. Pure.
 //!
-//! A rule is data ([`Rule`]): what it is called, what triggers it, where the idea is from, which verdicts it stands for, and a function
-//! from what was found ([`Findings`]) to advice. A rule that lacks a figure says nothing; no figure is ever assumed. Thresholds stand in
-//! the rule's own text. Most rules are netest's (`[Netest03]` §IV) brought to the kernels of today.
+//! A rule is data ([`Rule`]): what it is called, what triggers it, where the idea is from, which
+//! verdicts it stands for, and a function from what was found ([`Findings`]) to advice. A rule that
+//! lacks a figure says nothing; no figure is ever assumed. Thresholds stand in the rule's own text.
+//! Most rules are netest's (`[Netest03]` §IV) brought to the kernels of today.
 //!
 //! # Order
-//! Whatever limits the result now comes first: the rule that stands for the first verdict on the transfer ([`crate::limits`]), then others by
-//! the rate at which they would bind, lowest first. Only one limit binds at a time: all others are told as the *next limit*, because mending them
+//! Whatever limits the result now comes first: the rule that stands for the first verdict on the
+//! transfer ([`crate::limits`]), then others by the rate at which they would bind, lowest first.
+//! Only one limit binds at a time: all others are told as the *next limit*, because mending them
 //! first changes nothing. What makes results unsure, and hints, follow.
 
 mod environment;

@@ -1,4 +1,5 @@
-//! What hosts can do, and what that means for measuring: `[Jin03a]` §3 to §6 and what became of it on the hosts of today.
+//! What hosts can do, and what that means for measuring: `[Jin03a]` §3 to §6 and what became of it
+//! on the hosts of today.
 //!
 //! Pure: everything here is a function of numbers that were read or measured elsewhere. Shapes:
 //!
@@ -36,8 +37,8 @@ pub use inventory::{
 pub use noise::{Noise, NoiseRemark};
 pub use pcie::payload_rate;
 
-/// Linux drivers whose card exists only in a hypervisor: the kernel calls it a card, and there is no wire at it. Ours, from the kernel's
-/// own drivers.
+/// Linux drivers whose card exists only in a hypervisor: the kernel calls it a card, and there is
+/// no wire at it. Ours, from the kernel's own drivers.
 pub const PARAVIRTUAL: [&str; 7] = [
     "virtio_net",
     "vmxnet3",

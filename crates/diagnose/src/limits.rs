@@ -1,12 +1,15 @@
-//! Which limit explains a transfer's rate: a table of tests over the counters, first match first. Pure.
+//! Which limit explains a transfer's rate: a table of tests over the counters, first match first.
+//! Pure.
 //!
-//! One interval or a whole test is judged by the same table ([`limits`]); methods call `diagnose`. Every verdict rests on figures that
-//! are handed out beside it ([`Limits`]). The order is the order in which limits bind: what never let a segment through, then the hosts'
-//! programs, windows and buffers, then the interface, then the path.
+//! One interval or a whole test is judged by the same table ([`limits`]); methods call `diagnose`.
+//! Every verdict rests on figures that are handed out beside it ([`Limits`]). The order is the
+//! order in which limits bind: what never let a segment through, then the hosts' programs, windows
+//! and buffers, then the interface, then the path.
 //!
-//! The tests are those of a kernel's counters: `busy`, `rwnd_limited` and `sndbuf_limited` are exclusive times, so that a share of the
-//! interval tells how much of it a limit was binding. Thresholds stand beside them; those without a source are ours, and a confusion
-//! matrix over induced limits (`docs/results/verdicts.md`) holds them.
+//! The tests are those of a kernel's counters: `busy`, `rwnd_limited` and `sndbuf_limited` are
+//! exclusive times, so that a share of the interval tells how much of it a limit was binding.
+//! Thresholds stand beside them; those without a source are ours, and a confusion matrix over
+//! induced limits (`docs/results/verdicts.md`) holds them.
 
 mod loss;
 mod shaper;
@@ -61,7 +64,8 @@ const BUSY: f32 = 0.9;
 /// Rates this close to a pacing rate, and to the ceiling of an interface, are set by it.
 const PACED: f64 = 0.95;
 const CEILING: f64 = 0.98;
-/// Retransmission timeouts after which full segments that were never acknowledged are taken for too long (ours).
+/// Retransmission timeouts after which full segments that were never acknowledged are taken for too
+/// long (ours).
 const UNHEARD: u32 = 2;
 /// The peer's window falls below this share of what it was: nobody reads in time (ours).
 const CLOSED: f64 = 0.8;
@@ -74,7 +78,8 @@ pub fn diagnose(seen: &TransferSamples<'_>) -> (Vec<LimitingFactor>, Shares) {
     }
     let cpu = |of: fn(&TransferReport) -> Option<f32>| seen.reports.iter().filter_map(of).fold(0.0, f32::max) > BUSY;
     let blocked = shares.send_buffer > STALLED;
-    // Linux calls a rate the application's whenever nothing unsent waits, also where that is because the send buffer has no room.
+    // Linux calls a rate the application's whenever nothing unsent waits, also where that is
+    // because the send buffer has no room.
     let application = shares.idle > STALLED || (application_limits(seen.reports) && !blocked);
     let held = shares.peer_window > STALLED || window_full(seen.reports);
     let receiving = cpu(|report| report.receiver_cpu) || (held && window_closes(seen.reports));
@@ -119,7 +124,8 @@ fn late_bps(seen: &TransferSamples<'_>) -> f64 {
 /// What held a transfer down over one report, for whoever has samples and runs no method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
-    /// All verdicts that hold, the binding one first; none if nothing but the path and its traffic held it.
+    /// All verdicts that hold, the binding one first; none if nothing but the path and its traffic
+    /// held it.
     pub verdicts: Vec<LimitingFactor>,
     /// Share of the time in which nothing was outstanding or waiting.
     pub idle: f64,
@@ -137,8 +143,8 @@ pub struct Limits {
     pub queued: Duration,
 }
 
-/// Judges a report by the same table as the method does. `pacing` is the IP-layer rate that was asked for. `None` if it has too few
-/// samples.
+/// Judges a report by the same table as the method does. `pacing` is the IP-layer rate that was
+/// asked for. `None` if it has too few samples.
 pub fn limits(report: &TransferReport, facts: &PathFacts, pacing: Option<BitRate>) -> Option<Limits> {
     let slots = series::slots(report);
     let seconds: f64 = slots.iter().map(|slot| slot.seconds).sum();
@@ -178,7 +184,8 @@ fn streams(reports: &[TransferReport]) -> f64 {
         .max(1) as f64
 }
 
-/// Connections stand, and were open for small packets; but no full segment was ever acknowledged, though sent again and again.
+/// Connections stand, and were open for small packets; but no full segment was ever acknowledged,
+/// though sent again and again.
 fn unheard(seen: &TransferSamples<'_>) -> bool {
     let mut last = seen
         .reports

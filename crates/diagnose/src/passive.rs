@@ -1,13 +1,16 @@
-//! What passive methods share: they watch one direction of one TCP connection at one place, packet by packet, in bounded memory.
+//! What passive methods share: they watch one direction of one TCP connection at one place, packet
+//! by packet, in bounded memory.
 //!
-//! Shapes: whoever reads packets (a file, an interface, a recording) sorts them into flows and keeps one [`FlowLog`] per flow and
-//! direction; each packet of the connection is shown to both directions' logs ([`FlowLog::see`]), once for all methods. At the end
-//! every method of [`PASSIVE`] reads the same log ([`PassiveMethod::conclude`]), with what is known of the place of the capture
-//! ([`Sight`]).
+//! Shapes: whoever reads packets (a file, an interface, a recording) sorts them into flows and
+//! keeps one [`FlowLog`] per flow and direction; each packet of the connection is shown to both
+//! directions' logs ([`FlowLog::see`]), once for all methods. At the end every method of
+//! [`PASSIVE`] reads the same log ([`PassiveMethod::conclude`]), with what is known of the place of
+//! the capture ([`Sight`]).
 //!
-//! Stamps are nanoseconds of the capturing clock; only differences count. Logs of a direction come to life with its eighth packet
-//! that carries data, and are then shown what was kept of the connection before: up to 32 packets of both directions, its handshake
-//! among them where it is that young.
+//! Stamps are nanoseconds of the capturing clock; only differences count. Logs of a direction come
+//! to life with its eighth packet that carries data, and are then shown what was kept of the
+//! connection before: up to 32 packets of both directions, its handshake among them where it is
+//! that young.
 
 mod answer;
 mod batches;
@@ -36,14 +39,17 @@ use narrows_probe::registry::{MethodInfo, ParamError, RawParams};
 /// One TCP packet of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeenPacket {
-    /// When it passed, in nanoseconds of the capturing clock. May step back where the capture says so.
+    /// When it passed, in nanoseconds of the capturing clock. May step back where the capture says
+    /// so.
     pub at_ns: i64,
-    /// When the same packet passed a second capture nearer to its sender, in nanoseconds of *that* capture's clock. Only where two
-    /// captures of one flow were given, and this packet was found in both.
+    /// When the same packet passed a second capture nearer to its sender, in nanoseconds of *that*
+    /// capture's clock. Only where two captures of one flow were given, and this packet was found
+    /// in both.
     pub departed_ns: Option<i64>,
     /// Length of the IP packet, header included, as its header says.
     pub ip_octets: u32,
-    /// Octets of link-layer framing that the capture shows around it (VLAN tags count), without preamble, FCS and gap.
+    /// Octets of link-layer framing that the capture shows around it (VLAN tags count), without
+    /// preamble, FCS and gap.
     pub link_octets: u16,
     /// The IPv4 identification, where there is one.
     pub ip_id: Option<u16>,
@@ -84,12 +90,14 @@ pub struct Sight {
     pub behind_ns: Option<i64>,
     /// Finest step between stamps of the whole capture, in nanoseconds.
     pub resolution_ns: i64,
-    /// Packets that the capture is known to have missed: dropped by whatever took it, or acknowledged and never seen.
+    /// Packets that the capture is known to have missed: dropped by whatever took it, or
+    /// acknowledged and never seen.
     pub missed: u64,
     /// The connection's beginning was seen.
     pub began: bool,
-    /// Binary places by which [`Course::Back`]'s windows are to be shifted to the left (RFC 7323 §2), but for those of a SYN. `None`:
-    /// the capture does not hold the SYN and SYN/ACK, and the windows' size is not known. Zero: neither or only one end scales.
+    /// Binary places by which [`Course::Back`]'s windows are to be shifted to the left (RFC 7323
+    /// §2), but for those of a SYN. `None`: the capture does not hold the SYN and SYN/ACK, and the
+    /// windows' size is not known. Zero: neither or only one end scales.
     pub window_shift: Option<u8>,
     /// Most TCP payload octets per packet that the data's receiver asked for in its SYN.
     pub announced_mss: Option<u16>,
@@ -128,5 +136,6 @@ pub trait PassiveMethod: Sync {
     }
 }
 
-/// Every passive method, in the order in which results are shown; the first is the answer, the others are its witnesses.
+/// Every passive method, in the order in which results are shown; the first is the answer, the
+/// others are its witnesses.
 pub const PASSIVE: &[&dyn PassiveMethod] = &[&Passive, &NettimerPassive, &Pprate, &Multiq];

@@ -162,7 +162,8 @@ pub struct Judged {
     pub verdict: BoundKind,
 }
 
-/// Carries out runs in a world that this crate cannot reach: the lab's namespaces and sockets are the program's.
+/// Carries out runs in a world that this crate cannot reach: the lab's namespaces and sockets are
+/// the program's.
 pub trait ExternalRunner {
     /// Which world it is.
     fn world(&self) -> World;
@@ -173,7 +174,8 @@ pub trait ExternalRunner {
         Ok(())
     }
 
-    /// One run. Runs of one cell follow each other, so a path that is expensive to build can be kept between calls.
+    /// One run. Runs of one cell follow each other, so a path that is expensive to build can be
+    /// kept between calls.
     fn run(&mut self, cell: &Cell, order: Order<'_>) -> Result<Run, RunFault>;
 }
 

@@ -70,7 +70,8 @@ pub enum RunFault {
         /// Which.
         program: String,
     },
-    /// The world cannot be had on this machine, or cannot carry this out: no further run of the row is tried.
+    /// The world cannot be had on this machine, or cannot carry this out: no further run of the row
+    /// is tried.
     #[error("{why}")]
     NotOffered {
         /// Why.

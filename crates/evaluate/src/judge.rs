@@ -33,8 +33,8 @@ pub fn by_metric(measured: Measured, metric: Metric) -> Measured {
     }
 }
 
-/// What is said of single hops: the estimates of `metric` beside the main one that name a hop ([`Estimate::at_hop`]), with the
-/// truth of that hop where there is one.
+/// What is said of single hops: the estimates of `metric` beside the main one that name a hop
+/// ([`Estimate::at_hop`]), with the truth of that hop where there is one.
 pub fn hops(
     scenario: &Scenario,
     way: PathDirection,

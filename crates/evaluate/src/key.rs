@@ -37,7 +37,8 @@ const SIMULATOR: &str = env!("NARROWS_SIMULATOR_REVISION");
 const LAB: &str = env!("NARROWS_LAB_REVISION");
 
 impl Keys {
-    /// Of a row: its path, method, parameters and world, which observations are kept, and the code that runs it.
+    /// Of a row: its path, method, parameters and world, which observations are kept, and the code
+    /// that runs it.
     pub(crate) fn of_runs(cell: &Cell) -> Self {
         let revision = match cell.world {
             World::Simulator | World::Recording => SIMULATOR,
@@ -54,7 +55,8 @@ impl Keys {
         }
     }
 
-    /// Of the observations of a row's method on its path, whatever code and parameters they were made with.
+    /// Of the observations of a row's method on its path, whatever code and parameters they were
+    /// made with.
     pub(crate) fn of_observations(cell: &Cell) -> Self {
         let mut hash = Sha256::new();
         let name = match &cell.subject {
@@ -98,7 +100,8 @@ fn add_subject(hash: &mut Sha256, subject: &Subject) {
     match subject {
         Subject::Method(method) => {
             add(hash, "method");
-            // What "default" stands for may change with the code; its revision is in the hash already.
+            // What "default" stands for may change with the code; its revision is in the hash
+            // already.
             add(hash, method.method().map_or(&method.name, |method| method.info().name));
             add(hash, method.metric.name());
             for (name, value) in &method.params {

@@ -2,9 +2,10 @@
 //!
 //! A [`Plan`] is a TOML file: scenarios, methods, parameters, seeds, and the worlds to run in.
 //! Crossing these gives [`Cell`]s, one per row of the result. Each cell is run as often as the plan
-//! says: in the simulator by this crate, in the lab by a [`ExternalRunner`] that the program hands over.
-//! Each [`Run`] goes to a [`Store`] at once, so a plan that was killed goes on where it stood. Rows
-//! are summaries of runs, in the plan's order: estimate over truth, cost in octets and ns, caveats.
+//! says: in the simulator by this crate, in the lab by a [`ExternalRunner`] that the program hands
+//! over. Each [`Run`] goes to a [`Store`] at once, so a plan that was killed goes on where it
+//! stood. Rows are summaries of runs, in the plan's order: estimate over truth, cost in octets and
+//! ns, caveats.
 //!
 //! The truth comes from the scenario ([`truth`]), never from the plan. A run in the lab during
 //! which the machine did not keep time is marked and not judged. External tools are described in

@@ -1,4 +1,5 @@
-//! Rows and runs as tables for other programs: Parquet (by the `parquet` crate, without Arrow) and CSV.
+//! Rows and runs as tables for other programs: Parquet (by the `parquet` crate, without Arrow) and
+//! CSV.
 
 #[cfg(feature = "parquet")]
 mod columns;

@@ -3,11 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 
-/// Results that may wait for the thread that takes them: a bound on memory if it is slower than the workers.
+/// Results that may wait for the thread that takes them: a bound on memory if it is slower than the
+/// workers.
 const WAITING: usize = 256;
 
-/// Does `work` for every index below `count`, `jobs` at a time, and gives each result to `take` on this thread, in the order in
-/// which they are done. Ends early when `stop` is set, or with the first error of either.
+/// Does `work` for every index below `count`, `jobs` at a time, and gives each result to `take` on
+/// this thread, in the order in which they are done. Ends early when `stop` is set, or with the
+/// first error of either.
 pub fn parallel<T, E>(
     count: usize,
     jobs: usize,

@@ -16,10 +16,12 @@ use crate::store::Store;
 use crate::summary::each_run;
 use crate::truth;
 
-/// Most scenarios whose kept observations are drawn: ours; the page is to be read, not to be an archive.
+/// Most scenarios whose kept observations are drawn: ours; the page is to be read, not to be an
+/// archive.
 const OBSERVED_MOST: usize = 12;
 
-/// Error against utilisation of the tight link, one picture per metric and world, where the plan has at least two loads.
+/// Error against utilisation of the tight link, one picture per metric and world, where the plan
+/// has at least two loads.
 pub fn of_rows(cells: &[Cell], document: &EvaluationDocument) -> Vec<Figure> {
     let mut loads = BTreeMap::new();
     for cell in cells {
@@ -105,8 +107,8 @@ fn utilisation(scenario: &Scenario) -> Option<f64> {
     truth.utilisation(truth.tight_hop(truth::path_mtu(scenario))?)
 }
 
-/// What the runs themselves show: how values close in on the truth over the runs, and the kept observations of one run per
-/// scenario and method.
+/// What the runs themselves show: how values close in on the truth over the runs, and the kept
+/// observations of one run per scenario and method.
 pub fn of_runs(cells: &[Cell], store: &Store) -> Vec<Figure> {
     let mut figures = convergence(cells, store);
     for (cell, run, file) in observed_runs(cells, store) {
@@ -115,8 +117,9 @@ pub fn of_runs(cells: &[Cell], store: &Store) -> Vec<Figure> {
     figures
 }
 
-/// The first kept run of as many rows as the page shows, in the plan's order: of every method the scenario in the middle of the plan
-/// before those at its ends, so that no method is without a picture because another has many scenarios.
+/// The first kept run of as many rows as the page shows, in the plan's order: of every method the
+/// scenario in the middle of the plan before those at its ends, so that no method is without a
+/// picture because another has many scenarios.
 fn observed_runs<'a>(cells: &'a [Cell], store: &'a Store) -> Vec<(&'a Cell, &'a Run, &'a str)> {
     let mut kept: Vec<(usize, &Cell, &Run, &str)> = Vec::new();
     for (at, cell) in cells.iter().enumerate() {

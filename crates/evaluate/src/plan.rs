@@ -7,16 +7,16 @@
 //! worlds = ["simulator", "lab"]           # and "recording"
 //! runs = { simulator = 20, lab = 3 }      # per row and world
 //! seed = 1                                # of the first run; by default the scenario's own
-//! keep = "first"                          # raw observations: "all", "first" (the default), "lab" or "none"
+//! keep = "first"      # raw observations: "all", "first" (the default), "lab" or "none"
 //!
 //! [[scenario]]
-//! template = "templates/load.toml"        # {{cross}} is replaced; relative to the plan; or file = "…"
+//! template = "templates/load.toml"   # {{cross}} is replaced; or file = "…"
 //! with = { cross = ["0 Mbit/s", "10 Mbit/s"] }
 //! as = { cross = ["idle", "10"] }         # shorter words for the name
 //! name = "load-{{cross}}"
 //!
 //! [[method]]
-//! name = "default"                        # the automatic choice for a metric, or per hop ("default_per_hop"), or any method
+//! name = "default"    # the automatic choice, "default_per_hop", or any method
 //! metric = "available_ip_capacity"
 //!
 //! [[external tool]]
@@ -28,8 +28,8 @@
 //! value = "67.4 Mbit/s"
 //! ```
 //!
-//! Every combination of the lists in `with` makes a scenario, and every combination of the lists in a method's `params` a method.
-//! Unknown fields are refused.
+//! Every combination of the lists in `with` makes a scenario, and every combination of the lists in
+//! a method's `params` a method. Unknown fields are refused.
 
 mod file;
 mod methods;
@@ -51,7 +51,8 @@ use crate::cell::Cell;
 use crate::error::PlanError;
 use crate::subject::{PlannedScenario, Subject, allows};
 
-/// Most rows of a plan, most runs of all of them, and most octets of a file: ours; some hundred megabytes of memory each.
+/// Most rows of a plan, most runs of all of them, and most octets of a file: ours; some hundred
+/// megabytes of memory each.
 const MOST_ROWS: usize = 200_000;
 const MOST_RUNS: u64 = 10_000_000;
 const MOST_OCTETS: u64 = 4 << 20;
@@ -100,7 +101,8 @@ pub struct Runs {
 pub enum Keep {
     /// Those of every world.
     All,
-    /// Those of the lab, and of the simulator the first of each row: enough for the page's pictures of what a run saw.
+    /// Those of the lab, and of the simulator the first of each row: enough for the page's pictures
+    /// of what a run saw.
     #[default]
     First,
     /// Those of the lab: the simulator can repeat its own.
@@ -121,7 +123,8 @@ impl Runs {
 }
 
 impl Keep {
-    /// How many of a row's runs in `world` keep theirs, from the first on. What comes from a recording has one already.
+    /// How many of a row's runs in `world` keep theirs, from the first on. What comes from a
+    /// recording has one already.
     pub fn count(self, world: World) -> u32 {
         match (self, world) {
             (Self::None, _) | (_, World::Recording) | (Self::Lab, World::Simulator) => 0,

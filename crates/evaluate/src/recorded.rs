@@ -13,7 +13,8 @@ use crate::cell::{Cell, Run};
 use crate::error::RunFault;
 use crate::simulated::{Simulated, Simulation};
 
-/// One run in the simulator that writes its observations to `path`. The file appears there when it is whole.
+/// One run in the simulator that writes its observations to `path`. The file appears there when it
+/// is whole.
 pub(crate) fn record(simulation: &Simulation<'_>, text: &str, seed: u64, path: &Path) -> Result<Simulated, RunFault> {
     let part = path.with_extension("part");
     let writer = File::create(&part).map_err(|error| broke(&part, &error))?;
@@ -41,8 +42,8 @@ pub(crate) fn record(simulation: &Simulation<'_>, text: &str, seed: u64, path: &
     Ok(run)
 }
 
-/// What the method of `cell` makes of the observations in the file at `path`, with the cell's parameters. What it cost is what
-/// the run that made them cost.
+/// What the method of `cell` makes of the observations in the file at `path`, with the cell's
+/// parameters. What it cost is what the run that made them cost.
 pub(crate) fn analyse(cell: &Cell, simulation: &Simulation<'_>, seed: u64, path: &Path) -> Result<Run, RunFault> {
     let file = File::open(path).map_err(|error| broke(path, &error))?;
     let recording = Recording::read(file).map_err(|error| broke(path, &error))?;

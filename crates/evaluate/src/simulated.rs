@@ -1,4 +1,5 @@
-//! Runs in the simulator: the one piece of code behind `simulate` and behind the plans' simulator rows.
+//! Runs in the simulator: the one piece of code behind `simulate` and behind the plans' simulator
+//! rows.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -38,7 +39,8 @@ pub struct Simulated {
     pub truth: Option<u64>,
     /// What that is derived from.
     pub truth_basis: TruthBasis,
-    /// Where it is what really happened: what the traffic's long-run rates say instead. `None` beside elastic flows.
+    /// Where it is what really happened: what the traffic's long-run rates say instead. `None`
+    /// beside elastic flows.
     pub long_run_truth: Option<u64>,
     /// What the method says of the metric that is judged, and what it imposed.
     pub measured: Measured,
@@ -59,8 +61,8 @@ impl From<Simulated> for Run {
     }
 }
 
-/// The truth of a run in the simulator over the scenario's time `span`: of what is free beside uneven traffic what was really so with this
-/// seed, else the scenario's own.
+/// The truth of a run in the simulator over the scenario's time `span`: of what is free beside
+/// uneven traffic what was really so with this seed, else the scenario's own.
 pub fn truth_of_run(
     scenario: &Scenario,
     way: PathDirection,
@@ -75,8 +77,8 @@ pub fn truth_of_run(
     }
 }
 
-/// The time that an estimate holds for, which ends with the run, and what crossed each hop in it in the same world without probes. `None`
-/// where that is not what the metric's truth depends on.
+/// The time that an estimate holds for, which ends with the run, and what crossed each hop in it in
+/// the same world without probes. `None` where that is not what the metric's truth depends on.
 fn crossed(
     scenario: &Scenario,
     way: PathDirection,
@@ -102,7 +104,8 @@ impl Simulation<'_> {
         begin(self.method, self.params)
     }
 
-    /// What errors are relative to: the narrow link's capacity for rates; for other metrics each run's truth (`None`).
+    /// What errors are relative to: the narrow link's capacity for rates; for other metrics each
+    /// run's truth (`None`).
     pub fn scale(&self) -> Option<f64> {
         scale(self.scenario, self.way, self.metric)
     }
@@ -113,7 +116,8 @@ impl Simulation<'_> {
         self.run_in(&mut world, SimWorld::true_time, seed)
     }
 
-    /// One run in a world around the simulator's, such as one that records; `true_time` reads the simulator's time from it.
+    /// One run in a world around the simulator's, such as one that records; `true_time` reads the
+    /// simulator's time from it.
     pub fn run_in<W>(&self, world: &mut W, true_time: impl Fn(&W) -> u64, seed: u64) -> Result<Simulated, ParamError>
     where
         W: World<Fault = Infallible>,
@@ -143,9 +147,10 @@ impl Simulation<'_> {
         })
     }
 
-    /// What was measured in the simulator over the scenario's time `span`, beside what was really free: over the time that the estimate
-    /// says it holds for, which ends with the run, in the same world without probes. Where all traffic is even, or the metric does not
-    /// depend on it, that is the scenario's own truth.
+    /// What was measured in the simulator over the scenario's time `span`, beside what was really
+    /// free: over the time that the estimate says it holds for, which ends with the run, in the
+    /// same world without probes. Where all traffic is even, or the metric does not depend on it,
+    /// that is the scenario's own truth.
     pub(crate) fn judged_as_realised(&self, measured: &Measured, span: (Duration, Duration), seed: u64) -> Simulated {
         let nominal = self.judged(measured.clone(), span, seed);
         let estimate = nominal.measured.outcome.estimate();
@@ -191,8 +196,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// Where no truth can be derived: what one connection gets in 20 s on the same path with the same seed, which is what quick
-    /// mode is to predict (`[QuickMode03]` §4).
+    /// Where no truth can be derived: what one connection gets in 20 s on the same path with the
+    /// same seed, which is what quick mode is to predict (`[QuickMode03]` §4).
     fn long_transfer(&self, seed: u64) -> Option<BitRate> {
         let mut world = SimWorld::new(self.scenario, self.way, seed);
         let transfer = Transfer {

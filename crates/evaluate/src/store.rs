@@ -1,8 +1,9 @@
-//! Finished runs on disk: an append-only log that survives a kill, and the raw observations beside it.
+//! Finished runs on disk: an append-only log that survives a kill, and the raw observations beside
+//! it.
 //!
-//! `runs.jsonl` holds one line per run, written by one call when the run is over. A last line without its end is a run that was
-//! cut off by a kill: it is dropped and run again. `recordings/` holds one file per run that keeps its observations, there before
-//! the run's line is.
+//! `runs.jsonl` holds one line per run, written by one call when the run is over. A last line
+//! without its end is a run that was cut off by a kill: it is dropped and run again. `recordings/`
+//! holds one file per run that keeps its observations, there before the run's line is.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -55,7 +56,8 @@ fn no_run(path: &Path, number: u64) -> StoreError {
     }
 }
 
-/// The log for this process alone, until it ends, however it ends: two that append would each cut off or repeat the other's runs.
+/// The log for this process alone, until it ends, however it ends: two that append would each cut
+/// off or repeat the other's runs.
 fn locked(log: File, path: &Path) -> Result<Flock<File>, StoreError> {
     let path = path.to_path_buf();
     Flock::lock(log, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {

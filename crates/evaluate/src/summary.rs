@@ -68,7 +68,8 @@ fn runs<'a>(cell: &Cell, store: &'a Store) -> Vec<(u64, &'a Run)> {
         .collect()
 }
 
-/// The published numbers for a cell: of the method with that label, else of all methods with that name.
+/// The published numbers for a cell: of the method with that label, else of all methods with that
+/// name.
 fn of_cell<'a>(plan: &'a Plan, cell: &Cell) -> Vec<(usize, &'a PlannedPublished)> {
     let labelled = |word: &str| plan.subjects.iter().any(|subject| subject.label() == word);
     let means = |published: &PlannedPublished| {

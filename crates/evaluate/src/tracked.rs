@@ -10,7 +10,8 @@ use narrows_units::{Metric, Sender, Stamp, nanos};
 
 use crate::truth;
 
-/// A world that tells the simulator's time on the side, for those who are called between two events.
+/// A world that tells the simulator's time on the side, for those who are called between two
+/// events.
 pub(crate) struct Clocked<'a, W, T> {
     inner: &'a mut W,
     true_time: T,
@@ -72,7 +73,8 @@ impl<W: World, T: Fn(&W) -> u64> World for Clocked<'_, W, T> {
 /// What was told, at the scenario's time in nanoseconds.
 pub(crate) type ReportedValue = Vec<(u64, Latest)>;
 
-/// The account of one run over the scenario's time `span`; `None` of methods that tell nothing, or where there is no truth.
+/// The account of one run over the scenario's time `span`; `None` of methods that tell nothing, or
+/// where there is no truth.
 pub(crate) fn tracking(
     scenario: &Scenario,
     way: PathDirection,

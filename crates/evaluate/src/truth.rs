@@ -20,8 +20,8 @@ const ECHO_OCTETS: u16 = 64;
 /// Share of what is available that counts as filled, as `streams` has it.
 const FILLED: f64 = 0.95;
 
-/// The truth of `metric` over the scenario's time `from..to`, at the layer and packet size of `estimate` where there is one;
-/// `None` where the scenario derives none.
+/// The truth of `metric` over the scenario's time `from..to`, at the layer and packet size of
+/// `estimate` where there is one; `None` where the scenario derives none.
 pub fn of(
     scenario: &Scenario,
     way: PathDirection,
@@ -81,7 +81,8 @@ pub(crate) fn over<'a>(
     crossed.map_or(truth, |crossed| truth.beside(crossed))
 }
 
-/// Whether a run's truth is what really happened in it: of what is free, beside traffic that is not the same at all times.
+/// Whether a run's truth is what really happened in it: of what is free, beside traffic that is not
+/// the same at all times.
 pub(crate) fn is_realised(scenario: &Scenario, way: PathDirection, metric: Metric) -> bool {
     let even = |source: &Source| match source {
         Source::Open { arrivals, sizes, .. } => *arrivals == Arrivals::Cbr && sizes.shares().count() == 1,
@@ -98,8 +99,8 @@ fn available_payload(truth: &Truth<'_>, mtu: u16) -> Option<BitRate> {
     at_layer(truth.available(mtu)?, Some(Layer::TcpPayload), mtu)
 }
 
-/// What open-loop traffic leaves, or a receive window per round trip if that is less. Paths that cut a stream shorter by loss have
-/// no truth of ours.
+/// What open-loop traffic leaves, or a receive window per round trip if that is less. Paths that
+/// cut a stream shorter by loss have no truth of ours.
 fn one_stream(scenario: &Scenario, way: PathDirection, truth: &Truth<'_>, mtu: u16) -> Option<BitRate> {
     let receiver = match way {
         PathDirection::Forward => &scenario.receiver,
@@ -127,8 +128,8 @@ fn at_layer(rate: BitRate, layer: Option<Layer>, mtu: u16) -> Option<BitRate> {
     Framing::BARE.convert(rate, Layer::Ip, layer, u32::from(mtu), false)
 }
 
-/// The recursion knows the idle path only: with cross traffic, or drops by chance, the limit is random. The truth is then its median, which
-/// the simulator tells.
+/// The recursion knows the idle path only: with cross traffic, or drops by chance, the limit is
+/// random. The truth is then its median, which the simulator tells.
 fn burst(
     scenario: &Scenario,
     way: PathDirection,

@@ -71,8 +71,8 @@ impl Shortfalls {
 /// Runs of a cell that may break one after the other before the rest of it is left: ours.
 const RETRY_LIMIT: u32 = 3;
 
-/// Carries out every run of `cells` that `store` does not hold: the simulator's in parallel, then the benches' one at a time,
-/// then those from recordings.
+/// Carries out every run of `cells` that `store` does not hold: the simulator's in parallel, then
+/// the benches' one at a time, then those from recordings.
 pub fn carry_out(
     cells: &[Cell],
     store: &mut Store,
@@ -162,7 +162,8 @@ impl Work<'_> {
 
     fn recordings(&mut self, missing: &[(usize, u32)]) -> Result<(), StoreError> {
         let cells = self.cells;
-        // Which recording each run rests on; runs that rest on the same one as before are in the store already.
+        // Which recording each run rests on; runs that rest on the same one as before are in the
+        // store already.
         let mut found = Vec::new();
         for &(index, k) in missing {
             let (cell, seed) = (&cells[index], cells[index].seed_of(k));

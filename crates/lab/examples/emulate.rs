@@ -1,4 +1,5 @@
-//! Plays a small path and runs a program in the sender: `cargo run -p narrows-lab --example emulate -- ping -c 3 10.77.3.1`.
+//! Plays a small path and runs a program in the sender:
+//! `cargo run -p narrows-lab --example emulate -- ping -c 3 10.77.3.1`.
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,12 +1,15 @@
 //! How well one kind of link does its work between two namespaces of this machine:
 //!
-//! - `links spacing KIND LINKS MBPS SECONDS`: so many links at once, each offered a little more than it carries, in packets of 1500
-//!   octets; how far the gaps of what arrives are from the link's own time per packet.
-//! - `links rate KIND OCTETS SECONDS`: the highest load of packets of this size that arrives whole, over a link that is 5 % faster.
+//! - `links spacing KIND LINKS MBPS SECONDS`: so many links at once, each offered a little more
+//!   than it carries, in packets of 1500 octets; how far the gaps of what arrives are from the
+//!   link's own time per packet.
+//! - `links rate KIND OCTETS SECONDS`: the highest load of packets of this size that arrives whole,
+//!   over a link that is 5 % faster.
 //! - `links delay KIND SECONDS`: what the link adds to its own time, packet by packet.
 //!
-//! Kinds: `ring` and `tap` (the real-time link with either port; with `-fifo` behind at a real-time priority), `tbf` and `netem` (the kernel's, on a veth pair), `veth` (alone).
-//! Prints one JSON object.
+//! Kinds: `ring` and `tap` (the real-time link with either port; with `-fifo` behind at a real-time
+//! priority), `tbf` and `netem` (the kernel's, on a veth pair), `veth` (alone). Prints one JSON
+//! object.
 
 use std::error::Error;
 use std::process::Command;
@@ -153,7 +156,8 @@ fn veth(pair: &Pair, mtu: u16) -> Result<()> {
     Ok(())
 }
 
-/// The kernel's own ways to limit a rate; the same queue as ours, and the smallest burst that reaches the rate.
+/// The kernel's own ways to limit a rate; the same queue as ours, and the smallest burst that
+/// reaches the rate.
 fn shape(kind: &str, pair: &Pair, rate: BitRate, mtu: u16) -> Result<()> {
     let (bps, frame) = (rate.bps(), u64::from(mtu) + FRAME_OCTETS);
     let queue = 1_000 * frame;
@@ -184,7 +188,8 @@ fn command(node: &Node, program: &str, words: &str) -> Result<()> {
     Err(format!("{program} {words}: {}", why.trim()).into())
 }
 
-/// Waits until the far node has got something, so that devices are ready and addresses known before anything is measured.
+/// Waits until the far node has got something, so that devices are ready and addresses known before
+/// anything is measured.
 fn meet(pair: &Pair) -> Result<()> {
     let sink = pair.remote.run(|| std::net::UdpSocket::bind((REMOTE, PORT)))??;
     sink.set_read_timeout(Some(Duration::from_millis(20)))?;
@@ -227,7 +232,8 @@ fn seconds_ns(seconds: f64) -> Result<i64> {
     Ok(narrows_net::clock::nanos(Duration::try_from_secs_f64(seconds)?))
 }
 
-/// Sends evenly at a rate (of IP octets) until told or the time is over; how many packets. `meanwhile` is called between.
+/// Sends evenly at a rate (of IP octets) until told or the time is over; how many packets.
+/// `meanwhile` is called between.
 fn send_evenly(
     sockets: &[ProbeSocket],
     octets: u16,

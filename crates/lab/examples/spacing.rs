@@ -1,5 +1,6 @@
-//! How well the gaps of back-to-back trains are kept, by the receiving kernel's stamps: `cargo run --release -p narrows-lab --example
-//! spacing`. Wants a quiet machine with two processors.
+//! How well the gaps of back-to-back trains are kept, by the receiving kernel's stamps:
+//! `cargo run --release -p narrows-lab --example spacing`. Wants a quiet machine with two
+//! processors.
 
 use std::error::Error;
 use std::io::IoSliceMut;
@@ -45,7 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Gaps in nanoseconds between the packets of all trains, without each train's first ten: those still see the sender start.
+/// Gaps in nanoseconds between the packets of all trains, without each train's first ten: those
+/// still see the sender start.
 fn measure(path: &RealTimePath, ip_octets: u16) -> Result<Vec<i64>, Box<dyn Error>> {
     let sender = path.host(Side::Sender);
     let receiver = path.host(Side::Receiver);

@@ -1,4 +1,5 @@
-//! The TUN device of a host: its kernel's end is the host's only interface, ours is where the path begins and ends.
+//! The TUN device of a host: its kernel's end is the host's only interface, ours is where the path
+//! begins and ends.
 
 use std::fmt;
 use std::io;
@@ -16,12 +17,12 @@ use crate::player::End;
 /// Name of the interface inside each host.
 pub const INTERFACE: &str = "path0";
 
-/// Packets that the kernel keeps for us, so that it never drops what a train puts in at once while we are away. At 1500 octets this is
-/// 20 MB, more than the path's own queues usually hold.
+/// Packets that the kernel keeps for us, so that it never drops what a train puts in at once while
+/// we are away. At 1500 octets this is 20 MB, more than the path's own queues usually hold.
 const QUEUE_PACKETS: u32 = 16_384;
 
-/// A TUN device, seen from the path. A packet counts as sent once it is in the device's queue, so TCP small queues do not hold a sender back here as they do on an
-/// interface card.
+/// A TUN device, seen from the path. A packet counts as sent once it is in the device's queue, so
+/// TCP small queues do not hold a sender back here as they do on an interface card.
 pub(crate) struct Device {
     tun: Tun,
 }

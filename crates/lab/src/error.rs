@@ -11,7 +11,8 @@ pub enum LabError {
     /// This host cannot have a lab at all.
     #[error("no lab on this host: {0}")]
     Unavailable(#[from] WhyNot),
-    /// The scenario has more hops than the address plan has room for; the writer of the scenario can mend it.
+    /// The scenario has more hops than the address plan has room for; the writer of the scenario
+    /// can mend it.
     #[error("the scenario has {hops} hops one way; a lab has addresses for {most}")]
     TooManyHops {
         /// How many it has.
@@ -19,7 +20,8 @@ pub enum LabError {
         /// How many are possible.
         most: usize,
     },
-    /// The ways differ in length, so routers cannot stand on both; the writer of the scenario can mend it.
+    /// The ways differ in length, so routers cannot stand on both; the writer of the scenario can
+    /// mend it.
     #[error(
         "the scenario has {forward} hops forward and {reverse} back; a lab's routers stand on both ways, so it needs as many each \
          way (the simulator and the real-time path do not)"
@@ -86,7 +88,8 @@ pub enum LabError {
         /// The process.
         process: u32,
     },
-    /// The scenario has TCP connections as virtual cross traffic, which the lab does not play; real ones can be run inside it.
+    /// The scenario has TCP connections as virtual cross traffic, which the lab does not play; real
+    /// ones can be run inside it.
     #[error(
         "the scenario has elastic cross traffic, which cannot be played in real time; run TCP connections inside the lab instead"
     )]

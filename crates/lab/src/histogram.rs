@@ -1,11 +1,13 @@
-//! A histogram of times in nanoseconds, of fixed size, that keeps 1/32 of precision over all of them.
+//! A histogram of times in nanoseconds, of fixed size, that keeps 1/32 of precision over all of
+//! them.
 
 /// Steps per doubling.
 const STEPS: usize = 32;
 /// Doublings: 2^5 exact values, then up to 2^40 ns (18 minutes).
 const DOUBLINGS: usize = 36;
 
-/// Counts of times; buckets grow with the value as in `HdrHistogram`, so that a quantile is high by at most 1/32 of itself.
+/// Counts of times; buckets grow with the value as in `HdrHistogram`, so that a quantile is high by
+/// at most 1/32 of itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Histogram {
     counts: Box<[u64; STEPS * DOUBLINGS]>,
@@ -36,8 +38,8 @@ impl Histogram {
         self.worst
     }
 
-    /// The smallest bucket end that at least `per_mille` ‰ of the values do not exceed; never above the worst value. Zero without
-    /// values.
+    /// The smallest bucket end that at least `per_mille` ‰ of the values do not exceed; never above
+    /// the worst value. Zero without values.
     pub(crate) fn quantile(&self, per_mille: u16) -> u64 {
         let wanted = (u128::from(self.total) * u128::from(per_mille)).div_ceil(1000).max(1);
         let mut seen = 0;

@@ -11,8 +11,9 @@ use crate::node::Node;
 use crate::placement::Placement;
 use crate::plan::{Addresses, Side};
 
-/// A host at one end of the path: a [`Node`] with one device. Clones are the same host; its namespace lives until the last clone,
-/// thread and process in it is gone, but its device and the path end with the lab.
+/// A host at one end of the path: a [`Node`] with one device. Clones are the same host; its
+/// namespace lives until the last clone, thread and process in it is gone, but its device and the
+/// path end with the lab.
 #[derive(Debug, Clone)]
 pub struct LabHost {
     side: Side,

@@ -16,19 +16,22 @@ const PRECEDENCE: u8 = 0xc0;
 pub(crate) enum Trouble {
     /// The hop limit ran out (type 11 code 0; `ICMPv6` type 3 code 0).
     HopLimitExceeded,
-    /// It is for a port of the router itself, on which nobody listens (type 3 code 3; `ICMPv6` type 1 code 4).
+    /// It is for a port of the router itself, on which nobody listens (type 3 code 3; `ICMPv6` type
+    /// 1 code 4).
     PortUnreachable,
-    /// The packet is larger than the next link takes (type 3 code 4 with the MTU of RFC 1191; `ICMPv6` type 2).
+    /// The packet is larger than the next link takes (type 3 code 4 with the MTU of RFC 1191;
+    /// `ICMPv6` type 2).
     TooBig {
         /// MTU of that link in IP octets.
         mtu: u16,
     },
 }
 
-/// Builds the ICMP error that the router `from` sends about `offender`, into `into` (cleared first), at most `max_octets` long but
-/// always with the header and 8 octets quoted (RFC 792; IPv6 at most 1280 octets, RFC 4443 §2.4). Returns `false` and leaves `into`
-/// empty if none may be sent: about another error, a later fragment, or a packet from or to no single host (RFC 1812 §4.3.2.7,
-/// RFC 4443 §2.4 e).
+/// Builds the ICMP error that the router `from` sends about `offender`, into `into` (cleared
+/// first), at most `max_octets` long but always with the header and 8 octets quoted (RFC 792; IPv6
+/// at most 1280 octets, RFC 4443 §2.4). Returns `false` and leaves `into` empty if none may be
+/// sent: about another error, a later fragment, or a packet from or to no single host (RFC 1812
+/// §4.3.2.7, RFC 4443 §2.4 e).
 pub(crate) fn error(offender: &[u8], from: IpAddr, trouble: Trouble, max_octets: u16, into: &mut Vec<u8>) -> bool {
     into.clear();
     let Some((header, ip_octets)) = IpHeader::read_whole(offender) else {
@@ -53,8 +56,8 @@ pub(crate) fn error(offender: &[u8], from: IpAddr, trouble: Trouble, max_octets:
     icmp::write_packet(&plain, Message::Error(kind), &offender[..quote], into).is_some()
 }
 
-/// Builds the answer of the router `from` to an echo request addressed to it, into `into` (cleared first). Returns `false` and
-/// leaves `into` empty if `request` is no echo request.
+/// Builds the answer of the router `from` to an echo request addressed to it, into `into` (cleared
+/// first). Returns `false` and leaves `into` empty if `request` is no echo request.
 pub(crate) fn echo_reply(request: &[u8], from: IpAddr, into: &mut Vec<u8>) -> bool {
     into.clear();
     let Some((header, ip_octets)) = IpHeader::read_whole(request) else {
@@ -131,7 +134,8 @@ mod tests {
         IpAddr::from([10, 77, 1, 1])
     }
 
-    /// By hand: 4500 001c 0000 4000 4001 · 0a4d 0101 0a4d 0001 and the error around a bare 28-octet packet.
+    /// By hand: 4500 001c 0000 4000 4001 · 0a4d 0101 0a4d 0001 and the error around a bare 28-octet
+    /// packet.
     #[test]
     fn time_exceeded_v4_by_hand() {
         let mut built = Vec::new();

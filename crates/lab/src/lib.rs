@@ -6,8 +6,8 @@
 //! very path of the simulator, and handed to the other host at the time that the path says.
 //! Programs that know nothing of narrows (ping, traceroute, iperf3, old estimators) run inside the
 //! hosts and see a path whose truth is exact. Each run reports how late its packets were handed
-//! over, in ns, and how often and how long its thread stalled: [`TimingReport`]. If packets were late,
-//! do not trust the run. To change the path, change the scenario.
+//! over, in ns, and how often and how long its thread stalled: [`TimingReport`]. If packets were
+//! late, do not trust the run. To change the path, change the scenario.
 //!
 //! ```text
 //!  namespace "sender"                one thread                 namespace "receiver"

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  namespace "router1"                     one thread                     namespace "router2"
-//!  kernel ─ Ethernet device ─▶ queue, rate, delay … (narrows_sim::Path) ─▶ Ethernet device ─ kernel
+//!  kernel ─ Ethernet device ─▶ queue, rate, delay … (sim::Path) ─▶ Ethernet device ─ kernel
 //! ```
 //!
-//! Any frame is carried: ARP, IPv6 neighbour discovery, VLAN tags, jumbo frames. Its size on the link is its Ethernet payload, plus what
-//! the hop's framing adds.
+//! Any frame is carried: ARP, IPv6 neighbour discovery, VLAN tags, jumbo frames. Its size on the
+//! link is its Ethernet payload, plus what the hop's framing adds.
 
 mod engine;
 mod ethernet;
@@ -23,9 +23,10 @@ pub use engine::LinkEngine;
 
 /// One full-duplex real-time link between a device in each of two namespaces.
 ///
-/// Each way it plays one hop of the scenario (rate, framing, queue, bucket, delay, loss, jitter, reordering, schedule), or one hidden
-/// device of it, with the open-loop cross traffic that crosses that hop alone: the same sources with the same seeds as in the
-/// simulator, so that the link and the simulated hop meet the same packets.
+/// Each way it plays one hop of the scenario (rate, framing, queue, bucket, delay, loss, jitter,
+/// reordering, schedule), or one hidden device of it, with the open-loop cross traffic that crosses
+/// that hop alone: the same sources with the same seeds as in the simulator, so that the link and
+/// the simulated hop meet the same packets.
 #[derive(Debug, Clone)]
 pub struct LinkSpec {
     /// For people and messages.
@@ -40,7 +41,8 @@ pub struct LinkSpec {
     pub ends: [PortSpec; 2],
 }
 
-/// The device at one end of a link, inside a namespace. It is an Ethernet device, so that it can also be put into a bridge.
+/// The device at one end of a link, inside a namespace. It is an Ethernet device, so that it can
+/// also be put into a bridge.
 #[derive(Debug, Clone)]
 pub struct PortSpec {
     /// Where it lives. The engine keeps the namespace until it is stopped.
@@ -68,12 +70,14 @@ pub enum PortKind {
 /// How the engine runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EngineOptions {
-    /// Processor that the playing thread keeps to; `None`, or one that this process may not use: the last one it may.
+    /// Processor that the playing thread keeps to; `None`, or one that this process may not use:
+    /// the last one it may.
     pub cpu: Option<usize>,
     /// What its ports are made of.
     pub ports: PortKind,
-    /// Real-time priority (`SCHED_FIFO`, 1 to 50) of the playing thread, if this process may have it. Not the default: a machine that
-    /// is quiet leaves the thread alone anyway, and one that shares its processors stops such a thread for 50 ms of each second
-    /// (`sched_rt_runtime_us`, sched(7)). On a busy machine it is the better of two evils.
+    /// Real-time priority (`SCHED_FIFO`, 1 to 50) of the playing thread, if this process may have
+    /// it. Not the default: a machine that is quiet leaves the thread alone anyway, and one that
+    /// shares its processors stops such a thread for 50 ms of each second (`sched_rt_runtime_us`,
+    /// sched(7)). On a busy machine it is the better of two evils.
     pub priority: Option<u8>,
 }

@@ -1,4 +1,5 @@
-//! Network namespaces: made in a thread, held by a descriptor, optionally named for `ip netns exec`.
+//! Network namespaces: made in a thread, held by a descriptor, optionally named for
+//! `ip netns exec`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -44,8 +45,8 @@ impl PathNumber {
 }
 
 impl Namespace {
-    /// Makes a new namespace with its `lo` up, for the node of this name in messages. With a `name`, it can also be found under
-    /// `/run/netns`, if this process may mount.
+    /// Makes a new namespace with its `lo` up, for the node of this name in messages. With a
+    /// `name`, it can also be found under `/run/netns`, if this process may mount.
     pub(crate) fn create(node: &str, name: Option<String>) -> Result<Self, LabError> {
         let doing = || format!("making the network namespace of the {node}");
         let made = thread::spawn(|| -> io::Result<File> {
@@ -65,7 +66,8 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Moves the calling thread into the namespace. Threads and processes that it starts from then on live there too.
+    /// Moves the calling thread into the namespace. Threads and processes that it starts from then
+    /// on live there too.
     pub(crate) fn enter(&self) -> io::Result<()> {
         setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(io::Error::from)
     }
@@ -136,9 +138,9 @@ impl Drop for Namespace {
     }
 }
 
-/// Removes the named namespaces that processes left behind that live no more (killed, or crashed); returns their names. Anything
-/// else, also anonymous namespaces and TUN devices, ends with its process by itself. Names that cannot be removed stay and are not
-/// returned.
+/// Removes the named namespaces that processes left behind that live no more (killed, or crashed);
+/// returns their names. Anything else, also anonymous namespaces and TUN devices, ends with its
+/// process by itself. Names that cannot be removed stay and are not returned.
 pub fn clean_leftovers() -> Vec<String> {
     let Ok(entries) = fs::read_dir(NAMED) else {
         return Vec::new();
@@ -177,8 +179,8 @@ fn raise_loopback() -> io::Result<()> {
     set_link(rtnetlink::LinkUnspec::new_with_name("lo").up().build())
 }
 
-/// Sets the length of an interface's queue in the namespace of the calling thread. The older `ioctl` for it is closed to user
-/// namespaces.
+/// Sets the length of an interface's queue in the namespace of the calling thread. The older
+/// `ioctl` for it is closed to user namespaces.
 pub(crate) fn set_queue_packets(interface: &str, packets: u32) -> io::Result<()> {
     let length = LinkAttribute::TxQueueLen(packets);
     set_link(
@@ -208,7 +210,8 @@ pub(crate) fn netlink<T>(talk: impl AsyncFnOnce(&rtnetlink::Handle) -> Result<T,
     })
 }
 
-/// The column `transmit drop` of an interface in `/proc/net/dev` (`proc_pid_net(5)`): packets that the kernel dropped on their way out.
+/// The column `transmit drop` of an interface in `/proc/net/dev` (`proc_pid_net(5)`): packets that
+/// the kernel dropped on their way out.
 pub(crate) fn transmit_drops(namespace: &Namespace, interface: &str) -> io::Result<u64> {
     let table = namespace.inside(|| fs::read_to_string("/proc/thread-self/net/dev"))??;
     drops_in(&table, interface).ok_or_else(|| io::Error::other("the interface is not in the table"))

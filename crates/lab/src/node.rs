@@ -11,8 +11,8 @@ use crate::namespace::Namespace;
 use crate::placement::Placement;
 use crate::plan::Addresses;
 
-/// A node. Clones are the same node; its namespace lives until the last clone, thread and process in it is gone, but its devices and
-/// the path end with the lab.
+/// A node. Clones are the same node; its namespace lives until the last clone, thread and process
+/// in it is gone, but its devices and the path end with the lab.
 #[derive(Debug, Clone)]
 pub struct Node {
     name: String,
@@ -52,7 +52,8 @@ impl Node {
         &self.name
     }
 
-    /// The addresses by which the others know it: of a router, those that answer on the way from the sender. A switch has none.
+    /// The addresses by which the others know it: of a router, those that answer on the way from
+    /// the sender. A switch has none.
     pub fn addresses(&self) -> Option<Addresses> {
         self.addresses
     }
@@ -73,8 +74,8 @@ impl Node {
         &self.namespace
     }
 
-    /// Runs `work` in a thread inside the node and waits for it: sockets it makes live there, also after it is done. A panic of
-    /// `work` goes on in the caller.
+    /// Runs `work` in a thread inside the node and waits for it: sockets it makes live there, also
+    /// after it is done. A panic of `work` goes on in the caller.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, LabError> {
         thread::scope(|scope| {
             let inside = scope.spawn(|| self.enter().map(|()| work()));

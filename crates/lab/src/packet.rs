@@ -9,8 +9,9 @@ use narrows_packet::{TCP, UDP, udp};
 const FNV_BASIS: u32 = 0x811c_9dc5;
 const FNV_PRIME: u32 = 0x0100_0193;
 
-/// A hash over addresses, protocol and (of TCP and UDP, in a datagram's beginning) ports, as equal-cost paths and link aggregation groups
-/// take it (RFC 2992 §2 leaves the function open; this is FNV-1a).
+/// A hash over addresses, protocol and (of TCP and UDP, in a datagram's beginning) ports, as
+/// equal-cost paths and link aggregation groups take it (RFC 2992 §2 leaves the function open; this
+/// is FNV-1a).
 pub(crate) fn flow(header: &IpHeader, packet: &[u8]) -> u32 {
     let mut hash = FNV_BASIS;
     let mut mix = |octet: u8| hash = (hash ^ u32::from(octet)).wrapping_mul(FNV_PRIME);

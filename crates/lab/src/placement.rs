@@ -3,12 +3,13 @@
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// One processor for the path, the others for the hosts: a program woken on the path's processor would hold up the packets that
-/// follow the one that woke it.
+/// One processor for the path, the others for the hosts: a program woken on the path's processor
+/// would hold up the packets that follow the one that woke it.
 ///
-/// The thread keeps its usual priority. With a real-time policy the kernel takes the processor away from a spinning thread for 50 ms of
-/// each second (`sched_rt_runtime_us`, sched(7)), which is worse than what a quiet machine does; a nice value counts only within a
-/// session where tasks are grouped by session (`sched_autogroup_enabled`).
+/// The thread keeps its usual priority. With a real-time policy the kernel takes the processor away
+/// from a spinning thread for 50 ms of each second (`sched_rt_runtime_us`, sched(7)), which is
+/// worse than what a quiet machine does; a nice value counts only within a session where tasks are
+/// grouped by session (`sched_autogroup_enabled`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placement {
     path: CpuSet,
@@ -16,7 +17,8 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// Gives the path the processor wanted, or the last one that this process may use. `None` if there is only one, or none known.
+    /// Gives the path the processor wanted, or the last one that this process may use. `None` if
+    /// there is only one, or none known.
     pub(crate) fn choose(wanted: Option<usize>) -> Option<Self> {
         let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
         Self::among(&allowed, wanted)

@@ -53,8 +53,8 @@ impl Side {
 pub struct Addresses {
     /// IPv4.
     pub ipv4: Ipv4Addr,
-    /// IPv6; `None` on a path that cannot carry it (a first hop whose MTU is below 1280 octets, RFC 8200 §5) and on a machine whose
-    /// kernel has none.
+    /// IPv6; `None` on a path that cannot carry it (a first hop whose MTU is below 1280 octets, RFC
+    /// 8200 §5) and on a machine whose kernel has none.
     pub ipv6: Option<Ipv6Addr>,
 }
 
@@ -70,9 +70,10 @@ pub struct Addresses {
 /// | its sink | 10.77.5.*k* | `fd5e:4a1c:90b3::5:`*k* |
 /// | the nodes that these two are attached to, towards them | 10.77.6.*k*, 10.77.7.*k* | likewise |
 ///
-/// IPv4 is from the private block 10/8 (RFC 1918), IPv6 from a unique local prefix (RFC 4193); *k* counts from 1 as traceroute does and
-/// is written in hexadecimal in IPv6 addresses. A real router answers with the address of the interface that the probe came in by, so
-/// the two ways have addresses of their own.
+/// IPv4 is from the private block 10/8 (RFC 1918), IPv6 from a unique local prefix (RFC 4193); *k*
+/// counts from 1 as traceroute does and is written in hexadecimal in IPv6 addresses. A real router
+/// answers with the address of the interface that the probe came in by, so the two ways have
+/// addresses of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressPlan {
     forward_routers: u8,
@@ -126,7 +127,8 @@ impl AddressPlan {
         }
     }
 
-    /// Addresses of a router: `number` counts from 1, as the TTL that runs out there. `None` if the way has no such router.
+    /// Addresses of a router: `number` counts from 1, as the TTL that runs out there. `None` if the
+    /// way has no such router.
     pub fn router(&self, way: PathDirection, number: u8) -> Option<Addresses> {
         (1..=self.routers(way))
             .contains(&number)

@@ -1,9 +1,11 @@
-//! The loop that plays paths against the real clock: a whole path between two hosts, or several links of a lab at once.
+//! The loop that plays paths against the real clock: a whole path between two hosts, or several
+//! links of a lab at once.
 //!
-//! One turn: look at every end (at most one packet each, so that no release waits for a batch of reads), let the paths move on to now
-//! (also while nobody sends: cross traffic that nobody served while a path was idle would make the first packet of every train wait
-//! while it is caught up), hand over what has arrived, and if the next event is close, spin until it comes.
-//! In its steady state nothing is allocated: packets live in buffers that are used again.
+//! One turn: look at every end (at most one packet each, so that no release waits for a batch of
+//! reads), let the paths move on to now (also while nobody sends: cross traffic that nobody served
+//! while a path was idle would make the first packet of every train wait while it is caught up),
+//! hand over what has arrived, and if the next event is close, spin until it comes. In its steady
+//! state nothing is allocated: packets live in buffers that are used again.
 
 mod buffer;
 mod routers;
@@ -66,7 +68,8 @@ impl<C: Clock> Watch<C> {
 }
 
 impl<E: End, R: Rules, C: Clock> Player<E, R, C> {
-    /// Takes paths to play; their time goes on from where it stands. No packet is longer than the buffers.
+    /// Takes paths to play; their time goes on from where it stands. No packet is longer than the
+    /// buffers.
     pub(crate) fn new(tracks: Vec<Track<E, R>>, feeds: Vec<Feed>, buffer_octets: usize, mut clock: C) -> Self {
         let now = clock.now();
         Self {

@@ -10,26 +10,30 @@ use nix::unistd::{Gid, Uid};
 
 use crate::error::WhyNot;
 
-/// Gives this process the rights a lab needs, if it lacks them: moves it into a user namespace of its own, in which it is root and
-/// nobody else exists. Files keep their owners' rights; outside, nothing changes. Returns whether it moved.
+/// Gives this process the rights a lab needs, if it lacks them: moves it into a user namespace of
+/// its own, in which it is root and nobody else exists. Files keep their owners' rights; outside,
+/// nothing changes. Returns whether it moved.
 ///
-/// Must be called before any thread starts (first in `main`): the kernel refuses it to a process of several threads, and says
-/// `Invalid argument`. If an error comes after the move, the process has lost its rights to other users' files; it should say so and
-/// end, or go on without a lab. Does nothing if the process may make network namespaces already.
+/// Must be called before any thread starts (first in `main`): the kernel refuses it to a process of
+/// several threads, and says `Invalid argument`. If an error comes after the move, the process has
+/// lost its rights to other users' files; it should say so and end, or go on without a lab. Does
+/// nothing if the process may make network namespaces already.
 pub fn enter_user_namespace_if_needed() -> Result<bool, WhyNot> {
     if may_administer() {
         return Ok(false);
     }
     let (user, group) = (Uid::effective(), Gid::effective());
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|errno| WhyNot::UserNamespace(errno.into()))?;
-    // user_namespaces(7): without rights outside, groups may only be mapped once setgroups is renounced.
+    // user_namespaces(7): without rights outside, groups may only be mapped once setgroups is
+    // renounced.
     fs::write("/proc/self/setgroups", "deny").map_err(WhyNot::UserNamespace)?;
     fs::write("/proc/self/uid_map", format!("0 {user} 1")).map_err(WhyNot::UserNamespace)?;
     fs::write("/proc/self/gid_map", format!("0 {group} 1")).map_err(WhyNot::UserNamespace)?;
     Ok(true)
 }
 
-/// Tells whether this process can have a real-time path now, by making a namespace with a TUN device and letting both go.
+/// Tells whether this process can have a real-time path now, by making a namespace with a TUN
+/// device and letting both go.
 pub fn available() -> Result<(), WhyNot> {
     OpenOptions::new()
         .read(true)
@@ -42,8 +46,9 @@ pub fn available() -> Result<(), WhyNot> {
     })
 }
 
-/// Tells whether this process can have a lab's nodes now, by making a namespace and letting it go. Their devices need no TUN unless the
-/// kernel refuses rings, which the making of the ports finds out.
+/// Tells whether this process can have a lab's nodes now, by making a namespace and letting it go.
+/// Their devices need no TUN unless the kernel refuses rings, which the making of the ports finds
+/// out.
 pub fn namespaces_available() -> Result<(), WhyNot> {
     in_trial_namespace(|| Ok(()))
 }
@@ -60,7 +65,8 @@ fn in_trial_namespace(work: impl FnOnce() -> Result<(), WhyNot> + Send + 'static
     }
 }
 
-/// Whether the effective capabilities hold `CAP_SYS_ADMIN` (to make and enter namespaces) and `CAP_NET_ADMIN` (to set them up).
+/// Whether the effective capabilities hold `CAP_SYS_ADMIN` (to make and enter namespaces) and
+/// `CAP_NET_ADMIN` (to set them up).
 fn may_administer() -> bool {
     fs::read_to_string("/proc/self/status").is_ok_and(|status| holds_both(&status))
 }

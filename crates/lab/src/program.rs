@@ -1,7 +1,7 @@
 //! What the kernel tells of programs in nodes.
 
-/// Whether somebody listens on a TCP port in the network namespace in which a process lives. A connection to find out would be taken for
-/// a client.
+/// Whether somebody listens on a TCP port in the network namespace in which a process lives. A
+/// connection to find out would be taken for a client.
 pub fn listens(process: u32, port: u16) -> bool {
     /// State of a listening socket.
     const LISTEN: &str = "0A";

@@ -23,21 +23,25 @@ use crate::timing_report::TimingReport;
 pub struct StartOptions {
     /// Seed of everything random; `None`: the scenario's own.
     pub seed: Option<u64>,
-    /// Processor that the playing thread keeps to, and that programs started through [`LabHost`] keep off; `None`, or one that this
-    /// process may not use: the last one it may. With a single processor nothing is kept anywhere, and nothing will be exact.
+    /// Processor that the playing thread keeps to, and that programs started through [`LabHost`]
+    /// keep off; `None`, or one that this process may not use: the last one it may. With a single
+    /// processor nothing is kept anywhere, and nothing will be exact.
     pub cpu: Option<usize>,
-    /// Whether the hosts get names under `/run/netns`, for `ip netns exec` and for people. Needs root of the machine; anonymous
-    /// namespaces leave nothing behind however the process ends, named ones until the next start.
+    /// Whether the hosts get names under `/run/netns`, for `ip netns exec` and for people. Needs
+    /// root of the machine; anonymous namespaces leave nothing behind however the process ends,
+    /// named ones until the next start.
     pub named: bool,
 }
 
-/// A scenario being played against the real clock, between two hosts with kernels of their own. Dropping it ends the path and
-/// removes everything.
+/// A scenario being played against the real clock, between two hosts with kernels of their own.
+/// Dropping it ends the path and removes everything.
 ///
-/// Played are hops, queues, hidden devices, buckets, losses, jitter, reordering, schedules, open-loop cross traffic, routers and the
-/// rates of the hosts' interfaces. Path time begins at the scenario's `warm_up`, so that queues are in their steady state and
-/// schedules count from the scenario's begin. What the scenario says about its hosts' clocks, costs, stalls and coalescing is *not*
-/// played ([`not_played`] lists it): these hosts are real. Routers do not fragment: an IPv4 packet that is too big is answered as if it said "don't fragment".
+/// Played are hops, queues, hidden devices, buckets, losses, jitter, reordering, schedules,
+/// open-loop cross traffic, routers and the rates of the hosts' interfaces. Path time begins at the
+/// scenario's `warm_up`, so that queues are in their steady state and schedules count from the
+/// scenario's begin. What the scenario says about its hosts' clocks, costs, stalls and coalescing
+/// is *not* played ([`not_played`] lists it): these hosts are real. Routers do not fragment: an
+/// IPv4 packet that is too big is answered as if it said "don't fragment".
 #[derive(Debug)]
 pub struct RealTimePath {
     hosts: [LabHost; 2],
@@ -47,7 +51,8 @@ pub struct RealTimePath {
     playing: Playing<Device, Routers>,
 }
 
-/// What of this scenario a lab does not play, in words for the user: its hosts are real, and so are their clocks, costs and buffers.
+/// What of this scenario a lab does not play, in words for the user: its hosts are real, and so are
+/// their clocks, costs and buffers.
 pub fn not_played(scenario: &Scenario) -> Vec<String> {
     let mut left_out = Vec::new();
     for (side, host) in [(Side::Sender, &scenario.sender), (Side::Receiver, &scenario.receiver)] {
@@ -133,23 +138,27 @@ impl RealTimePath {
         &self.plan
     }
 
-    /// When the path's clock stood at the scenario's `warm_up`. What crossed the path so long after it met the cross traffic that a
-    /// [`Path`] of the same scenario and seed has at `warm_up` plus that time.
+    /// When the path's clock stood at the scenario's `warm_up`. What crossed the path so long after
+    /// it met the cross traffic that a [`Path`] of the same scenario and seed has at `warm_up` plus
+    /// that time.
     pub fn started(&self) -> Instant {
         self.started
     }
 
-    /// How the run went so far: since the start, or since the last [`RealTimePath::take_timing_report`].
+    /// How the run went so far: since the start, or since the last
+    /// [`RealTimePath::take_timing_report`].
     pub fn timing_report(&self) -> Result<TimingReport, LabError> {
         self.report(false)
     }
 
-    /// The same, and begins a new report: for several measurements over one path, each with its own.
+    /// The same, and begins a new report: for several measurements over one path, each with its
+    /// own.
     pub fn take_timing_report(&self) -> Result<TimingReport, LabError> {
         self.report(true)
     }
 
-    /// Ends the path and says how the run went, since where [`RealTimePath::timing_report`] counts from.
+    /// Ends the path and says how the run went, since where [`RealTimePath::timing_report`] counts
+    /// from.
     pub fn stop(mut self) -> Result<TimingReport, LabError> {
         // The counters of the devices go with the devices, and those with the player.
         let player = self.playing.end().ok_or(LabError::PlayerDied)?;
@@ -207,7 +216,8 @@ fn prepare(
     (Player::new(vec![track], Vec::new(), buffer_octets, clock), started)
 }
 
-/// A kernel that was started without IPv6 has no such file; namespaces of their own do not depend on anything else.
+/// A kernel that was started without IPv6 has no such file; namespaces of their own do not depend
+/// on anything else.
 pub(crate) fn kernel_has_ipv6() -> bool {
     std::path::Path::new("/proc/self/net/if_inet6").exists()
 }

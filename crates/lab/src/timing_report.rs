@@ -10,9 +10,10 @@ use crate::plan::Side;
 
 /// What one run of a real-time path, or of one link, says about itself. Times are nanoseconds.
 ///
-/// *Late* is the time from the planned release of a packet to the beginning of the call that hands it to the receiving kernel. A
-/// *look* is the moment at which the thread looks whether the hosts have sent anything: a packet waits unseen from its sending to the
-/// next look, and the path counts its arrival from there.
+/// *Late* is the time from the planned release of a packet to the beginning of the call that hands
+/// it to the receiving kernel. A *look* is the moment at which the thread looks whether the hosts
+/// have sent anything: a packet waits unseen from its sending to the next look, and the path counts
+/// its arrival from there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimingReport {
@@ -42,7 +43,8 @@ pub struct TimingReport {
     pub kernel_drops: [u64; 2],
     /// Packets that a receiving kernel refused, and failures to read from a device.
     pub refusals: u64,
-    /// Packets to addresses that nobody on the path has (router solicitations of the kernels, for example). They were not carried.
+    /// Packets to addresses that nobody on the path has (router solicitations of the kernels, for
+    /// example). They were not carried.
     pub unroutable_packets: u64,
     /// ICMP errors and echo replies of virtual routers.
     pub router_answers: u64,
@@ -64,17 +66,20 @@ pub struct Dropped {
 }
 
 impl TimingReport {
-    /// Most that half of the releases may be late: a tenth of the time that a 1500-octet packet takes at 100 Mbit/s.
+    /// Most that half of the releases may be late: a tenth of the time that a 1500-octet packet
+    /// takes at 100 Mbit/s.
     pub const LATE_P50_NS: u64 = 10_000;
     /// Most that 99 % of the releases may be late.
     pub const LATE_P99_NS: u64 = 100_000;
     /// Largest share of the run, in thousandths, for which the thread may stand still.
     pub const STALLED_PER_MILLE: u64 = 10;
 
-    /// Whether what the hosts saw was the path rather than this machine: half of the releases were at most 10 µs late, 99 % at most
-    /// 100 µs, the thread stood still for at most 1 % of the time, and no kernel dropped or refused anything. The thresholds are ours:
-    /// they lie some 10 times above what a quiet machine does, and below what changes a rate of 100 Mbit/s by a percent over a train
-    /// of 100 packets. Methods that look at single gaps should look at the numbers themselves.
+    /// Whether what the hosts saw was the path rather than this machine: half of the releases were
+    /// at most 10 µs late, 99 % at most 100 µs, the thread stood still for at most 1 % of the time,
+    /// and no kernel dropped or refused anything. The thresholds are ours: they lie some 10 times
+    /// above what a quiet machine does, and below what changes a rate of 100 Mbit/s by a percent
+    /// over a train of 100 packets. Methods that look at single gaps should look at the numbers
+    /// themselves.
     pub fn timing_valid(&self) -> bool {
         let allowed = self.ran.as_nanos() * u128::from(Self::STALLED_PER_MILLE) / 1000;
         self.late_p50_ns <= Self::LATE_P50_NS
@@ -84,8 +89,9 @@ impl TimingReport {
             && self.refusals == 0
     }
 
-    /// One account of several links that were played at once: counts are sums, and every time is the worst of any link, so that it kept
-    /// time only if each link did. `ran` is what it says without any.
+    /// One account of several links that were played at once: counts are sums, and every time is
+    /// the worst of any link, so that it kept time only if each link did. `ran` is what it says
+    /// without any.
     pub(crate) fn joined(links: Vec<Self>, ran: Duration) -> Self {
         let nothing = Self {
             ran,

@@ -1,15 +1,18 @@
-//! A scenario as real namespaces: one per host, router and layer-2 device, each with a kernel that forwards, answers and bridges.
+//! A scenario as real namespaces: one per host, router and layer-2 device, each with a kernel that
+//! forwards, answers and bridges.
 //!
 //! ```text
-//!  sender ── path0 ▐link▌ to-sender ── router1 ── to-receiver ▐link▌ ▐switch1: bridge0▌ ▐link▌ … path0 ── receiver
+//!  sender ─ path0 ▐link▌ to-sender ─ router1 ─ to-receiver ▐link▌ ▐switch1▌ … path0 ─ receiver
 //!                             │
 //!                    source1 ▐cable▌ path0 ── cross-1-source
 //! ```
 //!
-//! Each hop is played by a link of the kind that the scenario names: the real-time engine ([`crate::LinkEngine`]) between Ethernet
-//! devices, the kernel's own shaper on a virtual cable, or a bare cable. Addresses are those of [`crate::AddressPlan`]; each device
-//! has its own of them, with routes to every other and permanent neighbours, so that nothing is asked or announced on the path.
-//! [`LabDescription`] says which hops are exact, how the others depart, and what of the scenario is left out.
+//! Each hop is played by a link of the kind that the scenario names: the real-time engine
+//! ([`crate::LinkEngine`]) between Ethernet devices, the kernel's own shaper on a virtual cable, or
+//! a bare cable. Addresses are those of [`crate::AddressPlan`]; each device has its own of them,
+//! with routes to every other and permanent neighbours, so that nothing is asked or announced on
+//! the path. [`LabDescription`] says which hops are exact, how the others depart, and what of the
+//! scenario is left out.
 
 mod build;
 mod calibrate;
@@ -46,7 +49,8 @@ use crate::timing_report::TimingReport;
 use layout::Layout;
 use state::Claim;
 
-/// In which kernels have said what they say when their devices come up (each report of a group twice or three times, a tick apart).
+/// In which kernels have said what they say when their devices come up (each report of a group
+/// twice or three times, a tick apart).
 const SETTLING_NS: i64 = 60_000_000;
 
 /// How a lab is built.
@@ -56,22 +60,24 @@ pub struct LabOptions {
     pub id: Option<LabId>,
     /// Seed of everything random; `None`: the scenario's own.
     pub seed: Option<u64>,
-    /// Processor that real-time links are played on, and that programs started through [`Node`] keep off; `None`, or one that this
-    /// process may not use: the last one it may.
+    /// Processor that real-time links are played on, and that programs started through [`Node`]
+    /// keep off; `None`, or one that this process may not use: the last one it may.
     pub cpu: Option<usize>,
     /// What the ports of real-time links are made of.
     pub ports: PortKind,
-    /// Whether the process that holds it does nothing else, and so may be ended by whoever ends the lab.
+    /// Whether the process that holds it does nothing else, and so may be ended by whoever ends the
+    /// lab.
     pub held: bool,
-    /// Whether hops that the kernel plays keep the rates that the scenario has for them. Otherwise each is calibrated: a second per
-    /// hop and way.
+    /// Whether hops that the kernel plays keep the rates that the scenario has for them. Otherwise
+    /// each is calibrated: a second per hop and way.
     pub uncalibrated: bool,
 }
 
 /// A scenario, built. Dropping it ends the path and removes everything.
 #[derive(Debug)]
 pub struct Lab {
-    // In the order in which they must go: the links, the namespaces, and last the file by which others know of them.
+    // In the order in which they must go: the links, the namespaces, and last the file by which
+    // others know of them.
     engine: Option<LinkEngine>,
     nodes: Vec<Node>,
     layout: Layout,
@@ -82,7 +88,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Builds the nodes, joins them, plays the warm-up, starts the clock and calibrates what the kernel plays.
+    /// Builds the nodes, joins them, plays the warm-up, starts the clock and calibrates what the
+    /// kernel plays.
     pub fn up(scenario: &Scenario, options: LabOptions) -> Result<Self, LabError> {
         let LabOptions {
             id,
@@ -133,7 +140,8 @@ impl Lab {
             began: now(),
             claim,
         };
-        // Each hop alone, and so before the path's clock starts: schedules and traffic should not be over when the user comes.
+        // Each hop alone, and so before the path's clock starts: schedules and traffic should not
+        // be over when the user comes.
         if !uncalibrated {
             lab.calibrate()?;
         }
@@ -148,13 +156,15 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Lets other processes know that the lab is ready. A lab that is `held` is ready when its holder says so.
+    /// Lets other processes know that the lab is ready. A lab that is `held` is ready when its
+    /// holder says so.
     pub fn publish_ready(&mut self) -> Result<(), LabError> {
         self.claim.state.description = Some(self.description.clone());
         self.claim.save()
     }
 
-    /// What the path's clock shows: time since the scenario's begin. It started at the scenario's `warm_up`.
+    /// What the path's clock shows: time since the scenario's begin. It started at the scenario's
+    /// `warm_up`.
     pub fn path_time(&self) -> Duration {
         // The links' own clock, where there is one: it runs a little before the lab is ready.
         let began = self.engine.as_ref().and_then(LinkEngine::started);
@@ -166,12 +176,14 @@ impl Lab {
         &self.claim.state.id
     }
 
-    /// The node of this name: `sender`, `receiver`, `router1`, …, `switch1`, …, `cross-1-source`, `cross-1-sink`, …
+    /// The node of this name: `sender`, `receiver`, `router1`, …, `switch1`, …, `cross-1-source`,
+    /// `cross-1-sink`, …
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.layout.find(name).and_then(|index| self.nodes.get(index))
     }
 
-    /// All nodes: sender, routers and receiver in the order of the forward way, then switches, then cross-traffic hosts.
+    /// All nodes: sender, routers and receiver in the order of the forward way, then switches, then
+    /// cross-traffic hosts.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
@@ -196,7 +208,8 @@ impl Lab {
         self.description.clone()
     }
 
-    /// Saturates every hop that the kernel plays, each way and alone, and takes what got through for its capacity.
+    /// Saturates every hop that the kernel plays, each way and alone, and takes what got through
+    /// for its capacity.
     pub fn calibrate(&mut self) -> Result<(), LabError> {
         let hops = self.scenario.forward.len();
         for index in 0..self.description.hops.len() {
@@ -219,8 +232,9 @@ impl Lab {
         Ok(())
     }
 
-    /// Cross traffic that only real hosts can carry: elastic, over several hops or through switches, over links that the kernel plays,
-    /// or because the scenario says so. The nodes are there; nothing is sent yet.
+    /// Cross traffic that only real hosts can carry: elastic, over several hops or through
+    /// switches, over links that the kernel plays, or because the scenario says so. The nodes are
+    /// there; nothing is sent yet.
     pub fn real_flows(&self) -> Vec<RealFlow> {
         let flows = self.description.real_flows.iter().filter_map(|flow| {
             Some(RealFlow {
@@ -233,8 +247,8 @@ impl Lab {
         flows.collect()
     }
 
-    /// How all real-time links did since this was asked before: the worst of each number, the sum of each count. Had valid timing only if
-    /// each link did.
+    /// How all real-time links did since this was asked before: the worst of each number, the sum
+    /// of each count. Had valid timing only if each link did.
     pub fn take_timing_report(&self) -> Result<TimingReport, LabError> {
         let links = self.engine.as_ref().map_or(0, |engine| engine.links().len());
         let reports: Result<Vec<TimingReport>, LabError> =
@@ -242,8 +256,9 @@ impl Lab {
         Ok(TimingReport::joined(reports?, self.began.elapsed()))
     }
 
-    /// Looks how each real-time link did since this was asked before, and lets other processes know, for `narrows lab status`; also
-    /// what the caller says of the real flows, which are its own.
+    /// Looks how each real-time link did since this was asked before, and lets other processes
+    /// know, for `narrows lab status`; also what the caller says of the real flows, which are its
+    /// own.
     pub fn publish_status(&mut self, flows: Vec<FlowStatus>) -> Result<(), LabError> {
         let links = self.engine.as_ref().map_or(0, |engine| engine.links().len());
         let mut statuses = Vec::with_capacity(links);

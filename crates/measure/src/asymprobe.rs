@@ -63,7 +63,8 @@ impl Method for AsymProbe {
         &INFO
     }
 
-    /// Echoes of another size need a server; answers of one known size show the forward direction alone.
+    /// Echoes of another size need a server; answers of one known size show the forward direction
+    /// alone.
     fn answered_by(&self) -> &'static [Answering] {
         &[Answering::Server, Answering::ClosedPort, Answering::TcpSyn]
     }

@@ -11,6 +11,7 @@ mod levels;
 pub mod machine;
 mod params;
 pub(crate) mod pooled;
+mod quantiles;
 mod sizes;
 #[cfg(test)]
 mod tests;

@@ -139,7 +139,8 @@ params! {
         rates: Vec<BitRate> = "" with (rates) {
             range: Described("up to 8, each above 0"), source: "[Netest03] varies the rate; the line is ours",
         },
-        /// Rates of the curve where `rates` gives none, evenly in `1 / R` down to 1.5 times what comes through.
+        /// Rates of the curve where `rates` gives none, evenly in `1 / R` down to 1.5 times what
+        /// comes through.
         curve: u32 = "0" { range: Between("0", "8"), presets: &[("true", "4")], source: "ours" },
         /// Cut bursts per rate of the curve.
         rate_bursts: usize = "4" { range: Between("1", "100"), source: "ours" },

@@ -247,7 +247,8 @@ impl Run {
     }
 }
 
-/// Packets of the size in question per train, and as many small ones: the three losses of RFC 8899's `MAX_PROBES`.
+/// Packets of the size in question per train, and as many small ones: the three losses of RFC
+/// 8899's `MAX_PROBES`.
 const COPIES: usize = 3;
 
 impl Replayable for Run {

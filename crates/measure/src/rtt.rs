@@ -209,9 +209,10 @@ fn is_dense(report: &TrainReport) -> bool {
     rows.len() >= 16 && last.departed.since(first.departed) < Duration::from_micros(20) * DENSE
 }
 
-/// What a dense train adds. Single echoes each wait for both hosts' whole interrupt timers; of a batch the last packet waits
-/// least, so that the smallest time of all is nearer. What both hosts may still have added is no more than the time from batch
-/// to batch and a gap each, and unknown if there was one batch alone.
+/// What a dense train adds. Single echoes each wait for both hosts' whole interrupt timers; of a
+/// batch the last packet waits least, so that the smallest time of all is nearer. What both hosts
+/// may still have added is no more than the time from batch to batch and a gap each, and unknown if
+/// there was one batch alone.
 fn with_dense(mut estimate: Estimate, report: &TrainReport) -> Estimate {
     let times = report.arrivals.iter().filter_map(round_trip);
     let Some(least) = times.filter(|time| *time > Delta::ZERO).min() else {
@@ -246,7 +247,8 @@ fn with_dense(mut estimate: Estimate, report: &TrainReport) -> Estimate {
     estimate
 }
 
-/// The typical time from the end of a batch of echoes to the end of the next, and how many there were; `None` if most came apart.
+/// The typical time from the end of a batch of echoes to the end of the next, and how many there
+/// were; `None` if most came apart.
 fn batches(report: &TrainReport) -> Option<(Duration, usize)> {
     let rows = &report.arrivals;
     let sent = (rows.last()?.departed - rows.first()?.departed).as_f64() / rows.len() as f64;
@@ -273,7 +275,8 @@ fn batches(report: &TrainReport) -> Option<(Duration, usize)> {
     ))
 }
 
-/// Packets of the dense train, and the least gap between them: together longer than timers of interrupt coalescing (ours).
+/// Packets of the dense train, and the least gap between them: together longer than timers of
+/// interrupt coalescing (ours).
 const DENSE: u32 = 64;
 const DENSE_GAP: Duration = Duration::from_micros(4);
 /// On longer paths no such timer matters (ours).

@@ -99,7 +99,8 @@ params! {
 
 /// Numbers tried while nothing says how many are needed.
 const LADDER: [u16; 14] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256];
-/// Time for new streams to find their share before they are measured (ours: slow start to 1000 segments takes 7 round trips).
+/// Time for new streams to find their share before they are measured (ours: slow start to 1000
+/// segments takes 7 round trips).
 const SETTLE: Duration = Duration::from_millis(300);
 const SETTLE_RTTS: u32 = 10;
 const SLOTS: u32 = 10;
@@ -108,7 +109,8 @@ const THOROUGH_RTTS: u32 = 20;
 const QUICK_RUN: Duration = Duration::from_secs(1);
 const QUICK_RTTS: u32 = 5;
 
-/// Windows that are worth asking for: from what any kernel gives to what TCP can announce, doubled by the kernel.
+/// Windows that are worth asking for: from what any kernel gives to what TCP can announce, doubled
+/// by the kernel.
 const LEAST_WINDOW: f64 = 65_536.0;
 const MOST_WINDOW: f64 = 268_435_456.0;
 
@@ -232,7 +234,8 @@ impl Run {
         }
     }
 
-    /// One stream again, with buffers that hold twice what is available over the loaded round trip, at both sides of this host.
+    /// One stream again, with buffers that hold twice what is available over the loaded round trip,
+    /// at both sides of this host.
     fn try_buffers(&mut self, now: Stamp<Sender>) -> Step {
         let best = self.known.levels.iter().map(Level::mean).fold(0.0, f64::max);
         let rate = self.known.available.map_or(best, |available| available.bps.max(best));
@@ -274,8 +277,8 @@ impl Run {
         Some(next.unwrap_or(rung).max(last.streams + 1).min(most))
     }
 
-    /// Further runs of the same numbers, in an order that is none: neither a drift of the path nor what one run leaves to the next falls
-    /// on the same numbers each time.
+    /// Further runs of the same numbers, in an order that is none: neither a drift of the path nor
+    /// what one run leaves to the next falls on the same numbers each time.
     fn next_pass(&mut self) -> Option<u16> {
         if self.pass >= self.params.runs {
             return None;
@@ -295,7 +298,8 @@ impl Run {
     }
 }
 
-/// Where a number comes in a pass: multiples of an irrational number fall evenly over 0..1, in another order for each pass.
+/// Where a number comes in a pass: multiples of an irrational number fall evenly over 0..1, in
+/// another order for each pass.
 fn shuffled(index: u32, pass: usize) -> f64 {
     (f64::from(index) * 0.618_033_988_749_895 * pass as f64 + 0.37 * pass as f64).fract()
 }

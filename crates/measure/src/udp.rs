@@ -315,7 +315,8 @@ impl Run {
 impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("udp", "load segments");
 
-    /// Short segments are steps of the ramp, two sockets are the comparison, and only the rate to be confirmed confirms.
+    /// Short segments are steps of the ramp, two sockets are the comparison, and only the rate to
+    /// be confirmed confirms.
     fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Load(load) = asked else { return false };
         self.phase = match self.phase {

@@ -98,7 +98,8 @@ const SETTLE_RTTS: u32 = 8;
 const RUN: Duration = Duration::from_millis(400);
 const RUN_RTTS: u32 = 5;
 const SLOTS: u32 = 10;
-/// A receiver's window below this share of the one that is tried holds it ("ours": it moves with what is read).
+/// A receiver's window below this share of the one that is tried holds it ("ours": it moves with
+/// what is read).
 const HELD: f64 = 0.9;
 /// Time for all of it: five windows over short round trips, three over long ones.
 const LEAST_TIMEOUT: Duration = Duration::from_secs(3);

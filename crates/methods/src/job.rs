@@ -1,8 +1,9 @@
 //! The main job: one description of a path, from many methods.
 //!
-//! [`main_job`] runs the methods in order over any world, hands each what the earlier ones found, skips what the host cannot
-//! do, spends a second method where doubt remains, and keeps what is known when something breaks. It is as pure as the methods
-//! are: the same world gives the same report.
+//! [`main_job`] runs the methods in order over any world, hands each what the earlier ones found,
+//! skips what the host cannot do, spends a second method where doubt remains, and keeps what is
+//! known when something breaks. It is as pure as the methods are: the same world gives the same
+//! report.
 
 mod available;
 mod combine;
@@ -176,8 +177,8 @@ impl Job<'_> {
         }
     }
 
-    /// Adds an entry and, as entries of their own, the quantities that fell out of the same observations and that nothing
-    /// else has measured.
+    /// Adds an entry and, as entries of their own, the quantities that fell out of the same
+    /// observations and that nothing else has measured.
     fn keep(&mut self, entry: Entry) {
         let also = entry
             .outcome
@@ -201,7 +202,8 @@ impl Job<'_> {
     }
 }
 
-/// A host that stood still, or whose clock was set, has shown the method something else than the path.
+/// A host that stood still, or whose clock was set, has shown the method something else than the
+/// path.
 fn doubt_stalled_hosts(outcome: &mut Outcome) {
     if let Outcome::Estimated(estimate) = outcome
         && estimate

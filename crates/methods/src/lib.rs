@@ -82,15 +82,17 @@ pub const METHODS: &[&dyn Method] = &[
     &narrows_diagnose::passive::Multiq,
 ];
 
-/// The method of that name; also the automatic choice that is no method of its own, for recordings name it.
+/// The method of that name; also the automatic choice that is no method of its own, for recordings
+/// name it.
 pub fn find(name: &str) -> Option<&'static dyn Method> {
     let automatic: &dyn Method = &job::Available;
     let all = METHODS.iter().copied().chain([automatic]);
     all.into_iter().find(|method| method.info().name == name)
 }
 
-/// The method that answers for a metric unless the caller names another: the one place where that is decided. `None` where no
-/// method gives the metric. It may give it as one of its other quantities.
+/// The method that answers for a metric unless the caller names another: the one place where that
+/// is decided. `None` where no method gives the metric. It may give it as one of its other
+/// quantities.
 pub fn automatic(metric: Metric) -> Option<&'static dyn Method> {
     Some(match metric {
         Metric::RoundTripTime => &rtt::Rtt,
@@ -121,15 +123,18 @@ pub fn answered(metric: Metric, answering: Answering) -> impl Iterator<Item = &'
         .filter(move |method| method.info().metric == metric && method.answered_by().contains(&answering))
 }
 
-/// The automatic choice against a host at which this answers: [`automatic`]'s if that can do with it, else what was most accurate in
-/// the simulator with such a host, else the first method that can and answers for the path as a whole.
+/// The automatic choice against a host at which this answers: [`automatic`]'s if that can do with
+/// it, else what was most accurate in the simulator with such a host, else the first method that
+/// can and answers for the path as a whole.
 ///
-/// Capacity by echoes: `capprobe`, right in all runs on idle and loaded paths, while `nettimer` under load behind the narrow link fell a
-/// quarter short in one of four. By SYNs and closed ports: `nettimer`, which asks for the fewest answers (such hosts mostly limit them,
-/// and SYNs should be few), and tells the forward direction even where the reverse direction is slower, where `capprobe`'s check by small packets,
-/// which are no longer than their answers, does not.
+/// Capacity by echoes: `capprobe`, right in all runs on idle and loaded paths, while `nettimer`
+/// under load behind the narrow link fell a quarter short in one of four. By SYNs and closed ports:
+/// `nettimer`, which asks for the fewest answers (such hosts mostly limit them, and SYNs should be
+/// few), and tells the forward direction even where the reverse direction is slower, where
+/// `capprobe`'s check by small packets, which are no longer than their answers, does not.
 ///
-/// Available bandwidth by echoes alone: `fac2`, whose trains are few and short; what comes back tells of both ways.
+/// Available bandwidth by echoes alone: `fac2`, whose trains are few and short; what comes back
+/// tells of both ways.
 pub fn automatic_for(metric: Metric, answering: Answering) -> Option<&'static dyn Method> {
     let usual = automatic(metric).filter(|method| method.answered_by().contains(&answering));
     let other: Option<&'static dyn Method> = match (metric, answering) {
@@ -148,7 +153,8 @@ pub const DEFAULT: &str = "default";
 /// What plans say for [`automatic_per_hop`].
 pub const DEFAULT_PER_HOP: &str = "default_per_hop";
 
-/// The method of that name, or the automatic choice for `metric` if the name is [`DEFAULT`], or per hop if it is [`DEFAULT_PER_HOP`].
+/// The method of that name, or the automatic choice for `metric` if the name is [`DEFAULT`], or per
+/// hop if it is [`DEFAULT_PER_HOP`].
 pub fn named(name: &str, metric: Metric) -> Option<&'static dyn Method> {
     match name {
         DEFAULT => automatic(metric),

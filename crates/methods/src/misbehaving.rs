@@ -1,5 +1,5 @@
-//! A world that answers with anything, for the tests of bursts, loads and transfers: whatever comes back, a method ends without a
-//! panic, and what it says is in order.
+//! A world that answers with anything, for the tests of bursts, loads and transfers: whatever comes
+//! back, a method ends without a panic, and what it says is in order.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -418,7 +418,8 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every method of the registry with its defaults, whatever comes back: it ends, within its budget, and in order.
+    /// Every method of the registry with its defaults, whatever comes back: it ends, within its
+    /// budget, and in order.
     #[test]
     fn every_method_ends_within_its_budget(seed: u64, which in 0..super::METHODS.len()) {
         let method = super::METHODS[which];

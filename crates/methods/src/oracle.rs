@@ -1,7 +1,9 @@
-//! What every method of available bandwidth must stand, whoever wrote it: the fluid path within its stated law, and everything that
-//! reports and hosts do to it without an answer that is wrong and sure of itself.
+//! What every method of available bandwidth must stand, whoever wrote it: the fluid path within its
+//! stated law, and everything that reports and hosts do to it without an answer that is wrong and
+//! sure of itself.
 //!
-//! The tests iterate over the registry. Each method has a line in [`laws::LAWS`]; one without fails [`every_method_has_its_law`].
+//! The tests iterate over the registry. Each method has a line in [`laws::LAWS`]; one without fails
+//! [`every_method_has_its_law`].
 
 mod batching;
 mod edges;
@@ -70,7 +72,8 @@ fn measure(method: &dyn Method, law: &Law, world: &mut Fluid) -> Outcome {
 /// How far a miss may go before it is wrong: a tenth of the capacity.
 const WRONG: f64 = 0.1;
 
-/// Numbers are in order; a point that is sure of itself is right to a tenth of the capacity, and a bound bounds.
+/// Numbers are in order; a point that is sure of itself is right to a tenth of the capacity, and a
+/// bound bounds.
 fn sound(outcome: &Outcome, available: f64, capacity: f64) -> Result<(), String> {
     let Some(estimate) = outcome.estimate() else {
         return Ok(());
@@ -130,7 +133,8 @@ fn every_method_has_its_law() {
     assert_eq!(names.len(), LAWS.len(), "a method with two laws");
 }
 
-/// In the fluid model with ideal hosts each method is within its law, from 10 Mbit/s to 100 Gbit/s, whatever the load.
+/// In the fluid model with ideal hosts each method is within its law, from 10 Mbit/s to 100 Gbit/s,
+/// whatever the load.
 #[test]
 fn the_fluid_oracle() {
     let mut faults = Faults::default();

@@ -23,7 +23,8 @@ fn declared() -> impl Iterator<Item = (&'static dyn Method, &'static Parameter)>
     METHODS.iter().copied().flat_map(all)
 }
 
-/// A value given as it is declared is the default itself: nothing else changes, and nothing is refused.
+/// A value given as it is declared is the default itself: nothing else changes, and nothing is
+/// refused.
 #[test]
 fn every_declared_default_reads_back() {
     for (method, parameter) in declared() {

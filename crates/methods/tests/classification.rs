@@ -1,5 +1,6 @@
-//! The registry's classes against those of `[Abut18]` tables 2 and 3, for every method that bears the name of a tool classed there
-//! (and for `tcp`, which does what iperf does). Methods that do not exist yet are compared as soon as they do.
+//! The registry's classes against those of `[Abut18]` tables 2 and 3, for every method that bears
+//! the name of a tool classed there (and for `tcp`, which does what iperf does). Methods that do
+//! not exist yet are compared as soon as they do.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +8,8 @@ use narrows_methods as methods;
 use narrows_probe::Classification;
 use narrows_units::Layer;
 
-/// What the tables say of one tool, in the registry's words. Of the protocols the probes' alone: the tables name the control
-/// connection's too ("UDP & TCP").
+/// What the tables say of one tool, in the registry's words. Of the protocols the probes' alone:
+/// the tables name the control connection's too ("UDP & TCP").
 struct Classed {
     tool: &'static str,
     ours: &'static str,
@@ -137,7 +138,8 @@ fn ours(class: &Classification) -> [(&'static str, String); 8] {
     ]
 }
 
-/// Every difference is one that we know and give a reason for, and every reason is of a difference that is there.
+/// Every difference is one that we know and give a reason for, and every reason is of a difference
+/// that is there.
 #[test]
 fn classes_are_the_papers_but_for_known_departures() {
     let mut unknown = Vec::new();

@@ -1,7 +1,8 @@
-//! As much UDP as this host can send and the remote host can receive: `flood HOST STREAMS BURST SECONDS`, against a running server.
+//! As much UDP as this host can send and the remote host can receive:
+//! `flood HOST STREAMS BURST SECONDS`, against a running server.
 //!
-//! Packets of 1500 IP octets. Prints one JSON object; the rate is the receiver's, at the IP layer, from the begin of its first
-//! status interval in which packets came to the end of the last.
+//! Packets of 1500 IP octets. Prints one JSON object; the rate is the receiver's, at the IP layer,
+//! from the begin of its first status interval in which packets came to the end of the last.
 
 use std::time::Duration;
 

@@ -1,7 +1,9 @@
-//! How well a stream of 1500-octet packets keeps its planned gaps: `pacing HOST RATE_MBPS SECONDS`, against a running server.
+//! How well a stream of 1500-octet packets keeps its planned gaps: `pacing HOST RATE_MBPS SECONDS`,
+//! against a running server.
 //!
-//! Trains at the rate, one after the other; prints one JSON object: the planned gap, and quantiles of how far the gaps of the
-//! actual departures are from their plan, both in nanoseconds, with the source of the stamps.
+//! Trains at the rate, one after the other; prints one JSON object: the planned gap, and quantiles
+//! of how far the gaps of the actual departures are from their plan, both in nanoseconds, with the
+//! source of the stamps.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
-//! As much TCP as the host's defaults carry: `transfer HOST STREAMS SECONDS`, against a running server.
+//! As much TCP as the host's defaults carry: `transfer HOST STREAMS SECONDS`, against a running
+//! server.
 //!
-//! Prints one JSON object; the rate is the payload that the far application read, over its own time from the first octet to the
-//! last.
+//! Prints one JSON object; the rate is the payload that the far application read, over its own time
+//! from the first octet to the last.
 
 use std::time::Duration;
 

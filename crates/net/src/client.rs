@@ -1,8 +1,9 @@
 //! The client's side of a measurement: [`SocketWorld`], the estimators' world over real sockets.
 //!
-//! One control connection, one UDP flow for trains and echoes, more flows for loads, data connections for transfers. Every wait
-//! has an end: a remote host that falls silent while traffic runs is abandoned within a second, one that does not answer a request
-//! after the request's own timeout.
+//! One control connection, one UDP flow for trains and echoes, more flows for loads, data
+//! connections for transfers. Every wait has an end: a remote host that falls silent while traffic
+//! runs is abandoned within a second, one that does not answer a request after the request's own
+//! timeout.
 
 mod control;
 mod convert;
@@ -64,13 +65,14 @@ pub struct SocketWorld {
     stands: Vec<narrows_wire::SocketStands>,
 }
 
-/// Time beyond a round trip after which what has not come is lost: ours, for queues and schedulers on the way. A bloated queue
-/// that still delivers is never cut short, because it counts from the last arrival.
+/// Time beyond a round trip after which what has not come is lost: ours, for queues and schedulers
+/// on the way. A bloated queue that still delivers is never cut short, because it counts from the
+/// last arrival.
 const GRACE: Duration = Duration::from_millis(100);
 
 impl SocketWorld {
-    /// Opens a session with `target` (a name or an address), proves this host's address, measures this host (unless told not to) and a
-    /// few round trips. Takes about half a second.
+    /// Opens a session with `target` (a name or an address), proves this host's address, measures
+    /// this host (unless told not to) and a few round trips. Takes about half a second.
     pub fn connect(target: &str, options: ConnectOptions) -> Result<Self, Error> {
         let opened = handshake::open(target, &options)?;
         let keys = handshake::SessionKeys {
@@ -132,8 +134,9 @@ impl SocketWorld {
         self.interface.as_ref()
     }
 
-    /// How the remote host says that it is set up, and what it counted since this was asked before in this session (nothing, at first). `None`
-    /// from one that speaks version 1 of the protocol, which does not tell. Ends what runs.
+    /// How the remote host says that it is set up, and what it counted since this was asked before
+    /// in this session (nothing, at first). `None` from one that speaks version 1 of the protocol,
+    /// which does not tell. Ends what runs.
     pub fn ask_remote_host(&mut self) -> Result<Option<HostEnvironment>, Error> {
         /// The first version that tells.
         const TELLS: u16 = 2;
@@ -176,13 +179,14 @@ impl SocketWorld {
         self.version >= narrows_wire::TUNES
     }
 
-    /// All that was to be sent ([`TrafficOptions::payload_octets`], [`TrafficOptions::packets`]) has been sent: the last segment ended
-    /// early, and the transfer or load with it.
+    /// All that was to be sent ([`TrafficOptions::payload_octets`], [`TrafficOptions::packets`])
+    /// has been sent: the last segment ended early, and the transfer or load with it.
     pub fn spent(&self) -> bool {
         self.spent
     }
 
-    /// Has the next load end after so many packets: [`TrafficOptions::packets`], for who needs to know the path first.
+    /// Has the next load end after so many packets: [`TrafficOptions::packets`], for who needs to
+    /// know the path first.
     pub fn limit_packets(&mut self, packets: u64) {
         self.options.traffic.packets = Some(packets);
     }
@@ -192,7 +196,8 @@ impl SocketWorld {
         &self.ends
     }
 
-    /// How the remote host's connections of the last reverse transfer really stood, where it was told how they shall.
+    /// How the remote host's connections of the last reverse transfer really stood, where it was
+    /// told how they shall.
     pub fn remote_stands(&self) -> &[narrows_wire::SocketStands] {
         &self.stands
     }
@@ -202,13 +207,15 @@ impl SocketWorld {
         self.control.refused_because()
     }
 
-    /// Takes the load slot now, so that what follows begins at once. The inner error: the remote host will not.
+    /// Takes the load slot now, so that what follows begins at once. The inner error: the remote
+    /// host will not.
     pub fn take_load_slot(&mut self) -> Result<Result<(), Refusal>, Error> {
         self.load_slot()
     }
 
-    /// Takes the load slot now, and has `other`, a session with the same server, share it: so they can test at the same time. Both give it
-    /// back as they would anyhow. The inner error: the remote host will not.
+    /// Takes the load slot now, and has `other`, a session with the same server, share it: so they
+    /// can test at the same time. Both give it back as they would anyhow. The inner error: the
+    /// remote host will not.
     pub fn share_load_slot(&mut self, other: &mut Self) -> Result<Result<(), Refusal>, Error> {
         if let Err(refusal) = self.load_slot()? {
             return Ok(Err(refusal));
@@ -216,8 +223,8 @@ impl SocketWorld {
         slots::share(&mut other.control, self.keys.token, &other.options)
     }
 
-    /// Learns the smallest of a few round trips, as every echo train does. A path that loses them all keeps the first guess of a
-    /// second.
+    /// Learns the smallest of a few round trips, as every echo train does. A path that loses them
+    /// all keeps the first guess of a second.
     fn measure_rtt(&mut self) -> Result<(), Error> {
         const ECHOES: usize = 5;
         let ip_octets = if self.ipv6() { 128 } else { 108 };
@@ -261,7 +268,8 @@ impl SocketWorld {
         Ok(self.flows.iter().take(count.into()).map(Arc::clone).collect())
     }
 
-    /// Leave to send trains of so many octets: within the light limits at once, else with the load slot.
+    /// Leave to send trains of so many octets: within the light limits at once, else with the load
+    /// slot.
     fn admit(&mut self, ip_octets: u64) -> Result<Result<(), Refusal>, Error> {
         if self.control.conversation().holds(SlotKind::Load) || self.meter.admit(ip_octets, now()) {
             return Ok(Ok(()));
@@ -276,8 +284,8 @@ impl SocketWorld {
         slots::acquire(&mut self.control, SlotKind::Load, &self.options)
     }
 
-    /// Gives the load slot back, so that others may load their paths while this session goes on. It is asked for again when a
-    /// probe needs it.
+    /// Gives the load slot back, so that others may load their paths while this session goes on. It
+    /// is asked for again when a probe needs it.
     pub fn release_load_slot(&mut self) -> Result<(), Error> {
         self.end_running()?;
         if self.control.conversation().holds(SlotKind::Load) {

@@ -1,5 +1,5 @@
-//! This host's clocks. Stamps of a session are nanoseconds of `CLOCK_MONOTONIC`; the kernel stamps packets in `CLOCK_REALTIME`,
-//! and [`Crossing`] brings the one to the other.
+//! This host's clocks. Stamps of a session are nanoseconds of `CLOCK_MONOTONIC`; the kernel stamps
+//! packets in `CLOCK_REALTIME`, and [`Crossing`] brings the one to the other.
 
 use std::time::Duration;
 
@@ -12,12 +12,14 @@ pub fn now_ns() -> i64 {
     read_ns(ClockId::CLOCK_MONOTONIC)
 }
 
-/// `CLOCK_REALTIME` in nanoseconds since 1970: for packets that must say what time it is, never to measure by.
+/// `CLOCK_REALTIME` in nanoseconds since 1970: for packets that must say what time it is, never to
+/// measure by.
 pub fn wall_ns() -> i64 {
     read_ns(ClockId::CLOCK_REALTIME)
 }
 
-/// By how much [`wall_ns`] may be off, as whoever disciplines the clock told the kernel; `None`: nobody does.
+/// By how much [`wall_ns`] may be off, as whoever disciplines the clock told the kernel; `None`:
+/// nobody does.
 pub fn wall_error() -> Option<Duration> {
     crate::sys::timex::clock_error()
 }
@@ -33,7 +35,8 @@ pub fn thread_cpu() -> Duration {
 }
 
 fn read_ns(clock: ClockId) -> i64 {
-    // The call fails only for a clock that the kernel does not know, and these three exist since Linux 2.6.
+    // The call fails only for a clock that the kernel does not know, and these three exist since
+    // Linux 2.6.
     let time = clock_gettime(clock).map_or(TimeSpec::new(0, 0), |time| time);
     time.tv_sec()
         .saturating_mul(1_000_000_000)
@@ -54,8 +57,9 @@ pub fn nanos(time: Duration) -> i64 {
 
 /// Where `CLOCK_REALTIME` and `CLOCK_MONOTONIC` meet.
 ///
-/// The kernel slews both clocks alike, so their difference is one constant until somebody *steps* the wall clock; one good
-/// cross-sample therefore serves a whole session, and a second one tells whether a step came between.
+/// The kernel slews both clocks alike, so their difference is one constant until somebody *steps*
+/// the wall clock; one good cross-sample therefore serves a whole session, and a second one tells
+/// whether a step came between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crossing {
     offset_ns: i64,
@@ -63,11 +67,12 @@ pub struct Crossing {
 }
 
 impl Crossing {
-    /// A step larger than this spoils stamps taken across it (ours: well above any cross-sample's error, well below what a
-    /// step by a time daemon is).
+    /// A step larger than this spoils stamps taken across it (ours: well above any cross-sample's
+    /// error, well below what a step by a time daemon is).
     pub const STEP: Duration = Duration::from_micros(100);
 
-    /// Reads monotonic, real, monotonic a few times and keeps the reading with the narrowest bracket.
+    /// Reads monotonic, real, monotonic a few times and keeps the reading with the narrowest
+    /// bracket.
     pub fn sample() -> Self {
         let read = || {
             let before = now_ns();
@@ -95,7 +100,8 @@ impl Crossing {
         realtime_ns.saturating_sub(self.offset_ns)
     }
 
-    /// Samples again, and takes the new sample if the wall clock was stepped in between; whether it was.
+    /// Samples again, and takes the new sample if the wall clock was stepped in between; whether it
+    /// was.
     pub fn follow(&mut self) -> bool {
         let later = Self::sample();
         let stepped = self.step_until(&later).is_some();
@@ -105,8 +111,8 @@ impl Crossing {
         stepped
     }
 
-    /// How far the wall clock was stepped from this cross-sample to a later one; `None` if it was not, as far as the two can
-    /// tell.
+    /// How far the wall clock was stepped from this cross-sample to a later one; `None` if it was
+    /// not, as far as the two can tell.
     pub fn step_until(&self, later: &Self) -> Option<Delta> {
         let moved = later.offset_ns.saturating_sub(self.offset_ns);
         let doubt = nanos(Self::STEP).saturating_add((self.width_ns.saturating_add(later.width_ns)) / 2);

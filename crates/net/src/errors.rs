@@ -39,9 +39,11 @@ pub struct Answer {
     pub returned_ns: i64,
     /// The kernel took that stamp, not the program.
     pub by_kernel: bool,
-    /// Length of the answer's IP packet: its headers and the quote as the kernel hands it on (IP options, if any, not counted).
+    /// Length of the answer's IP packet: its headers and the quote as the kernel hands it on (IP
+    /// options, if any, not counted).
     pub ip_octets: u16,
-    /// The part of our payload that it quotes; may be empty (RFC 792 asks for eight octets behind the IP header alone).
+    /// The part of our payload that it quotes; may be empty (RFC 792 asks for eight octets behind
+    /// the IP header alone).
     pub quoted: Vec<u8>,
     /// What it says beside the quote (RFC 4884).
     pub extensions: Option<Extensions>,
@@ -55,7 +57,8 @@ pub struct ErrorQueue {
     answers: Vec<Answer>,
 }
 
-/// A quote is at most what fits the largest ICMP error: 576 octets with IPv4 (RFC 1812 §4.3.2.3), 1280 with IPv6 (RFC 4443 §2.4).
+/// A quote is at most what fits the largest ICMP error: 576 octets with IPv4 (RFC 1812 §4.3.2.3),
+/// 1280 with IPv6 (RFC 4443 §2.4).
 const SLOT_OCTETS: usize = 1280;
 
 impl ErrorQueue {
@@ -100,8 +103,8 @@ impl ErrorQueue {
         }
     }
 
-    /// Looks whether the wall clock was stepped since the last look, and follows it. Stamps taken across a step are not to be
-    /// compared.
+    /// Looks whether the wall clock was stepped since the last look, and follows it. Stamps taken
+    /// across a step are not to be compared.
     pub fn stepped(&mut self) -> bool {
         self.crossing.follow()
     }
@@ -138,7 +141,8 @@ fn answer(
     };
     let at = error.extensions_at().filter(|at| *at <= quoted.len());
     let extensions = extensions_behind(quoted, at, ip_header + transport);
-    // What is behind the quote is not part of it; old routers do not say where it ends, and a mark lies far before that.
+    // What is behind the quote is not part of it; old routers do not say where it ends, and a mark
+    // lies far before that.
     let quoted = quoted.get(..at.unwrap_or(quoted.len())).unwrap_or(quoted);
     Some(Answer {
         from: error.offender?,
@@ -198,7 +202,8 @@ mod tests {
         }
     }
 
-    /// A router's answer to the packet from `near` to `remote`, with a label behind the first 128 octets; `words`: what it says of those.
+    /// A router's answer to the packet from `near` to `remote`, with a label behind the first 128
+    /// octets; `words`: what it says of those.
     fn answer_with_label(near: SocketAddr, remote: SocketAddr, words: u8) -> Vec<u8> {
         let mut quote = vec![0x45, 0, 0, 128, 0, 1, 0, 0, 1, 17, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1];
         quote.extend(near.port().to_be_bytes());
@@ -215,7 +220,8 @@ mod tests {
         message
     }
 
-    /// The kernel says where extensions begin, and where it does not (routers older than RFC 4884) they are found all the same.
+    /// The kernel says where extensions begin, and where it does not (routers older than RFC 4884)
+    /// they are found all the same.
     #[test]
     #[ignore = "lab: needs root"]
     fn labels_of_routers_come_with_their_answers() {

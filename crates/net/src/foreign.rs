@@ -20,12 +20,13 @@ const MOST: usize = 36_000;
 pub struct Opened {
     /// When it was begun, since the first.
     pub at: Duration,
-    /// From SYN to its answer, which the far kernel gives: no program takes part. `None`: none came in time.
+    /// From SYN to its answer, which the far kernel gives: no program takes part. `None`: none came
+    /// in time.
     pub took: Option<Duration>,
 }
 
-/// Opens connections now and then, until dropped: the `foreign` probes of the responsiveness draft of the IETF's IPPM group, of which these
-/// are the first part (TCP without TLS and HTTP).
+/// Opens connections now and then, until dropped: the `foreign` probes of the responsiveness draft
+/// of the IETF's IPPM group, of which these are the first part (TCP without TLS and HTTP).
 #[derive(Debug)]
 pub struct Foreign {
     stop: Arc<AtomicBool>,

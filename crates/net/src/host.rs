@@ -1,4 +1,5 @@
-//! What this host can do, and how it is set up. Measured in about a tenth of a second, on loopback only.
+//! What this host can do, and how it is set up. Measured in about a tenth of a second, on loopback
+//! only.
 
 mod bench;
 mod capture;

@@ -8,11 +8,13 @@
 //! | who may test | `token.rs` | |
 //! | one stream: sending or receiving | `tcp.rs`, `udp.rs`; counters in `stream.rs` | a thread per stream |
 //!
-//! **Invariant:** every thread that sends looks at its stop flag at least every 20 ms, and a session looks at its control connection as
-//! often: traffic ends within a second of the peer's end.
+//! **Invariant:** every thread that sends looks at its stop flag at least every 20 ms, and a
+//! session looks at its control connection as often: traffic ends within a second of the peer's
+//! end.
 //!
-//! Departs from stock iperf3: what was written is waited for until the far kernel has it, before the test is declared over (at most
-//! [`MOST_DRAIN`]), so that both sides of a TCP test count the same octets.
+//! Departs from stock iperf3: what was written is waited for until the far kernel has it, before
+//! the test is declared over (at most [`MOST_DRAIN`]), so that both sides of a TCP test count the
+//! same octets.
 
 mod client;
 mod connect;

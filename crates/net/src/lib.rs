@@ -2,7 +2,8 @@
 //!
 //! - [`client`]: `SocketWorld`, for a path to a host that runs the server, measured in one
 //!   direction.
-//! - [`single_ended`]: the world for hosts that run nothing of ours; their echoes and ICMP errors answer.
+//! - [`single_ended`]: the world for hosts that run nothing of ours; their echoes and ICMP errors
+//!   answer.
 //! - [`serve`], [`reflect`]: the server, and a STAMP reflector (RFC 8762).
 //! - [`pace`], [`receive`], [`load`], [`transfer`]: trains, stamped receiving, UDP loads, TCP
 //!   transfers.

@@ -1,8 +1,9 @@
 //! Listening on an interface: the heads of all frames, with the kernel's stamps.
 //!
-//! Shapes: a [`Listener`] is a [`PacketRing`] set up for that: frames of both ways, cut to their headers, through a filter that the kernel
-//! runs. [`Listener::wait`] sleeps until there is something, [`Listener::receive`] shows it. An interface that goes away ends the listening
-//! with [`LastReceived::Gone`]; what came before is still there.
+//! Shapes: a [`Listener`] is a [`PacketRing`] set up for that: frames of both ways, cut to their
+//! headers, through a filter that the kernel runs. [`Listener::wait`] sleeps until there is
+//! something, [`Listener::receive`] shows it. An interface that goes away ends the listening with
+//! [`LastReceived::Gone`]; what came before is still there.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,7 +14,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::ring::{FilterInstruction, PacketRing, RingCounts, RingFrame, RingOptions};
 
-/// Octets of a frame that are kept: Ethernet with two tags, IPv6 with extension headers, TCP with all options.
+/// Octets of a frame that are kept: Ethernet with two tags, IPv6 with extension headers, TCP with
+/// all options.
 pub const HEAD_OCTETS: usize = 192;
 /// Frames that wait while the program is busy elsewhere: 25 ms at 10 Gbit/s of full frames.
 const FRAMES: usize = 1 << 15;

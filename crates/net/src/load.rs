@@ -1,4 +1,5 @@
-//! Constant-rate UDP loads: the sender's threads, the receiver's threads, and the account of what arrived.
+//! Constant-rate UDP loads: the sender's threads, the receiver's threads, and the account of what
+//! arrived.
 
 mod account;
 mod receive;
@@ -12,8 +13,8 @@ pub use send::{LoadSender, LoadSpec, LoadTotals};
 
 use std::time::Duration;
 
-/// Share of `elapsed` for which the busiest thread was on a CPU, from each thread's CPU time before and after; `None` without
-/// threads or time. Threads that began in between count from nothing.
+/// Share of `elapsed` for which the busiest thread was on a CPU, from each thread's CPU time before
+/// and after; `None` without threads or time. Threads that began in between count from nothing.
 pub fn busiest_share(before: &[Duration], after: &[Duration], elapsed: Duration) -> Option<f32> {
     let used = after
         .iter()

@@ -1,4 +1,5 @@
-//! Names of addresses, looked up beside the work: a few threads, a bounded wait, and nothing waits for a resolver that does not answer.
+//! Names of addresses, looked up beside the work: a few threads, a bounded wait, and nothing waits
+//! for a resolver that does not answer.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -116,7 +117,8 @@ impl Shared {
     }
 }
 
-/// Whoever holds an address writes its name: what no host name has is replaced, and what is too long is none.
+/// Whoever holds an address writes its name: what no host name has is replaced, and what is too
+/// long is none.
 fn clean(name: &str) -> Option<String> {
     if name.is_empty() || name.len() > MOST_OCTETS {
         return None;

@@ -1,9 +1,11 @@
 //! Trains that leave when they should.
 //!
-//! Departures follow an absolute schedule: sleep while there is time, spin for the last of it, send. A delay of one packet is not
-//! handed on to the next. **Catch-up policy**: a packet that would leave later than its plan by more than half its gap (at least
-//! 5 µs) moves the *rest* of the schedule by that delay, because packets sent faster than planned to make up for time would be a
-//! burst that the method did not ask for. Such a train fails the pacing check anyway; the rows say when each packet really left.
+//! Departures follow an absolute schedule: sleep while there is time, spin for the last of it,
+//! send. A delay of one packet is not handed on to the next. **Catch-up policy**: a packet that
+//! would leave later than its plan by more than half its gap (at least 5 µs) moves the *rest* of
+//! the schedule by that delay, because packets sent faster than planned to make up for time would
+//! be a burst that the method did not ask for. Such a train fails the pacing check anyway; the rows
+//! say when each packet really left.
 
 mod check;
 mod payloads;
@@ -31,7 +33,8 @@ pub enum BackToBack {
     /// Each a message of its own: 0.3 to 1 µs apart, each with its own stamp.
     #[default]
     Messages,
-    /// Cut by kernel or card out of one buffer (`UDP_SEGMENT`): at the card's rate, one stamp for all.
+    /// Cut by kernel or card out of one buffer (`UDP_SEGMENT`): at the card's rate, one stamp for
+    /// all.
     Segments,
 }
 
@@ -40,10 +43,11 @@ pub enum BackToBack {
 pub struct PaceOptions<'a> {
     /// How packets that are planned back to back leave.
     pub back_to_back: BackToBack,
-    /// Ask the kernel when each packet left. Costs about a microsecond per packet: see [`worth_stamping`].
+    /// Ask the kernel when each packet left. Costs about a microsecond per packet: see
+    /// [`worth_stamping`].
     pub kernel_stamps: bool,
-    /// A packet sent a millisecond before the train, to wake CPU, neighbour entry and card from power saving; the far end
-    /// ignores it.
+    /// A packet sent a millisecond before the train, to wake CPU, neighbour entry and card from
+    /// power saving; the far end ignores it.
     pub wake: Option<&'a [u8]>,
 }
 
@@ -61,7 +65,8 @@ pub struct Sent {
 /// When the packets of a train left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Departures {
-    /// One per packet, monotonic nanoseconds. Of a packet that never left: when it was tried, or planned.
+    /// One per packet, monotonic nanoseconds. Of a packet that never left: when it was tried, or
+    /// planned.
     pub stamps_ns: Vec<i64>,
     /// Where the stamps come from.
     pub source: StampSource,
@@ -75,8 +80,9 @@ pub struct Departures {
 
 /// Sends a train. `plan` and `payloads` have one entry per packet.
 ///
-/// Blocks for the train's length. Departure stamps are collected in `queue` while there is slack; [`Sent::settle`] takes them.
-/// Fails only if the socket itself is unusable; a packet that the host refuses is reported in the result.
+/// Blocks for the train's length. Departure stamps are collected in `queue` while there is slack;
+/// [`Sent::settle`] takes them. Fails only if the socket itself is unusable; a packet that the host
+/// refuses is reported in the result.
 pub fn send_train(
     socket: &ProbeSocket,
     plan: &[PacketPlan],
@@ -124,8 +130,9 @@ struct Pacer<'a> {
 const LEAD_NS: i64 = 1_000_000;
 /// Below this distance a sleep would end too late too often.
 const SLEEP_FROM_NS: i64 = 300_000;
-/// A sleep ends this long before the target; the rest is spun. Ours: above the 99th percentile of a sleep's lateness on a virtual
-/// machine (some 130 µs), so that a sleep rarely costs a packet its time.
+/// A sleep ends this long before the target; the rest is spun. Ours: above the 99th percentile of a
+/// sleep's lateness on a virtual machine (some 130 µs), so that a sleep rarely costs a packet its
+/// time.
 const SPIN_NS: i64 = 200_000;
 /// Slack that pays for a look at the error queue.
 const DRAIN_FROM_NS: i64 = 150_000;
@@ -162,7 +169,8 @@ impl Pacer<'_> {
                 self.send_messages(at, end)?;
             } else {
                 self.send_run(at, end)?;
-                // How long back-to-back packets take is the host's affair; the next gap counts from the last of them.
+                // How long back-to-back packets take is the host's affair; the next gap counts from
+                // the last of them.
                 target = target.max(clock::now_ns());
             }
             at = end;
@@ -243,8 +251,8 @@ impl Pacer<'_> {
         }
     }
 
-    /// Sends `start..end`, each with a call and a stamp of its own. `sendmmsg` would save a twentieth of the time, and with it the
-    /// knowledge of when each packet left.
+    /// Sends `start..end`, each with a call and a stamp of its own. `sendmmsg` would save a
+    /// twentieth of the time, and with it the knowledge of when each packet left.
     fn send_messages(&mut self, start: usize, end: usize) -> io::Result<()> {
         for at in start..end {
             let message = Message {
@@ -319,10 +327,11 @@ impl Sent {
         self.user_ns.first().copied()
     }
 
-    /// Joins the stamps that came by the error queue. Call it when the answers are in: a packet that waited in this host's own
-    /// queue is stamped only when it leaves that.
+    /// Joins the stamps that came by the error queue. Call it when the answers are in: a packet
+    /// that waited in this host's own queue is stamped only when it leaves that.
     ///
-    /// The kernel's stamps are taken if each packet has one, else the program's: never some of each.
+    /// The kernel's stamps are taken if each packet has one, else the program's: never some of
+    /// each.
     pub fn settle(self, plan: &[PacketPlan], socket: &ProbeSocket, queue: &mut ErrorQueue) -> Departures {
         queue.drain(socket);
         let stamps = queue.take_departures();
@@ -335,8 +344,8 @@ impl Sent {
                 hardware_ns: None,
             })
             .collect();
-        // A refused packet may or may not have used up a number, so with any of them the numbers prove nothing; and stamps from
-        // both sides of a step of the wall clock do not compare.
+        // A refused packet may or may not have used up a number, so with any of them the numbers
+        // prove nothing; and stamps from both sides of a step of the wall clock do not compare.
         if self.stamped && !self.segmented && self.refused.is_empty() && !queue.stepped() {
             join(&mut seen, &stamps);
         }

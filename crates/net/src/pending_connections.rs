@@ -1,4 +1,5 @@
-//! What servers of other programs' protocols share: listening at several addresses, and connections that have not said yet what they want.
+//! What servers of other programs' protocols share: listening at several addresses, and connections
+//! that have not said yet what they want.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +14,8 @@ use crate::clock;
 /// How often a thread looks whether it should end.
 pub(crate) const POLL_MILLIS: u8 = 50;
 
-/// Opens every address by `open`, the later ones at the port of the first. A host without IPv6 is served by IPv4 alone.
+/// Opens every address by `open`, the later ones at the port of the first. A host without IPv6 is
+/// served by IPv4 alone.
 pub(crate) fn open_all<T>(
     listen: &[IpAddr],
     port: u16,
@@ -42,7 +44,8 @@ pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
 }
 
-/// A listener that does not block, for one IP version; the kernel holds `backlog` connections until they are accepted.
+/// A listener that does not block, for one IP version; the kernel holds `backlog` connections until
+/// they are accepted.
 pub(crate) fn listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
@@ -89,7 +92,8 @@ pub(crate) fn wait<S>(listener: &TcpListener, pending: &[Pending<S>]) -> Vec<boo
         .collect()
 }
 
-/// Takes those that wait at the listener, so that at most `most` are pending; `whose` says which addresses are one client's.
+/// Takes those that wait at the listener, so that at most `most` are pending; `whose` says which
+/// addresses are one client's.
 pub(crate) fn accept<S: Default>(
     listener: &TcpListener,
     pending: &mut Vec<Pending<S>>,
@@ -125,7 +129,8 @@ pub(crate) fn accept<S: Default>(
     }
 }
 
-/// Whoever means it says so within a round trip: of the client with the most connections, the oldest is the least likely to.
+/// Whoever means it says so within a round trip: of the client with the most connections, the
+/// oldest is the least likely to.
 fn make_room<S>(pending: &mut Vec<Pending<S>>, whose: fn(IpAddr) -> IpAddr) {
     let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
     for one in pending.iter() {

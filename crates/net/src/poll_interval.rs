@@ -1,8 +1,9 @@
 //! How long the receiver of a train may leave packets in the kernel, which has stamped them.
 //!
-//! A thread that is woken for every packet takes the processor from whatever else runs on it some hundred thousand times a second: from the
-//! interrupts that stamp the packets to come, and, where one processor serves both hosts, from the sender. As the kernel stamps packets,
-//! nothing is lost by taking them later, as long as the socket's buffer holds what comes meanwhile.
+//! A thread that is woken for every packet takes the processor from whatever else runs on it some
+//! hundred thousand times a second: from the interrupts that stamp the packets to come, and, where
+//! one processor serves both hosts, from the sender. As the kernel stamps packets, nothing is lost
+//! by taking them later, as long as the socket's buffer holds what comes meanwhile.
 
 use std::time::Duration;
 
@@ -14,12 +15,15 @@ use crate::socket::ProbeSocket;
 const MOST_NS: i64 = 1_000_000;
 /// A shorter one saves too little.
 const LEAST_NS: i64 = 100_000;
-/// Trains of fewer packets are taken as they come: pairs are many, and their time is round trips (ours).
+/// Trains of fewer packets are taken as they come: pairs are many, and their time is round trips
+/// (ours).
 const FEWEST: usize = 32;
-/// Share of the buffer that may fill meanwhile: packets may come closer together than they left, and a sleep may end late (ours).
+/// Share of the buffer that may fill meanwhile: packets may come closer together than they left,
+/// and a sleep may end late (ours).
 const SHARE: u64 = 4;
-/// What the kernel counts for a packet beside its octets: buffers are powers of two, and have headers of their own (ours, above the 2304
-/// octets that it counts for a full packet of most cards).
+/// What the kernel counts for a packet beside its octets: buffers are powers of two, and have
+/// headers of their own (ours, above the 2304 octets that it counts for a full packet of most
+/// cards).
 const OVERHEAD_OCTETS: u64 = 2_500;
 
 /// A train that is about to arrive.
@@ -41,7 +45,8 @@ impl Expected {
         }
     }
 
-    /// Nanoseconds between two looks at the socket while the train arrives; none if every packet is to be taken at once.
+    /// Nanoseconds between two looks at the socket while the train arrives; none if every packet is
+    /// to be taken at once.
     pub(crate) fn poll_interval_ns(self, socket: &ProbeSocket) -> i64 {
         match socket.buffers() {
             Ok((buffer, _)) if socket.stamps() => self.within(buffer as u64),
@@ -85,7 +90,8 @@ mod tests {
         assert_eq!(train(10_000, 5_000).within(16_000_000), 500_000);
         // All at once they may come at once.
         assert_eq!(train(10_000, 0).within(16_000_000), 0);
-        // Without privilege: 425984 octets, of which a quarter is 26 packets: 0.32 ms at 12 us each, none at a tenth of that.
+        // Without privilege: 425984 octets, of which a quarter is 26 packets: 0.32 ms at 12 us
+        // each, none at a tenth of that.
         assert_eq!(train(1000, 12_000).within(425_984), 319_488);
         assert_eq!(train(1000, 1_200).within(425_984), 0);
     }

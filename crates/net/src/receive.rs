@@ -1,4 +1,5 @@
-//! Stamped receiving: batches of datagrams, each with the time at which kernel, card and program saw it.
+//! Stamped receiving: batches of datagrams, each with the time at which kernel, card and program
+//! saw it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +12,8 @@ use crate::clock::{self, Crossing};
 use crate::socket::ProbeSocket;
 use crate::sys::receive::{BATCH, Slots};
 
-/// When a datagram arrived, by every clock that saw it. Nanoseconds on the monotonic scale, save the card's.
+/// When a datagram arrived, by every clock that saw it. Nanoseconds on the monotonic scale, save
+/// the card's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrivalTimes {
     /// When the program got it.
@@ -23,7 +25,8 @@ pub struct ArrivalTimes {
 }
 
 impl ArrivalTimes {
-    /// The best stamp on the monotonic scale; for one packet alone. Trains choose with [`Alignment`].
+    /// The best stamp on the monotonic scale; for one packet alone. Trains choose with
+    /// [`Alignment`].
     pub fn best_ns(&self) -> i64 {
         self.kernel_ns.unwrap_or(self.user_ns)
     }
@@ -42,17 +45,19 @@ pub struct Datagram<'a> {
     pub seen: ArrivalTimes,
     /// The hop limit (TTL) that was left.
     pub hop_limit: Option<u8>,
-    /// DSCP and, in the two lowest bits, ECN with which it arrived; where the socket was told to ask for them.
+    /// DSCP and, in the two lowest bits, ECN with which it arrived; where the socket was told to
+    /// ask for them.
     pub traffic_class: Option<u8>,
-    /// Position within its batch: more than zero means that the program was woken for an earlier one.
+    /// Position within its batch: more than zero means that the program was woken for an earlier
+    /// one.
     pub batch_position: usize,
-    /// Datagrams that the kernel handed over together with it, itself included: they share their stamps, and had the host dropped them, it
-    /// would have counted them as one.
+    /// Datagrams that the kernel handed over together with it, itself included: they share their
+    /// stamps, and had the host dropped them, it would have counted them as one.
     pub gathered: usize,
 }
 
-/// What one message holds at most, and how many of them are taken at a time where datagrams are gathered (ours: a megabyte for each
-/// socket, of which no more is touched than comes).
+/// What one message holds at most, and how many of them are taken at a time where datagrams are
+/// gathered (ours: a megabyte for each socket, of which no more is touched than comes).
 const GATHERED_OCTETS: usize = 65_536;
 const GATHERED_BATCH: usize = 16;
 
@@ -72,7 +77,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// For this socket, and payloads of at most `slot_octets`; longer ones are cut. Drops count from now.
+    /// For this socket, and payloads of at most `slot_octets`; longer ones are cut. Drops count
+    /// from now.
     pub fn new(socket: &ProbeSocket, slot_octets: usize) -> Self {
         Self {
             slots: Slots::new(BATCH, slot_octets),
@@ -89,8 +95,9 @@ impl Receiver {
         }
     }
 
-    /// Has the kernel hand over datagrams that came together at once, or ends that. A receiver that counts many of them keeps up with more;
-    /// those that came together have one stamp, so it is nothing for trains. A kernel that cannot changes nothing.
+    /// Has the kernel hand over datagrams that came together at once, or ends that. A receiver that
+    /// counts many of them keeps up with more; those that came together have one stamp, so it is
+    /// nothing for trains. A kernel that cannot changes nothing.
     pub fn gather(&mut self, socket: &ProbeSocket, on: bool) {
         if self.gathers == on {
             return;
@@ -107,10 +114,12 @@ impl Receiver {
         }
     }
 
-    /// Waits for datagrams until `deadline_ns` (monotonic) and takes what there is; how many, zero if time ran out.
+    /// Waits for datagrams until `deadline_ns` (monotonic) and takes what there is; how many, zero
+    /// if time ran out.
     ///
-    /// Errors that ICMP messages left on the socket are passed over; entries of the error queue stay there for
-    /// [`crate::errors`], except that a full queue does not turn the wait into a spin: it is looked at a thousand times a second.
+    /// Errors that ICMP messages left on the socket are passed over; entries of the error queue
+    /// stay there for [`crate::errors`], except that a full queue does not turn the wait into a
+    /// spin: it is looked at a thousand times a second.
     pub fn receive(&mut self, socket: &ProbeSocket, deadline_ns: i64) -> io::Result<usize> {
         /// A session's receiver follows a step of the wall clock within this time.
         const CROSS_EVERY_NS: i64 = 1_000_000_000;
@@ -144,7 +153,8 @@ impl Receiver {
         }
     }
 
-    /// Receives until `stop` is set, `deadline_ns` passes, or `take` returns `false`; looks at `stop` at least every 20 ms.
+    /// Receives until `stop` is set, `deadline_ns` passes, or `take` returns `false`; looks at
+    /// `stop` at least every 20 ms.
     pub fn receive_until(
         &mut self,
         socket: &ProbeSocket,
@@ -166,7 +176,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// Leaves what comes to the kernel for a while, unless there was more than the last batch could take.
+    /// Leaves what comes to the kernel for a while, unless there was more than the last batch could
+    /// take.
     pub(crate) fn rest(&self, poll_interval_ns: i64) {
         if poll_interval_ns > 0 && self.last_batch < BATCH {
             clock::sleep_until_ns(self.user_ns.saturating_add(poll_interval_ns));
@@ -212,7 +223,8 @@ impl Receiver {
         )
     }
 
-    /// Packets that the socket dropped for want of buffer since the last call; zero where the kernel does not tell.
+    /// Packets that the socket dropped for want of buffer since the last call; zero where the
+    /// kernel does not tell.
     pub fn take_drops(&mut self, socket: &ProbeSocket) -> u32 {
         let now = socket.drops().unwrap_or(self.drops_before);
         let new = now.wrapping_sub(self.drops_before);
@@ -225,8 +237,9 @@ impl Receiver {
         (self.batches > 0).then(|| self.datagrams as f64 / self.batches as f64)
     }
 
-    /// Steps of the wall clock since the receiver was made. Looked for now, and once a second while it receives; later stamps are
-    /// on the right scale again. Stamps taken across a step are not to be compared.
+    /// Steps of the wall clock since the receiver was made. Looked for now, and once a second while
+    /// it receives; later stamps are on the right scale again. Stamps taken across a step are not
+    /// to be compared.
     pub fn steps(&mut self) -> u32 {
         self.crossed_ns = clock::now_ns();
         self.steps += u32::from(self.crossing.follow());
@@ -242,10 +255,11 @@ fn segments(octets: usize, each: Option<usize>) -> (usize, usize) {
     }
 }
 
-/// One source of stamps for a whole train: the card's if it stamped every packet, else the kernel's if it did, else the
-/// program's. Two sources are never mixed.
+/// One source of stamps for a whole train: the card's if it stamped every packet, else the kernel's
+/// if it did, else the program's. Two sources are never mixed.
 ///
-/// The card's clock has an origin of its own; its stamps are moved as a whole so that the first packet keeps the kernel's.
+/// The card's clock has an origin of its own; its stamps are moved as a whole so that the first
+/// packet keeps the kernel's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alignment {
     source: StampSource,

@@ -1,8 +1,9 @@
-//! A Session-Reflector: STAMP (RFC 8762), with the TLVs of RFC 8972 (see [`narrows_wire::stamp`]), and TWAMP-Light's packets from 41 octets on.
+//! A Session-Reflector: STAMP (RFC 8762), with the TLVs of RFC 8972 (see [`narrows_wire::stamp`]),
+//! and TWAMP-Light's packets from 41 octets on.
 //!
-//! It answers with as many octets as it got, only to whom it got them from, and to nobody faster than it is allowed to, so that
-//! forged senders gain nothing by it. What is no packet of the mode that it runs in (a key: authenticated packets alone) is met with
-//! silence.
+//! It answers with as many octets as it got, only to whom it got them from, and to nobody faster
+//! than it is allowed to, so that forged senders gain nothing by it. What is no packet of the mode
+//! that it runs in (a key: authenticated packets alone) is met with silence.
 
 mod allowance;
 
@@ -33,11 +34,14 @@ pub struct ReflectorOptions {
     pub key: Option<Psk>,
     /// Counts each session's packets itself, so that senders can tell losses each way apart.
     pub stateful: bool,
-    /// Most packets per second that one address gets back over time (an IPv6 one: its /64). Default ours: 1000.
+    /// Most packets per second that one address gets back over time (an IPv6 one: its /64). Default
+    /// ours: 1000.
     pub per_source: u32,
-    /// Most packets that it gets back at once, before that limit. Default ours: 4000, so that measurement trains pass.
+    /// Most packets that it gets back at once, before that limit. Default ours: 4000, so that
+    /// measurement trains pass.
     pub burst: u32,
-    /// Most packets per second for all together. Default ours: 10 000, with the same burst in proportion.
+    /// Most packets per second for all together. Default ours: 10 000, with the same burst in
+    /// proportion.
     pub total: u32,
     /// Format of its stamps.
     pub format: StampFormat,
@@ -88,9 +92,11 @@ struct Shared {
 
 /// The largest UDP payload over IPv4.
 const SLOT_OCTETS: usize = 65_507;
-/// How far a stamp of this host may be off, as it tells senders where nobody disciplines its clock (ours).
+/// How far a stamp of this host may be off, as it tells senders where nobody disciplines its clock
+/// (ours).
 const OFF_BY_NS: u64 = 1_000_000;
-/// How often that is looked at: the kernel's bound grows until whoever disciplines the clock comes again.
+/// How often that is looked at: the kernel's bound grows until whoever disciplines the clock comes
+/// again.
 const ASK_NS: i64 = 1_000_000_000;
 /// Beside what the clock is off by: a program stamps, not the card (ours: an idle host's wake-up).
 const STAMPING_NS: u64 = 50_000;
@@ -154,8 +160,8 @@ struct Answering {
     stateful: bool,
     error: ErrorEstimate,
     allowance: Allowance,
-    /// What to add to the monotonic clock to get the wall's, when this began: later steps of that are not followed, for stamps of
-    /// both sides of one do not compare.
+    /// What to add to the monotonic clock to get the wall's, when this began: later steps of that
+    /// are not followed, for stamps of both sides of one do not compare.
     to_wall_ns: i64,
     answer: Vec<u8>,
     port: u16,

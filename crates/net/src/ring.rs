@@ -1,11 +1,13 @@
 //! Whole frames of one interface, through a ring of packets in memory shared with the kernel.
 //!
-//! Shapes: a [`PacketRing`] is bound to one interface of the namespace in which it is opened. [`PacketRing::receive`] looks into
-//! shared memory and makes no system call; [`PacketRing::send`] makes one per frame, [`PacketRing::send_batch`] one per batch. Frames
-//! begin at the Ethernet header. Needs `CAP_NET_RAW` in the user namespace that owns the network namespace.
+//! Shapes: a [`PacketRing`] is bound to one interface of the namespace in which it is opened.
+//! [`PacketRing::receive`] looks into shared memory and makes no system call; [`PacketRing::send`]
+//! makes one per frame, [`PacketRing::send_batch`] one per batch. Frames begin at the Ethernet
+//! header. Needs `CAP_NET_RAW` in the user namespace that owns the network namespace.
 //!
-//! The ring is `TPACKET_V2`: version 3 hands over whole blocks, which holds single frames back by a timeout. Sending has no ring on
-//! purpose: through a veth pair the kernel gives slots of a transmit ring back while the receiver still reads from them.
+//! The ring is `TPACKET_V2`: version 3 hands over whole blocks, which holds single frames back by a
+//! timeout. Sending has no ring on purpose: through a veth pair the kernel gives slots of a
+//! transmit ring back while the receiver still reads from them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -40,7 +42,8 @@ pub struct PacketRing {
 /// A frame as it lies in the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingFrame<'a> {
-    /// From the Ethernet header on, without FCS; without the outermost VLAN tag, which the kernel takes off.
+    /// From the Ethernet header on, without FCS; without the outermost VLAN tag, which the kernel
+    /// takes off.
     pub octets: &'a [u8],
     /// Octets that it had without that tag; more than `octets` if it was cut.
     pub whole_octets: usize,
@@ -78,7 +81,8 @@ impl PacketRing {
         options: &RingOptions,
         program: Option<&[FilterInstruction]>,
     ) -> io::Result<Self> {
-        // Without a protocol nothing is received before the ring stands and the interface is chosen.
+        // Without a protocol nothing is received before the ring stands and the interface is
+        // chosen.
         let family = AddressFamily::Packet;
         let socket = socket(
             family,
@@ -90,7 +94,8 @@ impl PacketRing {
         if !options.outgoing {
             option::set_int(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
         }
-        // Straight to the device: a queueing discipline would be one more queue than anybody asked for.
+        // Straight to the device: a queueing discipline would be one more queue than anybody asked
+        // for.
         option::set_int(fd, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)?;
         let slots = Slots::map(fd, options.frames, options.snap_octets)?;
         if let Some(program) = program {
@@ -126,7 +131,8 @@ impl PacketRing {
     pub fn receive_all_stations(&self, interface: &str) -> io::Result<()> {
         let index = nix::net::if_::if_nametoindex(interface)?;
         let index = i32::try_from(index).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // `struct packet_mreq`: interface, kind, length of an address, the address, which this kind has none of.
+        // `struct packet_mreq`: interface, kind, length of an address, the address, which this kind
+        // has none of.
         let mut request = [0; 16];
         let kind = u16::try_from(libc::PACKET_MR_PROMISC).map_err(|_| io::ErrorKind::InvalidInput)?;
         request[..4].copy_from_slice(&index.to_ne_bytes());
@@ -153,7 +159,8 @@ impl PacketRing {
         send::send_plain(self.socket.as_fd(), frame)
     }
 
-    /// Sends frames back to back, as many as one system call takes (64 at most); how many. An error means that none was sent.
+    /// Sends frames back to back, as many as one system call takes (64 at most); how many. An error
+    /// means that none was sent.
     pub fn send_batch<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
         send::send_many(self.socket.as_fd(), frames)
     }
@@ -161,7 +168,8 @@ impl PacketRing {
     /// What it received and dropped since it was opened.
     pub fn counts(&mut self) -> io::Result<RingCounts> {
         let mut octets = [0; 8];
-        // `struct tpacket_stats`: frames, dropped ones included, and dropped ones, both since the last reading.
+        // `struct tpacket_stats`: frames, dropped ones included, and dropped ones, both since the
+        // last reading.
         option::get(
             self.socket.as_fd(),
             libc::SOL_PACKET,
@@ -325,7 +333,8 @@ mod tests {
             while let Some(frame) = all.receive(|frame| (frame.whole_octets, frame.outgoing)) {
                 sizes.push(frame);
             }
-            // Frames that a packet socket sends past the queueing discipline are seen by nobody on their way out.
+            // Frames that a packet socket sends past the queueing discipline are seen by nobody on
+            // their way out.
             let expected: Vec<(usize, bool)> = (0..64).chain([69]).map(|size| (60 + size, false)).collect();
             assert_eq!(sizes, expected);
             send(1, 500);

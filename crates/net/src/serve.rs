@@ -8,9 +8,9 @@
 //! | one validated flow: echo, receive | `flow.rs`, `listen.rs`, `collect.rs` | a thread per flow |
 //! | trains, loads, transfers, one after the other | `conduct.rs`, `conductor.rs`, `train.rs`, `load.rs`, `bulk.rs` | a thread per session |
 //!
-//! **Invariant:** a session's conductor is never away from its orders and from `Session::must_stop` for longer than 50 ms while
-//! something of its own sends towards the client, so that traffic ends within a second of the client's last sign of life, whatever
-//! happened to the control connection.
+//! **Invariant:** a session's conductor is never away from its orders and from `Session::must_stop`
+//! for longer than 50 ms while something of its own sends towards the client, so that traffic ends
+//! within a second of the client's last sign of life, whatever happened to the control connection.
 
 mod bulk;
 mod collect;
@@ -86,7 +86,8 @@ impl Listening {
         &self.addresses
     }
 
-    /// Serves until `shutdown`. Must be polled in the network namespace in which the sockets were opened: its threads open more.
+    /// Serves until `shutdown`. Must be polled in the network namespace in which the sockets were
+    /// opened: its threads open more.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
         let mut listen_sockets = Vec::new();
         for socket in self.udp {

@@ -7,8 +7,8 @@
 //! | `Tcp` | the kernel's TCP, with segments of 40 octets | `PeerKind::TcpSyn` | `CAP_NET_RAW` |
 //! | `Stamp` | a Session-Reflector, with its own stamps | `PeerKind::Echo`, and by those stamps `PeerKind::Receiver` | nothing |
 //!
-//! Everything else is refused. Packets with a hop limit go with any of them and are answered by routers. Stamps are the kernel's, on
-//! departure and on return, as far as it gives them.
+//! Everything else is refused. Packets with a hop limit go with any of them and are answered by
+//! routers. Stamps are the kernel's, on departure and on return, as far as it gives them.
 
 mod limit;
 mod marks;
@@ -54,8 +54,9 @@ pub struct SingleEndedOptions {
     pub thread_scheduling: ThreadScheduling,
     /// Set it to end a measurement early.
     pub stop: Arc<AtomicBool>,
-    /// Measure what lies between: the remote host need not answer, its limit is not looked for, and all packets are of one flow (addresses,
-    /// ports, and the checksum of ICMP). Another world towards the same host is another flow. Not with [`Via::Stamp`].
+    /// Measure what lies between: the remote host need not answer, its limit is not looked for, and
+    /// all packets are of one flow (addresses, ports, and the checksum of ICMP). Another world
+    /// towards the same host is another flow. Not with [`Via::Stamp`].
     pub per_hop: bool,
 }
 
@@ -134,8 +135,9 @@ const SYN_BURST: u16 = 128;
 const SYN_EVERY: Duration = Duration::from_millis(10);
 
 impl SingleEndedWorld {
-    /// Opens a socket for `target` (a name or an address), measures this host and a few round trips, and how the remote host limits its
-    /// answers. Takes about half a second; some three if it limits them.
+    /// Opens a socket for `target` (a name or an address), measures this host and a few round
+    /// trips, and how the remote host limits its answers. Takes about half a second; some three if
+    /// it limits them.
     pub fn connect(target: &str, options: &SingleEndedOptions) -> Result<Self, Error> {
         let mut last = None;
         for peer in resolve(target, options)? {
@@ -186,7 +188,8 @@ impl SingleEndedWorld {
     fn greeted(mut self) -> Result<Self, Error> {
         const TRIES: usize = 3;
         if self.options.per_hop {
-            // One packet tells how far the host is, if it answers at all; more would use up what it answers in a second.
+            // One packet tells how far the host is, if it answers at all; more would use up what it
+            // answers in a second.
             self.small_train(1, Duration::ZERO)?;
             return Ok(self);
         }
@@ -245,8 +248,8 @@ impl SingleEndedWorld {
         self.carry_out(&train)
     }
 
-    /// How the remote host limits its answers: a dozen packets at once, and if it cuts them off, how long until it answers again. `before`
-    /// packets were answered just now.
+    /// How the remote host limits its answers: a dozen packets at once, and if it cuts them off,
+    /// how long until it answers again. `before` packets were answered just now.
     fn learn_limit(&mut self, before: usize) -> Result<(), Error> {
         let report = self.small_train(DOZEN, Duration::from_millis(1))?;
         let answered: Vec<bool> = report.arrivals.iter().map(|row| row.fate != Fate::Lost).collect();
@@ -257,7 +260,8 @@ impl SingleEndedWorld {
         self.learn_refill(burst, rows::last_answered_ns(&report))
     }
 
-    /// The bucket is empty since the last answer, to a packet of `since_ns`; asks ten times a second until there is one again.
+    /// The bucket is empty since the last answer, to a packet of `since_ns`; asks ten times a
+    /// second until there is one again.
     fn learn_refill(&mut self, burst: u16, since_ns: Option<i64>) -> Result<(), Error> {
         const EVERY: Duration = Duration::from_millis(100);
         const MOST: u32 = 30;
@@ -306,14 +310,15 @@ impl SingleEndedWorld {
         }
     }
 
-    /// IP octets of the remote host's longest answer; `None` if a reflector's stamps make its reverse direction irrelevant, or none came.
+    /// IP octets of the remote host's longest answer; `None` if a reflector's stamps make its
+    /// reverse direction irrelevant, or none came.
     pub fn largest_reply(&self) -> Option<u16> {
         self.largest_reply
             .filter(|_| !matches!(self.options.via, Via::Stamp { .. }))
     }
 
-    /// Losses each way; `None` unless the remote host counts the packets itself (a stateful STAMP reflector), or nothing was lost between
-    /// here and a reflector.
+    /// Losses each way; `None` unless the remote host counts the packets itself (a stateful STAMP
+    /// reflector), or nothing was lost between here and a reflector.
     pub fn losses(&self) -> Option<LossSplit> {
         let nothing = matches!(self.options.via, Via::Stamp { .. }) && self.losses.none();
         self.losses.split().or(nothing.then_some(LossSplit::default()))
@@ -354,8 +359,8 @@ impl World for SingleEndedWorld {
     }
 
     fn facts(&self) -> PathFacts {
-        // Whoever stamps at the far end, a reflector's program makes two calls per packet. Nothing is known of its machine: it is
-        // taken for one like this.
+        // Whoever stamps at the far end, a reflector's program makes two calls per packet. Nothing
+        // is known of its machine: it is taken for one like this.
         let receiver = HostFacts {
             receive_cost: self.near.receive_cost + self.near.send_cost,
             interface_rate: None,

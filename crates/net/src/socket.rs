@@ -1,5 +1,6 @@
-//! Sockets as probing needs them: never fragmented, stamped by the kernel, with large buffers, hearing ICMP errors. UDP, mostly;
-//! for hosts that run no server of ours also ICMP and TCP segments by hand.
+//! Sockets as probing needs them: never fragmented, stamped by the kernel, with large buffers,
+//! hearing ICMP errors. UDP, mostly; for hosts that run no server of ours also ICMP and TCP
+//! segments by hand.
 
 mod kind;
 
@@ -23,8 +24,8 @@ pub use kind::Kind;
 /// What to ask of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketOptions {
-    /// Receive buffer in octets of the kernel's accounting (which doubles what is set). Default ours: 8 MiB, half a second of
-    /// 100 Mbit/s, or 64 MTU-sized packets per millisecond for 40 ms.
+    /// Receive buffer in octets of the kernel's accounting (which doubles what is set). Default
+    /// ours: 8 MiB, half a second of 100 Mbit/s, or 64 MTU-sized packets per millisecond for 40 ms.
     pub receive_buffer_octets: usize,
     /// Send buffer, likewise. Default ours: 2 MiB.
     pub send_buffer_octets: usize,
@@ -42,7 +43,8 @@ impl Default for SocketOptions {
     }
 }
 
-/// `SOF_TIMESTAMPING_*`: receive stamps by card and kernel, both reported, and no copy of what was sent.
+/// `SOF_TIMESTAMPING_*`: receive stamps by card and kernel, both reported, and no copy of what was
+/// sent.
 const STAMP_RECEIVED: c_int = (1 << 2) | (1 << 3) | (1 << 4) | (1 << 6) | (1 << 11);
 /// Departure stamps by card and kernel, both of them, numbered.
 const STAMP_SENT: c_int = (1 << 0) | (1 << 1) | (1 << 7) | (1 << 14);
@@ -101,7 +103,8 @@ impl ProbeSocket {
                 libc::IPV6_PMTUDISC_PROBE,
             )?;
             option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
-            // Older kernels do not say where extensions begin; where they lie in any case is found without that.
+            // Older kernels do not say where extensions begin; where they lie in any case is found
+            // without that.
             let _ = option::set_int(fd, libc::IPPROTO_IPV6, IPV6_RECVERR_RFC4884, 1);
             option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1)?;
         } else {
@@ -203,8 +206,9 @@ impl ProbeSocket {
         }
     }
 
-    /// Lets the kernel hand over several datagrams of one length as one message (`UDP_GRO`, Linux 5.0), of which only a
-    /// [`Receiver`](crate::receive::Receiver) that gathers makes datagrams again.
+    /// Lets the kernel hand over several datagrams of one length as one message (`UDP_GRO`, Linux
+    /// 5.0), of which only a [`Receiver`](crate::receive::Receiver) that gathers makes datagrams
+    /// again.
     pub(crate) fn gather(&self, on: bool) -> io::Result<()> {
         option::set_int(self.as_fd(), libc::SOL_UDP, libc::UDP_GRO, on.into())
     }
@@ -242,19 +246,22 @@ impl ProbeSocket {
         } else {
             option::get_int(self.as_fd(), libc::IPPROTO_IP, libc::IP_MTU)
         };
-        // The loopback interface's 65536 is more than a length field holds; the largest packet is 65535.
+        // The loopback interface's 65536 is more than a length field holds; the largest packet is
+        // 65535.
         mtu.ok()
             .and_then(|mtu| u32::try_from(mtu).ok())
             .map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX))
     }
 
-    /// Receive and send buffer that the kernel really granted, in octets of its own accounting (twice what was set).
+    /// Receive and send buffer that the kernel really granted, in octets of its own accounting
+    /// (twice what was set).
     pub fn buffers(&self) -> io::Result<(usize, usize)> {
         Ok((self.socket.recv_buffer_size()?, self.socket.send_buffer_size()?))
     }
 
-    /// Packets that the socket has dropped since it was made, almost always for want of buffer; wraps. The same counter as
-    /// `SO_RXQ_OVFL`, but read at once: that option tells only with the next packet that gets in, which may never come.
+    /// Packets that the socket has dropped since it was made, almost always for want of buffer;
+    /// wraps. The same counter as `SO_RXQ_OVFL`, but read at once: that option tells only with the
+    /// next packet that gets in, which may never come.
     pub fn drops(&self) -> Option<u32> {
         /// `SO_MEMINFO` (Linux 4.12): nine counters, of which the last is the drops.
         const SO_MEMINFO: c_int = 55;
@@ -265,21 +272,23 @@ impl ProbeSocket {
         Some(u32::from_ne_bytes(drops.try_into().ok()?))
     }
 
-    /// Turns departure stamps on or off. Turning on restarts their numbering at zero, so a train's first packet is number 0.
-    /// `false` if the kernel will not stamp.
+    /// Turns departure stamps on or off. Turning on restarts their numbering at zero, so a train's
+    /// first packet is number 0. `false` if the kernel will not stamp.
     pub fn stamp_departures(&self, on: bool) -> bool {
         let set = |flags| option::set_int(self.as_fd(), libc::SOL_SOCKET, SO_TIMESTAMPING_NEW, flags).is_ok();
         // Numbering restarts only when the flag goes from off to on.
         set(STAMP_RECEIVED) && (!on || set(STAMP_RECEIVED | STAMP_SENT))
     }
 
-    /// Sends one datagram to the connected peer. An ICMP error that waits on the socket is not this packet's: it is passed over.
+    /// Sends one datagram to the connected peer. An ICMP error that waits on the socket is not this
+    /// packet's: it is passed over.
     pub fn send(&self, payload: &[u8]) -> io::Result<()> {
         retry_over_queued_errors(|| self.socket.send(payload)).map(|_| ())
     }
 
-    /// Sends datagrams to the connected peer back to back, by one system call; how many the kernel took (at most 64 at a time). An
-    /// error concerns the first of them, and none left. Never waits.
+    /// Sends datagrams to the connected peer back to back, by one system call; how many the kernel
+    /// took (at most 64 at a time). An error concerns the first of them, and none left. Never
+    /// waits.
     pub fn send_batch(&self, payloads: &[&[u8]]) -> io::Result<usize> {
         let mut messages = [NO_MESSAGE; send::BATCH];
         let count = payloads.len().min(send::BATCH);
@@ -298,7 +307,8 @@ impl ProbeSocket {
         retry_over_queued_errors(|| self.socket.send_to(payload, &peer)).map(|_| ())
     }
 
-    /// Waits until something can be read, or `deadline_ns` (monotonic) passes, or an error is queued.
+    /// Waits until something can be read, or `deadline_ns` (monotonic) passes, or an error is
+    /// queued.
     pub fn wait(&self, deadline_ns: i64) -> io::Result<Ready> {
         self.poll(PollFlags::POLLIN, deadline_ns)
     }
@@ -333,8 +343,9 @@ impl AsFd for ProbeSocket {
     }
 }
 
-/// Keeps the kernel's switch for receive stamps on until the process ends. It is one for the whole host, and turning it on takes
-/// effect only milliseconds later: without this the first packets of every socket that is the only one to ask would lack stamps.
+/// Keeps the kernel's switch for receive stamps on until the process ends. It is one for the whole
+/// host, and turning it on takes effect only milliseconds later: without this the first packets of
+/// every socket that is the only one to ask would lack stamps.
 fn keep_stamps_on() {
     static KEEPER: OnceLock<Option<Socket>> = OnceLock::new();
     KEEPER.get_or_init(|| {
@@ -353,8 +364,9 @@ pub struct Ready {
     pub error: bool,
 }
 
-/// An ICMP error that came earlier is reported by the next call on the socket, whatever that is, and the packet of that call is
-/// not sent. Sends again as often as such an error can wait: a kernel keeps one at a time, and more may come meanwhile.
+/// An ICMP error that came earlier is reported by the next call on the socket, whatever that is,
+/// and the packet of that call is not sent. Sends again as often as such an error can wait: a
+/// kernel keeps one at a time, and more may come meanwhile.
 pub(crate) fn retry_over_queued_errors<T>(mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     const ATTEMPTS: u32 = 8;
     for _ in 1..ATTEMPTS {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// How evenly datagrams left: times between the beginnings of sends, in logarithmic classes of a sixteenth octave.
+/// How evenly datagrams left: times between the beginnings of sends, in logarithmic classes of a
+/// sixteenth octave.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spacing {
     classes: Vec<u64>,
@@ -13,10 +14,12 @@ pub struct Spacing {
     unrecovered_ns: Option<u64>,
 }
 
-/// Packets that are due more often than this leave in groups (ours: below what a busy host's timer and system calls allow).
+/// Packets that are due more often than this leave in groups (ours: below what a busy host's timer
+/// and system calls allow).
 const GROUP_NS: u64 = 10_000;
 
-/// How many packets, at most `most`, leave at a time where each has `gap_ns`; as many as may be where none has any.
+/// How many packets, at most `most`, leave at a time where each has `gap_ns`; as many as may be
+/// where none has any.
 pub fn group(gap_ns: Option<u64>, most: usize) -> usize {
     let group = gap_ns.map_or(most, |gap| {
         usize::try_from(GROUP_NS.div_ceil(gap.max(1))).unwrap_or(most)
@@ -81,7 +84,8 @@ impl Spacing {
         self.group
     }
 
-    /// Time that was lost and not made up for; `None` where only the sender knows, and that is not this host.
+    /// Time that was lost and not made up for; `None` where only the sender knows, and that is not
+    /// this host.
     pub fn unrecovered(&self) -> Option<Duration> {
         self.unrecovered_ns.map(Duration::from_nanos)
     }

@@ -1,5 +1,6 @@
-//! The system calls that the standard library, socket2 and nix do not offer in the form that probing needs, behind safe
-//! functions: batches of messages with ancillary data, socket options by number, rings of frames in shared memory.
+//! The system calls that the standard library, socket2 and nix do not offer in the form that
+//! probing needs, behind safe functions: batches of messages with ancillary data, socket options by
+//! number, rings of frames in shared memory.
 
 pub(crate) mod bind;
 pub(crate) mod control;

@@ -1,5 +1,5 @@
-//! What the operating system can do for a thread that must keep time. All of it is best effort: without privilege the thread
-//! runs as any other.
+//! What the operating system can do for a thread that must keep time. All of it is best effort:
+//! without privilege the thread runs as any other.
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl::set_timerslack;
@@ -12,8 +12,8 @@ use crate::sys::thread;
 pub struct ThreadScheduling {
     /// Keep the thread on this CPU.
     pub pin_to: Option<usize>,
-    /// Real-time priority (`SCHED_FIFO`), 1 to 50. A spinning thread at such a priority starves all others of its CPU, so it is
-    /// not the default.
+    /// Real-time priority (`SCHED_FIFO`), 1 to 50. A spinning thread at such a priority starves all
+    /// others of its CPU, so it is not the default.
     pub priority: Option<u8>,
 }
 

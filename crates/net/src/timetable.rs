@@ -1,9 +1,11 @@
 //! When packets of a constant rate are due. Pure: times are arguments.
 //!
-//! **Catch-up policy**: a rate is a mean, so what a stalled host did not send in time it sends later; but never as a flood. What
-//! a scheduler's hiccup made late leaves at once; beyond that late packets follow one another at three quarters of their planned
-//! distance (ours) until the plan is kept again. So at no moment has more left than the plan allows, and over any time no more than the
-//! hiccup's worth beyond four thirds of the rate. Time lost beyond a limit is abandoned.
+//! **Catch-up policy**: a rate is a mean, so what a stalled host did not send in time it sends
+//! later; but never as a flood. What a scheduler's hiccup made late leaves at once; beyond that
+//! late packets follow one another at three quarters of their planned distance (ours) until the
+//! plan is kept again. So at no moment has more left than the plan allows, and over any time no
+//! more than the hiccup's worth beyond four thirds of the rate. Time lost beyond a limit is
+//! abandoned.
 
 use std::time::Duration;
 
@@ -46,8 +48,9 @@ impl Timetable {
         }
     }
 
-    /// When the first of what leaves every `gap` leaves: after half of it (at most a tenth of a second, ours), so that the number that
-    /// leaves in a given time is the one nearest to the rate.
+    /// When the first of what leaves every `gap` leaves: after half of it (at most a tenth of a
+    /// second, ours), so that the number that leaves in a given time is the one nearest to the
+    /// rate.
     pub(crate) fn first_ns(begin_ns: i64, gap: Duration) -> i64 {
         begin_ns.saturating_add(i64::try_from((gap / 2).as_nanos()).map_or(MOST_LEAD_NS, |half| half.min(MOST_LEAD_NS)))
     }
@@ -118,7 +121,8 @@ mod tests {
         assert_eq!(table.unrecovered_ns(), 0);
     }
 
-    /// What leaves after a stall of 120 ms until the plan is kept again: packets, and those of them at once.
+    /// What leaves after a stall of 120 ms until the plan is kept again: packets, and those of them
+    /// at once.
     fn after_a_stall(slack: Slack) -> (i64, i64, Timetable) {
         let mut table = Timetable::new(0, RATE, slack);
         table.leaves(0, BITS);
@@ -141,7 +145,8 @@ mod tests {
             at_once: Duration::ZERO,
         };
         let (late, at_once, table) = after_a_stall(slack);
-        // 70 ms are abandoned, and the rest is caught up with at four thirds of the rate: a quarter of a gap per packet.
+        // 70 ms are abandoned, and the rest is caught up with at four thirds of the rate: a quarter
+        // of a gap per packet.
         assert_eq!(table.unrecovered_ns(), 70_000_000);
         let expected = 50_000_000 / (GAP / 4);
         assert!((late - expected).abs() <= 2, "{late} {expected}");

@@ -16,8 +16,9 @@ pub enum TunLayer {
     Ethernet,
 }
 
-/// An interface of the kernel's, seen from its other end. It comes down and without addresses, and goes with this value. Packets come
-/// complete: the kernel has segmented them and computed their checksums. No call waits.
+/// An interface of the kernel's, seen from its other end. It comes down and without addresses, and
+/// goes with this value. Packets come complete: the kernel has segmented them and computed their
+/// checksums. No call waits.
 #[derive(Debug)]
 pub struct Tun(File);
 
@@ -38,7 +39,8 @@ impl Tun {
         Ok(Self(file))
     }
 
-    /// Takes the next packet that the kernel sent; [`io::ErrorKind::WouldBlock`] where there is none.
+    /// Takes the next packet that the kernel sent; [`io::ErrorKind::WouldBlock`] where there is
+    /// none.
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
         (&self.0).read(into)

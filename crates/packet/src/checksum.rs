@@ -15,7 +15,8 @@ impl Sum {
         Self::default()
     }
 
-    /// Of the pseudo header of TCP, UDP and `ICMPv6` (RFC 9293 §3.1, RFC 8200 §8.1). Addresses of different versions count as none.
+    /// Of the pseudo header of TCP, UDP and `ICMPv6` (RFC 9293 §3.1, RFC 8200 §8.1). Addresses of
+    /// different versions count as none.
     #[inline]
     pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, transport_octets: u32) -> Self {
         let addresses = match (source, destination) {
@@ -31,7 +32,8 @@ impl Sum {
         Self(sum.add_4bytes(transport_octets.to_be_bytes()))
     }
 
-    /// With these octets behind an even number of others; an odd last one counts as the upper half of a word.
+    /// With these octets behind an even number of others; an odd last one counts as the upper half
+    /// of a word.
     #[inline]
     #[must_use]
     pub fn octets(self, octets: &[u8]) -> Self {

@@ -1,14 +1,15 @@
-//! ICMP of both versions: echoes, and errors: what a router says of a packet that it did not pass on, which packet that was, and what the
-//! answer says beside.
+//! ICMP of both versions: echoes, and errors: what a router says of a packet that it did not pass
+//! on, which packet that was, and what the answer says beside.
 //!
 //! ```text
 //!  ICMP header, 8 octets: type, code, checksum, length of the quote (RFC 4884), MTU
-//!  the quote: IP header, and what followed it (at least 8 octets, RFC 792; up to 576 or 1280 octets in all, RFC 1812 and 4443)
-//!  extensions (RFC 4884): version 2, checksum, objects: MPLS label stack (RFC 4950), interface information (RFC 5837), others
+//!  the quote: IP header and what followed (8 octets or more, RFC 792; RFC 1812, RFC 4443)
+//!  extensions (RFC 4884): version 2, checksum, objects: MPLS labels (RFC 4950), others
 //! ```
 //!
-//! All of it comes from anybody: [`Message::read_echo`], [`IcmpError::parse_v4`], [`IcmpError::parse_v6`], [`Quoted::parse`] and
-//! [`Extensions::parse`] read any octets without a panic and without an allocation that the octets could make large.
+//! All of it comes from anybody: [`Message::read_echo`], [`IcmpError::parse_v4`],
+//! [`IcmpError::parse_v6`], [`Quoted::parse`] and [`Extensions::parse`] read any octets without a
+//! panic and without an allocation that the octets could make large.
 
 use etherparse::{icmpv4, icmpv6};
 
@@ -55,7 +56,8 @@ pub struct IcmpError<'a> {
 
 /// Octets of the ICMP header of an error or an echo.
 pub const ICMP_OCTETS: usize = 8;
-/// Shortest quote in front of extensions, and where those begin that do not say how long the quote is (RFC 4884 §5.5).
+/// Shortest quote in front of extensions, and where those begin that do not say how long the quote
+/// is (RFC 4884 §5.5).
 const LEAST_QUOTE: usize = 128;
 
 /// Octets that are no ICMP error.
@@ -77,7 +79,8 @@ pub enum IcmpParseError {
 }
 
 impl IcmpKind {
-    /// By type and code of `ICMPv4` (RFC 792) and the MTU of RFC 1191; `None` if it is no error about a packet.
+    /// By type and code of `ICMPv4` (RFC 792) and the MTU of RFC 1191; `None` if it is no error
+    /// about a packet.
     pub fn of_v4(kind: u8, code: u8, mtu: u32) -> Option<Self> {
         match (kind, code) {
             (icmpv4::TYPE_TIME_EXCEEDED, _) => Some(Self::TimeExceeded),
@@ -113,10 +116,12 @@ impl<'a> IcmpError<'a> {
         Self::with_quote(kind, &message[ICMP_OCTETS..], usize::from(words) * 4, false)
     }
 
-    /// An `ICMPv6` message, from its own header on (RFC 4443). The kernel has checked its checksum, which covers the addresses.
+    /// An `ICMPv6` message, from its own header on (RFC 4443). The kernel has checked its checksum,
+    /// which covers the addresses.
     pub fn parse_v6(message: &'a [u8]) -> Result<Self, IcmpParseError> {
         let [kind, code, _, _, mtu @ ..] = header(message)?;
-        // In words of 64 bits; the message that says what would fit has an MTU there, and no extensions.
+        // In words of 64 bits; the message that says what would fit has an MTU there, and no
+        // extensions.
         let reported = if kind == icmpv6::TYPE_PACKET_TOO_BIG {
             0
         } else {
@@ -137,15 +142,16 @@ impl<'a> IcmpError<'a> {
     }
 }
 
-/// The quote, and the extensions behind it, of what follows the ICMP header. `reported`: how long the quote is said to be, zero: not said.
+/// The quote, and the extensions behind it, of what follows the ICMP header. `reported`: how long
+/// the quote is said to be, zero: not said.
 pub(crate) fn split(body: &[u8], reported: usize) -> (&[u8], Option<Extensions>) {
     if reported >= LEAST_QUOTE
         && let Some((quote, rest)) = body.split_at_checked(reported)
     {
         return (quote, Extensions::parse(rest).ok());
     }
-    // Routers older than RFC 4884 append them to 128 octets without a word. A quote that long is much more often a quote, so that nothing
-    // but a checksum that fits will do.
+    // Routers older than RFC 4884 append them to 128 octets without a word. A quote that long is
+    // much more often a quote, so that nothing but a checksum that fits will do.
     if reported == 0
         && let Some((quote, rest)) = body.split_at_checked(LEAST_QUOTE)
         && let Ok(extensions) = Extensions::parse_checked(rest)
@@ -155,8 +161,9 @@ pub(crate) fn split(body: &[u8], reported: usize) -> (&[u8], Option<Extensions>)
     (body, None)
 }
 
-/// The extensions in an answer whose ICMP header and IP headers a kernel has taken off: `rest` is what it left, `at` where it says that they
-/// begin in that, and `taken` how many octets of the quote it took off.
+/// The extensions in an answer whose ICMP header and IP headers a kernel has taken off: `rest` is
+/// what it left, `at` where it says that they begin in that, and `taken` how many octets of the
+/// quote it took off.
 pub fn extensions_behind(rest: &[u8], at: Option<usize>, taken: usize) -> Option<Extensions> {
     match at {
         Some(at) => Extensions::parse(rest.get(at..)?).ok(),
@@ -171,8 +178,8 @@ fn header(message: &[u8]) -> Result<[u8; ICMP_OCTETS], IcmpParseError> {
         .ok_or(IcmpParseError::Short("the ICMP header"))
 }
 
-/// Whether a packet is an ICMP error or a redirect, judged by its type; also if the type is cut off or hidden, since then nobody can say
-/// that it is not.
+/// Whether a packet is an ICMP error or a redirect, judged by its type; also if the type is cut off
+/// or hidden, since then nobody can say that it is not.
 pub fn may_be_error(header: &IpHeader, packet: &[u8]) -> bool {
     let kind = packet.get(header.header_octets);
     match (header.is_ipv6(), header.protocol) {

@@ -28,14 +28,15 @@ pub struct IpHeader {
     pub protocol: u8,
     /// TTL or hop limit.
     pub hop_limit: u8,
-    /// Length of the packet, header included; `None` where the header has zero in that field, as packets longer than 65 535 octets have
-    /// before a card cuts them up.
+    /// Length of the packet, header included; `None` where the header has zero in that field, as
+    /// packets longer than 65 535 octets have before a card cuts them up.
     pub ip_octets: Option<u32>,
     /// Length of the IPv4 header with its options, or of the IPv6 header without extensions.
     pub header_octets: usize,
     /// Identification; `None` with IPv6.
     pub id: Option<u16>,
-    /// More fragments of the same datagram follow. IPv6 tells that in an extension header, and so it does the offset.
+    /// More fragments of the same datagram follow. IPv6 tells that in an extension header, and so
+    /// it does the offset.
     pub more_fragments: bool,
     /// Where in its datagram the fragment begins, in words of eight octets.
     pub fragment_offset: u16,
@@ -76,7 +77,8 @@ impl IpHeader {
         }
     }
 
-    /// The same for a packet that must be there whole, and its length. Octets behind it are allowed.
+    /// The same for a packet that must be there whole, and its length. Octets behind it are
+    /// allowed.
     #[inline]
     pub fn read_whole(packet: &[u8]) -> Option<(Self, u16)> {
         let header = Self::read(packet).ok()?;
@@ -143,7 +145,8 @@ impl IpHeader {
         self.fragment_offset > 0
     }
 
-    /// What follows in `packet`, which this header was read from, behind the extension headers of IPv6.
+    /// What follows in `packet`, which this header was read from, behind the extension headers of
+    /// IPv6.
     #[inline]
     pub fn transport<'a>(&self, packet: &'a [u8]) -> Result<Transport<'a>, HeaderError> {
         let mut octets = packet.get(self.header_octets..).ok_or(HeaderError::Short)?;
@@ -187,8 +190,8 @@ pub struct PlainHeader {
 }
 
 impl PlainHeader {
-    /// Appends the header of a packet with so many octets behind it. `None`, and nothing is appended, if the addresses are of different
-    /// versions or the packet would be too long for IP.
+    /// Appends the header of a packet with so many octets behind it. `None`, and nothing is
+    /// appended, if the addresses are of different versions or the packet would be too long for IP.
     pub fn write(&self, payload_octets: usize, into: &mut Vec<u8>) -> Option<()> {
         let payload = u16::try_from(payload_octets).ok()?;
         match (self.source, self.destination) {
@@ -221,8 +224,9 @@ impl PlainHeader {
     }
 }
 
-/// Writes another TTL or hop limit into a packet that [`IpHeader::read`] accepted, and mends the IPv4 header checksum by the change alone
-/// (RFC 1624 eqn. 3), so that a checksum that was wrong stays wrong. The library writes whole headers only, with their options decoded.
+/// Writes another TTL or hop limit into a packet that [`IpHeader::read`] accepted, and mends the
+/// IPv4 header checksum by the change alone (RFC 1624 eqn. 3), so that a checksum that was wrong
+/// stays wrong. The library writes whole headers only, with their options decoded.
 #[inline]
 pub fn set_hop_limit(packet: &mut [u8], hop_limit: u8) {
     match packet.first().map(|first| first >> 4) {

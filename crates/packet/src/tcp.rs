@@ -36,7 +36,8 @@ pub struct TcpHeader {
 }
 
 impl TcpHeader {
-    /// Reads the header at the front of a segment, of which no more than 20 octets need to be there.
+    /// Reads the header at the front of a segment, of which no more than 20 octets need to be
+    /// there.
     #[inline]
     pub fn read(segment: &[u8]) -> Result<Self, HeaderError> {
         let mut fixed: [u8; TCP_OCTETS] = *segment.first_chunk().ok_or(HeaderError::Short)?;
@@ -44,7 +45,8 @@ impl TcpHeader {
         if header_octets < TCP_OCTETS {
             return Err(HeaderError::Malformed);
         }
-        // Captures cut headers within their options, and the library refuses a header that is not whole.
+        // Captures cut headers within their options, and the library refuses a header that is not
+        // whole.
         fixed[12] = 5 << 4 | fixed[12] & 0x0f;
         let header = TcpHeaderSlice::from_slice(&fixed).map_err(|_| HeaderError::Malformed)?;
         Ok(Self {
@@ -61,8 +63,9 @@ impl TcpHeader {
         })
     }
 
-    /// Writes the header, without options, over the first 20 octets of a segment, checksum over the rest included; `checksum` and
-    /// `header_octets` are not asked. `false` if the segment has fewer octets.
+    /// Writes the header, without options, over the first 20 octets of a segment, checksum over the
+    /// rest included; `checksum` and `header_octets` are not asked. `false` if the segment has
+    /// fewer octets.
     pub fn write(&self, ends: (IpAddr, IpAddr), segment: &mut [u8]) -> bool {
         let mut header =
             etherparse::TcpHeader::new(self.source_port, self.destination_port, self.sequence, self.window);
@@ -92,8 +95,9 @@ pub struct TcpOptions {
 }
 
 impl TcpOptions {
-    /// Reads options as far as they were kept and make sense. The library's iterator ends at the first option that it does not know, and
-    /// Multipath TCP or Fast Open often come before the timestamps.
+    /// Reads options as far as they were kept and make sense. The library's iterator ends at the
+    /// first option that it does not know, and Multipath TCP or Fast Open often come before the
+    /// timestamps.
     #[inline]
     pub fn read(octets: &[u8], syn: bool) -> Self {
         let mut found = Self::default();
@@ -155,7 +159,8 @@ mod tests {
         header_octets: TCP_OCTETS,
     };
 
-    /// By hand: c000 + 0201 + c000 + 0202 + 6 + 14 + 4e20 + 50 + 1 + 5002 + ffff = `3_228f`, folded `2292`.
+    /// By hand: c000 + 0201 + c000 + 0202 + 6 + 14 + 4e20 + 50 + 1 + 5002 + ffff = `3_228f`, folded
+    /// `2292`.
     #[test]
     fn a_syn_by_hand() {
         let mut segment = [0x55; TCP_OCTETS];

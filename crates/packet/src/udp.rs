@@ -36,8 +36,8 @@ impl UdpHeader {
     }
 }
 
-/// Writes the header of a datagram over its first eight octets, checksum over the rest included. `false` if it has fewer, or more than UDP
-/// allows.
+/// Writes the header of a datagram over its first eight octets, checksum over the rest included.
+/// `false` if it has fewer, or more than UDP allows.
 pub fn write(ends: (IpAddr, IpAddr), ports: (u16, u16), datagram: &mut [u8]) -> bool {
     let (Ok(octets), Some(place)) = (u16::try_from(datagram.len()), datagram.first_chunk_mut::<UDP_OCTETS>()) else {
         return false;
@@ -56,7 +56,8 @@ pub fn write(ends: (IpAddr, IpAddr), ports: (u16, u16), datagram: &mut [u8]) -> 
     true
 }
 
-/// Source and destination port, which TCP and UDP have in the same place: four octets of a header are enough for them.
+/// Source and destination port, which TCP and UDP have in the same place: four octets of a header
+/// are enough for them.
 #[inline]
 pub fn ports(transport: &[u8]) -> Option<(u16, u16)> {
     let mut reader = Reader::new(transport);
@@ -69,7 +70,8 @@ mod tests {
 
     use super::*;
 
-    /// By hand: c000 + 0201 + c000 + 0202 + 11 + d + 1234 + 0035 + d + "hello" (6865 6c6c 6f00) = `2_da68`, folded `da6a`.
+    /// By hand: c000 + 0201 + c000 + 0202 + 11 + d + 1234 + 0035 + d + "hello" (6865 6c6c 6f00) =
+    /// `2_da68`, folded `da6a`.
     #[test]
     fn a_datagram_by_hand() {
         let mut datagram = *b"........hello";

@@ -15,7 +15,8 @@ use crate::contract::{Event, Step};
 use crate::outcome::Reason;
 use crate::probes::{Load, Probe, Transfer};
 
-/// What a run may cost. Every bound holds for the run as a whole; none is ever exceeded by a step that could be foreseen to.
+/// What a run may cost. Every bound holds for the run as a whole; none is ever exceeded by a step
+/// that could be foreseen to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Steps of the state machine: the guard against a method that never ends.
@@ -29,7 +30,8 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// Ours: a minute, a gigabyte, a million steps; enough for every method at 10 Gbit/s, and an end for each.
+    /// Ours: a minute, a gigabyte, a million steps; enough for every method at 10 Gbit/s, and an
+    /// end for each.
     fn default() -> Self {
         Self {
             steps: 1_000_000,
@@ -49,10 +51,12 @@ pub struct Cost {
     pub octets: u64,
     /// From the first step to the last.
     pub time: Duration,
-    /// Highest IP-layer rate imposed over any 100 ms, bit/s, as foreseen from the steps: what [`Budget::peak`] bounds.
+    /// Highest IP-layer rate imposed over any 100 ms, bit/s, as foreseen from the steps: what
+    /// [`Budget::peak`] bounds.
     pub peak_bps: u64,
-    /// Highest IP-layer rate really imposed over 10 ms, bit/s, from the departures that the reports tell: trains in any window of
-    /// 10 ms, loads over their segment, transfers between their samples.
+    /// Highest IP-layer rate really imposed over 10 ms, bit/s, from the departures that the reports
+    /// tell: trains in any window of 10 ms, loads over their segment, transfers between their
+    /// samples.
     #[serde(default)]
     pub peak_10ms_bps: u64,
     /// What the answer rests on.
@@ -141,7 +145,8 @@ impl Meter {
         Ok(())
     }
 
-    /// Accounts for what only the answer tells: octets of transfers, and probes that were refused and so never sent.
+    /// Accounts for what only the answer tells: octets of transfers, and probes that were refused
+    /// and so never sent.
     pub fn settle(&mut self, event: &Event) {
         self.imposed.settle(event);
         self.cost.samples.take(event);
@@ -212,7 +217,8 @@ fn foreseen(step: &Step) -> (u64, u64, Duration) {
             train.duration(),
         ),
         Step::Send(Probe::Load(load)) => {
-            // "As fast as the host can" is unforeseeable; its rate is bounded by the method from `PathFacts`.
+            // "As fast as the host can" is unforeseeable; its rate is bounded by the method from
+            // `PathFacts`.
             let octets = load.rate.octets_in(load.duration);
             (octets / u64::from(load.ip_octets.max(1)), octets, load.duration)
         }
@@ -222,8 +228,8 @@ fn foreseen(step: &Step) -> (u64, u64, Duration) {
     }
 }
 
-/// Brings a probe under a user's peak rate where that needs no other measurement: transfers are paced, loads offered less.
-/// The reports say what was really sent.
+/// Brings a probe under a user's peak rate where that needs no other measurement: transfers are
+/// paced, loads offered less. The reports say what was really sent.
 pub fn restrain(probe: Probe, cap: Option<BitRate>) -> Probe {
     let Some(cap) = cap else { return probe };
     match probe {

@@ -26,7 +26,8 @@ pub enum Event {
     TimerFired,
     /// The world cannot carry out the last probe; it may be able to carry out another.
     Refused(Refusal),
-    /// The run ends now: out of budget, or the user asked. The estimator answers with `Done`, from what it has.
+    /// The run ends now: out of budget, or the user asked. The estimator answers with `Done`, from
+    /// what it has.
     Stop(Reason),
 }
 
@@ -43,7 +44,8 @@ pub enum Refusal {
         /// Smallest IP packet that can.
         min_ip_octets: u16,
     },
-    /// The world has no such ability (a recording cannot send; a socket without privilege cannot read ICMP).
+    /// The world has no such ability (a recording cannot send; a socket without privilege cannot
+    /// read ICMP).
     NotOffered,
     /// The far end forbids it: its caps on rate, duration, octets or streams.
     ForbiddenByPeer,
@@ -63,13 +65,15 @@ pub enum Step {
     Done(Outcome),
 }
 
-/// A method in the middle of its work. One event in, exactly one step out; no clock, socket, random source or log inside.
+/// A method in the middle of its work. One event in, exactly one step out; no clock, socket, random
+/// source or log inside.
 pub trait Estimator {
     /// The next step, at `now`, after `event`.
     fn step(&mut self, now: Stamp<Sender>, event: Event) -> Step;
 
-    /// What it makes of what it has by now, for those who follow a method that tracks a quantity: [`watch`] asks after every event,
-    /// [`run`] never. `None` where there is nothing to tell yet, and from methods that only answer at their end.
+    /// What it makes of what it has by now, for those who follow a method that tracks a quantity:
+    /// [`watch`] asks after every event, [`run`] never. `None` where there is nothing to tell yet,
+    /// and from methods that only answer at their end.
     fn latest(&self) -> Option<Latest> {
         None
     }
@@ -80,6 +84,7 @@ pub trait Estimator {
 pub struct Latest {
     /// The middle of the time that it is about, on the clock of the estimator's host.
     pub at: Stamp<Sender>,
-    /// The same that the method would answer were it stopped now, with the interval that it is about.
+    /// The same that the method would answer were it stopped now, with the interval that it is
+    /// about.
     pub estimate: Estimate,
 }

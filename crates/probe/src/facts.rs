@@ -31,7 +31,8 @@ pub struct HostFacts {
     pub receive_cost: Duration,
     /// Smallest non-zero difference of two clock readings.
     pub clock_resolution: Duration,
-    /// Typical error of one receive stamp (its 99th percentile minus its median), batching left out.
+    /// Typical error of one receive stamp (its 99th percentile minus its median), batching left
+    /// out.
     pub stamp_error: Duration,
     /// Source of receive stamps.
     pub stamp_source: StampSource,
@@ -39,7 +40,8 @@ pub struct HostFacts {
     pub min_gap: Duration,
     /// Highest IP-layer rate that the host can send with full-size packets; `None` if not measured.
     pub max_send_rate: Option<BitRate>,
-    /// Negotiated rate of the interface towards the path, at the wire; `None` if unknown or virtual.
+    /// Negotiated rate of the interface towards the path, at the wire; `None` if unknown or
+    /// virtual.
     pub interface_rate: Option<BitRate>,
     /// The interface is virtual: its stamps and its spacing say little about a wire.
     pub virtual_interface: bool,
@@ -66,9 +68,10 @@ impl HostFacts {
 const AT_RECEIVER: f64 = 0.95;
 
 impl HostFacts {
-    /// Highest IP-layer rate of packets of this length at which stamps from `source` still follow the wire. The program takes its
-    /// own after each receive call (the simulator's do, too), so that packets that come faster are seen at the program's rate;
-    /// the kernel and the card stamp before that (`None`).
+    /// Highest IP-layer rate of packets of this length at which stamps from `source` still follow
+    /// the wire. The program takes its own after each receive call (the simulator's do, too), so
+    /// that packets that come faster are seen at the program's rate; the kernel and the card stamp
+    /// before that (`None`).
     pub fn max_stamped_rate(&self, ip_octets: u16, source: StampSource) -> Option<BitRate> {
         match source {
             StampSource::Simulated | StampSource::User => BitRate::over(u64::from(ip_octets), self.receive_cost),
@@ -76,7 +79,8 @@ impl HostFacts {
         }
     }
 
-    /// Whether packets of this length, seen by stamps from `source` to arrive at `rate_bps`, may have come faster.
+    /// Whether packets of this length, seen by stamps from `source` to arrive at `rate_bps`, may
+    /// have come faster.
     pub fn stamps_limit(&self, rate_bps: f64, ip_octets: u16, source: StampSource) -> bool {
         self.max_stamped_rate(ip_octets, source)
             .is_some_and(|most| rate_bps >= AT_RECEIVER * most.as_f64())
@@ -87,15 +91,18 @@ impl HostFacts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answering {
-    /// A narrows server: it stamps trains, echoes them in packets of any size, and takes part in loads and transfers.
+    /// A narrows server: it stamps trains, echoes them in packets of any size, and takes part in
+    /// loads and transfers.
     #[default]
     Server,
     /// A host that echoes each packet whole and says no more (ICMP echo).
     Echo,
-    /// A host that echoes each packet whole, with its own receive stamp (STAMP, RFC 8762; TWAMP, RFC 5357): [`PeerKind::Echo`], and
-    /// [`PeerKind::Receiver`] by those stamps, as far as the echoes come back.
+    /// A host that echoes each packet whole, with its own receive stamp (STAMP, RFC 8762; TWAMP,
+    /// RFC 5357): [`PeerKind::Echo`], and [`PeerKind::Receiver`] by those stamps, as far as the
+    /// echoes come back.
     Reflector,
-    /// A host that says of each datagram that nothing listens on its port: [`PeerKind::ClosedPort`].
+    /// A host that says of each datagram that nothing listens on its port:
+    /// [`PeerKind::ClosedPort`].
     ClosedPort,
     /// A host whose TCP answers SYNs: [`PeerKind::TcpSyn`].
     TcpSyn,
@@ -115,8 +122,8 @@ impl Answering {
     }
 }
 
-/// How many answers a remote host gives: so many at once, and then one per `every` (a token bucket, as Linux limits its ICMP errors:
-/// 6, and one per second).
+/// How many answers a remote host gives: so many at once, and then one per `every` (a token bucket,
+/// as Linux limits its ICMP errors: 6, and one per second).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerLimit {
     burst: NonZeroU16,
@@ -124,8 +131,8 @@ pub struct AnswerLimit {
 }
 
 impl AnswerLimit {
-    /// `burst` at once (at least 1), then one per `every` (to the millisecond, at most 65 s: hosts that answer faster than a
-    /// thousand times a second limit no method of ours).
+    /// `burst` at once (at least 1), then one per `every` (to the millisecond, at most 65 s: hosts
+    /// that answer faster than a thousand times a second limit no method of ours).
     pub fn new(burst: u16, every: Duration) -> Self {
         Self {
             burst: NonZeroU16::new(burst).unwrap_or(NonZeroU16::MIN),
@@ -162,8 +169,8 @@ pub struct PathFacts {
     /// What answers at the far end.
     #[serde(default)]
     pub answering: Answering,
-    /// How many answers it gives, where it was seen to limit them. What it does not answer for that reason is in
-    /// [`TrainReport::local_drops`](crate::probes::TrainReport).
+    /// How many answers it gives, where it was seen to limit them. What it does not answer for that
+    /// reason is in [`TrainReport::local_drops`](crate::probes::TrainReport).
     #[serde(default)]
     pub answer_limit: Option<AnswerLimit>,
 }
@@ -188,8 +195,9 @@ impl PathFacts {
         if self.ipv6 { 48 } else { 28 }
     }
 
-    /// The highest IP-layer rate at which single packets of `ip_octets` can be paced: bounded by the sender's smallest gap, its
-    /// highest send rate, its interface, and the user's cap. `None` if nothing bounds it.
+    /// The highest IP-layer rate at which single packets of `ip_octets` can be paced: bounded by
+    /// the sender's smallest gap, its highest send rate, its interface, and the user's cap. `None`
+    /// if nothing bounds it.
     pub fn max_paced_rate(&self, ip_octets: u16) -> Option<BitRate> {
         [
             BitRate::over(u64::from(ip_octets), self.sender.min_gap),

@@ -82,7 +82,8 @@ impl fmt::Display for Rows {
     }
 }
 
-/// Observations cannot be analysed so. The caller can choose another method, other parameters, or another recording.
+/// Observations cannot be analysed so. The caller can choose another method, other parameters, or
+/// another recording.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AnalyseError {
@@ -119,8 +120,8 @@ impl Observations {
         rows
     }
 
-    /// Reports without what was planned: each train as it really left. Rows of one size that left evenly stand for a train at their
-    /// median gap; any other for one with the gaps that it had.
+    /// Reports without what was planned: each train as it really left. Rows of one size that left
+    /// evenly stand for a train at their median gap; any other for one with the gaps that it had.
     pub fn of_reports(facts: &PathFacts, reports: &[TrainReport]) -> Self {
         let rows: Vec<Observation> = reports.iter().filter_map(|report| as_asked(facts, report)).collect();
         let zero = Stamp::from_nanos(0);
@@ -143,7 +144,8 @@ impl Observations {
     }
 }
 
-/// Gaps within this share of their median, or this time of it, are even ("ours": what pacing on a good host leaves).
+/// Gaps within this share of their median, or this time of it, are even ("ours": what pacing on a
+/// good host leaves).
 const EVEN: (f64, f64) = (0.1, 2000.0);
 
 /// The train of a report, as it left.
@@ -192,15 +194,17 @@ pub trait Replayable: Estimator {
     /// Its method's name, and what it reads.
     const READS: (&'static str, &'static str);
 
-    /// Takes it that `asked` is what went out, though it would have asked something else: the answer comes next. `false` if that
-    /// is nothing it can read; the answer is then left out.
+    /// Takes it that `asked` is what went out, though it would have asked something else: the
+    /// answer comes next. `false` if that is nothing it can read; the answer is then left out.
     fn replay_step(&mut self, asked: &Probe) -> bool;
 }
 
-/// Feeds observations to a state machine as if it had asked for them, and returns what it makes of them.
+/// Feeds observations to a state machine as if it had asked for them, and returns what it makes of
+/// them.
 ///
-/// Where the machine asks what was really asked (in its own run with its own parameters that is everywhere) this is the run
-/// again, step for step; elsewhere [`Replayable::replay_step`] decides what the answer means to it.
+/// Where the machine asks what was really asked (in its own run with its own parameters that is
+/// everywhere) this is the run again, step for step; elsewhere [`Replayable::replay_step`] decides
+/// what the answer means to it.
 pub fn replay<M: Replayable>(mut machine: M, observations: &Observations) -> Result<Outcome, AnalyseError> {
     let facts = &observations.facts;
     let mut step = machine.step(observations.began, Event::Started(facts.clone()));

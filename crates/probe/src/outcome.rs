@@ -1,4 +1,5 @@
-//! Never a bare number: which metric, at which layer, over what interval, how sure, and why it might mislead.
+//! Never a bare number: which metric, at which layer, over what interval, how sure, and why it
+//! might mislead.
 
 mod caveat;
 mod details;
@@ -86,7 +87,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// A rate at the IP layer, limited by the path, of medium confidence. `low` and `high` are put in order around `value`.
+    /// A rate at the IP layer, limited by the path, of medium confidence. `low` and `high` are put
+    /// in order around `value`.
     pub fn ip_rate(metric: Metric, value: BitRate, low: BitRate, high: BitRate) -> Self {
         debug_assert!(metric.unit() == Unit::BitPerSecond, "{metric} is no rate");
         Self::new(metric, Some(Layer::Ip), value.bps(), low.bps(), high.bps())
@@ -111,7 +113,8 @@ impl Estimate {
         }
     }
 
-    /// The same number as a bound: the truth is at least this, and `limit` kept the method from seeing more.
+    /// The same number as a bound: the truth is at least this, and `limit` kept the method from
+    /// seeing more.
     #[must_use]
     pub fn at_least(mut self, limit: Limit) -> Self {
         self.verdict = BoundKind::LowerBound;
@@ -139,8 +142,8 @@ impl Estimate {
         self
     }
 
-    /// The same as an answer for one hop, counted from 1 at the sender's own link. Methods that measure each hop put such
-    /// estimates into [`Estimate::also`] of the path's answer.
+    /// The same as an answer for one hop, counted from 1 at the sender's own link. Methods that
+    /// measure each hop put such estimates into [`Estimate::also`] of the path's answer.
     #[must_use]
     pub fn at_hop(mut self, hop: u16) -> Self {
         self.details.hop = Some(hop);

@@ -33,7 +33,8 @@ pub enum Probe {
     Train(Train),
     /// A constant-rate UDP load, in segments that continue one another.
     Load(Load),
-    /// One or more TCP connections that carry as much as they can, in segments that continue one another.
+    /// One or more TCP connections that carry as much as they can, in segments that continue one
+    /// another.
     Transfer(Transfer),
     /// Listen to traffic that passes anyway.
     Capture(Capture),
@@ -42,8 +43,9 @@ pub enum Probe {
 /// What follows the end of a [`Load`] or [`Transfer`] segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Then {
-    /// The traffic keeps flowing, unchanged, until the estimator's next step. If that step is another segment of the same kind
-    /// it takes over without a gap; if it is anything else the world ends the traffic first.
+    /// The traffic keeps flowing, unchanged, until the estimator's next step. If that step is
+    /// another segment of the same kind it takes over without a gap; if it is anything else the
+    /// world ends the traffic first.
     Continue,
     /// The traffic ends with the segment; the report waits for what is still on its way.
     Finish,

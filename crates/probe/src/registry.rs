@@ -1,4 +1,5 @@
-//! What a method is to the registry: a name, its place in the field's classification, what it needs and what it imposes.
+//! What a method is to the registry: a name, its place in the field's classification, what it needs
+//! and what it imposes.
 //!
 //! The classification is that of `[Abut18]` table 2, with deployment, layer and privileges added.
 
@@ -27,17 +28,18 @@ pub trait Method: Sync {
     /// Its description.
     fn info(&self) -> &'static MethodInfo;
 
-    /// What it imposes with these parameters: [`MethodInfo::imposes`], unless a parameter makes it longer or heavier. Parameters
-    /// that cannot be read are [`Method::begin`]'s to refuse.
+    /// What it imposes with these parameters: [`MethodInfo::imposes`], unless a parameter makes it
+    /// longer or heavier. Parameters that cannot be read are [`Method::begin`]'s to refuse.
     fn imposes(&self, params: &RawParams) -> Imposes {
         let _ = params;
         self.info().imposes.clone()
     }
 
-    /// What may answer its probes at the far end. By its deployment: a method that runs at the sender alone takes what
-    /// [`PathFacts::answering`](crate::PathFacts) says there is (TCP, if its probes are TCP's); one that needs a receiver takes a
-    /// server, or a reflector if its probes are trains; loads and transfers need a server. A method that can do with less, or needs
-    /// something else, says so here.
+    /// What may answer its probes at the far end. By its deployment: a method that runs at the
+    /// sender alone takes what [`PathFacts::answering`](crate::PathFacts) says there is (TCP, if
+    /// its probes are TCP's); one that needs a receiver takes a server, or a reflector if its
+    /// probes are trains; loads and transfers need a server. A method that can do with less, or
+    /// needs something else, says so here.
     fn answered_by(&self) -> &'static [Answering] {
         const RECEIVERS: [Answering; 2] = [Answering::Server, Answering::Reflector];
         let class = &self.info().class;
@@ -58,16 +60,18 @@ pub trait Method: Sync {
     /// Its state machine, with parameters as the caller typed them.
     fn begin(&self, params: &RawParams) -> Result<Box<dyn Estimator>, ParamError>;
 
-    /// What it makes of observations that are there already, its own or another method's: the value, interval and verdict of
-    /// the run itself if they are its own, all of them, and the parameters are those of the run. Pure, and the code that the
-    /// state machine runs: either both call one function of the reports, or the reports are fed to the state machine, which is
-    /// set to what was really asked where it would have asked something else. It may end before the observations do (their rest
-    /// is ignored), or be stopped by their end ([`Reason::RowsSpent`](crate::Reason), or a caveat).
+    /// What it makes of observations that are there already, its own or another method's: the
+    /// value, interval and verdict of the run itself if they are its own, all of them, and the
+    /// parameters are those of the run. Pure, and the code that the state machine runs: either both
+    /// call one function of the reports, or the reports are fed to the state machine, which is set
+    /// to what was really asked where it would have asked something else. It may end before the
+    /// observations do (their rest is ignored), or be stopped by their end
+    /// ([`Reason::RowsSpent`](crate::Reason), or a caveat).
     fn analyse(&self, observations: &Observations, params: &RawParams) -> Result<Outcome, AnalyseError>;
 }
 
-/// A [`Method`] whose runs and whose reading of observations are one state machine's: `run` makes it of parameters as typed, `imposes`
-/// what they impose, given what the method usually does.
+/// A [`Method`] whose runs and whose reading of observations are one state machine's: `run` makes
+/// it of parameters as typed, `imposes` what they impose, given what the method usually does.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! method {
@@ -142,7 +146,8 @@ pub struct MethodInfo {
 const TABLE: &str = "prints the table.";
 
 impl MethodInfo {
-    /// The method's manual, with the table of its parameters in place of the line that announces it.
+    /// The method's manual, with the table of its parameters in place of the line that announces
+    /// it.
     pub fn manual(&self) -> String {
         let mut shown = String::new();
         for line in self.manual.lines() {
@@ -307,7 +312,8 @@ pub struct Imposes {
 }
 
 impl Imposes {
-    /// The budget under which the method is run unless the caller sets another: twice what it imposes at most.
+    /// The budget under which the method is run unless the caller sets another: twice what it
+    /// imposes at most.
     pub fn budget(&self) -> Budget {
         Budget {
             octets: self.max_octets.saturating_mul(2),

@@ -12,10 +12,11 @@ use crate::registry::{Method, RawParams};
 
 /// What the sockets, the simulator and a recording each implement.
 ///
-/// A world measures one direction. Its *sender* is the host whose packets cross that direction first; in the reverse direction
-/// that is the remote host, and [`Arrival::departed`](crate::probes::Arrival) is on that host's clock. [`World::now`] is always the
-/// clock of the host that runs the estimator, so a method compares `now` with `now` and rows with rows, never one with the
-/// other.
+/// A world measures one direction. Its *sender* is the host whose packets cross that direction
+/// first; in the reverse direction that is the remote host, and
+/// [`Arrival::departed`](crate::probes::Arrival) is on that host's clock. [`World::now`] is always
+/// the clock of the host that runs the estimator, so a method compares `now` with `now` and rows
+/// with rows, never one with the other.
 pub trait World {
     /// The machine broke (not: the path gave no answer).
     type Fault;
@@ -26,7 +27,8 @@ pub trait World {
     /// What is known of path and hosts.
     fn facts(&self) -> PathFacts;
 
-    /// A method is about to run: [`run`] says so. Worlds that keep a record want to know which; the others need not.
+    /// A method is about to run: [`run`] says so. Worlds that keep a record want to know which; the
+    /// others need not.
     fn begins(&mut self, order: &Order<'_>) {
         let _ = order;
     }
@@ -37,12 +39,14 @@ pub trait World {
     /// Lets time pass.
     fn wait(&mut self, until: Stamp<Sender>) -> Result<(), Self::Fault>;
 
-    /// The method has answered: by itself, or because it was told to stop for a reason. Comes before [`World::rest`].
+    /// The method has answered: by itself, or because it was told to stop for a reason. Comes
+    /// before [`World::rest`].
     fn concluded(&mut self, measured: &Measured, stopped: Option<&Reason>) {
         let _ = (measured, stopped);
     }
 
-    /// A method is over: gives back what others may be waiting for. What was sent is on its way already.
+    /// A method is over: gives back what others may be waiting for. What was sent is on its way
+    /// already.
     fn rest(&mut self) -> Result<(), Self::Fault> {
         Ok(())
     }
@@ -101,7 +105,8 @@ pub struct Entry {
     pub method: &'static str,
     /// The answer.
     pub outcome: Outcome,
-    /// What it took. Quantities that fell out of another metric's observations cost nothing of their own.
+    /// What it took. Quantities that fell out of another metric's observations cost nothing of
+    /// their own.
     pub cost: Cost,
 }
 
@@ -130,7 +135,8 @@ pub fn watch<W: World>(
     carry(world, order.estimator.as_mut(), order.budget, Some(reported))
 }
 
-/// The loop of [`run`] without a word to those who keep records: for replays, and for machines that are not registered.
+/// The loop of [`run`] without a word to those who keep records: for replays, and for machines that
+/// are not registered.
 pub fn drive<W: World>(
     world: &mut W,
     method: &mut dyn Estimator,
@@ -139,11 +145,12 @@ pub fn drive<W: World>(
     carry(world, method, budget, None)
 }
 
-/// Who listens to what a method says on its way. Without anybody it is not asked: its answer may be as costly as the one at the end.
+/// Who listens to what a method says on its way. Without anybody it is not asked: its answer may be
+/// as costly as the one at the end.
 type Listener<'a> = Option<&'a mut dyn FnMut(&Latest)>;
 
-/// The only loop. The budget bounds it, so no method can run for ever; a method that is out of budget, or whose world breaks, is
-/// told so once and answers from what it has.
+/// The only loop. The budget bounds it, so no method can run for ever; a method that is out of
+/// budget, or whose world breaks, is told so once and answers from what it has.
 fn carry<W: World>(
     world: &mut W,
     method: &mut dyn Estimator,

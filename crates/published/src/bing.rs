@@ -79,7 +79,8 @@ params! {
 }
 
 impl Params {
-    /// What the longest run imposes: all sizes at all hops, and round trips of a tenth of a second (ours).
+    /// What the longest run imposes: all sizes at all hops, and round trips of a tenth of a second
+    /// (ours).
     fn imposes(&self, usual: &Imposes) -> Imposes {
         let rounds = self.repeats.saturating_add(self.passes);
         let probes = rounds

@@ -1,16 +1,18 @@
-//! What methods share that send trains whose rate changes from packet to packet: `pathchirp`, `assolo` and `rapid`.
+//! What methods share that send trains whose rate changes from packet to packet: `pathchirp`,
+//! `assolo` and `rapid`.
 //!
 //! ```text
 //!  departures  |      |     |    |   |  | | ||     one train probes many rates
-//!  delays      ..................__..--''          from the packet on at which the rate exceeds what is available they grow
+//!  delays      ..................__..--''   they grow from the packet on whose rate is too high
 //! ```
 //!
 //! - `ladder`: the rates of a train, and the packets that make them;
-//! - `points`: what of a report can be believed, with the departures as they were, not as they were planned;
+//! - `points`: what of a report can be believed, with the departures as they were, not as they were
+//!   planned;
 //! - `excursions`: where delays leave their level and do not come back;
 //! - `weigh`: from excursions to one rate per chirp;
-//! - `session`: first a back-to-back train, then coarse chirps over a wide range, then as many fine ones as it takes, with
-//!   more packets per rate where stamps are coarse or come in batches;
+//! - `session`: first a back-to-back train, then coarse chirps over a wide range, then as many fine
+//!   ones as it takes, with more packets per rate where stamps are coarse or come in batches;
 //! - `session/answer`: a number with its interval, a bound, or a reason.
 //!
 //! What differs between the methods is their [`Flavour`].
@@ -52,12 +54,14 @@ pub(super) trait Flavour: std::fmt::Debug + Clone {
     /// The range around what is expected, as factors.
     fn range(&self) -> (f64, f64);
 
-    /// Where a rate lies in a range, 0 at its low end, 1 at its high end: outside of the two middle quarters the range moves.
+    /// Where a rate lies in a range, 0 at its low end, 1 at its high end: outside of the two middle
+    /// quarters the range moves.
     fn place(&self, rate: f64, low: f64, high: f64) -> f64 {
         (rate / low).ln() / (high / low).ln()
     }
 
-    /// Share of chirps outside of the range from which on what is available varies by more than it holds, and whether a wider one helps.
+    /// Share of chirps outside of the range from which on what is available varies by more than it
+    /// holds, and whether a wider one helps.
     fn clipped(&self) -> (f64, bool) {
         (0.5, false)
     }
@@ -71,12 +75,15 @@ pub(super) trait Flavour: std::fmt::Debug + Clone {
     /// One value from those of all chirps, in the order of sending.
     fn combine(&self, rates: &[f64]) -> Option<f64>;
 
-    /// Factors by which even without noise the truth may lie below and above what [`Flavour::find`] says.
+    /// Factors by which even without noise the truth may lie below and above what [`Flavour::find`]
+    /// says.
     fn blur(&self) -> (f64, f64);
 
-    /// What bursts of other traffic may hide below and above, in standard deviations of single chirps.
+    /// What bursts of other traffic may hide below and above, in standard deviations of single
+    /// chirps.
     fn hidden(&self) -> (f64, f64);
 
-    /// Packets of a batch from which on the method gives up, however many packets there are per rate.
+    /// Packets of a batch from which on the method gives up, however many packets there are per
+    /// rate.
     fn most_batched(&self) -> Option<f64>;
 }

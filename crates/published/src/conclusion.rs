@@ -2,7 +2,8 @@
 
 use narrows_probe::outcome::{Caveat, Details, Diagnostics, Estimate, Outcome, Reason};
 
-/// What the method makes of its samples, and that it was stopped, if it was; the reason for that goes before its own.
+/// What the method makes of its samples, and that it was stopped, if it was; the reason for that
+/// goes before its own.
 pub(crate) fn conclude(judged: Result<Estimate, Reason>, caveats: Vec<Caveat>, stopped: Option<&Reason>) -> Outcome {
     match judged {
         Ok(estimate) => {

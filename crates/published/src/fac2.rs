@@ -40,7 +40,8 @@ params! {
     /// What can be set.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Params {
-        /// How far it goes: slopes, or the published feedback loop alone, with its bracket for an interval.
+        /// How far it goes: slopes, or the published feedback loop alone, with its bracket for an
+        /// interval.
         pub preset: Preset = "slopes" is { "slopes" => Preset::Slopes, "feedback" => Preset::Feedback } {
             source: "ours; feedback: phase 1 alone, with the confirmation below: [Netest03], as far as it tells",
         },
@@ -54,7 +55,8 @@ params! {
         pub train_time: Duration = "25 ms" {
             name: "train-time", range: Between("100 us", "1 s"), source: "ours: 200 packets at 100 Mbit/s average the traffic to 5 %",
         },
-        /// Slope trains that end a run; twice as many while it is under 3 s and the interval over 6 %.
+        /// Slope trains that end a run; twice as many while it is under 3 s and the interval over 6
+        /// %.
         pub slope_trains: usize = "10" { name: "trains", range: Between("3", "1000"), source: "ours" },
         /// Trains at most, whatever they are for; no fewer than trains.
         pub max_trains: usize = "50" { name: "max-trains", range: AtLeast("3"), source: "ours: the end" },
@@ -101,8 +103,8 @@ impl Method for Fac2 {
     }
 }
 
-/// What the reports of a run say, in the order in which they came: any trains of 16 packets or more that left evenly. Pure, and the
-/// same machine that a run steps.
+/// What the reports of a run say, in the order in which they came: any trains of 16 packets or more
+/// that left evenly. Pure, and the same machine that a run steps.
 pub fn analyse(facts: &PathFacts, reports: &[TrainReport], params: &Params) -> Outcome {
     observations::lead_reports(machine::Machine::new(params.clone()), facts, reports)
 }

@@ -1,5 +1,5 @@
-//! What methods share that compare the spacing of trains at both ends: the account of all trains, and the narrow link's rate from
-//! trains that leave back to back.
+//! What methods share that compare the spacing of trains at both ends: the account of all trains,
+//! and the narrow link's rate from trains that leave back to back.
 
 mod account;
 mod narrow;

@@ -103,7 +103,8 @@ impl TryFrom<&RawParams> for Params {
     }
 }
 
-/// Share of the rate that bounds the error of trains where steps end at a rate (derived: 0.1 to 1 %).
+/// Share of the rate that bounds the error of trains where steps end at a rate (derived: 0.1 to 1
+/// %).
 const RESOLUTION: f64 = 0.005;
 
 /// The rule of the step decreasing factor.

@@ -1,4 +1,5 @@
-//! Trains of pairs: two packets close together, a silence, and the next two; what methods share that read the spacing inside pairs.
+//! Trains of pairs: two packets close together, a silence, and the next two; what methods share
+//! that read the spacing inside pairs.
 
 use std::time::Duration;
 
@@ -25,9 +26,10 @@ pub(super) struct PairsRead {
     pub(super) disordered: u64,
 }
 
-/// A train of `pairs` pairs, `intra` apart inside, and about `silence` from the second packet to the next first one: half as long up to
-/// one and a half times, drawn anew for each (from `serial`, so that a run can be repeated), for periodic traffic meets pairs in step
-/// always at one phase, and pairs at regular shifts mostly at a few.
+/// A train of `pairs` pairs, `intra` apart inside, and about `silence` from the second packet to
+/// the next first one: half as long up to one and a half times, drawn anew for each (from `serial`,
+/// so that a run can be repeated), for periodic traffic meets pairs in step always at one phase,
+/// and pairs at regular shifts mostly at a few.
 pub(super) fn plan(ip_octets: u16, intra: Duration, silence: Duration, pairs: usize, serial: u32) -> Vec<PacketPlan> {
     let mut packets = Vec::with_capacity(2 * pairs);
     let mut random = narrows_stat::SplitMix64::new(u64::from(serial));
@@ -104,14 +106,15 @@ pub(super) fn hidden(gaps: &[PairGap], facts: &PathFacts, ip_octets: u16, source
     slow.then_some(Reason::ReceiverTooSlow)
 }
 
-/// Share of pairs whose packets came within [`TOGETHER`] of both the time at which they left and what is usual, `apart_ns`: the
-/// receiving host handed them over together.
+/// Share of pairs whose packets came within [`TOGETHER`] of both the time at which they left and
+/// what is usual, `apart_ns`: the receiving host handed them over together.
 fn together(gaps: &[PairGap], apart_ns: f64) -> f64 {
     let close = |gap: &&PairGap| gap.came <= (TOGETHER * apart_ns).max(TOGETHER_SENT * gap.sent);
     gaps.iter().filter(close).count() as f64 / gaps.len().max(1) as f64
 }
 
-/// Mean of the growth of the spacing without the tenth at either end, and its standard error; `None` below five pairs.
+/// Mean of the growth of the spacing without the tenth at either end, and its standard error;
+/// `None` below five pairs.
 pub(super) fn trimmed_growth(gaps: &[PairGap]) -> Option<(f64, f64)> {
     let grown: Vec<f64> = gaps.iter().map(|gap| gap.came - gap.sent).collect();
     let count = grown.len();
@@ -126,14 +129,16 @@ pub(super) fn trimmed_growth(gaps: &[PairGap]) -> Option<(f64, f64)> {
     Some((mean, spread / (kept.len() as f64).sqrt()))
 }
 
-/// A pair closer than this share of its packet time was handed over by the host (`[PJD04]`, made relative).
+/// A pair closer than this share of its packet time was handed over by the host (`[PJD04]`, made
+/// relative).
 const TOGETHER: f64 = 0.3;
-/// Nor does a path bring packets to less than this share of the time at which they left (ours; half of all traffic would have to be
-/// behind the narrow link).
+/// Nor does a path bring packets to less than this share of the time at which they left (ours; half
+/// of all traffic would have to be behind the narrow link).
 const TOGETHER_SENT: f64 = 0.5;
 /// Mean spacing over that at the sender below which the host is at work (ours).
 const CLOSER: f64 = 0.9;
-/// Pairs handed over together: more than this share, and stamps hide them (as `fac2` has it of trains).
+/// Pairs handed over together: more than this share, and stamps hide them (as `fac2` has it of
+/// trains).
 const MOST_TOGETHER: f64 = 0.25;
 /// Stamps coarser than this share of the spacing hide it (as `spacing.rs` has it).
 const COARSEST: f64 = 0.25;

@@ -82,10 +82,11 @@ impl Flavour for Excursionist {
     }
 }
 
-/// The fine range reaches this far around the estimate: the tool's 1.5 above the lowest and 0.66 of the highest lie well inside.
+/// The fine range reaches this far around the estimate: the tool's 1.5 above the lowest and 0.66 of
+/// the highest lie well inside.
 const AROUND: f64 = 1.7;
-/// Bursts end excursions above what is available: on the mean by a quarter to a half of the chirps' standard deviation (ours, from sweeps in
-/// the simulator).
+/// Bursts end excursions above what is available: on the mean by a quarter to a half of the chirps'
+/// standard deviation (ours, from sweeps in the simulator).
 const BURSTS_BELOW: f64 = 0.75;
 const BURSTS_ABOVE: f64 = 0.25;
 

@@ -94,8 +94,9 @@ impl Method for Pathload {
     }
 }
 
-/// What the reports of a run say, in the order in which they came: trains of 51 back-to-back packets (or 36, 21, 6, 4) at the begin are
-/// initial ones, neighbouring periodic trains of one rate are a fleet. Pure, and the same machine that a run steps.
+/// What the reports of a run say, in the order in which they came: trains of 51 back-to-back
+/// packets (or 36, 21, 6, 4) at the begin are initial ones, neighbouring periodic trains of one
+/// rate are a fleet. Pure, and the same machine that a run steps.
 pub fn analyse(facts: &PathFacts, reports: &[TrainReport], params: &Params) -> Outcome {
     observations::lead_reports(machine::Machine::new(params.clone()), facts, reports)
 }

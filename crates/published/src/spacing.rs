@@ -54,8 +54,9 @@ impl Trust {
         self.floor_ns > 0.0 && span_ns <= self.floor_ns / AT_FLOOR
     }
 
-    /// Whether a host rather than a link set the spacing of packets of so many octets: they share a stamp, come at the host's own pace,
-    /// or faster than they can have left the sender. Such packets may have been held back and handed over together.
+    /// Whether a host rather than a link set the spacing of packets of so many octets: they share a
+    /// stamp, come at the host's own pace, or faster than they can have left the sender. Such
+    /// packets may have been held back and handed over together.
     pub(super) fn by_host(&self, wire_octets: f64, span_ns: f64) -> bool {
         span_ns <= 0.0 || self.at_floor(span_ns) || 8e9 * wire_octets > AT_INTERFACE * self.interface_or_any() * span_ns
     }
@@ -68,8 +69,8 @@ impl Trust {
         }
     }
 
-    /// A spacing for the mean of those that differ from it by no more than a tick: rounding spreads one spacing over two readings, and
-    /// their mean is what was rounded.
+    /// A spacing for the mean of those that differ from it by no more than a tick: rounding spreads
+    /// one spacing over two readings, and their mean is what was rounded.
     pub(super) fn unrounded(&self, span_ns: f64, all_ns: &[f64]) -> f64 {
         let alike: Vec<f64> = all_ns
             .iter()
@@ -83,8 +84,8 @@ impl Trust {
         }
     }
 
-    /// Whether packets that far apart could be told apart at all, so that equal stamps mean that they were held back and handed over
-    /// together.
+    /// Whether packets that far apart could be told apart at all, so that equal stamps mean that
+    /// they were held back and handed over together.
     pub(super) fn resolves(&self, span_ns: f64) -> bool {
         self.blur(span_ns) <= COARSEST
     }
@@ -103,9 +104,10 @@ const AT_INTERFACE: f64 = 1.1;
 const WORTH_IT: f64 = 0.002;
 /// Spacings this near to the host's own are as good as at it (ours, as for trains).
 const AT_FLOOR: f64 = 0.95;
-/// The rate that the mean spacing leaves, wire bit/s: what a path carries at least. Other traffic lengthens spacings on the mean, and
-/// what it shortens behind the narrow link it lengthens as often (`[Dovrolis01]`: the asymptotic dispersion rate is below capacity);
-/// twice the mean's standard error is taken off. `None` without four spacings.
+/// The rate that the mean spacing leaves, wire bit/s: what a path carries at least. Other traffic
+/// lengthens spacings on the mean, and what it shortens behind the narrow link it lengthens as
+/// often (`[Dovrolis01]`: the asymptotic dispersion rate is below capacity); twice the mean's
+/// standard error is taken off. `None` without four spacings.
 pub(super) fn mean_bound(wire_octets: f64, spans_ns: &[f64]) -> Option<f64> {
     if spans_ns.len() < 4 {
         return None;
@@ -116,16 +118,18 @@ pub(super) fn mean_bound(wire_octets: f64, spans_ns: &[f64]) -> Option<f64> {
     (high > 0.0).then(|| 8e9 * wire_octets / high)
 }
 
-/// Whether spacings on the mean are so much longer than those at the rate at which they crowd that the crowd is likely to be that of a
-/// faster link behind the narrow one, whose queue held the first packet up: that link makes up for each short spacing with a long one.
-/// Single long spacings count for four of the crowd's at most.
+/// Whether spacings on the mean are so much longer than those at the rate at which they crowd that
+/// the crowd is likely to be that of a faster link behind the narrow one, whose queue held the
+/// first packet up: that link makes up for each short spacing with a long one. Single long spacings
+/// count for four of the crowd's at most.
 pub(super) fn outruns(wire_rate: f64, wire_octets: f64, spans_ns: &[f64]) -> bool {
     let crowd = 8e9 * wire_octets / wire_rate;
     let held: Vec<f64> = spans_ns.iter().map(|span| span.min(4.0 * crowd)).collect();
     narrows_stat::mean(&held).is_some_and(|mean| mean > OUTRUNS * crowd)
 }
 
-/// Ours: where half of the pairs are at the narrow link's rate and one packet of others parts each of the rest, it is 1.5.
+/// Ours: where half of the pairs are at the narrow link's rate and one packet of others parts each
+/// of the rest, it is 1.5.
 const OUTRUNS: f64 = 1.7;
 
 /// Spacings blurred by more than this tell no rate (ours): a quarter.
@@ -138,7 +142,8 @@ mod tests {
     use super::*;
     use narrows_probe::testing::closed_form_world::real_host;
 
-    /// Pairs at 12 us, as many parted by one packet; and pairs drawn together to 6 us, as many pushed apart to 18.
+    /// Pairs at 12 us, as many parted by one packet; and pairs drawn together to 6 us, as many
+    /// pushed apart to 18.
     #[test]
     fn a_crowd_of_short_spacings_that_long_ones_make_up_for_outruns() {
         let wire = 1500.0;

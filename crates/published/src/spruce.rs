@@ -84,7 +84,8 @@ params! {
 }
 
 impl Params {
-    /// What the longest run imposes: silences of the longest kind between all pairs, a round trip of a second for each train (ours).
+    /// What the longest run imposes: silences of the longest kind between all pairs, a round trip
+    /// of a second for each train (ours).
     fn imposes(&self, usual: &Imposes) -> Imposes {
         let octets = 2 * u64::from(self.ip_octets.unwrap_or(1500)) * u64::from(self.pairs);
         let trains = self.pairs / session::PAIRS_PER_TRAIN + 10;

@@ -101,7 +101,8 @@ impl Params {
 }
 
 impl Params {
-    /// What the longest run imposes: every hop and round, and round trips of up to a tenth of a second (ours).
+    /// What the longest run imposes: every hop and round, and round trips of up to a tenth of a
+    /// second (ours).
     fn imposes(&self, usual: &Imposes) -> Imposes {
         let trains = self.rounds.saturating_mul(u32::from(self.hops) + 1);
         let octets = u64::from(self.large_octets.unwrap_or(1500)) + 2 * u64::from(self.small_octets);

@@ -1,4 +1,5 @@
-//! What `tailgate` and `quartets` share: delays of a small packet behind a large one that dies on its way, and hops' times as rates.
+//! What `tailgate` and `quartets` share: delays of a small packet behind a large one that dies on
+//! its way, and hops' times as rates.
 
 use narrows_units::{BitRate, Framing, Metric};
 
@@ -36,7 +37,8 @@ impl HopTime {
         }
     }
 
-    /// Its rate for packets of the path MTU at the IP layer, where packets of `large` IP octets took that time.
+    /// Its rate for packets of the path MTU at the IP layer, where packets of `large` IP octets
+    /// took that time.
     pub(super) fn estimate(self, framing: Framing, facts: Option<&PathFacts>, large: u16) -> Option<Estimate> {
         let full = full_size(facts);
         let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
@@ -67,8 +69,9 @@ pub(super) fn measured(hop: &&Estimate) -> bool {
     hop.high > hop.low
 }
 
-/// The path's estimate, from those of its hops, of which `slowest` is the slowest measured. A hop that was refused may be slower than its
-/// bound says; the path is no faster than what was measured.
+/// The path's estimate, from those of its hops, of which `slowest` is the slowest measured. A hop
+/// that was refused may be slower than its bound says; the path is no faster than what was
+/// measured.
 pub(super) fn of_path(hops: &[Estimate], slowest: &Estimate) -> Estimate {
     let low = hops.iter().map(|hop| hop.low).min().unwrap_or(slowest.low);
     let high = hops.iter().filter(measured).map(|hop| hop.high).min();

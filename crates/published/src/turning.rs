@@ -1,19 +1,24 @@
-//! What the methods share that look for the rate at which a train's spacing stops growing: `yaz`, `kite` and `kite2` with trains.
+//! What the methods share that look for the rate at which a train's spacing stops growing: `yaz`,
+//! `kite` and `kite2` with trains.
 //!
-//! A [`Rule`] decides, from the rounds so far, which rate comes next and when to stop; everything else is here: trains of one rate
-//! until their mean is clear of the limit ([`MethodRun`]), the comparison itself ([`Round`], [`RoundAccount::limit_ns`]), and what is said in the
-//! end (`answer.rs`).
+//! A [`Rule`] decides, from the rounds so far, which rate comes next and when to stop; everything
+//! else is here: trains of one rate until their mean is clear of the limit ([`MethodRun`]), the
+//! comparison itself ([`Round`], [`RoundAccount::limit_ns`]), and what is said in the end
+//! (`answer.rs`).
 //!
 //! # How a round is judged
 //!
-//! Let `d` be the mean spacing at the receiver less that at the sender (ns), over the trains of one rate. The original tools call a
-//! rate too high if `d` exceeds a constant or a resolution. Traffic that comes in packets rounds off the turning point: at exactly the rate
-//! that is available the queue is a random walk that is reflected at zero, and ends `sqrt(2/pi)` of its standard deviation above its
-//! start. So `d` is compared with the resolution plus 0.8 of the spread that trains show which fill the queue (parameter
-//! `allowance`; 0 is the original rule). The spread of `d` relative to a train's time `T` falls with the root of `T`; it is taken from
-//! all rounds together ([`RoundAccount::burstiness`]).
+//! Let `d` be the mean spacing at the receiver less that at the sender (ns), over the trains of one
+//! rate. The original tools call a rate too high if `d` exceeds a constant or a resolution. Traffic
+//! that comes in packets rounds off the turning point: at exactly the rate that is available the
+//! queue is a random walk that is reflected at zero, and ends `sqrt(2/pi)` of its standard
+//! deviation above its start. So `d` is compared with the resolution plus 0.8 of the spread that
+//! trains show which fill the queue (parameter `allowance`; 0 is the original rule). The spread of
+//! `d` relative to a train's time `T` falls with the root of `T`; it is taken from all rounds
+//! together ([`RoundAccount::burstiness`]).
 //!
-//! A round ends when `d` lies clear of its limit by [`CLEAR`] standard errors, or has as many trains as allowed.
+//! A round ends when `d` lies clear of its limit by [`CLEAR`] standard errors, or has as many
+//! trains as allowed.
 
 mod answer;
 mod round;
@@ -70,7 +75,8 @@ pub enum Length {
     Packets(usize),
     /// As many as leave in this time, within bounds.
     Time(Duration),
-    /// So many, then twice as many while the error of a train's mean spacing is above a share of it.
+    /// So many, then twice as many while the error of a train's mean spacing is above a share of
+    /// it.
     Doubling {
         /// Packets of the first train; `None`: 20, or 100 where the sender may reach 10 Gbit/s.
         first: Option<usize>,
@@ -104,13 +110,14 @@ pub(super) trait Rule: Clone {
 pub(super) const MIN_PACKETS: usize = 50;
 /// Standard errors that settle a round before it has all its trains (ours).
 const CLEAR: f64 = 1.5;
-/// Standard errors that an interval spans on either side (ours, from sweeps: a search that stops where noise lets it is off by more
-/// than the error of its last round).
+/// Standard errors that an interval spans on either side (ours, from sweeps: a search that stops
+/// where noise lets it is off by more than the error of its last round).
 const SPANNED: f64 = 3.0;
 
 impl Settings {
-    /// What a run imposes with these settings, `usual` being that of the defaults: trains of the most packets at every round's most
-    /// trains would be the end of every budget, so the octets at most are the usual, unless trains are longer.
+    /// What a run imposes with these settings, `usual` being that of the defaults: trains of the
+    /// most packets at every round's most trains would be the end of every budget, so the octets at
+    /// most are the usual, unless trains are longer.
     pub(super) fn imposes(&self, usual: &Imposes) -> Imposes {
         let octets = u64::from(self.ip_octets.unwrap_or(1500).max(1500));
         let trains = (self.most_streams * self.max_rounds) as u64;

@@ -1,13 +1,13 @@
-//! What methods of variable packet size share: probes of many sizes that die at each router in turn, and the slope of least round trip
-//! over size.
+//! What methods of variable packet size share: probes of many sizes that die at each router in
+//! turn, and the slope of least round trip over size.
 //!
 //! ```text
-//!  RTT_n(L) = a_n + F_n W(L) + B_n W(R)      F_n: sum of 8/C over the n links there, B_n over the links back
-//!  C_n = 8 / (F_n - F_n-1)                   R: length of the router's answer, which quotes part of the probe
+//!  RTT_n(L) = a_n + F_n W(L) + B_n W(R)   F_n, B_n: sums of 8/C over the links there, back
+//!  C_n = 8 / (F_n - F_n-1)   R: length of the router's answer, a quote included
 //! ```
 //!
-//! [`session`] asks, [`table`] keeps least round trips, [`fit`] draws lines, [`answer`] makes hops of them, [`settings`] holds what the
-//! three tools set differently.
+//! [`session`] asks, [`table`] keeps least round trips, [`fit`] draws lines, [`answer`] makes hops
+//! of them, [`settings`] holds what the three tools set differently.
 
 pub(super) mod answer;
 pub(super) mod fit;
@@ -56,7 +56,8 @@ pub(super) const INFO: MethodInfo = MethodInfo {
     manual: "",
 };
 
-/// Registers a method of variable packet size: `INFO` and `settings` are those of the module that says so.
+/// Registers a method of variable packet size: `INFO` and `settings` are those of the module that
+/// says so.
 macro_rules! method {
     ($name:ident) => {
         narrows_probe::registry::method!(

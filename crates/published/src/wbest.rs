@@ -84,7 +84,8 @@ params! {
 }
 
 impl Params {
-    /// What the longest run imposes: everything twice, and a round trip of 200 ms for each train (ours).
+    /// What the longest run imposes: everything twice, and a round trip of 200 ms for each train
+    /// (ours).
     fn imposes(&self, usual: &Imposes) -> Imposes {
         let octets = u64::from(self.ip_octets.unwrap_or(1500));
         let packets = 2 * u64::from(self.pairs) + (self.packets * self.trains) as u64;

@@ -119,7 +119,8 @@ impl TryFrom<&RawParams> for Params {
 
     fn try_from(raw: &RawParams) -> Result<Self, ParamError> {
         let typed = Typed::try_from(raw)?;
-        // A time that was typed goes before the packets of a preset, not before packets that were typed.
+        // A time that was typed goes before the packets of a preset, not before packets that were
+        // typed.
         let counts = raw.typed("packets").is_some() || raw.typed("train-time").is_none();
         let packets = typed.packets.filter(|_| counts);
         let length = packets.map_or(Length::Time(typed.train_time), Length::Packets);

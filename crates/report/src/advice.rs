@@ -1,4 +1,5 @@
-//! From what jobs found to advice: the rules are [`narrows_diagnose::advice`]'s, and so are their words.
+//! From what jobs found to advice: the rules are [`narrows_diagnose::advice`]'s, and so are their
+//! words.
 
 use narrows_diagnose::advice::Advice;
 

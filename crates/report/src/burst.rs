@@ -1,4 +1,5 @@
-//! What `narrows burst` prints: the largest burst that survives, over its rate, the queue behind it, and what that means.
+//! What `narrows burst` prints: the largest burst that survives, over its rate, the queue behind
+//! it, and what that means.
 
 mod means;
 mod text;
@@ -12,7 +13,8 @@ pub use means::{Facts, Means, QueueVerdict};
 use crate::picture::{BurstOverRate, Picture, Point, Series};
 use crate::rows::MetricRow;
 
-/// The answer: the metric's row, as every command prints it, with the distribution, the curve, the queue and what it means.
+/// The answer: the metric's row, as every command prints it, with the distribution, the curve, the
+/// queue and what it means.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BurstDocument {
     /// Name and version of the schema that this document follows.
@@ -56,7 +58,8 @@ pub struct CurveRow {
 /// The queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QueueRow {
-    /// What drops: `drop_tail`, `early_drop`, `policer`, `shaper` or `random_loss`; `unknown` or `null` where nothing tells.
+    /// What drops: `drop_tail`, `early_drop`, `policer`, `shaper` or `random_loss`; `unknown` or
+    /// `null` where nothing tells.
     pub policy: Option<String>,
     /// What its room is counted in: `octets` or `packets`; `null` where that is not known.
     pub counts: Option<String>,

@@ -64,7 +64,8 @@ pub struct Target {
 /// Both hosts: what they can do, and what that means for the methods.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HostReport {
-    /// What the host can do that sends in the first direction: this one, unless only the reverse was measured.
+    /// What the host can do that sends in the first direction: this one, unless only the reverse
+    /// was measured.
     pub sender: HostFacts,
     /// The same of the one that receives.
     pub receiver: HostFacts,
@@ -140,8 +141,8 @@ impl From<Cost> for CostRow {
 }
 
 impl Document {
-    /// The document of one or more main jobs (one per direction) over the same hosts, whose environments come in the same order; of a job
-    /// without any nothing is known.
+    /// The document of one or more main jobs (one per direction) over the same hosts, whose
+    /// environments come in the same order; of a job without any nothing is known.
     pub fn new<F>(
         kind: &'static str,
         version: String,
@@ -208,7 +209,8 @@ impl Document {
 }
 
 impl Document {
-    /// As CSV: a header line and one line per metric. Nothing in it needs quoting but remarks, which are quoted.
+    /// As CSV: a header line and one line per metric. Nothing in it needs quoting but remarks,
+    /// which are quoted.
     pub fn csv(&self) -> String {
         let mut out = String::from(
             "metric,value,low,high,unit,layer,direction,method,octets,seconds,limited_by,verdict,confidence,caveats,truth\n",

@@ -1,4 +1,5 @@
-//! The result document of `evaluate`: one row per scenario, method, parameters and world, with the published number beside it.
+//! The result document of `evaluate`: one row per scenario, method, parameters and world, with the
+//! published number beside it.
 
 mod table;
 
@@ -28,13 +29,15 @@ pub struct EvaluationDocument {
     pub rows: Vec<EvaluationRow>,
 }
 
-/// One row. As in [`SimulationDocument`](crate::SimulationDocument), `*_bps` fields of metrics that are no rates hold the metric's
-/// own unit, and errors are relative to the narrow link's capacity (of such metrics: to the truth; of per-hop rows: to the hop's).
+/// One row. As in [`SimulationDocument`](crate::SimulationDocument), `*_bps` fields of metrics that
+/// are no rates hold the metric's own unit, and errors are relative to the narrow link's capacity
+/// (of such metrics: to the truth; of per-hop rows: to the hop's).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvaluationRow {
     /// The scenario's name.
     pub scenario: String,
-    /// The method's label in the plan; of an external tool its name; of a tool that only a paper knows, the paper's word.
+    /// The method's label in the plan; of an external tool its name; of a tool that only a paper
+    /// knows, the paper's word.
     pub method: String,
     /// Whose it is.
     pub kind: RowKind,
@@ -58,10 +61,12 @@ pub struct EvaluationRow {
     /// Over all runs that are judged.
     #[serde(flatten)]
     pub summary: Summary,
-    /// Runs that are judged, where some may not be (the lab); those are the ones that the summary is over.
+    /// Runs that are judged, where some may not be (the lab); those are the ones that the summary
+    /// is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_runs: Option<usize>,
-    /// Measurements that are not, those included that were made afresh: the machine kept no time in them.
+    /// Measurements that are not, those included that were made afresh: the machine kept no time in
+    /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_judged_runs: Option<usize>,
     /// The other program's name and version, as it says itself; several if it changed between runs.

@@ -1,8 +1,9 @@
 //! What `narrows hops` prints: the path, hop by hop.
 //!
-//! [`HopStatistics`] counts what came of the probes, whatever a method makes of them; [`HopsDocument`] joins that with the method's answer. Its JSON
-//! form is the machine contract ([`crate::schema::HOPS`]); [`text`](HopsDocument::text), [`mtr`](HopsDocument::mtr) and
-//! [`Pipe`] render the same data.
+//! [`HopStatistics`] counts what came of the probes, whatever a method makes of them;
+//! [`HopsDocument`] joins that with the method's answer. Its JSON form is the machine contract
+//! ([`crate::schema::HOPS`]); [`text`](HopsDocument::text), [`mtr`](HopsDocument::mtr) and [`Pipe`]
+//! render the same data.
 
 mod live;
 mod mtr;
@@ -52,7 +53,8 @@ pub struct HopsDocument {
     pub method: String,
     /// What was asked for, defaults included.
     pub params: BTreeMap<String, String>,
-    /// The layer whose octets `capacity`, `low`, `high` and `available` count; `null` if there is none of them.
+    /// The layer whose octets `capacity`, `low`, `high` and `available` count; `null` if there is
+    /// none of them.
     pub layer: Option<Layer>,
     /// The hops, nearest first.
     pub hops: Vec<HopRow>,
@@ -195,7 +197,8 @@ impl HopsDocument {
         self.hops.iter().any(|hop| hop.capacity.is_some())
     }
 
-    /// Without the hops before `first`: they are measured all the same, since each hop is a difference to the one before it.
+    /// Without the hops before `first`: they are measured all the same, since each hop is a
+    /// difference to the one before it.
     #[must_use]
     pub fn from(mut self, first: u16) -> Self {
         self.hops.retain(|hop| hop.ttl >= first);

@@ -1,7 +1,8 @@
 //! What `narrows host` prints: what the hosts can do, and what can be measured with them.
 //!
-//! [`HostDocument`] is plain data; its JSON form is the machine contract ([`crate::schema::HOST`]), [`text`](HostDocument::text) renders
-//! the same for people. `None` is *unknown*: what a host does not tell and nobody could measure is said to be so.
+//! [`HostDocument`] is plain data; its JSON form is the machine contract ([`crate::schema::HOST`]),
+//! [`text`](HostDocument::text) renders the same for people. `None` is *unknown*: what a host does
+//! not tell and nobody could measure is said to be so.
 
 mod table;
 #[cfg(test)]
@@ -43,13 +44,15 @@ pub struct HostDocument {
     pub rate_from: RateFrom,
     /// Largest IP packet.
     pub ip_octets: u16,
-    /// Which families of methods the hosts can carry from here to the remote host (or to one like this).
+    /// Which families of methods the hosts can carry from here to the remote host (or to one like
+    /// this).
     pub families: Vec<FamilyRow>,
     /// The same from the remote host to here.
     pub reverse_families: Option<Vec<FamilyRow>>,
     /// The family to use, and up to what rate.
     pub usable: Option<UsableRow>,
-    /// What can pass between a program here and the wire: the least of `ceilings` for sending and receiving.
+    /// What can pass between a program here and the wire: the least of `ceilings` for sending and
+    /// receiving.
     pub ceiling_bps: Option<u64>,
     /// How that was worked out, per path through the host, with what was measured beside it.
     pub ceilings: Vec<Ceiling>,
@@ -166,7 +169,8 @@ pub struct CaptureRow {
     pub rate_bps: Option<u64>,
     /// The same in packets.
     pub packets_per_second: Option<f64>,
-    /// `measured`, `at_least` (nothing was lost as fast as this host sends), `at_most` (by the model alone) or `unknown`.
+    /// `measured`, `at_least` (nothing was lost as fast as this host sends), `at_most` (by the
+    /// model alone) or `unknown`.
     pub verdict: &'static str,
     /// What was measured on loopback.
     pub measured: Option<CaptureMeasured>,

@@ -1,8 +1,9 @@
 //! One self-contained HTML page: what a plan found, in findings, tables and pictures.
 //!
-//! The page asks for nothing outside of itself, works from a disk and without scripts (a short one adds sorting and filtering), prints,
-//! and follows dark and light settings. Text from plans, scenarios and other programs is escaped. It is well-formed XML apart from its
-//! document type, so that other programs can read it. The same input gives the same bytes.
+//! The page asks for nothing outside of itself, works from a disk and without scripts (a short one
+//! adds sorting and filtering), prints, and follows dark and light settings. Text from plans,
+//! scenarios and other programs is escaped. It is well-formed XML apart from its document type, so
+//! that other programs can read it. The same input gives the same bytes.
 
 mod details;
 mod figures;
@@ -59,7 +60,8 @@ pub struct Reproduction {
     pub machine: Vec<String>,
 }
 
-/// The page of `document` with these pictures. Values over truths and cost over error are drawn from the rows themselves.
+/// The page of `document` with these pictures. Values over truths and cost over error are drawn
+/// from the rows themselves.
 pub fn html(document: &EvaluationDocument, pictures: &Pictures) -> String {
     let mut out = Html::default();
     let styles = SeriesStyles::of_methods(document.rows.iter().map(|row| row.method.as_str()));
@@ -79,7 +81,8 @@ pub fn html(document: &EvaluationDocument, pictures: &Pictures) -> String {
 
 const STYLE: &str = include_str!("page/style.css");
 
-/// Holds neither "less than" nor an ampersand, so that the page stays well-formed XML; a test sees to it.
+/// Holds neither "less than" nor an ampersand, so that the page stays well-formed XML; a test sees
+/// to it.
 const SCRIPT: &str = include_str!("page/script.js");
 
 fn head(out: &mut Html, document: &EvaluationDocument) {

@@ -1,4 +1,5 @@
-//! The result document of `passive`: flows of captured traffic, and what they say together about each pair of hosts.
+//! The result document of `passive`: flows of captured traffic, and what they say together about
+//! each pair of hosts.
 
 use std::fmt::Write as _;
 
@@ -16,7 +17,8 @@ pub struct PassiveDocument {
     pub schema: &'static str,
     /// What was read, in order: files, or one interface.
     pub inputs: Vec<String>,
-    /// One row per direction of a connection and method, in the order in which the connections began.
+    /// One row per direction of a connection and method, in the order in which the connections
+    /// began.
     pub flows: Vec<PassiveFlow>,
     /// One row per sending host, receiving host and method.
     pub pairs: Vec<PassivePair>,
@@ -247,7 +249,8 @@ impl PassiveDocument {
         self.write_reasons(out)
     }
 
-    /// Why there is no value, and why one might mislead: once for all methods of a flow that say the same.
+    /// Why there is no value, and why one might mislead: once for all methods of a flow that say
+    /// the same.
     fn write_reasons(&self, out: &mut String) -> std::fmt::Result {
         let is_same = |a: &PassiveFlow, b: &PassiveFlow| {
             (&a.source, &a.destination, &a.vlan, a.began_ns) == (&b.source, &b.destination, &b.vlan, b.began_ns)

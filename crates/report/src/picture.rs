@@ -1,11 +1,13 @@
 //! Pictures that tell what measurements found, as SVG.
 //!
-//! Each kind of picture has a plain input type; [`Picture`] is any of them, and [`Picture::svg`] draws it. The drawing reads nothing
-//! but its input: the same input gives the same bytes. Text from files is escaped; values that cannot be drawn (undefined, infinite, or
-//! beyond 10^30) are left out; empty inputs give a picture that says so. No input panics.
+//! Each kind of picture has a plain input type; [`Picture`] is any of them, and [`Picture::svg`]
+//! draws it. The drawing reads nothing but its input: the same input gives the same bytes. Text
+//! from files is escaped; values that cannot be drawn (undefined, infinite, or beyond 10^30) are
+//! left out; empty inputs give a picture that says so. No input panics.
 //!
-//! Colours are those of Okabe and Ito, which people with any common colour vision tell apart; shapes and dashes differ too. A picture
-//! adapts to dark and light surroundings by a media query, names itself for screen readers, and keeps its legend below the axes.
+//! Colours are those of Okabe and Ito, which people with any common colour vision tell apart;
+//! shapes and dashes differ too. A picture adapts to dark and light surroundings by a media query,
+//! names itself for screen readers, and keeps its legend below the axes.
 
 mod accuracy;
 mod axis;

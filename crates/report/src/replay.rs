@@ -59,7 +59,8 @@ pub struct ReplayedRun {
     pub complete: bool,
     /// How the result was found.
     pub how: How,
-    /// The result is the recorded one; `null` where another method or other parameters were asked for, or the end is missing.
+    /// The result is the recorded one; `null` where another method or other parameters were asked
+    /// for, or the end is missing.
     pub same: Option<bool>,
     /// Which step of a replay differs, or why there is no result.
     pub differs: Option<String>,

@@ -28,8 +28,9 @@ pub struct SamplesRow {
     pub reordered: u64,
     /// What the method kept, by name (`round_trips`, `pairs`), where it tells.
     pub kept: BTreeMap<String, u64>,
-    /// What was left out, by reason; always `refused_probes` (never sent), and `unpaced_trains` (their departures left the plan), of
-    /// which a method may have used those whose shape did not matter to it.
+    /// What was left out, by reason; always `refused_probes` (never sent), and `unpaced_trains`
+    /// (their departures left the plan), of which a method may have used those whose shape did not
+    /// matter to it.
     pub rejected: BTreeMap<String, u64>,
 }
 

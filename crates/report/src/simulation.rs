@@ -34,7 +34,8 @@ pub enum TruthBasis {
     /// The scenario's fields: rates in the long run.
     #[default]
     Scenario,
-    /// What really crossed the links in the time that the estimate holds for, in the same world without probes.
+    /// What really crossed the links in the time that the estimate holds for, in the same world
+    /// without probes.
     Realised,
 }
 
@@ -86,8 +87,8 @@ pub struct RunRow {
     pub tracking: Option<Tracking>,
 }
 
-/// Over all runs. Errors are relative to the narrow link's capacity (for metrics that are no rates: to the truth). Where there are no
-/// runs, there are no numbers.
+/// Over all runs. Errors are relative to the narrow link's capacity (for metrics that are no rates:
+/// to the truth). Where there are no runs, there are no numbers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Summary {
     /// How many.
@@ -118,11 +119,13 @@ pub struct Summary {
     pub median_packets: Option<f64>,
     /// Median time.
     pub median_seconds: Option<f64>,
-    /// Highest IP-layer rate that any of the runs imposed, over 10 ms ([`narrows_probe::Cost::peak_10ms_bps`]).
+    /// Highest IP-layer rate that any of the runs imposed, over 10 ms
+    /// ([`narrows_probe::Cost::peak_10ms_bps`]).
     pub peak_rate_bps: Option<u64>,
 }
 
-/// An estimate whose interval misses the truth by more than this share of the scale is *wrong and confident*.
+/// An estimate whose interval misses the truth by more than this share of the scale is *wrong and
+/// confident*.
 const WRONG: f64 = 0.1;
 
 impl RunRow {
@@ -173,7 +176,8 @@ impl RunRow {
         Self { tracking, ..self }
     }
 
-    /// By how much the claim misses the truth: zero if it holds it. A bound misses only on its own side.
+    /// By how much the claim misses the truth: zero if it holds it. A bound misses only on its own
+    /// side.
     fn miss(&self) -> Option<f64> {
         let (truth, low, high) = (self.truth_bps? as f64, self.low_bps? as f64, self.high_bps? as f64);
         Some(match self.verdict {
@@ -312,7 +316,8 @@ mod tests {
         }
     }
 
-    /// By hand: errors −10, 0, +30 of a scale of 200; one interval misses by 25 of 200 (wrong), one lower bound holds.
+    /// By hand: errors −10, 0, +30 of a scale of 200; one interval misses by 25 of 200 (wrong), one
+    /// lower bound holds.
     #[test]
     fn shares_are_of_what_they_say() {
         let rows = [

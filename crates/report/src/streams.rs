@@ -1,5 +1,5 @@
-//! What `narrows streams` prints: how many parallel streams fill the path, from how many on they are intrusive, from how many on they do
-//! harm, and the curve behind that.
+//! What `narrows streams` prints: how many parallel streams fill the path, from how many on they
+//! are intrusive, from how many on they do harm, and the curve behind that.
 
 mod text;
 
@@ -29,7 +29,8 @@ pub struct StreamsDocument {
     pub harmful: Option<u64>,
     /// Parallel streams are worth it.
     pub recommended: Option<bool>,
-    /// Connections of others of the same kind that the curve tells of; `null` where it does not bend that way.
+    /// Connections of others of the same kind that the curve tells of; `null` where it does not
+    /// bend that way.
     pub competing_flows: Option<f64>,
     /// What is available, TCP payload.
     pub available_payload_bps: Option<u64>,
@@ -65,8 +66,8 @@ pub struct BuffersRow {
     pub clamped: bool,
     /// Rate with these buffers over the rate without.
     pub gain: f64,
-    /// Without them one stream got less than half of what path and window allow, lost nothing, and gained by half and more: the kernel
-    /// ties its send buffer to its receive buffer.
+    /// Without them one stream got less than half of what path and window allow, lost nothing, and
+    /// gained by half and more: the kernel ties its send buffer to its receive buffer.
     pub kernel_at_fault: bool,
 }
 

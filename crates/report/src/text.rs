@@ -1,4 +1,5 @@
-//! The document for people: sections as netest had them, each line with its interval, layer, cost and limit.
+//! The document for people: sections as netest had them, each line with its interval, layer, cost
+//! and limit.
 
 mod full;
 
@@ -84,7 +85,8 @@ impl Document {
         writeln!(out, "  the hosts {bottleneck} what limits the results")
     }
 
-    /// Families that fit in one sentence, the others with what is in their way; `narrows host` has the whole table.
+    /// Families that fit in one sentence, the others with what is in their way; `narrows host` has
+    /// the whole table.
     fn write_families(&self, out: &mut String) -> std::fmt::Result {
         let of = |verdict| self.host.verdicts.iter().filter(move |row| row.verdict == verdict);
         let upto = |row: &FamilyRow| {

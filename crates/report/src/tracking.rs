@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One run of a method that tells what it makes of what it has ([`narrows_probe::Estimator::latest`]), against the truth at each time.
-/// Errors are relative to the truth at that time.
+/// One run of a method that tells what it makes of what it has
+/// ([`narrows_probe::Estimator::latest`]), against the truth at each time. Errors are relative to
+/// the truth at that time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tracking {
     /// How often it told something.
@@ -18,7 +19,8 @@ pub struct Tracking {
     pub reported_ratio: f64,
     /// Share of the time for which that value was within [`Tracking::TOLERANCE`].
     pub within_ratio: f64,
-    /// Median absolute error at the times that are [`Tracking::SETTLED_NS`] after a change or later.
+    /// Median absolute error at the times that are [`Tracking::SETTLED_NS`] after a change or
+    /// later.
     pub settled_median_abs_error_ratio: Option<f64>,
     /// 95th percentile of the same.
     pub settled_p95_abs_error_ratio: Option<f64>,
@@ -187,7 +189,8 @@ mod tests {
             .collect()
     }
 
-    /// By hand, a second apart: right after one second, a change, right again after two, then 1 % and 5 % off.
+    /// By hand, a second apart: right after one second, a change, right again after two, then 1 %
+    /// and 5 % off.
     #[test]
     fn follows_are_counted_from_the_change() {
         let values = [

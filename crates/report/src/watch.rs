@@ -1,6 +1,7 @@
 //! What `available --watch` prints: a row per interval, and a summary at the end.
 //!
-//! The JSON stream is one object per line, each with `schema` and `kind`; [`crate::schema::WATCH`] is its schema.
+//! The JSON stream is one object per line, each with `schema` and `kind`; [`crate::schema::WATCH`]
+//! is its schema.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -131,7 +132,8 @@ impl Watch {
         }
     }
 
-    /// Something is told. Single trains' values, where the method gives them, go into the windows; else the value.
+    /// Something is told. Single trains' values, where the method gives them, go into the windows;
+    /// else the value.
     pub fn tell(&mut self, now: Stamp<Sender>, latest: &Latest) {
         self.reported += 1;
         self.last_reported = Some(now);
@@ -158,7 +160,8 @@ impl Watch {
         self.printed + self.interval
     }
 
-    /// The row of the interval that is over, if one is. One row stands for all that ended since the last.
+    /// The row of the interval that is over, if one is. One row stands for all that ended since the
+    /// last.
     pub fn tick(&mut self, now: Stamp<Sender>) -> Option<WatchRow> {
         let since = now.since(self.printed);
         let whole = u32::try_from(since.as_nanos() / self.interval.as_nanos()).unwrap_or(u32::MAX);

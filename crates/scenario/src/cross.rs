@@ -26,7 +26,8 @@ pub struct Cross {
     pub generated_by: Option<GeneratedBy>,
 }
 
-/// Who carries cross traffic over a path that is played in real time. The simulator treats both alike.
+/// Who carries cross traffic over a path that is played in real time. The simulator treats both
+/// alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GeneratedBy {
     /// The link itself reckons with packets that exist nowhere else.
@@ -54,12 +55,13 @@ pub enum Source {
 /// How open-loop packets come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrivals {
-    /// Evenly: each packet follows the last after the last one's size divided by the rate. The first comes at a random phase.
+    /// Evenly: each packet follows the last after the last one's size divided by the rate. The
+    /// first comes at a random phase.
     Cbr,
     /// Independently: exponential gaps.
     Poisson,
-    /// In bursts: on- and off-times are Pareto distributed with this shape (1 < shape), packets come evenly at the peak rate
-    /// while on. Off-times are as long as the long-run rate demands.
+    /// In bursts: on- and off-times are Pareto distributed with this shape (1 < shape), packets
+    /// come evenly at the peak rate while on. Off-times are as long as the long-run rate demands.
     ParetoOnOff {
         /// Tail index of both times; 1.5 is usual, below 2 the variance is infinite.
         shape: f64,
@@ -95,13 +97,14 @@ impl SizeMix {
         Self(Sizes::Weighted(vec![(40, 7.0), (576, 4.0), (1500, 1.0)]))
     }
 
-    /// Every size from `low` to `high`, both included, equally often; `None` if `low` is above `high` or below 20 octets.
+    /// Every size from `low` to `high`, both included, equally often; `None` if `low` is above
+    /// `high` or below 20 octets.
     pub fn uniform(low: u16, high: u16) -> Option<Self> {
         (SHORTEST <= low && low <= high).then_some(Self(Sizes::Uniform(low, high)))
     }
 
-    /// Sizes with weights; `None` if there is none, a weight is not positive and finite, their sum is not finite, or a size is
-    /// below 20 octets.
+    /// Sizes with weights; `None` if there is none, a weight is not positive and finite, their sum
+    /// is not finite, or a size is below 20 octets.
     pub fn weighted(mix: impl Into<Vec<(u16, f64)>>) -> Option<Self> {
         let mix = mix.into();
         let fine = !mix.is_empty()
@@ -127,7 +130,8 @@ impl SizeMix {
         listed.chain(even)
     }
 
-    /// Smallest and largest size if the sizes between are equally frequent; `None` for a list with weights.
+    /// Smallest and largest size if the sizes between are equally frequent; `None` for a list with
+    /// weights.
     pub fn uniform_range(&self) -> Option<(u16, u16)> {
         match self.0 {
             Sizes::Weighted(_) => None,
@@ -167,17 +171,20 @@ pub struct Elastic {
     pub window_octets: Option<u32>,
 }
 
-/// The transfer that passive methods listen to: one TCP connection from the sender of the direction asked for to its receiver, from the
-/// moment that somebody listens. It is no cross traffic: without a listener there is none.
+/// The transfer that passive methods listen to: one TCP connection from the sender of the direction
+/// asked for to its receiver, from the moment that somebody listens. It is no cross traffic:
+/// without a listener there is none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Passing {
     /// Its congestion control.
     pub control: ElasticControl,
     /// Most payload octets in flight; `None`: the receiver's own limit.
     pub window_octets: Option<u32>,
-    /// IP-layer rate at which its application hands over segment after segment; `None`: as fast as they can be sent.
+    /// IP-layer rate at which its application hands over segment after segment; `None`: as fast as
+    /// they can be sent.
     pub application: Option<BitRate>,
-    /// Its packets carry TCP timestamps. Without them packets keep their length (other options take the place).
+    /// Its packets carry TCP timestamps. Without them packets keep their length (other options take
+    /// the place).
     pub timestamps: bool,
 }
 

@@ -8,7 +8,8 @@ use narrows_units::{BitRate, Framing};
 use crate::hop::Hop;
 use crate::service::Service;
 
-/// Packets of others that crossed one hop within a stretch of time: how many of each size in IP octets.
+/// Packets of others that crossed one hop within a stretch of time: how many of each size in IP
+/// octets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Crossed {
     packets: BTreeMap<u16, u64>,
@@ -31,8 +32,8 @@ impl Crossed {
         BitRate::over(octets, time)
     }
 
-    /// Seconds for which they occupied the slowest stage of `hop`, whose link runs at `rate` and carries packets of a size at
-    /// `capacity(size)`.
+    /// Seconds for which they occupied the slowest stage of `hop`, whose link runs at `rate` and
+    /// carries packets of a size at `capacity(size)`.
     pub(crate) fn seconds_at(&self, hop: &Hop, rate: BitRate, capacity: impl Fn(u16) -> BitRate) -> f64 {
         let sum = |of: &dyn Fn(u16) -> f64| {
             let each = self.packets.iter().map(|(size, count)| of(*size) * *count as f64);
@@ -62,8 +63,9 @@ mod tests {
     use crate::model::Scenario;
     use crate::way::PathDirection;
 
-    /// By hand: 1538 wire octets of 1500 are 123.04 us at 100 Mbit/s. 4000 of them in a second leave 50.784 % of 97.529 Mbit/s, on a hop
-    /// whose elastic flow lets no truth be derived; the other hop is empty.
+    /// By hand: 1538 wire octets of 1500 are 123.04 us at 100 Mbit/s. 4000 of them in a second
+    /// leave 50.784 % of 97.529 Mbit/s, on a hop whose elastic flow lets no truth be derived; the
+    /// other hop is empty.
     #[test]
     fn what_crossed_gives_a_truth_beside_elastic_flows() {
         let hop = || Hop::rate(BitRate::from_mbps(100));

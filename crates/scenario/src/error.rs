@@ -3,7 +3,8 @@
 use narrows_units::ParseQuantityError;
 use thiserror::Error;
 
-/// A scenario that makes no sense. The writer of the file (or of the builder calls) can mend it; every variant names the place.
+/// A scenario that makes no sense. The writer of the file (or of the builder calls) can mend it;
+/// every variant names the place.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ScenarioError {

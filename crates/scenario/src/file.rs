@@ -23,8 +23,8 @@
 //! ratio = [0.9, 1.1]
 //! ```
 //!
-//! A hop may say what a lab plays it with. The simulator treats all kinds alike, so the same file can be asked what a kernel's shaper
-//! does to a method.
+//! A hop may say what a lab plays it with. The simulator treats all kinds alike, so the same file
+//! can be asked what a kernel's shaper does to a method.
 //!
 //! ```toml
 //! [[hop]]
@@ -34,7 +34,7 @@
 //! burst = "3 kB"                  # of tbf and htb; with framing; one packet of the MTU by default
 //!
 //! [[hop]]
-//! rate = "1 Gbit/s"               # tbf: the peak rate, if there is a shaper; htb has none, and goes as fast as the machine
+//! rate = "1 Gbit/s"  # tbf: the peak rate, if there is a shaper; htb has none
 //! link = "tbf"
 //! shaper = { rate = "200 Mbit/s", burst = "64 kB", queue = "256 kB" }
 //! ```
@@ -44,19 +44,20 @@
 //! ```toml
 //! [[hop]]
 //! rate = "100 Mbit/s"             # of each channel
-//! channels = { count = 4, by = "packet" }        # or "load" (to the one that is idle first), "flow" (by a hash)
+//! channels = { count = 4, by = "packet" }  # or "load" (first idle), "flow" (by a hash)
 //!
 //! [[hop]]
 //! rate = "300 Mbit/s"             # at which frames are sent
-//! aggregation = { frames = 64, octets = "65535 B", contention = "200 us", jitter = "150 us", inside = "spaced" } # or "at_once"
+//! aggregation = { frames = 64, octets = "65535 B", contention = "200 us", inside = "spaced" }
 //!
 //! [[hop]]
 //! rate = "50 Mbit/s"              # over all slots
 //! slots = { period = "1 ms", grant = "8 ms" }
 //! ```
 //!
-//! `offloads = true`, before the first table, lets the kernels of a lab keep what they usually leave to devices (segments sent as one,
-//! checksums not computed) on the hops that they play and on the cables of cross-traffic hosts. By default all of it is off.
+//! `offloads = true`, before the first table, lets the kernels of a lab keep what they usually
+//! leave to devices (segments sent as one, checksums not computed) on the hops that they play and
+//! on the cables of cross-traffic hosts. By default all of it is off.
 
 mod ends;
 mod links;

@@ -23,20 +23,22 @@ pub struct Hop {
     pub queue: Queue,
     /// Largest IP packet.
     pub mtu: u16,
-    /// Store-and-forward devices inside the hop, after the link, in order: each serialises every packet once more, and no hop
-    /// limit counts them.
+    /// Store-and-forward devices inside the hop, after the link, in order: each serialises every
+    /// packet once more, and no hop limit counts them.
     pub layer2: Vec<Layer2>,
     /// Token bucket in front of the queue.
     pub bucket: Option<TokenBucket>,
     /// Drops ahead of the queue's end.
     pub early_drop: Option<EarlyDrop>,
-    /// Losses that have nothing to do with queues. They happen on the wire, after the link was occupied.
+    /// Losses that have nothing to do with queues. They happen on the wire, after the link was
+    /// occupied.
     pub loss: Loss,
     /// Delay variation added to propagation; packets do not overtake one another because of it.
     pub jitter: Jitter,
     /// Overtaking.
     pub reorder: Option<Reorder>,
-    /// Later rates, in order of time. A packet that is being sent is finished at the rate at which it began.
+    /// Later rates, in order of time. A packet that is being sent is finished at the rate at which
+    /// it began.
     pub schedule: Vec<RateChange>,
     /// The router at the far end (ignored on the last hop, which ends at a host).
     pub router: Router,
@@ -45,7 +47,8 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// An Ethernet link of this nominal rate: no propagation, 1000 packets of queue, MTU 1500, nothing else.
+    /// An Ethernet link of this nominal rate: no propagation, 1000 packets of queue, MTU 1500,
+    /// nothing else.
     pub fn rate(rate: BitRate) -> Self {
         Self {
             name: String::new(),
@@ -176,11 +179,12 @@ impl Hop {
 /// What a lab plays a hop with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Link {
-    /// The hop's own model against the real clock, packet by packet: what this crate says is what happens.
+    /// The hop's own model against the real clock, packet by packet: what this crate says is what
+    /// happens.
     #[default]
     RealTime,
-    /// A virtual cable with Linux's token bucket filter at both ends, tc-tbf(8): the hop's rate, queue and framing, or its token
-    /// bucket with the link's rate as peak rate.
+    /// A virtual cable with Linux's token bucket filter at both ends, tc-tbf(8): the hop's rate,
+    /// queue and framing, or its token bucket with the link's rate as peak rate.
     Tbf(Burst),
     /// A virtual cable with one class of Linux's hierarchical token bucket at both ends, tc-htb(8).
     Htb(Burst),
@@ -241,13 +245,13 @@ pub struct TokenBucket {
     pub rate: BitRate,
     /// Depth in IP octets.
     pub burst: Octets,
-    /// What becomes of packets without tokens: they wait in a queue of this size (a shaper), or are dropped at once (`None`: a
-    /// policer).
+    /// What becomes of packets without tokens: they wait in a queue of this size (a shaper), or are
+    /// dropped at once (`None`: a policer).
     pub queue: Option<Queue>,
 }
 
-/// Random early detection (`[RED93]` §4): drops that become likelier as the queue grows. What is compared is a moving average of the
-/// IP octets that wait; each arriving packet finds it.
+/// Random early detection (`[RED93]` §4): drops that become likelier as the queue grows. What is
+/// compared is a moving average of the IP octets that wait; each arriving packet finds it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EarlyDrop {
     /// Average below which no packet is dropped.
@@ -317,9 +321,11 @@ pub struct Router {
     pub icmp_delay: Duration,
     /// Variation of that time (exponential, this mean).
     pub icmp_jitter: Duration,
-    /// Answers per second, and how many may come at once; `None` for no limit (Linux: 1 per second and destination, 6 at once).
+    /// Answers per second, and how many may come at once; `None` for no limit (Linux: 1 per second
+    /// and destination, 6 at once).
     pub icmp_limit: Option<(f64, u32)>,
-    /// Most octets of the answer's IP packet (RFC 1812: 576; many hardware routers quote 28 octets and end at 56).
+    /// Most octets of the answer's IP packet (RFC 1812: 576; many hardware routers quote 28 octets
+    /// and end at 56).
     pub icmp_max_octets: u16,
     /// What routers do that they should not.
     pub oddities: Oddities,
@@ -334,12 +340,14 @@ pub struct Oddities {
     pub quotes_at_random: bool,
     /// Packets whose hop limit has run out are passed on; the next node answers.
     pub forwards_expired: bool,
-    /// Answers say that they come from the node of this number on this way (1: the first router). A path on which packets go round shows
-    /// itself so: the hops of each round with the addresses of the first.
+    /// Answers say that they come from the node of this number on this way (1: the first router). A
+    /// path on which packets go round shows itself so: the hops of each round with the addresses of
+    /// the first.
     pub answers_as: Option<u16>,
     /// So many routers share the place, each for some of the packets of one flow; 0 and 1: one.
     pub siblings: u8,
-    /// From this time on another router stands there, and its answers take longer by the second of the two.
+    /// From this time on another router stands there, and its answers take longer by the second of
+    /// the two.
     pub rerouted: Option<(Duration, Duration)>,
 }
 

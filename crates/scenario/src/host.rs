@@ -13,7 +13,8 @@ pub struct Host {
     pub clock: ClockModel,
     /// Time that one send call takes: the smallest gap between two departures.
     pub send_cost: Duration,
-    /// Time that one receive call takes; user-level stamps come that much later, one after the other.
+    /// Time that one receive call takes; user-level stamps come that much later, one after the
+    /// other.
     pub receive_cost: Duration,
     /// Each planned departure is late by up to this much (uniform), independently.
     pub pacing_jitter: Duration,
@@ -21,20 +22,22 @@ pub struct Host {
     pub stalls: Option<Stalls>,
     /// Receive coalescing of its interface.
     pub coalescing: Option<Coalescing>,
-    /// Nominal rate of its interface, which serialises what leaves before the first hop's queue (pacing and stamps are taken
-    /// before it); `None`: the first hop's link is the interface.
+    /// Nominal rate of its interface, which serialises what leaves before the first hop's queue
+    /// (pacing and stamps are taken before it); `None`: the first hop's link is the interface.
     pub interface_rate: Option<BitRate>,
     /// Most octets that its TCP receive buffer can hold of payload.
     pub tcp_receive_octets: u32,
     /// What its programs and its send buffer allow one TCP connection.
     pub tcp: TcpHost,
-    /// How its kernel answers packets that no program awaits: UDP datagrams to a closed port (with all of this), TCP SYNs (the
-    /// limit and the size of ICMP messages aside). No receive or send call is made for these.
+    /// How its kernel answers packets that no program awaits: UDP datagrams to a closed port (with
+    /// all of this), TCP SYNs (the limit and the size of ICMP messages aside). No receive or send
+    /// call is made for these.
     pub answers: Router,
 }
 
 impl Default for Host {
-    /// An ideal host with Linux's usual receive-buffer limit (6 MiB of memory, half of it payload) and its ICMP limit off.
+    /// An ideal host with Linux's usual receive-buffer limit (6 MiB of memory, half of it payload)
+    /// and its ICMP limit off.
     fn default() -> Self {
         Self {
             clock: ClockModel::default(),
@@ -51,8 +54,8 @@ impl Default for Host {
     }
 }
 
-/// What a host's programs and its send buffer allow one TCP connection; nothing is bounded by default. Elastic cross traffic has hosts
-/// of its own.
+/// What a host's programs and its send buffer allow one TCP connection; nothing is bounded by
+/// default. Elastic cross traffic has hosts of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpHost {
     /// Most octets of payload that its send buffer can hold; `None`: it follows the window.
@@ -61,17 +64,20 @@ pub struct TcpHost {
     pub writes: Option<BitRate>,
     /// Payload that the receiving program reads, at most.
     pub reads: Option<BitRate>,
-    /// Processor time of the sending or receiving thread per full segment. It goes no faster than that.
+    /// Processor time of the sending or receiving thread per full segment. It goes no faster than
+    /// that.
     pub segment_cost: Duration,
-    /// Processors that the threads of all connections of one transfer share, each thread having its turn for a segment at a time; `None`: one
-    /// for each.
+    /// Processors that the threads of all connections of one transfer share, each thread having its
+    /// turn for a segment at a time; `None`: one for each.
     pub processors: Option<std::num::NonZeroU16>,
-    /// What such a turn costs beside the segment (switch, cold caches), once there are more threads than processors.
+    /// What such a turn costs beside the segment (switch, cold caches), once there are more threads
+    /// than processors.
     pub switch_cost: Duration,
 }
 
 impl TcpHost {
-    /// Processor time per full segment that one of so many threads waits for: its own, its switch, and the turns of others.
+    /// Processor time per full segment that one of so many threads waits for: its own, its switch,
+    /// and the turns of others.
     pub fn segment_cost_among(&self, threads: u16) -> Duration {
         match self.processors {
             Some(processors) if threads > processors.get() => {
@@ -83,7 +89,8 @@ impl TcpHost {
     }
 }
 
-/// A clock that lies: `reading = floor((t + offset + t × skew + steps so remote) / granularity) × granularity`.
+/// A clock that lies:
+/// `reading = floor((t + offset + t × skew + steps so remote) / granularity) × granularity`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClockModel {
     /// What it shows at time zero.
@@ -126,8 +133,8 @@ pub struct Stalls {
     pub lasting: Duration,
 }
 
-/// Receive coalescing: an interrupt, and with it one stamp for all packets waiting, when the timer that the first of them
-/// started runs out or when so many frames wait.
+/// Receive coalescing: an interrupt, and with it one stamp for all packets waiting, when the timer
+/// that the first of them started runs out or when so many frames wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coalescing {
     /// The timer.

@@ -32,10 +32,12 @@ pub struct Scenario {
     pub receiver: Host,
     /// The transfer that passes while somebody listens.
     pub passing: Passing,
-    /// How long cross traffic runs before the first probe, so that queues are in their steady state.
+    /// How long cross traffic runs before the first probe, so that queues are in their steady
+    /// state.
     pub warm_up: Duration,
-    /// Whether the kernels of a lab may leave work to the devices that they play themselves: segments sent as one, checksums not
-    /// computed. Real-time links never have any, and the simulator has no such thing.
+    /// Whether the kernels of a lab may leave work to the devices that they play themselves:
+    /// segments sent as one, checksums not computed. Real-time links never have any, and the
+    /// simulator has no such thing.
     pub offloads: bool,
     /// What methods are expected to say.
     pub expect: Vec<Expectation>,
@@ -57,14 +59,15 @@ pub struct Expectation {
 /// What a method should say.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Expected {
-    /// Median of value over truth, over many seeds, between these; and of the single runs at most this share may be wrong and
-    /// confident, and at most this share inconclusive.
+    /// Median of value over truth, over many seeds, between these; and of the single runs at most
+    /// this share may be wrong and confident, and at most this share inconclusive.
     Within {
         /// Lower bound of the median ratio.
         low: f64,
         /// Upper bound of the median ratio.
         high: f64,
-        /// Largest share of runs whose interval misses the truth by over 10 % of the narrow link's capacity.
+        /// Largest share of runs whose interval misses the truth by over 10 % of the narrow link's
+        /// capacity.
         wrong_confident: f64,
         /// Largest share of runs without a number.
         inconclusive: f64,
@@ -82,8 +85,8 @@ pub enum Expected {
 }
 
 impl Scenario {
-    /// An empty path between ideal hosts. Hops given by [`Scenario::hop`] go both ways until [`Scenario::reverse_hop`] names
-    /// others for the reverse direction.
+    /// An empty path between ideal hosts. Hops given by [`Scenario::hop`] go both ways until
+    /// [`Scenario::reverse_hop`] names others for the reverse direction.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -115,7 +118,8 @@ impl Scenario {
         self
     }
 
-    /// With one more hop from receiver to sender. Without any, [`Scenario::validate`] mirrors the forward hops.
+    /// With one more hop from receiver to sender. Without any, [`Scenario::validate`] mirrors the
+    /// forward hops.
     #[must_use]
     pub fn reverse_hop(mut self, hop: Hop) -> Self {
         self.reverse.push(hop);
@@ -143,8 +147,8 @@ impl Scenario {
         self
     }
 
-    /// Completes and checks the scenario: mirrors the reverse direction where none was given, orders schedules, and refuses what no
-    /// path can be.
+    /// Completes and checks the scenario: mirrors the reverse direction where none was given,
+    /// orders schedules, and refuses what no path can be.
     pub fn validate(mut self) -> Result<Self, ScenarioError> {
         if self.forward.is_empty() {
             return Err(ScenarioError::NoHop);
@@ -192,8 +196,8 @@ impl Scenario {
     }
 }
 
-/// The reverse direction over the same links: same rates, channels, delays and kinds of link in reverse order, default queues, no loss, no bucket,
-/// no schedule, no aggregation, no slots.
+/// The reverse direction over the same links: same rates, channels, delays and kinds of link in
+/// reverse order, default queues, no loss, no bucket, no schedule, no aggregation, no slots.
 fn mirrored(forward: &[Hop]) -> Vec<Hop> {
     let count = forward.len();
     (0..count)
@@ -209,7 +213,8 @@ fn mirrored(forward: &[Hop]) -> Vec<Hop> {
             if let Service::Channels(_) = hop.service {
                 back.service = hop.service;
             }
-            // The router at the end of the reverse direction's hop is the one in front of the forward hop.
+            // The router at the end of the reverse direction's hop is the one in front of the
+            // forward hop.
             if index > 0 {
                 back.router = forward[index - 1].router;
             }
@@ -289,7 +294,8 @@ fn check_hop(place: &str, hop: &Hop) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// What is not one packet after the other has a constant rate, and nothing behind it in its hop that needs the packets in order.
+/// What is not one packet after the other has a constant rate, and nothing behind it in its hop
+/// that needs the packets in order.
 fn check_service<F>(invalid: &F, hop: &Hop) -> Result<(), ScenarioError>
 where
     F: Fn(&str, &str) -> Result<(), ScenarioError>,

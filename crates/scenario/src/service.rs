@@ -14,8 +14,8 @@ pub enum Service {
     Channels(Channels),
     /// Frames gather while the medium is not free, and leave in bursts (IEEE 802.11 A-MPDU).
     Aggregation(Aggregation),
-    /// The link sends in slots of a fixed length, at the hop's rate over all of them (LTE transmission time intervals, DOCSIS
-    /// maps, GPON cycles).
+    /// The link sends in slots of a fixed length, at the hop's rate over all of them (LTE
+    /// transmission time intervals, DOCSIS maps, GPON cycles).
     Slots(Slots),
 }
 
@@ -35,8 +35,9 @@ pub enum Dealing {
     Packet,
     /// To the channel that is idle first.
     Load,
-    /// By a hash of what distinguishes flows (link aggregation groups, equal-cost paths): a flow has one channel. All probes of one
-    /// socket are a flow, so is each source of cross traffic and each TCP connection; the hash depends on the seed.
+    /// By a hash of what distinguishes flows (link aggregation groups, equal-cost paths): a flow
+    /// has one channel. All probes of one socket are a flow, so is each source of cross traffic and
+    /// each TCP connection; the hash depends on the seed.
     Flow,
 }
 
@@ -47,7 +48,8 @@ pub struct Aggregation {
     pub frames: u16,
     /// Most octets of a burst, framing included (65 535 in 802.11n, 2^20 − 1 in 802.11ac).
     pub octets: Octets,
-    /// What each burst takes besides its frames, always: interframe spaces, preamble, block acknowledgement.
+    /// What each burst takes besides its frames, always: interframe spaces, preamble, block
+    /// acknowledgement.
     pub contention: Duration,
     /// What it waits beyond that, uniform from zero (the back-off).
     pub jitter: Duration,
@@ -69,8 +71,8 @@ pub enum Inside {
 pub struct Slots {
     /// Their length; they begin at multiples of it. What was sent in a slot arrives at its end.
     pub period: Duration,
-    /// From the arrival of a packet at an idle link to the grant: it begins with the first slot from then on. While packets wait,
-    /// every slot is granted.
+    /// From the arrival of a packet at an idle link to the grant: it begins with the first slot
+    /// from then on. While packets wait, every slot is granted.
     pub grant: Duration,
 }
 
@@ -81,7 +83,8 @@ impl Aggregation {
         (self.octets.count() / frame).clamp(1, u64::from(self.frames.max(1)))
     }
 
-    /// IP-layer rate of a saturated link whose frames are sent at `rate`: full bursts, each with its mean contention.
+    /// IP-layer rate of a saturated link whose frames are sent at `rate`: full bursts, each with
+    /// its mean contention.
     pub fn ip_rate(&self, rate: BitRate, framing: Framing, ip_octets: u16) -> BitRate {
         let packets = self.full_burst(framing, ip_octets);
         let wire = u64::from(framing.wire_octets(u32::from(ip_octets)));

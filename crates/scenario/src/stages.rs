@@ -1,4 +1,5 @@
-//! What becomes of a burst's arrival times at one stage of an idle path: a FIFO, several side by side, a token bucket.
+//! What becomes of a burst's arrival times at one stage of an idle path: a FIFO, several side by
+//! side, a token bucket.
 
 use narrows_units::BitRate;
 
@@ -21,8 +22,8 @@ pub(crate) fn first_drop_of(arrivals: &mut [u64], time: u64, room: usize, channe
     first
 }
 
-/// Turns arrival times into departure times at a FIFO stage that serves one packet in `time` and holds `room` packets; returns
-/// the index of the first packet that finds it full.
+/// Turns arrival times into departure times at a FIFO stage that serves one packet in `time` and
+/// holds `room` packets; returns the index of the first packet that finds it full.
 pub(crate) fn first_drop(arrivals: &mut [u64], time: u64, room: usize) -> Option<usize> {
     let mut free = 0u64;
     // Entries before k hold departures already; those before `gone` are over when packet k arrives.
@@ -41,7 +42,8 @@ pub(crate) fn first_drop(arrivals: &mut [u64], time: u64, room: usize) -> Option
     None
 }
 
-/// Time of so many octets at a rate, picoseconds: whole nanoseconds are too coarse for bursts of thousands of packets at 10 Gbit/s.
+/// Time of so many octets at a rate, picoseconds: whole nanoseconds are too coarse for bursts of
+/// thousands of packets at 10 Gbit/s.
 pub(crate) fn picos(octets: u64, rate: BitRate) -> u64 {
     let bits = u128::from(octets) * 8_000_000_000_000;
     u64::try_from(bits / u128::from(rate.bps().max(1))).unwrap_or(u64::MAX)
@@ -56,8 +58,9 @@ pub(crate) fn room(queue: Queue, ip_octets: u16) -> usize {
     }
 }
 
-/// Turns arrival times at a full token bucket into the times at which packets may go on; returns the index of the first packet that finds
-/// neither tokens nor room. Virtual scheduling (ITU-T I.371), in picoseconds times the rate.
+/// Turns arrival times at a full token bucket into the times at which packets may go on; returns
+/// the index of the first packet that finds neither tokens nor room. Virtual scheduling (ITU-T
+/// I.371), in picoseconds times the rate.
 pub(crate) fn first_without_tokens(arrivals: &mut [u64], bucket: &TokenBucket, ip_octets: u16) -> Option<usize> {
     let rate = u128::from(bucket.rate.bps()).max(1);
     let packet = u128::from(ip_octets) * 8_000_000_000_000;

@@ -1,8 +1,9 @@
 //! What a perfect estimator would say of a scenario: derived from its fields, never typed.
 //!
-//! Model: FIFO hops (channels, aggregation and slots at their long-run rate under load), open-loop cross traffic as a fluid of its
-//! long-run rate, or, where somebody counted it, of what really crossed ([`Truth::beside`]). Quantities that the fluid model cannot give
-//! (what is available beside elastic flows, which take whatever is left) are `None` without that.
+//! Model: FIFO hops (channels, aggregation and slots at their long-run rate under load), open-loop
+//! cross traffic as a fluid of its long-run rate, or, where somebody counted it, of what really
+//! crossed ([`Truth::beside`]). Quantities that the fluid model cannot give (what is available
+//! beside elastic flows, which take whatever is left) are `None` without that.
 
 mod burst;
 
@@ -49,8 +50,8 @@ impl<'a> Truth<'a> {
         Self { from, to, ..self }
     }
 
-    /// The same beside what really crossed each hop of the way in that time, instead of the traffic's long-run rates: so also
-    /// beside elastic flows.
+    /// The same beside what really crossed each hop of the way in that time, instead of the
+    /// traffic's long-run rates: so also beside elastic flows.
     #[must_use]
     pub fn beside(self, crossed: &'a [Crossed]) -> Self {
         Self {
@@ -63,13 +64,15 @@ impl<'a> Truth<'a> {
         self.scenario.hops(self.way)
     }
 
-    /// IP-layer capacity of one hop for packets of `ip_octets` of one flow: its slowest link, hidden device or token bucket. Of channels
-    /// it is what all carry together, unless they are dealt by flow.
+    /// IP-layer capacity of one hop for packets of `ip_octets` of one flow: its slowest link,
+    /// hidden device or token bucket. Of channels it is what all carry together, unless they are
+    /// dealt by flow.
     pub fn hop_capacity(&self, hop: usize, ip_octets: u16) -> Option<BitRate> {
         self.hop_limit(hop, ip_octets, 1)
     }
 
-    /// The same where up to `flows` flows share the hop and the hash spreads them as evenly as can be.
+    /// The same where up to `flows` flows share the hop and the hash spreads them as evenly as can
+    /// be.
     fn hop_limit(&self, hop: usize, ip_octets: u16, flows: u16) -> Option<BitRate> {
         let hop = self.hops().get(hop)?;
         let link = self.link_capacity(hop, ip_octets, flows);
@@ -97,12 +100,14 @@ impl<'a> Truth<'a> {
         }
     }
 
-    /// IP-layer capacity of the path for packets of `ip_octets` of one flow, the hosts' interfaces included (RFC 5136 §2.3.3).
+    /// IP-layer capacity of the path for packets of `ip_octets` of one flow, the hosts' interfaces
+    /// included (RFC 5136 §2.3.3).
     pub fn capacity(&self, ip_octets: u16) -> BitRate {
         self.capacity_of_flows(ip_octets, 1)
     }
 
-    /// What any number of flows get together: above [`Truth::capacity`] where the narrow hop deals its channels by flow.
+    /// What any number of flows get together: above [`Truth::capacity`] where the narrow hop deals
+    /// its channels by flow.
     pub fn aggregate_capacity(&self, ip_octets: u16) -> BitRate {
         self.capacity_of_flows(ip_octets, u16::MAX)
     }
@@ -114,8 +119,8 @@ impl<'a> Truth<'a> {
             .unwrap_or(BitRate::ZERO)
     }
 
-    /// The token bucket that sets the capacity for packets of `ip_octets`: its hop, and its depth in IP octets. `None` if none
-    /// does.
+    /// The token bucket that sets the capacity for packets of `ip_octets`: its hop, and its depth
+    /// in IP octets. `None` if none does.
     pub fn committed_burst(&self, ip_octets: u16) -> Option<(usize, u64)> {
         let capacity = self.capacity(ip_octets);
         let sets = |bucket: &TokenBucket| bucket.rate <= capacity && bucket.rate < self.links(ip_octets);
@@ -125,7 +130,8 @@ impl<'a> Truth<'a> {
             .find_map(|(index, hop)| Some((index, hop.bucket.filter(sets)?.burst.count())))
     }
 
-    /// IP-layer rate of a short burst of packets of `ip_octets`: the capacity of the links alone, with every bucket full.
+    /// IP-layer rate of a short burst of packets of `ip_octets`: the capacity of the links alone,
+    /// with every bucket full.
     pub fn peak_rate(&self, ip_octets: u16) -> BitRate {
         self.links(ip_octets)
     }
@@ -163,15 +169,16 @@ impl<'a> Truth<'a> {
             .unwrap_or(0)
     }
 
-    /// What packets of `ip_octets` find left of one hop: its capacity times the share of time that cross traffic leaves idle.
+    /// What packets of `ip_octets` find left of one hop: its capacity times the share of time that
+    /// cross traffic leaves idle.
     pub fn hop_available(&self, hop: usize, ip_octets: u16) -> Option<BitRate> {
         let capacity = self.hop_capacity(hop, ip_octets)?;
         let load = self.utilisation(hop)?;
         capacity.scaled((1.0 - load).max(0.0))
     }
 
-    /// Share of time for which cross traffic occupies the slowest stage of a hop; `None` if some of it is elastic, or if it is a hash
-    /// that says which of several channels it takes.
+    /// Share of time for which cross traffic occupies the slowest stage of a hop; `None` if some of
+    /// it is elastic, or if it is a hash that says which of several channels it takes.
     pub fn utilisation(&self, hop: usize) -> Option<f64> {
         let place = self.hops().get(hop)?;
         if let Some(crossed) = self.crossed {
@@ -221,11 +228,13 @@ impl<'a> Truth<'a> {
         let rate = self.mean_rate(place);
         let seconds = crossed.seconds_at(place, rate, |size| self.link_capacity(place, size, 1));
         let share = seconds / whole;
-        // What had begun to cross before, or ends a little after, may be one packet more than there was time for.
+        // What had begun to cross before, or ends a little after, may be one packet more than there
+        // was time for.
         share.is_finite().then_some(share.min(1.0))
     }
 
-    /// Available IP-layer path capacity for packets of `ip_octets` (RFC 5136 §2.3.5); `None` beside elastic flows.
+    /// Available IP-layer path capacity for packets of `ip_octets` (RFC 5136 §2.3.5); `None` beside
+    /// elastic flows.
     pub fn available(&self, ip_octets: u16) -> Option<BitRate> {
         let mut least: Option<BitRate> = self.interface_capacity(ip_octets);
         for hop in 0..self.hops().len() {
@@ -263,8 +272,9 @@ impl<'a> Truth<'a> {
         Some(rates?.into_iter().sum())
     }
 
-    /// Highest UDP rate, in IP octets delivered, at which at most `loss` of the packets are dropped. Fluid FIFO: a hop offered
-    /// `R + X > C` drops the share `1 − C/(R + X)` of both, so at the bound `C − X·(1 − loss)` gets through.
+    /// Highest UDP rate, in IP octets delivered, at which at most `loss` of the packets are
+    /// dropped. Fluid FIFO: a hop offered `R + X > C` drops the share `1 − C/(R + X)` of both, so
+    /// at the bound `C − X·(1 − loss)` gets through.
     pub fn udp_achievable(&self, ip_octets: u16, loss: f64) -> Option<BitRate> {
         let mut least: Option<BitRate> = self.interface_capacity(ip_octets);
         for hop in 0..self.hops().len() {
@@ -277,8 +287,8 @@ impl<'a> Truth<'a> {
         least
     }
 
-    /// Least time of one packet over the idle path: serialisation at every stage and propagation, and what a burst or a grant takes
-    /// where the link needs one.
+    /// Least time of one packet over the idle path: serialisation at every stage and propagation,
+    /// and what a burst or a grant takes where the link needs one.
     pub fn base_delay(&self, ip_octets: u16) -> Duration {
         let first = self
             .interface()
@@ -293,7 +303,8 @@ impl<'a> Truth<'a> {
         })
     }
 
-    /// Round trip of a packet of `out` octets answered by one of `back` octets, on the idle path, without host costs.
+    /// Round trip of a packet of `out` octets answered by one of `back` octets, on the idle path,
+    /// without host costs.
     pub fn base_rtt(&self, out: u16, back: u16) -> Duration {
         self.base_delay(out) + self.scenario.truth(self.way.opposite()).base_delay(back)
     }

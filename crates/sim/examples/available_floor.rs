@@ -1,7 +1,8 @@
-//! What a perfect observer would make of the same trains: one who sees exactly what is free of the tight link, but only while a train of the
-//! method passes. The difference to what was free in all of the estimate's time is the sampling's alone; no reading of those trains goes below it.
+//! What a perfect observer would make of the same trains: one who sees exactly what is free of the
+//! tight link, but only while a train of the method passes. The difference to what was free in all
+//! of the estimate's time is the sampling's alone; no reading of those trains goes below it.
 //!
-//! `payload run --release --example available_floor -p narrows-sim -- METHOD FIRST_SEED SEEDS SCENARIO.toml...`
+//! `cargo run --release -p narrows-sim --example available_floor -- METHOD FIRST SEEDS FILE...`
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -55,7 +56,8 @@ fn free(scenario: &Scenario, seed: u64, from: Duration, to: Duration) -> f64 {
         .map_or(0.0, narrows_units::BitRate::as_f64)
 }
 
-/// Errors of the method and of the observer, as shares of the path's capacity; the share of the time that the trains saw.
+/// Errors of the method and of the observer, as shares of the path's capacity; the share of the
+/// time that the trains saw.
 fn errors(scenario: &Scenario, method: &str, seed: u64) -> Option<(f64, f64, f64)> {
     let method = methods::find(method)?;
     let mut estimator = method.begin(&RawParams::new()).ok()?;

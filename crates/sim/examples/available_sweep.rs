@@ -1,7 +1,8 @@
-//! One method for available bandwidth over scenario files and seeds, beside what was really free in each estimate's own time: a row of
-//! comma-separated values per run.
+//! One method for available bandwidth over scenario files and seeds, beside what was really free in
+//! each estimate's own time: a row of comma-separated values per run.
 //!
-//! `payload run --release --example available_sweep -p narrows-sim -- [method=]METHOD FIRST_SEED SEEDS SCENARIO.toml... [evidence=NAME]...`
+//! `cargo run --release -p narrows-sim --example available_sweep --
+//! [method=]METHOD FIRST_SEED SEEDS SCENARIO.toml... [evidence=NAME]...`
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

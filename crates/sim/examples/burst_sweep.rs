@@ -1,8 +1,10 @@
-//! `burst` over drawn paths: 1 Mbit/s to 10 Gbit/s, 1 to 60 ms, queues of 5 to 2000 packets counted in octets or packets, others' traffic of none to
-//! 80 %, drop-tail, early drop, policers and shapers. Truth is asked of the simulator ([`narrows_sim::burst_median`], no method's way).
+//! `burst` over drawn paths: 1 Mbit/s to 10 Gbit/s, 1 to 60 ms, queues of 5 to 2000 packets counted
+//! in octets or packets, others' traffic of none to 80 %, drop-tail, early drop, policers and
+//! shapers. Truth is asked of the simulator ([`narrows_sim::burst_median`], no method's way).
 //!
-//! `payload run --release -p narrows-sim --example burst_sweep -- [seed=N] [paths=N] [only=WORD]`; `*` marks confident misses: a value without bound over
-//! a tenth (and a packet) off, or a wrong word for what drops.
+//! `cargo run --release -p narrows-sim --example burst_sweep -- [seed=N] [paths=N] [only=WORD]`;
+//! `*` marks confident misses: a value without bound over a tenth (and a packet) off, or a wrong
+//! word for what drops.
 
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 

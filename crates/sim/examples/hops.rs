@@ -1,4 +1,5 @@
-//! What the method `hops` (or another named) says of a scenario's hops, over seeds: `hops FILE [SEEDS] [METHOD] [KEY=VALUE …]`.
+//! What the method `hops` (or another named) says of a scenario's hops, over seeds:
+//! `hops FILE [SEEDS] [METHOD] [KEY=VALUE …]`.
 
 use std::time::Duration;
 

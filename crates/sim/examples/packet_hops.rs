@@ -1,5 +1,6 @@
-//! How fast the simulator serves open-loop traffic: million packet-hops per second on a path of three hops, each loaded to
-//! 80 % by Poisson traffic of its own, with probes across all three. Run with `--release`.
+//! How fast the simulator serves open-loop traffic: million packet-hops per second on a path of
+//! three hops, each loaded to 80 % by Poisson traffic of its own, with probes across all three. Run
+//! with `--release`.
 
 use std::time::{Duration, Instant};
 

@@ -1,12 +1,16 @@
-//! Quick mode against 20 s over simulated paths of one link, drawn at random: 1 Mbit/s to 1 Gbit/s and 1 to 200 ms (each as likely in
-//! every octave), random loss of none, 0.01 or 0.1 %, queues of a quarter to four bandwidth-delay products, Reno, CUBIC and BBR. Each test is
-//! the method's own run; one that quick mode does not end early runs its 20 s.
+//! Quick mode against 20 s over simulated paths of one link, drawn at random: 1 Mbit/s to 1 Gbit/s
+//! and 1 to 200 ms (each as likely in every octave), random loss of none, 0.01 or 0.1 %, queues of
+//! a quarter to four bandwidth-delay products, Reno, CUBIC and BBR. Each test is the method's own
+//! run; one that quick mode does not end early runs its 20 s.
 //!
-//! `payload run --release --example quick_sweep -p narrows-sim -- [composite|seed003] [rows] [any] [seed=N] [paths=N]`
+//! `cargo run --release -p narrows-sim --example quick_sweep --
+//! [composite|seed003] [rows] [any] [seed=N] [paths=N]`
 //!
-//! With `any`, loss is anything from none to 0.1 %, and on half of the paths Poisson traffic takes up to six tenths of the link.
+//! With `any`, loss is anything from none to 0.1 %, and on half of the paths Poisson traffic takes
+//! up to six tenths of the link.
 //!
-//! With `figure7` instead: both rules over the paths of `plans/seed003-figure7.toml`, Reno, as rows of a table.
+//! With `figure7` instead: both rules over the paths of `plans/seed003-figure7.toml`, Reno, as rows
+//! of a table.
 
 use std::time::Duration;
 
@@ -38,7 +42,8 @@ struct Drawn {
 /// What came of it.
 struct Row {
     drawn: Drawn,
-    /// Quick over 20 s, over 20 s without their begin, and what quick mode says of 20 s over them; `None`: it ran on.
+    /// Quick over 20 s, over 20 s without their begin, and what quick mode says of 20 s over them;
+    /// `None`: it ran on.
     ratios: Option<[f64; 3]>,
     held: String,
     saved: (f64, f64),
@@ -255,7 +260,8 @@ fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
     Some(row)
 }
 
-/// Rates and round trips that the paper's text names, queues of 100 ms, a tenth taken by Poisson traffic.
+/// Rates and round trips that the paper's text names, queues of 100 ms, a tenth taken by Poisson
+/// traffic.
 fn figure7() -> Vec<String> {
     let paths = [1.5, 10.0, 45.0, 100.0, 155.0, 400.0].map(|mbps| [10, 70, 140].map(|rtt| (mbps, rtt)));
     let rows = paths.as_flattened().iter().map(|&(mbps, rtt_ms)| {

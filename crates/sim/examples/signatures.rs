@@ -1,6 +1,7 @@
-//! What the method `signature` makes of scenario files: causes and rates over seeds, one line per file.
+//! What the method `signature` makes of scenario files: causes and rates over seeds, one line per
+//! file.
 //!
-//! `payload run --release -p narrows-sim --example signatures -- RUNS FILE...`
+//! `cargo run --release -p narrows-sim --example signatures -- RUNS FILE...`
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 

@@ -1,9 +1,13 @@
-//! `streams` over drawn paths: 2 to 200 Mbit/s, 2 to 120 ms, queues of a tenth to two products of rate and round trip, and of each kind: windows that hold a
-//! connection, random loss, Poisson or TCP traffic beside it, a policer over all, a shaper for each connection. Truth is one long transfer (30 s and
-//! 200 round trips at least) for each number, judged by the definitions of `docs/guide/streams.md` without any chance.
+//! `streams` over drawn paths: 2 to 200 Mbit/s, 2 to 120 ms, queues of a tenth to two products of
+//! rate and round trip, and of each kind: windows that hold a connection, random loss, Poisson or
+//! TCP traffic beside it, a policer over all, a shaper for each connection. Truth is one long
+//! transfer (30 s and 200 round trips at least) for each number, judged by the definitions of
+//! `docs/guide/streams.md` without any chance.
 //!
-//! `payload run --release -p narrows-sim --example streams_sweep -- [seed=N] [paths=N] [known] [quick]`; with `known` the method is told what is
-//! available (no paths with TCP beside it then). `*` marks wrong numbers that do not say that they are unsure.
+//! `cargo run --release -p narrows-sim --example streams_sweep --
+//! [seed=N] [paths=N] [known] [quick]`;
+//! with `known` the method is told what is available (no paths with TCP beside it then). `*` marks
+//! wrong numbers that do not say that they are unsure.
 
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
@@ -215,8 +219,8 @@ impl Truth<'_> {
         *self.known.entry(streams).or_insert_with(|| long(path, streams, seed))
     }
 
-    /// The filling number: the smallest that reaches what is available, else the smallest whose next step is no gain. `None`: none of
-    /// the ladder's.
+    /// The filling number: the smallest that reaches what is available, else the smallest whose
+    /// next step is no gain. `None`: none of the ladder's.
     fn fill(&mut self, available: Option<f64>) -> Option<u16> {
         if let Some(available) = available {
             for streams in LADDER {
@@ -257,7 +261,8 @@ impl Truth<'_> {
             && (1..=index).all(|k| self.at(LADDER[k]).bps >= (1.0 + GAIN - NEAR) * self.at(LADDER[k - 1]).bps)
     }
 
-    /// The smallest number up to `last` beyond `fill` that shows two signs, with limits so much wider or narrower.
+    /// The smallest number up to `last` beyond `fill` that shows two signs, with limits so much
+    /// wider or narrower.
     fn intrusive(&mut self, fill: u16, last: u16, available: Option<f64>, by: f64) -> Option<u16> {
         let (one, filling) = (self.at(1), self.at(fill));
         LADDER.windows(2).find_map(|pair| {
@@ -398,7 +403,8 @@ fn main() {
     row("all", &total);
 }
 
-/// The method over a path, and the truth of its three numbers: (which, right, says that it is unsure, text).
+/// The method over a path, and the truth of its three numbers: (which, right, says that it is
+/// unsure, text).
 fn judged(path: &Drawn, seed: u64, is_known: bool, is_quick: bool) -> [(usize, bool, bool, String); 3] {
     let reported = path.available.filter(|_| is_known);
     let payload = |rate: BitRate| {

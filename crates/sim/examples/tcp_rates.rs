@@ -1,6 +1,7 @@
-//! Mean TCP payload rates over 20 s, alone on some common paths: what quick mode's shorter runs are judged against.
+//! Mean TCP payload rates over 20 s, alone on some common paths: what quick mode's shorter runs are
+//! judged against.
 //!
-//! `payload run --release --example tcp_rates -p narrows-sim`
+//! `cargo run --release --example tcp_rates -p narrows-sim`
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,8 @@ fn main() {
     }
 }
 
-/// Shares of the payload capacity that were acknowledged in the first, the second, and the first twenty seconds.
+/// Shares of the payload capacity that were acknowledged in the first, the second, and the first
+/// twenty seconds.
 fn shares(mbps: u64, rtt_ms: u64, queue: f64, control: &Congestion) -> ([f64; 3], u32) {
     let rate = BitRate::from_mbps(mbps);
     let bdp = rate.octets_in(Duration::from_millis(rtt_ms)) as f64;

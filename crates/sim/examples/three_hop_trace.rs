@@ -1,13 +1,15 @@
-//! Departure and arrival times of a fixed flow over three hops with fixed cross traffic, for comparison with another simulator.
+//! Departure and arrival times of a fixed flow over three hops with fixed cross traffic, for
+//! comparison with another simulator.
 //!
-//! Nothing is random. Hops without framing: 100, 10 and 50 Mbit/s; 1, 5 and 2 ms; queues of 20 packets, the one being sent
-//! included. Through flow: 200 packets of 1500 octets, packet k at k · 617 µs (19.4 Mbit/s), from node 0 to node 3. Cross
-//! traffic: packets of 1000 octets over the second hop alone, packet k at k · 4 ms (2 Mbit/s) until 124 ms. The gap of 617 µs
-//! is prime to all the other times, so that no packet reaches the second hop when another does or when one leaves it, and the
-//! result does not hang on the order of events at one instant.
+//! Nothing is random. Hops without framing: 100, 10 and 50 Mbit/s; 1, 5 and 2 ms; queues of 20
+//! packets, the one being sent included. Through flow: 200 packets of 1500 octets, packet k at k ·
+//! 617 µs (19.4 Mbit/s), from node 0 to node 3. Cross traffic: packets of 1000 octets over the
+//! second hop alone, packet k at k · 4 ms (2 Mbit/s) until 124 ms. The gap of 617 µs is prime to
+//! all the other times, so that no packet reaches the second hop when another does or when one
+//! leaves it, and the result does not hang on the order of events at one instant.
 //!
-//! One line per packet of the through flow: its number, when it was sent, and when it arrived at the far end (`-` if it was
-//! dropped), all in nanoseconds.
+//! One line per packet of the through flow: its number, when it was sent, and when it arrived at
+//! the far end (`-` if it was dropped), all in nanoseconds.
 
 use std::time::Duration;
 

@@ -1,8 +1,10 @@
-//! What is told to have limited a transfer, over paths that no threshold was set by: rates, round trips, queues and seeds are drawn.
+//! What is told to have limited a transfer, over paths that no threshold was set by: rates, round
+//! trips, queues and seeds are drawn.
 //!
-//! `payload run --release -p narrows-sim --example verdicts -- [PATHS [SEED]] [wide]`; `wide`: 1 Mbit/s to 10 Gbit/s, 1 to 200 ms, Reno, CUBIC and BBR,
-//! one to four connections. `UPDATE_VERDICTS=1` writes the matrix into `docs/results/verdicts.md`,
-//! `ONLY_LIMIT="shaper"` tries one limit, `SHOW_LIMITS=1` tells each transfer.
+//! `cargo run --release -p narrows-sim --example verdicts -- [PATHS [SEED]] [wide]`; `wide`: 1
+//! Mbit/s to 10 Gbit/s, 1 to 200 ms, Reno, CUBIC and BBR, one to four connections.
+//! `UPDATE_VERDICTS=1` writes the matrix into `docs/results/verdicts.md`, `ONLY_LIMIT="shaper"`
+//! tries one limit, `SHOW_LIMITS=1` tells each transfer.
 
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
@@ -76,8 +78,8 @@ fn moderate(path: u64, seed: u64, random: &mut SplitMix64) -> Base {
 /// Segments that a test may carry: what keeps a run to seconds.
 const MOST_SEGMENTS: f64 = 1.5e6;
 
-/// 1 Mbit/s to 10 Gbit/s, 1 to 200 ms (at least thirty round trips in the test), queues of 0.5 to 3 products, the three controls in turn, one, two
-/// or four connections.
+/// 1 Mbit/s to 10 Gbit/s, 1 to 200 ms (at least thirty round trips in the test), queues of 0.5 to 3
+/// products, the three controls in turn, one, two or four connections.
 fn drawn(path: u64, seed: u64, random: &mut SplitMix64) -> Base {
     let mbps = between(random, 1.0, 10_000.0);
     let length = (MOST_SEGMENTS * 1500.0 * 8.0 / (mbps * 1e6)).clamp(2.0, 12.0);

@@ -1,7 +1,9 @@
-//! The burst that a path takes beside traffic of others, or where chance drops: by asking the simulator.
+//! The burst that a path takes beside traffic of others, or where chance drops: by asking the
+//! simulator.
 //!
-//! On an idle path that is a matter of arithmetic ([`narrows_scenario::Truth::burst`]). Beside others' traffic it is random, and its median is found
-//! as it is defined: bursts far longer than any that survives, at moments far apart, of which each tells how much it brought through ahead
+//! On an idle path that is a matter of arithmetic ([`narrows_scenario::Truth::burst`]). Beside
+//! others' traffic it is random, and its median is found as it is defined: bursts far longer than
+//! any that survives, at moments far apart, of which each tells how much it brought through ahead
 //! of its first loss. Nothing of a method is used here, and the seed is no run's.
 
 use std::time::Duration;
@@ -19,7 +21,8 @@ const LONGEST: usize = 100_000;
 /// What the seed is mixed with, so that no run of a method sees the same packets.
 const OTHER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The median burst in IP octets, of packets of this length; `None` if half of the bursts survive whatever their length.
+/// The median burst in IP octets, of packets of this length; `None` if half of the bursts survive
+/// whatever their length.
 pub fn burst_median(scenario: &Scenario, way: PathDirection, ip_octets: u16) -> Option<u64> {
     let mut asker = Asker {
         world: SimWorld::new(scenario, way, scenario.seed ^ OTHER),
@@ -54,7 +57,8 @@ struct Asker {
 }
 
 impl Asker {
-    /// Packets ahead of the first loss, all if none was lost. Then waits until the queue has surely drained.
+    /// Packets ahead of the first loss, all if none was lost. Then waits until the queue has surely
+    /// drained.
     fn burst(&mut self, packets: usize) -> Option<usize> {
         self.sent += 1;
         let train = Train::uniform(TrainId(self.sent), packets, self.ip_octets, Duration::ZERO);

@@ -1,4 +1,5 @@
-//! The hosts at the ends: what their clocks show, when their packets really leave, and when they notice what arrives.
+//! The hosts at the ends: what their clocks show, when their packets really leave, and when they
+//! notice what arrives.
 
 mod intake;
 mod kernel;
@@ -24,7 +25,8 @@ fn clock_reading(clock: &ClockModel, at: u64) -> i64 {
     i64::try_from(shown).unwrap_or(if shown < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// The first time from `from` on at which the clock shows at least `reading` (up to one tick of its granularity later).
+/// The first time from `from` on at which the clock shows at least `reading` (up to one tick of its
+/// granularity later).
 fn time_of_reading(clock: &ClockModel, reading: i64, from: u64) -> u64 {
     let mut at = from;
     loop {
@@ -97,8 +99,8 @@ impl HostState {
         time_of_reading(&self.clock, reading, from)
     }
 
-    /// When a packet planned for `planned` leaves: late by the pacing jitter, after the call before it (which takes `cost`), and
-    /// not during a stall.
+    /// When a packet planned for `planned` leaves: late by the pacing jitter, after the call before
+    /// it (which takes `cost`), and not during a stall.
     pub(crate) fn paced_departure(&mut self, planned: u64, cost: u64) -> u64 {
         let late = if self.pacing_jitter == 0 {
             0
@@ -121,7 +123,8 @@ impl HostState {
     }
 }
 
-/// Stalls so far. All are kept: departures are planned ahead of arrivals on the same host, and stalls are few.
+/// Stalls so far. All are kept: departures are planned ahead of arrivals on the same host, and
+/// stalls are few.
 #[derive(Debug)]
 struct Stalls {
     every: f64,

@@ -1,23 +1,26 @@
 //! The path: hops both ways, cross traffic on them, and the packets that cross.
 //!
 //! # Model
-//! A way is a row of hops. Each hop is, in this order: token bucket, drop-tail queue, link (one packet at a time, whole
-//! packets), loss on the wire, propagation with jitter, hidden layer-2 devices, hold-back of reordered packets, node. Node 0
-//! of a way is the host at its beginning, node *i* stands between hop *i − 1* and hop *i*, the last node is the remote host. A
-//! router (nodes between) takes one off the hop limit on arrival and answers when nothing is left.
+//! A way is a row of hops. Each hop is, in this order: token bucket, drop-tail queue, link (one
+//! packet at a time, whole packets), loss on the wire, propagation with jitter, hidden layer-2
+//! devices, hold-back of reordered packets, node. Node 0 of a way is the host at its beginning,
+//! node *i* stands between hop *i − 1* and hop *i*, the last node is the remote host. A router
+//! (nodes between) takes one off the hop limit on arrival and answers when nothing is left.
 //!
 //! # Order
-//! Within a hop every element but the hold-back and a link of several channels keeps the order of its packets, so a packet's whole way through the hop is
-//! computed when it enters, by the recursion of Lindley, and no event is needed inside (but one per burst of a link whose bursts arrive
-//! as a whole). Hops are computed one after the other,
-//! each up to the same time: traffic never runs backwards along a way, so nothing that happens behind a hop can change it.
-//! Packets that reach a hop in the same nanosecond are served in this order: cross traffic that enters there (by index of its
-//! source), packets from the hop before, packets sent or injected there (in order of the calls).
+//! Within a hop every element but the hold-back and a link of several channels keeps the order of
+//! its packets, so a packet's whole way through the hop is computed when it enters, by the
+//! recursion of Lindley, and no event is needed inside (but one per burst of a link whose bursts
+//! arrive as a whole). Hops are computed one after the other, each up to the same time: traffic
+//! never runs backwards along a way, so nothing that happens behind a hop can change it. Packets
+//! that reach a hop in the same nanosecond are served in this order: cross traffic that enters
+//! there (by index of its source), packets from the hop before, packets sent or injected there (in
+//! order of the calls).
 //!
 //! # Rounding
-//! A link's busy period begins at a whole nanosecond; departures within it are kept exactly (as a fraction over the rate) and
-//! rounded *up* only where the packet leaves. So one packet alone takes [`narrows_units::BitRate::time_for`], and a saturated link
-//! runs at its exact rate for ever.
+//! A link's busy period begins at a whole nanosecond; departures within it are kept exactly (as a
+//! fraction over the rate) and rounded *up* only where the packet leaves. So one packet alone takes
+//! [`narrows_units::BitRate::time_for`], and a saturated link runs at its exact rate for ever.
 
 mod bucket;
 mod early;
@@ -53,7 +56,8 @@ pub struct Packet<T> {
     pub ip_octets: u16,
     /// Routers that it may pass, plus one (IPv4 TTL).
     pub hop_limit: u8,
-    /// What a hash over its addresses and ports would tell: packets of one flow take the same one of channels that are dealt by flow.
+    /// What a hash over its addresses and ports would tell: packets of one flow take the same one
+    /// of channels that are dealt by flow.
     pub flow: u32,
     /// What it carries.
     pub payload: T,
@@ -111,7 +115,8 @@ pub enum Output<T> {
         at: u64,
         /// Which way the packet went.
         way: PathDirection,
-        /// The hop (for [`DropCause::HopLimit`] and [`DropCause::TooBig`]: the one it did not enter).
+        /// The hop (for [`DropCause::HopLimit`] and [`DropCause::TooBig`]: the one it did not
+        /// enter).
         hop: usize,
         /// Why.
         cause: DropCause,
@@ -163,10 +168,11 @@ impl<T> Output<T> {
     }
 }
 
-/// A path with its cross traffic. Times are nanoseconds since the scenario's begin; cross traffic begins at zero.
+/// A path with its cross traffic. Times are nanoseconds since the scenario's begin; cross traffic
+/// begins at zero.
 ///
-/// [`Source::Elastic`](narrows_scenario::Source) traffic is closed-loop and not generated here: whoever plays its TCP connections
-/// sends their packets with [`Path::cross`].
+/// [`Source::Elastic`](narrows_scenario::Source) traffic is closed-loop and not generated here:
+/// whoever plays its TCP connections sends their packets with [`Path::cross`].
 #[derive(Debug)]
 pub struct Path<T> {
     ways: [Lane; 2],
@@ -217,14 +223,15 @@ impl<T> Path<T> {
         }
     }
 
-    /// Sends a packet from the host at the beginning of a way, through its interface. A time before the last
-    /// [`Path::advance`] is taken for now. Calls need not be in order of time.
+    /// Sends a packet from the host at the beginning of a way, through its interface. A time before
+    /// the last [`Path::advance`] is taken for now. Calls need not be in order of time.
     pub fn send(&mut self, at: u64, way: PathDirection, packet: Packet<T>) {
         let last = self.ways[side(way)].hops.len() - 1;
         self.send_as_remote_as(at, way, last, packet);
     }
 
-    /// The same, but the packet is delivered behind this hop: somebody there looks at it, and sends it on with [`Path::cross`].
+    /// The same, but the packet is delivered behind this hop: somebody there looks at it, and sends
+    /// it on with [`Path::cross`].
     pub(crate) fn send_as_remote_as(&mut self, at: u64, way: PathDirection, last_hop: usize, packet: Packet<T>) {
         let at = at.max(self.now);
         let exit = last_hop.min(self.ways[side(way)].hops.len() - 1);
@@ -236,14 +243,16 @@ impl<T> Path<T> {
         }
     }
 
-    /// Sends a packet from the router at this node (an ICMP answer): it enters the node's outgoing link and goes to the end of
-    /// the way. Nodes beyond the last hop's beginning count as that; node 0 is the host, without its interface.
+    /// Sends a packet from the router at this node (an ICMP answer): it enters the node's outgoing
+    /// link and goes to the end of the way. Nodes beyond the last hop's beginning count as that;
+    /// node 0 is the host, without its interface.
     pub fn inject(&mut self, at: u64, way: PathDirection, node: usize, packet: Packet<T>) {
         let last = self.ways[side(way)].hops.len() - 1;
         self.cross(at, way, node, last, packet);
     }
 
-    /// Sends a packet of somebody else over some hops of a way; it is delivered behind the last of them.
+    /// Sends a packet of somebody else over some hops of a way; it is delivered behind the last of
+    /// them.
     pub fn cross(&mut self, at: u64, way: PathDirection, first_hop: usize, last_hop: usize, packet: Packet<T>) {
         let hops = &mut self.ways[side(way)].hops;
         let first = first_hop.min(hops.len() - 1);
@@ -252,8 +261,9 @@ impl<T> Path<T> {
         hops[first].injected.insert(transit);
     }
 
-    /// When the next thing happens to a packet that was sent or injected: it reaches a hop or an output is due. No output comes
-    /// before. `None` if there is no such packet (or all stand before links that never run again).
+    /// When the next thing happens to a packet that was sent or injected: it reaches a hop or an
+    /// output is due. No output comes before. `None` if there is no such packet (or all stand
+    /// before links that never run again).
     pub fn next_at(&self) -> Option<u64> {
         let lanes = self.ways.iter().map(Lane::next_at);
         let pending = self.pending.peek().map_or(NEVER, |pending| pending.output.at());
@@ -261,8 +271,9 @@ impl<T> Path<T> {
         (next < NEVER).then_some(next)
     }
 
-    /// Lets everything happen up to and including `until`, and appends the outputs, in order of time (at one instant: the forward
-    /// way first, then by node). Into how many calls a time is cut changes nothing.
+    /// Lets everything happen up to and including `until`, and appends the outputs, in order of
+    /// time (at one instant: the forward way first, then by node). Into how many calls a time is
+    /// cut changes nothing.
     pub fn advance(&mut self, until: u64, out: &mut Vec<Output<T>>) {
         let until = until.min(NEVER - 1);
         while self.now < until || self.next_at().is_some_and(|next| next <= until) {
@@ -271,7 +282,8 @@ impl<T> Path<T> {
         }
     }
 
-    /// Lets things happen up to `until`, but stops at the instant of the first output. Returns the time reached.
+    /// Lets things happen up to `until`, but stops at the instant of the first output. Returns the
+    /// time reached.
     pub fn advance_to_output(&mut self, until: u64, out: &mut Vec<Output<T>>) -> u64 {
         let before = out.len();
         while out.len() == before {
@@ -291,8 +303,8 @@ impl<T> Path<T> {
         self.now
     }
 
-    /// Counts, from now on, what leaves the link of each hop of a way between two times, whoever sent it. `scenario` is the one that
-    /// the path was made of.
+    /// Counts, from now on, what leaves the link of each hop of a way between two times, whoever
+    /// sent it. `scenario` is the one that the path was made of.
     pub fn count(&mut self, scenario: &Scenario, way: PathDirection, (from, to): (u64, u64)) {
         for (state, hop) in self.ways[side(way)].hops.iter_mut().zip(scenario.hops(way)) {
             state.count(Tally::new(from, to, narrows_units::nanos(hop.delay)));
@@ -309,8 +321,9 @@ impl<T> Path<T> {
         self.foreground_packets.count() + self.pending.len()
     }
 
-    /// The node of the other way that stands where this node of this way does: as many hops from the host at the way's
-    /// beginning. On a reverse direction that is shorter, nodes too far out coincide with its first.
+    /// The node of the other way that stands where this node of this way does: as many hops from
+    /// the host at the way's beginning. On a reverse direction that is shorter, nodes too far out
+    /// coincide with its first.
     pub fn opposite(&self, way: PathDirection, node: usize) -> usize {
         self.ways[side(way.opposite())].hops.len().saturating_sub(node)
     }

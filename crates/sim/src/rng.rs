@@ -1,7 +1,8 @@
 //! One independent random stream per source, wire, router and host.
 //!
-//! PCG XSL RR 128/64 (Pcg64) has 2^127 streams; each user of randomness gets its own, so that adding a hop or a source changes
-//! nothing that the others draw. The generator and the ziggurat exponential are value-stable; a test pins their first values.
+//! PCG XSL RR 128/64 (Pcg64) has 2^127 streams; each user of randomness gets its own, so that
+//! adding a hop or a source changes nothing that the others draw. The generator and the ziggurat
+//! exponential are value-stable; a test pins their first values.
 
 use narrows_scenario::PathDirection;
 use rand::Rng;
@@ -49,7 +50,8 @@ impl Stream {
             Purpose::Face(on, node) => (8, way(on), node),
             Purpose::Early(on, hop) => (9, way(on), hop),
         };
-        // Two streams of one seed differ in their increment alone; scattering the state too keeps their first values apart.
+        // Two streams of one seed differ in their increment alone; scattering the state too keeps
+        // their first values apart.
         let low = scatter(seed ^ scatter(index as u64 ^ scatter((kind << 8) | way)));
         let state = (u128::from(scatter(low)) << 64) | u128::from(low);
         let stream = (u128::from(kind) << 80) | (u128::from(way) << 72) | index as u128;
@@ -87,7 +89,8 @@ impl Stream {
     }
 }
 
-/// The nearest whole number of nanoseconds; negative and undefined values become zero, large ones saturate.
+/// The nearest whole number of nanoseconds; negative and undefined values become zero, large ones
+/// saturate.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -110,8 +113,8 @@ pub(crate) const fn scatter(value: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The published values of every scenario hang on these. Should a new version of the generator change them, all expected
-    /// numbers are to be checked again.
+    /// The published values of every scenario hang on these. Should a new version of the generator
+    /// change them, all expected numbers are to be checked again.
     #[test]
     fn the_stream_is_pinned() {
         let mut stream = Stream::new(1, Purpose::Source(0));
@@ -152,7 +155,8 @@ mod tests {
         assert_eq!(all.len(), 1000);
     }
 
-    /// Mean 1 and variance 1 of the exponential; mean 1/2 and variance 1/12 of the uniform; a million draws each.
+    /// Mean 1 and variance 1 of the exponential; mean 1/2 and variance 1/12 of the uniform; a
+    /// million draws each.
     #[test]
     fn moments() {
         let mut stream = Stream::new(7, Purpose::Source(3));

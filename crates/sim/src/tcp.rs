@@ -1,14 +1,16 @@
 //! TCP without sockets: endpoints whose segments travel over a [`Path`](crate::Path).
 //!
 //! # Model
-//! Every segment is full; windows, sequence numbers and counters are kept in segments. A connection has a sender with data
-//! without end (until it is told to finish) and a receiver whose application reads at once. What Linux does by default is
-//! done: initial window 10, SACK and timestamps, quick acknowledgements at first and every second segment later, CUBIC with
-//! HyStart, receive-window autotuning, no pacing unless asked for. Reno and BBR, which paces, on request.
+//! Every segment is full; windows, sequence numbers and counters are kept in segments. A connection
+//! has a sender with data without end (until it is told to finish) and a receiver whose application
+//! reads at once. What Linux does by default is done: initial window 10, SACK and timestamps, quick
+//! acknowledgements at first and every second segment later, CUBIC with HyStart, receive-window
+//! autotuning, no pacing unless asked for. Reno and BBR, which paces, on request.
 //!
 //! # Not modelled
-//! Segmentation offload and coalesced receipt (bursts are as long as acknowledgements make them), tail-loss probes, F-RTO, ECN,
-//! the handshake's packets. Programs and processors are as fast as needed unless a host's [`narrows_scenario::TcpHost`] says otherwise.
+//! Segmentation offload and coalesced receipt (bursts are as long as acknowledgements make them),
+//! tail-loss probes, F-RTO, ECN, the handshake's packets. Programs and processors are as fast as
+//! needed unless a host's [`narrows_scenario::TcpHost`] says otherwise.
 
 mod bbr;
 mod congestion;

@@ -1,12 +1,13 @@
 //! The estimators' world over a simulated path.
 //!
-//! Time passes only while probes are carried out or waited for; it is accounted as on a real path: a far end is told to begin,
-//! and tells what it saw, over an idle control channel (base delay of a 100-octet packet each way), and packets that do not
-//! come are waited for ([`SimWorld::timeout`]).
+//! Time passes only while probes are carried out or waited for; it is accounted as on a real path:
+//! a far end is told to begin, and tells what it saw, over an idle control channel (base delay of a
+//! 100-octet packet each way), and packets that do not come are waited for ([`SimWorld::timeout`]).
 //!
-//! Stamps are those of the scenario's host models: departures when the send call is made, before the host's interface; arrivals
-//! when the receive call returns ([`narrows_scenario::Host`]). What passes the host's own queues is not modelled, save a socket buffer
-//! that overflows and a socket that blocks at its interface under a load.
+//! Stamps are those of the scenario's host models: departures when the send call is made, before
+//! the host's interface; arrivals when the receive call returns ([`narrows_scenario::Host`]). What
+//! passes the host's own queues is not modelled, save a socket buffer that overflows and a socket
+//! that blocks at its interface under a load.
 
 mod capture;
 mod connections;
@@ -28,14 +29,15 @@ use engine::Engine;
 use load::RunningLoad;
 use transfer::RunningTransfer;
 
-/// One direction of a simulated path, as estimators see it. The estimator runs on the scenario's sender host in both
-/// directions.
+/// One direction of a simulated path, as estimators see it. The estimator runs on the scenario's
+/// sender host in both directions.
 ///
-/// TCP transfers are carried out by simulated endpoints that do as Linux does, with Reno or CUBIC; elastic cross traffic is made
-/// of the same.
+/// TCP transfers are carried out by simulated endpoints that do as Linux does, with Reno or CUBIC;
+/// elastic cross traffic is made of the same.
 ///
-/// While somebody listens ([`Probe::Capture`]) a transfer passes, as the scenario describes it ([`narrows_scenario::Passing`]); open-loop
-/// cross traffic has no connections that a passive method could follow, and elastic cross traffic no acknowledgements on the path.
+/// While somebody listens ([`Probe::Capture`]) a transfer passes, as the scenario describes it
+/// ([`narrows_scenario::Passing`]); open-loop cross traffic has no connections that a passive
+/// method could follow, and elastic cross traffic no acknowledgements on the path.
 #[derive(Debug)]
 pub struct SimWorld {
     scenario: Scenario,
@@ -68,8 +70,9 @@ impl SimWorld {
         }
     }
 
-    /// What crosses each hop of a way from one time of the scenario to another in the same world if nobody probes it: the same
-    /// packets of open-loop traffic, and the elastic traffic as it goes when nothing makes it yield.
+    /// What crosses each hop of a way from one time of the scenario to another in the same world if
+    /// nobody probes it: the same packets of open-loop traffic, and the elastic traffic as it goes
+    /// when nothing makes it yield.
     pub fn undisturbed(
         scenario: &Scenario,
         way: PathDirection,
@@ -85,8 +88,9 @@ impl SimWorld {
         self.engine.now()
     }
 
-    /// How long the world waits for packets that do not come: a round trip and 300 ms (ours; one and a half times the least
-    /// retransmission timeout of Linux) from the last departure or the last arrival, whichever is later.
+    /// How long the world waits for packets that do not come: a round trip and 300 ms (ours; one
+    /// and a half times the least retransmission timeout of Linux) from the last departure or the
+    /// last arrival, whichever is later.
     pub fn timeout(&self) -> Duration {
         self.facts.rtt + Duration::from_millis(300)
     }
@@ -177,7 +181,8 @@ fn host_facts(host: &Host, path_mtu: u16) -> HostFacts {
         send_cost: host.send_cost,
         receive_cost: host.receive_cost,
         clock_resolution: host.clock.granularity,
-        // Rounded readings of a steady clock spread evenly over one tick: their 99th percentile is half a tick from the median.
+        // Rounded readings of a steady clock spread evenly over one tick: their 99th percentile is
+        // half a tick from the median.
         stamp_error: Duration::from_nanos(nanos(host.clock.granularity) / 2),
         stamp_source: StampSource::Simulated,
         min_gap: host.send_cost.max(host.pacing_jitter),
@@ -193,8 +198,9 @@ mod tests {
 
     use super::*;
 
-    /// Poisson traffic of 50 Mbit/s on the second of two hops: 4167 packets a second, of which ten seconds hold 41 667 with a standard
-    /// deviation of 204; the first hop carries none, and what is counted in two halves is what is counted in one.
+    /// Poisson traffic of 50 Mbit/s on the second of two hops: 4167 packets a second, of which ten
+    /// seconds hold 41 667 with a standard deviation of 204; the first hop carries none, and what
+    /// is counted in two halves is what is counted in one.
     #[test]
     fn counts_what_crosses_undisturbed() {
         let hop = || Hop::rate(BitRate::from_mbps(100)).delay(Duration::from_millis(3));

@@ -3,8 +3,8 @@
 use crate::error::{Error, check_at_least};
 use crate::order::{Sorted, mean_of};
 
-/// Lag-1 autocorrelation `sum (x_i - m)(x_{i+1} - m) / sum (x_i - m)^2` (`[BJ76]`); `None` for fewer than three values, one that
-/// is not finite, or a constant series.
+/// Lag-1 autocorrelation `sum (x_i - m)(x_{i+1} - m) / sum (x_i - m)^2` (`[BJ76]`); `None` for
+/// fewer than three values, one that is not finite, or a constant series.
 pub fn autocorrelation_lag1(series: &[f64]) -> Option<f64> {
     check_at_least(series, 3).ok()?;
     let mean = mean_of(series);
@@ -14,7 +14,8 @@ pub fn autocorrelation_lag1(series: &[f64]) -> Option<f64> {
     (!constant && squares > 0.0).then(|| (products / squares).clamp(-1.0, 1.0))
 }
 
-/// The gaps between arrivals, split into small ones (inside a batch) and large ones (between batches).
+/// The gaps between arrivals, split into small ones (inside a batch) and large ones (between
+/// batches).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GapProfile {
     /// Share of gaps below the threshold, zero to one.
@@ -25,13 +26,15 @@ pub struct GapProfile {
     pub small_run_mean: f64,
     /// Longest of those runs, in gaps.
     pub small_run_longest: usize,
-    /// Median of the large gaps, in the gaps' unit: the period of the batches. `None` without large gaps.
+    /// Median of the large gaps, in the gaps' unit: the period of the batches. `None` without large
+    /// gaps.
     pub large_median: Option<f64>,
     /// Coefficient of variation of the large gaps; `None` for fewer than two.
     pub large_variation: Option<f64>,
 }
 
-/// Profile of gaps (any unit; negative ones, from reordered stamps, count as small) against a threshold in the same unit.
+/// Profile of gaps (any unit; negative ones, from reordered stamps, count as small) against a
+/// threshold in the same unit.
 ///
 /// For coalescing the threshold is a quarter of the gap the path's rate would give.
 pub fn gap_profile(gaps: &[f64], threshold: f64) -> Result<GapProfile, Error> {
@@ -68,11 +71,11 @@ impl GapProfile {
         1.0 + self.small_run_mean
     }
 
-    /// Whether arrivals look delivered in timed batches: more than 60 % small gaps (pathload's share) and large gaps of a
-    /// coefficient of variation below 0.3 (ours).
+    /// Whether arrivals look delivered in timed batches: more than 60 % small gaps (pathload's
+    /// share) and large gaps of a coefficient of variation below 0.3 (ours).
     ///
-    /// Bursts that queueing made are small gaps too, but the gaps between them are irregular. A single large gap shows no
-    /// period, hence no coalescing.
+    /// Bursts that queueing made are small gaps too, but the gaps between them are irregular. A
+    /// single large gap shows no period, hence no coalescing.
     pub fn is_coalesced(&self) -> bool {
         self.small_share > COALESCED_SHARE && self.large_variation.is_some_and(|cv| cv < REGULAR_VARIATION)
     }

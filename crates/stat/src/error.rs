@@ -26,7 +26,8 @@ pub enum Error {
         /// Position of the first such value.
         index: usize,
     },
-    /// A value lies outside the range on which the statistic is defined (a rate of zero, a negative weight).
+    /// A value lies outside the range on which the statistic is defined (a rate of zero, a negative
+    /// weight).
     #[error("value {index} lies outside the statistic's domain")]
     OutOfDomain {
         /// Position of the first such value.
@@ -40,7 +41,8 @@ pub enum Error {
         /// Length of the other slice.
         right: usize,
     },
-    /// The values do not vary (or not independently) where the statistic divides by their variation.
+    /// The values do not vary (or not independently) where the statistic divides by their
+    /// variation.
     #[error("no spread in {0}")]
     NoSpread(&'static str),
     /// The values are sane but the result is too large to represent.
@@ -51,8 +53,9 @@ pub enum Error {
     Parameter(&'static str),
 }
 
-/// Largest magnitude any statistic here accepts. Squares stay below 10^300, so that no sum of squares of a sample that fits in
-/// memory overflows; where quotients still could, the result is checked and [`Error::Overflow`] returned.
+/// Largest magnitude any statistic here accepts. Squares stay below 10^300, so that no sum of
+/// squares of a sample that fits in memory overflows; where quotients still could, the result is
+/// checked and [`Error::Overflow`] returned.
 pub const LARGEST: f64 = 1e150;
 
 /// First value that is not finite, or too large, as an error.

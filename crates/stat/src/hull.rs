@@ -6,17 +6,20 @@ use crate::slope::Line;
 /// Which supporting line of the lower hull is taken for the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SkewObjective {
-    /// The least sum of the points' heights above the line: the hull edge below the mean of the times (`[MST99]`).
+    /// The least sum of the points' heights above the line: the hull edge below the mean of the
+    /// times (`[MST99]`).
     #[default]
     SumOfDistances,
-    /// The least area between line and curve: the hull edge below the middle of the time span (`[ZLX02]`).
+    /// The least area between line and curve: the hull edge below the middle of the time span
+    /// (`[ZLX02]`).
     Area,
 }
 
 /// Indices of the lower convex hull's corners, in order of time.
 ///
-/// Points `(times[i], delays[i])` may come in any order; of points at one time only the lowest counts. Corners on a straight
-/// line are left out. At least one point; a single time gives a single corner.
+/// Points `(times[i], delays[i])` may come in any order; of points at one time only the lowest
+/// counts. Corners on a straight line are left out. At least one point; a single time gives a
+/// single corner.
 pub fn lower_hull(times: &[f64], delays: &[f64]) -> Result<Vec<usize>, Error> {
     check_points(times, delays, 1)?;
     let mut order: Vec<usize> = (0..times.len()).collect();
@@ -27,7 +30,8 @@ pub fn lower_hull(times: &[f64], delays: &[f64]) -> Result<Vec<usize>, Error> {
             continue;
         }
         while let [.., before, last] = hull[..] {
-            // The last corner stays only if the hull turns left there. Slopes are compared by cross products.
+            // The last corner stays only if the hull turns left there. Slopes are compared by cross
+            // products.
             let (run, rise) = (times[last] - times[before], delays[last] - delays[before]);
             let (next_run, next_rise) = (times[next] - times[last], delays[next] - delays[last]);
             if rise * next_run < next_rise * run {
@@ -40,12 +44,13 @@ pub fn lower_hull(times: &[f64], delays: &[f64]) -> Result<Vec<usize>, Error> {
     Ok(hull)
 }
 
-/// The line below all points that the objective picks: its slope is the relative skew of the clocks (delay unit per time
-/// unit), its height the delay without queueing plus the clocks' offset.
+/// The line below all points that the objective picks: its slope is the relative skew of the clocks
+/// (delay unit per time unit), its height the delay without queueing plus the clocks' offset.
 ///
-/// Needs two distinct times. Times should be relative to the first of them: absolute nanoseconds lose digits as f64. A delay
-/// that rises for the whole window by real queueing looks like skew; take the line from idle probes. Where an objective's
-/// time falls on a corner both edges are optimal and the earlier one is taken.
+/// Needs two distinct times. Times should be relative to the first of them: absolute nanoseconds
+/// lose digits as f64. A delay that rises for the whole window by real queueing looks like skew;
+/// take the line from idle probes. Where an objective's time falls on a corner both edges are
+/// optimal and the earlier one is taken.
 pub fn skew_line(times: &[f64], delays: &[f64], objective: SkewObjective) -> Result<Line, Error> {
     let hull = lower_hull(times, delays)?;
     let (Some(&first), Some(&last)) = (hull.first(), hull.last()) else {
@@ -66,8 +71,8 @@ pub fn skew_line(times: &[f64], delays: &[f64], objective: SkewObjective) -> Res
 
 /// Delays less the line: the queueing delay above the least one seen, in the delays' unit.
 ///
-/// Rounding may leave values a hair below zero. With a line frozen from other points, clearly negative ones mean that the path
-/// got shorter or a clock stepped.
+/// Rounding may leave values a hair below zero. With a line frozen from other points, clearly
+/// negative ones mean that the path got shorter or a clock stepped.
 pub fn above_line(times: &[f64], delays: &[f64], line: &Line) -> Result<Vec<f64>, Error> {
     check_points(times, delays, 0)?;
     Ok(times.iter().zip(delays).map(|(t, d)| d - line.at(*t)).collect())
@@ -108,7 +113,8 @@ mod tests {
 
     #[test]
     fn objectives_differ_when_probes_bunch() {
-        // Most probes early: the mean is 1, the middle 5; the edges are 0-2 flat and 2-10 of slope 1.
+        // Most probes early: the mean is 1, the middle 5; the edges are 0-2 flat and 2-10 of slope
+        // 1.
         let times = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 10.0];
         let delays = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 0.0, 8.0];
         assert_close(

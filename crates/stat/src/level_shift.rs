@@ -36,12 +36,14 @@ impl Default for ShiftParams {
 pub struct LevelShift {
     /// Last index of the old level: the first split that passes every condition.
     pub start: usize,
-    /// Last index of the transition: the last split at which no earlier value is below a later one. The new level follows.
+    /// Last index of the transition: the last split at which no earlier value is below a later one.
+    /// The new level follows.
     pub end: usize,
-    /// The split from `start` to `end` with the widest step between the least value up to it and the greatest after it.
+    /// The split from `start` to `end` with the widest step between the least value up to it and
+    /// the greatest after it.
     ///
-    /// Ours: ties count as ordered, so that in a series without noise `start` lies as early as the medians allow, several
-    /// intervals before the rate falls; this is where it falls.
+    /// Ours: ties count as ordered, so that in a series without noise `start` lies as early as the
+    /// medians allow, several intervals before the rate falls; this is where it falls.
     pub fall: usize,
     /// Median up to and including `start`.
     pub before: f64,
@@ -51,11 +53,11 @@ pub struct LevelShift {
     pub seen: usize,
 }
 
-/// Replaces every value that stands out by more than `ratio`, up or down, from the medians of both the `side` values before
-/// it and the `side` after it by the mean of these medians.
+/// Replaces every value that stands out by more than `ratio`, up or down, from the medians of both
+/// the `side` values before it and the `side` after it by the mean of these medians.
 ///
-/// Works left to right: the values before are already smoothed, the values after are not, as they would be if they had just
-/// arrived. Values without a full side on either hand stay.
+/// Works left to right: the values before are already smoothed, the values after are not, as they
+/// would be if they had just arrived. Values without a full side on either hand stay.
 pub fn smooth_outliers(values: &[f64], side: usize, ratio: f64) -> Result<Vec<f64>, Error> {
     check(values)?;
     check_ratio(ratio, "ratio")?;
@@ -94,8 +96,9 @@ impl ShiftTest {
         })
     }
 
-    /// Takes the next value: the one `smoothing_side` back is smoothed and the search run over all so far. The first success
-    /// counts, with `seen` telling when; later values change nothing. Values must be finite and not negative.
+    /// Takes the next value: the one `smoothing_side` back is smoothed and the search run over all
+    /// so far. The first success counts, with `seen` telling when; later values change nothing.
+    /// Values must be finite and not negative.
     pub fn push(&mut self, value: f64) -> Result<Option<LevelShift>, Error> {
         if self.found.is_some() {
             return Ok(self.found);
@@ -118,7 +121,8 @@ impl ShiftTest {
     }
 }
 
-/// The first drop that shows while the series arrives value by value, or `None` if there is none: [`ShiftTest`] over all of it.
+/// The first drop that shows while the series arrives value by value, or `None` if there is none:
+/// [`ShiftTest`] over all of it.
 pub fn level_shift(values: &[f64], params: &ShiftParams) -> Result<Option<LevelShift>, Error> {
     check(values)?;
     let mut test = ShiftTest::new(*params)?;
@@ -191,7 +195,8 @@ fn find(series: &[f64], params: &ShiftParams) -> Option<LevelShift> {
     })
 }
 
-/// Indices i, short of the last, such that no value up to i is below a value after i, each with the step between the two.
+/// Indices i, short of the last, such that no value up to i is below a value after i, each with the
+/// step between the two.
 fn ordered_splits(series: &[f64]) -> Vec<(usize, f64)> {
     let mut highest_after = vec![f64::NEG_INFINITY; series.len()];
     for i in (1..series.len()).rev() {

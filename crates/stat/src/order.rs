@@ -4,8 +4,8 @@ use crate::error::{Error, check_at_least};
 
 /// A sample in ascending order.
 ///
-/// Invariants: at least one value; every value finite and at most [`LARGEST`](crate::LARGEST) in magnitude; ascending. They
-/// are why most methods need no `Option`.
+/// Invariants: at least one value; every value finite and at most [`LARGEST`](crate::LARGEST) in
+/// magnitude; ascending. They are why most methods need no `Option`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sorted {
     values: Vec<f64>,
@@ -17,7 +17,8 @@ pub enum Quantile {
     /// Type 7: linear interpolation between the order statistics around rank `1 + (n - 1) p`.
     #[default]
     Interpolated,
-    /// Type 1: the smallest value with at least `n p` values at or below it; always a member of the sample.
+    /// Type 1: the smallest value with at least `n p` values at or below it; always a member of the
+    /// sample.
     NearestRank,
 }
 
@@ -68,8 +69,8 @@ impl Sorted {
         match definition {
             Quantile::Interpolated => Some(self.interpolated(p)),
             Quantile::NearestRank => {
-                // The product may exceed the whole number it stands for by a rounding error (0.07 * 100), which must not
-                // push the rank up by one.
+                // The product may exceed the whole number it stands for by a rounding error (0.07 *
+                // 100), which must not push the rank up by one.
                 let rank = (p * self.values.len() as f64 * (1.0 - 4.0 * f64::EPSILON)).ceil();
                 Some(self.values[floor_index(rank).saturating_sub(1).min(self.values.len() - 1)])
             }
@@ -81,8 +82,8 @@ impl Sorted {
         median_of_sorted(&self.values)
     }
 
-    /// Median absolute deviation from the median, not scaled. Times [`MAD_TO_SD`] it estimates a normal sample's standard
-    /// deviation.
+    /// Median absolute deviation from the median, not scaled. Times [`MAD_TO_SD`] it estimates a
+    /// normal sample's standard deviation.
     pub fn mad(&self) -> f64 {
         let centre = self.median();
         let mut deviations: Vec<f64> = self.values.iter().map(|v| (v - centre).abs()).collect();
@@ -100,7 +101,8 @@ impl Sorted {
         mean_of(&self.values).clamp(self.min(), self.max())
     }
 
-    /// Mean without the lowest and highest `floor(n * fraction)` values; `None` unless `0 <= fraction < 0.5`.
+    /// Mean without the lowest and highest `floor(n * fraction)` values; `None` unless
+    /// `0 <= fraction < 0.5`.
     pub fn trimmed_mean(&self, fraction: f64) -> Option<f64> {
         if !(0.0..0.5).contains(&fraction) {
             return None;
@@ -109,12 +111,14 @@ impl Sorted {
         self.mean_without(cut, cut)
     }
 
-    /// Mean without the `lowest` smallest and `highest` largest values; `None` if nothing would be left.
+    /// Mean without the `lowest` smallest and `highest` largest values; `None` if nothing would be
+    /// left.
     pub fn mean_without(&self, lowest: usize, highest: usize) -> Option<f64> {
         Some(self.without(lowest, highest)?.mean())
     }
 
-    /// The sample without its `lowest` smallest and `highest` largest values; `None` if nothing would be left.
+    /// The sample without its `lowest` smallest and `highest` largest values; `None` if nothing
+    /// would be left.
     pub fn without(&self, lowest: usize, highest: usize) -> Option<Self> {
         let end = self.values.len().checked_sub(highest)?;
         let values = self.values.get(lowest..end)?;
@@ -143,7 +147,8 @@ impl Sorted {
         self.variance_sample().map(f64::sqrt)
     }
 
-    /// Sample standard deviation over the magnitude of the mean; `None` for one value or a mean of zero.
+    /// Sample standard deviation over the magnitude of the mean; `None` for one value or a mean of
+    /// zero.
     pub fn coefficient_of_variation(&self) -> Option<f64> {
         let mean = self.mean().abs();
         let sd = self.sd_sample()?;
@@ -176,7 +181,8 @@ pub fn mad(values: &[f64]) -> Option<f64> {
     Some(Sorted::from_slice(values).ok()?.mad())
 }
 
-/// Interpolated (type 7) quantile; `None` if there are no values, one is not finite, or `p` lies outside zero to one.
+/// Interpolated (type 7) quantile; `None` if there are no values, one is not finite, or `p` lies
+/// outside zero to one.
 pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     Sorted::from_slice(values).ok()?.quantile(p)
 }
@@ -191,12 +197,14 @@ pub fn variance_sample(values: &[f64]) -> Option<f64> {
     Sorted::from_slice(values).ok()?.variance_sample()
 }
 
-/// Sample standard deviation over the magnitude of the mean; see [`Sorted::coefficient_of_variation`].
+/// Sample standard deviation over the magnitude of the mean; see
+/// [`Sorted::coefficient_of_variation`].
 pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     Sorted::from_slice(values).ok()?.coefficient_of_variation()
 }
 
-/// Factor from the median absolute deviation to the standard deviation of a normal sample, `1 / Phi^-1(3/4)`.
+/// Factor from the median absolute deviation to the standard deviation of a normal sample,
+/// `1 / Phi^-1(3/4)`.
 pub const MAD_TO_SD: f64 = 1.482_602_218_505_602;
 
 /// Median of a slice already ascending and not empty.

@@ -48,7 +48,8 @@ impl Line {
     }
 }
 
-/// Most points the methods over all pairs accept: their memory grows with the square, to some 70 MB here.
+/// Most points the methods over all pairs accept: their memory grows with the square, to some 70 MB
+/// here.
 pub const MAX_PAIRWISE_POINTS: usize = 4096;
 
 fn check_pairwise(points: usize) -> Result<(), Error> {

@@ -13,7 +13,8 @@ pub(crate) fn assert_close(got: f64, want: f64, tolerance: f64) {
     );
 }
 
-/// Numbers that break statistics: ties, both zeros, every magnitude that is accepted, and now and then one that is not.
+/// Numbers that break statistics: ties, both zeros, every magnitude that is accepted, and now and
+/// then one that is not.
 pub(crate) fn odd_float() -> impl Strategy<Value = f64> {
     let special = [0.0, -0.0, LARGEST, -LARGEST, f64::MIN_POSITIVE, -5e-324];
     let broken = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX];

@@ -15,9 +15,11 @@ pub struct Welch {
     pub t: f64,
     /// Welch-Satterthwaite degrees of freedom.
     pub dof: f64,
-    /// Probability of a t at least this large if the means are equal: small means the first is greater.
+    /// Probability of a t at least this large if the means are equal: small means the first is
+    /// greater.
     pub p_greater: f64,
-    /// Probability of a t at least this small if the means are equal: small means the first is less.
+    /// Probability of a t at least this small if the means are equal: small means the first is
+    /// less.
     pub p_less: f64,
     /// Probability of a t at least this far from zero if the means are equal.
     pub p_two_sided: f64,
@@ -25,7 +27,8 @@ pub struct Welch {
 
 /// Welch's t test on two independent samples of at least two values each.
 ///
-/// Fails with [`Error::NoSpread`] if neither sample varies: then there is no error to measure the difference by.
+/// Fails with [`Error::NoSpread`] if neither sample varies: then there is no error to measure the
+/// difference by.
 pub fn welch(first: &[f64], second: &[f64]) -> Result<Welch, Error> {
     let (mean_first, error_first, dof_first) = moments(first)?;
     let (mean_second, error_second, dof_second) = moments(second)?;
@@ -50,8 +53,8 @@ pub fn welch(first: &[f64], second: &[f64]) -> Result<Welch, Error> {
     })
 }
 
-/// Mean, its squared standard error, degrees of freedom. A sample of equal values has an error of exactly zero, whatever the
-/// mean rounds to.
+/// Mean, its squared standard error, degrees of freedom. A sample of equal values has an error of
+/// exactly zero, whatever the mean rounds to.
 fn moments(values: &[f64]) -> Result<(f64, f64, f64), Error> {
     check_at_least(values, 2)?;
     let sample = Sorted::from_slice(values)?;
@@ -74,7 +77,8 @@ mod tests {
 
     #[test]
     fn five_against_five_by_hand() {
-        // Means 3 and 6, variances 2.5 and 10: error 0.5 + 2 = 2.5, dof 6.25 / (0.25 / 4 + 4 / 4) = 100 / 17.
+        // Means 3 and 6, variances 2.5 and 10: error 0.5 + 2 = 2.5, dof 6.25 / (0.25 / 4 + 4 / 4) =
+        // 100 / 17.
         let test = welch(&[1.0, 2.0, 3.0, 4.0, 5.0], &[2.0, 4.0, 6.0, 8.0, 10.0]).unwrap();
         assert_close(test.difference, -3.0, 1e-12);
         assert_close(test.t, -3.0 / 2.5_f64.sqrt(), 1e-12);
@@ -87,7 +91,8 @@ mod tests {
 
     #[test]
     fn one_constant_sample() {
-        // Only the second varies: its dof, 2, and the closed form 1/2 - t / (2 sqrt(2 + t^2)) of the tail.
+        // Only the second varies: its dof, 2, and the closed form 1/2 - t / (2 sqrt(2 + t^2)) of
+        // the tail.
         let test = welch(&[5.0, 5.0, 5.0], &[1.0, 2.0, 3.0]).unwrap();
         assert_close(test.dof, 2.0, 1e-12);
         assert_close(test.t, 3.0 * 3.0_f64.sqrt(), 1e-12);

@@ -76,8 +76,8 @@ pub(crate) fn exchange(exchange: &Exchange) -> Result<Vec<u8>, WriteError> {
     frame(EXCHANGE, &body)
 }
 
-/// What follows an exchange that is a transfer's, if its samples say anything there: their marks, stream by stream. Readers that do not
-/// know of them do not look behind the exchange.
+/// What follows an exchange that is a transfer's, if its samples say anything there: their marks,
+/// stream by stream. Readers that do not know of them do not look behind the exchange.
 fn marks(report: &TransferReport) -> Result<Vec<u8>, WriteError> {
     let marks: Vec<Vec<TcpMarks>> = report
         .streams

@@ -96,7 +96,8 @@ pub struct Header {
     pub world: WorldKind,
     /// The path, if it was played.
     pub played: Option<Played>,
-    /// What the world knew of path and hosts before the first probe; the user's peak rate is in `budget`.
+    /// What the world knew of path and hosts before the first probe; the user's peak rate is in
+    /// `budget`.
     pub facts: PathFacts,
     /// The bounds.
     pub budget: Budget,

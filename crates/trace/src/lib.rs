@@ -35,8 +35,8 @@
 //!
 //! - **Head** (JSON text): [`Header`]. A run goes on until its end, or the next head.
 //! - **Exchange** (postcard): the clock's first and last reading before the step (varints, zigzag,
-//!   nanoseconds), what was asked ([`Request`]: a probe or a wait), what was answered ([`Answer`]). A
-//!   train's rows are differences: position less one, departure and length to the row before,
+//!   nanoseconds), what was asked ([`Request`]: a probe or a wait), what was answered ([`Answer`]).
+//!   A train's rows are differences: position less one, departure and length to the row before,
 //!   receive stamps to the receive stamp before, return stamps to the row's own departure. Behind a
 //!   transfer's answer stand, if there are any, the marks of its samples, stream by stream; older
 //!   readers do not look there.

@@ -47,7 +47,8 @@ impl Recording {
         Self::read_within(source, Limits::default())
     }
 
-    /// Reads a recording. Fails only if the file is none; damage further on is noted, and what came before it is kept.
+    /// Reads a recording. Fails only if the file is none; damage further on is noted, and what came
+    /// before it is kept.
     pub fn read_within(mut source: impl Read, limits: Limits) -> Result<Self, ReadError> {
         let mut head = [0u8; 10];
         if fill(&mut source, &mut head)? < head.len() || head[..8] != MAGIC {
@@ -118,7 +119,8 @@ impl<R: Read> Reader<R> {
         }
         let word = |k: usize| u32::from_le_bytes([head[k], head[k + 1], head[k + 2], head[k + 3]]);
         let (stored, length, sum) = (word(0), word(4), word(8));
-        // A block holds one frame beyond its usual size at most; deflate never adds more than a thousandth.
+        // A block holds one frame beyond its usual size at most; deflate never adds more than a
+        // thousandth.
         let most = u64::try_from(MAX_FRAME).unwrap_or(u64::MAX) + (1 << 20);
         if u64::from(length) > most || u64::from(stored) > most {
             return Err(self.nonsense("its length is more than any writer's"));

@@ -15,9 +15,10 @@ use crate::write::Writer;
 
 /// Passes everything through to the world within, and writes it down.
 ///
-/// A run is recorded from [`World::begins`] to [`World::concluded`]: the main job calls the first, [`narrows_probe::run`] the second;
-/// who calls [`narrows_probe::run`] alone calls [`World::begins`] before. What passes outside of a run is not recorded. When the file
-/// cannot be written the measurement goes on, and [`Recorder::into_parts`] tells.
+/// A run is recorded from [`World::begins`] to [`World::concluded`]: the main job calls the first,
+/// [`narrows_probe::run`] the second; who calls [`narrows_probe::run`] alone calls
+/// [`World::begins`] before. What passes outside of a run is not recorded. When the file cannot be
+/// written the measurement goes on, and [`Recorder::into_parts`] tells.
 #[derive(Debug)]
 pub struct Recorder<W, S: Write> {
     world: W,
@@ -58,7 +59,8 @@ impl<W: World, S: Write> Recorder<W, S> {
         }
     }
 
-    /// Notes the path's own time, in nanoseconds, at both ends of each run, where the world can tell it.
+    /// Notes the path's own time, in nanoseconds, at both ends of each run, where the world can
+    /// tell it.
     #[must_use]
     pub fn with_true_time(mut self, true_time: fn(&W) -> Option<u64>) -> Self {
         self.true_time = true_time;
@@ -80,7 +82,8 @@ impl<W: World, S: Write> Recorder<W, S> {
         self.fault.as_ref()
     }
 
-    /// The world, the writer (`None` if nothing was to be recorded, or it failed), and what went wrong with it.
+    /// The world, the writer (`None` if nothing was to be recorded, or it failed), and what went
+    /// wrong with it.
     pub fn into_parts(self) -> (W, Option<Writer<S>>, Option<WriteError>) {
         (self.world, self.writer, self.fault)
     }

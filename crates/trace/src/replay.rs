@@ -9,8 +9,8 @@ use narrows_units::{Sender, Stamp};
 use crate::error::ReplayFault;
 use crate::run::{Exchange, Request, Run};
 
-/// Answers the questions that were asked when `run` was recorded, in their order. A recording binds one method and one set of
-/// parameters: another question is a fault that says what was expected.
+/// Answers the questions that were asked when `run` was recorded, in their order. A recording binds
+/// one method and one set of parameters: another question is a fault that says what was expected.
 #[derive(Debug, Clone)]
 pub struct ReplayWorld<'a> {
     run: &'a Run,

@@ -18,7 +18,8 @@ pub(crate) struct TrainForm {
     rows: Vec<RowForm>,
 }
 
-/// An [`Arrival`], as differences to the row before (to zeros for the first): position less one, departure, length.
+/// An [`Arrival`], as differences to the row before (to zeros for the first): position less one,
+/// departure, length.
 #[derive(Debug, Serialize, Deserialize)]
 struct RowForm {
     seq: i32,
@@ -27,7 +28,8 @@ struct RowForm {
     fate: FateForm,
 }
 
-/// A [`Fate`]. Receive stamps are differences to the receive stamp before, return stamps to the row's own departure.
+/// A [`Fate`]. Receive stamps are differences to the receive stamp before, return stamps to the
+/// row's own departure.
 #[derive(Debug, Serialize, Deserialize)]
 enum FateForm {
     Received(i64),

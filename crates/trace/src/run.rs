@@ -59,7 +59,8 @@ impl Run {
 /// One step of the method that the world carried out, and the answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
-    /// First and last reading of the clock between the answer before and this step; the last one is the method's `now`.
+    /// First and last reading of the clock between the answer before and this step; the last one is
+    /// the method's `now`.
     pub read: (Stamp<Sender>, Stamp<Sender>),
     /// What the method asked.
     pub asked: Request,
@@ -138,7 +139,8 @@ pub struct End {
     pub outcome: Outcome,
     /// What it took.
     pub cost: Cost,
-    /// When, in the scenario's time, the run began and ended, in nanoseconds, where the world could tell.
+    /// When, in the scenario's time, the run began and ended, in nanoseconds, where the world could
+    /// tell.
     #[serde(default)]
     pub true_ns: Option<(u64, u64)>,
 }

@@ -1,5 +1,5 @@
-//! What no world tells and no method asks: a file that says so was not written by a recorder, and its numbers would overflow
-//! whoever computes with them.
+//! What no world tells and no method asks: a file that says so was not written by a recorder, and
+//! its numbers would overflow whoever computes with them.
 
 use std::time::Duration;
 

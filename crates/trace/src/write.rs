@@ -21,7 +21,8 @@ const BLOCK: usize = 32 << 10;
 /// A block is written once it spans this much of the world's time, so that a kill loses little.
 const HELD_NANOS: i64 = 1_000_000_000;
 
-/// Writes a recording. What has been written stays readable when the writer is killed: blocks stand alone.
+/// Writes a recording. What has been written stays readable when the writer is killed: blocks stand
+/// alone.
 ///
 /// [`Writer::finish`] writes the last block; dropping the writer tries to.
 #[derive(Debug)]

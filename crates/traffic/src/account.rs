@@ -6,10 +6,12 @@ use crate::received::{Jitter, Received, ReceivedInterval, Reordering};
 use crate::series::{Bin, Series};
 use crate::windows::Windows;
 
-/// How far behind the newest packet one may arrive and still be told from a duplicate (ours, as for loads).
+/// How far behind the newest packet one may arrive and still be told from a duplicate (ours, as for
+/// loads).
 const WINDOW: u64 = 65_536;
-/// Delays that are looked at before the distribution's origin is chosen: small differences are kept best near it, so it should be
-/// close to the smallest delay, which the first packet's (that wakes hosts and asks for addresses) is not.
+/// Delays that are looked at before the distribution's origin is chosen: small differences are kept
+/// best near it, so it should be close to the smallest delay, which the first packet's (that wakes
+/// hosts and asks for addresses) is not.
 const SETTLING: usize = 64;
 
 /// The account of a UDP flow.
@@ -198,8 +200,8 @@ impl UdpAccount {
         self.distinct
     }
 
-    /// What is known. `sent`: how many the sender sent, if it said so; then losses at the end count too. `same_clock`: departure
-    /// and arrival were stamped by one clock.
+    /// What is known. `sent`: how many the sender sent, if it said so; then losses at the end count
+    /// too. `same_clock`: departure and arrival were stamped by one clock.
     pub(crate) fn reported(&mut self, sent: Option<u64>, same_clock: bool) -> Received {
         if self.delays.count() == 0 {
             self.settle();

@@ -4,8 +4,8 @@
 //! sender                                   sink
 //! {"announce": {protocol, clock,
 //!   interval_ns, flows: ["udp", "tcp"]}} ──▶
-//!                                     ◀── {"accepted": {token, clock, cookies}}  or  {"refused": {why}}
-//! … packets to the same port by UDP, data by TCP connections that begin with {"data": {token, flow}} …
+//!                     ◀── {"accepted": {token, clock, cookies}}  or  {"refused": {why}}
+//! … packets to the same port by UDP, data by TCP connections that begin with {"data": …} …
 //! {"end": {sent: [packets per flow]}}    ──▶
 //!                                     ◀── {"statistics": {flows: […], …}}
 //! ```
@@ -188,7 +188,8 @@ pub(crate) fn understood<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> 
     serde_json::from_slice(line).map_err(|error| error.to_string())
 }
 
-/// Tells whether two programs read one monotonic clock: the kernel's boot and the time namespace, hashed (FNV-1a).
+/// Tells whether two programs read one monotonic clock: the kernel's boot and the time namespace,
+/// hashed (FNV-1a).
 pub(crate) fn clock_identity() -> u64 {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();

@@ -1,9 +1,10 @@
 //! What is told of traffic that was sent: both sides, flow by flow, as JSON, text and CSV.
 //!
-//! Rates of UDP flows count IP octets, those of TCP flows payload octets; each row says so (`layer`). Three rates stand side by
-//! side: *asked* is what the caller wanted in the long run; *planned* is what the drawn packets come to (for random models it
-//! scatters around what was asked, more so over short times); *achieved* is what left. Sending at fault shows as achieved against
-//! planned; a short run of a random model shows as planned against asked.
+//! Rates of UDP flows count IP octets, those of TCP flows payload octets; each row says so
+//! (`layer`). Three rates stand side by side: *asked* is what the caller wanted in the long run;
+//! *planned* is what the drawn packets come to (for random models it scatters around what was
+//! asked, more so over short times); *achieved* is what left. Sending at fault shows as achieved
+//! against planned; a short run of a random model shows as planned against asked.
 
 mod csv;
 mod text;
@@ -38,7 +39,8 @@ pub struct Report {
     pub pacing: Pacing,
     /// CPU time of the thread that sends UDP packets, spinning included.
     pub sending_cpu_ns: u64,
-    /// Packets that the sink's host dropped for want of buffer meanwhile; `None` if the sink did not tell.
+    /// Packets that the sink's host dropped for want of buffer meanwhile; `None` if the sink did
+    /// not tell.
     pub local_drops: Option<u64>,
     /// Flow by flow.
     pub flows: Vec<FlowReport>,
@@ -94,7 +96,8 @@ pub struct Sent {
     pub cut_packets: u64,
     /// Departure minus plan.
     pub late_ns: Option<Distribution>,
-    /// Times between departures, as this program stamped them before each system call: packets of one call have one stamp.
+    /// Times between departures, as this program stamped them before each system call: packets of
+    /// one call have one stamp.
     pub gap_ns: Option<Distribution>,
     /// How often each size was sent; in classes if there are more than 64 sizes.
     pub sizes: Vec<SizeCount>,

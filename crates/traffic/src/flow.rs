@@ -23,7 +23,8 @@ pub struct Flow {
 /// What a flow is made of.
 #[derive(Debug, Clone)]
 pub enum FlowKind {
-    /// UDP packets by one of the scenario's models: the very packets that the simulator draws for this seed and index.
+    /// UDP packets by one of the scenario's models: the very packets that the simulator draws for
+    /// this seed and index.
     Model {
         /// The traffic; its way and hops mean nothing here, its times are those of the flow.
         cross: Cross,
@@ -50,8 +51,9 @@ pub struct ElasticFlow {
 }
 
 impl Flow {
-    /// A scenario's cross traffic. `index` is its position there; with the scenario's seed the packets are the simulator's.
-    /// The round-trip time that elastic traffic has outside the path is the business of whoever lays the path.
+    /// A scenario's cross traffic. `index` is its position there; with the scenario's seed the
+    /// packets are the simulator's. The round-trip time that elastic traffic has outside the path
+    /// is the business of whoever lays the path.
     pub fn from_cross(cross: &Cross, seed: u64, index: usize) -> Self {
         let kind = match &cross.source {
             Source::Open { .. } => FlowKind::Model {
@@ -100,7 +102,8 @@ impl Flow {
         }
     }
 
-    /// One of `count` equal flows with together this one's rate; each draws from its own random stream.
+    /// One of `count` equal flows with together this one's rate; each draws from its own random
+    /// stream.
     pub fn split(&self, count: u16) -> Vec<Self> {
         let FlowKind::Model { cross, seed, index } = &self.kind else {
             return vec![self.clone()];

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of signed nanoseconds in classes whose width is a 64th of their value (below 64 ns: one), so that a quantile is off by
-/// 0.8 % of its value at most. Sums are exact as far as `f64` is.
+/// Counts of signed nanoseconds in classes whose width is a 64th of their value (below 64 ns: one),
+/// so that a quantile is off by 0.8 % of its value at most. Sums are exact as far as `f64` is.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
     classes: BTreeMap<i32, u64>,

@@ -4,13 +4,15 @@
 //! 0        4        8        12
 //! | cookie | number | stamp  | padding that does not compress
 //! ```
-//! All are big-endian. Twelve octets, because the smallest packet of a simple IMIX (40 octets over IPv4) has room for no more.
+//! All are big-endian. Twelve octets, because the smallest packet of a simple IMIX (40 octets over
+//! IPv4) has room for no more.
 //! - *cookie*: drawn by the sink for each flow. A datagram without a known one is passed over.
 //! - *number*: of the packet within its flow, from 0; wraps.
-//! - *stamp*: the sender's monotonic clock when it handed the packet over, in units of 16 ns; wraps after 68.7 s.
+//! - *stamp*: the sender's monotonic clock when it handed the packet over, in units of 16 ns; wraps
+//!   after 68.7 s.
 //!
-//! What wraps is unwrapped against what is expected: numbers against the last one, stamps against the delay of the last packet.
-//! So a delay may change by up to 34 s from one packet to the next.
+//! What wraps is unwrapped against what is expected: numbers against the last one, stamps against
+//! the delay of the last packet. So a delay may change by up to 34 s from one packet to the next.
 
 /// Octets of the header.
 pub(crate) const HEADER_OCTETS: usize = 12;
@@ -54,14 +56,15 @@ impl Header {
         })
     }
 
-    /// The whole number, nearest to the one that is expected next; `None` if that is below zero, which no sender has.
+    /// The whole number, nearest to the one that is expected next; `None` if that is below zero,
+    /// which no sender has.
     pub(crate) fn number_near(self, expected: u64) -> Option<u64> {
         let ahead = self.number.wrapping_sub(low(expected)).cast_signed();
         expected.checked_add_signed(i64::from(ahead))
     }
 
-    /// Arrival minus departure: the one nearest to `expected_ns` that the stamp allows. Between two clocks it holds their unknown
-    /// offset.
+    /// Arrival minus departure: the one nearest to `expected_ns` that the stamp allows. Between two
+    /// clocks it holds their unknown offset.
     pub(crate) fn transit_near(self, arrived_ns: i64, expected_ns: i64) -> i64 {
         let left = arrived_ns.saturating_sub(expected_ns).div_euclid(UNIT_NS);
         let ahead = self.stamp.wrapping_sub(low(left.cast_unsigned())).cast_signed();

@@ -1,4 +1,5 @@
-//! What the sink tells of a flow. Plain data that crosses the control connection and goes into the document.
+//! What the sink tells of a flow. Plain data that crosses the control connection and goes into the
+//! document.
 
 use narrows_units::BitRate;
 use serde::{Deserialize, Serialize};
@@ -6,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Distribution;
 use crate::windows::WindowMoments;
 
-/// What arrived of one flow. Octets are IP octets of a UDP flow, payload octets of a TCP connection; of the latter only octets,
-/// span and intervals are known.
+/// What arrived of one flow. Octets are IP octets of a UDP flow, payload octets of a TCP
+/// connection; of the latter only octets, span and intervals are known.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Received {
     /// Packets, each counted once.
@@ -16,8 +17,8 @@ pub struct Received {
     pub octets: u64,
     /// From the first arrival to the last.
     pub span_ns: u64,
-    /// Packets that were sent and did not arrive; where the sender did not live to say how many it sent, those that later
-    /// packets show to be missing.
+    /// Packets that were sent and did not arrive; where the sender did not live to say how many it
+    /// sent, those that later packets show to be missing.
     pub lost: u64,
     /// Packets that arrived again.
     pub duplicates: u64,
@@ -25,7 +26,8 @@ pub struct Received {
     pub reordering: Reordering,
     /// Arrival minus departure; only if one clock stamped both.
     pub one_way_delay_ns: Option<Distribution>,
-    /// Delay above the flow's smallest (packet delay variation, RFC 5481 §4.2); needs no common clock, but none that drifts much.
+    /// Delay above the flow's smallest (packet delay variation, RFC 5481 §4.2); needs no common
+    /// clock, but none that drifts much.
     pub delay_variation_ns: Option<Distribution>,
     /// Interarrival jitter.
     pub jitter_ns: Option<Jitter>,
@@ -39,7 +41,8 @@ pub struct Received {
     pub intervals: Vec<ReceivedInterval>,
 }
 
-/// Reordering after RFC 4737 §3: a packet is reordered if it arrives behind one with a higher number.
+/// Reordering after RFC 4737 §3: a packet is reordered if it arrives behind one with a higher
+/// number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reordering {
     /// Such packets.
@@ -77,8 +80,8 @@ pub struct ReceivedInterval {
 }
 
 impl Received {
-    /// Rate between the first and the last arrival; the last packet (on average: any packet) does not belong to that time.
-    /// `None` for fewer than two packets.
+    /// Rate between the first and the last arrival; the last packet (on average: any packet) does
+    /// not belong to that time. `None` for fewer than two packets.
     pub fn rate(&self) -> Option<BitRate> {
         let octets = match self.packets {
             0 => self.octets,

@@ -1,11 +1,14 @@
 //! The sizes and gaps of a capture's packets, to be sent again.
 //!
-//! A capture (pcap or pcapng) is read twice: once when it is opened, to know what is in it and whether it is whole, and once more,
-//! as it is sent, so that its length does not matter. What is replayed is the IP packets' lengths and the times between them, not
-//! their contents. Lengths are those of the IP header, as the packets were on the wire, even where the capture kept only their
-//! heads; link layers: Ethernet (with VLAN tags), raw IP, Linux "any" (both versions), BSD loopback.
+//! A capture (pcap or pcapng) is read twice: once when it is opened, to know what is in it and
+//! whether it is whole, and once more, as it is sent, so that its length does not matter. What is
+//! replayed is the IP packets' lengths and the times between them, not their contents. Lengths are
+//! those of the IP header, as the packets were on the wire, even where the capture kept only their
+//! heads; link layers: Ethernet (with VLAN tags), raw IP, Linux "any" (both versions), BSD
+//! loopback.
 //!
-//! A capture that ends in the middle of a packet, or is damaged, is replayed up to there, and [`Contents::damage`] says so.
+//! A capture that ends in the middle of a packet, or is damaged, is replayed up to there, and
+//! [`Contents::damage`] says so.
 
 mod capture;
 mod link;

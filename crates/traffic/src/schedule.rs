@@ -27,7 +27,8 @@ impl Packets {
     }
 }
 
-/// The sizes that can be sent: what a capture has beyond is raised, or cut into packets that leave together.
+/// The sizes that can be sent: what a capture has beyond is raised, or cut into packets that leave
+/// together.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     pub(crate) least: u16,
@@ -104,8 +105,8 @@ impl Schedule {
         Some(Due { at_ns, flow, ip_octets })
     }
 
-    /// Packets of a flow that were raised to the smallest that can be sent, and packets more than there were because some were
-    /// cut.
+    /// Packets of a flow that were raised to the smallest that can be sent, and packets more than
+    /// there were because some were cut.
     pub(crate) fn fitted(&self, flow: usize) -> (u64, u64) {
         self.rows.get(flow).map_or((0, 0), |row| (row.raised, row.cut))
     }

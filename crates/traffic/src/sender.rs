@@ -1,9 +1,10 @@
 //! The sending end: announces flows to a sink, sends them, and gathers what both sides saw.
 //!
-//! One thread sends the packets of all UDP flows from one heap of deadlines ([`crate::schedule`] is pure). A deadline is an
-//! absolute time, so that lateness of one packet is not handed on: packets that are late leave at once, several in one system
-//! call (`sendmmsg`), and none is left out; the long-run rate is that of the plan. How late they were is told. TCP flows have a
-//! thread of the kernel's pace each, and one that starts, samples and ends them.
+//! One thread sends the packets of all UDP flows from one heap of deadlines ([`crate::schedule`] is
+//! pure). A deadline is an absolute time, so that lateness of one packet is not handed on: packets
+//! that are late leave at once, several in one system call (`sendmmsg`), and none is left out; the
+//! long-run rate is that of the plan. How late they were is told. TCP flows have a thread of the
+//! kernel's pace each, and one that starts, samples and ends them.
 
 mod elastic;
 mod link;
@@ -67,7 +68,8 @@ pub struct Progress {
     pub packets: u64,
     /// Their IP octets.
     pub ip_octets: u64,
-    /// Payload that peers of TCP connections have acknowledged, as of the end of each connection's last interval.
+    /// Payload that peers of TCP connections have acknowledged, as of the end of each connection's
+    /// last interval.
     pub tcp_octets: u64,
 }
 
@@ -103,7 +105,8 @@ struct RowPlan {
 }
 
 impl Sender {
-    /// Announces the flows and starts them, in the calling thread's network namespace: the threads inherit that.
+    /// Announces the flows and starts them, in the calling thread's network namespace: the threads
+    /// inherit that.
     pub fn start(
         sink: SocketAddr,
         flows: impl IntoIterator<Item = Flow>,
@@ -228,14 +231,16 @@ impl Sender {
         self.link.alive()
     }
 
-    /// Ends the traffic now, asks the sink what arrived, and tells all. If the sink is gone, the report lacks its part.
+    /// Ends the traffic now, asks the sink what arrived, and tells all. If the sink is gone, the
+    /// report lacks its part.
     pub fn stop(mut self) -> Report {
         let interrupted = !self.finished();
         self.shared.stop.store(true, Ordering::Relaxed);
         self.conclude(interrupted)
     }
 
-    /// Waits until nothing is left to send, or `stop` is set, or the sink is gone; then as [`Sender::stop`].
+    /// Waits until nothing is left to send, or `stop` is set, or the sink is gone; then as
+    /// [`Sender::stop`].
     pub fn wait(self, stop: &AtomicBool) -> Report {
         const POLL_NS: i64 = 10_000_000;
         while !self.finished() && !stop.load(Ordering::Relaxed) && self.link.alive() {

@@ -8,7 +8,8 @@ pub(crate) trait Bin: Default + Clone {
     fn join(&mut self, next: &Self);
 }
 
-/// Bins of equal length from time zero on. When there are more than allowed, neighbours are joined, and the interval doubles.
+/// Bins of equal length from time zero on. When there are more than allowed, neighbours are joined,
+/// and the interval doubles.
 #[derive(Debug, Clone)]
 pub(crate) struct Series<T> {
     interval_ns: u64,

@@ -1,12 +1,14 @@
 //! The receiving end: waits for senders, counts what they announced, and tells them.
 //!
-//! One port: TCP for control and for the data of TCP flows, UDP for packets. A datagram counts only if it carries a cookie that
-//! the sink drew for an announced flow and comes from the address that announced it; all others are passed over in silence. The
-//! sink sends nothing but its answers on control connections. Everything that a sender can ask for has a limit ([`Limits`]), and
-//! memory is bounded by them: a flow has 8 KiB for the order of its packets, a distribution, and its share of 50 000 intervals.
+//! One port: TCP for control and for the data of TCP flows, UDP for packets. A datagram counts only
+//! if it carries a cookie that the sink drew for an announced flow and comes from the address that
+//! announced it; all others are passed over in silence. The sink sends nothing but its answers on
+//! control connections. Everything that a sender can ask for has a limit ([`Limits`]), and memory
+//! is bounded by them: a flow has 8 KiB for the order of its packets, a distribution, and its share
+//! of 50 000 intervals.
 //!
-//! Like `narrows serve` it listens on all addresses and serves only clients on this host and in private networks, unless told
-//! otherwise.
+//! Like `narrows serve` it listens on all addresses and serves only clients on this host and in
+//! private networks, unless told otherwise.
 
 mod listen_socket;
 mod session;
@@ -32,7 +34,8 @@ use state::{Shared, lock};
 /// The port that sink and sender use unless told otherwise: the one behind that of `narrows serve`.
 pub const DEFAULT_PORT: u16 = 8621;
 
-/// What senders may ask for. Defaults are ours: what a lab needs, with room, and what a host does not notice.
+/// What senders may ask for. Defaults are ours: what a lab needs, with room, and what a host does
+/// not notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Sessions at a time.

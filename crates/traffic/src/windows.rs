@@ -16,11 +16,13 @@ pub struct WindowMoments {
     pub mean_ip_octets: f64,
     /// Variance of the octets in a window (divisor *n* − 1; 0 for one window).
     pub variance_ip_octets: f64,
-    /// Variance over mean of the packets in a window: 1 for Poisson arrivals, 0 for even ones; `None` without packets.
+    /// Variance over mean of the packets in a window: 1 for Poisson arrivals, 0 for even ones;
+    /// `None` without packets.
     pub index_of_dispersion: Option<f64>,
 }
 
-/// Counts packets into windows of all of [`WIDTHS_NS`]. Times are since the first window's begin, and never go back.
+/// Counts packets into windows of all of [`WIDTHS_NS`]. Times are since the first window's begin,
+/// and never go back.
 #[derive(Debug, Clone)]
 pub struct Windows([Window; 3]);
 
@@ -80,8 +82,8 @@ impl Windows {
         }
     }
 
-    /// Moments of the windows that were whole at `end_ns`, empty ones too; those of which there is none are left out. `end_ns` is
-    /// not before the last packet's window.
+    /// Moments of the windows that were whole at `end_ns`, empty ones too; those of which there is
+    /// none are left out. `end_ns` is not before the last packet's window.
     pub fn moments(&self, end_ns: u64) -> Vec<WindowMoments> {
         let reported = self.0.iter().filter_map(|window| {
             let windows = end_ns / window.width_ns;

@@ -1,5 +1,5 @@
-//! Achieved against planned over loopback, at the rates that matter. Judged only where the machine had valid timing, so nothing here
-//! runs by itself.
+//! Achieved against planned over loopback, at the rates that matter. Judged only where the machine
+//! had valid timing, so nothing here runs by itself.
 
 #![expect(
     clippy::print_stdout,
@@ -14,8 +14,8 @@ use narrows_scenario::{Arrivals, Cross, SizeMix};
 use narrows_traffic::{Flow, FlowReport, Pacing, Report, Sender, SenderOptions, Sink, SinkOptions};
 use narrows_units::BitRate;
 
-/// Departures later than this at the 99th percentile are no fault of the sender's: the machine was busy (ours: half the shortest
-/// window).
+/// Departures later than this at the 99th percentile are no fault of the sender's: the machine was
+/// busy (ours: half the shortest window).
 const DEPARTURE_LIMIT_NS: i64 = 500_000;
 
 fn run(flows: Vec<Flow>, seconds: u64) -> Report {
@@ -62,8 +62,9 @@ fn confess(name: &str, missing: &[String]) {
     }
 }
 
-/// At 1, 10, 100 and 500 Mbit/s, evenly and independently: nothing that was planned is left out, and the achieved rate is within
-/// half a per cent of the planned; of the asked too where the packets come evenly.
+/// At 1, 10, 100 and 500 Mbit/s, evenly and independently: nothing that was planned is left out,
+/// and the achieved rate is within half a per cent of the planned; of the asked too where the
+/// packets come evenly.
 #[test]
 #[ignore = "judge: twenty-four seconds of traffic over loopback"]
 fn achieved_rates_are_the_asked_ones() {
@@ -92,9 +93,10 @@ fn achieved_rates_are_the_asked_ones() {
     confess("achieved_rates_are_the_asked_ones", &missing);
 }
 
-/// Mean and variance of the octets in windows of 1, 10 and 100 ms, achieved against planned: the means within half a per cent,
-/// the variances within a tenth, one packet's square (a packet that leaves late may fall into the next window), and what the worst
-/// pause of the sender moved from one window into the next.
+/// Mean and variance of the octets in windows of 1, 10 and 100 ms, achieved against planned: the
+/// means within half a per cent, the variances within a tenth, one packet's square (a packet that
+/// leaves late may fall into the next window), and what the worst pause of the sender moved from
+/// one window into the next.
 #[test]
 #[ignore = "judge: fifteen seconds of traffic over loopback"]
 fn achieved_windows_are_the_planned_ones() {

@@ -1,13 +1,16 @@
 //! Token buckets in trains: where the arrivals of a train bend, and whether trains agree on it.
 //!
-//! A bucket of depth `σ` that fills at `ρ`, on a path that carries `C`, lets at most `A(τ) = min{L + C τ, σ + ρ τ}` through in a
-//! time `τ` that begins with a full bucket and a packet of `L` (`[ShaperProbe11]` §2). So the octets of a train, its first packet
-//! included, over the time since its first arrival are two lines, steep and then shallow, and the second meets time zero at `σ`.
-//! This holds for a shaper, which keeps the excess, and for a policer, which drops it, wherever on the path it stands.
+//! A bucket of depth `σ` that fills at `ρ`, on a path that carries `C`, lets at most
+//! `A(τ) = min{L + C τ, σ + ρ τ}` through in a time `τ` that begins with a full bucket and a packet
+//! of `L` (`[ShaperProbe11]` §2). So the octets of a train, its first packet included, over the
+//! time since its first arrival are two lines, steep and then shallow, and the second meets time
+//! zero at `σ`. This holds for a shaper, which keeps the excess, and for a policer, which drops it,
+//! wherever on the path it stands.
 //!
-//! [`search`] reads trains of any length and spacing, of any method. What it says of a train is pure geometry; what it says of the
-//! path needs two trains that bend alike and none that should have bent and did not, for other traffic bends trains too, but not
-//! twice at the same place. Trains that found the bucket part empty are left out.
+//! [`search`] reads trains of any length and spacing, of any method. What it says of a train is
+//! pure geometry; what it says of the path needs two trains that bend alike and none that should
+//! have bent and did not, for other traffic bends trains too, but not twice at the same place.
+//! Trains that found the bucket part empty are left out.
 
 mod bend;
 #[cfg(test)]
@@ -37,8 +40,8 @@ pub struct TurningPoint {
     pub sender_limited: bool,
     /// Share of the tokens that the trains got, 0..1; others' packets took the rest.
     pub ours: f64,
-    /// Most of them kept no even pace behind the bend: others take tokens too, and where `ours` is 1 nobody knows how many. Then rate
-    /// and depth are lower bounds.
+    /// Most of them kept no even pace behind the bend: others take tokens too, and where `ours` is
+    /// 1 nobody knows how many. Then rate and depth are lower bounds.
     pub uneven: bool,
     /// Share of the octets beyond the bucket's rate that were lost, 0..1.
     pub lost_share: f64,
@@ -54,14 +57,15 @@ impl TurningPoint {
         self.sustained.time_for(self.depth_range.1)
     }
 
-    /// Whether the excess is dropped rather than kept. Between, some of it is kept and the rest dropped: a queue that is full.
+    /// Whether the excess is dropped rather than kept. Between, some of it is kept and the rest
+    /// dropped: a queue that is full.
     pub fn is_policer(&self) -> bool {
         policer(self.lost_share, self.queued_octets as f64, self.depth_octets as f64)
     }
 }
 
-/// Excess that is lost and leaves no queue behind is a policer's ("ours"): at least half lost, and what waits is less than a
-/// twentieth of the depth or three packets of 1500 octets.
+/// Excess that is lost and leaves no queue behind is a policer's ("ours"): at least half lost, and
+/// what waits is less than a twentieth of the depth or three packets of 1500 octets.
 fn policer(lost_share: f64, queued: f64, depth: f64) -> bool {
     lost_share >= 0.5 && queued < (0.05 * depth).max(4500.0)
 }
@@ -75,26 +79,27 @@ pub struct BucketEvidence {
     pub bent: usize,
     /// Trains that do not.
     pub straight: usize,
-    /// Straight trains that are slower by a tenth than others and came too soon after one to have met a full bucket. Wait longer
-    /// and send them again.
+    /// Straight trains that are slower by a tenth than others and came too soon after one to have
+    /// met a full bucket. Wait longer and send them again.
     pub dry: usize,
-    /// No bucket of at most this many octets is there that keeps traffic to [`EXCLUDED_RATIO`] of the highest rate seen, or less: some
-    /// train was too fast over too many octets. Zero if none was, as beside much other traffic, or if there is a turning point.
+    /// No bucket of at most this many octets is there that keeps traffic to [`EXCLUDED_RATIO`] of
+    /// the highest rate seen, or less: some train was too fast over too many octets. Zero if none
+    /// was, as beside much other traffic, or if there is a turning point.
     pub excluded_octets: u64,
     /// The highest rate over some packets in a row that any train shows, bit/s.
     pub fastest_bps: f64,
 }
 
 impl BucketEvidence {
-    /// Trains bend, or differ in rate, in a way that neither a bucket nor a path without one explains: more trains are needed, after
-    /// longer pauses.
+    /// Trains bend, or differ in rate, in a way that neither a bucket nor a path without one
+    /// explains: more trains are needed, after longer pauses.
     pub fn is_unclear(&self) -> bool {
         self.turning_point.is_none() && (self.bent > 0 || self.dry > 0)
     }
 }
 
-/// Share of the peak rate up to which [`BucketEvidence::excluded_octets`] speaks of buckets ("ours": the nearer the two rates, the longer the
-/// train that tells them apart).
+/// Share of the peak rate up to which [`BucketEvidence::excluded_octets`] speaks of buckets
+/// ("ours": the nearer the two rates, the longer the train that tells them apart).
 pub const EXCLUDED_RATIO: f64 = 0.8;
 
 /// Parameters of [`search_with`].
@@ -102,7 +107,8 @@ pub const EXCLUDED_RATIO: f64 = 0.8;
 pub struct BucketSearchParams {
     /// Least ratio of the rate before to the rate after; `[ShaperProbe11]` 1.10.
     pub min_ratio: f64,
-    /// Trains agree if depth and rate are within this share of their medians; capacity practice 0.10.
+    /// Trains agree if depth and rate are within this share of their medians; capacity practice
+    /// 0.10.
     pub agreement: f64,
     /// Trains that must agree.
     pub min_trains: usize,
@@ -123,7 +129,8 @@ pub fn search(trains: &[TrainReport]) -> BucketEvidence {
     search_with(trains, &BucketSearchParams::default())
 }
 
-/// The same with other parameters. Stamps are taken for exact; who knows what the clock ticks by reads each train with [`course`].
+/// The same with other parameters. Stamps are taken for exact; who knows what the clock ticks by
+/// reads each train with [`course`].
 pub fn search_with(trains: &[TrainReport], params: &BucketSearchParams) -> BucketEvidence {
     let courses: Vec<Course> = trains
         .iter()
@@ -158,7 +165,8 @@ pub fn of_courses(courses: &[Course], params: &BucketSearchParams) -> BucketEvid
     }
 }
 
-/// Whether each train met a bucket that earlier trains had not emptied, taking the deepest bend for the bucket.
+/// Whether each train met a bucket that earlier trains had not emptied, taking the deepest bend for
+/// the bucket.
 fn refilled(courses: &[Course], bends: &[&Bend]) -> Vec<bool> {
     let rate = narrows_stat::median(&bends.iter().map(|bend| bend.sustained_bps).collect::<Vec<_>>());
     let depth = narrows_stat::median(&bends.iter().map(|bend| bend.depth_octets).collect::<Vec<_>>());
@@ -166,9 +174,11 @@ fn refilled(courses: &[Course], bends: &[&Bend]) -> Vec<bool> {
     let mut fresh = Vec::with_capacity(courses.len());
     for course in courses {
         let full = match (before, rate, depth) {
-            // Tokens that came since the last train's last packet, and a tenth for what may be wrong with either number.
+            // Tokens that came since the last train's last packet, and a tenth for what may be
+            // wrong with either number.
             (Some(end), Some(rate), Some(depth)) => rate / 8.0 * (course.first_s - end) >= 0.9 * depth,
-            // Without a bend the trains themselves are the measure: as long a pause as the train before took.
+            // Without a bend the trains themselves are the measure: as long a pause as the train
+            // before took.
             (Some(end), _, _) => course.first_s - end >= course.span_s,
             (None, _, _) => true,
         };
@@ -217,7 +227,8 @@ fn agree(courses: &[Course], fresh: &[bool], params: &BucketSearchParams) -> Opt
 
 /// Share by which a depth may be off where others take tokens ("ours": what simulated paths show).
 const UNEVEN_DEPTH: f64 = 0.2;
-/// Packets behind a bend from which on it counts against those that bend elsewhere ("ours": with fewer the second line is loose).
+/// Packets behind a bend from which on it counts against those that bend elsewhere ("ours": with
+/// fewer the second line is loose).
 const TELLING: usize = 16;
 
 /// Times as many packets behind the bend of another train ("ours").
@@ -232,19 +243,22 @@ fn together(alike: &[&Course]) -> Option<TurningPoint> {
             (low.min(*value), high.max(*value))
         })
     };
-    // A line through a few packets behind a bend is loose; beside trains that show many they say nothing of the rate.
+    // A line through a few packets behind a bend is loose; beside trains that show many they say
+    // nothing of the rate.
     let reported = bends.iter().filter(|bend| bend.after * LOOSE >= longest.after);
     let rates: Vec<f64> = reported.map(|bend| bend.sustained_bps).collect();
     let depths = of(|bend| bend.depth_octets);
     let packet = alike.iter().map(|course| course.packet_octets).fold(0.0, f64::max);
     let (shallow, deep) = range(&depths);
     let (slow, fast) = range(&rates);
-    // The ends of the second line are known to a packet: of a policer's, whose arrivals are what chance of phase lets through.
+    // The ends of the second line are known to a packet: of a policer's, whose arrivals are what
+    // chance of phase lets through.
     let lost_share = narrows_stat::median(&of(|bend| bend.lost_share))?;
     let phase = if lost_share > 0.0 { 1.0 } else { 0.25 } / longest.after as f64;
     let (slow, fast) = (slow * (1.0 - phase), fast * (1.0 + phase));
     let off = bends.iter().filter(|bend| bend.uneven).count();
-    // One policer's train that others disturbed is enough: nothing corrects those that they disturbed less.
+    // One policer's train that others disturbed is enough: nothing corrects those that they
+    // disturbed less.
     let uneven = off * 2 > bends.len() || (lost_share > 0.0 && off > 0);
     let ours = narrows_stat::median(&of(|bend| bend.ours))?;
     let slack = if uneven || ours < 1.0 { UNEVEN_DEPTH } else { 0.0 };

@@ -1,9 +1,11 @@
-//! Token buckets in the trains of methods that were sent for something else: what is free behind a bucket is its rate, which a train
-//! that the bucket holds does not see.
+//! Token buckets in the trains of methods that were sent for something else: what is free behind a
+//! bucket is its rate, which a train that the bucket holds does not see.
 //!
-//! A host or a path that stands still for a moment bends trains as well. What tells them apart: behind a bucket each packet waits at least as
-//! long as the one before, and arrivals are even on either side of the bend; behind a standstill one gap is long among short ones, or delays
-//! fall while what was held up catches up. Such trains are left out, and so are those that bend where the sender itself changed its pace.
+//! A host or a path that stands still for a moment bends trains as well. What tells them apart:
+//! behind a bucket each packet waits at least as long as the one before, and arrivals are even on
+//! either side of the bend; behind a standstill one gap is long among short ones, or delays fall
+//! while what was held up catches up. Such trains are left out, and so are those that bend where
+//! the sender itself changed its pace.
 
 use std::time::Duration;
 
@@ -16,16 +18,18 @@ use narrows_probe::probes::TrainReport;
 
 /// Trains that are looked at; later ones add little, and a run may have thousands ("ours").
 const MOST_TRAINS: usize = 256;
-/// Trains that must agree ("ours": two of a hundred bend alike by chance where a host pauses; a search for buckets sends them on purpose, and two do).
+/// Trains that must agree ("ours": two of a hundred bend alike by chance where a host pauses; a
+/// search for buckets sends them on purpose, and two do).
 const AGREE: usize = 3;
-/// A gap of so many of those behind it is a pause ("ours", as in `slope`), if it is this share of the train as well: a shorter one cannot bend
-/// a train by a tenth.
+/// A gap of so many of those behind it is a pause ("ours", as in `slope`), if it is this share of
+/// the train as well: a shorter one cannot bend a train by a tenth.
 const PAUSE: f64 = 8.0;
 const TELLING: f64 = 0.05;
 /// Gaps behind one by which it is judged; at the end of a train fewer, down to three.
 const NEIGHBOURS: usize = 8;
 const FEWEST: usize = 3;
-/// A bend within so many times the packets that left faster at the head, and this many more, may be theirs ("ours").
+/// A bend within so many times the packets that left faster at the head, and this many more, may be
+/// theirs ("ours").
 const HEAD: usize = 2;
 const HEAD_MORE: usize = 8;
 
@@ -68,8 +72,8 @@ impl BucketWatch {
         self.search().turning_point.is_some()
     }
 
-    /// The estimate with what the trains say of buckets: [`Caveat::Shaped`] and low confidence where they agree on one, else how deep
-    /// one would have gone unseen.
+    /// The estimate with what the trains say of buckets: [`Caveat::Shaped`] and low confidence
+    /// where they agree on one, else how deep one would have gone unseen.
     pub fn tell(&self, mut estimate: Estimate) -> Estimate {
         let search = self.search();
         if let Some(turning_point) = search.turning_point {
@@ -83,7 +87,8 @@ impl BucketWatch {
     }
 }
 
-/// No more is available for long than what the bucket let through of the trains themselves, and less where others take tokens, too.
+/// No more is available for long than what the bucket let through of the trains themselves, and
+/// less where others take tokens, too.
 fn within(mut estimate: Estimate, turning_point: &TurningPoint) -> Estimate {
     let got = |rate: BitRate| rate.scaled(turning_point.ours.clamp(0.0, 1.0)).unwrap_or(rate).bps();
     let (low, high) = (

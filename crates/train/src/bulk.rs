@@ -11,8 +11,9 @@ use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::Reason;
 use narrows_probe::registry::ParamError;
 
-/// Registers a method for loads or transfers: `INFO`, `Params`, `Run` and `LAST_PROBE` are those of the module that says so, and the closure
-/// tells how long `Params` may last without the last probe.
+/// Registers a method for loads or transfers: `INFO`, `Params`, `Run` and `LAST_PROBE` are those of
+/// the module that says so, and the closure tells how long `Params` may last without the last
+/// probe.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! load_method {

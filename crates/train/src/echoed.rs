@@ -1,11 +1,13 @@
-//! Methods of trains towards a receiver, measured from one end: their trains are echoed, and what comes back is read as if a receiver
-//! had stamped it.
+//! Methods of trains towards a receiver, measured from one end: their trains are echoed, and what
+//! comes back is read as if a receiver had stamped it.
 //!
-//! [`Echoed`] stands between such a method's state machine and the world. Where nobody stamps at the far end (ICMP echo) it asks for
-//! echoes of the same length and hands the machine the stamps of their return as arrivals. The train has then crossed both ways, and
-//! what the machine finds is the least that either way leaves: [`Caveat::ReverseInfluence`] and the evidence `stamped_by_remote`
-//! (`false`) say so. Where the echoes bring the far end's own stamps (STAMP, TWAMP-Light) these are the arrivals, and the result is that
-//! of the forward direction alone; only packets whose echo was lost are missing, as if they had never arrived.
+//! [`Echoed`] stands between such a method's state machine and the world. Where nobody stamps at
+//! the far end (ICMP echo) it asks for echoes of the same length and hands the machine the stamps
+//! of their return as arrivals. The train has then crossed both ways, and what the machine finds is
+//! the least that either way leaves: [`Caveat::ReverseInfluence`] and the evidence
+//! `stamped_by_remote` (`false`) say so. Where the echoes bring the far end's own stamps (STAMP,
+//! TWAMP-Light) these are the arrivals, and the result is that of the forward direction alone; only
+//! packets whose echo was lost are missing, as if they had never arrived.
 //!
 //! Nothing else changes: with a receiver every step is the machine's own.
 
@@ -77,7 +79,8 @@ impl<M> Echoed<M> {
 
     /// What is known, as it is to a machine that believes in a receiver.
     fn facts(&mut self, mut facts: PathFacts) -> PathFacts {
-        // A receiver's stamps, or a reflector's that stand for them, are the world's own way wherever they are offered.
+        // A receiver's stamps, or a reflector's that stand for them, are the world's own way
+        // wherever they are offered.
         self.via = match self.asked {
             Via::Auto if facts.answering == narrows_probe::Answering::Echo => Via::Echo,
             Via::Auto => Via::Receiver,
@@ -167,7 +170,8 @@ impl<M> Echoed<M> {
     }
 }
 
-/// The host whose stamps count is this one, and the remote host, which takes each packet and sends it off again, may be what is slow.
+/// The host whose stamps count is this one, and the remote host, which takes each packet and sends
+/// it off again, may be what is slow.
 fn coarser(near: &HostFacts, remote: &HostFacts) -> HostFacts {
     HostFacts {
         receive_cost: near.receive_cost.max(remote.receive_cost),

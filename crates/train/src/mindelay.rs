@@ -1,15 +1,19 @@
-//! What the minimum-delay methods share (`capprobe`, `pbprobe`, `asymprobe`): a pair or bulk read from a report, the filter of
-//! `[CapProbe04]` over many of them, and the test for receive batching that comes before it.
+//! What the minimum-delay methods share (`capprobe`, `pbprobe`, `asymprobe`): a pair or bulk read
+//! from a report, the filter of `[CapProbe04]` over many of them, and the test for receive batching
+//! that comes before it.
 //!
-//! To disperse a pair wrongly, wider or narrower, takes a queue, and a queue delays. With `d1`, `d2` the delays of the first and
-//! the last packet, the pair of least `d1 + d2` met no queue if `min (d1 + d2) = min d1 + min d2`, each minimum over all pairs.
+//! To disperse a pair wrongly, wider or narrower, takes a queue, and a queue delays. With `d1`,
+//! `d2` the delays of the first and the last packet, the pair of least `d1 + d2` met no queue if
+//! `min (d1 + d2) = min d1 + min d2`, each minimum over all pairs.
 //!
-//! Both delays count from the departure of the *first* packet (departs from `[CapProbe04]`, where each counts from its own): what
-//! the sender's own gap does to a pair that the narrow link closes anyway then changes neither. A constant offset drops out.
+//! Both delays count from the departure of the *first* packet (departs from `[CapProbe04]`, where
+//! each counts from its own): what the sender's own gap does to a pair that the narrow link closes
+//! anyway then changes neither. A constant offset drops out.
 //!
-//! The equality holds to a share of the *dispersion* (the kernel re-implementation takes 1 % of the delay sum, which on a path of
-//! 100 ms is 2 ms of queueing, more than most dispersions, and means nothing between two clocks), or to what the stamps are
-//! wrong by: an excess of x moves the dispersion by x at most.
+//! The equality holds to a share of the *dispersion* (the kernel re-implementation takes 1 % of the
+//! delay sum, which on a path of 100 ms is 2 ms of queueing, more than most dispersions, and means
+//! nothing between two clocks), or to what the stamps are wrong by: an excess of x moves the
+//! dispersion by x at most.
 
 mod batches;
 mod hunt;
@@ -71,8 +75,9 @@ pub fn step(run: &mut impl Runs, now: Stamp<Sender>, event: Event) -> Step {
     }
 }
 
-/// Whether a recorded train is the one that the run asks for. Packets of another size, or more of them, are no sample of this run; the
-/// gaps that were asked for do not matter, since departures tell what came of them.
+/// Whether a recorded train is the one that the run asks for. Packets of another size, or more of
+/// them, are no sample of this run; the gaps that were asked for do not matter, since departures
+/// tell what came of them.
 pub fn is_own(asked: &Probe, own: Option<&Train>) -> bool {
     let (Probe::Train(asked), Some(own)) = (asked, own) else {
         return false;
@@ -120,7 +125,8 @@ pub struct Grain {
 }
 
 impl Grain {
-    /// What the hosts measured of themselves: a step of the clock, or twice the typical error of a stamp.
+    /// What the hosts measured of themselves: a step of the clock, or twice the typical error of a
+    /// stamp.
     pub fn of(facts: &PathFacts, reads: Reads) -> Self {
         let host = match reads {
             Reads::Arrivals | Reads::Turns => &facts.receiver,
@@ -155,7 +161,8 @@ pub struct Bulk {
     pub typical_ns: f64,
     /// From the second batch that begins within it to the last one.
     inner: Option<Inner>,
-    /// Octets of the remote host's own answer to the last packet; `None` for an echo, which has the probe's.
+    /// Octets of the remote host's own answer to the last packet; `None` for an echo, which has the
+    /// probe's.
     pub reply_octets: Option<u16>,
     /// Whose stamps the delays are made of.
     pub stamped_by: StampSource,
@@ -177,7 +184,8 @@ pub enum Flaw {
 }
 
 impl Bulk {
-    /// Reads a report. Every packet must have come, in order: `[PBProbe08]` drops a bulk with any loss.
+    /// Reads a report. Every packet must have come, in order: `[PBProbe08]` drops a bulk with any
+    /// loss.
     pub fn read(report: &TrainReport, reads: Reads) -> Result<Self, Flaw> {
         let rows = &report.arrivals;
         let stamps: Vec<i64> = rows.iter().filter_map(|row| reads.stamp_ns(row)).collect();
@@ -218,7 +226,8 @@ impl Bulk {
         })
     }
 
-    /// The packets left no closer than they came: the narrow link never closed the gap, and the rate is the sender's.
+    /// The packets left no closer than they came: the narrow link never closed the gap, and the
+    /// rate is the sender's.
     pub fn open(&self) -> bool {
         self.sent_ns > OPEN * self.span_ns
     }
@@ -230,7 +239,8 @@ const OPEN: f64 = 0.95;
 /// When a sample counts as one that met no queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// Largest excess of the delay sum over the sum of the least delays, as a share of the dispersion.
+    /// Largest excess of the delay sum over the sum of the least delays, as a share of the
+    /// dispersion.
     pub tolerance: f64,
     /// The step of the delays.
     pub grain: Grain,
@@ -259,8 +269,9 @@ pub struct Reading {
     pub least_first_ns: f64,
 }
 
-/// Runs the filter; `None` without samples. The clocks' skew is the slope of the line below the first packets' delays, and is
-/// believed only where it makes more samples clean than none at all (ours).
+/// Runs the filter; `None` without samples. The clocks' skew is the slope of the line below the
+/// first packets' delays, and is believed only where it makes more samples clean than none at all
+/// (ours).
 pub fn read(bulks: &[Bulk], rule: &Rule) -> Option<Reading> {
     let flat = read_with(bulks, rule, 0.0)?;
     let tilted = if rule.two_clocks {
@@ -279,7 +290,8 @@ fn skew(bulks: &[Bulk]) -> Option<f64> {
     clock_skew(&times, &delays)
 }
 
-/// What one clock gains on the other per ns: the slope of the line below delays of two clocks, `None` if that is steeper than clocks drift.
+/// What one clock gains on the other per ns: the slope of the line below delays of two clocks,
+/// `None` if that is steeper than clocks drift.
 pub fn clock_skew(times_ns: &[f64], delays_ns: &[f64]) -> Option<f64> {
     let slope = skew_line(times_ns, delays_ns, SkewObjective::SumOfDistances)
         .ok()?
@@ -388,8 +400,8 @@ pub fn way_back(reads: Reads, bulk: &Bulk, ip_octets: u16) -> Back {
 /// Ours, as `nettimer`: answers beyond this share of the probe, both on a wire, are no small ones.
 const SMALL_REPLY: f64 = 0.25;
 
-/// Between 0.75 and 1.25, for the n-th wait: evenly spread and the same in every run, so that no pace of other traffic stays in
-/// step with the probes (ours).
+/// Between 0.75 and 1.25, for the n-th wait: evenly spread and the same in every run, so that no
+/// pace of other traffic stays in step with the probes (ours).
 pub fn uneven(n: u32) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     0.75 + 0.5 * (f64::from(n) * GOLDEN).fract()

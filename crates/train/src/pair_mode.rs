@@ -1,4 +1,5 @@
-//! What most of many samples agree on, where some met queues: the shortest range that holds a quarter of them.
+//! What most of many samples agree on, where some met queues: the shortest range that holds a
+//! quarter of them.
 
 /// A difference of delays, ns, and what it may be wrong by.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,8 +12,9 @@ pub struct Difference {
     pub spread_ns: f64,
 }
 
-/// The middle of the shortest range that holds a quarter, five at least, and half of its length or `floor_ns`; half of the middle half's
-/// range where that quarter is not much denser than the rest. `None` with fewer.
+/// The middle of the shortest range that holds a quarter, five at least, and half of its length or
+/// `floor_ns`; half of the middle half's range where that quarter is not much denser than the rest.
+/// `None` with fewer.
 pub fn pair_mode(differences_ns: &[f64], floor_ns: f64) -> Option<Difference> {
     let mut sorted = differences_ns.to_vec();
     sorted.sort_by(f64::total_cmp);

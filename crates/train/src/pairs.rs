@@ -1,16 +1,19 @@
-//! Packet pairs and the filter of nettimer, active and passive: which pairs can tell anything, and the rate at which those crowd.
+//! Packet pairs and the filter of nettimer, active and passive: which pairs can tell anything, and
+//! the rate at which those crowd.
 //!
-//! Shapes: a [`Pair`] holds the rate at which its second packet came behind its first, and the rate at which it left behind it where
-//! that is known (*sent*, the paper's potential). A pair measures only rates below the one it was sent at: if it came as fast as it
-//! left, no link closed it up ([`Pair::closed`]). [`pair_mode`] takes the pairs of a run, or of a flow so far, and finds the rate
-//! at which they are densest, under a kernel whose width is relative to the rate: other traffic spreads the wrong rates, and the
-//! right one repeats.
+//! Shapes: a [`Pair`] holds the rate at which its second packet came behind its first, and the rate
+//! at which it left behind it where that is known (*sent*, the paper's potential). A pair measures
+//! only rates below the one it was sent at: if it came as fast as it left, no link closed it up
+//! ([`Pair::closed`]). [`pair_mode`] takes the pairs of a run, or of a flow so far, and finds the
+//! rate at which they are densest, under a kernel whose width is relative to the rate: other
+//! traffic spreads the wrong rates, and the right one repeats.
 //!
-//! Rates are `f64` bit/s, at whatever layer the caller counts: state pairs of several sizes at the wire, and convert the answer once.
+//! Rates are `f64` bit/s, at whatever layer the caller counts: state pairs of several sizes at the
+//! wire, and convert the answer once.
 //!
-//! Source: `[Nettimer01]` §2.2, kernel, width, ratio, weights and window as recalled from it; the parts of the paper that could be read
-//! again agree on the idea (densities of received rates; the ratio of received to sent) and on the width being relative. All
-//! of them are parameters.
+//! Source: `[Nettimer01]` §2.2, kernel, width, ratio, weights and window as recalled from it; the
+//! parts of the paper that could be read again agree on the idea (densities of received rates; the
+//! ratio of received to sent) and on the width being relative. All of them are parameters.
 
 use narrows_units::BitRate;
 
@@ -19,7 +22,8 @@ use narrows_units::BitRate;
 pub struct Pair {
     /// Octets of the second packet over the time between the arrivals, bit/s. Positive and finite.
     pub received: f64,
-    /// The same over the time between the departures: infinite if they left at one time, `None` if nobody saw them leave.
+    /// The same over the time between the departures: infinite if they left at one time, `None` if
+    /// nobody saw them leave.
     pub sent: Option<f64>,
 }
 
@@ -36,8 +40,9 @@ pub struct Filter {
     pub recency: f64,
     /// Pairs that count at most, the latest (128, recalled).
     pub window: usize,
-    /// A pair whose received rate is at most this share of its sent rate was closed up by a link (ours: two half-widths of
-    /// the kernel below; `1.0` is the paper's rule, which calls a pair that came as it left a weak one and keeps it).
+    /// A pair whose received rate is at most this share of its sent rate was closed up by a link
+    /// (ours: two half-widths of the kernel below; `1.0` is the paper's rule, which calls a pair
+    /// that came as it left a weak one and keeps it).
     pub closed_below: f64,
 }
 
@@ -52,8 +57,8 @@ impl Filter {
         closed_below: 1.0,
     };
 
-    /// Density alone, over pairs that a link surely closed up: for probes that are all sent alike within a second or two, where
-    /// ratio and recency tell nothing (ours).
+    /// Density alone, over pairs that a link surely closed up: for probes that are all sent alike
+    /// within a second or two, where ratio and recency tell nothing (ours).
     pub const DENSITY: Self = Self {
         density: 1.0,
         ratio: 0.0,
@@ -68,7 +73,8 @@ impl Filter {
 pub struct PairMode {
     /// The point: the received rate of highest score, bit/s.
     pub rate: f64,
-    /// Lower end of the stretch around it in which the density is at least half of that at the point.
+    /// Lower end of the stretch around it in which the density is at least half of that at the
+    /// point.
     pub low: f64,
     /// Upper end of it.
     pub high: f64,
@@ -87,7 +93,8 @@ pub struct Sifted {
     pub closed: usize,
     /// Pairs that came no slower than they left: compressed, or never closed up.
     pub open: usize,
-    /// Median rate of the open pairs: what the path carries at least, unless something behind the narrow link closed them up again.
+    /// Median rate of the open pairs: what the path carries at least, unless something behind the
+    /// narrow link closed them up again.
     pub open_rate: Option<f64>,
     /// Where the pairs that count crowd; `None` without any.
     pub pair_mode: Option<PairMode>,
@@ -103,13 +110,14 @@ impl Pair {
         })
     }
 
-    /// Whether a link closed the pair up: it came at most at this share of the rate at which it left, or nobody saw it leave.
+    /// Whether a link closed the pair up: it came at most at this share of the rate at which it
+    /// left, or nobody saw it leave.
     pub fn closed(&self, closed_below: f64) -> bool {
         self.sent.is_none_or(|sent| self.received <= closed_below * sent)
     }
 
-    /// The paper's ratio, `1 - ln x / ln s` of received rate `x` and sent rate `s` in bit/s: zero for a pair that came as it left,
-    /// and for one of which nobody saw it leave.
+    /// The paper's ratio, `1 - ln x / ln s` of received rate `x` and sent rate `s` in bit/s: zero
+    /// for a pair that came as it left, and for one of which nobody saw it leave.
     pub fn ratio(&self) -> f64 {
         match self.sent {
             Some(sent) if sent > 1.0 && self.received >= 1.0 => (1.0 - self.received.ln() / sent.ln()).clamp(0.0, 1.0),
@@ -118,11 +126,13 @@ impl Pair {
     }
 }
 
-/// Sifts pairs, in the order in which they were sent, and finds the densest rate of those that count.
+/// Sifts pairs, in the order in which they were sent, and finds the densest rate of those that
+/// count.
 ///
-/// The score of a pair is `density * d + ratio * p + recency * r`, each of the three over its maximum; `d(x)` is the share of pairs
-/// under a triangular kernel at `x`, `p` is [`Pair::ratio`], and `r` grows evenly from the oldest pair to the latest.
-/// Of equal scores the lower rate counts. Pairs that are not positive and finite are left out.
+/// The score of a pair is `density * d + ratio * p + recency * r`, each of the three over its
+/// maximum; `d(x)` is the share of pairs under a triangular kernel at `x`, `p` is [`Pair::ratio`],
+/// and `r` grows evenly from the oldest pair to the latest. Of equal scores the lower rate counts.
+/// Pairs that are not positive and finite are left out.
 pub fn pair_mode(pairs: &[Pair], filter: &Filter) -> Sifted {
     let window = &pairs[pairs.len().saturating_sub(filter.window)..];
     let sane = window
@@ -167,7 +177,8 @@ fn peak(pairs: &[Pair], filter: &Filter) -> Option<PairMode> {
 }
 
 impl PairMode {
-    /// The runner-up, if it is so strong that the answer is no longer sure (ours: at least half the density of the point).
+    /// The runner-up, if it is so strong that the answer is no longer sure (ours: at least half the
+    /// density of the point).
     pub fn runner_up(&self) -> Option<BitRate> {
         let (rate, ratio) = self.second?;
         (ratio >= RUNNER_UP).then(|| BitRate::from_bps_f64(rate)).flatten()

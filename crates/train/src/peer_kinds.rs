@@ -1,4 +1,5 @@
-//! Whom a train method asks, and what it makes of a world that refuses: another size, another far end, or no answer.
+//! Whom a train method asks, and what it makes of a world that refuses: another size, another far
+//! end, or no answer.
 
 use std::collections::VecDeque;
 
@@ -31,8 +32,8 @@ impl PeerKinds {
         self.left.front().copied()
     }
 
-    /// After a refusal: `resize` takes over the size that it names and says true, or the next far end is asked. Gives up with a reason that
-    /// says `what` was wanted once there is none.
+    /// After a refusal: `resize` takes over the size that it names and says true, or the next far
+    /// end is asked. Gives up with a reason that says `what` was wanted once there is none.
     pub fn refused(
         &mut self,
         refusal: Refusal,

@@ -6,7 +6,8 @@ use narrows_units::BitRate;
 
 use narrows_probe::probes::{Fate, PacingCheck, TrainReport};
 
-/// A gap at the receiver below this share of the shortest gap that the narrow link leaves is the host's doing.
+/// A gap at the receiver below this share of the shortest gap that the narrow link leaves is the
+/// host's doing.
 const SHORT_GAP: f64 = 0.4;
 /// Share of short gaps from which the receiver counts as batching.
 const BATCHING_SHARE: f64 = 0.25;
@@ -31,9 +32,11 @@ pub struct Reading {
     pub rate_out: f64,
     /// Growth of the one-way delay per unit of send time; infinite where `rate_in` is.
     pub growth: f64,
-    /// Standard error of `growth`, as if what scatters the delays forgot itself from packet to packet.
+    /// Standard error of `growth`, as if what scatters the delays forgot itself from packet to
+    /// packet.
     pub growth_error: f64,
-    /// The same if it remembers, as far as the train shows: jitter on packets that stay in order holds several of them up together.
+    /// The same if it remembers, as far as the train shows: jitter on packets that stay in order
+    /// holds several of them up together.
     pub growth_error_remembered: f64,
     /// First departure to last, seconds.
     pub send_time: f64,
@@ -55,7 +58,8 @@ pub struct Reading {
     pub sub_train_variation: Option<f64>,
     /// Late cars are this much slower than the first, as a share; large behind a token bucket.
     pub head_excess: f64,
-    /// The rate at which most packets followed one another: where nothing of others came between them, the narrow link's, bit/s.
+    /// The rate at which most packets followed one another: where nothing of others came between
+    /// them, the narrow link's, bit/s.
     pub closest: Option<f64>,
 }
 
@@ -66,7 +70,8 @@ impl Reading {
     }
 }
 
-/// Growth of delay below which a train has not overloaded the path ("ours": a hundred times the skew of a poor clock).
+/// Growth of delay below which a train has not overloaded the path ("ours": a hundred times the
+/// skew of a poor clock).
 const QUIET: f64 = 0.01;
 
 /// Why a train says nothing.
@@ -98,15 +103,17 @@ impl Sample {
     }
 }
 
-/// Reduces a train. `fastest` is the highest arrival rate seen so far, if any: no link behind the narrow one spaces packets
-/// much closer, so shorter gaps betray the host. `lenient` accepts a train whose sender judged its pacing broken, as long as no
-/// departure gap is a tenth of the train.
+/// Reduces a train. `fastest` is the highest arrival rate seen so far, if any: no link behind the
+/// narrow one spaces packets much closer, so shorter gaps betray the host. `lenient` accepts a
+/// train whose sender judged its pacing broken, as long as no departure gap is a tenth of the
+/// train.
 pub fn read(report: &TrainReport, fastest: Option<f64>, lenient: bool) -> Result<Reading, Unusable> {
     reduce(report, fastest, lenient, 0.0)
 }
 
-/// The same, lenient, for those who reckon with jitter: it makes a short train's delays jump once, as a clock that is set does; one that is
-/// off by little is slewed, not set (ours; RFC 5905 steps from 128 ms on).
+/// The same, lenient, for those who reckon with jitter: it makes a short train's delays jump once,
+/// as a clock that is set does; one that is off by little is slewed, not set (ours; RFC 5905 steps
+/// from 128 ms on).
 pub fn read_with_jitter(report: &TrainReport, fastest: Option<f64>) -> Result<Reading, Unusable> {
     reduce(report, fastest, true, LEAST_STEP_NS)
 }
@@ -189,7 +196,8 @@ pub fn departure_span_ns(report: &TrainReport) -> f64 {
     }
 }
 
-/// The part of the departure rate that got through: what is lost in front of a queue does not fill it.
+/// The part of the departure rate that got through: what is lost in front of a queue does not fill
+/// it.
 fn rate_in(samples: &[Sample], span_ns: f64) -> f64 {
     let octets = rest_octets(samples);
     if span_ns > 0.0 {
@@ -221,7 +229,8 @@ fn check_pacing(report: &TrainReport, span_ns: f64, lenient: bool) -> Result<(),
     }
 }
 
-/// Whether stamps run backwards more often than packets overtook one another, which the report counts: the rest is a clock's doing.
+/// Whether stamps run backwards more often than packets overtook one another, which the report
+/// counts: the rest is a clock's doing.
 pub fn runs_backwards(report: &TrainReport) -> bool {
     let stamps: Vec<_> = report.received().map(|(_, stamp)| stamp).collect();
     let backwards = stamps.windows(2).filter(|pair| pair[1] < pair[0]).count();
@@ -243,8 +252,9 @@ struct BurstEnds {
     longest: f64,
 }
 
-/// Drops every packet that the next one follows within a gap too short for the narrow link: it has waited in the host, for an
-/// unknown time, for a batch to end; the last of a batch has waited least (`[PJD04]`).
+/// Drops every packet that the next one follows within a gap too short for the narrow link: it has
+/// waited in the host, for an unknown time, for a batch to end; the last of a batch has waited
+/// least (`[PJD04]`).
 fn burst_ends_of(samples: &[Sample], fastest: Option<f64>) -> BurstEnds {
     let own = rate_between(samples);
     let fastest = fastest.map_or(own, |seen| seen.max(own));
@@ -266,7 +276,8 @@ fn burst_ends_of(samples: &[Sample], fastest: Option<f64>) -> BurstEnds {
     }
     let batching = dropped as f64 >= BATCHING_SHARE * samples.len() as f64;
     if batching {
-        // The last batch ended for want of packets: it waited for the timer, where the others may not have.
+        // The last batch ended for want of packets: it waited for the timer, where the others may
+        // not have.
         kept.pop();
     }
     let spacings: Vec<f64> = kept.windows(2).map(|pair| pair[1].arrived - pair[0].arrived).collect();
@@ -280,8 +291,9 @@ fn burst_ends_of(samples: &[Sample], fastest: Option<f64>) -> BurstEnds {
     }
 }
 
-/// A clock that was set shows as one jump of the delay that stays. A queue does not: it grows by one packet time at a time. (A
-/// host that slept does not either: all but the last packet of what it found are dropped by then.)
+/// A clock that was set shows as one jump of the delay that stays. A queue does not: it grows by
+/// one packet time at a time. (A host that slept does not either: all but the last packet of what
+/// it found are dropped by then.)
 fn check_jump(ends: &BurstEnds, span_ns: f64, least_step_ns: f64) -> Result<(), Unusable> {
     let kept = &ends.kept;
     let batch_ns = ends.period.map_or(0.0, |period| period.as_secs_f64() * 1e9);
@@ -306,8 +318,9 @@ fn check_jump(ends: &BurstEnds, span_ns: f64, least_step_ns: f64) -> Result<(), 
     }
 }
 
-/// Slope of the delay over send time, by least squares. Its first quarter is left out where enough is left: the queue that the
-/// train builds has not formed there, so cross traffic alone shapes the delays.
+/// Slope of the delay over send time, by least squares. Its first quarter is left out where enough
+/// is left: the queue that the train builds has not formed there, so cross traffic alone shapes the
+/// delays.
 fn growth(kept: &[Sample], span_ns: f64) -> Result<Growth, Unusable> {
     if span_ns <= 0.0 {
         return Ok(Growth {
@@ -349,8 +362,8 @@ struct Growth {
     remembered: f64,
 }
 
-/// Samples that stand for one independent one: one and twice the autocorrelations up to the first that is not positive (`[Geyer92]`'s
-/// initial positive sequence, lag by lag).
+/// Samples that stand for one independent one: one and twice the autocorrelations up to the first
+/// that is not positive (`[Geyer92]`'s initial positive sequence, lag by lag).
 fn memory(off: &[f64]) -> f64 {
     let count = off.len();
     let squares: f64 = off.iter().map(|value| value * value).sum();
@@ -391,7 +404,8 @@ fn sub_train_rates(kept: &[Sample]) -> Vec<f64> {
         .collect()
 }
 
-/// The rate at which the largest share of the packets follow one another, if the host shows them one by one.
+/// The rate at which the largest share of the packets follow one another, if the host shows them
+/// one by one.
 fn closest(samples: &[Sample], ends: &BurstEnds) -> Option<f64> {
     if ends.period.is_some() || ends.kept.len() * 20 < samples.len() * 19 {
         return None;

@@ -1,7 +1,9 @@
-//! What methods share that send small trains one after the other, whoever answers: the machine around a plan, and the reading of rows.
+//! What methods share that send small trains one after the other, whoever answers: the machine
+//! around a plan, and the reading of rows.
 //!
-//! A [`TrainMethod`] says which train comes next, takes each report beside the train that was asked for (a report does not say who was
-//! to answer), and concludes at any time. Waiting, names of trains, refusals and the analysis of other runs' rows are here.
+//! A [`TrainMethod`] says which train comes next, takes each report beside the train that was asked
+//! for (a report does not say who was to answer), and concludes at any time. Waiting, names of
+//! trains, refusals and the analysis of other runs' rows are here.
 
 use std::time::Duration;
 
@@ -60,7 +62,8 @@ pub trait TrainMethod {
     /// An answer to `asked`.
     fn take(&mut self, asked: &Train, report: &TrainReport);
 
-    /// The world does not carry out the last train: the train method changes its plan, or gives up for a reason.
+    /// The world does not carry out the last train: the train method changes its plan, or gives up
+    /// for a reason.
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason>;
 
     /// Whether a train that it did not ask for tells it anything.
@@ -202,14 +205,16 @@ fn unexpected() -> Step {
     Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent))
 }
 
-/// A spacing that varies by up to a half from train to train and never repeats its phase (the golden ratio's multiples, which fill the
-/// circle most evenly): periodic traffic would otherwise meet every train at the same point, and all would agree on what is wrong (ours).
+/// A spacing that varies by up to a half from train to train and never repeats its phase (the
+/// golden ratio's multiples, which fill the circle most evenly): periodic traffic would otherwise
+/// meet every train at the same point, and all would agree on what is wrong (ours).
 pub fn uneven(spacing: Duration, train: u32) -> Duration {
     let phase = (f64::from(train) * 0.618_033_988_749_895).fract();
     spacing.mul_f64(0.5 + phase)
 }
 
-/// When the answer of the far end was back, on the sender's clock, ns. Routers on the way are not the far end.
+/// When the answer of the far end was back, on the sender's clock, ns. Routers on the way are not
+/// the far end.
 pub fn returned_ns(row: &Arrival) -> Option<i64> {
     match row.fate {
         Fate::Echoed { returned, .. } => Some(returned.nanos()),
@@ -255,7 +260,8 @@ pub fn refusal_reason(refusal: Refusal, what: &str) -> Reason {
 /// What the parameter `via` accepts.
 pub const VIA: Range = Range::Described("auto, sized_echo, echo, closed_port or tcp_syn");
 
-/// The parameter `via`: whom to ask, the best first. `reply`: octets of a reply that the far end can choose.
+/// The parameter `via`: whom to ask, the best first. `reply`: octets of a reply that the far end
+/// can choose.
 pub fn parse_via(text: &str, auto: &[PeerKind], reply: u16) -> Result<Vec<PeerKind>, String> {
     match text {
         "auto" => Ok(auto.to_vec()),
@@ -286,7 +292,8 @@ pub fn within(good: bool, name: &'static str, value: impl ToString + Copy, why: 
     if good { Ok(()) } else { Err(error()) }
 }
 
-/// The whole number of packets that is not less; none for what is negative or no number, and a million at most.
+/// The whole number of packets that is not less; none for what is negative or no number, and a
+/// million at most.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

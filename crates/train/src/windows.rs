@@ -1,14 +1,17 @@
-//! How a quantity that varies is distributed: its means over windows of one length, and their percentiles.
+//! How a quantity that varies is distributed: its means over windows of one length, and their
+//! percentiles.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use narrows_units::{Sender, Stamp};
 
-/// Means over consecutive windows of one length, counted in bins of 0.1 %: bounded, however long it goes on.
+/// Means over consecutive windows of one length, counted in bins of 0.1 %: bounded, however long it
+/// goes on.
 ///
-/// A window counts when the next one begins; values of one window are averaged without weights. Windows without a value are counted
-/// apart. Percentiles are by nearest rank (type 1 of `[HF96]`) and right to half a bin.
+/// A window counts when the next one begins; values of one window are averaged without weights.
+/// Windows without a value are counted apart. Percentiles are by nearest rank (type 1 of `[HF96]`)
+/// and right to half a bin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Windows {
     length: Duration,
@@ -56,7 +59,8 @@ impl Windows {
         self.count
     }
 
-    /// One value, not negative, at this time; the first one's is when the first window begins. Values of windows that are over are left out.
+    /// One value, not negative, at this time; the first one's is when the first window begins.
+    /// Values of windows that are over are left out.
     pub fn add(&mut self, at: Stamp<Sender>, value: f64) {
         if !(value.is_finite() && value >= 0.0) {
             return;
@@ -99,7 +103,8 @@ impl Windows {
         (self.count > 0).then(|| (self.sum / self.count as f64).clamp(self.least, self.most))
     }
 
-    /// The value that a share `p` of the windows does not exceed; `None` without windows, or unless `0 <= p <= 1`.
+    /// The value that a share `p` of the windows does not exceed; `None` without windows, or unless
+    /// `0 <= p <= 1`.
     pub fn percentile(&self, p: f64) -> Option<f64> {
         if self.count == 0 || !(0.0..=1.0).contains(&p) {
             return None;

@@ -1,18 +1,22 @@
-//! Conversions between numbers that never fail: one of each, so that rounding and edges are the same wherever a value passes.
+//! Conversions between numbers that never fail: one of each, so that rounding and edges are the
+//! same wherever a value passes.
 //!
-//! A conversion of which the edges matter to the caller (a negative rate, a count that must fit) is no business of this module: see
-//! [`BitRate::from_bps_f64`](crate::BitRate::from_bps_f64) and `TryFrom`.
+//! A conversion of which the edges matter to the caller (a negative rate, a count that must fit) is
+//! no business of this module: see [`BitRate::from_bps_f64`](crate::BitRate::from_bps_f64) and
+//! `TryFrom`.
 
 use std::time::Duration;
 
 use crate::Delta;
 
-/// Whole nanoseconds of a duration, unsigned; saturates after 584 years. Signed ones are those of a [`Delta`].
+/// Whole nanoseconds of a duration, unsigned; saturates after 584 years. Signed ones are those of a
+/// [`Delta`].
 pub fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Nanoseconds of a duration, for arithmetic that needs fractions: exact below 104 days, and saturates after 292 years.
+/// Nanoseconds of a duration, for arithmetic that needs fractions: exact below 104 days, and
+/// saturates after 292 years.
 pub fn nanos_f64(time: Duration) -> f64 {
     Delta::from(time).as_f64()
 }
@@ -27,7 +31,8 @@ pub fn rounded(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// The nearest whole number, halves away from zero; zero for what is no number, and saturates either way.
+/// The nearest whole number, halves away from zero; zero for what is no number, and saturates
+/// either way.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the cast saturates, which is what is wanted"

@@ -1,8 +1,8 @@
 //! The layer at which bits are counted, and what each counts of one packet on a framed link.
 //!
 //! Source: IEEE 802.3 framing. Per packet of `L` IP octets, Ethernet occupies its wire for
-//! `8 + 14 + 4·v + max(L, 46) + 4 + 12` octets: preamble with start delimiter, MAC header, `v` VLAN tags, padded payload,
-//! FCS, inter-frame gap.
+//! `8 + 14 + 4·v + max(L, 46) + 4 + 12` octets: preamble with start delimiter, MAC header, `v` VLAN
+//! tags, padded payload, FCS, inter-frame gap.
 
 use serde::{Deserialize, Serialize};
 
@@ -70,8 +70,9 @@ impl Framing {
         }
     }
 
-    /// ATM with AAL5 (ADSL): the packet, `encapsulation_octets` around it (0 for VC-MUX to 32 for `PPPoE` in bridged LLC) and a trailer
-    /// of 8 octets, in cells that carry 48 octets in 53 (ITU-T I.363.5).
+    /// ATM with AAL5 (ADSL): the packet, `encapsulation_octets` around it (0 for VC-MUX to 32 for
+    /// `PPPoE` in bridged LLC) and a trailer of 8 octets, in cells that carry 48 octets in 53
+    /// (ITU-T I.363.5).
     pub const fn atm(encapsulation_octets: u16) -> Self {
         Self {
             frame_overhead: encapsulation_octets.saturating_add(AAL5_TRAILER),
@@ -101,7 +102,8 @@ impl Framing {
         }
     }
 
-    /// Octets of one packet of `ip_octets` that count at `layer`; `None` if the packet is too short to hold the headers.
+    /// Octets of one packet of `ip_octets` that count at `layer`; `None` if the packet is too short
+    /// to hold the headers.
     pub fn counted_octets(self, layer: Layer, ip_octets: u32, ipv6: bool) -> Option<u32> {
         let ip_header = if ipv6 { 40 } else { 20 };
         match layer {
@@ -113,8 +115,8 @@ impl Framing {
         }
     }
 
-    /// A rate counted at `from`, for packets of `ip_octets` on this link, counted at `to` instead; `None` if the packet is too
-    /// short for either layer.
+    /// A rate counted at `from`, for packets of `ip_octets` on this link, counted at `to` instead;
+    /// `None` if the packet is too short for either layer.
     pub fn convert(self, rate: BitRate, from: Layer, to: Layer, ip_octets: u32, ipv6: bool) -> Option<BitRate> {
         let from = self.counted_octets(from, ip_octets, ipv6).filter(|&n| n > 0)?;
         let to = self.counted_octets(to, ip_octets, ipv6)?;
@@ -135,7 +137,8 @@ mod tests {
 
     use super::*;
 
-    /// 1500 IP octets on untagged Ethernet occupy 1538; the fractions 1500, 1472 and 1448 over 1538 are the published ceilings.
+    /// 1500 IP octets on untagged Ethernet occupy 1538; the fractions 1500, 1472 and 1448 over 1538
+    /// are the published ceilings.
     #[test]
     fn ceilings_at_1500_octets() {
         let nominal = BitRate::from_mbps(100);
@@ -168,7 +171,8 @@ mod tests {
         );
     }
 
-    /// By hand: 1500 + 8 octets are 31.4 cells, 576 + 8 and 600 + 8 both 13 of them; 32 octets more make 1540, 33 cells.
+    /// By hand: 1500 + 8 octets are 31.4 cells, 576 + 8 and 600 + 8 both 13 of them; 32 octets more
+    /// make 1540, 33 cells.
     #[test]
     fn cells_carry_48_octets_in_53() {
         for (encapsulation, ip, cells) in [

@@ -11,14 +11,18 @@ use serde::{Deserialize, Serialize};
 pub enum Metric {
     /// IP-layer capacity of the path: the narrow link's rate (RFC 5136 §2.3).
     IpCapacity,
-    /// The same of the reverse direction, over which answers come: a quantity of methods that tell both directions apart by echoes.
+    /// The same of the reverse direction, over which answers come: a quantity of methods that tell
+    /// both directions apart by echoes.
     ReverseIpCapacity,
-    /// IP-layer rate at which a path carries a burst, until a token bucket on it is empty (the peak information rate of RFC 2698 and
-    /// RFC 4115, as far as the path has one); where there is no bucket, its IP capacity.
+    /// IP-layer rate at which a path carries a burst, until a token bucket on it is empty (the peak
+    /// information rate of RFC 2698 and RFC 4115, as far as the path has one); where there is no
+    /// bucket, its IP capacity.
     PeakRate,
-    /// Depth of the token bucket that sets the IP capacity: the committed burst size of RFC 2697, in IP octets.
+    /// Depth of the token bucket that sets the IP capacity: the committed burst size of RFC 2697,
+    /// in IP octets.
     CommittedBurstOctets,
-    /// Available IP-layer path capacity over a stated interval: the tight link's room (RFC 5136 §2.3).
+    /// Available IP-layer path capacity over a stated interval: the tight link's room (RFC 5136
+    /// §2.3).
     AvailableIpCapacity,
     /// IP-layer rate of other traffic on the tight link.
     CrossTraffic,

@@ -31,7 +31,8 @@ impl fmt::Display for Octets {
     }
 }
 
-/// Reads `"64 kB"`, `"1500"`, `"1500 octets"`, `"2MB"`, `"64 KiB"`. `kB`, `MB`, `GB` are decimal; `KiB`, `MiB`, `GiB` binary.
+/// Reads `"64 kB"`, `"1500"`, `"1500 octets"`, `"2MB"`, `"64 KiB"`. `kB`, `MB`, `GB` are decimal;
+/// `KiB`, `MiB`, `GiB` binary.
 impl FromStr for Octets {
     type Err = ParseQuantityError;
 

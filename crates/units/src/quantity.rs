@@ -59,7 +59,8 @@ pub(crate) fn split<'a>(text: &'a str, example: &'static str) -> Result<(f64, &'
     Ok((value, unit.trim()))
 }
 
-/// The length of the leading number. An `e` belongs to it only with digits behind (`1e9`), so that a unit may start with one.
+/// The length of the leading number. An `e` belongs to it only with digits behind (`1e9`), so that
+/// a unit may start with one.
 fn number_end(bytes: &[u8]) -> usize {
     let mut end = 0;
     while end < bytes.len() {
@@ -123,8 +124,8 @@ pub(crate) fn significant(value: f64, steps: &[(f64, &'static str)]) -> String {
     format!("{trimmed} {unit}")
 }
 
-/// Reads a duration: `"1.5 ms"`, `"50us"`, `"2s"`, `"1 min"`. A bare number is refused: seconds and milliseconds are too
-/// easily confused.
+/// Reads a duration: `"1.5 ms"`, `"50us"`, `"2s"`, `"1 min"`. A bare number is refused: seconds and
+/// milliseconds are too easily confused.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
     const EXAMPLE: &str = "\"1.5 ms\"";
     let (value, unit) = split(text, EXAMPLE)?;

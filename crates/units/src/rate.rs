@@ -11,8 +11,8 @@ use crate::quantity::{ParseQuantityError, significant, split, whole};
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Bits per second. Whole, never NaN, never negative. Unless a context names another [`Layer`](crate::Layer), the bits are
-/// IP-layer bits (RFC 5136 §2.3.2: header included).
+/// Bits per second. Whole, never NaN, never negative. Unless a context names another
+/// [`Layer`](crate::Layer), the bits are IP-layer bits (RFC 5136 §2.3.2: header included).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BitRate(u64);
@@ -41,8 +41,8 @@ impl BitRate {
         whole("", bps, 1.0, "").ok().map(Self)
     }
 
-    /// The rate of `octets` in `time`; `None` when no time passed (a rate over nothing is neither zero nor infinite) or when
-    /// the rate does not fit.
+    /// The rate of `octets` in `time`; `None` when no time passed (a rate over nothing is neither
+    /// zero nor infinite) or when the rate does not fit.
     pub fn over(octets: u64, time: Duration) -> Option<Self> {
         let bit_nanos = u128::from(octets) * 8 * NANOS_PER_SECOND;
         u64::try_from(bit_nanos.checked_div(time.as_nanos())?).ok().map(Self)
@@ -58,7 +58,8 @@ impl BitRate {
         self.0 as f64
     }
 
-    /// How long `octets` take at this rate, rounded up to a whole nanosecond; `None` at rate zero (they never leave).
+    /// How long `octets` take at this rate, rounded up to a whole nanosecond; `None` at rate zero
+    /// (they never leave).
     pub fn time_for(self, octets: u64) -> Option<Duration> {
         if self.0 == 0 {
             return None;
@@ -73,7 +74,8 @@ impl BitRate {
         u64::try_from(octets).unwrap_or(u64::MAX)
     }
 
-    /// The rate times a factor; `None` if the factor is negative or undefined, or the product does not fit.
+    /// The rate times a factor; `None` if the factor is negative or undefined, or the product does
+    /// not fit.
     pub fn scaled(self, factor: f64) -> Option<Self> {
         Self::from_bps_f64(self.as_f64() * factor)
     }
@@ -115,8 +117,9 @@ impl fmt::Display for BitRate {
     }
 }
 
-/// Reads `"100 Mbit/s"`, `"100Mbps"`, `"1 Gb/s"`, `"1G"`, `"2.5e9"`. Prefixes are decimal. A capital `B` means octets and is
-/// refused: writing rates in octets is how factors of eight get lost.
+/// Reads `"100 Mbit/s"`, `"100Mbps"`, `"1 Gb/s"`, `"1G"`, `"2.5e9"`. Prefixes are decimal. A
+/// capital `B` means octets and is refused: writing rates in octets is how factors of eight get
+/// lost.
 impl FromStr for BitRate {
     type Err = ParseQuantityError;
 
@@ -207,7 +210,8 @@ mod tests {
             let rate = BitRate::from_bps(bps);
             let time = rate.time_for(octets).unwrap();
             let back = rate.octets_in(time);
-            // Time is rounded up to 1 ns: at most the octets of that nanosecond are gained, none are lost.
+            // Time is rounded up to 1 ns: at most the octets of that nanosecond are gained, none
+            // are lost.
             prop_assert!(back >= octets && back <= octets + bps / 8_000_000_000 + 1);
         }
 

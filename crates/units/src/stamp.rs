@@ -29,8 +29,9 @@ impl Clock for Receiver {
     const NAME: &'static str = "receiver";
 }
 
-/// Nanoseconds on clock `C`, from an origin that the clock's owner chose. Stamps of one clock subtract to a [`Delta`];
-/// stamps of two clocks do not, except through [`Stamp::relative_to`], whose result holds an unknown offset.
+/// Nanoseconds on clock `C`, from an origin that the clock's owner chose. Stamps of one clock
+/// subtract to a [`Delta`]; stamps of two clocks do not, except through [`Stamp::relative_to`],
+/// whose result holds an unknown offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Stamp<C>(i64, PhantomData<C>);
@@ -46,8 +47,8 @@ impl<C: Clock> Stamp<C> {
         self.0
     }
 
-    /// This stamp minus one of another clock: the true difference plus the clocks' unknown offset. Only differences of such
-    /// deltas mean anything.
+    /// This stamp minus one of another clock: the true difference plus the clocks' unknown offset.
+    /// Only differences of such deltas mean anything.
     pub const fn relative_to<D: Clock>(self, other: Stamp<D>) -> Delta {
         Delta(self.0.saturating_sub(other.0))
     }

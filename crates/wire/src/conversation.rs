@@ -1,8 +1,9 @@
 //! Which control message may come when.
 //!
-//! Each side keeps one [`Conversation`] and tells it what it sends and what it receives, in the order in which it does so. The two
-//! copies may differ for as long as messages cross on the way; every message that an honest peer can send in that time is either
-//! in order or [`MessageVerdict::Stale`].
+//! Each side keeps one [`Conversation`] and tells it what it sends and what it receives, in the
+//! order in which it does so. The two copies may differ for as long as messages cross on the way;
+//! every message that an honest peer can send in that time is either in order or
+//! [`MessageVerdict::Stale`].
 
 mod activity;
 
@@ -61,7 +62,8 @@ pub struct Conversation {
     light: Slot,
     load: Slot,
     activity: Activity,
-    /// The last train, load or transfer that the server broke off: what the client still says of it is stale.
+    /// The last train, load or transfer that the server broke off: what the client still says of it
+    /// is stale.
     broken_off: Option<u32>,
     /// The client asked how the server's host is set up, and was not told yet.
     asked: bool,

@@ -12,8 +12,9 @@ use crate::secret::{Cookie, Nonce};
 /// How long one key makes cookies; a cookie lives for one to two of these.
 pub const COOKIE_EPOCH: Duration = Duration::from_secs(10);
 
-/// Makes and checks cookies: HMAC-SHA-256 over family, address, port, nonce and epoch, first 16 octets. Nothing is kept per
-/// client. One secret serves all epochs, because the epoch is part of what is signed; the current and the last one are accepted.
+/// Makes and checks cookies: HMAC-SHA-256 over family, address, port, nonce and epoch, first 16
+/// octets. Nothing is kept per client. One secret serves all epochs, because the epoch is part of
+/// what is signed; the current and the last one are accepted.
 #[derive(Clone)]
 pub struct CookieKeys {
     secret: [u8; 32],
@@ -58,7 +59,8 @@ impl CookieKeys {
         self.at_epoch(from, nonce, epoch(now))
     }
 
-    /// Whether a cookie was made for this address and nonce in this epoch or the last. In constant time for each.
+    /// Whether a cookie was made for this address and nonce in this epoch or the last. In constant
+    /// time for each.
     pub fn check(&self, from: SocketAddr, nonce: &Nonce, cookie: &Cookie, now: Duration) -> bool {
         let current = epoch(now);
         let fresh = self.at_epoch(from, nonce, current) == *cookie;

@@ -8,11 +8,12 @@ use crate::secret::Token;
 /// Octets of a [`DataHello`].
 pub const DATA_HELLO_OCTETS: usize = 28;
 
-/// First octets of every data connection. As a frame length they exceed every cap, so that a server tells a data connection
-/// from a control connection by its first four octets.
+/// First octets of every data connection. As a frame length they exceed every cap, so that a server
+/// tells a data connection from a control connection by its first four octets.
 const MAGIC: u32 = 0x4E57_4454;
 
-/// Names the session, the transfer and the stream that a data connection belongs to. Nothing comes back.
+/// Names the session, the transfer and the stream that a data connection belongs to. Nothing comes
+/// back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataHello {
     /// From the control connection.

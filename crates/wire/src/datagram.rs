@@ -1,7 +1,7 @@
 //! Every UDP datagram of the protocol: address validation, and probes.
 //!
-//! All begin with magic `NW`, a version octet and a kind octet; integers are big-endian. Whatever follows the fields of a probe is
-//! padding.
+//! All begin with magic `NW`, a version octet and a kind octet; integers are big-endian. Whatever
+//! follows the fields of a probe is padding.
 
 use thiserror::Error;
 
@@ -11,14 +11,15 @@ use crate::secret::{Cookie, Nonce, Tag, Token};
 const MAGIC: u16 = 0x4E57;
 const VERSION: u8 = 1;
 
-/// Octets of a `Hello` and of a `Start`: at least as long as any answer to them (protocol rule: never answer with more octets
-/// than were received, before the address is validated).
+/// Octets of a `Hello` and of a `Start`: at least as long as any answer to them (protocol rule:
+/// never answer with more octets than were received, before the address is validated).
 pub const HELLO_OCTETS: usize = 64;
 
 /// Octets of a probe's header; the smallest train or load datagram.
 pub const PROBE_OCTETS: usize = 28;
 
-/// Octets of an echo's header; the smallest echo datagram, so that the answer is never longer than the request.
+/// Octets of an echo's header; the smallest echo datagram, so that the answer is never longer than
+/// the request.
 pub const ECHO_OCTETS: usize = 36;
 
 /// Why octets are no datagram of ours. The right answer to all of these is silence.
@@ -47,7 +48,8 @@ pub enum Datagram {
     Probe(Probe),
 }
 
-/// Address validation (the pattern of QUIC's Retry, RFC 9000 §8.1, and of DTLS cookies, RFC 9147 §5.1).
+/// Address validation (the pattern of QUIC's Retry, RFC 9000 §8.1, and of DTLS cookies, RFC 9147
+/// §5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
     /// Client: I would like to prove my address. Padded to [`HELLO_OCTETS`].
@@ -162,7 +164,8 @@ pub enum ProbeKind {
     Train,
     /// To be sent back at once.
     EchoRequest {
-        /// UDP payload octets that the answer shall have; `None`: as many as the request. More than the request is not answered.
+        /// UDP payload octets that the answer shall have; `None`: as many as the request. More than
+        /// the request is not answered.
         reply_octets: Option<u16>,
     },
     /// Sent back; id, sequence and stamp are the request's.
@@ -211,8 +214,8 @@ impl Probe {
         }
     }
 
-    /// Writes the header at the front of `datagram` and leaves the padding alone; `None`, and nothing written, if it does not
-    /// fit.
+    /// Writes the header at the front of `datagram` and leaves the padding alone; `None`, and
+    /// nothing written, if it does not fit.
     pub fn write(&self, datagram: &mut [u8]) -> Option<()> {
         let octets = datagram.get_mut(..self.header_octets())?;
         let (kind, extra) = match self.kind {
@@ -260,8 +263,9 @@ impl Probe {
         })
     }
 
-    /// Length of the answer to an echo request that came in a datagram of `received` octets; `None` if no answer is due:
-    /// not a request, or one that asks for more than it brought, or for less than an answer's header.
+    /// Length of the answer to an echo request that came in a datagram of `received` octets; `None`
+    /// if no answer is due: not a request, or one that asks for more than it brought, or for less
+    /// than an answer's header.
     pub fn echo_octets(&self, received: usize) -> Option<usize> {
         let ProbeKind::EchoRequest { reply_octets } = self.kind else {
             return None;

@@ -14,7 +14,8 @@ pub enum FrameKind {
     Rows,
 }
 
-/// The longest body that is accepted of each kind. Checked on the header, before anything is stored.
+/// The longest body that is accepted of each kind. Checked on the header, before anything is
+/// stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameCaps {
     /// Octets of a message.
@@ -79,7 +80,8 @@ impl FrameReader {
         self.caps = caps;
     }
 
-    /// Takes in octets as they came. Call [`FrameReader::next_frame`] until it returns `None` before the next call.
+    /// Takes in octets as they came. Call [`FrameReader::next_frame`] until it returns `None`
+    /// before the next call.
     pub fn push(&mut self, octets: &[u8]) {
         self.buffer.extend_from_slice(octets);
     }

@@ -1,4 +1,5 @@
-//! The protocol of iperf3 (3.1 to 3.21), without any socket or clock: what `narrows` needs to be understood by stock clients and servers.
+//! The protocol of iperf3 (3.1 to 3.21), without any socket or clock: what `narrows` needs to be
+//! understood by stock clients and servers.
 //!
 //! | part | here |
 //! |---|---|
@@ -11,11 +12,11 @@
 //! | account of UDP datagrams | [`Arrivals`] |
 //! | name and password | [`auth`] |
 //!
-//! Octets from outside are bounded before they are kept, types are checked, and nothing panics. The protocol has no document of its own:
-//! its source is what stock programs send.
+//! Octets from outside are bounded before they are kept, types are checked, and nothing panics. The
+//! protocol has no document of its own: its source is what stock programs send.
 //!
-//! Departs from stock iperf3: datagrams that come twice do not cancel lost ones, and lengths that a peer announces are never believed
-//! beyond [`MOST_PARAMETER_OCTETS`] and [`MOST_RESULT_OCTETS`].
+//! Departs from stock iperf3: datagrams that come twice do not cancel lost ones, and lengths that a
+//! peer announces are never believed beyond [`MOST_PARAMETER_OCTETS`] and [`MOST_RESULT_OCTETS`].
 
 mod arrivals;
 pub mod auth;

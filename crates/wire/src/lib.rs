@@ -56,15 +56,17 @@ pub use secret::{Cookie, Nonce, Proof, Tag, Token};
 /// The newest version of the protocol that this crate speaks.
 pub const VERSION: u16 = 3;
 
-/// From this version on a session may tune loads and transfers, and share the load slot of another one. A peer of an older version would
-/// ignore the fields, and test something else: to it they are not said.
+/// From this version on a session may tune loads and transfers, and share the load slot of another
+/// one. A peer of an older version would ignore the fields, and test something else: to it they are
+/// not said.
 pub const TUNES: u16 = 3;
 
 /// The oldest one. Version 1 has no `AskHost`, and its peers refuse fields that they do not know.
 pub const OLDEST_VERSION: u16 = 1;
 
-/// The version of a session whose client speaks none newer than this; `None` if this side has abandoned all that the client speaks. A client
-/// that gets an answer outside of what it speaks leaves.
+/// The version of a session whose client speaks none newer than this; `None` if this side has
+/// abandoned all that the client speaks. A client that gets an answer outside of what it speaks
+/// leaves.
 pub const fn agreed(client_newest: u16) -> Option<u16> {
     if client_newest < OLDEST_VERSION {
         None
@@ -78,12 +80,13 @@ pub const fn agreed(client_newest: u16) -> Option<u16> {
 /// TCP and UDP port of `narrows serve` unless another is given (ours; unassigned by IANA).
 pub const DEFAULT_PORT: u16 = 8620;
 
-/// Longest silence of a side on the control connection while traffic runs: each sends at least this often, if only
-/// `Alive` (RFC 9097's watchdogs count in seconds; ours stop sooner).
+/// Longest silence of a side on the control connection while traffic runs: each sends at least this
+/// often, if only `Alive` (RFC 9097's watchdogs count in seconds; ours stop sooner).
 pub const ALIVE_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
 
 /// The sender of traffic stops after this long without a word from the other side.
 pub const PEER_SILENT_AFTER: std::time::Duration = std::time::Duration::from_millis(900);
 
-/// The longest silence on the control connection while no traffic runs; each side sends `Alive` at least every third of it.
+/// The longest silence on the control connection while no traffic runs; each side sends `Alive` at
+/// least every third of it.
 pub const IDLE_LIMIT: std::time::Duration = std::time::Duration::from_secs(10);

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::limits::SessionLimits;
 
-/// A token bucket over the IP octets of trains and echoes that go without the load slot. Both sides keep one: the client to wait
-/// or to ask for the slot, the server, with some slack for the difference of the two clocks, to refuse.
+/// A token bucket over the IP octets of trains and echoes that go without the load slot. Both sides
+/// keep one: the client to wait or to ask for the slot, the server, with some slack for the
+/// difference of the two clocks, to refuse.
 #[derive(Debug, Clone)]
 pub struct LightMeter {
     rate_bps: u128,

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Caps on one session, announced to the client before it asks for anything. All rates and octets are at the IP layer.
+/// Caps on one session, announced to the client before it asks for anything. All rates and octets
+/// are at the IP layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionLimits {
     /// Longest train, load segment chain or transfer, in nanoseconds.
@@ -32,7 +33,8 @@ impl SessionLimits {
     }
 }
 
-/// Ours, for a peer that has proved a key or sits on the same host or private network: a test of 10 Gbit/s for 30 s fits.
+/// Ours, for a peer that has proved a key or sits on the same host or private network: a test of 10
+/// Gbit/s for 30 s fits.
 impl Default for SessionLimits {
     fn default() -> Self {
         Self {

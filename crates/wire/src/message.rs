@@ -1,9 +1,10 @@
 //! Control messages.
 //!
-//! JSON, one externally tagged value per frame, duplicate fields refused, every number checked against a range that no honest peer leaves.
-//! Fields that are not known are ignored, messages that are not known are none: a later version may add a field that does no harm to whoever
-//! ignores it, and says a new message only where the session's version has it ([`crate::agreed`]). Durations and stamps are whole
-//! nanoseconds, rates bits per second.
+//! JSON, one externally tagged value per frame, duplicate fields refused, every number checked
+//! against a range that no honest peer leaves. Fields that are not known are ignored, messages that
+//! are not known are none: a later version may add a field that does no harm to whoever ignores it,
+//! and says a new message only where the session's version has it ([`crate::agreed`]). Durations
+//! and stamps are whole nanoseconds, rates bits per second.
 
 mod check;
 mod facts;
@@ -86,7 +87,8 @@ pub enum RefusalCode {
     Limit,
     /// A message that is malformed or out of order. Ends the connection.
     Protocol,
-    /// The session lasted too long or held a slot for nothing, or the server ends. Ends the connection.
+    /// The session lasted too long or held a slot for nothing, or the server ends. Ends the
+    /// connection.
     Expired,
     /// The server itself failed. The session goes on, the test does not.
     Internal,
@@ -118,15 +120,18 @@ pub enum ClientMessage {
         /// [`Psk::client_proof`](crate::Psk::client_proof).
         proof: Proof,
     },
-    /// Wants a slot. Answered by `GrantedScheduling`, by `Queued` (repeated) and then `GrantedScheduling`, or by `Refused`.
+    /// Wants a slot. Answered by `GrantedScheduling`, by `Queued` (repeated) and then
+    /// `GrantedScheduling`, or by `Refused`.
     Slot {
         /// Which.
         kind: SlotKind,
-        /// From version 3 on: shares the slot that this other session holds, from the same address, instead of waiting for one.
+        /// From version 3 on: shares the slot that this other session holds, from the same address,
+        /// instead of waiting for one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         beside: Option<Token>,
     },
-    /// Gives a slot back, or leaves its queue. Answered by `Released`; only then may the slot be asked for again.
+    /// Gives a slot back, or leaves its queue. Answered by `Released`; only then may the slot be
+    /// asked for again.
     Release {
         /// Which.
         kind: SlotKind,
@@ -140,8 +145,8 @@ pub enum ClientMessage {
         /// Packets that really left.
         packets: u32,
     },
-    /// Asks for a train; a table with its plan follows in the next frame. Answered, once it has left, by `TrainLeft` and a table
-    /// of departures.
+    /// Asks for a train; a table with its plan follows in the next frame. Answered, once it has
+    /// left, by `TrainLeft` and a table of departures.
     SendTrain {
         /// The train's name, in its probes too.
         id: u32,
@@ -150,7 +155,8 @@ pub enum ClientMessage {
     },
     /// Begins a load. Answered by `LoadReady`. Flows 0 to `streams - 1` carry it.
     LoadBegin(LoadPlan),
-    /// Reverse: the next segment, which takes over at once from whatever runs. Answered at its end by `LoadSent`.
+    /// Reverse: the next segment, which takes over at once from whatever runs. Answered at its end
+    /// by `LoadSent`.
     LoadSegment(LoadSegment),
     /// Forward: no more packets will leave. Answered by the last `LoadStatus` and `LoadDone`.
     /// Reverse: stop now. Answered by `LoadDone`.
@@ -162,13 +168,14 @@ pub enum ClientMessage {
     TransferBegin(TransferPlan),
     /// Reverse: the next segment. Answered at its end by `TransferSent`.
     TransferSegment(TransferSegment),
-    /// Forward: all data connections are shut down for writing. Reverse: stop now. Answered by `TransferDone`.
+    /// Forward: all data connections are shut down for writing. Reverse: stop now. Answered by
+    /// `TransferDone`.
     TransferEnd {
         /// Which transfer.
         id: u32,
     },
-    /// From version 2 on: how is the server's host set up, and what did it count since the last such question? Answered by `HostReported`. One
-    /// at a time, and not in the middle of a test.
+    /// From version 2 on: how is the server's host set up, and what did it count since the last
+    /// such question? Answered by `HostReported`. One at a time, and not in the middle of a test.
     AskHost,
     /// Still here.
     Alive,
@@ -195,7 +202,8 @@ pub enum ServerMessage {
         session: u64,
         /// Proves that other sockets belong to the session.
         token: Token,
-        /// The server's proof, where a key is asked for: [`Psk::server_proof`](crate::Psk::server_proof).
+        /// The server's proof, where a key is asked for:
+        /// [`Psk::server_proof`](crate::Psk::server_proof).
         proof: Option<Proof>,
         /// What the session may do.
         limits: SessionLimits,
@@ -206,7 +214,8 @@ pub enum ServerMessage {
     Refused {
         /// Why, for programs.
         code: RefusalCode,
-        /// The train, load or transfer that is refused or broken off; `None`: a slot, or the whole connection.
+        /// The train, load or transfer that is refused or broken off; `None`: a slot, or the whole
+        /// connection.
         id: Option<u32>,
         /// Why, for people. At most 512 octets.
         text: String,
@@ -246,7 +255,8 @@ pub enum ServerMessage {
         /// Packets that the server's host refused to send.
         send_failures: u32,
     },
-    /// Forward: the receiver is ready for the load. Reverse: the sender waits for the first segment.
+    /// Forward: the receiver is ready for the load. Reverse: the sender waits for the first
+    /// segment.
     LoadReady {
         /// Which load.
         id: u32,
@@ -276,7 +286,8 @@ pub enum ServerMessage {
     },
     /// Reverse: a segment is over.
     TransferSent(TransferSent),
-    /// Forward: what was read since the transfer began; sent every so often, and before `TransferDone`.
+    /// Forward: what was read since the transfer began; sent every so often, and before
+    /// `TransferDone`.
     TransferReceived(TransferReceived),
     /// The transfer is over and its connections are closed.
     TransferDone {

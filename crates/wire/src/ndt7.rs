@@ -1,4 +1,5 @@
-//! ndt7 (specification v0.11, `[ndt7]`), without any socket or clock: the messages of a test over a WebSocket.
+//! ndt7 (specification v0.11, `[ndt7]`), without any socket or clock: the messages of a test over a
+//! WebSocket.
 //!
 //! | part | here |
 //! |---|---|
@@ -7,8 +8,9 @@
 //! | how long the next message is | [`next_octets`] |
 //! | when the server measures next | [`measure_after`] |
 //!
-//! One TCP connection carries one test. The sender sends binary messages, which the receiver counts and throws away; text messages hold
-//! measurements, of either side. A binary message that goes the wrong way ends the test.
+//! One TCP connection carries one test. The sender sends binary messages, which the receiver counts
+//! and throws away; text messages hold measurements, of either side. A binary message that goes the
+//! wrong way ends the test.
 
 use std::time::Duration;
 
@@ -91,7 +93,8 @@ pub struct Target {
     pub most_octets: Option<u64>,
 }
 
-/// Reads path and query of a request. What the query says beside is the client's metadata, of which nothing is kept.
+/// Reads path and query of a request. What the query says beside is the client's metadata, of which
+/// nothing is kept.
 pub fn check_target(path: &str, query: Option<&str>) -> Result<Target, TargetError> {
     let subtest = [Subtest::Download, Subtest::Upload]
         .into_iter()
@@ -178,7 +181,8 @@ pub struct ConnectionInfo {
     pub uuid: String,
 }
 
-/// What the kernel says of a connection; what it does not is `None`. Times in microseconds, lengths in octets.
+/// What the kernel says of a connection; what it does not is `None`. Times in microseconds, lengths
+/// in octets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct TcpInfo {
@@ -239,8 +243,8 @@ pub fn payload_bps(octets: i64, micros: i64) -> Option<u64> {
     u64::try_from((octets * 8_000_000).checked_div(micros)?).ok()
 }
 
-/// Length of the next binary message, after one of `octets` and with `sent` in all: twice as long as soon as that is no more than a
-/// sixteenth of what was sent.
+/// Length of the next binary message, after one of `octets` and with `sent` in all: twice as long
+/// as soon as that is no more than a sixteenth of what was sent.
 pub fn next_octets(octets: usize, sent: u64) -> usize {
     let worth = u64::try_from(octets).unwrap_or(u64::MAX) <= sent / 16;
     if worth && octets < LONGEST_OCTETS {
@@ -250,7 +254,8 @@ pub fn next_octets(octets: usize, sent: u64) -> usize {
     }
 }
 
-/// Time to the server's next measurement: exponential with a mean of 250 ms, held between 25 and 625 ms; `uniform` lies in 0 to 1.
+/// Time to the server's next measurement: exponential with a mean of 250 ms, held between 25 and
+/// 625 ms; `uniform` lies in 0 to 1.
 pub fn measure_after(uniform: f64) -> Duration {
     const MEAN: f64 = 0.25;
     let drawn = -MEAN * (1.0 - uniform.clamp(0.0, 1.0)).max(f64::MIN_POSITIVE).ln();

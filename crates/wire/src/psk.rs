@@ -22,7 +22,8 @@ pub enum PskError {
     Long,
 }
 
-/// A key that both sides hold. Each proves so over both nonces; the proofs differ by direction, so that none can be sent back.
+/// A key that both sides hold. Each proves so over both nonces; the proofs differ by direction, so
+/// that none can be sent back.
 #[derive(Clone)]
 pub struct Psk(Vec<u8>);
 

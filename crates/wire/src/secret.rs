@@ -97,7 +97,8 @@ octet_string! {
     Nonce, 16, true
 }
 octet_string! {
-    /// Given by the server over the control connection; proves on other sockets that they belong to the session.
+    /// Given by the server over the control connection; proves on other sockets that they belong to
+    /// the session.
     Token, 16, false
 }
 octet_string! {
@@ -105,7 +106,8 @@ octet_string! {
     Cookie, 16, true
 }
 octet_string! {
-    /// Marks the session's datagrams; derived from the token, so that no datagram of a load shows the token itself.
+    /// Marks the session's datagrams; derived from the token, so that no datagram of a load shows
+    /// the token itself.
     Tag, 8, true
 }
 octet_string! {

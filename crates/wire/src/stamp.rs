@@ -1,12 +1,13 @@
-//! STAMP (RFC 8762), with session identifiers and TLVs of RFC 8972; TWAMP-Light (RFC 5357 appendix I) is the same but for the names.
+//! STAMP (RFC 8762), with session identifiers and TLVs of RFC 8972; TWAMP-Light (RFC 5357 appendix
+//! I) is the same but for the names.
 //!
 //! | | unauthenticated | authenticated |
 //! |---|---|---|
 //! | sender's packet, and reflector's | 44 octets | 112 octets, the last 16 of them an HMAC over the 96 before |
 //! | behind it | padding, or TLVs | the same, not covered by that HMAC |
 //!
-//! A reflector answers with exactly as many octets as it received. TWAMP reflectors end their fields after 41 octets, so that is
-//! what a reply must have at least.
+//! A reflector answers with exactly as many octets as it received. TWAMP reflectors end their
+//! fields after 41 octets, so that is what a reply must have at least.
 
 mod extend;
 mod reflect;
@@ -128,13 +129,15 @@ pub struct ReflectedPacket {
     pub sender_time: u64,
     /// The packet's error estimate, as received.
     pub sender_error: u16,
-    /// The hop limit with which the packet arrived; 255 less that is the number of hops, where the sender began at 255.
+    /// The hop limit with which the packet arrived; 255 less that is the number of hops, where the
+    /// sender began at 255.
     pub sender_ttl: u8,
 }
 
 impl SessionPacket {
-    /// Writes the fields at the front of `packet`, zeroes what must be zero, and leaves what follows alone. With a key, the
-    /// authenticated form, and its HMAC. `None`, and nothing written, if it does not fit.
+    /// Writes the fields at the front of `packet`, zeroes what must be zero, and leaves what
+    /// follows alone. With a key, the authenticated form, and its HMAC. `None`, and nothing
+    /// written, if it does not fit.
     pub fn write(&self, packet: &mut [u8], key: Option<&Psk>) -> Option<()> {
         let at = layout(key);
         let fields = packet.get_mut(..at.octets)?;
@@ -163,7 +166,8 @@ impl SessionPacket {
 }
 
 impl ReflectedPacket {
-    /// Reads a reply; with a key, only an authentic one. Without, 41 octets suffice, as TWAMP reflectors send them.
+    /// Reads a reply; with a key, only an authentic one. Without, 41 octets suffice, as TWAMP
+    /// reflectors send them.
     pub fn parse(packet: &[u8], key: Option<&Psk>) -> Result<Self, StampError> {
         let at = layout(key);
         let least = if key.is_some() { at.octets } else { STAMP_REPLY_OCTETS };

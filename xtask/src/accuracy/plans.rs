@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::quiet_any;
 use crate::shell::root;
 
-/// Runs every plan under `plans/` in the simulator. What is finished is kept under `target/`, so that a record that was cut off goes
-/// on where it was.
+/// Runs every plan under `plans/` in the simulator. What is finished is kept under `target/`, so
+/// that a record that was cut off goes on where it was.
 pub(super) fn sections() -> Result<String> {
     let mut plans: Vec<PathBuf> = std::fs::read_dir(root().join("plans"))
         .context("plans/")?

@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail};
 use super::host_pair::{HostPair, INTERFACE};
 use super::program::Program;
 
-/// Runs `traffic` while the sender's interface is watched; the departures of its full-size UDP packets in nanoseconds.
+/// Runs `traffic` while the sender's interface is watched; the departures of its full-size UDP
+/// packets in nanoseconds.
 pub(super) fn departures(host_pair: &HostPair, traffic: impl FnOnce() -> Result<()>) -> Result<Vec<i64>> {
     let args = [
         "-i",

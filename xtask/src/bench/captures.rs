@@ -114,7 +114,8 @@ fn peak_kib(status: &str) -> Option<f64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether it has ended, and the ticks of both modes, from `/proc/PID/stat`: the third field, the 14th and the 15th.
+/// Whether it has ended, and the ticks of both modes, from `/proc/PID/stat`: the third field, the
+/// 14th and the 15th.
 fn time(stat: &str) -> Option<(bool, f64)> {
     // The second field, a name in parentheses, may hold blanks.
     let mut fields = stat.rsplit_once(") ")?.1.split_whitespace();

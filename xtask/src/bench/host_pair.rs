@@ -38,9 +38,9 @@ impl HostPair {
         let (near, remote) = (host_pair.near.as_str(), host_pair.remote.as_str());
         ip(&["netns", "add", near])?;
         ip(&["netns", "add", remote])?;
-        let peer_kind = ["peer", "name", "veth-far", "netns", remote];
+        let peer = ["peer", "name", "veth-far", "netns", remote];
         let pair = ["link", "add", INTERFACE, "netns", near, "type", "veth"];
-        ip(&[&pair[..], &peer_kind[..]].concat())?;
+        ip(&[&pair[..], &peer[..]].concat())?;
         for (side, interface, address) in [(near, INTERFACE, NEAR), (remote, "veth-far", REMOTE)] {
             ip(&["-n", side, "addr", "add", &format!("{address}/24"), "dev", interface])?;
             ip(&["-n", side, "link", "set", interface, "up"])?;
@@ -67,7 +67,8 @@ impl HostPair {
         }
     }
 
-    /// Shapes what the sender's end sends by the kernel's token bucket: Mb/s, and the depth of its queue.
+    /// Shapes what the sender's end sends by the kernel's token bucket: Mb/s, and the depth of its
+    /// queue.
     pub(super) fn shape(&self, mbps: u64, queue_octets: u64) -> Result<()> {
         let (rate, limit) = (format!("{mbps}mbit"), queue_octets.to_string());
         // Two milliseconds of the rate, and a segmented frame at least.
@@ -153,11 +154,11 @@ mod tests {
     #[test]
     fn only_our_names_have_owners() {
         assert_eq!(owner("narrows-bench-17-near"), Some(17));
-        assert_eq!(owner("narrows-bench-17-far"), Some(17));
+        assert_eq!(owner("narrows-bench-17-remote"), Some(17));
         for other in [
             "narrows-17-0-sender",
             "narrows-bench-near",
-            "narrows-bench-x-far",
+            "narrows-bench-x-remote",
             "blue",
         ] {
             assert_eq!(owner(other), None, "{other}");

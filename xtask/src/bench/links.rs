@@ -98,7 +98,8 @@ fn spacing(options: &Options, kinds: &[&str], links: usize, mbps: u64) -> String
     text
 }
 
-/// What the link says of itself, as a number; the kernel's links say nothing, which is taken for yes.
+/// What the link says of itself, as a number; the kernel's links say nothing, which is taken for
+/// yes.
 fn timing_valid(said: &str) -> Result<f64> {
     let said: serde_json::Value = serde_json::from_str(said)?;
     Ok(f64::from(u8::from(said["timing_valid"].as_bool().unwrap_or(false))))

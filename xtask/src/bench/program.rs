@@ -112,7 +112,8 @@ impl Program {
         let _ = Command::new("kill").args(["-INT", &pid]).stderr(Stdio::null()).status();
     }
 
-    /// Waits for its end, at most so long; whatever it said then, unless it failed or had to be ended.
+    /// Waits for its end, at most so long; whatever it said then, unless it failed or had to be
+    /// ended.
     pub(super) fn finish(mut self, limit: Duration) -> Result<Output> {
         let clock = now();
         let status = loop {

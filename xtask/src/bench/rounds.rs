@@ -44,7 +44,8 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// What all contenders reached: per contender, per round, one number per metric. A contender that failed once is out.
+/// What all contenders reached: per contender, per round, one number per metric. A contender that
+/// failed once is out.
 #[derive(Clone)]
 pub(super) struct Results {
     metrics: Vec<Metric>,

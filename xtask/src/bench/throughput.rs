@@ -1,4 +1,5 @@
-//! `narrows throughput` against iperf3 as a user runs both: rate and CPU time of TCP and UDP, and how well an asked rate is met.
+//! `narrows throughput` against iperf3 as a user runs both: rate and CPU time of TCP and UDP, and
+//! how well an asked rate is met.
 
 mod path;
 mod run;

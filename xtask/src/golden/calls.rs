@@ -17,7 +17,8 @@ pub(super) const RECORDINGS: &str = "recordings";
 /// Longest that part of a plan may take.
 const PLAN_SECONDS: &str = "20";
 
-/// Recordings that every method is given: a name, a scenario, a method. Trains, pairs, echoes, loads, transfers, captures.
+/// Recordings that every method is given: a name, a scenario, a method. Trains, pairs, echoes,
+/// loads, transfers, captures.
 const SHARED: [(&str, &str, &str); 8] = [
     ("trains", "demo", "pathload"),
     ("pairs", "demo", "capacity"),
@@ -133,7 +134,8 @@ fn files(program: &Program, folder: &str) -> Result<BTreeSet<String>> {
         .collect())
 }
 
-/// Of each plan all methods over its first scenario; else the first of its methods that ends in time.
+/// Of each plan all methods over its first scenario; else the first of its methods that ends in
+/// time.
 fn plans(program: &Program) -> Result<Vec<Call>> {
     let paths: Vec<String> = files(program, "plans")?.into_iter().collect();
     let found = in_parallel(&paths, |path| plan(program, path))?;

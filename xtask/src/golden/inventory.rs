@@ -1,4 +1,5 @@
-//! What there is: commands, flags, methods, parameters. Read from what is printed into objects whose keys are the names.
+//! What there is: commands, flags, methods, parameters. Read from what is printed into objects
+//! whose keys are the names.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -155,7 +156,8 @@ fn method(mut info: Value) -> Option<(String, Value)> {
     Some((name, info))
 }
 
-/// A parameter as `[name, about]`, or as an object with `name`, `default` and what else it may have.
+/// A parameter as `[name, about]`, or as an object with `name`, `default` and what else it may
+/// have.
 fn parameter(given: &Value) -> Option<(String, Value)> {
     if let Some(pair) = given.as_array() {
         let (name, about) = (pair.first()?.as_str()?, pair.get(1)?.as_str()?);

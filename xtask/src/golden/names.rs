@@ -1,4 +1,5 @@
-//! The map from names of the record to those of today, and the list of wanted differences: `golden/names.toml`.
+//! The map from names of the record to those of today, and the list of wanted differences:
+//! `golden/names.toml`.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

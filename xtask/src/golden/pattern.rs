@@ -1,4 +1,5 @@
-//! Patterns of JSON pointers: `*` within a segment is any text, `**` as a segment any number of segments.
+//! Patterns of JSON pointers: `*` within a segment is any text, `**` as a segment any number of
+//! segments.
 
 /// Whether the pointer, or one above it, matches: what holds for an object holds for its parts.
 pub(super) fn covers(pattern: &str, pointer: &str) -> bool {

@@ -1,4 +1,5 @@
-//! The program under test, and what it may touch: its tree, a scratch folder, closed ports of loopback.
+//! The program under test, and what it may touch: its tree, a scratch folder, closed ports of
+//! loopback.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};

@@ -19,7 +19,8 @@ pub(super) struct Call {
     pub(super) args: Vec<String>,
 }
 
-/// A call, and what it left. Output is kept as it was printed, so that no number is read and written again.
+/// A call, and what it left. Output is kept as it was printed, so that no number is read and
+/// written again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Document {
     pub(super) group: String,

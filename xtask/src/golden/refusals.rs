@@ -1,5 +1,5 @@
-//! Calls that must be refused, or break, with a given exit code: those that the program's own tests make, as far as no server is
-//! needed.
+//! Calls that must be refused, or break, with a given exit code: those that the program's own tests
+//! make, as far as no server is needed.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -56,7 +56,8 @@ pub(super) fn write_files(folder: &Path) -> Result<()> {
     write("plan.toml", 0o600, PLAN)
 }
 
-/// Words of a call are parted by blanks; `_` stands for a blank within a word, and `@` for an empty word.
+/// Words of a call are parted by blanks; `_` stands for a blank within a word, and `@` for an empty
+/// word.
 const CALLS: &str = include_str!("refusals.txt");
 
 pub(super) fn calls() -> Vec<Call> {

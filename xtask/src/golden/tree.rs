@@ -54,7 +54,8 @@ fn key(segment: &str) -> String {
     segment.replace("~1", "/").replace("~0", "~")
 }
 
-/// Every pointer that matches a pattern whose stars are whole segments, with what the stars stood for.
+/// Every pointer that matches a pattern whose stars are whole segments, with what the stars stood
+/// for.
 pub(super) fn matches(tree: &Value, pattern: &str) -> Vec<(String, Vec<String>)> {
     let mut found = vec![(String::new(), tree, Vec::new())];
     for wanted in pattern.trim_start_matches('/').split('/') {
@@ -91,7 +92,8 @@ pub(super) fn remove(tree: &mut Value, pointer: &str) -> Option<Value> {
     }
 }
 
-/// Puts a value at a pointer; objects on the way are made where there are none. Whether there was a place for it.
+/// Puts a value at a pointer; objects on the way are made where there are none. Whether there was a
+/// place for it.
 pub(super) fn insert(tree: &mut Value, pointer: &str, value: Value) -> bool {
     let Some((way, last)) = pointer.trim_start_matches('/').rsplit_once('/') else {
         return false;

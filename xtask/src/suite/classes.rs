@@ -1,5 +1,5 @@
-//! The tests that do not run by themselves: the reason in `#[ignore = "class: needs this, that"]` says which command runs a test, and
-//! what of the machine it needs.
+//! The tests that do not run by themselves: the reason in `#[ignore = "class: needs this, that"]`
+//! says which command runs a test, and what of the machine it needs.
 
 use std::path::Path;
 
@@ -87,7 +87,8 @@ pub(crate) fn of_file(text: &str) -> Vec<Result<Ignored, String>> {
         .collect()
 }
 
-/// "lab: needs namespaces, ping": the class, and the needs if there are any. Other text is for people.
+/// "lab: needs namespaces, ping": the class, and the needs if there are any. Other text is for
+/// people.
 fn read_reason(reason: &str) -> Option<(Class, Vec<String>)> {
     let (class, rest) = reason.split_once(": ")?;
     let class = match class {

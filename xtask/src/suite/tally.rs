@@ -23,7 +23,8 @@ impl Tally {
         say(&format!("== {name}: {}\n\n", if passed { "passed" } else { "FAILED" }));
     }
 
-    /// A run of test programs, counted by what they print. Where it is known how many tests should have run, any other count is a failure.
+    /// A run of test programs, counted by what they print. Where it is known how many tests should
+    /// have run, any other count is a failure.
     pub(super) fn tests(&mut self, name: &'static str, ended_well: bool, output: &str, expected: Option<u64>) {
         let (mut passed, mut failed) = (0, 0);
         for line in output.lines().filter_map(|line| line.strip_prefix("test result: ")) {

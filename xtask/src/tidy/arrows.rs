@@ -1,4 +1,5 @@
-//! Which crate may name which: arrows point one way, ground to roof. ARCHITECTURE.md shows the same table.
+//! Which crate may name which: arrows point one way, ground to roof. ARCHITECTURE.md shows the same
+//! table.
 
 use anyhow::{Context, Result};
 use serde_json::Value;

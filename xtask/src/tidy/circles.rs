@@ -1,4 +1,5 @@
-//! No import circles between the modules of a crate. The files of a folder without subfolders may know each other.
+//! No import circles between the modules of a crate. The files of a folder without subfolders may
+//! know each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

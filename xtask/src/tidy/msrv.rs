@@ -1,4 +1,5 @@
-//! The Rust that we claim to need: neither less nor more than what the most demanding dependency of the program asks for.
+//! The Rust that we claim to need: neither less nor more than what the most demanding dependency of
+//! the program asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! `narrows available HOST [--watch]`: what other traffic leaves of the path, once or for as long as it is wanted.
+//! `narrows available HOST [--watch]`: what other traffic leaves of the path, once or for as long
+//! as it is wanted.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -26,8 +27,8 @@ use crate::{interrupt, output};
 pub(crate) struct AvailableArgs {
     #[command(flatten)]
     measure: MeasureArgs,
-    /// Keep tracking until Ctrl-C or --duration: a line per interval (with --json: one JSON object per line), and a summary with
-    /// percentiles at the end
+    /// Keep tracking until Ctrl-C or --duration: a line per interval (with --json: one JSON object
+    /// per line), and a summary with percentiles at the end
     #[arg(long)]
     watch: bool,
     /// Time from line to line [default: 1 s]
@@ -192,7 +193,8 @@ impl Board {
     }
 }
 
-/// Where lines go: standard output, where on a terminal each takes the place of the one before, or a file.
+/// Where lines go: standard output, where on a terminal each takes the place of the one before, or
+/// a file.
 struct Lines {
     file: Option<File>,
     json: bool,

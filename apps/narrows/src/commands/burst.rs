@@ -1,4 +1,5 @@
-//! `narrows burst HOST`: the largest burst that no queue drops, the queue behind it, and what that means.
+//! `narrows burst HOST`: the largest burst that no queue drops, the queue behind it, and what that
+//! means.
 
 use std::path::PathBuf;
 
@@ -10,19 +11,22 @@ use super::simulate::split;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// Measure the largest burst that no queue drops, over the rate at which it is sent; what drops it, and what it means for windows and
-/// bursts.
+/// Measure the largest burst that no queue drops, over the rate at which it is sent; what drops it,
+/// and what it means for windows and bursts.
 ///
-/// Bursts average a twentieth of what is available (`--param load=SHARE`); the queue is full for the time that each takes to drain. With
-/// --via icmp or stamp nothing of ours is needed on the remote host; by ICMP what is found is the lesser of both ways.
+/// Bursts average a twentieth of what is available (`--param load=SHARE`); the queue is full for
+/// the time that each takes to drain. With --via icmp or stamp nothing of ours is needed on the
+/// remote host; by ICMP what is found is the lesser of both ways.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BurstArgs {
     #[command(flatten)]
     measure: MeasureArgs,
-    /// The size and its distribution alone, in about three seconds: no curve, no small packets, nothing about what drops
+    /// The size and its distribution alone, in about three seconds: no curve, no small packets,
+    /// nothing about what drops
     #[arg(long)]
     brief: bool,
-    /// Available rate at the IP layer, if it is known, such as "60 Mbit/s"; else what the curve tells
+    /// Available rate at the IP layer, if it is known, such as "60 Mbit/s"; else what the curve
+    /// tells
     #[arg(long, value_name = "RATE")]
     available: Option<BitRate>,
     /// Draw the curve into this SVG file

@@ -1,7 +1,8 @@
 //! `narrows demo`: the main job over a path whose truth is known, on this machine alone.
 //!
-//! Two private hosts with kernels of their own, joined by the real-time path of a scenario; the server runs in one, the client in
-//! the other, over real sockets. Nothing is left behind: namespaces and devices are anonymous and end with the process.
+//! Two private hosts with kernels of their own, joined by the real-time path of a scenario; the
+//! server runs in one, the client in the other, over real sockets. Nothing is left behind:
+//! namespaces and devices are anonymous and end with the process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ use crate::progress::Progress;
 use crate::record::{FileWriter, RecordArgs};
 use crate::{environment, interrupt, output};
 
-/// Measure a path whose truth is known, on this machine alone, and print the truth beside each estimate.
+/// Measure a path whose truth is known, on this machine alone, and print the truth beside each
+/// estimate.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
     /// Scenario file; a built-in path of three hops by default
@@ -257,7 +259,8 @@ fn document<F>(
     let truths: Vec<(Metric, u64)> = job
         .entries
         .iter()
-        // Beside cross traffic a window must also cover what queues; the product of rate and round trip is not all of it.
+        // Beside cross traffic a window must also cover what queues; the product of rate and round
+        // trip is not all of it.
         .filter(|entry| entry.metric != Metric::TcpWindowOctets || scenario.cross.is_empty())
         .filter_map(|entry| {
             let truth = narrows_evaluate::truth::of(

@@ -1,4 +1,5 @@
-//! `narrows emulate SCENARIO.toml`: the scenario as a real-time path between two private hosts, for stock programs.
+//! `narrows emulate SCENARIO.toml`: the scenario as a real-time path between two private hosts, for
+//! stock programs.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,7 +14,8 @@ use crate::exit::{Exit, Failure};
 use crate::program::Program;
 use crate::{interrupt, output};
 
-/// Play a scenario against the real clock between two private hosts, for ping, traceroute, iperf3 and other programs.
+/// Play a scenario against the real clock between two private hosts, for ping, traceroute, iperf3
+/// and other programs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct EmulateArgs {
     /// Scenario file
@@ -34,8 +36,8 @@ pub(crate) struct EmulateArgs {
     /// Run this on the receiving host while the path is up (split at blanks)
     #[arg(long, value_name = "COMMAND")]
     receiver: Option<String>,
-    /// Program to run on the sending host; the path ends with it, and its exit code is passed on. Without one the path stays up
-    /// until interrupted
+    /// Program to run on the sending host; the path ends with it, and its exit code is passed on.
+    /// Without one the path stays up until interrupted
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<String>,
 }

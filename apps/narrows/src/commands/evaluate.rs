@@ -1,4 +1,5 @@
-//! `narrows evaluate PLAN.toml`: scenarios, methods, parameters, seeds and worlds crossed, with the published numbers beside ours.
+//! `narrows evaluate PLAN.toml`: scenarios, methods, parameters, seeds and worlds crossed, with the
+//! published numbers beside ours.
 
 mod check;
 mod lab;
@@ -34,7 +35,8 @@ pub(crate) struct EvaluateArgs {
     /// Only rows whose scenario or method contains this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Where finished runs and raw observations are kept; the plan's name and ".runs" by default. What is there is not run again
+    /// Where finished runs and raw observations are kept; the plan's name and ".runs" by default.
+    /// What is there is not run again
     #[arg(long, value_name = "DIR")]
     runs_dir: Option<PathBuf>,
     /// Simulated runs at a time; as many as there are processors by default
@@ -87,7 +89,8 @@ impl PrintArgs {
 }
 
 impl EvaluateArgs {
-    /// Whether it will need private hosts: only a plan with rows in the lab does. What is wrong with the plan is said later.
+    /// Whether it will need private hosts: only a plan with rows in the lab does. What is wrong
+    /// with the plan is said later.
     pub(crate) fn builds(&self) -> bool {
         let in_lab = |mut plan: Plan| {
             narrow(self, &mut plan).is_ok() && plan.cells().iter().any(|cell| cell.world == World::Lab)
@@ -218,7 +221,8 @@ fn figures(cells: &[Cell], store: &Store, document: &EvaluationDocument) -> Vec<
     figures
 }
 
-/// How to get the same page again. Nothing in it depends on when, or in how many goes, the plan was run.
+/// How to get the same page again. Nothing in it depends on when, or in how many goes, the plan was
+/// run.
 fn reproduction(args: &EvaluateArgs, plan: &Plan, cells: &[Cell]) -> Reproduction {
     let mut command = format!("narrows evaluate {}", args.plan.display());
     let mut flag = |name: &str, value: Option<String>| {

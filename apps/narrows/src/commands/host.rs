@@ -18,10 +18,12 @@ use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::{environment, interrupt, output};
 
-/// Find out what this host can do, and which methods of measuring it can carry up to what rate: clocks, calls, memory, pacing, stamps, card,
-/// and a verdict per family of methods. With a SERVER that runs `narrows serve`, for both ends.
+/// Find out what this host can do, and which methods of measuring it can carry up to what rate:
+/// clocks, calls, memory, pacing, stamps, card, and a verdict per family of methods. With a SERVER
+/// that runs `narrows serve`, for both ends.
 ///
-/// Takes about three seconds, most of it on loopback; a server is sent six trains of 120 packets. Changes nothing.
+/// Takes about three seconds, most of it on loopback; a server is sent six trains of 120 packets.
+/// Changes nothing.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct HostArgs {
@@ -45,7 +47,8 @@ pub(crate) struct HostArgs {
     /// Interface towards the path [default: the one that leads to the server, or out of this host]
     #[arg(long, short = 'I', value_name = "NAME", conflicts_with = "server")]
     interface: Option<String>,
-    /// Print commands that would make this host measure better, each with the one that takes it back; nothing is run
+    /// Print commands that would make this host measure better, each with the one that takes it
+    /// back; nothing is run
     #[arg(long)]
     fix: bool,
     /// Estimate what a capture takes without loss; measured on loopback with `CAP_NET_RAW`
@@ -213,7 +216,8 @@ impl HostArgs {
         }
     }
 
-    /// The interface that was named, leads to the server, or leads out of this host; `None` where none does.
+    /// The interface that was named, leads to the server, or leads out of this host; `None` where
+    /// none does.
     fn interface(&self, remote: Option<&remote::PeerKind>) -> Result<Option<Interface>, Failure> {
         if let Some(name) = &self.interface {
             let found = Interface::named(name);
@@ -224,7 +228,8 @@ impl HostArgs {
         if let Some(remote) = remote {
             return Ok(Interface::towards(remote.address));
         }
-        // Addresses for documentation (RFC 5737, RFC 3849): the routing table is asked, nothing is sent.
+        // Addresses for documentation (RFC 5737, RFC 3849): the routing table is asked, nothing is
+        // sent.
         let outside = ["192.0.2.1:9", "[2001:db8::1]:9"];
         Ok(outside
             .iter()
@@ -276,7 +281,8 @@ fn capture_row(
     }
 }
 
-/// Time between packets of trains that are as close as they leave: what the path makes of it is the expectation.
+/// Time between packets of trains that are as close as they leave: what the path makes of it is the
+/// expectation.
 fn mean_gap(trains_ns: &[Vec<i64>]) -> Duration {
     let (mut span, mut gaps) = (0i64, 0i64);
     for stamps in trains_ns {

@@ -54,7 +54,8 @@ struct BuildArgs {
     /// Processor for the thread that plays real-time links
     #[arg(long)]
     cpu: Option<usize>,
-    /// Believe the scenario's rates where the kernel plays a hop, instead of saturating it for a second each way
+    /// Believe the scenario's rates where the kernel plays a hop, instead of saturating it for a
+    /// second each way
     #[arg(long)]
     no_calibration: bool,
 }

@@ -1,4 +1,5 @@
-//! `narrows capacity | rtt | udp | tcp HOST`: one metric, one method; and what the commands with reports of their own share.
+//! `narrows capacity | rtt | udp | tcp HOST`: one metric, one method; and what the commands with
+//! reports of their own share.
 
 mod ways;
 
@@ -37,8 +38,9 @@ pub(crate) struct MeasureArgs {
     /// Parameter of the method, NAME=VALUE; may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
-    /// How a host that runs no `narrows serve` is made to answer: icmp (echo), `udp[:PORT]` (a closed port), `tcp[:PORT]` (SYNs; needs
-    /// `CAP_NET_RAW`; ask the host's owner first) or `stamp[:PORT]` (an RFC 8762 or TWAMP-Light reflector; --psk-file: its key)
+    /// How a host that runs no `narrows serve` is made to answer: icmp (echo), `udp[:PORT]` (a
+    /// closed port), `tcp[:PORT]` (SYNs; needs `CAP_NET_RAW`; ask the host's owner first) or
+    /// `stamp[:PORT]` (an RFC 8762 or TWAMP-Light reflector; --psk-file: its key)
     #[arg(long, value_name = "HOW", conflicts_with = "reverse")]
     via: Option<Via>,
     /// Measure the way from the remote host to this one
@@ -61,7 +63,8 @@ pub(crate) struct MeasureArgs {
 }
 
 impl MeasureArgs {
-    /// What another command's flags say of it: method and its parameters, and whether JSON is wanted and where the result goes.
+    /// What another command's flags say of it: method and its parameters, and whether JSON is
+    /// wanted and where the result goes.
     pub(super) fn of(
         connect: ConnectArgs,
         (method, params): (String, Vec<String>),
@@ -171,7 +174,8 @@ pub(super) fn measure_as(
     Ok(if any { Exit::Valid } else { Exit::Inconclusive })
 }
 
-/// The method that the caller named, or the automatic choice; either must be able to do with what answers there.
+/// The method that the caller named, or the automatic choice; either must be able to do with what
+/// answers there.
 pub(super) fn choose(args: &MeasureArgs, name: Option<&str>, metric: Metric) -> Result<&'static dyn Method, Failure> {
     let name = name.unwrap_or(DEFAULT);
     let answering = args.via.map_or(Answering::Server, Via::answering);
@@ -189,7 +193,8 @@ pub(super) fn choose(args: &MeasureArgs, name: Option<&str>, metric: Metric) -> 
     }
 }
 
-/// Nothing there can answer the method, or any method for this metric; says what could be done instead.
+/// Nothing there can answer the method, or any method for this metric; says what could be done
+/// instead.
 fn not_by(via: Via, name: Option<&str>, metric: Metric) -> Failure {
     let names = |answering: Answering| {
         let able = methods::answered(metric, answering).map(|method| method.info().name);

@@ -20,8 +20,9 @@ use crate::output;
 
 /// Estimate the capacity behind captured TCP traffic, flow by flow, without sending anything.
 ///
-/// Reads pcap and pcapng, plain, gzip or zstd, of any size, in bounded memory; several files are read one after the other, as one capture that
-/// was cut in pieces. Or listens on an interface, which needs CAP_NET_RAW.
+/// Reads pcap and pcapng, plain, gzip or zstd, of any size, in bounded memory; several files are
+/// read one after the other, as one capture that was cut in pieces. Or listens on an interface,
+/// which needs CAP_NET_RAW.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::doc_markdown, reason = "clap prints it as it stands")]
 pub(crate) struct PassiveArgs {
@@ -43,10 +44,12 @@ pub(crate) struct PassiveArgs {
     /// Only packets that match this expression, such as "tcp port 443 and net 10.0.0.0/8"
     #[arg(long, value_name = "EXPRESSION")]
     filter: Option<String>,
-    /// Only connections with this end: ADDRESS, ADDRESS:PORT or `[ADDRESS]:PORT`; twice for both ends
+    /// Only connections with this end: ADDRESS, ADDRESS:PORT or `[ADDRESS]:PORT`; twice for both
+    /// ends
     #[arg(long = "flow", value_name = "END", value_parser = end)]
     flows: Vec<Endpoint>,
-    /// A capture of the same traffic nearer to the data's sender: when packets left, for methods that use both
+    /// A capture of the same traffic nearer to the data's sender: when packets left, for methods
+    /// that use both
     #[arg(long, value_name = "FILE", conflicts_with = "interface")]
     sent: Option<PathBuf>,
     /// Only this method; may be repeated

@@ -1,4 +1,5 @@
-//! `narrows replay FILE`: a recording again, by the same method, another one, or with other parameters; or its raw rows.
+//! `narrows replay FILE`: a recording again, by the same method, another one, or with other
+//! parameters; or its raw rows.
 
 mod again;
 mod dump;
@@ -16,11 +17,13 @@ use crate::commands::methods::unknown;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// Run a recorded measurement again without probing, by the same or another method, or print its raw rows.
+/// Run a recorded measurement again without probing, by the same or another method, or print its
+/// raw rows.
 ///
-/// Recordings are written by `--record FILE` of the commands that measure. The same method with the same parameters is replayed step
-/// by step, and must come to the recorded outcome. Another method, or other parameters, are replayed as far as they ask what was
-/// recorded; else their analysis reads the rows that are there, or refuses them.
+/// Recordings are written by `--record FILE` of the commands that measure. The same method with the
+/// same parameters is replayed step by step, and must come to the recorded outcome. Another method,
+/// or other parameters, are replayed as far as they ask what was recorded; else their analysis
+/// reads the rows that are there, or refuses them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplayArgs {
     /// The recording
@@ -31,13 +34,15 @@ pub(crate) struct ReplayArgs {
     /// Another method than the recorded one; see `narrows methods`
     #[arg(long, short)]
     method: Option<String>,
-    /// Parameter of the method, NAME=VALUE; may be repeated. Over those recorded, unless the method is another one
+    /// Parameter of the method, NAME=VALUE; may be repeated. Over those recorded, unless the method
+    /// is another one
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
     /// Scenario file whose truth is shown; the recorded one by default
     #[arg(long, value_name = "SCENARIO")]
     truth: Option<PathBuf>,
-    /// Print the raw rows instead, one per packet, status or sample: csv, or json (one object per line)
+    /// Print the raw rows instead, one per packet, status or sample: csv, or json (one object per
+    /// line)
     #[arg(long, value_name = "FORM", conflicts_with_all = ["method", "params", "truth", "json"])]
     dump: Option<Form>,
     /// Print one JSON object

@@ -111,7 +111,8 @@ fn options(args: &ServeArgs) -> Result<ServeOptions, Failure> {
     Ok(options)
 }
 
-/// A server for one demonstration, in the calling thread's network namespace, at a port of the system's choice.
+/// A server for one demonstration, in the calling thread's network namespace, at a port of the
+/// system's choice.
 pub(crate) fn start_private(address: IpAddr) -> Result<Running, Failure> {
     start_at(address, 0)
 }

@@ -24,7 +24,8 @@ pub(crate) struct SimulateArgs {
     /// Method to run; see `narrows methods`. "default" is the automatic choice for the metric
     #[arg(long, short, required_unless_present = "expected")]
     method: Option<String>,
-    /// Which of the method's quantities is judged; its main metric by default (of "default": `ip_capacity`)
+    /// Which of the method's quantities is judged; its main metric by default (of "default":
+    /// `ip_capacity`)
     #[arg(long, conflicts_with = "expected", value_parser = metric)]
     metric: Option<Metric>,
     /// Run every method that the scenario expects something of, and compare with what it expects

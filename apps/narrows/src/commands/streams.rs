@@ -1,4 +1,5 @@
-//! `narrows streams HOST`: how many parallel TCP streams fill the path, disturb others, and harm one another.
+//! `narrows streams HOST`: how many parallel TCP streams fill the path, disturb others, and harm
+//! one another.
 
 use std::path::PathBuf;
 
@@ -9,10 +10,12 @@ use super::measure::{self, MeasureArgs};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// Measure how many parallel TCP streams fill the path, from how many on they are intrusive, and from how many on they do harm.
+/// Measure how many parallel TCP streams fill the path, from how many on they are intrusive, and
+/// from how many on they do harm.
 ///
-/// Fills the path again and again, for minutes. What is available should be measured first (`narrows available`) and given with
-/// --available: without it the filling number is the one beyond which more streams bring no more.
+/// Fills the path again and again, for minutes. What is available should be measured first
+/// (`narrows available`) and given with --available: without it the filling number is the one
+/// beyond which more streams bring no more.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct StreamsArgs {

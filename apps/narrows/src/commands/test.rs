@@ -136,7 +136,8 @@ impl Plan {
     }
 }
 
-/// Bounds of the whole job over so many ways where the user sets none: ours, several times what it needs on a path of 1 Gbit/s.
+/// Bounds of the whole job over so many ways where the user sets none: ours, several times what it
+/// needs on a path of 1 Gbit/s.
 fn whole_job(profile: Profile, ways: u32) -> Budget {
     let (octets, seconds) = match profile {
         Profile::Quick => (200_000_000, 30),
@@ -231,7 +232,8 @@ fn sustained(reports: &[JobReport<narrows_net::Error>]) -> Option<u64> {
         .max()
 }
 
-/// What is left of the whole budget, for one of the ways that are still to go: the first must not leave the last without any.
+/// What is left of the whole budget, for one of the ways that are still to go: the first must not
+/// leave the last without any.
 fn share(whole: Budget, spent: Cost, to_go: u32) -> Budget {
     Budget {
         octets: whole.octets.saturating_sub(spent.octets) / u64::from(to_go.max(1)),

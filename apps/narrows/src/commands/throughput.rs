@@ -25,17 +25,20 @@ use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 use arguments::{Rate, Size};
 
-/// Send as much as goes, or as much as asked for, and say what limited it. Rates are payload; K, M, G mean 1000 in rates, 1024 in sizes
+/// Send as much as goes, or as much as asked for, and say what limited it. Rates are payload; K, M,
+/// G mean 1000 in rates, 1024 in sizes
 #[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct ThroughputArgs {
-    /// Host to measure to: one that runs `narrows serve`, or with --iperf3 a stock iperf3 server or `narrows serve --iperf3`
+    /// Host to measure to: one that runs `narrows serve`, or with --iperf3 a stock iperf3 server or
+    /// `narrows serve --iperf3`
     host: String,
     /// Speak iperf3's protocol
     #[arg(long)]
     iperf3: bool,
-    /// Let this method measure, to a host that runs `narrows serve`: tcp, udp, streams, window, rfc9097 …; see `narrows methods`. Of the
-    /// other flags it takes -t, -b, -l, -C, -R, -J, -o, -p, -4, -6 and --psk-file
+    /// Let this method measure, to a host that runs `narrows serve`: tcp, udp, streams, window,
+    /// rfc9097 …; see `narrows methods`. Of the other flags it takes -t, -b, -l, -C, -R, -J, -o,
+    /// -p, -4, -6 and --psk-file
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
     /// Parameter of the method, NAME=VALUE; may be repeated
@@ -54,13 +57,15 @@ pub(crate) struct ThroughputArgs {
     #[arg(long, short, value_name = "SECONDS", value_parser = arguments::seconds,
           conflicts_with_all = ["bytes", "blockcount"])]
     time: Option<Duration>,
-    /// End as soon as the rate stands and something holds it; on by default for TCP to `narrows serve` without -t
+    /// End as soon as the rate stands and something holds it; on by default for TCP to
+    /// `narrows serve` without -t
     #[arg(long, conflicts_with_all = ["no_quick", "udp", "iperf3", "bidir", "bytes", "blockcount"])]
     quick: bool,
     /// Run the whole length
     #[arg(long)]
     no_quick: bool,
-    /// Ethernet rate of the narrow link, if known, for RFC 6349's transfer time ratio [default: the interface's]
+    /// Ethernet rate of the narrow link, if known, for RFC 6349's transfer time ratio [default: the
+    /// interface's]
     #[arg(long, value_name = "RATE")]
     bottleneck: Option<Rate>,
     /// Payload octets of all streams together, instead of a length
@@ -82,7 +87,8 @@ pub(crate) struct ThroughputArgs {
     /// Both send
     #[arg(long)]
     bidir: bool,
-    /// Payload rate per stream, 0: as fast as it goes; with /N, N datagrams at a time [default: UDP 1 Mbit/s, TCP 0]
+    /// Payload rate per stream, 0: as fast as it goes; with /N, N datagrams at a time [default: UDP
+    /// 1 Mbit/s, TCP 0]
     #[arg(long, short, value_name = "RATE[/N]")]
     bitrate: Option<Rate>,
     /// Pacing by the kernel, payload rate per stream

@@ -1,4 +1,5 @@
-//! `narrows traffic send | sink`: cross traffic between two hosts, with the models of the scenarios.
+//! `narrows traffic send | sink`: cross traffic between two hosts, with the models of the
+//! scenarios.
 
 mod flows;
 mod send;

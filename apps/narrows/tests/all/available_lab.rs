@@ -1,7 +1,8 @@
-//! Available bandwidth over real sockets, kernels and routers, against what the shared link really had left. Needs privileges and a machine
-//! with time to spare, so nothing here runs by itself.
+//! Available bandwidth over real sockets, kernels and routers, against what the shared link really
+//! had left. Needs privileges and a machine with time to spare, so nothing here runs by itself.
 //!
-//! The evaluator measures afresh what the path did not keep time for, at most five times; what it never had valid timing for is not judged.
+//! The evaluator measures afresh what the path did not keep time for, at most five times; what it
+//! never had valid timing for is not judged.
 
 #![expect(clippy::print_stdout, reason = "tests in real time, that print what they measured")]
 
@@ -20,8 +21,9 @@ fn poisson(mbps: u32) -> String {
     format!(r#"arrivals = "poisson", rate = "{mbps} Mbit/s""#)
 }
 
-/// The default's row over one path, after as many of three runs as the machine had valid timing for. One at a time, what is finished is kept: a
-/// machine that keeps no time now is not asked for fifteen measurements more.
+/// The default's row over one path, after as many of three runs as the machine had valid timing
+/// for. One at a time, what is finished is kept: a machine that keeps no time now is not asked for
+/// fifteen measurements more.
 fn row(edge: &str, rate: &str, cross: &str) -> Value {
     let home = directory();
     let template = include_str!("../../../../plans/templates/real-time-available.toml");
@@ -67,15 +69,17 @@ metric = "available_ip_capacity"
     row
 }
 
-/// Asserts an error of at most `share` of the link's IP capacity in the median of three runs, within so many seconds and octets. Traffic is
-/// Poisson's: what is left on the average is then what is left in any second or two, to half a per cent of the capacity. (Of bursts of
-/// Pareto's kind, which `plans/available-real-time.toml` has too, that is not so.)
+/// Asserts an error of at most `share` of the link's IP capacity in the median of three runs,
+/// within so many seconds and octets. Traffic is Poisson's: what is left on the average is then
+/// what is left in any second or two, to half a per cent of the capacity. (Of bursts of Pareto's
+/// kind, which `plans/available-real-time.toml` has too, that is not so.)
 fn judge(edge: &str, (rate, capacity_bps): (&str, f64), crosses: &[String], share: f64, (seconds, octets): (f64, f64)) {
     let mut faults = Vec::new();
     for cross in crosses {
         let row = row(edge, rate, cross);
         let number = |key: &str| row[key].as_f64();
-        // A median takes three: of one run that the path vouches for, the hosts' own stalls may have made a bound or a scatter.
+        // A median takes three: of one run that the path vouches for, the hosts' own stalls may
+        // have made a bound or a scatter.
         if row["judged_runs"] != RUNS {
             println!("\nNOT JUDGED: {rate}, {cross} and what follows: the machine kept no time in five measurements");
             break;
@@ -88,7 +92,8 @@ fn judge(edge: &str, (rate, capacity_bps): (&str, f64), crosses: &[String], shar
             number("median_seconds"),
             number("median_octets"),
         );
-        // No error means bounds instead of values: what an honest method says where the hosts held it back, if the truth is within.
+        // No error means bounds instead of values: what an honest method says where the hosts held
+        // it back, if the truth is within.
         let right = error.map_or_else(|| number("coverage_ratio") == Some(1.0), |error| error.abs() <= share);
         let cheap = number("median_seconds").is_some_and(|took| took <= seconds)
             && number("median_octets").is_some_and(|sent| sent <= octets);

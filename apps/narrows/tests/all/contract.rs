@@ -1,5 +1,5 @@
-//! The machine contract: every JSON document is alone on standard output, follows the schema that ships, and has every key that
-//! readers rely on.
+//! The machine contract: every JSON document is alone on standard output, follows the schema that
+//! ships, and has every key that readers rely on.
 
 use crate::common;
 
@@ -164,7 +164,8 @@ fn demo_in_the_simulator_is_as_promised() {
         row.and_then(|row| row["truth"].as_f64())
     };
     let capacity = truth("ip_capacity").expect("the scenario knows its capacity");
-    // 100 Mbit/s on the wire less at most the largest Ethernet overhead of a full packet, 38 of 1538 octets.
+    // 100 Mbit/s on the wire less at most the largest Ethernet overhead of a full packet, 38 of
+    // 1538 octets.
     assert!((97e6..=100e6).contains(&capacity), "{capacity}");
     let available = truth("available_ip_capacity").expect("the scenario knows what is available");
     // 200 Mbit/s less 130 Mbit/s of cross traffic, counted at the IP layer or on the wire.
@@ -196,7 +197,8 @@ fn test_over_loopback_is_as_promised() {
     }
 }
 
-/// A server is found without being named, and used; where there is none, or nobody should look, nothing is said of one.
+/// A server is found without being named, and used; where there is none, or nobody should look,
+/// nothing is said of one.
 #[test]
 fn hops_finds_a_server_there() {
     let server = Server::start(&[]);
@@ -376,7 +378,8 @@ fn a_reflector_stands_in_for_a_receiver() {
     assert!(row["samples"]["answered"].as_u64() > Some(0), "{row:#}");
 }
 
-/// Available bandwidth by a reflector's stamps is that of the forward direction; by errors of closed ports it is not to be had.
+/// Available bandwidth by a reflector's stamps is that of the forward direction; by errors of
+/// closed ports it is not to be had.
 #[test]
 fn available_bandwidth_from_one_end() {
     let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");

@@ -1,4 +1,5 @@
-//! `narrows evaluate` as a program: what is printed, what is refused, and that a kill loses nothing.
+//! `narrows evaluate` as a program: what is printed, what is refused, and that a kill loses
+//! nothing.
 
 use crate::common;
 
@@ -66,7 +67,8 @@ fn call(folder: &Path, name: &str) -> Vec<String> {
     call
 }
 
-/// 2 000 runs, killed half-way: the resumed evaluation makes the same files, octet by octet, and makes no run twice.
+/// 2 000 runs, killed half-way: the resumed evaluation makes the same files, octet by octet, and
+/// makes no run twice.
 #[test]
 #[cfg_attr(not(feature = "parquet"), ignore = "needs --features parquet")]
 fn a_killed_evaluation_goes_on() {

@@ -1,8 +1,10 @@
-//! `narrows hops` over real routers, bridges and hosts joined by real-time links: the paths of [Abut18] tables 7 and 8. Needs privileges
-//! and a machine with time to spare, so nothing here runs by itself.
+//! `narrows hops` over real routers, bridges and hosts joined by real-time links: the paths of
+//! [Abut18] tables 7 and 8. Needs privileges and a machine with time to spare, so nothing here runs
+//! by itself.
 //!
-//! Who is on the path, how many hops it has, and that the command ends in the time that it announced are facts whatever the machine does.
-//! What a hop carries is judged only if the links had valid timing; it is measured afresh if not, at most three times.
+//! Who is on the path, how many hops it has, and that the command ends in the time that it
+//! announced are facts whatever the machine does. What a hop carries is judged only if the links
+//! had valid timing; it is measured afresh if not, at most three times.
 
 #![expect(clippy::print_stdout, reason = "tests in real time, that print what they measured")]
 
@@ -13,7 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use common::{ProgramResult, directory, file, narrows, text, validate};
 use serde_json::Value;
 
-/// 100, 10 and 100 Mbit/s; `{edge}` stands in the first and the third hop, `{router}` in those that a router ends.
+/// 100, 10 and 100 Mbit/s; `{edge}` stands in the first and the third hop, `{router}` in those that
+/// a router ends.
 const PATH: &str = r#"
 name = "abut18"
 [[hop]]
@@ -81,7 +84,8 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What holds on any machine: three hops, each with one router and the remote host at the end, and no packet taken for another.
+/// What holds on any machine: three hops, each with one router and the remote host at the end, and
+/// no packet taken for another.
 fn check_facts(document: &Value) {
     let hops = list(document, "hops");
     assert_eq!(hops.len(), 3, "{document:#}");
@@ -108,8 +112,9 @@ fn check_facts(document: &Value) {
     );
 }
 
-/// Faults of capacities: a number that is off by more than 5 % and whose interval misses the truth, or a bound that the truth breaks. `truths`
-/// are what each hop may be read as; none where that is not asked here.
+/// Faults of capacities: a number that is off by more than 5 % and whose interval misses the truth,
+/// or a bound that the truth breaks. `truths` are what each hop may be read as; none where that is
+/// not asked here.
 fn faults(document: &Value, truths: &[&[f64]; 3]) -> Vec<String> {
     let mut faults = Vec::new();
     for (hop, truths) in list(document, "hops").iter().zip(truths) {
@@ -133,7 +138,8 @@ fn faults(document: &Value, truths: &[&[f64]; 3]) -> Vec<String> {
     faults
 }
 
-/// Measures until the links had valid timing, at most three times, and judges what it then says; the facts are judged each time.
+/// Measures until the links had valid timing, at most three times, and judges what it then says;
+/// the facts are judged each time.
 fn judge(what: &str, scenario: &str, truths: &[&[f64]; 3], further: impl Fn(&Value) -> Vec<String>) {
     for attempt in 1..=3 {
         let (document, ended) = hops(scenario, "NARROWS_RECEIVER", "");
@@ -169,8 +175,9 @@ fn hops_without_switches() {
     judge("hops, no switches", &path("", ""), &LINKS, nothing);
 }
 
-/// Numbers of the edge hops lie between what a switch in them leaves to single packets and what they are, or their intervals hold one of the two (the
-/// originals read 43.3, 33.3 and 44.8 Mbit/s for these). Which of the two it is, real hosts' stamps seldom tell behind the narrow link.
+/// Numbers of the edge hops lie between what a switch in them leaves to single packets and what
+/// they are, or their intervals hold one of the two (the originals read 43.3, 33.3 and 44.8 Mbit/s
+/// for these). Which of the two it is, real hosts' stamps seldom tell behind the narrow link.
 #[test]
 #[ignore = "judge: needs namespaces"]
 fn hops_with_switches() {
@@ -184,7 +191,8 @@ fn hops_with_switches() {
             let outside = [0, 2].into_iter().filter(|&index| {
                 let number = |key: &str| hops[index][key].as_f64();
                 let between = |value: f64| (0.85 * EDGE / 2.0..=1.05 * EDGE).contains(&value);
-                // An interval of nine tenths that holds one of the readings says as much as it knows.
+                // An interval of nine tenths that holds one of the readings says as much as it
+                // knows.
                 let held = number("low").zip(number("high"));
                 let holds = |reading: f64| held.is_some_and(|(low, high)| (0.9 * low..=1.1 * high).contains(&reading));
                 number("capacity").is_some_and(|value| !between(value) && !holds(EDGE) && !holds(EDGE / 2.0))
@@ -194,7 +202,8 @@ fn hops_with_switches() {
     );
 }
 
-/// Six answers at once and one per second: the command says beforehand how long it will take, and takes no longer.
+/// Six answers at once and one per second: the command says beforehand how long it will take, and
+/// takes no longer.
 #[test]
 #[ignore = "judge: needs namespaces"]
 fn hops_with_linuxs_own_limit() {
@@ -218,7 +227,8 @@ fn hops_to_a_server() -> (Value, ProgramResult) {
     )
 }
 
-/// A server at the far end is found: it tells both whole ways, and stamps packets of the probes' own path.
+/// A server at the far end is found: it tells both whole ways, and stamps packets of the probes'
+/// own path.
 #[test]
 #[ignore = "lab: needs namespaces"]
 fn a_server_there_is_used() {

@@ -1,4 +1,5 @@
-//! `narrows host`: what it says follows its schema on any machine, with and without a remote host, and what makes no sense is refused.
+//! `narrows host`: what it says follows its schema on any machine, with and without a remote host,
+//! and what makes no sense is refused.
 
 use crate::common;
 

@@ -1,5 +1,5 @@
-//! `narrows host` between two namespaces joined by a veth pair: what it reads is the namespace's own, both ends are told, and each fix
-//! that the namespace allows can be made and taken back.
+//! `narrows host` between two namespaces joined by a veth pair: what it reads is the namespace's
+//! own, both ends are told, and each fix that the namespace allows can be made and taken back.
 
 use crate::common;
 
@@ -178,7 +178,8 @@ fn departure_times_are_kept() {
     let found = document(&pair.host(&[REMOTE]));
     let kept = departure_times(&found);
     let error = kept["error"]["median_ns"].as_u64();
-    // Sent at once they would be microseconds apart, and every gap off by nearly its 200 µs. A machine that kept no time may be so, too.
+    // Sent at once they would be microseconds apart, and every gap off by nearly its 200 µs. A
+    // machine that kept no time may be so, too.
     if found["noise"]["quiet"] == true {
         assert!(error.is_some_and(|error| error < 100_000), "{kept:#}");
     } else {

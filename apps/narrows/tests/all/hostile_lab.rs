@@ -1,5 +1,6 @@
-//! Peers that mean harm, or die: the server keeps serving, its memory stays bounded, traffic ends, and nobody is sent more
-//! than they sent. Everything here takes thousands of sockets or namespaces, so nothing runs by itself.
+//! Peers that mean harm, or die: the server keeps serving, its memory stays bounded, traffic ends,
+//! and nobody is sent more than they sent. Everything here takes thousands of sockets or
+//! namespaces, so nothing runs by itself.
 
 #![expect(clippy::disallowed_methods, reason = "tests of programs in real time")]
 
@@ -115,7 +116,8 @@ fn connect_from(near: Ipv4Addr, port: u16) -> Option<TcpStream> {
 }
 
 const FLOOD: usize = 10_000;
-/// What a server may grow by under any of this: buffers of the connections that it lets in, and no more.
+/// What a server may grow by under any of this: buffers of the connections that it lets in, and no
+/// more.
 const MOST_KIB: u64 = 128 << 10;
 
 #[test]
@@ -245,7 +247,8 @@ fn sustained() -> u64 {
     text.trim().parse().expect("a number")
 }
 
-/// Nothing but what the test itself does is on loopback soon, long before the test would have ended by itself.
+/// Nothing but what the test itself does is on loopback soon, long before the test would have ended
+/// by itself.
 #[track_caller]
 fn falls_silent(what: &str) {
     let deadline = Instant::now() + Duration::from_secs(15);
@@ -253,7 +256,8 @@ fn falls_silent(what: &str) {
         let before = sustained();
         std::thread::sleep(Duration::from_millis(100));
         let octets = sustained() - before;
-        // Ten megabits a second are below every test's rate, and above what anything else here does.
+        // Ten megabits a second are below every test's rate, and above what anything else here
+        // does.
         if octets < 125_000 {
             return;
         }
@@ -424,7 +428,8 @@ fn forged_sources_get_no_more_than_was_sent() {
         let forging = scope.spawn(|| {
             let file = std::fs::File::open(format!("/run/netns/{name}")).expect("it is there");
             nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).expect("it can be entered");
-            // A test that waits for its streams by UDP, to be sent to: the greeting must come from its own address.
+            // A test that waits for its streams by UDP, to be sent to: the greeting must come from
+            // its own address.
             let waiting = waiting_for_udp(control.0);
             let before = cable.counted();
             let sent = forge(ports);

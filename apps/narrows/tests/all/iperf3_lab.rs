@@ -1,4 +1,5 @@
-//! Stock iperf3 on either side, over loopback: every kind of test, and what both sides counted. Needs iperf3, so nothing here runs by itself.
+//! Stock iperf3 on either side, over loopback: every kind of test, and what both sides counted.
+//! Needs iperf3, so nothing here runs by itself.
 
 #![expect(clippy::disallowed_methods, reason = "tests of programs in real time")]
 
@@ -95,7 +96,8 @@ fn stock_server() -> (Stock, String) {
     stock_server_with(&[])
 }
 
-/// A free port is anybody's until the server has it: who loses it to somebody else ends, and another is taken.
+/// A free port is anybody's until the server has it: who loses it to somebody else ends, and
+/// another is taken.
 fn stock_server_with(more: &[&str]) -> (Stock, String) {
     const PORTS: usize = 8;
     let deadline = Instant::now() + TIMEOUT;
@@ -157,7 +159,8 @@ fn our_client_and_a_stock_server_count_the_same() {
         );
         for (sent, received, sum) in [(SUMS[0], SUMS[1], "sum"), (SUMS[2], SUMS[3], "sum_bidir_reverse")] {
             let Some(sent) = octets(&ours, sent) else { continue };
-            // What did not arrive was lost on the way, or over TCP waited unread when the test ended: a stock server closes with what its buffers hold.
+            // What did not arrive was lost on the way, or over TCP waited unread when the test
+            // ended: a stock server closes with what its buffers hold.
             let lost = ours["end"][sum]["lost_packets"].as_u64().unwrap_or(0) * 1_000;
             let streams: u64 = arguments.last().and_then(|last| last.parse().ok()).expect("-P is last");
             let held = if arguments.contains(&"-u") {
@@ -248,7 +251,8 @@ fn a_killed_stock_client_ends_its_traffic() {
     let port = server.port();
     for kind in [&["-R"][..], &["-u", "-b", "20M", "-R"], &["-u", "-b", "20M", "--bidir"]] {
         let client = Stock::start(&[&["-c", "127.0.0.1", "-p", &port, "-t", "60"], kind].concat());
-        // Streams are open when the client is known to send or receive: it then has more than the control connection.
+        // Streams are open when the client is known to send or receive: it then has more than the
+        // control connection.
         let deadline = Instant::now() + TIMEOUT;
         while established(std::process::id(), server.address.port()) < 2 && !kind.contains(&"-u") {
             assert!(Instant::now() < deadline, "the test does not begin");

@@ -1,7 +1,9 @@
-//! The binary between two private hosts. Needs privileges and a machine with time to spare, so nothing here runs by itself.
+//! The binary between two private hosts. Needs privileges and a machine with time to spare, so
+//! nothing here runs by itself.
 //!
-//! What depends on the machine's time (`judge:`) is judged only if the path says that it kept it; if not, it is measured again, at most five
-//! times, whatever the result was, and the count is printed.
+//! What depends on the machine's time (`judge:`) is judged only if the path says that it kept it;
+//! if not, it is measured again, at most five times, whatever the result was, and the count is
+//! printed.
 
 #![expect(
     clippy::print_stderr,
@@ -143,7 +145,8 @@ fn demo_puts_the_truth_beside_each_estimate_and_cleans_up() {
     let timing_report = &document["timing"];
     assert!(timing_report["timing_valid"].is_boolean(), "{document:#}");
     Traces::assert_gone(id);
-    // The control connection runs over the path, too: one that stood still for most of a second has fallen silent, by its own report.
+    // The control connection runs over the path, too: one that stood still for most of a second has
+    // fallen silent, by its own report.
     let stood_still = timing_report["late_ns_worst"]
         .as_u64()
         .is_some_and(|late| late > 500_000_000);
@@ -260,7 +263,8 @@ fn traceroute_sees_the_routers() {
     assert_eq!(shown, ["10.77.1.1", "10.77.1.2", RECEIVER], "{ended:?}");
 }
 
-/// The receiving host runs nothing but its kernel, and a reflector in one case: round trips from one end.
+/// The receiving host runs nothing but its kernel, and a reflector in one case: round trips from
+/// one end.
 #[test]
 #[ignore = "judge: needs namespaces"]
 fn round_trips_need_no_server() {
@@ -290,7 +294,8 @@ fn round_trips_need_no_server() {
     }
 }
 
-/// A reflector's stamps tell the forward direction from the reverse direction, which is narrower and lossy here.
+/// A reflector's stamps tell the forward direction from the reverse direction, which is narrower
+/// and lossy here.
 #[test]
 #[ignore = "judge: needs namespaces"]
 fn a_reflector_shows_the_way_there() {

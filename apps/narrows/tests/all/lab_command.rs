@@ -1,4 +1,5 @@
-//! `narrows lab`: labs that stay, and what becomes of them. Needs privileges, so what builds a lab does not run by itself.
+//! `narrows lab`: labs that stay, and what becomes of them. Needs privileges, so what builds a lab
+//! does not run by itself.
 
 #![expect(
     clippy::disallowed_methods,
@@ -223,7 +224,8 @@ fn programs_run_in_labs_of_their_own() {
     assert_eq!(traces("cli_run"), Vec::<String>::new());
 }
 
-/// The connection is there, and the second hop's 20 Mbit/s hold it back: how near it comes depends on how busy the machine is.
+/// The connection is there, and the second hop's 20 Mbit/s hold it back: how near it comes depends
+/// on how busy the machine is.
 #[test]
 #[ignore = "judge: needs namespaces"]
 fn elastic_traffic_is_sustained_by_hosts() {
@@ -272,7 +274,8 @@ fn calls_that_make_no_sense_are_refused() {
     run(&["lab", "status", "no_such"]).refused(2, &["there is no lab no_such"]);
 }
 
-/// Not the holder but what runs inside keeps the namespaces; it is found and ended, also if it does not want to, and nothing else is.
+/// Not the holder but what runs inside keeps the namespaces; it is found and ended, also if it does
+/// not want to, and nothing else is.
 #[test]
 #[ignore = "lab: needs namespaces"]
 fn programs_in_a_lab_whose_holder_was_killed_are_ended() {

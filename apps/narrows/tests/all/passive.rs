@@ -10,7 +10,8 @@ use narrows_capture::packet::{LinkType, RawPacket};
 use narrows_capture::write::PcapWriter;
 use serde_json::Value;
 
-/// A transfer of so many data packets and their acknowledgements, 10 ms from the remote host, and a datagram of UDP after each tenth.
+/// A transfer of so many data packets and their acknowledgements, 10 ms from the remote host, and a
+/// datagram of UDP after each tenth.
 fn transfer(folder: &Path, name: &str, packets: u32) -> PathBuf {
     let mut writer = PcapWriter::new(Vec::new(), LinkType::ETHERNET, 96).expect("memory");
     let mut write = |at_ns: i64, octets: &[u8], payload: u32| {
@@ -188,8 +189,8 @@ fn filters_pass_what_tcpdump_passes() {
 fn an_interface_is_heard() {
     let folder = tempfile::tempdir().expect("a folder");
     let incoming = folder.path().join("heard.pcap");
-    // A packet socket has its line in /proc/net/packet, with the interface in column 5 once bound; a
-    // listener on port 5301 (hexadecimal 14B5) its own in state 0A.
+    // A packet socket has its line in /proc/net/packet, with the interface in column 5 once bound;
+    // a listener on port 5301 (hexadecimal 14B5) its own in state 0A.
     let script = format!(
         "ip link set lo up && {{ iperf3 -s -1 -p 5301 > /dev/null & \
          {narrows} passive --interface lo --duration '4 s' --filter 'tcp port 5301' --write {incoming} --json --quiet & \
@@ -217,8 +218,8 @@ fn an_interface_is_heard() {
             .unwrap_or(0)
     };
     let octets = payload(&document);
-    // What iperf3 was asked for, in whole blocks of 128 KiB, the last of which its server need not wait for before it closes;
-    // retransmissions on a busy machine come on top.
+    // What iperf3 was asked for, in whole blocks of 128 KiB, the last of which its server need not
+    // wait for before it closes; retransmissions on a busy machine come on top.
     let block = 128 << 10;
     assert!(((4 << 20) - block..6 << 20).contains(&octets), "{octets}: {document:#}");
     // What was written is what was heard.

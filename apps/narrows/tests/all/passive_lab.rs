@@ -1,8 +1,9 @@
-//! `narrows passive` on captures of other programs' transfers through labs: at the sender, before and behind the narrow link, and at the
-//! receiver. Needs privileges and a machine with time to spare, so nothing here runs by itself.
+//! `narrows passive` on captures of other programs' transfers through labs: at the sender, before
+//! and behind the narrow link, and at the receiver. Needs privileges and a machine with time to
+//! spare, so nothing here runs by itself.
 //!
-//! A path that stalls is another path: what it captured is judged only if the path had valid timing; if not, it is captured afresh, at most five
-//! times, and the count is printed.
+//! A path that stalls is another path: what it captured is judged only if the path had valid
+//! timing; if not, it is captured afresh, at most five times, and the count is printed.
 
 #![expect(
     clippy::print_stderr,
@@ -169,12 +170,12 @@ fn captured(scenario: &Scenario, transfer: Transfer, home: &Path) -> Option<Vec<
     kept.then_some(files)
 }
 
-/// Share of full packets that stand closer than the narrow link can have let them go by which a host behind it took them in by batches: it did not
-/// stamp them when they came.
+/// Share of full packets that stand closer than the narrow link can have let them go by which a
+/// host behind it took them in by batches: it did not stamp them when they came.
 const BATCHED: f64 = 0.03;
 
-/// Of packets as long as full segments in a capture behind the narrow link: the share whose stamps are closer than half of what the link takes for
-/// one, in seconds.
+/// Of packets as long as full segments in a capture behind the narrow link: the share whose stamps
+/// are closer than half of what the link takes for one, in seconds.
 fn closer_than_the_link(file: &Path, seconds: f64) -> f64 {
     let opened = File::open(file).expect("the capture is there");
     let mut reader = CaptureReader::open(BufReader::new(opened)).expect("tcpdump wrote it");
@@ -269,7 +270,8 @@ fn said(file: &Path, sender: &str) -> Vec<Value> {
         .expect("the program is built");
     let document: Value = serde_json::from_slice(&ended.stdout).expect("it prints JSON");
     let flows = document["flows"].as_array().expect("flows").clone();
-    // Other connections are the programs' own controls: the transfer has the most samples and packets.
+    // Other connections are the programs' own controls: the transfer has the most samples and
+    // packets.
     let ours = |flow: &&Value| flow["source"].as_str().is_some_and(|source| source.starts_with(sender));
     let mut ours: Vec<Value> = flows.iter().filter(ours).cloned().collect();
     let packets = |flow: &Value| {
@@ -292,7 +294,8 @@ enum Wanted {
     NumberOrNone,
 }
 
-/// Whether the path had valid timing in one of five measurements: a machine that keeps none now is not asked for twenty more.
+/// Whether the path had valid timing in one of five measurements: a machine that keeps none now is
+/// not asked for twenty more.
 #[must_use]
 fn judge(what: &str, scenario: &Scenario, transfer: Transfer, wanted: Wanted) -> bool {
     let truth = scenario.truth(PathDirection::Forward).capacity(1500).as_f64();

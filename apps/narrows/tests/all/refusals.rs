@@ -1,4 +1,5 @@
-//! Everything that can be refused or break: a clear complaint, the right exit code, and never a hang.
+//! Everything that can be refused or break: a clear complaint, the right exit code, and never a
+//! hang.
 
 #![expect(
     clippy::disallowed_methods,

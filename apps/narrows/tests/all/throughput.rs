@@ -249,7 +249,8 @@ fn udp_tells_its_gaps_whoever_sends() {
         // Classes are three percent wide.
         assert!(gap("gap_ns_p50") <= gap("gap_ns_p99"), "{spacing:#}");
         assert!(gap("gap_ns_p99") <= gap("gap_ns_max") / 32 * 33, "{spacing:#}");
-        // Late packets are never closer than three quarters of the plan: what is shorter is a stamp before a preemption.
+        // Late packets are never closer than three quarters of the plan: what is shorter is a stamp
+        // before a preemption.
         assert!(gap("gap_ns_p50") > 700_000, "{spacing:#}");
         let known = way.contains(&"-R");
         assert_eq!(spacing["unrecovered_ns"].is_null(), known, "{spacing:#}");
@@ -290,7 +291,8 @@ fn methods_run_over_real_sockets() {
             (&row["method"], &row["metric"]),
             (&"rfc9097".into(), &"udp_achievable".into())
         );
-        // Nothing narrower than the cap lies on the way; what a busy host sends of it is another matter.
+        // Nothing narrower than the cap lies on the way; what a busy host sends of it is another
+        // matter.
         let value = row["value"].as_f64().expect("a rate");
         assert!(value > 100_000.0 && value < 22_000_000.0, "{row:#}");
         assert!(row["evidence"]["highest_row"].as_u64() <= Some(20), "{row:#}");

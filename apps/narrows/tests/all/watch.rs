@@ -1,4 +1,5 @@
-//! `available --watch`: the stream that it prints, and how it ends when the remote host goes away or stops.
+//! `available --watch`: the stream that it prints, and how it ends when the remote host goes away
+//! or stops.
 
 #![expect(
     clippy::disallowed_methods,
@@ -64,7 +65,8 @@ fn an_interrupt_ends_it_with_the_summary() {
     assert!(ended.took < Duration::from_secs(50), "{ended:?}");
 }
 
-/// A remote host that is gone is told at once, one that has stopped when its time is over; what was known until then is printed.
+/// A remote host that is gone is told at once, one that has stopped when its time is over; what was
+/// known until then is printed.
 #[test]
 fn a_remote_host_that_goes_away_ends_it() {
     for (signal, method) in [

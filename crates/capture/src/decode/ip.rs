@@ -19,8 +19,8 @@ pub(super) struct Packet<'a> {
     pub(super) transport: &'a [u8],
 }
 
-/// Reads the headers. `room` is what the frame had behind the link's header: the packet's length where it names none, as packets longer
-/// than 65 535 octets do before the card cuts them up.
+/// Reads the headers. `room` is what the frame had behind the link's header: the packet's length
+/// where it names none, as packets longer than 65 535 octets do before the card cuts them up.
 #[inline]
 pub(super) fn read(octets: &[u8], room: u32) -> Result<Packet<'_>, Unreadable> {
     let header = IpHeader::read(octets)?;

@@ -131,7 +131,8 @@ fn ppp(whole: &[u8], at: usize) -> Result<Option<Encapsulated<'_>>, Unreadable> 
     }
 }
 
-/// BSD loopback: an address family. Which numbers mean IPv6 differs; in which order they are written, too.
+/// BSD loopback: an address family. Which numbers mean IPv6 differs; in which order they are
+/// written, too.
 fn loopback(whole: &[u8]) -> Result<Option<Encapsulated<'_>>, Unreadable> {
     let family: [u8; 4] = *whole.first_chunk().ok_or(Unreadable::CutShort)?;
     let known = [u32::from_le_bytes(family), u32::from_be_bytes(family)];
@@ -170,7 +171,8 @@ fn cooked_2(whole: &[u8]) -> Result<Option<Encapsulated<'_>>, Unreadable> {
     }))
 }
 
-/// Linux's kinds of packets: 0 is to this host, 4 from it; 1 to 3 are broadcast, multicast and others'.
+/// Linux's kinds of packets: 0 is to this host, 4 from it; 1 to 3 are broadcast, multicast and
+/// others'.
 fn sent(kind: u16) -> Option<bool> {
     match kind {
         0 => Some(false),

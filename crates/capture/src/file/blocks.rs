@@ -1,8 +1,9 @@
 //! Blocks of the newer capture file (pcapng).
 //!
-//! Section headers, interface descriptions and statistics are read by pcap-parser. Packets are not: its reader of enhanced packet blocks
-//! allocates for the options of every packet. Nor are time units: it takes those with a binary base for errors, and reads a clock's
-//! offset in little-endian order whatever the section's.
+//! Section headers, interface descriptions and statistics are read by pcap-parser. Packets are not:
+//! its reader of enhanced packet blocks allocates for the options of every packet. Nor are time
+//! units: it takes those with a binary base for errors, and reads a clock's offset in little-endian
+//! order whatever the section's.
 
 use std::io::Read;
 
@@ -77,7 +78,8 @@ impl Blocks {
         units.min().unwrap_or(1)
     }
 
-    /// The next packet, or `None` after a block that holds none; the window is passed on over the latter.
+    /// The next packet, or `None` after a block that holds none; the window is passed on over the
+    /// latter.
     pub(super) fn next<R: Read>(&mut self, window: &mut Window<R>) -> Result<Option<LocatedPacket>, Stopped> {
         if !window.fill(12) {
             return Err(Stopped::Ended {
@@ -133,7 +135,8 @@ impl Blocks {
             && usize::try_from(word(window.part(at + length - 4, at + length), 0, big_endian)) == Ok(length)
     }
 
-    /// Octets at the beginning of these at which no landmark begins: a quick look before a thorough one.
+    /// Octets at the beginning of these at which no landmark begins: a quick look before a thorough
+    /// one.
     pub(super) fn hopeless(&self, octets: &[u8]) -> usize {
         let hope = octets.windows(4).position(|place| {
             let kind = word(place, 0, self.big_endian);
@@ -210,7 +213,8 @@ impl Blocks {
         }
     }
 
-    /// Packets dropped on an interface. A block that cannot be read says nothing; it harms nothing either.
+    /// Packets dropped on an interface. A block that cannot be read says nothing; it harms nothing
+    /// either.
     fn statistics(&mut self, block: &[u8]) {
         let parsed: Option<InterfaceStatisticsBlock<'_>> = if self.big_endian {
             parse_interfacestatisticsblock_be(block).ok().map(|(_, block)| block)

@@ -10,7 +10,8 @@ use super::{LocatedPacket, MOST_PACKET_OCTETS, Stopped};
 use crate::damage::Fault;
 use crate::packet::LinkType;
 
-/// How far apart two neighbouring records may be for a place after damage to look like a record: a day.
+/// How far apart two neighbouring records may be for a place after damage to look like a record: a
+/// day.
 const NEAR_SECONDS: u32 = 86_400;
 
 /// What the file's header says.
@@ -85,7 +86,8 @@ impl Legacy {
         })
     }
 
-    /// Whether the window's place `at` looks like the beginning of a record that is followed by another one, or by nothing.
+    /// Whether the window's place `at` looks like the beginning of a record that is followed by
+    /// another one, or by nothing.
     pub(super) fn looks_right<R: Read>(&self, window: &mut Window<R>, at: usize) -> bool {
         if !window.fill(at + self.header_octets) {
             return false;
@@ -102,7 +104,8 @@ impl Legacy {
         self.is_plausible(&second, Some(first.seconds))
     }
 
-    /// Octets at the beginning of these at which no record can begin, by what it would keep alone: a quick look before a thorough one.
+    /// Octets at the beginning of these at which no record can begin, by what it would keep alone:
+    /// a quick look before a thorough one.
     pub(super) fn hopeless(&self, octets: &[u8]) -> usize {
         let kept = |place: &[u8]| match *place {
             [.., a, b, c, d] if self.big_endian => u32::from_be_bytes([a, b, c, d]),
@@ -120,8 +123,8 @@ impl Legacy {
     }
 
     fn check(&self, head: &Head) -> Result<(), Fault> {
-        // No packet has no octets; files that were laid out ahead and never filled are full of them.
-        // Nor is more kept of one than it had.
+        // No packet has no octets; files that were laid out ahead and never filled are full of
+        // them. Nor is more kept of one than it had.
         if head.kept > MOST_PACKET_OCTETS || head.whole == 0 || head.kept > head.whole {
             return Err(Fault::RecordLength {
                 octets: u64::from(head.kept),

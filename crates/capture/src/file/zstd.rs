@@ -1,10 +1,12 @@
-//! Captures packed with zstd: frame behind frame, as several runs of the packer, or one on several processors, leave them.
+//! Captures packed with zstd: frame behind frame, as several runs of the packer, or one on several
+//! processors, leave them.
 
 use std::io::{Cursor, Error, ErrorKind, Read};
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// What unpacking gives. A frame's window is held in memory: at most 128 MiB (`--long=27`), and 8 MiB up to level 19.
+/// What unpacking gives. A frame's window is held in memory: at most 128 MiB (`--long=27`), and 8
+/// MiB up to level 19.
 pub(super) struct Zstd<R> {
     input: R,
     decoder: FrameDecoder,

@@ -152,8 +152,9 @@ impl Backwards {
             Compare::AtLeast(operand) => (JUMP_AT_LEAST, operand),
             Compare::AnyBit(operand) => (JUMP_ANY_BIT, operand),
         };
-        // A test jumps over 255 instructions at most; a jump without a test goes as far as it likes. Both, because the second one that is
-        // put before the test moves it further from the first target.
+        // A test jumps over 255 instructions at most; a jump without a test goes as far as it
+        // likes. Both, because the second one that is put before the test moves it further from the
+        // first target.
         let near = |place: usize, length: usize| length - 1 - place <= 250;
         let (mut yes, mut no) = (yes, no);
         if !near(yes, self.0.len()) {

@@ -11,7 +11,8 @@ const IP: u16 = 0x0800;
 const IP6: u16 = 0x86DD;
 const ARP: u16 = 0x0806;
 const RARP: u16 = 0x8035;
-/// Where the kernel shows what it knows of a packet beside its octets: the tag, and whether there is one.
+/// Where the kernel shows what it knows of a packet beside its octets: the tag, and whether there
+/// is one.
 const ASIDE: u32 = 0xFFFF_F000;
 const TAG: u32 = ASIDE + 44;
 const HAS_TAG: u32 = ASIDE + 48;

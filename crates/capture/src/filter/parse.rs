@@ -401,7 +401,8 @@ fn is_value(word: &str) -> bool {
         || word.contains(':')
 }
 
-/// `10.0.0.0/8`, `10.1` (as many octets as are written), `2001:db8::/32`; without octets behind the prefix.
+/// `10.0.0.0/8`, `10.1` (as many octets as are written), `2001:db8::/32`; without octets behind the
+/// prefix.
 fn net(text: &str) -> Option<(IpAddr, u8)> {
     let (address, prefix) = match text.split_once('/') {
         Some((address, prefix)) => (address, Some(prefix.parse::<u8>().ok()?)),

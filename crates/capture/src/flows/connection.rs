@@ -16,7 +16,8 @@ pub(super) const LIVELY_PACKETS: u64 = 8;
 const KEPT_PACKETS: usize = 32;
 /// Logs are asked for their size every so many packets.
 const WEIGHED_EVERY: u64 = 64;
-/// Longest IP packet of an Ethernet without jumbo frames, for connections whose SYNs, which name a size, were not seen.
+/// Longest IP packet of an Ethernet without jumbo frames, for connections whose SYNs, which name a
+/// size, were not seen.
 const USUAL_IP_OCTETS: u32 = 1_500;
 
 /// A connection.

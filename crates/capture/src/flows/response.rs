@@ -1,9 +1,11 @@
 //! How soon a host answers, as seen from the capture: the smallest round trip between the two.
 //!
-//! A packet puts a *question* to the host that it goes to; a later packet of that host that can only have been sent after it is the
-//! answer. Two kinds: sequence numbers (SYN and SYN/ACK, data and acknowledgement; RFC 6298 §3 keeps retransmissions out) and timestamps
-//! (RFC 7323 §4: a value that a host echoes has reached it), which tell of hosts that only send, too. Host delays (delayed
-//! acknowledgements, applications that think) only lengthen single answers; the smallest is kept.
+//! A packet puts a *question* to the host that it goes to; a later packet of that host that can
+//! only have been sent after it is the answer. Two kinds: sequence numbers (SYN and SYN/ACK, data
+//! and acknowledgement; RFC 6298 §3 keeps retransmissions out) and timestamps (RFC 7323 §4: a value
+//! that a host echoes has reached it), which tell of hosts that only send, too. Host delays
+//! (delayed acknowledgements, applications that think) only lengthen single answers; the smallest
+//! is kept.
 
 use narrows_diagnose::passive::SeenPacket;
 

@@ -2,20 +2,26 @@
 //!
 //! Four signs, each about one host of the connection, seen from the capture:
 //!
-//! 1. *Its packets are marked as sent by the capturing host* (cooked captures, pcapng flags, live rings). Together with a hop limit that
-//!    no router has lowered this settles it. If they are marked as received by it, the capture is not at that host.
-//! 2. *Its checksums are not computed yet*, and the other host's are: its card computes them behind the capture. Where both hosts'
-//!    packets are so, they have never left one machine, and the sign says nothing.
-//! 3. *Hop limits.* Hosts begin with 64, 128 or 255. What lacks is the number of routers between it and the capture; with one or more in
-//!    between the capture is not at that host. None does not mean that it is: bridges, cables and radio lower nothing.
-//! 4. *Answers*: the smallest round trip to the host ([`super::response`]). A host at the capture answers within what its kernel needs.
-//!    It is taken as being there if its answers take at most 2 ms and a fifth of the other host's at most.
+//! 1. *Its packets are marked as sent by the capturing host* (cooked captures, pcapng flags, live
+//!    rings). Together with a hop limit that no router has lowered this settles it. If they are
+//!    marked as received by it, the capture is not at that host.
+//! 2. *Its checksums are not computed yet*, and the other host's are: its card computes them behind
+//!    the capture. Where both hosts' packets are so, they have never left one machine, and the sign
+//!    says nothing.
+//! 3. *Hop limits.* Hosts begin with 64, 128 or 255. What lacks is the number of routers between it
+//!    and the capture; with one or more in between the capture is not at that host. None does not
+//!    mean that it is: bridges, cables and radio lower nothing.
+//! 4. *Answers*: the smallest round trip to the host ([`super::response`]). A host at the capture
+//!    answers within what its kernel needs. It is taken as being there if its answers take at most
+//!    2 ms and a fifth of the other host's at most.
 //!
-//! A capture sits at a host if sign 1 or 2 says so, or sign 4 does, and 1 and 3 do not forbid it; or if 3 shows routers to the other host only
-//! and no answer of either host contradicts. It sits in the middle if 3 shows routers to both hosts, or both hosts' smallest answers take
-//! longer than 1 ms and neither is at the capture, or a router lies towards the host that answers soon. Else nobody knows.
-//! The thresholds are ours: a kernel answers in 10 to 200 us, with interrupts gathered in up to 1 ms; a frame of 60 octets needs 1 ms at
-//! 480 kbit/s, so that a link that narrow before the capture shows.
+//! A capture sits at a host if sign 1 or 2 says so, or sign 4 does, and 1 and 3 do not forbid it;
+//! or if 3 shows routers to the other host only and no answer of either host contradicts. It sits
+//! in the middle if 3 shows routers to both hosts, or both hosts' smallest answers take longer than
+//! 1 ms and neither is at the capture, or a router lies towards the host that answers soon. Else
+//! nobody knows. The thresholds are ours: a kernel answers in 10 to 200 us, with interrupts
+//! gathered in up to 1 ms; a frame of 60 octets needs 1 ms at 480 kbit/s, so that a link that
+//! narrow before the capture shows.
 
 use narrows_diagnose::passive::Vantage;
 

@@ -1,4 +1,5 @@
-//! Captures that are damaged by chance, the same ones every time: nothing panics, nothing grows, and what is whole stays readable.
+//! Captures that are damaged by chance, the same ones every time: nothing panics, nothing grows,
+//! and what is whole stays readable.
 use crate::common;
 
 use common::{analyse, connection, options, pcap};
@@ -105,8 +106,8 @@ fn one_flipped_bit_costs_few_packets() {
             let mut flipped = file.clone();
             flipped[at] ^= 1 << chance.below(8);
             let counts = analyse(&flipped, options()).unwrap().counts;
-            // A length that grew by up to 1024 octets, less than its packet had, takes as many records of 70 with it, and two more until
-            // they line up again.
+            // A length that grew by up to 1024 octets, less than its packet had, takes as many
+            // records of 70 with it, and two more until they line up again.
             assert!(
                 counts.packets + 17 >= packets && counts.packets <= packets + 2,
                 "{at}: {}",

@@ -84,7 +84,8 @@ pub struct HostEnvironment {
     pub send_offload: Option<bool>,
     /// The kernel joins what it receives (GRO).
     pub receive_offload: Option<bool>,
-    /// Connections of other programs to the remote host that had sent what was not acknowledged yet, before the measurement.
+    /// Connections of other programs to the remote host that had sent what was not acknowledged
+    /// yet, before the measurement.
     pub sending_connections: Option<u64>,
     /// What was counted while the measurement ran.
     pub counted: HostCounts,
@@ -107,8 +108,9 @@ pub struct HostCounts {
 }
 
 impl HostEnvironment {
-    /// From what a host says of itself. What means nothing where no wire is stays unknown: rates, duplex and slots of cards that exist only
-    /// in a hypervisor, and everything that a card does on interfaces that are only software.
+    /// From what a host says of itself. What means nothing where no wire is stays unknown: rates,
+    /// duplex and slots of cards that exist only in a hypervisor, and everything that a card does
+    /// on interfaces that are only software.
     pub fn of(inventory: &Inventory) -> Self {
         let (processor, tcp) = (&inventory.processor, &inventory.tcp);
         let awake = processor.idle_states.iter().filter(|state| !state.disabled);

@@ -1,4 +1,5 @@
-//! What was found of one way, gathered from a job's entries: plain figures, `None` where nothing was measured.
+//! What was found of one way, gathered from a job's entries: plain figures, `None` where nothing
+//! was measured.
 
 use std::time::Duration;
 
@@ -84,7 +85,8 @@ impl Findings {
         }
     }
 
-    /// What entries say. `here` is this host, which sends in the forward direction and receives in the reverse one; `forward` is the far one.
+    /// What entries say. `here` is this host, which sends in the forward direction and receives in
+    /// the reverse one; `forward` is the far one.
     pub fn new(
         direction: Direction,
         facts: &PathFacts,
@@ -210,7 +212,8 @@ impl Findings {
     }
 }
 
-/// What a window that was asked for (which sets both buffers of both hosts) gains over buffers that tune themselves.
+/// What a window that was asked for (which sets both buffers of both hosts) gains over buffers that
+/// tune themselves.
 fn gain(entries: &[Entry], single: Option<u64>) -> Option<f64> {
     let entry = entries.iter().find(|entry| entry.metric == Metric::TcpWindowOctets)?;
     let Finding::Window(found) = &entry.outcome.details().finding else {

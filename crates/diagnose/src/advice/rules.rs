@@ -10,7 +10,8 @@ use narrows_units::BitRate;
 use super::{Findings, Judge, Judged, Rule, Severity};
 use crate::limits::LimitingFactor;
 
-/// A share of the time that makes a stall the limit, and a share of a processor that makes a thread the limit.
+/// A share of the time that makes a stall the limit, and a share of a processor that makes a thread
+/// the limit.
 const STALLED: f64 = 0.2;
 /// See [`STALLED`].
 const BUSY: f64 = 0.9;

@@ -215,7 +215,8 @@ fn both_ends_may_be_at_fault() {
     assert_eq!(said.iter().filter(|id| **id == "duplex").count(), 2, "{said:?}");
 }
 
-/// Each counter has its own cure, on the interface that is meant; a ring that is as long as it can be has none.
+/// Each counter has its own cure, on the interface that is meant; a ring that is as long as it can
+/// be has none.
 #[test]
 fn drops_are_cured_where_they_are() {
     let command = |change: Change| {
@@ -286,7 +287,8 @@ fn rules_are_numbered_and_reported_apart() {
     }
 }
 
-/// Every piece of advice carries figures, a confidence, and a sentence; what no other limit is, is not called the next.
+/// Every piece of advice carries figures, a confidence, and a sentence; what no other limit is, is
+/// not called the next.
 #[test]
 fn advice_is_complete() {
     for (id, fire, _) in TABLE {
@@ -302,7 +304,8 @@ fn advice_is_complete() {
     }
 }
 
-/// The limit that the counters name comes first; the other, though it would bind lower, is the next one.
+/// The limit that the counters name comes first; the other, though it would bind lower, is the next
+/// one.
 #[test]
 fn the_binding_limit_comes_first() {
     let mut found = sound();
@@ -325,7 +328,8 @@ fn the_binding_limit_comes_first() {
     );
 }
 
-/// Seed 002's two cases: the OC-12 with an 82 kB queue, and the host of figure 3 that -`FullD` mends 22-fold.
+/// Seed 002's two cases: the OC-12 with an 82 kB queue, and the host of figure 3 that -`FullD`
+/// mends 22-fold.
 #[test]
 fn the_cases_of_netest() {
     let mut oc12 = sound();

@@ -7,9 +7,11 @@
 //! with one           B = P·Rnic + M·2·Rcp + C·Rnic + L·Rnic
 //! ```
 //!
-//! with `Rnic` what arrives at the card, `Rcp` what of it is kept, `P` the cost of DMA, `M` of memory, `C` of the filter's look at what
-//! lies in the cache, `L` of the network layers. So a promiscuous card pays DMA for what nobody wants, and the filter pays for every
-//! packet. Today's costs are measured, not known: where a capture could be measured, the model is only printed beside it.
+//! with `Rnic` what arrives at the card, `Rcp` what of it is kept, `P` the cost of DMA, `M` of
+//! memory, `C` of the filter's look at what lies in the cache, `L` of the network layers. So a
+//! promiscuous card pays DMA for what nobody wants, and the filter pays for every packet. Today's
+//! costs are measured, not known: where a capture could be measured, the model is only printed
+//! beside it.
 
 use narrows_units::BitRate;
 use serde::Serialize;
@@ -41,7 +43,8 @@ pub struct CaptureRate {
 /// What a ring of frames on loopback took of full-size datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CaptureMeasured {
-    /// The highest rate that was tried and taken without loss; `None` if something was lost at each.
+    /// The highest rate that was tried and taken without loss; `None` if something was lost at
+    /// each.
     pub rate_bps: Option<u64>,
     /// The same in packets.
     pub packets_per_second: Option<f64>,
@@ -56,8 +59,9 @@ pub struct CaptureMeasured {
 }
 
 impl CaptureModel {
-    /// Today, for a ring of frames in shared memory (`PACKET_RX_RING`): one DMA pass, one copy into the ring, headers from the cache.
-    /// The last two are ours: of a full-size packet, a filter and the layers read two cache lines of 24.
+    /// Today, for a ring of frames in shared memory (`PACKET_RX_RING`): one DMA pass, one copy into
+    /// the ring, headers from the cache. The last two are ours: of a full-size packet, a filter and
+    /// the layers read two cache lines of 24.
     pub const RING: Self = Self {
         dma: 1.0,
         memory: 1.0,
@@ -66,7 +70,8 @@ impl CaptureModel {
         filter: true,
     };
 
-    /// Octets that memory must move per second when `arriving` octets per second come and `kept` of them are kept.
+    /// Octets that memory must move per second when `arriving` octets per second come and `kept` of
+    /// them are kept.
     pub fn memory_needed(&self, arriving: f64, kept: f64) -> f64 {
         if self.filter {
             self.dma * arriving + 2.0 * self.memory * kept + (self.cached + self.layers) * arriving
@@ -75,8 +80,9 @@ impl CaptureModel {
         }
     }
 
-    /// The highest rate at which memory of `octets_per_second` keeps up with packets of `ip_octets`, of which `share` are kept, and of
-    /// each of those at most `snap_octets`. `None` for costs or shares that make no sense.
+    /// The highest rate at which memory of `octets_per_second` keeps up with packets of
+    /// `ip_octets`, of which `share` are kept, and of each of those at most `snap_octets`. `None`
+    /// for costs or shares that make no sense.
     pub fn highest(&self, octets_per_second: f64, ip_octets: u32, snap_octets: u32, share: f64) -> Option<CaptureRate> {
         if !(0.0..=1.0).contains(&share) || ip_octets == 0 {
             return None;
@@ -93,8 +99,9 @@ impl CaptureModel {
         })
     }
 
-    /// The buffer that the paper advises: half the cache, so that a header is read at the processor's clock and not memory's; less at
-    /// high packet rates, more where the reader drains quickly.
+    /// The buffer that the paper advises: half the cache, so that a header is read at the
+    /// processor's clock and not memory's; less at high packet rates, more where the reader drains
+    /// quickly.
     pub fn buffer_octets(cache_octets: u64) -> u64 {
         cache_octets / 2
     }
@@ -104,14 +111,16 @@ impl CaptureModel {
 mod tests {
     use super::*;
 
-    /// The paper's host: 1 Gbit/s of packets of 515 octets are 242 718 per second, with a buffer of 141 KB beside a cache of 256 KB.
+    /// The paper's host: 1 Gbit/s of packets of 515 octets are 242 718 per second, with a buffer of
+    /// 141 KB beside a cache of 256 KB.
     #[test]
     fn the_papers_numbers() {
         let packets = 1e9 / 8.0 / 515.0;
         assert!((packets - 242_718.0_f64).abs() < 1.0, "{packets}");
         let advised = CaptureModel::buffer_octets(256_000);
         assert_eq!(advised, 128_000);
-        // 141 KB were best: within a seventh of half the cache. 32 KB and 512 MB are far from it, and were worse.
+        // 141 KB were best: within a seventh of half the cache. 32 KB and 512 MB are far from it,
+        // and were worse.
         assert!((141_000.0 / advised as f64 - 1.0).abs() < 0.15);
         for (packets, lost) in [(226_222.0, 0.07), (45_244.0, 0.82)] {
             let missing: f64 = 1.0 - packets / 242_718.0;
@@ -119,7 +128,8 @@ mod tests {
         }
     }
 
-    /// At full rate a filter only costs; for a host that wants a tenth, it still pays DMA and filter for all that arrives.
+    /// At full rate a filter only costs; for a host that wants a tenth, it still pays DMA and
+    /// filter for all that arrives.
     #[test]
     fn what_a_filter_costs() {
         let with = CaptureModel {

@@ -1,15 +1,18 @@
-//! How much can pass between a program and the wire: equations 2 and 3 of `[Jin03a]` for the hosts of today.
+//! How much can pass between a program and the wire: equations 2 and 3 of `[Jin03a]` for the hosts
+//! of today.
 //!
-//! In 2003 one shared bus carried everything, and equation 2 (`seed::io_octets_per_second`) was the whole story. Today
+//! In 2003 one shared bus carried everything, and equation 2 (`seed::io_octets_per_second`) was the
+//! whole story. Today
 //!
 //! ```text
 //! T_max = min( slot, card, B_m / (2k + d), n / c )
 //! ```
 //!
-//! with `B_m` octets that memory moves per second (reads and writes counted), `k` copies by software (each reads and writes), `d` passes
-//! of the card through memory (1; 0 where the card reads and writes the cache, or where there is no card), `n` processors at work, and
-//! `c` processor time per octet. Equation 2 is this with `k = 1` and `d` = memory clock / bus clock. Equation 3 becomes: without the
-//! copies, the share `2k / (2k + d)` of memory's work is saved.
+//! with `B_m` octets that memory moves per second (reads and writes counted), `k` copies by
+//! software (each reads and writes), `d` passes of the card through memory (1; 0 where the card
+//! reads and writes the cache, or where there is no card), `n` processors at work, and `c`
+//! processor time per octet. Equation 2 is this with `k = 1` and `d` = memory clock / bus clock.
+//! Equation 3 becomes: without the copies, the share `2k / (2k + d)` of memory's work is saved.
 
 use narrows_units::BitRate;
 use serde::Serialize;
@@ -98,8 +101,8 @@ pub struct Ceiling {
 }
 
 impl Ceiling {
-    /// From measured costs; `card` is the link's negotiated rate, `slot` what its slot carries, `processors` how many one flow keeps
-    /// busy.
+    /// From measured costs; `card` is the link's negotiated rate, `slot` what its slot carries,
+    /// `processors` how many one flow keeps busy.
     pub fn of(path: Path, costs: &Costs, card: Option<BitRate>, slot: Option<BitRate>, processors: u32) -> Self {
         let mut bounds = Vec::new();
         if path.card {
@@ -195,7 +198,8 @@ mod tests {
         assert!((of(Path::LOOPBACK) - 23.0 * 2.0).abs() < 1e-6);
     }
 
-    /// With the bus's clock as the card's passes through memory, the generalisation is equation 2 and 3 of the paper.
+    /// With the bus's clock as the card's passes through memory, the generalisation is equation 2
+    /// and 3 of the paper.
     #[test]
     fn it_is_the_papers_equation() {
         let costs = Costs {

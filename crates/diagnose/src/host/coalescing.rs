@@ -1,4 +1,5 @@
-//! Whether packets reach the program in batches: interrupts held back, softirqs that take several packets at once, aggregation.
+//! Whether packets reach the program in batches: interrupts held back, softirqs that take several
+//! packets at once, aggregation.
 
 use std::time::Duration;
 
@@ -15,15 +16,17 @@ pub struct Coalescing {
     pub period_ns: Option<u64>,
 }
 
-/// Gaps below this part of the expected one are inside a batch (ours; pathload's rule is 1.5 read costs).
+/// Gaps below this part of the expected one are inside a batch (ours; pathload's rule is 1.5 read
+/// costs).
 const SHORT: f64 = 0.25;
 /// Gaps that say something, over all trains: as three trains of a hundred packets have.
 const LEAST_GAPS: usize = 100;
 
 impl Coalescing {
-    /// From receive stamps of trains whose packets should be `expected` apart (packet time at the path's rate, or the gap they were
-    /// sent with): more than 60 % short gaps, the others regular (coefficient of variation below 0.3). The gaps of all trains
-    /// together; `None` for fewer than a hundred, or without an expectation.
+    /// From receive stamps of trains whose packets should be `expected` apart (packet time at the
+    /// path's rate, or the gap they were sent with): more than 60 % short gaps, the others regular
+    /// (coefficient of variation below 0.3). The gaps of all trains together; `None` for fewer than
+    /// a hundred, or without an expectation.
     pub fn of(trains_ns: &[Vec<i64>], expected: Duration) -> Option<Self> {
         let gaps: Vec<f64> = trains_ns
             .iter()
@@ -59,7 +62,8 @@ mod tests {
 
     const US: i64 = 1_000;
 
-    /// Packets that arrive every 12 µs, seen at the next multiple of the moderation period, `cost` apart within a batch.
+    /// Packets that arrive every 12 µs, seen at the next multiple of the moderation period, `cost`
+    /// apart within a batch.
     fn moderated(packets: i64, gap: i64, period: i64, cost: i64) -> Vec<i64> {
         let mut seen = Vec::new();
         let mut last = i64::MIN;

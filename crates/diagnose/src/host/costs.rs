@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-/// Low, usual and high values of one cost, nanoseconds. Verdicts go by the median, margins by the 99th percentile.
+/// Low, usual and high values of one cost, nanoseconds. Verdicts go by the median, margins by the
+/// 99th percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Spread {
     /// The least.
@@ -95,7 +96,8 @@ pub struct StampRow {
 pub struct Loopback {
     /// One TCP connection, sender and receiver in a thread each.
     pub tcp_bps: Option<u64>,
-    /// Processor time of the sending thread for each octet of it, picoseconds. On loopback that thread also does the kernel's receiving.
+    /// Processor time of the sending thread for each octet of it, picoseconds. On loopback that
+    /// thread also does the kernel's receiving.
     pub tcp_send_ps_per_octet: Option<u64>,
     /// Processor time of the receiving thread for each octet of it, picoseconds.
     pub tcp_receive_ps_per_octet: Option<u64>,
@@ -116,7 +118,8 @@ pub struct Costs {
     pub cycle_counter: Option<Spread>,
     /// Smallest non-zero difference of two readings.
     pub clock_resolution_ns: Option<u64>,
-    /// Differences of readings one right after the other, for a fifth of a second: what is above the median was taken from the program.
+    /// Differences of readings one right after the other, for a fifth of a second: what is above
+    /// the median was taken from the program.
     pub clock_gaps: Option<Spread>,
     /// 99.9th percentile of those.
     pub clock_gap_p999_ns: Option<u64>,
@@ -157,12 +160,14 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Octets that memory moves per second, reads and writes counted: each copied octet is read once and written once.
+    /// Octets that memory moves per second, reads and writes counted: each copied octet is read
+    /// once and written once.
     pub fn memory_octets_per_second(&self) -> Option<f64> {
         self.memory_copy_octets_per_second.map(|copied| 2.0 * copied as f64)
     }
 
-    /// Least processor time for each octet sent, seconds: the cheapest of the ways to send that were measured.
+    /// Least processor time for each octet sent, seconds: the cheapest of the ways to send that
+    /// were measured.
     pub fn send_seconds_per_octet(&self) -> Option<f64> {
         /// IP octets of the datagrams that were measured.
         const DATAGRAM: f64 = 1500.0;

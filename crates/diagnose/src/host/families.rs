@@ -1,8 +1,10 @@
-//! Which families of methods two hosts can carry, and up to what rate: the inequalities of `[Jin03a]` §4, generalised.
+//! Which families of methods two hosts can carry, and up to what rate: the inequalities of
+//! `[Jin03a]` §4, generalised.
 //!
-//! Symbols: `L` packet, `R` rate, `g = 8L/R` packet time, `e` accepted relative timing error (a tenth), `σ` noise of receive stamps
-//! (99th percentile less median), `δ` resolution of the clock, `ts` cost of one reading, `I` period of interrupt coalescing (nothing to
-//! stamps of the card), `J` noise of departures.
+//! Symbols: `L` packet, `R` rate, `g = 8L/R` packet time, `e` accepted relative timing error (a
+//! tenth), `σ` noise of receive stamps (99th percentile less median), `δ` resolution of the clock,
+//! `ts` cost of one reading, `I` period of interrupt coalescing (nothing to stamps of the card),
+//! `J` noise of departures.
 //!
 //! | family | condition | usable up to |
 //! |---|---|---|
@@ -15,7 +17,8 @@
 //! | loads | nothing but the hosts | the hosts |
 //! | round trips | `σ` far below the effect: 10 µs of 100 | no rate |
 //!
-//! Without stamps of the card no family of single spacings is better than *degraded* on a card that has no wire.
+//! Without stamps of the card no family of single spacings is better than *degraded* on a card that
+//! has no wire.
 
 mod rows;
 #[cfg(test)]
@@ -129,7 +132,8 @@ impl End {
 }
 
 impl Ends {
-    /// Hosts of which only what a measurement knows before its first probe is known: no period of coalescing, no ceiling.
+    /// Hosts of which only what a measurement knows before its first probe is known: no period of
+    /// coalescing, no ceiling.
     pub fn of_path(facts: &PathFacts) -> Self {
         Self {
             sender: End::of(facts.sender.clone()),
@@ -143,13 +147,15 @@ impl Ends {
         rows::all(self, rate)
     }
 
-    /// Octets of the packets that costs are known of: a longer one costs more, by nobody knows how much.
+    /// Octets of the packets that costs are known of: a longer one costs more, by nobody knows how
+    /// much.
     fn costed_octets(&self) -> u64 {
         const MEASURED: u16 = 1500;
         u64::from(self.ip_octets.min(MEASURED))
     }
 
-    /// What both hosts can carry with full-size packets, and which of them and what it is that binds.
+    /// What both hosts can carry with full-size packets, and which of them and what it is that
+    /// binds.
     pub fn host_rate(&self) -> Option<(BitRate, &'static str)> {
         let packet = self.costed_octets();
         let (sender, receiver) = (&self.sender.facts, &self.receiver.facts);
@@ -170,14 +176,16 @@ impl Ends {
         .min()
     }
 
-    /// Whether the hosts are slower than a path of this rate, with a margin of a fifth; `None` if nothing of them is known.
+    /// Whether the hosts are slower than a path of this rate, with a margin of a fifth; `None` if
+    /// nothing of them is known.
     pub fn are_the_bottleneck(&self, rate: BitRate) -> Option<bool> {
         let (host, _) = self.host_rate()?;
         Some(host.as_f64() < 1.2 * rate.as_f64())
     }
 }
 
-/// The family to use: of those that are not ruled out the one that goes highest, and up to what rate.
+/// The family to use: of those that are not ruled out the one that goes highest, and up to what
+/// rate.
 pub fn usable(rows: &[FamilyRow]) -> Option<(HostFamily, BitRate)> {
     let fits = |row: &&FamilyRow| matches!(row.verdict, HostVerdict::Ok | HostVerdict::Unknown);
     rows.iter()

@@ -1,4 +1,5 @@
-//! What could be set otherwise on a host, as commands that somebody may run: each with the one that takes it back.
+//! What could be set otherwise on a host, as commands that somebody may run: each with the one that
+//! takes it back.
 
 use narrows_units::BitRate;
 use serde::Serialize;
@@ -18,13 +19,14 @@ pub struct Fix {
     pub undo: String,
 }
 
-/// Buffers below this are told: the product of 1 Gbit/s and 100 ms, which the kernel's accounting doubles.
+/// Buffers below this are told: the product of 1 Gbit/s and 100 ms, which the kernel's accounting
+/// doubles.
 const BUFFER_OCTETS: u64 = 32 << 20;
 /// States that take longer to leave cost the first packet of a train.
 const IDLE_NS: u64 = 20_000;
 
-/// All that this host's inventory calls for, in the order in which it helps; `rate` is the path's, if known. A change whose undo would
-/// not be known is left out.
+/// All that this host's inventory calls for, in the order in which it helps; `rate` is the path's,
+/// if known. A change whose undo would not be known is left out.
 pub fn fixes(inventory: &Inventory, rate: Option<BitRate>) -> Vec<Fix> {
     let mut found = Vec::new();
     clock(inventory, &mut found);
@@ -146,13 +148,15 @@ fn rings(card: &CardFacts, inventory: &Inventory, found: &mut Vec<Fix>) {
 
 fn discipline(card: &CardFacts, found: &mut Vec<Fix>) {
     let Some(now) = card.qdisc.as_deref() else { return };
-    // Several queues have a discipline each below their root; a device of software alone has no queue to pace.
+    // Several queues have a discipline each below their root; a device of software alone has no
+    // queue to pace.
     if ["fq", "etf", "mq", "noqueue"].contains(&now) || card.is_virtual && card.driver.is_none() {
         return;
     }
     let plain = ["pfifo_fast", "fq_codel", "pfifo"].contains(&now);
     if !plain {
-        // What a shaper or anybody's own tree was set to is not known here, so it could not be put back.
+        // What a shaper or anybody's own tree was set to is not known here, so it could not be put
+        // back.
         return;
     }
     let name = quoted(&card.name);
@@ -197,7 +201,8 @@ fn processor(inventory: &Inventory, found: &mut Vec<Fix>) {
 }
 
 fn buffers(inventory: &Inventory, rate: Option<BitRate>, found: &mut Vec<Fix>) {
-    // What 100 ms of the path hold, doubled; a path of unknown rate is taken for 1 Gbit/s and a bit.
+    // What 100 ms of the path hold, doubled; a path of unknown rate is taken for 1 Gbit/s and a
+    // bit.
     let wanted = rate.map_or(BUFFER_OCTETS, |rate| {
         (rate.bps() / 8 / 10).saturating_mul(2).clamp(4 << 20, 1 << 30)
     });
@@ -260,7 +265,8 @@ fn backlog(inventory: &Inventory, found: &mut Vec<Fix>) {
     }
 }
 
-/// For a shell: as it is if nothing in it could mean anything to one. Names come from the system, which lets them hold nearly anything.
+/// For a shell: as it is if nothing in it could mean anything to one. Names come from the system,
+/// which lets them hold nearly anything.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
     if !text.is_empty() && !text.starts_with('-') && text.chars().all(plain) {

@@ -134,8 +134,9 @@ pub struct CardFacts {
 }
 
 impl CardFacts {
-    /// There is a card, be it a hypervisor's: it has rings, interrupts, and work that may be left to it. Interfaces that are only software
-    /// (`veth`, `lo`, tunnels, bridges) have the settings and no use for them.
+    /// There is a card, be it a hypervisor's: it has rings, interrupts, and work that may be left
+    /// to it. Interfaces that are only software (`veth`, `lo`, tunnels, bridges) have the settings
+    /// and no use for them.
     pub fn is_card(&self) -> bool {
         let paravirtual = self
             .driver

@@ -34,8 +34,8 @@ pub struct NoiseRemark {
 const STEAL: f64 = 0.02;
 /// Waiting for a processor above this share is told (5 %).
 const PRESSURE: f64 = 0.05;
-/// A gap this long breaks every train that it meets (ours: the worst error of pacing that the check of trains lets pass is 5 µs; a
-/// tick of the kernel takes less than 100).
+/// A gap this long breaks every train that it meets (ours: the worst error of pacing that the check
+/// of trains lets pass is 5 µs; a tick of the kernel takes less than 100).
 const GAP_NS: u64 = 100_000;
 
 impl Noise {

@@ -2,15 +2,16 @@
 
 use narrows_units::BitRate;
 
-/// Octets around each packet of the transaction layer: framing, sequence number, header of three or four words, CRC (PCI Express Base
-/// Specification 3.0 §2.2, §3.5; 20 to 28, so 26 with a 64-bit address).
+/// Octets around each packet of the transaction layer: framing, sequence number, header of three or
+/// four words, CRC (PCI Express Base Specification 3.0 §2.2, §3.5; 20 to 28, so 26 with a 64-bit
+/// address).
 const AROUND: f64 = 26.0;
 /// Payload of one such packet that hosts usually agree on.
 const USUAL_PAYLOAD: f64 = 256.0;
 
-/// Payload rate of a slot, from what the system says of it: transfers per second (`8.0 GT/s PCIe`) and lanes (`8`, or `x8`). The
-/// line code is told by the transfer rate: 8b/10b up to 5 GT/s, 128b/130b from 8 GT/s on; 64 GT/s come in flits (242 of 256 octets).
-/// `None` for anything else.
+/// Payload rate of a slot, from what the system says of it: transfers per second (`8.0 GT/s PCIe`)
+/// and lanes (`8`, or `x8`). The line code is told by the transfer rate: 8b/10b up to 5 GT/s,
+/// 128b/130b from 8 GT/s on; 64 GT/s come in flits (242 of 256 octets). `None` for anything else.
 pub fn payload_rate(transfers: &str, width: &str) -> Option<BitRate> {
     let giga: f64 = transfers.split_whitespace().next()?.parse().ok()?;
     let lanes: u32 = width.trim().trim_start_matches('x').parse().ok()?;
@@ -33,7 +34,8 @@ pub fn payload_rate(transfers: &str, width: &str) -> Option<BitRate> {
 mod tests {
     use super::*;
 
-    /// The spec's table: gen2 x8 ~27, gen3 x8 52 to 57, gen3 x16 and gen4 x8 ~110, gen4 x16 ~220, gen5 x16 ~440 Gbit/s.
+    /// The spec's table: gen2 x8 ~27, gen3 x8 52 to 57, gen3 x16 and gen4 x8 ~110, gen4 x16 ~220,
+    /// gen5 x16 ~440 Gbit/s.
     #[test]
     fn slots() {
         for (transfers, width, low, high) in [

@@ -1,26 +1,31 @@
-//! The equations of `[Jin03a]` as they are printed. What they became on the hosts of today is in the modules beside this one.
+//! The equations of `[Jin03a]` as they are printed. What they became on the hosts of today is in
+//! the modules beside this one.
 
 use std::time::Duration;
 
 use narrows_units::BitRate;
 
-/// §3.1: the longest time for which interrupts may be held back before `descriptors` buffers are full: `N · packet / line rate`.
+/// §3.1: the longest time for which interrupts may be held back before `descriptors` buffers are
+/// full: `N · packet / line rate`.
 pub fn max_moderation(descriptors: u32, ip_octets: u32, line: BitRate) -> Option<Duration> {
     line.time_for(u64::from(descriptors) * u64::from(ip_octets))
 }
 
-/// §3.2: the cost of one reading of a clock that sits behind an I/O bus: so many cycles of a bus of so many hertz.
+/// §3.2: the cost of one reading of a clock that sits behind an I/O bus: so many cycles of a bus of
+/// so many hertz.
 pub fn bus_clock_read(cycles: u32, bus_hz: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(f64::from(cycles) / bus_hz).ok()
 }
 
-/// §4.2, §6: the relative error of a spacing of `ip_octets` at `rate`, from an error of this length in one stamp.
+/// §4.2, §6: the relative error of a spacing of `ip_octets` at `rate`, from an error of this length
+/// in one stamp.
 pub fn spacing_error(stamp: Duration, ip_octets: u32, rate: BitRate) -> Option<f64> {
     let packet = rate.time_for(u64::from(ip_octets))?;
     (!packet.is_zero()).then(|| stamp.as_secs_f64() / packet.as_secs_f64())
 }
 
-/// §5: the highest rate at which a packet lasts `steps` steps of the clock (the paper asks for 4 of 1 µs: 3 Gbit/s).
+/// §5: the highest rate at which a packet lasts `steps` steps of the clock (the paper asks for 4 of
+/// 1 µs: 3 Gbit/s).
 pub fn single_packet_limit(ip_octets: u32, clock_step: Duration, steps: u32) -> Option<BitRate> {
     BitRate::over(u64::from(ip_octets), clock_step.checked_mul(steps)?)
 }
@@ -35,8 +40,8 @@ pub fn size_difference_limit(octets: u32, noise: Duration) -> Option<BitRate> {
     BitRate::over(u64::from(octets), noise)
 }
 
-/// §4.2: how many different packet spacings a clock of this step can set between two rates: `(8L/R1 - 8L/R2) / δ`, without the
-/// first.
+/// §4.2: how many different packet spacings a clock of this step can set between two rates:
+/// `(8L/R1 - 8L/R2) / δ`, without the first.
 pub fn spacings_between(ip_octets: u32, low: BitRate, high: BitRate, clock_step: Duration) -> Option<u64> {
     let octets = u64::from(ip_octets);
     let between = low.time_for(octets)?.checked_sub(high.time_for(octets)?)?;
@@ -44,13 +49,15 @@ pub fn spacings_between(ip_octets: u32, low: BitRate, high: BitRate, clock_step:
     u64::try_from(steps).ok()?.checked_sub(1)
 }
 
-/// §4.1: what two links in a row carry packet by packet, where the device between is hidden: `1/BW = 1/A + 1/B`.
+/// §4.1: what two links in a row carry packet by packet, where the device between is hidden:
+/// `1/BW = 1/A + 1/B`.
 pub fn serial(a: BitRate, b: BitRate) -> Option<BitRate> {
     BitRate::from_bps_f64(1.0 / (1.0 / a.as_f64() + 1.0 / b.as_f64()))
 }
 
-/// Equation 2: octets per second from user memory to the card: `memory / (memory clock / bus clock + 2)`, memory bandwidth in
-/// octets per second; 2 cycles are the copy into the kernel (read, write), the rest is what one DMA cycle costs in memory cycles.
+/// Equation 2: octets per second from user memory to the card:
+/// `memory / (memory clock / bus clock + 2)`, memory bandwidth in octets per second; 2 cycles are
+/// the copy into the kernel (read, write), the rest is what one DMA cycle costs in memory cycles.
 pub fn io_octets_per_second(memory_octets_per_second: f64, memory_hz: f64, bus_hz: f64) -> f64 {
     memory_octets_per_second / (memory_hz / bus_hz + 2.0)
 }
@@ -81,7 +88,8 @@ pub fn pci_burst_rate(transfers: u32, clock: Duration) -> f64 {
     WORD_OCTETS * f64::from(transfers) / (f64::from(pci_burst_clocks(transfers)) * clock.as_secs_f64())
 }
 
-/// §5: time to send `octets` as `datagrams`, on a path of `octets_per_second` through memory and bus, at one call each.
+/// §5: time to send `octets` as `datagrams`, on a path of `octets_per_second` through memory and
+/// bus, at one call each.
 pub fn send_time(octets: u64, datagrams: u32, octets_per_second: f64, call: Duration) -> Option<Duration> {
     Duration::try_from_secs_f64(octets as f64 / octets_per_second)
         .ok()?
@@ -111,7 +119,8 @@ mod tests {
         assert_eq!(max_moderation(256, 1500, BitRate::from_bps(0)), None);
     }
 
-    /// One interrupt per packet at 1 Gbit/s: every 12 µs. 1514 octets last 1.21 µs at 10 Gbit/s and 12.1 ns at 1 Tbit/s.
+    /// One interrupt per packet at 1 Gbit/s: every 12 µs. 1514 octets last 1.21 µs at 10 Gbit/s and
+    /// 12.1 ns at 1 Tbit/s.
     #[test]
     fn packet_times() {
         is_near(us(size_difference_time(1500, BitRate::from_gbps(1))), 12.0, 1e-9);
@@ -188,7 +197,8 @@ mod tests {
         is_near(zero_copy_gains(400e6, 66e6), 1.33, 2e-3);
     }
 
-    /// The table's rates are at 33.3 ns per clock, its latencies at 30 ns: each column with its own.
+    /// The table's rates are at 33.3 ns per clock, its latencies at 30 ns: each column with its
+    /// own.
     #[test]
     fn table_4() {
         let (rates, latencies) = (Duration::from_nanos(33), Duration::from_nanos(30));

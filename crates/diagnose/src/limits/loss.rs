@@ -1,4 +1,5 @@
-//! What kind of loss it was, if any: a queue that overflows, a token bucket, reordering that looks like loss, or the medium.
+//! What kind of loss it was, if any: a queue that overflows, a token bucket, reordering that looks
+//! like loss, or the medium.
 
 use std::time::Duration;
 
@@ -9,46 +10,60 @@ use narrows_probe::probes::Congestion;
 use narrows_train::bulk::series;
 use narrows_train::bulk::series::Slot;
 
-/// A round trip is longer than the shortest by a queue if by this much and by this share of it (both "ours").
+/// A round trip is longer than the shortest by a queue if by this much and by this share of it
+/// (both "ours").
 const INFLATED: Duration = Duration::from_millis(2);
 const INFLATED_SHARE: u32 = 10;
-/// On short paths a third of the round trip will do for the former, but not less than what hosts' own delays come to (ours).
+/// On short paths a third of the round trip will do for the former, but not less than what hosts'
+/// own delays come to (ours).
 const INFLATED_SHORT: u32 = 3;
 const HOSTS: Duration = Duration::from_micros(500);
-/// Rates between losses this alike (coefficient of variation) come from something that counts octets, not from chance, if there are at
-/// least so many of them; where they come in runs as well, fewer will do.
+/// Rates between losses this alike (coefficient of variation) come from something that counts
+/// octets, not from chance, if there are at least so many of them; where they come in runs as well,
+/// fewer will do.
 const PERIODIC: f64 = 0.10;
 const FEWEST_EPOCHS: usize = 5;
 const FEWEST_ALIKE: usize = 2;
-/// Slots after the first loss that the end of slow start may take where something is lost in every slot.
+/// Slots after the first loss that the end of slow start may take where something is lost in every
+/// slot.
 const RAMP_SLOTS: usize = 5;
-/// Of all that was sent again, this share was sent without need: the segments had only been overtaken.
+/// Of all that was sent again, this share was sent without need: the segments had only been
+/// overtaken.
 const NEEDLESS: f64 = 0.5;
 /// The loss model promises at most so many times the rate, where losses explain it.
 const MODEL: f64 = 2.5;
-/// A rate of more than so many times what the loss model allows is none of losses that come one by one (ours: 0.7 to 1.2 of those that do).
+/// A rate of more than so many times what the loss model allows is none of losses that come one by
+/// one (ours: 0.7 to 1.2 of those that do).
 const BEYOND_MODEL: f64 = 1.5;
-/// The loss model speaks of a mean over many cuts: with fewer lost segments than this a rate may still be that of the ramp (ours).
+/// The loss model speaks of a mean over many cuts: with fewer lost segments than this a rate may
+/// still be that of the ramp (ours).
 const FEWEST_FOR_MODEL: u64 = 50;
-/// A policer's losses come in runs: so many segments are lost together on average, where chance loses them one by one.
+/// A policer's losses come in runs: so many segments are lost together on average, where chance
+/// loses them one by one.
 const RUN: f64 = 2.0;
 
-/// Fewer losses than this lie anyhow. More unevenly than chance: by so many of its standard deviations (ours).
+/// Fewer losses than this lie anyhow. More unevenly than chance: by so many of its standard
+/// deviations (ours).
 const FEWEST_LOST: f64 = 5.0;
 const SURE: f64 = 3.0;
-/// So many segments at once, and such a share of what was under way, are the excess over a rate (ours: no burst of a medium is as long).
+/// So many segments at once, and such a share of what was under way, are the excess over a rate
+/// (ours: no burst of a medium is as long).
 const MANY_AT_ONCE: f64 = 100.0;
 const EXCESS: f64 = 0.1;
-/// What is carried without loss goes at higher rates than losses come at for no more than this share, if losses come of the rate (ours).
+/// What is carried without loss goes at higher rates than losses come at for no more than this
+/// share, if losses come of the rate (ours).
 const ABOVE_LOSSES: f64 = 0.05;
-/// A larger share than this is lost by no medium that TCP works over, and leaves it to timeouts (ours).
+/// A larger share than this is lost by no medium that TCP works over, and leaves it to timeouts
+/// (ours).
 const HEAVY: f64 = 0.05;
 /// A quarter in one phase of eight is a thirty-third of what BBR sends (`[BBR16]`).
 const PROBED: f64 = 1.0 / 33.0;
 
-/// A queue holds at least so many packets (ours): a round trip longer by fewer is what any link adds.
+/// A queue holds at least so many packets (ours): a round trip longer by fewer is what any link
+/// adds.
 const QUEUE_PACKETS: f64 = 8.0;
-/// A queue that is there for less of the time than this holds no window down (ours: one that overflows under Reno stands for half of it).
+/// A queue that is there for less of the time than this holds no window down (ours: one that
+/// overflows under Reno stands for half of it).
 const QUEUED_SHARE: f64 = 0.2;
 /// The verdict that losses give rise to, the surest first.
 pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
@@ -64,8 +79,8 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
     }
     let low = |&index: &usize| rtt_before(settled.slots, index) < settled.inflated;
     let (low, hit) = (settled.hit.iter().filter(|index| low(index)).count(), settled.hit.len());
-    // A window that random losses leave open for long meets the queue now and then: neither do most losses come with it, nor is it there for
-    // much of the time.
+    // A window that random losses leave open for long meets the queue now and then: neither do most
+    // losses come with it, nor is it there for much of the time.
     let seldom = low * 2 > hit && settled.queued_share() < QUEUED_SHARE;
     if hit == 0 || (low * 10 < hit * 9 && !seldom) {
         return Some(LimitingFactor::Queue);
@@ -80,7 +95,8 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
         None
     };
     match (settled.alike(), settled.in_runs()) {
-        // Over short round trips many cuts in each slot make rates alike, too, if chance strikes; but not as often as all that.
+        // Over short round trips many cuts in each slot make rates alike, too, if chance strikes;
+        // but not as often as all that.
         (Some(true), true) if chance != Some(true) || settled.lost_share() > HEAVY => {
             return Some(LimitingFactor::Policer);
         }
@@ -95,7 +111,8 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
             LimitingFactor::Loss
         });
     }
-    // Losses this frequent make timeouts of most cuts: neither their places nor the rates between them tell any more.
+    // Losses this frequent make timeouts of most cuts: neither their places nor the rates between
+    // them tell any more.
     if settled.lost_share() > HEAVY && chance != Some(false) {
         return Some(LimitingFactor::Loss);
     }
@@ -109,8 +126,8 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
     settled.explains(seen).then_some(LimitingFactor::RandomLoss)
 }
 
-/// What follows the first slow start, whose overshoot says nothing of the path but the size of its queue; all of it, if nothing was lost
-/// later.
+/// What follows the first slow start, whose overshoot says nothing of the path but the size of its
+/// queue; all of it, if nothing was lost later.
 struct Settled<'a> {
     slots: &'a [Slot],
     /// Slots in which something was sent again.
@@ -161,7 +178,8 @@ impl<'a> Settled<'a> {
         })
     }
 
-    /// The rate over what the loss model allows with as many losses; `None` for congestion controls without a model.
+    /// The rate over what the loss model allows with as many losses; `None` for congestion controls
+    /// without a model.
     fn over_model(&self, seen: &TransferSamples<'_>) -> Option<f64> {
         let report = seen.reports.first()?;
         let stream = report.streams.first()?;
@@ -173,14 +191,16 @@ impl<'a> Settled<'a> {
         Some(series::mean_bps(self.slots).unwrap_or(0.0) / (model * report.streams.len() as f64))
     }
 
-    /// Whether losses are frequent enough to explain the rate: the loss model does not promise several times as much.
+    /// Whether losses are frequent enough to explain the rate: the loss model does not promise
+    /// several times as much.
     fn explains(&self, seen: &TransferSamples<'_>) -> bool {
         // A congestion control without a model has none to be contradicted by.
         self.over_model(seen).is_none_or(|over| over * MODEL > 1.0)
     }
 
-    /// Losses as even as chance has them, at a rate that losses one by one would not allow: each cut of the window took several. Whether they are
-    /// so even that bursts as long as that are out, too (the rate grows as the root of their length); `None` if losses one by one do.
+    /// Losses as even as chance has them, at a rate that losses one by one would not allow: each
+    /// cut of the window took several. Whether they are so even that bursts as long as that are
+    /// out, too (the rate grows as the root of their length); `None` if losses one by one do.
     fn counted(&self, seen: &TransferSamples<'_>) -> Option<bool> {
         let lost: u64 = self.slots.iter().map(|slot| slot.retransmitted).sum();
         let over = self
@@ -196,9 +216,11 @@ impl<'a> Settled<'a> {
         queued as f64 / self.slots.len().max(1) as f64
     }
 
-    /// How much more unevenly losses lie over slots than chance would have it that strikes each segment alike (1: just so; Pearson's statistic per
-    /// degree of freedom), and by how much of it that scatters; of slots without a queue. `None` with too few losses. For a round trip after a
-    /// loss nothing is acknowledged, and then much at once: slots are taken two round trips at a time.
+    /// How much more unevenly losses lie over slots than chance would have it that strikes each
+    /// segment alike (1: just so; Pearson's statistic per degree of freedom), and by how much of it
+    /// that scatters; of slots without a queue. `None` with too few losses. For a round trip after
+    /// a loss nothing is acknowledged, and then much at once: slots are taken two round trips at a
+    /// time.
     fn unevenness(&self) -> Option<(f64, f64)> {
         let slots: Vec<(f64, f64)> = (0..self.slots.len())
             .filter(|&index| rtt_before(self.slots, index) < self.inflated)
@@ -225,7 +247,8 @@ impl<'a> Settled<'a> {
             .iter()
             .map(|&(lost, sent)| (lost - expected(sent)).powi(2) / expected(sent));
         let slots = calm.len() as f64;
-        // Each term of a Poisson count with mean m has variance 2 + 1/m, which slots that carried little make much of.
+        // Each term of a Poisson count with mean m has variance 2 + 1/m, which slots that carried
+        // little make much of.
         let variance: f64 = calm.iter().map(|&(_, sent)| 2.0 + 1.0 / expected(sent)).sum();
         Some((chi.sum::<f64>() / (slots - 1.0), variance.sqrt() / (slots - 1.0)))
     }
@@ -243,13 +266,15 @@ impl<'a> Settled<'a> {
         lost / sent.max(1.0)
     }
 
-    /// Whether chance that strikes each segment alike would have had losses lie as they do; `None` with too few.
+    /// Whether chance that strikes each segment alike would have had losses lie as they do; `None`
+    /// with too few.
     fn chance(&self) -> Option<bool> {
         let (unevenness, scatter) = self.unevenness()?;
         Some(unevenness <= 1.0 + SURE * scatter)
     }
 
-    /// Whether what was lost is what exceeded a rate: so much at once that no chance has it, or never but at the highest rates.
+    /// Whether what was lost is what exceeded a rate: so much at once that no chance has it, or
+    /// never but at the highest rates.
     fn excess(&self) -> bool {
         // Where something is lost in most slots, none is left to compare with.
         let rare = self.hit.len() * 2 < self.slots.len();
@@ -267,7 +292,8 @@ impl<'a> Settled<'a> {
         })
     }
 
-    /// Share of what was carried without loss that went at a higher rate than the typical loss came at; `None` with few losses.
+    /// Share of what was carried without loss that went at a higher rate than the typical loss came
+    /// at; `None` with few losses.
     fn above(&self) -> Option<f64> {
         let rate = |index: usize| self.sent(index) / self.slots[index].seconds;
         let at_losses: Vec<f64> = self
@@ -297,7 +323,8 @@ impl<'a> Settled<'a> {
         streams.any(|stream| stream.congestion == Congestion::Bbr)
     }
 
-    /// BBR asks for a quarter more in one phase of eight: what holds its rate either lets a queue grow then or drops it.
+    /// BBR asks for a quarter more in one phase of eight: what holds its rate either lets a queue
+    /// grow then or drops it.
     fn beside_model(&self) -> Option<LimitingFactor> {
         if self.lost_share() < PROBED {
             return None;
@@ -321,7 +348,8 @@ impl<'a> Settled<'a> {
         self.hit.iter().filter(begins).copied().collect()
     }
 
-    /// Whether what is carried from loss to loss is so alike that something counts it. `None` with too few.
+    /// Whether what is carried from loss to loss is so alike that something counts it. `None` with
+    /// too few.
     fn alike(&self) -> Option<bool> {
         let events = self.events();
         let rates: Vec<f64> = if self.hit.len() * 2 > self.slots.len() {
@@ -341,8 +369,8 @@ impl<'a> Settled<'a> {
     }
 }
 
-/// How losses lie in time, after the first slow start: how many are lost together against what chance would have, and how much the time
-/// between them varies.
+/// How losses lie in time, after the first slow start: how many are lost together against what
+/// chance would have, and how much the time between them varies.
 pub fn pattern(seen: &TransferSamples<'_>) -> Option<(f64, Option<f64>)> {
     let settled = Settled::of(seen)?;
     let lost: u64 = settled.slots.iter().map(|slot| slot.retransmitted).sum();
@@ -398,7 +426,8 @@ fn hit(slots: &[Slot]) -> Vec<usize> {
         .collect()
 }
 
-/// The longest round trip about a loss: a slot's own is that of its end, when a queue may have drained.
+/// The longest round trip about a loss: a slot's own is that of its end, when a queue may have
+/// drained.
 fn rtt_before(slots: &[Slot], index: usize) -> Duration {
     let before = index.checked_sub(1).map_or(Duration::ZERO, |before| slots[before].rtt);
     before.max(slots[index].rtt)

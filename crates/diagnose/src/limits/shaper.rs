@@ -6,12 +6,13 @@ use super::{TransferSamples, samples};
 use narrows_train::bulk::series;
 use narrows_train::bulk::series::Slot;
 
-/// A rate that falls by this factor for good, after so many slots and for so many (the constants of ShaperProbe, `[ShaperProbe11]`).
+/// A rate that falls by this factor for good, after so many slots and for so many (the constants of
+/// ShaperProbe, `[ShaperProbe11]`).
 const LEVEL_SHIFT: f64 = 1.10;
 const BEFORE_SHIFT: usize = 3;
 const AFTER_SHIFT: usize = 8;
-/// Round trips, and slots, that a recovery may take, its leaps included; slots before the fall among which the longest round trip is looked
-/// for (ours).
+/// Round trips, and slots, that a recovery may take, its leaps included; slots before the fall
+/// among which the longest round trip is looked for (ours).
 const RECOVERY: f64 = 4.0;
 /// See [`RECOVERY`].
 const RECOVERY_SLOTS: usize = 8;
@@ -19,11 +20,12 @@ const RECOVERY_SLOTS: usize = 8;
 const RECOVERY_WINDOW: usize = 10;
 /// Behind a shaper the rate is the tokens': it varies by less than this.
 const SHAPED_VARIATION: f64 = 0.05;
-/// The same of delivery rates: each is one sample, and those of several connections are not of one moment (ours, of drawn paths).
+/// The same of delivery rates: each is one sample, and those of several connections are not of one
+/// moment (ours, of drawn paths).
 const DELIVERY_SHIFT: f64 = 1.25;
 const DELIVERY_VARIATION: f64 = 0.10;
-/// Behind a shaper so much of the time is at the tokens' rate, and next to none above it (ours: what is sent again after a loss comes in
-/// leaps).
+/// Behind a shaper so much of the time is at the tokens' rate, and next to none above it (ours:
+/// what is sent again after a loss comes in leaps).
 const AT_TOKENS: f64 = 0.7;
 const ABOVE_TOKENS: f64 = 0.1;
 
@@ -38,9 +40,10 @@ struct Fall {
     step: f64,
 }
 
-/// The least mean of these rates of slots over stretches that end before this slot, from [`BEFORE_SHIFT`] slots to as many round trips as a
-/// recovery takes. What is acknowledged stands still while losses are mended and leaps when they are: a stretch with the leap has the stall
-/// in it, too, unless it is too short.
+/// The least mean of these rates of slots over stretches that end before this slot, from
+/// [`BEFORE_SHIFT`] slots to as many round trips as a recovery takes. What is acknowledged stands
+/// still while losses are mended and leaps when they are: a stretch with the leap has the stall in
+/// it, too, unless it is too short.
 fn sustained(slots: &[Slot], rates: &[f64], shift: usize) -> Option<f64> {
     let before = &slots[..shift];
     let near = &before[before.len().saturating_sub(RECOVERY_WINDOW)..];
@@ -62,8 +65,9 @@ fn sustained(slots: &[Slot], rates: &[f64], shift: usize) -> Option<f64> {
     least
 }
 
-/// A rate that falls once and for all while a queue stands: the bucket of a shaper is empty. Behind a link the rate of a standing queue is
-/// the highest there is. What is acknowledged tells, and what is delivered, which neither recoveries nor BBR's phases move about as much.
+/// A rate that falls once and for all while a queue stands: the bucket of a shaper is empty. Behind
+/// a link the rate of a standing queue is the highest there is. What is acknowledged tells, and
+/// what is delivered, which neither recoveries nor BBR's phases move about as much.
 pub(super) fn shaped(seen: &TransferSamples<'_>, inflated: Duration) -> bool {
     let slots = seen.slots;
     let acked: Vec<f64> = slots.iter().map(|slot| slot.bps).collect();
@@ -114,8 +118,8 @@ fn falls(slots: &[Slot], rates: &[f64], fall: Fall, inflated: Duration) -> bool 
     })
 }
 
-/// The most that was acknowledged over as many slots in a row as a recovery takes, bit/s: samples of a delivery rate may overshoot, a second of
-/// acknowledgements does not.
+/// The most that was acknowledged over as many slots in a row as a recovery takes, bit/s: samples
+/// of a delivery rate may overshoot, a second of acknowledgements does not.
 fn delivered(slots: &[Slot]) -> f64 {
     let stretches = slots.windows(RECOVERY_SLOTS.min(slots.len()).max(1));
     stretches.filter_map(series::mean_bps).fold(0.0, f64::max)

@@ -1,4 +1,5 @@
-//! What theory says of slow start and of short windows of measurement (`[QuickMode03]`, RFC 9438). Pure.
+//! What theory says of slow start and of short windows of measurement (`[QuickMode03]`, RFC 9438).
+//! Pure.
 
 use std::time::Duration;
 
@@ -9,14 +10,16 @@ pub fn window_segments(bps: f64, rtt: Duration, mss_octets: f64) -> f64 {
     bps * rtt.as_secs_f64() / 8.0 / mss_octets
 }
 
-/// Time that slow start takes to reach a window of `segments`: `ceil(log2(W / 10))` round trips from an initial window of ten
-/// segments (RFC 6928). `[QuickMode03]` reckons with delayed acknowledgements and one segment: `2 ceil(log2(W))`.
+/// Time that slow start takes to reach a window of `segments`: `ceil(log2(W / 10))` round trips
+/// from an initial window of ten segments (RFC 6928). `[QuickMode03]` reckons with delayed
+/// acknowledgements and one segment: `2 ceil(log2(W))`.
 pub fn slow_start(segments: f64, rtt: Duration) -> Duration {
     rtt.mul_f64((segments / 10.0).log2().ceil().clamp(0.0, 64.0))
 }
 
-/// Time in which congestion avoidance climbs back to the window from which it was cut: `W RTT / 2` for Reno, `K = cbrt(0.3 W /
-/// 0.4)` seconds for CUBIC (RFC 9438 with beta 0.7, C 0.4). `None` for others, whose window is not cut by a constant factor.
+/// Time in which congestion avoidance climbs back to the window from which it was cut: `W RTT / 2`
+/// for Reno, `K = cbrt(0.3 W / 0.4)` seconds for CUBIC (RFC 9438 with beta 0.7, C 0.4). `None` for
+/// others, whose window is not cut by a constant factor.
 pub fn recovery_time(congestion: &Congestion, segments: f64, rtt: Duration) -> Option<f64> {
     match congestion {
         Congestion::Reno => Some(segments * rtt.as_secs_f64() / 2.0),
@@ -25,12 +28,13 @@ pub fn recovery_time(congestion: &Congestion, segments: f64, rtt: Duration) -> O
     }
 }
 
-/// The share of the long-term mean that `seconds` of measurement show at worst, if they begin right after a cut, and no queue
-/// hides it.
+/// The share of the long-term mean that `seconds` of measurement show at worst, if they begin right
+/// after a cut, and no queue hides it.
 ///
-/// Reno, window of W segments: `2/3 (1 + T / (RTT W))`, as `[QuickMode03]` has it. CUBIC, with `x = T / K`: the mean of
-/// `W - 0.4 (K - t)^3` over the window over its mean over K, `(1 - 0.3 (1 - (1 - x)^4) / (4 x)) / 0.925`; ours, by integration. Both
-/// reach 1 when the window has recovered.
+/// Reno, window of W segments: `2/3 (1 + T / (RTT W))`, as `[QuickMode03]` has it. CUBIC, with
+/// `x = T / K`: the mean of `W - 0.4 (K - t)^3` over the window over its mean over K,
+/// `(1 - 0.3 (1 - (1 - x)^4) / (4 x)) / 0.925`; ours, by integration. Both reach 1 when the window
+/// has recovered.
 pub fn worst_case(congestion: &Congestion, segments: f64, rtt: Duration, seconds: f64) -> f64 {
     let Some(recovery) = recovery_time(congestion, segments, rtt) else {
         return 1.0;
@@ -47,9 +51,10 @@ pub fn worst_case(congestion: &Congestion, segments: f64, rtt: Duration, seconds
     }
 }
 
-/// The share of `horizon` seconds' octets that one cut of the window costs, from a window that fills the path of `segments` and leaves
-/// a backlog of `backlog` of them queued; zero where the queue does not run empty. Ours, by the growth laws of Reno (a segment per
-/// round trip) and CUBIC (RFC 9438 §4.2 with its Reno-friendly region, §4.3); others are taken for Reno, BBR is not cut.
+/// The share of `horizon` seconds' octets that one cut of the window costs, from a window that
+/// fills the path of `segments` and leaves a backlog of `backlog` of them queued; zero where the
+/// queue does not run empty. Ours, by the growth laws of Reno (a segment per round trip) and CUBIC
+/// (RFC 9438 §4.2 with its Reno-friendly region, §4.3); others are taken for Reno, BBR is not cut.
 pub fn one_cut(congestion: &Congestion, segments: f64, rtt: Duration, backlog: f64, horizon: f64) -> f64 {
     const STEPS: u32 = 64;
     let rtt = rtt.as_secs_f64();
@@ -72,7 +77,8 @@ pub fn one_cut(congestion: &Congestion, segments: f64, rtt: Duration, backlog: f
     (1.0 - used.sum::<f64>() / f64::from(STEPS)).max(0.0)
 }
 
-/// Share of the time that BBR spends with four segments in flight: 200 ms and a round trip in ten seconds (`[BBR16]`).
+/// Share of the time that BBR spends with four segments in flight: 200 ms and a round trip in ten
+/// seconds (`[BBR16]`).
 pub fn looks(congestion: &Congestion, floor: f64) -> f64 {
     if *congestion == Congestion::Bbr {
         ((0.2 + floor) / 10.0).min(1.0)
@@ -81,8 +87,8 @@ pub fn looks(congestion: &Congestion, floor: f64) -> f64 {
     }
 }
 
-/// Rate that a loss ratio `p` allows, bit/s: Reno's `1.2247 / sqrt(p)` segments per round trip, or CUBIC's
-/// `1.054 RTT^(3/4) / p^(3/4)` where that is more (RFC 9438 §5.1 with its constants).
+/// Rate that a loss ratio `p` allows, bit/s: Reno's `1.2247 / sqrt(p)` segments per round trip, or
+/// CUBIC's `1.054 RTT^(3/4) / p^(3/4)` where that is more (RFC 9438 §5.1 with its constants).
 pub fn loss_model_bps(congestion: &Congestion, p: f64, rtt: Duration, mss_octets: f64) -> Option<f64> {
     let seconds = rtt.as_secs_f64();
     if p <= 0.0 || seconds <= 0.0 {
@@ -161,8 +167,8 @@ mod tests {
         }
     }
 
-    /// From ten segments and without delayed acknowledgements: 1 Gbit/s over 200 ms 2.2 s, 10 G / 100 ms 1.4 s, 100 G / 50 ms
-    /// 0.8 s, 100 M / 20 ms 0.1 s.
+    /// From ten segments and without delayed acknowledgements: 1 Gbit/s over 200 ms 2.2 s, 10 G /
+    /// 100 ms 1.4 s, 100 G / 50 ms 0.8 s, 100 M / 20 ms 0.1 s.
     #[test]
     fn slow_start_times() {
         for (bps, rtt, expected) in [(1e9, 200, 2200), (1e10, 100, 1400), (1e11, 50, 800), (1e8, 20, 100)] {
@@ -172,8 +178,8 @@ mod tests {
         assert_eq!(slow_start(0.01, ms(10)), Duration::ZERO);
     }
 
-    /// Time to recover, Reno: 100 Mbit/s over 20 ms 1.71 s, 1 Gbit/s over 100 ms 428 s. K of CUBIC: 100 M / 50 ms 6.87 s, 1 G / 20 ms
-    /// 10.9 s, 10 G / 100 ms 40.2 s.
+    /// Time to recover, Reno: 100 Mbit/s over 20 ms 1.71 s, 1 Gbit/s over 100 ms 428 s. K of CUBIC:
+    /// 100 M / 50 ms 6.87 s, 1 G / 20 ms 10.9 s, 10 G / 100 ms 40.2 s.
     #[test]
     fn recovery_times() {
         for (congestion, mss, bps, rtt, seconds) in [
@@ -190,7 +196,8 @@ mod tests {
         assert_eq!(recovery_time(&Congestion::Bbr, 100.0, ms(10)), None);
     }
 
-    /// CUBIC at worst shows 0.7 / 0.925 = 75.7 %, half a period 0.5 / 0.925 x (2 - 0.3 (1 - 1/16)) ... = 93 %, a whole one all.
+    /// CUBIC at worst shows 0.7 / 0.925 = 75.7 %, half a period 0.5 / 0.925 x (2 - 0.3 (1 - 1/16))
+    /// ... = 93 %, a whole one all.
     #[test]
     fn worst_case_of_cubic() {
         let share = |x: f64| worst_case(&Congestion::Cubic, 720.0, ms(10), x * (0.75f64 * 720.0).cbrt());
@@ -201,8 +208,9 @@ mod tests {
         assert!((share(2.0) - 1.0).abs() < 1e-12);
     }
 
-    /// Reno, 100 Mbit/s over 100 ms (863 segments, 43 s to recover): after 20 s the window is at 0.5 + 200/863, so the mean lacks
-    /// 1 - (0.5 + 0.732) / 2 = 0.384. A backlog as long as the path hides every cut of Reno, of 0.43 every cut of CUBIC.
+    /// Reno, 100 Mbit/s over 100 ms (863 segments, 43 s to recover): after 20 s the window is at
+    /// 0.5 + 200/863, so the mean lacks 1 - (0.5 + 0.732) / 2 = 0.384. A backlog as long as the
+    /// path hides every cut of Reno, of 0.43 every cut of CUBIC.
     #[test]
     fn what_one_cut_costs() {
         let cut = |congestion: &Congestion, backlog| one_cut(congestion, 863.0, ms(100), backlog, 20.0);
@@ -222,7 +230,8 @@ mod tests {
         assert!(cut(&Congestion::Bbr, 0.0).abs() < 1e-12);
     }
 
-    /// Reno, p = 1e-4, 100 ms, 1448 octets: 122.47 segments, 14.19 Mbit/s. CUBIC, p = 1e-5, 100 ms: 1054 segments.
+    /// Reno, p = 1e-4, 100 ms, 1448 octets: 122.47 segments, 14.19 Mbit/s. CUBIC, p = 1e-5, 100 ms:
+    /// 1054 segments.
     #[test]
     fn loss_models() {
         let reno = loss_model_bps(&Congestion::Reno, 1e-4, ms(100), 1448.0).unwrap();

@@ -54,7 +54,8 @@ impl UdpLimits {
     }
 }
 
-/// What was lost inside the receiving host is not the path's; what the sending host did not send neither of both could carry.
+/// What was lost inside the receiving host is not the path's; what the sending host did not send
+/// neither of both could carry.
 pub fn udp_limits(seen: &UdpStreamState) -> UdpLimits {
     let share = |count: u64| count as f64 / seen.packets.max(1) as f64;
     let elsewhere = seen.lost.saturating_sub(seen.lost_in_host);

@@ -41,12 +41,14 @@ impl PassiveMethod for Passive {
 
 /// Within this two values are one (ours).
 const AGREE: f64 = 0.03;
-/// Gaps per train, and the share of what they reach below which a value cannot be the path's capacity (ours).
+/// Gaps per train, and the share of what they reach below which a value cannot be the path's
+/// capacity (ours).
 const TRAIN: usize = 8;
 const REACHED: f64 = 0.93;
 /// Ours: either end of a train may be off by half a gap.
 const SURELY: f64 = 0.99;
-/// By so much an idle host may stamp the first packet of a pair later than the second (ours; seen on hosts of two processors).
+/// By so much an idle host may stamp the first packet of a pair later than the second (ours; seen
+/// on hosts of two processors).
 const WAKE_NS: f64 = 5_000.0;
 /// Gaps per train of merged packets: a batch at either end is then a small part.
 const BULK_TRAIN: usize = 96;
@@ -106,7 +108,8 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
     if let Some(bound) = judge::slack(log, series, estimate) {
         return bound;
     }
-    // Pairs of a connection that is idle in between wake the host that stamps them; the packets of a train do not.
+    // Pairs of a connection that is idle in between wake the host that stamps them; the packets of
+    // a train do not.
     let gap = log.sizes.full().map_or(0.0, |(ip_octets, _)| f64::from(ip_octets)) * 8e9 / estimate.value as f64;
     let in_trains = reached > 0.0 && (estimate.value as f64 / reached).ln() <= AGREE;
     if judge::crowded(log, estimate.value as f64) && !in_trains && WAKE_NS > AGREE * gap {

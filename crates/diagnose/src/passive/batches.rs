@@ -1,18 +1,22 @@
-//! Whether packets come in batches: of the capturing host, or of a link that lets them go so (slots, aggregation, stalls).
+//! Whether packets come in batches: of the capturing host, or of a link that lets them go so
+//! (slots, aggregation, stalls).
 //!
 //! # How a batch is told from cross traffic
-//! Both leave runs of packets as close as a fast link sends them, and long gaps between the runs; the mode is the fast link's after
-//! batches, the narrow link's beside cross traffic. Two things differ:
+//! Both leave runs of packets as close as a fast link sends them, and long gaps between the runs;
+//! the mode is the fast link's after batches, the narrow link's beside cross traffic. Two things
+//! differ:
 //!
 //! - **Shape**: few long gaps, each as long as the run behind it has packets.
-//! - **Evenness**: a link that serves one queue is behind its long-run rate after a long gap, and the run makes up for it: time over
-//!   `k` packets varies no more than over a few. What others put between varies anew each time, so its variance grows with `k`. The
-//!   ratio of the variance over `k` gaps to `k` times that of one (a variance ratio test, `[LoMacKinlay88]`) is near one beside
-//!   cross traffic and near zero after batches.
+//! - **Evenness**: a link that serves one queue is behind its long-run rate after a long gap, and
+//!   the run makes up for it: time over `k` packets varies no more than over a few. What others put
+//!   between varies anew each time, so its variance grows with `k`. The ratio of the variance over
+//!   `k` gaps to `k` times that of one (a variance ratio test, `[LoMacKinlay88]`) is near one
+//!   beside cross traffic and near zero after batches.
 //!
-//! Over a round trip a window makes everything even, so `k` gaps last no longer than the queue that stood: within it, no
-//! acknowledgement of what it holds has come back. Cross traffic of full packets shows by gaps of whole packets and is let through
-//! however even. Even cross traffic of other sizes cannot be told from batches: it passes for them, which leaves a lower bound.
+//! Over a round trip a window makes everything even, so `k` gaps last no longer than the queue that
+//! stood: within it, no acknowledgement of what it holds has come back. Cross traffic of full
+//! packets shows by gaps of whole packets and is let through however even. Even cross traffic of
+//! other sizes cannot be told from batches: it passes for them, which leaves a lower bound.
 
 use super::density::{LogDensity, WIDTH};
 use super::series::{Sample, Series, Source};
@@ -75,8 +79,9 @@ fn correlation(pairs: &[(f64, f64)]) -> f64 {
     }
 }
 
-/// Below this ratio what came between was no cross traffic (ours: whole batches at random phases leave `b / 6k` for batches of `b`
-/// packets, so 0.11 at the least `k`; independent gaps leave 1, give or take 0.5 over the fewest spans).
+/// Below this ratio what came between was no cross traffic (ours: whole batches at random phases
+/// leave `b / 6k` for batches of `b` packets, so 0.11 at the least `k`; independent gaps leave 1,
+/// give or take 0.5 over the fewest spans).
 const MOST_EVEN: f64 = 0.25;
 /// A mode so near what was carried needs no explanation.
 const NEAR: f64 = 0.97;
@@ -95,9 +100,11 @@ const OF_QUEUE: f64 = 0.7;
 /// What can be said of the time between the packets that waited.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Evenness {
-    /// The mode is what was carried, or the packets of others show, or there is no queue: nothing is to be explained.
+    /// The mode is what was carried, or the packets of others show, or there is no queue: nothing
+    /// is to be explained.
     Clear,
-    /// So long are the runs that they may be batches, and no queue that could tell stood long enough.
+    /// So long are the runs that they may be batches, and no queue that could tell stood long
+    /// enough.
     Doubtful,
     /// The variance ratio.
     Ratio(f64),
@@ -108,8 +115,8 @@ pub(super) fn doubtful(series: &Series) -> bool {
     evenness(series) == Evenness::Doubtful
 }
 
-/// Runs so many times as long as packets of others leave that come one by one are a burst's doing, or a link's that takes several packets
-/// for each of its pauses (ours).
+/// Runs so many times as long as packets of others leave that come one by one are a burst's doing,
+/// or a link's that takes several packets for each of its pauses (ours).
 const UNUSUAL: f64 = 2.5;
 /// Runs of fewer packets come beside cross traffic all the time (ours).
 const LONG_RUN: f64 = 4.0;
@@ -161,7 +168,8 @@ fn runs(series: &Series) -> Vec<Vec<&Sample>> {
     runs
 }
 
-/// Variance of the time over `span` gaps, beyond what their octets take at the rate carried, over `span` times that of one.
+/// Variance of the time over `span` gaps, beyond what their octets take at the rate carried, over
+/// `span` times that of one.
 fn variance_ratio(runs: &[Vec<&Sample>], span: usize, delivered: f64) -> Option<f64> {
     let beyond = |one: &&Sample| one.gap - one.octets * 8e9 / delivered;
     let squares: Vec<f64> = runs.iter().flatten().map(|one| beyond(one).powi(2)).collect();
@@ -183,7 +191,8 @@ fn variance_ratio(runs: &[Vec<&Sample>], span: usize, delivered: f64) -> Option<
     Some(several / (span as f64 * one))
 }
 
-/// Gaps of two and more of the mode's lie at whole multiples of it, and at several of them: packets of others, as long, stood between.
+/// Gaps of two and more of the mode's lie at whole multiples of it, and at several of them: packets
+/// of others, as long, stood between.
 fn in_whole_packets<'a>(samples: impl Iterator<Item = &'a Sample>, mode: f64) -> bool {
     const MOST: f64 = 12.0;
     const COHERENT: f64 = 0.7;

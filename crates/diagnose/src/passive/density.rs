@@ -1,9 +1,11 @@
 //! Density of rates on a logarithmic axis, in time proportional to the sample.
 //!
-//! A kernel of fixed width over the logarithm is one of relative width over the rate, as nettimer has it; on a grid a triangular kernel is
-//! two running means, so a flow of thousands of samples costs microseconds.
+//! A kernel of fixed width over the logarithm is one of relative width over the rate, as nettimer
+//! has it; on a grid a triangular kernel is two running means, so a flow of thousands of samples
+//! costs microseconds.
 
-/// Half-width of the kernel, relative to the rate (`[Nettimer01]` has 0.10; ours is finer, for there are more samples).
+/// Half-width of the kernel, relative to the rate (`[Nettimer01]` has 0.10; ours is finer, for
+/// there are more samples).
 pub(super) const WIDTH: f64 = 0.02;
 
 /// Steps of the grid per half-width.

@@ -15,7 +15,8 @@ const CORE: f64 = 0.05;
 const COARSEST: f64 = 0.2;
 /// Share of merged packets from which on single gaps say nothing (ours).
 const MOST_MERGED: f64 = 0.02;
-/// No interval is narrower, whatever the samples say (ours: clocks, and links that count other octets than IP's).
+/// No interval is narrower, whatever the samples say (ours: clocks, and links that count other
+/// octets than IP's).
 const LEAST_HALF_WIDTH: f64 = 0.003;
 
 /// Why no method of single gaps can read this series; `None` if they can.
@@ -61,7 +62,8 @@ pub(super) struct ModeRate {
     share: f64,
 }
 
-/// Refines a mode; the reason if too little stands behind it, or if more than it has crossed the path.
+/// Refines a mode; the reason if too little stands behind it, or if more than it has crossed the
+/// path.
 pub(super) fn verdict(log: &FlowLog, series: &Series, mode: f64, guard: bool) -> Result<ModeRate, Reason> {
     let gap = typical_gap(series, mode);
     if series.resolution > COARSEST * gap {
@@ -142,7 +144,8 @@ impl ModeRate {
             estimate = estimate.caveat(Caveat::NotConverged);
             estimate.confidence = Confidence::Low;
             if series.source != Source::Acks && sight.vantage != Vantage::Receiver {
-                // A link behind the capture is that fast; of those ahead, only that they carried what passed.
+                // A link behind the capture is that fast; of those ahead, only that they carried
+                // what passed.
                 estimate = estimate.at_most();
             }
         }
@@ -164,11 +167,12 @@ impl ModeRate {
     }
 }
 
-/// Times of what the connection carried beyond which its neighbours' spacing alone is a weak case (ours).
+/// Times of what the connection carried beyond which its neighbours' spacing alone is a weak case
+/// (ours).
 const CROWDED: f64 = 4.0;
 
-/// A link of which others take that much all the time, one that lets packets go in batches, or one behind the capture of a connection
-/// that something else holds back: nothing tells which.
+/// A link of which others take that much all the time, one that lets packets go in batches, or one
+/// behind the capture of a connection that something else holds back: nothing tells which.
 pub(super) fn crowded(log: &FlowLog, rate: f64) -> bool {
     let delivered = log.delivered();
     delivered > 0.0 && rate > CROWDED * delivered
@@ -190,9 +194,10 @@ fn name(source: Source) -> &'static str {
 /// Ours: a connection that nothing else holds back carries nearly what the link does.
 const FULL: f64 = 1.1;
 
-/// What takes the place of an estimate from acknowledgements that is well above what the connection carried; `None` where there is nothing
-/// against it. Acknowledgements of a connection that its window holds back come in a rhythm of their own, on no link's account, so what
-/// was carried is all that is known: a lower bound. Of a connection so short that it is not known either, nothing.
+/// What takes the place of an estimate from acknowledgements that is well above what the connection
+/// carried; `None` where there is nothing against it. Acknowledgements of a connection that its
+/// window holds back come in a rhythm of their own, on no link's account, so what was carried is
+/// all that is known: a lower bound. Of a connection so short that it is not known either, nothing.
 pub(super) fn slack(log: &FlowLog, series: &Series, estimate: &Estimate) -> Option<Conclusion> {
     let delivered = log.delivered();
     if series.source != Source::Acks || estimate.value as f64 <= FULL * delivered {
@@ -213,8 +218,9 @@ pub(super) fn slack(log: &FlowLog, series: &Series, estimate: &Estimate) -> Opti
     })
 }
 
-/// The conclusion of a single method, or what takes its place. A connection that lost packets filled a queue, so its window of
-/// congestion held it back and no other, if it carried a fair share; `passive`, which has to answer for it, does not rely on that.
+/// The conclusion of a single method, or what takes its place. A connection that lost packets
+/// filled a queue, so its window of congestion held it back and no other, if it carried a fair
+/// share; `passive`, which has to answer for it, does not rely on that.
 pub(super) fn unless_slack(log: &FlowLog, series: &Series, guard: bool, concluded: Conclusion) -> Conclusion {
     let lost = log.counts.resent + log.counts.holes > 0;
     let doubted = |estimate: &&Estimate| guard && (!lost || crowded(log, estimate.value as f64));

@@ -1,4 +1,5 @@
-//! The active form of passive methods: listen for a while, sort what came into flows, and read their logs.
+//! The active form of passive methods: listen for a while, sort what came into flows, and read
+//! their logs.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -252,7 +253,8 @@ type Flow = (SocketAddr, SocketAddr);
 /// What tells a packet from the others of its flow.
 type Mark = (u32, u32, Option<u16>);
 
-/// One log per direction that carries data, as seen at the last place; the first, if there are two, gives the departures.
+/// One log per direction that carries data, as seen at the last place; the first, if there are two,
+/// gives the departures.
 fn flows(report: &CaptureReport, places: usize) -> BTreeMap<Flow, FlowLog> {
     let last = u8::try_from(places.saturating_sub(1)).unwrap_or(0);
     let mut departures: BTreeMap<(Flow, Mark), i64> = BTreeMap::new();

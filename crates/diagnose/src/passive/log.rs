@@ -1,9 +1,10 @@
 //! One direction of one TCP connection, condensed.
 //!
-//! What is kept: the gaps between data packets that follow one another in sequence, and between acknowledgements of new data, each
-//! with what tells whether a queue stood behind it (timestamps, round trips, stamps of a second capture). Gaps are kept in blocks of
-//! neighbours, at most 2048 of data and 1024 of acknowledgements: when they are full every second block goes, and from then on every second comes; the
-//! first, in which a connection's window opens, stays for good.
+//! What is kept: the gaps between data packets that follow one another in sequence, and between
+//! acknowledgements of new data, each with what tells whether a queue stood behind it (timestamps,
+//! round trips, stamps of a second capture). Gaps are kept in blocks of neighbours, at most 2048 of
+//! data and 1024 of acknowledgements: when they are full every second block goes, and from then on
+//! every second comes; the first, in which a connection's window opens, stays for good.
 
 mod blocks;
 mod clock;
@@ -16,7 +17,8 @@ pub(super) use blocks::Blocks;
 pub(super) use clock::PeerClock;
 use sizes::Sizes;
 
-/// One direction of one TCP connection, condensed to what passive methods read. Its memory is bounded, however long the flow.
+/// One direction of one TCP connection, condensed to what passive methods read. Its memory is
+/// bounded, however long the flow.
 #[derive(Debug, Clone, Default)]
 pub struct FlowLog {
     pub(super) counts: Counts,
@@ -35,7 +37,8 @@ pub struct FlowLog {
     before: Option<LastData>,
     acknowledged: Option<u32>,
     ack_before: Option<LastAck>,
-    /// Data under way behind this point: end of sequence numbers, and when they passed, in [`FLIGHT_NS`].
+    /// Data under way behind this point: end of sequence numbers, and when they passed, in
+    /// [`FLIGHT_NS`].
     flight: VecDeque<(u32, u32)>,
     /// So many were under way that newcomers are let go unnoticed until half are acknowledged.
     crowded: bool,
@@ -137,8 +140,9 @@ struct Second {
 }
 
 impl Delivered {
-    /// `ahead`: how long the last of these octets and their acknowledgement were under way beyond the capture, if that is known.
-    /// `at_once`: they may have crossed long before, and waited at the receiver for what was lost in front of them.
+    /// `ahead`: how long the last of these octets and their acknowledgement were under way beyond
+    /// the capture, if that is known. `at_once`: they may have crossed long before, and waited at
+    /// the receiver for what was lost in front of them.
     fn add(&mut self, at: i64, octets: u32, ahead: Option<i64>, at_once: bool) {
         let Some(first) = self.first else {
             // What it acknowledges crossed before.
@@ -156,7 +160,8 @@ impl Delivered {
         };
         let took = at.saturating_sub(second.begun);
         if took >= SECOND_NS {
-            // What waited less at the end than at the beginning came in less time than it took to cross.
+            // What waited less at the end than at the beginning came in less time than it took to
+            // cross.
             let drained = second
                 .ahead
                 .zip(ahead)
@@ -212,7 +217,8 @@ struct LastAck {
     covered: u32,
 }
 
-/// Smaller packets are no probes of a link (`[Nettimer01]` asks for large ones; the number is ours: a minimum-size TCP segment).
+/// Smaller packets are no probes of a link (`[Nettimer01]` asks for large ones; the number is ours:
+/// a minimum-size TCP segment).
 const LEAST_PAYLOAD: u32 = 500;
 /// Most data packets under way that are remembered.
 const MOST_FLIGHT: usize = 4096;
@@ -243,8 +249,10 @@ impl FlowLog {
             + self.flight.capacity() * size_of::<(u32, u32)>()
     }
 
-    /// IP octets per time, in bit/s, that the path must have carried: the mean over all acknowledgements, less what stamps and headers may
-    /// hide, or the best second, less what queues on the reverse direction may squeeze together. Zero where too little was acknowledged.
+    /// IP octets per time, in bit/s, that the path must have carried: the mean over all
+    /// acknowledgements, less what stamps and headers may hide, or the best second, less what
+    /// queues on the reverse direction may squeeze together. Zero where too little was
+    /// acknowledged.
     pub(super) fn delivered(&self) -> f64 {
         let Some((ip_octets, payload)) = self.sizes.full() else {
             return 0.0;
@@ -370,7 +378,8 @@ impl FlowLog {
         });
     }
 
-    /// Forgets data that is no longer under way; when the last of what this number acknowledges passed.
+    /// Forgets data that is no longer under way; when the last of what this number acknowledges
+    /// passed.
     fn acknowledge(&mut self, number: u32, now: i64) -> Option<i64> {
         let mut passed = None;
         while let Some(&(end, at)) = self.flight.front() {

@@ -162,7 +162,8 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
     }
 }
 
-/// The standard link whose range this rate, in bit/s, falls into (`[MultiQ04]`, as its Click element has them).
+/// The standard link whose range this rate, in bit/s, falls into (`[MultiQ04]`, as its Click
+/// element has them).
 fn label(rate: f64) -> Option<&'static str> {
     const LINKS: [(&str, f64, f64); 10] = [
         ("modem", 0.0, 0.064),

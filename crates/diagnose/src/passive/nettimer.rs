@@ -32,7 +32,8 @@ params! {
     /// What can be set of the reading.
     #[derive(Debug, Clone, Copy)]
     pub(super) struct Params {
-        /// Whose stamps are read: both ends' (RBPP), the sender's (SBPP), the receiver's (ROPP), or what there is in this order.
+        /// Whose stamps are read: both ends' (RBPP), the sender's (SBPP), the receiver's (ROPP), or
+        /// what there is in this order.
         pub(super) stamps: Stamps = "auto" is {
             "auto" => Stamps::Auto, "both" => Stamps::Both, "sender" => Stamps::Sender, "receiver" => Stamps::Receiver,
         } { source: "[Nettimer01]" },

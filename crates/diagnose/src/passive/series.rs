@@ -1,14 +1,16 @@
 //! A flow's samples of dispersion, and which of them a queue stood behind.
 //!
 //! # Why samples are judged
-//! A gap between two packets is the narrow link's only if the second waited behind the first. A sender that its window or its application
-//! holds back makes gaps too, and they may be as regular as a link's. No shape of a distribution tells one from the other; waiting does:
+//! A gap between two packets is the narrow link's only if the second waited behind the first. A
+//! sender that its window or its application holds back makes gaps too, and they may be as regular
+//! as a link's. No shape of a distribution tells one from the other; waiting does:
 //!
-//! - **Data** (what comes from behind the capture): the sender's timestamps say when a packet left, to a tick, so they say how long it was
-//!   under way beyond the quickest. What exceeds a tick, and what a sending host's own scheduler may hold back ([`HOST_PACKETS`]), is a
-//!   queue on the path.
-//! - **Acknowledgements** (what lies ahead): the round trip from the capture to the receiver and back exceeds the least one, or the data
-//!   left much closer together than their acknowledgements return.
+//! - **Data** (what comes from behind the capture): the sender's timestamps say when a packet left,
+//!   to a tick, so they say how long it was under way beyond the quickest. What exceeds a tick, and
+//!   what a sending host's own scheduler may hold back ([`HOST_PACKETS`]), is a queue on the path.
+//! - **Acknowledgements** (what lies ahead): the round trip from the capture to the receiver and
+//!   back exceeds the least one, or the data left much closer together than their acknowledgements
+//!   return.
 //! - **Two captures**: the pair came apart by more than it left with.
 
 use super::log::{AckGap, DataGap, FlowLog, NO_TICKS, NO_TIME};
@@ -63,7 +65,8 @@ pub(super) struct Series {
     pub(super) samples: Vec<Sample>,
     /// The trace tells which samples waited.
     pub(super) judged: bool,
-    /// Those that waited also left close together, so that little can have come between them. Always so of data: there it is not known.
+    /// Those that waited also left close together, so that little can have come between them.
+    /// Always so of data: there it is not known.
     pub(super) closed: bool,
     /// Share of samples that left because captured packets stood for several.
     pub(super) merged: f64,
@@ -73,17 +76,18 @@ pub(super) struct Series {
 
 /// Waiting below is what hosts do anyway (ours: wake-ups and soft interrupts).
 const HOST_NS: f64 = 100_000.0;
-/// Packets that a sending host's own scheduler may hold back at its pacing rate: two buffers are with it (Linux "TCP small queues"),
-/// a third has left.
+/// Packets that a sending host's own scheduler may hold back at its pacing rate: two buffers are
+/// with it (Linux "TCP small queues"), a third has left.
 const HOST_PACKETS: f64 = 3.0;
-/// Of cross traffic as much comes between two packets as arrives between them: from data that left so much closer together than it came
-/// apart, little (ours).
+/// Of cross traffic as much comes between two packets as arrives between them: from data that left
+/// so much closer together than it came apart, little (ours).
 const CLOSED: f64 = 0.35;
 /// With fewer of those, those that waited must do (ours).
 const LEAST_CLOSED: usize = 12;
 /// A round trip that exceeds the least by so much waited (ours: soft interrupts on both hosts).
 const AHEAD_NS: f64 = 50_000.0;
-/// Longer gaps are pauses: MultiQ's cut-off is 35 ms, which is 0.34 Mbit/s; ours lets slower links through.
+/// Longer gaps are pauses: MultiQ's cut-off is 35 ms, which is 0.34 Mbit/s; ours lets slower links
+/// through.
 const PAUSE_NS: f64 = 1e9;
 
 impl Series {
@@ -254,8 +258,9 @@ fn ack_sample(log: &FlowLog, gap: &AckGap, octets: f64, least: i64, tick: f64) -
     }
 }
 
-/// Which series speaks of the whole path: the one whose narrow link is narrower. Gaps of data that leave a host speak of that host, and
-/// acknowledgements that a receiver sends speak of the path only by their data.
+/// Which series speaks of the whole path: the one whose narrow link is narrower. Gaps of data that
+/// leave a host speak of that host, and acknowledgements that a receiver sends speak of the path
+/// only by their data.
 pub(super) fn best(log: &FlowLog, sight: &Sight) -> Series {
     let (data, acks) = (data(log, sight), acks(log, sight));
     match sight.vantage {
@@ -265,7 +270,8 @@ pub(super) fn best(log: &FlowLog, sight: &Sight) -> Series {
     }
     // Without timestamps nothing tells a host's gaps from a link's, save at the receiver.
     let known = |series: &Series| (series.judged && series.queued_count() >= LEAST_QUEUED).then(|| typical(series));
-    // A narrower link ahead has a queue most of the time; a few acknowledgements that waited are the hosts' doing.
+    // A narrower link ahead has a queue most of the time; a few acknowledgements that waited are
+    // the hosts' doing.
     let often = 10 * acks.queued_count() >= data.queued_count();
     match (known(&data).flatten(), known(&acks).flatten()) {
         (Some(behind), Some(ahead)) if often && ahead < 0.9 * behind => acks,
@@ -275,7 +281,8 @@ pub(super) fn best(log: &FlowLog, sight: &Sight) -> Series {
     }
 }
 
-/// Fewest samples known to have waited that may carry a result (ours: fewer than a handful agree by chance).
+/// Fewest samples known to have waited that may carry a result (ours: fewer than a handful agree by
+/// chance).
 pub(super) const LEAST_QUEUED: usize = 8;
 
 /// The most common rate of those that waited.
@@ -292,9 +299,9 @@ fn share(part: u32, whole: u32) -> f64 {
     }
 }
 
-/// Rates of trains of at least so many gaps whatever their sizes, of data that waited: what is left where single gaps say nothing. Batches
-/// come as long after the one before as they have packets, so a train begins and ends with the last packet of one: before a gap longer
-/// than the mean.
+/// Rates of trains of at least so many gaps whatever their sizes, of data that waited: what is left
+/// where single gaps say nothing. Batches come as long after the one before as they have packets,
+/// so a train begins and ends with the last packet of one: before a gap longer than the mean.
 pub(super) fn bulk_trains(log: &FlowLog, gaps: usize) -> Vec<f64> {
     let Some((ip_octets, payload)) = log.sizes.full() else {
         return Vec::new();

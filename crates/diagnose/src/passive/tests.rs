@@ -110,7 +110,8 @@ fn the_same_gaps_of_a_slow_sender_are_none() {
     }
 }
 
-/// Two packets are with a host's own scheduler at a pacing rate of 5 Mbit/s: no queue of the path's.
+/// Two packets are with a host's own scheduler at a pacing rate of 5 Mbit/s: no queue of the
+/// path's.
 #[test]
 fn what_a_pacing_host_holds_back_is_no_queue() {
     let pace = 2 * GAP_NS;
@@ -119,8 +120,9 @@ fn what_a_pacing_host_holds_back_is_no_queue() {
     assert!(concluded.outcome.estimate().is_none(), "{concluded:?}");
 }
 
-/// Eight segments at once and their acknowledgements spread over the round trip, as a receiver that is slow to answer makes them: 16 kB
-/// in 40 ms are what was carried, and the rhythm of the answers, a fifth of a round trip for two segments, is no link's.
+/// Eight segments at once and their acknowledgements spread over the round trip, as a receiver that
+/// is slow to answer makes them: 16 kB in 40 ms are what was carried, and the rhythm of the
+/// answers, a fifth of a round trip for two segments, is no link's.
 #[test]
 fn a_window_s_rhythm_of_acknowledgements_bounds_alone() {
     let log = windowed(500);
@@ -151,7 +153,8 @@ fn a_short_window_s_rhythm_says_nothing() {
     }
 }
 
-/// Rounds of eight segments that leave together, and four acknowledgements 2 ms apart, seen by the sender.
+/// Rounds of eight segments that leave together, and four acknowledgements 2 ms apart, seen by the
+/// sender.
 fn windowed(rounds: u32) -> FlowLog {
     let mut log = FlowLog::new();
     for round in 0..rounds {
@@ -172,7 +175,8 @@ fn windowed(rounds: u32) -> FlowLog {
     log
 }
 
-/// What waits at the receiver for a lost segment is acknowledged at once when that comes: no second carried so much.
+/// What waits at the receiver for a lost segment is acknowledged at once when that comes: no second
+/// carried so much.
 #[test]
 fn a_filled_hole_is_no_throughput() {
     let mut log = FlowLog::new();
@@ -251,7 +255,8 @@ fn spaced(count: i64, mut beyond: impl FnMut(i64) -> i64) -> FlowLog {
     received(times.into_iter())
 }
 
-/// Bursts of 8 to 40 packets, and before each a pause that lasts as long as they would at a link a third slower: Wi-Fi's way.
+/// Bursts of 8 to 40 packets, and before each a pause that lasts as long as they would at a link a
+/// third slower: Wi-Fi's way.
 #[test]
 fn bursts_of_any_length_are_a_bound_at_most() {
     let mut random = SplitMix64::new(5);

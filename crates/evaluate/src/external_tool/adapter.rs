@@ -83,8 +83,9 @@ pub struct Setting {
     pub receiver: IpAddr,
     /// Largest IP packet that crosses the path, octets.
     pub mtu: u16,
-    /// Rate of the sender's own link at the IP layer, in packets of that size: all that a host knows of its path beforehand. Programs
-    /// that need a rate to offer get this one, or the parameter `rate`.
+    /// Rate of the sender's own link at the IP layer, in packets of that size: all that a host
+    /// knows of its path beforehand. Programs that need a rate to offer get this one, or the
+    /// parameter `rate`.
     pub line_rate: BitRate,
 }
 
@@ -234,8 +235,9 @@ impl Adapter {
         self.reader.read(texts)
     }
 
-    /// A rate of this program's layer at `layer`: `mtu` is the path's largest IP packet, which the program fills unless its description
-    /// says otherwise, `framing` that of the link that the number is about. `None` where packets are too short for a layer.
+    /// A rate of this program's layer at `layer`: `mtu` is the path's largest IP packet, which the
+    /// program fills unless its description says otherwise, `framing` that of the link that the
+    /// number is about. `None` where packets are too short for a layer.
     pub fn at_layer(&self, rate: BitRate, layer: Layer, mtu: u16, framing: Framing) -> Option<BitRate> {
         let ip_octets = u32::from(self.ip_octets.unwrap_or(mtu));
         framing.convert(rate, self.layer, layer, ip_octets, false)

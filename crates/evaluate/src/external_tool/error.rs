@@ -24,7 +24,8 @@ pub enum AdapterError {
         /// Where.
         key: &'static str,
     },
-    /// A program is started that `program.needs` does not list, so that nobody would know that it is missing.
+    /// A program is started that `program.needs` does not list, so that nobody would know that it
+    /// is missing.
     #[error("{key}: program {program:?} is not in program.needs")]
     NotNeeded {
         /// Where.

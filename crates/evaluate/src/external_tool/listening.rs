@@ -1,6 +1,8 @@
-//! Whether somebody listens at a port, without knocking: a server that serves once would take the knock for its client.
+//! Whether somebody listens at a port, without knocking: a server that serves once would take the
+//! knock for its client.
 
-/// Whether a table of `/proc/net/tcp` or `tcp6` (`proc_net_tcp.txt`) has a listening socket at this port.
+/// Whether a table of `/proc/net/tcp` or `tcp6` (`proc_net_tcp.txt`) has a listening socket at this
+/// port.
 pub(super) fn tcp(table: &str, port: u16) -> bool {
     // TCP_LISTEN is 0x0A.
     any(table, port, |state| state == "0A")

@@ -17,13 +17,15 @@ use nix::unistd::Pid;
 
 use super::read::Printed;
 
-/// Most octets that a program may print on either stream: a tool that prints its table every tenth of a second for ten minutes stays
-/// far below.
+/// Most octets that a program may print on either stream: a tool that prints its table every tenth
+/// of a second for ten minutes stays far below.
 pub const OUTPUT_LIMIT: usize = 4 << 20;
 
-/// How often it is looked at. A look costs some microseconds; ten in a second would be seen in a program's time.
+/// How often it is looked at. A look costs some microseconds; ten in a second would be seen in a
+/// program's time.
 const POLL: Duration = Duration::from_millis(20);
-/// How long a program that was ended may take to close its streams. What a grandchild holds open longer is not waited for.
+/// How long a program that was ended may take to close its streams. What a grandchild holds open
+/// longer is not waited for.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// What is to be run.
@@ -98,8 +100,9 @@ impl Control {
     }
 }
 
-/// Runs a program from the calling thread, and so in its namespace, to its end. The thread must live as long as the program: with it
-/// the program ends too (`setpriv --pdeathsig`, where util-linux is there), so that nothing outlives a crash of ours.
+/// Runs a program from the calling thread, and so in its namespace, to its end. The thread must
+/// live as long as the program: with it the program ends too (`setpriv --pdeathsig`, where
+/// util-linux is there), so that nothing outlives a crash of ours.
 pub(super) fn watch(plan: &Plan, control: &Arc<Control>) -> io::Result<Done> {
     let mut child = command(plan).spawn()?;
     let began = now();
@@ -254,7 +257,8 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// With the folders of system programs, where measurement tools are and which users' paths often lack.
+/// With the folders of system programs, where measurement tools are and which users' paths often
+/// lack.
 fn search_path() -> std::ffi::OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     path.push(":/usr/local/sbin:/usr/sbin:/sbin");

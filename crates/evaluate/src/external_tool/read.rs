@@ -76,7 +76,8 @@ pub struct PrintedCost {
 const HOPS: usize = 255;
 /// Highest rate that is taken for one, bit/s.
 const HIGHEST: f64 = 1e15;
-/// Lowest value that is taken for one: what rounds to nothing is nothing. The lower end of an interval may be zero.
+/// Lowest value that is taken for one: what rounds to nothing is nothing. The lower end of an
+/// interval may be zero.
 const LEAST: f64 = 0.5;
 /// Characters of a program's output that an error quotes.
 const EXCERPT: usize = 200;
@@ -111,7 +112,8 @@ struct Rule {
     scale: f64,
 }
 
-/// An expression of a description. `^` and `$` are those of lines; its size is bounded, and its time is linear in the text's.
+/// An expression of a description. `^` and `$` are those of lines; its size is bounded, and its
+/// time is linear in the text's.
 pub(super) fn pattern(key: &'static str, text: &str) -> Result<Regex, AdapterError> {
     let mut builder = RegexBuilder::new(text);
     builder.multi_line(true).crlf(true).size_limit(1 << 20);

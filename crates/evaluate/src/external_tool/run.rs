@@ -17,7 +17,8 @@ use super::read::{self, Number, ParsedNumber, Printed, Reading, Texts};
 
 /// The two hosts at the ends of a path.
 pub trait Hosts {
-    /// Starts a thread inside a host: programs that it starts live there too. The error says why that cannot be.
+    /// Starts a thread inside a host: programs that it starts live there too. The error says why
+    /// that cannot be.
     fn spawn_thread(&self, host: Host, work: Box<dyn FnOnce() + Send>) -> Result<JoinHandle<()>, String>;
 }
 
@@ -32,7 +33,8 @@ pub struct ExternalToolRun {
 
 /// How long a server has to be ready.
 const READY: Duration = Duration::from_secs(10);
-/// How long a server that serves once may take to end and print its report, once its client has ended.
+/// How long a server that serves once may take to end and print its report, once its client has
+/// ended.
 const REPORT: Duration = Duration::from_secs(3);
 /// Between two looks at what goes on.
 const POLL: Duration = Duration::from_millis(20);
@@ -50,7 +52,8 @@ pub fn installed(adapter: &Adapter) -> Result<(), ExternalToolError> {
     }
 }
 
-/// The program's version, as it says itself; `None` if it says none, or the adapter does not know how to ask.
+/// The program's version, as it says itself; `None` if it says none, or the adapter does not know
+/// how to ask.
 pub fn version(adapter: &Adapter) -> Option<String> {
     let (words, pattern) = adapter.version_command()?;
     let plan = Plan {

@@ -55,7 +55,8 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// The word with its values. Names were checked when it was read; one without a value leaves nothing.
+    /// The word with its values. Names were checked when it was read; one without a value leaves
+    /// nothing.
     pub(super) fn fill(&self, values: &BTreeMap<String, String>) -> String {
         let piece = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),

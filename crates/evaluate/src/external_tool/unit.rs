@@ -2,8 +2,9 @@
 
 /// Bit/s in one of this unit; `None` if it is no unit of rates.
 ///
-/// A prefix is decimal, as in networking; a program whose `K` is 1024 needs a `scale` in its adapter. `b` is a bit and `B` eight of
-/// them, as are "bit", "bits" and "Byte", "Bytes", "byte", "bytes", "octet", "octets".
+/// A prefix is decimal, as in networking; a program whose `K` is 1024 needs a `scale` in its
+/// adapter. `b` is a bit and `B` eight of them, as are "bit", "bits" and "Byte", "Bytes", "byte",
+/// "bytes", "octet", "octets".
 pub(super) fn bps(unit: &str) -> Option<f64> {
     let per_second = ["/s", "/sec", "/second", "ps"];
     let counted = per_second

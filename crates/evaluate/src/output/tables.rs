@@ -9,7 +9,8 @@ use super::word;
 use crate::cell::{Cell, Run};
 use crate::error::StoreError;
 
-/// Writes the document's rows, with the JSON document's names; published numbers as `published_*`, parameters as one text.
+/// Writes the document's rows, with the JSON document's names; published numbers as `published_*`,
+/// parameters as one text.
 pub fn rows_parquet(document: &EvaluationDocument, path: &Path) -> Result<(), StoreError> {
     let mut table = Table::default();
     let rows = &document.rows;

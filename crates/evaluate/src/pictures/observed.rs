@@ -19,13 +19,14 @@ use narrows_units::Metric;
 use crate::cell::{Cell, Run};
 use crate::truth;
 
-/// Fewest values that a histogram, and packets that a trend, are drawn from: ours; less would look like noise.
+/// Fewest values that a histogram, and packets that a trend, are drawn from: ours; less would look
+/// like noise.
 const ENOUGH: usize = 10;
 /// IPv4 and TCP header with timestamps.
 const TCP_HEADERS: u64 = 52;
 
-/// Pictures of the run whose observations are in the file at `path`. A file that cannot be read gives none: the numbers stand
-/// without.
+/// Pictures of the run whose observations are in the file at `path`. A file that cannot be read
+/// gives none: the numbers stand without.
 pub(super) fn figures(cell: &Cell, run: &Run, path: &Path) -> Vec<Figure> {
     let recording = File::open(path).ok().and_then(|file| Recording::read(file).ok());
     let Some(recording) = recording else { return Vec::new() };

@@ -45,7 +45,8 @@ fn one(file: &MethodFile, place: &str, all: &mut Vec<Subject>) -> Result<(), Pla
                 source,
             })?;
         }
-        // What a label does not say already: parameters that vary, and without a label of the user's all of them.
+        // What a label does not say already: parameters that vary, and without a label of the
+        // user's all of them.
         let reported = lists
             .iter()
             .zip(&params)

@@ -14,7 +14,8 @@ use crate::subject::{PlannedScenario, Subject};
 pub struct PlannedPublished {
     /// The scenario's name in the plan.
     pub scenario: String,
-    /// The label or name of a method or external tool, or the paper's word for a tool that is in no row.
+    /// The label or name of a method or external tool, or the paper's word for a tool that is in no
+    /// row.
     pub method: String,
     /// What it is a number of.
     pub metric: Metric,

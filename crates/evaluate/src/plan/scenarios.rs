@@ -159,8 +159,8 @@ fn planned(
     })
 }
 
-/// `text` with every `{{key}}` replaced. Placeholders without a value are refused, and (in a template) values without a
-/// placeholder: either would run something else than was meant.
+/// `text` with every `{{key}}` replaced. Placeholders without a value are refused, and (in a
+/// template) values without a placeholder: either would run something else than was meant.
 fn filled(place: &str, text: &str, values: &[(&str, &str)], all_used: bool) -> Result<String, PlanError> {
     let mut out = text.to_owned();
     for (key, value) in values {

@@ -70,9 +70,9 @@ method = "netvigator"
 hop = 2
 "#;
 
-/// By hand. Six scenarios of the template and one file. On each of the six: default, pathload twice and the tool, in both worlds
-/// (the tool in the lab only), and delphi in the simulator: 3·2 + 1 + 1 = 8 rows. On the file, in the simulator only: pathload
-/// twice; the tool has no world left.
+/// By hand. Six scenarios of the template and one file. On each of the six: default, pathload twice
+/// and the tool, in both worlds (the tool in the lab only), and delphi in the simulator: 3·2 + 1 +
+/// 1 = 8 rows. On the file, in the simulator only: pathload twice; the tool has no world left.
 #[test]
 fn everything_is_crossed() {
     let plan = read(FULL).unwrap();

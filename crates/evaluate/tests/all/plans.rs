@@ -1,4 +1,5 @@
-//! Every plan in `plans/` can be read, names a source that docs/design/references.md resolves, and stands in the index of docs/design/plans.md.
+//! Every plan in `plans/` can be read, names a source that docs/design/references.md resolves, and
+//! stands in the index of docs/design/plans.md.
 
 use std::path::{Path, PathBuf};
 

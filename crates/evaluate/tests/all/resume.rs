@@ -131,7 +131,8 @@ fn a_resumed_plan_gives_the_same_octets() {
     let whole = go(&plan, &folder.path().join("whole"), &mut whole_bench, u32::MAX);
     let broken = folder.path().join("broken");
     let mut seen = Vec::new();
-    // In the simulator by a stop; in the lab by a fault, twice; each time a line that a kill has torn.
+    // In the simulator by a stop; in the lab by a fault, twice; each time a line that a kill has
+    // torn.
     for (after, runs) in [(7, 100), (u32::MAX, 5), (u32::MAX, 2)] {
         let mut runner = fake(runs);
         let partial = go(&plan, &broken, &mut runner, after);
@@ -158,7 +159,8 @@ fn a_resumed_plan_gives_the_same_octets() {
     assert_eq!(lines, 2 * 2 * (200 + 4));
 }
 
-/// Rows are in the plan's order; what does not exist yet is there with its status, and so is what only a paper knows.
+/// Rows are in the plan's order; what does not exist yet is there with its status, and so is what
+/// only a paper knows.
 #[test]
 fn every_row_is_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -189,7 +191,8 @@ fn every_row_is_there() {
     assert_eq!(rows, expected);
     let lab = &document.rows[1];
     assert_eq!((lab.judged_runs, lab.not_judged_runs), (Some(3), Some(1)));
-    // By hand: seeds 1, 3 and 4 are judged; the truth is 2 M; round trips are relative to the truth.
+    // By hand: seeds 1, 3 and 4 are judged; the truth is 2 M; round trips are relative to the
+    // truth.
     assert_eq!(lab.summary.median_error_ratio, Some(0.5));
     assert_eq!(lab.summary.wrong_confident_ratio, Some(1.0));
     assert_eq!(
@@ -213,7 +216,8 @@ fn every_row_is_there() {
     assert!(document.text().contains("not yet") && document.text().contains("3 ms"));
 }
 
-/// Observations that the simulator kept give the same numbers again, and those of other parameters where the method can.
+/// Observations that the simulator kept give the same numbers again, and those of other parameters
+/// where the method can.
 #[test]
 fn recordings_are_analysed_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -261,8 +265,8 @@ impl ExternalRunner for Hops {
     }
 }
 
-/// What a method says of a hop has a row of its own behind the path's, with the paper's number for that hop; a run that says nothing of
-/// the hop is inconclusive there.
+/// What a method says of a hop has a row of its own behind the path's, with the paper's number for
+/// that hop; a run that says nothing of the hop is inconclusive there.
 #[test]
 fn hops_have_rows() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
-//! `[Kachan17]`'s experiment, followed: capacity steps through 2, 7 and 10 Gbit/s for 60 s, and `track` stays with it at 1 % of the
-//! path's rate. The plan's own paths, so that what is published there and what is tested here are one.
+//! `[Kachan17]`'s experiment, followed: capacity steps through 2, 7 and 10 Gbit/s for 60 s, and
+//! `track` stays with it at 1 % of the path's rate. The plan's own paths, so that what is published
+//! there and what is tested here are one.
 
 use std::path::Path;
 
@@ -25,7 +26,8 @@ fn followed(path: &str, method: &str, duration: &str, seed: u64) -> Tracking {
     simulation.run(seed).unwrap().tracking.unwrap()
 }
 
-/// Every step within 2 s, errors of at most 2 % from then on, at most 1 % of the capacity as mean load.
+/// Every step within 2 s, errors of at most 2 % from then on, at most 1 % of the capacity as mean
+/// load.
 fn stays_with_it(path: &str, seed: u64) {
     let tracking = followed(path, "track", "59 s", seed);
     assert_eq!((tracking.steps, tracking.followed), (9, 9), "{path} {seed}");
@@ -58,7 +60,8 @@ fn one_percent_of_loss_is_tolerated() {
     }
 }
 
-/// Half a millisecond of jitter hides a train's overload in noise; trains grow until they tell all the same.
+/// Half a millisecond of jitter hides a train's overload in noise; trains grow until they tell all
+/// the same.
 #[test]
 fn jitter_is_tolerated() {
     for seed in 1..=5 {
@@ -66,8 +69,8 @@ fn jitter_is_tolerated() {
     }
 }
 
-/// Both at once: a train that lost packets is reported late, so a step up, which takes several, may take more than two seconds; what is told is
-/// right most of the time.
+/// Both at once: a train that lost packets is reported late, so a step up, which takes several, may
+/// take more than two seconds; what is told is right most of the time.
 #[test]
 fn jitter_with_losses_is_tolerated() {
     let mut within = Vec::new();

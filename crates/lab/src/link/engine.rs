@@ -18,7 +18,8 @@ use crate::player::{Buffer, Feed, Player, Track};
 use crate::playing::{Begin, Playing, RealClock, now};
 use crate::timing_report::TimingReport;
 
-/// Plays all links of a lab in one spinning thread. Dropping it ends the thread and removes the devices.
+/// Plays all links of a lab in one spinning thread. Dropping it ends the thread and removes the
+/// devices.
 #[derive(Debug)]
 pub struct LinkEngine {
     links: Vec<LinkSpec>,
@@ -61,8 +62,8 @@ impl LinkEngine {
         })
     }
 
-    /// Plays the warm-up and starts the clock. What was sent before is not on the links; frames for a device that is not up yet are refused, and counted as such. Once started,
-    /// nothing is done.
+    /// Plays the warm-up and starts the clock. What was sent before is not on the links; frames for
+    /// a device that is not up yet are refused, and counted as such. Once started, nothing is done.
     pub fn start(&mut self) -> Result<(), LabError> {
         let Stage::Made(ports) = &mut self.stage else {
             return Ok(());
@@ -99,7 +100,8 @@ impl LinkEngine {
         }
     }
 
-    /// How a link (by its index) did so far: since the start, or since its last [`LinkEngine::take_timing_report`].
+    /// How a link (by its index) did so far: since the start, or since its last
+    /// [`LinkEngine::take_timing_report`].
     pub fn timing_report(&self, link: usize) -> Result<TimingReport, LabError> {
         self.report(link, false)
     }
@@ -109,8 +111,8 @@ impl LinkEngine {
         self.report(link, true)
     }
 
-    /// Stops, removes the devices, and says how each link did since where its report began. An engine that never started has nothing
-    /// to say.
+    /// Stops, removes the devices, and says how each link did since where its report began. An
+    /// engine that never started has nothing to say.
     pub fn stop(mut self) -> Result<Vec<TimingReport>, LabError> {
         let Stage::Plays { playing, .. } = &mut self.stage else {
             return Ok(Vec::new());
@@ -156,7 +158,8 @@ impl LinkEngine {
         timing_report
     }
 
-    /// What the devices of a link have dropped, by the side whose frames they were or whose device refused them.
+    /// What the devices of a link have dropped, by the side whose frames they were or whose device
+    /// refused them.
     fn kernel_drops(&self, link: usize) -> [u64; 2] {
         self.links.get(link).map_or([0, 0], |spec| {
             let [first, second] = &spec.ends;
@@ -227,7 +230,8 @@ fn warm(paths: &mut [Path<Buffer>], feeds: &[Feed], until: u64) {
     }
 }
 
-/// Which links hand virtual cross traffic to which: those of a hop with hidden devices, in the order of each way.
+/// Which links hand virtual cross traffic to which: those of a hop with hidden devices, in the
+/// order of each way.
 fn feeds(links: &[LinkSpec]) -> Vec<Feed> {
     let mut feeds = Vec::new();
     for way in [PathDirection::Forward, PathDirection::Reverse] {

@@ -42,8 +42,8 @@ impl Rules for Ethernet {
     }
 }
 
-/// What a frame carries behind its header and its tags, in octets: the IP packet, or as much of anything else. `None` if it is no
-/// frame.
+/// What a frame carries behind its header and its tags, in octets: the IP packet, or as much of
+/// anything else. `None` if it is no frame.
 pub(super) fn payload_octets(frame: &[u8]) -> Option<u16> {
     u16::try_from(frame.len().checked_sub(header_octets(frame)?)?).ok()
 }

@@ -1,8 +1,9 @@
 //! The ports of a link: how frames get from a kernel to the engine and back.
 //!
-//! A ring costs no system call to look at, and the sender's processor does the copying, so that several links can be watched at once;
-//! a TAP device costs one call per look. Both cost one call per frame handed over, within which the kernel carries the frame on as far
-//! as it gets (through a router to its next device, for example).
+//! A ring costs no system call to look at, and the sender's processor does the copying, so that
+//! several links can be watched at once; a TAP device costs one call per look. Both cost one call
+//! per frame handed over, within which the kernel carries the frame on as far as it gets (through a
+//! router to its next device, for example).
 
 use std::fmt;
 use std::io;
@@ -18,7 +19,8 @@ use crate::error::LabError;
 use crate::namespace::{Namespace, netlink, set_link, set_queue_packets, transmit_drops};
 use crate::player::End;
 
-/// Frames kept for us while the thread stands still: at 1 Gb/s 25 ms of full ones, at 100 Mb/s 12 ms of the smallest.
+/// Frames kept for us while the thread stands still: at 1 Gb/s 25 ms of full ones, at 100 Mb/s 12
+/// ms of the smallest.
 const RING_FRAMES: usize = 2_048;
 /// As for the TUN device of a host.
 const TAP_QUEUE_PACKETS: u32 = 16_384;
@@ -44,8 +46,8 @@ pub(super) fn frame_octets(mtu: u16) -> usize {
 }
 
 impl Port {
-    /// Makes the device in its namespace, down, and the engine's side of it. `own` is the engine's namespace, `number` is of this port
-    /// alone.
+    /// Makes the device in its namespace, down, and the engine's side of it. `own` is the engine's
+    /// namespace, `number` is of this port alone.
     pub(super) fn create(spec: &PortSpec, kind: PortKind, own: &Namespace, number: usize) -> Result<Self, LabError> {
         let wrong = |source: io::Error| LabError::kernel(format!("making the device {}", spec.device), source);
         let made = match kind {
@@ -82,7 +84,8 @@ impl Port {
             PacketRing::open(&name, &options)
         });
         let ready = ring.and_then(|ring| ring).and_then(|ring| {
-            // A frame that enters is as it would be on a wire: no longer than the MTU allows, with all its checksums.
+            // A frame that enters is as it would be on a wire: no longer than the MTU allows, with
+            // all its checksums.
             spec.namespace
                 .inside(|| narrows_net::host::turn_off_offloads(&spec.device))??;
             Ok(Self::Ring(ring))
@@ -169,7 +172,8 @@ fn copy(frame: &RingFrame<'_>, into: &mut [u8]) -> io::Result<usize> {
     Ok(length)
 }
 
-/// Frames that kernels dropped between the programs of this namespace and the engine, or behind it: 0 for what is gone.
+/// Frames that kernels dropped between the programs of this namespace and the engine, or behind it:
+/// 0 for what is gone.
 pub(super) fn dropped_by_kernel(spec: &PortSpec, own: &Namespace, number: usize) -> u64 {
     transmit_drops(&spec.namespace, &spec.device).unwrap_or(0) + transmit_drops(own, &own_name(number)).unwrap_or(0)
 }
@@ -181,7 +185,8 @@ fn own_name(number: usize) -> String {
 
 /// Makes a veth pair: one end here and up, the other in the port's namespace and down.
 fn make_pair(spec: &PortSpec, name: &str) -> io::Result<()> {
-    // No address is wanted on the engine's ends, nor what a kernel sends to get one. Without IPv6 there is no such file.
+    // No address is wanted on the engine's ends, nor what a kernel sends to get one. Without IPv6
+    // there is no such file.
     let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
     let namespace = std::os::fd::AsRawFd::as_raw_fd(spec.namespace.file());
     let peer = LinkMessageBuilder::<LinkUnspec>::new()
@@ -207,7 +212,8 @@ fn make_pair(spec: &PortSpec, name: &str) -> io::Result<()> {
 pub(super) fn remove_all(own: &Namespace, count: usize) {
     let removed = own.inside(|| {
         for number in 0..count {
-            // A TAP device goes with its port; a pair may have gone with the namespace of its other end.
+            // A TAP device goes with its port; a pair may have gone with the namespace of its other
+            // end.
             let _ = remove(&own_name(number));
         }
     });

@@ -1,7 +1,7 @@
 //! Packets in memory that is used again and again.
 
-/// Octets of buffers made before the start: more than most paths ever hold (11 000 packets of 1500 octets), so that no burst meets an
-/// allocation.
+/// Octets of buffers made before the start: more than most paths ever hold (11 000 packets of 1500
+/// octets), so that no burst meets an allocation.
 const READY_OCTETS: usize = 16 << 20;
 
 /// A packet's octets, in a buffer that is used again.
@@ -41,7 +41,8 @@ impl Buffer {
     }
 }
 
-/// The buffers that hold no packet now. The one given back last is the next to be used: its octets are still in a cache.
+/// The buffers that hold no packet now. The one given back last is the next to be used: its octets
+/// are still in a cache.
 #[derive(Debug)]
 pub(crate) struct Pool {
     free: Vec<Buffer>,

@@ -33,8 +33,9 @@ impl Routers {
         }
     }
 
-    /// With which hop limit the path carries a packet of this way, so that it ends where it should: a router that is the destination
-    /// itself takes it as if it ran out there. `None` if the destination is not on the way.
+    /// With which hop limit the path carries a packet of this way, so that it ends where it should:
+    /// a router that is the destination itself takes it as if it ran out there. `None` if the
+    /// destination is not on the way.
     fn destination_limit(&self, path: &Path<Buffer>, way: PathDirection, header: &IpHeader) -> Option<u8> {
         match self.plan.owner(header.destination)? {
             Owner::Host(side) => (side == Side::at_end_of(way)).then_some(header.hop_limit),
@@ -44,7 +45,8 @@ impl Routers {
         }
     }
 
-    /// The node of this way at which a router stands that answers by its number on that way; `None` if this way has none there.
+    /// The node of this way at which a router stands that answers by its number on that way; `None`
+    /// if this way has none there.
     fn node(&self, path: &Path<Buffer>, way: PathDirection, there: PathDirection, number: u8) -> Option<u8> {
         let node = if there == way {
             number

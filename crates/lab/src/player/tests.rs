@@ -15,7 +15,8 @@ use crate::timing_report::TimingReport;
 
 const MS: u64 = 1_000_000;
 
-/// A clock that advances a little with each reading, so that waiting ends, and that a test can set forward.
+/// A clock that advances a little with each reading, so that waiting ends, and that a test can set
+/// forward.
 struct StepClock {
     now: u64,
     step: u64,
@@ -223,8 +224,8 @@ fn what_nobody_on_the_path_is_meant_by_is_not_sustained() {
     );
 }
 
-/// 1000 octets take 0.1 ms over the first hop and 1 ms over the second: while the first packet is sent there, the second waits, and
-/// three find no room.
+/// 1000 octets take 0.1 ms over the first hop and 1 ms over the second: while the first packet is
+/// sent there, the second waits, and three find no room.
 #[test]
 fn drops_are_reported_by_hop() {
     let mut rig = rig();
@@ -300,7 +301,8 @@ proptest! {
         prop_assert_eq!(rig.tracks[0].path.inside(), 0);
         prop_assert_eq!(rig.pool.count(), buffers);
         let timing_report = timing_report(&rig);
-        // What was neither released nor dropped ended at a router; each of those gave at most one answer.
+        // What was neither released nor dropped ended at a router; each of those gave at most one
+        // answer.
         let into = timing_report.accepted + timing_report.router_answers;
         let out = timing_report.releases + timing_report.packets_dropped();
         prop_assert!(into >= out + timing_report.router_answers, "{:?}", timing_report);

@@ -12,10 +12,12 @@ use crate::tally::Tally;
 
 /// Where packets come out and go in.
 pub(crate) trait End {
-    /// An event this close is waited for, rather than risked to be missed while this end is read, in nanoseconds.
+    /// An event this close is waited for, rather than risked to be missed while this end is read,
+    /// in nanoseconds.
     const CLOSE_NS: u64;
 
-    /// Whether a packet may wait; asked before each [`End::receive`], so that an end that knows need not be read.
+    /// Whether a packet may wait; asked before each [`End::receive`], so that an end that knows
+    /// need not be read.
     fn may_have(&self) -> bool {
         true
     }
@@ -40,7 +42,8 @@ pub(crate) trait Rules {
     /// Makes the packet what it should be at the end of its way.
     fn arrive(&self, packet: &mut [u8], hop_limit: u8);
 
-    /// What this node of this way has to say to a packet that ended there: an answer that is on its way, or the buffer back.
+    /// What this node of this way has to say to a packet that ended there: an answer that is on its
+    /// way, or the buffer back.
     fn answer(
         &mut self,
         path: &mut Path<Buffer>,
@@ -88,7 +91,8 @@ pub(crate) struct Track<E, R> {
 
 /// Nothing to do.
 const NEVER: u64 = u64::MAX;
-/// Cross traffic is never further behind than this: what an idle path has to catch up with, the first packet of a train would wait for.
+/// Cross traffic is never further behind than this: what an idle path has to catch up with, the
+/// first packet of a train would wait for.
 const BEHIND_NS: u64 = 4_000;
 
 impl<E: End, R: Rules> Track<E, R> {
@@ -160,8 +164,8 @@ impl<E: End, R: Rules> Track<E, R> {
         self.next_at = self.next_at.min(now);
     }
 
-    /// Lets the path move on, and does what comes out of it. Stops at every output, so that answers of routers enter the reverse direction at
-    /// their own time and not at ours.
+    /// Lets the path move on, and does what comes out of it. Stops at every output, so that answers
+    /// of routers enter the reverse direction at their own time and not at ours.
     pub(super) fn play(&mut self, until: u64, hands: &mut Hands<'_>) {
         if until < self.next_at && until < self.path.now().saturating_add(BEHIND_NS) {
             return;

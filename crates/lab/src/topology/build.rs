@@ -123,7 +123,8 @@ fn link_name(layout: &Layout, cable: &Cable) -> String {
     format!("{near}-{remote}")
 }
 
-/// The scenario without the cross traffic that real hosts carry. It keeps its place, since places decide seeds, but never begins.
+/// The scenario without the cross traffic that real hosts carry. It keeps its place, since places
+/// decide seeds, but never begins.
 fn without_real_flows(scenario: &Scenario) -> Scenario {
     let mut played = scenario.clone();
     for (cross, original) in played.cross.iter_mut().zip(&scenario.cross) {

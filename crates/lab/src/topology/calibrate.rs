@@ -1,8 +1,9 @@
 //! Reference runs: what a hop that the kernel plays really carries.
 //!
-//! One UDP socket in the node before the hop sends packets of the hop's MTU as fast as it may, another in the node behind it takes them.
-//! The rate is that of the IP octets that arrive after the first fifth of the run, when bursts are spent and the queue is full, between
-//! the first and the last of them, as the receiving kernel stamps them: `(n − 1) · octets / (t_last − t_first)`.
+//! One UDP socket in the node before the hop sends packets of the hop's MTU as fast as it may,
+//! another in the node behind it takes them. The rate is that of the IP octets that arrive after
+//! the first fifth of the run, when bursts are spent and the queue is full, between the first and
+//! the last of them, as the receiving kernel stamps them: `(n − 1) · octets / (t_last − t_first)`.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -18,19 +19,23 @@ use crate::node::Node;
 
 /// How long a run takes where packets come thick enough.
 const RUN: Duration = Duration::from_secs(1);
-/// Packets that a run should see, so that a slow hop's rate is known to a percent; runs are prolonged up to `LONGEST` for it.
+/// Packets that a run should see, so that a slow hop's rate is known to a percent; runs are
+/// prolonged up to `LONGEST` for it.
 const PACKETS: u32 = 150;
 const LONGEST: Duration = Duration::from_secs(10);
-/// Packets that the sending kernel keeps: enough never to run dry, few enough that the sender waits for the hop.
+/// Packets that the sending kernel keeps: enough never to run dry, few enough that the sender waits
+/// for the hop.
 const SENDING_PACKETS: usize = 64;
 const RECEIVE_BUFFER: usize = 16 << 20;
 const PORT: u16 = 9;
-/// Most runs per hop and way, and the share of the scenario's rate that makes more of them needless.
+/// Most runs per hop and way, and the share of the scenario's rate that makes more of them
+/// needless.
 const RUNS: usize = 3;
 const REACHED: f64 = 0.99;
 
-/// Runs until one got through what the scenario says, but at most three: a machine that stood still meanwhile takes from what a shaper
-/// carries and never adds to it, so the most that any run got through is nearest to what the hop can. `None` if nothing did.
+/// Runs until one got through what the scenario says, but at most three: a machine that stood still
+/// meanwhile takes from what a shaper carries and never adds to it, so the most that any run got
+/// through is nearest to what the hop can. `None` if nothing did.
 pub(crate) fn capacity(
     from: &Node,
     to: &Node,
@@ -48,7 +53,8 @@ pub(crate) fn capacity(
     Ok(most)
 }
 
-/// Saturates the way from one node to its neighbour with packets of `ip_octets`; `None` if fewer than two arrived.
+/// Saturates the way from one node to its neighbour with packets of `ip_octets`; `None` if fewer
+/// than two arrived.
 fn saturate(
     from: &Node,
     to: &Node,
@@ -115,8 +121,8 @@ fn send(socket: &UdpSocket, payload: usize, run: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// How many packets came after the first fifth of the run, and in what time, by the kernel's stamps: that this program was not there
-/// to read them does not count.
+/// How many packets came after the first fifth of the run, and in what time, by the kernel's
+/// stamps: that this program was not there to read them does not count.
 fn receive(socket: &UdpSocket, run: Duration) -> io::Result<(u64, Duration)> {
     let begin = now();
     let mut data = vec![0; 65_536];

@@ -1,4 +1,5 @@
-//! What a lab says about itself: its nodes, how exactly each hop is played, what is not played, and the truth.
+//! What a lab says about itself: its nodes, how exactly each hop is played, what is not played, and
+//! the truth.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,8 +16,8 @@ use crate::realtime;
 /// Version of the document.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// A lab's description: what `narrows lab up --json` prints. Rates are bit/s, times nanoseconds; hops count from 0 in the order of
-/// their way.
+/// A lab's description: what `narrows lab up --json` prints. Rates are bit/s, times nanoseconds;
+/// hops count from 0 in the order of their way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabDescription {
     /// Version of this document's form.
@@ -91,7 +92,8 @@ pub struct HopDescription {
     pub switches: usize,
     /// `real_time`, `tbf`, `htb` or `veth`.
     pub kind: String,
-    /// Whether what happens is what the scenario says, packet by packet, as far as the lab had valid timing.
+    /// Whether what happens is what the scenario says, packet by packet, as far as the lab had
+    /// valid timing.
     pub exact: bool,
     /// Why, and how what happens departs.
     pub why: Vec<String>,
@@ -99,7 +101,8 @@ pub struct HopDescription {
     pub ip_octets: u16,
     /// IP-layer capacity by the scenario.
     pub derived_capacity_bps: u64,
-    /// IP-layer capacity that a saturating reference run found; `None` if none was made, as on real-time links.
+    /// IP-layer capacity that a saturating reference run found; `None` if none was made, as on
+    /// real-time links.
     pub calibrated_capacity_bps: Option<u64>,
 }
 
@@ -121,7 +124,8 @@ pub struct TruthDescription {
     pub forward: DirectionTruth,
     /// From receiver to sender.
     pub reverse: DirectionTruth,
-    /// Of a packet of 64 octets and its answer on the idle path, as far as it is played; without what the kernels themselves take.
+    /// Of a packet of 64 octets and its answer on the idle path, as far as it is played; without
+    /// what the kernels themselves take.
     pub base_rtt_ns: u64,
 }
 
@@ -340,7 +344,8 @@ fn way_truth(scenario: &Scenario, way: PathDirection, hops: &[HopDescription]) -
             capacity = Some((rate, found.is_some()));
         }
         let here = truth.utilisation(hop.index).and_then(|load| {
-            // A bare cable's load counts against what it can carry, not against the rate that the scenario has for it.
+            // A bare cable's load counts against what it can carry, not against the rate that the
+            // scenario has for it.
             let load = if derived == 0 {
                 load
             } else {
@@ -360,7 +365,8 @@ fn way_truth(scenario: &Scenario, way: PathDirection, hops: &[HopDescription]) -
     }
 }
 
-/// A calibrated rate was found with packets of the hop's MTU; at the path's MTU the link's framing weighs more.
+/// A calibrated rate was found with packets of the hop's MTU; at the path's MTU the link's framing
+/// weighs more.
 fn at_size(rate: u64, hop: &narrows_scenario::Hop, mtu: u16) -> u64 {
     if hop.mtu == mtu || hop.bucket.is_some() || hop.link == Link::Veth {
         return rate;
@@ -370,8 +376,9 @@ fn at_size(rate: u64, hop: &narrows_scenario::Hop, mtu: u16) -> u64 {
     scaled.map_or(rate, BitRate::bps)
 }
 
-/// Round trip of a packet of 64 octets over what is played of the idle path: tokens are there when an idle shaper's packet comes, and a
-/// bare cable is as fast as the machine, so neither holds it up; nor do the hosts' interfaces.
+/// Round trip of a packet of 64 octets over what is played of the idle path: tokens are there when
+/// an idle shaper's packet comes, and a bare cable is as fast as the machine, so neither holds it
+/// up; nor do the hosts' interfaces.
 fn base_rtt(scenario: &Scenario) -> std::time::Duration {
     let mut played = scenario.clone();
     for (hops, host) in [

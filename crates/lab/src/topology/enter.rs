@@ -11,7 +11,8 @@ use crate::placement::Placement;
 
 /// Moves this process into a node of a lab. What it starts, or becomes by `exec`, lives there.
 ///
-/// Must be called before any thread starts: the kernel lets only a process of one thread into another user namespace.
+/// Must be called before any thread starts: the kernel lets only a process of one thread into
+/// another user namespace.
 pub fn enter_node(id: &LabId, node: &str) -> Result<(), LabError> {
     let state = find(id)?;
     let nodes = state

@@ -4,7 +4,8 @@ use narrows_scenario::{Cross, GeneratedBy, Link, PathDirection, Scenario, Source
 
 use crate::node::Node;
 
-/// A flow of cross traffic with hosts of its own: whoever uses the lab starts a generator in one and a sink in the other.
+/// A flow of cross traffic with hosts of its own: whoever uses the lab starts a generator in one
+/// and a sink in the other.
 #[derive(Debug, Clone)]
 pub struct RealFlow {
     /// Which of the scenario's cross traffic it is.
@@ -17,8 +18,9 @@ pub struct RealFlow {
     pub cross: Cross,
 }
 
-/// Whether a lab lets real hosts carry this traffic. Virtual packets exist inside one real-time link: they can neither answer, as
-/// elastic traffic must, nor go on to another link, nor be seen by a kernel's shaper.
+/// Whether a lab lets real hosts carry this traffic. Virtual packets exist inside one real-time
+/// link: they can neither answer, as elastic traffic must, nor go on to another link, nor be seen
+/// by a kernel's shaper.
 pub(crate) fn generated_by_hosts(scenario: &Scenario, cross: &Cross) -> bool {
     cross.generated_by == Some(GeneratedBy::Hosts) || cannot_be_virtual(scenario, cross)
 }

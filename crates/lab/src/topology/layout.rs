@@ -1,4 +1,5 @@
-//! Which nodes, cables, addresses and routes a scenario becomes. Pure: nothing here touches the kernel.
+//! Which nodes, cables, addresses and routes a scenario becomes. Pure: nothing here touches the
+//! kernel.
 
 use std::net::IpAddr;
 
@@ -20,7 +21,8 @@ pub(crate) const MOST_FLOWS: usize = 32;
 /// Everything that will be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Sender, routers and receiver in the order of the forward way, then switches, then cross-traffic hosts.
+    /// Sender, routers and receiver in the order of the forward way, then switches, then
+    /// cross-traffic hosts.
     pub(crate) nodes: Vec<NodePlan>,
     pub(crate) cables: Vec<Cable>,
 }
@@ -60,13 +62,15 @@ pub(crate) struct Port {
     pub(crate) mac: [u8; 6],
     /// MTU of the device.
     pub(crate) mtu: u16,
-    /// MTU of what may leave by it, where that is less: a virtual cable drops what its far end could not send.
+    /// MTU of what may leave by it, where that is less: a virtual cable drops what its far end
+    /// could not send.
     pub(crate) route_mtu: Option<u16>,
     /// Of the device itself; `None` in a switch.
     pub(crate) addresses: Option<Addresses>,
 }
 
-/// How a node reaches an address. `via` is the neighbour's address; the address itself if that is the neighbour.
+/// How a node reaches an address. `via` is the neighbour's address; the address itself if that is
+/// the neighbour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) to: IpAddr,
@@ -91,7 +95,8 @@ impl CableKind {
 }
 
 impl Layout {
-    /// The layout of a scenario. Refuses ways of different length, hops of which only one way is real-time, and more than fits.
+    /// The layout of a scenario. Refuses ways of different length, hops of which only one way is
+    /// real-time, and more than fits.
     pub(crate) fn of(scenario: &Scenario, ipv6: bool) -> Result<Self, LabError> {
         let plan = check(scenario, ipv6)?;
         let mut layout = Self {
@@ -336,7 +341,8 @@ impl Layout {
         found
     }
 
-    /// The first device with addresses from this end of a cable on, through switches: a hop's cables follow each other in order.
+    /// The first device with addresses from this end of a cable on, through switches: a hop's
+    /// cables follow each other in order.
     fn across(&self, mut cable: usize, end: usize) -> &Port {
         loop {
             let port = &self.cables[cable].ends[end];
@@ -430,7 +436,8 @@ fn device_name(node: usize, hops: usize, towards: PathDirection) -> String {
     name.to_owned()
 }
 
-/// The largest packet that a flow's hosts may send: any, for the path's own MTUs are to be met on the path.
+/// The largest packet that a flow's hosts may send: any, for the path's own MTUs are to be met on
+/// the path.
 fn crossed_mtu(scenario: &Scenario, way: PathDirection) -> u16 {
     scenario.hops(way).iter().map(|hop| hop.mtu).max().unwrap_or(1500)
 }

@@ -1,8 +1,9 @@
 //! What the kernel's shapers are told, and how they depart from the scenario's links.
 //!
-//! Linux counts what it hands to a device: IP packet and Ethernet header, 14 octets. A size table, tc-stab(8), adds what the scenario's
-//! framing has around that (24 octets of FCS, preamble and gap on Ethernet) and pads short frames, so the shaper's rate is the link's
-//! nominal rate to the octet.
+//! Linux counts what it hands to a device: IP packet and Ethernet header, 14 octets. A size table,
+//! tc-stab(8), adds what the scenario's framing has around that (24 octets of FCS, preamble and gap
+//! on Ethernet) and pads short frames, so the shaper's rate is the link's nominal rate to the
+//! octet.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -211,7 +212,8 @@ impl Shaper {
     }
 }
 
-/// The token bucket, if it shapes and ever binds: behind one that is faster than the link there is the link alone.
+/// The token bucket, if it shapes and ever binds: behind one that is faster than the link there is
+/// the link alone.
 fn binding_bucket(hop: &Hop) -> Option<TokenBucket> {
     let bucket = hop.bucket?;
     let link = ip_rate(hop.rate, hop.framing, u32::from(hop.mtu))?;
@@ -300,7 +302,8 @@ mod tests {
         );
     }
 
-    /// A token bucket counts IP octets, and the link behind it is its peak rate: 1500 of 1538 octets of 1 Gbit/s.
+    /// A token bucket counts IP octets, and the link behind it is its peak rate: 1500 of 1538
+    /// octets of 1 Gbit/s.
     #[test]
     fn a_shaper_is_the_bucket_and_the_link_its_peak() {
         let bucket = TokenBucket {

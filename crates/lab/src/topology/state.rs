@@ -1,8 +1,10 @@
-//! What a lab leaves on the machine while it lives, so that other processes find it, and what finds it once its process is dead.
+//! What a lab leaves on the machine while it lives, so that other processes find it, and what finds
+//! it once its process is dead.
 //!
-//! One file per lab, `<id>.json`, under `/run/narrows` for root of the machine; for others under `$XDG_RUNTIME_DIR/narrows`, or, without
-//! one, under `narrows-<user>` in the directory for temporary files. It is made before the first namespace and removed after the last,
-//! and names the process with its time of birth, so that another process of the same number is not taken for it.
+//! One file per lab, `<id>.json`, under `/run/narrows` for root of the machine; for others under
+//! `$XDG_RUNTIME_DIR/narrows`, or, without one, under `narrows-<user>` in the directory for
+//! temporary files. It is made before the first namespace and removed after the last, and names the
+//! process with its time of birth, so that another process of the same number is not taken for it.
 
 mod leftovers;
 mod process;
@@ -26,7 +28,8 @@ use process::{machine_uptime_s, outer_user, process_began};
 use super::describe::LabDescription;
 use crate::error::LabError;
 
-/// How the names of our namespaces begin: `narrows-lab-<id>-<node>`. Ids have no `-`, so the parts can be told apart.
+/// How the names of our namespaces begin: `narrows-lab-<id>-<node>`. Ids have no `-`, so the parts
+/// can be told apart.
 const PREFIX: &str = "narrows-lab-";
 /// Labs of one user that can live at once without names of their own.
 const MOST_NUMBERED: u32 = 1_000;
@@ -45,7 +48,8 @@ pub struct LabState {
     pub process: u32,
     /// When that process began, in the kernel's ticks since it booted.
     pub process_began: u64,
-    /// Whether that process does nothing else (it was started by `narrows lab up`), and so may be asked to end.
+    /// Whether that process does nothing else (it was started by `narrows lab up`), and so may be
+    /// asked to end.
     pub held: bool,
     /// Seconds that the machine had been up when the lab began.
     pub began_uptime_s: f64,
@@ -262,9 +266,10 @@ pub fn find(id: &LabId) -> Result<LabState, LabError> {
         .ok_or_else(|| LabError::NoSuchLab { id: id.to_string() })
 }
 
-/// Makes other processes wait that clean, or take a name: between the look at a dead lab and its removal, another process could have
-/// removed it and a third have made a new lab of its name. `None`, and nobody waits, where there is nothing to lock. The lock is on a
-/// file of its own, which nobody else can open and so keep.
+/// Makes other processes wait that clean, or take a name: between the look at a dead lab and its
+/// removal, another process could have removed it and a third have made a new lab of its name.
+/// `None`, and nobody waits, where there is nothing to lock. The lock is on a file of its own,
+/// which nobody else can open and so keep.
 fn one_at_a_time() -> Option<Flock<File>> {
     let directory = directory();
     if !is_ours(&directory) {
@@ -275,10 +280,11 @@ fn one_at_a_time() -> Option<Flock<File>> {
     Flock::lock(lock.open(directory.join("lock")).ok()?, FlockArg::LockExclusive).ok()
 }
 
-/// Two addresses that tell the namespaces of a process from all others, of another lab or of nobody's concern, for as long as they
-/// live: anybody may read them from outside (`/proc/<pid>/net`), and they outlive the lab's devices. They are within 127/8, all of which
-/// `lo` answers to anyhow, so that nothing else changes. 22 bits are the process's number (2^22 is the most there can be), 22 its
-/// birth's lowest (11 hours at 100 ticks per second).
+/// Two addresses that tell the namespaces of a process from all others, of another lab or of
+/// nobody's concern, for as long as they live: anybody may read them from outside
+/// (`/proc/<pid>/net`), and they outlive the lab's devices. They are within 127/8, all of which
+/// `lo` answers to anyhow, so that nothing else changes. 22 bits are the process's number (2^22 is
+/// the most there can be), 22 its birth's lowest (11 hours at 100 ticks per second).
 pub(crate) fn mark(process: u32, began: u64) -> [Ipv4Addr; 2] {
     const BITS: u32 = (1 << 22) - 1;
     let low = u32::try_from(began & u64::from(BITS)).unwrap_or(0);
@@ -318,8 +324,8 @@ fn files() -> Vec<(PathBuf, LabState)> {
     found
 }
 
-/// Whether a directory is a real one and belongs to this user: in a directory for temporary files, anybody could have made it, and its
-/// files say which processes to end.
+/// Whether a directory is a real one and belongs to this user: in a directory for temporary files,
+/// anybody could have made it, and its files say which processes to end.
 fn is_ours(directory: &Path) -> bool {
     let own = nix::unistd::Uid::effective().as_raw();
     fs::symlink_metadata(directory).is_ok_and(|found| found.is_dir() && found.uid() == own)

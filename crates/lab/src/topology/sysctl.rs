@@ -12,15 +12,16 @@ use crate::node::Node;
 /// A setting: its place under `/proc/sys`, and its value.
 pub(crate) type Setting = (String, String);
 
-/// Linux counts this many answers at once per destination where `icmp_ratelimit` spaces them (`XRLIM_BURST_FACTOR` of
-/// `net/ipv4/route.c`).
+/// Linux counts this many answers at once per destination where `icmp_ratelimit` spaces them
+/// (`XRLIM_BURST_FACTOR` of `net/ipv4/route.c`).
 const PEER_BURST: u32 = 6;
 /// Longest spacing of answers; none will ever be sent.
 const NEVER_MS: u32 = 2_000_000_000;
 /// More answers per second than any kernel sends.
 const UNLIMITED: u32 = 1_000_000_000;
 
-/// Settings for a node, to be made before it has devices: those take over what stands under `default`.
+/// Settings for a node, to be made before it has devices: those take over what stands under
+/// `default`.
 pub(crate) fn settings(kind: NodeKind, router: Option<&Router>, ipv6: bool) -> Vec<Setting> {
     let mut settings = Vec::new();
     let mut set = |place: &str, value: u32| settings.push((format!("net/{place}"), value.to_string()));
@@ -31,7 +32,8 @@ pub(crate) fn settings(kind: NodeKind, router: Option<&Router>, ipv6: bool) -> V
                 conf("disable_ipv6", 1);
                 continue;
             }
-            // Neighbours and routes are given, so nothing has to be discovered, announced or asked for.
+            // Neighbours and routes are given, so nothing has to be discovered, announced or asked
+            // for.
             conf("accept_dad", 0);
             conf("dad_transmits", 0);
             conf("accept_ra", 0);
@@ -40,7 +42,8 @@ pub(crate) fn settings(kind: NodeKind, router: Option<&Router>, ipv6: bool) -> V
             conf("accept_redirects", 0);
             // No link-local addresses, and so no multicast groups for them.
             conf("addr_gen_mode", 1);
-            // Groups are joined all the same and reported, which no setting forbids: at once, then, and not in the first seconds.
+            // Groups are joined all the same and reported, which no setting forbids: at once, then,
+            // and not in the first seconds.
             conf("mldv1_unsolicited_report_interval", 1);
             conf("mldv2_unsolicited_report_interval", 1);
             conf("forwarding", 1);
@@ -77,8 +80,9 @@ struct Limit {
 }
 
 impl Limit {
-    /// Of hosts (`None`) and routers. Linux has two limits: per destination, with a burst of 6, in whole milliseconds; and for all
-    /// destinations, in whole credits per second, with any burst, of which an answer takes 0, 1 or 2 at random (`icmp_global_allow`).
+    /// Of hosts (`None`) and routers. Linux has two limits: per destination, with a burst of 6, in
+    /// whole milliseconds; and for all destinations, in whole credits per second, with any burst,
+    /// of which an answer takes 0, 1 or 2 at random (`icmp_global_allow`).
     fn of(router: Option<&Router>) -> Self {
         let none = Self {
             spacing_ms: 0,
@@ -113,7 +117,8 @@ impl Limit {
     }
 }
 
-/// How the limit that a kernel keeps departs from the one that the scenario asks for, in words; `None` if it does not.
+/// How the limit that a kernel keeps departs from the one that the scenario asks for, in words;
+/// `None` if it does not.
 pub(crate) fn departure(router: &Router) -> Option<String> {
     let (rate, burst) = router.icmp_limit.filter(|_| router.answers)?;
     if burst == PEER_BURST || rate < 1.0 {
@@ -143,7 +148,8 @@ fn whole(value: f64) -> u32 {
     whole
 }
 
-/// Makes the settings in a node. Those that this kernel does not have are left out where the older behaviour is the one wanted.
+/// Makes the settings in a node. Those that this kernel does not have are left out where the older
+/// behaviour is the one wanted.
 pub(crate) fn apply(node: &Node, settings: &[Setting]) -> Result<(), LabError> {
     node.run(|| {
         for (place, value) in settings {

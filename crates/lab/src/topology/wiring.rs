@@ -18,11 +18,12 @@ use crate::node::Node;
 
 /// The bridge in each switch.
 const BRIDGE: &str = "bridge0";
-/// Packets that a virtual cable's device keeps: none beyond the shaper's own queue, which is the scenario's. A device without a qdisc
-/// has no queue anyhow.
+/// Packets that a virtual cable's device keeps: none beyond the shaper's own queue, which is the
+/// scenario's. A device without a qdisc has no queue anyhow.
 const VETH_QUEUE_PACKETS: u32 = 1_000;
 
-/// Lays a virtual cable: a device in each of two nodes, with or without what a kernel usually leaves to a device.
+/// Lays a virtual cable: a device in each of two nodes, with or without what a kernel usually
+/// leaves to a device.
 pub(crate) fn lay_cable(nodes: &[Node], cable: &Cable, offloads: bool) -> Result<(), LabError> {
     let [near, remote] = &cable.ends;
     let (here, there) = (&nodes[near.node], &nodes[remote.node]);
@@ -65,7 +66,8 @@ pub(crate) fn set_up(layout: &Layout, index: usize, node: &Node) -> Result<(), L
 }
 
 fn bridge(layout: &Layout, index: usize) -> io::Result<()> {
-    // No spanning tree and nobody asked for groups: it forwards at once and says nothing of its own.
+    // No spanning tree and nobody asked for groups: it forwards at once and says nothing of its
+    // own.
     let message = LinkBridge::new(BRIDGE).mcast_snooping(false).up().build();
     netlink(async |handle| handle.link().add(message).execute().await)?;
     let bridge = if_nametoindex(BRIDGE)?;

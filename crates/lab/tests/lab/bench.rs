@@ -22,8 +22,8 @@ pub(crate) fn start(scenario: &Scenario) -> RealTimePath {
     RealTimePath::start(scenario, StartOptions::default()).unwrap()
 }
 
-/// Measures on fresh paths until one had valid timing and the hosts' programs kept up with it, at most five times; `None`, and a line that
-/// `cargo xtask` counts as a skipped test, if none did.
+/// Measures on fresh paths until one had valid timing and the hosts' programs kept up with it, at
+/// most five times; `None`, and a line that `cargo xtask` counts as a skipped test, if none did.
 pub(crate) fn measured<T>(
     what: &str,
     scenario: &Scenario,
@@ -47,7 +47,8 @@ pub(crate) fn measured<T>(
     None
 }
 
-/// IPv4 datagrams that the host dropped because their program had not read the ones before (`RcvbufErrors`).
+/// IPv4 datagrams that the host dropped because their program had not read the ones before
+/// (`RcvbufErrors`).
 fn overrun(host: &LabHost) -> u64 {
     let table = host
         .run(|| std::fs::read_to_string("/proc/thread-self/net/snmp"))

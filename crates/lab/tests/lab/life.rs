@@ -65,7 +65,8 @@ fn names_of_dead_processes_are_removed() {
     std::fs::remove_file(foreign).unwrap();
 }
 
-/// The same addresses twice, with different paths between them; the clocks are not judged, since two labs share two processors.
+/// The same addresses twice, with different paths between them; the clocks are not judged, since
+/// two labs share two processors.
 #[test]
 #[ignore = "lab: needs namespaces"]
 fn labs_live_side_by_side() {

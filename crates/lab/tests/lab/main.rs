@@ -1,8 +1,10 @@
-//! The real-time path between real kernels. Needs privileges and a machine with time to spare, so nothing here runs by itself.
+//! The real-time path between real kernels. Needs privileges and a machine with time to spare, so
+//! nothing here runs by itself.
 //!
-//! What depends on the machine is judged only if the path says that it had valid timing and no program left datagrams unread; if not, it is
-//! measured again, at most five times, whatever the result was, and the count is printed. On a machine that never keeps time the test
-//! says `NOT JUDGED`, which `cargo xtask` counts as skipped: nothing was shown.
+//! What depends on the machine is judged only if the path says that it had valid timing and no
+//! program left datagrams unread; if not, it is measured again, at most five times, whatever the
+//! result was, and the count is printed. On a machine that never keeps time the test says
+//! `NOT JUDGED`, which `cargo xtask` counts as skipped: nothing was shown.
 
 #![expect(
     clippy::unwrap_used,

@@ -94,7 +94,8 @@ fn hop_limits_find_their_routers() {
     assert_eq!(path.stop().unwrap().router_answers, 4);
 }
 
-/// The first datagram is too big for the second hop; the kernel learns it from the router and fragments the second.
+/// The first datagram is too big for the second hop; the kernel learns it from the router and
+/// fragments the second.
 #[test]
 #[ignore = "lab: needs namespaces"]
 fn a_smaller_mtu_is_reported_and_believed() {

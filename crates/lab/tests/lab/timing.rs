@@ -15,7 +15,8 @@ use nix::sys::time::TimeSpec;
 
 use crate::bench::{MS, PORT, alone, bound_in, ip_of, measured, round_trips, three_hops};
 
-/// The least is judged: the path keeps time or says that it does not, but nobody says when the hosts' programs had to wait.
+/// The least is judged: the path keeps time or says that it does not, but nobody says when the
+/// hosts' programs had to wait.
 fn check_round_trips(trips: &[Duration], truth: Duration) {
     let least = *trips.iter().min().unwrap();
     eprintln!("least {least:?}, truth {truth:?}");
@@ -42,7 +43,8 @@ fn round_trip_is_the_truth() {
     }
 }
 
-/// Cross traffic that is not served while the path is idle would make the first packet wait for all of it to be caught up.
+/// Cross traffic that is not served while the path is idle would make the first packet wait for all
+/// of it to be caught up.
 #[test]
 #[ignore = "judge: needs namespaces"]
 fn an_idle_path_serves_its_cross_traffic() {
@@ -68,7 +70,8 @@ fn an_idle_path_serves_its_cross_traffic() {
     check_round_trips(&trips, scenario.truth(PathDirection::Forward).base_rtt(1500, 1500));
 }
 
-/// Kernel stamps, in seconds, of what arrives while the sender offers half as much again as the path carries.
+/// Kernel stamps, in seconds, of what arrives while the sender offers half as much again as the
+/// path carries.
 fn blast(path: &RealTimePath) -> Vec<f64> {
     let target = SocketAddr::new(ip_of(path, Side::Receiver, false), PORT);
     let server = bound_in(path.host(Side::Receiver), target.ip(), PORT);
@@ -119,7 +122,8 @@ fn a_blast_gets_the_capacity() {
     };
     let truth = scenario.truth(PathDirection::Forward).capacity(1500).as_f64();
     let rate = |packets: usize, from: f64, to: f64| packets as f64 * 12_000.0 / (to - from) / truth;
-    // The median of blocks of 200 packets (25 ms): a sender that has to wait leaves a hole in some of them.
+    // The median of blocks of 200 packets (25 ms): a sender that has to wait leaves a hole in some
+    // of them.
     let mut blocks: Vec<f64> = stamps
         .chunks_exact(201)
         .map(|block| rate(200, block[0], block[200]))

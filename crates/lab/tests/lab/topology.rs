@@ -165,7 +165,8 @@ fn routers_are_seen_and_switches_are_not() {
     );
 }
 
-/// The first datagram is too big for the second hop; the kernel learns it from the router and fragments the second.
+/// The first datagram is too big for the second hop; the kernel learns it from the router and
+/// fragments the second.
 #[test]
 #[ignore = "lab: needs namespaces"]
 fn a_smaller_mtu_is_reported_by_the_router_before_it() {
@@ -196,7 +197,8 @@ fn a_smaller_mtu_is_reported_by_the_router_before_it() {
     }
 }
 
-/// How many of 40 probes, sent at once, the first router answers, and in how many seconds they went out.
+/// How many of 40 probes, sent at once, the first router answers, and in how many seconds they went
+/// out.
 fn answers(lab: &Lab, v6: bool) -> (usize, f64) {
     let icmp = icmp(lab.sender(), v6);
     let client = bound(lab.sender(), v6, 0);
@@ -231,8 +233,8 @@ fn routers_keep_their_limits() {
         let (six, took) = answers(&limited(limit(2.0, 6)), v6);
         let most = 7.0 + 2.0 * took;
         assert!(six >= 6 && (six as f64) <= most, "{six} answers in {took} s, IPv6 {v6}");
-        // Of Linux's global limit each answer takes 0, 1 or 2 credits: the ten are spent after 5 answers at least, and of 22 answers
-        // less than one time in 10 000 all fit.
+        // Of Linux's global limit each answer takes 0, 1 or 2 credits: the ten are spent after 5
+        // answers at least, and of 22 answers less than one time in 10 000 all fit.
         let (ten, took) = answers(&limited(limit(20.0, 10)), v6);
         let most = 22.0 + 20.0 * took;
         assert!(ten >= 5 && (ten as f64) <= most, "{ten} answers in {took} s, IPv6 {v6}");
@@ -296,13 +298,15 @@ fn no_topology_is_left_behind() {
     assert_eq!(*message.downcast_ref::<&str>().unwrap(), "the closure's own trouble");
     assert_eq!(traces("test_gone"), Vec::<String>::new());
 
-    // What cannot be built leaves nothing either: this hop's queue is more than a shaper can be told.
+    // What cannot be built leaves nothing either: this hop's queue is more than a shaper can be
+    // told.
     let lab = Lab::up(&scenario, options).unwrap();
     lab.down().unwrap();
     assert_eq!(traces("test_gone"), Vec::<String>::new());
 }
 
-/// How long this machine kept a thread waiting beyond the millisecond that it asked for, while `work` ran, as a share of that time.
+/// How long this machine kept a thread waiting beyond the millisecond that it asked for, while
+/// `work` ran, as a share of that time.
 fn waited<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let done = std::sync::atomic::AtomicBool::new(false);
     thread::scope(|scope| {
@@ -321,7 +325,8 @@ fn waited<T>(work: impl FnOnce() -> T) -> (T, f64) {
     })
 }
 
-/// A saturating run gets the rate of the scenario through a shaper that has some packets of burst to make up for late timers.
+/// A saturating run gets the rate of the scenario through a shaper that has some packets of burst
+/// to make up for late timers.
 #[test]
 #[ignore = "judge: needs namespaces, tc"]
 fn shapers_are_calibrated() {
@@ -393,7 +398,8 @@ fn spread(from: &Node, to: &Node) -> Duration {
     first.elapsed()
 }
 
-/// 39 gaps of 1538 octets: 4.8 ms at 100 Mbit/s forward; back at 10 Mbit/s 48 ms. The switch is the slower half of the first path.
+/// 39 gaps of 1538 octets: 4.8 ms at 100 Mbit/s forward; back at 10 Mbit/s 48 ms. The switch is the
+/// slower half of the first path.
 #[test]
 #[ignore = "judge: needs namespaces"]
 fn each_way_has_its_own_rate() {
@@ -420,7 +426,8 @@ fn each_way_has_its_own_rate() {
     println!("\nNOT JUDGED: rates of each way: the machine never had valid timing, so nothing can be said");
 }
 
-/// Traffic of real hosts enters and leaves where the scenario says: it passes the routers of its hops and no others.
+/// Traffic of real hosts enters and leaves where the scenario says: it passes the routers of its
+/// hops and no others.
 #[test]
 #[ignore = "lab: needs namespaces"]
 fn real_flows_cross_their_hops_only() {
@@ -442,7 +449,8 @@ fn real_flows_cross_their_hops_only() {
     let flows = lab.real_flows();
     let indices: Vec<usize> = flows.iter().map(|flow| flow.index).collect();
     assert_eq!(indices, [1, 2], "the first is virtual");
-    // The first passes sender, router1 and router2; the second, the reverse direction's first hop, receiver and router2.
+    // The first passes sender, router1 and router2; the second, the reverse direction's first hop,
+    // receiver and router2.
     for (flow, nodes, delay) in [(&flows[0], 3, 2 * MS), (&flows[1], 2, MS)] {
         for v6 in [false, true] {
             let least = round_trips(&flow.source, &flow.sink, v6, 100, 5)
@@ -465,8 +473,8 @@ fn real_flows_cross_their_hops_only() {
     }
 }
 
-/// Nobody asks, announces or reports anything on links that nobody uses, but for a late report of a group of each host in the first
-/// second.
+/// Nobody asks, announces or reports anything on links that nobody uses, but for a late report of a
+/// group of each host in the first second.
 #[test]
 #[ignore = "lab: needs namespaces"]
 fn an_unused_lab_is_silent() {

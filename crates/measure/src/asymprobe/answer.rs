@@ -52,7 +52,8 @@ impl Run {
         estimate.into()
     }
 
-    /// One direction's capacity: exact where the dispersion follows its packets' size, else a bound.
+    /// One direction's capacity: exact where the dispersion follows its packets' size, else a
+    /// bound.
     fn side(&self, side: Side, metric: Metric) -> Option<Estimate> {
         let (kind, third) = side.kinds();
         let found = self.kind_found(kind)?;
@@ -105,7 +106,8 @@ impl Run {
         Some(self.bound(estimate, side))
     }
 
-    /// The dispersion is the other direction's, or it cannot be told whose: at least this, or what the least round trips allow.
+    /// The dispersion is the other direction's, or it cannot be told whose: at least this, or what
+    /// the least round trips allow.
     fn bound(&self, mut estimate: Estimate, side: Side) -> Estimate {
         estimate.value = estimate.low;
         if let Some(trio) = self.trio().filter(|trio| trio.valid) {

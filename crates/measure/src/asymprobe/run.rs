@@ -200,7 +200,8 @@ impl Runs for Run {
         self.facts.is_some()
     }
 
-    /// Why a run is not begun: the remote host would take too long to answer, or in sizes that vary.
+    /// Why a run is not begun: the remote host would take too long to answer, or in sizes that
+    /// vary.
     fn unable(&self, facts: &PathFacts) -> Option<Reason> {
         let pairs = u64::try_from(self.params.stable.min(self.params.most)).unwrap_or(u64::MAX / 8);
         let late = mindelay::answers_take_too_long(facts, 4 * (pairs + 1), super::INFO.imposes.max_time);
@@ -233,7 +234,8 @@ impl Runs for Run {
         if self.hunt.is_none() {
             match self.batching.seen() {
                 Some(true) => return Step::Done(self.no_number(Reason::ReceiveBatching)),
-                // Long requests with short replies, which only the forward direction can spread, and long replies, in turn.
+                // Long requests with short replies, which only the forward direction can spread,
+                // and long replies, in turn.
                 None if self.tests < MOST_TESTS => {
                     self.tests += 1;
                     return self.send(now, TEST_PACKETS, Kind::Long);

@@ -8,8 +8,8 @@ use narrows_probe::outcome::{Caveat, Diagnostic, Estimate, Reason};
 use narrows_probe::probes::{Arrival, Fate, PacingCheck, PeerKind, Probe, TrainReport};
 use narrows_probe::{BoundKind, Event, PathFacts, Refusal, StampSource, World, drive};
 
-/// An idle path of some links there and some back, worked out packet by packet; what of it is asked for is a far end that answers in
-/// packets of the size it is told.
+/// An idle path of some links there and some back, worked out packet by packet; what of it is asked
+/// for is a far end that answers in packets of the size it is told.
 struct Loop {
     outbound: Vec<BitRate>,
     returning: Vec<BitRate>,
@@ -153,7 +153,8 @@ fn both_directions_within_the_sizes_are_exact() {
     }
 }
 
-/// 100 against 2 Mbit/s: `T = 8 W(64) / C2` whatever the long packet's size, so that the forward direction is bounded, and the reverse direction exact.
+/// 100 against 2 Mbit/s: `T = 8 W(64) / C2` whatever the long packet's size, so that the forward
+/// direction is bounded, and the reverse direction exact.
 #[test]
 fn beyond_the_sizes_one_is_exact_and_one_a_bound() {
     let plain = measure(&mut Loop::new(&[100_000], &[2000]), &[("trio", "false")]);
@@ -175,7 +176,8 @@ fn beyond_the_sizes_one_is_exact_and_one_a_bound() {
     );
 }
 
-/// Least round trips have no such limit: of one hop they tell the capacity, of several less than it, never more.
+/// Least round trips have no such limit: of one hop they tell the capacity, of several less than
+/// it, never more.
 #[test]
 fn least_round_trips_raise_the_bound_and_never_above_the_truth() {
     let outcome = measure(&mut Loop::new(&[100_000], &[1000]), &[]);

@@ -19,12 +19,15 @@ const GOOD_FIT: f64 = 0.1;
 const MIN_TRAINS: usize = 5;
 /// An interval wider than this share of the path's rate is a range, not a value (ours).
 const RANGE: f64 = 0.3;
-/// Curves read low by up to this share of the path's rate where traffic comes in packets (ours, from the simulator; the specification's
-/// own figures for single streams of 256 and 1024 packets are more): the upper end of their interval reaches so much further.
+/// Curves read low by up to this share of the path's rate where traffic comes in packets (ours,
+/// from the simulator; the specification's own figures for single streams of 256 and 1024 packets
+/// are more): the upper end of their interval reaches so much further.
 const CURVES_LOW: f64 = 0.12;
-/// Trains longer than this outlast the round trips of many transfers, whose answers their begins may be too short to tell (ours).
+/// Trains longer than this outlast the round trips of many transfers, whose answers their begins
+/// may be too short to tell (ours).
 const OUTLASTS: f64 = 0.05;
-/// Half-width below which no interval shrinks, as a share of the path's rate (ours: stamps, framing of other packet sizes, whole packets).
+/// Half-width below which no interval shrinks, as a share of the path's rate (ours: stamps, framing
+/// of other packet sizes, whole packets).
 pub(super) const FLOOR: f64 = 0.008;
 
 /// Why the run ends.
@@ -140,7 +143,8 @@ impl RunAccount {
         let (low_half, high_half) = pooled.halves(FLOOR * scale);
         let backed_off = pooled.backed_off();
         let available = (pooled.available - backed_off).max(0.0);
-        // What is lost behind the tight link has gone through it; nothing tells which losses those are.
+        // What is lost behind the tight link has gone through it; nothing tells which losses those
+        // are.
         let through = 1.0 - (self.lost as f64 / self.sent.max(1) as f64).min(0.5);
         let low_by = if self.curves.is_empty() {
             0.0
@@ -200,14 +204,16 @@ impl RunAccount {
         Some(self.windows(estimate, pooled))
     }
 
-    /// Trains outlast the round trips of transfers, which may then have given way to them, and nothing in what was seen would tell.
+    /// Trains outlast the round trips of transfers, which may then have given way to them, and
+    /// nothing in what was seen would tell.
     fn outlasts_round_trips(&self, pooled: &PooledEstimate) -> bool {
         let trains = pooled.per_train.iter().filter_map(|(index, _)| self.trains.get(*index));
         let lengths: Vec<f64> = trains.map(|train| train.send_time).collect();
         self.curves.is_empty() && narrows_stat::median(&lengths).is_some_and(|length| length > OUTLASTS)
     }
 
-    /// How what is available varied: one value per train, each over the time that its train kept the tight link busy.
+    /// How what is available varied: one value per train, each over the time that its train kept
+    /// the tight link busy.
     fn windows(&self, estimate: Estimate, pooled: &PooledEstimate) -> Estimate {
         let values: Vec<f64> = pooled.per_train.iter().map(|(_, value)| *value).collect();
         let (mut at, mut lengths) = (Vec::new(), Vec::new());
@@ -299,7 +305,8 @@ impl RunAccount {
         Some(bound.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited))
     }
 
-    /// No train near the turning point overloaded the path, yet none at the sender's limit either: what came through is available.
+    /// No train near the turning point overloaded the path, yet none at the sender's limit either:
+    /// what came through is available.
     fn undecided(&self) -> Option<Estimate> {
         let no_congestion_seen = self
             .trains

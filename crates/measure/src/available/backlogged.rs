@@ -3,7 +3,8 @@
 use super::burst_ends::Sample;
 use super::levels::{Block, blocks};
 
-/// Fewest burst ends behind a line where no part is known to be busy: below, one outlier owns it (ours).
+/// Fewest burst ends behind a line where no part is known to be busy: below, one outlier owns it
+/// (ours).
 const MIN_ENDS: usize = 5;
 /// Fewest burst ends of a backlogged period.
 const SHORTEST: usize = 3;
@@ -15,12 +16,12 @@ const STILL_BACKLOGGED: f64 = 0.3;
 const ENOUGH: f64 = 0.1;
 /// Seconds after which transfers may have answered a train: round trips as they are met (ours).
 pub(super) const ROUND_TRIPS: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
-/// Variance of a least-squares slope over a random walk, relative to that of the line from end to end: 6/5 (ours: the integral of the
-/// squared weights of the regression, `36 ∫ (x - x²)² dx`).
+/// Variance of a least-squares slope over a random walk, relative to that of the line from end to
+/// end: 6/5 (ours: the integral of the squared weights of the regression, `36 ∫ (x - x²)² dx`).
 const WALK: f64 = 1.2;
 
-/// A packet that waited for less than this share of its own time on the narrow link found nobody before it (ours: stamps of a
-/// microsecond, and what is left of a small packet).
+/// A packet that waited for less than this share of its own time on the narrow link found nobody
+/// before it (ours: stamps of a microsecond, and what is left of a small packet).
 const WAITED: f64 = 0.2;
 
 /// The line through the parts of a train.
@@ -39,7 +40,8 @@ pub(super) struct Slope {
     pub(super) backlogged: bool,
     /// What lies outside the backlogged periods.
     pub(super) idle: Idle,
-    /// What of the backlogged periods left before a round trip of others was over, for each of [`ROUND_TRIPS`].
+    /// What of the backlogged periods left before a round trip of others was over, for each of
+    /// [`ROUND_TRIPS`].
     pub(super) early: [Early; 4],
 }
 
@@ -80,7 +82,8 @@ pub(crate) struct Idle {
 }
 
 impl Idle {
-    /// What is available in it on a link of `capacity`: of what the train leaves, the share of packets that found nobody there.
+    /// What is available in it on a link of `capacity`: of what the train leaves, the share of
+    /// packets that found nobody there.
     pub(crate) fn available(self, capacity: f64) -> f64 {
         self.rate + self.free * (capacity - self.rate).max(0.0)
     }
@@ -113,13 +116,16 @@ pub(super) fn behind(kept: &[Sample], priming_packets: f64) -> &[Sample] {
     &kept[first..]
 }
 
-/// The slope over the backlogged periods of `kept`: each begins where the delay has grown to `backlogged_from` above the least, and ends where it has
-/// fallen to a third of that, or where the sender paused for longer than the delay.
+/// The slope over the backlogged periods of `kept`: each begins where the delay has grown to
+/// `backlogged_from` above the least, and ends where it has fallen to a third of that, or where the
+/// sender paused for longer than the delay.
 ///
-/// Begin and end look at no later packet (they are stopping times), so that what a part gathers in the mean is `(R - A)/C` of its time,
-/// whatever the traffic of others did to begin or end it; idle moments of the link, in which delays do not fall as they should, stay out.
-/// So the parts' slopes are those from end to end, summed over all of them, and not regressions, which would favour parts that ended
-/// early. Their blocks come with it. Delays are medians of five neighbours, so that no single stamp makes an end.
+/// Begin and end look at no later packet (they are stopping times), so that what a part gathers in
+/// the mean is `(R - A)/C` of its time, whatever the traffic of others did to begin or end it; idle
+/// moments of the link, in which delays do not fall as they should, stay out. So the parts' slopes
+/// are those from end to end, summed over all of them, and not regressions, which would favour
+/// parts that ended early. Their blocks come with it. Delays are medians of five neighbours, so
+/// that no single stamp makes an end.
 pub(super) fn slope(
     kept: &[Sample],
     least: f64,
@@ -325,8 +331,8 @@ fn regression(kept: &[Sample], delays: &[f64], stretches: &[(usize, usize)]) -> 
     (time > 0.0 && slope.rate.is_finite() && slope.growth.is_finite()).then_some(slope)
 }
 
-/// How fast the delay's variance grows with time (a random walk's parameter), in seconds: from what the blocks of the parts gather beyond
-/// the common growth.
+/// How fast the delay's variance grows with time (a random walk's parameter), in seconds: from what
+/// the blocks of the parts gather beyond the common growth.
 fn wandering(kept: &[Sample], delays: &[f64], parts: &[(usize, usize)], growth: f64) -> f64 {
     let (mut squares, mut time, mut steps) = (0.0, 0.0, 0u32);
     for &(begin, end) in parts {
@@ -349,7 +355,8 @@ fn wandering(kept: &[Sample], delays: &[f64], parts: &[(usize, usize)], growth: 
 mod tests {
     use super::*;
 
-    /// Packets every 2 ms of a link of 24 Mbit/s; every other one waits for a packet time, too little for a backlogged period.
+    /// Packets every 2 ms of a link of 24 Mbit/s; every other one waits for a packet time, too
+    /// little for a backlogged period.
     #[test]
     fn packets_that_wait_nowhere_show_an_idle_link() {
         let kept: Vec<Sample> = (0..41)

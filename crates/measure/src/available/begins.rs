@@ -1,16 +1,19 @@
-//! What others backed off within the trains: what the begins of trains say, before others that share the path can have answered them, beside
-//! what all of them say; and what a standing queue leaves more (`levels.rs`).
+//! What others backed off within the trains: what the begins of trains say, before others that
+//! share the path can have answered them, beside what all of them say; and what a standing queue
+//! leaves more (`levels.rs`).
 
 use super::backlogged::ROUND_TRIPS;
 use super::levels::{Block, leaning};
 use super::train::TrainSlope;
 
-/// Trains that last so many times as long as their begins, and so many of them, tell whether others gave way (ours).
+/// Trains that last so many times as long as their begins, and so many of them, tell whether others
+/// gave way (ours).
 const LASTING: f64 = 1.3;
 const EARLY_TRAINS: usize = 4;
-/// Five differences are looked at, and the largest counts: each is believed from so many of its standard errors on (ours, so that beside
-/// traffic that asks nobody values are low by less than half a per cent of the capacity in the mean). Begins of [`ROUND_TRIPS`], then
-/// what a standing queue leaves more (where `levels` says that it tells).
+/// Five differences are looked at, and the largest counts: each is believed from so many of its
+/// standard errors on (ours, so that beside traffic that asks nobody values are low by less than
+/// half a per cent of the capacity in the mean). Begins of [`ROUND_TRIPS`], then what a standing
+/// queue leaves more (where `levels` says that it tells).
 const BEGIN_CHECKS: [f64; 4] = [2.5, 2.5, 2.5, 1.5];
 const LEVEL_CHECKS: f64 = 2.0;
 /// Before it is believed it is a reason to doubt, from so many standard errors on (ours).
@@ -49,8 +52,8 @@ impl Yielded {
     }
 }
 
-/// What others backed off whichever of two capacities the tight link has: a wrong one makes delays that fall look like more that is left, and they
-/// fall behind long queues.
+/// What others backed off whichever of two capacities the tight link has: a wrong one makes delays
+/// that fall look like more that is left, and they fall behind long queues.
 pub(super) fn under_either(near: &[(usize, &TrainSlope)], capacities: [f64; 2], levels: bool) -> Option<Yielded> {
     let [one, other] = capacities.map(|capacity| yielded(near, capacity, levels));
     one.zip(other).map(|(one, other)| {
@@ -62,8 +65,8 @@ pub(super) fn under_either(near: &[(usize, &TrainSlope)], capacities: [f64; 2], 
     })
 }
 
-/// What others backed off within the trains, by the begins of trains and by the queues that stood: of these the one with most beyond chance.
-/// `None` where too few trains tell.
+/// What others backed off within the trains, by the begins of trains and by the queues that stood:
+/// of these the one with most beyond chance. `None` where too few trains tell.
 fn yielded(near: &[(usize, &TrainSlope)], capacity: f64, levels: bool) -> Option<Yielded> {
     let begins = (0..ROUND_TRIPS.len()).filter_map(|which| {
         let (less, error) = begins(near, capacity, which)?;
@@ -80,8 +83,8 @@ fn yielded(near: &[(usize, &TrainSlope)], capacity: f64, levels: bool) -> Option
     })
 }
 
-/// The same for one of the round trips. Each train is compared with its own begin: what differs from train to train, and a wrong capacity,
-/// is in both.
+/// The same for one of the round trips. Each train is compared with its own begin: what differs
+/// from train to train, and a wrong capacity, is in both.
 fn begins(near: &[(usize, &TrainSlope)], capacity: f64, which: usize) -> Option<(f64, f64)> {
     let long = near.iter().filter_map(|(_, train)| {
         let begin = train.early[which];

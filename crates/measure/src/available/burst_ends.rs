@@ -1,11 +1,13 @@
-//! Which packets of a train have stamps that can be trusted: the last ones of what the receiving host handed over together.
+//! Which packets of a train have stamps that can be trusted: the last ones of what the receiving
+//! host handed over together.
 
 use std::time::Duration;
 
 use narrows_probe::probes::TrainReport;
 
-/// A gap at the receiver below this share of the shortest gap that the narrow link leaves is the host's doing (ours, as in `fac2`; the
-/// specification's 0.3 of the sender's gap is the same where the train is as fast as the link).
+/// A gap at the receiver below this share of the shortest gap that the narrow link leaves is the
+/// host's doing (ours, as in `fac2`; the specification's 0.3 of the sender's gap is the same where
+/// the train is as fast as the link).
 const SHORT_GAP: f64 = 0.4;
 /// Share of short gaps from which the receiver counts as batching (ours, as in `fac2`).
 const BATCHING_SHARE: f64 = 0.25;
@@ -62,9 +64,10 @@ pub(crate) struct BurstEnds {
     pub(crate) slept: bool,
 }
 
-/// Drops every packet that the next one follows within a gap too short for the narrow link: it has waited in the host, for an unknown
-/// time, for a batch to end; the last of a batch has waited least (`[PJD04]`). `fastest` is the highest arrival rate seen so far, if
-/// any: no link behind the narrow one spaces packets much closer.
+/// Drops every packet that the next one follows within a gap too short for the narrow link: it has
+/// waited in the host, for an unknown time, for a batch to end; the last of a batch has waited
+/// least (`[PJD04]`). `fastest` is the highest arrival rate seen so far, if any: no link behind the
+/// narrow one spaces packets much closer.
 pub(crate) fn burst_ends_of(samples: &[Sample], fastest: Option<f64>) -> BurstEnds {
     let own = rate_between(samples);
     let fastest = fastest.map_or(own, |seen| seen.max(own));
@@ -93,7 +96,8 @@ pub(crate) fn burst_ends_of(samples: &[Sample], fastest: Option<f64>) -> BurstEn
     }
 }
 
-/// Rate from the first sample to the last, the first one's bits not counted; infinite where no time passed.
+/// Rate from the first sample to the last, the first one's bits not counted; infinite where no time
+/// passed.
 pub(crate) fn rate_between(samples: &[Sample]) -> f64 {
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
         return f64::INFINITY;

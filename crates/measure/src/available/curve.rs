@@ -1,8 +1,10 @@
 //! The second mode: the delays that a train of any shape should see, fitted to those that it saw.
 //!
-//! For a train with real departures, the queue that it builds on a link that leaves `A` is `Q_k(A) = max(0, Q_(k-1) + b_k - A g_k)`, with
-//! `b_k` the bits of packet `k` and `g_k` the time since the one before. The delays of burst ends are regressed on `Q_k(A)` with a free
-//! intercept (base delay, and what a burst end waits) and a free scale, which is `1/C`; the `A` with the least squares is the estimate.
+//! For a train with real departures, the queue that it builds on a link that leaves `A` is
+//! `Q_k(A) = max(0, Q_(k-1) + b_k - A g_k)`, with `b_k` the bits of packet `k` and `g_k` the time
+//! since the one before. The delays of burst ends are regressed on `Q_k(A)` with a free intercept
+//! (base delay, and what a burst end waits) and a free scale, which is `1/C`; the `A` with the
+//! least squares is the estimate.
 
 use super::burst_ends::{Sample, burst_ends_of, samples};
 use super::train::{Prior, Unusable};
@@ -12,9 +14,11 @@ use narrows_probe::probes::TrainReport;
 const MIN_ENDS: usize = 12;
 /// Rates tried per round; three rounds, each a tenth as wide as the one before.
 const GRID: u32 = 60;
-/// The scale must be at least this share of what the capacity that is known asks for (the specification's 0.3).
+/// The scale must be at least this share of what the capacity that is known asks for (the
+/// specification's 0.3).
 const LEAST_SCALE: f64 = 0.3;
-/// Delays of neighbours wander together: so many of them tell as much as they would if they did not (ours, for the F test).
+/// Delays of neighbours wander together: so many of them tell as much as they would if they did not
+/// (ours, for the F test).
 const EFFECTIVE: f64 = 16.0;
 /// F(2, 13) at 99 %.
 const F_TEST: f64 = 6.7;

@@ -1,10 +1,12 @@
-//! What a standing queue takes from transfers that share the link: within one round trip they send less, as their answers come later.
+//! What a standing queue takes from transfers that share the link: within one round trip they send
+//! less, as their answers come later.
 //!
-//! A transfer held by a window `W` sends `W/(T + q)` behind a queue of `q` seconds, whatever the round trip `T`: the longer the queue, the
-//! more it leaves. Traffic that asks nobody leaves the same behind any queue. So what the blocks of backlogged periods leave is regressed on the
-//! delay at which each of them *begins*: a block's own growth does not enter the delay before it, so that beside such traffic what is
-//! summed up has no drift, whatever began or ended the part. Unlike the begins of trains this needs no round trip shorter than a train
-//! and longer than its head.
+//! A transfer held by a window `W` sends `W/(T + q)` behind a queue of `q` seconds, whatever the
+//! round trip `T`: the longer the queue, the more it leaves. Traffic that asks nobody leaves the
+//! same behind any queue. So what the blocks of backlogged periods leave is regressed on the delay
+//! at which each of them *begins*: a block's own growth does not enter the delay before it, so that
+//! beside such traffic what is summed up has no drift, whatever began or ended the part. Unlike the
+//! begins of trains this needs no round trip shorter than a train and longer than its head.
 
 use super::burst_ends::Sample;
 
@@ -49,8 +51,9 @@ pub(super) fn blocks(kept: &[Sample], delays: &[f64], least: f64, parts: &[(usiz
     all
 }
 
-/// How much more the trains (the blocks of each) found available than they would have behind no queue of theirs, and the standard error of
-/// that. The error is of whole trains' contributions: blocks of one train are not independent. `None` where few blocks or trains tell.
+/// How much more the trains (the blocks of each) found available than they would have behind no
+/// queue of theirs, and the standard error of that. The error is of whole trains' contributions:
+/// blocks of one train are not independent. `None` where few blocks or trains tell.
 pub(super) fn leaning(trains: &[&[Block]], capacity: f64) -> Option<(f64, f64)> {
     let found = |block: &Block| (block.bits - capacity * block.growth) / block.time;
     let all = || trains.iter().copied().flatten();
@@ -71,7 +74,8 @@ pub(super) fn leaning(trains: &[&[Block]], capacity: f64) -> Option<(f64, f64)> 
     };
     let by_level = trains.iter().map(|blocks| products(blocks, 0.0)).sum::<f64>() / squares;
     let scatter: f64 = trains.iter().map(|blocks| products(blocks, by_level).powi(2)).sum();
-    // Mean and slope took two of the trains; what few trains say of their own scatter is uncertain itself (Student's, as large at nine tenths).
+    // Mean and slope took two of the trains; what few trains say of their own scatter is uncertain
+    // itself (Student's, as large at nine tenths).
     let taken = (telling - 2) as f64;
     let student = narrows_stat::student_t_quantile(0.95, taken).ok()? / NORMAL;
     let error = student * (scatter * telling as f64 / taken).sqrt() / squares;
@@ -83,8 +87,9 @@ pub(super) fn leaning(trains: &[&[Block]], capacity: f64) -> Option<(f64, f64)> 
 mod tests {
     use super::*;
 
-    /// Ten trains of 60 Mbit/s on 100, in blocks of 1 ms, behind heads of 1 to 4 ms. Others take what `others` gives for the queue at a
-    /// block's begin, more or less by up to 5 Mbit/s at random.
+    /// Ten trains of 60 Mbit/s on 100, in blocks of 1 ms, behind heads of 1 to 4 ms. Others take
+    /// what `others` gives for the queue at a block's begin, more or less by up to 5 Mbit/s at
+    /// random.
     fn trains(others: impl Fn(f64) -> f64) -> Vec<Vec<Block>> {
         let mut generator = narrows_stat::SplitMix64::new(7);
         let mut random = move || 2.0 * generator.next_unit() - 1.0;
@@ -111,8 +116,8 @@ mod tests {
         leaning(&blocks, 100e6)
     }
 
-    /// A window that would take six tenths of the link over a round trip of 5 ms takes four behind the 2.4 ms that stand in the mean: a line
-    /// finds 12 of these 19 Mbit/s, for it bends.
+    /// A window that would take six tenths of the link over a round trip of 5 ms takes four behind
+    /// the 2.4 ms that stand in the mean: a line finds 12 of these 19 Mbit/s, for it bends.
     #[test]
     fn windows_lean_on_the_queue() {
         let (less, error) = read(&trains(|queue| 60e6 * 0.005 / (0.005 + queue))).expect("enough blocks");

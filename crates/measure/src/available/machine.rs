@@ -28,7 +28,8 @@ const RETRY_LIMIT: u32 = 6;
 const BATCHES: f64 = 20.0;
 /// A train at this share of the sender's highest rate counts as being there.
 const AT_MAX: f64 = 0.97;
-/// Share of the delay that a head builds from which on the train counts (ours: the traffic of others may have let less of it stand).
+/// Share of the delay that a head builds from which on the train counts (ours: the traffic of
+/// others may have let less of it stand).
 const FILLED: f64 = 0.4;
 /// A turning point whose interval ends below this share of the receiving host's rate is the path's.
 const BELOW_HOST: f64 = 0.95;
@@ -65,7 +66,8 @@ pub struct Machine {
     no_congestion_seen: u32,
     /// Trains in a row that stayed below the plan, and the highest rate among them.
     pacing_shortfall: (u32, f64),
-    /// Share of the rate asked for that the sender keeps to in the mean of a train, and the time that the train under way should take.
+    /// Share of the rate asked for that the sender keeps to in the mean of a train, and the time
+    /// that the train under way should take.
     achieved_rate_ratio: f64,
     planned: Duration,
     began: Stamp<Sender>,
@@ -274,7 +276,8 @@ impl Machine {
             });
         }
         let fastest = self.seen.scale()?;
-        // Without a train far above the turning point: the interface's rate, if the sender reaches it, else what came through at most.
+        // Without a train far above the turning point: the interface's rate, if the sender reaches
+        // it, else what came through at most.
         let interface = self.seen.interface_rate.map(BitRate::as_f64);
         let fallback = interface
             .filter(|rate| *rate <= 1.3 * fastest)
@@ -286,12 +289,14 @@ impl Machine {
         }))
     }
 
-    /// What all trains say by now. Those that the receiving host slowed down say nothing of the path, unless they are all there is.
+    /// What all trains say by now. Those that the receiving host slowed down say nothing of the
+    /// path, unless they are all there is.
     fn update(&mut self) -> Option<bool> {
         let (scale, capacity) = (self.scale().rate, self.capacity()?);
         let by_curves = !self.seen.curves.is_empty() || self.seen.flat_curves > 0;
         if self.params.mode == Mode::Curve && self.phase == Phase::Near && by_curves {
-            // Curves without a turning point say that it lies elsewhere than the first trains had it: those no longer count.
+            // Curves without a turning point say that it lies elsewhere than the first trains had
+            // it: those no longer count.
             self.pooled = super::curves::pooled(&self.seen.curves, scale);
             return Some(false);
         }
@@ -345,7 +350,8 @@ impl Machine {
             }
             curve::Shape::Flat => {
                 self.seen.flat_curves += 1;
-                // More is available than the highest rate of the train, which is not the mean that it left at.
+                // More is available than the highest rate of the train, which is not the mean that
+                // it left at.
                 let sent = report.departure_rate().map_or(0.0, BitRate::as_f64);
                 let top = self.rate.unwrap_or(sent);
                 let at_max = self

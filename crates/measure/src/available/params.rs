@@ -31,7 +31,8 @@ params! {
         },
         /// IP-layer capacity of the tight link, if known.
         pub capacity: Option<BitRate> = "fitted" { range: AtLeast("1 bit/s"), source: "ours" },
-        /// IP-layer capacity of the path's narrow link, if known; likely, not certain, to be the tight one's.
+        /// IP-layer capacity of the path's narrow link, if known; likely, not certain, to be the
+        /// tight one's.
         pub narrow: Option<BitRate> = "fitted" { range: AtLeast("1 bit/s"), source: "ours" },
         /// Where the turning point is believed; skips the coarse search.
         pub start: Option<BitRate> = "searched" { range: AtLeast("1 bit/s"), source: "ours" },

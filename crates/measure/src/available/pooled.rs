@@ -1,17 +1,21 @@
-//! From trains to available bandwidth: `s = (R - A)/C` over all trains near the turning point, with as much or as little as is known of `C`.
-//! Pure, and usable without the method's machine.
+//! From trains to available bandwidth: `s = (R - A)/C` over all trains near the turning point, with
+//! as much or as little as is known of `C`. Pure, and usable without the method's machine.
 
 use super::begins::{Yielded, under_either};
+use super::quantiles::{ConditionalFit, beyond, quantile, turning_points};
 use super::train::TrainSlope;
 
-/// A train is overloaded for certain only this far above the estimate, as a share of the path's rate (ours).
+/// A train is overloaded for certain only this far above the estimate, as a share of the path's
+/// rate (ours).
 const NEAR: f64 = 0.03;
-/// One whose head filled the queue may be this far below: it takes the whole train to drain it (ours).
+/// One whose head filled the queue may be this far below: it takes the whole train to drain it
+/// (ours).
 const HEADED: f64 = 0.08;
-/// Trains further above the estimate than this overload the narrow link by far, whichever is tight (ours).
+/// Trains further above the estimate than this overload the narrow link by far, whichever is tight
+/// (ours).
 const FAR: f64 = 0.45;
-/// Trains up to this far above the estimate count even where the narrow link may not let them through, and those down to that far below
-/// it (ours).
+/// Trains up to this far above the estimate count even where the narrow link may not let them
+/// through, and those down to that far below it (ours).
 const PAST: f64 = 0.12;
 const BELOW: f64 = 0.2;
 /// No more can be available than this share of what came through at most.
@@ -20,24 +24,29 @@ const MOST: f64 = 1.03;
 const ROUNDED: f64 = 0.005;
 /// Up to this share of the path's rate the narrow link lets a train through for certain (ours).
 const PASSES: f64 = 1.02;
-/// Share of probability in the tight link being the narrow one, before the trains have spoken (ours).
+/// Share of probability in the tight link being the narrow one, before the trains have spoken
+/// (ours).
 const ONE_LINK: f64 = 0.7;
 /// The tight link is at least this and at most that many times as fast as the narrow one (ours).
 const OTHER: (f64, f64) = (0.9, 10.0);
 /// Capacities tried.
 const GRID: u32 = 120;
-/// Where nothing is known, the turning point's standard deviation is that of a number between nothing and the path's rate: 1/sqrt(12).
+/// Where nothing is known, the turning point's standard deviation is that of a number between
+/// nothing and the path's rate: 1/sqrt(12).
 const POSSIBLE: f64 = 0.29;
-/// Error of a train's slope that no spread shows, as a share (ours: packets are whole, framing of other sizes).
+/// Error of a train's slope that no spread shows, as a share (ours: packets are whole, framing of
+/// other sizes).
 const RESOLUTION: f64 = 0.004;
 /// Fixed-point rounds of the estimate; it settles in two or three.
 const ROUNDS: usize = 12;
-/// What a run ends by is wider than the trains' spread says by this share and what that spread is of the path's rate, up to a limit (ours).
+/// What a run ends by is wider than the trains' spread says by this share and what that spread is
+/// of the path's rate, up to a limit (ours).
 const HEAVY: (f64, f64) = (1.05, 1.6);
-/// An interval is this share of what the trains' spread says, more by so many times what that spread is of the path's rate, up to the
-/// same limit; and these shares of the floor and of what a twentieth of the probability in capacities puts beyond (ours, so that nineteen of
-/// twenty hold the truth beside Poisson traffic in the simulator: trains see a part of the time that counts, and their spread has the
-/// noise of their delays in it).
+/// An interval is this share of what the trains' spread says, more by so many times what that
+/// spread is of the path's rate, up to the same limit; and these shares of the floor and of what a
+/// twentieth of the probability in capacities puts beyond (ours, so that nineteen of twenty hold
+/// the truth beside Poisson traffic in the simulator: trains see a part of the time that counts,
+/// and their spread has the noise of their delays in it).
 const LIGHT: (f64, f64) = (0.65, 2.0);
 const SURE: f64 = 0.625;
 const CREDIBLE: f64 = 0.7;
@@ -45,18 +54,23 @@ const CREDIBLE: f64 = 0.7;
 const BURSTY: f64 = 0.15;
 /// The same for what the trains say more with what lies between their backlogged periods (ours).
 const IDLE_MORE: f64 = 0.08;
-/// Idle periods alone read high by up to this share of the path's rate beside packets that come one by one (ours: decision 15's 1 to 3 %).
+/// Idle periods alone read high by up to this share of the path's rate beside packets that come one
+/// by one (ours: decision 15's 1 to 3 %).
 const IDLE_BIAS: f64 = 0.03;
-/// From this spread of single trains on, as a share of the path's rate, what lies between their backlogged periods counts, and all of it from
-/// the second on (ours: packets of one size that come at random stay below the first).
+/// From this spread of single trains on, as a share of the path's rate, what lies between their
+/// backlogged periods counts, and all of it from the second on (ours: packets of one size that come
+/// at random stay below the first).
 const WHOLE: (f64, f64) = (0.3, 0.45);
-/// From this share of what is believed on, what others may have backed off is no reason to say less, but one not to be sure (ours).
+/// From this share of what is believed on, what others may have backed off is no reason to say
+/// less, but one not to be sure (ours).
 const HINT: f64 = 0.5;
-/// Up to this spread of single trains the queues that stood tell what others backed off, as a share of the path's rate (ours): behind a burst
-/// nobody sends for a while, and the queue that it left stands.
+/// Up to this spread of single trains the queues that stood tell what others backed off, as a share
+/// of the path's rate (ours): behind a burst nobody sends for a while, and the queue that it left
+/// stands.
 const LEVELS: f64 = 0.1;
-/// No more than this share of what the trains say is taken off for what others backed off (ours): behind queues much longer than the round
-/// trips of transfers the line through what they leave bends.
+/// No more than this share of what the trains say is taken off for what others backed off (ours):
+/// behind queues much longer than the round trips of transfers the line through what they leave
+/// bends.
 const MOST_GIVEN: f64 = 0.5;
 /// Weight of a train during which the receiving host slept (ours).
 const SLEPT: f64 = 0.25;
@@ -107,23 +121,26 @@ pub(crate) struct PooledEstimate {
     pub(crate) scale: f64,
     /// Mean overload of the trains.
     pub(crate) overload: f64,
-    /// How far below and above `available` the capacities that are possible put the turning point: a twentieth of the probability lies beyond.
+    /// How far below and above `available` the capacities that are possible put the turning point:
+    /// a twentieth of the probability lies beyond.
     pub(crate) by_capacity: (f64, f64),
     /// How much more the trains found than others leave without them.
     pub(crate) yielded: Option<Yielded>,
-    /// How much more all of the trains say, what lies between their backlogged periods included, beyond what that reads high anyway.
+    /// How much more all of the trains say, what lies between their backlogged periods included,
+    /// beyond what that reads high anyway.
     pub(crate) idle_more: f64,
 }
 
 impl PooledEstimate {
-    /// By how much the mean's error is more than what independent trains would have. Where bursts have no typical size, a few trains seldom
-    /// meet the largest, and the variance of a mean falls more slowly than with the inverse of their number.
+    /// By how much the mean's error is more than what independent trains would have. Where bursts
+    /// have no typical size, a few trains seldom meet the largest, and the variance of a mean falls
+    /// more slowly than with the inverse of their number.
     fn heavy(&self) -> f64 {
         (HEAVY.0 + self.train_spread / self.scale).min(HEAVY.1)
     }
 
-    /// Trains disagree by more than a tenth of the path's rate or so, or say another thing when what lies between their backlogged periods counts:
-    /// bursts.
+    /// Trains disagree by more than a tenth of the path's rate or so, or say another thing when
+    /// what lies between their backlogged periods counts: bursts.
     pub(crate) fn is_bursty(&self) -> bool {
         self.train_spread > BURSTY * self.scale || self.idle_more > IDLE_MORE * self.scale
     }
@@ -133,7 +150,8 @@ impl PooledEstimate {
         (self.capacity + 2.0 * self.capacity_own_error).max(MOST * self.scale)
     }
 
-    /// How much of it others backed off within the trains: what the begins read less, but for what chance makes of that.
+    /// How much of it others backed off within the trains: what the begins read less, but for what
+    /// chance makes of that.
     pub(crate) fn backed_off(&self) -> f64 {
         let most = MOST_GIVEN * self.available;
         self.yielded.map_or(0.0, |yielded| yielded.beyond_chance().min(most))
@@ -145,8 +163,8 @@ impl PooledEstimate {
         t * self.spread_error
     }
 
-    /// The lower and the upper half of the interval: beside what the spread and the capacity make of it, down to what the begins say, and
-    /// up to what all of the trains say.
+    /// The lower and the upper half of the interval: beside what the spread and the capacity make
+    /// of it, down to what the begins say, and up to what all of the trains say.
     pub(crate) fn halves(&self, floor: f64) -> (f64, f64) {
         let (from, by) = LIGHT;
         let spread = self.by_spread() * (from + by * self.train_spread / self.scale).min(HEAVY.1);
@@ -163,7 +181,8 @@ impl PooledEstimate {
         (without.map_or(low, |without| low.max(without)), high)
     }
 
-    /// By what a run goes on or ends: Student's for the spread, normal for the capacity, and a floor.
+    /// By what a run goes on or ends: Student's for the spread, normal for the capacity, and a
+    /// floor.
     pub(crate) fn half_width(&self, floor: f64) -> f64 {
         (self.by_spread() * self.heavy())
             .hypot(1.645 * self.capacity_error)
@@ -171,9 +190,9 @@ impl PooledEstimate {
     }
 }
 
-/// The narrow link's rate: what trains sent at once come out at, else from trains that overloaded it by far, `C = (R - A)/s`. Never below
-/// what came through, and never above twice that: a train at `R >= C` comes out at half of `C` or more. `None` where there is no such
-/// train.
+/// The narrow link's rate: what trains sent at once come out at, else from trains that overloaded
+/// it by far, `C = (R - A)/s`. Never below what came through, and never above twice that: a train
+/// at `R >= C` comes out at half of `C` or more. `None` where there is no such train.
 pub(crate) fn narrow(trains: &[TrainSlope], available: f64) -> Option<Capacity> {
     let fastest = fastest(trains)?;
     let of_path = || trains.iter().filter(|train| !train.receiver_bound);
@@ -213,7 +232,8 @@ pub(crate) fn fastest(trains: &[TrainSlope]) -> Option<f64> {
     trains.iter().map(|train| train.rate_out).reduce(f64::max)
 }
 
-/// Trains that the narrow link lets through, and not far below the turning point: there delays are steadier than the model says.
+/// Trains that the narrow link lets through, and not far below the turning point: there delays are
+/// steadier than the model says.
 fn near(trains: &[TrainSlope], available: f64, scale: f64, idle: f64) -> Vec<(usize, &TrainSlope)> {
     let top = (PASSES * scale).max(available + PAST * scale);
     let range = (available - (BELOW + idle) * scale)..=top;
@@ -224,8 +244,8 @@ fn near(trains: &[TrainSlope], available: f64, scale: f64, idle: f64) -> Vec<(us
         .collect()
 }
 
-/// Estimates from all trains; `start` is where the turning point is believed to be, `scale` the path's rate. `None` while no train has overloaded
-/// the path near the turning point.
+/// Estimates from all trains; `start` is where the turning point is believed to be, `scale` the
+/// path's rate. `None` while no train has overloaded the path near the turning point.
 pub(crate) fn pooled(trains: &[TrainSlope], start: f64, scale: f64, capacity: Capacity) -> Option<PooledEstimate> {
     let backlogged = fit_all(trains, start, scale, capacity, 0.0)?;
     let (from, to) = WHOLE;
@@ -241,7 +261,8 @@ pub(crate) fn pooled(trains: &[TrainSlope], start: f64, scale: f64, capacity: Ca
     let Some(whole) = fit_all(trains, start, scale, capacity, idle) else {
         return Some(backlogged);
     };
-    // Idle moments are alike, bursts are not: few trains that met few of them would agree by chance.
+    // Idle moments are alike, bursts are not: few trains that met few of them would agree by
+    // chance.
     Some(PooledEstimate {
         spread_error: whole.spread_error.max(backlogged.spread_error),
         capacity_error: whole.capacity_error.max(backlogged.capacity_error),
@@ -270,19 +291,11 @@ fn fit_all(trains: &[TrainSlope], start: f64, scale: f64, capacity: Capacity, id
     result
 }
 
-/// One capacity and what the trains say under it.
-struct ConditionalFit {
-    capacity: f64,
-    log_weight: f64,
-    available: f64,
-    variance: f64,
-    narrow: bool,
-}
-
-/// A Bayesian fit of a line with a turning point (ours): `s_j = max(0, R_j - A)/C + e_j`, where the errors are those of random walks, so that their
-/// variances go with the inverse of the trains' lengths. `A` has a flat prior and the common variance Jeffreys' (both drop out in closed
-/// form, given which trains are above the turning point); `C` is on a grid, whose prior is a mixture: either the narrow link's, as far as that is
-/// known, or any faster one.
+/// A Bayesian fit of a line with a turning point (ours): `s_j = max(0, R_j - A)/C + e_j`, where the
+/// errors are those of random walks, so that their variances go with the inverse of the trains'
+/// lengths. `A` has a flat prior and the common variance Jeffreys' (both drop out in closed form,
+/// given which trains are above the turning point); `C` is on a grid, whose prior is a mixture:
+/// either the narrow link's, as far as that is known, or any faster one.
 fn posterior(
     near: &[(usize, &TrainSlope)],
     start: f64,
@@ -310,7 +323,8 @@ fn posterior(
                 // 14.36 is the sum of the bell over these steps.
                 add(rate * (error * z).exp(), (ONE_LINK / 14.36).ln() - z * z / 2.0, true);
             }
-            // A link so many times as fast is tight only if the traffic of others leaves one part in so many of it.
+            // A link so many times as fast is tight only if the traffic of others leaves one part
+            // in so many of it.
             let (low, high) = (OTHER.0.ln(), OTHER.1.ln());
             let step_of = (high - low) / f64::from(GRID);
             let whole = ((-low).exp() - (-high).exp()) / step_of;
@@ -325,8 +339,8 @@ fn posterior(
 
 /// The train went above the turning point, or at it with a head that kept the link busy.
 fn is_above(train: &TrainSlope, turning_point: f64, scale: f64, idle: f64) -> bool {
-    // One that found the link idle although it went faster counts, too: without it, only trains that met a burst would. Between batches
-    // nobody sees whether the link was idle.
+    // One that found the link idle although it went faster counts, too: without it, only trains
+    // that met a burst would. Between batches nobody sees whether the link was idle.
     let margin = if train.headed && train.backlogged {
         -HEADED
     } else {
@@ -341,7 +355,8 @@ fn is_above(train: &TrainSlope, turning_point: f64, scale: f64, idle: f64) -> bo
     (train.backlogged || train.batch.is_none()) && train.rate >= turning_point + margin * scale
 }
 
-/// The best turning point under a capacity, its variance, and the logarithm of the likelihood. `None` if no train is above the turning point.
+/// The best turning point under a capacity, its variance, and the logarithm of the likelihood.
+/// `None` if no train is above the turning point.
 fn conditional_fit(
     near: &[(usize, &TrainSlope)],
     weights: &[f64],
@@ -391,13 +406,15 @@ fn conditional_fit(
     let dof_above = narrows_stat::weighted_dof(&above);
     let variance = own / dof_above.max(1.0) / above.iter().sum::<f64>();
     let dof = narrows_stat::weighted_dof(weights);
-    // The likelihood is in units of the slope. The integral over the turning point goes over what is possible, not over what the trains leave.
+    // The likelihood is in units of the slope. The integral over the turning point goes over what
+    // is possible, not over what the trains leave.
     let room = variance.sqrt().min(POSSIBLE * scale) / scale;
     let log_likelihood = room.ln() - 0.5 * (dof + 1.0) * (squares / total / capacity.powi(2)).ln();
     (!above.is_empty() && log_likelihood.is_finite()).then_some((turning_point, variance, log_likelihood))
 }
 
-/// The mean over the grid; `scale` is the path's rate, `narrow` what is known best of the tight link's capacity.
+/// The mean over the grid; `scale` is the path's rate, `narrow` what is known best of the tight
+/// link's capacity.
 fn average(
     grid: &[ConditionalFit],
     near: &[(usize, &TrainSlope)],
@@ -422,7 +439,8 @@ fn average(
             / sum
     };
     let turning_points = turning_points(grid, &weights);
-    // The median: the mean would lean to where little probability reaches far, for faster links put the turning point lower, never higher.
+    // The median: the mean would lean to where little probability reaches far, for faster links put
+    // the turning point lower, never higher.
     let available = quantile(&turning_points, sum, 0.5)?;
     let capacity = mean(&|conditional_fit| conditional_fit.capacity);
     if !(available.is_finite() && capacity.is_finite() && capacity > 0.0) {
@@ -456,35 +474,8 @@ fn average(
     })
 }
 
-/// The turning points of the grid with their weights, lowest first.
-fn turning_points(grid: &[ConditionalFit], weights: &[f64]) -> Vec<(f64, f64)> {
-    let mut turning_points: Vec<(f64, f64)> = grid
-        .iter()
-        .map(|conditional_fit| conditional_fit.available)
-        .zip(weights.iter().copied())
-        .collect();
-    turning_points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    turning_points
-}
-
-/// The turning point below which `share` of the probability lies; `turning_points` as [`turning_points`] gives them, `sum` their weight.
-fn quantile(turning_points: &[(f64, f64)], sum: f64, share: f64) -> Option<f64> {
-    let mut below = 0.0;
-    let found = turning_points.iter().find(|(_, weight)| {
-        below += weight;
-        below >= share * sum
-    });
-    found.map(|(turning_point, _)| turning_point.max(0.0))
-}
-
-/// How far below and above `available` a twentieth of the probability begins.
-fn beyond(turning_points: &[(f64, f64)], sum: f64, available: f64) -> (f64, f64) {
-    let at = |share: f64| quantile(turning_points, sum, share).unwrap_or(available);
-    ((available - at(0.05)).max(0.0), (at(0.95) - available).max(0.0))
-}
-
-/// Lengths of the trains; those during which the receiving host slept count less. No other outliers are: a rare train that met a burst
-/// is what bursty traffic looks like.
+/// Lengths of the trains; those during which the receiving host slept count less. No other outliers
+/// are: a rare train that met a burst is what bursty traffic looks like.
 fn lengths(near: &[(usize, &TrainSlope)], idle: f64) -> Vec<f64> {
     near.iter()
         .map(|(_, train)| {

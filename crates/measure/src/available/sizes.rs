@@ -12,41 +12,46 @@ pub(super) const FIRST_PACKETS: usize = 50;
 const MIN_PACKETS: usize = 60;
 /// Fewest packets to which losses shorten a train.
 pub(super) const SHORTEST: usize = 16;
-/// Octets that a run spends at least, and at least for this much of the path's time (ours: at 100 Mbit/s Poisson traffic of 60 Mbit/s
-/// leaves a standard error of 2 % of the capacity after that).
+/// Octets that a run spends at least, and at least for this much of the path's time (ours: at 100
+/// Mbit/s Poisson traffic of 60 Mbit/s leaves a standard error of 2 % of the capacity after that).
 const SPEND_OCTETS: f64 = 880_000.0;
 const SPEND_TIME: f64 = 0.055;
 /// Trains for that.
 const SHARES: f64 = 9.0;
-/// Queue that a train may build by default: this many octets, and this much of the path's time (ours: a third of the smallest buffers of
-/// gigabit switches; losses lower it).
+/// Queue that a train may build by default: this many octets, and this much of the path's time
+/// (ours: a third of the smallest buffers of gigabit switches; losses lower it).
 const BURST_OCTETS: f64 = 100_000.0;
 const BURST_TIME: f64 = 0.000_5;
 /// Mean load: what spends the octets within this time, in this range (ours).
 const SPEND_WITHIN: f64 = 2.4;
 const LOAD: (f64, f64) = (0.027, 0.2);
-/// Overload of the trains near the turning point, as a share of the path's rate (ours), and its range.
+/// Overload of the trains near the turning point, as a share of the path's rate (ours), and its
+/// range.
 const OVERLOAD: (f64, f64) = (0.04, 0.12);
-/// It is at least so many standard deviations of a train's own estimate, so that hardly a train finds the link idle (ours).
+/// It is at least so many standard deviations of a train's own estimate, so that hardly a train
+/// finds the link idle (ours).
 const CLEAR: f64 = 0.3;
-/// Overload of those that show the gradient (ours); that of those on the other side; and which of five those are.
+/// Overload of those that show the gradient (ours); that of those on the other side; and which of
+/// five those are.
 const GRADIENT: f64 = 0.35;
 const LOW: f64 = 0.04;
 const GRADIENT_AT: usize = 3;
 const LOW_AT: usize = 1;
-/// The head of a train builds a queue of so many standard deviations of what the traffic of others adds or takes within the train
-/// (ours), and of a share of the queue allowed at most.
+/// The head of a train builds a queue of so many standard deviations of what the traffic of others
+/// adds or takes within the train (ours), and of a share of the queue allowed at most.
 const PRIMING_BURST: f64 = 1.0;
 const PRIMING_BURST_SHARE: f64 = 0.5;
-/// Rate of the head, relative to the path's (ours). Little above it: what the narrow link cannot pass queues before it, and goes while a
-/// tight link behind it should fill.
+/// Rate of the head, relative to the path's (ours). Little above it: what the narrow link cannot
+/// pass queues before it, and goes while a tight link behind it should fill.
 const PRIMING_BURST_RATE: f64 = 1.4;
 /// Most that the load grows to where trains disagree, as a share (ours).
 const MOST_LOAD: f64 = 0.25;
-/// Trains are up to so many times as long where they disagree, from this spread on, as a share of the path's rate (ours).
+/// Trains are up to so many times as long where they disagree, from this spread on, as a share of
+/// the path's rate (ours).
 const LONGER: f64 = 2.0;
 const DISAGREE: f64 = 0.1;
-/// Spacing varies around its mean by this share either way (ours), in steps of the golden section, which keep no step with anything.
+/// Spacing varies around its mean by this share either way (ours), in steps of the golden section,
+/// which keep no step with anything.
 const UNEVEN: f64 = 0.4;
 const GOLDEN: f64 = 0.618_034;
 /// Fewest packets of a head.
@@ -80,8 +85,9 @@ impl Scale {
         params.load.unwrap_or(default.clamp(LOAD.0, LOAD.1))
     }
 
-    /// Packets of a train at `rate`, which exceeds what is available by `over`: as many as share the octets out, as stamps and batches
-    /// (`least`) ask for, more where single trains' estimates spread by `spread`, and no more than what fills the allowed queue.
+    /// Packets of a train at `rate`, which exceeds what is available by `over`: as many as share
+    /// the octets out, as stamps and batches (`least`) ask for, more where single trains' estimates
+    /// spread by `spread`, and no more than what fills the allowed queue.
     pub(super) fn packets(
         self,
         params: &Params,
@@ -101,7 +107,8 @@ impl Scale {
         wanted.min(allowed.max(extra).max(SHORTEST))
     }
 
-    /// Time from the `index`-th train's begin to the next one's, where the load is to be `more` times the usual.
+    /// Time from the `index`-th train's begin to the next one's, where the load is to be `more`
+    /// times the usual.
     pub(super) fn period(self, params: &Params, octets: u64, more: f64, index: usize) -> Duration {
         let usual = self.load(params);
         let load = (usual * more).min(MOST_LOAD).max(usual);
@@ -112,8 +119,10 @@ impl Scale {
             .min(Duration::from_secs(5))
     }
 
-    /// Overload of the `index`-th train near the turning point, bit/s, where single trains' estimates spread by `spread` and the narrow link lets
-    /// `room` more than the turning point through. Negative where a head makes that useful: two lines through the same middle differ at its sides.
+    /// Overload of the `index`-th train near the turning point, bit/s, where single trains'
+    /// estimates spread by `spread` and the narrow link lets `room` more than the turning point
+    /// through. Negative where a head makes that useful: two lines through the same middle differ
+    /// at its sides.
     pub(super) fn overload(self, index: usize, spread: f64, room: f64) -> f64 {
         let base = (CLEAR * spread / self.rate).clamp(OVERLOAD.0, OVERLOAD.1) * self.rate;
         match index % 5 {
@@ -123,8 +132,8 @@ impl Scale {
         }
     }
 
-    /// Packets to send at `rate` at the head of a train of `length` seconds, where delays wander by `wander` per second; and the delay
-    /// that they build, seconds.
+    /// Packets to send at `rate` at the head of a train of `length` seconds, where delays wander by
+    /// `wander` per second; and the delay that they build, seconds.
     pub(super) fn priming_packets(
         self,
         available: f64,

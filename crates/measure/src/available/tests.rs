@@ -18,7 +18,8 @@ use narrows_probe::{Caveat, Event, Outcome, PathFacts, Reason, StampSource, Step
 const C: f64 = 100e6;
 const A: f64 = 60e6;
 
-/// A train whose packets depart at `departed` nanoseconds and are delayed by `delay` nanoseconds; `None` is lost.
+/// A train whose packets depart at `departed` nanoseconds and are delayed by `delay` nanoseconds;
+/// `None` is lost.
 fn report(departed: &[i64], delay: impl Fn(usize, i64) -> Option<i64>) -> TrainReport {
     let row = |(index, &at): (usize, &i64)| Arrival {
         seq: u32::try_from(index).unwrap(),
@@ -134,7 +135,6 @@ fn a_pause_of_the_sender_cuts_the_train() {
 
 #[test]
 fn burst_ends_carry_the_slope() {
-    // Interrupts every millisecond: seven packets at once.
     let departed = at_rate(300, 80e6);
     let delays = fluid(&departed);
     let batched = report(&departed, |index, at| {
@@ -201,7 +201,8 @@ fn of_fluid(rates: &[f64]) -> Vec<TrainSlope> {
         .collect()
 }
 
-/// Begins of 20 ms that say less by a tenth of the link than their trains, and by nearly the same in each: others gave that up.
+/// Begins of 20 ms that say less by a tenth of the link than their trains, and by nearly the same
+/// in each: others gave that up.
 #[test]
 fn begins_that_say_less_move_the_value_and_the_interval() {
     let with = |less: &[f64]| {
@@ -220,7 +221,6 @@ fn begins_that_say_less_move_the_value_and_the_interval() {
     let (low, high) = yields.halves(0.008 * C);
     assert!(low > 10e6 && low < 13e6 && high < 3e6, "{low} {high}");
     let chance = with(&[9e6, -10e6, 11e6, -10e6, 9e6, -11e6]);
-    // Queues in a fluid tell as well, to the rounding of stamps.
     assert!(chance.backed_off().abs() < 100.0, "{chance:?}");
     assert!(chance.halves(0.008 * C).0 < 3e6, "{chance:?}");
 }
@@ -235,7 +235,6 @@ fn trains_together_give_the_turning_point_whatever_is_known_of_the_link() {
         (narrow.available / A - 1.0).abs() < 5e-3 && narrow.one_link > 0.9,
         "{narrow:?}"
     );
-    // The narrow link has 80 Mbit/s; the tight one is another.
     let other = pooled(
         &trains,
         55e6,
@@ -256,7 +255,6 @@ fn trains_together_give_the_turning_point_whatever_is_known_of_the_link() {
 
 #[test]
 fn curves_of_a_fluid_are_exact() {
-    // Rates grow from 30 to 95 Mbit/s.
     let mut at = 0.0;
     let departed: Vec<i64> = (0..300)
         .map(|k| {
@@ -344,8 +342,9 @@ fn poisson_traffic_is_read_without_bias() {
     }
 }
 
-/// The specification's table of constant-rate slopes on burst ends (§0.4): 10 Gbit/s, half of it free, trains of 4000 at 1.4 times what
-/// is available, interrupts every 50 us: 0.200 ± 0.025, and 0.212 ± 0.040 for trains of 1000.
+/// The specification's table of constant-rate slopes on burst ends (§0.4): 10 Gbit/s, half of it
+/// free, trains of 4000 at 1.4 times what is available, interrupts every 50 us: 0.200 ± 0.025, and
+/// 0.212 ± 0.040 for trains of 1000.
 #[test]
 fn slopes_on_burst_ends_are_those_of_the_table() {
     for (count, spread) in [(1000, 0.06), (4000, 0.035)] {
@@ -375,8 +374,8 @@ fn slopes_on_burst_ends_are_those_of_the_table() {
     }
 }
 
-/// A sender that something else holds up time and again: in the mean its gaps are a sixth longer than planned, but for those of packets
-/// that leave at once.
+/// A sender that something else holds up time and again: in the mean its gaps are a sixth longer
+/// than planned, but for those of packets that leave at once.
 struct HeldUp(ClosedFormWorld);
 
 impl World for HeldUp {
@@ -406,7 +405,8 @@ impl World for HeldUp {
     }
 }
 
-/// What such a sender does not keep is asked for beforehand, else its trains would stay below the turning point of a path that nobody shares.
+/// What such a sender does not keep is asked for beforehand, else its trains would stay below the
+/// turning point of a path that nobody shares.
 #[test]
 fn a_sender_that_is_held_up_is_asked_for_more() {
     let gigabit = Hop::ethernet(BitRate::from_gbps(1));

@@ -1,5 +1,6 @@
-//! What one constant-rate train says: the rate at which it left, and the growth of its delays, over the part that kept the tight link
-//! busy. Pure; what follows a path continuously may feed it trains of its own and put the results into [`pooled`](super::joint::joint).
+//! What one constant-rate train says: the rate at which it left, and the growth of its delays, over
+//! the part that kept the tight link busy. Pure; what follows a path continuously may feed it
+//! trains of its own and put the results into [`pooled`](super::joint::joint).
 
 use std::time::Duration;
 
@@ -13,10 +14,12 @@ use narrows_train::reading::{departure_span_ns, lost_late, runs_backwards};
 
 /// A departure gap of this many usual ones is a pause (ours).
 const PAUSE: f64 = 8.0;
-/// Growth of delay below which a train has not overloaded the path (ours: a hundred times the skew of a poor clock).
+/// Growth of delay below which a train has not overloaded the path (ours: a hundred times the skew
+/// of a poor clock).
 const QUIET: f64 = 0.01;
 
-/// What is believed of the path before a train is read. It decides only which packets come too early to count.
+/// What is believed of the path before a train is read. It decides only which packets come too
+/// early to count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Prior {
     /// Highest arrival rate seen, bit/s.
@@ -44,7 +47,8 @@ pub(crate) struct TrainSlope {
     pub(crate) rate_out: f64,
     /// Departure rate over the part that counts, by the regression that gives `growth`.
     pub(crate) rate: f64,
-    /// Growth of the one-way delay per unit of send time over that part; infinite where `rate_in` is.
+    /// Growth of the one-way delay per unit of send time over that part; infinite where `rate_in`
+    /// is.
     pub(crate) growth: f64,
     /// Its standard error, from how the delays wander within the train.
     pub(crate) growth_error: f64,
@@ -68,13 +72,16 @@ pub(crate) struct TrainSlope {
     pub(crate) paused: f64,
     /// The highest delay above the least, seconds.
     pub(crate) highest_delay: f64,
-    /// Its head filled the queue, so that its slope is that of a busy link even at the turning point.
+    /// Its head filled the queue, so that its slope is that of a busy link even at the turning
+    /// point.
     pub(crate) headed: bool,
-    /// The tight link was busy over the part that counts; otherwise that part is all but the first third.
+    /// The tight link was busy over the part that counts; otherwise that part is all but the first
+    /// third.
     pub(crate) backlogged: bool,
     /// What lies between the backlogged periods.
     pub(crate) idle: Idle,
-    /// What of the backlogged periods left before transfers can have answered the train, for round trips from short to long.
+    /// What of the backlogged periods left before transfers can have answered the train, for round
+    /// trips from short to long.
     pub(crate) early: [Early; 4],
     /// The backlogged periods in pieces.
     pub(crate) blocks: Vec<Block>,
@@ -83,12 +90,14 @@ pub(crate) struct TrainSlope {
 }
 
 impl TrainSlope {
-    /// What is available while it passes, if the tight link carries `capacity` and the train overloads it: `A = R - C s`.
+    /// What is available while it passes, if the tight link carries `capacity` and the train
+    /// overloads it: `A = R - C s`.
     pub(crate) fn available(&self, capacity: f64) -> f64 {
         self.rate - capacity * self.growth
     }
 
-    /// The same over all of the train, what lies between its backlogged periods by `share` of its time; and the time.
+    /// The same over all of the train, what lies between its backlogged periods by `share` of its
+    /// time; and the time.
     pub(crate) fn whole(&self, capacity: f64, share: f64) -> (f64, f64) {
         let idle = share * self.idle.time;
         if self.backlogged {
@@ -127,7 +136,8 @@ pub(crate) enum Unusable {
     FewBatches,
 }
 
-/// Reduces a train. Its packets may have any departures: pauses of the sender are cut out, and what was really sent is what counts.
+/// Reduces a train. Its packets may have any departures: pauses of the sender are cut out, and what
+/// was really sent is what counts.
 pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<TrainSlope, Unusable> {
     let samples = samples(report);
     if samples.len() < 2 {
@@ -196,8 +206,9 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
     })
 }
 
-/// A clock that was set shows as one jump of the delay that stays. A queue does not: it grows by one packet time at a time, and a
-/// host that slept does not either, for all but the last packet of what it found are dropped by then.
+/// A clock that was set shows as one jump of the delay that stays. A queue does not: it grows by
+/// one packet time at a time, and a host that slept does not either, for all but the last packet of
+/// what it found are dropped by then.
 fn check_jump(burst_ends: &BurstEnds, span: f64) -> Result<(), Unusable> {
     let batch = burst_ends.period.map_or(0.0, |period| period.as_secs_f64());
     let delays: Vec<f64> = burst_ends.kept.iter().map(Sample::delay).collect();
@@ -221,7 +232,8 @@ fn check_jump(burst_ends: &BurstEnds, span: f64) -> Result<(), Unusable> {
     }
 }
 
-/// Departures before which the sender did not run: the time of the first packet behind each pause, with the pause's length.
+/// Departures before which the sender did not run: the time of the first packet behind each pause,
+/// with the pause's length.
 fn pauses(samples: &[Sample]) -> Vec<(f64, f64)> {
     let gaps: Vec<f64> = samples
         .windows(2)

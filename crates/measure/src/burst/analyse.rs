@@ -23,7 +23,8 @@ pub(super) struct ObservedBurst {
     pub(super) departure: Option<BitRate>,
     /// Rate at which it arrived.
     pub(super) arrival: Option<BitRate>,
-    /// Rate at which what lies ahead of the first loss arrived, bit/s; of a burst without loss, all of it.
+    /// Rate at which what lies ahead of the first loss arrived, bit/s; of a burst without loss, all
+    /// of it.
     pub(super) ahead_bps: Option<f64>,
     /// How its rate changed on the way to the first loss and behind it.
     pub(super) turn: Option<Turn>,
@@ -37,7 +38,8 @@ pub(super) struct ObservedBurst {
     pub(super) queueing: Option<f64>,
 }
 
-/// How the rate at which a burst arrives changes. A queue lets packets out at one rate however many it drops; a bucket that is empty at another.
+/// How the rate at which a burst arrives changes. A queue lets packets out at one rate however many
+/// it drops; a bucket that is empty at another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Turn {
     /// Of the last of what lies ahead of the first loss, over that of the first quarter of it.
@@ -177,8 +179,9 @@ pub(super) fn seen(report: &TrainReport) -> ObservedBurst {
     }
 }
 
-/// Fewest packets ahead of the first loss, and arrived ones behind it, with which [`queueing`] speaks (ours). A queue lets
-/// packets out at its rate however few they are, so that two suffice to tell it from a policer.
+/// Fewest packets ahead of the first loss, and arrived ones behind it, with which [`queueing`]
+/// speaks (ours). A queue lets packets out at its rate however few they are, so that two suffice to
+/// tell it from a policer.
 const FEWEST_AHEAD: usize = 8;
 const FEWEST_BEHIND: usize = 2;
 /// Delay below which stamps decide, not queues (ours: a few times the error of a kernel stamp).
@@ -186,10 +189,11 @@ const LEAST_DELAY_NS: f64 = 20_000.0;
 
 /// How much of the delay that a queue would have built is there: 1 for a queue, 0 for a policer.
 ///
-/// Behind the first loss packets arrive at the rate `r` at which the element that drops lets them through. A queue served at
-/// `r` that holds the `m` octets in front of the loss has delayed the last of them by `8 m / r` less the time they took to
-/// leave; a policer has delayed it by nothing. Too few packets behind the loss still tell a policer, if the packets ahead of it
-/// were not delayed at all. `None` if neither can be told.
+/// Behind the first loss packets arrive at the rate `r` at which the element that drops lets them
+/// through. A queue served at `r` that holds the `m` octets in front of the loss has delayed the
+/// last of them by `8 m / r` less the time they took to leave; a policer has delayed it by nothing.
+/// Too few packets behind the loss still tell a policer, if the packets ahead of it were not
+/// delayed at all. `None` if neither can be told.
 fn queueing(report: &TrainReport, cut: usize) -> Option<f64> {
     let (ahead, behind) = report.arrivals.split_at_checked(cut)?;
     let behind: Vec<_> = behind
@@ -243,14 +247,17 @@ pub(super) struct Together {
     pub(super) median_is_bound: bool,
     /// The same of the maximum.
     pub(super) max_is_bound: bool,
-    /// Loss-free bursts of the smallest size, of as many tries, bound its loss probability by this, at 95 %.
+    /// Loss-free bursts of the smallest size, of as many tries, bound its loss probability by this,
+    /// at 95 %.
     pub(super) loss_probability: f64,
 }
 
-/// Summary of bursts of any sizes. A burst that survived says only that it would have been cut later: quantiles are those of the
-/// product-limit estimate (`[KM58]`), which for bursts that were all cut are the usual ones.
+/// Summary of bursts of any sizes. A burst that survived says only that it would have been cut
+/// later: quantiles are those of the product-limit estimate (`[KM58]`), which for bursts that were
+/// all cut are the usual ones.
 ///
-/// `None` without any burst. With no loss in `n` bursts the probability of one is at most `1 - 0.05^(1/n)` (exact binomial).
+/// `None` without any burst. With no loss in `n` bursts the probability of one is at most
+/// `1 - 0.05^(1/n)` (exact binomial).
 pub(super) fn together(cuts: &[Cut]) -> Option<Together> {
     let mut sorted = cuts.to_vec();
     // At one size those that were cut come first: the others were cut later, if at all.
@@ -299,7 +306,8 @@ mod tests {
         }
     }
 
-    /// 20 bursts without loss: at most 13.9 % at 95 %; 29: 9.8 %; 59: 5 % (published tables of the exact binomial bound).
+    /// 20 bursts without loss: at most 13.9 % at 95 %; 29: 9.8 %; 59: 5 % (published tables of the
+    /// exact binomial bound).
     #[test]
     fn binomial_statement() {
         for (bursts, bound) in [(20, 0.139), (29, 0.0981), (59, 0.0495)] {
@@ -316,8 +324,9 @@ mod tests {
         let all = together(&cuts).unwrap();
         assert_eq!((all.min, all.p10, all.median, all.max), (1, 2, 6, 20));
         assert_eq!((all.whole, all.median_is_bound, all.max_is_bound), (2, false, true));
-        // Those that survived small sizes are no evidence for small sizes: of ten bursts four survived 5, and the six larger ones were
-        // cut at 10 to 15. The product-limit estimate leaves them out once 5 is passed: the median of 10..15 is 12.
+        // Those that survived small sizes are no evidence for small sizes: of ten bursts four
+        // survived 5, and the six larger ones were cut at 10 to 15. The product-limit estimate
+        // leaves them out once 5 is passed: the median of 10..15 is 12.
         let grown: Vec<_> = (0..4).map(|_| survived(5)).chain((10..=15).map(cut)).collect();
         let all = together(&grown).unwrap();
         assert_eq!((all.p10, all.median, all.max, all.max_is_bound), (10, 12, 15, false));

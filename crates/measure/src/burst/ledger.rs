@@ -106,8 +106,8 @@ impl Ledger {
         }
     }
 
-    /// Whether the last bursts found a queue that the ones before had left: their first packets waited for more than this share of the
-    /// longest delay.
+    /// Whether the last bursts found a queue that the ones before had left: their first packets
+    /// waited for more than this share of the longest delay.
     pub(super) fn finds_left_over(&mut self, share: f64) -> bool {
         let (Some(least), Some(most)) = (
             self.recent.iter().map(|(first, _)| *first).min(),
@@ -160,7 +160,8 @@ impl Ledger {
         narrows_stat::median(&self.sample.through)
     }
 
-    /// Rate at which back-to-back bursts leave, bit/s; `None` where stamps resolve no time between packets and nothing bounds it.
+    /// Rate at which back-to-back bursts leave, bit/s; `None` where stamps resolve no time between
+    /// packets and nothing bounds it.
     pub(super) fn burst_rate(&self) -> Option<f64> {
         let seen = narrows_stat::median(&self.departures);
         [seen, self.fastest_bps].into_iter().flatten().min_by(f64::total_cmp)

@@ -37,12 +37,15 @@ const EXTRA_CUTS: usize = 3;
 const EXTRA_TRIES: usize = 6;
 /// Rate of long bursts over that at which bursts come through (ours).
 const LONG_RATE: f64 = 2.0;
-/// A pause is doubled while bursts find more than this share of the longest queue (ours), up to so many times.
+/// A pause is doubled while bursts find more than this share of the longest queue (ours), up to so
+/// many times.
 const LEFT_OVER: f64 = 0.15;
 const LONGEST_STRETCH: u32 = 16;
-/// Slowest rate of the curve over that at which bursts arrive (ours): there a burst is three times the queue.
+/// Slowest rate of the curve over that at which bursts arrive (ours): there a burst is three times
+/// the queue.
 const SLOWEST: f64 = 1.5;
-/// Least rate that bursts may average, whatever share is asked for (the specification of `[Netest03]`'s procedure that we follow).
+/// Least rate that bursts may average, whatever share is asked for (the specification of
+/// `[Netest03]`'s procedure that we follow).
 const LEAST_LOAD_BPS: f64 = 1e6;
 
 /// The method at work.
@@ -116,7 +119,8 @@ impl Run {
         self.fire(now)
     }
 
-    /// Packets of the largest burst that is allowed: by the parameter, and by a user's peak rate over 100 ms.
+    /// Packets of the largest burst that is allowed: by the parameter, and by a user's peak rate
+    /// over 100 ms.
     fn cap(&self) -> usize {
         let peak = self
             .facts
@@ -266,7 +270,8 @@ impl Run {
             return self.begin_line();
         }
         self.turn_to(Phase::Long);
-        // At twice the rate a queue takes twice its room; behind that, half of the packets are lost, of a policer's more.
+        // At twice the rate a queue takes twice its room; behind that, half of the packets are
+        // lost, of a policer's more.
         let rate = self
             .ledger
             .rate_through()
@@ -304,8 +309,8 @@ impl Run {
         self.begin_line()
     }
 
-    /// The rates of the curve: as given, else evenly spaced in `1 / R` between that of back-to-back bursts and half as much again as
-    /// arrives.
+    /// The rates of the curve: as given, else evenly spaced in `1 / R` between that of back-to-back
+    /// bursts and half as much again as arrives.
     fn begin_line(&mut self) -> bool {
         self.ip_octets = self.main_octets;
         self.rates.clone_from(&self.params.rates);
@@ -388,7 +393,8 @@ impl Run {
 impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("burst", "back-to-back trains to the receiver");
 
-    /// Any back-to-back train is a burst of the search; later only those of the phase's own packets are, of any number.
+    /// Any back-to-back train is a burst of the search; later only those of the phase's own packets
+    /// are, of any number.
     fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Train(train) = asked else { return false };
         let (Some(first), packets) = (train.packets.first(), train.packets.len()) else {

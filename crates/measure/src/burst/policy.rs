@@ -61,11 +61,13 @@ pub(super) fn tell_bucket(
 const FEWEST_LOSSES: usize = 8;
 /// Bursts that were cut, likewise.
 const FEWEST_CUT: usize = 4;
-/// A full queue is as long at each loss: the tenth percentile of the delays is at least this share of the ninetieth; of early detection
-/// it is at most that (both ours: a packet of forty, and half a range whose upper end is twice its lower one).
+/// A full queue is as long at each loss: the tenth percentile of the delays is at least this share
+/// of the ninetieth; of early detection it is at most that (both ours: a packet of forty, and half
+/// a range whose upper end is twice its lower one).
 const FULL: f64 = 0.85;
 const EARLY: f64 = 0.75;
-/// A delay below this share of the usual is no queue's (ours); so many of the bursts are cut there if chance cuts them.
+/// A delay below this share of the usual is no queue's (ours); so many of the bursts are cut there
+/// if chance cuts them.
 const SHORT: f64 = 0.25;
 const BY_CHANCE: f64 = 0.2;
 /// Delays that stamps alone make, nanoseconds (ours: a few times the error of a kernel stamp).
@@ -95,13 +97,15 @@ pub(super) enum Bucket {
     Keeps,
 }
 
-/// Bursts with a change of rate before it is believed; behind the first loss the rate is at most this share of that before, where tokens are
-/// what is missing; and ahead of it where they are kept waiting first (ours).
+/// Bursts with a change of rate before it is believed; behind the first loss the rate is at most
+/// this share of that before, where tokens are what is missing; and ahead of it where they are kept
+/// waiting first (ours).
 const FEWEST_TURNS: usize = 3;
 const BEHIND: f64 = 0.75;
 const AHEAD: f64 = 0.8;
 
-/// Whether an empty bucket is what drops: behind a queue packets follow one another at one rate whatever is dropped in front of it.
+/// Whether an empty bucket is what drops: behind a queue packets follow one another at one rate
+/// whatever is dropped in front of it.
 pub(super) fn bucket(turns: &[Turn]) -> Option<Bucket> {
     let (late, behind): (Vec<f64>, Vec<f64>) = turns.iter().map(|turn| (turn.late, turn.behind)).unzip();
     let falls = turns.len() >= FEWEST_TURNS && narrows_stat::median(&behind)? <= BEHIND;
@@ -158,7 +162,8 @@ pub(super) fn policy(bursts: &[Delays], courses: &[Course], shown: Shown) -> Opt
     if low >= EARLY * high {
         return None;
     }
-    // What drops some of what would still fit lets the queue grow on; what lets in no more than a rate lets it drain.
+    // What drops some of what would still fit lets the queue grow on; what lets in no more than a
+    // rate lets it drain.
     match delays.behind {
         Behind::Grows => Some(Policy::EarlyDrop),
         Behind::Falls => Some(Policy::Policer(turning_point.filter(TurningPoint::is_policer))),
@@ -197,7 +202,8 @@ impl Behind {
 /// A queue grows on if its delay exceeds that at the first loss by this part of it (ours).
 const GROWN: i64 = 16;
 
-/// A shaper's bucket is empty before its queue is full; bursts that bend where they are cut lose to others there.
+/// A shaper's bucket is empty before its queue is full; bursts that bend where they are cut lose to
+/// others there.
 const BEFORE: f64 = 0.85;
 
 /// Octets at the bend: those of the depth and what came in meanwhile.
@@ -253,7 +259,8 @@ impl Relative {
 mod tests {
     use super::*;
 
-    /// Bursts whose packets' delays grow evenly to `full`, with losses behind the given delays (in packets' times of 100 us).
+    /// Bursts whose packets' delays grow evenly to `full`, with losses behind the given delays (in
+    /// packets' times of 100 us).
     fn burst(at_s: i64, full: i64, losses: &[i64]) -> Delays {
         let ns = |packets: i64| packets * 100_000;
         Delays {

@@ -1,4 +1,5 @@
-//! The queue behind the bursts: by the line of `1 / MBS` over `1 / R`, by delay, and what it counts.
+//! The queue behind the bursts: by the line of `1 / MBS` over `1 / R`, by delay, and what it
+//! counts.
 
 use super::analyse::{Cut, together};
 
@@ -44,7 +45,8 @@ impl Rated {
         })
     }
 
-    /// Octets that a full queue holds, by delay: packets wait as long as what is ahead of them takes, and are part of it themselves.
+    /// Octets that a full queue holds, by delay: packets wait as long as what is ahead of them
+    /// takes, and are part of it themselves.
     pub(super) fn queue_by_delay(&self, ip_octets: u16) -> Option<f64> {
         let (growth, through) = (
             narrows_stat::median(&self.growth)?,
@@ -53,7 +55,8 @@ impl Rated {
         Some(growth * through / 8e9 + f64::from(ip_octets))
     }
 
-    /// The same by the fluid model, in packets: `MBS (1 - A / R)`. Bursts of which nobody knows the rate are taken for infinitely fast.
+    /// The same by the fluid model, in packets: `MBS (1 - A / R)`. Bursts of which nobody knows the
+    /// rate are taken for infinitely fast.
     fn queue_by_model(&self) -> Option<f64> {
         let all = together(&self.cuts)?;
         let through = narrows_stat::median(&self.through)?;
@@ -67,7 +70,8 @@ impl Rated {
     }
 }
 
-/// A burst whose rate exceeds what comes through by less than this share tells nothing of the queue (ours).
+/// A burst whose rate exceeds what comes through by less than this share tells nothing of the queue
+/// (ours).
 const LEAST_SHARE: f64 = 0.15;
 
 /// What a queue's room is counted in.
@@ -77,10 +81,12 @@ pub(super) enum Counted {
     Packets,
 }
 
-/// Distance from the border between the two, as a share of the way to either, within which nothing is claimed (ours).
+/// Distance from the border between the two, as a share of the way to either, within which nothing
+/// is claimed (ours).
 const UNSURE: f64 = 0.4;
 
-/// Whether bursts of large and small packets fill the same octets or the same packets. The border is the geometric mean of both.
+/// Whether bursts of large and small packets fill the same octets or the same packets. The border
+/// is the geometric mean of both.
 pub(super) fn counted(large: &Rated, large_octets: u16, small: &Rated, small_octets: u16) -> Option<Counted> {
     let packets = small.queue_by_model()? / large.queue_by_model()?.max(1.0);
     let sizes = f64::from(large_octets) / f64::from(small_octets);
@@ -92,8 +98,8 @@ pub(super) fn counted(large: &Rated, large_octets: u16, small: &Rated, small_oct
     Some(if place > 0.5 { Counted::Octets } else { Counted::Packets })
 }
 
-/// Points of the curve that say something of the line: those at which more came through than at any faster rate. Behind a link that is
-/// slower than the sender all faster bursts are the same.
+/// Points of the curve that say something of the line: those at which more came through than at any
+/// faster rate. Behind a link that is slower than the sender all faster bursts are the same.
 pub(super) fn telling(curve: &[CurvePoint], ip_octets: u16) -> Vec<(f64, f64)> {
     let mut sorted: Vec<CurvePoint> = curve
         .iter()
@@ -122,8 +128,9 @@ pub(super) struct Effective {
     pub(super) available_bps: f64,
 }
 
-/// Least squares of `1/m = (1/Q') (1 - A/R)` over `(R in bit/s, m in octets)`, at least three of them. The error of `m` is one
-/// packet whatever `m` is, so `1/m` weighs `m^4`. `None` where the line makes no sense.
+/// Least squares of `1/m = (1/Q') (1 - A/R)` over `(R in bit/s, m in octets)`, at least three of
+/// them. The error of `m` is one packet whatever `m` is, so `1/m` weighs `m^4`. `None` where the
+/// line makes no sense.
 pub(super) fn effective(points: &[(f64, f64)]) -> Option<Effective> {
     let inverse_rates: Vec<f64> = points.iter().map(|(rate, _)| 1e6 / rate).collect();
     let inverse_bursts: Vec<f64> = points.iter().map(|(_, burst)| 1e3 / burst).collect();
@@ -157,7 +164,8 @@ mod tests {
         }
     }
 
-    /// 40 packets of room: 44 of either size at tenfold the rate. 60 kB of room: 44 of 1500 octets, 222 of 300.
+    /// 40 packets of room: 44 of either size at tenfold the rate. 60 kB of room: 44 of 1500 octets,
+    /// 222 of 300.
     #[test]
     fn octets_or_packets() {
         let large = rated(1e9, 1e8, 44);
@@ -174,8 +182,8 @@ mod tests {
         assert_eq!(rated(1e9, 1e8, 44).queue_by_delay(1500), Some(64_000.0));
     }
 
-    /// Behind a first link of 240 Mbit/s bursts at 1 Gbit/s and 480 Mbit/s arrive alike: the slowest of the rates that are told apart from
-    /// it stands for all.
+    /// Behind a first link of 240 Mbit/s bursts at 1 Gbit/s and 480 Mbit/s arrive alike: the
+    /// slowest of the rates that are told apart from it stands for all.
     #[test]
     fn rates_that_a_link_hides() {
         let point = |rate_bps, median| CurvePoint {
@@ -197,7 +205,8 @@ mod tests {
         assert_eq!(points, [(240e6, 101e3), (150e6, 170e3), (120e6, 250e3)]);
     }
 
-    /// MBS(R) = Q R / (R - A) with Q = 100 kB, A = 60 Mbit/s: at 90, 120, 240 Mbit/s 300, 200, 133.3 kB.
+    /// MBS(R) = Q R / (R - A) with Q = 100 kB, A = 60 Mbit/s: at 90, 120, 240 Mbit/s 300, 200,
+    /// 133.3 kB.
     #[test]
     fn queue_and_available_rate_from_three_rates() {
         let fit = effective(&[(90e6, 300e3), (120e6, 200e3), (240e6, 400e3 / 3.0)]).unwrap();

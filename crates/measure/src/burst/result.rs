@@ -12,7 +12,8 @@ use narrows_probe::outcome::{
     BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Estimate, Finding, Limit, Outcome, QueueFinding, Reason,
 };
 
-/// Fewer bursts than this are few; so are fewer than that, if they were cut at different places (ours).
+/// Fewer bursts than this are few; so are fewer than that, if they were cut at different places
+/// (ours).
 const FEWEST_BURSTS: usize = 5;
 const SCATTERED_BURSTS: usize = 10;
 
@@ -93,7 +94,8 @@ fn from_sample(known: &Known<'_>, all: &Together) -> Estimate {
     estimate
 }
 
-/// The search alone: what the last cut burst let through, between what survived and that plus a packet.
+/// The search alone: what the last cut burst let through, between what survived and that plus a
+/// packet.
 fn from_search(known: &Known<'_>, cut: usize) -> Estimate {
     let cut = octets(known, cut as u64);
     let survived = octets(known, known.survived as u64);
@@ -233,7 +235,8 @@ fn what_drops(
     }
 }
 
-/// Packets are lost whether they wait or not: what got through says that a queue takes as much, not that it takes no more.
+/// Packets are lost whether they wait or not: what got through says that a queue takes as much, not
+/// that it takes no more.
 fn by_chance(estimate: Estimate, known: &Known<'_>, sample: Option<&Together>) -> Estimate {
     let Some(all) = sample else { return estimate };
     let lost = all.bursts - all.whole;
@@ -280,7 +283,8 @@ fn queue_behind(
     if sample.is_none() {
         return estimate;
     }
-    // Bursts that leave at rates that are known, slower than the first link: their delays are the queue's alone.
+    // Bursts that leave at rates that are known, slower than the first link: their delays are the
+    // queue's alone.
     let by_delay: Vec<f64> = ledger
         .line
         .iter()

@@ -5,7 +5,8 @@
 pub(super) enum Next {
     /// Send a burst of this many packets.
     Try(usize),
-    /// A burst of the second size lost something, one of the first did not; no size between is worth a try.
+    /// A burst of the second size lost something, one of the first did not; no size between is
+    /// worth a try.
     Bracketed(usize, usize),
     /// The largest size survived.
     Capped(usize),
@@ -30,9 +31,11 @@ pub(super) struct Search {
 
 /// Smallest burst that is tried first; `[Netest03]` starts small, the number is ours.
 const FIRST_PACKETS: usize = 8;
-/// The bracket is narrow enough at this share of its lower end (ours: below the variation that cross traffic brings).
+/// The bracket is narrow enough at this share of its lower end (ours: below the variation that
+/// cross traffic brings).
 const RESOLUTION: usize = 20;
-/// An end for the search, whatever random losses do to it: 12 halvings cut 4096 packets down to one.
+/// An end for the search, whatever random losses do to it: 12 halvings cut 4096 packets down to
+/// one.
 const MAX_BISECTIONS: u32 = 12;
 
 impl Search {
@@ -67,7 +70,8 @@ impl Search {
         self.survived
     }
 
-    /// Takes in what became of a burst of [`Search::size`]: how many packets got through before the first loss, if any.
+    /// Takes in what became of a burst of [`Search::size`]: how many packets got through before the
+    /// first loss, if any.
     pub(super) fn note(&mut self, first_loss: Option<usize>) -> Next {
         if let Some(through) = first_loss {
             self.cut = Some(self.size);
@@ -95,7 +99,8 @@ impl Search {
         Next::Try(self.size)
     }
 
-    /// The next size inside the bracket: what the last cut burst let through, then one step above it, else the middle.
+    /// The next size inside the bracket: what the last cut burst let through, then one step above
+    /// it, else the middle.
     fn between(&self, cut: usize, step: usize) -> usize {
         match self.hint {
             Some(hint) if self.survived < hint && hint < cut => hint,
@@ -111,7 +116,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs a search against a queue that lets exactly `limit` packets through; returns its end and the packets it took.
+    /// Runs a search against a queue that lets exactly `limit` packets through; returns its end and
+    /// the packets it took.
     fn against(limit: usize, cap: usize, confirm: u32) -> (Next, usize) {
         let mut search = Search::new(cap, confirm);
         let mut sent = 0;

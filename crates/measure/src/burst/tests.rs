@@ -1,4 +1,5 @@
-//! Known answers of the fluid model `MBS(R) = (Q - q0) R / (R + X - C)`, and the ways in which a path gives none.
+//! Known answers of the fluid model `MBS(R) = (Q - q0) R / (R + X - C)`, and the ways in which a
+//! path gives none.
 
 use std::time::Duration;
 
@@ -37,7 +38,8 @@ fn an_idle_queue() {
     assert!(measured.cost.time < Duration::from_secs(2), "{:?}", measured.cost);
 }
 
-/// Cross traffic of 50 of 100 Mbit/s: 64 kB x 1 / (1 + 0.05 - 0.1) = 67.4 kB at 1 Gbit/s, 128 kB at 100 Mbit/s.
+/// Cross traffic of 50 of 100 Mbit/s: 64 kB x 1 / (1 + 0.05 - 0.1) = 67.4 kB at 1 Gbit/s, 128 kB at
+/// 100 Mbit/s.
 #[test]
 fn cross_traffic_and_rate() {
     let mut path = Fluid::new(100e6, 64e3, 0.01);
@@ -48,13 +50,15 @@ fn cross_traffic_and_rate() {
     path.sender = 100e6;
     let slow = path.estimate(&Burst, &[("available_bps", "50 Mbit/s")]);
     within(slow.value, 128e3 - 3000.0, 128e3 + 3000.0);
-    // The cross traffic of this world never loses, so that ours gets less through behind the loss than the queue serves: a policer of
-    // ours alone would look the same, and what limits is not asked here.
+    // The cross traffic of this world never loses, so that ours gets less through behind the loss
+    // than the queue serves: a policer of ours alone would look the same, and what limits is not
+    // asked here.
     let share = number(&slow, "queueing_share");
     assert!((0.4..1.1).contains(&share), "{share}");
 }
 
-/// The OC-12 path of [Netest03]: bursts at 660 into 622 Mbit/s with 10 % load and a queue of 12.4 kB give 82 kB.
+/// The OC-12 path of [Netest03]: bursts at 660 into 622 Mbit/s with 10 % load and a queue of 12.4
+/// kB give 82 kB.
 #[test]
 fn the_oc12_path() {
     let mut path = Fluid::new(622e6, 82e3 * 100.2 / 660.0, 0.03);
@@ -140,8 +144,9 @@ fn word(estimate: &Estimate, name: &str) -> String {
     }
 }
 
-/// All of it, of 64 kB in front of an idle link of 100 Mbit/s: bursts at 1 Gbit/s and at four slower rates, small packets, long bursts.
-/// At R the burst is 64 kB R / (R - 100M); the line gives the queue and the link back.
+/// All of it, of 64 kB in front of an idle link of 100 Mbit/s: bursts at 1 Gbit/s and at four
+/// slower rates, small packets, long bursts. At R the burst is 64 kB R / (R - 100M); the line gives
+/// the queue and the link back.
 #[test]
 fn the_detail_of_an_idle_queue() {
     let mut path = Fluid::new(100e6, 64e3, 0.01);

@@ -1,4 +1,5 @@
-//! Whether the trains of a run fit one FIFO link, and what to make of the answers of both parts of a run.
+//! Whether the trains of a run fit one FIFO link, and what to make of the answers of both parts of
+//! a run.
 
 use narrows_stat::{SkewObjective, Sorted, skew_line};
 use narrows_units::BitRate;
@@ -8,9 +9,11 @@ use narrows_probe::PathFacts;
 use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Finding, Limit, Outcome, Reason, ShapeCause};
 use narrows_probe::probes::{Fate, TrainReport};
 
-/// Whether a second part is worth its octets: packets came in batches or overtook, or trains agree on one rate while their
-/// beginnings were delayed at random, as by a medium that must first be won, or the answer is a value of low confidence. Hosts that limit the rate, shapers that were found,
-/// paths that answer nothing, and links that are too slow for long trains are not asked again.
+/// Whether a second part is worth its octets: packets came in batches or overtook, or trains agree
+/// on one rate while their beginnings were delayed at random, as by a medium that must first be
+/// won, or the answer is a value of low confidence. Hosts that limit the rate, shapers that were
+/// found, paths that answer nothing, and links that are too slow for long trains are not asked
+/// again.
 pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: &Outcome) -> bool {
     let settled = outcome.caveats().iter().any(|caveat| {
         matches!(
@@ -40,7 +43,8 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
     if least.is_none_or(|rate| !(SLOWEST_BPS..fastest).contains(&rate)) {
         return false;
     }
-    // Steady traffic spaces packets as regularly as bursts do; where paced trains name it and pairs are sure, nothing is left to ask.
+    // Steady traffic spaces packets as regularly as bursts do; where paced trains name it and pairs
+    // are sure, nothing is left to ask.
     let sure = outcome
         .estimate()
         .is_some_and(|estimate| estimate.confidence > Confidence::Low);
@@ -53,9 +57,10 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
         || matches!(signature.cause, Cause::ParallelLinks { .. } | Cause::Grants { .. })
 }
 
-/// Trains that agree on a rate were slowed by nobody on the narrow link; what delays their first packets all the same, by much
-/// more than stamps and clocks explain, is a medium that has to be won, or traffic that they queue behind. A queue is empty now and
-/// then, and what meets it so is delayed by nothing; a medium is won after a time drawn from many, and a grant comes at any time.
+/// Trains that agree on a rate were slowed by nobody on the narrow link; what delays their first
+/// packets all the same, by much more than stamps and clocks explain, is a medium that has to be
+/// won, or traffic that they queue behind. A queue is empty now and then, and what meets it so is
+/// delayed by nothing; a medium is won after a time drawn from many, and a grant comes at any time.
 fn begins_at_random(facts: &PathFacts, reports: &[TrainReport]) -> bool {
     let full: Vec<&TrainReport> = reports
         .iter()
@@ -107,7 +112,8 @@ fn begins_at_random(facts: &PathFacts, reports: &[TrainReport]) -> bool {
     apart < one_rate * rates.median() && late > LEAST_LATE_NS + 6.0 * error_ns + CLOCKS_APART * lasted_ns && !queued
 }
 
-/// Delays above the line below all of them, which is what the two clocks' rates make of the least delay.
+/// Delays above the line below all of them, which is what the two clocks' rates make of the least
+/// delay.
 fn levelled(times: &[f64], delays: &[f64]) -> Vec<f64> {
     let (Some(from), Some(base)) = (times.first(), delays.first()) else {
         return Vec::new();
@@ -138,7 +144,8 @@ fn head_delay_ns(report: &TrainReport) -> Option<f64> {
     }
 }
 
-/// One answer from those of pairs and short trains (`first`) and of trains of all lengths (`second`).
+/// One answer from those of pairs and short trains (`first`) and of trains of all lengths
+/// (`second`).
 pub(super) fn combine(first: Outcome, second: Outcome) -> Outcome {
     let Outcome::Estimated(long) = second else {
         return doubted(first, &second);
@@ -172,8 +179,9 @@ fn is_wide(estimate: &Estimate) -> bool {
     (estimate.high - estimate.low) as f64 > WIDEST * estimate.value as f64
 }
 
-/// Whether long trains came clearly slower than what pairs say, who are not sure of it. Others' traffic on a FIFO link looks like this,
-/// and so do bursts of a medium that is won and shared, where what passes within one burst is no capacity.
+/// Whether long trains came clearly slower than what pairs say, who are not sure of it. Others'
+/// traffic on a FIFO link looks like this, and so do bursts of a medium that is won and shared,
+/// where what passes within one burst is no capacity.
 fn within_a_burst(short: &Estimate, long: &Estimate) -> bool {
     let unsure = short.confidence == Confidence::Low && short.verdict == BoundKind::Estimated;
     unsure && (long.value as f64) < SLOWED * short.value as f64
@@ -193,7 +201,8 @@ fn named(mut short: Estimate, long: &Estimate, cause: ShapeCause) -> Outcome {
     if unnamed {
         short.confidence = Confidence::Low;
     }
-    // Pairs that were not sure, and long trains that were slowed by others or by the medium: the truth is between the two.
+    // Pairs that were not sure, and long trains that were slowed by others or by the medium: the
+    // truth is between the two.
     if cause == ShapeCause::CrossTraffic && short.confidence == Confidence::Low && short.verdict == BoundKind::Estimated
     {
         short.low = short.low.min(long.low);
@@ -214,7 +223,8 @@ fn has(estimate: &Estimate, caveat: &Caveat) -> bool {
     estimate.caveats.iter().any(|other| other.id() == caveat.id())
 }
 
-/// Two rates and nothing that explains them. Long trains came at the lower, so that the path carries at least that.
+/// Two rates and nothing that explains them. Long trains came at the lower, so that the path
+/// carries at least that.
 fn least(long: Estimate, short: &Estimate, cause: ShapeCause) -> Outcome {
     let least = long.low.min(if short.verdict == BoundKind::Estimated {
         short.high
@@ -267,7 +277,8 @@ fn agree(short: &Estimate, long: &Estimate) -> bool {
     }
 }
 
-/// A rate that others' traffic made lower than the capacity is no argument against a higher one; nor is a bound below the value.
+/// A rate that others' traffic made lower than the capacity is no argument against a higher one;
+/// nor is a bound below the value.
 fn exceeds(short: &Estimate, long: &Estimate, cause: ShapeCause) -> bool {
     let bound = short.verdict == BoundKind::LowerBound && short.value as f64 <= long.value as f64 * (1.0 + NEAR);
     bound || (cause == ShapeCause::CrossTraffic && short.value as f64 >= long.value as f64 * (1.0 - NEAR))
@@ -286,7 +297,8 @@ const PUSHED: f64 = 1.05;
 const LEAST_TRAINS: usize = 7;
 /// Nine in ten trains within this share: nothing came between their packets.
 const ONE_RATE: f64 = 0.01;
-/// Ours: trains of batches that agree to a twentieth on either side were not slowed by others, as in `pathrate`.
+/// Ours: trains of batches that agree to a twentieth on either side were not slowed by others, as
+/// in `pathrate`.
 const WIDEST: f64 = 0.1;
 /// Ours: a tenth.
 const SLOWED: f64 = 0.9;
@@ -294,8 +306,9 @@ const SLOWED: f64 = 0.9;
 const LEAST_LATE_NS: f64 = 25e3;
 /// Ours: of a packet's time, by which what met no queue may be late.
 const AT_ONCE: f64 = 0.02;
-/// Ours: a medium that is won after one of 16 slots lets one train in 16 through at once, or, with the nearest slot, two; a queue behind
-/// nine tenths of load one in ten, behind half of it every second.
+/// Ours: a medium that is won after one of 16 slots lets one train in 16 through at once, or, with
+/// the nearest slot, two; a queue behind nine tenths of load one in ten, behind half of it every
+/// second.
 const PROMPT_SHARE: f64 = 0.2;
 /// Oscillators of two hosts.
 const CLOCKS_APART: f64 = 100e-6;

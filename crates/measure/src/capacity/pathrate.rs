@@ -115,7 +115,8 @@ fn refusal_reason(refusal: Refusal) -> Reason {
     narrows_train::train_method::refusal_reason(refusal, "trains of packets towards a receiver that stamps them")
 }
 
-/// Ours: the packet in front of a pair for the filter only wakes hosts; the smaller it is, the sooner the pair finds a queue empty.
+/// Ours: the packet in front of a pair for the filter only wakes hosts; the smaller it is, the
+/// sooner the pair finds a queue empty.
 const HEAD_OCTETS: u16 = 60;
 
 /// Ours: a pair follows the one before after 0.6 to 1.4 of the mean time.
@@ -269,8 +270,8 @@ impl Run {
         spread.max(self.params.spacing)
     }
 
-    /// Makes one pair with a small packet in front of it several, at random times `apart` in the mean: one report for them all, where
-    /// round trips and not the link set the pace.
+    /// Makes one pair with a small packet in front of it several, at random times `apart` in the
+    /// mean: one report for them all, where round trips and not the link set the pace.
     fn several(&self, train: &mut Train, apart: Duration) {
         if let Some(head) = train.packets.first_mut() {
             head.ip_octets = head.ip_octets.min(HEAD_OCTETS);
@@ -286,8 +287,8 @@ impl Run {
         }
     }
 
-    /// Time before this train, whatever came before: some packet times at random where trains follow one another as fast as reports
-    /// come back, which is a steady time, too.
+    /// Time before this train, whatever came before: some packet times at random where trains
+    /// follow one another as fast as reports come back, which is a steady time, too.
     fn pause(&self, session: &MethodRun, request: Request) -> Duration {
         let pause = self.planner.pause(session, request);
         if self.params.preset == Preset::Faithful || !request.phase.is_spread() {
@@ -328,7 +329,8 @@ impl Estimator for Run {
     }
 }
 
-/// A number of 0 to 1 that looks like chance and is the same in every run: `SplitMix64` of a serial number.
+/// A number of 0 to 1 that looks like chance and is the same in every run: `SplitMix64` of a serial
+/// number.
 fn chance(serial: u32) -> f64 {
     let mixed = u64::from(serial).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

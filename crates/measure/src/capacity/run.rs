@@ -1,4 +1,5 @@
-//! The two parts of a run: pairs and short trains, and, where those look odd, trains of all lengths.
+//! The two parts of a run: pairs and short trains, and, where those look odd, trains of all
+//! lengths.
 
 use std::time::Duration;
 

@@ -13,7 +13,8 @@ use narrows_train::reading::{Reading, Unusable};
 const RECENT: usize = 32;
 /// Growth of delay from which a train has overloaded the path beyond doubt.
 const OVERLOAD: f64 = 0.05;
-/// Overloaded trains whose first tenth outruns their last half by this share have emptied a token bucket, as in `fac2`.
+/// Overloaded trains whose first tenth outruns their last half by this share have emptied a token
+/// bucket, as in `fac2`.
 const SHAPED: f64 = 0.15;
 
 /// One train's fate.

@@ -14,7 +14,8 @@ use narrows_train::windows::Windows;
 
 /// Fewest trains behind an estimate of medium confidence.
 const MIN_TRAINS: usize = 5;
-/// Half-width below which no interval shrinks, as a share of the tight link's capacity, as in `fac2`.
+/// Half-width below which no interval shrinks, as a share of the tight link's capacity, as in
+/// `fac2`.
 const FLOOR: f64 = 0.02;
 
 /// What an answer is made of.

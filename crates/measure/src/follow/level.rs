@@ -1,4 +1,5 @@
-//! What the trains since the last change say together: the tight link's capacity, and what is available.
+//! What the trains since the last change say together: the tight link's capacity, and what is
+//! available.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -100,7 +101,8 @@ impl Level {
         }
     }
 
-    /// With only these trains. What the line has told of the path's traffic is kept as a guess: a path that was idle is likely to be so.
+    /// With only these trains. What the line has told of the path's traffic is kept as a guess: a
+    /// path that was idle is likely to be so.
     pub(super) fn restarted(&self, points: &[Point]) -> Self {
         let learnt = self.capacity().zip(self.scale());
         let prior = learnt
@@ -139,8 +141,8 @@ impl Level {
         over.map(Point::out).reduce(f64::min)
     }
 
-    /// The highest rate that comes through, near enough: links carry at least that. Of overloaded trains the mean of the faster half,
-    /// without them the most.
+    /// The highest rate that comes through, near enough: links carry at least that. Of overloaded
+    /// trains the mean of the faster half, without them the most.
     pub(super) fn scale(&self) -> Option<f64> {
         if let Some(known) = self.known {
             return Some(known);
@@ -160,8 +162,9 @@ impl Level {
         Some(scale).filter(|&scale| scale > 0.0)
     }
 
-    /// Capacity of the tight link and its relative standard error: least squares of growth on rate over the overloaded trains, drawn
-    /// towards the capacity of an idle path (what came through fastest), by the errors of both.
+    /// Capacity of the tight link and its relative standard error: least squares of growth on rate
+    /// over the overloaded trains, drawn towards the capacity of an idle path (what came through
+    /// fastest), by the errors of both.
     fn capacity(&self) -> Option<(f64, f64)> {
         let scale = self.scale()?;
         if self.known.is_some() {
@@ -174,14 +177,17 @@ impl Level {
         let (by_prior, by_fit) = (weight(prior.1), weight(fitted.1));
         let gradient = (prior.0 * by_prior + fitted.0 * by_fit) / (by_prior + by_fit);
         let error = (by_prior + by_fit).sqrt().recip() / gradient;
-        // No link carries less than what came through; a tenth of the path's traffic being ours is what trains can still tell.
+        // No link carries less than what came through; a tenth of the path's traffic being ours is
+        // what trains can still tell.
         let gradient = gradient.clamp(0.1 / scale, 1.05 / scale);
         Some((1.0 / gradient, error))
     }
 
-    /// Gradient of growth on rate and its standard error, in shares of `scale`; trains that stand apart from the line are left out.
+    /// Gradient of growth on rate and its standard error, in shares of `scale`; trains that stand
+    /// apart from the line are left out.
     fn gradient(&self, scale: f64) -> Option<(f64, f64)> {
-        // Where the tight link is not the narrow one, far trains tell of another link: they count, and not for much.
+        // Where the tight link is not the narrow one, far trains tell of another link: they count,
+        // and not for much.
         let roughly = |point: &Point| Point {
             error: point
                 .error
@@ -204,7 +210,8 @@ impl Level {
         point.rate.is_finite().then(|| by(point, capacity))
     }
 
-    /// What is available now, by the trains of the last `memory`, or the last [`FEW`] where those are fewer.
+    /// What is available now, by the trains of the last `memory`, or the last [`FEW`] where those
+    /// are fewer.
     pub(super) fn now(&self, memory: Duration) -> Option<Now> {
         let (capacity, capacity_error) = self.capacity()?;
         let last = self.points.back()?.at;
@@ -254,8 +261,8 @@ impl Level {
 }
 
 impl Level {
-    /// A train that has not overloaded the path, at a rate at which others have: what is available was more for once. Trains below all
-    /// others' verdicts say nothing.
+    /// A train that has not overloaded the path, at a rate at which others have: what is available
+    /// was more for once. Trains below all others' verdicts say nothing.
     fn censored(&self, point: &Point, capacity: f64) -> bool {
         let mut others = self.points.iter().filter(|other| other.overloaded() && !other.far());
         others.any(|other| by(other, capacity) <= point.rate)
@@ -270,7 +277,8 @@ struct Line {
     mean: (f64, f64),
 }
 
-/// The trains but those that bend the line: without such a one the others are half as far off, or less. A quarter of them at most.
+/// The trains but those that bend the line: without such a one the others are half as far off, or
+/// less. A quarter of them at most.
 fn without_bending<'a>(points: &[&'a Point], scale: f64) -> Option<Vec<&'a Point>> {
     let mut kept = points.to_vec();
     while 4 * (points.len() - kept.len() + 1) <= points.len() {
@@ -310,7 +318,8 @@ impl Line {
     }
 }
 
-/// Least squares, weighted by the trains' errors, and an error that all of them have `beside` their own.
+/// Least squares, weighted by the trains' errors, and an error that all of them have `beside` their
+/// own.
 fn line(points: &[&Point], scale: f64, beside: f64) -> Option<Line> {
     let weight: f64 = points.iter().map(|point| point.weight(beside)).sum();
     let squares: f64 = points.iter().map(|point| point.weight(beside).powi(2)).sum();
@@ -345,7 +354,8 @@ fn by(point: &Point, capacity: f64) -> f64 {
     (point.rate - capacity * point.growth.max(0.0)).max(0.0)
 }
 
-/// The values within five deviations (by the median absolute one, or their own error) of their median.
+/// The values within five deviations (by the median absolute one, or their own error) of their
+/// median.
 fn without_outliers(values: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let all: Vec<f64> = values.iter().map(|(value, _)| *value).collect();
     let (Some(median), Some(mad)) = (narrows_stat::median(&all), narrows_stat::mad(&all)) else {
@@ -366,7 +376,8 @@ struct Mean {
     own: f64,
 }
 
-/// Mean weighted by the errors, and by a scatter that all share beyond them, which is estimated by its moment (`[DerSimonian86]`).
+/// Mean weighted by the errors, and by a scatter that all share beyond them, which is estimated by
+/// its moment (`[DerSimonian86]`).
 fn weighted(values: &[(f64, f64)]) -> Option<Mean> {
     let sum = |of: &dyn Fn(f64, f64) -> f64| values.iter().map(|(value, error)| of(*value, *error)).sum::<f64>();
     let count = values.len() as f64;
@@ -405,91 +416,4 @@ const FIRST_ERROR: f64 = 0.02;
 pub(super) const LEAST_ERROR: f64 = 0.003;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn point(ms: i64, rate: f64, growth: f64) -> Point {
-        Point {
-            at: Stamp::from_nanos(ms * 1_000_000),
-            rate,
-            growth,
-            error: 0.001,
-            time: 0.0025,
-            loss: 0.0,
-        }
-    }
-
-    /// The fluid line `s = (R - A)/C`.
-    fn fluid(capacity: f64, available: f64) -> Level {
-        let mut level = Level::new(None);
-        for (index, offset) in [0.1, 0.1, 0.3, 0.1, 0.2, 0.1, 0.3, 0.1, 0.1, 0.3]
-            .into_iter()
-            .enumerate()
-        {
-            let rate = available + offset * capacity;
-            level.push(point(
-                250 * i64::try_from(index).unwrap(),
-                rate,
-                (rate - available) / capacity,
-            ));
-        }
-        level
-    }
-
-    #[test]
-    fn exact_on_the_fluid_line() {
-        for tenths in 1..=10 {
-            let available = 1e8 * f64::from(tenths);
-            let level = fluid(1e9, available);
-            let now = level.now(Duration::from_secs(1)).unwrap();
-            assert!(
-                (now.available / 1e9 - available / 1e9).abs() < 0.004,
-                "{tenths} {now:?}"
-            );
-            assert!(
-                (now.available - available).abs() <= 3.0 * now.error + 1e6,
-                "{tenths} {now:?}"
-            );
-            assert!((now.capacity / 1e9 - 1.0).abs() < 0.06, "{tenths} {now:?}");
-        }
-    }
-
-    #[test]
-    fn one_train_over_an_idle_path_gives_its_capacity() {
-        let mut level = Level::new(None);
-        level.push(point(0, 1.4e9, 0.4));
-        let now = level.now(Duration::from_secs(1)).unwrap();
-        assert!((now.available / 1e9 - 1.0).abs() < 1e-9, "{now:?}");
-    }
-
-    /// By hand: values 10 and 12 with errors of 1 scatter by no more than those (between: 4/2 - 1 = 1, so both weigh alike), and one
-    /// with an error of 10 hardly counts.
-    #[test]
-    fn values_count_by_their_errors() {
-        let mean = weighted(&[(10.0, 1.0), (12.0, 1.0)]).unwrap();
-        assert!(
-            (mean.value - 11.0).abs() < 1e-9 && (mean.between - 1.0).abs() < 1e-9,
-            "{}",
-            mean.between
-        );
-        assert!((mean.error - 1.0).abs() < 1e-9, "{}", mean.error);
-        let mean = weighted(&[(10.0, 1.0), (10.5, 1.0), (30.0, 10.0)]).unwrap();
-        assert!((mean.value - 10.25).abs() < 0.3, "{}", mean.value);
-        assert!(weighted(&[]).is_none());
-    }
-
-    #[test]
-    fn a_outlier_train_is_left_out_and_a_new_level_forgets() {
-        let mut level = fluid(1e9, 5e8);
-        level.push(point(2600, 6e8, 0.9));
-        let now = level.now(Duration::from_secs(1)).unwrap();
-        assert!((now.available / 5e8 - 1.0).abs() < 0.01, "{now:?}");
-        assert!((now.available - 5e8).abs() < now.error, "{now:?}");
-        // Nothing of the trains is left, and of what they told that the link carried others' traffic: less is available than came out.
-        let new = level.restarted(&[point(3000, 3e8, 0.5)]);
-        let available = new.now(Duration::from_secs(1)).unwrap().available;
-        assert!((0.5e8..1.8e8).contains(&available), "{available}");
-        let idle = Level::new(None).restarted(&[point(3000, 3e8, 0.5)]);
-        assert!((idle.now(Duration::from_secs(1)).unwrap().available / 2e8 - 1.0).abs() < 1e-9);
-    }
-}
+mod tests;

@@ -24,7 +24,8 @@ const FIRST_PACKETS: usize = 24;
 const MIN_PACKETS: usize = 20;
 /// By how much it is faster than what came out of an overloaded path.
 const ABOVE: f64 = 1.1;
-/// Deviations from which a train is suspected of another level, and those (of one, or of the mean of several) that prove it.
+/// Deviations from which a train is suspected of another level, and those (of one, or of the mean
+/// of several) that prove it.
 const APART: f64 = 2.0;
 const SURE: f64 = 5.0;
 const MORE: f64 = 3.0;
@@ -82,7 +83,8 @@ pub(crate) struct Machine {
     scatters: VecDeque<f64>,
     /// Packets that batches ask for.
     least_packets: usize,
-    /// Trains at the sender's limit in a row that did not overload the path, and what came out of them.
+    /// Trains at the sender's limit in a row that did not overload the path, and what came out of
+    /// them.
     quiet_at_max: VecDeque<f64>,
     receiver_bound: bool,
     step: usize,
@@ -90,7 +92,8 @@ pub(crate) struct Machine {
     train_began: Stamp<Sender>,
     /// When the last train that told something was there.
     reported: Option<Stamp<Sender>>,
-    /// When the last train that was reported began, and when it was reported: what is told is of then.
+    /// When the last train that was reported began, and when it was reported: what is told is of
+    /// then.
     looked: Option<(Stamp<Sender>, Stamp<Sender>)>,
     per_train: Option<f64>,
 }
@@ -207,8 +210,8 @@ impl Machine {
         let loss = self.account.mean_loss();
         let point = Point {
             at: self.train_began + Duration::try_from_secs_f64(reading.send_time / 2.0).unwrap_or_default(),
-            // Nothing tells on which side of the tight link packets were lost: half of them count. Of the last trains together, since
-            // a single one loses a few or none.
+            // Nothing tells on which side of the tight link packets were lost: half of them count.
+            // Of the last trains together, since a single one loses a few or none.
             rate: reading.rate_sent * (1.0 - loss / 2.0),
             growth: reading.growth,
             error,
@@ -221,8 +224,10 @@ impl Machine {
         urgent
     }
 
-    /// Error of a train's growth: by its own delays, or by those of the last trains. What scatters the delays of packets moves the slope of a
-    /// train of time `t` and rate `r` by `t^-1.5 r^-0.5`, and a train that is hardly longer than the scatter remembers does not show it.
+    /// Error of a train's growth: by its own delays, or by those of the last trains. What scatters
+    /// the delays of packets moves the slope of a train of time `t` and rate `r` by
+    /// `t^-1.5 r^-0.5`, and a train that is hardly longer than the scatter remembers does not show
+    /// it.
     fn error_of(&mut self, reading: &Reading) -> f64 {
         let scale = reading.send_time.powf(1.5) * reading.rate_sent.sqrt();
         let scatter = reading.growth_error_remembered * scale;
@@ -276,7 +281,8 @@ impl Machine {
     /// Losses late in the train, beyond those of the path, are a queue's.
     fn overflowed(&mut self, reading: &Reading) -> bool {
         let share = reading.lost as f64 / reading.packets.max(1) as f64;
-        // Trains of a hundred packets lose one in a hundred by halves: all of the last ones together know better, as long as it is little.
+        // Trains of a hundred packets lose one in a hundred by halves: all of the last ones
+        // together know better, as long as it is little.
         let usual = self.account.usual_loss().max(self.account.mean_loss().min(0.02));
         let late = reading.lost_late as f64 >= 0.7 * reading.lost as f64;
         let overflowed = reading.lost >= 6 && late && share > 0.03 + 3.0 * usual && reading.growth > 0.0;
@@ -289,7 +295,8 @@ impl Machine {
         overflowed
     }
 
-    /// Puts the train into the level, or begins another level if two in a row do not fit the one there is.
+    /// Puts the train into the level, or begins another level if two in a row do not fit the one
+    /// there is.
     fn judge(&mut self, point: Point) -> bool {
         let now = (self.mode == Mode::Follow)
             .then(|| self.level.now(self.params.memory))
@@ -309,7 +316,6 @@ impl Machine {
         let deviation = |point: &Point| shared.hypot(now.capacity * point.error).hypot(by_capacity(point));
         let off = (available - now.available) / deviation(&point);
         if !self.suspects.is_empty() && point.error > 3.0 * plan::TELLING {
-            // It tells nothing for or against.
             return true;
         }
         // Below what is available nothing overloads the path, whatever that is.
@@ -428,16 +434,16 @@ fn slept(reading: &Reading) -> bool {
     reading.stalled && reading.longest_batch > SLEPT
 }
 
-/// Errors of a train's growth above and below which trains get longer and shorter: 1 % and a quarter of that.
+/// Errors of a train's growth above and below which trains get longer and shorter: 1 % and a
+/// quarter of that.
 const COARSE: f64 = 0.01;
 const FINE: f64 = 0.0025;
-/// Trains behind a level up to which their successors do not wait, while its relative error is above this.
+/// Trains behind a level up to which successors do not wait, while its error is above this.
 const FEW_TRAINS: usize = 5;
 const SETTLED: f64 = 0.005;
-/// Longest that trains get, in periods. (Ours: with half a millisecond of jitter and one packet in a hundred lost, trains of three periods find a
-/// step up to 3 s late, those of one and a half within 1.9 s; of one and a quarter they are less exact and no faster.)
+/// Longest that trains get, in periods (ours: longer ones find a step of the rate too late).
 const MOST_STRETCH: f64 = 1.5;
-/// What was fitted to delays takes a part of their scatter along (ours, from trains of in-order jitter).
+/// What was fitted to delays takes a part of their scatter along (ours).
 const DETRENDED: f64 = 1.15;
 /// Trains whose scatter is remembered.
 const REMEMBERED: usize = 8;

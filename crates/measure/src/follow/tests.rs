@@ -49,7 +49,8 @@ fn poisson_load_is_followed() {
     assert!(held >= 7, "{held} of 10");
 }
 
-/// Seven tenths taken: trains near what is left scatter by as much as is left, and what tells of the tight link's capacity is that scatter.
+/// Seven tenths taken: trains near what is left scatter by as much as is left, and what tells of
+/// the tight link's capacity is that scatter.
 #[test]
 fn heavy_load_is_followed_without_bias() {
     let (mut errors, mut held) = (Vec::new(), 0);

@@ -12,11 +12,14 @@ use super::table::HopTable;
 use narrows_probe::outcome::{AnswerPace, HiddenDevice, HopCapacity, HopFinding, PathFinding, Predicted, Responder};
 use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 
-/// A hop that was predicted a bound gets a value only if its slope stands out by this much after all (ours).
+/// A hop that was predicted a bound gets a value only if its slope stands out by this much after
+/// all (ours).
 const AFTER_ALL: f64 = 8.0;
-/// Errors by which the forward direction alone must stand out of a hop that has a value for being of one rate both ways (ours).
+/// Errors by which the forward direction alone must stand out of a hop that has a value for being
+/// of one rate both ways (ours).
 const LEAST_OUT: f64 = 3.0;
-/// Share of answers from others than the main router from which on there are several (`capacity` §9.6).
+/// Share of answers from others than the main router from which on there are several (`capacity`
+/// §9.6).
 const OTHER_RATES: f64 = 0.1;
 
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
@@ -45,7 +48,8 @@ pub(super) fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
         .filter_map(value)
         .min();
     let (mut estimate, narrow_hop) = match (narrow, bound) {
-        // Where a bound is below all values the narrow link may be there, and that is all there is to say.
+        // Where a bound is below all values the narrow link may be there, and that is all there is
+        // to say.
         (
             Some(HopFinding {
                 ttl,
@@ -167,7 +171,8 @@ fn findings(session: &MethodRun, picture: &Picture) -> Vec<HopFinding> {
     findings
 }
 
-/// The intercept of a hop, or of one behind it if that is less: a router's own time for answers is not the path's.
+/// The intercept of a hop, or of one behind it if that is less: a router's own time for answers is
+/// not the path's.
 fn least_intercept(picture: &Picture, hop: usize, line: &Line) -> f64 {
     let behind = picture.lines.iter().skip(hop).flatten().map(|line| line.intercept_ns);
     behind.fold(line.intercept_ns, f64::min)
@@ -188,7 +193,8 @@ fn waits(session: &MethodRun, table: &HopTable, line: &Line) -> Option<f64> {
     Some(above.sum::<f64>() / samples.len().max(1) as f64)
 }
 
-/// Share of answers that met no queue, per hop. Probes come at uneven times, so it is the share of time in which there is none.
+/// Share of answers that met no queue, per hop. Probes come at uneven times, so it is the share of
+/// time in which there is none.
 fn clean_shares(session: &MethodRun, picture: &Picture) -> Vec<Option<f64>> {
     let floor = session.floor_ns();
     let share = |hop: usize| {
@@ -212,7 +218,8 @@ fn clean_shares(session: &MethodRun, picture: &Picture) -> Vec<Option<f64>> {
     shares
 }
 
-/// Share of probes lost on the way to a hop and back: no more than on the way to any behind it, for what these answer went through here.
+/// Share of probes lost on the way to a hop and back: no more than on the way to any behind it, for
+/// what these answer went through here.
 fn loss(session: &MethodRun, hop: usize) -> Option<f64> {
     let ratio = |table: &HopTable| {
         let known = table.pace.every().is_none() && table.answers > 0;
@@ -272,8 +279,8 @@ fn capacity(session: &MethodRun, added: &Added) -> Option<HopCapacity> {
     Some(known(slowest, least, scaled(slowest, 1.0 + off), BoundKind::Estimated))
 }
 
-/// It gets a value: it stands out of its errors, `needed` of them, or does so if it has one rate both ways, and of the forward direction alone still has an
-/// interval.
+/// It gets a value: it stands out of its errors, `needed` of them, or does so if it has one rate
+/// both ways, and of the forward direction alone still has an interval.
 fn is_reported(added: &Added, needed: f64) -> bool {
     // What was predicted a bound keeps it unless the forward direction says otherwise.
     let alike = needed <= STANDS_OUT && added.alike.is_some_and(|alike| alike.slope > needed * alike.se);

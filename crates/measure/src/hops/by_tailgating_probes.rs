@@ -1,4 +1,4 @@
-//! What the trains of [`tailgating_probes`](super::tailgating probes) say of hops.
+//! What the trains of [`tailgating_probes`](super::tailgating_probes) say of hops.
 
 use super::picture::{Added, EITHER};
 use super::session::MethodRun;
@@ -32,8 +32,8 @@ impl Known {
 }
 
 impl MethodRun {
-    /// By how much the large packet comes to the narrow link after the leader has left it, if nobody waits there: it falls behind on each link
-    /// in front.
+    /// By how much the large packet comes to the narrow link after the leader has left it, if
+    /// nobody waits there: it falls behind on each link in front.
     fn parted(&self, added: &[Added]) -> f64 {
         let narrow = added
             .iter()
@@ -51,7 +51,8 @@ impl MethodRun {
         let spacings = self.tailgating_probes.spacings(hop, self.plan.smallest(), floor)?;
         let (here, before) = (spacings.here, spacings.before);
         let held = here.ns - before.ns;
-        // Where queues come and go the three are together at the narrow link at one time, and not at another.
+        // Where queues come and go the three are together at the narrow link at one time, and not
+        // at another.
         let apart = if spacings.agreed {
             0.0
         } else {
@@ -71,7 +72,8 @@ impl MethodRun {
         Some(Known::AtMost(held.max(0.0) + spread + behind.1))
     }
 
-    /// Hops (from zero) at which sizes and trains disagree on what all links so far take: their routers take their own time for each octet.
+    /// Hops (from zero) at which sizes and trains disagree on what all links so far take: their
+    /// routers take their own time for each octet.
     pub(super) fn copying(&self, by_sizes: &[Added]) -> Vec<usize> {
         let large = self.wire(self.plan.largest());
         let mut added = by_sizes.to_vec();
@@ -103,8 +105,9 @@ impl MethodRun {
         copying
     }
 
-    /// The first hop (from zero) behind the narrow link of which trains should have told whether its router copies, and could not: answers met
-    /// on the reverse direction whoever gave them. What sizes tell from there on may be a router's.
+    /// The first hop (from zero) behind the narrow link of which trains should have told whether
+    /// its router copies, and could not: answers met on the reverse direction whoever gave them.
+    /// What sizes tell from there on may be a router's.
     pub(super) fn unchecked_from(&self, by_sizes: &[Added]) -> Option<usize> {
         let alone = by_sizes.iter().filter(|added| added.stands_alone());
         let check = alone
@@ -118,8 +121,9 @@ impl MethodRun {
             .find(|&hop| self.reported_by_tailgating_probes(by_sizes, hop).is_none())
     }
 
-    /// Whether a hop that sizes see as a row of links is one: of the row all links but the last leave the small packet a little further
-    /// behind, which trains do not count. It is little: frames of other lengths than assumed would do the same, so that this says what is likelier,
+    /// Whether a hop that sizes see as a row of links is one: of the row all links but the last
+    /// leave the small packet a little further behind, which trains do not count. It is little:
+    /// frames of other lengths than assumed would do the same, so that this says what is likelier,
     /// and no more.
     pub(super) fn row_by_tailgating_probes(&self, added: &[Added], own: &Added, stages: &Stages) -> Pairs {
         let large = self.wire(self.plan.largest());

@@ -29,7 +29,8 @@ pub(super) struct Line {
     pub(super) se: f64,
     /// What the error would be if nothing but the stamps were in the way.
     pub(super) least_se: f64,
-    /// ns per octet of the answer; zero where all answers have one length, for then it is in the intercept.
+    /// ns per octet of the answer; zero where all answers have one length, for then it is in the
+    /// intercept.
     pub(super) reverse: f64,
     /// ns of a probe and an answer without octets.
     pub(super) intercept_ns: f64,
@@ -40,7 +41,8 @@ pub(super) struct Line {
     pub(super) both: Option<Both>,
 }
 
-/// Variances of the slopes of the forward direction and of the reverse direction, and what these have in common.
+/// Variances of the slopes of the forward direction and of the reverse direction, and what these
+/// have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Both {
     pub(super) forward: f64,
@@ -48,7 +50,8 @@ pub(super) struct Both {
     pub(super) mixed: f64,
 }
 
-/// One hop read as a link of one rate both ways, which lines cannot contradict: ns per octet, and its standard error.
+/// One hop read as a link of one rate both ways, which lines cannot contradict: ns per octet, and
+/// its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Alike {
     pub(super) slope: f64,
@@ -64,7 +67,8 @@ pub(super) struct Ways {
 }
 
 impl Both {
-    /// Of a slope of the forward direction that is less sure than the fit says, and all else by as much.
+    /// Of a slope of the forward direction that is less sure than the fit says, and all else by as
+    /// much.
     fn scaled(self, se: f64) -> Self {
         let by = if self.forward > 0.0 {
             se * se / self.forward
@@ -127,7 +131,8 @@ impl Ways {
         apart + LIKELY * se < CLOSE * self.forward
     }
 
-    /// Read as one rate both ways; `None` where that is contradicted. By least squares: what both slopes are most likely to be if they are one.
+    /// Read as one rate both ways; `None` where that is contradicted. By least squares: what both
+    /// slopes are most likely to be if they are one.
     pub(super) fn as_one(&self) -> Option<Alike> {
         let (apart, se) = self.apart();
         if apart > LIKELY * se || se <= 0.0 {
@@ -168,17 +173,21 @@ pub(super) const LEAST_POINTS: usize = 4;
 const ROUNDS: usize = 12;
 /// Round trips beyond which a mean gets no better: what is left is common to them all.
 const MOST_QUICK: u32 = 16;
-/// Share of the answers' variation that does not go with the probes' below which both slopes are one (variance inflation of 10).
+/// Share of the answers' variation that does not go with the probes' below which both slopes are
+/// one (variance inflation of 10).
 const LEAST_OWN: f64 = 0.1;
-/// Errors by which the two ways of one hop must be apart to differ for sure, and within which they may well be one (ours).
+/// Errors by which the two ways of one hop must be apart to differ for sure, and within which they
+/// may well be one (ours).
 const CONTRADICTED: f64 = 3.36;
 const LIKELY: f64 = 2.0;
-/// Share of a slope below which a difference is one of framing, and the share within which two ways are known to be alike (ours).
+/// Share of a slope below which a difference is one of framing, and the share within which two ways
+/// are known to be alike (ours).
 const SAME: f64 = 0.05;
 const CLOSE: f64 = 0.2;
 
-/// Draws the line by least squares in which points above it, which met queues, weigh little (points below do not exist but for stamps):
-/// the weight of one that lies `r` above is `(s / r)^2`, `s` the spread of the others.
+/// Draws the line by least squares in which points above it, which met queues, weigh little (points
+/// below do not exist but for stamps): the weight of one that lies `r` above is `(s / r)^2`, `s`
+/// the spread of the others.
 ///
 /// `floor_ns`: what one round trip is off by at any rate.
 pub(super) fn draw(points: &[Point], floor_ns: f64) -> Option<Line> {
@@ -251,8 +260,8 @@ fn error_ns(point: &Point, floor_ns: f64) -> f64 {
     floor_ns / 2.0 / f64::from(point.quick.clamp(1, MOST_QUICK)).sqrt()
 }
 
-/// What each point, all weighing alike, has in the slope of the forward direction: where the length of answers varies with that of probes, points at
-/// which it does tell of the reverse direction.
+/// What each point, all weighing alike, has in the slope of the forward direction: where the length
+/// of answers varies with that of probes, points at which it does tell of the reverse direction.
 pub(super) fn shares(points: &[Point]) -> Vec<f64> {
     let count = points.len().max(1) as f64;
     let plain = vec![1.0; points.len()];
@@ -271,7 +280,8 @@ pub(super) fn shares(points: &[Point]) -> Vec<f64> {
             .sum()
     };
     let (squares, other, mixed) = (sum(&|t, _| t * t), sum(&|_, b| b * b), sum(&|t, b| t * b));
-    // What of the probe's length goes with the answer's tells nothing of the forward direction alone.
+    // What of the probe's length goes with the answer's tells nothing of the forward direction
+    // alone.
     let with = if varies && !alike && other > 0.0 {
         mixed / other
     } else {
@@ -367,127 +377,4 @@ fn solve(rows: &[([f64; 2], f64)], weights: &[f64], two: bool) -> Option<Solved>
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SIZES: [f64; 8] = [48.0, 64.0, 288.0, 552.0, 584.0, 1024.0, 1468.0, 1500.0];
-
-    fn points(quote: f64, forward: f64, reverse: f64) -> Vec<Point> {
-        SIZES
-            .iter()
-            .map(|&octets| {
-                let reply = octets.min(quote) + 28.0;
-                Point {
-                    forward: octets + 38.0,
-                    reverse: reply + 38.0,
-                    quick_ns: 1e6 + forward * (octets + 38.0) + reverse * (reply + 38.0),
-                    quick: 3,
-                    error_ns: None,
-                }
-            })
-            .collect()
-    }
-
-    /// Answers that quote 548 octets, and a reverse direction of another rate: both slopes are told apart.
-    #[test]
-    fn both_ways_are_reported_apart() {
-        let line = draw(&points(548.0, 880.0, 300.0), 1.0).unwrap();
-        assert!((line.forward - 880.0).abs() < 1e-6, "{line:?}");
-        assert!((line.reverse - 300.0).abs() < 1e-6, "{line:?}");
-        assert!((line.intercept_ns - 1e6).abs() < 1e-3, "{line:?}");
-        assert_eq!(line.assumed, Assumed::Nothing);
-    }
-
-    #[test]
-    fn constant_answers_are_in_the_intercept() {
-        let line = draw(&points(28.0, 80.0, 80.0), 1.0).unwrap();
-        assert!((line.forward - 80.0).abs() < 1e-6 && line.reverse == 0.0, "{line:?}");
-        assert_eq!(line.assumed, Assumed::Nothing);
-    }
-
-    #[test]
-    fn whole_quotes_leave_one_slope() {
-        let line = draw(&points(9000.0, 80.0, 80.0), 1.0).unwrap();
-        assert!((line.forward - 80.0).abs() < 1e-6, "{line:?}");
-        assert_eq!(line.assumed, Assumed::Alike);
-    }
-
-    /// Two lengths of eight never met an empty queue.
-    #[test]
-    fn queues_do_not_lift_the_line() {
-        let mut points = points(548.0, 880.0, 880.0);
-        points[6].quick_ns += 300_000.0;
-        points[1].quick_ns += 40_000.0;
-        let line = draw(&points, 1000.0).unwrap();
-        assert!((line.forward - 880.0).abs() < 8.0, "{line:?}");
-    }
-
-    /// Above what answers quote lengths tell of the forward direction, below of both ways together; where answers are all of one length the ends do.
-    #[test]
-    fn ends_of_what_tells_have_the_largest_shares() {
-        let largest = |quote: f64| {
-            let shares = shares(&points(quote, 80.0, 80.0));
-            let mut order: Vec<usize> = (0..shares.len()).collect();
-            order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]));
-            let mut four = order[..4].to_vec();
-            four.sort_unstable();
-            four
-        };
-        assert_eq!(largest(548.0), [3, 4, 6, 7]);
-        assert_eq!(largest(28.0), [0, 1, 6, 7]);
-        assert_eq!(largest(9000.0), [0, 1, 6, 7]);
-    }
-
-    /// Lines of 10 Mbit/s and of a hop behind it, with errors in what lengths above the quote take.
-    fn behind_narrow(forward: f64, reverse: f64, errors: [f64; 2]) -> (Line, Line) {
-        let drawn = |forward: f64, reverse: f64, error: f64| {
-            let mut points = points(548.0, forward, reverse);
-            for point in &mut points {
-                point.error_ns = Some(4000.0);
-            }
-            points[6].quick_ns += error;
-            points[7].quick_ns += error;
-            draw(&points, 1.0).unwrap()
-        };
-        (
-            drawn(880.0, 880.0, errors[0]),
-            drawn(880.0 + forward, 880.0 + reverse, errors[1]),
-        )
-    }
-
-    /// A hop of 100 Mbit/s: what is wrong of the forward direction alone is less wrong of both ways together, and known better.
-    #[test]
-    fn one_rate_both_ways_is_nearer() {
-        let (before, here) = behind_narrow(80.0, 80.0, [-3000.0, 3000.0]);
-        let ways = Ways::between(Some(&before), &here).unwrap();
-        let alike = ways.as_one().unwrap();
-        let forward = here.forward - before.forward;
-        assert!(
-            (forward - 80.0) > 1.5 * (alike.slope - 80.0) && alike.slope > 80.0,
-            "{alike:?} {forward}"
-        );
-        let se = here.se.hypot(before.se);
-        assert!(alike.se < 0.7 * se && alike.se > 0.3 * se, "{alike:?} {se}");
-        assert!(!ways.differ() && !ways.are_alike());
-        let narrow = Ways::between(None, &before).unwrap();
-        assert!(narrow.are_alike());
-    }
-
-    /// Another reverse direction is seen where errors leave room for it to be, and then nothing is read as one rate.
-    #[test]
-    fn ways_that_differ_are_not_one() {
-        let (before, here) = behind_narrow(80.0, 8.0, [0.0, 0.0]);
-        let ways = Ways::between(Some(&before), &here).unwrap();
-        assert!(ways.differ() && ways.as_one().is_none());
-        let (mut before, here) = behind_narrow(80.0, 80.0, [0.0, 0.0]);
-        before.both = None;
-        assert_eq!(Ways::between(Some(&before), &here), None);
-    }
-
-    #[test]
-    fn too_few_lengths_draw_no_line() {
-        assert_eq!(draw(&points(548.0, 80.0, 80.0)[..3], 1.0), None);
-        let same = vec![points(548.0, 80.0, 80.0)[0]; 6];
-        assert_eq!(draw(&same, 1.0), None);
-    }
-}
+mod tests;

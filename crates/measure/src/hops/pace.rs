@@ -7,9 +7,11 @@ use narrows_units::{Sender, Stamp};
 
 /// The pace at which one hop limit is asked.
 ///
-/// A router that answers some probes and then few has a limit, most likely a token bucket (Linux: 6 answers, then one per second). It is then
-/// asked at the pace of the commonest limit, faster while it answers all, slower when it answers few. A path that loses packets loses them at
-/// any pace: such a router answers most probes at a quick pace for longer than any bucket lasts, and is no longer held back.
+/// A router that answers some probes and then few has a limit, most likely a token bucket (Linux: 6
+/// answers, then one per second). It is then asked at the pace of the commonest limit, faster while
+/// it answers all, slower when it answers few. A path that loses packets loses them at any pace:
+/// such a router answers most probes at a quick pace for longer than any bucket lasts, and is no
+/// longer held back.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pace {
     /// Between probes; `None`: as others are.
@@ -34,15 +36,17 @@ const USUAL: Duration = Duration::from_secs(1);
 const MARGIN: f64 = 1.04;
 const QUICKEST: Duration = Duration::from_millis(100);
 const SLOWEST: Duration = Duration::from_secs(8);
-/// Probes that are looked back on; how many of them must be missing for a limit (a world that waits for each missing answer lets a bucket
-/// fill meanwhile, so that every second is answered), and for a slower pace.
+/// Probes that are looked back on; how many of them must be missing for a limit (a world that waits
+/// for each missing answer lets a bucket fill meanwhile, so that every second is answered), and for
+/// a slower pace.
 const LOOK_BACK: usize = 6;
 const MISSING: usize = 3;
 const FEW: usize = 4;
-/// Probes at the quickest pace, and twice as many as come at once, of which this share must be answered where there is no limit.
+/// Probes at the quickest pace, and twice as many as come at once, of which this share must be
+/// answered where there is no limit.
 const NO_LIMIT: (u32, f64) = (8, 0.6);
-/// Answers in a row after which a limited router is asked faster; below the usual pace after as many more as it gives at once, for so long
-/// it may live on what it saved.
+/// Answers in a row after which a limited router is asked faster; below the usual pace after as
+/// many more as it gives at once, for so long it may live on what it saved.
 const TRY_FASTER: u32 = 4;
 const MOST_SAVED: u32 = 20;
 

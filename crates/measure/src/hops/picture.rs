@@ -8,15 +8,17 @@ use super::route::{is_no_hop, passes_on};
 use super::session::MethodRun;
 use super::stages::{Pairs, Slowest, Stages, is_standard, judge_pairs, slowest, stages};
 
-/// Either side of a value: 95 % of Student's distribution with the five degrees of freedom that eight sizes leave.
+/// Either side of a value: 95 % of Student's distribution with the five degrees of freedom that
+/// eight sizes leave.
 pub(super) const EITHER: f64 = 2.57;
 /// Of a bound: 99 % of the same, one side.
 const BOUND: f64 = 3.36;
-/// What an interval is at least, of the value, either side: crystals, and queues that are hardly ever empty (ours).
+/// What an interval is at least, of the value, either side: crystals, and queues that are hardly
+/// ever empty (ours).
 const LEAST_WIDTH: f64 = 0.002;
 
-/// Half of an interval over its value from which on a hop may be read as of one rate both ways, and the share of its error that this must leave
-/// at most (ours).
+/// Half of an interval over its value from which on a hop may be read as of one rate both ways, and
+/// the share of its error that this must leave at most (ours).
 const ALIKE_FROM: f64 = 0.04;
 const BETTER: f64 = 0.85;
 
@@ -36,7 +38,8 @@ pub(super) struct Added {
     pub(super) by_trains: bool,
     /// It is known only that it adds no more than this.
     pub(super) at_most: Option<f64>,
-    /// What sizes see there beyond what pairs do: a link of a row, or the router's own, which then is not in the next hop's line.
+    /// What sizes see there beyond what pairs do: a link of a row, or the router's own, which then
+    /// is not in the next hop's line.
     pub(super) excess: f64,
     /// Pairs say that its links are no slower than those before it, ns per octet.
     pub(super) not_slower: Option<f64>,
@@ -66,8 +69,8 @@ impl Picture {
         self.lines.get(hop).copied().flatten()
     }
 
-    /// What a hop of its own adds, over the error that `error` makes of its line's and of the one's before; `None` for what is no hop of its
-    /// own.
+    /// What a hop of its own adds, over the error that `error` makes of its line's and of the one's
+    /// before; `None` for what is no hop of its own.
     pub(super) fn stands_out_by(&self, hop: usize, error: fn(&Line) -> f64) -> Option<f64> {
         let added = self
             .added
@@ -81,7 +84,8 @@ impl Picture {
         Some(added.slope / here.hypot(before.map_or(0.0, |line| error(&line))))
     }
 
-    /// Half of the interval over the value, of this hop or the one behind it, whichever is known less well.
+    /// Half of the interval over the value, of this hop or the one behind it, whichever is known
+    /// less well.
     pub(super) fn error_about(&self, hop: usize) -> f64 {
         let of = |added: &Added| {
             if added.slope > 0.0 {
@@ -109,7 +113,8 @@ impl Added {
         self.hop == self.after + 1 && self.at_most.is_none() && self.slope > STANDS_OUT * self.se
     }
 
-    /// The likeliest slope, ns per octet: of one rate both ways where that is known so much better. The interval is that of the forward direction.
+    /// The likeliest slope, ns per octet: of one rate both ways where that is known so much better.
+    /// The interval is that of the forward direction.
     pub(super) fn likeliest(&self) -> f64 {
         self.alike.map_or(self.slope, |alike| alike.slope)
     }
@@ -165,7 +170,8 @@ pub(super) fn picture(session: &MethodRun) -> Picture {
     let mut known: Vec<(usize, Line)> = Vec::new();
     for (hop, line) in slopes.iter().enumerate() {
         let Some(line) = line else { continue };
-        // What a router needs per octet to make its answer is not the link's, and is not there at the next.
+        // What a router needs per octet to make its answer is not the link's, and is not there at
+        // the next.
         while let Some((at, before)) = known.last()
             && before.forward - line.forward > 3.0 * before.se.hypot(line.se)
         {
@@ -198,7 +204,8 @@ pub(super) fn picture(session: &MethodRun) -> Picture {
     }
 }
 
-/// Hops (from zero) whose routers, or one in front of which no later one told, may be what takes so long.
+/// Hops (from zero) whose routers, or one in front of which no later one told, may be what takes so
+/// long.
 fn unchecked(session: &MethodRun, by_sizes: &[Added]) -> Vec<usize> {
     let Some(from) = session.unchecked_from(by_sizes) else {
         return Vec::new();
@@ -248,8 +255,9 @@ fn by_sizes(session: &MethodRun, known: &[(usize, Line)]) -> Vec<Added> {
     added
 }
 
-/// Reads hops as links of one rate both ways where this tells them much better than the forward direction alone, nothing on the path speaks against it,
-/// and the slowest hop before, whose line leaves them so unsure, is known to be one.
+/// Reads hops as links of one rate both ways where this tells them much better than the forward
+/// direction alone, nothing on the path speaks against it, and the slowest hop before, whose line
+/// leaves them so unsure, is known to be one.
 fn read_alike(added: &mut [Added], known: &[(usize, Line)]) {
     let before = std::iter::once(None).chain(known.iter().map(|(_, line)| Some(line)));
     let ways: Vec<Option<Ways>> = before
@@ -273,8 +281,9 @@ fn read_alike(added: &mut [Added], known: &[(usize, Line)]) {
     }
 }
 
-/// What links in a row, or what else, sizes see together, by standard rates and pairs: ns per octet of the slowest link. `wire`: octets of a
-/// full packet; `steepest`: ns per octet of the slowest link before.
+/// What links in a row, or what else, sizes see together, by standard rates and pairs: ns per octet
+/// of the slowest link. `wire`: octets of a full packet; `steepest`: ns per octet of the slowest
+/// link before.
 fn read_row(session: &MethodRun, here: &mut Added, wire: f64, steepest: f64) -> f64 {
     let (slope, half) = (here.slope, here.half_width());
     if !here.stands_alone() {
@@ -334,7 +343,8 @@ fn read_row(session: &MethodRun, here: &mut Added, wire: f64, steepest: f64) -> 
     slope
 }
 
-/// Puts what trains tell of single hops in the place of what sizes leave open there, or of a part of it.
+/// Puts what trains tell of single hops in the place of what sizes leave open there, or of a part
+/// of it.
 fn with_trains(session: &MethodRun, by_sizes: &[Added]) -> Vec<Added> {
     let mut added = by_sizes.to_vec();
     let large = f64::from(session.params.framing.wire_octets(u32::from(session.plan.largest())));
@@ -390,8 +400,9 @@ fn with_trains(session: &MethodRun, by_sizes: &[Added]) -> Vec<Added> {
     added
 }
 
-/// Hops at which pairs can tell a row of links, or a router that copies, from one link: as one link it would space them more than anything
-/// before it. Routers that limit their answers are asked only where standard rates speak for a row.
+/// Hops at which pairs can tell a row of links, or a router that copies, from one link: as one link
+/// it would space them more than anything before it. Routers that limit their answers are asked
+/// only where standard rates speak for a row.
 pub(super) fn worth_pairs(session: &MethodRun) -> Vec<usize> {
     let picture = picture(session);
     let free = |added: &Added| session.hops[added.hop - 1].pace.every().is_none();

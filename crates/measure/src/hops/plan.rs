@@ -28,30 +28,34 @@ pub(super) enum Want {
     Nothing,
 }
 
-/// IP octets: two at each end and two where the usual quote ends (RFC 1812: 548 octets of the probe), for these carry the two slopes; and
-/// two between, which show whether it is a line at all.
+/// IP octets: two at each end and two where the usual quote ends (RFC 1812: 548 octets of the
+/// probe), for these carry the two slopes; and two between, which show whether it is a line at all.
 const USUAL_QUOTE: u16 = 548;
 /// Below this Ethernet pads, and time no longer goes with length.
 const SMALLEST: u16 = 48;
 /// Probes of each size before anything is said, and of hops that limit their answers.
 const REPEATS: u32 = 4;
 const REPEATS_LIMITED: u32 = 2;
-/// Half of a hop's interval over its value from which on it is known well enough (ours; a sum of standard rates is told by less).
+/// Half of a hop's interval over its value from which on it is known well enough (ours; a sum of
+/// standard rates is told by less).
 pub(super) const GOAL: f64 = 0.008;
-/// Error of a line over what the stamps alone leave of it, above which the first look goes on (ours).
+/// Error of a line over what the stamps alone leave of it, above which the first look goes on
+/// (ours).
 const BLURRED: f64 = 3.0;
 /// Answers of one size that must lie on the line.
 const CONFIRMED: u32 = 2;
 /// An answer lies on the line if it is no further above than so many times what it is off by.
 const NEAR: f64 = 2.5;
-/// Error of a line over what stamps alone leave from which on answers scatter so that more of them help, how often as many there are then, and
-/// the share of a hop's value that its interval must be either side (ours).
+/// Error of a line over what stamps alone leave from which on answers scatter so that more of them
+/// help, how often as many there are then, and the share of a hop's value that its interval must be
+/// either side (ours).
 const SCATTERED_FROM: f64 = 4.0;
 const SCATTERED: u32 = 2;
 const UNSURE: f64 = 0.02;
 /// Of the largest share that a length has in the slope, what each is taken to have (ours).
 const OTHER_LENGTHS: f64 = 0.4;
-/// Slope over its error from which a hop is given a value, and from which it is predicted one (ours).
+/// Slope over its error from which a hop is given a value, and from which it is predicted one
+/// (ours).
 pub(super) const STANDS_OUT: f64 = 5.0;
 const SURELY: f64 = 6.0;
 
@@ -111,7 +115,8 @@ impl Plan {
         self.sizes.get(index).copied().unwrap_or(SMALLEST)
     }
 
-    /// The size of which a hop has least; nothing, if all sizes lie on its line and that is well known, or it has had its share.
+    /// The size of which a hop has least; nothing, if all sizes lie on its line and that is well
+    /// known, or it has had its share.
     pub(super) fn want(&self, session: &MethodRun, picture: &Picture, hop: usize) -> Want {
         let Some(table) = session.hops.get(hop) else {
             return Want::Nothing;
@@ -161,7 +166,8 @@ impl Plan {
         octets <= 64.max(self.smallest()) || quote || octets.saturating_add(64) >= self.largest()
     }
 
-    /// Whether the first look shows too little to foretell anything by: lines blurred by queues, at routers that answer freely.
+    /// Whether the first look shows too little to foretell anything by: lines blurred by queues, at
+    /// routers that answer freely.
     pub(super) fn is_blurred(session: &MethodRun, picture: &Picture, hop: usize) -> bool {
         let table = &session.hops[hop];
         let free = table.answers > 0 && table.pace.every().is_none();
@@ -171,13 +177,15 @@ impl Plan {
         free && blurred
     }
 
-    /// What will be left of the error of a line that was drawn from the first look: of what stamps make of it, which had one or two answers
-    /// of each size and will have [`REPEATS`]; of what queues make of it, a sixth at best: least round trips improve faster than means.
+    /// What will be left of the error of a line that was drawn from the first look: of what stamps
+    /// make of it, which had one or two answers of each size and will have [`REPEATS`]; of what
+    /// queues make of it, a sixth at best: least round trips improve faster than means.
     fn least_error(line: &Line) -> f64 {
         (line.least_se / f64::from(REPEATS).sqrt()).max(line.se / 6.0)
     }
 
-    /// Whether answers scatter, at any hop that is not slow to answer: there more probes are announced, and sent where they help.
+    /// Whether answers scatter, at any hop that is not slow to answer: there more probes are
+    /// announced, and sent where they help.
     pub(super) fn scatters(session: &MethodRun) -> bool {
         let picture = picture(session);
         let unsure = |hop: usize| {
@@ -261,7 +269,8 @@ fn is_scattered(line: &Line) -> bool {
     line.se > SCATTERED_FROM * line.least_se
 }
 
-/// The rate at which one hop's slope would stand out of what stamps leave of the errors of two usual lines.
+/// The rate at which one hop's slope would stand out of what stamps leave of the errors of two
+/// usual lines.
 fn ceiling(lines: &[Option<Line>], full: u16, framing: Framing) -> Option<BitRate> {
     let errors: Vec<f64> = lines.iter().flatten().map(|line| line.least_se).collect();
     let error = narrows_stat::median(&errors)? * std::f64::consts::SQRT_2 * STANDS_OUT;

@@ -1,9 +1,11 @@
 //! The far end's own stamps: what all links take for a packet, without its answers.
 //!
-//! Where the remote host runs a server it says when each packet came. Sizes then tell what all links there take together, `F_N`, of one way alone
-//! and of no answer; less what sizes tell of the last router, `F_N-1`, that is the last hop, whatever the host needs for its answers.
-//! The two clocks are apart by anything, and drift: sizes come in any order within each train, so that drift and length have nothing to do
-//! with one another, and the line below all delays takes it out (`[MST99]`).
+//! Where the remote host runs a server it says when each packet came. Sizes then tell what all
+//! links there take together, `F_N`, of one way alone and of no answer; less what sizes tell of the
+//! last router, `F_N-1`, that is the last hop, whatever the host needs for its answers. The two
+//! clocks are apart by anything, and drift: sizes come in any order within each train, so that
+//! drift and length have nothing to do with one another, and the line below all delays takes it out
+//! (`[MST99]`).
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -30,9 +32,11 @@ const MOST: u32 = 24;
 const MOST_REFUSALS: u32 = 4;
 /// Drift and slope are told one by the other so often; they settle in two.
 const ROUNDS: usize = 4;
-/// Between packets that ask who is on the way of this flow: most limits but Linux's own are faster (ours).
+/// Between packets that ask who is on the way of this flow: most limits but Linux's own are faster
+/// (ours).
 const ROUTE_GAP: Duration = Duration::from_millis(20);
-/// Errors by which answers take longer than stamps say before the host is called slow (as of routers).
+/// Errors by which answers take longer than stamps say before the host is called slow (as of
+/// routers).
 const SLOWER: f64 = 3.0;
 
 /// One packet: its length, when it left, and how much later it came, by two clocks.
@@ -113,7 +117,8 @@ impl RemoteStamps {
 }
 
 impl MethodRun {
-    /// The line of all links there, by the far end's stamps; `None` where they tell nothing of the path that hops were asked on.
+    /// The line of all links there, by the far end's stamps; `None` where they tell nothing of the
+    /// path that hops were asked on.
     pub(super) fn remote_line(&self) -> Option<Line> {
         self.remote_table().map(|(_, line)| line)
     }
@@ -134,7 +139,8 @@ impl MethodRun {
         Plan::new(&self.params, self.remote.least_octets, most).sizes
     }
 
-    /// The next train to the far end; `None`: it has said what it can, or nobody is there who stamps.
+    /// The next train to the far end; `None`: it has said what it can, or nobody is there who
+    /// stamps.
     pub(super) fn ask_remote(&mut self) -> Option<Vec<PacketPlan>> {
         let reached = self.hops.last().is_some_and(|hop| hop.remote);
         if !self.remote.wanted || self.remote.over || !reached {

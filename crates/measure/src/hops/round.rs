@@ -9,7 +9,8 @@ use super::table::{HopTable, Sample};
 use narrows_probe::probes::{Arrival, Fate, HopReplyKind, PacketPlan, Train};
 use narrows_train::train_method::reply_octets;
 
-/// Gap between the probes of a round before anything is known: more than a packet of 1500 octets takes at 10 Mbit/s (ours).
+/// Gap between the probes of a round before anything is known: more than a packet of 1500 octets
+/// takes at 10 Mbit/s (ours).
 const FIRST_GAP: Duration = Duration::from_millis(4);
 const LONGEST_GAP: Duration = Duration::from_millis(500);
 
@@ -36,8 +37,8 @@ impl MethodRun {
         packets
     }
 
-    /// What a full packet to that hop takes longer than a small one over all links: the next one meets it nowhere if it leaves later by
-    /// as much.
+    /// What a full packet to that hop takes longer than a small one over all links: the next one
+    /// meets it nowhere if it leaves later by as much.
     pub(super) fn gap(&self, hop: usize) -> Duration {
         let takes = |hop: &HopTable| {
             let small = hop.least_ns(self.plan.smallest())?;

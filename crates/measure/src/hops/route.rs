@@ -17,7 +17,8 @@ pub(super) fn earlier(hops: &[HopTable], hop: usize) -> Option<usize> {
     hops.iter().take(hop).position(same)
 }
 
-/// The same router answers at this hop limit and at the next one, in the same time: here packets are passed on that should not be.
+/// The same router answers at this hop limit and at the next one, in the same time: here packets
+/// are passed on that should not be.
 pub(super) fn passes_on(hops: &[HopTable], hop: usize) -> bool {
     let router = |hop: usize| hops.get(hop).and_then(HopTable::main_router);
     let (Some((here, own)), Some((next, others))) = (router(hop), router(hop + 1)) else {
@@ -25,15 +26,17 @@ pub(super) fn passes_on(hops: &[HopTable], hop: usize) -> bool {
     };
     let least = |samples: &[Sample]| samples.iter().map(|sample| sample.round_trip_ns).min();
     let alike = match (least(own), least(others)) {
-        // A link takes some time for a packet there and its answer back: one more would be seen. Half a millisecond of distance is the
-        // most that a loop between neighbours would have to be shorter than.
+        // A link takes some time for a packet there and its answer back: one more would be seen.
+        // Half a millisecond of distance is the most that a loop between neighbours would have to
+        // be shorter than.
         (Some(own), Some(others)) => own.abs_diff(others) <= (own.unsigned_abs() / 20).max(20_000),
         _ => false,
     };
     here == next && !here.is_unspecified() && alike
 }
 
-/// Part of a circle: its router answered at an earlier hop limit, and not because the one before passes packets on.
+/// Part of a circle: its router answered at an earlier hop limit, and not because the one before
+/// passes packets on.
 pub(super) fn is_no_hop(hops: &[HopTable], hop: usize) -> bool {
     match earlier(hops, hop) {
         Some(before) => !(before..hop).all(|passed| passes_on(hops, passed)),

@@ -91,7 +91,8 @@ const SILENT_ROUNDS: u32 = 2;
 const MOST_REROUTES: u32 = 3;
 /// Pairs per hop in doubt.
 pub(super) const PAIRS: u32 = 7;
-/// What is asked for of the far end's answer where that can be chosen: as long as a router's that quotes least.
+/// What is asked for of the far end's answer where that can be chosen: as long as a router's that
+/// quotes least.
 const REPLY_OCTETS: u16 = 64;
 /// Whom to ask at the far end, the best first.
 const PEER_KINDS: [PeerKind; 4] = [
@@ -100,7 +101,8 @@ const PEER_KINDS: [PeerKind; 4] = [
     PeerKind::Echo,
     PeerKind::TcpSyn,
 ];
-/// A world waits this long for what does not come, and longer by a round trip; of real worlds not known, of the simulator 0.3 s.
+/// A world waits this long for what does not come, and longer by a round trip; of real worlds not
+/// known, of the simulator 0.3 s.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 impl MethodRun {
@@ -233,7 +235,8 @@ impl MethodRun {
         Some(self.ask_hops(asked, octets))
     }
 
-    /// Goes on with the first look where queues blur it, answers are missing, or too few have come to draw a line by.
+    /// Goes on with the first look where queues blur it, answers are missing, or too few have come
+    /// to draw a line by.
     fn look_longer(&mut self) -> Option<Vec<PacketPlan>> {
         let lasted = self.began.map_or(Duration::ZERO, |began| self.now.since(began));
         if self.round >= LONGEST_PILOT || lasted >= LONGEST_PROBE_ROUND {
@@ -270,7 +273,8 @@ impl MethodRun {
         Some(self.round_of(asked))
     }
 
-    /// What every hop that is not known yet wants, of those that may be asked now; or of those that may be asked first.
+    /// What every hop that is not known yet wants, of those that may be asked now; or of those that
+    /// may be asked first.
     fn measure(&mut self) -> Option<Vec<PacketPlan>> {
         let picture = picture::picture(self);
         let wanted: Vec<(usize, u16)> = (0..self.hops.len())
@@ -391,7 +395,8 @@ impl TrainMethod for MethodRun {
             return self.take_tailgating_probe(kind, asked, report);
         }
         let nothing = report.arrivals.iter().all(|row| row.fate == Fate::Lost);
-        // A host or a path that stood still for once says nothing of single routers; if it goes on, all of them limit their answers.
+        // A host or a path that stood still for once says nothing of single routers; if it goes on,
+        // all of them limit their answers.
         let free = self.hops.iter().all(|hop| hop.pace.every().is_none());
         let outage = free && nothing && !self.nothing_before && report.arrivals.len() > 2 && self.phase != Phase::Find;
         self.nothing_before = nothing;

@@ -1,4 +1,5 @@
-//! What trains of three brought: spacings of the small packets' answers, by where the large ones died.
+//! What trains of three brought: spacings of the small packets' answers, by where the large ones
+//! died.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +21,8 @@ pub(super) struct Kind {
     pub(super) trailing_packet: u16,
 }
 
-/// How far ahead the leader may leave, ms: where its answer and the large packet's would meet on a slow reverse direction, another lead keeps them
-/// apart (ours).
+/// How far ahead the leader may leave, ms: where its answer and the large packet's would meet on a
+/// slow reverse direction, another lead keeps them apart (ours).
 pub(super) const LEADS_MS: [u64; 5] = [0, 1, 3, 9, 27];
 
 /// What trains brought.
@@ -30,7 +31,8 @@ pub(super) struct TailgatingProbes {
     trains: BTreeMap<Kind, Brought>,
     /// By how much small packets left behind large ones, ns.
     pub(super) behind_ns: Vec<f64>,
-    /// An answer that comes no later than so many ns per octet of it after another may have waited for it on the reverse direction.
+    /// An answer that comes no later than so many ns per octet of it after another may have waited
+    /// for it on the reverse direction.
     pub(super) guard: f64,
     /// The first hop behind the narrow link, from zero.
     pub(super) front: usize,
@@ -59,7 +61,8 @@ impl Back {
     }
 }
 
-/// Times and stamps of one train, ns: the small packets' answers, the large one's if there was one, and departures.
+/// Times and stamps of one train, ns: the small packets' answers, the large one's if there was one,
+/// and departures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Course {
     pub(super) kind: Kind,
@@ -95,7 +98,8 @@ impl TailgatingProbes {
         alike.map(|(_, brought)| brought.sent).sum()
     }
 
-    /// The tail that most trains to a hop had, of those that are within a quarter of `octets` and above `least`.
+    /// The tail that most trains to a hop had, of those that are within a quarter of `octets` and
+    /// above `least`.
     pub(super) fn trailing_packet_near(&self, hop: usize, octets: u16, least: u16) -> Option<u16> {
         let near = |kind: &Kind| {
             kind.died == hop && kind.trailing_packet > least && 4 * octets.abs_diff(kind.trailing_packet) <= octets
@@ -126,8 +130,8 @@ impl TailgatingProbes {
         brought.reverse.push(Back { spacing, after, wire });
     }
 
-    /// The spacings of trains with that tail that died at a hop, and of those that died one hop sooner; and whether nearly all agree on them, and by how much
-    /// their leaders were ahead, ns.
+    /// The spacings of trains with that tail that died at a hop, and of those that died one hop
+    /// sooner; and whether nearly all agree on them, and by how much their leaders were ahead, ns.
     pub(super) fn spacings(&self, hop: usize, trailing_packet: u16, floor_ns: f64) -> Option<ProbeFate> {
         let of = |key: Kind| {
             let reverse = &self.trains.get(&key)?.reverse;
@@ -136,7 +140,8 @@ impl TailgatingProbes {
                 .filter(|reverse| !reverse.waited(self.guard))
                 .map(|reverse| reverse.spacing)
                 .collect();
-            // Of a spacing that ticks take one of two readings the more frequent is off by half a tick.
+            // Of a spacing that ticks take one of two readings the more frequent is off by half a
+            // tick.
             let found = pair_mode(&free, floor_ns / 2.0)?;
             let near = free
                 .iter()

@@ -1,30 +1,38 @@
-//! Several links inside one hop: what store-and-forward devices add to the time of a packet, and which standard links add up to it.
+//! Several links inside one hop: what store-and-forward devices add to the time of a packet, and
+//! which standard links add up to it.
 //!
-//! A packet is serialised once per link, so that a hop of several looks like `1/C = 1/C1 + 1/C2 + …` (`[PDM03]`). A single link of that
-//! rate would look the same to single packets, but not to two of them sent at once: these leave a row of links as far apart as its slowest
-//! one makes them.
+//! A packet is serialised once per link, so that a hop of several looks like
+//! `1/C = 1/C1 + 1/C2 + …` (`[PDM03]`). A single link of that rate would look the same to single
+//! packets, but not to two of them sent at once: these leave a row of links as far apart as its
+//! slowest one makes them.
 
-/// Standard rates, Mbit/s: of Ethernet, which devices inside a hop may have (IEEE 802.3); and of other links, which may only stand alone
-/// (ITU-T G.702, G.707).
+/// Standard rates, Mbit/s: of Ethernet, which devices inside a hop may have (IEEE 802.3); and of
+/// other links, which may only stand alone (ITU-T G.702, G.707).
 const ETHERNET: [f64; 10] = [
     10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0,
 ];
 const OTHER_RATES: [f64; 9] = [1.544, 2.048, 34.368, 44.736, 51.84, 155.52, 622.08, 2488.32, 9953.28];
 /// Links in a row at most.
 const MOST_STAGES: usize = 3;
-/// Half of an interval over its middle beyond which sums of standard rates say nothing: there are too many of them.
+/// Half of an interval over its middle beyond which sums of standard rates say nothing: there are
+/// too many of them.
 const WIDEST: f64 = 0.04;
-/// A sum may be off by this share beside the interval: clocks and crystals (IEEE 802.3: 100 ppm), framing.
+/// A sum may be off by this share beside the interval: clocks and crystals (IEEE 802.3: 100 ppm),
+/// framing.
 const TOLERANCE: f64 = 0.004;
-/// One standard link explains a slope that is off by this share: less than what a device of ten times the rate adds.
+/// One standard link explains a slope that is off by this share: less than what a device of ten
+/// times the rate adds.
 const ALONE: f64 = 0.02;
-/// A pair's spacing agrees with a reading that is off by no more than this share of what lies between the two readings.
+/// A pair's spacing agrees with a reading that is off by no more than this share of what lies
+/// between the two readings.
 const PAIR: f64 = 0.4;
-/// Pairs agree if they are within this share of what one link would make of them, and these must at least (ours).
+/// Pairs agree if they are within this share of what one link would make of them, and these must at
+/// least (ours).
 const AGREED: f64 = 0.015;
 const LEAST_PAIRS: usize = 4;
-/// The first of two packets finds hosts and routers asleep, and is late by what it takes to wake them: 20 to 60 us on Linux over virtual
-/// links, up to this with processors that sleep deeply (ours). Pairs that are closer than one link makes them by less than this say nothing sure.
+/// The first of two packets finds hosts and routers asleep, and is late by what it takes to wake
+/// them: 20 to 60 us on Linux over virtual links, up to this with processors that sleep deeply
+/// (ours). Pairs that are closer than one link makes them by less than this say nothing sure.
 const WAKING_NS: f64 = 100_000.0;
 
 /// What a hop's slope is read as.
@@ -34,9 +42,11 @@ pub(super) struct Stages {
     pub(super) rates: Vec<f64>,
     /// Other rows of as many links fit as well.
     pub(super) ambiguous: bool,
-    /// The slope is known too coarsely to say that these are the links; only that there may be several.
+    /// The slope is known too coarsely to say that these are the links; only that there may be
+    /// several.
     pub(super) vague: bool,
-    /// Pairs tell the slowest link, to this share of it; the rest may be other links, or the router's own time for each octet.
+    /// Pairs tell the slowest link, to this share of it; the rest may be other links, or the
+    /// router's own time for each octet.
     pub(super) measured: Option<f64>,
 }
 
@@ -51,8 +61,8 @@ pub(super) enum Pairs {
     Unknown,
 }
 
-/// The row of standard links that a slope, in ns per octet and known to `half_width`, is the sum of; `None` where one link will do, or
-/// nothing fits.
+/// The row of standard links that a slope, in ns per octet and known to `half_width`, is the sum
+/// of; `None` where one link will do, or nothing fits.
 pub(super) fn stages(slope: f64, half_width: f64) -> Option<Stages> {
     let off = half_width.max(slope * TOLERANCE);
     if !(slope > 0.0 && off.is_finite()) || off > slope / 2.0 {
@@ -114,8 +124,9 @@ pub(super) enum Slowest {
     Unreported,
 }
 
-/// Reads the spacing that more than half of the pairs agree on: `whole_ns` is what one link would make it, known to `off_ns`, `front_ns` what
-/// links before the hop already did; `tick_ns`: what one spacing is off by.
+/// Reads the spacing that more than half of the pairs agree on: `whole_ns` is what one link would
+/// make it, known to `off_ns`, `front_ns` what links before the hop already did; `tick_ns`: what
+/// one spacing is off by.
 pub(super) fn slowest(spacings_ns: &[i64], (whole_ns, off_ns): (f64, f64), front_ns: f64, tick_ns: f64) -> Slowest {
     let near = (AGREED * whole_ns).max(off_ns + tick_ns / 2.0);
     let Some(ns) = agreed(spacings_ns, (AGREED * whole_ns).max(1.01 * tick_ns)) else {
@@ -124,7 +135,8 @@ pub(super) fn slowest(spacings_ns: &[i64], (whole_ns, off_ns): (f64, f64), front
     if whole_ns < front_ns + 2.0 * near {
         return Slowest::Unreported;
     }
-    // The slowest of two links takes half of the whole at least: clearly less is three links, or a late first packet.
+    // The slowest of two links takes half of the whole at least: clearly less is three links, or a
+    // late first packet.
     let under_half = |ns: f64| (near..=WAKING_NS).contains(&(whole_ns / 2.0 - ns));
     let doubtful = |ns: f64| ns > 0.0 && (whole_ns - ns <= WAKING_NS || under_half(ns));
     match ns {
@@ -137,7 +149,8 @@ pub(super) fn slowest(spacings_ns: &[i64], (whole_ns, off_ns): (f64, f64), front
     }
 }
 
-/// The mean of the spacings that lie within `near_ns` of one of them, if they are more than half of all.
+/// The mean of the spacings that lie within `near_ns` of one of them, if they are more than half of
+/// all.
 fn agreed(spacings_ns: &[i64], near_ns: f64) -> Option<f64> {
     let around = |&at: &i64| {
         let close: Vec<f64> = spacings_ns
@@ -168,8 +181,8 @@ fn per_octet(mbps: f64) -> f64 {
     8000.0 / mbps
 }
 
-/// What spacings of pairs say that one link would leave `whole_ns` apart, and a row (or what lies before it) `row_ns`: three of five at
-/// least must agree with one reading and not with the other.
+/// What spacings of pairs say that one link would leave `whole_ns` apart, and a row (or what lies
+/// before it) `row_ns`: three of five at least must agree with one reading and not with the other.
 pub(super) fn judge_pairs(spacings_ns: &[i64], whole_ns: f64, row_ns: f64) -> Pairs {
     let within = PAIR * (whole_ns - row_ns).abs();
     let near = |expected: f64| {
@@ -265,7 +278,8 @@ mod tests {
             slowest(&late, (123_040.0, 500.0), 0.0, 1000.0),
             Slowest::Doubtful(ns) if (ns - 83_175.0).abs() < 1.0
         ));
-        // Late by 33 us, two of 100 Mbit/s look like one of 137 and others; by no more than chance, they are two.
+        // Late by 33 us, two of 100 Mbit/s look like one of 137 and others; by no more than chance,
+        // they are two.
         assert!(matches!(
             slowest(&[89_900, 90_000, 90_100, 90_000], (246_080.0, 500.0), 0.0, 1000.0),
             Slowest::Doubtful(ns) if (ns - 90_000.0).abs() < 1.0

@@ -24,8 +24,8 @@ pub(super) enum Half {
     Odd,
 }
 
-/// A line through `all`, as sure as halves of the answers agree: each has half as many to be quick among, and they differ by more than the
-/// whole is off.
+/// A line through `all`, as sure as halves of the answers agree: each has half as many to be quick
+/// among, and they differ by more than the whole is off.
 fn surer(all: &[Point], halves: [&[Point]; 2], floor_ns: f64) -> Option<Line> {
     let all = draw(all, floor_ns)?;
     let halves = halves.map(|half| draw(half, floor_ns));
@@ -48,7 +48,8 @@ pub(super) struct HopTable {
     pub(super) samples: BTreeMap<IpAddr, Vec<Sample>>,
     /// Who answered last, the latest last.
     recent: VecDeque<IpAddr>,
-    /// Probes sent, by size; all of them, and those that nobody answered although the router's limit would have let it.
+    /// Probes sent, by size; all of them, and those that nobody answered although the router's
+    /// limit would have let it.
     pub(super) sent: BTreeMap<u16, u32>,
     pub(super) probes: u32,
     pub(super) answers: u32,
@@ -62,12 +63,14 @@ pub(super) struct HopTable {
     pub(super) route_changed: bool,
 }
 
-/// Answers of each length from which on usual ones are looked at; errors over what stamps alone leave from which on; and the share of the
-/// quickest ones' error that theirs must stay below (ours).
+/// Answers of each length from which on usual ones are looked at; errors over what stamps alone
+/// leave from which on; and the share of the quickest ones' error that theirs must stay below
+/// (ours).
 const LEAST_USUAL: usize = 10;
 const BLURRED: f64 = 3.0;
 const NEARER: f64 = 0.7;
-/// From the span between the first and the sixth tenth to the standard deviation of one (ours: 0.75 of normal, 0.9 of exponential waits).
+/// From the span between the first and the sixth tenth to the standard deviation of one (ours: 0.75
+/// of normal, 0.9 of exponential waits).
 const SPAN_TO_ERROR: f64 = 0.9;
 /// Answers in a row from another router than most so far that make it a new route (ours).
 const NEW_ROUTE: usize = 6;
@@ -166,7 +169,8 @@ impl HopTable {
         let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
         let quick = self.cells(half).into_iter().filter_map(|((octets, reply), times)| {
             let least = *times.first()? as f64;
-            // A steady clock that ticks gives one of two readings for one time: their mean tells what lies between.
+            // A steady clock that ticks gives one of two readings for one time: their mean tells
+            // what lies between.
             let near: Vec<f64> = times
                 .iter()
                 .map(|&time| time as f64)
@@ -190,8 +194,9 @@ impl HopTable {
         octets.zip(shares(&points)).collect()
     }
 
-    /// Lengths with what their usual answers take: the mean of the second to the sixth tenth. Waits have nothing to do with a packet's own length,
-    /// so that these lie on a line with the same slopes. `None` where some length has too few.
+    /// Lengths with what their usual answers take: the mean of the second to the sixth tenth. Waits
+    /// have nothing to do with a packet's own length, so that these lie on a line with the same
+    /// slopes. `None` where some length has too few.
     fn usual_points(&self, half: Half, framing: Framing, floor_ns: f64) -> Option<Vec<Point>> {
         let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
         let cells = self.cells(half);
@@ -228,8 +233,8 @@ impl HopTable {
         Some(points.collect())
     }
 
-    /// The line of the quickest answers, or of the usual ones where these are nearer to one: where many things each take their time now and
-    /// then, hardly any answer meets none of them.
+    /// The line of the quickest answers, or of the usual ones where these are nearer to one: where
+    /// many things each take their time now and then, hardly any answer meets none of them.
     pub(super) fn line(&self, framing: Framing, floor_ns: f64) -> Option<Line> {
         let quick = |half| self.points(half, framing, floor_ns);
         let least = surer(&quick(Half::All), [&quick(Half::Even), &quick(Half::Odd)], floor_ns)?;
@@ -294,7 +299,8 @@ impl HopTable {
             last = reply;
             fine
         });
-        // Headers of IPv6 and ICMP, and extensions of some hundred octets (RFC 4884), are the most there can be on top.
+        // Headers of IPv6 and ICMP, and extensions of some hundred octets (RFC 4884), are the most
+        // there can be on top.
         let fits = lengths
             .iter()
             .all(|(&octets, &reply)| reply <= octets.saturating_add(700));

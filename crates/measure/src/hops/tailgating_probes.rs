@@ -1,18 +1,22 @@
 //! Tailgating probes: what a hop takes for a large packet, told without its router.
 //!
 //! ```text
-//!  r [======] q ──▶ … narrow ──▶ r   [======]q ──▶ link h ──▶ x (no answer needed)   r        q ──▶ router k ──▶ answers of r and q
+//!  r [====] q ─▶ narrow ─▶ r  [====]q ─▶ link h ─▶ x (no answer)  r     q ─▶ k ─▶ answers of r, q
 //! ```
 //!
-//! A small packet `r`, a large one that dies after link h, and another small one `q` right behind it; both small ones are answered by one
-//! router or host further on. While the large packet lives it falls behind `r` by what each link takes for it, and `q` cannot pass it. So
-//! with the large packet dead one link sooner, `q` comes back sooner by `max(0, P(h) - x(h-1))`: `P` what link h takes for the large packet, `x` by
-//! how much `q` is behind it already. Whatever queue the three met together, at the narrow link or in front of it, is in both spacings
-//! and drops out; and what the router at h does (nothing, or late, or once a second) is not looked at.
+//! A small packet `r`, a large one that dies after link h, and another small one `q` right behind
+//! it; both small ones are answered by one router or host further on. While the large packet lives
+//! it falls behind `r` by what each link takes for it, and `q` cannot pass it. So with the large
+//! packet dead one link sooner, `q` comes back sooner by `max(0, P(h) - x(h-1))`: `P` what link h
+//! takes for the large packet, `x` by how much `q` is behind it already. Whatever queue the three
+//! met together, at the narrow link or in front of it, is in both spacings and drops out; and what
+//! the router at h does (nothing, or late, or once a second) is not looked at.
 //!
-//! `x` is what limits it: behind a link of rate C two packets are apart by what C takes for the second, and nothing that is sent from here
-//! changes that. A link behind that takes less than this for the large packet, `C_h > C W(P) / W(q)`, does not hold `q` back, and trains see nothing of it but that.
-//! From hop to hop: `x(h) = max(0, x(h-1) - P(h)) + w P(h)`, `w = W(q) / W(P)` (tailgating of `[Lai00]` with a leader as clock; the recursion is derived).
+//! `x` is what limits it: behind a link of rate C two packets are apart by what C takes for the
+//! second, and nothing that is sent from here changes that. A link behind that takes less than this
+//! for the large packet, `C_h > C W(P) / W(q)`, does not hold `q` back, and trains see nothing of
+//! it but that. From hop to hop: `x(h) = max(0, x(h-1) - P(h)) + w P(h)`, `w = W(q) / W(P)`
+//! (tailgating of `[Lai00]` with a leader as clock; the recursion is derived).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,7 +32,8 @@ use super::trailing_packets::MOST_TRAILING_PACKETS;
 use narrows_probe::probes::{Arrival, PacketPlan, Train, TrainReport};
 use narrows_units::nanos_f64;
 
-/// Trains per place where large packets die: for the first look, at most, and at most where the one who answers limits that (ours).
+/// Trains per place where large packets die: for the first look, at most, and at most where the one
+/// who answers limits that (ours).
 const PROBE_ROUND: u32 = 7;
 const MOST: u32 = 40;
 const MOST_LIMITED: u32 = 12;
@@ -38,22 +43,25 @@ const GOAL: f64 = 0.01;
 const ANCHORS: usize = 4;
 /// Share of `x` that a difference must be (as `quartets`).
 pub(super) const CAUGHT: f64 = 0.05;
-/// Beyond what the small packet's answer takes on the reverse direction, by which it must follow another answer (ours).
+/// Beyond what the small packet's answer takes on the reverse direction, by which it must follow
+/// another answer (ours).
 const FREE: f64 = 1.3;
 /// Error of a line over its slope up to which it is clear (ours).
 const CLEAR: f64 = 0.1;
 /// The first look by trains lasts no longer (ours).
 const LONGEST_PROBE_ROUND: Duration = Duration::from_secs(20);
-/// Slope of the reverse direction over that of the forward direction from which on it is taken for what it is (ours).
+/// Slope of the reverse direction over that of the forward direction from which on it is taken for
+/// what it is (ours).
 const KNOWN: f64 = 0.2;
 /// Of lines that are not clear at most so many ns per octet (ours).
 const UNCLEAR: f64 = 5000.0;
 
-/// Least and most ns by which the small packet is behind the large one after a link; the first: as it leaves.
+/// Least and most ns by which the small packet is behind the large one after a link; the first: as
+/// it leaves.
 type Behind = (f64, f64);
 
-/// After link h, of which the time is known to be within `time`. Several links in a row are one here but for the least, which the last of
-/// them alone may leave.
+/// After link h, of which the time is known to be within `time`. Several links in a row are one
+/// here but for the least, which the last of them alone may leave.
 fn after(behind: Behind, time: (f64, f64), ratio: f64, row: bool) -> Behind {
     let least = if row { 0.0 } else { ratio * time.0 };
     (
@@ -71,7 +79,8 @@ impl MethodRun {
         self.wire(self.plan.smallest()) / self.wire(self.plan.largest())
     }
 
-    /// By how much a small packet of that share of a large one's length is behind in front of the hop at `hop` (from zero), as far as `added` tells.
+    /// By how much a small packet of that share of a large one's length is behind in front of the
+    /// hop at `hop` (from zero), as far as `added` tells.
     pub(super) fn behind(&self, added: &[Added], hop: usize, ratio: f64) -> Behind {
         let large = self.wire(self.plan.largest());
         let left = narrows_stat::median(&self.tailgating_probes.behind_ns);
@@ -100,8 +109,8 @@ impl MethodRun {
         behind
     }
 
-    /// Hops (from zero) of which the sizes tell too little, and trains may tell more: what the hop may take at most is more than what the small
-    /// packet is behind by.
+    /// Hops (from zero) of which the sizes tell too little, and trains may tell more: what the hop
+    /// may take at most is more than what the small packet is behind by.
     pub(super) fn worth_tailgating_probes(&self, picture: &Picture) -> Vec<usize> {
         let last = self.answering().last().copied();
         let large = self.wire(self.plan.largest());
@@ -125,9 +134,10 @@ impl MethodRun {
         (0..self.hops.len()).filter(fit).collect()
     }
 
-    /// Who answers the small packets of trains to a hop: the furthest that answers freely and not in the way of other answers, for its answers
-    /// have least to do with those about large packets; where all behind the hop limit their answers, the furthest. And with which lead, the least
-    /// that keeps answers apart.
+    /// Who answers the small packets of trains to a hop: the furthest that answers freely and not
+    /// in the way of other answers, for its answers have least to do with those about large
+    /// packets; where all behind the hop limit their answers, the furthest. And with which lead,
+    /// the least that keeps answers apart.
     pub(super) fn responder(&self, hop: usize, trailing_packet: u16) -> Option<(usize, usize)> {
         let behind: Vec<usize> = self.answering().into_iter().filter(|&other| other > hop).collect();
         let free = |other: &usize| self.hops[*other].pace.every().is_none();
@@ -156,7 +166,8 @@ impl MethodRun {
             });
             found.map(|responder| (responder, replay))
         };
-        // In front of the narrow link the small packets would come so close together that they wait for each other there.
+        // In front of the narrow link the small packets would come so close together that they wait
+        // for each other there.
         let least = usize::from(hop < self.tailgating_probes.front);
         (least..LEADS_MS.len()).find_map(first)
     }
@@ -175,8 +186,9 @@ impl MethodRun {
         vec![kind(hop - 1), kind(hop)]
     }
 
-    /// Hops (from zero) of which trains may tell whether their routers copy what they answer for, octet by octet, which sizes take for a
-    /// slower link: those that answer freely, in front of one that does.
+    /// Hops (from zero) of which trains may tell whether their routers copy what they answer for,
+    /// octet by octet, which sizes take for a slower link: those that answer freely, in front of
+    /// one that does.
     pub(super) fn worth_a_check(&self) -> Vec<usize> {
         let answering = self.answering();
         let free = |hop: usize| answering.contains(&hop) && self.hops[hop].pace.every().is_none();
@@ -320,7 +332,8 @@ impl MethodRun {
         limits.max().unwrap_or_default() * 2
     }
 
-    /// What all links of the reverse direction take for an octet of an answer; where that is not known, what those there may take.
+    /// What all links of the reverse direction take for an octet of an answer; where that is not
+    /// known, what those there may take.
     pub(super) fn look_back(&mut self) {
         let lines = self
             .hops
@@ -334,7 +347,8 @@ impl MethodRun {
         self.tailgating_probes.guard = FREE * per_octet.fold(0.0, f64::max);
     }
 
-    /// Trains that are still to come in all, at most, if those hops are to be told; and whether some wait for answers that never come.
+    /// Trains that are still to come in all, at most, if those hops are to be told; and whether
+    /// some wait for answers that never come.
     pub(super) fn tailgating_probes_left(&self, picture: &Picture) -> (u32, bool) {
         let mut wanted = self.worth_tailgating_probes(picture);
         wanted.extend(self.worth_a_row(picture));
@@ -365,7 +379,8 @@ fn behind_narrow(by_sizes: &[Added]) -> usize {
         .map_or(1, |narrow| narrow.hop)
 }
 
-/// The hop at which the large packet of a train dies, the one that answers the small ones, and the lead.
+/// The hop at which the large packet of a train dies, the one that answers the small ones, and the
+/// lead.
 pub(super) fn read(asked: &Train) -> Option<Kind> {
     let [leader, large, trailing_packet] = asked.packets.as_slice() else {
         return None;

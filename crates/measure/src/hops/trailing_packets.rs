@@ -1,9 +1,11 @@
 //! Tails: whether a hop behind a narrower link is one link, or several in a row.
 //!
-//! Tailgating probes whose last packet is longer. Two packets that leave a narrow link are `x` apart, what that takes for the second: two large ones meet nowhere
-//! behind it, but a large one and a shorter one do wherever a link takes longer than `x` for the large one. One link of time `P` holds the tail back by
-//! `P - x`. Of a row only the last link that holds it counts in full: with each link in front the large packet falls behind by that link's
-//! time and the tail by the share `w` of it (`w` the ratio of lengths), so that the row holds it back by less:
+//! Tailgating probes whose last packet is longer. Two packets that leave a narrow link are `x`
+//! apart, what that takes for the second: two large ones meet nowhere behind it, but a large one
+//! and a shorter one do wherever a link takes longer than `x` for the large one. One link of time
+//! `P` holds the tail back by `P - x`. Of a row only the last link that holds it counts in full:
+//! with each link in front the large packet falls behind by that link's time and the tail by the
+//! share `w` of it (`w` the ratio of lengths), so that the row holds it back by less:
 //!
 //! ```text
 //!  one link of P                    P - x
@@ -11,7 +13,8 @@
 //!  P - p in front of p < w (P - p)  P - x - p
 //! ```
 //!
-//! What is missing of `P - x` thus bounds what any link in front of the slowest may take: `p <= missing / w`.
+//! What is missing of `P - x` thus bounds what any link in front of the slowest may take:
+//! `p <= missing / w`.
 
 use super::picture::{Added, Picture};
 use super::session::MethodRun;
@@ -21,13 +24,16 @@ use super::stages::{Pairs, Stages};
 /// Trains per place where large packets die, at most and where these tell (ours).
 pub(super) const MOST_TRAILING_PACKETS: u32 = 16;
 const FEW_TRAILING_PACKETS: u32 = 7;
-/// By which share of the hop's time the tail is to be behind, of which both the hold and what a row takes off it are clear (ours).
+/// By which share of the hop's time the tail is to be behind, of which both the hold and what a row
+/// takes off it are clear (ours).
 const BEHIND: f64 = 0.5;
 /// IP octets by which tails differ (ours).
 const STEP: u16 = 16;
-/// Of a hop's time what a link in front of its slowest may take unseen for the hop still to count as one (ours).
+/// Of a hop's time what a link in front of its slowest may take unseen for the hop still to count
+/// as one (ours).
 const UNSEEN: f64 = 0.15;
-/// Error over the hop's time up to which it counts as one: a router that copied as much would be taken for a part of the link (ours).
+/// Error over the hop's time up to which it counts as one: a router that copied as much would be
+/// taken for a part of the link (ours).
 const SURE: f64 = 0.04;
 /// In errors of a difference (as tailgating probes).
 const ERRORS: f64 = 2.0;
@@ -41,7 +47,8 @@ pub(super) enum Made {
     Row { rest: f64, off: f64 },
 }
 
-/// What is missing, known to `off`, of what one link of `time` would hold a tail back by; `ratio`: of lengths.
+/// What is missing, known to `off`, of what one link of `time` would hold a tail back by; `ratio`:
+/// of lengths.
 fn made(missing: f64, off: f64, time: f64, ratio: f64) -> Option<Made> {
     if missing < -off {
         // Held back by more than one link does: something else was there.
@@ -59,7 +66,8 @@ fn made(missing: f64, off: f64, time: f64, ratio: f64) -> Option<Made> {
 }
 
 impl MethodRun {
-    /// IP octets of the tail that tells a hop; `None` where none can. With so much behind, the last link of any row of two holds the tail.
+    /// IP octets of the tail that tells a hop; `None` where none can. With so much behind, the last
+    /// link of any row of two holds the tail.
     fn trailing_packet(&self, added: &[Added], own: &Added) -> Option<u16> {
         let before = added.iter().filter(|added| added.hop < own.hop && added.stands_alone());
         let steepest = before.map(|added| added.slope).fold(0.0, f64::max);
@@ -140,7 +148,8 @@ impl MethodRun {
         kinds.min_by_key(|&kind| (self.tailgating_probes.sent_alike(kind), kind))
     }
 
-    /// Takes what tails say of a hop that nothing else tells from a row; true if they say something.
+    /// Takes what tails say of a hop that nothing else tells from a row; true if they say
+    /// something.
     pub(super) fn read_trailing_packets(&self, added: &mut [Added], at: usize) -> bool {
         let own = added[at].clone();
         if own.pairs != Pairs::Unknown {

@@ -88,7 +88,8 @@ impl Search {
         if let Some(size) = usual.get(usual.len() / 2) {
             return Some(*size);
         }
-        // No usual size is left in between. If the largest that passed is one, it is probably the answer.
+        // No usual size is left in between. If the largest that passed is one, it is probably the
+        // answer.
         let known = USUAL.contains(&low) || self.low.is_none();
         if known && open(low + 1) {
             return Some(low + 1);
@@ -171,7 +172,8 @@ impl Search {
         self.trains = 0;
     }
 
-    /// A router said so. Its number is only a hint: it may be wrong, or forged; what the probes say counts (RFC 8899 §4.6.1).
+    /// A router said so. Its number is only a hint: it may be wrong, or forged; what the probes say
+    /// counts (RFC 8899 §4.6.1).
     fn too_big(&mut self, size: u16, mtu: Option<u16>) {
         self.fail(size);
         let low = self.low.unwrap_or(self.small);
@@ -187,8 +189,8 @@ fn too_big(row: &Arrival) -> Option<HopReplyKind> {
     }
 }
 
-/// What links and tunnels leave, in IP octets: the guaranteed sizes; Teredo, 6in4, `WireGuard` over IPv6 and over IPv4, GRE,
-/// `PPPoE` with and without a tunnel; Ethernet; FDDI; jumbo frames.
+/// What links and tunnels leave, in IP octets: the guaranteed sizes; Teredo, 6in4, `WireGuard` over
+/// IPv6 and over IPv4, GRE, `PPPoE` with and without a tunnel; Ethernet; FDDI; jumbo frames.
 const USUAL: [u16; 17] = [
     576, 1006, 1280, 1400, 1420, 1440, 1450, 1460, 1472, 1476, 1480, 1492, 1500, 4352, 8192, 9000, 9216,
 ];

@@ -158,7 +158,8 @@ fn parameters_are_checked() {
     assert_eq!(Params::try_from(&RawParams::new()), Ok(Params::default()));
 }
 
-/// Echoes turned by a clock that is `offset_ns` ahead and `skew` faster; queueing of each way in ns, by position.
+/// Echoes turned by a clock that is `offset_ns` ahead and `skew` faster; queueing of each way in
+/// ns, by position.
 fn turned(count: u32, every_ns: i64, offset_ns: i64, skew: f64, waits: impl Fn(i64) -> (i64, i64)) -> TrainReport {
     const FORWARD: i64 = 10_000_000;
     const REVERSE: i64 = 30_000_000;
@@ -196,7 +197,8 @@ fn each_way_has_its_own_variation_whatever_the_clocks_say() {
         let reported = reported(turned(25, 20_000_000, offset_ns, 0.0, |seq| {
             (1_000_000 * (seq % 5), 200_000 * (seq % 5))
         }));
-        // The ways differ by 20 ms, of which nothing is known: the offset is wrong by half of that, within a bound of half the 40 ms.
+        // The ways differ by 20 ms, of which nothing is known: the offset is wrong by half of that,
+        // within a bound of half the 40 ms.
         let error = reported("clock_offset_ns").unwrap() - offset_ns as f64;
         assert!((error + 10_000_000.0).abs() < 300.0, "{error}");
         assert_eq!(reported("clock_error_bound_ns"), Some(20_000_001.0));

@@ -1,14 +1,17 @@
 //! Each way for itself, where echoes say when they were turned.
 //!
-//! `forward_i = turned_i - departed_i` and `reverse_i = returned_i - turned_i` hold the far clock's offset with opposite signs. Of the
-//! echo with the smallest round trip `theta = (forward - reverse) / 2` is that offset, wrong by at most half of that round trip: that much
-//! could be one way's alone (RFC 5905 §8; the smallest is the one with the least waiting). One-way delays are given with that bound; their
-//! *variation*, the delay above the smallest of its way (RFC 5481 §4.2), and the difference of successive ones (RFC 3393), need no clock
-//! but a steady one.
+//! `forward_i = turned_i - departed_i` and `reverse_i = returned_i - turned_i` hold the far clock's
+//! offset with opposite signs. Of the echo with the smallest round trip
+//! `theta = (forward - reverse) / 2` is that offset, wrong by at most half of that round trip: that
+//! much could be one way's alone (RFC 5905 §8; the smallest is the one with the least waiting).
+//! One-way delays are given with that bound; their *variation*, the delay above the smallest of its
+//! way (RFC 5481 §4.2), and the difference of successive ones (RFC 3393), need no clock but a
+//! steady one.
 //!
-//! Over ten seconds and more the far clock's skew is the slope of the line below all forward delays (`[MST99]`); it counts if the reverse
-//! ones show the same with the opposite sign, to within [`SAME_PPM`] and what stamps can tell, and is then taken out of both. A rise that
-//! both ways do not share is no clock.
+//! Over ten seconds and more the far clock's skew is the slope of the line below all forward delays
+//! (`[MST99]`); it counts if the reverse ones show the same with the opposite sign, to within
+//! [`SAME_PPM`] and what stamps can tell, and is then taken out of both. A rise that both ways do
+//! not share is no clock.
 
 use narrows_stat::{SkewObjective, Sorted, skew_line};
 
@@ -25,10 +28,12 @@ struct Turn {
     reverse: f64,
 }
 
-/// Skews are looked for in at least so many echoes over at least so long (host-and-timing §7.6), ns.
+/// Skews are looked for in at least so many echoes over at least so long (host-and-timing §7.6),
+/// ns.
 const ECHOES: usize = 50;
 const SPAN: f64 = 10e9;
-/// Skews of both ways that agree to within this are one clock's (host-and-timing §7.6), in parts per million.
+/// Skews of both ways that agree to within this are one clock's (host-and-timing §7.6), in parts
+/// per million.
 const SAME_PPM: f64 = 2.0;
 /// What is above is no clock (likewise).
 const MOST_PPM: f64 = 500.0;
@@ -80,7 +85,8 @@ fn statistics(delays: &[f64]) -> Option<WayDelays> {
     })
 }
 
-/// The first forward delay, and all echoes with their delays relative to it, so that nanoseconds stay exact whatever the clocks' offset.
+/// The first forward delay, and all echoes with their delays relative to it, so that nanoseconds
+/// stay exact whatever the clocks' offset.
 fn turns<'a>(rows: impl Iterator<Item = &'a Arrival>) -> (i64, Vec<Turn>) {
     let mut first = None;
     let turn = |row: &Arrival| {
@@ -109,7 +115,8 @@ fn turns<'a>(rows: impl Iterator<Item = &'a Arrival>) -> (i64, Vec<Turn>) {
     (first.map_or(0, |(_, base)| base), turns)
 }
 
-/// The far clock's skew against this host's, if both ways show it; it is no more than noise if it is less than stamps can tell.
+/// The far clock's skew against this host's, if both ways show it; it is no more than noise if it
+/// is less than stamps can tell.
 fn skew(turns: &[Turn], stamp_error: f64) -> Option<f64> {
     let span = turns.last()?.at - turns.first()?.at;
     if turns.len() < ECHOES || span < SPAN {

@@ -40,7 +40,8 @@ const QUIET_OCTETS: u16 = 64;
 const QUIET_GAP: Duration = Duration::from_millis(100);
 /// The tool probes at this share of its cap where the capacity is above that (195 of 200 Mbit/s).
 const BELOW_CAP: f64 = 0.975;
-/// Packets that leave together in the long probe: the tool's limits for gaps above and below what the host can pace.
+/// Packets that leave together in the long probe: the tool's limits for gaps above and below what
+/// the host can pace.
 const MINI_TRAINS: [u64; 2] = [5, 30];
 
 /// The method at work.
@@ -167,7 +168,8 @@ impl Run {
         }))
     }
 
-    /// Packets that leave together, such that their time is least above a multiple of what the host can pace.
+    /// Packets that leave together, such that their time is least above a multiple of what the host
+    /// can pace.
     fn mini_train(&self) -> u16 {
         let octets = u64::from(self.ip_octets);
         let gap = self.probe_rate.time_for(octets).unwrap_or_default().as_nanos();
@@ -266,7 +268,8 @@ impl Run {
     fn take_settle(&mut self, now: Stamp<Sender>, report: &LoadReport) -> Step {
         self.settle.note(report, self.params.bin);
         self.count_load(report);
-        // Departs from [ShaperProbe11]: a bucket that ran empty in the middle makes the flow's mean no capacity.
+        // Departs from [ShaperProbe11]: a bucket that ran empty in the middle makes the flow's mean
+        // no capacity.
         if self.settle.falls_off(self.params.min_ratio) {
             let rates = self.settle.rates();
             let side = (rates.len() / 3).max(1);
@@ -306,8 +309,8 @@ impl Run {
         self.fire(now)
     }
 
-    /// Octets that the bucket still lacked when the long probe began, if it fills at `rate`: what the correcting flow had taken,
-    /// less what came back.
+    /// Octets that the bucket still lacked when the long probe began, if it fills at `rate`: what
+    /// the correcting flow had taken, less what came back.
     pub(super) fn unfilled(&self, rate_bps: f64) -> f64 {
         (self.settle.taken(rate_bps) - rate_bps / 8.0 * self.quiet.as_secs_f64()).max(0.0)
     }

@@ -93,7 +93,8 @@ impl Params {
                 ..usual.clone()
             };
         }
-        // The tool probes at 195 Mbit/s at most; a deep probe of ours at what the trains found, which nobody knows yet.
+        // The tool probes at 195 Mbit/s at most; a deep probe of ours at what the trains found,
+        // which nobody knows yet.
         let rate = if self.preset == Preset::Faithful {
             self.rate_cap
         } else {

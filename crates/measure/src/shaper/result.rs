@@ -8,9 +8,11 @@ use super::series::{Fall, Series};
 use narrows_probe::outcome::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason};
 use narrows_train::bucket::{BucketEvidence, EXCLUDED_RATIO, TurningPoint};
 
-/// Least relative error of a rate that one sees in trains or intervals ("ours": clocks and the ends of trains).
+/// Least relative error of a rate that one sees in trains or intervals ("ours": clocks and the ends
+/// of trains).
 const LEAST_ERROR: f64 = 0.005;
-/// Of what is left by the bucket's rate, the share that others may take before the number is called theirs too.
+/// Of what is left by the bucket's rate, the share that others may take before the number is called
+/// theirs too.
 const CROSS_TRAFFIC: f64 = 0.95;
 /// Loss of single trains above which straight trains tell nothing.
 const MOST_LOSS: f64 = 0.10;
@@ -126,7 +128,8 @@ const UNFILLED_ERROR: f64 = 0.1;
 /// Packets of delay that a policer's neighbours may add.
 const POLICER_PACKETS: f64 = 3.0;
 
-/// The IP-layer rate of packets of the path's MTU on a link of Ethernet that carries this rate of the packets that were sent.
+/// The IP-layer rate of packets of the path's MTU on a link of Ethernet that carries this rate of
+/// the packets that were sent.
 fn at_full_size(run: &Run, bps: f64) -> f64 {
     let share = |octets: u16| f64::from(octets) / f64::from(Framing::ETHERNET.wire_octets(u32::from(octets)));
     bps * share(run.facts.path_mtu.max(run.ip_octets)) / share(run.ip_octets)
@@ -235,7 +238,8 @@ fn without(run: &Run, bucket_evidence: &BucketEvidence, reason: Option<Reason>) 
     if run.sender_is_slower(bucket_evidence) {
         return unproven(Reason::SenderTooSlow { reached: bps(fastest) });
     }
-    // Others' packets may be in every train, so a whole train is no bound from above; its closest neighbours are a safer one.
+    // Others' packets may be in every train, so a whole train is no bound from above; its closest
+    // neighbours are a safer one.
     let rate = bps(at_full_size(run, fastest.max(run.search.closest_bps)));
     let mut main = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate)
         .at_most()
@@ -250,8 +254,8 @@ fn without(run: &Run, bucket_evidence: &BucketEvidence, reason: Option<Reason>) 
     diagnostics(main, run, bucket_evidence).into()
 }
 
-/// Octets of the deepest bucket of [`EXCLUDED_RATIO`] of the rate that the long probe would have emptied, eight intervals before
-/// its end.
+/// Octets of the deepest bucket of [`EXCLUDED_RATIO`] of the rate that the long probe would have
+/// emptied, eight intervals before its end.
 fn excluded_by_probe(run: &Run, probe: &Series) -> f64 {
     let after = run.params.bin.as_secs_f64() * (run.params.min_after as f64);
     let time = probe.seconds() - after;

@@ -50,9 +50,11 @@ const FIRST: usize = 16;
 const UNPACED: usize = 2;
 /// Trains of one length without agreement before the next length ("ours").
 const TRIES: u32 = 6;
-/// Pause after a train, in times of that train ("ours": leaves three quarters of the path to others).
+/// Pause after a train, in times of that train ("ours": leaves three quarters of the path to
+/// others).
 const PAUSE: f64 = 3.0;
-/// Pause after a bent train, in times of what fills the bucket ("ours": depth and rate may both be off by a tenth).
+/// Pause after a bent train, in times of what fills the bucket ("ours": depth and rate may both be
+/// off by a tenth).
 const REFILL: f64 = 1.25;
 
 impl Search {
@@ -87,7 +89,8 @@ impl Search {
         }
     }
 
-    /// The rate of the links, where the sender is clearly faster and can keep it: then a train fills no queue but the bucket's.
+    /// The rate of the links, where the sender is clearly faster and can keep it: then a train
+    /// fills no queue but the bucket's.
     fn pace(&self, facts: &PathFacts) -> Option<BitRate> {
         let rate = self.peak_bps();
         let capped = facts.rate_cap.is_some_and(|cap| rate > cap.as_f64());
@@ -105,18 +108,21 @@ impl Search {
         unpaced.map(|course| course.fastest_bps).fold(0.0, f64::max)
     }
 
-    /// Trains that must agree on a bucket: more where their pace behind the bend is uneven, for then chance may bend some alike.
+    /// Trains that must agree on a bucket: more where their pace behind the bend is uneven, for
+    /// then chance may bend some alike.
     fn wanted(&self, turning_point: &TurningPoint) -> usize {
         self.confirm + usize::from(turning_point.uneven)
     }
 
-    /// The bucket, if enough trains agree on it: two, in a run that had no time for more, where the pace is even.
+    /// The bucket, if enough trains agree on it: two, in a run that had no time for more, where the
+    /// pace is even.
     pub(super) fn turning_point(&self) -> Option<TurningPoint> {
         let turning_point = self.bucket_evidence().turning_point?;
         (!turning_point.uneven || turning_point.trains >= self.wanted(&turning_point)).then_some(turning_point)
     }
 
-    /// Whether trains sent back to back left clearly faster than the path took them: then it was the path that set their peak.
+    /// Whether trains sent back to back left clearly faster than the path took them: then it was
+    /// the path that set their peak.
     pub(super) fn outpaces(&self) -> bool {
         let unpaced = self.courses.iter().take(UNPACED);
         let left = unpaced.map(|course| course.departure_bps).fold(f64::INFINITY, f64::min);
@@ -127,7 +133,8 @@ impl Search {
         bucket::of_courses(&self.courses, &self.params)
     }
 
-    /// Takes the answer to the train. Returns the pause before the next, or `None` if there is none.
+    /// Takes the answer to the train. Returns the pause before the next, or `None` if there is
+    /// none.
     pub(super) fn note(&mut self, report: &TrainReport, rtt: Duration) -> Option<Duration> {
         self.closest_bps = self.closest_bps.max(closest_bps(report));
         let course = bucket::course(report, self.params.min_ratio, self.tick);

@@ -75,7 +75,8 @@ pub(super) struct Fall {
     pub(super) delay_s: f64,
 }
 
-/// Share of an interval's time that one shorter by must not fall below: the last one of a flow is cut off anywhere.
+/// Share of an interval's time that one shorter by must not fall below: the last one of a flow is
+/// cut off anywhere.
 const WHOLE: f64 = 0.9;
 /// The tool's limits: loss of more than this, in more than so many intervals in a row.
 const ABORT: [(f64, usize); 2] = [(0.10, 10), (0.01, 20)];
@@ -124,9 +125,10 @@ impl Series {
     }
 
     fn read(&self, shift: &LevelShift) -> Option<Fall> {
-        // Departs from [ShaperProbe11]: the sum goes on over the intervals of the transition, since the one in which the bucket runs
-        // empty holds tokens too; and it ends at the widest step in between, for in a series without noise the first split that
-        // passes lies some intervals before the rate falls.
+        // Departs from [ShaperProbe11]: the sum goes on over the intervals of the transition, since
+        // the one in which the bucket runs empty holds tokens too; and it ends at the widest step
+        // in between, for in a series without noise the first split that passes lies some intervals
+        // before the rate falls.
         let end = shift.end.max(shift.fall);
         let (head, tail) = (self.bins.get(..=end)?, self.bins.get(end + 1..)?);
         let rates: Vec<f64> = tail.iter().map(|bin| bin.rate_bps).collect();
@@ -155,7 +157,8 @@ impl Series {
         })
     }
 
-    /// Losses that void the rates, by the tool's rules; but not those of what may be a policer, which begin after a while.
+    /// Losses that void the rates, by the tool's rules; but not those of what may be a policer,
+    /// which begin after a while.
     pub(super) fn too_lossy(&self) -> bool {
         let clean = self.bins.iter().take_while(|bin| bin.loss <= ABORT[1].0).count();
         clean < CLEAN_BEFORE && self.lossy()
@@ -175,7 +178,8 @@ impl Series {
         (octets - sustained_bps / 8.0 * seconds).max(0.0)
     }
 
-    /// Whether the second half of a short flow arrived slower than the first: then its mean is no capacity.
+    /// Whether the second half of a short flow arrived slower than the first: then its mean is no
+    /// capacity.
     pub(super) fn falls_off(&self, min_ratio: f64) -> bool {
         let rates = self.rates();
         let side = (rates.len() / 3).max(1);

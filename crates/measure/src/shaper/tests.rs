@@ -111,15 +111,16 @@ fn others_take_tokens_and_the_gaps_still_tell() {
     }
 }
 
-/// Intervals of 0.3 s in which a bucket of `depth` octets and `rate` bit/s lets a flow of `peak` bit/s through, from `phase` of the
-/// first interval on.
+/// Intervals of 0.3 s in which a bucket of `depth` octets and `rate` bit/s lets a flow of `peak`
+/// bit/s through, from `phase` of the first interval on.
 fn flow(peak: f64, rate: f64, depth: f64, bins: u32, policed: bool) -> LoadReport {
     let bin = 0.3;
     let lasts = 8.0 * depth / (peak - rate);
     let passed = |t: f64| (peak * t.min(lasts) + rate * (t - lasts).max(0.0)) / 8.0;
     let statuses = (0..bins).map(|k| {
         let (from, to) = (f64::from(k) * bin, f64::from(k + 1) * bin);
-        // No two intervals are alike, as on a real path: ties count as ordered, and move the test's split.
+        // No two intervals are alike, as on a real path: ties count as ordered, and move the test's
+        // split.
         let jitter = 1.0 + 5e-4 * (f64::from(k * 7 % 5) - 2.0);
         let octets = (passed(to) - passed(from)) * jitter;
         let sent = peak * bin / 8.0;
@@ -157,7 +158,8 @@ fn series(report: &LoadReport) -> Series {
 
 #[test]
 fn a_fall_gives_rate_and_depth_within_half_an_interval() {
-    // 20 Mbit/s for t*, then 10: depths of 2.5 to 37.5 MB, the bucket's end anywhere in its interval.
+    // 20 Mbit/s for t*, then 10: depths of 2.5 to 37.5 MB, the bucket's end anywhere in its
+    // interval.
     for tenths in [20, 21, 22, 23, 47, 120, 299] {
         let depth = 1.25e6 * f64::from(tenths) / 10.0;
         let fall = series(&flow(20e6, 10e6, depth, 150, false)).fall().unwrap();

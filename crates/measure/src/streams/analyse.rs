@@ -77,7 +77,8 @@ impl Sign {
     }
 }
 
-/// Others on the path, by the curve `T(n) = C n / (n + m)` of `m` connections of the same kind beside `n` of ours.
+/// Others on the path, by the curve `T(n) = C n / (n + m)` of `m` connections of the same kind
+/// beside `n` of ours.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sharing {
     /// What all share, payload bit/s.
@@ -86,14 +87,16 @@ pub(super) struct Sharing {
     pub(super) flows: f64,
 }
 
-/// Share of the available rate that counts as filled; step that counts as a gain; loss of sum that counts as harm; share of the
-/// available rate below which one stream is not enough. `[Netest03]` gives the regions, the numbers are ours.
+/// Share of the available rate that counts as filled; step that counts as a gain; loss of sum that
+/// counts as harm; share of the available rate below which one stream is not enough. `[Netest03]`
+/// gives the regions, the numbers are ours.
 const FILLED: f64 = 0.95;
 const GAIN: f64 = 0.10;
 const HARM: f64 = 0.97;
 const ENOUGH: f64 = 0.8;
 const SIGNIFICANT: f64 = 0.05;
-/// A sum of this much more than is available counts as more (ours: what layers and rounding may make).
+/// A sum of this much more than is available counts as more (ours: what layers and rounding may
+/// make).
 const MORE: f64 = 1.02;
 /// A stream that gets less than this share of what it gets alone is crowded.
 const CANARY: f64 = 0.8;
@@ -107,7 +110,8 @@ const PROPORTIONAL: f64 = 0.8;
 fn exceeds(more: &Level, less: &Level) -> bool {
     match narrows_stat::welch(&more.rates, &less.rates) {
         Ok(test) => test.p_greater < SIGNIFICANT,
-        // Without spread there is no chance; with a single value there is no telling, and the means have to do.
+        // Without spread there is no chance; with a single value there is no telling, and the means
+        // have to do.
         Err(_) => more.mean() > less.mean(),
     }
 }
@@ -121,15 +125,17 @@ fn gains(less: &Level, more: &Level) -> bool {
     more.mean() - less.mean() >= GAIN * less.mean()
 }
 
-/// The first level behind which the sum grows no more: the next step brings nothing worth having, or nothing beyond chance, and no later one
-/// shows that this was chance. Rates of single runs scatter where losses are rare.
+/// The first level behind which the sum grows no more: the next step brings nothing worth having,
+/// or nothing beyond chance, and no later one shows that this was chance. Rates of single runs
+/// scatter where losses are rare.
 pub(super) fn flat_from(levels: &[Level]) -> Option<usize> {
     (1..levels.len())
         .map(|next| next - 1)
         .find(|&index| is_flat(&levels[index], &levels[index + 1]) && !outgrown(&levels[index..]))
 }
 
-/// Whether a later level has as much more than the first one as steps that are each worth having would have brought, beyond chance.
+/// Whether a later level has as much more than the first one as steps that are each worth having
+/// would have brought, beyond chance.
 fn outgrown(levels: &[Level]) -> bool {
     let Some((first, rest)) = levels.split_first() else {
         return false;
@@ -146,13 +152,15 @@ pub(super) fn fills(level: &Level, available: Available) -> bool {
     level.mean() >= FILLED * available.high_bps
 }
 
-/// Fewest streams that could fill what is available if the sum rose in proportion to `level`: it never rises faster.
+/// Fewest streams that could fill what is available if the sum rose in proportion to `level`: it
+/// never rises faster.
 pub(super) fn needed(level: &Level, available: Available) -> Option<u16> {
     let each = level.mean() / f64::from(level.streams.max(1));
     whole_streams(FILLED * available.high_bps / each)
 }
 
-/// `ceil(T_max / T_1)`: the streams of which one gets `each` that fill `all`. `[Netest03]`'s report is consistent with it.
+/// `ceil(T_max / T_1)`: the streams of which one gets `each` that fill `all`. `[Netest03]`'s report
+/// is consistent with it.
 pub(super) fn extrapolated(all: f64, each: f64) -> Option<u16> {
     whole_streams(all / each)
 }
@@ -165,7 +173,8 @@ fn whole_streams(ratio: f64) -> Option<u16> {
     u16::try_from(rounded(streams)).ok()
 }
 
-/// Findings from levels in rising order of their streams, the first of which is one stream. `None` without any.
+/// Findings from levels in rising order of their streams, the first of which is one stream. `None`
+/// without any.
 pub(super) fn findings(levels: &[Level], available: Option<Available>) -> Option<Findings> {
     let (one, last) = (levels.first()?, levels.last()?);
     let reached = available.and_then(|available| levels.iter().position(|level| fills(level, available)));
@@ -242,8 +251,9 @@ fn intrusive(levels: &[Level], filling: &Level, available: Option<Available>) ->
     })
 }
 
-/// Least squares of `n / T(n) = (n + m) / C` over the levels. `None` for fewer than four, where others are no more than chance (below half
-/// a connection), or where the curve is another one: a rate more than 8 % off the model.
+/// Least squares of `n / T(n) = (n + m) / C` over the levels. `None` for fewer than four, where
+/// others are no more than chance (below half a connection), or where the curve is another one: a
+/// rate more than 8 % off the model.
 pub(super) fn sharing(levels: &[Level]) -> Option<Sharing> {
     let streams: Vec<f64> = levels.iter().map(|level| f64::from(level.streams)).collect();
     let inverse: Vec<f64> = levels
@@ -303,7 +313,8 @@ mod tests {
         }
     }
 
-    /// Streams in the published report: 391.624 by 136.7045 gives 3, 804.1 by 475.5225 gives 2, 391.624 by 6.1854 64 to 66.
+    /// Streams in the published report: 391.624 by 136.7045 gives 3, 804.1 by 475.5225 gives 2,
+    /// 391.624 by 6.1854 64 to 66.
     #[test]
     fn the_published_report() {
         assert_eq!(extrapolated(391.624, 136.7045), Some(3));
@@ -325,8 +336,8 @@ mod tests {
         assert_eq!((found.intrusive, found.harmful), (None, None));
     }
 
-    /// The published region: only one flow is cut per loss, T(n)/C = 1 - 1 / (1 + n (1 + b) / (1 - b)): three Reno streams, or two
-    /// CUBIC ones, get 90 %.
+    /// The published region: only one flow is cut per loss, T(n)/C = 1 - 1 / (1 + n (1 + b) / (1 -
+    /// b)): three Reno streams, or two CUBIC ones, get 90 %.
     #[test]
     fn desynchronised_cuts() {
         let share = |n: u16, b: f64| 1.0 - 1.0 / (1.0 + f64::from(n) * (1.0 + b) / (1.0 - b));
@@ -342,7 +353,8 @@ mod tests {
         }
     }
 
-    /// Against m = 4 equal flows: T(n) = C n / (n + 4). From the third stream on each takes from others less than half a share.
+    /// Against m = 4 equal flows: T(n) = C n / (n + 4). From the third stream on each takes from
+    /// others less than half a share.
     #[test]
     fn competition_is_intrusive() {
         let levels: Vec<_> = [1, 2, 3, 4, 6, 8]
@@ -378,7 +390,8 @@ mod tests {
         assert_eq!(sharing(&held[..2]), None);
     }
 
-    /// Two streams that chance kept low are no end where four carry four times as much as one; a tenth more over three steps is.
+    /// Two streams that chance kept low are no end where four carry four times as much as one; a
+    /// tenth more over three steps is.
     #[test]
     fn one_low_level_is_no_end() {
         let levels = |rates: [f64; 4]| -> Vec<Level> {

@@ -18,7 +18,8 @@ pub(super) struct Known {
     pub(super) available: Option<Available>,
     /// One stream was stalled by the peer's window or by its own buffer, for a fifth of the time.
     pub(super) window_held: bool,
-    /// A run with explicit buffers: what was asked for, what the kernel granted, and the rate, bit/s.
+    /// A run with explicit buffers: what was asked for, what the kernel granted, and the rate,
+    /// bit/s.
     pub(super) buffers: Option<Buffers>,
     /// Busiest threads at the level with most streams.
     cpu: (f32, f32),
@@ -32,8 +33,8 @@ pub(super) struct Buffers {
     pub(super) bps: f64,
 }
 
-/// A kernel that ties one buffer to the other shows so: without both, less than this share of what path and window allow; with both, so
-/// much more (`[Netest03]` §III.B: 22 times).
+/// A kernel that ties one buffer to the other shows so: without both, less than this share of what
+/// path and window allow; with both, so much more (`[Netest03]` §III.B: 22 times).
 const HELD_BACK: f64 = 0.5;
 const CURED: f64 = 1.5;
 /// A share of a CPU from which a thread counts as the limit.

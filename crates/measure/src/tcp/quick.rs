@@ -1,11 +1,13 @@
 //! When may a transfer end early? `TCP_INFO` samples in, a verdict out. Pure.
 //!
 //! Two rules, each usable by itself:
-//! - [`Rule::Seed003`], the rule of `[QuickMode03]`: the end of slow start by the window's movement over two round trips, then one
-//!   second, whatever it shows.
-//! - [`Rule::Composite`], ours: the end of the ramp for Reno, CUBIC and BBR, then for as long as it takes until the rate stands
-//!   *and something holds it there*: the link (its queue never empties), the peer's window, the application or a pacing rate, BBR,
-//!   or so many losses that their mean is known. A window that merely has not been cut yet holds nothing: such a test runs on.
+//! - [`Rule::Seed003`], the rule of `[QuickMode03]`: the end of slow start by the window's movement
+//!   over two round trips, then one second, whatever it shows.
+//! - [`Rule::Composite`], ours: the end of the ramp for Reno, CUBIC and BBR, then for as long as it
+//!   takes until the rate stands *and something holds it there*: the link (its queue never
+//!   empties), the peer's window, the application or a pacing rate, BBR, or so many losses that
+//!   their mean is known. A window that merely has not been cut yet holds nothing: such a test runs
+//!   on.
 
 use std::time::Duration;
 
@@ -57,8 +59,9 @@ pub struct Stop {
     pub parts_bps: Vec<f64>,
     /// What holds the rate.
     pub held: Held,
-    /// By which share of itself the value may differ from that of 20 s: the 95 % interval of its mean, what one cut of the window
-    /// in that time would cost, or what the ramp and BBR's looks at the empty round trip cost of it, whichever is most.
+    /// By which share of itself the value may differ from that of 20 s: the 95 % interval of its
+    /// mean, what one cut of the window in that time would cost, or what the ramp and BBR's looks
+    /// at the empty round trip cost of it, whichever is most.
     pub risk: f64,
 }
 
@@ -109,9 +112,9 @@ const LEAST_WINDOW: Duration = Duration::from_secs(1);
 /// Round trips of the measurement at least: of queues; of BBR, whose gains take turns over eight.
 const WINDOW_RTTS: f64 = 3.0;
 const WINDOW_RTTS_BBR: f64 = 8.0;
-/// Parts of the window: at least four, each so long, of so many round trips and segments, so that neither the rhythm of
-/// acknowledgements nor one recovery makes them differ (ours, by the sweep in docs/results/quick-mode.md). Where cuts do not empty the
-/// queue fewer will do.
+/// Parts of the window: at least four, each so long, of so many round trips and segments, so that
+/// neither the rhythm of acknowledgements nor one recovery makes them differ (ours, by the sweep in
+/// docs/results/quick-mode.md). Where cuts do not empty the queue fewer will do.
 const FEWEST_PARTS: usize = 4;
 const MOST_PARTS: usize = 40;
 const PART_SECONDS: f64 = 0.2;
@@ -120,7 +123,8 @@ const PART_DEEP: (f64, f64) = (1.0, 8.0);
 /// Halves further apart than this, and means less sure, do not stand (ours).
 const HALVES_APART: f64 = 0.10;
 const UNSURE: f64 = 0.06;
-/// Round trips above the shortest by this factor went through a queue; the share of the samples that must have (ours).
+/// Round trips above the shortest by this factor went through a queue; the share of the samples
+/// that must have (ours).
 const QUEUED: f64 = 1.05;
 const MOSTLY: f64 = 0.95;
 /// What one cut of the window may cost of 20 s (ours).
@@ -168,7 +172,8 @@ impl Quick {
         self.ramps.first()
     }
 
-    /// Takes the newest samples of all connections, which were sampled together, and says where the test stands.
+    /// Takes the newest samples of all connections, which were sampled together, and says where the
+    /// test stands.
     pub fn take(&mut self, streams: &[StreamReport]) -> QuickVerdict {
         if let Some(stream) = streams.first() {
             self.congestion = stream.congestion.clone();
@@ -209,7 +214,6 @@ impl Quick {
                 self.polled[place] = Some(sample.at);
                 continue;
             };
-            // A timer that is early by a little is on time.
             let every = ramp.poll_every(sample.rtt);
             if sample.at.since(polled) + every / 16 >= every {
                 self.ended[place] = ramp.poll(sample, &self.congestion);
@@ -228,7 +232,6 @@ impl Quick {
         if !newer || probing || self.rows.len() >= MOST_ROWS {
             return;
         }
-        // No measurement begins in a recovery.
         if self.rows.is_empty() && row.recovering && self.rule == Rule::Composite {
             return;
         }
@@ -344,8 +347,9 @@ impl Quick {
         (window.losses >= MANY_LOSSES && !slid).then_some(Held::Losses)
     }
 
-    /// Whether one loss more than were seen, in as many segments, would leave the rate where it is, by the laws of Reno and CUBIC: what has
-    /// not struck in a thousand segments may well strike once in each of the next thousands.
+    /// Whether one loss more than were seen, in as many segments, would leave the rate where it is,
+    /// by the laws of Reno and CUBIC: what has not struck in a thousand segments may well strike
+    /// once in each of the next thousands.
     fn withstands_losses(&self, window: &Window) -> bool {
         let (Some(first), Some(last)) = (self.rows.first(), self.rows.last()) else {
             return false;

@@ -10,7 +10,8 @@ use narrows_train::bulk::series;
 pub enum Rule {
     /// `[QuickMode03]`: the window moved less than in slow start since the poll before.
     Seed003,
-    /// Ours: the same relative to the window, twice; or a plateau of the rate; or what BBR says of itself.
+    /// Ours: the same relative to the window, twice; or a plateau of the rate; or what BBR says of
+    /// itself.
     Composite,
 }
 
@@ -57,13 +58,14 @@ pub(super) struct Ramp {
     rates: Vec<f64>,
 }
 
-/// Window movements: absolute of `[QuickMode03]`, relative ours (HyStart++'s conservative slow start moves 27 % and more, CUBIC's
-/// concave phase up to some per cent).
+/// Window movements: absolute of `[QuickMode03]`, relative ours (HyStart++'s conservative slow
+/// start moves 27 % and more, CUBIC's concave phase up to some per cent).
 const FEW_SEGMENTS: u32 = 4;
 const STILL_SEGMENTS: u32 = 3;
 const STILL_SHARE: f64 = 0.10;
 const STILL_POLLS: u32 = 2;
-/// Round-trip times further apart than this make two windows incomparable; `[QuickMode03]` checks it, the number is ours.
+/// Round-trip times further apart than this make two windows incomparable; `[QuickMode03]` checks
+/// it, the number is ours.
 const RTT_CHANGE: f64 = 0.30;
 /// No ramp ends before so many round trips and acknowledged segments (ours).
 const FEWEST_RTTS: u32 = 6;
@@ -101,7 +103,8 @@ impl Ramp {
         self.first.and_then(|sample| sample.ssthresh_segments)
     }
 
-    /// Whether slow start is still on as far as the kernel knows, with a window that has only grown.
+    /// Whether slow start is still on as far as the kernel knows, with a window that has only
+    /// grown.
     pub(super) fn still_growing(&self) -> bool {
         self.last.is_some_and(|sample| sample.ssthresh_segments.is_none())
     }
@@ -236,7 +239,8 @@ mod tests {
         }
     }
 
-    /// Polls every 40 ms with these windows; the poll at which the seed's rule ends, counted from zero.
+    /// Polls every 40 ms with these windows; the poll at which the seed's rule ends, counted from
+    /// zero.
     fn seed(windows: &[u32]) -> Option<usize> {
         let mut ramp = Ramp::new(Rule::Seed003);
         (0..).zip(windows).find_map(|(k, &cwnd)| {

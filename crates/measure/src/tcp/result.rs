@@ -48,15 +48,18 @@ pub(super) enum Standing {
     Stable,
 }
 
-/// A standard test runs this long; savings are reckoned against it (`[QuickMode03]` compares with 20 s).
+/// A standard test runs this long; savings are reckoned against it (`[QuickMode03]` compares with
+/// 20 s).
 const STANDARD_SECONDS: f64 = 20.0;
-/// Rates of two halves further apart than this are not stable; nor are means less sure than that (ours).
+/// Rates of two halves further apart than this are not stable; nor are means less sure than that
+/// (ours).
 const HALVES_APART: f64 = 0.10;
 const UNSURE: f64 = 0.05;
 const FEWEST_SLOTS: usize = 6;
 /// Round trips longer than the shortest by this factor went through a queue (ours).
 const QUEUED: f64 = 1.05;
-/// BBR lets its window fall to this for 200 ms, to see the path's empty delay; such slots say nothing of the rate.
+/// BBR lets its window fall to this for 200 ms, to see the path's empty delay; such slots say
+/// nothing of the rate.
 const PROBE_RTT_SEGMENTS: u32 = 4;
 
 /// Slots that say something of the rate.
@@ -76,7 +79,7 @@ pub(super) fn standing(report: &TransferReport, capped: bool) -> Standing {
     }
 }
 
-/// Whether a segment's rate stands: its halves agree, and its mean is sure, neighbours' likeness allowed for.
+/// Whether a segment's rate stands: its halves agree, and its mean is sure.
 fn is_stable(report: &TransferReport) -> bool {
     let rates: Vec<f64> = telling(report).iter().map(|slot| slot.bps).collect();
     if rates.len() < FEWEST_SLOTS {
@@ -93,8 +96,9 @@ fn is_stable(report: &TransferReport) -> bool {
     mean > 0.0 && (late / early - 1.0).abs() < HALVES_APART && interval.width() / 2.0 < UNSURE * mean
 }
 
-/// Whether the window alone holds the rate, and the path does not yet: slow start was left without a loss, nothing has been lost
-/// since, and the round trips show no queue. HyStart may leave slow start far below what the path would carry.
+/// Whether the window alone holds the rate, and the path does not yet: slow start was left without
+/// a loss, nothing has been lost since, and the round trips show no queue. HyStart may leave slow
+/// start far below what the path would carry.
 fn is_unfilled(report: &TransferReport) -> bool {
     let slots = telling(report);
     report.streams.iter().all(|stream| {
@@ -116,7 +120,6 @@ fn is_unfilled(report: &TransferReport) -> bool {
 
 pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>, reason: Option<Reason>) -> Outcome {
     let merged = merged(known);
-    // What the quick rule ended with, else all of the measurement, else the ramp.
     let measured = match (&merged, known.window.as_slice()) {
         (Some(merged), _) => std::slice::from_ref(merged),
         (None, []) => known.ramp.as_slice(),
@@ -125,7 +128,6 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
     let worth = match (&known.stop, &merged) {
         _ if known.full => known.standing,
         (Some(_), _) => Standing::Stable,
-        // It stands, but nothing was found that holds it.
         (None, Some(merged)) if standing(merged, pacing.is_some()) != Standing::Unstable => Standing::Unfilled,
         _ => Standing::Unstable,
     };
@@ -205,7 +207,7 @@ fn nothing_arrived(known: &Known, facts: &PathFacts, pacing: Option<BitRate>, re
     }
 }
 
-/// The quick measurement as one report, in as many slots as the rule had parts, or a tenth of a second each.
+/// The quick measurement as one report, in slots of the rule or of a tenth of a second.
 fn merged(known: &Known) -> Option<TransferReport> {
     if known.full || known.window.is_empty() {
         return None;
@@ -453,8 +455,9 @@ fn over_standard(known: &Known, bps: f64, elapsed: f64) -> Option<f64> {
     Some(over_20_s(congestion, floor, acked, elapsed, bps))
 }
 
-/// What a test of 20 s would show, payload bit/s, its ramp counted: one that acknowledged so many octets until it ended early, after so many
-/// seconds, at this rate. `floor` is the empty round trip, which BBR looks for now and then.
+/// What a test of 20 s would show, payload bit/s, its ramp counted: one that acknowledged so many
+/// octets until it ended early, after so many seconds, at this rate. `floor` is the empty round
+/// trip, which BBR looks for now and then.
 pub fn over_20_s(congestion: &Congestion, floor: Duration, acked_octets: u64, seconds: f64, bps: f64) -> f64 {
     let looks = theory::looks(congestion, floor.as_secs_f64());
     let rest = (STANDARD_SECONDS - seconds).max(0.0);

@@ -1,4 +1,5 @@
-//! Known answers of the fluid model: a link's payload rate, a window over a round trip, a host's rate.
+//! Known answers of the fluid model: a link's payload rate, a window over a round trip, a host's
+//! rate.
 
 use std::time::Duration;
 
@@ -48,7 +49,8 @@ fn a_well_buffered_link() {
     }
 }
 
-/// The seed's rule, on the flows that it was made for: within 10 % of a run of 20 s at a fraction of its time.
+/// The seed's rule, on the flows that it was made for: within 10 % of a run of 20 s at a fraction
+/// of its time.
 #[test]
 fn the_seeds_rule_within_ten_per_cent() {
     for (link, rtt) in [(1e6, 0.02), (10e6, 0.05), (100e6, 0.02), (400e6, 0.005)] {
@@ -121,7 +123,8 @@ fn the_interfaces_own_rate() {
     assert_eq!(word(&estimate, "limit"), "interface");
 }
 
-/// HyStart leaves at 20 segments of 833: CUBIC then climbs for seconds. Quick mode must not report the foot of the hill.
+/// HyStart leaves at 20 segments of 833: CUBIC then climbs for seconds. Quick mode must not report
+/// the foot of the hill.
 #[test]
 fn an_early_end_of_slow_start() {
     let mut early = path(Flavour::Cubic, 100e6, 0.1);

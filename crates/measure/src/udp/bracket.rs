@@ -41,11 +41,12 @@ pub(super) enum Next {
     Narrow,
 }
 
-/// First step upward (ours: a path measured for its available rate beforehand is seldom off by more), and the largest; each
-/// step is the square of the one before.
+/// First step upward (ours: a path measured for its available rate beforehand is seldom off by
+/// more), and the largest; each step is the square of the one before.
 const FIRST_STEP_UP: f64 = 1.25;
 const LARGEST_STEP_UP: f64 = 3.0;
-/// What is delivered at this share of the rate at which the receiving program takes packets is what it takes (ours).
+/// What is delivered at this share of the rate at which the receiving program takes packets is what
+/// it takes (ours).
 const AT_RECEIVER: f64 = 0.95;
 /// Rates closer than this share give no line worth following (ours).
 const APART: f64 = 0.05;
@@ -69,13 +70,14 @@ impl Bracket {
         }
     }
 
-    /// The same, for a receiving program that takes packets no faster than at `rate` and stamps them then.
+    /// The same, for a receiving program that takes packets no faster than at `rate` and stamps
+    /// them then.
     pub(super) fn with_receiver(self, rate: Option<BitRate>) -> Self {
         Self { receiver: rate, ..self }
     }
 
-    /// Whether what arrived is all that the receiving program can take. A queue in front of it delays as one on the path does, in
-    /// the program's own stamps.
+    /// Whether what arrived is all that the receiving program can take. A queue in front of it
+    /// delays as one on the path does, in the program's own stamps.
     fn at_receivers_rate(&self, trial: &Trial) -> bool {
         self.receiver
             .is_some_and(|most| trial.delivered.as_f64() >= AT_RECEIVER * most.as_f64())
@@ -115,7 +117,8 @@ impl Bracket {
         let at_its_rate = self.at_receivers_rate(trial);
         let by_receiver = at_its_rate || trial.sustained_loss() <= self.max_loss;
         let mut ceiling = trial.sent.min(trial.asked);
-        // What a drop-tail queue delivers grows with what is offered, so that no lower rate gets more through.
+        // What a drop-tail queue delivers grows with what is offered, so that no lower rate gets
+        // more through.
         let through = trial.delivered.scaled(1.0 / (1.0 - self.max_loss));
         let one_queue = at_its_rate || (!by_receiver && trial.local <= self.max_loss);
         if let Some(through) = through.filter(|_| one_queue && trial.arrived > 0) {
@@ -141,7 +144,8 @@ impl Bracket {
         if self.passed.is_some() && high <= low * (1.0 + self.resolution) {
             return Next::Narrow;
         }
-        // Where cross traffic varies, rates at the edge fail by chance: each failure in a row steps further back.
+        // Where cross traffic varies, rates at the edge fail by chance: each failure in a row steps
+        // further back.
         let margin = 1.0 + self.resolution / 4.0 * f64::from(1 << (self.in_row - 1).clamp(0, 8));
         let guess = self.by_line().or_else(|| {
             let delivered = last.delivered.as_f64();
@@ -162,7 +166,8 @@ impl Bracket {
         self.passed.map_or(0.0, |trial| trial.sent.min(trial.asked).as_f64())
     }
 
-    /// `R / D = (R + X) / C` behind a FIFO queue (`[TOPP00]`): the line through the last two failures, at the loss allowed.
+    /// `R / D = (R + X) / C` behind a FIFO queue (`[TOPP00]`): the line through the last two
+    /// failures, at the loss allowed.
     fn by_line(&self) -> Option<f64> {
         let &[.., earlier, later] = self.failed.as_slice() else {
             return None;

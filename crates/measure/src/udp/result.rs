@@ -28,7 +28,8 @@ pub(super) struct Known {
     losses: Vec<f64>,
 }
 
-/// A share of a CPU from which a thread counts as the limit, and gains of two sockets over one (limits of Netest's verdict, ours).
+/// A share of a CPU from which a thread counts as the limit, and gains of two sockets over one
+/// (limits of Netest's verdict, ours).
 const BUSY: f32 = 0.9;
 const HELPS: f64 = 1.15;
 const HARMS: f64 = 0.9;
@@ -65,7 +66,8 @@ pub(super) fn outcome(
             .unwrap_or(rate)
             .bps()
     };
-    // No end of the interval is nearer than the resolution: trials vary by that much where traffic does.
+    // No end of the interval is nearer than the resolution: trials vary by that much where traffic
+    // does.
     let wide = |rate: BitRate, factor: f64| rate.scaled(factor).unwrap_or(rate);
     let lowest = bracket.passed.map_or(best.delivered, |trial| trial.delivered);
     let lowest = lowest.min(wide(best.delivered, 1.0 - bracket.resolution));

@@ -1,4 +1,5 @@
-//! Known answers: an idle link gives its rate, a loaded one what `C / (1 - loss) - X` leaves, and hosts give their limits.
+//! Known answers: an idle link gives its rate, a loaded one what `C / (1 - loss) - X` leaves, and
+//! hosts give their limits.
 
 use std::time::Duration;
 
@@ -41,7 +42,8 @@ fn an_idle_link_gives_its_rate() {
     }
 }
 
-/// A queue of 10 MB swallows 110 Mbit/s for eight seconds: without the delay's growth that would seem to pass.
+/// A queue of 10 MB swallows 110 Mbit/s for eight seconds: without the delay's growth that would
+/// seem to pass.
 #[test]
 fn a_deep_queue_does_not_count_as_rate() {
     let mut path = Fluid::new(100e6, 10e6, 0.02);

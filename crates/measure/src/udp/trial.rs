@@ -37,10 +37,12 @@ pub(super) struct Trial {
     pub(super) lasted: Duration,
 }
 
-/// The sender kept up if it reached this share of the rate asked for, and had at most 1 % of its packets refused (ours).
+/// The sender kept up if it reached this share of the rate asked for, and had at most 1 % of its
+/// packets refused (ours).
 const KEPT_UP: f64 = 0.95;
 const REFUSED_SHARE: u64 = 100;
-/// Status intervals must cover this share of the segment for its unaccounted packets to count as lost.
+/// Status intervals must cover this share of the segment for its unaccounted packets to count as
+/// lost.
 const COVERED: f64 = 0.8;
 /// Most growth that is put down to chance (ours).
 const MOST_WANDER: f64 = 0.01;
@@ -82,14 +84,16 @@ impl Trial {
 
     /// The share that would be lost if the load went on for ever.
     ///
-    /// While a queue fills nothing is lost, but its delay grows by `g = (R + X - C) / C` seconds per second; once it is full the
-    /// share `(R + X - C) / (R + X) = g / (1 + g)` is lost. The two sum up over a segment in which it fills midway.
+    /// While a queue fills nothing is lost, but its delay grows by `g = (R + X - C) / C` seconds
+    /// per second; once it is full the share `(R + X - C) / (R + X) = g / (1 + g)` is lost. The two
+    /// sum up over a segment in which it fills midway.
     pub(super) fn sustained_loss(&self) -> f64 {
         self.loss + self.growth / (1.0 + self.growth)
     }
 }
 
-/// The statuses from the first arrival for as long as the load lasted: those before and behind hear it begin, and queues drain.
+/// The statuses from the first arrival for as long as the load lasted: those before and behind hear
+/// it begin, and queues drain.
 fn during(statuses: &[LoadStatus], lasted: Duration) -> &[LoadStatus] {
     let Some(first) = statuses.iter().position(|status| status.packets > 0) else {
         return &[];
@@ -103,7 +107,8 @@ fn during(statuses: &[LoadStatus], lasted: Duration) -> &[LoadStatus] {
     &heard[..behind.unwrap_or(heard.len())]
 }
 
-/// The rate over the inner status intervals: the first one may begin before the load, the last one goes on while queues drain.
+/// The rate over the inner status intervals: the first one may begin before the load, the last one
+/// goes on while queues drain.
 fn delivered(statuses: &[LoadStatus]) -> BitRate {
     let inner = match statuses {
         [_, inner @ .., _] if !inner.is_empty() => inner,
@@ -120,9 +125,10 @@ fn delays(statuses: &[LoadStatus]) -> impl Iterator<Item = Duration> + '_ {
         .filter_map(|status| status.delay_above_min.map(|(_, mean, _)| mean))
 }
 
-/// Growth that chance explains. A queue near its limit wanders: in a time `T` Poisson arrivals of packets of `S` bits at rate `C`
-/// move its delay by `sqrt(S T / C)` (one standard deviation), and the growth by that over `T`. Ours; the delivered rate stands
-/// for `C`. It is bounded: beside heavy traffic `C` is far above what is delivered.
+/// Growth that chance explains. A queue near its limit wanders: in a time `T` Poisson arrivals of
+/// packets of `S` bits at rate `C` move its delay by `sqrt(S T / C)` (one standard deviation), and
+/// the growth by that over `T`. Ours; the delivered rate stands for `C`. It is bounded: beside
+/// heavy traffic `C` is far above what is delivered.
 fn wander(report: &LoadReport, delivered: BitRate, lasted: Duration) -> f64 {
     let bits = report.sent_ip_octets as f64 * 8.0 / report.sent_packets.max(1) as f64;
     let packets = delivered.as_f64() * lasted.as_secs_f64() / bits;
@@ -133,8 +139,8 @@ fn wander(report: &LoadReport, delivered: BitRate, lasted: Duration) -> f64 {
     }
 }
 
-/// Growth of the mean delay from the first two status intervals to the last two, per time between their middles; zero if it
-/// fell, or with fewer than four intervals to tell from.
+/// Growth of the mean delay from the first two status intervals to the last two, per time between
+/// their middles; zero if it fell, or with fewer than four intervals to tell from.
 fn growth(statuses: &[LoadStatus]) -> f64 {
     let heard: Vec<(f64, f64)> = statuses
         .iter()
@@ -184,7 +190,8 @@ mod tests {
         }
     }
 
-    /// 110 Mbit/s into 100: 10 % growth, 9.1 % sustained loss, though nothing is lost yet; delivered are the 100.
+    /// 110 Mbit/s into 100: 10 % growth, 9.1 % sustained loss, though nothing is lost yet;
+    /// delivered are the 100.
     #[test]
     fn a_filling_queue_foretells_its_loss() {
         let statuses = (0..10).map(|k| status(k, 417, 2 + 5 * k.unsigned_abs())).collect();

@@ -25,16 +25,19 @@ pub(super) struct Reckoned {
     pub(super) bound: Bound,
 }
 
-/// Segments that a window must hold (ours: one of two is acknowledged, and a lost one must be noticed by three behind it).
+/// Segments that a window must hold (ours: one of two is acknowledged, and a lost one must be
+/// noticed by three behind it).
 const FEWEST_SEGMENTS: u64 = 4;
-/// Largest window worth asking for: TCP can announce 2^30 (RFC 7323), and kernels charge twice the window to a buffer whose size
-/// is a signed number of 32 bits.
+/// Largest window worth asking for: TCP can announce 2^30 (RFC 7323), and kernels charge twice the
+/// window to a buffer whose size is a signed number of 32 bits.
 const LARGEST: u64 = 1 << 29;
-/// A window fills if it gets this share of the best rate, and loses at most this much more than half of it does.
+/// A window fills if it gets this share of the best rate, and loses at most this much more than
+/// half of it does.
 const FILLS: f64 = 0.95;
 const MORE_LOSS: f64 = 0.001;
 
-/// `W = min(A RTT / 8, burst)`, within what TCP can do. Octets; `burst` only where the sender does not pace.
+/// `W = min(A RTT / 8, burst)`, within what TCP can do. Octets; `burst` only where the sender does
+/// not pace.
 pub(super) fn reckon(available: BitRate, rtt: Duration, burst: Option<u64>, mss_octets: u64) -> Reckoned {
     let product = available.octets_in(rtt);
     let floor = FEWEST_SEGMENTS * mss_octets;
@@ -50,7 +53,8 @@ pub(super) fn reckon(available: BitRate, rtt: Duration, burst: Option<u64>, mss_
     }
 }
 
-/// Windows to try around `window`, the most telling first: itself, double, half, four times, a quarter.
+/// Windows to try around `window`, the most telling first: itself, double, half, four times, a
+/// quarter.
 pub(super) fn to_try(window: u64, mss_octets: u64) -> Vec<u64> {
     let floor = FEWEST_SEGMENTS * mss_octets;
     let mut windows = Vec::new();
@@ -84,8 +88,9 @@ pub(super) struct Chosen {
     pub(super) rising: bool,
 }
 
-/// The smallest window with at least 95 % of the best rate whose loss exceeds that of the next smaller one by at most 0.1 %;
-/// where loss spoils all of those, the one that loses least. `None` without any.
+/// The smallest window with at least 95 % of the best rate whose loss exceeds that of the next
+/// smaller one by at most 0.1 %; where loss spoils all of those, the one that loses least. `None`
+/// without any.
 pub(super) fn choose(tried: &[Tried]) -> Option<Chosen> {
     let mut sorted = tried.to_vec();
     sorted.sort_by_key(|tried| tried.window);
@@ -114,8 +119,8 @@ pub(super) fn choose(tried: &[Tried]) -> Option<Chosen> {
 mod tests {
     use super::*;
 
-    /// RFC 6349: 44.21 Mbit/s over 25 ms are 138 156 octets. The OC-12 path: 622 Mbit/s over 30 ms are 2.3325 MB, its burst
-    /// limit of 82 kB is far below.
+    /// RFC 6349: 44.21 Mbit/s over 25 ms are 138 156 octets. The OC-12 path: 622 Mbit/s over 30 ms
+    /// are 2.3325 MB, its burst limit of 82 kB is far below.
     #[test]
     fn published_products() {
         let t3 = reckon(BitRate::from_bps(44_210_000), Duration::from_millis(25), None, 1448);

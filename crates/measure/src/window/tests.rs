@@ -39,7 +39,8 @@ fn the_product_is_verified() {
     assert!(estimate.caveats.is_empty());
 }
 
-/// A burst limit of 60 kB binds an unpaced sender; this one's packets do not leave in bursts, so the verification finds more.
+/// A burst limit of 60 kB binds an unpaced sender; this one's packets do not leave in bursts, so
+/// the verification finds more.
 #[test]
 fn a_burst_limit_that_does_not_bind_is_found_out() {
     let params = [("available_bps", "100M"), ("burst_octets", "62500")];

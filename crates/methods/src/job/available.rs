@@ -254,8 +254,8 @@ mod tests {
         assert!(!Joined::wants_another(&range.into()));
     }
 
-    /// Traffic in bursts of twenty packets: most intervals hold what is free in the long run, in at most six seconds. Single values may be
-    /// far off.
+    /// Traffic in bursts of twenty packets: most intervals hold what is free in the long run, in at
+    /// most six seconds. Single values may be far off.
     #[test]
     fn bursts_make_a_range() {
         let traffic = Cross {
@@ -276,7 +276,8 @@ mod tests {
         assert!((25e6..75e6).contains(&median), "{values:?}");
     }
 
-    /// Told to stop, it answers at once, whichever machine is at work, and the second one's time is bounded.
+    /// Told to stop, it answers at once, whichever machine is at work, and the second one's time is
+    /// bounded.
     #[test]
     fn stops_and_ends() {
         let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");

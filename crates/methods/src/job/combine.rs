@@ -3,20 +3,24 @@
 use narrows_probe::Entry;
 use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Finding, Outcome};
 
-/// Quantile of the normal distribution that leaves 5 % on either side: intervals of both methods, and of the result, hold 90 %.
+/// Quantile of the normal distribution that leaves 5 % on either side: intervals of both methods,
+/// and of the result, hold 90 %.
 const NINETY: f64 = 1.645;
 
-/// Bias and spread that a rate search has beyond its own interval, as a share of the capacity: measured in the simulator over ten
-/// paths with Poisson traffic, 60 seeds each, where pathload's quick form was off by +2 % in the median with a spread of 3 %.
+/// Bias and spread that a rate search has beyond its own interval, as a share of the capacity:
+/// measured in the simulator over ten paths with Poisson traffic, 60 seeds each, where pathload's
+/// quick form was off by +2 % in the median with a spread of 3 %.
 const SEARCH_ERROR: f64 = 0.035;
 
-/// How much of the spread between single trains of the other method a search of few streams inherits: ours, from on/off traffic,
-/// where the spread is a quarter of the capacity and the search errs by an eighth.
+/// How much of the spread between single trains of the other method a search of few streams
+/// inherits: ours, from on/off traffic, where the spread is a quarter of the capacity and the
+/// search errs by an eighth.
 const SEARCH_SPREAD: f64 = 0.5;
 
-/// One answer from `trains` (whose interval is honest but may be wide) and `search` (whose interval is narrow and does not know
-/// its own bias): the mean of both weighted by their variances, relative to a path of `capacity` bit/s. If one of them claims no
-/// value the other one stands; if both do not, the one that says more.
+/// One answer from `trains` (whose interval is honest but may be wide) and `search` (whose interval
+/// is narrow and does not know its own bias): the mean of both weighted by their variances,
+/// relative to a path of `capacity` bit/s. If one of them claims no value the other one stands; if
+/// both do not, the one that says more.
 pub(super) fn combine(trains: Entry, search: Entry, capacity: u64) -> Entry {
     let (Some(a), Some(b)) = (claim(&trains), claim(&search)) else {
         return better(trains, search);
@@ -28,7 +32,8 @@ pub(super) fn combine(trains: Entry, search: Entry, capacity: u64) -> Entry {
     let sd_b = (own.powi(2) + (SEARCH_ERROR * scale).powi(2) + (SEARCH_SPREAD * spread).powi(2)).sqrt();
     let (weight_a, weight_b) = (1.0 / sd_a.max(1e-3 * scale).powi(2), 1.0 / sd_b.powi(2));
     let value = (a.value as f64 * weight_a + b.value as f64 * weight_b) / (weight_a + weight_b);
-    // Two answers that contradict each other are less sure than either: the interval spans their disagreement too.
+    // Two answers that contradict each other are less sure than either: the interval spans their
+    // disagreement too.
     let disagreement = (a.value as f64 - b.value as f64).abs() / 2.0;
     let half = (NINETY / (weight_a + weight_b).sqrt()).max(disagreement);
     let agree = a.value.abs_diff(b.value) * 20 <= a.value.max(b.value);
@@ -136,8 +141,9 @@ mod tests {
         }
     }
 
-    /// By hand: sd 10/1.645 = 6.079 and sqrt((2/1.645)² + 3.5²) = 3.705; weights 0.02706 and 0.07284; the mean of 60 and 66 is
-    /// 64.37, and ± 1.645/sqrt(0.0999) = 5.20 exceeds half their difference.
+    /// By hand: sd 10/1.645 = 6.079 and sqrt((2/1.645)² + 3.5²) = 3.705; weights 0.02706 and
+    /// 0.07284; the mean of 60 and 66 is 64.37, and ± 1.645/sqrt(0.0999) = 5.20 exceeds half their
+    /// difference.
     #[test]
     fn weights_go_by_variance() {
         let both = combine(

@@ -52,7 +52,8 @@ fn capacity<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Obser
     Ok(())
 }
 
-/// The default's own choice of methods; a second, independent one beside it where the user wants to be sure.
+/// The default's own choice of methods; a second, independent one beside it where the user wants to
+/// be sure.
 fn available<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Observer) -> Result<(), W::Fault> {
     let metric = Metric::AvailableIpCapacity;
     let quick = job.options.profile == Profile::Quick;
@@ -69,10 +70,12 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Obse
     Ok(())
 }
 
-/// Longest that the second method may take unless the user asks for thoroughness: ours, a quarter of the promised half minute.
+/// Longest that the second method may take unless the user asks for thoroughness: ours, a quarter
+/// of the promised half minute.
 pub(super) const SECOND_OPINION: Duration = Duration::from_secs(8);
 
-/// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is cut there.
+/// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is
+/// cut there.
 fn cap_by_capacity(job: &Job<'_>, entry: &mut Entry) {
     let Some(capacity) = job
         .known(Metric::IpCapacity)
@@ -88,8 +91,9 @@ fn cap_by_capacity(job: &Job<'_>, entry: &mut Entry) {
     }
 }
 
-/// Cross traffic on the tight link, where a method gave it. Else a bound: the tight link is at least as fast as the narrow one, so it
-/// carries at least what capacity and available bandwidth leave.
+/// Cross traffic on the tight link, where a method gave it. Else a bound: the tight link is at
+/// least as fast as the narrow one, so it carries at least what capacity and available bandwidth
+/// leave.
 fn cross_traffic(job: &mut Job<'_>) {
     if job.known(Metric::CrossTraffic).is_some() {
         return;
@@ -198,7 +202,8 @@ fn one_fills(job: &mut Job<'_>) {
     }
 }
 
-/// The window rests on what is available, or at least on the capacity: without either there is nothing to compute it from.
+/// The window rests on what is available, or at least on the capacity: without either there is
+/// nothing to compute it from.
 fn window<W: World>(
     job: &mut Job<'_>,
     world: &mut W,

@@ -8,8 +8,8 @@ use super::{Faults, measure, sound, subjects};
 use narrows_probe::probes::{Fate, TrainReport};
 use narrows_probe::testing::fluid_path::{Fault, Fluid};
 
-/// Packets wait for an interrupt that comes `timer` after the first of them, or with the last of `frames`; the host then stamps them one
-/// after the other.
+/// Packets wait for an interrupt that comes `timer` after the first of them, or with the last of
+/// `frames`; the host then stamps them one after the other.
 pub(super) fn moderate(report: &mut TrainReport, timer: Duration, frames: usize, step_ns: i64) {
     let timer_ns = i64::try_from(timer.as_nanos()).unwrap();
     let mut rows: Vec<_> = report
@@ -44,8 +44,8 @@ pub(super) fn moderate(report: &mut TrainReport, timer: Duration, frames: usize,
     }
 }
 
-/// The host stamps packets of a batch three times as fast as the link brings them, and 300 ns apart at most: a host that could not keep up
-/// would be what is measured.
+/// The host stamps packets of a batch three times as fast as the link brings them, and 300 ns apart
+/// at most: a host that could not keep up would be what is measured.
 fn fault(timer_us: u64, frames: usize, capacity: BitRate) -> Fault {
     let packet = capacity.time_for(1500).unwrap_or_default();
     let step_ns = i64::try_from(packet.as_nanos() / 3).unwrap().min(300);

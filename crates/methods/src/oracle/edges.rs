@@ -173,7 +173,8 @@ fn step_clock(count: u64, report: &mut TrainReport, by_ns: i64) {
     }
 }
 
-/// Whatever happens to reports, nobody panics, every run ends, and nothing is wrong and sure of itself; from nothing comes nothing.
+/// Whatever happens to reports, nobody panics, every run ends, and nothing is wrong and sure of
+/// itself; from nothing comes nothing.
 #[test]
 fn nothing_that_happens_to_reports_makes_a_method_lie() {
     let (truth, capacity) = available();
@@ -196,7 +197,8 @@ fn nothing_that_happens_to_reports_makes_a_method_lie() {
     faults.none();
 }
 
-/// A path on which no rate ever overloads anything: no point, and a bound no higher than what was sent.
+/// A path on which no rate ever overloads anything: no point, and a bound no higher than what was
+/// sent.
 #[test]
 fn delays_that_never_grow_are_no_turning_point() {
     let mut faults = Faults::default();
@@ -250,7 +252,8 @@ fn a_slow_sender_gives_a_bound_never_a_point() {
     faults.none();
 }
 
-/// Times and octets of ten seconds at 100 Gbit/s, far from the clock's zero: 10^12 bits, and stamps of 10^18 ns.
+/// Times and octets of ten seconds at 100 Gbit/s, far from the clock's zero: 10^12 bits, and stamps
+/// of 10^18 ns.
 #[test]
 fn nothing_overflows() {
     let rate = BitRate::over(125_000_000_000, Duration::from_secs(10));
@@ -290,8 +293,9 @@ fn nothing_overflows() {
     faults.none();
 }
 
-/// A packet of 1500 octets takes 120 ns at 100 Gbit/s: whole nanoseconds are steps of 0.8 %. Trains carry the remainder, so that no
-/// method's mean rate is off by them, wherever between two steps the turning point lies.
+/// A packet of 1500 octets takes 120 ns at 100 Gbit/s: whole nanoseconds are steps of 0.8 %. Trains
+/// carry the remainder, so that no method's mean rate is off by them, wherever between two steps
+/// the turning point lies.
 #[test]
 fn whole_nanoseconds_at_a_hundred_gigabits() {
     let mut faults = Faults::default();

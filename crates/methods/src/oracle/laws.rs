@@ -12,7 +12,8 @@ pub(super) struct Law {
     pub(super) expects: fn(f64, f64) -> f64,
     /// To this share of the capacity.
     pub(super) within: f64,
-    /// Its answer is a range, which holds what it finds; the value in its middle may be further off.
+    /// Its answer is a range, which holds what it finds; the value in its middle may be further
+    /// off.
     pub(super) range: bool,
     /// It bounds from above, and no more.
     pub(super) bounds_above: bool,
@@ -100,7 +101,8 @@ pub(super) const LAWS: &[Law] = &[
     // It locates: a rate that the path let through bounds what is available from above.
     Law {
         method: "pathneck",
-        // The fluid path wraps no packets; fast ones let a train through in less than the tool's step.
+        // The fluid path wraps no packets; fast ones let a train through in less than the tool's
+        // step.
         params: &[("framing", "bare"), ("step", "1 us")],
         bounds_above: true,
         within: 0.03,

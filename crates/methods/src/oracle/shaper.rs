@@ -1,4 +1,5 @@
-//! Token buckets: what is free behind one is the bucket's rate, which a train that the bucket holds does not see.
+//! Token buckets: what is free behind one is the bucket's rate, which a train that the bucket holds
+//! does not see.
 
 use narrows_units::BitRate;
 
@@ -7,7 +8,8 @@ use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Outcome};
 use narrows_probe::testing::closed_form_world::{Bucket, ClosedFormWorld, Hop};
 use narrows_probe::world::drive;
 
-/// It says that there is a bucket, or how deep one would have gone unseen, or is not sure, or is right.
+/// It says that there is a bucket, or how deep one would have gone unseen, or is not sure, or is
+/// right.
 fn warned(outcome: &Outcome, sustained: f64, depth_octets: u32) -> Result<(), String> {
     let Some(estimate) = outcome.estimate() else {
         return Ok(());

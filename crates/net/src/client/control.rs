@@ -1,4 +1,5 @@
-//! The control connection: what is said and heard, and the thread that listens while the program does something else.
+//! The control connection: what is said and heard, and the thread that listens while the program
+//! does something else.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -110,7 +111,8 @@ impl Control {
         &self.link.halt
     }
 
-    /// Where to note, by `fetch_max`, that data of a test came: their queue may hold up the control connection.
+    /// Where to note, by `fetch_max`, that data of a test came: their queue may hold up the control
+    /// connection.
     pub(super) fn last_received_at(&self) -> &Arc<AtomicI64> {
         &self.link.last_received_ns
     }
@@ -198,7 +200,8 @@ impl Control {
         }
     }
 
-    /// Waits for an answer that `pick` knows; what it does not know is passed to nobody. The inner error: the remote host will not.
+    /// Waits for an answer that `pick` knows; what it does not know is passed to nobody. The inner
+    /// error: the remote host will not.
     pub(super) fn await_answer<T>(
         &mut self,
         doing: &'static str,

@@ -1,5 +1,6 @@
-//! From what the protocol says to what the estimators hear. The two vocabularies are alike by design and apart by choice: the
-//! protocol's may not change without its version, the estimators' may.
+//! From what the protocol says to what the estimators hear. The two vocabularies are alike by
+//! design and apart by choice: the protocol's may not change without its version, the estimators'
+//! may.
 
 use std::time::Duration;
 

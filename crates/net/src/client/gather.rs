@@ -33,7 +33,8 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    /// Stamps from both sides of a step of the wall clock do not compare; the program's own are on a clock without steps.
+    /// Stamps from both sides of a step of the wall clock do not compare; the program's own are on
+    /// a clock without steps.
     fn forget_kernel_stamps(&mut self) {
         for arrived in self.packets.iter_mut().flatten() {
             arrived.seen.kernel_ns = None;
@@ -120,7 +121,8 @@ impl Gatherer {
         )
     }
 
-    /// Gathers what `read` takes for one of the expected packets, by its position. `slot_octets` of each are read.
+    /// Gathers what `read` takes for one of the expected packets, by its position. `slot_octets` of
+    /// each are read.
     pub(crate) fn reading(
         socket: &Arc<ProbeSocket>,
         expected: Expected,
@@ -190,7 +192,8 @@ impl Shared {
         const POLL_NS: i64 = 5_000_000;
         let _careful = ThreadScheduling::default().take();
         while !self.stop.load(Ordering::Relaxed) {
-            // An error of the socket itself shows as silence; the control connection tells more of it.
+            // An error of the socket itself shows as silence; the control connection tells more of
+            // it.
             if receiver.receive(socket, clock::now_ns() + POLL_NS).unwrap_or(0) == 0 {
                 continue;
             }

@@ -46,7 +46,8 @@ pub(super) fn open(target: &str, options: &ConnectOptions) -> Result<Opened, Err
     Err(last.unwrap_or_else(|| no_address(target, options.version)))
 }
 
-/// Says the newest version, and, to a remote host that refuses that, the oldest: servers of version 1 know of no other.
+/// Says the newest version, and, to a remote host that refuses that, the oldest: servers of version
+/// 1 know of no other.
 fn enter(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions) -> Result<Opened, Error> {
     let refused = match greet(stream, peer, options, narrows_wire::VERSION) {
         Err(Error::Peer(PeerError::Version { reason, .. })) => reason,
@@ -279,7 +280,8 @@ pub(super) struct SessionKeys {
     pub(super) token: Token,
 }
 
-/// Opens UDP flow number `flow`: proves our address, and connects to the socket that the remote host keeps for it.
+/// Opens UDP flow number `flow`: proves our address, and connects to the socket that the remote
+/// host keeps for it.
 pub(super) fn open_flow(keys: &SessionKeys, flow: u16, options: &ConnectOptions) -> Result<Arc<ProbeSocket>, Error> {
     /// Between attempts, at first; doubles.
     const FIRST_NS: i64 = 100_000_000;

@@ -29,7 +29,8 @@ pub(super) struct Running {
     statuses: Vec<LoadStatus>,
     /// Smallest delay of the whole load, offset of the clocks included.
     floor_ns: Option<i64>,
-    /// What had left at the last report, and when that was: what leaves between two segments belongs to the next.
+    /// What had left at the last report, and when that was: what leaves between two segments
+    /// belongs to the next.
     reported: (LoadTotals, i64),
     /// Packets sent, and packets that statuses account for, since the load began.
     sent: u64,
@@ -80,7 +81,8 @@ impl Running {
         });
     }
 
-    /// Packets behind the last that arrived are missed by no sequence number; the sender's own count tells of them.
+    /// Packets behind the last that arrived are missed by no sequence number; the sender's own
+    /// count tells of them.
     fn count_tail(&mut self) {
         let missing = self.sent.saturating_sub(self.accounted);
         if let Some(last) = self.statuses.last_mut() {
@@ -89,7 +91,8 @@ impl Running {
         }
     }
 
-    /// Closes the receiver's interval if its time has come. Notes what came as the remote host's sign of life.
+    /// Closes the receiver's interval if its time has come. Notes what came as the remote host's
+    /// sign of life.
     fn close_interval(&mut self, last_received_ns: &AtomicI64) {
         let every = nanos(self.status_every);
         if let Traffic::Reverse { receiver, .. } = &self.traffic {
@@ -151,7 +154,8 @@ fn planned_as(seen: Vec<Spacing>, load: &Load) -> Vec<Spacing> {
 }
 
 impl SocketWorld {
-    /// How evenly packets of the last load left, for each of its flows, since its rate was last changed; empty before any.
+    /// How evenly packets of the last load left, for each of its flows, since its rate was last
+    /// changed; empty before any.
     pub fn load_spacing(&self) -> &[Spacing] {
         &self.spacing
     }
@@ -266,7 +270,8 @@ impl SocketWorld {
             reported: (LoadTotals::default(), now),
             sent: 0,
             accounted: 0,
-            // A remote host that tunes allows some more, for what is on its way; an older one does not, if it sends.
+            // A remote host that tunes allows some more, for what is on its way; an older one does
+            // not, if it sends.
             over_ns: now.saturating_add(nanos(self.limits.max_duration() + self.on_their_way())),
         }))
     }

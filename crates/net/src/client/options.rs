@@ -21,7 +21,8 @@ pub enum IpVersion {
     V6,
 }
 
-/// Told of a place in a slot's queue: which slot, and how many places there are to go (1: the next).
+/// Told of a place in a slot's queue: which slot, and how many places there are to go (1: the
+/// next).
 #[derive(Clone)]
 pub struct QueueObserver(Arc<dyn Fn(SlotKind, u32) + Send + Sync>);
 
@@ -49,8 +50,9 @@ impl std::fmt::Debug for QueueObserver {
     }
 }
 
-/// How loads and transfers are sent, beside what a method says of them. What concerns the remote host's side too needs one that knows it:
-/// [`SocketWorld::tunes`](super::SocketWorld::tunes); of another one nothing of this is asked.
+/// How loads and transfers are sent, beside what a method says of them. What concerns the remote
+/// host's side too needs one that knows it: [`SocketWorld::tunes`](super::SocketWorld::tunes); of
+/// another one nothing of this is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrafficOptions {
     /// Local address of everything.
@@ -63,7 +65,8 @@ pub struct TrafficOptions {
     pub packets: Option<u64>,
     /// Octets of one write or read of a connection.
     pub block_octets: Option<u32>,
-    /// A transfer's pacing is kept by the sending program instead of the kernel, so many blocks at a time.
+    /// A transfer's pacing is kept by the sending program instead of the kernel, so many blocks at
+    /// a time.
     pub burst_blocks: Option<u16>,
     /// Largest segment of connections.
     pub mss_octets: Option<u32>,
@@ -130,8 +133,8 @@ pub struct ConnectOptions {
     pub queue_timeout: Duration,
     /// Told of the place in that queue.
     pub on_queued: QueueObserver,
-    /// Measure what this host can do, which takes some 30 ms of CPU time; without, it is taken to have no cost and no error, and results
-    /// cannot be held against it.
+    /// Measure what this host can do, which takes some 30 ms of CPU time; without, it is taken to
+    /// have no cost and no error, and results cannot be held against it.
     pub measure_host: bool,
     /// What to ask of the system for the thread that sends trains.
     pub thread_scheduling: ThreadScheduling,

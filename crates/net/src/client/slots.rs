@@ -10,7 +10,8 @@ use super::options::ConnectOptions;
 use crate::clock::{self, nanos};
 use crate::error::{Error, PathError, PeerError};
 
-/// Asks for a slot, and waits in its queue for as long as the caller's timeout lasts. The inner error: the remote host will not.
+/// Asks for a slot, and waits in its queue for as long as the caller's timeout lasts. The inner
+/// error: the remote host will not.
 pub(super) fn acquire(
     control: &mut Control,
     kind: SlotKind,

@@ -31,11 +31,13 @@ impl SocketWorld {
             (false, PeerKind::Receiver) => self.forward_train(train)?,
             (false, PeerKind::Echo | PeerKind::EchoSized(_)) => return self.echo_train(train),
             (true, PeerKind::Receiver) => self.reverse_train(train)?,
-            // There and back is the same from either end, as long as every packet takes both ways whole.
+            // There and back is the same from either end, as long as every packet takes both ways
+            // whole.
             (true, PeerKind::Echo) if train.packets.iter().all(|packet| packet.hop_limit.is_none()) => {
                 return self.echo_train(train);
             }
-            // A far end that cooperates has better to offer; the other way round it would have to be answered by this host.
+            // A far end that cooperates has better to offer; the other way round it would have to
+            // be answered by this host.
             (_, PeerKind::ClosedPort | PeerKind::TcpSyn) | (true, PeerKind::Echo | PeerKind::EchoSized(_)) => {
                 Err(Refusal::NotOffered)
             }
@@ -149,7 +151,8 @@ impl SocketWorld {
         Ok((socket, sent))
     }
 
-    /// Segments only where the card is faster than single messages can be: they lose the stamps of all but the first packet.
+    /// Segments only where the card is faster than single messages can be: they lose the stamps of
+    /// all but the first packet.
     fn back_to_back(&self) -> BackToBack {
         let full = u64::from(self.path_mtu.min(1500));
         let at_wire = self.near.interface_rate.and_then(|rate| rate.time_for(full));

@@ -31,7 +31,8 @@ pub(super) struct Running {
     options: TransferOptions,
     opened: u16,
     traffic: Traffic,
-    /// When the last forward segment ended, and the CPU time by then: what goes between two segments belongs to the next.
+    /// When the last forward segment ended, and the CPU time by then: what goes between two
+    /// segments belongs to the next.
     reported: Option<(i64, Vec<Duration>)>,
     /// When the remote host will break it off.
     over_ns: i64,
@@ -73,8 +74,8 @@ fn writing(transfer: &Transfer, traffic: &TrafficOptions) -> Writing {
 }
 
 impl SocketWorld {
-    /// Payload octets that the receiving program read of the last transfer that was brought to its end, all its segments together, and
-    /// the time from the first of them to the last.
+    /// Payload octets that the receiving program read of the last transfer that was brought to its
+    /// end, all its segments together, and the time from the first of them to the last.
     pub fn transfer_read(&self) -> Option<(u64, Duration)> {
         self.read
     }

@@ -1,4 +1,5 @@
-//! What this host's calls cost, how well it keeps time, and what it carries, measured on loopback in about two seconds.
+//! What this host's calls cost, how well it keeps time, and what it carries, measured on loopback
+//! in about two seconds.
 //!
 //! Each part may fail for itself: what could not be measured is unknown, and the rest stands.
 
@@ -19,7 +20,8 @@ use crate::clock;
 pub(super) use datagrams::{PAYLOAD, loopback};
 pub(super) use pacing::row as pacing_row;
 
-/// Measures everything. `qdisc` is the discipline of the interface towards the path, which decides whether departure times are kept.
+/// Measures everything. `qdisc` is the discipline of the interface towards the path, which decides
+/// whether departure times are kept.
 pub fn costs(qdisc: Option<&str>) -> Costs {
     let mut costs = Costs::default();
     clocks::measure(&mut costs);
@@ -32,7 +34,8 @@ pub fn costs(qdisc: Option<&str>) -> Costs {
     costs
 }
 
-/// What memory and calls cost: the part of [`costs`] that is no network's, in some tens of milliseconds. Not beside a measurement.
+/// What memory and calls cost: the part of [`costs`] that is no network's, in some tens of
+/// milliseconds. Not beside a measurement.
 pub fn memory_costs() -> Costs {
     let mut costs = Costs::default();
     clocks::calls(&mut costs);
@@ -46,10 +49,12 @@ fn note(what: &str, result: io::Result<()>) {
     }
 }
 
-/// Longest that one kind of call is tried for: on a busy machine a call may take a time slice of somebody else's.
+/// Longest that one kind of call is tried for: on a busy machine a call may take a time slice of
+/// somebody else's.
 const MOST_NS: i64 = 60_000_000;
 
-/// Time per call of `work`, in blocks: one value per block, each the mean of its calls. At most so many blocks, at least one.
+/// Time per call of `work`, in blocks: one value per block, each the mean of its calls. At most so
+/// many blocks, at least one.
 fn blocks(count: usize, calls: u32, work: impl FnMut()) -> Option<Spread> {
     Spread::of(&means(count, calls, work))
 }
@@ -76,7 +81,8 @@ fn means(count: usize, calls: u32, mut work: impl FnMut()) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// On any machine: everything that needs no card and no privilege has a value, of a sane size, soon.
+    /// On any machine: everything that needs no card and no privilege has a value, of a sane size,
+    /// soon.
     #[test]
     fn this_host_has_costs() {
         let begun = clock::now_ns();

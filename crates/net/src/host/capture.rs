@@ -1,4 +1,5 @@
-//! How much a capture takes without loss, measured on loopback: a ring of frames behind a filter, as `narrows passive` has.
+//! How much a capture takes without loss, measured on loopback: a ring of frames behind a filter,
+//! as `narrows passive` has.
 
 use std::io;
 use std::net::UdpSocket;
@@ -22,8 +23,9 @@ const RING_FRAMES: usize = 8192;
 /// IP octets of a datagram.
 const IP_OCTETS: u64 = PAYLOAD as u64 + 28;
 
-/// What a ring on `lo` takes of full-size datagrams, of each at most `snap_octets`. Needs `CAP_NET_RAW`. Sending and receiving share this
-/// host's processors, so that a card that is fed by others may do better.
+/// What a ring on `lo` takes of full-size datagrams, of each at most `snap_octets`. Needs
+/// `CAP_NET_RAW`. Sending and receiving share this host's processors, so that a card that is fed by
+/// others may do better.
 pub fn capture(snap_octets: usize) -> io::Result<CaptureMeasured> {
     let remote = UdpSocket::bind(loopback())?;
     let near = UdpSocket::bind(loopback())?;
@@ -70,7 +72,8 @@ struct Attempt {
     lasted: Duration,
 }
 
-/// Sends for a while, each packet `gap` after the one before, or as fast as it goes, while another thread empties the ring.
+/// Sends for a while, each packet `gap` after the one before, or as fast as it goes, while another
+/// thread empties the ring.
 fn attempt(near: &UdpSocket, ring: &mut PacketRing, gap: Option<Duration>) -> io::Result<Attempt> {
     let over = AtomicBool::new(false);
     let payload = [1; PAYLOAD];
@@ -131,7 +134,8 @@ fn attempt(near: &UdpSocket, ring: &mut PacketRing, gap: Option<Duration>) -> io
     })
 }
 
-/// A classic filter: IPv4 datagrams to this UDP port that are no fragments, each cut to `snap_octets`.
+/// A classic filter: IPv4 datagrams to this UDP port that are no fragments, each cut to
+/// `snap_octets`.
 fn datagrams_to(port: u16, snap_octets: u32) -> [FilterInstruction; 11] {
     /// `BPF_LD + BPF_H + BPF_ABS`.
     const LOAD_HALF: u16 = 0x28;

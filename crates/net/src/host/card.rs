@@ -81,8 +81,9 @@ fn link(card: &mut CardFacts, answer: Option<Answer>) {
     }
 }
 
-/// The highest of the rates that `struct ethtool_cmd` (the form with 32 bits, which every driver still answers) says are supported. A card
-/// that has higher ones tells only those, so that this may be too low, never too high.
+/// The highest of the rates that `struct ethtool_cmd` (the form with 32 bits, which every driver
+/// still answers) says are supported. A card that has higher ones tells only those, so that this
+/// may be too low, never too high.
 fn highest(answer: &Answer) -> Option<u64> {
     /// Bits of `SUPPORTED_*` (linux/ethtool.h), and Mbit/s.
     const RATES: [(u32, u64); 8] = [
@@ -129,7 +130,8 @@ fn channels(answer: &Answer) -> Option<Channels> {
     })
 }
 
-/// `struct ethtool_ts_info` (bits of `SOF_TIMESTAMPING_*` and `HWTSTAMP_FILTER_*`), and `struct hwtstamp_config`.
+/// `struct ethtool_ts_info` (bits of `SOF_TIMESTAMPING_*` and `HWTSTAMP_FILTER_*`), and
+/// `struct hwtstamp_config`.
 fn stamps(answer: &Answer, on: Option<&Answer>) -> Option<StampCapability> {
     const FILTER_ALL: u32 = 1;
     let modes = answer.number(4)?;
@@ -241,7 +243,8 @@ mod tests {
 
     #[test]
     fn the_highest_of_the_rates_that_a_card_has() {
-        // Twisted pair up to 1 Gbit/s, with pause frames and so on in between; 10 Gbit/s; a card that names none.
+        // Twisted pair up to 1 Gbit/s, with pause frames and so on in between; 10 Gbit/s; a card
+        // that names none.
         assert_eq!(highest(&answer(&[(4, 0x62ef)])), Some(1_000_000_000));
         assert_eq!(highest(&answer(&[(4, 1 << 12 | 1 << 13)])), Some(10_000_000_000));
         assert_eq!(highest(&answer(&[(4, 1 << 7)])), None);

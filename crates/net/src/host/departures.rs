@@ -1,4 +1,5 @@
-//! How well the discipline of the interface towards a peer keeps departure times (`SO_TXTIME`): only packets that leave by it show that.
+//! How well the discipline of the interface towards a peer keeps departure times (`SO_TXTIME`):
+//! only packets that leave by it show that.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,8 +21,9 @@ const GAP: Duration = Duration::from_micros(200);
 const LEAD_NS: i64 = 3_000_000;
 const PAYLOAD: [u8; 64] = [0; 64];
 
-/// Sends 50 small packets to `peer`, all at once, each with a time of its own 200 µs after the one before, and looks when the driver got
-/// them. The peer's program is to make nothing of them. Fails if the kernel does not stamp departures, or refuses the times.
+/// Sends 50 small packets to `peer`, all at once, each with a time of its own 200 µs after the one
+/// before, and looks when the driver got them. The peer's program is to make nothing of them. Fails
+/// if the kernel does not stamp departures, or refuses the times.
 pub fn departure_times(peer: SocketAddr) -> io::Result<PacingRow> {
     let socket = ProbeSocket::connected(peer, &SocketOptions::default())?;
     departure::enable(socket.as_fd())?;

@@ -84,7 +84,8 @@ impl Steal {
         })
     }
 
-    /// Share of all CPU time since this reading that was stolen, 0..1; `None` if no tick has passed.
+    /// Share of all CPU time since this reading that was stolen, 0..1; `None` if no tick has
+    /// passed.
     pub fn share_until(&self, later: &Self) -> Option<f32> {
         let total = later.total.checked_sub(self.total).filter(|&total| total > 0)?;
         Some(later.stolen.saturating_sub(self.stolen) as f32 / total as f32)

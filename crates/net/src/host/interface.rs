@@ -26,8 +26,8 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// The interface from which packets to `peer` leave: the one that has the address which the routing table gives them.
-    /// Sends nothing.
+    /// The interface from which packets to `peer` leave: the one that has the address which the
+    /// routing table gives them. Sends nothing.
     pub fn towards(peer: SocketAddr) -> Option<Self> {
         let any: IpAddr = if peer.is_ipv6() {
             [0u16; 8].into()
@@ -61,7 +61,8 @@ impl Interface {
         (sane && nix::net::if_::if_nametoindex(name).is_ok()).then(|| Self::by_name(name))
     }
 
-    /// What `/sys` shows of it. In a network namespace that may still be another namespace's interfaces: one that is not ours tells nothing.
+    /// What `/sys` shows of it. In a network namespace that may still be another namespace's
+    /// interfaces: one that is not ours tells nothing.
     pub(super) fn folder(name: &str, index: u32) -> Option<PathBuf> {
         let folder = Path::new("/sys/class/net").join(name);
         let read = |file: &str| fs::read_to_string(folder.join(file)).ok();

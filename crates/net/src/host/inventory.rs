@@ -1,4 +1,5 @@
-//! What this host says of itself, read from `/proc`, `/sys` and the interface's driver. What it does not say stays `None`.
+//! What this host says of itself, read from `/proc`, `/sys` and the interface's driver. What it
+//! does not say stays `None`.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -9,7 +10,8 @@ use narrows_diagnose::host::{Counters, IdleState, Inventory, Processor, Tcp, Vir
 
 use super::{Environment, Interface, card, text};
 
-/// Reads it all, in a few milliseconds; `interface` is the one towards the path. In the calling thread's network namespace.
+/// Reads it all, in a few milliseconds; `interface` is the one towards the path. In the calling
+/// thread's network namespace.
 pub fn inventory(interface: Option<Interface>) -> Inventory {
     let environment = Environment::read(interface);
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -38,8 +40,8 @@ pub fn environment(interface: Option<Interface>) -> HostEnvironment {
     HostEnvironment::of(&inventory(interface))
 }
 
-/// Connections of other programs to `peer`'s host that have sent what is not acknowledged yet; those to its port are taken for our own. In the
-/// calling thread's network namespace.
+/// Connections of other programs to `peer`'s host that have sent what is not acknowledged yet;
+/// those to its port are taken for our own. In the calling thread's network namespace.
 pub fn sending_connections(peer: SocketAddr) -> Option<u64> {
     let of = |file: &str| text::sending(&fs::read_to_string(format!("/proc/thread-self/net/{file}")).ok()?, peer);
     match (of("tcp"), of("tcp6")) {

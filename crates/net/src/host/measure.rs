@@ -38,8 +38,8 @@ pub fn measure(interface: Option<&Interface>) -> io::Result<HostFacts> {
     })
 }
 
-/// Twice the dearer of the two calls, as pathload 1.3.2 has it. Departs from it in the floor: pathload's 7 µs are of the hosts of
-/// 2003; a spinning sender of today keeps gaps of 2 µs.
+/// Twice the dearer of the two calls, as pathload 1.3.2 has it. Departs from it in the floor:
+/// pathload's 7 µs are of the hosts of 2003; a spinning sender of today keeps gaps of 2 µs.
 fn min_gap(send_cost: Duration, receive_cost: Duration) -> Duration {
     const FLOOR: Duration = Duration::from_micros(2);
     (2 * send_cost.max(receive_cost)).max(FLOOR)
@@ -62,7 +62,8 @@ fn call_costs() -> io::Result<(Duration, Duration)> {
         let begun = clock::now_ns();
         near.send(&buffer[..FULL_PAYLOAD])?;
         let gone = clock::now_ns();
-        // A packet that the loopback lost (a full buffer elsewhere) costs a row, not the measurement.
+        // A packet that the loopback lost (a full buffer elsewhere) costs a row, not the
+        // measurement.
         let arrived = remote.recv(&mut buffer).is_ok();
         let ended = clock::now_ns();
         out.push(gone - begun);
@@ -87,8 +88,8 @@ fn quantile(values: &mut [i64], share: f64) -> Duration {
     Duration::from_nanos(u64::try_from(value).unwrap_or(0))
 }
 
-/// Spread (99th percentile minus median) of the time from a send to its receive stamp, over packets far enough apart that none
-/// waits for another; and the source of the stamps.
+/// Spread (99th percentile minus median) of the time from a send to its receive stamp, over packets
+/// far enough apart that none waits for another; and the source of the stamps.
 fn stamp_error() -> io::Result<(Duration, StampSource)> {
     const PACKETS: usize = 200;
     const GAP: Duration = Duration::from_micros(60);
@@ -117,8 +118,8 @@ fn stamp_error() -> io::Result<(Duration, StampSource)> {
     Ok((error, alignment.source()))
 }
 
-/// Sends until the kernel stamps what arrives, or it is clear that it will not: its switch for stamps takes effect a moment after it
-/// is asked for.
+/// Sends until the kernel stamps what arrives, or it is clear that it will not: its switch for
+/// stamps takes effect a moment after it is asked for.
 fn await_stamps(near: &ProbeSocket, remote: &ProbeSocket, receiver: &mut Receiver) -> io::Result<()> {
     const TIMEOUT_NS: i64 = 100_000_000;
     let deadline = clock::now_ns() + TIMEOUT_NS;
@@ -133,7 +134,8 @@ fn await_stamps(near: &ProbeSocket, remote: &ProbeSocket, receiver: &mut Receive
     Ok(())
 }
 
-/// The best of several blasts, cut by the kernel out of large buffers where it can, into a socket that nobody reads.
+/// The best of several blasts, cut by the kernel out of large buffers where it can, into a socket
+/// that nobody reads.
 fn max_send_rate() -> io::Result<Option<BitRate>> {
     const BLASTS: usize = 8;
     const PACKETS: usize = 440;

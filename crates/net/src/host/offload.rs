@@ -21,8 +21,9 @@ const OFF: [(u32, bool); 7] = [
     (0x26, false),
 ];
 
-/// Lets the kernel finish each frame before this interface gets it: no segmentation, no coalescing, no checksum or VLAN tag is left
-/// to the interface. In the calling thread's namespace; needs `CAP_NET_ADMIN` there.
+/// Lets the kernel finish each frame before this interface gets it: no segmentation, no coalescing,
+/// no checksum or VLAN tag is left to the interface. In the calling thread's namespace; needs
+/// `CAP_NET_ADMIN` there.
 pub fn turn_off_offloads(interface: &str) -> io::Result<()> {
     let socket = UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
     for (command, needed) in OFF {

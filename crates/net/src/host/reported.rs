@@ -3,7 +3,8 @@
 use narrows_diagnose::advice::{HostCounts, HostEnvironment};
 use narrows_wire::{HostSettings, SettingsCounted};
 
-/// As this host tells them: nothing that the protocol does not carry, so that the peer never meets what it must refuse.
+/// As this host tells them: nothing that the protocol does not carry, so that the peer never meets
+/// what it must refuse.
 pub(crate) fn settings(environment: &HostEnvironment) -> HostSettings {
     let permille = |share: Option<f64>| {
         #[expect(
@@ -113,7 +114,8 @@ mod tests {
     use super::*;
     use crate::host;
 
-    /// What any host says of itself may be said, and comes back as it was, but for what is not told.
+    /// What any host says of itself may be said, and comes back as it was, but for what is not
+    /// told.
     #[test]
     fn there_and_back() {
         let mut own = host::environment(host::Interface::with_address([127, 0, 0, 1].into()));

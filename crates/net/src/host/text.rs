@@ -1,10 +1,12 @@
-//! What files of `/proc` and `/sys` say. Pure: each takes the text, and makes nothing of what it does not understand.
+//! What files of `/proc` and `/sys` say. Pure: each takes the text, and makes nothing of what it
+//! does not understand.
 
 use std::net::{IpAddr, SocketAddr};
 
 use narrows_diagnose::host::IdleState;
 
-/// `/proc/net/softnet_stat`: packets, drops and squeezes, summed over processors. One line each, words in hexadecimal.
+/// `/proc/net/softnet_stat`: packets, drops and squeezes, summed over processors. One line each,
+/// words in hexadecimal.
 pub(super) fn softnet(text: &str) -> Option<[u64; 3]> {
     let mut sum = [0u64; 3];
     let mut lines = 0;
@@ -23,8 +25,9 @@ pub(super) fn softnet(text: &str) -> Option<[u64; 3]> {
     (lines > 0).then_some(sum)
 }
 
-/// `/proc/net/tcp` or `tcp6`: established connections to `peer`, but for those to its port, that have sent what is not acknowledged yet.
-/// Addresses are words of hexadecimal in the host's order of octets (`proc_pid_net(5)`).
+/// `/proc/net/tcp` or `tcp6`: established connections to `peer`, but for those to its port, that
+/// have sent what is not acknowledged yet. Addresses are words of hexadecimal in the host's order
+/// of octets (`proc_pid_net(5)`).
 pub(super) fn sending(text: &str, peer: SocketAddr) -> Option<u64> {
     const ESTABLISHED: &str = "01";
     let mut lines = text.lines();
@@ -61,7 +64,8 @@ fn remote(hexadecimal: &str) -> Option<IpAddr> {
     }
 }
 
-/// A counter of `/proc/net/snmp` or `/proc/net/netstat`: a line of names and a line of values behind the same first word.
+/// A counter of `/proc/net/snmp` or `/proc/net/netstat`: a line of names and a line of values
+/// behind the same first word.
 pub(super) fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
     let mut lines = text
         .lines()
@@ -99,7 +103,8 @@ pub(super) fn processor<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         .filter(|value| !value.is_empty())
 }
 
-/// Whether the first processor has a feature; `None` where features are not told by name (`flags`: x86).
+/// Whether the first processor has a feature; `None` where features are not told by name (`flags`:
+/// x86).
 pub(super) fn has_flag(cpuinfo: &str, flag: &str) -> Option<bool> {
     Some(processor(cpuinfo, "flags")?.split_whitespace().any(|word| word == flag))
 }
@@ -145,14 +150,15 @@ pub(super) fn stat(text: &str, name: &str) -> Option<u64> {
     lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
 }
 
-/// The path of this process's control group (version 2) from `/proc/self/cgroup`. Nothing that leads out of the hierarchy.
+/// The path of this process's control group (version 2) from `/proc/self/cgroup`. Nothing that
+/// leads out of the hierarchy.
 pub(super) fn control_group(text: &str) -> Option<&str> {
     let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
     (!path.split('/').any(|part| part == "..")).then_some(path)
 }
 
-/// Of each `cpuN` of `/proc/stat`: ticks in software interrupts (the seventh column), and of the first eight columns together; those
-/// behind are counted in the first ones already.
+/// Of each `cpuN` of `/proc/stat`: ticks in software interrupts (the seventh column), and of the
+/// first eight columns together; those behind are counted in the first ones already.
 pub(super) fn softirq_ticks(stat: &str) -> Vec<(u64, u64)> {
     const COLUMNS: usize = 8;
     let lines = stat
@@ -170,7 +176,8 @@ pub(super) fn softirq_ticks(stat: &str) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// An interface's row of `/proc/net/dev`: dropped on receiving, without buffers on receiving, dropped on sending.
+/// An interface's row of `/proc/net/dev`: dropped on receiving, without buffers on receiving,
+/// dropped on sending.
 pub(super) fn device_drops(text: &str, interface: &str) -> Option<[u64; 3]> {
     let row = text
         .lines()
@@ -233,7 +240,8 @@ mod tests {
         assert_eq!(softirq_ticks(&format!("cpu0 {most} {most} 0 0 0 0 5 0")), [(5, most)]);
     }
 
-    /// As a kernel wrote it (little-endian); three send to 192.0.2.1, one of them to the port of a server of ours.
+    /// As a kernel wrote it (little-endian); three send to 192.0.2.1, one of them to the port of a
+    /// server of ours.
     #[test]
     #[cfg(target_endian = "little")]
     fn sending_connections() {

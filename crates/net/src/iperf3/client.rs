@@ -112,7 +112,8 @@ const SAMPLE_EVERY_NS: i64 = 100_000_000;
 const POLL_NS: i64 = 10_000_000;
 /// How long a server may take for its part of the end.
 const ENDING_NS: i64 = 20_000_000_000;
-/// Datagrams under way when the last one left are given this long, and so is a far program to read what its kernel has.
+/// Datagrams under way when the last one left are given this long, and so is a far program to read
+/// what its kernel has.
 const LATE_NS: i64 = 100_000_000;
 
 impl<'a> Test<'a> {
@@ -332,7 +333,8 @@ impl<'a> Test<'a> {
         Ok(())
     }
 
-    /// Now; or when the senders stopped, where nobody else sends and this thread only comes late to look.
+    /// Now; or when the senders stopped, where nobody else sends and this thread only comes late to
+    /// look.
     fn ended_at(&self, clock: &Running) -> i64 {
         let now = clock::now_ns();
         if self.parameters.flow == Flow::Forward {
@@ -415,7 +417,8 @@ impl<'a> Test<'a> {
         self.send(&[State::TestEnd.octet()])
     }
 
-    /// The server has stopped: what is still on its way is counted, until it has closed or time is up.
+    /// The server has stopped: what is still on its way is counted, until it has closed or time is
+    /// up.
     fn collect_late(&mut self) {
         let deadline = clock::now_ns() + nanos(MOST_DRAIN);
         let receiving = || self.streams.iter().filter(|stream| !stream.sends);

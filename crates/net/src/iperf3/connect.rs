@@ -12,7 +12,8 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use crate::socket::{ProbeSocket, SocketOptions};
 use crate::transfer::{self, set_pacing};
 
-/// Buffers of UDP streams where nobody asked for any: of one, and of all together (ours: half a second of 100 Mbit/s for one).
+/// Buffers of UDP streams where nobody asked for any: of one, and of all together (ours: half a
+/// second of 100 Mbit/s for one).
 const UDP_BUFFER: usize = 8 << 20;
 const UDP_BUFFERS: usize = 64 << 20;
 
@@ -50,7 +51,8 @@ pub(super) fn control(peer: SocketAddr, near: Near, timeout: Duration) -> io::Re
     Ok(stream)
 }
 
-/// A control connection is silent during a test: the kernel asks now and then whether the remote host is still there.
+/// A control connection is silent during a test: the kernel asks now and then whether the remote
+/// host is still there.
 pub(super) fn watch(stream: &TcpStream) -> io::Result<()> {
     const EVERY: Duration = Duration::from_secs(1);
     stream.set_nodelay(true)?;
@@ -131,7 +133,8 @@ pub(super) fn accepted(stream: &TcpStream, parameters: &Parameters, most_bps: u6
     pace(stream, if rate == u64::MAX { 0 } else { rate })
 }
 
-/// A UDP socket of a stream. Both sides let the network cut datagrams that are too long, unless told otherwise.
+/// A UDP socket of a stream. Both sides let the network cut datagrams that are too long, unless
+/// told otherwise.
 pub(super) fn datagrams(
     near: SocketAddr,
     peer: SocketAddr,

@@ -6,8 +6,8 @@ use narrows_probe::probes::TcpSample;
 
 use super::stream::Snapshot;
 
-/// Streams' parts of intervals that are kept, and samples of all of them. Ours: some hundred megabytes together, and a minute of 128 streams
-/// ten times a second fits.
+/// Streams' parts of intervals that are kept, and samples of all of them. Ours: some hundred
+/// megabytes together, and a minute of 128 streams ten times a second fits.
 const MOST_ROWS: usize = 100_000;
 const MOST_SAMPLES: usize = 100_000;
 
@@ -18,7 +18,8 @@ pub struct StreamPart {
     pub from: Snapshot,
     /// At its end.
     pub to: Snapshot,
-    /// Samples of the connection in between, those at begin and end included; empty unless this side sends by TCP.
+    /// Samples of the connection in between, those at begin and end included; empty unless this
+    /// side sends by TCP.
     pub samples: Vec<TcpSample>,
 }
 
@@ -35,8 +36,9 @@ pub struct Part {
     pub streams: Vec<StreamPart>,
 }
 
-/// What a test reported so far. Where there are too many intervals, each two are joined, again and again; where there are too many samples,
-/// every second one is let go of. First and last sample of all stay, and so do all sums.
+/// What a test reported so far. Where there are too many intervals, each two are joined, again and
+/// again; where there are too many samples, every second one is let go of. First and last sample of
+/// all stay, and so do all sums.
 #[derive(Debug, Clone)]
 pub struct Intervals {
     parts: Vec<Part>,
@@ -121,7 +123,8 @@ fn halve(samples: &mut Vec<TcpSample>) {
     });
 }
 
-/// Lets go of every second sample of a connection where there are more than one of so many streams may have.
+/// Lets go of every second sample of a connection where there are more than one of so many streams
+/// may have.
 pub(super) fn bound(samples: &mut Vec<TcpSample>, streams: usize) {
     if samples.len() > (MOST_SAMPLES / streams.max(1)).max(16) {
         halve(samples);

@@ -1,4 +1,5 @@
-//! Who comes: connections that say by their first octets which test they belong to, and UDP greetings.
+//! Who comes: connections that say by their first octets which test they belong to, and UDP
+//! greetings.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};

@@ -23,7 +23,8 @@ pub struct Iperf3Limits {
     pub half_open: usize,
     /// Longest test, what it omits included.
     pub duration: Duration,
-    /// Highest rate of a test, all its streams together; TCP streams that this side sends are held to it.
+    /// Highest rate of a test, all its streams together; TCP streams that this side sends are held
+    /// to it.
     pub rate: Option<BitRate>,
     /// Octets of a test.
     pub octets: Option<u64>,

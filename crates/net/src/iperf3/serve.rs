@@ -60,7 +60,8 @@ impl Drop for Iperf3Server {
             // A thread that panicked has ended too.
             let _ = thread.join();
         }
-        // Sessions look at the flag every 20 ms; whoever drops the server may count on its traffic having stopped.
+        // Sessions look at the flag every 20 ms; whoever drops the server may count on its traffic
+        // having stopped.
         let deadline = crate::clock::now_ns() + 2_000_000_000;
         while self.sessions() > 0 && crate::clock::now_ns() < deadline {
             crate::clock::sleep_until_ns(crate::clock::now_ns() + 5_000_000);

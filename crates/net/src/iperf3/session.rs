@@ -31,7 +31,8 @@ use crate::socket::ProbeSocket;
 const POLL_NS: i64 = 20_000_000;
 /// A test may outlast what was asked for by this much, for both sides' timers (ours).
 const GRACE: Duration = Duration::from_secs(10);
-/// What is on its way when the client says that it is over is waited for: until this much silence, and at most so long.
+/// What is on its way when the client says that it is over is waited for: until this much silence,
+/// and at most so long.
 const QUIET_NS: i64 = 30_000_000;
 const LATE_NS: i64 = 500_000_000;
 
@@ -350,7 +351,8 @@ impl Session<'_> {
                 burst: parameters.burst,
                 counters,
                 zero_copy: parameters.zero_copy,
-                // The client ends a test by amount: datagrams may be lost, and it wants so much to arrive.
+                // The client ends a test by amount: datagrams may be lost, and it wants so much to
+                // arrive.
                 send_budget: Arc::new(SendBudget::new(None)),
                 until_ns,
                 seed: 1 + u64::from(stream.id),
@@ -412,7 +414,8 @@ impl Session<'_> {
         self.streams.iter().map(Stream::snapshot).collect()
     }
 
-    /// Senders stop at once; what is on its way is counted, if the client still is there to hear of it.
+    /// Senders stop at once; what is on its way is counted, if the client still is there to hear of
+    /// it.
     fn settle(&mut self, in_order: bool) {
         for stream in self.streams.iter().filter(|stream| stream.sends || !in_order) {
             stream.ask_to_stop();

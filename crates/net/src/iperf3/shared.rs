@@ -23,7 +23,8 @@ pub(super) struct Shared {
     pub(super) options: Iperf3Options,
     pub(super) ended: AtomicBool,
     sessions: Mutex<BTreeMap<Cookie, Entry>>,
-    /// Tests that wait for UDP streams: one for each address, because a greeting says nothing but where it comes from.
+    /// Tests that wait for UDP streams: one for each address, because a greeting says nothing but
+    /// where it comes from.
     greetings: Mutex<BTreeMap<IpAddr, Sender<SocketAddr>>>,
     /// Streams of all tests.
     pub(super) streams: AtomicUsize,

@@ -78,7 +78,8 @@ impl Snapshot {
         }
     }
 
-    /// The same before anything was counted: what a test begins with, whenever a busy host comes to look.
+    /// The same before anything was counted: what a test begins with, whenever a busy host comes to
+    /// look.
     pub(super) fn zeroed(&self) -> Self {
         Self {
             octets: 0,
@@ -118,7 +119,8 @@ impl Stream {
         })
     }
 
-    /// Starts to receive; `crowded`: datagrams that come so close to one another that a stamp for each is not worth its price.
+    /// Starts to receive; `crowded`: datagrams that come so close to one another that a stamp for
+    /// each is not worth its price.
     pub(super) fn receive(&mut self, block: usize, crowded: bool) -> io::Result<()> {
         let (shared, carrier) = (Arc::clone(&self.shared), self.carrier.clone());
         self.spawn("receive", move || match carrier {
@@ -249,7 +251,8 @@ impl Drop for Stream {
         if let Carrier::Tcp(stream) = &self.carrier
             && !self.drained()
         {
-            // Without this the kernel would go on for minutes to deliver what is left in the buffers.
+            // Without this the kernel would go on for minutes to deliver what is left in the
+            // buffers.
             let _ = socket2::SockRef::from(&**stream).set_linger(Some(Duration::ZERO));
         }
         self.finish();

@@ -1,11 +1,13 @@
-//! Name and password on their way to a server: RSA around [`narrows_wire::iperf3::auth`], either side.
+//! Name and password on their way to a server: RSA around [`narrows_wire::iperf3::auth`], either
+//! side.
 //!
-//! Stock programs up to 3.16 pad by PKCS#1 v1.5, later ones by OAEP with SHA-1 unless told otherwise. A client of ours does as later ones;
-//! the server takes either.
+//! Stock programs up to 3.16 pad by PKCS#1 v1.5, later ones by OAEP with SHA-1 unless told
+//! otherwise. A client of ours does as later ones; the server takes either.
 //!
-//! Whoever can see how a server fails over tokens padded by PKCS#1 v1.5, or how long it takes to, can decrypt tokens of others (that is
-//! what went wrong in iperf3 up to 3.16). Here every refusal is the same, and comes [`REFUSED_AFTER`] after its token. Departs from stock
-//! iperf3: a token that was accepted once is not accepted again.
+//! Whoever can see how a server fails over tokens padded by PKCS#1 v1.5, or how long it takes to,
+//! can decrypt tokens of others (that is what went wrong in iperf3 up to 3.16). Here every refusal
+//! is the same, and comes [`REFUSED_AFTER`] after its token. Departs from stock iperf3: a token
+//! that was accepted once is not accepted again.
 
 use std::io;
 use std::path::PathBuf;
@@ -86,5 +88,6 @@ pub enum TokenError {
     NoTls,
 }
 
-/// How long after its token a refusal comes, whatever was wrong with it (ours: several times what decryption takes with the longest key).
+/// How long after its token a refusal comes, whatever was wrong with it (ours: several times what
+/// decryption takes with the longest key).
 pub const REFUSED_AFTER: Duration = Duration::from_millis(250);

@@ -1,7 +1,8 @@
 //! UDP streams: one thread sends datagrams on an absolute schedule, or counts those that come.
 //!
-//! A stream that is late catches up as [`Timetable`] has it; time lost beyond a second is abandoned. [`Spacing`] tells how evenly datagrams
-//! really left. Where datagrams are due more often than every 10 µs, several leave at a time, cut out of one buffer by kernel or card.
+//! A stream that is late catches up as [`Timetable`] has it; time lost beyond a second is
+//! abandoned. [`Spacing`] tells how evenly datagrams really left. Where datagrams are due more
+//! often than every 10 µs, several leave at a time, cut out of one buffer by kernel or card.
 
 use std::os::fd::AsFd;
 use std::sync::PoisonError;
@@ -118,7 +119,8 @@ impl<'a> Sender<'a> {
         shown.clone_from(&self.spacing);
     }
 
-    /// Sends so many datagrams; how many left. Numbers of those that did not are given to the next ones.
+    /// Sends so many datagrams; how many left. Numbers of those that did not are given to the next
+    /// ones.
     fn group_of(&mut self, count: usize) -> u64 {
         let sent_at = Duration::from_nanos(u64::try_from(clock::now_ns()).unwrap_or(0));
         for k in 0..count {
@@ -229,7 +231,8 @@ pub(super) fn receive(socket: &ProbeSocket, shared: &Shared, crowded: bool) {
                 dropped.gathered(datagram.gathered);
                 if datagram.payload_octets == GREETING.len() && is_greeting_reply(datagram.payload) {
                     if datagram.payload == GREETING {
-                        // The client has not heard the answer; it greets again if it does not hear this one.
+                        // The client has not heard the answer; it greets again if it does not hear
+                        // this one.
                         let _ = socket.send(&GREETING_REPLY);
                     }
                     continue;

@@ -19,7 +19,8 @@ pub struct Interval {
     pub duplicates: u64,
     /// Packets that this host dropped for want of buffer.
     pub local_drops: u64,
-    /// Smallest, mean and largest of arrival minus departure: one-way delays plus the unknown offset of two clocks.
+    /// Smallest, mean and largest of arrival minus departure: one-way delays plus the unknown
+    /// offset of two clocks.
     pub delay_ns: Option<(i64, i64, i64)>,
 }
 
@@ -38,8 +39,8 @@ pub struct Account {
     reported_lost: u64,
 }
 
-/// How far behind the newest packet one may arrive and still be told from a duplicate (ours: 100 ms of 600 000 packets per
-/// second).
+/// How far behind the newest packet one may arrive and still be told from a duplicate (ours: 100 ms
+/// of 600 000 packets per second).
 const WINDOW: u32 = 65_536;
 
 #[derive(Debug, Clone)]
@@ -52,8 +53,8 @@ struct Flow {
     dropped: Dropped,
 }
 
-/// Packets that this host dropped where the kernel may hand over several at once: such a group it counts as one when it drops it, and the
-/// gap in the numbers tells how many they were.
+/// Packets that this host dropped where the kernel may hand over several at once: such a group it
+/// counts as one when it drops it, and the gap in the numbers tells how many they were.
 #[derive(Debug, Clone)]
 pub(crate) struct Dropped {
     /// What the kernel counted and no gap was found for yet.
@@ -79,7 +80,8 @@ impl Dropped {
         self.unfound = self.unfound.saturating_add(drops.into());
     }
 
-    /// A gap of so many packets was found: how many of them this host dropped beyond those that the kernel counted.
+    /// A gap of so many packets was found: how many of them this host dropped beyond those that the
+    /// kernel counted.
     pub(crate) fn gap(&mut self, packets: u64) -> u64 {
         let explained = packets.min(self.unfound.saturating_mul(self.group));
         let groups = explained.div_ceil(self.group);
@@ -181,8 +183,8 @@ impl Account {
         }
     }
 
-    /// This host dropped packets of a flow for want of buffer, so many by its own count: each may be several that came together, as the gap
-    /// in their numbers shows.
+    /// This host dropped packets of a flow for want of buffer, so many by its own count: each may
+    /// be several that came together, as the gap in their numbers shows.
     pub fn local_drops(&mut self, flow: usize, packets: u32) {
         self.local_drops += u64::from(packets);
         if let Some(flow) = self.flows.get_mut(flow) {
@@ -271,7 +273,8 @@ mod tests {
         let mut account = Account::new(2, 0);
         account.gathered(0, 10);
         feed(&mut account, &(0..10).collect::<Vec<_>>());
-        // Two groups of ten and one of ten that follow one another; then one of four, cut short by its burst's end.
+        // Two groups of ten and one of ten that follow one another; then one of four, cut short by
+        // its burst's end.
         account.local_drops(0, 4);
         feed(&mut account, &(40..50).collect::<Vec<_>>());
         let first = account.close(1);

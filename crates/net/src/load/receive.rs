@@ -32,7 +32,8 @@ struct Departures {
 }
 
 impl Departures {
-    /// Packets that left at a time bear one stamp; where one is missing, so is the time between two sends.
+    /// Packets that left at a time bear one stamp; where one is missing, so is the time between two
+    /// sends.
     fn note(&mut self, seq: u32, stamp_ns: i64) {
         let last = self.last.replace((seq, stamp_ns));
         if let Some((before, then)) = last
@@ -55,7 +56,8 @@ pub struct LoadReceiver {
 const SLOT_OCTETS: usize = 64;
 
 impl LoadReceiver {
-    /// Starts to count the packets of load `id` with the session's mark. Other packets are passed over.
+    /// Starts to count the packets of load `id` with the session's mark. Other packets are passed
+    /// over.
     pub fn start(flows: &[Arc<ProbeSocket>], tag: Tag, id: u32) -> io::Result<Self> {
         let now = clock::now_ns();
         let shared = Arc::new(Shared {
@@ -85,7 +87,8 @@ impl LoadReceiver {
         self.shared.account().close(clock::now_ns())
     }
 
-    /// When the last packet of the load arrived; when counting began, before the first. Monotonic nanoseconds.
+    /// When the last packet of the load arrived; when counting began, before the first. Monotonic
+    /// nanoseconds.
     pub fn last_ns(&self) -> i64 {
         self.shared.last_ns.load(Ordering::Relaxed)
     }
@@ -140,7 +143,8 @@ impl Shared {
         let mut noted = 0;
         packets.gather(socket, true);
         while !self.stop.load(Ordering::Relaxed) {
-            // An error of the socket itself shows as silence; the control connection tells more of it.
+            // An error of the socket itself shows as silence; the control connection tells more of
+            // it.
             let count = packets.receive(socket, clock::now_ns() + POLL_NS).unwrap_or(0);
             let drops = packets.take_drops(socket);
             if count > 0 || drops > 0 {
@@ -287,7 +291,8 @@ mod tests {
             clock::sleep_until_ns(begun + 10_000_000 * k);
         }
         clock::sleep_until_ns(spec.until_ns + 20_000_000);
-        // 40 packets in 400 ms, however often the order was repeated; fewer where the host stalled at the end.
+        // 40 packets in 400 ms, however often the order was repeated; fewer where the host stalled
+        // at the end.
         let sent = sender.totals().packets;
         assert!((30..=40).contains(&sent), "{sent}");
         let left = &sender.spacing()[0];

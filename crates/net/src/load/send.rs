@@ -1,6 +1,7 @@
 //! The sending side of a load: a thread per flow, each on an absolute schedule.
 //!
-//! A flow that is late catches up as [`Timetable`] has it, because a load is defined by its mean rate.
+//! A flow that is late catches up as [`Timetable`] has it, because a load is defined by its mean
+//! rate.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -28,10 +29,12 @@ pub struct LoadSpec {
     pub rate: Option<BitRate>,
     /// Packets that leave back to back at a time.
     pub burst: u16,
-    /// No packet leaves after this (monotonic nanoseconds), whatever happens to whoever should stop the load.
+    /// No packet leaves after this (monotonic nanoseconds), whatever happens to whoever should stop
+    /// the load.
     pub until_ns: i64,
-    /// Length of what the rate is the mean of: what is lost in the first half of it is made up for within it; a fortieth of it at once.
-    /// Ours: at least 5 ms, what a scheduler's preemption costs; at most a second, and 25 ms at once.
+    /// Length of what the rate is the mean of: what is lost in the first half of it is made up for
+    /// within it; a fortieth of it at once. Ours: at least 5 ms, what a scheduler's preemption
+    /// costs; at most a second, and 25 ms at once.
     pub segment: Duration,
 }
 
@@ -54,7 +57,8 @@ pub struct LoadTotals {
     pub ip_octets: u64,
     /// Packets that the host refused.
     pub failures: u64,
-    /// CPU time of each sending thread, without the time for which it spun until the next packet was due: that it could spare.
+    /// CPU time of each sending thread, without the time for which it spun until the next packet
+    /// was due: that it could spare.
     pub cpu: Vec<Duration>,
 }
 
@@ -90,8 +94,8 @@ const MOST_BURST: usize = 64;
 const MOST_OCTETS: usize = 65_000;
 
 impl LoadSender {
-    /// Starts at once. `probe` is the header of every packet; its `seq` and `stamp_ns` are filled in. Packets that cannot hold it
-    /// are an error.
+    /// Starts at once. `probe` is the header of every packet; its `seq` and `stamp_ns` are filled
+    /// in. Packets that cannot hold it are an error.
     pub fn start(flows: &[Arc<ProbeSocket>], probe: Probe, ip_octets: u16, spec: LoadSpec) -> io::Result<Self> {
         Self::start_with(flows, probe, ip_octets, spec, None)
     }
@@ -239,7 +243,8 @@ struct Course {
 }
 
 impl Flow {
-    /// Bits of a burst of this flow, times the number of flows: these take turns at the rate of all.
+    /// Bits of a burst of this flow, times the number of flows: these take turns at the rate of
+    /// all.
     fn bits(&self, burst: usize) -> u128 {
         burst as u128 * u128::from(self.ip_octets) * 8 * self.shared.flows.len() as u128
     }
@@ -263,7 +268,8 @@ impl Flow {
         }
     }
 
-    /// Takes over new orders. The same rate goes on as it was, without a packet too many or too few.
+    /// Takes over new orders. The same rate goes on as it was, without a packet too many or too
+    /// few.
     fn obey(&mut self, course: &mut Course) {
         let generation = self.shared.generation.load(Ordering::Acquire);
         if generation == course.generation {
@@ -330,7 +336,8 @@ impl Flow {
         self.shared.flows[self.index].cpu_ns.fetch_max(nanos, Ordering::Relaxed);
     }
 
-    /// Sends a burst, or as much of it as there still is to send. Numbers of packets that did not leave are given to the next ones: the receiver must not miss them.
+    /// Sends a burst, or as much of it as there still is to send. Numbers of packets that did not
+    /// leave are given to the next ones: the receiver must not miss them.
     fn send(&mut self, burst: usize) {
         let burst = usize::try_from(self.shared.send_budget.take(burst as u64)).unwrap_or(0);
         if burst == 0 {
@@ -417,8 +424,9 @@ impl Flow {
     }
 }
 
-/// Sleeps while there is time, and spins for the last of it; the CPU time that the spinning took, in nanoseconds. Not the clock's
-/// time: a thread that is preempted while it spins uses none. Below a few microseconds asking would cost as much as it tells.
+/// Sleeps while there is time, and spins for the last of it; the CPU time that the spinning took,
+/// in nanoseconds. Not the clock's time: a thread that is preempted while it spins uses none. Below
+/// a few microseconds asking would cost as much as it tells.
 pub(crate) fn rest(target: i64, now: i64) -> i64 {
     const SPIN_NS: i64 = 100_000;
     const WORTH_NS: i64 = 5_000;

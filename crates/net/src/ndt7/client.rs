@@ -311,8 +311,8 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Takes what still comes, and counts nothing: with unread octets the kernel would answer the server with a reset, which may reach it
-    /// before our good-bye does.
+    /// Takes what still comes, and counts nothing: with unread octets the kernel would answer the
+    /// server with a reset, which may reach it before our good-bye does.
     fn drain(&mut self) {
         let deadline_ns = clock::now_ns() + DRAINING_NS;
         while clock::now_ns() < deadline_ns && self.channel.is_clear().is_ok() {

@@ -18,11 +18,13 @@ use crate::pending_connections::{self, network};
 /// Caps of the server (defaults ours).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ndt7Limits {
-    /// Tests at a time, and connections that are about to be one; who comes beyond them is turned away.
+    /// Tests at a time, and connections that are about to be one; who comes beyond them is turned
+    /// away.
     pub sessions: usize,
     /// The same from one address (IPv6: from one /64).
     pub sessions_per_address: usize,
-    /// Connections that have not said anything; the oldest of the address with the most goes when one more comes.
+    /// Connections that have not said anything; the oldest of the address with the most goes when
+    /// one more comes.
     pub half_open: usize,
 }
 
@@ -216,7 +218,8 @@ impl Drop for Ndt7Server {
             // A thread that panicked has ended too.
             let _ = thread.join();
         }
-        // Sessions look at the flag every 20 ms; whoever drops the server may count on its traffic having stopped.
+        // Sessions look at the flag every 20 ms; whoever drops the server may count on its traffic
+        // having stopped.
         let deadline = clock::now_ns() + 2_000_000_000;
         while self.sessions() > 0 && clock::now_ns() < deadline {
             clock::sleep_until_ns(clock::now_ns() + 5_000_000);

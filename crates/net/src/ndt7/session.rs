@@ -171,7 +171,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Says what is measured when that is due, with a ping whose answer shows that the client still is there.
+    /// Says what is measured when that is due, with a ping whose answer shows that the client still
+    /// is there.
     fn tick(&mut self, now: i64, due_ns: &mut i64) -> Result<(), Broken> {
         if now < *due_ns {
             return Ok(());

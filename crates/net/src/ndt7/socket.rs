@@ -57,8 +57,9 @@ impl Write for Carrier {
     }
 }
 
-/// The TLS library takes nothing, and calls that no error, where its buffer is full and something came in while it waited for room; the
-/// WebSocket library takes a write of nothing for the end of the connection.
+/// The TLS library takes nothing, and calls that no error, where its buffer is full and something
+/// came in while it waited for room; the WebSocket library takes a write of nothing for the end of
+/// the connection.
 fn taken(count: usize, octets: &[u8]) -> io::Result<usize> {
     if count == 0 && !octets.is_empty() {
         return Err(io::ErrorKind::WouldBlock.into());
@@ -81,7 +82,8 @@ pub(super) fn config() -> WebSocketConfig {
         .max_message_size(Some(MOST_OCTETS))
         .max_frame_size(Some(MOST_OCTETS))
         .write_buffer_size(0)
-        // One message of the longest kind waits at a time; pings, measurements and frames' heads beside it.
+        // One message of the longest kind waits at a time; pings, measurements and frames' heads
+        // beside it.
         .max_write_buffer_size(2 * LONGEST_OCTETS)
 }
 
@@ -144,7 +146,8 @@ pub(super) fn shake<R: HandshakeRole>(
         if now >= deadline_ns {
             return Err(Broken::Late);
         }
-        // What it waits for it does not say: mostly to read, and to write only where a buffer is full.
+        // What it waits for it does not say: mostly to read, and to write only where a buffer is
+        // full.
         wait(handle, PollFlags::POLLIN, deadline_ns.min(now + 20_000_000));
         state = middle.handshake();
     }
@@ -268,7 +271,8 @@ impl Channel {
         }
     }
 
-    /// Waits until there is something to read, or room to write where something waits, at most until `deadline_ns`.
+    /// Waits until there is something to read, or room to write where something waits, at most
+    /// until `deadline_ns`.
     pub(super) fn wait(&self, deadline_ns: i64) {
         let wanted = if self.pending {
             PollFlags::POLLIN | PollFlags::POLLOUT
@@ -303,7 +307,8 @@ impl Channel {
 impl Drop for Channel {
     fn drop(&mut self) {
         if self.pending {
-            // Without this the kernel would go on for minutes to deliver what is left to a peer that does not read.
+            // Without this the kernel would go on for minutes to deliver what is left to a peer
+            // that does not read.
             let _ = socket2::SockRef::from(&self.handle).set_linger(Some(std::time::Duration::ZERO));
         }
     }

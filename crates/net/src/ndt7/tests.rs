@@ -91,13 +91,15 @@ fn both_ways(server: &Ndt7Server, ends: &Ends, trust: Option<&Trust>) {
         let mut ticks = 0;
         let wanted = TestOptions {
             trust: trust.cloned(),
-            // The server tells what it counts every 625 ms at the latest, and a busy machine later than that.
+            // The server tells what it counts every 625 ms at the latest, and a busy machine later
+            // than that.
             duration: Duration::from_secs(2),
             ..options(server, subtest)
         };
         let began_ns = clock::now_ns();
         let finished = run(&wanted, &mut |_| ticks += 1).unwrap_or_else(|error| panic!("{subtest:?}: {error}"));
-        // A client whose good-bye has not been read within its timeout goes: the server is that busy with what came before.
+        // A client whose good-bye has not been read within its timeout goes: the server is that
+        // busy with what came before.
         let took_ns = clock::now_ns() - began_ns;
         let abandoned = subtest == Subtest::Upload && took_ns >= 2_000_000_000 + client::ENDING_NS;
         let summary = end(ends);
@@ -160,7 +162,8 @@ fn both_tests_run_over_tls_with_a_certificate_that_is_believed() {
     ));
 }
 
-/// A word of the server in the middle of a write that waits for room once was taken for the end of the connection.
+/// A word of the server in the middle of a write that waits for room once was taken for the end of
+/// the connection.
 #[test]
 fn a_word_while_a_write_waits_for_room_ends_nothing() {
     let Vouched { chain, key, .. } = &vouched();

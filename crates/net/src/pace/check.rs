@@ -6,11 +6,11 @@ use narrows_probe::probes::{PacingCheck, PacketPlan};
 
 use crate::clock::nanos;
 
-/// Holds departures (monotonic nanoseconds, one per packet) against the plan. Back-to-back packets have no planned gap and are
-/// not judged; a train without any planned gap is kept by definition.
+/// Holds departures (monotonic nanoseconds, one per packet) against the plan. Back-to-back packets
+/// have no planned gap and are not judged; a train without any planned gap is kept by definition.
 ///
-/// The limits are those that [`PacingCheck::Broken`] names: ours, from the rule that a gap error of a tenth is a rate error of a
-/// tenth.
+/// The limits are those that [`PacingCheck::Broken`] names: ours, from the rule that a gap error of
+/// a tenth is a rate error of a tenth.
 pub fn check(plan: &[PacketPlan], departures_ns: &[i64]) -> PacingCheck {
     let (mut planned, mut actual, mut gaps, mut off) = (0i64, 0i64, 0usize, 0usize);
     let (mut worst, mut broken) = (0i64, false);
@@ -39,8 +39,8 @@ pub fn check(plan: &[PacketPlan], departures_ns: &[i64]) -> PacingCheck {
     }
 }
 
-/// Whether stamps by the kernel are worth what they cost this train: a microsecond or so per packet, which a train with gaps
-/// below 10 µs or with long back-to-back runs would show.
+/// Whether stamps by the kernel are worth what they cost this train: a microsecond or so per
+/// packet, which a train with gaps below 10 µs or with long back-to-back runs would show.
 pub fn worth_stamping(plan: &[PacketPlan]) -> bool {
     const SMALLEST_GAP: Duration = Duration::from_micros(10);
     const LONGEST_RUN: usize = 16;

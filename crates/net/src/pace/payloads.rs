@@ -1,7 +1,8 @@
 //! The octets of a train, prepared before it starts.
 
-/// The payloads of a train's packets, one behind the other in one buffer, so that a run of equal packets is one span that kernel
-/// or card can cut. Filled with pseudo-random octets: a link that compresses must find nothing to compress.
+/// The payloads of a train's packets, one behind the other in one buffer, so that a run of equal
+/// packets is one span that kernel or card can cut. Filled with pseudo-random octets: a link that
+/// compresses must find nothing to compress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payloads {
     octets: Vec<u8>,
@@ -49,7 +50,8 @@ impl Payloads {
     }
 }
 
-/// Fills with the output of xorshift64* (`[Vigna16]`); any seed but zero has the full period, and zero is replaced.
+/// Fills with the output of xorshift64* (`[Vigna16]`); any seed but zero has the full period, and
+/// zero is replaced.
 pub(crate) fn fill(octets: &mut [u8], seed: u64) {
     let mut state = if seed == 0 { 0x9e37_79b9_7f4a_7c15 } else { seed };
     for chunk in octets.chunks_mut(8) {

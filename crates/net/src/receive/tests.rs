@@ -106,7 +106,8 @@ fn sources_of_stamps_are_not_mixed() {
     assert_eq!(alignment.stamp_ns(&bare[0]), 110);
 }
 
-/// What the kernel cut out of one buffer on the way in comes as one message, of which datagrams are made again.
+/// What the kernel cut out of one buffer on the way in comes as one message, of which datagrams are
+/// made again.
 #[test]
 fn datagrams_that_came_together_are_reported_apart() {
     let (near, remote) = pair(&SocketOptions::default());

@@ -1,11 +1,13 @@
-//! What a reflector remembers: how much each sender was answered, and how far each session has counted. Bounded, whoever sends.
+//! What a reflector remembers: how much each sender was answered, and how far each session has
+//! counted. Bounded, whoever sends.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::pending_connections::network;
 
-/// Senders and sessions that are remembered; beyond, the one that was silent the longest is forgotten.
+/// Senders and sessions that are remembered; beyond, the one that was silent the longest is
+/// forgotten.
 const MOST: usize = 1_024;
 /// A session that was silent so long begins anew with its next packet.
 const FORGET_NS: i64 = 60_000_000_000;
@@ -66,7 +68,8 @@ impl Bucket {
 }
 
 impl Allowance {
-    /// Packets per second and at once for each sender; per second for all, with a burst in the same proportion.
+    /// Packets per second and at once for each sender; per second for all, with a burst in the same
+    /// proportion.
     pub(super) fn new(per_source: u32, burst: u32, total: u32) -> Self {
         let (per_source, burst, total) = (f64::from(per_source), f64::from(burst), f64::from(total));
         let total_rate = Rate {
@@ -103,8 +106,8 @@ impl Allowance {
         true
     }
 
-    /// The number of this packet in its session: counted from 0 (RFC 8762 §4.3). A sender that starts again at 0 starts a new
-    /// session.
+    /// The number of this packet in its session: counted from 0 (RFC 8762 §4.3). A sender that
+    /// starts again at 0 starts a new session.
     pub(super) fn number(&mut self, from: SocketAddr, ssid: u16, seq: u32, now_ns: i64) -> Counted {
         let key = (from, ssid);
         if self.sessions.len() >= MOST && !self.sessions.contains_key(&key) {

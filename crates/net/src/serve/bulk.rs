@@ -23,8 +23,8 @@ use crate::transfer::{BulkReceiver, BulkSender, TransferOptions, Writing, accept
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long the end of a forward transfer waits for what its connections still carry.
 const DRAIN: Duration = Duration::from_secs(10);
-/// Samples of one stream come no faster than this times the number of streams (ours): ten thousand in a second, about 5 MB of
-/// messages.
+/// Samples of one stream come no faster than this times the number of streams (ours): ten thousand
+/// in a second, about 5 MB of messages.
 const SAMPLE_NS: i64 = 100_000;
 /// A connection may still be on its way from the listener when the client says that all are closed.
 const SETTLE: Duration = Duration::from_millis(200);

@@ -1,5 +1,5 @@
-//! How the conductor of a session hears its client and answers. Every wait ends within 20 ms of the session's end or of the client's
-//! silence.
+//! How the conductor of a session hears its client and answers. Every wait ends within 20 ms of the
+//! session's end or of the client's silence.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,8 +19,8 @@ pub(super) struct Conductor {
     words: UnboundedSender<Word>,
 }
 
-/// Words that wait for a client that reads slowly while it keeps its test alive by its data (ours: some twenty megabytes, seconds of what
-/// the busiest test says).
+/// Words that wait for a client that reads slowly while it keeps its test alive by its data (ours:
+/// some twenty megabytes, seconds of what the busiest test says).
 const MOST_UNREPORTED: usize = 50_000;
 
 /// The longest that any wait goes without looking whether it should end.

@@ -286,7 +286,8 @@ impl<'a> Attendance<'a> {
             ClientMessage::TransferBegin(plan) => Order::TransferBegin(plan),
             ClientMessage::TransferSegment(segment) => Order::TransferSegment(segment),
             ClientMessage::TransferEnd { .. } => Order::TransferEnd,
-            // The conversation lets the first two pass only in the handshake, and the last closes it.
+            // The conversation lets the first two pass only in the handshake, and the last closes
+            // it.
             ClientMessage::Hello { .. } | ClientMessage::Prove { .. } | ClientMessage::Alive | ClientMessage::Bye => {
                 return Ok(());
             }
@@ -314,7 +315,8 @@ impl<'a> Attendance<'a> {
             tokio::time::sleep_until(reported.at + TELL_EVERY).await;
         }
         let local = self.local.to_canonical();
-        // Reading files and asking a driver takes a few milliseconds, in which nobody else should wait.
+        // Reading files and asking a driver takes a few milliseconds, in which nobody else should
+        // wait.
         let reported = tokio::task::spawn_blocking(move || {
             let interface = Interface::with_address(local);
             let counts = CounterReading::now(interface.as_ref());

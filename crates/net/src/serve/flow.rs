@@ -1,4 +1,5 @@
-//! One validated UDP flow: a socket of its own, connected to the client, and what its thread gathers.
+//! One validated UDP flow: a socket of its own, connected to the client, and what its thread
+//! gathers.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

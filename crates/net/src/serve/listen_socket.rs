@@ -1,7 +1,9 @@
-//! The server's public UDP port: stateless address validation, then a socket of its own for each flow.
+//! The server's public UDP port: stateless address validation, then a socket of its own for each
+//! flow.
 //!
-//! An address gets nothing unless a session's control connection comes from it; and until it has echoed a cookie *and* shown the
-//! session's token, it gets at most one cookie per hello, 44 octets for 64.
+//! An address gets nothing unless a session's control connection comes from it; and until it has
+//! echoed a cookie *and* shown the session's token, it gets at most one cookie per hello, 44 octets
+//! for 64.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -104,7 +106,8 @@ fn receive(socket: &Socket, port: u16, octets: &mut [u8]) -> io::Result<Option<(
             _ => to,
         };
     }
-    // A datagram cut by the buffer is longer than any of the handshake; its head is judged all the same.
+    // A datagram cut by the buffer is longer than any of the handshake; its head is judged all the
+    // same.
     Ok(to.map(|to| (DatagramRoute { from, to }, message.bytes)))
 }
 
@@ -206,7 +209,8 @@ fn answer(socket: &Socket, server: &Arc<Server>, way: DatagramRoute, message: Ha
             match Flow::open(&session, way.to, way.from, nonce, flow, &server.flows) {
                 Ok(opened) => {
                     let mut flows = lock(&session.flows);
-                    // The session may have ended meanwhile; then nobody would remove the flow again.
+                    // The session may have ended meanwhile; then nobody would remove the flow
+                    // again.
                     if !session.ended.load(Ordering::Relaxed) {
                         flows.insert(flow, Arc::clone(&opened));
                         drop(flows);

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use narrows_wire::{HostFacts, Psk, PskError, SessionLimits};
 
-/// Caps of the whole server. Defaults are ours, scaled down from what other measurement servers ship.
+/// Caps of the whole server. Defaults are ours, scaled down from what other measurement servers
+/// ship.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// What one session may do, if its client is trusted (see [`ServeOptions::trusts`]).
@@ -100,8 +101,8 @@ impl ServeOptions {
         }
     }
 
-    /// Whether UDP loads may be sent for this client: it has proved the key, or it is on this host or a private network, or the
-    /// operator allows it to all.
+    /// Whether UDP loads may be sent for this client: it has proved the key, or it is on this host
+    /// or a private network, or the operator allows it to all.
     pub fn trusts(&self, client: IpAddr) -> bool {
         self.psk.is_some() || self.allow_load || is_private(client)
     }
@@ -187,7 +188,8 @@ pub enum PskFileError {
     },
 }
 
-/// Reads a pre-shared key. Refuses a file that group or others may read or write, and keys below 16 octets.
+/// Reads a pre-shared key. Refuses a file that group or others may read or write, and keys below 16
+/// octets.
 pub fn read_psk_file(path: &Path) -> Result<Psk, PskFileError> {
     let unreadable = |source| PskFileError::Read {
         path: path.to_owned(),

@@ -1,4 +1,5 @@
-//! What control task, flow threads and data connections of one session share, and the server's table of sessions.
+//! What control task, flow threads and data connections of one session share, and the server's
+//! table of sessions.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +17,8 @@ use super::orders::BrokenOff;
 use super::slots::Slots;
 use crate::clock;
 
-/// A poisoned lock means that another thread panicked; the data are plain counters and lists, whole at any instant.
+/// A poisoned lock means that another thread panicked; the data are plain counters and lists, whole
+/// at any instant.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -75,8 +77,9 @@ fn since(stamp_ns: &AtomicI64) -> Duration {
 }
 
 impl Session {
-    /// Something came that only the client can have sent: on the control connection, a datagram with the session's mark, or data of
-    /// a transfer. The latter two count because a load may well hold up the control connection's segments.
+    /// Something came that only the client can have sent: on the control connection, a datagram
+    /// with the session's mark, or data of a transfer. The latter two count because a load may well
+    /// hold up the control connection's segments.
     pub(super) fn hear(&self) {
         self.last_received_ns.store(clock::now_ns(), Ordering::Relaxed);
     }
@@ -96,7 +99,8 @@ impl Session {
         since(&self.used_ns)
     }
 
-    /// Traffic towards the client must stop now. Every thread that sends asks this, so that no stuck task keeps it going.
+    /// Traffic towards the client must stop now. Every thread that sends asks this, so that no
+    /// stuck task keeps it going.
     pub(super) fn must_stop(&self) -> bool {
         self.ended.load(Ordering::Relaxed) || self.silence() > narrows_wire::PEER_SILENT_AFTER
     }
@@ -106,8 +110,8 @@ impl Session {
         self.loads.load(Ordering::Relaxed) || lock(&self.meter).admit(octets, now())
     }
 
-    /// Whether packets may be marked so. Classes of network control (RFC 4594 §3) are not for strangers: routers near the server may
-    /// well let them pass before everything else.
+    /// Whether packets may be marked so. Classes of network control (RFC 4594 §3) are not for
+    /// strangers: routers near the server may well let them pass before everything else.
     pub(super) fn may_mark(&self, traffic_class: u8) -> Result<(), BrokenOff> {
         /// CS6 and above.
         const CONTROL: u8 = 48 << 2;

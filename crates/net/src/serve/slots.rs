@@ -39,7 +39,8 @@ impl Line {
     fn ask(&mut self, session: u64, reported: UnboundedSender<SlotNews>) {
         if self.waiting.is_empty() && self.holders.len() < self.room {
             self.holders.push(session);
-            // A session that is gone gives its slot back when it is dropped, so a failed message needs no care.
+            // A session that is gone gives its slot back when it is dropped, so a failed message
+            // needs no care.
             let _ = reported.send(SlotNews::GrantedScheduling(self.kind));
         } else if self.waiting.len() >= self.queue_room {
             let _ = reported.send(SlotNews::Busy(self.kind));

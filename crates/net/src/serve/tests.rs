@@ -122,7 +122,8 @@ fn a_version_that_was_unrecovered_is_reported_so() {
     assert!(client.is_closed());
 }
 
-/// A client of version 1 takes no field that it does not know: it hears exactly what servers of version 1 said.
+/// A client of version 1 takes no field that it does not know: it hears exactly what servers of
+/// version 1 said.
 #[test]
 fn an_older_client_hears_nothing_new() {
     let server = start(|_| ());
@@ -168,7 +169,8 @@ fn a_newer_client_is_answered_in_our_version() {
     assert_eq!(refusal(&client.hear()), RefusalCode::Protocol);
 }
 
-/// The server says how its host is set up; the second time, what was counted in between. Answers are at least a tenth of a second apart.
+/// The server says how its host is set up; the second time, what was counted in between. Answers
+/// are at least a tenth of a second apart.
 #[test]
 fn the_host_is_reported_to_whoever_asks() {
     let server = start(|_| ());

@@ -17,7 +17,8 @@ use crate::pace::{PaceOptions, Payloads, send_train, worth_stamping};
 use crate::poll_interval::Expected;
 use crate::socket::ProbeSocket;
 
-/// Departure stamps come within this time of the last packet, unless a queue of this host holds it up.
+/// Departure stamps come within this time of the last packet, unless a queue of this host holds it
+/// up.
 const SETTLE_NS: i64 = 2_000_000;
 
 fn admit(session: &Session, packets: u64, ip_octets: u64, duration: Duration) -> Result<(), BrokenOff> {

@@ -4,7 +4,8 @@ use narrows_probe::AnswerLimit;
 
 use crate::clock::nanos;
 
-/// A bucket of answers. It may be overdrawn by a train that is longer than it is deep; the next one then waits longer.
+/// A bucket of answers. It may be overdrawn by a train that is longer than it is deep; the next one
+/// then waits longer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tokens {
     limit: AnswerLimit,
@@ -41,13 +42,15 @@ impl Tokens {
         self.at_ns.saturating_add(wait)
     }
 
-    /// So many packets left over a time that ended at `now_ns`; how many answers there were for them, at most.
+    /// So many packets left over a time that ended at `now_ns`; how many answers there were for
+    /// them, at most.
     pub(super) fn spend(&mut self, packets: usize, now_ns: i64) -> usize {
         let every = nanos(self.limit.every()).max(1) as f64;
         let gained = now_ns.saturating_sub(self.at_ns).max(0) as f64 / every;
         let burst = f64::from(self.limit.burst());
         self.at_ns = self.at_ns.max(now_ns);
-        // What came in while the train was under way was there for it too; what did not fit the bucket before it was not.
+        // What came in while the train was under way was there for it too; what did not fit the
+        // bucket before it was not.
         let held = (self.left + gained).min(burst + gained);
         self.left = (held - packets as f64).clamp(-burst, burst);
         #[expect(
@@ -65,8 +68,9 @@ impl Tokens {
     }
 }
 
-/// What the answers to a back-to-back train say of a limit: how many came if the remote host answered the first ones and none of
-/// (nearly) all that followed, which losses of the path do not do. `None`: no sign of a limit.
+/// What the answers to a back-to-back train say of a limit: how many came if the remote host
+/// answered the first ones and none of (nearly) all that followed, which losses of the path do not
+/// do. `None`: no sign of a limit.
 pub(super) fn cut_off(answered: &[bool]) -> Option<u16> {
     /// Losses at the end that chance does not explain: at 10 % loss, one in ten thousand.
     const TAIL: usize = 4;

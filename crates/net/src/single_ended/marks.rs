@@ -1,7 +1,9 @@
-//! The octets of the probes that other hosts' programs and kernels answer, and how their answers are told from anybody else's.
+//! The octets of the probes that other hosts' programs and kernels answer, and how their answers
+//! are told from anybody else's.
 //!
-//! Every packet carries what nobody off the path can guess: 64 random bits (ICMP, UDP), the sender's stamp in 64 bits (STAMP), ports
-//! and sequence number (TCP, 32 bits). An answer that does not bring them back is not looked at any further.
+//! Every packet carries what nobody off the path can guess: 64 random bits (ICMP, UDP), the
+//! sender's stamp in 64 bits (STAMP), ports and sequence number (TCP, 32 bits). An answer that does
+//! not bring them back is not looked at any further.
 
 use std::net::IpAddr;
 
@@ -69,7 +71,8 @@ pub(super) struct Echo {
     pub(super) turned_ns: Option<i64>,
     /// How long it then took to answer.
     pub(super) residence_ns: Option<i64>,
-    /// By how much its own count of packets is behind the sender's: so many never reached it. Zero where it keeps none.
+    /// By how much its own count of packets is behind the sender's: so many never reached it. Zero
+    /// where it keeps none.
     pub(super) behind: u32,
     /// What it says of its clock.
     pub(super) clock: Option<stamp::ErrorEstimate>,
@@ -97,8 +100,9 @@ impl Mark {
         }
     }
 
-    /// Makes the sum of an ICMP packet the same for every packet of the world, where there is room for that behind the mark: routers choose
-    /// among parallel paths by the checksum of ICMP, and it would tell packets of one flow apart (`[Augustin06]` §3).
+    /// Makes the sum of an ICMP packet the same for every packet of the world, where there is room
+    /// for that behind the mark: routers choose among parallel paths by the checksum of ICMP, and
+    /// it would tell packets of one flow apart (`[Augustin06]` §3).
     fn balance(self, packet: &mut [u8], ipv6: bool) {
         const AT: usize = ICMP_OCTETS + MARK_OCTETS;
         let Some(place) = packet.get_mut(AT..AT + 2) else {
@@ -216,8 +220,9 @@ impl Marks {
         }
     }
 
-    /// What a packet says that came back whole (from the header that the socket's kind begins at; `octets`, its length, may be more
-    /// than `payload` holds). `None`: not an answer to this train.
+    /// What a packet says that came back whole (from the header that the socket's kind begins at;
+    /// `octets`, its length, may be more than `payload` holds). `None`: not an answer to this
+    /// train.
     pub(super) fn read_echo(&self, payload: &[u8], octets: usize) -> Option<Echo> {
         let plain = |seq| Echo {
             seq,
@@ -272,8 +277,8 @@ impl Marks {
         }
     }
 
-    /// RST, or SYN and ACK, that acknowledges one of ours (RFC 9293 §3.10.7.1: the SYN and all of its payload; an open port may
-    /// leave the payload out).
+    /// RST, or SYN and ACK, that acknowledges one of ours (RFC 9293 §3.10.7.1: the SYN and all of
+    /// its payload; an open port may leave the payload out).
     fn read_segment(&self, segment: &[u8], octets: usize) -> Option<u32> {
         let Form::Tcp { remote_port, .. } = &self.form else {
             return None;
@@ -323,7 +328,8 @@ impl Marks {
     }
 }
 
-/// A sender's packet at this time of the wall clock; its clock is not one that a reflector should set its own by.
+/// A sender's packet at this time of the wall clock; its clock is not one that a reflector should
+/// set its own by.
 pub(super) fn session_packet(unix_ns: i64, ssid: u16) -> SessionPacket {
     /// T1 is written before the train leaves, and only marks it: departures are stamped otherwise.
     const OFF_BY_NS: u64 = 1_000_000_000;

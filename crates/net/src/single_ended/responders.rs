@@ -56,11 +56,13 @@ pub struct UnmatchedReplies {
 
 /// Longest that a router is waited for as a matter of course (ours).
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Routers and label stacks that are kept: a path has some dozens, whoever sends answers may make up more.
+/// Routers and label stacks that are kept: a path has some dozens, whoever sends answers may make
+/// up more.
 const MOST: usize = 4096;
 
 impl Responders {
-    /// The label stacks with which packets came to routers, as those tell it (RFC 4950), by hop limit and router: the last of each.
+    /// The label stacks with which packets came to routers, as those tell it (RFC 4950), by hop
+    /// limit and router: the last of each.
     pub fn labels(&self) -> &BTreeMap<(u8, IpAddr), Vec<MplsLabel>> {
         &self.labels
     }
@@ -115,7 +117,8 @@ impl Responders {
         self.alone.contains(&limit)
     }
 
-    /// What the slowest router takes at its quickest, up to 2 s: single answers that took longer are no reason to wait for each.
+    /// What the slowest router takes at its quickest, up to 2 s: single answers that took longer
+    /// are no reason to wait for each.
     pub(super) fn longest(&self) -> Option<Duration> {
         self.routers.values().map(|router| router.least).max()
     }

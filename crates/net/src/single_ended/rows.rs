@@ -27,7 +27,8 @@ pub(super) struct Side {
     pub(super) clock: Option<ErrorEstimate>,
 }
 
-/// Packets so far apart that an answer's delay at the remote host is its own affair (ours: well above a program's delay).
+/// Packets so far apart that an answer's delay at the remote host is its own affair (ours: well
+/// above a program's delay).
 const APART: Duration = Duration::from_millis(1);
 
 pub(super) fn report(
@@ -92,7 +93,8 @@ pub(super) fn report(
     }
 }
 
-/// The remote host's time, where it may be taken off the round trip: of packets sent one by one, and no more than there was.
+/// The remote host's time, where it may be taken off the round trip: of packets sent one by one,
+/// and no more than there was.
 fn residence(side: Side, single: bool, round_trip_ns: i64) -> i64 {
     side.residence_ns
         .filter(|time| single && (0..=round_trip_ns).contains(time))

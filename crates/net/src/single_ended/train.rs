@@ -21,7 +21,8 @@ use crate::socket::Kind;
 
 /// Octets that are read of an answer: IP header with options, and any header of ours.
 const SLOT_OCTETS: usize = 60 + narrows_wire::stamp::STAMP_AUTH_OCTETS;
-/// First source port of SYNs, below those that Linux gives to connections of its own (`ip_local_port_range`).
+/// First source port of SYNs, below those that Linux gives to connections of its own
+/// (`ip_local_port_range`).
 const FIRST_PORT: u16 = 15_000;
 /// Source ports of one train.
 const PORTS: u16 = 1_000;
@@ -123,7 +124,8 @@ impl SingleEndedWorld {
                 key: self.options.psk.clone(),
             },
             Via::Tcp { port } => {
-                // Ports and numbers move on from train to train, so that late answers are not taken for another's.
+                // Ports and numbers move on from train to train, so that late answers are not taken
+                // for another's.
                 let [a, b, c, d, ..] = self.tag;
                 let start = u32::from_be_bytes([a, b, c, d]);
                 let one_port = self.options.per_hop;
@@ -258,8 +260,9 @@ impl SingleEndedWorld {
         }
     }
 
-    /// Enters the ICMP answers that came at the packets that they quote; whether any did. One that quotes too little is about the
-    /// only packet of `limited` that is still open, if there is just one, or just one with the hop limit at which that router answers.
+    /// Enters the ICMP answers that came at the packets that they quote; whether any did. One that
+    /// quotes too little is about the only packet of `limited` that is still open, if there is just
+    /// one, or just one with the hop limit at which that router answers.
     fn sort_answers(&mut self, answers: &mut Answers, marks: &Marks, limited: &[usize], train: &Train) -> bool {
         let mut any = false;
         for answer in self.queue.take_answers() {
@@ -325,8 +328,8 @@ impl SingleEndedWorld {
         open.next().is_none().then_some(only)
     }
 
-    /// Asks alone at each hop limit where somebody may have answered that quotes too little and is not known, so that later answers of it can
-    /// be told from others.
+    /// Asks alone at each hop limit where somebody may have answered that quotes too little and is
+    /// not known, so that later answers of it can be told from others.
     fn name(&mut self, train: &Train, nameless: &[IpAddr]) -> Result<(), Error> {
         if train.packets.len() < 2 || nameless.iter().all(|from| self.responders.limit_of(*from).is_some()) {
             return Ok(());
@@ -367,8 +370,8 @@ impl SingleEndedWorld {
         self.largest_reply = self.largest_reply.max(rows::largest_reply(report, sides));
     }
 
-    /// What the remote host's limit left for the train, and so which losses are the limit's. Returns how many answers came before one
-    /// that was not known of.
+    /// What the remote host's limit left for the train, and so which losses are the limit's.
+    /// Returns how many answers came before one that was not known of.
     fn account(&mut self, train: &Train, report: &mut TrainReport, last_ns: i64) -> Option<u16> {
         let lost = u32::try_from(report.lost()).unwrap_or(u32::MAX);
         // Per hop it is the method that learns who limits what.

@@ -14,14 +14,15 @@ use crate::sys::option;
 pub enum Kind {
     /// UDP datagrams; payloads are UDP's.
     Udp,
-    /// ICMP echo requests by a socket that needs no privilege, if the group of the process is in `net.ipv4.ping_group_range`.
-    /// Payloads begin at the ICMP header, whose identifier and checksum the kernel fills in.
+    /// ICMP echo requests by a socket that needs no privilege, if the group of the process is in
+    /// `net.ipv4.ping_group_range`. Payloads begin at the ICMP header, whose identifier and
+    /// checksum the kernel fills in.
     Ping,
-    /// ICMP echo requests by a raw socket (`CAP_NET_RAW`), which hears echo replies alone. Payloads begin at the ICMP header; over
-    /// IPv4 those received begin at the IP header.
+    /// ICMP echo requests by a raw socket (`CAP_NET_RAW`), which hears echo replies alone. Payloads
+    /// begin at the ICMP header; over IPv4 those received begin at the IP header.
     RawIcmp,
-    /// TCP segments by a raw socket (`CAP_NET_RAW`). Payloads begin at the TCP header; over IPv4 those received begin at the IP
-    /// header. The kernel's own TCP sees what comes back too.
+    /// TCP segments by a raw socket (`CAP_NET_RAW`). Payloads begin at the TCP header; over IPv4
+    /// those received begin at the IP header. The kernel's own TCP sees what comes back too.
     RawTcp,
 }
 
@@ -52,7 +53,8 @@ impl Kind {
 
 /// A raw socket gets every ICMP message of the host unless it says which ones it wants.
 fn hear_echo_replies(socket: &Socket, ipv6: bool) -> io::Result<()> {
-    /// `ICMP_FILTER`, at level `SOL_RAW`: a bit per type up to 31, set for those that are not wanted.
+    /// `ICMP_FILTER`, at level `SOL_RAW`: a bit per type up to 31, set for those that are not
+    /// wanted.
     const ICMP_FILTER: c_int = 1;
     /// `ICMPV6_FILTER`, at level `IPPROTO_ICMPV6`: the same for all 256 types.
     const ICMPV6_FILTER: c_int = 1;

@@ -13,7 +13,8 @@ pub(crate) fn to_interface(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     address.sll_protocol = u16::try_from(libc::ETH_P_ALL).unwrap_or(0).to_be();
     address.sll_ifindex = i32::try_from(index).map_err(|_| io::ErrorKind::InvalidInput)?;
     let length = libc::socklen_t::try_from(size_of::<libc::sockaddr_ll>()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: the kernel reads `length` octets through a pointer to a structure of that length, which outlives the call.
+    // SAFETY: the kernel reads `length` octets through a pointer to a structure of that length,
+    // which outlives the call.
     let result = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) };
     if result == 0 {
         Ok(())

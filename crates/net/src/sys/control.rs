@@ -1,9 +1,11 @@
-//! Ancillary data: what the kernel says about a message beside its payload. Safe code over plain octets.
+//! Ancillary data: what the kernel says about a message beside its payload. Safe code over plain
+//! octets.
 
 use std::ffi::c_int;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Octets of one message's ancillary data: three stamps, hop limit, extended error with an address, and room.
+/// Octets of one message's ancillary data: three stamps, hop limit, extended error with an address,
+/// and room.
 pub(crate) const CONTROL_OCTETS: usize = 320;
 
 /// `SO_TIMESTAMPING_NEW` (Linux 5.1): the same with 64-bit times on every architecture.
@@ -29,7 +31,8 @@ pub(crate) struct Ancillary {
     pub(crate) hop_limit: Option<u8>,
     /// DSCP and ECN with which the packet arrived, where the socket asks for it.
     pub(crate) traffic_class: Option<u8>,
-    /// The message holds datagrams of so many octets each, the last one perhaps shorter (`UDP_GRO`).
+    /// The message holds datagrams of so many octets each, the last one perhaps shorter
+    /// (`UDP_GRO`).
     pub(crate) segment_octets: Option<usize>,
     /// An entry of the error queue.
     pub(crate) error: Option<ExtendedError>,
@@ -93,8 +96,8 @@ impl Ancillary {
 }
 
 impl ExtendedError {
-    /// `struct sock_ee_data_rfc4884`: where in the message the extensions begin that an ICMP error has. What the kernel found wrong with
-    /// them is for the reader to find again.
+    /// `struct sock_ee_data_rfc4884`: where in the message the extensions begin that an ICMP error
+    /// has. What the kernel found wrong with them is for the reader to find again.
     pub(crate) fn extensions_at(&self) -> Option<usize> {
         let [low, high, ..] = self.data.to_ne_bytes();
         Some(usize::from(u16::from_ne_bytes([low, high]))).filter(|at| *at > 0)
@@ -138,7 +141,8 @@ fn int(octets: &[u8], at: usize) -> Option<c_int> {
     Some(c_int::from_ne_bytes(octets.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// Seconds and nanoseconds, 64 bit each; `None` if both are zero, which is how the kernel says "no stamp".
+/// Seconds and nanoseconds, 64 bit each; `None` if both are zero, which is how the kernel says "no
+/// stamp".
 fn timespec(octets: &[u8], at: usize) -> Option<i64> {
     let seconds = i64::from_ne_bytes(octets.get(at..at + 8)?.try_into().ok()?);
     let nanos = i64::from_ne_bytes(octets.get(at + 8..at + 16)?.try_into().ok()?);

@@ -22,8 +22,9 @@ pub(crate) fn clock_by_system_call() -> Option<i64> {
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::unnecessary_wraps, reason = "other architectures have none")]
 pub(crate) fn cycles() -> Option<u64> {
-    // SAFETY: every processor of this architecture has the instruction, which only reads a counter. (A process that asked the kernel to
-    // forbid it, PR_SET_TSC, would get a signal; this one never asks.)
+    // SAFETY: every processor of this architecture has the instruction, which only reads a counter.
+    // (A process that asked the kernel to forbid it, PR_SET_TSC, would get a signal; this one never
+    // asks.)
     Some(unsafe { core::arch::x86_64::_rdtsc() })
 }
 
@@ -51,7 +52,8 @@ mod tests {
     fn times_go_on() {
         let (before, after) = (clock_by_system_call().unwrap(), clock_by_system_call().unwrap());
         assert!(after >= before && before > 0);
-        // The counter may differ from processor to processor; that it is there depends on the architecture alone.
+        // The counter may differ from processor to processor; that it is there depends on the
+        // architecture alone.
         assert_eq!(
             cycles().is_some(),
             cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))

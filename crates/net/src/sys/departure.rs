@@ -1,4 +1,5 @@
-//! `SO_TXTIME`: a packet says when it should leave; the disciplines `fq` and `etf` keep to it, others do not look.
+//! `SO_TXTIME`: a packet says when it should leave; the disciplines `fq` and `etf` keep to it,
+//! others do not look.
 
 #![expect(unsafe_code, reason = "sendmsg with this kind of ancillary data has no safe wrapper")]
 
@@ -18,7 +19,8 @@ const ALIGNMENT: usize = size_of::<usize>();
 #[repr(C, align(8))]
 struct Control([u8; HEADER_OCTETS + 8]);
 
-/// Lets messages of this socket carry departure times of `CLOCK_MONOTONIC`, the one clock that needs no privilege.
+/// Lets messages of this socket carry departure times of `CLOCK_MONOTONIC`, the one clock that
+/// needs no privilege.
 pub(crate) fn enable(fd: BorrowedFd<'_>) -> io::Result<()> {
     // `struct sock_txtime`: the clock, and flags.
     let value = [libc::CLOCK_MONOTONIC.to_ne_bytes(), 0i32.to_ne_bytes()].concat();
@@ -37,15 +39,16 @@ pub(crate) fn send_at(fd: BorrowedFd<'_>, payload: &[u8], at_ns: u64) -> io::Res
         iov_base: payload.as_ptr().cast_mut().cast(),
         iov_len: payload.len(),
     };
-    // SAFETY: `msghdr` is a C structure of integers and pointers, for all of which zero is a valid value.
+    // SAFETY: `msghdr` is a C structure of integers and pointers, for all of which zero is a valid
+    // value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_name = ptr::null_mut();
     message.msg_iov = &raw mut vector;
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = length as _;
-    // SAFETY: the message points to one vector, one payload and one control block with their true lengths, all of which outlive the
-    // call; the kernel only reads through them.
+    // SAFETY: the message points to one vector, one payload and one control block with their true
+    // lengths, all of which outlive the call; the kernel only reads through them.
     let sent = unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT) };
     if sent < 0 {
         Err(io::Error::last_os_error())

@@ -1,4 +1,5 @@
-//! `SIOCETHTOOL`: settings of an interface that are one number each, and what its driver says of it.
+//! `SIOCETHTOOL`: settings of an interface that are one number each, and what its driver says of
+//! it.
 
 #![expect(
     unsafe_code,
@@ -19,8 +20,8 @@ pub(crate) fn set(socket: BorrowedFd<'_>, interface: &str, command: u32, data: u
     let mut value = Value { command, data };
     let mut request = named(interface)?;
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: the kernel reads and writes one `ifreq`, and through it one `Value`, which is as long as these commands say; both
-    // outlive the call.
+    // SAFETY: the kernel reads and writes one `ifreq`, and through it one `Value`, which is as long
+    // as these commands say; both outlive the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
     if result == 0 {
         Ok(())
@@ -29,10 +30,12 @@ pub(crate) fn set(socket: BorrowedFd<'_>, interface: &str, command: u32, data: u
     }
 }
 
-/// Octets of the longest answer of any [`Question`], with room: `ETHTOOL_GLINKSETTINGS` has 48 and three masks of at most 127 words.
+/// Octets of the longest answer of any [`Question`], with room: `ETHTOOL_GLINKSETTINGS` has 48 and
+/// three masks of at most 127 words.
 const ANSWER_OCTETS: usize = 2048;
 
-/// What can be asked of a driver. Every answer is a structure of fixed length below [`ANSWER_OCTETS`].
+/// What can be asked of a driver. Every answer is a structure of fixed length below
+/// [`ANSWER_OCTETS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Question {
     /// `ETHTOOL_GDRVINFO`.
@@ -138,14 +141,16 @@ pub(crate) fn ask(socket: BorrowedFd<'_>, interface: &str, question: Question) -
     words[0] = question.command();
     let mut request = named(interface)?;
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-    // SAFETY: the kernel reads and writes one `ifreq`, and through it one structure of a fixed length that is below the length of
-    // `words` for each question there is (link settings without their number of words are answered without masks); both outlive the call.
+    // SAFETY: the kernel reads and writes one `ifreq`, and through it one structure of a fixed
+    // length that is below the length of `words` for each question there is (link settings without
+    // their number of words are answered without masks); both outlive the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), question.request(), &raw mut request) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
     if question == Question::Link {
-        // The first answer only says, as a negative number, how many words its masks have: ask again with that.
+        // The first answer only says, as a negative number, how many words its masks have: ask
+        // again with that.
         const WORDS_AT: usize = 15;
         let mut octets: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let masks = octets[WORDS_AT].cast_signed();
@@ -157,7 +162,8 @@ pub(crate) fn ask(socket: BorrowedFd<'_>, interface: &str, question: Question) -
                 *word = u32::from_ne_bytes(*octets);
             }
             request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-            // SAFETY: as above; at most 127 words for each of three masks behind 48 octets are below the length of `words`.
+            // SAFETY: as above; at most 127 words for each of three masks behind 48 octets are
+            // below the length of `words`.
             let result = unsafe { libc::ioctl(socket.as_raw_fd(), question.request(), &raw mut request) };
             if result < 0 {
                 return Err(io::Error::last_os_error());
@@ -175,14 +181,16 @@ pub(crate) fn mtu(socket: BorrowedFd<'_>, interface: &str) -> io::Result<u32> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel filled this field of the union with an int, for which any pattern is valid.
+    // SAFETY: the kernel filled this field of the union with an int, for which any pattern is
+    // valid.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
     u32::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// A request about this interface.
 pub(super) fn named(interface: &str) -> io::Result<libc::ifreq> {
-    // SAFETY: `ifreq` is a C structure of integers, octets and pointers, for all of which zero is a valid value.
+    // SAFETY: `ifreq` is a C structure of integers, octets and pointers, for all of which zero is a
+    // valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if interface.len() >= request.ifr_name.len() {
         return Err(io::ErrorKind::InvalidInput.into());

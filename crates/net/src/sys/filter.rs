@@ -1,4 +1,5 @@
-//! `SO_ATTACH_FILTER`: the kernel drops what a classic packet filter refuses before it costs anything.
+//! `SO_ATTACH_FILTER`: the kernel drops what a classic packet filter refuses before it costs
+//! anything.
 
 #![expect(
     unsafe_code,
@@ -38,8 +39,9 @@ pub(crate) fn attach(fd: BorrowedFd<'_>, program: &[FilterInstruction]) -> io::R
         filter: instructions.as_mut_ptr(),
     };
     let length = libc::socklen_t::try_from(size_of_val(&value)).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: the kernel reads `length` octets of `value`, which names `instructions` with their right number; both outlive the call,
-    // and the kernel keeps a copy of its own, which it checks before it runs it.
+    // SAFETY: the kernel reads `length` octets of `value`, which names `instructions` with their
+    // right number; both outlive the call, and the kernel keeps a copy of its own, which it checks
+    // before it runs it.
     let result = unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),

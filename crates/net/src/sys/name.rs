@@ -10,15 +10,17 @@ use std::net::{IpAddr, SocketAddr};
 
 use socket2::SockAddr;
 
-/// The name of an address; `None` if it has none, or the resolver fails. Blocks for as long as the resolver takes.
+/// The name of an address; `None` if it has none, or the resolver fails. Blocks for as long as the
+/// resolver takes.
 pub(crate) fn of(address: IpAddr) -> Option<String> {
     /// `NI_MAXHOST`.
     const ROOM: usize = 1025;
     const ROOM_LENGTH: libc::socklen_t = 1025;
     let target = SockAddr::from(SocketAddr::new(address, 0));
     let mut host = [0u8; ROOM];
-    // SAFETY: `target` holds a valid socket address of `target.len()` octets, and `host` is writable for `ROOM_LENGTH` octets (which equals
-    // `ROOM`); both outlive the call. No service name is asked for: a null pointer with length zero is allowed then.
+    // SAFETY: `target` holds a valid socket address of `target.len()` octets, and `host` is
+    // writable for `ROOM_LENGTH` octets (which equals `ROOM`); both outlive the call. No service
+    // name is asked for: a null pointer with length zero is allowed then.
     let result = unsafe {
         libc::getnameinfo(
             target.as_ptr().cast(),

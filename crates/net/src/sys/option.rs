@@ -12,7 +12,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Sets an option from its octets (host order).
 pub(crate) fn set(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {
     let length = libc::socklen_t::try_from(value.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: `value` is valid for reads of `length` octets for the whole call, and the kernel only reads it.
+    // SAFETY: `value` is valid for reads of `length` octets for the whole call, and the kernel only
+    // reads it.
     let result = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value.as_ptr().cast(), length) };
     if result == 0 {
         Ok(())
@@ -29,7 +30,8 @@ pub(crate) fn set_int(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: c_in
 /// Reads an option into `value`; how many octets the kernel wrote, never more than `value` holds.
 pub(crate) fn get(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &mut [u8]) -> io::Result<usize> {
     let mut length = libc::socklen_t::try_from(value.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: `value` is valid for writes of `length` octets, and the kernel writes no more than it is told there is.
+    // SAFETY: `value` is valid for writes of `length` octets, and the kernel writes no more than it
+    // is told there is.
     let result = unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut length) };
     if result == 0 {
         Ok(usize::try_from(length).map_or(value.len(), |length| length.min(value.len())))

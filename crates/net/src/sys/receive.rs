@@ -50,7 +50,8 @@ impl Slots {
         }
     }
 
-    /// Takes what waits, without blocking. With `errors`, from the error queue. How many messages there are now.
+    /// Takes what waits, without blocking. With `errors`, from the error queue. How many messages
+    /// there are now.
     pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>, errors: bool) -> io::Result<usize> {
         self.messages.clear();
         let count = self.names.len();
@@ -77,8 +78,9 @@ impl Slots {
         }
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC | if errors { libc::MSG_ERRQUEUE } else { 0 };
         let vlen = u32::try_from(count).expect("a batch is at most 64");
-        // SAFETY: the first `count` headers point to `count` distinct payload slots, names and control blocks, each with its true
-        // length, all of which outlive the call (they are borrowed mutably by `self`); there are at least `count` headers.
+        // SAFETY: the first `count` headers point to `count` distinct payload slots, names and
+        // control blocks, each with its true length, all of which outlive the call (they are
+        // borrowed mutably by `self`); there are at least `count` headers.
         let received =
             unsafe { libc::recvmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), vlen, flags as _, ptr::null_mut()) };
         let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
@@ -108,6 +110,7 @@ impl Slots {
 
 /// A header that points nowhere.
 const EMPTY_HEADER: libc::mmsghdr = {
-    // SAFETY: `mmsghdr` is a C structure of integers and pointers, for all of which the all-zero pattern is a valid value.
+    // SAFETY: `mmsghdr` is a C structure of integers and pointers, for all of which the all-zero
+    // pattern is a valid value.
     unsafe { std::mem::zeroed() }
 };

@@ -1,4 +1,5 @@
-//! `PACKET_RX_RING` (`TPACKET_V2`): frames that the kernel writes into memory shared with us, so that taking one is no system call.
+//! `PACKET_RX_RING` (`TPACKET_V2`): frames that the kernel writes into memory shared with us, so
+//! that taking one is no system call.
 
 #![expect(
     unsafe_code,
@@ -47,7 +48,8 @@ pub(crate) struct Filled<'a> {
 }
 
 impl Slots {
-    /// Makes a ring of at least `frames` slots on a packet socket, each for `snap_octets` of a frame.
+    /// Makes a ring of at least `frames` slots on a packet socket, each for `snap_octets` of a
+    /// frame.
     pub(crate) fn map(fd: BorrowedFd<'_>, frames: usize, snap_octets: usize) -> io::Result<Self> {
         let version = c_int::try_from(libc::tpacket_versions::TPACKET_V2 as u32).unwrap_or(1);
         option::set_int(fd, libc::SOL_PACKET, libc::PACKET_VERSION, version)?;
@@ -113,8 +115,9 @@ impl Slots {
             return None;
         }
         let slot = self.slot();
-        // SAFETY: the status word, read with acquire ordering, says that the slot is ours until we write it back: the kernel has
-        // finished this header and does not change it. The slot begins at a multiple of 64, enough for the structure.
+        // SAFETY: the status word, read with acquire ordering, says that the slot is ours until we
+        // write it back: the kernel has finished this header and does not change it. The slot
+        // begins at a multiple of 64, enough for the structure.
         let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
         // SAFETY: within the slot, as above; `sockaddr_ll` is integers alone.
         let address = unsafe { slot.add(ADDRESS_AT).cast::<libc::sockaddr_ll>().read() };
@@ -124,7 +127,8 @@ impl Slots {
             .min(self.slot_octets - begin)
             // The kernel fills the slot, which is rounded up.
             .min(self.snap_octets);
-        // SAFETY: begin and length stay within the slot, which is ours until its status is written below; the borrow ends with `see`.
+        // SAFETY: begin and length stay within the slot, which is ours until its status is written
+        // below; the borrow ends with `see`.
         let octets = unsafe { std::slice::from_raw_parts(slot.add(begin).as_ptr(), length) };
         let result = see(Filled {
             header,
@@ -149,15 +153,16 @@ impl Slots {
     }
 
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: each slot begins with its 32-bit status, aligned to 64, which both sides only touch as a whole; the mapping lives as
-        // long as `self`.
+        // SAFETY: each slot begins with its 32-bit status, aligned to 64, which both sides only
+        // touch as a whole; the mapping lives as long as `self`.
         unsafe { AtomicU32::from_ptr(self.slot().cast().as_ptr()) }
     }
 }
 
 impl Drop for Slots {
     fn drop(&mut self) {
-        // SAFETY: this value made the mapping, of this length, and nothing borrows from it any more.
+        // SAFETY: this value made the mapping, of this length, and nothing borrows from it any
+        // more.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.octets) };
     }
 }

@@ -61,7 +61,8 @@ impl Control {
     }
 }
 
-/// Sends up to [`BATCH`] messages back to back; how many the kernel took. An error means that it took none.
+/// Sends up to [`BATCH`] messages back to back; how many the kernel took. An error means that it
+/// took none.
 pub(crate) fn send(fd: BorrowedFd<'_>, messages: &[Message<'_>], ipv6: bool) -> io::Result<usize> {
     if let [
         Message {
@@ -93,13 +94,15 @@ pub(crate) fn send(fd: BorrowedFd<'_>, messages: &[Message<'_>], ipv6: bool) -> 
         }
     }
     let vlen = u32::try_from(messages.len()).expect("a batch is at most 64");
-    // SAFETY: each of the first `vlen` headers points to one payload and one control block with their true lengths, all of which
-    // outlive the call; the kernel only reads through them (`iov_base` is mutable for the sake of receiving).
+    // SAFETY: each of the first `vlen` headers points to one payload and one control block with
+    // their true lengths, all of which outlive the call; the kernel only reads through them
+    // (`iov_base` is mutable for the sake of receiving).
     let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), vlen, libc::MSG_DONTWAIT as _) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends up to [`BATCH`] plain messages back to back; how many the kernel took. An error means that it took none.
+/// Sends up to [`BATCH`] plain messages back to back; how many the kernel took. An error means that
+/// it took none.
 pub(crate) fn send_many<'a>(fd: BorrowedFd<'_>, payloads: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
     let mut vectors = [libc::iovec {
         iov_base: ptr::null_mut(),
@@ -114,15 +117,17 @@ pub(crate) fn send_many<'a>(fd: BorrowedFd<'_>, payloads: impl Iterator<Item = &
         header.msg_hdr.msg_iovlen = 1;
         vlen += 1;
     }
-    // SAFETY: each of the first `vlen` headers points to one vector and through it to one payload with its true length, all of which
-    // outlive the call ('a does, and the arrays are ours); the kernel only reads the payloads.
+    // SAFETY: each of the first `vlen` headers points to one vector and through it to one payload
+    // with its true length, all of which outlive the call ('a does, and the arrays are ours); the
+    // kernel only reads the payloads.
     let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), vlen, libc::MSG_DONTWAIT as _) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
 /// Sends one message, without blocking.
 pub(crate) fn send_plain(fd: BorrowedFd<'_>, payload: &[u8]) -> io::Result<()> {
-    // SAFETY: `payload` is valid for reads of its length for the whole call, and the kernel only reads it.
+    // SAFETY: `payload` is valid for reads of its length for the whole call, and the kernel only
+    // reads it.
     let sent = unsafe {
         libc::send(
             fd.as_raw_fd(),
@@ -141,14 +146,16 @@ pub(crate) fn send_plain(fd: BorrowedFd<'_>, payload: &[u8]) -> io::Result<()> {
 /// Sends octets of a file from its page cache, without copying them; how many the kernel took.
 pub(crate) fn send_file(fd: BorrowedFd<'_>, file: BorrowedFd<'_>, from: usize, count: usize) -> io::Result<usize> {
     let mut offset = libc::off_t::try_from(from).map_err(|_| io::ErrorKind::InvalidInput)?;
-    // SAFETY: both descriptors are open for the whole call, and the kernel reads and writes one offset, which is ours.
+    // SAFETY: both descriptors are open for the whole call, and the kernel reads and writes one
+    // offset, which is ours.
     let sent = unsafe { libc::sendfile(fd.as_raw_fd(), file.as_raw_fd(), &raw mut offset, count) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
 /// A header that points nowhere.
 const EMPTY_HEADER: libc::mmsghdr = {
-    // SAFETY: `mmsghdr` is a C structure of integers and pointers, for all of which the all-zero pattern is a valid value.
+    // SAFETY: `mmsghdr` is a C structure of integers and pointers, for all of which the all-zero
+    // pattern is a valid value.
     unsafe { std::mem::zeroed() }
 };
 

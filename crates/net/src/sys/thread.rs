@@ -7,12 +7,14 @@
 
 use std::io;
 
-/// Puts the calling thread under `SCHED_FIFO` at this priority; needs `CAP_SYS_NICE` or a limit that allows it.
+/// Puts the calling thread under `SCHED_FIFO` at this priority; needs `CAP_SYS_NICE` or a limit
+/// that allows it.
 pub(crate) fn set_fifo(priority: u8) -> io::Result<()> {
     let parameters = libc::sched_param {
         sched_priority: priority.into(),
     };
-    // SAFETY: the kernel reads one `sched_param` through a pointer that is valid for the whole call; thread 0 is the caller.
+    // SAFETY: the kernel reads one `sched_param` through a pointer that is valid for the whole
+    // call; thread 0 is the caller.
     let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
     if result == 0 {
         Ok(())

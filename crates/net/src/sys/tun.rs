@@ -7,7 +7,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::ethtool::named;
 
-/// Makes the interface in the network namespace of the calling thread, of the kind that the `IFF_` flags say.
+/// Makes the interface in the network namespace of the calling thread, of the kind that the `IFF_`
+/// flags say.
 pub(crate) fn attach(tun: BorrowedFd<'_>, interface: &str, flags: libc::c_short) -> io::Result<()> {
     let mut request = named(interface)?;
     request.ifr_ifru.ifru_flags = flags;

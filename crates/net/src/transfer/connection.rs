@@ -13,14 +13,15 @@ use crate::sys::option;
 /// What to ask of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TransferOptions {
-    /// Congestion control by its kernel name; `None`: the host's default. One that the host does not have, or does not let this
-    /// user have, is passed over: what is used is read back.
+    /// Congestion control by its kernel name; `None`: the host's default. One that the host does
+    /// not have, or does not let this user have, is passed over: what is used is read back.
     pub congestion: Option<String>,
     /// Payload octets that the window shall hold; `None`: autotuning.
     pub window_octets: Option<u32>,
     /// Pacing limit; `None`: the congestion control's own.
     pub pacing: Option<BitRate>,
-    /// Where the connection begins, port 0 being any; `None`: the system chooses. Only of one that this side opens.
+    /// Where the connection begins, port 0 being any; `None`: the system chooses. Only of one that
+    /// this side opens.
     pub near: Option<SocketAddr>,
     /// Largest segment; `None`: the path's. Only of one that this side opens.
     pub mss_octets: Option<u32>,
@@ -30,7 +31,8 @@ pub struct TransferOptions {
     pub traffic_class: u8,
 }
 
-/// Connects to `peer` within `timeout`. Buffers are set first, because the window scale is fixed by the SYN.
+/// Connects to `peer` within `timeout`. Buffers are set first, because the window scale is fixed by
+/// the SYN.
 pub fn connect(peer: SocketAddr, options: &TransferOptions, timeout: Duration) -> io::Result<TcpStream> {
     let socket = prepare(peer, options)?;
     socket.connect_timeout(&peer.into(), timeout)?;
@@ -51,15 +53,16 @@ pub(crate) fn prepare(peer: SocketAddr, options: &TransferOptions) -> io::Result
     Ok(socket)
 }
 
-/// Applies the options to a connection that the peer opened. The window can then no more be widened beyond what the listening
-/// socket's own buffers announced, except by autotuning.
+/// Applies the options to a connection that the peer opened. The window can then no more be widened
+/// beyond what the listening socket's own buffers announced, except by autotuning.
 pub fn accepted(stream: &TcpStream, options: &TransferOptions) -> io::Result<()> {
     apply(&socket2::SockRef::from(stream), stream.peer_addr()?.ip(), options)
 }
 
 fn apply(socket: &Socket, peer: IpAddr, options: &TransferOptions) -> io::Result<()> {
     if let Some(octets) = options.window_octets {
-        // The kernel doubles what is set, to pay for its own overhead; about the set value remains for payload.
+        // The kernel doubles what is set, to pay for its own overhead; about the set value remains
+        // for payload.
         let octets = usize::try_from(octets).unwrap_or(usize::MAX);
         socket.set_send_buffer_size(octets)?;
         socket.set_recv_buffer_size(octets)?;
@@ -115,20 +118,23 @@ pub(crate) fn set_pacing(socket: &impl AsFd, rate: Option<BitRate>) -> io::Resul
 
 /// A call on a bulk connection waits at most this long: so late a thread looks at its stop flag.
 const LONGEST_CALL: Duration = Duration::from_millis(20);
-/// A reader of a connection that has carried so much is woken for no less than [`LOT_OCTETS`] at a time, but after [`LONGEST_CALL`] for
-/// whatever there is (ours: by then what TCP learns in its first round trips from how fast it is read is learnt).
+/// A reader of a connection that has carried so much is woken for no less than [`LOT_OCTETS`] at a
+/// time, but after [`LONGEST_CALL`] for whatever there is (ours: by then what TCP learns in its
+/// first round trips from how fast it is read is learnt).
 pub(crate) const LOTS_FROM_OCTETS: u64 = 256 << 10;
 /// Below half of the window that a connection has before its buffers grow.
 const LOT_OCTETS: libc::c_int = 32 << 10;
 
-/// Has reads and writes wait by themselves, which costs a third of the system calls of asking whether they would have to.
+/// Has reads and writes wait by themselves, which costs a third of the system calls of asking
+/// whether they would have to.
 pub(crate) fn wait_in_calls(stream: &TcpStream) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(LONGEST_CALL))?;
     stream.set_write_timeout(Some(LONGEST_CALL))
 }
 
-/// Has the reader be woken less often. The kernel acknowledges as before, and wakes it too when the window is full.
+/// Has the reader be woken less often. The kernel acknowledges as before, and wakes it too when the
+/// window is full.
 pub(crate) fn read_in_lots(stream: &TcpStream) {
     // Without it the reader is woken more often, that is all.
     let _ = option::set_int(stream.as_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, LOT_OCTETS);

@@ -1,4 +1,5 @@
-//! `TCP_INFO`, by offset: each kernel returns as much of the structure as it knows, and no field beyond that is read.
+//! `TCP_INFO`, by offset: each kernel returns as much of the structure as it knows, and no field
+//! beyond that is read.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -98,7 +99,8 @@ impl TcpInfo {
         (octet & 15, octet >> 4)
     }
 
-    /// As the estimators want it. `acked_before` octets were acknowledged before the transfer's first.
+    /// As the estimators want it. `acked_before` octets were acknowledged before the transfer's
+    /// first.
     pub fn sample(&self, acked_before: u64) -> TcpSample {
         /// The threshold of a connection that has never left slow start.
         const NEVER: u32 = 0x7fff_ffff;
@@ -155,7 +157,8 @@ impl TcpInfo {
         }
     }
 
-    /// Segments out, less those that were selectively acknowledged or are deemed lost, plus those sent again (RFC 6675's pipe).
+    /// Segments out, less those that were selectively acknowledged or are deemed lost, plus those
+    /// sent again (RFC 6675's pipe).
     fn in_flight(&self) -> u32 {
         let field = |offset| self.u32(offset).unwrap_or(0);
         let (unacked, sacked, lost, resent) = (field(24), field(28), field(32), field(36));

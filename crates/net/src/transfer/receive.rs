@@ -43,7 +43,8 @@ pub struct BulkReceiver {
     cpu_ns: Vec<Arc<AtomicU64>>,
 }
 
-/// Octets of one read (ours: the write's size, which a processor's cache next to its core holds), and at least.
+/// Octets of one read (ours: the write's size, which a processor's cache next to its core holds),
+/// and at least.
 const BLOCK_OCTETS: usize = 128 << 10;
 const LEAST_BLOCK: usize = 4 << 10;
 /// CPU time is noted this often.
@@ -55,7 +56,8 @@ impl BulkReceiver {
         Self::reading(None)
     }
 
-    /// Likewise; reads blocks of so many octets, if that is neither very little nor more than it reads by itself.
+    /// Likewise; reads blocks of so many octets, if that is neither very little nor more than it
+    /// reads by itself.
     pub fn reading(block_octets: Option<u32>) -> Self {
         let asked = block_octets.and_then(|octets| usize::try_from(octets).ok());
         Self {
@@ -116,7 +118,8 @@ impl BulkReceiver {
         }
     }
 
-    /// Waits until every connection has ended, or `deadline_ns` (monotonic) passes, or `stop` is set.
+    /// Waits until every connection has ended, or `deadline_ns` (monotonic) passes, or `stop` is
+    /// set.
     pub fn wait(&self, deadline_ns: i64, stop: &AtomicBool) -> Progress {
         loop {
             let progress = self.progress();
@@ -253,7 +256,8 @@ mod tests {
                 Some(true)
             );
         }
-        // 100 Mbit/s per connection, a tenth more, and what the pacing lets through at once: a buffer's content, several times.
+        // 100 Mbit/s per connection, a tenth more, and what the pacing lets through at once: a
+        // buffer's content, several times.
         let lasted = clock::now_ns() - begun;
         let at_once = 10 * 131_072;
         assert!(
@@ -295,7 +299,8 @@ mod tests {
         for (zero_copy, block, pace) in [
             (false, None, None),
             (true, Some(1 << 20), None),
-            // A block of 10 kB each millisecond, ten at a time: a tenth of a second for each of two connections.
+            // A block of 10 kB each millisecond, ten at a time: a tenth of a second for each of two
+            // connections.
             (false, Some(10_000), Some((BitRate::from_mbps(80), 10))),
         ] {
             let writing = Writing {

@@ -16,7 +16,8 @@ use super::source::{MOST_BLOCK, Pace, Source};
 use crate::clock;
 use crate::send_budget::SendBudget;
 
-/// Octets of one write: within the range where neither calls nor cache misses dominate (ours; iperf3 uses the same by default).
+/// Octets of one write: within the range where neither calls nor cache misses dominate (ours;
+/// iperf3 uses the same by default).
 const BLOCK_OCTETS: usize = 128 << 10;
 /// CPU time is noted this often.
 const CPU_EVERY_NS: i64 = 5_000_000;
@@ -165,13 +166,15 @@ impl BulkSender {
             .any(|connection| connection.shared.broken.load(Ordering::Relaxed))
     }
 
-    /// All that was to be sent has been sent, and was acknowledged by the peer's kernel. Never so where there is no such limit.
+    /// All that was to be sent has been sent, and was acknowledged by the peer's kernel. Never so
+    /// where there is no such limit.
     pub fn spent(&self) -> bool {
         let written = |connection: &Connection| connection.shared.spent.load(Ordering::Relaxed);
         self.writing.payload_octets.is_some() && self.connections.iter().all(written) && self.drained()
     }
 
-    /// Writes no more, and says so to the peer behind the last octet. What is in the buffers still goes.
+    /// Writes no more, and says so to the peer behind the last octet. What is in the buffers still
+    /// goes.
     pub fn finish_writing(&mut self) {
         for connection in &self.connections {
             connection.shared.stop.store(true, Ordering::Relaxed);
@@ -220,7 +223,8 @@ impl Drop for BulkSender {
         let unfinished = self.connections.iter().any(|connection| connection.thread.is_some());
         if unfinished || !self.drained() {
             for connection in &self.connections {
-                // Without this the kernel would go on for minutes to deliver what is left in the buffers.
+                // Without this the kernel would go on for minutes to deliver what is left in the
+                // buffers.
                 let _ = socket2::SockRef::from(&*connection.stream).set_linger(Some(Duration::ZERO));
             }
         }

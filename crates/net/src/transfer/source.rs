@@ -16,10 +16,12 @@ use crate::sys::send::send_file;
 pub(crate) const MOST_BLOCK: usize = 1 << 20;
 /// A thread looks at its stop flag at least this often.
 const POLL_NS: i64 = 20_000_000;
-/// A paced stream that fell behind makes up for this much (ours: an outage longer than that is the path's, not the schedule's).
+/// A paced stream that fell behind makes up for this much (ours: an outage longer than that is the
+/// path's, not the schedule's).
 const MOST_DEBT_NS: i64 = 1_000_000_000;
 
-/// What every connection sends: random, so that nothing on the way can make it smaller; one copy for all.
+/// What every connection sends: random, so that nothing on the way can make it smaller; one copy
+/// for all.
 fn pattern() -> &'static [u8] {
     static PATTERN: OnceLock<Payloads> = OnceLock::new();
     PATTERN.get_or_init(|| Payloads::new([MOST_BLOCK], 0x1ef3)).get(0)

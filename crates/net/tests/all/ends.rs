@@ -27,7 +27,8 @@ fn the_stop_flag_ends_what_is_under_way() {
         };
         let mut probes = vec![Probe::Load(long_load), Probe::Transfer(long_transfer)];
         if direction == Direction::Forward {
-            // In reverse the remote host sends the whole train: it cannot be told to stop in the middle.
+            // In reverse the remote host sends the whole train: it cannot be told to stop in the
+            // middle.
             probes.push(Probe::Train(Train::uniform(
                 TrainId(1),
                 20,

@@ -1,4 +1,5 @@
-//! The client's world against the server, over loopback: every probe, both ways, and every way to end.
+//! The client's world against the server, over loopback: every probe, both ways, and every way to
+//! end.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU8;
@@ -274,7 +275,8 @@ fn loads_are_steered_and_accounted_for_both_ways() {
         );
         assert_eq!(lost, local, "{direction:?}");
         assert_eq!(octets, arrived * 1200);
-        // 12 and 48 Mbit/s of 9600-bit packets for 0.2 s are 250 and 1000 packets; never more than a late flow may make up for.
+        // 12 and 48 Mbit/s of 9600-bit packets for 0.2 s are 250 and 1000 packets; never more than
+        // a late flow may make up for.
         assert!((1..=300).contains(&first.sent_packets), "{direction:?} {first:?}");
         assert!((1..=1_300).contains(&second.sent_packets), "{direction:?} {second:?}");
         let statuses: Vec<_> = first.statuses.iter().chain(&second.statuses).collect();
@@ -361,12 +363,14 @@ fn transfers_both_ways() {
             );
             acked += to - from;
         }
-        // What was acknowledged in the segment was read, and what was read and not yet acknowledged then was in the buffers.
+        // What was acknowledged in the segment was read, and what was read and not yet acknowledged
+        // then was in the buffers.
         assert!(
             octets > acked / 2 && octets < acked + 20_000_000,
             "{direction:?} {octets} {acked}"
         );
-        // Three connections at 100 Mbit/s for about 0.2 s, and what the pacing lets through at once.
+        // Three connections at 100 Mbit/s for about 0.2 s, and what the pacing lets through at
+        // once.
         assert!(octets > 200_000 && octets < 60_000_000, "{direction:?} {octets}");
         assert_eq!(
             train(&mut world, &Train::uniform(TrainId(1), 10, 100, gap(100))).lost(),
@@ -385,8 +389,8 @@ fn a_single_transfer_reads_what_it_acknowledged() {
         let report = transfer(&mut world, &wanted);
         let (octets, _) = report.remote_read.unwrap();
         let acked = report.streams[0].samples.last().unwrap().acked_octets;
-        // At most what the two socket buffers hold is on its way when the last sample is taken; a receiver may also have
-        // acknowledged nothing that it did not get.
+        // At most what the two socket buffers hold is on its way when the last sample is taken; a
+        // receiver may also have acknowledged nothing that it did not get.
         assert!(
             octets >= acked && octets - acked < 1_000_000,
             "{direction:?} {octets} {acked}"

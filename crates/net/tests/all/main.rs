@@ -1,9 +1,11 @@
-//! The world over loopback, and between network namespaces, in one program: each program is linked with everything.
+//! The world over loopback, and between network namespaces, in one program: each program is linked
+//! with everything.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail as its assertions do")]
 
 mod ends;
 mod loopback;
 mod namespaces;
+mod per_hop;
 mod router;
 mod single_ended;

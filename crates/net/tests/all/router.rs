@@ -1,5 +1,5 @@
-//! The client's world over a real router: network namespaces joined by virtual Ethernet. Needs root and the `ip` tool:
-//! `cargo test -p narrows-net router:: -- --ignored --test-threads=1`.
+//! The client's world over a real router: network namespaces joined by virtual Ethernet. Needs root
+//! and the `ip` tool: `cargo test -p narrows-net router:: -- --ignored --test-threads=1`.
 
 use crate::namespaces;
 

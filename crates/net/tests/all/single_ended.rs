@@ -1,5 +1,6 @@
-//! The world against hosts that run nothing of ours: plain kernels behind a router, in network namespaces. Needs root and the `ip`
-//! tool: `cargo test -p narrows-net single_ended:: -- --ignored --test-threads=1`.
+//! The world against hosts that run nothing of ours: plain kernels behind a router, in network
+//! namespaces. Needs root and the `ip` tool:
+//! `cargo test -p narrows-net single_ended:: -- --ignored --test-threads=1`.
 
 use crate::namespaces;
 
@@ -29,14 +30,14 @@ fn world(path: &Namespaces, target: &str, via: Via) -> SingleEndedWorld {
     SingleEndedWorld::connect(target, &SingleEndedOptions::new(via)).unwrap()
 }
 
-fn train(peer_kind: PeerKind, count: usize, ip_octets: u16, gap: Duration) -> Train {
+pub(super) fn train(peer_kind: PeerKind, count: usize, ip_octets: u16, gap: Duration) -> Train {
     Train {
         peer_kind,
         ..Train::uniform(TrainId(1), count, ip_octets, gap)
     }
 }
 
-fn send(world: &mut SingleEndedWorld, train: Train) -> TrainReport {
+pub(super) fn send(world: &mut SingleEndedWorld, train: Train) -> TrainReport {
     match world.send(Probe::Train(train)).unwrap() {
         Event::Train(report) => report,
         other => panic!("{other:?}"),
@@ -247,7 +248,8 @@ fn routers_answer_what_expires_by_every_way() {
                 };
                 assert_eq!(expired, expires, "{via} {remote}: {row:?}");
             }
-            // Back to back, a large packet that expires in front of a small one, as packet tailgating has it.
+            // Back to back, a large packet that expires in front of a small one, as packet
+            // tailgating has it.
             let mut pair = train(peer_kind, 2, 100, Duration::ZERO);
             pair.packets[0] = PacketPlan {
                 gap: Duration::ZERO,
@@ -266,7 +268,8 @@ fn reflectors_tell_the_ways_apart() {
     let path = Namespaces::new("stamp");
     path.enter(REMOTE);
     let _reflector = Reflector::start(&ReflectorOptions::new(vec!["0.0.0.0".parse().unwrap()], 862)).unwrap();
-    // The forward direction is 12 Mbit/s: 1 ms per full packet; the reverse direction is not narrowed.
+    // The forward direction is 12 Mbit/s: 1 ms per full packet; the reverse direction is not
+    // narrowed.
     run(&format!(
         "{} tc qdisc add dev right root tbf rate 12mbit burst 1514 limit 1000000",
         path.within(ROUTER)
@@ -339,7 +342,8 @@ fn hostile_replies_are_not_taken() {
     assert_eq!(report.duplicates, 40);
 }
 
-/// Garbage, cuts, wrong numbers and wrong sessions; every third packet is answered well, and twice more.
+/// Garbage, cuts, wrong numbers and wrong sessions; every third packet is answered well, and twice
+/// more.
 fn answer_badly(socket: &UdpSocket, stop: &AtomicBool) {
     use narrows_wire::stamp::{ErrorEstimate, Reflection, StampFormat, Surroundings, reflect};
     let seen = Reflection {
@@ -376,8 +380,9 @@ fn answer_badly(socket: &UdpSocket, stop: &AtomicBool) {
     }
 }
 
-/// What a kernel's echoes tell of a link of 40 Mbit/s (39.6 at the IP layer) on the forward direction, with nothing else on it: that, to a tenth, in
-/// as many tries as it takes a busy machine to keep time once.
+/// What a kernel's echoes tell of a link of 40 Mbit/s (39.6 at the IP layer) on the forward
+/// direction, with nothing else on it: that, to a tenth, in as many tries as it takes a busy
+/// machine to keep time once.
 #[test]
 #[ignore = "judge: needs namespaces"]
 fn available_bandwidth_by_echoes_alone() {
@@ -438,69 +443,4 @@ fn silence_and_missing_ways_are_said() {
     path.sysctl(REMOTE, "net.ipv4.icmp_echo_ignore_all=1");
     let error = SingleEndedWorld::connect(REMOTE_ADDRESSES[0], &options(Via::Icmp)).unwrap_err();
     assert!(matches!(error, Error::Path(PathError::NoAnswer { .. })), "{error}");
-}
-
-fn per_hop(path: &Namespaces, target: &str, via: Via) -> SingleEndedWorld {
-    path.enter(NEAR);
-    let options = SingleEndedOptions {
-        per_hop: true,
-        ..SingleEndedOptions::new(via)
-    };
-    SingleEndedWorld::connect(target, &options).unwrap()
-}
-
-/// Both hops answer each protocol, whichever IP version, in one train with packets to both under way.
-#[test]
-#[ignore = "lab: needs namespaces"]
-fn hops_answer_packets_of_one_flow() {
-    let path = Namespaces::new("hops");
-    for via in [Via::Udp { port: 33_434 }, Via::Icmp, Via::Tcp { port: 9 }] {
-        for (remote, router) in REMOTE_ADDRESSES.into_iter().zip(ROUTER_ADDRESSES) {
-            // Neighbours are found before the first packet, which would else wait for longer than a round trip of the first hop.
-            path.enter(NEAR);
-            SingleEndedWorld::connect(remote, &SingleEndedOptions::new(Via::Icmp)).unwrap();
-            let mut world = per_hop(&path, remote, via);
-            let mut wanted = train(via.answering().peer_kind(), 8, 200, Duration::from_millis(5));
-            for (packet, limit) in wanted.packets.iter_mut().zip([1, 2].into_iter().cycle()) {
-                packet.hop_limit = NonZeroU8::new(limit);
-            }
-            let report = send(&mut world, wanted);
-            let mut responders = [0, 0];
-            for row in &report.arrivals {
-                match row.fate {
-                    Fate::Answered(reply) if reply.kind == HopReplyKind::TimeExceeded => {
-                        assert_eq!(reply.from.to_string(), router, "{via}");
-                        responders[0] += 1;
-                    }
-                    Fate::Answered(_) | Fate::Echoed { .. } => responders[1] += 1,
-                    Fate::Received(_) | Fate::Lost => {}
-                }
-            }
-            assert!(responders[0] == 4 && responders[1] >= 1, "{via} {remote}: {report:?}");
-            assert_eq!(
-                (
-                    world.responders().unmatched_replies.foreign,
-                    world.responders().unmatched_replies.short
-                ),
-                (0, 0),
-                "{via} {remote}"
-            );
-        }
-    }
-}
-
-/// A remote host that drops everything keeps nobody from measuring what lies before it.
-#[test]
-#[ignore = "lab: needs namespaces"]
-fn a_silent_remote_host_does_not_hide_the_routers() {
-    let path = Namespaces::new("silent");
-    run(&format!("{} route replace blackhole 10.88.1.0/24", path.ip(REMOTE)));
-    let mut world = per_hop(&path, REMOTE_ADDRESSES[0], Via::Udp { port: 33_434 });
-    let mut wanted = train(PeerKind::ClosedPort, 2, 100, Duration::from_millis(5));
-    wanted.packets[0].hop_limit = NonZeroU8::new(1);
-    wanted.packets[1].hop_limit = NonZeroU8::new(2);
-    let report = send(&mut world, wanted);
-    assert!(matches!(report.arrivals[0].fate, Fate::Answered(_)), "{report:?}");
-    assert_eq!(report.arrivals[1].fate, Fate::Lost);
-    assert!(world.facts().rtt < Duration::from_secs(1), "learned from the router");
 }

@@ -94,12 +94,14 @@ pub enum ExtensionsError {
 }
 
 impl Extensions {
-    /// From the extension header to the end of the message. A checksum of zero says that there is none.
+    /// From the extension header to the end of the message. A checksum of zero says that there is
+    /// none.
     pub fn parse(octets: &[u8]) -> Result<Self, ExtensionsError> {
         Self::read(octets, false)
     }
 
-    /// The same where nothing else says that these octets are extensions: the checksum must be there.
+    /// The same where nothing else says that these octets are extensions: the checksum must be
+    /// there.
     pub(crate) fn parse_checked(octets: &[u8]) -> Result<Self, ExtensionsError> {
         Self::read(octets, true)
     }

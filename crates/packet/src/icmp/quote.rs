@@ -15,7 +15,8 @@ pub struct Quoted<'a> {
     pub destination: IpAddr,
     /// What it carried: 6 TCP, 17 UDP, 1 and 58 ICMP.
     pub protocol: u8,
-    /// What was left of its hop limit. Zero or one where that ran out; more tells of routers that do not count.
+    /// What was left of its hop limit. Zero or one where that ran out; more tells of routers that
+    /// do not count.
     pub hop_limit: u8,
     /// Its length as the router saw it, header included. Some routers get it wrong.
     pub ip_octets: u16,
@@ -55,7 +56,8 @@ impl<'a> Quoted<'a> {
         udp::ports(self.transport).filter(|_| has_ports)
     }
 
-    /// Length and checksum in the header of a quoted UDP datagram: eight octets behind the IP header are enough for that.
+    /// Length and checksum in the header of a quoted UDP datagram: eight octets behind the IP
+    /// header are enough for that.
     pub fn udp_check(&self) -> Option<(u16, u16)> {
         let header = UdpHeader::read(self.transport).filter(|_| self.protocol == crate::UDP)?;
         Some((header.octets, header.checksum))

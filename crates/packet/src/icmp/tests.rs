@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A quoted UDP packet of 300 octets from 192.0.2.1 port 40000 to 198.51.100.7 port 33434, whose hop limit ran out; as many octets of it as
-/// asked for.
+/// A quoted UDP packet of 300 octets from 192.0.2.1 port 40000 to 198.51.100.7 port 33434, whose
+/// hop limit ran out; as many octets of it as asked for.
 fn quote_v4(octets: usize) -> Vec<u8> {
     let mut quote = vec![
         0x45, 0, 1, 44, 0x12, 0x34, 0x40, 0, 1, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 7,
@@ -189,7 +189,8 @@ fn wrong_extensions_are_named() {
     );
 }
 
-/// A Linux kernel takes ICMP header, quoted IP header and UDP header off, and says where in the rest the extensions begin.
+/// A Linux kernel takes ICMP header, quoted IP header and UDP header off, and says where in the
+/// rest the extensions begin.
 #[test]
 fn what_a_kernel_leaves_is_read_alike() {
     let mut rest = quote_v4(128).split_off(28);

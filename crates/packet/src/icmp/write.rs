@@ -32,7 +32,8 @@ pub enum Message {
 }
 
 impl Message {
-    /// Reads an echo, and what it carries; errors are read by [`super::IcmpError`]. The checksum is not looked at.
+    /// Reads an echo, and what it carries; errors are read by [`super::IcmpError`]. The checksum is
+    /// not looked at.
     pub fn read_echo(message: &[u8], ipv6: bool) -> Option<(Self, &[u8])> {
         if ipv6 {
             let slice = Icmpv6Slice::from_slice(message).ok()?;
@@ -99,8 +100,9 @@ impl Message {
     }
 }
 
-/// Appends a whole packet: IP header (its protocol is ICMP, whatever `ip` says), ICMP header and `data`, with their checksums. `None`, and
-/// nothing is appended, where [`PlainHeader::write`] would refuse.
+/// Appends a whole packet: IP header (its protocol is ICMP, whatever `ip` says), ICMP header and
+/// `data`, with their checksums. `None`, and nothing is appended, where [`PlainHeader::write`]
+/// would refuse.
 pub fn write_packet(ip: &PlainHeader, message: Message, data: &[u8], into: &mut Vec<u8>) -> Option<()> {
     let octets = ICMP_OCTETS + data.len();
     match (ip.source, ip.destination) {
@@ -122,7 +124,8 @@ pub fn write_packet(ip: &PlainHeader, message: Message, data: &[u8], into: &mut 
     Some(())
 }
 
-/// Writes the checksum of an `ICMPv4` message into its header. Over IPv6 it covers the addresses, and kernels write it.
+/// Writes the checksum of an `ICMPv4` message into its header. Over IPv6 it covers the addresses,
+/// and kernels write it.
 pub fn write_checksum(message: &mut [u8]) {
     if let Some([_, _, place @ ..]) = message.first_chunk_mut::<4>() {
         *place = [0; 2];
@@ -161,7 +164,8 @@ mod tests {
     use crate::ip::IpHeader;
     use crate::{UDP, udp};
 
-    /// A packet as `ping` sends it: RFC 792's fields, type 8, and a checksum by hand: 0800 + 1234 + 0001 + 6162 + 6364 = defb.
+    /// A packet as `ping` sends it: RFC 792's fields, type 8, and a checksum by hand: 0800 + 1234 +
+    /// 0001 + 6162 + 6364 = defb.
     #[test]
     fn an_echo_by_hand() {
         let echo = Echo {

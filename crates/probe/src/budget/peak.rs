@@ -1,7 +1,8 @@
 //! The highest rate that a run imposed over 10 ms.
 //!
-//! Ours: 10 ms is the time of a queue of 125 kB at 100 Mbit/s, so it is the scale on which a probe can hurt others; shorter windows
-//! would call every pair of packets a burst at the rate of the sender's interface.
+//! Ours: 10 ms is the time of a queue of 125 kB at 100 Mbit/s, so it is the scale on which a probe
+//! can hurt others; shorter windows would call every pair of packets a burst at the rate of the
+//! sender's interface.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,7 +19,8 @@ const MOST_WINDOWS: usize = 360_000;
 /// IPv4 and TCP header with timestamps.
 const TCP_HEADERS: u64 = 52;
 
-/// From the departures that the reports tell, not from what was planned: a host that cannot send so fast imposes less.
+/// From the departures that the reports tell, not from what was planned: a host that cannot send so
+/// fast imposes less.
 #[derive(Debug, Default)]
 pub(super) struct Peak {
     /// Departures of the last 10 ms, and their octets.
@@ -135,14 +137,16 @@ mod tests {
         })
     }
 
-    /// By hand: 1250 octets each millisecond are ten packets per window, 10 Mbit/s; two trains within one window add up.
+    /// By hand: 1250 octets each millisecond are ten packets per window, 10 Mbit/s; two trains
+    /// within one window add up.
     #[test]
     fn windows_hold_what_left_in_them() {
         let mut peak = Peak::default();
         let even: Vec<i64> = (0..100).map(|k| k * 1000).collect();
         peak.settle(&train(&even));
         assert_eq!(peak.bps(), 10_000_000);
-        // Ten at 200 ms, and ten more 9.9 ms later; the third ten come too late to share their window.
+        // Ten at 200 ms, and ten more 9.9 ms later; the third ten come too late to share their
+        // window.
         peak.settle(&train(&[200_000; 10]));
         assert_eq!(peak.bps(), 10_000_000);
         peak.settle(&train(&[209_900; 10]));

@@ -7,8 +7,8 @@ use narrows_units::to_u64;
 use crate::contract::Event;
 use crate::probes::PacingCheck;
 
-/// Probes and packets of a run, counted from what the world told. What a method made of them (kept, or left out and why) is in its
-/// evidence, under names that begin with `kept_` and `rejected_`.
+/// Probes and packets of a run, counted from what the world told. What a method made of them (kept,
+/// or left out and why) is in its evidence, under names that begin with `kept_` and `rejected_`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Samples {
     /// Trains.

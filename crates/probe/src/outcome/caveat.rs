@@ -6,7 +6,8 @@ use std::time::Duration;
 use narrows_units::{BitRate, format_duration};
 use serde::{Deserialize, Serialize};
 
-/// Something that was seen and that bears on a result. Each prints as one sentence; [`Caveat::id`] is its machine name.
+/// Something that was seen and that bears on a result. Each prints as one sentence; [`Caveat::id`]
+/// is its machine name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "id", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -88,7 +89,8 @@ pub enum Caveat {
         /// Upper end.
         high: BitRate,
     },
-    /// Others that share the path sent less once the probes had begun: what they leave depends on who asks for it.
+    /// Others that share the path sent less once the probes had begun: what they leave depends on
+    /// who asks for it.
     ElasticCrossTraffic,
     /// The value rests on a capacity that was not measured here.
     CapacityAssumed {
@@ -120,7 +122,8 @@ pub enum Caveat {
         /// Time after which there is one more.
         every: Duration,
     },
-    /// Answers came back in packets of this size; a reverse direction that is narrower than they allow shapes the result.
+    /// Answers came back in packets of this size; a reverse direction that is narrower than they
+    /// allow shapes the result.
     ReverseInfluence {
         /// IP octets of the longest answer.
         reply_ip_octets: u16,
@@ -133,8 +136,8 @@ pub enum Caveat {
     StoppedEarly,
     /// The largest size tried survived; the limit lies beyond.
     LargestTried,
-    /// Packets in a capture that stand for several on the wire: the capturing host merges what it receives, or has its card cut up what it
-    /// sends.
+    /// Packets in a capture that stand for several on the wire: the capturing host merges what it
+    /// receives, or has its card cut up what it sends.
     MergedPackets {
         /// Their share of all packets with data.
         ratio: f64,
@@ -148,7 +151,8 @@ pub enum Caveat {
     SilentRouter,
     /// The router's own time for answers covers what its link takes.
     SlowRouter,
-    /// Whether this router, or one before it, takes its own time for each octet could not be checked.
+    /// Whether this router, or one before it, takes its own time for each octet could not be
+    /// checked.
     UncheckedRouter,
     /// Several routers answer at one hop limit, although all probes were of one flow.
     SeveralRouters {
@@ -157,19 +161,22 @@ pub enum Caveat {
     },
     /// From some time on another router answered.
     RouteChanged,
-    /// A router answers at this hop limit that had answered at an earlier one: packets go round in circles, or two routers have one
-    /// address.
+    /// A router answers at this hop limit that had answered at an earlier one: packets go round in
+    /// circles, or two routers have one address.
     RoutingLoop {
         /// The earlier hop limit.
         earlier_ttl: u8,
     },
     /// A router passes on packets whose hop limit has run out: the next one answers in its place.
     ForwardsExpired,
-    /// The lengths of a router's answers follow no rule of what is quoted, so that they were left out of account.
+    /// The lengths of a router's answers follow no rule of what is quoted, so that they were left
+    /// out of account.
     QuotesUneven,
-    /// The value takes the forward direction and the reverse direction of a hop to have one rate; the interval does not.
+    /// The value takes the forward direction and the reverse direction of a hop to have one rate;
+    /// the interval does not.
     SymmetryAssumed,
-    /// What one hop takes is told by several links in a row, which no hop limit tells apart; standard rates decided.
+    /// What one hop takes is told by several links in a row, which no hop limit tells apart;
+    /// standard rates decided.
     StagesAssumed,
     /// Several sums of standard rates fit what one hop takes.
     StagesAmbiguous,

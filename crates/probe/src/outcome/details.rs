@@ -1,4 +1,5 @@
-//! What is known of a result beside its number, typed: all that other code reads of it. People and plots get [`Diagnostics`](super::Diagnostics).
+//! What is known of a result beside its number, typed: all that other code reads of it. People and
+//! plots get [`Diagnostics`](super::Diagnostics).
 
 mod burst;
 mod round_trip;

@@ -1,4 +1,5 @@
-//! Intermediate results, by name: for people and plots. No code reads them back; what code needs is in [`Details`](super::Details).
+//! Intermediate results, by name: for people and plots. No code reads them back; what code needs is
+//! in [`Details`](super::Details).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,7 +7,8 @@ use std::collections::BTreeMap;
 use narrows_units::{BitRate, Delta};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Named intermediate results. Names end in their unit (`_bps`, `_ns`, `_octets`) where they have one.
+/// Named intermediate results. Names end in their unit (`_bps`, `_ns`, `_octets`) where they have
+/// one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Diagnostics(BTreeMap<Cow<'static, str>, Diagnostic>);
@@ -19,7 +21,8 @@ pub enum Diagnostic {
     Flag(bool),
     /// A whole number.
     Integer(i64),
-    /// A number. Infinite and undefined ones become `null` in JSON, and undefined ones when that is read.
+    /// A number. Infinite and undefined ones become `null` in JSON, and undefined ones when that is
+    /// read.
     Number(#[serde(deserialize_with = "number")] f64),
     /// A word.
     Text(String),

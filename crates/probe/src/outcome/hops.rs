@@ -1,9 +1,11 @@
-//! The path hop by hop, as one [`Outcome`] carries it: what commands and pictures read, and what methods per hop write.
+//! The path hop by hop, as one [`Outcome`] carries it: what commands and pictures read, and what
+//! methods per hop write.
 //!
-//! An outcome holds a number for the path (the narrow link's) and, in [`Estimate::also`], one estimate per hop limit that was asked, each
-//! with [`Estimate::at_hop`]. What else is known of a hop is the [`HopFinding`] of its estimate, what is known of the path the
-//! [`PathFinding`] of the main one; their `tell` writes the same into the diagnostics. [`PathHops::of`] puts the parts together,
-//! from whichever method: what a method does not tell is `None` or empty.
+//! An outcome holds a number for the path (the narrow link's) and, in [`Estimate::also`], one
+//! estimate per hop limit that was asked, each with [`Estimate::at_hop`]. What else is known of a
+//! hop is the [`HopFinding`] of its estimate, what is known of the path the [`PathFinding`] of the
+//! main one; their `tell` writes the same into the diagnostics. [`PathHops::of`] puts the parts
+//! together, from whichever method: what a method does not tell is `None` or empty.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,7 +18,8 @@ use super::{BoundKind, Caveat, Diagnostics, Estimate, Finding, Outcome};
 /// A path, hop by hop.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PathHops {
-    /// By hop limit, ascending. Hop limits nobody answered at are there too, if a hop behind them answered.
+    /// By hop limit, ascending. Hop limits nobody answered at are there too, if a hop behind them
+    /// answered.
     pub hops: Vec<HopFinding>,
     /// The hop with the least capacity.
     pub narrow_hop: Option<u16>,
@@ -69,7 +72,8 @@ pub struct HopFinding {
     pub is_destination: bool,
     /// Its capacity; `None` where nothing is claimed.
     pub capacity: Option<HopCapacity>,
-    /// The hop after which what is said of this one begins, if that is not the one before it; zero: the sender.
+    /// The hop after which what is said of this one begins, if that is not the one before it; zero:
+    /// the sender.
     pub after: Option<u16>,
     /// One way, ns.
     pub latency_ns: Option<f64>,
@@ -181,7 +185,8 @@ impl PathHops {
         Self::of_estimate(outcome.estimate()?)
     }
 
-    /// The same of an estimate: an outcome's, or what a method has by now ([`Latest`](crate::Latest)).
+    /// The same of an estimate: an outcome's, or what a method has by now
+    /// ([`Latest`](crate::Latest)).
     pub fn of_estimate(main: &Estimate) -> Option<Self> {
         let mut hops: Vec<HopFinding> = main
             .also

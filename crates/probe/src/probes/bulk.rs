@@ -7,16 +7,17 @@ use narrows_units::{BitRate, Sender, Stamp};
 
 use super::Then;
 
-/// One segment of a bulk transfer over one or more TCP connections, this host sending. Connections stay open over segments
-/// that continue one another; a change of `streams` upward opens more, and any other change of the fields ends the transfer
-/// and begins a new one.
+/// One segment of a bulk transfer over one or more TCP connections, this host sending. Connections
+/// stay open over segments that continue one another; a change of `streams` upward opens more, and
+/// any other change of the fields ends the transfer and begins a new one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     /// Connections that send at once.
     pub streams: u16,
     /// Congestion control to ask for; `None` takes the host's default.
     pub congestion: Option<Congestion>,
-    /// Socket buffer to ask for, in octets of payload the window shall hold; `None` leaves autotuning on.
+    /// Socket buffer to ask for, in octets of payload the window shall hold; `None` leaves
+    /// autotuning on.
     pub window_octets: Option<u32>,
     /// Pacing limit per stream; `None` leaves it to the congestion control.
     pub pacing: Option<BitRate>,
@@ -78,8 +79,8 @@ pub enum TcpState {
     Loss,
 }
 
-/// What a connection's `TCP_INFO` said at one instant. Fields that a kernel may lack are optional. Counters run from the
-/// connection's begin; times are as the kernel counts them.
+/// What a connection's `TCP_INFO` said at one instant. Fields that a kernel may lack are optional.
+/// Counters run from the connection's begin; times are as the kernel counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TcpSample {
     /// When it was read.
@@ -126,13 +127,14 @@ pub struct TcpSample {
     pub limited_by_send_buffer: Option<Duration>,
     /// BBR's pacing gain in 1/256, where the congestion control is BBR and says so.
     pub bbr_pacing_gain: Option<u32>,
-    /// What it says of the path and the peer. Whoever stores samples stores these beside them: the form of a stored sample is fixed.
+    /// What it says of the path and the peer. Whoever stores samples stores these beside them: the
+    /// form of a stored sample is fixed.
     #[serde(skip)]
     pub marks: TcpMarks,
 }
 
-/// What a connection's `TCP_INFO` says of the path and the peer. Counters run from the connection's begin; `None` where the kernel does
-/// not say.
+/// What a connection's `TCP_INFO` says of the path and the peer. Counters run from the connection's
+/// begin; `None` where the kernel does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TcpMarks {
@@ -151,7 +153,8 @@ pub struct TcpMarks {
 pub struct StreamReport {
     /// The congestion control that the kernel really used.
     pub congestion: Congestion,
-    /// Send buffer that the kernel really granted, in octets of its own accounting; `None` where unknown.
+    /// Send buffer that the kernel really granted, in octets of its own accounting; `None` where
+    /// unknown.
     pub granted_send_buffer_octets: Option<u32>,
     /// Samples of this segment, first at its begin, last at its end.
     pub samples: Vec<TcpSample>,
@@ -166,10 +169,12 @@ pub struct TransferReport {
     pub ended: Stamp<Sender>,
     /// One per connection.
     pub streams: Vec<StreamReport>,
-    /// Payload octets that the far application read during the segment (with [`Then::Finish`]: up to the end of the data), and
-    /// the receiver's time from the first to the last of them; `None` while the transfer runs on.
+    /// Payload octets that the far application read during the segment (with [`Then::Finish`]: up
+    /// to the end of the data), and the receiver's time from the first to the last of them; `None`
+    /// while the transfer runs on.
     pub remote_read: Option<(u64, Duration)>,
-    /// Share of the segment for which the busiest sending thread was on a CPU, 0..1; `None` where unknown.
+    /// Share of the segment for which the busiest sending thread was on a CPU, 0..1; `None` where
+    /// unknown.
     pub sender_cpu: Option<f32>,
     /// The same of the busiest receiving thread.
     pub receiver_cpu: Option<f32>,

@@ -43,8 +43,8 @@ pub struct CapturedPacket {
     pub source: SocketAddr,
     /// Destination address and port.
     pub destination: SocketAddr,
-    /// Length of the IP packet, header included, as its header says; where a segmenting or merging interface lets one packet stand
-    /// for several it may exceed 65 535.
+    /// Length of the IP packet, header included, as its header says; where a segmenting or merging
+    /// interface lets one packet stand for several it may exceed 65 535.
     pub ip_octets: u32,
     /// The IPv4 identification, where there is one.
     pub ip_id: Option<u16>,

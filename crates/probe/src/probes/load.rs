@@ -7,15 +7,17 @@ use narrows_units::{BitRate, Receiver, Sender, Stamp};
 
 use super::Then;
 
-/// One segment of a constant-rate UDP load towards the receiver. A segment that follows another one without a wait continues
-/// it with no gap, so a method steers a running load by sending the next segment and reads status from each report.
+/// One segment of a constant-rate UDP load towards the receiver. A segment that follows another one
+/// without a wait continues it with no gap, so a method steers a running load by sending the next
+/// segment and reads status from each report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// IP-layer rate to offer; `BitRate::from_bps(u64::MAX)` means as fast as the host can.
     pub rate: BitRate,
     /// Length of each IP packet, header included.
     pub ip_octets: u16,
-    /// Packets that leave back to back at a time; 1 spaces every packet, more lets a host reach rates that it cannot pace singly.
+    /// Packets that leave back to back at a time; 1 spaces every packet, more lets a host reach
+    /// rates that it cannot pace singly.
     pub burst: u16,
     /// Sockets that share the load, each on a thread of its own.
     pub streams: u16,
@@ -46,7 +48,8 @@ pub struct LoadStatus {
     pub duplicates: u64,
     /// Packets that the receiving host dropped for want of buffer (counted in `lost` too).
     pub local_drops: u64,
-    /// Smallest, mean and largest one-way delay above the smallest of the whole load; `None` if nothing arrived.
+    /// Smallest, mean and largest one-way delay above the smallest of the whole load; `None` if
+    /// nothing arrived.
     pub delay_above_min: Option<(Duration, Duration, Duration)>,
 }
 
@@ -63,10 +66,11 @@ pub struct LoadReport {
     pub sent_ip_octets: u64,
     /// Packets that the sending host refused or dropped before the wire.
     pub send_failures: u64,
-    /// Share of the segment for which the busiest sending thread was on a CPU, 0..1; `None` where unknown.
+    /// Share of the segment for which the busiest sending thread was on a CPU, 0..1; `None` where
+    /// unknown.
     pub sender_cpu: Option<f32>,
-    /// Status intervals that the sender has learnt of since the last report. They lag by a round trip while the load runs; with
-    /// [`Then::Finish`] the last ones are waited for.
+    /// Status intervals that the sender has learnt of since the last report. They lag by a round
+    /// trip while the load runs; with [`Then::Finish`] the last ones are waited for.
     pub statuses: Vec<LoadStatus>,
 }
 

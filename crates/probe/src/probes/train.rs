@@ -15,8 +15,8 @@ pub struct TrainId(pub u32);
 /// One packet of a train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketPlan {
-    /// Planned time from the previous packet's departure to this one's. Zero: back to back, as fast as the host can. The
-    /// first packet's gap is ignored.
+    /// Planned time from the previous packet's departure to this one's. Zero: back to back, as fast
+    /// as the host can. The first packet's gap is ignored.
     pub gap: Duration,
     /// Length of the IP packet, header included.
     pub ip_octets: u16,
@@ -29,23 +29,27 @@ pub struct PacketPlan {
 pub enum PeerKind {
     /// A cooperating receiver stamps them: [`Fate::Received`].
     Receiver,
-    /// The far end sends each back as soon as it arrives, in a packet of the same length: [`Fate::Echoed`].
+    /// The far end sends each back as soon as it arrives, in a packet of the same length:
+    /// [`Fate::Echoed`].
     Echo,
     /// The far end sends each back in a packet of this many IP octets.
     EchoSized(u16),
-    /// UDP datagrams to a port on which nothing listens: the remote host's kernel answers with ICMP errors that quote part of them,
-    /// [`Fate::Answered`] with [`HopReplyKind::PortUnreachable`]. Hosts limit their rate.
+    /// UDP datagrams to a port on which nothing listens: the remote host's kernel answers with ICMP
+    /// errors that quote part of them, [`Fate::Answered`] with [`HopReplyKind::PortUnreachable`].
+    /// Hosts limit their rate.
     ClosedPort,
-    /// TCP SYN segments, filled with payload up to the packet's length: the remote host answers each with a small segment (RST, or SYN
-    /// and ACK where the port is open), [`Fate::Answered`] with [`HopReplyKind::TcpAnswer`].
+    /// TCP SYN segments, filled with payload up to the packet's length: the remote host answers
+    /// each with a small segment (RST, or SYN and ACK where the port is open), [`Fate::Answered`]
+    /// with [`HopReplyKind::TcpAnswer`].
     TcpSyn,
 }
 
 /// A train to send.
 ///
-/// All packets of all trains of one run are of one flow: whatever routers choose among parallel paths by (addresses, ports, protocol, the
-/// IPv6 flow label; of ICMP echoes type, code, checksum and identifier) stays as it is, and what tells packets apart is elsewhere. A world
-/// measures one flow; who wants to see others runs the method again over a world of another flow.
+/// All packets of all trains of one run are of one flow: whatever routers choose among parallel
+/// paths by (addresses, ports, protocol, the IPv6 flow label; of ICMP echoes type, code, checksum
+/// and identifier) stays as it is, and what tells packets apart is elsewhere. A world measures one
+/// flow; who wants to see others runs the method again over a world of another flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Train {
     /// Its name.
@@ -57,7 +61,8 @@ pub struct Train {
 }
 
 impl Train {
-    /// `count` packets of one size at one gap, towards the receiver. A gap of zero makes a back-to-back train.
+    /// `count` packets of one size at one gap, towards the receiver. A gap of zero makes a
+    /// back-to-back train.
     pub fn uniform(id: TrainId, count: usize, ip_octets: u16, gap: Duration) -> Self {
         let packet = PacketPlan {
             gap,
@@ -71,8 +76,9 @@ impl Train {
         }
     }
 
-    /// `count` packets of one size whose gaps average the packet time at `rate` (gaps are whole nanoseconds; the remainder is
-    /// carried from gap to gap, so that the mean rate is exact at any rate). Back to back if `rate` is zero.
+    /// `count` packets of one size whose gaps average the packet time at `rate` (gaps are whole
+    /// nanoseconds; the remainder is carried from gap to gap, so that the mean rate is exact at any
+    /// rate). Back to back if `rate` is zero.
     pub fn at_rate(id: TrainId, count: usize, ip_octets: u16, rate: BitRate) -> Self {
         let mut train = Self::uniform(id, count, ip_octets, Duration::ZERO);
         if rate == BitRate::ZERO {
@@ -103,8 +109,8 @@ impl Train {
         self.packets.iter().skip(1).map(|packet| packet.gap).sum()
     }
 
-    /// The planned IP-layer rate from the first departure to the last (first packet not counted); `None` for a back-to-back
-    /// train, whose rate is the host's.
+    /// The planned IP-layer rate from the first departure to the last (first packet not counted);
+    /// `None` for a back-to-back train, whose rate is the host's.
     pub fn planned_rate(&self) -> Option<BitRate> {
         let octets = self.ip_octets() - self.packets.first().map_or(0, |packet| u64::from(packet.ip_octets));
         BitRate::over(octets, self.duration())
@@ -129,7 +135,8 @@ pub struct Arrival {
 pub enum Fate {
     /// It reached the receiver.
     Received(Stamp<Receiver>),
-    /// It came back from the far end at `returned`. `turned` is the far end's own receive stamp, where it sent one.
+    /// It came back from the far end at `returned`. `turned` is the far end's own receive stamp,
+    /// where it sent one.
     Echoed {
         /// When the echo was back.
         returned: Stamp<Sender>,
@@ -149,7 +156,8 @@ pub struct HopReply {
     pub from: std::net::IpAddr,
     /// When the answer was back.
     pub returned: Stamp<Sender>,
-    /// Length of the answer's IP packet, header included; it depends on how much of the probe the router quotes.
+    /// Length of the answer's IP packet, header included; it depends on how much of the probe the
+    /// router quotes.
     pub reply_ip_octets: u16,
     /// What it says.
     pub kind: HopReplyKind,
@@ -177,13 +185,15 @@ pub enum HopReplyKind {
     TcpAnswer,
 }
 
-/// The sender's own judgement of how well it kept the plan (`host timing` §7.5: the limits are ours).
+/// The sender's own judgement of how well it kept the plan (`host timing` §7.5: the limits are
+/// ours).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PacingCheck {
     /// The departures follow the plan.
     Kept,
-    /// The departures deviate: mean gap off by more than 2 %, over 5 % of gaps off by more than 10 % (at least 1 µs), or one gap
-    /// off by more than half (at least 5 µs). The rows hold the true departures; methods that need the shape discard the train.
+    /// The departures deviate: mean gap off by more than 2 %, over 5 % of gaps off by more than 10
+    /// % (at least 1 µs), or one gap off by more than half (at least 5 µs). The rows hold the true
+    /// departures; methods that need the shape discard the train.
     Broken {
         /// The largest deviation of one gap from its plan.
         worst: Duration,
@@ -203,8 +213,8 @@ pub struct TrainReport {
     pub reordered: u32,
     /// Packets that arrived more than once (the first arrival is the row).
     pub duplicates: u32,
-    /// Packets that reached the receiving host and were dropped there, for want of buffer. Those rows say [`Fate::Lost`];
-    /// they are not the network's losses.
+    /// Packets that reached the receiving host and were dropped there, for want of buffer. Those
+    /// rows say [`Fate::Lost`]; they are not the network's losses.
     pub local_drops: u32,
     /// Where the departure stamps come from.
     pub departed_by: StampSource,
@@ -243,8 +253,8 @@ impl TrainReport {
             .saturating_sub(usize::try_from(self.local_drops).unwrap_or(usize::MAX))
     }
 
-    /// The IP-layer rate at which the packets actually left, first packet not counted; `None` below two packets or without
-    /// time between them.
+    /// The IP-layer rate at which the packets actually left, first packet not counted; `None` below
+    /// two packets or without time between them.
     pub fn departure_rate(&self) -> Option<BitRate> {
         let (first, rest) = self.arrivals.split_first()?;
         let last = rest.last()?;
@@ -252,8 +262,9 @@ impl TrainReport {
         BitRate::over(octets, last.departed.since(first.departed))
     }
 
-    /// The IP-layer rate from the first arrival to the last, first packet not counted; `None` if fewer than two arrived or no
-    /// time passed between them. Losses in between count as not received.
+    /// The IP-layer rate from the first arrival to the last, first packet not counted; `None` if
+    /// fewer than two arrived or no time passed between them. Losses in between count as not
+    /// received.
     pub fn arrival_rate(&self) -> Option<BitRate> {
         let (_, first) = self.received().next()?;
         let (mut octets, mut last) = (0u64, first);

@@ -1,5 +1,6 @@
-//! Parameters of a method, declared once: [`params!`] makes of one declaration the fields, their defaults, the reading of what a
-//! user typed, the refusal of what is out of range, and the table that manuals and `--json` show.
+//! Parameters of a method, declared once: [`params!`] makes of one declaration the fields, their
+//! defaults, the reading of what a user typed, the refusal of what is out of range, and the table
+//! that manuals and `--json` show.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,11 +21,13 @@ pub struct Parameter {
     pub unit: &'static str,
     /// Its value unless given; where nothing is set then, in words ("path MTU").
     pub default: &'static str,
-    /// A given value that sets nothing: of an optional parameter, even where a preset does; else it leaves the default.
+    /// A given value that sets nothing: of an optional parameter, even where a preset does; else it
+    /// leaves the default.
     pub unset: Option<&'static str>,
     /// What is accepted.
     pub range: Range,
-    /// Where default and range come from: an RFC, a paper with its section, or "ours" with the reason.
+    /// Where default and range come from: an RFC, a paper with its section, or "ours" with the
+    /// reason.
     pub source: &'static str,
     /// Other defaults, each with the value of the method's first parameter under which it holds.
     pub presets: &'static [(&'static str, &'static str)],
@@ -183,7 +186,8 @@ pub const fn joined<const N: usize>(first: &[Parameter], second: &[Parameter]) -
     all
 }
 
-/// Something that a parameter can be: how it is read, and whether it lies between two others that are written the same way.
+/// Something that a parameter can be: how it is read, and whether it lies between two others that
+/// are written the same way.
 pub trait Value: Sized {
     /// Reads what the user typed.
     fn parse(text: &str) -> Result<Self, String>;
@@ -276,7 +280,8 @@ fn value<T: Value>(parameter: &Parameter, text: &str) -> Result<T, ParamError> {
     }
 }
 
-/// What the user typed, beside the value of the first parameter, which may change the defaults of the others.
+/// What the user typed, beside the value of the first parameter, which may change the defaults of
+/// the others.
 #[derive(Debug)]
 pub struct Given<'a> {
     raw: &'a RawParams,
@@ -322,7 +327,8 @@ impl<'a> Given<'a> {
     }
 }
 
-/// Declares the parameters of a method: a struct, `PARAMETERS`, `Default`, and `TryFrom<&RawParams>`.
+/// Declares the parameters of a method: a struct, `PARAMETERS`, `Default`, and
+/// `TryFrom<&RawParams>`.
 ///
 /// ```text
 /// params! {
@@ -330,30 +336,40 @@ impl<'a> Given<'a> {
 ///     #[derive(Debug, Clone, PartialEq)]
 ///     pub struct Params {
 ///         /// Whose constants are used.
-///         pub faithful: bool = "adaptive" is { "adaptive" => false, "faithful" => true } { name: "preset", source: "ours" },
+///         pub faithful: bool = "adaptive" is { "adaptive" => false, "faithful" => true } {
+///             name: "preset", source: "ours",
+///         },
 ///         /// Pairs to send.
-///         pub pairs: u32 = "300" { range: Between("10", "10000"), source: "ours", presets: &[("faithful", "100")] },
+///         pub pairs: u32 = "300" {
+///             range: Between("10", "10000"), source: "ours", presets: &[("faithful", "100")],
+///         },
 ///         /// IP octets of a packet.
-///         pub size: Option<u16> = "path MTU" { range: Between("68", "65535"), unit: "IP octets", source: "RFC 791" },
+///         pub size: Option<u16> = "path MTU" {
+///             range: Between("68", "65535"), unit: "IP octets", source: "RFC 791",
+///         },
 ///         /// Octets of a train at most.
-///         pub most: u64 = "2 MB" from Octets => (Octets::count) { range: AtLeast("1 B"), source: "ours" },
+///         pub most: u64 = "2 MB" from Octets => (Octets::count) {
+///             range: AtLeast("1 B"), source: "ours",
+///         },
 ///     }
 ///     names INFO; check Params::check;
 /// }
 /// ```
 ///
-/// The braces at the end set fields of [`Parameter`]. Between default and braces may stand: `is { word => value, }` for words;
-/// `from Type => (map)` for a value that is read as another type; `with (reader)` for a `fn(&str) -> Result<T, String>`.
-/// `presets` go by the value of the first parameter. Behind the struct, each optional: `names INFO;` refuses names that the method does not
-/// have; `check PATH;` is a `fn(&Params) -> Result<(), ParamError>` for what holds between parameters; `default "word";`
-/// is the value of the first parameter under which `Default` reads the others.
+/// The braces at the end set fields of [`Parameter`]. Between default and braces may stand:
+/// `is { word => value, }` for words; `from Type => (map)` for a value that is read as another
+/// type; `with (reader)` for a `fn(&str) -> Result<T, String>`. `presets` go by the value of the
+/// first parameter. Behind the struct, each optional: `names INFO;` refuses names that the method
+/// does not have; `check PATH;` is a `fn(&Params) -> Result<(), ParamError>` for what holds between
+/// parameters; `default "word";` is the value of the first parameter under which `Default` reads
+/// the others.
 #[macro_export]
 macro_rules! params {
     (
         $(#[$meta:meta])*
         $vis:vis struct $name:ident {
             $(
-                #[doc = $doc:literal]
+                $(#[doc = $doc:literal])+
                 $fvis:vis $field:ident: $type:ty = $default:literal
                 $(is { $($word:literal => $value:expr),+ $(,)? })?
                 $(from $from:ty => ($map:expr))?
@@ -367,13 +383,13 @@ macro_rules! params {
     ) => {
         $(#[$meta])*
         $vis struct $name {
-            $(#[doc = $doc] $fvis $field: $type,)+
+            $($(#[doc = $doc])+ $fvis $field: $type,)+
         }
 
         impl $name {
             /// What can be set.
             $vis const PARAMETERS: &'static [$crate::registry::Parameter] = &[
-                $($crate::registry::params!(@one $field, $doc, $default, [$($($word),+)?], $($key: $set),*),)+
+                $($crate::registry::params!(@one $field, concat!($($doc),+), $default, [$($($word),+)?], $($key: $set),*),)+
             ];
         }
 
@@ -395,7 +411,7 @@ macro_rules! params {
                 let params = Self {
                     $($field: {
                         const DECLARED: $crate::registry::Parameter =
-                            $crate::registry::params!(@one $field, $doc, $default, [$($($word),+)?], $($key: $set),*);
+                            $crate::registry::params!(@one $field, concat!($($doc),+), $default, [$($($word),+)?], $($key: $set),*);
                         $crate::registry::params!(
                             @read given, DECLARED, [$($($value),+)?] [$($from => ($map))?] [$($with)?]
                         )
@@ -406,7 +422,7 @@ macro_rules! params {
             }
         }
     };
-    (@one $field:ident, $doc:literal, $default:literal, [$($word:literal),*], $($key:ident: $set:expr),*) => {{
+    (@one $field:ident, $doc:expr, $default:literal, [$($word:literal),*], $($key:ident: $set:expr),*) => {{
         #[allow(unused_imports, reason = "not every declaration has a range")]
         use $crate::registry::Range::{Above, Any, AtLeast, Between, Described, Words};
         #[allow(unused_mut, reason = "not every declaration sets more")]

@@ -1,8 +1,9 @@
 //! A small path for this crate's own tests: FIFO hops, cross traffic, and hosts with faults.
 //!
-//! Exact and deterministic: times are whole picoseconds, randomness is one linear congruential generator per testbed. It is
-//! no substitute for the simulator of scenario files (no routing, no TCP, cross traffic stays on its hop); it exists so that
-//! the unit tests of a method need nothing but this crate.
+//! Exact and deterministic: times are whole picoseconds, randomness is one linear congruential
+//! generator per testbed. It is no substitute for the simulator of scenario files (no routing, no
+//! TCP, cross traffic stays on its hop); it exists so that the unit tests of a method need nothing
+//! but this crate.
 
 mod hop;
 
@@ -58,7 +59,8 @@ struct HopState {
 }
 
 impl ClosedFormWorld {
-    /// A path of these hops between ideal hosts. The sender's cost per packet is `facts.sender.send_cost`.
+    /// A path of these hops between ideal hosts. The sender's cost per packet is
+    /// `facts.sender.send_cost`.
     pub fn new(hops: Vec<Hop>, seed: u64) -> Self {
         let one_way: Duration = hops.iter().map(|hop| hop.delay).sum();
         let mut random = Lcg::new(seed);
@@ -67,7 +69,8 @@ impl ClosedFormWorld {
             .map(|hop| HopState {
                 free_at: vec![0; hop.channels.max(1)],
                 turn: 0,
-                // The first arrival falls anywhere within one mean gap, so that seeds differ in phase.
+                // The first arrival falls anywhere within one mean gap, so that seeds differ in
+                // phase.
                 next_cross: hop
                     .cross
                     .as_ref()
@@ -106,7 +109,8 @@ impl ClosedFormWorld {
         rates.min().unwrap_or(BitRate::ZERO)
     }
 
-    /// The tight link's rate at the IP layer less the traffic of others there, if that traffic has the same packet size.
+    /// The tight link's rate at the IP layer less the traffic of others there, if that traffic has
+    /// the same packet size.
     pub fn available(&self, ip_octets: u32) -> BitRate {
         let rates = self.hops.iter().map(|hop| {
             let wire = f64::from(hop.framing.wire_octets(ip_octets));
@@ -192,7 +196,8 @@ impl ClosedFormWorld {
         departures
     }
 
-    /// When a packet that comes to hop `index` at `at` reaches the next; what happened to it otherwise.
+    /// When a packet that comes to hop `index` at `at` reaches the next; what happened to it
+    /// otherwise.
     fn cross_hop(&mut self, index: usize, at: i64, ip_octets: u16) -> Result<i64, Option<HopReply>> {
         self.let_cross_in(index, at);
         let (hop, state) = (&self.hops[index], &mut self.state[index]);
@@ -422,7 +427,8 @@ impl Lcg {
     }
 }
 
-/// A host that stamps in the kernel with this error, sends a packet in `send_cost` and receives one in `receive_cost`.
+/// A host that stamps in the kernel with this error, sends a packet in `send_cost` and receives one
+/// in `receive_cost`.
 pub fn real_host(stamp_error: Duration, send_cost: Duration, receive_cost: Duration) -> HostFacts {
     HostFacts {
         send_cost,

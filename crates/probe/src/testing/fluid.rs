@@ -1,7 +1,8 @@
-//! A small deterministic world for the tests of bursts, loads and transfers: one drop-tail queue with fluid cross traffic.
+//! A small deterministic world for the tests of bursts, loads and transfers: one drop-tail queue
+//! with fluid cross traffic.
 //!
-//! Everything is in closed form or in short steps of it, so that the answers can be worked by hand. The real simulator knows
-//! more; this one knows what the formulas assume.
+//! Everything is in closed form or in short steps of it, so that the answers can be worked by hand.
+//! The real simulator knows more; this one knows what the formulas assume.
 
 mod tcp;
 
@@ -96,7 +97,8 @@ impl Fluid {
         &mut self.facts
     }
 
-    /// Runs a method with parameters as a user would type them, under its default budget but for time.
+    /// Runs a method with parameters as a user would type them, under its default budget but for
+    /// time.
     pub fn measure(&mut self, method: &dyn crate::registry::Method, params: &[(&str, &str)]) -> Measured {
         let raw: RawParams = params.iter().copied().collect();
         let mut estimator = method.begin(&raw).expect("the parameters are good");
@@ -228,7 +230,8 @@ impl Fluid {
         }
         let sent = (rate * sending / 8.0 / size).floor();
         self.now += at;
-        // A load that goes on does not wait for its last status, so the queue has no rest between two segments of it.
+        // A load that goes on does not wait for its last status, so the queue has no rest between
+        // two segments of it.
         if load.then == Then::Finish {
             self.pass(self.rtt, self.rtt);
         }
@@ -243,7 +246,8 @@ impl Fluid {
         })
     }
 
-    /// One step of a fluid load: what arrives, what the path loses, what the receiver drops, in octets.
+    /// One step of a fluid load: what arrives, what the path loses, what the receiver drops, in
+    /// octets.
     fn load_step(&mut self, rate: f64, dt: f64, sums: &mut [f64; 3]) {
         let mut offered = rate / 8.0 * dt;
         if let Some((sustained, depth)) = self.policer {
@@ -253,7 +257,8 @@ impl Fluid {
             sums[1] += offered - passed;
             offered = passed;
         }
-        // First in, first out, well mixed: overflow hits arrivals alike, and what leaves is a sample of what waits.
+        // First in, first out, well mixed: overflow hits arrivals alike, and what leaves is a
+        // sample of what waits.
         let arriving = offered + self.cross / 8.0 * dt;
         let served = self.link / 8.0 * dt;
         let overflow = (self.backlog + arriving - served - self.queue).max(0.0);

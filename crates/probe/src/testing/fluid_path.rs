@@ -1,7 +1,9 @@
-//! A path in closed form, for this crate's own tests: one link, cross traffic as a fluid, hosts that may misbehave.
+//! A path in closed form, for this crate's own tests: one link, cross traffic as a fluid, hosts
+//! that may misbehave.
 //!
-//! The queue obeys `d' = max(0, d + L/C + u g - g)` from packet to packet, which in the overloaded state is the affine response
-//! `g_out = L/C + u g_in` of the literature (`[TOPP00]`, `[Dovrolis01]`).
+//! The queue obeys `d' = max(0, d + L/C + u g - g)` from packet to packet, which in the overloaded
+//! state is the affine response `g_out = L/C + u g_in` of the literature (`[TOPP00]`,
+//! `[Dovrolis01]`).
 
 use std::convert::Infallible;
 use std::time::Duration;

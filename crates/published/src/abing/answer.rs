@@ -53,8 +53,9 @@ fn mean(gaps: &[PairGap], of: impl Fn(&PairGap) -> f64) -> f64 {
     narrows_stat::mean(&values).unwrap_or(0.0)
 }
 
-/// The pairs that tell the capacity: the first measurement's, as close as the host can send them, for between those is least of others.
-/// Of paced ones more than half may hold a packet of others at high load, and crowd at two packet times. All, if the first lost most.
+/// The pairs that tell the capacity: the first measurement's, as close as the host can send them,
+/// for between those is least of others. Of paced ones more than half may hold a packet of others
+/// at high load, and crowd at two packet times. All, if the first lost most.
 fn closest(session: &MethodRun) -> Vec<PairGap> {
     let first = session.measurements.iter().find(|gaps| gaps.len() >= LEAST_PAIRS);
     first.cloned().unwrap_or_else(|| all(session))
@@ -82,8 +83,8 @@ pub(super) fn narrow(session: &MethodRun) -> Option<Narrow> {
         });
     }
     let sifted = sifted(session);
-    // Most of the first pairs, as close as the host can send them, must have come further apart than they left: else the sender is no
-    // faster than the link, and what crowds is chance.
+    // Most of the first pairs, as close as the host can send them, must have come further apart
+    // than they left: else the sender is no faster than the link, and what crowds is chance.
     let first = closest(session);
     let spread = first.iter().filter(|gap| gap.came > GROWN * gap.sent).count();
     if (spread as f64) < MOSTLY * first.len() as f64 {
@@ -137,7 +138,8 @@ pub(super) fn law(bits: f64, narrow_ns: f64, gaps: &[PairGap]) -> Option<(f64, f
     Some((capacity * (1.0 - (came - narrow_ns) / sent), capacity * error / sent))
 }
 
-/// The pairs that were closer than the narrow link's packet time and not so close that the law divides by next to nothing.
+/// The pairs that were closer than the narrow link's packet time and not so close that the law
+/// divides by next to nothing.
 fn useful(session: &MethodRun, narrow_ns: f64) -> Vec<PairGap> {
     let apart = |gap: &PairGap| gap.sent > 0.0 && gap.sent <= OPEN * narrow_ns;
     let paced: Vec<PairGap> = all(session)
@@ -280,7 +282,8 @@ fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics
 
 /// Pairs behind any answer (half a measurement).
 const LEAST_PAIRS: usize = 10;
-/// Pairs that came this much further apart than they left were closed up (ours), and this share of the first ones must be.
+/// Pairs that came this much further apart than they left were closed up (ours), and this share of
+/// the first ones must be.
 const GROWN: f64 = 1.05;
 const MOSTLY: f64 = 0.6;
 /// Pairs within this share of the crowd's point belong to it (ours: the half-width of its kernel).
@@ -289,12 +292,14 @@ const NEAR: f64 = 0.1;
 const LEAST_ERROR: f64 = 0.005;
 /// Pairs further apart than this over the packet time let the queue empty.
 const OPEN: f64 = 1.05;
-/// Pairs closer than this over the packet time are left to themselves where there are others (ours).
+/// Pairs closer than this over the packet time are left to themselves where there are others
+/// (ours).
 const CLOSE: f64 = 0.3;
 /// Standard errors that the interval spans on either side.
 const SPANNED: f64 = 2.0;
 /// Half-width at least, as a share of the capacity (ours).
 const FLOOR: f64 = 0.02;
-/// Half-widths above this share of the capacity deserve little confidence, and above that no number (ours).
+/// Half-widths above this share of the capacity deserve little confidence, and above that no number
+/// (ours).
 const WIDE: f64 = 0.1;
 const WIDEST: f64 = 0.5;

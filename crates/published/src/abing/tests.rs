@@ -32,7 +32,8 @@ fn loaded(arrivals: Arrivals, mbps: u64, seed: u64) -> ClosedFormWorld {
     ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed)
 }
 
-/// 1500 octets at 100 Mbit/s take 120 us; pairs 90 us apart that come 165 us apart have half the link between them: 120 + 0.5 * 90.
+/// 1500 octets at 100 Mbit/s take 120 us; pairs 90 us apart that come 165 us apart have half the
+/// link between them: 120 + 0.5 * 90.
 #[test]
 fn the_law_by_hand() {
     let gap = PairGap {
@@ -48,7 +49,8 @@ fn the_law_by_hand() {
     assert_eq!(law(12_000.0, 120_000.0, &[gap]), None);
 }
 
-/// In a fluid no pair passes without anything between, and no spacing tells the capacity: it must be given.
+/// In a fluid no pair passes without anything between, and no spacing tells the capacity: it must
+/// be given.
 #[test]
 fn a_fluid_needs_the_capacity() {
     let mut path = Fluid::new(100e6, 1e7, 0.01);
@@ -95,7 +97,8 @@ fn loaded_paths_are_within_its_interval() {
     assert!(inside >= 17, "{inside} of 20");
 }
 
-/// Back to back behind a first link of ten times the rate the law divides by a tenth: too wide to be an answer, or a wide one.
+/// Back to back behind a first link of ten times the rate the law divides by a tenth: too wide to
+/// be an answer, or a wide one.
 #[test]
 fn back_to_back_pairs_know_little() {
     for seed in 0..5 {

@@ -1,11 +1,13 @@
-//! The vertical-horizontal filter (`[ASSOLO09]`): trusts new values while a series goes one way, and the past while it jitters.
+//! The vertical-horizontal filter (`[ASSOLO09]`): trusts new values while a series goes one way,
+//! and the past while it jitters.
 
 /// Which filter makes one value of many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filter {
     /// As meant: the gain is on the new value.
     Vhf,
-    /// As in the source of 0.9e: the gain is on the old value, so that it smooths least what jitters most.
+    /// As in the source of 0.9e: the gain is on the old value, so that it smooths least what
+    /// jitters most.
     VhfSource,
     /// The mean of the window: what the tool does unless it was built otherwise.
     Mean,
@@ -19,7 +21,8 @@ const SHARE: f64 = 1.0 / 3.0;
 const LEVEL: f64 = 0.5;
 
 impl Filter {
-    /// One value of a series, oldest first. It begins at the mean of the first window (ours: the tool's buffer begins empty).
+    /// One value of a series, oldest first. It begins at the mean of the first window (ours: the
+    /// tool's buffer begins empty).
     pub(super) fn apply(self, values: &[f64]) -> Option<f64> {
         if self == Self::Mean {
             return narrows_stat::mean(values);

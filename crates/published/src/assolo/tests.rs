@@ -64,7 +64,8 @@ fn a_fluid_path_from_end_to_end() {
     }
 }
 
-/// 0.9e does not move its range: what lies above it is bounded, what lies inside it is found coarsely.
+/// 0.9e does not move its range: what lies above it is bounded, what lies inside it is found
+/// coarsely.
 #[test]
 fn the_tools_range_stays() {
     let mut path = Fluid::new(mbps(100), mbps(20));

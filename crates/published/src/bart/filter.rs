@@ -1,6 +1,7 @@
 //! The Kalman filter over the strain line.
 
-/// State `x = (a, b)` of the line `strain = a u + b`, where `u` is a train's rate over the highest one, and its covariance.
+/// State `x = (a, b)` of the line `strain = a u + b`, where `u` is a train's rate over the highest
+/// one, and its covariance.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Filter {
     x: [f64; 2],
@@ -8,7 +9,8 @@ pub(super) struct Filter {
     p: [f64; 3],
     /// Process noise of both, per train.
     q: f64,
-    /// By how much the noise is scaled up for now, since innovations were larger than they should be.
+    /// By how much the noise is scaled up for now, since innovations were larger than they should
+    /// be.
     agility: f64,
 }
 
@@ -22,8 +24,8 @@ pub(super) enum Took {
 }
 
 impl Filter {
-    /// Through two congested trains `(u, strain)`, as TOPP draws the line; `P = I`. `None` unless they give a line that rises and
-    /// crosses zero between 0 and 1.
+    /// Through two congested trains `(u, strain)`, as TOPP draws the line; `P = I`. `None` unless
+    /// they give a line that rises and crosses zero between 0 and 1.
     pub(super) fn through(first: (f64, f64), second: (f64, f64), q: f64) -> Option<Self> {
         let a = (second.1 - first.1) / (second.0 - first.0);
         let x = [a, first.1 - a * first.0];
@@ -45,7 +47,8 @@ impl Filter {
         1.0 / self.x[0]
     }
 
-    /// Standard error of the crossing by the delta formula: `var(A) = (var b + A^2 var a + 2 A cov)/a^2`.
+    /// Standard error of the crossing by the delta formula:
+    /// `var(A) = (var b + A^2 var a + 2 A cov)/a^2`.
     pub(super) fn error(&self) -> f64 {
         let crossing = self.crossing();
         let [aa, ab, bb] = self.p;
@@ -66,7 +69,8 @@ impl Filter {
         let ph = [prior[0] * u + prior[1], prior[1] * u + prior[2]];
         let total = ph[0] * u + ph[1] + variance;
         let innovation = strain - self.expected(u);
-        // Innovations beyond three deviations: the line has moved by more than the noise allows for.
+        // Innovations beyond three deviations: the line has moved by more than the noise allows
+        // for.
         self.agility = if innovation * innovation > 9.0 * total {
             (self.agility * 10.0).min(MOST_AGILE)
         } else {
@@ -124,7 +128,8 @@ mod tests {
         assert_eq!(Filter::through((0.6, 0.2), (0.6, 0.1), 1e-4), None, "upright");
     }
 
-    /// One step by hand: x = (1, -1/2), P = I, no process noise, u = 1, R = 1, strain 0.8. s = 3, K = (1/3, 1/3), innovation 0.3.
+    /// One step by hand: x = (1, -1/2), P = I, no process noise, u = 1, R = 1, strain 0.8. s = 3, K
+    /// = (1/3, 1/3), innovation 0.3.
     #[test]
     fn one_step_by_hand() {
         let mut filter = Filter::through((0.5, 0.0), (1.0, 0.5), 0.0).unwrap();

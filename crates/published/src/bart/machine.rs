@@ -16,7 +16,8 @@ use narrows_train::token_pool::TokenPool;
 
 /// Strain from which a train is congested while there is no line yet ("ours").
 const CONGESTED: f64 = 0.05;
-/// Rejected states in a row, and trains at the highest rates in a row without strain, that start the filter anew.
+/// Rejected states in a row, and trains at the highest rates in a row without strain, that start
+/// the filter anew.
 const REJECTED: u32 = 8;
 const UNSTRAINED: u32 = 12;
 /// From this rate of the path on, gaps run from burst end to burst end.

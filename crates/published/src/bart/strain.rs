@@ -21,11 +21,12 @@ pub(super) struct Strain {
 
 /// Share of gaps that betray batches, as in `fac2`.
 const BATCHING_SHARE: f64 = 0.25;
-/// A gap below this share of what was sent has no time of its own (§0.4's rule for fast links, relative).
+/// A gap below this share of what was sent has no time of its own (§0.4's rule for fast links,
+/// relative).
 const SHORT_GAP: f64 = 0.4;
 
-/// `None` with fewer than two gaps that tell, or without a rate. Gaps beside a lost packet are left out; with batches, gaps run
-/// from burst end to burst end, each weighted by its time.
+/// `None` with fewer than two gaps that tell, or without a rate. Gaps beside a lost packet are left
+/// out; with batches, gaps run from burst end to burst end, each weighted by its time.
 pub(super) fn strain(report: &TrainReport, burst_ends: bool) -> Option<Strain> {
     let rate = report.departure_rate()?.as_f64();
     let seen: Vec<(u32, f64, f64)> = {
@@ -58,7 +59,8 @@ pub(super) fn strain(report: &TrainReport, burst_ends: bool) -> Option<Strain> {
         return None;
     }
     let mean = gaps.iter().map(|(sent, seen)| seen - sent).sum::<f64>() / time;
-    // Of a mean weighted by time: the sum of squared weighted residuals over the squared sum of weights.
+    // Of a mean weighted by time: the sum of squared weighted residuals over the squared sum of
+    // weights.
     let count = gaps.len() as f64;
     let squares: f64 = gaps
         .iter()

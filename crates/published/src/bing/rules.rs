@@ -13,7 +13,8 @@ fn least(hop: &HopTable, size: usize) -> Option<(i64, u16)> {
     Some((cell.least_ns(Half::Both)?, cell.reply_octets))
 }
 
-/// By hop and size: whether the least round trip may have met no queue, by rules (a) and (b). `slack_ns`: what two of them may be off by.
+/// By hop and size: whether the least round trip may have met no queue, by rules (a) and (b).
+/// `slack_ns`: what two of them may be off by.
 pub(super) fn clean(hops: &[HopTable], slack_ns: f64) -> Vec<Vec<bool>> {
     let of_hop = |(at, hop): (usize, &HopTable)| {
         let sizes = hop.cells.len();
@@ -41,7 +42,8 @@ pub(super) fn clean(hops: &[HopTable], slack_ns: f64) -> Vec<Vec<bool>> {
     hops.iter().enumerate().map(of_hop).collect()
 }
 
-/// The line of each hop through the sizes that count; through two to four of them from the first to the last.
+/// The line of each hop through the sizes that count; through two to four of them from the first to
+/// the last.
 pub(super) fn lines(hops: &[HopTable], drawing: Drawing<'_>) -> Vec<Option<Drawn>> {
     let clean = clean(hops, slack(drawing));
     let of_hop = |(hop, clean): (&HopTable, &Vec<bool>)| {
@@ -65,7 +67,8 @@ pub(super) fn lines(hops: &[HopTable], drawing: Drawing<'_>) -> Vec<Option<Drawn
     hops.iter().zip(&clean).map(of_hop).collect()
 }
 
-/// Whether probes and answers cost differently per octet, where that can be told: a reverse direction of another rate, or a router that copies.
+/// Whether probes and answers cost differently per octet, where that can be told: a reverse
+/// direction of another rate, or a router that copies.
 fn contradicted(sum: &Slope, points: &[Point], drawing: Drawing<'_>) -> bool {
     let apart = Drawing {
         regress: Regress::Both,
@@ -102,7 +105,8 @@ fn two_sizes(points: &[Point], floor_ns: f64) -> Option<Slope> {
     })
 }
 
-/// What is to be probed again, as hop and size, counted from zero: what does not count, what breaks rule (c), and the worst half.
+/// What is to be probed again, as hop and size, counted from zero: what does not count, what breaks
+/// rule (c), and the worst half.
 pub(super) fn worst(hops: &[HopTable], drawing: Drawing<'_>) -> Vec<(usize, usize)> {
     let clean = clean(hops, slack(drawing));
     let answering = |at: usize| hops.get(at).is_some_and(|hop| hop.answered() > 0);
@@ -196,8 +200,8 @@ fn correlation(xs: &[f64], ys: &[f64]) -> f64 {
 
 /// Slopes that differ by less are alike (ours).
 const ALIKE: f64 = 0.05;
-/// A hop of whose sizes more than one in so many do not count has no line: its router takes longer the more it copies, or queues hardly
-/// ever empty (ours).
+/// A hop of whose sizes more than one in so many do not count has no line: its router takes longer
+/// the more it copies, or queues hardly ever empty (ours).
 const MOST_LEFT_OUT: usize = 4;
 /// Links below it are probed again at both ends (tool).
 const BOTH_ENDS: f64 = 0.8;

@@ -80,8 +80,8 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     }
 }
 
-/// Sizes that do not agree still say what the path carries at least. Neighbours of one train meet the same queue, so trains are what
-/// can be averaged.
+/// Sizes that do not agree still say what the path carries at least. Neighbours of one train meet
+/// the same queue, so trains are what can be averaged.
 fn at_least(session: &MethodRun) -> Result<Estimate, Reason> {
     let mut trains: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for spacing in &session.spacings {
@@ -208,7 +208,8 @@ fn state(session: &MethodRun, sets: &[(u16, Vec<Joined>)], common: &Common, trus
         restated(session, common.high.max(point * (1.0 + half)))?,
     );
     let prompt = prompt_trains(session, point, (common.low, common.high));
-    // A queue behind the narrow link that outlasts whole trains lets all of them come at its own rate, and none of them promptly.
+    // A queue behind the narrow link that outlasts whole trains lets all of them come at its own
+    // rate, and none of them promptly.
     if prompt < LEAST_REPORTED {
         return Err(Reason::NoAgreement);
     }
@@ -231,10 +232,12 @@ fn state(session: &MethodRun, sets: &[(u16, Vec<Joined>)], common: &Common, trus
     })
 }
 
-/// Trains that came at the answer's rate and too soon to have been drawn together: to bring a train that lasts `S` from `(1 + d) S` to `S`
-/// a queue behind the narrow link holds its first packet for `d S`. How long that waited is told against the promptest train.
+/// Trains that came at the answer's rate and too soon to have been drawn together: to bring a train
+/// that lasts `S` from `(1 + d) S` to `S` a queue behind the narrow link holds its first packet for
+/// `d S`. How long that waited is told against the promptest train.
 fn prompt_trains(session: &MethodRun, wire_rate: f64, (low, high): (f64, f64)) -> usize {
-    // Of each train its size, its first packet's delay less its time on the narrow link, its dispersion, and its gaps.
+    // Of each train its size, its first packet's delay less its time on the narrow link, its
+    // dispersion, and its gaps.
     let mut trains: BTreeMap<u32, (u16, f64, f64, usize)> = BTreeMap::new();
     for spacing in &session.spacings {
         let own = 8e9 * wire_octets(session, spacing.ip_octets) / wire_rate;
@@ -327,7 +330,8 @@ fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics
 
 /// More neighbours than this share with one stamp: stamps are no spacing (ours).
 const MOST_TOGETHER: f64 = 0.2;
-/// A spacing that left at more than this share of the time in which it came was not closed up by any link (ours).
+/// A spacing that left at more than this share of the time in which it came was not closed up by
+/// any link (ours).
 const OPEN: f64 = 0.8;
 /// Estimates blurred by more than this say nothing (ours).
 const BLURRED: f64 = 0.5;
@@ -335,9 +339,11 @@ const BLURRED: f64 = 0.5;
 const LEAST_PHASES: usize = 2;
 /// Share of all estimates that must have the answer in common (ours: the majority).
 const LEAST_SHARE: f64 = 0.5;
-/// First packets that waited for less of their train's time than this were not held long enough to draw it together by more (ours).
+/// First packets that waited for less of their train's time than this were not held long enough to
+/// draw it together by more (ours).
 const PROMPT: f64 = 0.2;
-/// Such trains that an answer needs to be sure (ours): the promptest of all is always one, and says nothing.
+/// Such trains that an answer needs to be sure (ours): the promptest of all is always one, and says
+/// nothing.
 const LEAST_PROMPT: usize = 3;
 /// Such trains without which there is no answer (ours): the promptest and one that says the same.
 const LEAST_REPORTED: usize = 2;

@@ -64,7 +64,8 @@ pub(super) fn intersect(phases: &[Vec<Joined>]) -> Option<Common> {
         Some(best) if !better(best, one) => Some(best),
         _ => Some(one),
     })?;
-    // A stretch is another one if some joined interval of the best does not reach it: where it shares all of them it is its shoulder.
+    // A stretch is another one if some joined interval of the best does not reach it: where it
+    // shares all of them it is its shoulder.
     let apart = |one: &&Common| one.high < best.low / APART || one.low > best.high * APART;
     let second = stretches.iter().filter(apart).map(|one| (one.phases, one.weight)).max();
     Some(Common { second, ..best.clone() })

@@ -16,7 +16,8 @@ params! {
         pub first_octets: u16 = "124" {
             name: "first", unit: "IP octets", range: Between("64", "1500"), source: "[Carter96], recalled",
         },
-        /// Phases at most; each is half as large again as the last, or two and a half times, in turn.
+        /// Phases at most; each is half as large again as the last, or two and a half times, in
+        /// turn.
         pub phases: u32 = "7" {
             range: Between("2", "20"), source: "[Carter96], recalled: up to 8000 octets; here the path MTU ends them",
         },
@@ -56,8 +57,8 @@ const AUTO: [PeerKind; 4] = [
 const REPLY: u16 = 60;
 
 impl Params {
-    /// Sizes of the phases on a path of this MTU: each half as large again as the last, or two and a half times, in turn. The last is
-    /// the MTU itself.
+    /// Sizes of the phases on a path of this MTU: each half as large again as the last, or two and
+    /// a half times, in turn. The last is the MTU itself.
     pub(super) fn sizes(&self, mtu: u16) -> Vec<u16> {
         let mut sizes = Vec::new();
         let mut octets = self.first_octets;

@@ -45,7 +45,8 @@ impl Run {
             .iter()
             .any(|checks| checks.iter().all(|(_, found)| found.is_none()));
         if unchecked || self.batching.seen().is_none() {
-            // Stamps too coarse for small packets leave it open whether something steady parts the large ones. Without the test, batches cannot be ruled out.
+            // Stamps too coarse for small packets leave it open whether something steady parts the
+            // large ones. Without the test, batches cannot be ruled out.
             estimate.confidence = Confidence::Low;
         }
         for caveat in self.caveats() {
@@ -193,8 +194,8 @@ impl Run {
     }
 }
 
-/// Ours: what a tag or two that the assumed framing lacks do to the rate of small packets, restated for large ones, and what two
-/// clocks differ by.
+/// Ours: what a tag or two that the assumed framing lacks do to the rate of small packets, restated
+/// for large ones, and what two clocks differ by.
 const OTHER_ERROR: f64 = 0.006;
 /// Ours.
 const SAME: f64 = 0.03;

@@ -1,5 +1,5 @@
-//! An answer that two sizes agree on, under load, once more by smaller ones: packets of others that come between every two do so to
-//! all sizes nearly alike, but not in proportion.
+//! An answer that two sizes agree on, under load, once more by smaller ones: packets of others that
+//! come between every two do so to all sizes nearly alike, but not in proportion.
 
 use super::run::Run;
 use narrows_probe::contract::Step;
@@ -14,8 +14,8 @@ impl Run {
         self.params.check && !open && !self.found.iter().all(|(_, found)| idle(found))
     }
 
-    /// Takes over what a check found; the answer after the last one. Small packets find idle moments more often than those that
-    /// found some: if some of them do not, those had not.
+    /// Takes over what a check found; the answer after the last one. Small packets find idle
+    /// moments more often than those that found some: if some of them do not, those had not.
     pub(super) fn checked(&mut self, settled: bool) -> Option<Step> {
         let found = self
             .hunt
@@ -38,8 +38,8 @@ impl Run {
         }))
     }
 
-    /// Small packets do not take their share of a large one's time, whatever the framing: something parts large pairs, or small
-    /// ones, or both each in their way.
+    /// Small packets do not take their share of a large one's time, whatever the framing: something
+    /// parts large pairs, or small ones, or both each in their way.
     pub(super) fn contradicted(&self) -> bool {
         let (Some(checks), Some(facts), Some((octets, large))) = (&self.checks, &self.facts, self.found.first()) else {
             return false;
@@ -55,7 +55,8 @@ impl Run {
     }
 }
 
-/// Ours: sevenths of the smaller size, 300, 200 and 100 octets to begin with, of the pairs that check an answer found under load.
+/// Ours: sevenths of the smaller size, 300, 200 and 100 octets to begin with, of the pairs that
+/// check an answer found under load.
 pub(super) const CHECKS: [f64; 3] = [3.0, 2.0, 1.0];
 /// Ours: with this share of the pairs clean nothing waits on the path that could part them.
 const IDLE: f64 = 0.9;

@@ -1,4 +1,5 @@
-//! The state machine: test for batches, a run of pairs of each of two sizes, other sizes where they do not agree.
+//! The state machine: test for batches, a run of pairs of each of two sizes, other sizes where they
+//! do not agree.
 
 use std::time::Duration;
 
@@ -115,7 +116,8 @@ impl Run {
         None
     }
 
-    /// Changes both sizes and begins again; the answer if that was tried often enough, or cannot help.
+    /// Changes both sizes and begins again; the answer if that was tried often enough, or cannot
+    /// help.
     fn other_sizes(&mut self) -> Option<Step> {
         let coarse = self.too_coarse();
         let spread = self.hunt.as_ref().and_then(Hunt::spread);
@@ -242,8 +244,8 @@ impl Run {
         Step::Send(Probe::Train(train))
     }
 
-    /// From the begin of this train to the next: at most the permitted share of the rate seen so far; before there is one, a
-    /// round trip and a quarter, as the kernel re-implementation.
+    /// From the begin of this train to the next: at most the permitted share of the rate seen so
+    /// far; before there is one, a round trip and a quarter, as the kernel re-implementation.
     fn wait(&self, train: &Train) -> Duration {
         let rtt = self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
         let seen = self
@@ -442,7 +444,8 @@ const CHECK_TOLERANCE: f64 = 0.05;
 const TEST_PACKETS: usize = 20;
 /// Ours: trains that may be lost or leave it open.
 const MOST_TESTS: u32 = 5;
-/// The kernel re-implementation's limits of sizes; a smaller MTU or a smaller size asked for counts.
+/// The kernel re-implementation's limits of sizes; a smaller MTU or a smaller size asked for
+/// counts.
 const LARGEST: u16 = 1500;
 const SMALLEST: u16 = 500;
 /// The kernel re-implementation.

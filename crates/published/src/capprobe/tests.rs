@@ -29,7 +29,8 @@ fn gigabit_then(rate: BitRate) -> Vec<Hop> {
     vec![Hop::ethernet(BitRate::from_gbps(10)), Hop::ethernet(rate)]
 }
 
-/// On an idle path 41 pairs of each size settle it: one that sets the minima, and forty that bring no new ones.
+/// On an idle path 41 pairs of each size settle it: one that sets the minima, and forty that bring
+/// no new ones.
 #[test]
 fn an_idle_path_takes_a_test_train_and_eighty_two_pairs() {
     for rate in [BitRate::from_mbps(1), BitRate::from_mbps(10), BitRate::from_gbps(1)] {
@@ -88,7 +89,8 @@ fn presets_have_the_constants_of_paper_and_kernel() {
     assert_eq!(measured.cost.packets, 20 + 2 * 240);
 }
 
-/// Half of the narrow link and of a faster one behind it taken, in packets that part pairs and squeeze them.
+/// Half of the narrow link and of a faster one behind it taken, in packets that part pairs and
+/// squeeze them.
 #[test]
 fn loaded_hops_change_nothing_but_the_count() {
     for seed in 1..=8 {
@@ -121,7 +123,8 @@ fn a_path_that_is_never_idle_has_no_number_but_a_best_pair() {
     assert_eq!(diagnostics.get("restarts"), Some(&Diagnostic::Integer(6)));
 }
 
-/// Batches hide the gap and the delay alike; without the test the answer would be whatever the stamps inside a batch say.
+/// Batches hide the gap and the delay alike; without the test the answer would be whatever the
+/// stamps inside a batch say.
 #[test]
 fn batches_are_refused_before_any_pair() {
     let mut host_pair = ClosedFormWorld::new(gigabit_then(BitRate::from_gbps(1)), 1);
@@ -194,7 +197,8 @@ fn a_slow_sender_bounds() {
     assert!(estimate.value < host_pair.ip_capacity(1500).bps());
 }
 
-/// Small packets at a steady rate on hops of one rate: always as many between the two, whatever pair is taken.
+/// Small packets at a steady rate on hops of one rate: always as many between the two, whatever
+/// pair is taken.
 #[test]
 fn steady_small_packets_are_caught_by_smaller_ones() {
     let steady = Cross {

@@ -1,9 +1,11 @@
-//! Where delays leave their level: excursions that end, and the one that does not (`[Chirp03]` §4; F and L as in the tool).
+//! Where delays leave their level: excursions that end, and the one that does not (`[Chirp03]` §4;
+//! F and L as in the tool).
 
 /// How delays are cut into excursions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Rule {
-    /// An excursion ends where the delay has fallen below its highest point's height over this (F, 1.5).
+    /// An excursion ends where the delay has fallen below its highest point's height over this (F,
+    /// 1.5).
     pub(crate) decrease: f64,
     /// An excursion that ends counts from this many steps on (L, 5).
     pub(crate) busy: usize,
@@ -79,7 +81,8 @@ mod tests {
         let found = excursions(&delays, &TOOL);
         assert_eq!(found.ended, [(2, 7)]);
         assert_eq!(found.lasting, Some(8));
-        // It lasts five steps; with a longer least length it does not count, and nothing else changes.
+        // It lasts five steps; with a longer least length it does not count, and nothing else
+        // changes.
         let longer = excursions(&delays, &Rule { busy: 6, ..TOOL });
         assert_eq!((longer.ended.len(), longer.lasting), (0, Some(8)));
     }

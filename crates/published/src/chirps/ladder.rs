@@ -7,8 +7,8 @@ use narrows_probe::probes::PacketPlan;
 /// Most rates of one chirp (the tool's limit of packets).
 pub(crate) const MOST_RATES: usize = 200;
 
-/// `low`, `low spread`, .. below `high`: the least count of gaps that reaches it, as the tool counts (its last rate is the one
-/// before).
+/// `low`, `low spread`, .. below `high`: the least count of gaps that reaches it, as the tool
+/// counts (its last rate is the one before).
 pub(crate) fn geometric(low: f64, high: f64, spread: f64) -> Vec<f64> {
     let mut rates = Vec::new();
     let mut rate = low;
@@ -32,8 +32,9 @@ pub(crate) fn geometric_to(low: f64, high: f64, spread: f64) -> Vec<f64> {
     rates
 }
 
-/// The reflected exponential chirp: rates symmetric about the middle of the range, whose distances grow by `spread` from the middle
-/// outwards; the first distance is `density` of half the range (`[ASSOLO09]`; the tool's count: `k` is the largest for which
+/// The reflected exponential chirp: rates symmetric about the middle of the range, whose distances
+/// grow by `spread` from the middle outwards; the first distance is `density` of half the range
+/// (`[ASSOLO09]`; the tool's count: `k` is the largest for which
 /// `density (spread^k - 1) / (spread - 1) < 1`).
 pub(crate) fn reflected(low: f64, high: f64, spread: f64, density: f64) -> Vec<f64> {
     let (middle, half) = (f64::midpoint(low, high), (high - low) / 2.0);
@@ -49,8 +50,9 @@ pub(crate) fn reflected(low: f64, high: f64, spread: f64, density: f64) -> Vec<f
     below.chain([middle]).chain(above).collect()
 }
 
-/// The packets: one, then `group` of them at each rate. Gaps carry their remainders on, so that only whole nanoseconds are lost; with a
-/// `tick` departures fall on whole ticks of it, and `each` gap by itself is cut to ticks where nothing is carried on, as the tools do.
+/// The packets: one, then `group` of them at each rate. Gaps carry their remainders on, so that
+/// only whole nanoseconds are lost; with a `tick` departures fall on whole ticks of it, and `each`
+/// gap by itself is cut to ticks where nothing is carried on, as the tools do.
 pub(crate) fn plan(rates: &[f64], group: u32, ip_octets: u16, tick_ns: f64, each: bool) -> Vec<PacketPlan> {
     let packet = |gap| PacketPlan {
         gap,
@@ -91,7 +93,8 @@ mod tests {
 
     #[test]
     fn the_tools_defaults() {
-        // 10 to 200 Mbit/s by 1.2: 17 gaps, the highest 10 * 1.2^16 = 184.9; the receiver's table, anchored at 200, is 8.2 % higher.
+        // 10 to 200 Mbit/s by 1.2: 17 gaps, the highest 10 * 1.2^16 = 184.9; the receiver's table,
+        // anchored at 200, is 8.2 % higher.
         let rates = geometric(10e6, 200e6, 1.2);
         assert_eq!(rates.len(), 17);
         assert!((200e6 / rates[16] - 1.0817).abs() < 1e-3);
@@ -117,8 +120,8 @@ mod tests {
         assert_eq!(packets.len(), 61);
         let total: f64 = packets.iter().map(|packet| packet.gap.as_secs_f64() * 1e9).sum();
         assert!((total - duration_ns(&rates, 3, 1500)).abs() < 1.0);
-        // Between 500 Mbit/s and 1 Gbit/s (24 and 12 us) there are 13 gaps of whole microseconds, ends included (`[Jin03a]` counts 11 in
-        // between).
+        // Between 500 Mbit/s and 1 Gbit/s (24 and 12 us) there are 13 gaps of whole microseconds,
+        // ends included (`[Jin03a]` counts 11 in between).
         let fine = geometric_to(500e6, 1.0e9, 1.005);
         let mut gaps: Vec<u128> = plan(&fine, 1, 1500, 1000.0, true)[1..]
             .iter()

@@ -15,7 +15,8 @@ pub(crate) enum Range {
     ChirpReading,
     /// The caller's, moved as [`Range::ChirpReading`]'s when the estimate comes near its ends.
     Given(f64, f64),
-    /// The tool's: it moves by a factor of seven when three outputs in a row lie near an end, if it `moves`.
+    /// The tool's: it moves by a factor of seven when three outputs in a row lie near an end, if it
+    /// `moves`.
     Tool {
         /// Lowest rate.
         low: f64,
@@ -46,7 +47,8 @@ pub(crate) struct Common {
 }
 
 params! {
-    /// What can be set of all of them, as it is typed; the first is a method's own row, where it has presets.
+    /// What can be set of all of them, as it is typed; the first is a method's own row, where it
+    /// has presets.
     #[derive(Debug)]
     pub(crate) struct Shared {
         /// Constants and rules: ours, or the tool's.
@@ -118,7 +120,8 @@ impl Shared {
 }
 
 impl Common {
-    /// What was typed. Ours send `least_group` packets per rate at least; the tool's range `moves` or does not.
+    /// What was typed. Ours send `least_group` packets per rate at least; the tool's range `moves`
+    /// or does not.
     pub(crate) fn read(raw: &RawParams, chirps: usize, least_group: u32, moves: bool) -> Result<Self, ParamError> {
         let shared = Shared::try_from(raw)?;
         Ok(Self {

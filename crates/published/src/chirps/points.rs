@@ -10,14 +10,15 @@ pub(crate) struct Point {
     pub(crate) departed: f64,
     /// When it arrived, from the first arrival on.
     pub(crate) arrived: f64,
-    /// Octets that had left with it, the first packet's not counted; of lost packets, too: they were offered.
+    /// Octets that had left with it, the first packet's not counted; of lost packets, too: they
+    /// were offered.
     pub(crate) offered: f64,
     /// Which of the rates it ends or is on its way to end: packets of one rate share it.
     pub(crate) rung: usize,
 }
 
-/// Growth of delays that is taken for the drift of two clocks, as a share of time (ours: ten times that of a poor clock; it hides
-/// an overload of a thousandth of the capacity).
+/// Growth of delays that is taken for the drift of two clocks, as a share of time (ours: ten times
+/// that of a poor clock; it hides an overload of a thousandth of the capacity).
 const DRIFT: f64 = 0.001;
 
 /// A chirp, read.
@@ -77,9 +78,11 @@ pub(crate) struct Reader {
 
 /// A chirp needs so many points (ours: twice the length of an excursion that counts).
 pub(crate) const LEAST_POINTS: usize = 10;
-/// Share of packets that are held back from which on the receiver counts as batching (ours, as for fac2).
+/// Share of packets that are held back from which on the receiver counts as batching (ours, as for
+/// fac2).
 pub(crate) const BATCHED: f64 = 0.25;
-/// Arrivals closer than this share of their departures were held back, or left a queue that drains (portable rule).
+/// Arrivals closer than this share of their departures were held back, or left a queue that drains
+/// (portable rule).
 const HELD: f64 = 0.4;
 /// Batches of so many packets blur single rates only (§11.3's limit for small ones).
 const SMALL_BATCH: usize = 5;
@@ -144,8 +147,9 @@ impl Reader {
         Ok(chirp)
     }
 
-    /// Without the end of a chirp that a full queue dropped: the longest beginning, of half of it at least, in which no more is lost than
-    /// may be. That the queue filled shows in the delays before (ours; the tool leaves out the whole chirp).
+    /// Without the end of a chirp that a full queue dropped: the longest beginning, of half of it
+    /// at least, in which no more is lost than may be. That the queue filled shows in the delays
+    /// before (ours; the tool leaves out the whole chirp).
     fn before_overflow<'r>(&self, rows: &'r [Arrival]) -> &'r [Arrival] {
         let mut lost = 0usize;
         let mut longest = rows.len();
@@ -190,8 +194,8 @@ impl Reader {
         packets
     }
 
-    /// The last packet of each batch: it waited least (`[PJD04]`). `share` of its sending gap within which a packet was held back with the
-    /// one before it, whatever the anchor said.
+    /// The last packet of each batch: it waited least (`[PJD04]`). `share` of its sending gap
+    /// within which a packet was held back with the one before it, whatever the anchor said.
     fn ends(&self, packets: &[Point], share: f64) -> Result<Vec<Point>, Flaw> {
         let duration = packets.last().map_or(0.0, |last| last.departed);
         let (mut ends, mut spans) = (Vec::with_capacity(packets.len()), Vec::new());
@@ -215,8 +219,8 @@ impl Reader {
         Ok(ends)
     }
 
-    /// The tool's rule: a packet that comes less than 10 us behind another is marked and left out, two marks in a row end the
-    /// chirp at the packet before them.
+    /// The tool's rule: a packet that comes less than 10 us behind another is marked and left out,
+    /// two marks in a row end the chirp at the packet before them.
     fn marked(&self, packets: &[Point]) -> Vec<Point> {
         let mut points: Vec<Point> = Vec::with_capacity(packets.len());
         let mut marks = 0;
@@ -247,7 +251,8 @@ fn ordered(rows: &[Arrival]) -> bool {
     rows.windows(2).all(|two| two[0].departed <= two[1].departed)
 }
 
-/// The sender paused for longer than three gaps and 200 us, or was a tenth too slow over the fastest third (ours).
+/// The sender paused for longer than three gaps and 200 us, or was a tenth too slow over the
+/// fastest third (ours).
 fn broken(asked: &Train, rows: &[Arrival]) -> bool {
     let gaps: Vec<(f64, f64)> = asked.packets[1..]
         .iter()
@@ -273,8 +278,8 @@ impl Chirp {
         self.points.iter().map(delay).collect()
     }
 
-    /// Rates at which the steps from point to point left. Of a sender that did not keep its gaps over five steps each, for its rate is
-    /// known no finer.
+    /// Rates at which the steps from point to point left. Of a sender that did not keep its gaps
+    /// over five steps each, for its rate is known no finer.
     pub(crate) fn rates(&self) -> Vec<f64> {
         let reach = if self.kept { 0 } else { 2 };
         let last = self.points.len() - 1;
@@ -298,8 +303,8 @@ impl Chirp {
         (to.offered - from.offered) * 8e9 / (to.departed - from.departed).max(1.0)
     }
 
-    /// What the delay of a point may be off by at this rate: a stamp's error, and where packets are held back, the time that the last of a batch
-    /// may have waited for a timer, up to one gap.
+    /// What the delay of a point may be off by at this rate: a stamp's error, and where packets are
+    /// held back, the time that the last of a batch may have waited for a timer, up to one gap.
     pub(crate) fn blur_ns(&self, rate: f64) -> f64 {
         let octets = self.packets.windows(2).map(|two| two[1].offered - two[0].offered);
         let gap = octets.fold(0.0, f64::max) * 8e9 / rate.max(1.0);

@@ -1,4 +1,5 @@
-//! The order of things: a back-to-back train, coarse chirps, fine ones, and a new range when the estimate leaves the old one.
+//! The order of things: a back-to-back train, coarse chirps, fine ones, and a new range when the
+//! estimate leaves the old one.
 
 mod answer;
 mod search;
@@ -81,9 +82,11 @@ pub(crate) struct MethodRun<F> {
     wider: f64,
 }
 
-/// Lengths of back-to-back trains, tried in turn while their packets arrive in too few batches (50 as in pathload's; ours).
+/// Lengths of back-to-back trains, tried in turn while their packets arrive in too few batches (50
+/// as in pathload's; ours).
 const ANCHORS: [usize; 4] = [50, 50, 200, 800];
-/// The range of the first coarse chirps, below the rate at which a train arrived: that is reached at nine tenths of load (ours).
+/// The range of the first coarse chirps, below the rate at which a train arrived: that is reached
+/// at nine tenths of load (ours).
 const BELOW_ANCHOR: f64 = 16.0;
 const ABOVE_ANCHOR: f64 = 1.25;
 /// Chirps of a coarse round (ours), rates of which are this far apart (the tool's spread).
@@ -186,8 +189,8 @@ impl<F: Flavour> MethodRun<F> {
             let spacing = Duration::from_secs_f64((bits / self.average).min(LONGEST_CHIRP_S));
             if spacing <= duration { 2 * duration } else { spacing }
         } else {
-            // The load is over what is expected, not over the chirp's own mean rate, which is lower. On slow paths it grows up to a half, so
-            // that a run ends.
+            // The load is over what is expected, not over the chirp's own mean rate, which is
+            // lower. On slow paths it grows up to a half, so that a run ends.
             let chirps = u32::try_from(self.params.chirps).unwrap_or(u32::MAX).saturating_add(10);
             let calm = duration.mul_f64((1.0 / self.params.load).min(100.0));
             calm.min(HASTE / chirps).max(2 * duration) + Duration::from_millis(1)
@@ -263,7 +266,8 @@ impl<F: Flavour> MethodRun<F> {
         }
     }
 
-    /// Packets per rate, so that neighbouring rates differ by more than a tick and a chirp sees enough batches.
+    /// Packets per rate, so that neighbouring rates differ by more than a tick and a chirp sees
+    /// enough batches.
     fn needed_group(&self) -> Result<u32, Reason> {
         let middle = (self.low * self.high).sqrt();
         let gap = f64::from(self.octets) * 8e9 / middle;
@@ -360,7 +364,8 @@ impl<F: Flavour> MethodRun<F> {
             Err(flaw) => self.tally.flaws.push(flaw),
         }
         if learnt && self.ranges < MOST_RANGES {
-            // Batches that only chirps show: the same range again, with as many packets per rate as they ask for.
+            // Batches that only chirps show: the same range again, with as many packets per rate as
+            // they ask for.
             self.enter(self.phase, self.low, self.high);
             return;
         }
@@ -468,7 +473,8 @@ fn is_burst(train: &Train) -> bool {
 
 /// The lowest rate that is tried (ours).
 pub(super) const LEAST_RATE: f64 = 10e3;
-/// Arrivals closer than this share of what the path leaves come from the host (ours, as for fac2: hosts that stamp a batch three times as fast as the link brings it stay below).
+/// Arrivals closer than this share of what the path leaves come from the host (ours, as for fac2:
+/// hosts that stamp a batch three times as fast as the link brings it stay below).
 const SHORT: f64 = 0.4;
 /// Packets this close to the program's own time per packet were waiting for it (ours).
 const AT_PROGRAM: f64 = 1.05;
@@ -482,7 +488,8 @@ const TOOL_COALESCED_NS: f64 = 10_000.0;
 const TOOL_MOST: f64 = 2000e6;
 /// Chirps of one range of which none could be read, after which there is no use (ours).
 const HOPELESS: usize = 12;
-/// The estimate should not lie in the outer quarters of the range, as ratios go: about the tool's 1.5 and 0.66 (ours).
+/// The estimate should not lie in the outer quarters of the range, as ratios go: about the tool's
+/// 1.5 and 0.66 (ours).
 const EDGE: f64 = 0.25;
 /// A run should take no longer, if half of the load allows it (ours).
 const HASTE: Duration = Duration::from_secs(30);

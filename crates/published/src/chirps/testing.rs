@@ -88,7 +88,8 @@ pub(crate) fn chirp_report(train: &Train, delay: impl Fn(i64) -> i64) -> TrainRe
     }
 }
 
-/// Delays of a fluid path, ns: one queue in front of a link of `capacity`, of which `cross` is taken.
+/// Delays of a fluid path, ns: one queue in front of a link of `capacity`, of which `cross` is
+/// taken.
 pub(crate) fn fluid(train: &Train, capacity: f64, cross: f64) -> Vec<i64> {
     let mut queue = 0.0f64;
     let mut delays = vec![0];

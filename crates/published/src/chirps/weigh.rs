@@ -1,10 +1,12 @@
-//! From excursions to one rate per chirp, as pathchirp and ASSOLO do: rates of steps, weighted by their time.
+//! From excursions to one rate per chirp, as pathchirp and ASSOLO do: rates of steps, weighted by
+//! their time.
 
 use super::excursions::{Rule, excursions};
 use super::{Chirp, ChirpReading};
 
-/// A chirp's estimate. Steps that rise within an excursion that ended count with their own rate, all others with that of the step
-/// `before` steps ahead of the one at which the lasting excursion begins.
+/// A chirp's estimate. Steps that rise within an excursion that ended count with their own rate,
+/// all others with that of the step `before` steps ahead of the one at which the lasting excursion
+/// begins.
 pub(crate) fn weigh(chirp: &Chirp, rule: &Rule, before: usize) -> Option<ChirpReading> {
     let (delays, rates, times) = (chirp.delays(), chirp.rates(), chirp.times());
     let found = excursions(&delays, rule);

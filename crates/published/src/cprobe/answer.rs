@@ -181,7 +181,8 @@ fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics
 
 /// Standard errors that intervals and bounds span.
 const SPANNED: f64 = 2.0;
-/// Trains that left at more than this share of the time in which they came were not closed up by any link (ours).
+/// Trains that left at more than this share of the time in which they came were not closed up by
+/// any link (ours).
 const OPEN: f64 = 0.95;
 /// More neighbours than this share with one stamp: stamps are no spacing (as `bprobe`).
 const MOST_TOGETHER: f64 = 0.2;

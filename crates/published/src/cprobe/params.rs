@@ -16,7 +16,8 @@ params! {
         pub trains: u32 = "10" { range: Between("2", "200"), source: "ours; original: 4, recalled" },
         /// Packets of a train.
         pub packets: usize = "10" { range: Between("4", "100"), source: "original, recalled" },
-        /// Largest and smallest spacings of a train that are dropped at either end; two must be left.
+        /// Largest and smallest spacings of a train that are dropped at either end; two must be
+        /// left.
         pub dropped: usize = "1" { range: Between("0", "5"), source: "original, recalled" },
         /// IP octets of a packet.
         pub ip_octets: Option<u16> = "path MTU" {
@@ -34,7 +35,8 @@ params! {
     check Params::check;
 }
 
-/// An echo as the original's, small replies where there is none, or where it does not tell the ways apart.
+/// An echo as the original's, small replies where there is none, or where it does not tell the ways
+/// apart.
 const AUTO: [PeerKind; 4] = [
     PeerKind::Echo,
     PeerKind::EchoSized(REPLY),

@@ -71,7 +71,8 @@ impl MethodRun {
         }
     }
 
-    /// Whether what came back tells the forward direction: the far end's stamps, or replies too short for the reverse direction to matter.
+    /// Whether what came back tells the forward direction: the far end's stamps, or replies too
+    /// short for the reverse direction to matter.
     pub(super) fn one_way(&self) -> bool {
         self.stamped == Some(Stamped::PeerKind) || self.reply_share <= DECIDES
     }
@@ -127,7 +128,8 @@ impl MethodRun {
     }
 }
 
-/// Time from one packet to the next, by the far end's stamps where there are any, else by what came back, ns.
+/// Time from one packet to the next, by the far end's stamps where there are any, else by what came
+/// back, ns.
 fn spacing(before: &Arrival, after: &Arrival) -> Option<(Stamped, f64)> {
     let apart = |(first, second): (i64, i64)| second.saturating_sub(first) as f64;
     let arrived = arrived_ns(before).zip(arrived_ns(after));
@@ -219,7 +221,8 @@ impl TrainMethod for MethodRun {
     }
 }
 
-/// Neighbours closer than this share of the usual spacing were handed over together (as for pairs: `pairtrain.rs`).
+/// Neighbours closer than this share of the usual spacing were handed over together (as for pairs:
+/// `pairtrain.rs`).
 const TOGETHER: f64 = 0.3;
 /// As for `bprobe`: beyond this share of the probe a reply may set the value.
 const DECIDES: f64 = 0.25;

@@ -31,8 +31,8 @@ fn loaded(mbps: u64, seed: u64) -> ClosedFormWorld {
     host_pair
 }
 
-/// Packets of 1500 octets that leave at 200 Mbit/s and come at 80: with C = 100, X = 200 (100 - 80)/80 = 50, A = 50; the dispersion
-/// rate itself is 60 % above that.
+/// Packets of 1500 octets that leave at 200 Mbit/s and come at 80: with C = 100, X = 200 (100 -
+/// 80)/80 = 50, A = 50; the dispersion rate itself is 60 % above that.
 #[test]
 fn the_inversion_by_hand() {
     let exact = Means {
@@ -62,7 +62,8 @@ fn the_inversion_by_hand() {
     assert!((both.came - 150_000.0).abs() < 1e-6 && (both.error - 10_000.0).abs() < 1e-6);
 }
 
-/// Without a capacity it never says more than "at most", on idle and on loaded paths alike; and the bound holds.
+/// Without a capacity it never says more than "at most", on idle and on loaded paths alike; and the
+/// bound holds.
 #[test]
 fn it_bounds_from_above() {
     for mbps in [0, 30, 70] {
@@ -120,7 +121,8 @@ fn batches_are_refused() {
     assert_eq!(reason(measure(&mut host_pair, &[])), Reason::ReceiveBatching);
 }
 
-/// The testbed's closed port answers in packets of about 576 octets: more than a quarter of the probes, so they are no way out.
+/// The testbed's closed port answers in packets of about 576 octets: more than a quarter of the
+/// probes, so they are no way out.
 #[test]
 fn long_answers_without_stamps_are_refused_unless_the_ways_are_alike() {
     let mut host_pair = loaded(30, 4);

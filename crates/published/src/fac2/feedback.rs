@@ -45,7 +45,8 @@ pub(super) struct FeedbackResult {
 }
 
 impl Feedback {
-    /// The next train after the newest of `readings`. `end_error` is what a stamp at either end of a train may be off by, seconds.
+    /// The next train after the newest of `readings`. `end_error` is what a stamp at either end of
+    /// a train may be off by, seconds.
     pub(super) fn next(&mut self, readings: &[Reading], at_max: bool, end_error: f64) -> Next {
         let Some(last) = readings.last() else { return Next::Done };
         let excess = last.rate_in / last.rate_out - 1.0;
@@ -73,7 +74,8 @@ impl Feedback {
         Next::Rate(last.rate_in * (1.0 + STEP))
     }
 
-    /// A faster train shows the candidate to be the turning point, or is the next candidate: noise makes the plain map stick below it.
+    /// A faster train shows the candidate to be the turning point, or is the next candidate: noise
+    /// makes the plain map stick below it.
     fn confirm(&mut self, readings: &[Reading], candidate: f64, excess: f64) -> Next {
         let Some(last) = readings.last() else { return Next::Done };
         let utilisation = utilisation(readings).unwrap_or(UNKNOWN_UTILISATION);
@@ -92,7 +94,8 @@ impl Feedback {
         Next::Rate(last.rate_in * (1.0 + STEP))
     }
 
-    /// The median of what was confirmed, between the last rates on either side; `None` if the loop never came to both sides.
+    /// The median of what was confirmed, between the last rates on either side; `None` if the loop
+    /// never came to both sides.
     pub(super) fn found(&self) -> Option<FeedbackResult> {
         let (quiet, congested) = (self.quiet?, self.congested?);
         let confirmed = narrows_stat::median(&self.confirmed);

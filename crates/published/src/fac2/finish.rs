@@ -17,8 +17,9 @@ const GOOD_FIT: f64 = 0.1;
 const SAME_LINK: f64 = 0.1;
 /// Growth of delay from which a train has overloaded the path beyond doubt.
 const OVERLOAD: f64 = 0.05;
-/// Overloaded trains whose first car outruns the late ones by this share, in the median, have emptied a token bucket on the
-/// way ("ours": Poisson load makes it 5 %, a bucket as deep as a fifth of the train 20 % and more).
+/// Overloaded trains whose first car outruns the late ones by this share, in the median, have
+/// emptied a token bucket on the way ("ours": Poisson load makes it 5 %, a bucket as deep as a
+/// fifth of the train 20 % and more).
 const SHAPED: f64 = 0.15;
 /// Fewest slope trains behind an estimate of medium confidence.
 const MIN_TRAINS: usize = 5;
@@ -158,7 +159,8 @@ impl RunAccount {
 
     fn estimated(&self, fit: &Fit, ending: &Ending) -> Option<Estimate> {
         let rate = |bps: f64| BitRate::from_bps_f64(bps);
-        // What is lost behind the tight link has gone through it; nothing tells which losses those are.
+        // What is lost behind the tight link has gone through it; nothing tells which losses those
+        // are.
         let through = 1.0 - (self.lost as f64 / self.sent.max(1) as f64).min(0.5);
         let mut estimate = Estimate::ip_rate(
             Metric::AvailableIpCapacity,
@@ -211,7 +213,8 @@ impl RunAccount {
             low - fit.high,
             high - fit.low,
         );
-        // The tight link's capacity is the path's only where the far trains and the near ones agree on it.
+        // The tight link's capacity is the path's only where the far trains and the near ones agree
+        // on it.
         let capacity = rate(Metric::IpCapacity, fit.capacity, low, high).filter(|_| !fit.local);
         // Two links alike in what they have left look like one with less of both.
         let unsure = |mut estimate: Estimate| {
@@ -221,8 +224,9 @@ impl RunAccount {
         [capacity, cross].into_iter().flatten().map(unsure).collect()
     }
 
-    /// The narrow link's own rate, where single packets show another than the capacity which the trains' slopes show. Of a single full link
-    /// both are the same; two that are alike in what they leave look to trains like one of less capacity and less cross traffic.
+    /// The narrow link's own rate, where single packets show another than the capacity which the
+    /// trains' slopes show. Of a single full link both are the same; two that are alike in what
+    /// they leave look to trains like one of less capacity and less cross traffic.
     fn contradicted(&self, fit: &Fit) -> Option<f64> {
         let shown = self.readings.iter().filter(|reading| reading.closest.is_some());
         let fastest = shown.max_by(|a, b| a.rate_in.total_cmp(&b.rate_in))?;
@@ -238,7 +242,8 @@ impl RunAccount {
         if self.capacity.is_some() || receiver {
             return Vec::new();
         }
-        // The margin is for what is free: between two full links trains find that up to a twelfth of the path's rate too low.
+        // The margin is for what is free: between two full links trains find that up to a twelfth
+        // of the path's rate too low.
         let least = (narrow * (1.0 - SAME_LINK) - fit.high).max(0.0);
         let bound = BitRate::from_bps_f64(least).map(|rate| {
             let estimate = Estimate::ip_rate(Metric::CrossTraffic, rate, rate, rate).at_least(Limit::Path);
@@ -278,7 +283,8 @@ impl RunAccount {
         Some(bound.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited))
     }
 
-    /// No train near the turning point overloaded the path, yet none at the sender's limit either: what came through is available.
+    /// No train near the turning point overloaded the path, yet none at the sender's limit either:
+    /// what came through is available.
     fn undecided(&self) -> Option<Estimate> {
         let quiet = self.readings.iter().filter(|reading| reading.is_quiet());
         let value = BitRate::from_bps_f64(quiet.map(|reading| reading.rate_out).reduce(f64::max)?)?;

@@ -1,8 +1,10 @@
-//! From readings to available bandwidth: the accelerated feedback map, and the constant-rate slope estimator.
+//! From readings to available bandwidth: the accelerated feedback map, and the constant-rate slope
+//! estimator.
 
 use narrows_train::reading::Reading;
 
-/// A train is overloaded for certain only this far above the estimate, as a share of the path's rate.
+/// A train is overloaded for certain only this far above the estimate, as a share of the path's
+/// rate.
 const NEAR: f64 = 0.04;
 /// Trains further above the estimate than this may have filled a second link.
 const FAR: f64 = 0.45;
@@ -14,14 +16,16 @@ const LOCAL_MIN: usize = 6;
 const TESTED: f64 = 0.6;
 /// Noise of a growth below which the test does not believe it ("ours": packets are whole).
 const RESOLUTION: f64 = 0.005;
-/// Rounding of the turning point by traffic that is no fluid, as a share of the path's rate ("ours", from the test sweeps: trains of 200
-/// packets at the turning point see their delays grow by 2 %).
+/// Rounding of the turning point by traffic that is no fluid, as a share of the path's rate
+/// ("ours", from the test sweeps: trains of 200 packets at the turning point see their delays grow
+/// by 2 %).
 const ROUNDED: f64 = 0.02;
 /// 95 % point of chi squared with one degree of freedom.
 const CHI_SQUARED: f64 = 3.84;
 /// Turning points tried per round; three rounds, each a tenth as wide as the one before.
 const HINGE_GRID: u32 = 40;
-/// A turning point whose interval ends below this share of the receiving host's rate is the path's ("ours").
+/// A turning point whose interval ends below this share of the receiving host's rate is the path's
+/// ("ours").
 const BELOW_HOST: f64 = 0.95;
 /// Fixed-point rounds of the estimate; it settles in two or three.
 const ROUNDS: usize = 12;
@@ -37,11 +41,13 @@ pub(super) struct Fit {
     /// Capacity of the tight link, and its relative standard error.
     pub(super) capacity: f64,
     pub(super) capacity_error: f64,
-    /// The capacity came from trains near the turning point alone, because those far above contradicted them.
+    /// The capacity came from trains near the turning point alone, because those far above
+    /// contradicted them.
     pub(super) local: bool,
     /// One estimate per train that overloaded the path.
     pub(super) per_train: Vec<f64>,
-    /// The trains arrived as fast as the receiving host can stamp them, so that the turning point may be the host's.
+    /// The trains arrived as fast as the receiving host can stamp them, so that the turning point
+    /// may be the host's.
     pub(super) receiver: bool,
 }
 
@@ -50,11 +56,12 @@ pub(super) fn fastest(readings: &[Reading]) -> Option<f64> {
     readings.iter().map(|reading| reading.rate_out).reduce(f64::max)
 }
 
-/// The next rate of the feedback map, from the last trains (newest last). `None` once the newest has not overloaded the path.
+/// The next rate of the feedback map, from the last trains (newest last). `None` once the newest
+/// has not overloaded the path.
 ///
-/// Plain: the rate out becomes the rate in. Accelerated: in `y = 1/R` the map is affine, `y_out = 1/C + u y_in`, so two trains
-/// give its fixed point (Aitken's process). The acceleration is kept to half of the plain step's result: two noisy trains can
-/// put the fixed point anywhere.
+/// Plain: the rate out becomes the rate in. Accelerated: in `y = 1/R` the map is affine,
+/// `y_out = 1/C + u y_in`, so two trains give its fixed point (Aitken's process). The acceleration
+/// is kept to half of the plain step's result: two noisy trains can put the fixed point anywhere.
 pub(super) fn next_rate(readings: &[Reading]) -> Option<f64> {
     let last = readings.last()?;
     if last.is_quiet() {
@@ -72,14 +79,16 @@ pub(super) fn next_rate(readings: &[Reading]) -> Option<f64> {
     Some(accelerated.map_or(plain, |rate| rate.clamp(plain / 2.0, plain)))
 }
 
-/// Estimates from all readings; `start` is the coarse estimate. `capacity` is the tight link's, if the caller knows it.
-/// `None` while no train has overloaded the path near the turning point.
+/// Estimates from all readings; `start` is the coarse estimate. `capacity` is the tight link's, if
+/// the caller knows it. `None` while no train has overloaded the path near the turning point.
 ///
-/// Two models stand against each other: one link that is narrow and tight, whose capacity far trains show; and a tight link of
-/// unknown capacity behind or in front of the narrow one. Their estimates are averaged by their likelihood.
+/// Two models stand against each other: one link that is narrow and tight, whose capacity far
+/// trains show; and a tight link of unknown capacity behind or in front of the narrow one. Their
+/// estimates are averaged by their likelihood.
 ///
-/// Trains that came as fast as the receiving host can stamp say nothing of a gradient. They are left out where slower ones
-/// overloaded the path; where none did, the turning point is taken for the host's.
+/// Trains that came as fast as the receiving host can stamp say nothing of a gradient. They are
+/// left out where slower ones overloaded the path; where none did, the turning point is taken for
+/// the host's.
 pub(super) fn fit(readings: &[Reading], start: f64, capacity: Option<f64>) -> Option<Fit> {
     let host = readings.iter().filter(|reading| reading.receiver_bound);
     let Some(most) = host.map(|reading| reading.rate_out).reduce(f64::max) else {
@@ -114,7 +123,8 @@ fn of_path(readings: &[Reading], start: f64, capacity: Option<f64>) -> Option<Fi
     })
 }
 
-/// The fixed point of one model: trains near the turning point give estimates, whose median is the turning point.
+/// The fixed point of one model: trains near the turning point give estimates, whose median is the
+/// turning point.
 fn settle(
     readings: &[Reading],
     start: f64,
@@ -156,10 +166,11 @@ fn settle(
     result
 }
 
-/// The fit with the gradient that trains near the turning point show by themselves, and its weight against `one`.
+/// The fit with the gradient that trains near the turning point show by themselves, and its weight
+/// against `one`.
 ///
-/// One link would answer to all trains alike, so the weight comes from all that are not far above the turning point; but only trains that
-/// the narrow link lets through say what another link does.
+/// One link would answer to all trains alike, so the weight comes from all that are not far above
+/// the turning point; but only trains that the narrow link lets through say what another link does.
 fn runner_up(readings: &[Reading], one: &Fit, scale: f64) -> Option<(Fit, f64)> {
     let up_to = |top: f64| {
         readings
@@ -179,7 +190,8 @@ fn runner_up(readings: &[Reading], one: &Fit, scale: f64) -> Option<(Fit, f64)> 
     let fixed = hinge(&all, scale, round, one_gradient)?;
     let free = hinge(&all, scale, round, None)?;
     let noise = (free.residual / dof).max(time * RESOLUTION * RESOLUTION);
-    // Twice the log-likelihood ratio, less the price of a free parameter (Schwarz: the logarithm of the sample size).
+    // Twice the log-likelihood ratio, less the price of a free parameter (Schwarz: the logarithm of
+    // the sample size).
     let advantage = (fixed.residual - free.residual) / noise - (all.len() as f64).ln();
     let weight = 1.0 / (1.0 + (-advantage / 2.0).exp());
     if weight < UNLIKELY {
@@ -217,7 +229,8 @@ fn runner_up(readings: &[Reading], one: &Fit, scale: f64) -> Option<(Fit, f64)> 
     Some((other, weight))
 }
 
-/// Highest rate of which it is sure enough that the narrow link lets it through; at least a little above the turning point.
+/// Highest rate of which it is sure enough that the narrow link lets it through; at least a little
+/// above the turning point.
 fn passing(available: f64, scale: f64) -> f64 {
     (1.02 * scale).max(available + 0.2 * scale)
 }
@@ -271,14 +284,16 @@ impl Gradient {
     }
 }
 
-/// Weighted least squares of `growth = gradient * max(0, rate - turning_point)`, the corner rounded to a hyperbola.
+/// Weighted least squares of `growth = gradient * max(0, rate - turning_point)`, the corner rounded
+/// to a hyperbola.
 struct Hinge {
     turning_point: f64,
     gradient: f64,
     residual: f64,
 }
 
-/// The turning point is sought on a grid over the rates of the points; per turning point the gradient is a ratio of sums.
+/// The turning point is sought on a grid over the rates of the points; per turning point the
+/// gradient is a ratio of sums.
 fn hinge(points: &[&Reading], scale: f64, round: f64, gradient: Option<f64>) -> Option<Hinge> {
     let top = highest_turning_point(points, scale);
     let (mut low, mut width) = (0.0, top);
@@ -323,7 +338,8 @@ fn hinge_at(points: &[&Reading], turning_point: f64, round: f64, gradient: Optio
     }
 }
 
-/// Least and greatest turning point whose best gradient leaves no more than this residual: the likelihood's own interval.
+/// Least and greatest turning point whose best gradient leaves no more than this residual: the
+/// likelihood's own interval.
 fn turning_points(points: &[&Reading], scale: f64, round: f64, residual: f64) -> (f64, f64) {
     let top = highest_turning_point(points, scale);
     (0..=5 * HINGE_GRID)
@@ -334,7 +350,8 @@ fn turning_points(points: &[&Reading], scale: f64, round: f64, residual: f64) ->
         })
 }
 
-/// The line from the turning point through all overloaded trains: the far ones, if the narrow link is the tight one, fix it best.
+/// The line from the turning point through all overloaded trains: the far ones, if the narrow link
+/// is the tight one, fix it best.
 fn through_turning_point(readings: &[Reading], available: f64, scale: f64) -> Option<Gradient> {
     let (mut sxx, mut sxy, mut points) = (0.0, 0.0, Vec::new());
     for reading in readings {
@@ -356,7 +373,8 @@ fn through_turning_point(readings: &[Reading], available: f64, scale: f64) -> Op
     if !value.is_finite() {
         return None;
     }
-    // A link of the path carries at least what came through; four times that is what a slow sender can still tell from nothing.
+    // A link of the path carries at least what came through; four times that is what a slow sender
+    // can still tell from nothing.
     let value = value.clamp(0.25 / scale, 1.1 / scale);
     let residual: f64 = points.iter().map(|(x, y, w)| w * (y - value * x).powi(2)).sum();
     let dof = points.len().saturating_sub(1).max(1) as f64;
@@ -366,8 +384,8 @@ fn through_turning_point(readings: &[Reading], available: f64, scale: f64) -> Op
     })
 }
 
-/// Distribution-free interval of the median at 95 % or more, widened by what an error of the gradient moves all trains together,
-/// and by a floor for what no spread shows ([`FLOOR`]).
+/// Distribution-free interval of the median at 95 % or more, widened by what an error of the
+/// gradient moves all trains together, and by a floor for what no spread shows ([`FLOOR`]).
 fn interval(per_train: &[f64], median: f64, scale: f64, common: f64) -> (f64, f64) {
     let mut sorted = per_train.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -378,8 +396,8 @@ fn interval(per_train: &[f64], median: f64, scale: f64, common: f64) -> (f64, f6
     ((median - widen(median - low)).max(0.0), median + widen(high - median))
 }
 
-/// How many values may lie outside on either side: the largest k with `2 P(Binomial(n, 1/2) <= k) <= 0.05`; zero where even
-/// the extremes cover less.
+/// How many values may lie outside on either side: the largest k with
+/// `2 P(Binomial(n, 1/2) <= k) <= 0.05`; zero where even the extremes cover less.
 fn rank(n: usize) -> usize {
     let (mut tail, mut term) = (0.0, 0.5f64.powi(i32::try_from(n).unwrap_or(i32::MAX)));
     for k in 0..n / 2 {
@@ -392,8 +410,9 @@ fn rank(n: usize) -> usize {
     0
 }
 
-/// Half-width below which no interval shrinks, as a share of the path's rate: stamps, framing of other packet sizes and the
-/// residual bias of short trains ("ours", from the test sweeps of this module).
+/// Half-width below which no interval shrinks, as a share of the path's rate: stamps, framing of
+/// other packet sizes and the residual bias of short trains ("ours", from the test sweeps of this
+/// module).
 const FLOOR: f64 = 0.02;
 
 #[cfg(test)]
@@ -402,7 +421,8 @@ mod tests {
 
     #[test]
     fn ranks_of_the_median_interval() {
-        // Binomial tables: 6 values need both extremes (2/64), 9 allow one outside (2 * 10/512), 12 two (2 * 79/4096).
+        // Binomial tables: 6 values need both extremes (2/64), 9 allow one outside (2 * 10/512), 12
+        // two (2 * 79/4096).
         assert_eq!([5, 6, 8, 9, 11, 12, 15].map(rank), [0, 0, 0, 1, 1, 2, 3]);
     }
 }

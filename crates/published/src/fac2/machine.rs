@@ -119,7 +119,8 @@ impl Machine {
         Step::Send(Probe::Train(train))
     }
 
-    /// Waits until the train's octets, spread over the time since it began, are the allowed share of the path.
+    /// Waits until the train's octets, spread over the time since it began, are the allowed share
+    /// of the path.
     fn pause(&mut self, now: Stamp<Sender>, sent_octets: u64) -> Step {
         let scale = fit::fastest(&self.seen.readings).or(self.rate).unwrap_or(1e9);
         let period = sent_octets as f64 * 8.0 / (self.params.load * scale.max(1.0));
@@ -291,8 +292,9 @@ impl Machine {
         self.next_slope();
     }
 
-    /// Alternates between little and much overload, so that the gradient shows, and a rate below the turning point, so that a turning point that
-    /// lies lower than believed shows. Stays below the narrow link's rate where another link is known to be the tight one.
+    /// Alternates between little and much overload, so that the gradient shows, and a rate below
+    /// the turning point, so that a turning point that lies lower than believed shows. Stays below
+    /// the narrow link's rate where another link is known to be the tight one.
     fn next_slope(&mut self) {
         let scale = fit::fastest(&self.seen.readings).unwrap_or(self.available);
         let step = STEPS[self.slope_trains % STEPS.len()];
@@ -325,7 +327,8 @@ impl Machine {
         None
     }
 
-    /// Narrow, or trains enough; while the run is short, twice as many for an interval that is still wide.
+    /// Narrow, or trains enough; while the run is short, twice as many for an interval that is
+    /// still wide.
     fn enough(&self, now: Stamp<Sender>, found: &Fit) -> bool {
         let scale = fit::fastest(&self.seen.readings).unwrap_or(found.available);
         let width = (found.high - found.low) / scale;
@@ -344,7 +347,8 @@ impl Machine {
         f64::from(self.seen.packet_octets) * 8.0
     }
 
-    /// Packets of the next train: enough time to average over, enough for stamps and batches, not more queue than allowed.
+    /// Packets of the next train: enough time to average over, enough for stamps and batches, not
+    /// more queue than allowed.
     fn length(&self) -> usize {
         let scale = fit::fastest(&self.seen.readings);
         let Some((rate, scale)) = self.rate.zip(scale) else {
@@ -366,7 +370,8 @@ impl Machine {
         wanted.min(allowed.max(self.extra_packets()).max(SHORTEST))
     }
 
-    /// What batches ask for goes before the presumed limit of a burst, but not before an observed one.
+    /// What batches ask for goes before the presumed limit of a burst, but not before an observed
+    /// one.
     fn extra_packets(&self) -> usize {
         if self.seen.overflows > 0 { 0 } else { self.least_packets }
     }

@@ -1,4 +1,5 @@
-//! One train for methods that compare what left with what came: rates and losses, without the growth of delays.
+//! One train for methods that compare what left with what came: rates and losses, without the
+//! growth of delays.
 
 use std::time::Duration;
 
@@ -44,8 +45,8 @@ pub(crate) enum Flaw {
     FewBatches,
 }
 
-/// Reduces a train; `fastest` is the highest arrival rate seen so far, which betrays batches. Departures that left the plan count as
-/// they were: only a gap of a tenth of the train spoils it.
+/// Reduces a train; `fastest` is the highest arrival rate seen so far, which betrays batches.
+/// Departures that left the plan count as they were: only a gap of a tenth of the train spoils it.
 pub(crate) fn observation(report: &TrainReport, fastest: Option<f64>) -> Result<TrainObservation, Flaw> {
     let reading = reading::read(report, fastest, true).map_err(|unusable| match unusable {
         Unusable::AllLost => Flaw::AllLost,

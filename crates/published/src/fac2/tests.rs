@@ -42,8 +42,6 @@ fn has(outcome: &Outcome, id: &str) -> bool {
     outcome.caveats().iter().any(|caveat| caveat.id() == id)
 }
 
-// The fluid oracle: everything is exact.
-
 #[test]
 fn exact_in_the_fluid_model_with_its_by_products() {
     for capacity in [mbps(10), mbps(100), mbps(1000), mbps(10_000)] {
@@ -94,7 +92,8 @@ fn the_feedback_loop_alone_brackets_the_turning_point() {
     );
 }
 
-/// Under Poisson traffic it is right to a tenth of the capacity up to 70 % (single trains spread by that), and never sure of itself.
+/// Under Poisson traffic it is right to a tenth of the capacity up to 70 % (single trains spread by
+/// that), and never sure of itself.
 #[test]
 fn the_feedback_loop_alone_under_load() {
     for load in [30, 50, 70] {
@@ -136,7 +135,8 @@ fn aitken_is_exact_after_two_trains() {
             closest: None,
         }
     };
-    // C = 100, X = 60: 100 comes out at 62.5, which comes out at 51.02. Plain after one train; then the fixed point, 40.
+    // C = 100, X = 60: 100 comes out at 62.5, which comes out at 51.02. Plain after one train; then
+    // the fixed point, 40.
     assert_eq!(fit::next_rate(&[reading(100.0)]), Some(62.5));
     let next = fit::next_rate(&[reading(100.0), reading(62.5)]).unwrap();
     assert!((next - 40.0).abs() < 1e-9, "{next}");
@@ -172,8 +172,6 @@ fn clocks_of_any_offset_and_usual_skew_change_nothing() {
     });
     assert!(off(fluid(&mut world).estimate().unwrap(), 70e6, 100e6) < 0.005);
 }
-
-// Hosts.
 
 #[test]
 fn a_sender_below_the_turning_point_gives_a_bound_never_a_point() {
@@ -304,8 +302,6 @@ fn a_clock_that_is_set_spoils_its_train_only() {
     }
 }
 
-// The path.
-
 #[test]
 fn nothing_arrives() {
     let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(|report| {
@@ -372,8 +368,6 @@ fn reordering_leaves_the_result() {
     assert!(off(outcome.estimate().unwrap(), 50e6, 100e6) < 0.01, "{outcome:?}");
     assert!(has(&outcome, "reordering"));
 }
-
-// The contract.
 
 #[test]
 fn refusals() {
@@ -456,7 +450,8 @@ fn parameters_are_checked() {
     assert!(INFO.manual().starts_with("FAC2"));
 }
 
-/// The pure function of a run's reports says what the run said; of fewer reports it says less, and of none nothing.
+/// The pure function of a run's reports says what the run said; of fewer reports it says less, and
+/// of none nothing.
 #[test]
 fn reports_alone_give_the_runs_own_answer() {
     for (mut host_pair, seed) in (0..4).map(|seed| (one_link(100, 40, seed), seed)) {
@@ -490,7 +485,7 @@ proptest! {
                     _ => {}
                 }
             }
-            report.reordered = u32::from(random.next_u64() % 2 == 0) * 30;
+            report.reordered = u32::from(random.next_u64().is_multiple_of(2)) * 30;
         });
         let outcome = fluid(&mut world);
         if let Some(estimate) = outcome.estimate() {

@@ -14,7 +14,8 @@ use narrows_train::train_method::whole_packets;
 const RETRY_LIMIT: u32 = 4;
 /// Loss above which nothing is said (ours; pathload's limit for a stream).
 const LOSS_LIMIT: f64 = 0.15;
-/// Batches that a train must span (ours): the error of its ends is then below a tenth of a batch in twelve.
+/// Batches that a train must span (ours): the error of its ends is then below a tenth of a batch in
+/// twelve.
 const BATCHES: f64 = 12.0;
 /// Links up to so many times as fast as the sender are reckoned with (ours).
 const FASTER: f64 = 5.0;
@@ -120,7 +121,8 @@ impl Account {
         }
     }
 
-    /// Packets of a train that is to have `wanted`, as many more as batches ask for, and no more than `most`.
+    /// Packets of a train that is to have `wanted`, as many more as batches ask for, and no more
+    /// than `most`.
     pub(crate) fn length(&self, wanted: usize, most: usize) -> usize {
         wanted.max(self.least_packets).min(most.max(wanted))
     }
@@ -208,16 +210,18 @@ impl Account {
         Some(estimate)
     }
 
-    /// Trains that left at `sent` came through at `through`, all but unharmed, and the sender can do no more: a bound. What little they were
-    /// stretched may be overload of a link that is faster still, `A = R - C (R/R' - 1)`, and counts as that of one five times as fast.
+    /// Trains that left at `sent` came through at `through`, all but unharmed, and the sender can
+    /// do no more: a bound. What little they were stretched may be overload of a link that is
+    /// faster still, `A = R - C (R/R' - 1)`, and counts as that of one five times as fast.
     pub(crate) fn sender_bound(&self, sent: f64, through: f64) -> Option<Estimate> {
         let stretched = (sent / through - 1.0).clamp(0.0, 1.0);
         let low = through * (1.0 - FASTER * stretched).max(0.0);
         self.bound_by_sender(sent, if self.at_interface(sent) { through } else { low })
     }
 
-    /// At least `through` is available, and the sender can do no more than `sent`. Where `sent` is the rate of
-    /// the sender's own interface, no more can be available than that link of the path carries, and the bound is the answer.
+    /// At least `through` is available, and the sender can do no more than `sent`. Where `sent` is
+    /// the rate of the sender's own interface, no more can be available than that link of the path
+    /// carries, and the bound is the answer.
     pub(crate) fn bound_by_sender(&self, sent: f64, through: f64) -> Option<Estimate> {
         let facts = self.facts.as_ref()?;
         let interface = facts.sender.interface_rate.map(BitRate::as_f64);
@@ -256,9 +260,10 @@ impl Account {
     }
 }
 
-/// By how much bursts stretch a train on the mean at the turning point itself, as a share: the queue there is a walk that cannot go below
-/// empty, whose mean after a train is sqrt(2/pi) = 0.8 of the walk's own deviation where it began empty, and less where it did not; half
-/// of it agrees with the simulator. The deviation is that of ten cars' rates over sqrt(10) (ours).
+/// By how much bursts stretch a train on the mean at the turning point itself, as a share: the
+/// queue there is a walk that cannot go below empty, whose mean after a train is sqrt(2/pi) = 0.8
+/// of the walk's own deviation where it began empty, and less where it did not; half of it agrees
+/// with the simulator. The deviation is that of ten cars' rates over sqrt(10) (ours).
 pub(crate) fn rounding<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> f64 {
     let squares: Vec<f64> = readings
         .into_iter()
@@ -275,7 +280,8 @@ const ROUNDING: f64 = 0.5;
 const SUB_TRAINS: f64 = 10.0;
 /// Trains that scatter by more say little of anything (ours).
 const MOST_ROUNDING: f64 = 0.2;
-/// Half the width of the 95 % interval of a mean of these, by Student's t; `None` for fewer than two.
+/// Half the width of the 95 % interval of a mean of these, by Student's t; `None` for fewer than
+/// two.
 pub(crate) fn half_width(values: &[f64]) -> Option<f64> {
     let variance = narrows_stat::variance_sample(values)?;
     let dof = values.len() as f64 - 1.0;
@@ -288,7 +294,8 @@ pub(crate) fn rates<'a>(readings: impl IntoIterator<Item = &'a Reading>, of: fn(
     readings.into_iter().map(of).collect()
 }
 
-/// From the begin of a train of so many octets to the begin of the next, so that the mean load stays at `load` of `rate` bit/s.
+/// From the begin of a train of so many octets to the begin of the next, so that the mean load
+/// stays at `load` of `rate` bit/s.
 pub(crate) fn spacing(octets: f64, load: f64, rate: f64, cap: Option<BitRate>) -> Duration {
     let allowed = cap.map_or(f64::INFINITY, BitRate::as_f64).min(load * rate.max(1.0));
     Duration::try_from_secs_f64(octets * 8.0 / allowed.max(1.0)).map_or(LONGEST, |time| time.min(LONGEST))

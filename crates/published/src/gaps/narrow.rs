@@ -1,4 +1,5 @@
-//! The narrow link's rate from the gaps of trains that left back to back, as IGI's first stage reads it (`[IGI03]`).
+//! The narrow link's rate from the gaps of trains that left back to back, as IGI's first stage
+//! reads it (`[IGI03]`).
 
 use crate::spacing::{COARSEST, Stamped, Trust};
 use narrows_probe::outcome::Reason;
@@ -53,7 +54,8 @@ pub(crate) struct Narrow {
     pub(crate) mean_ns: f64,
     /// Mean gap at the sender, ns.
     pub(crate) sent_ns: f64,
-    /// So many packets came closer than they had left: the queue did not empty in between, so that the narrow link is faster than the sender.
+    /// So many packets came closer than they had left: the queue did not empty in between, so that
+    /// the narrow link is faster than the sender.
     pub(crate) closer: f64,
     /// So many gaps were too short for any link: the receiver handed packets over together.
     pub(crate) short: f64,
@@ -71,11 +73,13 @@ const BATCHING: f64 = 0.25;
 const CLOSER: f64 = 0.95;
 /// Share of them from which that is no accident of links behind (ours).
 const COMMON: f64 = 0.1;
-/// Trains that come no farther apart than this times how they left were spaced by the sender (ours).
+/// Trains that come no farther apart than this times how they left were spaced by the sender
+/// (ours).
 const UNSPACED: f64 = 1.05;
 
 impl Narrow {
-    /// From all gaps of some back-to-back trains; `None` if those are fewer than eight, or no time passed.
+    /// From all gaps of some back-to-back trains; `None` if those are fewer than eight, or no time
+    /// passed.
     pub(crate) fn of(spacings: &[Spacing], binning: Binning, facts: &PathFacts, source: StampSource) -> Option<Self> {
         if spacings.len() < LEAST {
             return None;
@@ -159,7 +163,8 @@ impl Narrow {
     }
 }
 
-/// The gaps in the fullest bin and its two neighbours. Of bins alike the one of shorter gaps counts: others' packets only lengthen.
+/// The gaps in the fullest bin and its two neighbours. Of bins alike the one of shorter gaps
+/// counts: others' packets only lengthen.
 fn fullest(gaps: &[f64], width: f64) -> Option<Vec<f64>> {
     if !(width.is_finite() && width > 0.0) {
         return None;

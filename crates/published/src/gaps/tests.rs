@@ -14,7 +14,8 @@ fn ideal() -> PathFacts {
     PathFacts::ideal(1500, Duration::from_millis(1))
 }
 
-/// 120 us is commonest, 121 and 119 stand beside it (2 % of 120 are 2.4); 240 and 360 hold others' packets.
+/// 120 us is commonest, 121 and 119 stand beside it (2 % of 120 are 2.4); 240 and 360 hold others'
+/// packets.
 #[test]
 fn the_commonest_gap_is_the_narrow_links() {
     let all = spacings(&[120e3, 120e3, 121e3, 119e3, 120e3, 240e3, 240e3, 360e3, 500e3]);
@@ -25,7 +26,8 @@ fn the_commonest_gap_is_the_narrow_links() {
     assert!(!narrow.batching() && !narrow.unspaced());
 }
 
-/// The tool's bins at 1 Gbit/s: all that is below 50 us shares two bins, and their mean is no link's.
+/// The tool's bins at 1 Gbit/s: all that is below 50 us shares two bins, and their mean is no
+/// link's.
 #[test]
 fn bins_of_25_us_lump_a_gigabit_together() {
     let all = spacings(&[12e3, 12e3, 12e3, 12e3, 12e3, 24e3, 24e3, 36e3, 48e3]);

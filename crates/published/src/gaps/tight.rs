@@ -1,16 +1,20 @@
-//! Whether the tight link is the narrow one, as gap methods assume: pairs and trains must then tell of the same traffic.
+//! Whether the tight link is the narrow one, as gap methods assume: pairs and trains must then tell
+//! of the same traffic.
 //!
-//! At a link that is both, a train at rate `R` comes out at `C R/(R + X)`, and the second packet of a pair finds what `X` put before it
-//! while the first was served. Where the tight link is a faster one behind the narrow one, trains and pairs reach it at the narrow link's
-//! rate, and are stretched by all that it carries: trains by more than pairs say, and pairs by more than trains say of a narrow link that
-//! they reach back to back. A sender that is hardly faster than the narrow link sees the same in both cases (ours).
+//! At a link that is both, a train at rate `R` comes out at `C R/(R + X)`, and the second packet of
+//! a pair finds what `X` put before it while the first was served. Where the tight link is a faster
+//! one behind the narrow one, trains and pairs reach it at the narrow link's rate, and are
+//! stretched by all that it carries: trains by more than pairs say, and pairs by more than trains
+//! say of a narrow link that they reach back to back. A sender that is hardly faster than the
+//! narrow link sees the same in both cases (ours).
 
 use narrows_probe::outcome::{Confidence, Estimate, Reason};
 
 /// Sender's rate over capacity from which the two cases differ by enough.
 const FASTER: f64 = 2.0;
-/// Errors of the difference, towards a tight link that is another, from which the assumption is doubted (one honest run in fifteen is
-/// then of low confidence, which costs less than a wrong one that is sure), and from which the data contradict it.
+/// Errors of the difference, towards a tight link that is another, from which the assumption is
+/// doubted (one honest run in fifteen is then of low confidence, which costs less than a wrong one
+/// that is sure), and from which the data contradict it.
 const DOUBTED: f64 = 1.5;
 const CONTRADICTED: f64 = 5.0;
 /// Variance of the number of others' packets, over their number.
@@ -28,8 +32,8 @@ pub(crate) enum Tight {
 }
 
 impl Tight {
-    /// Trains of so many `packets` left at `sent` and came at `through`, where pairs show `taken` of a link of `capacity` to be taken, with an
-    /// error. All bit/s.
+    /// Trains of so many `packets` left at `sent` and came at `through`, where pairs show `taken`
+    /// of a link of `capacity` to be taken, with an error. All bit/s.
     pub(crate) fn by_trains(trains: &[(f64, f64)], packets: f64, capacity: f64, taken: (f64, f64)) -> Self {
         let faster = trains.iter().all(|(sent, _)| *sent >= FASTER * capacity);
         if trains.len() < 2 || !faster || capacity <= 0.0 {
@@ -50,15 +54,16 @@ impl Tight {
         let shorts = short(taken);
         let mean = narrows_stat::mean(&shorts).unwrap_or(0.0);
         let by_taken = narrows_stat::mean(&short(taken + error)).unwrap_or(0.0) - mean;
-        // Three trains may agree by chance: others' packets between a train's own scatter by the root of their number, and bursts by more.
+        // Three trains may agree by chance: others' packets between a train's own scatter by the
+        // root of their number, and bursts by more.
         let slowest = trains.iter().map(|(sent, _)| *sent).fold(f64::INFINITY, f64::min);
         let chance = BURSTS * taken.max(0.0) / (slowest * packets.max(1.0));
         let scatter = narrows_stat::variance_sample(&shorts).unwrap_or(0.0).max(chance) / shorts.len() as f64;
         Self::apart(mean, (scatter + by_taken * by_taken + LEAST * LEAST).sqrt())
     }
 
-    /// Pairs whose packets left `sent_ns` apart came `came_ns` apart, a packet takes `own_ns` at the link, and trains show `share` of it to be
-    /// taken, with an error.
+    /// Pairs whose packets left `sent_ns` apart came `came_ns` apart, a packet takes `own_ns` at
+    /// the link, and trains show `share` of it to be taken, with an error.
     pub(crate) fn by_pairs(pairs: &[(f64, f64)], own_ns: f64, share: (f64, f64)) -> Self {
         let faster = pairs.iter().all(|(sent_ns, _)| FASTER * sent_ns <= own_ns);
         if pairs.len() < 2 || !faster || own_ns <= 0.0 {
@@ -88,7 +93,8 @@ impl Tight {
         matches!(self, Self::Apart(apart) if apart > DOUBTED)
     }
 
-    /// No estimate where the data contradict the assumption, and one of low confidence where they cannot tell.
+    /// No estimate where the data contradict the assumption, and one of low confidence where they
+    /// cannot tell.
     pub(crate) fn judge(self, mut estimate: Estimate) -> Result<Estimate, Reason> {
         match self {
             Self::Apart(apart) if apart > CONTRADICTED => return Err(Reason::NoAgreement),
@@ -108,8 +114,9 @@ impl Tight {
 mod tests {
     use super::*;
 
-    /// A narrow link of 100 and one of 200 behind it of which 140 are taken: trains come out at 200 x 100/240 = 83.3, where 28 taken of the
-    /// narrow one (by pairs) would leave 1000 x 100/1028 = 97.3.
+    /// A narrow link of 100 and one of 200 behind it of which 140 are taken: trains come out at 200
+    /// x 100/240 = 83.3, where 28 taken of the narrow one (by pairs) would leave 1000 x 100/1028 =
+    /// 97.3.
     #[test]
     fn a_tight_link_behind_the_narrow_one_shows() {
         let trains = [(1000.0, 83.3), (1000.0, 85.0), (1000.0, 81.6)];

@@ -6,14 +6,16 @@ use super::session::{Formula, Level, MethodRun};
 use crate::gaps::{Account, Narrow, Reading, Spacing, half_width, rates, rounding};
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 
-/// Interval at least, as a share of the path's rate: half of it is what the search leaves open (ours).
+/// Interval at least, as a share of the path's rate: half of it is what the search leaves open
+/// (ours).
 const LEAST: f64 = 0.02;
 
-/// How far chance moves the turning point that a search finds, in units of what bursts add to a train there, times the path's rate: a level of
-/// three trains is known to 1/sqrt(3) of a train's deviation, which is twice that unit, and two of these are 95 % (ours).
+/// How far chance moves the turning point that a search finds, in units of what bursts add to a
+/// train there, times the path's rate: a level of three trains is known to 1/sqrt(3) of a train's
+/// deviation, which is twice that unit, and two of these are 95 % (ours).
 const SEARCH: f64 = 2.4;
-/// Gaps that grew and all gaps may differ by this share of capacity before the answer is coarse, and by the other before there is none
-/// (ours).
+/// Gaps that grew and all gaps may differ by this share of capacity before the answer is coarse,
+/// and by the other before there is none (ours).
 const COARSE: f64 = 0.1;
 const APART: f64 = 0.25;
 
@@ -155,7 +157,8 @@ fn igi(session: &MethodRun) -> Option<Result<Estimate, Reason>> {
     Some(Ok(estimate))
 }
 
-/// Capacity for full-size packets, bit/s at the IP layer; a probe packet's own gap, ns; and its error, as a share.
+/// Capacity for full-size packets, bit/s at the IP layer; a probe packet's own gap, ns; and its
+/// error, as a share.
 fn capacity(session: &MethodRun, narrow: &Narrow) -> (f64, f64, f64) {
     let wire = |octets: u16| f64::from(session.params.framing.wire_octets(u32::from(octets))).max(1.0);
     let probe = session.account.octets;

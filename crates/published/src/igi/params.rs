@@ -10,7 +10,8 @@ use narrows_probe::registry::{Imposes, ParamError, Parameter, Range, RawParams, 
 /// Whose constants are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preset {
-    /// Relative thresholds, full-size packets, a search that closes in on the turning point, and checks of the hosts (ours).
+    /// Relative thresholds, full-size packets, a search that closes in on the turning point, and
+    /// checks of the hosts (ours).
     Adaptive,
     /// The constants of igi-ptr 2.x, absolute ones among them, and none of the checks.
     Faithful,
@@ -35,7 +36,8 @@ params! {
         },
         /// Trains at each gap.
         pub trains: usize = "3" { range: Between("2", "20"), source: "the tool" },
-        /// Stretch of the mean gap up to which a train came as it left; faithful: 5 us per gap instead.
+        /// Stretch of the mean gap up to which a train came as it left; faithful: 5 us per gap
+        /// instead.
         pub tolerance: f64 = "0.01" {
             unit: "share", range: Between("0.001", "0.2"), source: "ours; the tool: 5 us; the paper 10 % (recalled)",
         },
@@ -48,7 +50,8 @@ params! {
         pub load: f64 = "0.2" { unit: "share", range: Between("0.001", "1"), source: "ours" },
         /// IP-layer capacity of the tight link for full-size packets, if known.
         pub capacity: Option<BitRate> = "measured" { range: AtLeast("1 bit/s"), source: "ours" },
-        /// How the narrow link wraps packets: probes are smaller than the packets for which the answer is stated.
+        /// How the narrow link wraps packets: probes are smaller than the packets for which the
+        /// answer is stated.
         pub framing: Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours" },
     }
 }
@@ -64,7 +67,8 @@ pub(super) const IGI: [Parameter; 9] = {
 pub(crate) const PTR: &[Parameter] = Params::PARAMETERS.split_at(7).0;
 
 impl Params {
-    /// As IGI takes them: packets smaller than the path allows sample others' traffic in finer grains (`[IGI03]`, recalled: about 700).
+    /// As IGI takes them: packets smaller than the path allows sample others' traffic in finer
+    /// grains (`[IGI03]`, recalled: about 700).
     pub(super) fn of_igi(raw: &RawParams) -> Result<Self, ParamError> {
         let params = Self::try_from(raw)?;
         Ok(Self {
@@ -86,7 +90,8 @@ impl Params {
         }
     }
 
-    /// What the longest run imposes: as many trains as a search may take, and a round trip of up to 200 ms for each (ours).
+    /// What the longest run imposes: as many trains as a search may take, and a round trip of up to
+    /// 200 ms for each (ours).
     pub(crate) fn imposes(&self, usual: &Imposes) -> Imposes {
         let each = self.packets as u64 * u64::from(self.ip_octets.unwrap_or(1500));
         let trains = (MOST_LEVELS * self.trains) as u64;

@@ -198,8 +198,9 @@ impl MethodRun {
         }
     }
 
-    /// How far the next gap may jump, ns: half-way between mean gap in and mean gap out, or nine tenths of the way to where the line through
-    /// the last two levels that grew meets `g_out = g_in`, but no more than twice the gap. In a fluid neither passes the turning point.
+    /// How far the next gap may jump, ns: half-way between mean gap in and mean gap out, or nine
+    /// tenths of the way to where the line through the last two levels that grew meets
+    /// `g_out = g_in`, but no more than twice the gap. In a fluid neither passes the turning point.
     fn jump(&self, at: usize) -> f64 {
         let bits = self.account.bits();
         let means = |at: usize| {
@@ -393,7 +394,8 @@ fn stretch(readings: &[Reading]) -> Option<f64> {
 const UNSPACED: f64 = 1.05;
 /// Share of the way to the presumed turning point (ours).
 const NEARLY: f64 = 0.9;
-/// The turning point is known well enough when it lies between two gaps that differ by this share (ours).
+/// The turning point is known well enough when it lies between two gaps that differ by this share
+/// (ours).
 const CLOSE: f64 = 0.02;
 /// Packets of a train at most, whatever batches ask for (ours).
 const MOST_PACKETS: usize = 2000;

@@ -42,12 +42,14 @@ fn in_a_fluid_both_find_what_is_available() {
 fn the_tools_search_stops_within_a_step_of_the_turning_point() {
     let params = [("preset", "faithful"), ("size", "1500")];
     let measured = on_fluid(&mut Fluid::new(mbps(10), mbps(5)), &ptr::Ptr, &params);
-    // Gaps of 0.75, 1, 1.25 .. of 1.2 ms: the first that does not grow by 5 us is 2.4 ms, or one step more.
+    // Gaps of 0.75, 1, 1.25 .. of 1.2 ms: the first that does not grow by 5 us is 2.4 ms, or one
+    // step more.
     let ratio = estimate(&measured).value as f64 / 5e6;
     assert!((0.88..=1.01).contains(&ratio), "{ratio}");
 }
 
-/// [Jin03a] §4.2: the slow host's own gap passes for the narrow link's, 219 Mbit/s where 907 were free.
+/// [Jin03a] §4.2: the slow host's own gap passes for the narrow link's, 219 Mbit/s where 907 were
+/// free.
 #[test]
 fn constants_of_the_tool_underestimate_a_gigabit_from_a_slow_host_and_ours_bound_it() {
     let slow = || {
@@ -77,7 +79,8 @@ fn constants_of_the_tool_underestimate_a_gigabit_from_a_slow_host_and_ours_bound
     }
 }
 
-/// A slack of 5 us per gap: at a gigabit nothing ever counts as congestion, and whatever was asked first is the answer.
+/// A slack of 5 us per gap: at a gigabit nothing ever counts as congestion, and whatever was asked
+/// first is the answer.
 #[test]
 fn the_tools_slack_never_sees_congestion_at_a_gigabit() {
     let params = [("preset", "faithful")];

@@ -11,8 +11,8 @@ fn series(estimate: &Estimate, name: &str) -> Vec<f64> {
     }
 }
 
-/// With factor 1 the steps are the feedback map: from `R_0 = C` the error is `u^(k+1)/(1 - u^(k+1))`; 6.7 % after three rounds at
-/// u = 0.5, 13 % after five at 0.7.
+/// With factor 1 the steps are the feedback map: from `R_0 = C` the error is
+/// `u^(k+1)/(1 - u^(k+1))`; 6.7 % after three rounds at u = 0.5, 13 % after five at 0.7.
 #[test]
 fn with_factor_one_the_error_law_is_that_of_fac2() {
     for used in [0.3f64, 0.5, 0.7] {

@@ -120,7 +120,8 @@ impl PairRun {
         if sifted.closed >= sifted.open {
             return Some(self.bits() * 1e9 / sifted.pair_mode?.rate);
         }
-        // Pairs that come as they left come from the narrow link itself only if that is the sender's own.
+        // Pairs that come as they left come from the narrow link itself only if that is the
+        // sender's own.
         let interface = self.facts.as_ref()?.sender.interface_rate?;
         let own = self.bits() * 1e9 / interface.as_f64();
         (first.sent() <= 1.1 * own).then_some(first.sent())
@@ -205,7 +206,8 @@ impl PairRun {
     fn bounds(&self) -> Option<(f64, f64)> {
         let narrow = self.narrow_ns()?;
         let capacity = self.bits() * 1e9 / narrow;
-        // Where every pair held its share of others (a fluid), the crowd is off by up to the spacing at which the closest left.
+        // Where every pair held its share of others (a fluid), the crowd is off by up to the
+        // spacing at which the closest left.
         let first = self.rounds.first().map_or(0.0, Round::sent);
         let least = (narrow - first).max(narrow / 2.0);
         let (mut low, mut high) = (0.0f64, capacity);

@@ -23,7 +23,8 @@ pub enum Mode {
 pub struct Params {
     /// What is sent.
     pub mode: Mode,
-    /// What searches with trains share; size, start, resolution, rounds and loss hold for pairs, too.
+    /// What searches with trains share; size, start, resolution, rounds and loss hold for pairs,
+    /// too.
     pub search: Settings,
     /// Share of the path that pairs take.
     pub occupied: f64,
@@ -44,7 +45,8 @@ params! {
         tool: bool = "adaptive" is { "adaptive" => false, "tool" => true } {
             name: "preset", source: "[Kachan17] table 2: the tool's defaults",
         },
-        /// What is sent: trains of pairs, packet trains, or pairs and then trains where stamps hide what is inside pairs.
+        /// What is sent: trains of pairs, packet trains, or pairs and then trains where stamps hide
+        /// what is inside pairs.
         mode: Mode = "auto" is { "auto" => Mode::Auto, "pairs" => Mode::Pairs, "trains" => Mode::Trains } {
             unset: Some(""), presets: &[("tool", "pairs")], source: "tool: pairs, trains at 10 Gbit/s; ours: auto",
         },

@@ -33,7 +33,8 @@ fn measure(host_pair: &mut ClosedFormWorld, params: &[(&str, &str)]) -> Outcome 
     host_pair.measure(method.as_mut(), budget).outcome
 }
 
-/// In a fluid pairs obey the law of trains: the spacing comes to `L/C + u g_in`, and each step leaves `u` of its error.
+/// In a fluid pairs obey the law of trains: the spacing comes to `L/C + u g_in`, and each step
+/// leaves `u` of its error.
 #[test]
 fn pairs_in_a_fluid_follow_the_law_of_trains() {
     for used in [0.3, 0.5, 0.7] {
@@ -42,8 +43,9 @@ fn pairs_in_a_fluid_follow_the_law_of_trains() {
         path.sender = 1e9;
         let estimate = path.estimate(&crate::kite2::Kite2, &[]);
         let available = 100e6 * (1.0 - used);
-        // It stops within the resolution, 1 % over 1 - u; and no pair of a fluid shows the capacity, which is read up to `u` of the
-        // first spacing too low, a tenth of the packet time here.
+        // It stops within the resolution, 1 % over 1 - u; and no pair of a fluid shows the
+        // capacity, which is read up to `u` of the first spacing too low, a tenth of the packet
+        // time here.
         between(estimate.value as f64 / available, 0.99, 1.02 + 0.011 / (1.0 - used));
         between(available, estimate.low as f64, estimate.high as f64);
         let gaps = series(&estimate, "gap_in_ns");
@@ -100,7 +102,8 @@ fn coarse_stamps_are_refused_in_pairs() {
     );
 }
 
-/// Pairs under Poisson traffic know little, and say so: the truth is inside, and wide intervals have low confidence.
+/// Pairs under Poisson traffic know little, and say so: the truth is inside, and wide intervals
+/// have low confidence.
 #[test]
 fn pairs_under_bursty_traffic_are_honest() {
     let mut inside = 0;

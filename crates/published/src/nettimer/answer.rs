@@ -204,8 +204,8 @@ fn caveats(session: &MethodRun) -> Vec<Caveat> {
     caveats
 }
 
-/// The largest reply over its probe, on an Ethernet wire; zero where the far end's own stamps count. A reverse direction slower than the way
-/// there by more than this spreads the pairs.
+/// The largest reply over its probe, on an Ethernet wire; zero where the far end's own stamps
+/// count. A reverse direction slower than the way there by more than this spreads the pairs.
 fn reply_share(session: &MethodRun) -> f64 {
     let wire = |octets: u16| f64::from(Framing::ETHERNET.wire_octets(u32::from(octets)));
     let share = |sample: &Sample| match (sample.stamped, sample.reply_octets) {
@@ -256,5 +256,6 @@ const FEW: usize = 8;
 const MOST_TOGETHER: f64 = 0.2;
 /// A peak with fewer of the pairs is not the link's alone (ours: the majority).
 const LEAST_SHARE: f64 = 0.5;
-/// Beyond this share the value may as well be the reverse direction's, and the forward direction has at least that (ours).
+/// Beyond this share the value may as well be the reverse direction's, and the forward direction
+/// has at least that (ours).
 const DECIDES: f64 = 0.25;

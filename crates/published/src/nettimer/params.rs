@@ -31,7 +31,8 @@ params! {
     /// What can be set, as it is typed.
     #[derive(Debug)]
     pub(super) struct Typed {
-        /// As many full-size pairs as it takes, counted on the wire, or eight small ones, counted as they are.
+        /// As many full-size pairs as it takes, counted on the wire, or eight small ones, counted
+        /// as they are.
         preset: Preset = "adaptive" is { "adaptive" => Preset::Adaptive, "tool" => Preset::Tool } {
             source: "ours; [Abut18] table 5",
         },
@@ -131,7 +132,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// What the longest run imposes: every pair sent, and round trips of up to half a second (ours).
+    /// What the longest run imposes: every pair sent, and round trips of up to half a second
+    /// (ours).
     pub(super) fn imposes(&self, usual: &Imposes) -> Imposes {
         let each = self.spacing.max(Duration::from_millis(400));
         let octets = u64::from(self.ip_octets.unwrap_or(1500)) + u64::from(self.reply_octets);

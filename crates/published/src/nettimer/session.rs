@@ -45,7 +45,8 @@ pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
     pub(super) samples: Vec<Sample>,
-    /// Smaller pairs: what a link does to them follows from their size, what others' traffic does to them does not.
+    /// Smaller pairs: what a link does to them follows from their size, what others' traffic does
+    /// to them does not.
     pub(super) smaller: Vec<Sample>,
     pub(super) tally: Tally,
     ip_octets: u16,
@@ -86,8 +87,9 @@ impl MethodRun {
         self.samples.iter().filter_map(|sample| self.pair(sample)).collect()
     }
 
-    /// Whether most of the smaller pairs, as rates on the wire, lie at the peak as well. Traffic at a steady rate behind the narrow link
-    /// sets full-size pairs a constant number of its packets apart, all alike; pairs of another size then show another rate.
+    /// Whether most of the smaller pairs, as rates on the wire, lie at the peak as well. Traffic at
+    /// a steady rate behind the narrow link sets full-size pairs a constant number of its packets
+    /// apart, all alike; pairs of another size then show another rate.
     pub(super) fn sizes_agree(&self, peak: &PairMode) -> bool {
         let edge = self.params.filter.half_width;
         let forward = |pair: &Pair| {
@@ -266,7 +268,8 @@ impl MethodRun {
     }
 }
 
-/// One pair in so many is smaller (ours: enough to contradict the others, few enough to cost little).
+/// One pair in so many is smaller (ours: enough to contradict the others, few enough to cost
+/// little).
 const SMALLER_EVERY: u32 = 4;
 /// Smaller pairs have at least so many octets (ours: the method's own least).
 const LEAST_OCTETS: u16 = 64;

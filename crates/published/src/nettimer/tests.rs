@@ -144,7 +144,8 @@ fn losses_and_silence_are_reported_apart() {
     ));
 }
 
-/// Over seeds, under Poisson traffic of mixed sizes at six tenths of the narrow link: right, or a bound.
+/// Over seeds, under Poisson traffic of mixed sizes at six tenths of the narrow link: right, or a
+/// bound.
 #[test]
 fn a_loaded_narrow_link_is_right_or_bounded() {
     for seed in 0..20 {

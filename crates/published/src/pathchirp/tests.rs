@@ -23,7 +23,8 @@ fn one(rates: &[f64], delays: &[i64], flavour: &Excursionist) -> ChirpReading {
     found(flavour, flavour.tool, rates, delays)
 }
 
-/// `[Chirp03]` §4 by hand: ten rates doubling from 1 Mbit/s would need ten gaps; here all gaps are 1 ms, so that the weights are alike.
+/// `[Chirp03]` §4 by hand: ten rates doubling from 1 Mbit/s would need ten gaps; here all gaps are
+/// 1 ms, so that the weights are alike.
 #[test]
 fn rates_of_steps_are_weighted_by_their_time() {
     // Twelve packets; packet 1 to 7: an excursion of six steps that ends; from 9 on one that lasts.
@@ -31,7 +32,8 @@ fn rates_of_steps_are_weighted_by_their_time() {
     // Rates 1 to 12 Mbit/s: gap k is 12 ms / k.
     let rates: Vec<f64> = (1..=12).map(|k| f64::from(k) * 1e6).collect();
     let found = one(&rates, &delays, &TOOL);
-    // Steps 1, 2, 3 rise within the excursion from 1 to 7: their own rates, 2, 3 and 4. All others: the rate of step 9, 10 Mbit/s.
+    // Steps 1, 2, 3 rise within the excursion from 1 to 7: their own rates, 2, 3 and 4. All others:
+    // the rate of step 9, 10 Mbit/s.
     let gaps: Vec<f64> = (1..=12).map(|k| 12.0 / f64::from(k)).collect();
     let each = |step: usize| match step {
         1..=3 => step as f64 + 1.0,
@@ -43,7 +45,8 @@ fn rates_of_steps_are_weighted_by_their_time() {
     assert!(!found.open);
 }
 
-/// §3.3 of the algorithm: the first rate above what is available, so within one step above it, whatever the load.
+/// §3.3 of the algorithm: the first rate above what is available, so within one step above it,
+/// whatever the load.
 #[test]
 fn a_fluid_path_gives_the_first_rate_above() {
     for (spread, busy) in [(1.2, 5), (1.05, 5), (1.02, 5)] {
@@ -191,7 +194,8 @@ fn batches_are_borne_or_refused() {
         host_pair.stamping.batch = Some(Duration::from_micros(period));
         measure(&mut host_pair, &[])
     };
-    // 1 Gbit/s and 50 us: borne; 10 Gbit/s and 1 ms: no chirp of twenty packets per rate is long enough.
+    // 1 Gbit/s and 50 us: borne; 10 Gbit/s and 1 ms: no chirp of twenty packets per rate is long
+    // enough.
     let borne = batched(50, 1000);
     let ratio = estimate(&borne).value as f64 / 475.293e6;
     assert!((0.85..=1.15).contains(&ratio), "{ratio}");

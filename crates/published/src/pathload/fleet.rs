@@ -118,8 +118,8 @@ impl Fleet {
         })
     }
 
-    /// The verdict that `left` more streams of one piece each cannot change. Loss only ever turns a fleet to increasing, so the
-    /// other verdicts wait for the last stream once there was any.
+    /// The verdict that `left` more streams of one piece each cannot change. Loss only ever turns a
+    /// fleet to increasing, so the other verdicts wait for the last stream once there was any.
     fn early(&self, rules: Rules, left: usize) -> Judgement {
         let usable = self.usable();
         // Enough streams are usable whatever comes.

@@ -27,7 +27,8 @@ const SLOW_STREAM: Duration = Duration::from_millis(500);
 const LENGTHENING: usize = 3;
 /// Fleets of one rate, all in all, before the search goes on with what it has.
 const REPEATS: u32 = 2;
-/// Packets of the header that the tool's 28 octets stand for are counted by the IP layer; its smallest payload is 200 octets.
+/// Packets of the header that the tool's 28 octets stand for are counted by the IP layer; its
+/// smallest payload is 200 octets.
 const LEAST_PAYLOAD: u16 = 200;
 
 #[derive(Debug)]
@@ -129,8 +130,9 @@ impl Machine {
     fn start(&mut self, facts: PathFacts) -> Step {
         self.began = self.now;
         let header = facts.udp_header_octets();
-        // The tool leaves a call's time free at either end. A sender that keeps up is seen to (departure stamps); a receiver that does
-        // not looks like a path, unless its stamps come from below the program.
+        // The tool leaves a call's time free at either end. A sender that keeps up is seen to
+        // (departure stamps); a receiver that does not looks like a path, unless its stamps come
+        // from below the program.
         let calls = facts.sender.send_cost.max(receiving_gap(&facts.receiver));
         // Within one tick of either clock, several packets leave or arrive at once.
         let tick = facts.sender.clock_resolution.max(facts.receiver.clock_resolution);
@@ -194,7 +196,8 @@ impl Machine {
         if !whole && *tries < INITIAL_LENGTHS.len() {
             return self.pause(self.now + INITIAL_PAUSE);
         }
-        // All bad: the mean over the tries, those without a rate counting as zero, as the tool has it.
+        // All bad: the mean over the tries, those without a rate counting as zero, as the tool has
+        // it.
         let rate = if whole {
             rate
         } else {
@@ -215,8 +218,8 @@ impl Machine {
         let share = if self.reader.coalescing { 0.05 } else { 0.02 };
         let given = self.params.resolution.map(BitRate::as_f64);
         let resolution = given.or(self.initial_rate.map(|rate| share * rate)).unwrap_or(2e6);
-        // Departs from pathload 1.3.2: its limit of 12 Mbit/s is out of reach above 1 Gbit/s, and its fallback of the lowest
-        // rate out of reach anywhere.
+        // Departs from pathload 1.3.2: its limit of 12 Mbit/s is out of reach above 1 Gbit/s, and
+        // its fallback of the lowest rate out of reach anywhere.
         let grey = self.params.grey_resolution.map(BitRate::as_f64);
         let grey = grey.or(self.initial_rate.map(|rate| 0.05 * rate)).unwrap_or(resolution);
         self.search = Some(Search::new(resolution, grey, min, max));
@@ -228,7 +231,8 @@ impl Machine {
         self.wanted = rate;
         self.shape = self.limits.shape(rate);
         self.fleet = Fleet::default();
-        // Departs from pathload 1.3.2, which begins a fleet at once: the queue that the last stream built drains first.
+        // Departs from pathload 1.3.2, which begins a fleet at once: the queue that the last stream
+        // built drains first.
         self.pause(self.idle_end())
     }
 
@@ -383,7 +387,8 @@ fn receiving_gap(receiver: &HostFacts) -> Duration {
     }
 }
 
-/// Within 2 %, and within 2.5 Mbit/s below 500 Mbit/s or 5 Mbit/s above: what the tool means by "approximately equal".
+/// Within 2 %, and within 2.5 Mbit/s below 500 Mbit/s or 5 Mbit/s above: what the tool means by
+/// "approximately equal".
 ///
 /// Departs from pathload 1.3.2: above 1 Gbit/s only the 2 % count.
 fn near(wanted: f64, actual: f64) -> bool {
@@ -396,7 +401,8 @@ fn near(wanted: f64, actual: f64) -> bool {
     off <= 0.02 * actual && off < limit
 }
 
-/// Dispersion rate of an initial train: the first packet's distance is left out, as it may have waited for the host to wake.
+/// Dispersion rate of an initial train: the first packet's distance is left out, as it may have
+/// waited for the host to wake.
 fn train_rate(report: &TrainReport) -> Option<f64> {
     let mut received = report.received().skip(1);
     let (_, first) = received.next()?;

@@ -1,7 +1,8 @@
 //! The rate of the next fleet, from the verdicts so far.
 //!
-//! The rules are those of pathload 1.3.2; `up`, `down`, `grey_up` and `grey_down` call one another as its functions do, under a
-//! limit of depth, because marks that both sides carry can send them round for ever.
+//! The rules are those of pathload 1.3.2; `up`, `down`, `grey_up` and `grey_down` call one another
+//! as its functions do, under a limit of depth, because marks that both sides carry can send them
+//! round for ever.
 
 /// What a fleet says of its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +89,8 @@ impl Search {
         }
     }
 
-    /// A fleet asked for `wanted` and ran at `actual`, which is not near it: marks what the sender's timer makes unreachable.
+    /// A fleet asked for `wanted` and ran at `actual`, which is not near it: marks what the
+    /// sender's timer makes unreachable.
     pub(super) fn missed(&mut self, wanted: f64, actual: f64) {
         let Some(high) = self.high else { return };
         if self.grey_high.is_none() && self.grey_low.is_none() {
@@ -115,7 +117,8 @@ impl Search {
             FleetVerdict::NoTrend => self.no_trend(rate),
             FleetVerdict::Grey => self.grey(rate),
         };
-        // Twice at the highest rate without an increasing trend: the path has more than the sender can ask for.
+        // Twice at the highest rate without an increasing trend: the path has more than the sender
+        // can ask for.
         if verdict != FleetVerdict::Increasing && rate >= 0.999 * self.max_rate {
             self.at_max += 1;
             return if self.at_max >= 2 {
@@ -279,7 +282,8 @@ mod tests {
         assert_eq!(search.next(FleetVerdict::Grey, 40e6), Next::Rate(60e6));
         assert_eq!(search.next(FleetVerdict::Increasing, 60e6), Next::Rate(50e6));
         assert_eq!(search.next(FleetVerdict::Increasing, 50e6), Next::Rate(45e6));
-        // 45 - 40 is the grey resolution: the upper edge is sharp, and the lower one is next, half-way to zero.
+        // 45 - 40 is the grey resolution: the upper edge is sharp, and the lower one is next,
+        // half-way to zero.
         assert_eq!(search.next(FleetVerdict::Increasing, 45e6), Next::Rate(20e6));
         assert_eq!(search.next(FleetVerdict::NoTrend, 20e6), Next::Rate(30e6));
         assert_eq!(search.next(FleetVerdict::Grey, 30e6), Next::Rate(25e6));
@@ -307,8 +311,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the verdicts, every rate is finite, in range, and the search needs no more than a bounded number of fleets
-        /// when the verdicts follow a turning point with a grey band.
+        /// Whatever the verdicts, every rate is finite, in range, and the search needs no more than
+        /// a bounded number of fleets when the verdicts follow a turning point with a grey band.
         #[test]
         fn ends(turning_point in 1e5f64..9e8, band in 0.0f64..0.3, start in 1e5f64..9e8) {
             let mut search = Search::new(turning_point * 0.02, turning_point * 0.05, 1e4, 1e9);

@@ -22,11 +22,13 @@ pub(super) struct Shape {
     pub(super) gap_ns: u64,
 }
 
-/// Below this rate packets shrink with the rate at a fixed period; above it the period shrinks at full size.
+/// Below this rate packets shrink with the rate at a fixed period; above it the period shrinks at
+/// full size.
 const SMALL_PACKETS_BELOW: f64 = 150e6;
 /// That period, nanoseconds.
 const SMALL_PACKET_GAP: f64 = 80_000.0;
-/// Longest period of the largest packets where they are kept up below that rate, nanoseconds: streams of 0.1 s ("ours").
+/// Longest period of the largest packets where they are kept up below that rate, nanoseconds:
+/// streams of 0.1 s ("ours").
 const FULL_SIZE_GAP: f64 = 1_000_000.0;
 /// Longest period, nanoseconds.
 const MOST_GAP: f64 = 200e6;
@@ -108,7 +110,8 @@ mod tests {
 
     #[test]
     fn sizes_and_periods_of_the_tool() {
-        // 100 Mbit/s in 80 µs are 1000 octets; 10 Mbit/s would be 100, so 228 every 182.4 µs; 1 Gbit/s is 1500 every 12 µs.
+        // 100 Mbit/s in 80 µs are 1000 octets; 10 Mbit/s would be 100, so 228 every 182.4 µs; 1
+        // Gbit/s is 1500 every 12 µs.
         let of = |mbps: f64| LIMITS.shape(mbps * 1e6);
         assert_eq!(
             of(100.0),

@@ -14,13 +14,16 @@ const LEAST_SAMPLES: usize = 36;
 const COALESCED: f64 = 0.6;
 /// Short gaps that make a burst of interrupt coalescence.
 ///
-/// With fewer, packets that share interrupts beat with the timer: bursts of three at 500 us read 7 % high, and sure of it. Departs from
-/// pathload 1.3.2 in that gaps of several shorter runs do not add up to three.
+/// With fewer, packets that share interrupts beat with the timer: bursts of three at 500 us read 7
+/// % high, and sure of it. Departs from pathload 1.3.2 in that gaps of several shorter runs do not
+/// add up to three.
 const BURST_GAPS: usize = 3;
-/// Times the median beyond which a sending gap is a pause ("ours": ticks of the clock make up to twice).
+/// Times the median beyond which a sending gap is a pause ("ours": ticks of the clock make up to
+/// twice).
 const PAUSE: f64 = 2.5;
-/// Packets that the receiver took together after they had been sent over this time had waited for a host that did not run, not
-/// for an interrupt ("ours": timers of coalescing are shorter), nanoseconds.
+/// Packets that the receiver took together after they had been sent over this time had waited for a
+/// host that did not run, not for an interrupt ("ours": timers of coalescing are shorter),
+/// nanoseconds.
 const ASLEEP_NS: f64 = 500_000.0;
 /// A share of the sending period below which a gap is short, whatever the tool's microseconds say.
 const SHORT_SHARE: f64 = 0.3;
@@ -48,8 +51,8 @@ impl Receiving {
         (3.0 * self.receive_cost_ns).max(7000.0).min(SHORT_SHARE * gap_ns)
     }
 
-    /// The stamps of a back-to-back train come in bursts: more than 60 % of its gaps are short. Then the distance of the bursts;
-    /// of a single one, its length.
+    /// The stamps of a back-to-back train come in bursts: more than 60 % of its gaps are short.
+    /// Then the distance of the bursts; of a single one, its length.
     pub(super) fn coalesces(self, stamps: &[Stamp<Receiver>]) -> Option<Duration> {
         let (first, last) = (stamps.first()?, stamps.last()?);
         let steps = stamps.len() - 1;
@@ -145,7 +148,8 @@ impl Reader {
         reading
     }
 
-    /// More than 60 % of this stream's own gaps are short; slower streams meet fewer packets per interrupt, and are read as ever.
+    /// More than 60 % of this stream's own gaps are short; slower streams meet fewer packets per
+    /// interrupt, and are read as ever.
     fn bunched(&self, samples: &[Sample], gap_ns: f64) -> bool {
         let short = self.receiving.coalesced_ns(gap_ns);
         let close = samples
@@ -155,7 +159,8 @@ impl Reader {
         close as f64 > COALESCED * samples.len() as f64
     }
 
-    /// Delays of the packets that the next does not follow back to back, and how many runs the host slept through.
+    /// Delays of the packets that the next does not follow back to back, and how many runs the host
+    /// slept through.
     fn undisturbed(&self, piece: &[Sample], gap_ns: f64) -> (Vec<f64>, usize) {
         let short = self.receiving.back_to_back_ns(gap_ns);
         let (mut delays, mut runs) = (Vec::with_capacity(piece.len()), 0);
@@ -193,7 +198,8 @@ impl Reader {
     }
 }
 
-/// Samples in the order of sending, less those that had been overtaken: the tool counts these as lost.
+/// Samples in the order of sending, less those that had been overtaken: the tool counts these as
+/// lost.
 fn in_order(report: &TrainReport, gap_ns: f64) -> (Vec<Sample>, usize) {
     let mut samples: Vec<Sample> = Vec::with_capacity(report.arrivals.len());
     let mut overtaken = 0;
@@ -235,8 +241,9 @@ fn pieces(samples: &[Sample]) -> impl Iterator<Item = &[Sample]> {
     samples.chunk_by(|a, b| a.pauses == b.pauses)
 }
 
-/// Departs from pathload 1.3.2, which leaves out the longest 15 % whatever they are: where a clock's tick shows in the gaps, those
-/// are the gaps of one tick more, and the rate comes out too high.
+/// Departs from pathload 1.3.2, which leaves out the longest 15 % whatever they are: where a
+/// clock's tick shows in the gaps, those are the gaps of one tick more, and the rate comes out too
+/// high.
 fn mean_gap(rows: &[Arrival]) -> Option<f64> {
     let gaps: Vec<f64> = rows
         .windows(2)

@@ -63,7 +63,8 @@ fn the_range_holds_the_truth_in_the_fluid_model() {
                     low <= truth * 1.001 && truth <= high * 1.001,
                     "{capacity} {tenths} {estimate:?}"
                 );
-                // The search is as narrow as it was told to be; the interval adds one packet of others per stream on either side.
+                // The search is as narrow as it was told to be; the interval adds one packet of
+                // others per stream on either side.
                 let of = |name| {
                     estimate
                         .diagnostics
@@ -128,7 +129,8 @@ fn a_users_cap_is_the_budgets() {
 #[test]
 fn a_moving_path_is_grey() {
     let mut train = 0u32;
-    // Every other stream meets the traffic of others: A is 70 Mbit/s for one, 50 Mbit/s for the next.
+    // Every other stream meets the traffic of others: A is 70 Mbit/s for one, 50 Mbit/s for the
+    // next.
     let mut world = Fluid::new(mbps(100), mbps(30)).with_fault(move |report| {
         train += 1;
         if train.is_multiple_of(2) {
@@ -330,10 +332,11 @@ fn parameters_are_checked() {
         assert!(with(name, value).is_err(), "{name} {value}");
     }
     assert!(Pathload.begin(&RawParams::new()).is_ok());
-    assert!(INFO.manual().starts_with("pathload"));
+    assert!(INFO.manual().starts_with("Pathload"));
 }
 
-/// The pure function of a run's reports says what the run said; of fewer reports it says less, and of none nothing.
+/// The pure function of a run's reports says what the run said; of fewer reports it says less, and
+/// of none nothing.
 #[test]
 fn reports_alone_give_the_runs_own_answer() {
     for (mut host_pair, seed) in (0..4).map(|seed| (path(Cross::poisson(mbps(40)), seed), seed)) {
@@ -367,7 +370,7 @@ proptest! {
                     _ => {}
                 }
             }
-            report.reordered = u32::from(random.next_u64() % 2 == 0) * 30;
+            report.reordered = u32::from(random.next_u64().is_multiple_of(2)) * 30;
         });
         let outcome = fluid(&mut world);
         if let Some(estimate) = outcome.estimate() {

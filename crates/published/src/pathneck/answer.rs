@@ -38,7 +38,8 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
     conclusion::conclude(judge(session, &route), caveats, stopped)
 }
 
-/// The runs that agree with most others on who answered at which hop; silence agrees with everything.
+/// The runs that agree with most others on who answered at which hop; silence agrees with
+/// everything.
 fn dominant(runs: &[Run]) -> Vec<&Run> {
     let agree = |one: &Run, other: &Run| {
         let both = one.hops.iter().zip(&other.hops);
@@ -188,7 +189,8 @@ fn of_run(run: &Run, step_ns: f64, session: &MethodRun) -> Vec<(usize, f64)> {
     found
 }
 
-/// Rate of what passes a hop between head and tail, for full packets at the IP layer; the tool counts the load alone.
+/// Rate of what passes a hop between head and tail, for full packets at the IP layer; the tool
+/// counts the load alone.
 fn rate(session: &MethodRun, hop: usize, gap_ns: f64) -> Option<BitRate> {
     let params = &session.params;
     let wire = |octets: u16| f64::from(params.framing.wire_octets(u32::from(octets)));

@@ -91,8 +91,8 @@ fn heard(row: &Arrival) -> Option<(i64, Option<IpAddr>, bool)> {
     }
 }
 
-/// What two arrivals at the far end may be off by, ns, where that takes packets in by batches: no packet of a train comes ten times as close
-/// as they do on average, unless it waited for others.
+/// What two arrivals at the far end may be off by, ns, where that takes packets in by batches: no
+/// packet of a train comes ten times as close as they do on average, unless it waited for others.
 fn batched_ns(rows: &[Arrival]) -> Option<f64> {
     let mut times: Vec<i64> = rows
         .iter()
@@ -193,7 +193,8 @@ impl TrainMethod for MethodRun {
     }
 }
 
-/// Gaps this much shorter than the mean are within a batch (ours: a small packet takes a fifth of the mean).
+/// Gaps this much shorter than the mean are within a batch (ours: a small packet takes a fifth of
+/// the mean).
 const CLOSE: f64 = 10.0;
 const LEAST_GAPS: usize = 10;
 /// Share of a gap that it may be off by (ours).

@@ -9,7 +9,8 @@ pub(super) struct Choke {
     pub(super) confidence: f64,
 }
 
-/// The choke points of a series of gaps, ns, in the order of hops. Steps differ by more than `step_ns`.
+/// The choke points of a series of gaps, ns, in the order of hops. Steps differ by more than
+/// `step_ns`.
 pub(super) fn chokes(gaps: &[f64], step_ns: f64, as_tool: bool) -> Vec<Choke> {
     let gaps = cleaned(gaps, as_tool);
     let segments = segments(&gaps, step_ns);
@@ -68,8 +69,8 @@ fn segments(gaps: &[f64], step_ns: f64) -> Vec<(usize, usize)> {
     if count == 0 {
         return Vec::new();
     }
-    // The best way to cover everything up to `to` whose last segment begins at `from`: its error, its segments, and where the one
-    // before begins.
+    // The best way to cover everything up to `to` whose last segment begins at `from`: its error,
+    // its segments, and where the one before begins.
     let mut best = vec![vec![(f64::INFINITY, usize::MAX, 0); count + 1]; count];
     for to in 1..=count {
         for from in 0..to {

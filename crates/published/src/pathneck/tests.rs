@@ -9,7 +9,8 @@ use narrows_probe::registry::RawParams;
 use narrows_probe::{Estimate, PathFacts};
 use narrows_units::Stamp;
 
-/// A fluid path of these rates (Mbit/s of the wire, what is free on each), routers that answer at once; `silent` does not.
+/// A fluid path of these rates (Mbit/s of the wire, what is free on each), routers that answer at
+/// once; `silent` does not.
 fn drive(free: &[f64], params: &[(&str, &str)], sent_ns: i64, silent: Option<u8>) -> Outcome {
     let raw = params.iter().copied().collect();
     let mut run = Pathneck.begin(&raw).unwrap();

@@ -53,9 +53,10 @@ impl Run {
         self.bounded(estimate, found).into()
     }
 
-    /// The least time a packet may take: bulks that met no queue may still each hold packets of others, if all do. Gaps tell, where
-    /// stamps tell gaps. Elsewhere the scatter does, less what stamps scatter: n packets of others per bulk scatter the dispersion by √n
-    /// packets' time, and the best hold no more than the others.
+    /// The least time a packet may take: bulks that met no queue may still each hold packets of
+    /// others, if all do. Gaps tell, where stamps tell gaps. Elsewhere the scatter does, less what
+    /// stamps scatter: n packets of others per bulk scatter the dispersion by √n packets' time, and
+    /// the best hold no more than the others.
     fn least_each_ns(&self, found: &HuntResult) -> f64 {
         if self.tells_gaps(found) {
             return found.each_low_ns.min(found.typical_ns);
@@ -192,7 +193,8 @@ const TWO_STEPS: f64 = 0.408;
 const LEAST_BATCHES: usize = 4;
 /// Ours: what two clocks differ by, and rounding.
 const CLOCK_ERROR: f64 = 0.001;
-/// Ours: what a tag or two that the assumed framing lacks do to the rate of small packets, restated for large ones.
+/// Ours: what a tag or two that the assumed framing lacks do to the rate of small packets, restated
+/// for large ones.
 const FRAMING_ERROR: f64 = 0.005;
 /// Ours.
 const SAME: f64 = 0.03;

@@ -1,9 +1,11 @@
 //! The last test of an answer: bulks that leave a little slower than it must come as they left.
 //!
-//! Packets of others that come at a steady rate take the same share of every bulk, whatever its length and its packets' size: behind a
-//! narrow link of rate `C`, a link of rate `c` of which they take `x` leaves `C c / (C + x)`, time after time, and no queue shows that
-//! others do without. But of a bulk at that very rate they take their share again, while a link's own rate is what it carries. Bulks on
-//! a loaded narrow link are spread by this test, too, however right the answer is, unless one meets an idle moment: a bound is left.
+//! Packets of others that come at a steady rate take the same share of every bulk, whatever its
+//! length and its packets' size: behind a narrow link of rate `C`, a link of rate `c` of which they
+//! take `x` leaves `C c / (C + x)`, time after time, and no queue shows that others do without. But
+//! of a bulk at that very rate they take their share again, while a link's own rate is what it
+//! carries. Bulks on a loaded narrow link are spread by this test, too, however right the answer
+//! is, unless one meets an idle moment: a bound is left.
 
 use std::time::Duration;
 
@@ -119,12 +121,13 @@ impl Run {
     }
 }
 
-/// Ours: of the answer. Nearer to it, stamps and links' own jitter would spread bulks; farther from it, others could take their share
-/// of what is left.
+/// Ours: of the answer. Nearer to it, stamps and links' own jitter would spread bulks; farther from
+/// it, others could take their share of what is left.
 const PACE: f64 = 0.95;
 /// Ours: the test is none for bulks that left at less than half the rate.
 const SLOWEST: f64 = 2.0;
-/// Ours: a bulk that came as it left. A share that makes the answer 7 % too low spreads one at its pace so far.
+/// Ours: a bulk that came as it left. A share that makes the answer 7 % too low spreads one at its
+/// pace so far.
 const SPREAD: f64 = 1.01;
 /// Ours: bulks of a test at most, and so many more for each that a clean one took.
 const FEWEST: usize = 10;

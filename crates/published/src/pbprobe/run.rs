@@ -1,4 +1,5 @@
-//! The state machine: test for batches, bulks that grow until stamps can tell them, then many of that length.
+//! The state machine: test for batches, bulks that grow until stamps can tell them, then many of
+//! that length.
 
 use std::time::Duration;
 
@@ -89,8 +90,9 @@ impl Run {
         self.batching.seen() == Some(true)
     }
 
-    /// The answer of bulks that have settled; nothing if others must come first: shorter ones where most of these hold packets of
-    /// others, smaller packets where that cannot be seen, or slower ones to test it.
+    /// The answer of bulks that have settled; nothing if others must come first: shorter ones where
+    /// most of these hold packets of others, smaller packets where that cannot be seen, or slower
+    /// ones to test it.
     fn settled(&mut self) -> Option<Outcome> {
         let found = self.hunt.as_ref().and_then(|hunt| hunt.found(self.batched()))?;
         if let Some((octets, first)) = self.first {
@@ -110,7 +112,8 @@ impl Run {
             if found.each_ns <= PARTED * found.typical_ns {
                 return self.unless_tested(self.octets, found);
             }
-            // As many packets of others in each of the best bulks: ties, since packets come in whole ones.
+            // As many packets of others in each of the best bulks: ties, since packets come in
+            // whole ones.
             let shorter = self.can_shorten() && self.shrink(self.params.growth);
             return (!shorter).then(|| self.no_number(Reason::NotConverged));
         }
@@ -127,7 +130,8 @@ impl Run {
         found.best.after >= LEAST_GAPS && !self.batched() && grain <= found.typical_ns / 4.0
     }
 
-    /// The dispersion is below what is wanted: of a few bulks to begin with, and of the best when all are there.
+    /// The dispersion is below what is wanted: of a few bulks to begin with, and of the best when
+    /// all are there.
     fn short(&self) -> bool {
         let Some(hunt) = self.hunt.as_ref().filter(|_| !self.shortened) else {
             return false;
@@ -250,7 +254,8 @@ impl Run {
         Step::Send(Probe::Train(train))
     }
 
-    /// `G = 2 δ / U` from the begin of one bulk to the next, with δ the least dispersion so far and U the permitted utilisation.
+    /// `G = 2 δ / U` from the begin of one bulk to the next, with δ the least dispersion so far and
+    /// U the permitted utilisation.
     fn wait(&self) -> Duration {
         let rtt = self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
         let span = self

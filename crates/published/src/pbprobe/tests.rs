@@ -168,8 +168,9 @@ fn parameters_out_of_range_are_refused() {
     }
 }
 
-/// 1 Gbit/s, and behind it 2 Gbit/s of which others take nine tenths, packet by packet at a steady rate: every bulk comes at two thirds
-/// of the rate or near it, and so do bulks at that pace, of what is left of them.
+/// 1 Gbit/s, and behind it 2 Gbit/s of which others take nine tenths, packet by packet at a steady
+/// rate: every bulk comes at two thirds of the rate or near it, and so do bulks at that pace, of
+/// what is left of them.
 #[test]
 fn a_steady_share_of_a_link_behind_is_no_capacity() {
     let others = Cross {

@@ -15,7 +15,8 @@ enum Only {
     /// The sender, or the stamps, went no further.
     Sender,
     Clock,
-    /// The links in front spaced the train, or the reverse direction its answers, or hops in between are unknown.
+    /// The links in front spaced the train, or the reverse direction its answers, or hops in
+    /// between are unknown.
     Path,
 }
 
@@ -104,8 +105,9 @@ fn hops(session: &MethodRun) -> Vec<Hop> {
     hops
 }
 
-/// The shortest time per packet that many parts agree on, least and largest with it, and of how many packets those parts are: pairs where
-/// they are pushed together more than longer parts, and stamps tell.
+/// The shortest time per packet that many parts agree on, least and largest with it, and of how
+/// many packets those parts are: pairs where they are pushed together more than longer parts, and
+/// stamps tell.
 fn fastest(session: &MethodRun, trains: &HopTrains, floor: f64) -> Option<((f64, f64, f64), u16)> {
     let least = session.params.least;
     let apart = f64::from(least.saturating_sub(1).max(1));
@@ -239,7 +241,8 @@ const TICKS: f64 = 10.0;
 const BESIDE: f64 = 0.95;
 /// The same of what a reverse direction lets through.
 const HIDDEN: f64 = 0.9;
-/// Means of whole trains further on that are higher by this factor say that a hop was slow to answer (ours).
+/// Means of whole trains further on that are higher by this factor say that a hop was slow to
+/// answer (ours).
 const SLOWER: f64 = 1.1;
 /// Beyond what reproducible rates differ by (ours).
 const MARGIN: f64 = 0.01;

@@ -3,8 +3,8 @@
 /// A packet that was answered: its place in the train, and when, ns.
 pub(super) type Answered = (usize, i64);
 
-/// The times of all parts of a train of which none is missing, ns per packet: parts of `packets`, or of as few as there are with every
-/// `stride`-th answered.
+/// The times of all parts of a train of which none is missing, ns per packet: parts of `packets`,
+/// or of as few as there are with every `stride`-th answered.
 pub(super) fn parts(answered: &[Answered], packets: usize, stride: usize) -> Vec<f64> {
     let apart = packets.saturating_sub(1).div_ceil(stride.max(1)).max(1);
     let passed = apart * stride;
@@ -15,7 +15,8 @@ pub(super) fn parts(answered: &[Answered], packets: usize, stride: usize) -> Vec
         .collect()
 }
 
-/// The rate of a whole train from its first answer to its last, packets per ns; lost ones count as not passed.
+/// The rate of a whole train from its first answer to its last, packets per ns; lost ones count as
+/// not passed.
 pub(super) fn mean(answered: &[Answered], stride: usize) -> Option<f64> {
     let (first, last) = (answered.first()?, answered.last()?);
     let time = last.1.saturating_sub(first.1);
@@ -23,7 +24,8 @@ pub(super) fn mean(answered: &[Answered], stride: usize) -> Option<f64> {
     (time > 0 && packets > 0).then(|| packets as f64 / time as f64)
 }
 
-/// The shortest time that many parts agree on, with the least and the largest of those. `slack_ns`: what two of them may differ by.
+/// The shortest time that many parts agree on, with the least and the largest of those. `slack_ns`:
+/// what two of them may differ by.
 pub(super) fn shortest_mode(times: &[f64], slack_ns: f64) -> Option<(f64, f64, f64)> {
     let mut sorted: Vec<f64> = times.iter().copied().filter(|time| *time > 0.0).collect();
     sorted.sort_by(f64::total_cmp);
@@ -40,7 +42,8 @@ pub(super) fn shortest_mode(times: &[f64], slack_ns: f64) -> Option<(f64, f64, f
 
 /// Times this close are one (ours).
 const NEAR: f64 = 0.02;
-/// Parts that must agree: one in so many, and so many at least (ours). Evenly spread, so short a range holds far fewer.
+/// Parts that must agree: one in so many, and so many at least (ours). Evenly spread, so short a
+/// range holds far fewer.
 const SHARE: usize = 8;
 const LEAST_PARTS: usize = 10;
 

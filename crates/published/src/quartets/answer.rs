@@ -21,7 +21,8 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
     conclusion::conclude(judge(session), caveats, stopped)
 }
 
-/// Whether more rounds would hardly tell more: the errors are small beside the slowest hop's time, or as small as stamps get.
+/// Whether more rounds would hardly tell more: the errors are small beside the slowest hop's time,
+/// or as small as stamps get.
 pub(super) fn settled(session: &MethodRun) -> bool {
     let Ok((differences, hops)) = read(session) else {
         return false;

@@ -3,9 +3,11 @@
 use crate::tailgating::HopTime;
 use narrows_train::pair_mode::Difference;
 
-/// `ratio`: the small packet's octets on the wire over the large one's. `sent_ns`: by how much it leaves behind the large one.
+/// `ratio`: the small packet's octets on the wire over the large one's. `sent_ns`: by how much it
+/// leaves behind the large one.
 pub(super) fn chain(differences: &[Difference], ratio: f64, sent_ns: f64) -> Vec<HopTime> {
-    // What the small packet is behind the large one by when that reaches the hop, and what that may be off by.
+    // What the small packet is behind the large one by when that reaches the hop, and what that may
+    // be off by.
     let (mut behind, mut unsure) = (0.0, 0.0);
     let mut first = true;
     let mut hops = Vec::with_capacity(differences.len());
@@ -32,8 +34,8 @@ pub(super) fn chain(differences: &[Difference], ratio: f64, sent_ns: f64) -> Vec
     hops
 }
 
-/// Of quartets sent either way around: clocks that drift apart add to one what they take from the other, no more than `drift_ns`. What
-/// differs by more is not known any better than that.
+/// Of quartets sent either way around: clocks that drift apart add to one what they take from the
+/// other, no more than `drift_ns`. What differs by more is not known any better than that.
 pub(super) fn either_way(one: Difference, other: Difference, drift_ns: f64) -> Difference {
     let apart = (one.ns - other.ns).abs() / 2.0;
     let error = one.error_ns.max(other.error_ns);
@@ -46,7 +48,8 @@ pub(super) fn either_way(one: Difference, other: Difference, drift_ns: f64) -> D
 
 /// Ranges and refusals, in errors (ours).
 const ERRORS: f64 = 2.0;
-/// Share of what it is behind by that a small packet must have been held back for, to have caught up (ours).
+/// Share of what it is behind by that a small packet must have been held back for, to have caught
+/// up (ours).
 const CAUGHT: f64 = 0.05;
 
 #[cfg(test)]
@@ -56,7 +59,8 @@ mod tests {
 
     const RATIO: f64 = 102.0 / 1538.0;
 
-    /// Delays of the small packet, link by link, behind a large one that dies after `dies` of these, Mbit/s of the wire.
+    /// Delays of the small packet, link by link, behind a large one that dies after `dies` of
+    /// these, Mbit/s of the wire.
     fn delay(rates: &[f64], dies: usize) -> f64 {
         let time = |octets: f64, rate: f64| octets * 8e3 / rate;
         let (mut front, mut at) = (0.0, 0.0);

@@ -19,7 +19,8 @@ use narrows_units::to_u64;
 pub(crate) struct MethodRun {
     pub(super) params: Params,
     pub(super) facts: Option<PathFacts>,
-    /// By hop, from 1, and by whether the pair that goes further went first or second: how much longer it took, ns.
+    /// By hop, from 1, and by whether the pair that goes further went first or second: how much
+    /// longer it took, ns.
     pub(super) differences: Vec<[Vec<f64>; 2]>,
     pub(super) packets: u64,
     pub(super) lost: u64,
@@ -90,7 +91,8 @@ impl MethodRun {
             (nearer, further)
         };
         let mut packets = pair(first, Duration::ZERO);
-        // Never twice the same in a row, and the same either way around: periodic traffic would meet both pairs alike.
+        // Never twice the same in a row, and the same either way around: periodic traffic would
+        // meet both pairs alike.
         let turn = (self.round / 2)
             .saturating_mul(self.params.hops.into())
             .saturating_add(self.hop.into());
@@ -182,7 +184,8 @@ impl TrainMethod for MethodRun {
             .iter()
             .map(|plan| plan.hop_limit.map_or(0, NonZeroU8::get))
             .collect();
-        // Where the large packet that goes further is, and the packets that the nearer pair begins and ends with.
+        // Where the large packet that goes further is, and the packets that the nearer pair begins
+        // and ends with.
         let (remote, near, order) = match limits.as_slice() {
             [1, 0, 0] => (0, (2, 2), 0),
             [0, 1, 0] => (1, (0, 0), 1),

@@ -1,7 +1,7 @@
 //! Gaps, averaged over whole buffering events, and where they begin to stay longer than they left.
 //!
-//! The authors' rule for the ends of events was not at hand; this is the portable version that their abstracts and notes allow, with what
-//! is ours marked so. Do not call it BASS.
+//! The authors' rule for the ends of events was not at hand; this is the portable version that
+//! their abstracts and notes allow, with what is ours marked so. Do not call it BASS.
 
 /// Gaps at one end and at the other, ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,15 +20,17 @@ pub(super) struct Segment {
     pub(super) received: f64,
 }
 
-/// A jump is this many times the median of the smaller half of all changes, and of the sending gaps (portable rule).
+/// A jump is this many times the median of the smaller half of all changes, and of the sending gaps
+/// (portable rule).
 const OF_CHANGES: f64 = 3.0;
 const OF_GAPS: f64 = 2.0;
 /// A gap below this share of its sending gap belongs to a queue that drains (portable rule).
 const DRAINING: f64 = 0.5;
 
-/// Cuts gaps into segments: an event begins where a gap is longer than the one before by a jump, and lasts up to the next jump, or until the
-/// delay is back where it was in front of it (ours: by the portable rule it lasts up to the next jump, which on a path without
-/// batches is the whole stream). Gaps outside of events stay as they are.
+/// Cuts gaps into segments: an event begins where a gap is longer than the one before by a jump,
+/// and lasts up to the next jump, or until the delay is back where it was in front of it (ours: by
+/// the portable rule it lasts up to the next jump, which on a path without batches is the whole
+/// stream). Gaps outside of events stay as they are.
 pub(super) fn segments(gaps: &[Gap]) -> Vec<Segment> {
     let jump = jump(gaps);
     let mut segments: Vec<Segment> = Vec::with_capacity(gaps.len());
@@ -91,11 +93,12 @@ fn jump(gaps: &[Gap]) -> f64 {
     (OF_CHANGES * smaller).max(OF_GAPS * narrows_stat::median(&sent).unwrap_or(0.0))
 }
 
-/// Where the final run begins in which the queue keeps growing: the first gap from which on, up to every later segment's end, gaps
-/// were received longer than sent by `least` of the time, and by more than stamps are off. `None`: there is none of `shortest` gaps.
+/// Where the final run begins in which the queue keeps growing: the first gap from which on, up to
+/// every later segment's end, gaps were received longer than sent by `least` of the time, and by
+/// more than stamps are off. `None`: there is none of `shortest` gaps.
 ///
-/// The base rule asks each gap of the run to have grown, which one packet of others ends; on the mean from the begin is ours, as is
-/// the authors' notion of a least length.
+/// The base rule asks each gap of the run to have grown, which one packet of others ends; on the
+/// mean from the begin is ours, as is the authors' notion of a least length.
 pub(super) fn run_begins(segments: &[Segment], gaps: usize, least: f64, noise: f64, shortest: usize) -> Option<usize> {
     let mut begins = None;
     for (index, segment) in segments.iter().enumerate().rev() {
@@ -140,7 +143,8 @@ mod tests {
                 .iter()
                 .all(|segment| (segment.received - 40.5).abs() < 1e-9 && (segment.sent - 40.0).abs() < 1e-9)
         );
-        // A stream that begins in the middle of a batch: its first gaps are the tail of what was not seen.
+        // A stream that begins in the middle of a batch: its first gaps are the tail of what was
+        // not seen.
         let tail: Vec<(f64, f64)> = (0..16).map(|k| (10.0, if k % 4 == 2 { 39.0 } else { 0.5 })).collect();
         assert_eq!(
             segments(&gaps(&tail))

@@ -32,7 +32,8 @@ fn a_stream_has_its_rates() {
     assert!((up / down - 1.5).abs() < 1e-12);
 }
 
-/// The first gaps above what is available grow by less than a hundredth: the estimate is above it by `growth * C` at most, and a step.
+/// The first gaps above what is available grow by less than a hundredth: the estimate is above it
+/// by `growth * C` at most, and a step.
 #[test]
 fn a_fluid_path_gives_the_rate_before_the_run() {
     for cross in [0.0, 0.3, 0.5, 0.7] {
@@ -92,7 +93,8 @@ fn a_fluid_path_from_end_to_end() {
     }
 }
 
-/// The authors' own figure: within a factor of 1.15 with 300 Mbit/s of constant traffic on 1 Gbit/s, and 99 % above 880 Mbit/s with none.
+/// The authors' own figure: within a factor of 1.15 with 300 Mbit/s of constant traffic on 1
+/// Gbit/s, and 99 % above 880 Mbit/s with none.
 #[test]
 fn the_notes_figures_are_met() {
     for (cross, least, most) in [(0, 0.9, 1.05), (300, 1.0 / 1.15, 1.15)] {

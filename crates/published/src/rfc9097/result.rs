@@ -18,7 +18,8 @@ pub(super) struct Known {
     congested: u32,
     held: u32,
     highest_row: usize,
-    /// Segments at each rate asked for that left as asked, and that did not: rate, and whether it was kept.
+    /// Segments at each rate asked for that left as asked, and that did not: rate, and whether it
+    /// was kept.
     segments: Vec<(BitRate, bool)>,
     sender_cpu: f32,
     reordered: u64,
@@ -39,7 +40,8 @@ pub(super) struct Settings {
 const KEPT_UP: f64 = 0.95;
 /// Segments of so many rates are remembered: those of an hour of trials.
 const MOST_SEGMENTS: usize = 72_000;
-/// A thread is busy from here on; a receiver at this share of what it can stamp is the limit (ours).
+/// A thread is busy from here on; a receiver at this share of what it can stamp is the limit
+/// (ours).
 const BUSY: f32 = 0.9;
 const RECEIVER_FULL: f64 = 0.9;
 /// Loss and reordering worth a caveat; a begin faster than the end by this is bimodal (ours).
@@ -172,7 +174,8 @@ fn limits(mut estimate: Estimate, known: &Known, settings: &Settings, facts: &Pa
         return estimate.caveat(Caveat::ReceiverLimited);
     }
     if known.congested_at.is_none() {
-        // The search has not met the path: its own end of the table, the user's cap, or time was up.
+        // The search has not met the path: its own end of the table, the user's cap, or time was
+        // up.
         estimate = estimate.at_least(Limit::Budget);
         let at_end = known.highest_row >= settings.most || settings.capped;
         return estimate.caveat(if at_end {

@@ -1,21 +1,27 @@
-//! The load rate adjustment: a table of rates, and the two algorithms that walk over its rows. Pure.
+//! The load rate adjustment: a table of rates, and the two algorithms that walk over its rows.
+//! Pure.
 
 use std::time::Duration;
 
 use narrows_units::{BitRate, to_u64};
 
-/// Row of 1 Gbit/s: the search is never fast from here on (`hSpeedThresh` of the reference program).
+/// Row of 1 Gbit/s: the search is never fast from here on (`hSpeedThresh` of the reference
+/// program).
 pub(super) const HIGH_SPEED: usize = 1000;
 /// Row of 10 Gbit/s, from which rows are 1 Gbit/s apart.
 const TEN_GIGABIT: usize = HIGH_SPEED + 90;
-/// Last row: 100 Gbit/s (ours; the reference program's table ends at the payload that its buffers hold).
+/// Last row: 100 Gbit/s (ours; the reference program's table ends at the payload that its buffers
+/// hold).
 pub(super) const LAST: usize = TEN_GIGABIT + 90;
-/// Rows by which the reference program decreases at a time when it is fast: three of its fast increases.
+/// Rows by which the reference program decreases at a time when it is fast: three of its fast
+/// increases.
 const FAST_DECREASE: usize = 3;
-/// Retries of the linear search after which algorithm C is fast again, and by how much more it takes each time.
+/// Retries of the linear search after which algorithm C is fast again, and by how much more it
+/// takes each time.
 const RETRIES: u32 = 5;
 
-/// IP-layer rate of a row: 0.5 Mbit/s, then steps of 1 Mbit/s to 1 Gbit/s, of 100 Mbit/s to 10 Gbit/s, of 1 Gbit/s beyond.
+/// IP-layer rate of a row: 0.5 Mbit/s, then steps of 1 Mbit/s to 1 Gbit/s, of 100 Mbit/s to 10
+/// Gbit/s, of 1 Gbit/s beyond.
 pub(super) fn rate(row: usize) -> BitRate {
     match row {
         0 => BitRate::from_bps(500_000),
@@ -42,7 +48,8 @@ pub(super) fn row_of(most: BitRate) -> usize {
 /// Which algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Algorithm {
-    /// RFC 9097 Appendix A: ten rows at a time until the path has been congested often enough, then one.
+    /// RFC 9097 Appendix A: ten rows at a time until the path has been congested often enough, then
+    /// one.
     B,
     /// Multiply and retry: doubling every second time, and fast again after some linear steps.
     C,
@@ -233,7 +240,8 @@ mod tests {
             .collect()
     }
 
-    /// Rows are Mbit/s up to a gigabit; the table of the standard goes on in steps of 100 Mbit/s and 1 Gbit/s.
+    /// Rows are Mbit/s up to a gigabit; the table of the standard goes on in steps of 100 Mbit/s
+    /// and 1 Gbit/s.
     #[test]
     fn the_table_of_rates() {
         assert_eq!(rate(0), BitRate::from_bps(500_000));
@@ -269,7 +277,8 @@ mod tests {
         assert_eq!(rows(&mut search, &[CLEAR; 7]), [1, 2, 2, 4, 4, 8, 8]);
     }
 
-    /// The third congested trial in a row takes thirty rows back; from then on B goes by single rows for good.
+    /// The third congested trial in a row takes thirty rows back; from then on B goes by single
+    /// rows for good.
     #[test]
     fn algorithm_b_slows_down_for_good() {
         let mut search = search(Algorithm::B, 100);
@@ -291,7 +300,8 @@ mod tests {
         );
     }
 
-    /// Between the thresholds, and without news, nothing moves; loss counts also where nothing arrived.
+    /// Between the thresholds, and without news, nothing moves; loss counts also where nothing
+    /// arrived.
     #[test]
     fn thresholds() {
         let at = |ms| Trial {

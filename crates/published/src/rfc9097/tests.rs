@@ -29,8 +29,9 @@ fn an_idle_link_by_both_algorithms() {
     }
 }
 
-/// Traffic that does not yield leaves 60 of 100 Mbit/s. B oversteps to 100, where a full queue gives it 100 x / (x + 40) = 71 for some
-/// tenths of a second; C doubles past 128 again and again, which gives it more. The low end leaves out what was lost.
+/// Traffic that does not yield leaves 60 of 100 Mbit/s. B oversteps to 100, where a full queue
+/// gives it 100 x / (x + 40) = 71 for some tenths of a second; C doubles past 128 again and again,
+/// which gives it more. The low end leaves out what was lost.
 #[test]
 fn beside_traffic_that_does_not_yield() {
     for (algorithm, most) in [("B", 66e6), ("C", 82e6)] {

@@ -162,15 +162,18 @@ fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics
     diagnostics
 }
 
-/// Fewest trains that must count (ours), and no fewer than those that do not: a few that agree among many that were thrown away agree by
-/// chance.
+/// Fewest trains that must count (ours), and no fewer than those that do not: a few that agree
+/// among many that were thrown away agree by chance.
 pub(super) const LEAST: usize = 3;
 /// Largest ratio of their spacings (ours: they must agree within a quarter).
 const AGREE: f64 = 1.25;
-/// By what the rate of a smaller pair may differ, beside what stamps blur (ours): traffic at a steady rate behind the narrow link sets
-/// pairs of one size all alike, and another size differently.
+/// By what the rate of a smaller pair may differ, beside what stamps blur (ours): traffic at a
+/// steady rate behind the narrow link sets pairs of one size all alike, and another size
+/// differently.
 const SIZES_AGREE: f64 = 0.1;
-/// The range is no narrower than this on either side (ours: framing, and what few trains leave open).
+/// The range is no narrower than this on either side (ours: framing, and what few trains leave
+/// open).
 const LEAST_HALF: f64 = 0.02;
-/// As in `nettimer`: a larger answer may set the spacing. Smaller ones would spread the small packets' answers as well, and are seen.
+/// As in `nettimer`: a larger answer may set the spacing. Smaller ones would spread the small
+/// packets' answers as well, and are seen.
 const DECIDES: f64 = 0.25;

@@ -60,7 +60,8 @@ impl MethodRun {
         largest.is_some_and(|largest| u32::from(sample.ip_octets) * 10 < u32::from(largest) * 9)
     }
 
-    /// Every third train has a smaller pair: what a link does to it follows from its size, what others' traffic does to it does not.
+    /// Every third train has a smaller pair: what a link does to it follows from its size, what
+    /// others' traffic does to it does not.
     fn next_large(&self) -> u16 {
         if self.trains % 3 == 2 {
             self.smaller_size()

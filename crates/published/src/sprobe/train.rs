@@ -25,7 +25,8 @@ pub(super) enum Flaw {
     Together,
     /// The pair did not leave closer than it came.
     Open,
-    /// Small packets come back nearly as far apart as large ones: what spaces them is no link on the forward direction.
+    /// Small packets come back nearly as far apart as large ones: what spaces them is no link on
+    /// the forward direction.
     Spread,
     /// A packet of others was between two of the train.
     Disturbed,
@@ -59,7 +60,8 @@ pub(super) fn read(asked: &Train, report: &TrainReport) -> Result<Sample, Flaw> 
     Ok(sample)
 }
 
-/// Index of the first large packet of a train that has exactly two, next to one another, with small ones on either side.
+/// Index of the first large packet of a train that has exactly two, next to one another, with small
+/// ones on either side.
 pub(super) fn large_pair(train: &Train) -> Option<usize> {
     let sizes: Vec<u16> = train.packets.iter().map(|packet| packet.ip_octets).collect();
     let largest = sizes.iter().max()?;
@@ -95,7 +97,8 @@ fn judge(gaps: &[i64], pair: usize, sample: &Sample) -> Result<(), Flaw> {
         .checked_sub(1)
         .and_then(|at| gaps.get(at))
         .map_or(span, |gap| *gap as f64);
-    // The first large packet falls behind the small ones on every link, by its own time there at least.
+    // The first large packet falls behind the small ones on every link, by its own time there at
+    // least.
     let stretched = before < (1.0 - ALIKE) * span;
     if largest >= span || stretched {
         Err(Flaw::Disturbed)
@@ -106,8 +109,8 @@ fn judge(gaps: &[i64], pair: usize, sample: &Sample) -> Result<(), Flaw> {
 
 /// A pair that left at more than this share of the time in which it came was not closed up (ours).
 const OPEN: f64 = 0.8;
-/// Small packets are a tenth of the large ones or less; where they come back at two thirds of their distance something else spaces
-/// them (ours).
+/// Small packets are a tenth of the large ones or less; where they come back at two thirds of their
+/// distance something else spaces them (ours).
 const SPREAD: f64 = 2.0 / 3.0;
 /// By what the spacing in front of the pair may be shorter (ours: stamps).
 const ALIKE: f64 = 0.05;

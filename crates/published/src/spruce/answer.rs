@@ -7,9 +7,11 @@ use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 
 /// Fewest pairs that say anything (ours).
 const FEWEST: usize = 10;
-/// Pairs that left farther apart than this times the gap asked for may have let the queue empty (ours).
+/// Pairs that left farther apart than this times the gap asked for may have let the queue empty
+/// (ours).
 const LATE: f64 = 1.25;
-/// Share of pairs that no link can have brought so close, from which the receiver batches (ours, as for trains).
+/// Share of pairs that no link can have brought so close, from which the receiver batches (ours, as
+/// for trains).
 const BATCHING: f64 = 0.25;
 const SHORT: f64 = 0.4;
 /// Interval at least, as a share of capacity (ours).

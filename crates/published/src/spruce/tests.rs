@@ -45,7 +45,8 @@ fn a_fluid_is_exact() {
     }
 }
 
-/// The share of a tenth of an hundred pairs' spread: each pair scatters by about the square root of the share taken.
+/// The share of a tenth of an hundred pairs' spread: each pair scatters by about the square root of
+/// the share taken.
 #[test]
 fn under_poisson_load_the_interval_holds_the_truth() {
     for load in [30, 60] {
@@ -96,7 +97,8 @@ fn clocks_coarser_than_a_quarter_of_the_gap_are_refused() {
     );
 }
 
-/// The tool cuts the gap to whole microseconds and derives capacity from it again; 2.6 % at 100 Mbit/s.
+/// The tool cuts the gap to whole microseconds and derives capacity from it again; 2.6 % at 100
+/// Mbit/s.
 #[test]
 fn a_gap_of_whole_microseconds_changes_nothing_here() {
     // 97.529 Mbit/s: 123.04 us; told 1 % too much, the answer moves by that times the share taken.

@@ -17,7 +17,8 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
     conclusion::conclude(judge(session), caveats(session), stopped)
 }
 
-/// Whether more rounds would hardly tell more: the errors are small beside the hops' own times, or as small as stamps get.
+/// Whether more rounds would hardly tell more: the errors are small beside the hops' own times, or
+/// as small as stamps get.
 pub(super) fn settled(session: &MethodRun) -> bool {
     let Ok((found, _)) = read(session) else {
         return false;
@@ -80,8 +81,9 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     Ok(estimate)
 }
 
-/// A large packet alone should take what all hops do. Where it does not, something else than links is in the delays (a host that
-/// gathers interrupts, say): the range takes the difference in, or there is no answer.
+/// A large packet alone should take what all hops do. Where it does not, something else than links
+/// is in the delays (a host that gathers interrupts, say): the range takes the difference in, or
+/// there is no answer.
 fn close(mut estimate: Estimate, found: &Chain, closure: Least) -> Result<Estimate, Reason> {
     let allowed = 2.0 * closure.error_ns + CLOSED * (found.whole.delay_ns - found.alone_ns);
     let missed = closure.delay_ns.abs();
@@ -108,7 +110,8 @@ fn count_of(session: &MethodRun, what: What) -> usize {
     session.samples.iter().filter(|sample| sample.what == what).count()
 }
 
-/// Delays over the same stamps as most, freed of the clocks' drift: in order of the samples, with what they are.
+/// Delays over the same stamps as most, freed of the clocks' drift: in order of the samples, with
+/// what they are.
 fn delays(session: &MethodRun) -> (Vec<(What, f64)>, Stamped) {
     let peer_kind = session
         .samples
@@ -151,7 +154,8 @@ fn drift(samples: &[&Sample], relative: impl Fn(&Sample) -> (f64, f64)) -> f64 {
     clock_skew(&times, &delays).unwrap_or(0.0)
 }
 
-/// The least error that a delay can have: a tick, or half of what one stamp is off by (the least of many is off by less).
+/// The least error that a delay can have: a tick, or half of what one stamp is off by (the least of
+/// many is off by less).
 fn floor_of(facts: &PathFacts, stamped: Stamped) -> f64 {
     let (sender, receiver) = (&facts.sender, &facts.receiver);
     let (ticks, error) = match stamped {

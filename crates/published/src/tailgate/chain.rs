@@ -28,11 +28,13 @@ pub(super) struct Setting {
     pub(super) ratio: f64,
     /// By how much the small packet leaves behind the large one.
     pub(super) sent_ns: f64,
-    /// By how much the far end may be late with the small packet when it has taken in the large one before.
+    /// By how much the far end may be late with the small packet when it has taken in the large one
+    /// before.
     pub(super) late_ns: f64,
 }
 
-/// `alone`: the small packet by itself; `behind[h - 1]`: behind a large one that dies after hop `h`.
+/// `alone`: the small packet by itself; `behind[h - 1]`: behind a large one that dies after hop
+/// `h`.
 pub(super) fn chain(alone: Least, behind: &[Least], setting: Setting) -> Chain {
     let ratio = setting.ratio;
     let mut base = alone;
@@ -86,7 +88,8 @@ pub(super) fn chain(alone: Least, behind: &[Least], setting: Setting) -> Chain {
     }
 }
 
-/// The least of delays, and half the distance to the fifth as its error, `floor_ns` at least; `None` without five.
+/// The least of delays, and half the distance to the fifth as its error, `floor_ns` at least;
+/// `None` without five.
 pub(super) fn least(delays_ns: &[f64], floor_ns: f64) -> Option<Least> {
     let mut sorted = delays_ns.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -101,10 +104,12 @@ pub(super) fn least(delays_ns: &[f64], floor_ns: f64) -> Option<Least> {
     })
 }
 
-/// By how much more than half of `near` (from the least to the fifth delay) the least may lie above a delay without queues, from
-/// `remote` (from the fifth to the twentieth). Of delays that crowd as `t^(k-1)` above that one, the r-th least lies about
-/// `(r/n)^(1/k)` above it: with few loaded hops (`k` up to 2) half of `near` and less, with many, whose queues are hardly all empty at
-/// once, up to three times `near`; and `remote / near` falls from 3.75 (`k` = 1) to 1.8, 1.4 (3) and 1.1 (6).
+/// By how much more than half of `near` (from the least to the fifth delay) the least may lie above
+/// a delay without queues, from `remote` (from the fifth to the twentieth). Of delays that crowd as
+/// `t^(k-1)` above that one, the r-th least lies about `(r/n)^(1/k)` above it: with few loaded hops
+/// (`k` up to 2) half of `near` and less, with many, whose queues are hardly all empty at once, up
+/// to three times `near`; and `remote / near` falls from 3.75 (`k` = 1) to 1.8, 1.4 (3) and 1.1
+/// (6).
 fn thinning(near: f64, remote: f64) -> f64 {
     if near <= 0.0 {
         return 1.0;
@@ -123,7 +128,8 @@ const ERRORS: f64 = 2.0;
 mod tests {
     use super::*;
 
-    /// Delays by the formula: `D(h) = sum_{i<=h} P_i + Q_h + sum_{i>h} Q_i + d` with `P_i` and `Q_i` each link's time for the packets.
+    /// Delays by the formula: `D(h) = sum_{i<=h} P_i + Q_h + sum_{i>h} Q_i + d` with `P_i` and
+    /// `Q_i` each link's time for the packets.
     fn delays(rates_mbps: &[f64], large: f64, small: f64) -> (f64, Vec<f64>) {
         let time = |octets: f64, rate: f64| octets * 8e3 / rate;
         let alone: f64 = rates_mbps.iter().map(|rate| time(small, *rate)).sum::<f64>() + 5e6;
@@ -153,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_small_packet_that_leaves_late_is_not_held_back_by_a_fast_first_link() {
-        // 1538 octets take 1.23 us at 10 Gbit/s and 123 us at 100 Mbit/s; the small one leaves 30 us behind.
+        // 1538 octets take 1.23 us at 10 Gbit/s and 123 us at 100 Mbit/s; the small one leaves 30
+        // us behind.
         let (p, q) = ([1230.0, 123_040.0], [82.0, 8160.0]);
         let alone = q[0] + q[1];
         let behind = [30_000.0 + alone, p[0] + p[1] + q[1]].map(sure);
@@ -262,7 +269,8 @@ mod tests {
         let one = least(&[30.0, 10.0, 14.0, 90.0, 12.0, 15.0], 1.0).unwrap();
         assert_eq!((one.delay_ns, one.error_ns), (10.0, 10.0));
         assert_eq!(least(&[10.0; 5], 7.0).map(|least| least.error_ns), Some(7.0));
-        // Evenly spread above the least: half of the distance to the fifth. Crowding far above it: more.
+        // Evenly spread above the least: half of the distance to the fifth. Crowding far above it:
+        // more.
         let even: Vec<f64> = (1..=60).map(f64::from).collect();
         assert!((least(&even, 0.0).unwrap().error_ns - 2.0).abs() < 1e-9);
         let remote: Vec<f64> = (1..=60)

@@ -1,4 +1,5 @@
-//! Trains: one single small packet, then a large one with a hop limit and a small one right behind it.
+//! Trains: one single small packet, then a large one with a hop limit and a small one right behind
+//! it.
 
 use std::num::NonZeroU8;
 use std::time::Duration;

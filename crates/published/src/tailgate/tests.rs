@@ -19,7 +19,8 @@ fn train(step: &Step) -> Train {
     }
 }
 
-/// Paths with hop limits are the simulator's: `scenarios/tailgate-*.toml` judge the method; this is its plan.
+/// Paths with hop limits are the simulator's: `scenarios/tailgate-*.toml` judge the method; this is
+/// its plan.
 #[test]
 fn a_train_is_a_single_ended_packet_and_a_large_one_with_a_small_one_behind() {
     use narrows_probe::probes::{Arrival, Fate, PacingCheck, PeerKind, TrainReport};

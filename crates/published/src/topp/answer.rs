@@ -10,8 +10,8 @@ use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
 const LEAST: f64 = 0.01;
 /// Half an interval above this share of the path's rate is no answer (ours).
 const WIDEST: f64 = 0.5;
-/// Back-to-back trains count as points up to this many times the rate that came of them: far points weigh most, and a second congested
-/// link bends the line there (ours).
+/// Back-to-back trains count as points up to this many times the rate that came of them: far points
+/// weigh most, and a second congested link bends the line there (ours).
 const FARTHEST: f64 = 3.0;
 /// Fewest overloaded trains (ours).
 const FEWEST: usize = 5;
@@ -86,8 +86,9 @@ fn answer(session: &MethodRun, points: &[Point], found: LineFit, share: f64) -> 
     Ok(made)
 }
 
-/// The points of the answer: `DietTopp`'s are those of rates whose trains were overloaded on the mean (single trains are not chosen by
-/// what noise made of them), and of the back-to-back trains unless they are far out.
+/// The points of the answer: `DietTopp`'s are those of rates whose trains were overloaded on the
+/// mean (single trains are not chosen by what noise made of them), and of the back-to-back trains
+/// unless they are far out.
 fn points(session: &MethodRun) -> Vec<Point> {
     let honest = |readings: &[Reading]| {
         let kept: Vec<Reading> = readings

@@ -62,14 +62,16 @@ fn scaled(found: LineFit, scale: f64) -> LineFit {
     }
 }
 
-/// The line through points that are all above the turning point: `A = (1 - a)/b`, `C = 1/b`, and the variance of A by first-order propagation,
-/// `(var a + A^2 var b + 2 A cov)/b^2` (`narrows_stat::Fit::crossing`). `None` without three points, or unless `b > 0`.
+/// The line through points that are all above the turning point: `A = (1 - a)/b`, `C = 1/b`, and
+/// the variance of A by first-order propagation, `(var a + A^2 var b + 2 A cov)/b^2`
+/// (`narrows_stat::Fit::crossing`). `None` without three points, or unless `b > 0`.
 pub(crate) fn straight(points: &[Point]) -> Option<LineFit> {
     found(&regress(points)?, points.len()).map(|found| scaled_by_largest(found, points))
 }
 
-/// One at a flat 1 and then a line, or two: the break that leaves the least squares. Of several congested links the first counts, so that the
-/// first line gives the answer; a second is believed if it pays for its three parameters (Schwarz's criterion).
+/// One at a flat 1 and then a line, or two: the break that leaves the least squares. Of several
+/// congested links the first counts, so that the first line gives the answer; a second is believed
+/// if it pays for its three parameters (Schwarz's criterion).
 pub(crate) fn segments(points: &[Point]) -> Option<LineFit> {
     let mut sorted = points.to_vec();
     sorted.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -100,8 +102,9 @@ pub(crate) fn segments(points: &[Point]) -> Option<LineFit> {
     (found.available <= scale).then_some(found)
 }
 
-/// The same line through the points a tenth of its capacity and more above the turning point, where enough are left: bursts round the corner off, and
-/// points there pull the line down. In a fluid they lie on it, and nothing changes (ours).
+/// The same line through the points a tenth of its capacity and more above the turning point, where
+/// enough are left: bursts round the corner off, and points there pull the line down. In a fluid
+/// they lie on it, and nothing changes (ours).
 fn clear_of_the_turning_point(sorted: &[Point], mut found: LineFit) -> LineFit {
     for _ in 0..3 {
         let from = found.available + CLEAR * found.capacity;
@@ -126,8 +129,9 @@ struct TwoLines {
     last: usize,
 }
 
-/// Least squares of flat, line, line. The first line must be that of a link: no more than a few times faster than what comes through, and up to
-/// rates that stretch trains clearly; else it would be the corner that bursts round off.
+/// Least squares of flat, line, line. The first line must be that of a link: no more than a few
+/// times faster than what comes through, and up to rates that stretch trains clearly; else it would
+/// be the corner that bursts round off.
 fn two_lines(sorted: &[Point], flat: &[f64]) -> Option<TwoLines> {
     let n = sorted.len();
     let fastest = sorted.iter().map(|point| point.x / point.y).fold(0.0, f64::max);
@@ -179,7 +183,8 @@ fn about_one(sorted: &[Point]) -> Vec<f64> {
 const SLOWEST: f64 = 0.3;
 /// Stretch that a first line must reach (ours).
 const STRETCHED: f64 = 1.15;
-/// Distance from the turning point, in capacities, from which points are clear of the rounded corner (ours).
+/// Distance from the turning point, in capacities, from which points are clear of the rounded
+/// corner (ours).
 const CLEAR: f64 = 0.1;
 /// Points that must be left there (ours).
 const ENOUGH: usize = 8;
@@ -234,7 +239,8 @@ mod tests {
         }
     }
 
-    /// Of two congested links the first to fill gives the answer: 100 - 60 = 40, then 90 - 10 = 80 of what comes through.
+    /// Of two congested links the first to fill gives the answer: 100 - 60 = 40, then 90 - 10 = 80
+    /// of what comes through.
     #[test]
     fn the_first_of_two_congested_links_counts() {
         let links = [(100.0, 60.0), (60.0, 10.0)];
@@ -244,7 +250,8 @@ mod tests {
         assert!(found.second.is_some());
     }
 
-    /// var A = (var a + A^2 var b + 2 A cov) / b^2, against the spread of the answer itself over many draws of noise.
+    /// var A = (var a + A^2 var b + 2 A cov) / b^2, against the spread of the answer itself over
+    /// many draws of noise.
     #[test]
     fn the_variance_of_the_answer_is_the_delta_formulas() {
         let mut random = narrows_stat::SplitMix64::new(7);
@@ -274,7 +281,8 @@ mod tests {
         assert!((spread / mean - 1.0).abs() < 0.12, "{spread} {mean}");
     }
 
-    /// Worked by hand: (50, 1.1), (60, 1.2), (70, 1.3), equal weights: b = 0.01, a = 0.6, A = 40, C = 100.
+    /// Worked by hand: (50, 1.1), (60, 1.2), (70, 1.3), equal weights: b = 0.01, a = 0.6, A = 40, C
+    /// = 100.
     #[test]
     fn three_points_by_hand() {
         let points = [(50.0, 1.1), (60.0, 1.2), (70.0, 1.3)].map(|(x, y)| Point { x, y, weight: 1.0 });

@@ -49,7 +49,8 @@ impl MethodRun {
         }
     }
 
-    /// What came of the back-to-back trains, bit/s: more than is available, no more than the narrow link's rate.
+    /// What came of the back-to-back trains, bit/s: more than is available, no more than the narrow
+    /// link's rate.
     pub(super) fn proportional(&self) -> Option<f64> {
         let gaps: Vec<f64> = self.first.iter().map(|reading| 1.0 / reading.rate_out).collect();
         narrows_stat::mean(&gaps).filter(|gap| *gap > 0.0).map(|gap| 1.0 / gap)
@@ -95,7 +96,8 @@ impl MethodRun {
         self.account.length(self.params.packets.unwrap_or(usual), MOST_PACKETS)
     }
 
-    /// The next level that lacks trains, level after level and round after round, so that what changes meanwhile meets all alike.
+    /// The next level that lacks trains, level after level and round after round, so that what
+    /// changes meanwhile meets all alike.
     fn advance(&mut self) {
         for _ in 0..self.levels.len() {
             self.at = (self.at + 1) % self.levels.len();

@@ -60,8 +60,9 @@ fn full<R: Rule>(session: &MethodRun<R>) -> impl Iterator<Item = &Round> {
         .filter(stretched)
 }
 
-/// The rates between which the turning point lies if `round` is at it, as far as its trains tell: in the fluid model an error `e` of the
-/// stretch moves the turning point's spacing by `e / (1 - u)`.
+/// The rates between which the turning point lies if `round` is at it, as far as its trains tell:
+/// in the fluid model an error `e` of the stretch moves the turning point's spacing by
+/// `e / (1 - u)`.
 fn range<R: Rule>(session: &MethodRun<R>, round: &Round) -> (f64, f64) {
     let seen = &session.seen;
     let noise = SPANNED * seen.error_ns(round);
@@ -145,7 +146,8 @@ fn at_most<R: Rule>(session: &MethodRun<R>) -> Option<Estimate> {
     Some(estimate.at_most().caveat(Caveat::NotConverged))
 }
 
-/// Stopped on the way: between the fastest rate that came through and the slowest that did not; one side is a bound.
+/// Stopped on the way: between the fastest rate that came through and the slowest that did not; one
+/// side is a bound.
 fn bracket<R: Rule>(session: &MethodRun<R>) -> Option<Estimate> {
     let high = least(session);
     let through = session.seen.judged().filter(|round| !round.is_congested());
@@ -227,8 +229,8 @@ fn diagnostics(seen: &RoundAccount, mut diagnostics: Diagnostics) -> Diagnostics
 
 /// Losses of more than one packet in this many are named as the reason.
 const LOSSY: u64 = 20;
-/// Half-width below which no interval shrinks, as a share of the path's rate (ours, from sweeps): stamps, framing, and the
-/// bias of short trains.
+/// Half-width below which no interval shrinks, as a share of the path's rate (ours, from sweeps):
+/// stamps, framing, and the bias of short trains.
 const FLOOR: f64 = 0.025;
 /// Intervals wider than this share of the path's rate deserve little confidence (ours).
 const WIDE: f64 = 0.25;

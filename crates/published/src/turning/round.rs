@@ -90,7 +90,8 @@ impl Round {
         self.mean(|observation| observation.packets as f64) * self.gap_out() * 1e-9
     }
 
-    /// Rate at which they would have come had none been lost: no less than what went through a full link.
+    /// Rate at which they would have come had none been lost: no less than what went through a full
+    /// link.
     pub(super) fn rate_through(&self) -> f64 {
         self.rate_out() / (1.0 - self.lost_share().min(0.5))
     }
@@ -185,8 +186,9 @@ impl RoundAccount {
         std::f64::consts::SQRT_2 * hosts.hypot(batch)
     }
 
-    /// How far traffic spreads the trains, s: the variance of a train's relative stretch times its time at the receiver. From
-    /// what trains of one round differ by; from the sub-trains of each where no round has two.
+    /// How far traffic spreads the trains, s: the variance of a train's relative stretch times its
+    /// time at the receiver. From what trains of one round differ by; from the sub-trains of each
+    /// where no round has two.
     pub(crate) fn burstiness(&self) -> f64 {
         let (mut sum, mut freedom) = (0.0, 0.0);
         for round in &self.rounds {
@@ -238,7 +240,8 @@ impl RoundAccount {
             Resolution::Share(share) => share,
             Resolution::Rate(rate) => rate.as_f64() / round.rate_in(),
         };
-        // L/(R - w) - L/R, and no more than the spacing itself where the resolution is coarser than the rate.
+        // L/(R - w) - L/R, and no more than the spacing itself where the resolution is coarser than
+        // the rate.
         let grown = if share < 0.5 { gap * share / (1.0 - share) } else { gap };
         grown.max(nanos_f64(settings.floor))
     }
@@ -249,7 +252,8 @@ impl RoundAccount {
         Self::resolution_ns(settings, round).max(stamps) + settings.allowance * self.spread_ns(round)
     }
 
-    /// Whether a round came more slowly than it left, whatever it lost: losses at random say nothing of the rate.
+    /// Whether a round came more slowly than it left, whatever it lost: losses at random say
+    /// nothing of the rate.
     pub(super) fn stretched(&self, settings: &Settings, round: &Round) -> bool {
         round.stretch() > self.limit_ns(settings, round)
     }
@@ -269,8 +273,9 @@ impl RoundAccount {
         (verdict, (stretch - limit).abs() > super::CLEAR * self.error_ns(round))
     }
 
-    /// Utilisation of the tight link as the fastest and the slowest round show it, for the width of intervals alone: the growth of
-    /// the spacing out per spacing in. A guess where there is one round, or none that was congested.
+    /// Utilisation of the tight link as the fastest and the slowest round show it, for the width of
+    /// intervals alone: the growth of the spacing out per spacing in. A guess where there is one
+    /// round, or none that was congested.
     pub(crate) fn utilisation(&self) -> f64 {
         let rounds: Vec<&Round> = self.judged().collect();
         let (Some(first), Some(last)) = (rounds.first(), rounds.last()) else {
@@ -297,7 +302,8 @@ impl RoundAccount {
 
 /// A round at this share of the sender's highest rate counts as being there (ours).
 const AT_MAX: f64 = 0.97;
-/// Share of the batch period by which a burst end's stamp is off (ours: most batches end by the timer, alike).
+/// Share of the batch period by which a burst end's stamp is off (ours: most batches end by the
+/// timer, alike).
 const BURST_END: f64 = 0.1;
 /// Sub-trains of a train.
 const SUB_TRAINS: f64 = 10.0;

@@ -97,7 +97,8 @@ impl<R: Rule> MethodRun<R> {
             .filter(|rate| rate.is_finite())
     }
 
-    /// Packets of the next train: as set, enough for stamps and batches, and no more queue than allowed.
+    /// Packets of the next train: as set, enough for stamps and batches, and no more queue than
+    /// allowed.
     fn packets(&self) -> usize {
         let rate = self.planned_rate();
         let wanted = match (self.settings.length, rate) {
@@ -153,7 +154,8 @@ impl<R: Rule> MethodRun<R> {
         }
     }
 
-    /// Losses by overflow shorten the trains to come before they lower the rate. `true`: the train is not used.
+    /// Losses by overflow shorten the trains to come before they lower the rate. `true`: the train
+    /// is not used.
     fn overflowed(&mut self, observation: &TrainObservation) -> bool {
         let (lost, late) = (observation.lost as f64, observation.lost_late as f64);
         let overflow = late > 2.0 * (lost - late) + 2.0;
@@ -167,7 +169,8 @@ impl<R: Rule> MethodRun<R> {
             let shorter = self.burst_octets.min(built) / 2.0;
             let asked = self.least_packets as f64 * f64::from(self.ip_octets);
             if asked > shorter && observation.rate_out < 0.9 * observation.rate_in {
-                // Batches ask for trains that the queue cannot hold at this rate: slower, then, not shorter.
+                // Batches ask for trains that the queue cannot hold at this rate: slower, then, not
+                // shorter.
                 self.begin_round(self.ip_octets, spacing(self.bits(), observation.rate_out));
             } else {
                 self.burst_octets = shorter;
@@ -368,7 +371,8 @@ impl RoundAccount {
     }
 }
 
-/// Packets of the first train of [`Length::Doubling`], and where the sender may reach 10 Gbit/s (`[Kachan17]` table 2).
+/// Packets of the first train of [`Length::Doubling`], and where the sender may reach 10 Gbit/s
+/// (`[Kachan17]` table 2).
 const FIRST: usize = 20;
 const FIRST_FAST: usize = 100;
 const FAST: f64 = 9.5e9;
@@ -380,7 +384,8 @@ const RETRY_LIMIT: u32 = 6;
 const LIMIT_TRAINS: usize = 3;
 /// Batches that a train is to span.
 const BATCHES: f64 = 20.0;
-/// Change of the rate that a train is to resolve, and the utilisation at which (ours, for the rule of the train's length).
+/// Change of the rate that a train is to resolve, and the utilisation at which (ours, for the rule
+/// of the train's length).
 const RESOLVED: f64 = 0.02;
 const TYPICAL_USE: f64 = 0.7;
 /// Spacings no wider than this: a tenth of a second from packet to packet.

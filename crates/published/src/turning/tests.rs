@@ -69,7 +69,8 @@ fn the_limit_is_resolution_and_the_spread_of_full_queues() {
     let resolution = 100_000.0 / 99.0;
     assert!((RoundAccount::resolution_ns(&settings(0.0), one) - resolution).abs() < 1e-6);
     assert!((seen.limit_ns(&settings(0.0), one) - resolution).abs() < 1e-6);
-    // Two trains 2 us apart: sum of squares 2 us^2, over one degree of freedom and two assumed ones of no spread.
+    // Two trains 2 us apart: sum of squares 2 us^2, over one degree of freedom and two assumed ones
+    // of no spread.
     let spread = (2.0f64 / 3.0).sqrt() * 1000.0;
     assert!((seen.spread_ns(one) - spread).abs() < 1e-6, "{}", seen.spread_ns(one));
     assert!((seen.limit_ns(&settings(0.8), one) - resolution - 0.8 * spread).abs() < 1e-6);

@@ -64,7 +64,8 @@ impl Drawing<'_> {
         slope(points, self.regress, self.draw, self.floor_ns())
     }
 
-    /// What a least round trip is off by whatever it is made of: a tick, or half of what one stamp is.
+    /// What a least round trip is off by whatever it is made of: a tick, or half of what one stamp
+    /// is.
     pub(crate) fn floor_ns(&self) -> f64 {
         self.facts.map_or(1.0, |facts| {
             nanos_f64(facts.sender.clock_resolution)
@@ -133,7 +134,8 @@ impl<'a> Lines<'a> {
         conclusion::conclude(judge(self), caveats, stopped)
     }
 
-    /// Whether even and odd probes of the last hop tell rates that differ by less than a tenth of their middle (clink's rule).
+    /// Whether even and odd probes of the last hop tell rates that differ by less than a tenth of
+    /// their middle (clink's rule).
     pub(super) fn halves_agree(&self) -> bool {
         let last = self.hops.len();
         let added = added(self);
@@ -163,12 +165,14 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// What each hop that answered adds; hops that take less than the one before them are left out (their router was slow).
+/// What each hop that answered adds; hops that take less than the one before them are left out
+/// (their router was slow).
 fn added(lines: &Lines<'_>) -> Vec<Added> {
     let mut known: Vec<(usize, Drawn)> = Vec::new();
     for (hop, drawn) in (1..).zip(&lines.drawn) {
         let Some(drawn) = *drawn else { continue };
-        // What a router needs per octet to make its answer is not the link's, and is not there at the next.
+        // What a router needs per octet to make its answer is not the link's, and is not there at
+        // the next.
         while let Some((_, before)) = known.last()
             && before.all.forward - drawn.all.forward > 3.0 * before.all.se.hypot(drawn.all.se)
         {
@@ -264,7 +268,8 @@ fn judge(lines: &Lines<'_>) -> Result<Estimate, Reason> {
     Ok(path.put(estimate))
 }
 
-/// A hop's rate for full-size packets at the IP layer; bounded below where it does not stand out, or is several.
+/// A hop's rate for full-size packets at the IP layer; bounded below where it does not stand out,
+/// or is several.
 fn of_hop(lines: &Lines<'_>, added: &Added) -> Option<Estimate> {
     let full = lines.drawing.full();
     let wire = f64::from(lines.drawing.framing.wire_octets(u32::from(full)));
@@ -326,7 +331,8 @@ fn caveats(lines: &Lines<'_>) -> Vec<Caveat> {
     caveats
 }
 
-/// A router that answers some and then few, while those behind it answer all: it limits its answers.
+/// A router that answers some and then few, while those behind it answer all: it limits its
+/// answers.
 fn limited(heard: &[&HopTable]) -> bool {
     heard
         .windows(2)

@@ -41,7 +41,8 @@ pub(crate) const LEAST_SIZES: usize = 5;
 /// Of a normal distribution, either side: 90 %.
 const NINETY: f64 = 1.645;
 
-/// Draws the line. `floor_ns`: what a least round trip is off by at any rate. `None` with too few sizes or all of one length.
+/// Draws the line. `floor_ns`: what a least round trip is off by at any rate. `None` with too few
+/// sizes or all of one length.
 pub(crate) fn slope(points: &[Point], regress: Regress, draw: Draw, floor_ns: f64) -> Option<Slope> {
     if points.len() < LEAST_SIZES {
         return None;

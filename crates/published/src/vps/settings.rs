@@ -13,7 +13,8 @@ pub(crate) enum Regress {
     Probe,
     /// The sum of both lengths: right where both ways are alike.
     Sum,
-    /// Both, each with a slope of its own; where answers do not vary, or vary with the probes, the one or the other of the above.
+    /// Both, each with a slope of its own; where answers do not vary, or vary with the probes, the
+    /// one or the other of the above.
     Both,
 }
 
@@ -53,7 +54,8 @@ pub(crate) struct Settings {
     pub(crate) hops: u8,
     pub(crate) regress: Regress,
     pub(crate) draw: Draw,
-    /// The interval is the range of rates from even and odd probes (clink), not two standard errors.
+    /// The interval is the range of rates from even and odd probes (clink), not two standard
+    /// errors.
     pub(crate) halves: bool,
     /// More probes of sizes above the line until the halves agree within a tenth.
     pub(crate) adaptive: bool,
@@ -61,8 +63,8 @@ pub(crate) struct Settings {
     pub(crate) framing: Framing,
 }
 
-/// Declares the parameters of a tool: what its defaults are, and what its preset changes. The preset itself comes first; what holds
-/// only without it is a preset of the empty word.
+/// Declares the parameters of a tool: what its defaults are, and what its preset changes. The
+/// preset itself comes first; what holds only without it is a preset of the empty word.
 macro_rules! declared {
     (
         preset: $preset:literal,
@@ -91,7 +93,8 @@ macro_rules! declared {
                 },
                 /// Hops at most.
                 hops: u8 = "30" { range: Between("1", "64"), source: $repeats_source },
-                /// What round trips are fitted on: the probe's length, the sum of both lengths, or both.
+                /// What round trips are fitted on: the probe's length, the sum of both lengths, or
+                /// both.
                 regress: Regress = $regress is { "probe" => Regress::Probe, "sum" => Regress::Sum, "both" => Regress::Both } {
                     unset: Some(""), presets: $regressions, source: $regress_source,
                 },
@@ -122,7 +125,8 @@ impl Settings {
         sizes
     }
 
-    /// What the longest run imposes: every size, repeat and hop of a path of `hops`, and round trips of a tenth of a second (ours).
+    /// What the longest run imposes: every size, repeat and hop of a path of `hops`, and round
+    /// trips of a tenth of a second (ours).
     pub(crate) fn imposes(&self, usual: &Imposes) -> Imposes {
         let sizes = u32::from((1500 - self.smallest.min(1499)) / self.step) + 1;
         let cycles = if self.adaptive { 4 * self.repeats } else { self.repeats };

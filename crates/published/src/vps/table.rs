@@ -105,8 +105,8 @@ impl HopTable {
         }
     }
 
-    /// Takes what became of a probe of the size with this index: its round trip, ns, and whether none of that size was quicker. `None`
-    /// if it came to nothing.
+    /// Takes what became of a probe of the size with this index: its round trip, ns, and whether
+    /// none of that size was quicker. `None` if it came to nothing.
     pub(crate) fn take(&mut self, index: usize, asked: &Train, row: &Arrival) -> Option<(i64, bool)> {
         let cell = self.cells.get_mut(index)?;
         cell.sent += 1;

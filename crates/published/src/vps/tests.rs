@@ -1,4 +1,5 @@
-//! The published arithmetic of slopes, without a path; whole runs are `scenarios/{pathchar,pchar,clink}-*.toml`.
+//! The published arithmetic of slopes, without a path; whole runs are
+//! `scenarios/{pathchar,pchar,clink}-*.toml`.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use narrows_probe::probes::{Arrival, Fate, HopReply, HopReplyKind, PacingCheck, 
 use narrows_probe::{Event, Outcome, PathFacts, Probe, Step};
 use narrows_units::{Framing, Stamp};
 
-/// Sizes of clink's grid over 10 and 100 Mbit/s both ways, with answers that quote up to `quoted` octets.
+/// Sizes of clink's grid over 10 and 100 Mbit/s both ways, with answers that quote up to `quoted`
+/// octets.
 fn grid(ns_per_octet: f64, quoted: u16) -> Vec<Point> {
     (28..=1500)
         .step_by(16)
@@ -29,7 +31,8 @@ fn rate_mbps(slope: Slope) -> f64 {
     8e3 / slope.forward
 }
 
-/// A fit on the probe's length alone reads 10 Mbit/s as 7.76 where routers quote up to 548 octets, and two slopes undo it.
+/// A fit on the probe's length alone reads 10 Mbit/s as 7.76 where routers quote up to 548 octets,
+/// and two slopes undo it.
 #[test]
 fn quotes_make_links_slow_for_who_forgets_them() {
     let points = grid(800.0, 548);
@@ -91,8 +94,9 @@ fn a_cell_keeps_least_values_of_all_and_of_each_half() {
     assert_eq!(least, [Some(40), Some(45), Some(40)]);
 }
 
-/// Three hops of 100, 10 and 100 Mbit/s both ways, no queues, each router quoting up to 548 octets, the far end saying that its port is
-/// closed; `slow`: a router that takes 1 us per octet for its answer.
+/// Three hops of 100, 10 and 100 Mbit/s both ways, no queues, each router quoting up to 548 octets,
+/// the far end saying that its port is closed; `slow`: a router that takes 1 us per octet for its
+/// answer.
 pub(crate) fn drive(name: &str, params: &[(&str, &str)], slow: Option<u8>) -> Outcome {
     let raw = params.iter().copied().collect();
     let method: &dyn Method = match name {
@@ -170,7 +174,8 @@ pub(crate) fn mbps(outcome: &Outcome) -> Vec<f64> {
     all.map(|estimate| estimate.value as f64 / 1e6).collect()
 }
 
-/// What each reads on seed 001's path without switches: its default the truth, the tools' own settings what the tools print.
+/// What each reads on seed 001's path without switches: its default the truth, the tools' own
+/// settings what the tools print.
 #[test]
 fn three_hops_by_each_of_them() {
     for name in ["pathchar", "pchar", "clink"] {

@@ -80,8 +80,9 @@ fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
     Ok(if tight.is_doubted() { bound(made) } else { made })
 }
 
-/// What is left where another link may be the tight one: of rate `C' >= C`, which trains reach at `C`, `A = C - C' (C/R - 1)` is free, which
-/// is no more than what the formula says with `C` for `C'`.
+/// What is left where another link may be the tight one: of rate `C' >= C`, which trains reach at
+/// `C`, `A = C - C' (C/R - 1)` is free, which is no more than what the formula says with `C` for
+/// `C'`.
 fn bound(made: Estimate) -> Estimate {
     let value = made.high;
     Estimate { value, ..made }.at_most()
@@ -116,7 +117,8 @@ fn limited(session: &MethodRun, capacity: f64) -> Option<Result<Estimate, Reason
     None
 }
 
-/// What the scatter of one train's gaps leaves open, bit/s: the queue never empties at that rate, so they are independent samples.
+/// What the scatter of one train's gaps leaves open, bit/s: the queue never empties at that rate,
+/// so they are independent samples.
 fn own_gaps(session: &MethodRun, capacity: f64) -> Option<f64> {
     let own = session.account.bits() * 1e9 / capacity;
     let grown: Vec<f64> = session.gaps.iter().map(|gap| gap.came_ns / own * capacity).collect();

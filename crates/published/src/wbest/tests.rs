@@ -40,11 +40,13 @@ fn a_fluid_is_exact() {
     }
 }
 
-/// Told too little capacity, the train is slower than the link; the stretch still tells what is free, but for the share taken.
+/// Told too little capacity, the train is slower than the link; the stretch still tells what is
+/// free, but for the share taken.
 #[test]
 fn a_wrong_capacity_moves_the_answer_by_the_share_taken() {
     let measured = on_fluid(&mut Fluid::new(mbps(100), mbps(60)), &[("capacity", "90 Mbit/s")]);
-    // R = 90, y = 1.5: 90 + 90 (1 - 1.5) = 45 for 40; the published form gives 90 (2 - 1.5) = 45 as well.
+    // R = 90, y = 1.5: 90 + 90 (1 - 1.5) = 45 for 40; the published form gives 90 (2 - 1.5) = 45 as
+    // well.
     assert!((estimate(&measured).value as f64 / 45e6 - 1.0).abs() < 1e-3);
 }
 
@@ -57,7 +59,8 @@ fn under_poisson_load_the_interval_holds_the_truth() {
             let free = host_pair.available(1500).bps();
             let measured = on_host_pair(&mut host_pair, &[]);
             let found = estimate(&measured);
-            // By chance pairs and trains are as far apart as if another link were the tight one: an upper bound then.
+            // By chance pairs and trains are as far apart as if another link were the tight one: an
+            // upper bound then.
             let bound = found.verdict == BoundKind::UpperBound;
             if (bound || found.low <= free) && free <= found.high {
                 held += 1;
@@ -101,7 +104,8 @@ fn a_slow_sender_gives_a_bound_or_nothing() {
         (BoundKind::LowerBound, Limit::Sender)
     );
     assert!(found.value < free && found.value > 300_000_000, "{}", found.value);
-    // 800 of 975 Mbit/s are gone, and the sender's 400 overload what is left: its own pace passes for no capacity.
+    // 800 of 975 Mbit/s are gone, and the sender's 400 overload what is left: its own pace passes
+    // for no capacity.
     let mut host_pair = loaded(1000, 800, 1);
     host_pair.facts.sender.send_cost = Duration::from_micros(30);
     assert!(matches!(

@@ -22,9 +22,10 @@ fn series(estimate: &Estimate, name: &str) -> Vec<f64> {
     }
 }
 
-/// The bias that the tool's stop leaves, by the fluid law: half steps, resolution of 500 kbit/s, first train at line rate. Rounds and
-/// errors as worked out for the law: 13 and +1.6 % at 100 Mbit/s, 8 and +7.2 % at 1 Gbit/s, 6 and +13 % at 10 Gbit/s with 9000 octets
-/// under a floor of 1 us, 29 and +0.02 % without.
+/// The bias that the tool's stop leaves, by the fluid law: half steps, resolution of 500 kbit/s,
+/// first train at line rate. Rounds and errors as worked out for the law: 13 and +1.6 % at 100
+/// Mbit/s, 8 and +7.2 % at 1 Gbit/s, 6 and +13 % at 10 Gbit/s with 9000 octets under a floor of 1
+/// us, 29 and +0.02 % without.
 #[test]
 fn the_tools_bias_is_that_of_its_stop() {
     let cases = [
@@ -48,8 +49,9 @@ fn the_tools_bias_is_that_of_its_stop() {
     }
 }
 
-/// At 10 Gbit/s with packets of 1500 octets the stretch of half a microsecond is below the tool's floor, and it stops at once, at
-/// twice what is available. That is no estimate, but what was tried first; nor does it bound what is available by itself.
+/// At 10 Gbit/s with packets of 1500 octets the stretch of half a microsecond is below the tool's
+/// floor, and it stops at once, at twice what is available. That is no estimate, but what was tried
+/// first; nor does it bound what is available by itself.
 #[test]
 fn a_floor_above_the_spacing_is_no_estimate() {
     let mut path = half_full(10e9, 1500);

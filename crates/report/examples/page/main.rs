@@ -1,7 +1,8 @@
 //! Writes a page from made-up but plausible rows and pictures, to look at.
 //!
-//! `cargo run -p narrows-report --example page -- OUT.html` writes the page; `-- OUT.html many` one of several thousand rows;
-//! `-- OUT.html empty` one without any; `-- OUT.svg svg` one picture alone. Nothing in it was measured.
+//! `cargo run -p narrows-report --example page -- OUT.html` writes the page; `-- OUT.html many` one
+//! of several thousand rows; `-- OUT.html empty` one without any; `-- OUT.svg svg` one picture
+//! alone. Nothing in it was measured.
 
 mod pictures;
 

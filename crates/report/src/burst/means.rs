@@ -1,5 +1,6 @@
-//! What a burst limit means for windows, bursts, streams and queues (`[Netest03]` §III.A; the specification of each number is in its
-//! field). Arithmetic on whole numbers: the same facts give the same numbers.
+//! What a burst limit means for windows, bursts, streams and queues (`[Netest03]` §III.A; the
+//! specification of each number is in its field). Arithmetic on whole numbers: the same facts give
+//! the same numbers.
 
 use narrows_units::BitRate;
 use serde::Serialize;
@@ -32,15 +33,18 @@ pub struct Means {
     pub unpaced_streams: u64,
     /// An unpaced window of the product's size is cut: less than 80 % of what is available.
     pub pace: bool,
-    /// Queue that a paced sender needs: what it sends in a millisecond, as Linux sizes its segments.
+    /// Queue that a paced sender needs: what it sends in a millisecond, as Linux sizes its
+    /// segments.
     pub paced_queue_octets: u64,
     /// A UDP burst that leaves half of the room to others.
     pub safe_udp_burst_octets: u64,
-    /// Time from one such burst to the next at least: that of the whole burst limit at the line's rate.
+    /// Time from one such burst to the next at least: that of the whole burst limit at the line's
+    /// rate.
     pub safe_udp_interval_ns: u64,
     /// What both together carry.
     pub safe_udp_bps: u64,
-    /// Window at which an unpaced slow start loses first: twice the queue, or product and queue if the product comes first.
+    /// Window at which an unpaced slow start loses first: twice the queue, or product and queue if
+    /// the product comes first.
     pub slow_start_loss_octets: Option<u64>,
     /// Queue with which one Reno connection loses nothing of the rate: the product.
     pub reno_queue_octets: u64,

@@ -1,4 +1,5 @@
-//! The OC-12 case of `[Netest03]` §III.A, number by number (docs/design/burst.md tells it), and shapes.
+//! The OC-12 case of `[Netest03]` §III.A, number by number (docs/design/burst.md tells it), and
+//! shapes.
 
 use narrows_probe::Entry;
 use narrows_probe::{BurstSample, Cost, Estimate, Outcome, Reason};
@@ -6,7 +7,8 @@ use narrows_units::{Direction, Layer, Metric};
 
 use super::*;
 
-/// 82 kB at 660 into 622 Mbit/s over 30 ms: the paper takes the whole of OC-12 for available, and the burst for the queue.
+/// 82 kB at 660 into 622 Mbit/s over 30 ms: the paper takes the whole of OC-12 for available, and
+/// the burst for the queue.
 const OC12: Facts = Facts {
     p10_octets: 82_000,
     burst_octets: 82_000,
@@ -16,7 +18,8 @@ const OC12: Facts = Facts {
     rtt_ns: 30_000_000,
 };
 
-/// 0.03 s x 622 Mbit/s = 18.66 Mbit = 2.3325 MB; 82 kB x 8 / 0.03 s = 21.8667 Mbit/s; 82 kB / 622 Mbit/s = 1.05466 ms.
+/// 0.03 s x 622 Mbit/s = 18.66 Mbit = 2.3325 MB; 82 kB x 8 / 0.03 s = 21.8667 Mbit/s; 82 kB / 622
+/// Mbit/s = 1.05466 ms.
 #[test]
 fn the_papers_numbers() {
     let means = Means::of(OC12);
@@ -32,12 +35,13 @@ fn the_papers_numbers() {
     // Half of the burst: the paper took 40 kB every 1 ms, 320 Mbit/s, and got 300.
     assert_eq!(means.safe_udp_burst_octets, 41_000);
     assert_eq!(means.safe_udp_bps, 311_000_111);
-    // What it sends in a millisecond: less than the queue, so that pacing makes the limit irrelevant.
+    // What it sends in a millisecond: less than the queue, so that pacing makes the limit
+    // irrelevant.
     assert_eq!(means.paced_queue_octets, 77_750);
 }
 
-/// The paper's two streams: 160 kB 50 times a second are 64 Mbit/s; 40 kB 1000 times 320. 40 kB at 622 Mbit/s take 514.5 us (it prints
-/// 501.5), and 300 is 6.25 % below 320 (it prints 7).
+/// The paper's two streams: 160 kB 50 times a second are 64 Mbit/s; 40 kB 1000 times 320. 40 kB at
+/// 622 Mbit/s take 514.5 us (it prints 501.5), and 300 is 6.25 % below 320 (it prints 7).
 #[test]
 fn the_papers_streams() {
     let streams = [(160_000u64, 50u64, 64_000_000u64), (40_000, 1000, 320_000_000)];
@@ -49,7 +53,8 @@ fn the_papers_streams() {
     assert_eq!((320_000_000u64 - 300_000_000) * 10_000 / 320_000_000, 625);
 }
 
-/// The model behind: MBS = Q R / (R + X - C). At R = 660, C = 622: 82 kB mean 4.7 kB of queue on an idle path, 12.4 kB beside 10 %.
+/// The model behind: MBS = Q R / (R + X - C). At R = 660, C = 622: 82 kB mean 4.7 kB of queue on an
+/// idle path, 12.4 kB beside 10 %.
 #[test]
 fn the_queue_that_the_burst_implies() {
     let queue = |cross: f64| 82e3 * (660.0 + cross - 622.0) / 660.0;

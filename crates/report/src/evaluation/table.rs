@@ -32,7 +32,8 @@ const HEADS: [&str; 20] = [
 ];
 
 impl EvaluationDocument {
-    /// As a table for people: a line per row, the published number at its end, then what to know of it.
+    /// As a table for people: a line per row, the published number at its end, then what to know of
+    /// it.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let _ = writeln!(out, "{}: {}", self.plan, self.about);
@@ -91,7 +92,8 @@ impl EvaluationDocument {
         }
     }
 
-    /// As CSV (RFC 4180): a header line, and one line per row with the JSON document's names; published numbers as `published_*`.
+    /// As CSV (RFC 4180): a header line, and one line per row with the JSON document's names;
+    /// published numbers as `published_*`.
     pub fn csv(&self) -> String {
         let mut out = CSV.join(",") + "\r\n";
         for row in &self.rows {
@@ -164,8 +166,8 @@ fn field(row: &serde_json::Value, name: &str) -> String {
     }
 }
 
-/// Quoted where RFC 4180 asks for it. A leading `=`, `+`, `-` or `@` of a text would be taken for a formula by spreadsheets, but
-/// texts of ours begin with letters and numbers must stay numbers.
+/// Quoted where RFC 4180 asks for it. A leading `=`, `+`, `-` or `@` of a text would be taken for a
+/// formula by spreadsheets, but texts of ours begin with letters and numbers must stay numbers.
 fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))

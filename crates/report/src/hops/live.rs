@@ -13,8 +13,8 @@ use super::{ProbeFindings, rows};
 /// Hops that a small terminal has room for.
 const MOST_HOPS: usize = 20;
 
-/// Some lines without a newline at the end: who is where, and what is known by now; `reported` is the method's word so far. Lines have at most
-/// `columns` characters.
+/// Some lines without a newline at the end: who is where, and what is known by now; `reported` is
+/// the method's word so far. Lines have at most `columns` characters.
 pub fn live(reported: Option<&Estimate>, found: &ProbeFindings, columns: usize) -> String {
     let reported = reported.and_then(PathHops::of_estimate);
     let rows = rows::rows(reported.as_ref(), found);

@@ -47,8 +47,8 @@ struct Hub {
 }
 
 impl HopsDocument {
-    /// The JSON of `mtr --json` (mtr 0.95): times in milliseconds, losses in percent. `source` is this host's name. Sizes of probes vary, of
-    /// which mtr's report has one: it says `"varied"`.
+    /// The JSON of `mtr --json` (mtr 0.95): times in milliseconds, losses in percent. `source` is
+    /// this host's name. Sizes of probes vary, of which mtr's report has one: it says `"varied"`.
     pub fn mtr(&self, source: &str) -> String {
         let report = Report {
             mtr: Head {
@@ -61,7 +61,8 @@ impl HopsDocument {
             },
             hubs: self.hops.iter().map(hub).collect(),
         };
-        // An indented document, as mtr writes; a structure of strings and finite numbers cannot fail.
+        // An indented document, as mtr writes; a structure of strings and finite numbers cannot
+        // fail.
         serde_json::to_string_pretty(&Document { report }).unwrap_or_default()
     }
 }

@@ -35,8 +35,8 @@ impl Strokes {
     }
 }
 
-/// A path drawn: from the sender, above, to the far end, below. Widths are logarithmic between two whole powers of ten, which are stated;
-/// the share that is free is linear.
+/// A path drawn: from the sender, above, to the far end, below. Widths are logarithmic between two
+/// whole powers of ten, which are stated; the share that is free is linear.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pipe {
     pub(super) title: String,
@@ -52,7 +52,8 @@ pub(super) struct Segment {
     pub(super) ttl: u16,
     /// Where its capacity lies on the scale, 0 to 1; `None`: not known.
     pub(super) width: Option<f64>,
-    /// How wide it is drawn: where its capacity is not known, as the hop before it (or behind it), so that it looks like no narrow link.
+    /// How wide it is drawn: where its capacity is not known, as the hop before it (or behind it),
+    /// so that it looks like no narrow link.
     pub(super) drawn: f64,
     /// The truth may be more.
     pub(super) open: bool,
@@ -125,8 +126,8 @@ impl Pipe {
     }
 }
 
-/// Hops of unknown capacity are drawn as wide as the last known one before them, the first of them as the first known one behind; a path of
-/// which nothing is known half as wide as there is room.
+/// Hops of unknown capacity are drawn as wide as the last known one before them, the first of them
+/// as the first known one behind; a path of which nothing is known half as wide as there is room.
 fn fill_gaps(segments: &mut [Segment]) {
     let first = segments.iter().find_map(|segment| segment.width);
     let mut last = first.unwrap_or(0.5);

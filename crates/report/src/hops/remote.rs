@@ -148,7 +148,8 @@ impl HopsDocument {
         self
     }
 
-    /// The far end's trains and the hops disagree on the narrow link there: by the intervals of both.
+    /// The far end's trains and the hops disagree on the narrow link there: by the intervals of
+    /// both.
     pub fn is_contradicted(&self) -> bool {
         let narrow = self.hops.iter().find(|hop| Some(hop.ttl) == self.narrow_hop);
         let interval = narrow.and_then(|hop| Some((hop.low?, hop.high?)));
@@ -179,7 +180,7 @@ impl HopsDocument {
         }
         for (which, way) in [("forward", &remote.forward), ("reverse", &remote.reverse)] {
             if let Some(way) = way {
-                writeln!(out, "    the way {which}: {}, method {}", way.text(), way.method)?;
+                writeln!(out, "    {which} direction: {}, method {}", way.text(), way.method)?;
             }
         }
         Ok(())

@@ -26,7 +26,8 @@ pub struct HopRow {
     pub high: Option<u64>,
     /// What other traffic leaves of it, where the method says so.
     pub available: Option<u64>,
-    /// One way over its link, as far as the method tells it. Negative where the router before it is slow to answer.
+    /// One way over its link, as far as the method tells it. Negative where the router before it is
+    /// slow to answer.
     pub latency_ns: Option<i64>,
     /// Mean wait in its queues, there and back, as far as the method tells it.
     pub queueing_ns: Option<u64>,
@@ -36,7 +37,8 @@ pub struct HopRow {
     pub loss_ratio: Option<f64>,
     /// Devices inside it that no router tells of.
     pub hidden_devices: Vec<HiddenRow>,
-    /// The hop behind which what is said of this one begins, where that is not the one before it; zero: the sender.
+    /// The hop behind which what is said of this one begins, where that is not the one before it;
+    /// zero: the sender.
     pub measured_from: Option<u16>,
     /// How its router limits its answers; `null` where it was not seen to.
     pub limited: Option<LimitedRow>,
@@ -269,14 +271,16 @@ pub(super) fn layer(reported: Option<&PathHops>) -> Option<Layer> {
     reported?.hops.iter().find_map(|hop| Some(hop.capacity?.layer))
 }
 
-/// As the method says; else the least of the measured ones, unless a bound leaves another hop the chance to be it.
+/// As the method says; else the least of the measured ones, unless a bound leaves another hop the
+/// chance to be it.
 pub(super) fn narrow(reported: Option<&PathHops>, hops: &[HopRow]) -> Option<u16> {
     let said = reported.and_then(|reported| reported.narrow_hop);
     let remote = said.filter(|said| hops.iter().any(|hop| hop.ttl == *said));
     remote.or_else(|| least(hops, |hop| Some((hop.capacity?, hop.low?))))
 }
 
-/// As the method says; else the least of what is free, where that is known of every hop with a capacity.
+/// As the method says; else the least of what is free, where that is known of every hop with a
+/// capacity.
 pub(super) fn tight(reported: Option<&PathHops>, hops: &[HopRow]) -> Option<u16> {
     let said = reported.and_then(|reported| reported.tight_hop);
     let remote = said.filter(|said| hops.iter().any(|hop| hop.ttl == *said));

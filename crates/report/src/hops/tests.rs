@@ -57,7 +57,8 @@ fn finding(ttl: u16, mbps: Option<f64>, verdict: BoundKind) -> HopFinding {
     }
 }
 
-/// 100 Mbit/s with a switch, a silent router, 10 Mbit/s, a limited router behind which there is only a bound, the remote host.
+/// 100 Mbit/s with a switch, a silent router, 10 Mbit/s, a limited router behind which there is
+/// only a bound, the remote host.
 fn outcome() -> Outcome {
     let mut first = finding(1, Some(97.529), BoundKind::Estimated);
     first.hidden_devices = vec![HiddenDevice {
@@ -285,8 +286,8 @@ fn a_server_there_tells_both_ways() {
     let text = document.text(false);
     for line in [
         "62 of 64 packets came; they tell the last hop",
-        "the way there: 9.76 Mbit/s",
-        "the way back: inconclusive",
+        "forward direction: 9.76 Mbit/s",
+        "reverse direction: inconclusive",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -422,7 +423,8 @@ mod any {
     use super::*;
 
     proptest! {
-        /// Whatever rates and shares a method writes: no panic, lines of even width, an SVG without undefined numbers.
+        /// Whatever rates and shares a method writes: no panic, lines of even width, an SVG without
+        /// undefined numbers.
         #[test]
         fn paths_are_drawn(hops in proptest::collection::vec((any::<u64>(), 0.0f64..1.5, 0u8..4), 0..40)) {
             let mut main = Estimate::ip_rate(Metric::IpCapacity, rate(1.0), rate(1.0), rate(1.0));

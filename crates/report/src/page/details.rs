@@ -1,4 +1,5 @@
-//! Per-scenario details: everything that the main table leaves out, and the scenario's own pictures.
+//! Per-scenario details: everything that the main table leaves out, and the scenario's own
+//! pictures.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,8 @@ pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pi
     if groups.is_empty() {
         out.raw("<p class=\"soft\">None.</p>");
     }
-    // Those with pictures first come first served: what is left out is rows that the main table has.
+    // Those with pictures first come first served: what is left out is rows that the main table
+    // has.
     let mut left_out = 0usize;
     for (index, (scenario, rows)) in groups.iter().enumerate() {
         let own = figures.remove(scenario).unwrap_or_default();

@@ -89,7 +89,8 @@ pub(super) const fn words(metric: Metric) -> &'static str {
     }
 }
 
-/// The row with the least absolute median error, of those that answered in at least half of their runs; the first of equals.
+/// The row with the least absolute median error, of those that answered in at least half of their
+/// runs; the first of equals.
 fn closest<'a>(rows: impl IntoIterator<Item = &'a EvaluationRow>) -> Option<(&'a EvaluationRow, f64)> {
     let mut best: Option<(&EvaluationRow, f64)> = None;
     for row in rows {
@@ -104,7 +105,8 @@ fn closest<'a>(rows: impl IntoIterator<Item = &'a EvaluationRow>) -> Option<(&'a
     best
 }
 
-/// `"closest: pathload (−0.9 %, lab)"` for the rows of one scenario. Nothing if they are about several things.
+/// `"closest: pathload (−0.9 %, lab)"` for the rows of one scenario. Nothing if they are about
+/// several things.
 pub(super) fn closest_in_words(rows: &[&EvaluationRow]) -> Option<String> {
     let first = rows.first()?;
     if rows

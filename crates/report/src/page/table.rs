@@ -228,7 +228,8 @@ fn paper(out: &mut Html, quantity: Quantity, published: Option<&Published>) {
     out.number(range.map(|(low, high)| f64::midpoint(low, high)), &text);
 }
 
-/// The paper's error: computed from its value and its truth where it prints both, for printed errors often lack their sign.
+/// The paper's error: computed from its value and its truth where it prints both, for printed
+/// errors often lack their sign.
 pub(super) fn published_error(published: &Published) -> Option<f64> {
     let computed = published.value_bps.zip(published.truth_bps).and_then(|(value, truth)| {
         let error = (value - truth) / truth;

@@ -87,9 +87,10 @@ fn finding(document: &EvaluationDocument, head: &str) -> String {
     found.unwrap_or_else(|| panic!("{head} in {all:?}")).text.clone()
 }
 
-/// By hand, from the rows of `mixed`: fac2 has the least error on `a` (1 %) and on `b` (4 %) in the simulator, so 2 of 2 cases; the
-/// lower median of 1 and 4 is 1. In the lab 2 % beats 20 %. The lab's pathload is off by 17 points more than the simulator's. Ours is
-/// off by 3 % where the paper is off by 10 %.
+/// By hand, from the rows of `mixed`: fac2 has the least error on `a` (1 %) and on `b` (4 %) in the
+/// simulator, so 2 of 2 cases; the lower median of 1 and 4 is 1. In the lab 2 % beats 20 %. The
+/// lab's pathload is off by 17 points more than the simulator's. Ours is off by 3 % where the paper
+/// is off by 10 %.
 #[test]
 fn findings_follow_from_the_rows() {
     let document = document(mixed());

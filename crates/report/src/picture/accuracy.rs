@@ -10,12 +10,14 @@ use crate::picture::quantity::Quantity;
 use crate::picture::series::{self, Drawing, Series, SeriesStyles};
 use crate::picture::svg::SeriesStyle;
 
-/// Median error over the load of the path, one line per method with the band from the 10th to the 90th percentile.
+/// Median error over the load of the path, one line per method with the band from the 10th to the
+/// 90th percentile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorAgainstUtilisation {
     /// What the picture shows, with the scenarios' common name.
     pub title: String,
-    /// x: share of the tight link that other traffic takes (0 to 1); y, low, high: signed error as a share (−0.05 is 5 % too low).
+    /// x: share of the tight link that other traffic takes (0 to 1); y, low, high: signed error as
+    /// a share (−0.05 is 5 % too low).
     pub series: Vec<Series>,
 }
 
@@ -35,7 +37,8 @@ pub struct EstimateAgainstTruth {
 pub struct CostAgainstError {
     /// What the picture shows.
     pub title: String,
-    /// What the cost counts: [`Quantity::Octets`] sent, [`Quantity::Time`] (in nanoseconds) or [`Quantity::Count`] of packets.
+    /// What the cost counts: [`Quantity::Octets`] sent, [`Quantity::Time`] (in nanoseconds) or
+    /// [`Quantity::Count`] of packets.
     pub cost: Quantity,
     /// x: cost; y: absolute error as a share. One series per method, a point per scenario.
     pub series: Vec<Series>,
@@ -44,7 +47,8 @@ pub struct CostAgainstError {
 /// Errors beyond this are drawn at the edge: one runaway must not flatten all the others.
 const FARTHEST: f64 = 2.0;
 
-/// The tolerance around the truth that the pictures shade: what separates *wrong and confident* from the rest.
+/// The tolerance around the truth that the pictures shade: what separates *wrong and confident*
+/// from the rest.
 const TOLERANCE: f64 = 0.1;
 
 impl ErrorAgainstUtilisation {
@@ -158,7 +162,8 @@ impl CostAgainstError {
             Quantity::Count => "packets sent",
             Quantity::Rate | Quantity::Ratio => "cost",
         };
-        // Zero has no place on a logarithmic axis: errors too small to tell from none sit at a hundredth of a per cent.
+        // Zero has no place on a logarithmic axis: errors too small to tell from none sit at a
+        // hundredth of a per cent.
         let floor = 1e-4;
         let raised_any = self
             .series

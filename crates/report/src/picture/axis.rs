@@ -2,13 +2,15 @@
 
 use crate::picture::quantity::{Quantity, fixed, significant};
 
-/// Values beyond this, far above any quantity drawn here, are left out, so that differences never overflow.
+/// Values beyond this, far above any quantity drawn here, are left out, so that differences never
+/// overflow.
 const LARGEST: f64 = 1e30;
 
 /// How many ticks are aimed at.
 const TICKS: f64 = 5.0;
 
-/// Positive values that span more than this factor get a logarithmic axis where a picture allows it.
+/// Positive values that span more than this factor get a logarithmic axis where a picture allows
+/// it.
 const WIDE: f64 = 100.0;
 
 /// Whether a value can be drawn at all.
@@ -160,7 +162,8 @@ impl Axis {
         }
     }
 
-    /// Where the value lies, 0 at the low end and 1 at the high end; beyond the ends outside of that. `None` if it has no place.
+    /// Where the value lies, 0 at the low end and 1 at the high end; beyond the ends outside of
+    /// that. `None` if it has no place.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         if !drawable(value) || (self.logarithmic && value <= 0.0) {
             return None;
@@ -253,8 +256,8 @@ fn round_step(raw: f64) -> (f64, usize) {
     (factor * power, decimals)
 }
 
-/// 1, 2, 5 per decade where that is few, whole decades or every n-th where it is many; the first at or below `low`, the last at or
-/// above `high`.
+/// 1, 2, 5 per decade where that is few, whole decades or every n-th where it is many; the first at
+/// or below `low`, the last at or above `high`.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     #[expect(clippy::cast_possible_truncation, reason = "decimal exponents are below 400")]
     let (first, last) = ((low.log10() + 1e-9).floor() as i32, (high.log10() - 1e-9).ceil() as i32);

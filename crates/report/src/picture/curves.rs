@@ -1,4 +1,5 @@
-//! Curves of the two commands that draw one: the burst that survives over its rate, and what parallel streams get over their number.
+//! Curves of the two commands that draw one: the burst that survives over its rate, and what
+//! parallel streams get over their number.
 
 use serde::{Deserialize, Serialize};
 

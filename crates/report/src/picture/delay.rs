@@ -10,7 +10,8 @@ use crate::picture::quantity::Quantity;
 use crate::picture::series::{SeriesStyles, thin};
 use crate::picture::svg::SeriesStyle;
 
-/// One-way delays of the packets of one train or stream. The clocks' offset is unknown, so delays are relative to the least.
+/// One-way delays of the packets of one train or stream. The clocks' offset is unknown, so delays
+/// are relative to the least.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DelayTrend {
     /// What the picture shows.

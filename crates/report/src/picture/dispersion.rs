@@ -11,12 +11,14 @@ use crate::picture::quantity::Quantity;
 use crate::picture::series::SeriesStyles;
 use crate::picture::svg::SeriesStyle;
 
-/// How often pairs or trains gave which rate (or gap), with the modes that a method found and the truth.
+/// How often pairs or trains gave which rate (or gap), with the modes that a method found and the
+/// truth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DispersionHistogram {
     /// What the picture shows.
     pub title: String,
-    /// What the values count: [`Quantity::Rate`] in bit/s, or [`Quantity::Time`] in nanoseconds for gaps.
+    /// What the values count: [`Quantity::Rate`] in bit/s, or [`Quantity::Time`] in nanoseconds for
+    /// gaps.
     pub quantity: Quantity,
     /// The bins, in any order.
     pub bins: Vec<Bin>,
@@ -54,7 +56,8 @@ pub struct Mode {
 }
 
 impl DispersionHistogram {
-    /// Counts `samples` in bins of `width` that start at whole multiples of it; a wider bin where there would be over 200 of them.
+    /// Counts `samples` in bins of `width` that start at whole multiples of it; a wider bin where
+    /// there would be over 200 of them.
     pub fn bins(samples: &[f64], width: f64) -> Vec<Bin> {
         const MOST: f64 = 200.0;
         let usable: Vec<f64> = samples.iter().copied().filter(|&sample| drawable(sample)).collect();

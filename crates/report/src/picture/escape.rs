@@ -1,7 +1,8 @@
 //! Text from files into XML and HTML.
 
-/// The text with everything replaced that XML or HTML could take for markup. Control characters, which XML forbids, and the marks that
-/// reverse the direction of the text around them become U+FFFD: a name from a file must neither inject nor disguise.
+/// The text with everything replaced that XML or HTML could take for markup. Control characters,
+/// which XML forbids, and the marks that reverse the direction of the text around them become
+/// U+FFFD: a name from a file must neither inject nor disguise.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,5 @@
-//! The frame around a picture: title, panels with axes, legend below them (where it covers no data), descriptions for screen readers.
+//! The frame around a picture: title, panels with axes, legend below them (where it covers no
+//! data), descriptions for screen readers.
 
 use std::fmt::Write as _;
 
@@ -251,7 +252,8 @@ impl Frame {
     }
 }
 
-/// About how wide the text is at 12 pixels. Fonts differ; this errs on the wide side of the usual sans-serif ones.
+/// About how wide the text is at 12 pixels. Fonts differ; this errs on the wide side of the usual
+/// sans-serif ones.
 fn text_width(text: &str) -> f64 {
     text.chars()
         .map(|c| match c {

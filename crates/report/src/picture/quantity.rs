@@ -30,8 +30,8 @@ impl From<narrows_units::Unit> for Quantity {
 }
 
 impl Quantity {
-    /// The value with its unit, four significant digits (per cent: to hundredths, from ten on to tenths): `"97.53 Mbit/s"`,
-    /// `"−3.6 %"`.
+    /// The value with its unit, four significant digits (per cent: to hundredths, from ten on to
+    /// tenths): `"97.53 Mbit/s"`, `"−3.6 %"`.
     pub fn print(self, value: f64) -> String {
         if !value.is_finite() {
             return "–".to_owned();
@@ -72,7 +72,8 @@ impl Quantity {
     }
 }
 
-/// `value` with this many significant digits, no trailing zeros, a true minus sign and no "minus zero".
+/// `value` with this many significant digits, no trailing zeros, a true minus sign and no "minus
+/// zero".
 pub(crate) fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();

@@ -61,7 +61,8 @@ impl SizeRegression {
         let sizes = hops().flat_map(|hop| hop.least.iter().chain(&hop.all));
         let x = Extent::of(sizes.map(|point| point.ip_octets as f64));
         let least = Extent::of(hops().flat_map(|hop| hop.least.iter().map(|point| point.round_trip_ns)));
-        // Queueing makes singletons that tower above the line; those beyond three times the least stay at the upper edge.
+        // Queueing makes singletons that tower above the line; those beyond three times the least
+        // stay at the upper edge.
         let all = hops().flat_map(|hop| hop.all.iter().map(|point| point.round_trip_ns));
         let highest = hops()
             .flat_map(|hop| hop.least.iter().map(|point| point.round_trip_ns))

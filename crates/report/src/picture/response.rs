@@ -1,4 +1,5 @@
-//! What a path answers to load: rates out against rates in, gaps out against gaps in, loss against the size of bursts.
+//! What a path answers to load: rates out against rates in, gaps out against gaps in, loss against
+//! the size of bursts.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,8 @@ use crate::picture::series::{self, Drawing, Series, SeriesStyles};
 pub enum Response {
     /// Rate at the receiver over rate at the sender, in bit/s. Below the diagonal the path is full.
     Rates,
-    /// Rate in over rate out (a ratio) over rate in (bit/s): straight above the available capacity (`[TOPP00]`).
+    /// Rate in over rate out (a ratio) over rate in (bit/s): straight above the available capacity
+    /// (`[TOPP00]`).
     RateRatio,
     /// Gap at the receiver over gap at the sender, in nanoseconds.
     Gaps,

@@ -30,7 +30,8 @@ pub struct Point {
 pub struct Series {
     /// What the legend says.
     pub label: String,
-    /// The method whose colour it takes; the label's own if `None`. A published series names the method of ours that it is beside.
+    /// The method whose colour it takes; the label's own if `None`. A published series names the
+    /// method of ours that it is beside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// Printed by others: drawn with hollow markers and no line.
@@ -88,8 +89,8 @@ impl Series {
     }
 }
 
-/// Who has which look. The page keeps one list of methods, so that a method has one colour in all its pictures; other names take what
-/// is free in their picture.
+/// Who has which look. The page keeps one list of methods, so that a method has one colour in all
+/// its pictures; other names take what is free in their picture.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SeriesStyles {
     methods: Vec<String>,
@@ -175,7 +176,8 @@ pub(crate) fn is_empty(series: &[Series]) -> bool {
         .any(|point| point.x.is_finite() && point.y.is_finite())
 }
 
-/// Draws all of them and adds them to the legend; bands first, so that no band covers another's line.
+/// Draws all of them and adds them to the legend; bands first, so that no band covers another's
+/// line.
 pub(crate) fn draw(
     frame: &mut Frame,
     panel: &Panel,
@@ -306,7 +308,8 @@ pub(crate) fn stairs(line: &[(f64, f64)]) -> Vec<(f64, f64)> {
     out
 }
 
-/// At most about `most` points: of each stretch, the lowest and the highest, so that no peak is lost.
+/// At most about `most` points: of each stretch, the lowest and the highest, so that no peak is
+/// lost.
 pub(crate) fn thin(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     if points.len() <= most {
         return points.to_vec();

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-/// The palette of Okabe and Ito (2008), which people with any common colour vision tell apart, in an order that leaves the colours
-/// weak on white for last: on a light and on a dark ground. The dark ground swaps the two blues and black for yellow.
+/// The palette of Okabe and Ito (2008), which people with any common colour vision tell apart, in
+/// an order that leaves the colours weak on white for last: on a light and on a dark ground. The
+/// dark ground swaps the two blues and black for yellow.
 const SERIES: [(&str, &str); 7] = [
     ("#0072b2", "#56b4e9"),
     ("#d55e00", "#e8702a"),

@@ -169,8 +169,8 @@ fn steps(points: &[(f64, f64)]) -> String {
     out
 }
 
-/// A coordinate to a tenth of a pixel. What has none (it cannot happen for values that an axis placed) becomes zero: an SVG with
-/// "NaN" in it shows nothing at all.
+/// A coordinate to a tenth of a pixel. What has none (it cannot happen for values that an axis
+/// placed) becomes zero: an SVG with "NaN" in it shows nothing at all.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
         return "0".to_owned();

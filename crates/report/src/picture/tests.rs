@@ -4,8 +4,8 @@ use quick_xml::events::Event;
 
 use super::*;
 
-/// Reads `text` as XML to its end: tags match, attributes are quoted and unique, references are known. Returns the text outside of
-/// tags and the names of all elements.
+/// Reads `text` as XML to its end: tags match, attributes are quoted and unique, references are
+/// known. Returns the text outside of tags and the names of all elements.
 pub(crate) fn read_xml(text: &str) -> (String, Vec<String>) {
     let mut reader = Reader::from_str(text);
     reader.config_mut().check_end_names = true;

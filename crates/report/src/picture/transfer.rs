@@ -17,7 +17,8 @@ pub struct TransferOverTime {
     pub title: String,
     /// x: nanoseconds since the start; y: bit/s.
     pub rates: Vec<Series>,
-    /// x: nanoseconds since the start; y: octets. One series per connection; none leaves the lower panel out.
+    /// x: nanoseconds since the start; y: octets. One series per connection; none leaves the lower
+    /// panel out.
     #[serde(default)]
     pub windows: Vec<Series>,
     /// When the quick mode stopped, or would have.

@@ -1,4 +1,5 @@
-//! The complete report, in the sections and with the labels that netest had (`[Netest03]` figures 3 to 6), one way after the other.
+//! The complete report, in the sections and with the labels that netest had (`[Netest03]` figures 3
+//! to 6), one way after the other.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,8 @@ use crate::document::Document;
 use crate::rows::MetricRow;
 
 impl Document {
-    /// Everything that was found, as text: for each way the sections of netest, then every row as the brief report has it.
+    /// Everything that was found, as text: for each way the sections of netest, then every row as
+    /// the brief report has it.
     pub fn full_text(&self) -> String {
         let mut out = String::new();
         // Writing to a String cannot fail.
@@ -304,7 +306,8 @@ fn write_udp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
     }
 }
 
-/// Connections beyond one are recommended where one falls short of this share of what is available (`[Netest03]` §IV; the share is ours).
+/// Connections beyond one are recommended where one falls short of this share of what is available
+/// (`[Netest03]` §IV; the share is ours).
 const SHORT: f64 = 0.8;
 
 fn write_tcp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {

@@ -57,7 +57,8 @@ enum LinkName {
     Veth,
 }
 
-/// `"ethernet"`, `"bare"`, `{ vlan_tags = 1 }`, `{ overhead_octets = 24 }`, `{ atm_octets = 32 }` (encapsulation in ATM cells).
+/// `"ethernet"`, `"bare"`, `{ vlan_tags = 1 }`, `{ overhead_octets = 24 }`, `{ atm_octets = 32 }`
+/// (encapsulation in ATM cells).
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum FramingFile {
@@ -91,7 +92,8 @@ struct BucketFile {
     queue: Option<String>,
 }
 
-/// `early_drop = { from = "20 kB", to = "60 kB", ratio = 0.1 }`, with `weight` where it is not that of `[RED93]`.
+/// `early_drop = { from = "20 kB", to = "60 kB", ratio = 0.1 }`, with `weight` where it is not that
+/// of `[RED93]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EarlyDropFile {

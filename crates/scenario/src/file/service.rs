@@ -9,7 +9,8 @@ use super::{duration, octets, optional};
 use crate::error::ScenarioError;
 use crate::service::{Aggregation, Channels, Dealing, Inside, Service, Slots};
 
-/// `channels = { count = 4, by = "packet" }`: in turn; `"load"`: to the channel that is idle first; `"flow"`: by a hash of the flow.
+/// `channels = { count = 4, by = "packet" }`: in turn; `"load"`: to the channel that is idle first;
+/// `"flow"`: by a hash of the flow.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChannelsFile {
@@ -25,8 +26,8 @@ enum DealingName {
     Flow,
 }
 
-/// `aggregation = { contention = "200 us", jitter = "150 us" }`, with `frames`, `octets` and `inside` where they are not 64, 65 535 B
-/// and `"spaced"`.
+/// `aggregation = { contention = "200 us", jitter = "150 us" }`, with `frames`, `octets` and
+/// `inside` where they are not 64, 65 535 B and `"spaced"`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AggregationFile {

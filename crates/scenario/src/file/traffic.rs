@@ -132,7 +132,8 @@ impl PathCrossFile {
 }
 
 impl CrossFile {
-    /// `None`: open-loop traffic of rate zero, which is none. So a load of a row of loads can be nothing.
+    /// `None`: open-loop traffic of rate zero, which is none. So a load of a row of loads can be
+    /// nothing.
     pub(super) fn read(
         self,
         place: &str,
@@ -224,8 +225,9 @@ struct FlowsFile {
 }
 
 impl Cross {
-    /// Reads a list of flows: a file of `[[cross]]` tables (or `cross = [...]`) without hops and ways, so that what a scenario
-    /// says of its traffic can be sent between any two hosts. Traffic of rate zero is left out. The hops are 0.
+    /// Reads a list of flows: a file of `[[cross]]` tables (or `cross = [...]`) without hops and
+    /// ways, so that what a scenario says of its traffic can be sent between any two hosts. Traffic
+    /// of rate zero is left out. The hops are 0.
     pub fn list_from_toml(text: &str) -> Result<Vec<Self>, ScenarioError> {
         let file: FlowsFile = toml::from_str(text).map_err(|error| ScenarioError::Syntax(error.to_string()))?;
         let mut flows = Vec::new();

@@ -16,10 +16,11 @@ pub struct BurstTruth {
 }
 
 impl Truth<'_> {
-    /// The largest burst of packets of `ip_octets` that the *idle* path takes without loss, sent at the pace of the first
-    /// link (or of `sender`, if that is slower), with all buckets full; `None` if no queue or policer drops up to 100 000 packets, if a link
-    /// gathers bursts or has slots, or if drops ahead of a queue's end are left to chance. By the recursion of each FIFO stage, not by a
-    /// formula.
+    /// The largest burst of packets of `ip_octets` that the *idle* path takes without loss, sent at
+    /// the pace of the first link (or of `sender`, if that is slower), with all buckets full;
+    /// `None` if no queue or policer drops up to 100 000 packets, if a link gathers bursts or has
+    /// slots, or if drops ahead of a queue's end are left to chance. By the recursion of each FIFO
+    /// stage, not by a formula.
     pub fn burst(&self, ip_octets: u16, sender: Option<BitRate>) -> Option<BurstTruth> {
         const PACKETS: usize = 100_000;
         if self
@@ -31,7 +32,8 @@ impl Truth<'_> {
         }
         let gap = sender.map_or(0, |rate| picos(u64::from(ip_octets), rate));
         let mut arrivals: Vec<u64> = (0..PACKETS).map(|k| gap.saturating_mul(k as u64)).collect();
-        // The interface holds back what its host sends faster: a socket that blocks, not a queue that drops.
+        // The interface holds back what its host sends faster: a socket that blocks, not a queue
+        // that drops.
         if let Some(rate) = self.interface() {
             let wire = Framing::ETHERNET.wire_octets(u32::from(ip_octets));
             first_drop(&mut arrivals, picos(u64::from(wire), rate), usize::MAX);

@@ -35,7 +35,8 @@ fn narrow_and_tight_differ() {
 
 #[test]
 fn round_trip_is_the_sum_of_its_stages() {
-    // 1538 octets: 12.304, 123.04, 61.52 µs out; the same back for an equal echo; 6 ms of propagation.
+    // 1538 octets: 12.304, 123.04, 61.52 µs out; the same back for an equal echo; 6 ms of
+    // propagation.
     let rtt = three_hops().truth(PathDirection::Forward).base_rtt(1500, 1500);
     assert_eq!(rtt, 6 * MS + 2 * Duration::from_nanos(12_304 + 123_040 + 61_520));
 }
@@ -87,9 +88,10 @@ fn hidden_devices_and_buckets_set_the_capacity() {
     assert_eq!(truth.peak_rate(1500), BitRate::from_bps(97_529_259));
 }
 
-/// Ten packets of room at the 100 Mbit/s hop, fed at 1 Gbit/s: packet k arrives at 12.304·(k+1) µs, departures are 123.04 µs
-/// apart from the first arrival. Packet k finds `k − floor((t_k − t_0)/123.04)` held; the eleventh finds 10 − 0 … the
-/// first to find ten is k = 11, when one has left at 10·12.304 = 123.04 µs after the first arrival.
+/// Ten packets of room at the 100 Mbit/s hop, fed at 1 Gbit/s: packet k arrives at 12.304·(k+1) µs,
+/// departures are 123.04 µs apart from the first arrival. Packet k finds
+/// `k − floor((t_k − t_0)/123.04)` held; the eleventh finds 10 − 0 … the first to find ten is k =
+/// 11, when one has left at 10·12.304 = 123.04 µs after the first arrival.
 #[test]
 fn burst_by_recursion() {
     let scenario = Scenario::new("burst")
@@ -105,8 +107,9 @@ fn burst_by_recursion() {
     assert_eq!(slow, None);
 }
 
-/// The same queue behind an interface of 200 Mbit/s: arrivals are 61.52 µs apart, departures 123.04, so packet k finds
-/// k − floor(k/2) held, and k = 19 is the first to find ten. Behind an interface slower than the link nothing waits.
+/// The same queue behind an interface of 200 Mbit/s: arrivals are 61.52 µs apart, departures
+/// 123.04, so packet k finds k − floor(k/2) held, and k = 19 is the first to find ten. Behind an
+/// interface slower than the link nothing waits.
 #[test]
 fn an_interface_slows_a_burst() {
     let path = |rate: u64| {
@@ -126,8 +129,9 @@ fn an_interface_slows_a_burst() {
     assert_eq!(path(90).truth(PathDirection::Forward).burst(1500, None), None);
 }
 
-/// Four channels of 97.529 Mbit/s at the IP layer: 390.117 for packets in turn; one of them for one flow, all for many. 42 frames
-/// of 1538 octets fit into 65 535: 504 000 bits of IP in 200 + 75 + 1722.56 us.
+/// Four channels of 97.529 Mbit/s at the IP layer: 390.117 for packets in turn; one of them for one
+/// flow, all for many. 42 frames of 1538 octets fit into 65 535: 504 000 bits of IP in 200 + 75 +
+/// 1722.56 us.
 #[test]
 fn capacity_of_links_that_are_no_fifo() {
     let capacity = |service| {
@@ -162,9 +166,10 @@ fn capacity_of_links_that_are_no_fifo() {
     assert_eq!(scenario.truth(PathDirection::Forward).base_delay(1500), 9 * MS);
 }
 
-/// A policer of 20 Mbit/s and 60 kB behind 100 Mbit/s of bare packets: one of 1500 octets per 120 us, tokens for a fifth of it. Packet k
-/// (from 0) is the first without tokens where 60 000 + k * 300 < (k + 1) * 1500: k = 49. A shaper with room for ten packets holds them
-/// until one has left: the release of packet k is (k + 1 - 40) * 600 us, its arrival k * 120 us.
+/// A policer of 20 Mbit/s and 60 kB behind 100 Mbit/s of bare packets: one of 1500 octets per 120
+/// us, tokens for a fifth of it. Packet k (from 0) is the first without tokens where 60 000 + k *
+/// 300 < (k + 1) * 1500: k = 49. A shaper with room for ten packets holds them until one has left:
+/// the release of packet k is (k + 1 - 40) * 600 us, its arrival k * 120 us.
 #[test]
 fn a_burst_meets_a_bucket() {
     let burst = |queue| {
@@ -184,7 +189,8 @@ fn a_burst_meets_a_bucket() {
         truth.ip_octets / 1500
     };
     assert_eq!(burst(None), 49);
-    // Ten wait when packet k arrives if that of k - 10 has not left: (k - 49) * 600 > k * 120, from k = 62 on.
+    // Ten wait when packet k arrives if that of k - 10 has not left: (k - 49) * 600 > k * 120, from
+    // k = 62 on.
     assert_eq!(burst(Some(Queue::Packets(10))), 62);
 }
 

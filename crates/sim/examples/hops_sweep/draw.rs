@@ -52,7 +52,8 @@ struct Kind {
     only: Option<&'static str>,
     /// The narrow link is in the middle third.
     middle: bool,
-    /// Every link and its host keep each packet for some microseconds more, as virtual ones do, and the sender stands still now and then.
+    /// Every link and its host keep each packet for some microseconds more, as virtual ones do, and
+    /// the sender stands still now and then.
     hosts: bool,
     /// Mbit/s of all links, where they are not drawn.
     rates: Option<&'static [u64]>,

@@ -1,7 +1,9 @@
-//! Confident wrong numbers per hop: paths drawn from seeds, one run of the default each, and every hop that is claimed wrongly.
+//! Confident wrong numbers per hop: paths drawn from seeds, one run of the default each, and every
+//! hop that is claimed wrongly.
 //!
-//! `payload run --release --example hops_sweep -p narrows-sim -- FIRST COUNT [KIND] [METHOD] [KEY=VALUE…]`; KIND is one of those in `draw.rs`,
-//! `wide` if it is left out. `toml SEED [KIND]` prints one path.
+//! `cargo run --release -p narrows-sim --example hops_sweep --
+//! FIRST COUNT [KIND] [METHOD] [KEY=VALUE…]`;
+//! KIND is one of those in `draw.rs`, `wide` if it is left out. `toml SEED [KIND]` prints one path.
 
 mod draw;
 
@@ -17,7 +19,8 @@ use narrows_probe::{BoundKind, Caveat, Measured, RawParams, drive};
 use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 
-/// A number is wrong if it is off by more, and its interval does not hold the truth; a bound if it is on the wrong side by more.
+/// A number is wrong if it is off by more, and its interval does not hold the truth; a bound if it
+/// is on the wrong side by more.
 const NUMBER: f64 = 0.05;
 const BOUND: f64 = 0.02;
 
@@ -89,7 +92,8 @@ struct Sums {
     predicted: BTreeMap<(&'static str, &'static str), u32>,
     /// Half of the interval over the value, of numbers.
     widths: Vec<f64>,
-    /// Of hops whose value takes both ways to be alike: its error, and that of what the forward direction alone says (the middle of the interval).
+    /// Of hops whose value takes both ways to be alike: its error, and that of what the forward
+    /// direction alone says (the middle of the interval).
     assumed: Vec<f64>,
     forward: Vec<f64>,
     /// Errors of values of hops behind the narrow link.

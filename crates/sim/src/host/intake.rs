@@ -35,8 +35,8 @@ pub(crate) struct Reading<C> {
     pub(crate) payload: C,
 }
 
-/// Packets that a socket's buffer holds while the program is busy. Ours: a program that measures asks for 4 MiB, and Linux
-/// accounts some 2 KiB for a packet of up to 1500 octets.
+/// Packets that a socket's buffer holds while the program is busy. Ours: a program that measures
+/// asks for 4 MiB, and Linux accounts some 2 KiB for a packet of up to 1500 octets.
 const SOCKET_PACKETS: usize = 2048;
 
 impl<C> Intake<C> {
@@ -75,8 +75,8 @@ impl<C> Intake<C> {
         self.read.front().map_or(NEVER, |next| next.at).min(self.fires)
     }
 
-    /// The next packet read up to `until`. Its stamp is taken when the receive call returns. That is at the interrupt if calls
-    /// cost nothing, so packets of a batch then share one stamp.
+    /// The next packet read up to `until`. Its stamp is taken when the receive call returns. That
+    /// is at the interrupt if calls cost nothing, so packets of a batch then share one stamp.
     pub(crate) fn pop_until(&mut self, until: u64, host: &mut HostState) -> Option<Reading<C>> {
         if self.fires <= until {
             self.fire(host);

@@ -5,8 +5,8 @@ use narrows_scenario::{Host, PathDirection, Scenario};
 use super::{HostState, Intake};
 use crate::path::Answers;
 
-/// Packets without a program, from the interface to their answers' departure. They share the interface's coalescing and the
-/// host's stalls with those that a program reads, and cost no call.
+/// Packets without a program, from the interface to their answers' departure. They share the
+/// interface's coalescing and the host's stalls with those that a program reads, and cost no call.
 #[derive(Debug)]
 pub(crate) struct Kernel<C> {
     host: HostState,
@@ -46,8 +46,8 @@ impl<C> Kernel<C> {
         self.intake.next_at()
     }
 
-    /// The next packet seen up to `until`, and when its answer leaves: an ICMP message about so many octets, which the limit concerns, or a
-    /// segment.
+    /// The next packet seen up to `until`, and when its answer leaves: an ICMP message about so
+    /// many octets, which the limit concerns, or a segment.
     pub(crate) fn pop_until(&mut self, until: u64, icmp: impl Fn(&C) -> Option<u16>) -> Option<(Option<u64>, C)> {
         let reading = self.intake.pop_until(until, &mut self.host)?;
         let made = match (reading.dropped, icmp(&reading.payload)) {

@@ -21,7 +21,8 @@ fn a_clock_lies_by_its_formula() {
             by: Delta::from_nanos(1_500),
         }],
     };
-    // At 1 s: 1 s − 7 ms + 50 µs; at 2 s + 999 ns: 2 s − 7 ms + 100 µs + 1.5 µs + 0.999 µs = … 102.499 µs, floored.
+    // At 1 s: 1 s − 7 ms + 50 µs; at 2 s + 999 ns: 2 s − 7 ms + 100 µs + 1.5 µs + 0.999 µs = …
+    // 102.499 µs, floored.
     assert_eq!(clock_reading(&clock, 1_000_000_000), 993_050_000);
     assert_eq!(clock_reading(&clock, 1_999_999_999), 1_993_099_000);
     assert_eq!(clock_reading(&clock, 2_000_000_999), 1_993_102_000);
@@ -99,7 +100,8 @@ fn a_stalled_host_does_nothing() {
     });
     let samples = 1_000_000u64;
     let stalled = (0..samples).filter(|k| state.running(k * 10_000) > k * 10_000).count();
-    // A sixth of 10 s, in some 833 stalls: standard error about 0.1667 · 0.833 · sqrt(2/833) = 0.0068.
+    // A sixth of 10 s, in some 833 stalls: standard error about 0.1667 · 0.833 · sqrt(2/833) =
+    // 0.0068.
     let share = stalled as f64 / samples as f64;
     assert!((share - 1.0 / 6.0).abs() < 4.0 * 0.0068, "{share}");
     // Asking for an earlier time again gives the same answer.
@@ -124,7 +126,8 @@ fn read_all(coalescing: Option<Coalescing>, receive_cost: Duration, arrivals: &[
         .collect()
 }
 
-/// A call takes 10 µs, packets come every 5 µs: of 10 000 the buffer's 2048 and every second one of those meanwhile are read.
+/// A call takes 10 µs, packets come every 5 µs: of 10 000 the buffer's 2048 and every second one of
+/// those meanwhile are read.
 #[test]
 fn a_full_socket_drops() {
     let mut state = host(&Host {
@@ -138,7 +141,8 @@ fn a_full_socket_drops() {
     let all: Vec<intake::Reading<u64>> = std::iter::from_fn(|| intake.pop_until(NEVER - 1, &mut state)).collect();
     let dropped = all.iter().filter(|reading| reading.dropped).count();
     assert_eq!(all.len(), 10_000);
-    // Packet k finds k − ⌊k/2⌋ waiting or being read: 4095 is the first to find 2048, and then every other one does.
+    // Packet k finds k − ⌊k/2⌋ waiting or being read: 4095 is the first to find 2048, and then
+    // every other one does.
     let first = all.iter().find(|reading| reading.dropped).unwrap();
     assert_eq!((first.payload, dropped), (4095, (10_000 - 4095_usize).div_ceil(2)));
     assert!(all.is_sorted_by_key(|reading| reading.at));
@@ -152,8 +156,8 @@ fn batches_share_a_stamp() {
     };
     let arrivals = [0, 10_000, 20_000, 30_000, 60_000, 80_000, 100_000];
     let read = read_all(Some(coalescing), Duration::ZERO, &arrivals);
-    // Three frames at 20 µs; the timer of the fourth at 80 µs, which goes before the frame that comes at that time; then its
-    // own timer at 130 µs.
+    // Three frames at 20 µs; the timer of the fourth at 80 µs, which goes before the frame that
+    // comes at that time; then its own timer at 130 µs.
     let stamps: Vec<u64> = read.iter().map(|&(at, _)| at).collect();
     assert_eq!(stamps, [20_000, 20_000, 20_000, 80_000, 80_000, 130_000, 130_000]);
     assert!(read.iter().map(|&(_, id)| id).eq(0..7));

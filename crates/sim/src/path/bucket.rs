@@ -7,9 +7,10 @@ use narrows_scenario::{Queue, TokenBucket};
 use super::DropCause;
 use crate::NEVER;
 
-/// A token bucket, as the time at which it will be full again (the generic cell rate algorithm's virtual scheduling, ITU-T
-/// I.371). A packet of time `T` (its IP octets over the token rate) may pass at `s` if `max(full, s) + T − s` is at most the
-/// time of the whole depth. Times are exact: whole nanoseconds and a fraction over the token rate.
+/// A token bucket, as the time at which it will be full again (the generic cell rate algorithm's
+/// virtual scheduling, ITU-T I.371). A packet of time `T` (its IP octets over the token rate) may
+/// pass at `s` if `max(full, s) + T − s` is at most the time of the whole depth. Times are exact:
+/// whole nanoseconds and a fraction over the token rate.
 #[derive(Debug)]
 pub(super) struct Bucket {
     rate_bps: u64,
@@ -41,7 +42,8 @@ impl Bucket {
         }
     }
 
-    /// Takes a packet that arrives at `at`, which is no earlier than the last one's arrival. Returns when it may go on.
+    /// Takes a packet that arrives at `at`, which is no earlier than the last one's arrival.
+    /// Returns when it may go on.
     pub(super) fn pass(&mut self, at: u64, ip_octets: u16) -> Result<u64, DropCause> {
         let bit_nanos = u64::from(ip_octets) * 8_000_000_000;
         let time = (bit_nanos / self.rate_bps, bit_nanos % self.rate_bps);

@@ -5,9 +5,10 @@ use narrows_scenario::{EarlyDrop, Hop, PathDirection};
 use super::link::Link;
 use crate::rng::{Purpose, Stream};
 
-/// `[RED93]` §4, in octets and without its gentle form: the average of what arriving packets find decides with which probability they are
-/// dropped, and the packets since the last drop even the drops out. An idle link lets the average decay as if packets of the arriving
-/// one's length had found it empty all the time.
+/// `[RED93]` §4, in octets and without its gentle form: the average of what arriving packets find
+/// decides with which probability they are dropped, and the packets since the last drop even the
+/// drops out. An idle link lets the average decay as if packets of the arriving one's length had
+/// found it empty all the time.
 #[derive(Debug)]
 pub(super) struct Early {
     plan: EarlyDrop,
@@ -46,7 +47,8 @@ impl Early {
             return true;
         }
         let each = self.plan.ratio * (self.average - from) / (to - from);
-        // The n-th packet since the last drop is dropped with p / (1 - n p): drops lie evenly, not in clusters.
+        // The n-th packet since the last drop is dropped with p / (1 - n p): drops lie evenly, not
+        // in clusters.
         let left = 1.0 - f64::from(self.since) * each;
         let drops = left <= 0.0 || self.rng.chance((each / left).min(1.0));
         self.since = if drops { 0 } else { self.since.saturating_add(1) };
@@ -75,7 +77,8 @@ mod tests {
         (Early::new(&hop, PathDirection::Forward, 0, 1).unwrap(), link)
     }
 
-    /// Packets of 1000 octets at once: the queue itself (weight 1) is below 10 kB for the first ten, and from 30 kB on all are dropped.
+    /// Packets of 1000 octets at once: the queue itself (weight 1) is below 10 kB for the first
+    /// ten, and from 30 kB on all are dropped.
     #[test]
     fn none_below_the_range_and_all_above_it() {
         let (mut early, mut link) = early(1.0, 0.1);
@@ -92,7 +95,8 @@ mod tests {
         assert_eq!(dropped.len(), 370);
     }
 
-    /// Held at 20 kB, the middle of the range, with a ratio of 0.1: p = 0.05, evened out to one in U(1..20), 0.095 of all.
+    /// Held at 20 kB, the middle of the range, with a ratio of 0.1: p = 0.05, evened out to one in
+    /// U(1..20), 0.095 of all.
     #[test]
     fn the_share_in_the_middle_of_the_range() {
         let (mut early, mut link) = early(1.0, 0.1);
@@ -103,7 +107,8 @@ mod tests {
         assert!((1800..2000).contains(&dropped), "{dropped}");
     }
 
-    /// With a weight of 0.002 a burst of fifty packets moves the average to no more than 0.002 * 49 * 50 / 2 * 1000 = 2450 octets.
+    /// With a weight of 0.002 a burst of fifty packets moves the average to no more than 0.002 * 49
+    /// * 50 / 2 * 1000 = 2450 octets.
     #[test]
     fn a_slow_average_lets_bursts_through() {
         let (mut early, mut link) = early(0.002, 0.1);

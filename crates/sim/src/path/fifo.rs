@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use super::Packet;
 use crate::NEVER;
 
-/// A packet on its way to a hop. Small, because cross traffic over several hops is made of nothing else.
+/// A packet on its way to a hop. Small, because cross traffic over several hops is made of nothing
+/// else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Transit {
     /// When it arrives.
@@ -46,8 +47,8 @@ impl Fifo {
         }
     }
 
-    /// Adds a packet behind all that arrive no later. Nearly all come in order; a few (held back by reordering, or sent ahead
-    /// of time) move forward from the back.
+    /// Adds a packet behind all that arrive no later. Nearly all come in order; a few (held back by
+    /// reordering, or sent ahead of time) move forward from the back.
     pub(super) fn insert(&mut self, transit: Transit) {
         self.foreground_packets += usize::from(transit.is_foreground_packet());
         self.queue.push_back(transit);
@@ -69,7 +70,8 @@ impl Fifo {
         self.queue.front().map_or(NEVER, |first| first.at)
     }
 
-    /// No later than the first arrival of a packet that is not cross traffic; [`NEVER`] if there is none.
+    /// No later than the first arrival of a packet that is not cross traffic; [`NEVER`] if there is
+    /// none.
     pub(super) fn next_foreground_packet(&self) -> u64 {
         if self.foreground_packets == 0 {
             NEVER

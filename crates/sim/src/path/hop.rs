@@ -337,7 +337,8 @@ fn earliest(sources: &mut [Source]) -> Option<&mut Source> {
     }
 }
 
-/// What a hash makes of a packet of cross traffic: its source, and nothing that [`Packet::flow`] says of others.
+/// What a hash makes of a packet of cross traffic: its source, and nothing that [`Packet::flow`]
+/// says of others.
 fn cross_flow(slot: u32) -> u32 {
     slot
 }
@@ -439,8 +440,9 @@ impl Chain {
         chain
     }
 
-    /// Takes a packet that enters at its time (no earlier than the one before) to the next node. Says when it arrives there (`None` if
-    /// that depends on what follows it: it will be among the closed), or when and why it is dropped.
+    /// Takes a packet that enters at its time (no earlier than the one before) to the next node.
+    /// Says when it arrives there (`None` if that depends on what follows it: it will be among the
+    /// closed), or when and why it is dropped.
     #[inline]
     fn carry(&mut self, packet: &Transit, flow: u32) -> Result<Option<u64>, (u64, DropCause)> {
         if self.plain {

@@ -7,8 +7,9 @@ use narrows_units::{BitRate, Framing, nanos};
 
 use crate::NEVER;
 
-/// A FIFO stage: a packet that arrives at `a` begins to be sent at `max(a, departure of the packet before)` and leaves when its
-/// octets on the wire have taken their time.
+/// A FIFO stage: a packet that arrives at `a` begins to be sent at
+/// `max(a, departure of the packet before)` and leaves when its octets on the wire have taken their
+/// time.
 #[derive(Debug)]
 pub(crate) struct Link {
     framing: Framing,
@@ -22,7 +23,8 @@ pub(crate) struct Link {
     free: u64,
     /// … and this many `1 / rate_bps` of one.
     part: u64,
-    /// Departures of packets that are still there, with their IP octets; unused if the queue is unlimited.
+    /// Departures of packets that are still there, with their IP octets; unused if the queue is
+    /// unlimited.
     held: VecDeque<(u64, u16)>,
     held_octets: u64,
     memo: Box<[Serialisation; MEMO]>,
@@ -37,7 +39,8 @@ struct Serialisation {
 }
 
 const MEMO: usize = 64;
-/// Above 10^18 bit/s every packet takes the nanosecond that it is rounded up to, and sums of fractions would overflow.
+/// Above 10^18 bit/s every packet takes the nanosecond that it is rounded up to, and sums of
+/// fractions would overflow.
 const FASTEST_BPS: u64 = 1_000_000_000_000_000_000;
 
 const NOTHING: Serialisation = Serialisation {
@@ -70,8 +73,9 @@ impl Link {
         Self::new(rate, Framing::ETHERNET, Queue::Unlimited, &[])
     }
 
-    /// Takes a packet that arrives at `at`, which is no earlier than the last one's arrival. Returns when its last bit has
-    /// left, [`NEVER`] if the link has stopped for good; `None` if the queue is full.
+    /// Takes a packet that arrives at `at`, which is no earlier than the last one's arrival.
+    /// Returns when its last bit has left, [`NEVER`] if the link has stopped for good; `None` if
+    /// the queue is full.
     #[inline]
     pub(crate) fn serve(&mut self, at: u64, ip_octets: u16) -> Option<u64> {
         if !self.has_room(at, ip_octets) {
@@ -102,7 +106,8 @@ impl Link {
         Some(departure)
     }
 
-    /// IP octets that a packet that arrives at `at` finds, the one being sent included; zero if the queue is unlimited.
+    /// IP octets that a packet that arrives at `at` finds, the one being sent included; zero if the
+    /// queue is unlimited.
     pub(super) fn waiting(&mut self, at: u64) -> u64 {
         self.let_go(at);
         self.held_octets
@@ -167,7 +172,8 @@ impl Link {
         *place
     }
 
-    /// Brings the rate to what it is when the next packet would begin, and moves that begin to the end of a stop.
+    /// Brings the rate to what it is when the next packet would begin, and moves that begin to the
+    /// end of a stop.
     #[cold]
     fn follow_schedule(&mut self, mut begin: u64) {
         while let Some(change) = self.changes.last().copied() {

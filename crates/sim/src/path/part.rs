@@ -15,11 +15,13 @@ use super::{Lane, Link, Path, side};
 pub struct Segment {
     /// The hop, from 0 in the order of its way.
     pub hop: usize,
-    /// `None`: the hop's own link, with its bucket and queue. Otherwise the outgoing link of this one of its layer-2 devices, from 0.
+    /// `None`: the hop's own link, with its bucket and queue. Otherwise the outgoing link of this
+    /// one of its layer-2 devices, from 0.
     pub device: Option<usize>,
 }
 
-/// What one full-duplex link plays each way. A way that is `None` is a wire that takes no time, for paths whose ways differ.
+/// What one full-duplex link plays each way. A way that is `None` is a wire that takes no time, for
+/// paths whose ways differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct LinkPart {
     /// From the link's first end to its second.
@@ -29,7 +31,8 @@ pub struct LinkPart {
 }
 
 impl Segment {
-    /// The links of one hop, in the order of its way: its own, then one per device. Empty if there is no such hop.
+    /// The links of one hop, in the order of its way: its own, then one per device. Empty if there
+    /// is no such hop.
     pub fn of_hop(scenario: &Scenario, way: PathDirection, hop: usize) -> Vec<Self> {
         let Some(found) = scenario.hops(way).get(hop) else {
             return Vec::new();
@@ -52,8 +55,9 @@ impl LinkPart {
         }
     }
 
-    /// The links of a forward hop in order from the sender, each with what it plays of the reverse direction: of a path with as many hops
-    /// back as forth, the hop between the same two nodes. Where only one of the two has so many devices, the other way is a wire.
+    /// The links of a forward hop in order from the sender, each with what it plays of the reverse
+    /// direction: of a path with as many hops back as forth, the hop between the same two nodes.
+    /// Where only one of the two has so many devices, the other way is a wire.
     pub fn of_hop(scenario: &Scenario, hop: usize) -> Vec<Self> {
         let forward = Segment::of_hop(scenario, PathDirection::Forward, hop);
         let opposite = scenario.reverse.len().checked_sub(hop + 1);
@@ -71,12 +75,13 @@ impl LinkPart {
 }
 
 impl<T> Path<T> {
-    /// One link of the path of this scenario as a path of its own: one hop each way, no router. Everything random on it draws from the
-    /// same streams as in the whole path, and of the cross traffic it has the open-loop sources that cross
-    /// this hop alone and that hosts are not said to carry.
+    /// One link of the path of this scenario as a path of its own: one hop each way, no router.
+    /// Everything random on it draws from the same streams as in the whole path, and of the cross
+    /// traffic it has the open-loop sources that cross this hop alone and that hosts are not said
+    /// to carry.
     ///
-    /// Cross traffic of a hop with hidden devices goes on to the link behind: fetch it with [`Path::take_passed`] and put it in there
-    /// with [`Path::meet`].
+    /// Cross traffic of a hop with hidden devices goes on to the link behind: fetch it with
+    /// [`Path::take_passed`] and put it in there with [`Path::meet`].
     pub fn link(scenario: &Scenario, seed: u64, part: &LinkPart) -> Self {
         let ways = [PathDirection::Forward, PathDirection::Reverse]
             .map(|way| Lane::segment(scenario, way, part.segment(way), seed));
@@ -90,14 +95,16 @@ impl<T> Path<T> {
         }
     }
 
-    /// Takes the cross traffic that went on to the link behind this one: when each packet arrives there, and its IP octets, in order
-    /// of arrival. Packets that entered are listed at once, also if they have yet to arrive.
+    /// Takes the cross traffic that went on to the link behind this one: when each packet arrives
+    /// there, and its IP octets, in order of arrival. Packets that entered are listed at once, also
+    /// if they have yet to arrive.
     pub fn take_passed(&mut self, way: PathDirection) -> impl Iterator<Item = (u64, u16)> + '_ {
         let outlet = &mut self.ways[side(way)].outlet;
         std::iter::from_fn(move || outlet.as_mut()?.pop_until(u64::MAX)).map(|passed| (passed.at, passed.ip_octets))
     }
 
-    /// A packet of cross traffic comes from the link before this one. A time before the last [`Path::advance`] is taken for now.
+    /// A packet of cross traffic comes from the link before this one. A time before the last
+    /// [`Path::advance`] is taken for now.
     pub fn meet(&mut self, at: u64, way: PathDirection, ip_octets: u16) {
         let at = at.max(self.now);
         let lane = &mut self.ways[side(way)];

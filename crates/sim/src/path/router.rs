@@ -27,7 +27,8 @@ impl Answers {
         }
     }
 
-    /// When an answer leaves that no limit concerns (a TCP segment); `None` if the node never answers.
+    /// When an answer leaves that no limit concerns (a TCP segment); `None` if the node never
+    /// answers.
     pub(crate) fn answer_unlimited(&mut self, at: u64) -> Option<u64> {
         self.router.answers.then(|| self.made_at(at, 0))
     }
@@ -37,8 +38,8 @@ impl Answers {
         self.router.oddities.forwards_expired
     }
 
-    /// When the answer to a packet that arrived at `at` leaves; `None` if there is none. Linux's limiter: a bucket of `burst`
-    /// answers, refilled at the rate.
+    /// When the answer to a packet that arrived at `at` leaves; `None` if there is none. Linux's
+    /// limiter: a bucket of `burst` answers, refilled at the rate.
     pub(crate) fn answer(&mut self, at: u64, ip_octets: u16) -> Option<u64> {
         if !self.router.answers {
             return None;

@@ -1,4 +1,5 @@
-//! Links that do not send one packet after the other: channels, slots, and bursts (`narrows_scenario::Service`).
+//! Links that do not send one packet after the other: channels, slots, and bursts
+//! (`narrows_scenario::Service`).
 
 use std::collections::VecDeque;
 
@@ -46,7 +47,8 @@ impl Server {
         }
     }
 
-    /// Takes a packet that arrives at `at`, no earlier than the one before. Bursts that begin before it must have been closed.
+    /// Takes a packet that arrives at `at`, no earlier than the one before. Bursts that begin
+    /// before it must have been closed.
     pub(super) fn take(&mut self, at: u64, transit: &Transit, flow: u32) -> Admission {
         match self {
             Self::Channels(dealer) => dealer.take(at, transit.ip_octets, flow),
@@ -71,7 +73,8 @@ impl Server {
         }
     }
 
-    /// Before a packet is taken at `at`: the burst that gathers is over if it has begun, or has no place for the packet.
+    /// Before a packet is taken at `at`: the burst that gathers is over if it has begun, or has no
+    /// place for the packet.
     pub(super) fn close_before(&mut self, at: u64, ip_octets: u16) -> Vec<Transit> {
         match self {
             Self::Bursts(bursts) if !bursts.gathered.is_empty() => {
@@ -86,7 +89,8 @@ impl Server {
         }
     }
 
-    /// The packets of the burst that gathered, if it begins by `until`: all leave with the last of them.
+    /// The packets of the burst that gathered, if it begins by `until`: all leave with the last of
+    /// them.
     pub(super) fn close(&mut self, until: u64) -> Vec<Transit> {
         match self {
             Self::Bursts(bursts) if bursts.begins <= until => bursts.close(),
@@ -163,7 +167,8 @@ impl Room {
         }
     }
 
-    /// Whether a packet that arrives at `at` finds place, beside `others` that leave at times yet unknown.
+    /// Whether a packet that arrives at `at` finds place, beside `others` that leave at times yet
+    /// unknown.
     fn has_place(&mut self, at: u64, ip_octets: u16, others: &[Transit]) -> bool {
         while let Some(&(departure, octets)) = self.held.front() {
             if departure > at {
@@ -190,7 +195,8 @@ impl Room {
     }
 }
 
-/// A link with slots: a fluid at its rate, whose packets arrive at the end of the slot that held their last bit.
+/// A link with slots: a fluid at its rate, whose packets arrive at the end of the slot that held
+/// their last bit.
 #[derive(Debug)]
 pub(super) struct Slotted {
     fluid: Link,

@@ -15,15 +15,16 @@ pub struct Arrival {
     pub ip_octets: u16,
 }
 
-/// The packets of open-loop cross traffic, in order of time, as every world has them: the simulator's path takes them from here,
-/// and so does who sends real packets. The same traffic, seed and index give the same packets. Endless unless the traffic ends.
+/// The packets of open-loop cross traffic, in order of time, as every world has them: the
+/// simulator's path takes them from here, and so does who sends real packets. The same traffic,
+/// seed and index give the same packets. Endless unless the traffic ends.
 ///
 /// ```
 /// use narrows_scenario::{Arrivals, Cross, SizeMix};
 /// use narrows_units::BitRate;
 ///
 /// let cross = Cross::on_hop(0, Arrivals::Cbr, BitRate::from_mbps(12), SizeMix::constant(1500));
-/// let mut stream = narrows_sim::ArrivalStream::new(&cross, 1, 0).expect("it is open-loop traffic");
+/// let mut stream = narrows_sim::ArrivalStream::new(&cross, 1, 0).expect("open-loop traffic");
 /// let (first, second) = (stream.next(), stream.next());
 /// assert_eq!(second.map(|arrival| arrival.at_ns), first.map(|arrival| arrival.at_ns + 1_000_000));
 /// ```
@@ -31,8 +32,8 @@ pub struct Arrival {
 pub struct ArrivalStream(Source);
 
 impl ArrivalStream {
-    /// Of this traffic; `index` is its position in the scenario. `None` for elastic traffic, which comes as its peer allows, and
-    /// for a rate of zero.
+    /// Of this traffic; `index` is its position in the scenario. `None` for elastic traffic, which
+    /// comes as its peer allows, and for a rate of zero.
     pub fn new(cross: &Cross, seed: u64, index: usize) -> Option<Self> {
         let Traffic::Open { arrivals, rate, sizes } = &cross.source else {
             return None;
@@ -161,9 +162,9 @@ impl Pacer {
     }
 }
 
-/// Pareto on- and off-times. The packets come evenly on a clock that runs only while the source is on, so a gap that an
-/// off-time cuts goes on after it and the long-run rate is exact at any packet size. The source begins on with the
-/// probability that it has in the long run.
+/// Pareto on- and off-times. The packets come evenly on a clock that runs only while the source is
+/// on, so a gap that an off-time cuts goes on after it and the long-run rate is exact at any packet
+/// size. The source begins on with the probability that it has in the long run.
 #[derive(Debug)]
 struct OnOff {
     pacer: Pacer,
@@ -264,7 +265,8 @@ impl Sizes {
             Draw::Weighted { bounds, octets } if bounds.is_empty() => octets.first().copied().unwrap_or(0),
             Draw::Weighted { bounds, octets } => {
                 let bits = rng.bits();
-                // Counting, unlike searching, needs no branch that the processor would guess wrong every other time.
+                // Counting, unlike searching, needs no branch that the processor would guess wrong
+                // every other time.
                 let below = if bounds.len() < MANY_BOUNDS {
                     bounds.iter().filter(|bound| bits >= **bound).count()
                 } else {

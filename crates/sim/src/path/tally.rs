@@ -25,7 +25,8 @@ impl Tally {
         }
     }
 
-    /// A packet that entered at `at` and reaches the next node at `passed`, where that is known by now.
+    /// A packet that entered at `at` and reaches the next node at `passed`, where that is known by
+    /// now.
     pub(super) fn add(&mut self, ip_octets: u16, at: u64, passed: Option<u64>) {
         let left = match passed {
             Some(NEVER) => return,

@@ -30,7 +30,8 @@ fn one_hop(hop: Hop) -> Path<u32> {
     Path::new(&Scenario::new("one hop").hop(hop).validate().unwrap(), 1)
 }
 
-/// Sends packets of these times and sizes, numbered, and returns everything that happens within a minute.
+/// Sends packets of these times and sizes, numbered, and returns everything that happens within a
+/// minute.
 fn outputs(path: &mut Path<u32>, packets: &[(u64, u16)]) -> Vec<Output<u32>> {
     for (id, &(at, ip_octets)) in (0..).zip(packets) {
         path.send(at, PathDirection::Forward, packet(ip_octets, id));
@@ -89,8 +90,8 @@ fn memory_does_not_grow_with_time() {
     assert!(early < 30_000 && room(&path) < 2 * early, "{early} {}", room(&path));
 }
 
-/// The host's interface serialises first, at 8 Mbit/s of Ethernet: 1038 µs per packet of 1000 octets. Injected packets do not
-/// pass it.
+/// The host's interface serialises first, at 8 Mbit/s of Ethernet: 1038 µs per packet of 1000
+/// octets. Injected packets do not pass it.
 #[test]
 fn a_slow_interface_comes_before_the_first_hop() {
     let scenario = Scenario::new("interface")
@@ -112,7 +113,8 @@ fn a_slow_interface_comes_before_the_first_hop() {
     assert_eq!(deliveries(&out), [(MS, 2), (MS, 3), (2_038_000, 0), (3_076_000, 1)]);
 }
 
-/// Two Ethernet hops, 100 and 10 Mbit/s, 1 ms each: 123.04 µs and 1230.4 µs per packet of 1500 octets.
+/// Two Ethernet hops, 100 and 10 Mbit/s, 1 ms each: 123.04 µs and 1230.4 µs per packet of 1500
+/// octets.
 #[test]
 fn two_packets_over_two_hops() {
     let scenario = Scenario::new("two hops")
@@ -149,7 +151,8 @@ fn lindley_by_hand() {
     assert_eq!(deliveries(&out), [(3000, 0), (5000, 1), (6000, 2), (10_000, 3)]);
 }
 
-/// 1538 octets at 100 Gbit/s are 123.04 ns: one packet takes 124, a thousand take 123 040 and not 124 000.
+/// 1538 octets at 100 Gbit/s are 123.04 ns: one packet takes 124, a thousand take 123 040 and not
+/// 124 000.
 #[test]
 fn a_saturated_link_does_not_drift() {
     let hop = Hop::rate(BitRate::from_gbps(100)).queue(Queue::Unlimited);
@@ -181,8 +184,8 @@ fn hidden_devices_serialise_once_more() {
     };
     let mut path = one_hop(microsecond_link().delay(Duration::from_micros(50)).layer2(device));
     let out = outputs(&mut path, &[(0, 100), (0, 100), (0, 100), (0, 100)]);
-    // Link: 100, 200, 300, 400 µs; + 50; the device takes 200 µs each: 350, 550 (queued), the third comes at 350 when the first
-    // has left, and leaves at 750; the fourth finds two.
+    // Link: 100, 200, 300, 400 µs; + 50; the device takes 200 µs each: 350, 550 (queued), the third
+    // comes at 350 when the first has left, and leaves at 750; the fourth finds two.
     assert_eq!(deliveries(&out), [(357_000, 0), (557_000, 1), (757_000, 2)]);
     assert_eq!(drops(&out), [(450_000, 3, DropCause::Device(0))]);
 }
@@ -204,14 +207,15 @@ fn token_bucket_polices_or_shapes() {
     );
     assert_eq!(drops(&out), [(0, 3, DropCause::Policer), (0, 4, DropCause::Policer)]);
     let out = outputs(&mut one_hop(hop.bucket(bucket(Some(Queue::Packets(1))))), &train);
-    // The fourth waits for 100 octets of tokens, 1 ms; the fifth finds its place taken; the sixth comes when the fourth leaves
-    // and waits 1 ms more.
+    // The fourth waits for 100 octets of tokens, 1 ms; the fifth finds its place taken; the sixth
+    // comes when the fourth leaves and waits 1 ms more.
     let expected = [(100_000, 0), (200_000, 1), (300_000, 2), (1_100_000, 3), (2_100_000, 5)];
     assert_eq!(deliveries(&out), expected);
     assert_eq!(drops(&out), [(0, 4, DropCause::Shaper)]);
 }
 
-/// 8 Mbit/s, from 1 ms nothing, from 3 ms 4 Mbit/s. A packet that is being sent is finished at its old rate.
+/// 8 Mbit/s, from 1 ms nothing, from 3 ms 4 Mbit/s. A packet that is being sent is finished at its
+/// old rate.
 #[test]
 fn a_schedule_of_rates() {
     let hop = microsecond_link()
@@ -266,12 +270,14 @@ fn losses_have_their_ratio_and_burst_length() {
         ratio: 0.02,
         mean_burst: 5.0,
     });
-    // About 800 bursts of standard deviation 4.5: the share's error is near 0.02 · sqrt(2/800), the mean's 4.5 / sqrt(800).
+    // About 800 bursts of standard deviation 4.5: the share's error is near 0.02 · sqrt(2/800), the
+    // mean's 4.5 / sqrt(800).
     assert!((ratio - 0.02).abs() < 4.0 * 0.001, "{ratio}");
     assert!((burst - 5.0).abs() < 4.0 * 0.16, "{burst}");
 }
 
-/// A router of two answers at once and one more per 10 ms, a silent one, and a hop for small packets.
+/// A router of two answers at once and one more per 10 ms, a silent one, and a hop for small
+/// packets.
 fn answering_scenario() -> Scenario {
     let router = Router {
         icmp_delay: Duration::from_micros(20),
@@ -290,7 +296,8 @@ fn answering_scenario() -> Scenario {
         .unwrap()
 }
 
-/// Hop limits run out at the routers in turn; the limiter lets two answers through at once and one more per 10 ms.
+/// Hop limits run out at the routers in turn; the limiter lets two answers through at once and one
+/// more per 10 ms.
 #[test]
 fn routers_answer_at_their_rate() {
     let scenario = answering_scenario();

@@ -76,9 +76,10 @@ impl Wire {
 }
 
 impl LossState {
-    /// The two-state chain of Gilbert and Elliott, one step per packet: bad to good with `1 / mean_burst`, good to bad such
-    /// that the share of time in the bad state is `ratio`. Shares that bursts of this mean cannot reach (above
-    /// `mean_burst / (1 + mean_burst)`) get longer bursts.
+    /// The two-state chain of Gilbert and Elliott, one step per packet: bad to good with
+    /// `1 / mean_burst`, good to bad such that the share of time in the bad state is `ratio`.
+    /// Shares that bursts of this mean cannot reach (above `mean_burst / (1 + mean_burst)`) get
+    /// longer bursts.
     fn new(loss: Loss) -> Self {
         match loss {
             Loss::None => Self::None,

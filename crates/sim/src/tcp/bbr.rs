@@ -1,11 +1,13 @@
-//! BBR, first version (`[BBR16]`; draft-cardwell-iccrg-bbr-congestion-control-00): a model of the path, its bottleneck's rate and its empty
-//! round trip, paces the sender; losses do not.
+//! BBR, first version (`[BBR16]`; draft-cardwell-iccrg-bbr-congestion-control-00): a model of the
+//! path, its bottleneck's rate and its empty round trip, paces the sender; losses do not.
 //!
-//! Structure and constants are recalled from the paper, the draft and Linux's `tcp_bbr.c`, whose text was not at hand: gains of 2.885, the
-//! largest delivery rate of ten round trips, the smallest round trip of ten seconds, eight phases of 1.25, 0.75 and six of 1, a full pipe
-//! after three rounds without a quarter more, 200 ms at four segments, one per cent of margin below the model's rate, and room for three
-//! of the bursts that a host makes of its segments. Not modelled: detection of token-bucket policers (`lt_bw`), the allowance for
-//! aggregated acknowledgements, restart after idling.
+//! Structure and constants are recalled from the paper, the draft and Linux's `tcp_bbr.c`, whose
+//! text was not at hand: gains of 2.885, the largest delivery rate of ten round trips, the smallest
+//! round trip of ten seconds, eight phases of 1.25, 0.75 and six of 1, a full pipe after three
+//! rounds without a quarter more, 200 ms at four segments, one per cent of margin below the model's
+//! rate, and room for three of the bursts that a host makes of its segments. Not modelled:
+//! detection of token-bucket policers (`lt_bw`), the allowance for aggregated acknowledgements,
+//! restart after idling.
 
 use std::collections::VecDeque;
 
@@ -46,7 +48,8 @@ pub(super) struct Bbr {
     /// Place in the cycle of gains, and since when.
     phase: usize,
     phase_began: u64,
-    /// When the look at the empty round trip may end, once the window has been reached; whether a round has passed in it.
+    /// When the look at the empty round trip may end, once the window has been reached; whether a
+    /// round has passed in it.
     probed_at: Option<u64>,
     probed_round: bool,
     /// The window before a recovery or a look at the empty round trip.
@@ -70,8 +73,8 @@ const PROBE_RTT_NS: u64 = 200_000_000;
 /// Pacing stays this share below the model's rate (Linux `bbr_pacing_margin_percent`).
 const MARGIN: f64 = 0.99;
 const INITIAL_WINDOW: f64 = 10.0;
-/// A host hands over a millisecond of its rate at a time, from two segments (one below 1.2 Mbit/s) to 64 kB (Linux `bbr_tso_segs_goal`);
-/// the window has room for three such bursts.
+/// A host hands over a millisecond of its rate at a time, from two segments (one below 1.2 Mbit/s)
+/// to 64 kB (Linux `bbr_tso_segs_goal`); the window has room for three such bursts.
 const BURSTS: f64 = 3.0;
 const BURST_PER_SECOND: f64 = 1024.0;
 const MOST_BURST: f64 = 45.0;
@@ -392,7 +395,8 @@ mod tests {
         }
     }
 
-    /// 1000 segments per second over 100 ms are 100 segments, 200 with the window's gain, and room for three bursts of two.
+    /// 1000 segments per second over 100 ms are 100 segments, 200 with the window's gain, and room
+    /// for three bursts of two.
     #[test]
     fn windows_of_the_model() {
         let mut bbr = Bbr::new(0, 100_000_000);

@@ -35,7 +35,8 @@ impl Window {
         self.threshold.is_none_or(|threshold| self.segments < threshold)
     }
 
-    /// One segment per segment acknowledged, up to the threshold; returns the acknowledgements left over.
+    /// One segment per segment acknowledged, up to the threshold; returns the acknowledgements left
+    /// over.
     pub(super) fn slow_start(&mut self, acked: u32) -> u32 {
         let room = self
             .threshold
@@ -81,7 +82,8 @@ pub(super) trait CongestionControl: Debug {
     /// Segments were delivered while the window was the limit.
     fn on_ack(&mut self, now: u64, acked: u32, window: &mut Window);
 
-    /// Segments were lost, by duplicate acknowledgements or timeout: the new slow-start threshold, if there is one.
+    /// Segments were lost, by duplicate acknowledgements or timeout: the new slow-start threshold,
+    /// if there is one.
     fn on_loss(&mut self, window: &Window) -> Option<u32>;
 
     /// The retransmission timer ran out.
@@ -92,7 +94,8 @@ pub(super) trait CongestionControl: Debug {
         false
     }
 
-    /// An acknowledgement has been worked off, for those that steer; true while what is sent says nothing of the path's rate.
+    /// An acknowledgement has been worked off, for those that steer; true while what is sent says
+    /// nothing of the path's rate.
     fn steer(&mut self, _reported: &AckNews, _window: &mut Window) -> bool {
         false
     }
@@ -112,7 +115,8 @@ pub(super) trait CongestionControl: Debug {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AckNews {
     pub(super) now: u64,
-    /// Segments delivered since the beginning: by now, and when the newest of those left that this acknowledgement told of.
+    /// Segments delivered since the beginning: by now, and when the newest of those left that this
+    /// acknowledgement told of.
     pub(super) delivered: u64,
     pub(super) delivered_before: u64,
     pub(super) sample: Option<RateSample>,

@@ -1,5 +1,6 @@
-//! CUBIC (RFC 9438), with the details of Linux (`tcp_cubic.c`): HyStart, the growth looked up at most 32 times a second while
-//! the window stands, at least 5 % per round trip before the first loss, at most half a segment per acknowledgement.
+//! CUBIC (RFC 9438), with the details of Linux (`tcp_cubic.c`): HyStart, the growth looked up at
+//! most 32 times a second while the window stands, at least 5 % per round trip before the first
+//! loss, at most half a segment per acknowledgement.
 
 use super::congestion::{CongestionControl, RttNews, Window};
 use super::hystart::HyStart;
@@ -8,7 +9,8 @@ use super::hystart::HyStart;
 #[derive(Debug)]
 pub(super) struct Cubic {
     hystart: HyStart,
-    /// Window before the last reduction, less if bandwidth was abandoned (fast convergence); 0 before the first.
+    /// Window before the last reduction, less if bandwidth was abandoned (fast convergence); 0
+    /// before the first.
     last_max: f64,
     epoch: Option<Epoch>,
     /// Smallest round-trip time.
@@ -24,7 +26,8 @@ struct Epoch {
     origin: f64,
     /// What Reno would have by now (RFC 9438 §4.3).
     reno_window: f64,
-    /// When the growth was last computed, for which window, and what it was: acknowledgements per segment.
+    /// When the growth was last computed, for which window, and what it was: acknowledgements per
+    /// segment.
     computed: u64,
     window: u32,
     acks: f64,
@@ -154,7 +157,8 @@ fn whole(value: f64) -> u32 {
 mod tests {
     use super::*;
 
-    /// Grows from a reduction at window 1000 with 100 ms round trips; returns the windows after each round.
+    /// Grows from a reduction at window 1000 with 100 ms round trips; returns the windows after
+    /// each round.
     fn rounds(count: u32) -> Vec<u32> {
         let mut window = Window::initial();
         window.segments = 1000;
@@ -174,8 +178,9 @@ mod tests {
         windows
     }
 
-    /// K = cbrt(1000 · (1 − 0.7) / 0.4) = 9.09 s (RFC 9438 eq. 2): the window is back at 1000 then, has made 7/8 of the way
-    /// after half of it, and is beyond by C (t − K)^3 = 10 segments three seconds later.
+    /// K = cbrt(1000 · (1 − 0.7) / 0.4) = 9.09 s (RFC 9438 eq. 2): the window is back at 1000 then,
+    /// has made 7/8 of the way after half of it, and is beyond by C (t − K)^3 = 10 segments three
+    /// seconds later.
     #[test]
     fn the_cubic_function() {
         let windows = rounds(130);
@@ -195,8 +200,8 @@ mod tests {
         assert_eq!(cubic.on_loss(&window), Some(560));
         assert!((cubic.last_max - 680.0).abs() < 0.2, "{}", cubic.last_max);
     }
-    /// Out of slow start without a loss (HyStart), the window gains a segment per 20 acknowledgements even where the cubic
-    /// function is flat.
+    /// Out of slow start without a loss (HyStart), the window gains a segment per 20
+    /// acknowledgements even where the cubic function is flat.
     #[test]
     fn five_per_cent_before_the_first_loss() {
         let mut window = Window::initial();

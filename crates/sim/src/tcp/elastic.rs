@@ -20,8 +20,9 @@ const START_NS: u64 = 1_000_000_000;
 
 /// The connections of a scenario's elastic cross traffic.
 ///
-/// Data cross the shared hops as packets of at most 1500 octets. Acknowledgements do not cross the other way: they take a fixed
-/// time, the traffic's `extra_rtt` and the propagation of the shared hops once more, so they are neither queued nor lost.
+/// Data cross the shared hops as packets of at most 1500 octets. Acknowledgements do not cross the
+/// other way: they take a fixed time, the traffic's `extra_rtt` and the propagation of the shared
+/// hops once more, so they are neither queued nor lost.
 pub(crate) fn elastic_flows(scenario: &Scenario, seed: u64) -> Vec<ElasticFlow> {
     let each = scenario.cross.iter().enumerate().flat_map(|(index, cross)| {
         let flows = match &cross.source {

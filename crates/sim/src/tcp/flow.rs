@@ -135,7 +135,8 @@ impl Flow {
         }
     }
 
-    /// Processor time that the sending and the receiving thread have taken by now; `None` where it costs nothing.
+    /// Processor time that the sending and the receiving thread have taken by now; `None` where it
+    /// costs nothing.
     pub(super) fn cpu(&self) -> (Option<u64>, Option<u64>) {
         let (send, receive) = self.costs;
         let of = |cost: u64, segments: u64| (cost > 0).then(|| segments.saturating_mul(cost));
@@ -153,7 +154,8 @@ impl Flow {
         sender.min(self.receiver.timer()).min(returning)
     }
 
-    /// A data segment has come to the receiver; gives the acknowledgement that is to travel, if there is one and it does.
+    /// A data segment has come to the receiver; gives the acknowledgement that is to travel, if
+    /// there is one and it does.
     pub(super) fn on_data(&mut self, now: u64, data: &Data) -> Option<Ack> {
         let ack = self.receiver.on_data(now, data)?;
         self.send_back(now, ack)
@@ -196,7 +198,8 @@ impl Flow {
         self.control.named()
     }
 
-    /// Payload octets that the application has read, and when the first marked and the last of them came.
+    /// Payload octets that the application has read, and when the first marked and the last of them
+    /// came.
     pub(super) fn read(&self) -> (u64, Option<(u64, u64)>) {
         let (segments, times) = self.receiver.read();
         (segments * u64::from(self.mss), times)

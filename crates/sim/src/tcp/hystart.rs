@@ -1,5 +1,6 @@
-//! HyStart as Linux has it (Ha and Rhee, "Taming the elephants", Computer Networks 2011; `tcp_cubic.c`): leaves slow start when
-//! the acknowledgements of one round come in a train as long as half the smallest round-trip time, or when round trips grow.
+//! HyStart as Linux has it (Ha and Rhee, "Taming the elephants", Computer Networks 2011;
+//! `tcp_cubic.c`): leaves slow start when the acknowledgements of one round come in a train as long
+//! as half the smallest round-trip time, or when round trips grow.
 
 use super::congestion::{RttNews, Window};
 
@@ -101,8 +102,8 @@ mod tests {
         })
     }
 
-    /// Smallest round trip 100 ms. An acknowledgement each millisecond: the train passes 50 ms with the 52nd (the round begins
-    /// with the first). One each 3 ms is no train.
+    /// Smallest round trip 100 ms. An acknowledgement each millisecond: the train passes 50 ms with
+    /// the 52nd (the round begins with the first). One each 3 ms is no train.
     #[test]
     fn trains() {
         assert_eq!(exit(1_000_000, |_| 100_000_000), Some(52));

@@ -6,8 +6,9 @@ use narrows_units::{BitRate, Framing, nanos};
 
 use crate::NEVER;
 
-/// What a connection has in the host's interface. A connection may have a millisecond of it there, or two segments, so that
-/// the host's own queue does not swell as a router's would. (Linux: `pacing_rate >> 10`, at least two buffers.)
+/// What a connection has in the host's interface. A connection may have a millisecond of it there,
+/// or two segments, so that the host's own queue does not swell as a router's would. (Linux:
+/// `pacing_rate >> 10`, at least two buffers.)
 #[derive(Debug)]
 pub(super) struct Backlog {
     rate: BitRate,

@@ -24,7 +24,8 @@ impl Prr {
         self.sent += 1;
     }
 
-    /// The window after an acknowledgement. `safe`: it acknowledged data cumulatively and told of no further loss.
+    /// The window after an acknowledgement. `safe`: it acknowledged data cumulatively and told of
+    /// no further loss.
     pub(super) fn window(&mut self, delivered: u32, in_flight: u32, safe: bool) -> u32 {
         self.delivered += delivered;
         let allowed = match self.threshold.checked_sub(in_flight) {
@@ -48,8 +49,8 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// The example of RFC 6937 §3.1: 20 segments, the first lost, threshold 10. The retransmission leaves at the first
-    /// reduction, then one segment for every two delivered.
+    /// The example of RFC 6937 §3.1: 20 segments, the first lost, threshold 10. The retransmission
+    /// leaves at the first reduction, then one segment for every two delivered.
     #[test]
     fn one_segment_for_every_two() {
         let mut prr = Prr::new(10, 20);
@@ -64,7 +65,8 @@ mod tests {
         assert_eq!(sent.iter().sum::<u32>(), 8 + 1, "{sent:?}");
         assert!((8..=10).contains(&in_flight), "{in_flight}");
     }
-    /// With less in flight than the threshold, what was delivered is replaced, and one segment more per safe acknowledgement.
+    /// With less in flight than the threshold, what was delivered is replaced, and one segment more
+    /// per safe acknowledgement.
     #[test]
     fn slow_start_up_to_the_threshold() {
         let mut prr = Prr::new(10, 20);

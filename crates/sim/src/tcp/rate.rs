@@ -1,4 +1,5 @@
-//! Delivery-rate samples as Linux takes them (`tcp_rate.c`; Cheng and others, draft-cheng-iccrg-delivery-rate-estimation-02).
+//! Delivery-rate samples as Linux takes them (`tcp_rate.c`; Cheng and others,
+//! draft-cheng-iccrg-delivery-rate-estimation-02).
 
 /// What is noted with every segment sent.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +19,8 @@ pub(super) struct DeliveryRate {
     first_sent: u64,
     /// Samples of segments sent up to this count of deliveries are limited by the application.
     app_limited_until: u64,
-    /// The most recently sent segment that this acknowledgement delivered: its note, and when it was sent.
+    /// The most recently sent segment that this acknowledgement delivered: its note, and when it
+    /// was sent.
     newest: Option<(Note, u64)>,
     latest: Option<RateSample>,
 }
@@ -84,8 +86,8 @@ impl DeliveryRate {
         self.delivered
     }
 
-    /// The acknowledgement is worked off. Gives how many had been delivered when the newest of its segments left, and the rate since;
-    /// intervals below the smallest round trip are discarded.
+    /// The acknowledgement is worked off. Gives how many had been delivered when the newest of its
+    /// segments left, and the rate since; intervals below the smallest round trip are discarded.
     pub(super) fn finish(&mut self, now: u64, smallest_rtt: u64) -> Option<(u64, Option<RateSample>)> {
         let (note, sent) = self.newest.take()?;
         self.first_sent = sent;
@@ -121,7 +123,8 @@ mod tests {
         }
     }
 
-    /// Four segments leave at 0 and arrive 10 apart from 100 on; a fifth leaves at 100 and arrives at 200.
+    /// Four segments leave at 0 and arrive 10 apart from 100 on; a fifth leaves at 100 and arrives
+    /// at 200.
     #[test]
     fn worked_by_hand() {
         let mut rate = DeliveryRate::new(0);
@@ -142,7 +145,8 @@ mod tests {
             Some(sample(4, 100, false)),
             "segments 1 to 4 in the time from 100 to 200"
         );
-        // One more, while the application has no more: slower, so it does not replace what is known.
+        // One more, while the application has no more: slower, so it does not replace what is
+        // known.
         rate.starve(0);
         let sixth = rate.on_sent(300, 0);
         rate.on_delivered(400, &sixth, 300);

@@ -1,4 +1,5 @@
-//! The receiving end: puts segments in order, and acknowledges (RFC 5681 §4.2, RFC 2018, delayed as Linux does).
+//! The receiving end: puts segments in order, and acknowledges (RFC 5681 §4.2, RFC 2018, delayed as
+//! Linux does).
 
 use super::ranges::Ranges;
 use super::segment::{Ack, Data, SACK_BLOCKS};
@@ -108,15 +109,16 @@ impl TcpReceiver {
         self.edge.max(self.read_up_to() + self.tuning.octets() / self.mss)
     }
 
-    /// The window has opened by so much that the sender should know: by two segments at least, and as much again as it knows of (Linux
-    /// `tcp_cleanup_rbuf`).
+    /// The window has opened by so much that the sender should know: by two segments at least, and
+    /// as much again as it knows of (Linux `tcp_cleanup_rbuf`).
     fn has_opened(&self) -> bool {
         let known = self.edge - self.next.min(self.edge);
         let now = self.edge_now() - self.next.min(self.edge_now());
         self.reader.every.is_some() && now >= known.saturating_mul(2).max(known + 2)
     }
 
-    /// Segments that the application has read, and when the first since the mark and the last of them came.
+    /// Segments that the application has read, and when the first since the mark and the last of
+    /// them came.
     pub(super) fn read(&self) -> (u64, Option<(u64, u64)>) {
         (self.read_up_to(), self.read_times)
     }
@@ -294,7 +296,8 @@ mod tests {
         tuning.on_read(50, 60);
         assert_eq!(tuning.octets(), 65_536, "not a round trip yet");
         tuning.on_read(100, 12);
-        // 2 · 12 000 + 16 000, and 2 · 40 000 · (12 000 − 10 000) / 10 000 more, is below what it has.
+        // 2 · 12 000 + 16 000, and 2 · 40 000 · (12 000 − 10 000) / 10 000 more, is below what it
+        // has.
         assert_eq!(tuning.octets(), 65_536);
         tuning.on_read(200, 36);
         // 24 000 read: 64 000 + 2 · 64 000 · 12/12 = 192 000.

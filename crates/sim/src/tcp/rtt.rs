@@ -11,7 +11,8 @@ pub(super) struct Rtt {
     backoff: u32,
 }
 
-/// Least distance of the timeout from the smoothed round-trip time (Linux `TCP_RTO_MIN`; RFC 6298 would have one second).
+/// Least distance of the timeout from the smoothed round-trip time (Linux `TCP_RTO_MIN`; RFC 6298
+/// would have one second).
 const MIN_MARGIN_NS: f64 = 200e6;
 /// Longest timeout (Linux `TCP_RTO_MAX`).
 const MAX_TIMEOUT_NS: u64 = 120_000_000_000;
@@ -74,8 +75,8 @@ impl Rtt {
 mod tests {
     use super::*;
 
-    /// R = 100 ms, then 200 ms: RTTVAR = 3/4 · 50 + 1/4 · 100 = 62.5 ms, SRTT = 7/8 · 100 + 1/8 · 200 = 112.5 ms, and the
-    /// timeout is 112.5 + 4 · 62.5 = 362.5 ms, then twice that.
+    /// R = 100 ms, then 200 ms: RTTVAR = 3/4 · 50 + 1/4 · 100 = 62.5 ms, SRTT = 7/8 · 100 + 1/8 ·
+    /// 200 = 112.5 ms, and the timeout is 112.5 + 4 · 62.5 = 362.5 ms, then twice that.
     #[test]
     fn worked_by_hand() {
         let mut rtt = Rtt::new(100_000_000);

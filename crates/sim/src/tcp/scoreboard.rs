@@ -1,8 +1,9 @@
 //! What the sender knows of its segments (RFC 6675).
 //!
-//! A segment is lost when `DupThresh` segments above it have arrived, and a retransmission is lost when as many of those have
-//! arrived that were first sent after it (which RFC 6675 leaves to the timeout; Linux finds them too). `DupThresh` grows to the
-//! largest reordering seen, as in Linux (`tcp_reordering`, `tcp_max_reordering`).
+//! A segment is lost when `DupThresh` segments above it have arrived, and a retransmission is lost
+//! when as many of those have arrived that were first sent after it (which RFC 6675 leaves to the
+//! timeout; Linux finds them too). `DupThresh` grows to the largest reordering seen, as in Linux
+//! (`tcp_reordering`, `tcp_max_reordering`).
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -49,7 +50,8 @@ pub(super) struct News {
 }
 
 impl News {
-    /// Departures of the first and the last segment that give an unambiguous round-trip time (Karn's rule).
+    /// Departures of the first and the last segment that give an unambiguous round-trip time
+    /// (Karn's rule).
     pub(super) fn timed(&self) -> Option<(u64, u64)> {
         self.acked_sent.or(self.sacked_sent)
     }
@@ -94,7 +96,8 @@ impl Scoreboard {
         }
     }
 
-    /// How often a segment came after higher ones without having been sent again (Linux `tcpi_reord_seen`).
+    /// How often a segment came after higher ones without having been sent again (Linux
+    /// `tcpi_reord_seen`).
     pub(super) fn reordered(&self) -> u32 {
         self.reordered
     }
@@ -175,7 +178,8 @@ impl Scoreboard {
         news
     }
 
-    /// The timer ran out: everything that is not known to have arrived is lost (RFC 5681 §3.1; RFC 6675 §5.1).
+    /// The timer ran out: everything that is not known to have arrived is lost (RFC 5681 §3.1; RFC
+    /// 6675 §5.1).
     pub(super) fn lose_all(&mut self) {
         for (seq, sent) in (self.first..).zip(&mut self.sent) {
             if matches!(sent.state, State::InFlight | State::Resent) {
@@ -357,7 +361,8 @@ mod tests {
         assert_eq!(step_context.0.first_lost(), Some(4));
     }
 
-    /// The retransmission of 0 is lost too: three segments that were first sent after it have arrived.
+    /// The retransmission of 0 is lost too: three segments that were first sent after it have
+    /// arrived.
     #[test]
     fn a_lost_retransmission_is_found() {
         let mut step_context = StepContext::with(4);
@@ -370,7 +375,8 @@ mod tests {
         assert_eq!(step_context.ack(7, &[]), (7, 1, 0));
     }
 
-    /// The retransmission of 0 leaves at 5; an echo from before that says that the first copy has come after all.
+    /// The retransmission of 0 leaves at 5; an echo from before that says that the first copy has
+    /// come after all.
     #[test]
     fn a_late_segment_is_reported_from_a_lost_one() {
         for (echo, late) in [(4, true), (5, false)] {

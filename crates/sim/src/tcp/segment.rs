@@ -14,7 +14,8 @@ pub(crate) struct Segment {
 pub(crate) enum Kind {
     /// One full segment.
     Data(Data),
-    /// No payload. Boxed: packets of loads and trains, of which there are more, share their type with segments.
+    /// No payload. Boxed: packets of loads and trains, of which there are more, share their type
+    /// with segments.
     Ack(Box<Ack>),
 }
 
@@ -43,9 +44,11 @@ pub(crate) struct Ack {
     pub(crate) window_octets: u64,
     /// When it left.
     pub(crate) sent: u64,
-    /// When the segment left that moved `next` last (of those since the acknowledgement before, the first).
+    /// When the segment left that moved `next` last (of those since the acknowledgement before, the
+    /// first).
     pub(crate) echo: u64,
-    /// What has arrived beyond `next`: first segment and the one after the last; the block of the latest arrival first.
+    /// What has arrived beyond `next`: first segment and the one after the last; the block of the
+    /// latest arrival first.
     pub(crate) blocks: [(u64, u64); SACK_BLOCKS],
     /// How many of the blocks mean something.
     pub(crate) block_count: u8,

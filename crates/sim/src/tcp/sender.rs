@@ -1,7 +1,8 @@
 //! The sending end: what may leave, what to make of acknowledgements, and when to give up waiting.
 //!
-//! Recovery is RFC 6675 (see the scoreboard) with the window steered by [`Prr`]; a reduction that timestamps show to have been
-//! needless is undone (RFC 3522, RFC 4015), but not one after a timeout. Timeouts are RFC 6298.
+//! Recovery is RFC 6675 (see the scoreboard) with the window steered by [`Prr`]; a reduction that
+//! timestamps show to have been needless is undone (RFC 3522, RFC 4015), but not one after a
+//! timeout. Timeouts are RFC 6298.
 
 use narrows_probe::probes::TcpState;
 use narrows_units::{BitRate, nanos};
@@ -20,7 +21,8 @@ pub(super) struct SenderConfig {
     /// Payload octets per segment.
     pub(super) mss: u16,
     pub(super) control: Control,
-    /// Most segments written and not acknowledged: a send buffer of fixed size; `None` if it follows the window.
+    /// Most segments written and not acknowledged: a send buffer of fixed size; `None` if it
+    /// follows the window.
     pub(super) buffer_segments: Option<u64>,
     /// What a buffer that follows the window holds at most.
     pub(super) buffer_cap: Option<u64>,
@@ -92,7 +94,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes what is due, as far as the buffer has room up to segment `room`. Time in which it had to wait is not made up for.
+    /// Writes what is due, as far as the buffer has room up to segment `room`. Time in which it had
+    /// to wait is not made up for.
     fn advance(&mut self, now: u64, room: u64) {
         let Some(every) = self.every else {
             return;
@@ -151,8 +154,9 @@ impl TcpSender {
         }
     }
 
-    /// Segments written and not yet sent: the send buffer is kept full. Without a fixed size it holds twice the largest
-    /// congestion window so far (Linux `tcp_sndbuf_expand`; its limit `tcp_wmem` is not modelled).
+    /// Segments written and not yet sent: the send buffer is kept full. Without a fixed size it
+    /// holds twice the largest congestion window so far (Linux `tcp_sndbuf_expand`; its limit
+    /// `tcp_wmem` is not modelled).
     pub(super) fn unsent(&self) -> u64 {
         let room = self.buffer_room();
         room.min(self.limit.min(self.writer.end()).saturating_sub(self.board.next()))
@@ -365,7 +369,8 @@ impl TcpSender {
         }
     }
 
-    /// Time between departures, if they are paced: by the control's rate and by what was asked for, whichever is slower.
+    /// Time between departures, if they are paced: by the control's rate and by what was asked for,
+    /// whichever is slower.
     fn gap(&self) -> Option<u64> {
         let ip_octets = u64::from(self.config.mss + HEADER_OCTETS);
         let asked = self

@@ -22,7 +22,8 @@ pub(crate) struct Departure {
     pub(crate) segment: Segment,
 }
 
-/// The connections. Time is an argument; packets that leave are put into a list for the caller to send.
+/// The connections. Time is an argument; packets that leave are put into a list for the caller to
+/// send.
 #[derive(Debug, Default)]
 pub(crate) struct Stack {
     flows: Vec<Slot>,
@@ -67,7 +68,8 @@ impl Stack {
         }
     }
 
-    /// Everything that the application wrote has been acknowledged (also true of connections that are closed).
+    /// Everything that the application wrote has been acknowledged (also true of connections that
+    /// are closed).
     pub(crate) fn is_done(&self, id: u32) -> bool {
         self.find(id)
             .is_none_or(|place| self.flows[place].flow.sender.is_done())
@@ -125,13 +127,14 @@ impl Stack {
         self.find(id).map(|place| self.flows[place].flow.congestion())
     }
 
-    /// Processor time that the sending and the receiving thread of this connection have taken; `None` where it costs nothing.
+    /// Processor time that the sending and the receiving thread of this connection have taken;
+    /// `None` where it costs nothing.
     pub(crate) fn cpu(&self, id: u32) -> Option<(Option<u64>, Option<u64>)> {
         self.find(id).map(|place| self.flows[place].flow.cpu())
     }
 
-    /// Payload octets that the far application of this connection has read, and when the first since the last
-    /// [`Stack::mark_read`] and the last of them came.
+    /// Payload octets that the far application of this connection has read, and when the first
+    /// since the last [`Stack::mark_read`] and the last of them came.
     pub(crate) fn read(&self, id: u32) -> Option<(u64, Option<(u64, u64)>)> {
         self.find(id).map(|place| self.flows[place].flow.read())
     }
@@ -193,7 +196,8 @@ impl Slot {
 }
 
 impl Departure {
-    /// Puts the packet on the path; from host to host it is delivered at node `stop` of its way, if there is one to stop at.
+    /// Puts the packet on the path; from host to host it is delivered at node `stop` of its way, if
+    /// there is one to stop at.
     pub(crate) fn enter<T>(self, path: &mut Path<T>, stop: Option<usize>, wrap: impl FnOnce(Segment) -> T) {
         let packet = Packet {
             ip_octets: self.ip_octets,

@@ -9,8 +9,9 @@ pub(crate) enum ReceiveWindow {
     Autotuned(u64),
 }
 
-/// Dynamic right-sizing (Fisk and Feng 2001; Linux `tcp_rcv_space_adjust`): once per round trip the window becomes twice what
-/// the application read in it, and more if that was more than in the round before, so that slow start is not held up.
+/// Dynamic right-sizing (Fisk and Feng 2001; Linux `tcp_rcv_space_adjust`): once per round trip the
+/// window becomes twice what the application read in it, and more if that was more than in the
+/// round before, so that slow start is not held up.
 #[derive(Debug)]
 pub(super) struct Autotuning {
     octets: u64,

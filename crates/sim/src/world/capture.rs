@@ -1,7 +1,8 @@
 //! Listening to a transfer that passes.
 //!
-//! The transfer begins with the capture, after its handshake, and ends with it. Hosts stamp what they send before their interface and
-//! what they receive when it comes (the kernel's stamps, of which coalescing is not modelled for TCP); routers have a perfect clock.
+//! The transfer begins with the capture, after its handshake, and ends with it. Hosts stamp what
+//! they send before their interface and what they receive when it comes (the kernel's stamps, of
+//! which coalescing is not modelled for TCP); routers have a perfect clock.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -275,7 +276,8 @@ mod tests {
         event
     }
 
-    /// Every data packet at the receiver passed the router and left the sender before, in the times that the hops need.
+    /// Every data packet at the receiver passed the router and left the sender before, in the times
+    /// that the hops need.
     #[test]
     fn the_same_packets_at_every_place() {
         let mut world = world(Passing::default());

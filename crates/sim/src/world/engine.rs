@@ -40,7 +40,8 @@ pub(super) struct Engine {
 
 /// Hop limit of packets that shall arrive (RFC 1700's recommended default, Linux's too).
 pub(super) const FULL_HOP_LIMIT: u8 = 64;
-/// IP octets of a TCP answer to a SYN without options: RST, or SYN and ACK (RFC 9293 §3.1, over IPv4).
+/// IP octets of a TCP answer to a SYN without options: RST, or SYN and ACK (RFC 9293 §3.1, over
+/// IPv4).
 const TCP_ANSWER_OCTETS: u16 = 40;
 
 /// A probe that a kernel will answer, and which way it came.
@@ -129,7 +130,8 @@ impl Engine {
         }
     }
 
-    /// Goes on until something is heard, or to `until` if nothing is before. Returns the time reached.
+    /// Goes on until something is heard, or to `until` if nothing is before. Returns the time
+    /// reached.
     pub(super) fn step(&mut self, until: u64, delivered_packet: &mut Vec<DeliveredPacket>) -> u64 {
         let before = delivered_packet.len();
         loop {
@@ -144,8 +146,8 @@ impl Engine {
         }
     }
 
-    /// Goes straight to `until`, unless there are TCP connections. Only for times in which no host and no router answers
-    /// anything else.
+    /// Goes straight to `until`, unless there are TCP connections. Only for times in which no host
+    /// and no router answers anything else.
     pub(super) fn stride(&mut self, until: u64, delivered_packet: &mut Vec<DeliveredPacket>) {
         if !self.connections.is_idle() {
             while self.step(until, delivered_packet) < until {}
@@ -222,7 +224,8 @@ impl Engine {
         }
     }
 
-    /// A packet has come to the end of its way: to the kernel's TCP, to the kernel alone, or to the program.
+    /// A packet has come to the end of its way: to the kernel's TCP, to the kernel alone, or to the
+    /// program.
     fn deliver(&mut self, at: u64, way: PathDirection, node: usize, ip_octets: u16, payload: Payload) {
         let end = side(way.opposite());
         match payload {
@@ -246,7 +249,8 @@ impl Engine {
         }
     }
 
-    /// The program on the host at the beginning of `way` has read a packet, or that one was dropped.
+    /// The program on the host at the beginning of `way` has read a packet, or that one was
+    /// dropped.
     fn hear(&mut self, way: PathDirection, word: DeliveredPacket, delivered_packet: &mut Vec<DeliveredPacket>) {
         match word.payload {
             Payload::Probe {
@@ -306,8 +310,8 @@ impl Engine {
         }
     }
 
-    /// A router answers. Only probes are answered: nobody learns what became of an echo, and ICMP messages are never answered
-    /// (RFC 1122 §3.2.2).
+    /// A router answers. Only probes are answered: nobody learns what became of an echo, and ICMP
+    /// messages are never answered (RFC 1122 §3.2.2).
     fn answer(
         &mut self,
         at: u64,

@@ -60,8 +60,8 @@ impl Face {
         address(self.way, node.wrapping_add(other.wrapping_mul(NEXT)))
     }
 
-    /// Length of an ICMP error's IP packet about a packet of `ip_octets`: it quotes as much of it as fits, but at least IP header and
-    /// eight octets (RFC 792; RFC 1812 §4.3.2.3).
+    /// Length of an ICMP error's IP packet about a packet of `ip_octets`: it quotes as much of it
+    /// as fits, but at least IP header and eight octets (RFC 792; RFC 1812 §4.3.2.3).
     pub(super) fn reply_octets(&mut self, ip_octets: u16) -> u16 {
         let most = self
             .router
@@ -79,8 +79,9 @@ impl Face {
     }
 }
 
-/// Simulated routers have addresses from the block for benchmarks (RFC 2544 appendix C.2.2): 198.18/16 on the forward way,
-/// 198.19/16 on the reverse direction, with the node in the last two octets.
+/// Simulated routers have addresses from the block for benchmarks (RFC 2544 appendix C.2.2):
+/// 198.18/16 on the forward way, 198.19/16 on the reverse direction, with the node in the last two
+/// octets.
 fn address(way: PathDirection, node: u16) -> IpAddr {
     let [high, low] = node.to_be_bytes();
     let second = match way {

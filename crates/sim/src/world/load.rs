@@ -89,9 +89,10 @@ impl SimWorld {
         }
     }
 
-    /// Sends from `begin` to `end`: bursts at the rate, each packet after the send call of the one before it (shared among the
-    /// streams) and, since a socket blocks while packets wait at the interface, not before the last packet but one has left
-    /// that. One packet always waits, so the interface never idles and its rate is reached exactly.
+    /// Sends from `begin` to `end`: bursts at the rate, each packet after the send call of the one
+    /// before it (shared among the streams) and, since a socket blocks while packets wait at the
+    /// interface, not before the last packet but one has left that. One packet always waits, so the
+    /// interface never idles and its rate is reached exactly.
     fn offer(&mut self, running: &mut RunningLoad, load: &Load, begin: u64, end: u64) {
         let streams = u64::from(load.streams.max(1));
         let cost = self.engine.host(self.way).send_cost / streams;
@@ -124,7 +125,8 @@ impl SimWorld {
         }
     }
 
-    /// One burst, planned for `plan`. Its first packet has the host's pacing error, unless the interface holds it up.
+    /// One burst, planned for `plan`. Its first packet has the host's pacing error, unless the
+    /// interface holds it up.
     fn send_burst(&mut self, running: &mut RunningLoad, load: &Load, plan: u64, cost: u64) {
         for index in 0..load.burst.max(1) {
             let host = self.engine.host(self.way);
@@ -179,7 +181,8 @@ impl SimWorld {
         }
     }
 
-    /// Waits for what is still under way, and for the far end's last word. Silence after the load makes no status intervals.
+    /// Waits for what is still under way, and for the far end's last word. Silence after the load
+    /// makes no status intervals.
     fn await_last(&mut self, running: &mut RunningLoad) {
         let timeout = nanos(self.timeout());
         let mut delivered_packet = Vec::new();

@@ -97,8 +97,8 @@ impl SimWorld {
         self.engine.idle_until(reported);
     }
 
-    /// When the packets leave. The plan is kept in absolute time: a late packet does not delay those after it, unless they are
-    /// due before it has left.
+    /// When the packets leave. The plan is kept in absolute time: a late packet does not delay
+    /// those after it, unless they are due before it has left.
     fn departures(&mut self, plans: &[PacketPlan], begin: u64) -> Vec<u64> {
         let host = self.engine.host(self.way);
         let cost = host.send_cost;
@@ -229,8 +229,8 @@ fn went_all_the_way(fate: Fate) -> bool {
     }
 }
 
-/// Judges the true departures by the limits of [`PacingCheck`]. Where the plan says "back to back" the host's send cost is
-/// what could be expected.
+/// Judges the true departures by the limits of [`PacingCheck`]. Where the plan says "back to back"
+/// the host's send cost is what could be expected.
 fn pacing_check(plans: &[PacketPlan], departures: &[u64], send_cost: u64) -> PacingCheck {
     const TENTH_AT_LEAST: u64 = 1000;
     const HALF_AT_LEAST: u64 = 5000;

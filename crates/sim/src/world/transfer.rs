@@ -26,10 +26,11 @@ const DRAIN_STEP_NS: u64 = 1_000_000;
 const DRAIN_TIMEOUT_NS: u64 = 10_000_000_000;
 
 impl SimWorld {
-    /// Carries out a segment. The connections of a new transfer are open when it begins; those that a later segment adds begin
-    /// a handshake after it.
+    /// Carries out a segment. The connections of a new transfer are open when it begins; those that
+    /// a later segment adds begin a handshake after it.
     ///
-    /// Other congestion controls than Reno, CUBIC and BBR are not simulated: CUBIC is used instead, and the report says so.
+    /// Other congestion controls than Reno, CUBIC and BBR are not simulated: CUBIC is used instead,
+    /// and the report says so.
     pub(super) fn send_transfer(&mut self, transfer: &Transfer) -> Event {
         let handshake = nanos(self.scenario.truth(self.way).base_rtt(SYN_OCTETS, SYN_OCTETS)).max(1);
         let mut running = match self.transfer.take() {
@@ -113,8 +114,9 @@ impl SimWorld {
         }
     }
 
-    /// IP octets of a full segment: what TCP takes for the path's MTU. A host begins with its own link's, and routers in front of narrower
-    /// links tell it of theirs (RFC 1191), unless they keep silent.
+    /// IP octets of a full segment: what TCP takes for the path's MTU. A host begins with its own
+    /// link's, and routers in front of narrower links tell it of theirs (RFC 1191), unless they
+    /// keep silent.
     fn segment_octets(&self) -> u16 {
         let hops = self.scenario.hops(self.way);
         let Some(first) = hops.first() else {
@@ -142,7 +144,8 @@ impl SimWorld {
         }
     }
 
-    /// Lets the segment pass, and samples at its begin, its end, and as often as asked between them.
+    /// Lets the segment pass, and samples at its begin, its end, and as often as asked between
+    /// them.
     fn sampled(&mut self, running: &RunningTransfer, begin: u64, end: u64) -> Vec<StreamReport> {
         let every = match running.asked.sample_every {
             Duration::ZERO => running.asked.duration,
@@ -154,7 +157,8 @@ impl SimWorld {
         let report = |flow: &u32| {
             Some(StreamReport {
                 congestion: stack.congestion(*flow)?,
-                // The kernel counts its own overhead too, and grants twice what is asked for (socket(7)).
+                // The kernel counts its own overhead too, and grants twice what is asked for
+                // (socket(7)).
                 granted_send_buffer_octets: granted.map(|octets| octets.saturating_mul(2)),
                 samples: Vec::new(),
             })
@@ -175,8 +179,8 @@ impl SimWorld {
         }
     }
 
-    /// Waits until the data that were written have arrived, and for the far end's word of it: the octets that it read, and its
-    /// time from the first to the last of them.
+    /// Waits until the data that were written have arrived, and for the far end's word of it: the
+    /// octets that it read, and its time from the first to the last of them.
     fn drain(&mut self, running: &RunningTransfer, read_before: u64) -> (u64, Duration) {
         for flow in &running.flows {
             self.engine.connections().stack.finish(*flow);
@@ -237,7 +241,8 @@ fn shares(before: &[CpuTime], after: &[CpuTime], time: u64) -> (Option<f32>, Opt
 }
 
 impl RunningTransfer {
-    /// The next segment takes over: nothing changes but its length, its samples, and perhaps more streams.
+    /// The next segment takes over: nothing changes but its length, its samples, and perhaps more
+    /// streams.
     fn continues_as(&self, next: &Transfer) -> bool {
         let asked = &self.asked;
         next.streams >= asked.streams

@@ -1,5 +1,6 @@
-//! Advice over simulated paths: a rule is given on a path that calls for it, and not on its twin that does not. Rules that speak of what
-//! simulated hosts do not have (kernels' settings, counters, cards) are tested over findings alone.
+//! Advice over simulated paths: a rule is given on a path that calls for it, and not on its twin
+//! that does not. Rules that speak of what simulated hosts do not have (kernels' settings,
+//! counters, cards) are tested over findings alone.
 
 use std::time::Duration;
 
@@ -143,7 +144,8 @@ const CASES: &[Case] = &[
         },
         sound,
     ),
-    // That probes vanish is seen by pmtu; a simulated host knows its path's MTU, so that they do not.
+    // That probes vanish is seen by pmtu; a simulated host knows its path's MTU, so that they do
+    // not.
     ("mtu_black_hole", &[FULL], || tunnel(false), || tunnel(true)),
     (
         "token_bucket",

@@ -1,4 +1,5 @@
-//! Methods of available bandwidth over whole scenarios: measured from one end, against what a paper claims of them, and always ending.
+//! Methods of available bandwidth over whole scenarios: measured from one end, against what a paper
+//! claims of them, and always ending.
 
 mod buckets;
 mod claims;

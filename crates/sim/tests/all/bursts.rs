@@ -1,4 +1,5 @@
-//! `burst` against what the simulator says: idle paths to a packet, beside others' traffic the median to a tenth, and what drops.
+//! `burst` against what the simulator says: idle paths to a packet, beside others' traffic the
+//! median to a tenth, and what drops.
 
 use std::time::Duration;
 
@@ -53,8 +54,9 @@ fn path(rate: BitRate, queue: Queue) -> Scenario {
 
 const DETAIL: [(&str, &str); 3] = [("detail", "true"), ("max_time", "300 s"), ("total_octets", "1 GB")];
 
-/// 1 Mbit/s to 10 Gbit/s; queues in octets and in packets, of 5 to 1000 packets; packets of 1500 and 500 octets: within one packet of the
-/// recursion, the queue behind within a twentieth and a packet, and the word for what drops.
+/// 1 Mbit/s to 10 Gbit/s; queues in octets and in packets, of 5 to 1000 packets; packets of 1500
+/// and 500 octets: within one packet of the recursion, the queue behind within a twentieth and a
+/// packet, and the word for what drops.
 #[test]
 fn idle_paths_to_a_packet() {
     let mut wrong = Vec::new();
@@ -114,7 +116,8 @@ fn idle_paths_to_a_packet() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Beside Poisson traffic, and beside bursts, of a quarter to three quarters of the link: p50 within a tenth.
+/// Beside Poisson traffic, and beside bursts, of a quarter to three quarters of the link: p50
+/// within a tenth.
 #[test]
 fn beside_others_the_median_to_a_tenth() {
     let mut wrong = Vec::new();

@@ -1,4 +1,5 @@
-//! The default answer per hop over simulated paths: the testbed of `[Abut18]`, twelve hops, and routers that misbehave.
+//! The default answer per hop over simulated paths: the testbed of `[Abut18]`, twelve hops, and
+//! routers that misbehave.
 
 use std::time::Duration;
 
@@ -78,7 +79,8 @@ fn has(caveats: &[Caveat], wanted: fn(&Caveat) -> bool) -> bool {
     caveats.iter().any(wanted)
 }
 
-/// `[Abut18]` table 8, in 20 s and 600 kB: the original tools were 1.5 to 43 % off after 37 to 63 minutes and 3.6 to 5.1 MB.
+/// `[Abut18]` table 8, in 20 s and 600 kB: the original tools were 1.5 to 43 % off after 37 to 63
+/// minutes and 3.6 to 5.1 MB.
 #[test]
 fn hops_without_switches_are_reported_within_two_per_cent() {
     for cross in ["0 Mbit/s", "3 Mbit/s", "7 Mbit/s"] {
@@ -169,7 +171,8 @@ fn what_is_predicted_of_twelve_hops_comes_true() {
     }
 }
 
-/// A router that copies, and two in a row that keep silent, behind the narrow link: trains tell every hop.
+/// A router that copies, and two in a row that keep silent, behind the narrow link: trains tell
+/// every hop.
 #[test]
 fn trains_tell_hops_whose_routers_do_not() {
     for seed in 1..=3 {
@@ -289,7 +292,8 @@ fn a_dead_path_has_no_hops() {
     assert_eq!(PathHops::of(&measured.outcome), None);
 }
 
-/// Three hops as in the lab: links that keep each packet for some microseconds more, and a sender that stands still now and then.
+/// Three hops as in the lab: links that keep each packet for some microseconds more, and a sender
+/// that stands still now and then.
 fn as_in_the_lab(back: &str) -> String {
     let hop = |name: &str, rate: u32| {
         format!(
@@ -303,7 +307,8 @@ fn as_in_the_lab(back: &str) -> String {
     )
 }
 
-/// Behind the narrow link the forward direction alone leaves a wide interval; both ways together say where in it the hop is.
+/// Behind the narrow link the forward direction alone leaves a wide interval; both ways together
+/// say where in it the hop is.
 #[test]
 fn a_hop_of_one_rate_both_ways_is_reported_by_both() {
     let mut assumed = 0;
@@ -336,8 +341,8 @@ fn another_way_back_is_not_assumed_away() {
     }
 }
 
-/// Behind 100 Mbit/s: one link of 200, which has no standard rate, is told from a row; and two of 200 in a row, which look like one of 100, are not
-/// taken for that.
+/// Behind 100 Mbit/s: one link of 200, which has no standard rate, is told from a row; and two of
+/// 200 in a row, which look like one of 100, are not taken for that.
 #[test]
 fn tails_tell_one_link_from_a_row() {
     let path_of = |inside: &str| {

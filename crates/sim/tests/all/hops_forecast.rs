@@ -1,5 +1,6 @@
-//! What the default per hop foretells before it probes in earnest, over many paths: twelve hops from 10 Mbit/s to 10 Gbit/s, the narrow link
-//! somewhere in the middle, and behind it routers that are silent, copy, or have busy links in front.
+//! What the default per hop foretells before it probes in earnest, over many paths: twelve hops
+//! from 10 Mbit/s to 10 Gbit/s, the narrow link somewhere in the middle, and behind it routers that
+//! are silent, copy, or have busy links in front.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -169,8 +170,9 @@ fn check(trouble: Trouble, kept: Kept) {
     let all = kept.resolved + kept.broken + kept.bounded + kept.surpassed;
     assert!(kept.wrong == 0 && kept.late == 0, "{trouble:?}: {kept:?}");
     assert!(kept.resolved >= all / 2, "{trouble:?}: {kept:?}");
-    // One value in twenty that was promised may be missing. Bounds that turn into values after all are few too, unless queues come and
-    // go: how many probes will meet none is not known beforehand.
+    // One value in twenty that was promised may be missing. Bounds that turn into values after all
+    // are few too, unless queues come and go: how many probes will meet none is not known
+    // beforehand.
     assert!(20 * kept.broken <= all, "{trouble:?}: {kept:?}");
     let few = match trouble {
         Trouble::Busy => 3,

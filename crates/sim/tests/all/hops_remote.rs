@@ -1,5 +1,5 @@
-//! The last hop told by the stamps of a server at the far end: whatever that host does with its answers, clocks that drift, queues there and
-//! back.
+//! The last hop told by the stamps of a server at the far end: whatever that host does with its
+//! answers, clocks that drift, queues there and back.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -62,7 +62,8 @@ fn stamped(path: &PathHops) -> RemoteStamped {
 
 const COPIES: &str = "answers = { icmp_delay = \"30 us\", icmp_per_octet = \"150 ns\" }";
 
-/// A host that copies what it answers for looks like a slower link by its answers, and does not by its stamps.
+/// A host that copies what it answers for looks like a slower link by its answers, and does not by
+/// its stamps.
 #[test]
 fn a_slow_host_is_no_slow_link() {
     // Rates that no row of standard links has.

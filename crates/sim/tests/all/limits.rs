@@ -1,6 +1,8 @@
-//! What is told to have limited a transfer, where the limit is known: every induced limit over several paths, as a confusion matrix.
+//! What is told to have limited a transfer, where the limit is known: every induced limit over
+//! several paths, as a confusion matrix.
 //!
-//! The matrix stands in `docs/results/verdicts.md`; `UPDATE_VERDICTS=1` writes it anew. The example `verdicts` does the same over paths that were drawn.
+//! The matrix stands in `docs/results/verdicts.md`; `UPDATE_VERDICTS=1` writes it anew. The example
+//! `verdicts` does the same over paths that were drawn.
 
 mod induced;
 
@@ -50,7 +52,8 @@ fn named(all: &[Induced], name: &str) -> Induced {
     *found.expect("it is in the list")
 }
 
-/// Shapers whose rate acknowledgements do not show: BBR's phases and its losses, and few segments to a sample.
+/// Shapers whose rate acknowledgements do not show: BBR's phases and its losses, and few segments
+/// to a sample.
 #[test]
 fn shapers_that_deliveries_tell() {
     let bases = [
@@ -72,8 +75,8 @@ fn shapers_that_deliveries_tell() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A burst of losses that takes a retransmission, too, silences the connection for seconds: nothing goes at an even rate, and the last round trip that
-/// was measured stands. That is no shaper.
+/// A burst of losses that takes a retransmission, too, silences the connection for seconds: nothing
+/// goes at an even rate, and the last round trip that was measured stands. That is no shaper.
 #[test]
 fn silence_is_no_shaper() {
     let (_, _, induce) = named(&FURTHER, "loss in bursts");

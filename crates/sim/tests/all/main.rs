@@ -1,4 +1,5 @@
-//! Methods, worlds and paths over whole scenarios, in one program: each program is linked with everything.
+//! Methods, worlds and paths over whole scenarios, in one program: each program is linked with
+//! everything.
 
 mod advice;
 mod available;

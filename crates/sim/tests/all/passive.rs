@@ -1,4 +1,5 @@
-//! Passive methods on transfers over simulated paths: right, or rightly without a number, from every place.
+//! Passive methods on transfers over simulated paths: right, or rightly without a number, from
+//! every place.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -66,7 +67,8 @@ fn path(kbps: u64, load: Load, passing: Passing) -> Scenario {
     scenario.validate().expect("it makes sense")
 }
 
-/// What came of some runs: errors of estimates, lower bounds that hold, wrong and confident ones, none.
+/// What came of some runs: errors of estimates, lower bounds that hold, wrong and confident ones,
+/// none.
 #[derive(Default, Debug)]
 struct Tally {
     errors: Vec<f64>,
@@ -179,8 +181,9 @@ fn table() {
     std::fs::write(std::env::var("TABLE").unwrap_or("/dev/null".into()), text).unwrap();
 }
 
-/// With no load, a half and an elastic one on 10 Mbit/s, from every place: the answer is the path's rate, or, where acknowledgements
-/// are all there is and others take a part, what was carried at least.
+/// With no load, a half and an elastic one on 10 Mbit/s, from every place: the answer is the path's
+/// rate, or, where acknowledgements are all there is and others take a part, what was carried at
+/// least.
 #[test]
 fn the_answer_is_right_at_every_place() {
     for load in [Load::Idle, Load::Poisson(50), Load::Elastic(1)] {
@@ -201,8 +204,8 @@ fn the_answer_is_right_at_every_place() {
     }
 }
 
-/// A connection that its window or its application holds back, on an idle path: whatever the place and the method, no number but the
-/// right one, and mostly none.
+/// A connection that its window or its application holds back, on an idle path: whatever the place
+/// and the method, no number but the right one, and mostly none.
 #[test]
 fn what_is_held_back_gives_no_wrong_number() {
     let usual = Passing::default();

@@ -23,8 +23,9 @@ fn bare(mbps: u64) -> Hop {
         .queue(Queue::Unlimited)
 }
 
-/// Mean and standard error (from 40 batch means) of the waits that small probes find at even times on a hop of 100 Mbit/s.
-/// Even sampling of a stationary queue sees its time average, which under Poisson arrivals is the arrivals' own wait.
+/// Mean and standard error (from 40 batch means) of the waits that small probes find at even times
+/// on a hop of 100 Mbit/s. Even sampling of a stationary queue sees its time average, which under
+/// Poisson arrivals is the arrivals' own wait.
 fn mean_wait_ns(arrivals: Arrivals, load: f64, sizes: &SizeMix) -> (f64, f64) {
     const BATCHES: u64 = 40;
     const PER_BATCH: u64 = 2_500;
@@ -87,7 +88,8 @@ fn mean_waits_follow_pollaczek_khinchine() {
     }
 }
 
-/// One evenly spaced source never queues behind itself: only the packet being sent is waited for, `ρ·S/2` on average.
+/// One evenly spaced source never queues behind itself: only the packet being sent is waited for,
+/// `ρ·S/2` on average.
 #[test]
 fn even_traffic_waits_for_the_packet_in_service_alone() {
     let (mean, error) = mean_wait_ns(Arrivals::Cbr, 0.7, &SizeMix::constant(1500));
@@ -95,9 +97,11 @@ fn even_traffic_waits_for_the_packet_in_service_alone() {
     assert!((mean - theory).abs() < 0.02 * theory, "{mean} ± {error}, not {theory}");
 }
 
-/// Octets that a source really offers over 100 s, counted where they leave: as a share of the rate asked for.
+/// Octets that a source really offers over 100 s, counted where they leave: as a share of the rate
+/// asked for.
 fn long_run_share(arrivals: Arrivals, sizes: SizeMix) -> f64 {
-    // A slower second hop holds a probe back by the backlog, which grows by (rate − capacity) · time.
+    // A slower second hop holds a probe back by the backlog, which grows by (rate − capacity) ·
+    // time.
     let scenario = Scenario::new("rate")
         .hop(bare(10))
         .cross(Cross::on_hop(0, arrivals, BitRate::from_mbps(20), sizes))
@@ -117,7 +121,8 @@ fn sources_keep_their_rate() {
     for arrivals in [Arrivals::Cbr, Arrivals::Poisson] {
         for sizes in [SizeMix::constant(1500), SizeMix::imix()] {
             let share = long_run_share(arrivals, sizes);
-            // 167 000 packets or more: Poisson's standard error is below 0.25 % (constant) and 0.3 % (mix).
+            // 167 000 packets or more: Poisson's standard error is below 0.25 % (constant) and 0.3
+            // % (mix).
             assert!((share - 1.0).abs() < 0.01, "{arrivals:?} {share}");
         }
     }
@@ -131,7 +136,8 @@ fn sources_keep_their_rate() {
     assert!((share - 1.0).abs() < 0.06, "{share}");
 }
 
-/// `R_out = min(R_in, C·R_in / (R_in + X))` of a FIFO link with fluid cross traffic `[Melander00]`; fluid here is 40-octet CBR.
+/// `R_out = min(R_in, C·R_in / (R_in + X))` of a FIFO link with fluid cross traffic `[Melander00]`;
+/// fluid here is 40-octet CBR.
 #[test]
 fn trains_follow_the_fluid_response_curve() {
     let capacity = 100e6;
@@ -210,8 +216,9 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// The largest burst that passes whole is the scenario's. Rates divide 8·10⁹, so that serialisation takes whole
-    /// nanoseconds and the truth's rounding up of every packet changes nothing.
+    /// The largest burst that passes whole is the scenario's. Rates divide 8·10⁹, so that
+    /// serialisation takes whole nanoseconds and the truth's rounding up of every packet changes
+    /// nothing.
     #[test]
     fn bursts_are_as_large_as_the_truth_says(
         rates in proptest::collection::vec(prop::sample::select(vec![1000u64, 500, 250, 100, 50, 20, 10]), 2..5),

@@ -1,4 +1,5 @@
-//! Quick mode against 20 s on some of the paths of `examples/quick_sweep.rs`, and RFC 9097's search over its scenarios.
+//! Quick mode against 20 s on some of the paths of `examples/quick_sweep.rs`, and RFC 9097's search
+//! over its scenarios.
 
 use std::time::Duration;
 
@@ -63,7 +64,8 @@ fn quick_mode_ends_early_where_the_link_holds_the_rate() {
     }
 }
 
-/// Random loss holds the window far below the path's rate: nothing that a second shows would hold for twenty.
+/// Random loss holds the window far below the path's rate: nothing that a second shows would hold
+/// for twenty.
 #[test]
 fn quick_mode_runs_on_where_nothing_does() {
     for control in ["reno", "cubic"] {

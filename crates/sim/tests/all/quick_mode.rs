@@ -1,4 +1,5 @@
-//! Quick mode of the TCP method against a transfer of 20 s over the same path: within 5 %, at a fraction of its octets.
+//! Quick mode of the TCP method against a transfer of 20 s over the same path: within 5 %, at a
+//! fraction of its octets.
 
 #![expect(clippy::print_stdout, reason = "what quick mode saved is worth reading")]
 
@@ -26,7 +27,8 @@ fn tcp(scenario: &Scenario, params: &[(&str, &str)]) -> Measured {
     narrows_probe::drive(&mut world, method.as_mut(), budget).expect("the simulator cannot break")
 }
 
-/// One hop; its queue as a share of rate times round trip, and the share that cross traffic takes of it.
+/// One hop; its queue as a share of rate times round trip, and the share that cross traffic takes
+/// of it.
 fn compare(mbps: u64, rtt_ms: u64, queue: f64, cross: Option<(Arrivals, f64)>) -> bool {
     let rate = BitRate::from_mbps(mbps);
     let queue = queue * rate.octets_in(Duration::from_millis(rtt_ms)) as f64;

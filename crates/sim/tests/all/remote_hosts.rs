@@ -1,5 +1,5 @@
-//! What hosts answer for which nobody cooperates: ICMP errors of closed UDP ports, TCP segments, over paths whose answers can be
-//! worked out by hand.
+//! What hosts answer for which nobody cooperates: ICMP errors of closed UDP ports, TCP segments,
+//! over paths whose answers can be worked out by hand.
 
 use std::num::NonZeroU8;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use narrows_units::{BitRate, Framing};
 const MS: Duration = Duration::from_millis(1);
 const US: Duration = Duration::from_micros(1);
 
-/// 80 and 40 Mbit/s without framing (0.1 and 0.2 µs per octet), 1 ms each, the same back. Answers take 20 µs.
+/// 80 and 40 Mbit/s without framing (0.1 and 0.2 µs per octet), 1 ms each, the same back. Answers
+/// take 20 µs.
 fn two_hops() -> Scenario {
     let hop = |mbps| Hop::rate(BitRate::from_mbps(mbps)).framing(Framing::BARE).delay(MS);
     Scenario::new("two hops").hop(hop(80)).hop(hop(40))
@@ -66,7 +67,8 @@ fn a_closed_port_answers_with_what_it_may_quote() {
         let kind = HopReplyKind::PortUnreachable;
         assert!(seen.iter().all(|(_, r)| (r.kind, r.reply_ip_octets) == (kind, reply)));
         assert_eq!(seen[0].1.from.to_string(), "198.18.0.2");
-        // The narrow link parts the probes by 0.2 µs per octet, and the answers too if they are longer.
+        // The narrow link parts the probes by 0.2 µs per octet, and the answers too if they are
+        // longer.
         let gap = seen[1].1.returned.since(seen[0].1.returned);
         assert_eq!(
             gap,
@@ -81,7 +83,8 @@ fn a_closed_port_answers_with_what_it_may_quote() {
 fn a_syn_is_answered_with_forty_octets() {
     let narrow_back = Hop::rate(BitRate::from_mbps(8)).framing(Framing::BARE).delay(3 * MS);
     let path = || two_hops().reverse_hop(narrow_back.clone());
-    // 40 octets take 40 µs on the reverse direction, so the 200 µs of the narrow link there stay; 576 octets take 576 µs and hide them.
+    // 40 octets take 40 µs on the reverse direction, so the 200 µs of the narrow link there stay;
+    // 576 octets take 576 µs and hide them.
     for (peer_kind, gap) in [(PeerKind::TcpSyn, 200 * US), (PeerKind::ClosedPort, 576 * US)] {
         let report = send(path(), train(peer_kind, 2, 1000, Duration::ZERO));
         let seen = answers(&report);
@@ -105,8 +108,9 @@ fn hosts_limit_their_icmp_and_not_their_tcp() {
         let answered = |row: &&narrows_probe::probes::Arrival| matches!(row.fate, Fate::Answered(_));
         report.arrivals.iter().filter(answered).map(|row| row.seq).collect()
     };
-    // Six at once, then one per second: packets 0 to 5 at once; of those every 400 ms after, the tokens of 1 s, 2 s and 3 s are
-    // there for packets 8 (1.2 s; 800 ms after the fifth), 10 (2 s) and 13 (3.2 s).
+    // Six at once, then one per second: packets 0 to 5 at once; of those every 400 ms after, the
+    // tokens of 1 s, 2 s and 3 s are there for packets 8 (1.2 s; 800 ms after the fifth), 10 (2 s)
+    // and 13 (3.2 s).
     let mut closed = train(PeerKind::ClosedPort, 14, 500, 400 * MS);
     for packet in &mut closed.packets[..6] {
         packet.gap = Duration::ZERO;
@@ -124,7 +128,8 @@ fn hosts_limit_their_icmp_and_not_their_tcp() {
     }
 }
 
-/// A load packet with a hop limit and a probe right behind it, as packet tailgating sends them: each is answered where it ends.
+/// A load packet with a hop limit and a probe right behind it, as packet tailgating sends them:
+/// each is answered where it ends.
 #[test]
 fn hop_limited_packets_mix_with_probes() {
     for peer_kind in [PeerKind::ClosedPort, PeerKind::TcpSyn] {
@@ -140,8 +145,8 @@ fn hop_limited_packets_mix_with_probes() {
         assert_eq!(seen[0].1.from.to_string(), "198.18.0.1");
         let reply = if peer_kind == PeerKind::TcpSyn { 40 } else { 128 };
         assert_eq!(seen[1].1.reply_ip_octets, reply);
-        // The small packet waits 150 µs for the large one on the first hop and is alone on the second. Both answers cross the
-        // hop back to the sender; the small one's is far behind.
+        // The small packet waits 150 µs for the large one on the first hop and is alone on the
+        // second. Both answers cross the hop back to the sender; the small one's is far behind.
         let there = 150 * US + 30 * US;
         let back = Duration::from_nanos(300 * u64::from(reply));
         assert_eq!(seen[1].0, 4 * MS + 20 * US + there + back, "{peer_kind:?}");
@@ -165,14 +170,15 @@ fn kernels_answer_at_interrupts_and_without_calls() {
         train(PeerKind::TcpSyn, 3, 1000, Duration::ZERO),
     );
     let seen = answers(&report);
-    // The third comes 400 µs after the first, within the interrupt's timer: the answers leave together, and 40 octets take 8 µs
-    // on the narrow link of the reverse direction.
+    // The third comes 400 µs after the first, within the interrupt's timer: the answers leave
+    // together, and 40 octets take 8 µs on the narrow link of the reverse direction.
     let gaps = seen.windows(2).map(|pair| pair[1].1.returned.since(pair[0].1.returned));
     assert_eq!(gaps.collect::<Vec<_>>(), [8 * US; 2]);
     assert_eq!(seen[0].0, 4 * MS + 300 * US + 500 * US + 20 * US + 12 * US);
 }
 
-/// Answers may take different times, but do not overtake each other; queues on the reverse direction delay them.
+/// Answers may take different times, but do not overtake each other; queues on the reverse
+/// direction delay them.
 #[test]
 fn answers_keep_their_order() {
     let unsteady = Router {

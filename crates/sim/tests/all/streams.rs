@@ -1,5 +1,5 @@
-//! The numbers of parallel streams, on paths that have them: how many fill, from how many on they disturb, whose connections they share with;
-//! and paths on which none may be claimed.
+//! The numbers of parallel streams, on paths that have them: how many fill, from how many on they
+//! disturb, whose connections they share with; and paths on which none may be claimed.
 
 #![expect(clippy::print_stdout, reason = "the curves are worth reading")]
 
@@ -60,8 +60,9 @@ fn path(mbps: u64, rtt_ms: u64, queue: Queue, window: u32) -> Scenario {
 
 const THOROUGH: [(&str, &str); 3] = [("thorough", "true"), ("run", "2 s"), ("runs", "3")];
 
-/// Windows of 300 kB over 40 ms carry 60 Mbit/s each: two fill 94. Every further one only lengthens the queue: three make the round trip half as
-/// long again as two, or four do, and none gets what one gets alone.
+/// Windows of 300 kB over 40 ms carry 60 Mbit/s each: two fill 94. Every further one only lengthens
+/// the queue: three make the round trip half as long again as two, or four do, and none gets what
+/// one gets alone.
 #[test]
 fn windows_fill_and_then_only_wait() {
     let deep = Queue::Octets(Octets::new(10_000_000));
@@ -89,7 +90,8 @@ fn many_over_a_small_queue_are_intrusive() {
     ]
     .concat();
     let estimate = streams(&scenario, &params, 1);
-    // Retransmissions double and each starves, but the sum does not fall: intrusive it is, harmful nobody may say.
+    // Retransmissions double and each starves, but the sum does not fall: intrusive it is, harmful
+    // nobody may say.
     let intrusive = number(&estimate, "intrusive_streams");
     assert!(
         intrusive.is_some_and(|streams| (4.0..=8.0).contains(&streams)),
@@ -126,8 +128,9 @@ fn others_show_in_the_curve() {
     assert!(flows.is_some_and(|flows| (2.5..=6.0).contains(&flows)), "{flows:?}");
 }
 
-/// A receiver of two processors that has 25 us of work on a segment, and 5 more when its threads take turns: up to two connections get more
-/// together than one, from three on each turn is a sixth longer, so that all together get less: 2 / 25 us against 2 / 30 us.
+/// A receiver of two processors that has 25 us of work on a segment, and 5 more when its threads
+/// take turns: up to two connections get more together than one, from three on each turn is a sixth
+/// longer, so that all together get less: 2 / 25 us against 2 / 30 us.
 #[test]
 fn more_threads_than_processors_harm() {
     let busy = |switch_us| {
@@ -155,7 +158,8 @@ fn more_threads_than_processors_harm() {
     assert_eq!(number(&estimate, "harmful_streams"), None);
 }
 
-/// Held by their windows, with more allowed than the path needs but fewer than it would take, and nothing known of what is available: a bound.
+/// Held by their windows, with more allowed than the path needs but fewer than it would take, and
+/// nothing known of what is available: a bound.
 #[test]
 fn a_rising_sum_is_a_bound() {
     let scenario = path(100, 40, Queue::Packets(400), 60_000).validate().expect("a path");

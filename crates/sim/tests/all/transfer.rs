@@ -213,7 +213,8 @@ fn elastic(flows: u16, until: Option<Duration>) -> Cross {
     }
 }
 
-/// Open-loop loads of 60 and 97 % lose only what the connections' probing costs, but something they do lose.
+/// Open-loop loads of 60 and 97 % lose only what the connections' probing costs, but something they
+/// do lose.
 #[test]
 fn elastic_traffic_yields_to_a_load() {
     let mut scenario = scenario().cross(elastic(2, Some(Duration::from_secs(20))));

@@ -1,4 +1,5 @@
-//! The estimators' world: what trains and loads report of paths whose answers can be worked out by hand.
+//! The estimators' world: what trains and loads report of paths whose answers can be worked out by
+//! hand.
 
 use std::num::NonZeroU8;
 use std::time::Duration;
@@ -73,7 +74,8 @@ fn load(mbps: u64, duration: Duration, then: Then) -> Load {
 fn a_pair_shows_the_narrow_link() {
     let mut world = world(two_hops(), PathDirection::Forward);
     let report = send_train(&mut world, Train::uniform(TrainId(3), 2, 1000, Duration::ZERO));
-    // The warm-up is one second. 100 + 200 µs and 2 ms later the first is there, 200 µs after it the second.
+    // The warm-up is one second. 100 + 200 µs and 2 ms later the first is there, 200 µs after it
+    // the second.
     let begin = 1_000_000_000;
     assert_eq!(ns(&report), [(begin, begin + 2_300_000), (begin, begin + 2_500_000)]);
     assert_eq!(report.arrival_rate(), Some(BitRate::from_mbps(40)));
@@ -122,7 +124,8 @@ fn reverse_trains_use_the_other_hops() {
         .unwrap();
     let mut world = SimWorld::new(&scenario, PathDirection::Reverse, 1);
     let report = send_train(&mut world, Train::uniform(TrainId(1), 2, 1000, Duration::ZERO));
-    // The remote host is told in 2.03 ms; 1 ms per packet and 3 ms bring them here, where the estimator runs.
+    // The remote host is told in 2.03 ms; 1 ms per packet and 3 ms bring them here, where the
+    // estimator runs.
     let begin = 1_002_030_000;
     assert_eq!(ns(&report), [(begin, begin + 4_000_000), (begin, begin + 5_000_000)]);
     assert_eq!(world.now().nanos(), begin + 5_000_000);
@@ -194,8 +197,8 @@ fn losses_are_rows_and_cost_timeout() {
     scenario.forward[1].queue = Queue::Packets(4);
     let mut world = world(scenario, PathDirection::Forward);
     let report = send_train(&mut world, Train::uniform(TrainId(1), 12, 1000, Duration::ZERO));
-    // They come every 100 µs, one leaves every 200 µs: the k-th finds k − ⌊k/2⌋ there; k = 7 is the first to find four, and
-    // from then on every other one is lost.
+    // They come every 100 µs, one leaves every 200 µs: the k-th finds k − ⌊k/2⌋ there; k = 7 is the
+    // first to find four, and from then on every other one is lost.
     let lost: Vec<u32> = report
         .arrivals
         .iter()
@@ -259,7 +262,8 @@ fn coalescing_bundles_the_receive_stamps() {
     };
     let mut world = world(two_hops().receiver(bundling), PathDirection::Forward);
     let report = send_train(&mut world, Train::uniform(TrainId(1), 6, 500, Duration::ZERO));
-    // They come every 100 µs. An interrupt takes four: those of 0, 100, 200 µs and not the one at 300 µs, which comes with it.
+    // They come every 100 µs. An interrupt takes four: those of 0, 100, 200 µs and not the one at
+    // 300 µs, which comes with it.
     let stamps: Vec<i64> = ns(&report).iter().map(|pair| pair.1).collect();
     let first = 1_000_000_000 + 2_150_000;
     let (one, two) = (first + 300_000, first + 600_000);
@@ -369,8 +373,8 @@ fn waiting_passes_time_on_the_sender_clock() {
     );
     let until = world.now() + Duration::from_secs(1);
     let Ok(()) = world.wait(until);
-    // A second on a clock that runs 1000 ppm fast is 999.001 ms. This clock never shows 2.001 s: 1.999000999 s is shown as a
-    // nanosecond less, and the next nanosecond as one more.
+    // A second on a clock that runs 1000 ppm fast is 999.001 ms. This clock never shows 2.001 s:
+    // 1.999000999 s is shown as a nanosecond less, and the next nanosecond as one more.
     assert_eq!(world.now(), until + Duration::from_nanos(1));
     assert_eq!(world.true_time(), 1_999_001_000);
 }

@@ -131,8 +131,8 @@ fn send_train(world: &mut SimWorld, train: &Train) -> TrainReport {
 proptest! {
     #![proptest_config(config())]
 
-    /// One row per packet, in order; departures in order and no closer than the host can send; time passes; the same again
-    /// from the same seed.
+    /// One row per packet, in order; departures in order and no closer than the host can send; time
+    /// passes; the same again from the same seed.
     #[test]
     fn rows_of_trains(scenario in scenario(), train in train(), way in way(), seed in any::<u64>()) {
         let mut world = SimWorld::new(&scenario, way, seed);
@@ -178,7 +178,8 @@ proptest! {
         prop_assert_eq!(send_train(&mut SimWorld::new(&shifted, PathDirection::Forward, 3), &train), report);
     }
 
-    /// Every packet of a finished load is counted, as received or as lost; intervals follow one another.
+    /// Every packet of a finished load is counted, as received or as lost; intervals follow one
+    /// another.
     #[test]
     fn counts_of_loads(scenario in scenario(), way in way(), mbps in 1u64..50, burst in 1u16..10, seed in any::<u64>()) {
         let mut world = SimWorld::new(&scenario, way, seed);
@@ -212,7 +213,8 @@ proptest! {
             prop_assert!(report.sent_ip_octets <= BitRate::from_mbps(mbps).octets_in(most) + 20_000);
         }
         prop_assert!(received > 0);
-        // A packet that comes late, when its interval has been reported and none is lost after it, stays in the count of losses.
+        // A packet that comes late, when its interval has been reported and none is lost after it,
+        // stays in the count of losses.
         prop_assert!((sent..=sent + reordered).contains(&(received + lost)));
     }
 }

@@ -3,7 +3,8 @@
 use super::{Interval, normal_quantile, special::incomplete_beta};
 use crate::error::{Error, check_open_unit};
 
-/// Wilson's score interval (`[BCD01]`): close to its nominal coverage on average, also for few trials.
+/// Wilson's score interval (`[BCD01]`): close to its nominal coverage on average, also for few
+/// trials.
 pub fn wilson(successes: u64, trials: u64, confidence: f64) -> Result<Interval, Error> {
     check_counts(successes, trials, confidence)?;
     let z = normal_quantile(f64::midpoint(1.0, confidence)).ok_or(Error::Parameter("confidence"))?;
@@ -22,7 +23,8 @@ pub fn wilson(successes: u64, trials: u64, confidence: f64) -> Result<Interval, 
     Interval::new(low, high).ok_or(Error::Parameter("confidence"))
 }
 
-/// Clopper and Pearson's exact interval (`[CP34]`): never covers less than its confidence. At most 10^8 trials.
+/// Clopper and Pearson's exact interval (`[CP34]`): never covers less than its confidence. At most
+/// 10^8 trials.
 pub fn clopper_pearson(successes: u64, trials: u64, confidence: f64) -> Result<Interval, Error> {
     check_counts(successes, trials, confidence)?;
     if trials > MAX_EXACT_TRIALS {
@@ -43,15 +45,18 @@ pub fn clopper_pearson(successes: u64, trials: u64, confidence: f64) -> Result<I
     Interval::new(low, high).ok_or(Error::Parameter("confidence"))
 }
 
-/// Largest failure probability consistent with no failure in `trials`, one-sided: `1 - (1 - confidence)^(1 / trials)`.
+/// Largest failure probability consistent with no failure in `trials`, one-sided:
+/// `1 - (1 - confidence)^(1 / trials)`.
 ///
-/// With confidence 0.95 this is the "rule of three": 29 clean trials show at most 10 %, 59 at most 5 %.
+/// With confidence 0.95 this is the "rule of three": 29 clean trials show at most 10 %, 59 at most
+/// 5 %.
 pub fn zero_failures_bound(trials: u64, confidence: f64) -> Result<f64, Error> {
     check_counts(0, trials, confidence)?;
     Ok(-((1.0 - confidence).ln() / trials as f64).exp_m1())
 }
 
-/// Probability that a binomial variable is at most `successes`; one if `successes >= trials`. NaN unless `0 <= p <= 1`.
+/// Probability that a binomial variable is at most `successes`; one if `successes >= trials`. NaN
+/// unless `0 <= p <= 1`.
 pub fn binomial_cdf(successes: u64, trials: u64, p: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) {
         return f64::NAN;

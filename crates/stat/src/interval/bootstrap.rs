@@ -6,9 +6,10 @@ use crate::order::Sorted;
 
 /// Percentile bootstrap interval of any statistic (`[Efron79]`).
 ///
-/// Draws `resamples` samples of the same size with replacement and takes the `(1 +- confidence) / 2` quantiles of the
-/// statistic. `random` yields uniform 64-bit words (any seeded generator, such as [`SplitMix64`]). The statistic may decline a
-/// resample with `None`; an interval needs at least half of them. At most [`MAX_RESAMPLES`].
+/// Draws `resamples` samples of the same size with replacement and takes the
+/// `(1 +- confidence) / 2` quantiles of the statistic. `random` yields uniform 64-bit words (any
+/// seeded generator, such as [`SplitMix64`]). The statistic may decline a resample with `None`; an
+/// interval needs at least half of them. At most [`MAX_RESAMPLES`].
 pub fn bootstrap(
     values: &[f64],
     statistic: impl Fn(&[f64]) -> Option<f64>,
@@ -47,7 +48,8 @@ pub const MIN_RESAMPLES: usize = 20;
 /// Most resamples accepted.
 pub const MAX_RESAMPLES: usize = 100_000;
 
-/// Steele, Lea and Flood's split-mix generator (`[SLF14]`): small, fast, good enough to resample with, not for secrets.
+/// Steele, Lea and Flood's split-mix generator (`[SLF14]`): small, fast, good enough to resample
+/// with, not for secrets.
 #[derive(Debug, Clone)]
 pub struct SplitMix64 {
     state: u64,

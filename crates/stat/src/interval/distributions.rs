@@ -14,7 +14,8 @@ pub fn normal_cdf(z: f64) -> f64 {
     normal_upper_tail(-z)
 }
 
-/// The z below which a standard normal variable lies with probability `p`; `None` unless `0 < p < 1`.
+/// The z below which a standard normal variable lies with probability `p`; `None` unless
+/// `0 < p < 1`.
 pub fn normal_quantile(p: f64) -> Option<f64> {
     check_open_unit(p, "p").ok()?;
     let tail = p.min(1.0 - p);
@@ -23,17 +24,19 @@ pub fn normal_quantile(p: f64) -> Option<f64> {
     Some(if p < 0.5 { -z } else { z })
 }
 
-/// Probability that a Student t variable of `dof` degrees of freedom (not necessarily whole) exceeds `t`; NaN unless
-/// `dof > 0`.
+/// Probability that a Student t variable of `dof` degrees of freedom (not necessarily whole)
+/// exceeds `t`; NaN unless `dof > 0`.
 pub fn student_t_upper_tail(t: f64, dof: f64) -> f64 {
     if dof.is_nan() || dof <= 0.0 || t.is_nan() {
         return f64::NAN;
     }
-    // Beyond this the beta function loses more digits to cancellation than the normal distribution differs.
+    // Beyond this the beta function loses more digits to cancellation than the normal distribution
+    // differs.
     if dof > 1e8 {
         return normal_upper_tail(t);
     }
-    // Both arguments from the quotient, which may be tiny or infinite: one less the other would lose its digits.
+    // Both arguments from the quotient, which may be tiny or infinite: one less the other would
+    // lose its digits.
     let quotient = t * t / dof;
     let (x, y) = (
         1.0 / (1.0 + quotient),
@@ -137,7 +140,8 @@ mod tests {
 
     #[test]
     fn student_keeps_its_digits_near_the_middle() {
-        // Close to zero the tail is 1/2 less t times the density there: Cauchy's is 1/pi, three degrees' 2 / (pi sqrt 3).
+        // Close to zero the tail is 1/2 less t times the density there: Cauchy's is 1/pi, three
+        // degrees' 2 / (pi sqrt 3).
         assert_close(
             student_t_upper_tail(1e-9, 1.0),
             0.5 - 1e-9 / std::f64::consts::PI,

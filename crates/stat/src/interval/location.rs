@@ -10,7 +10,8 @@ use crate::order::Sorted;
 pub struct MedianInterval {
     /// From one order statistic to its mirror image.
     pub interval: Interval,
-    /// Probability that it covers the median of a continuous distribution; at least the confidence asked for.
+    /// Probability that it covers the median of a continuous distribution; at least the confidence
+    /// asked for.
     pub coverage: f64,
 }
 
@@ -19,10 +20,12 @@ pub fn mean_interval(sample: &Sorted, confidence: f64) -> Result<Interval, Error
     student_interval(sample, sample.len() as f64, confidence)
 }
 
-/// Student's interval for the mean of a series whose neighbours may resemble each other; at least three values.
+/// Student's interval for the mean of a series whose neighbours may resemble each other; at least
+/// three values.
 ///
-/// The number of values is replaced by [`effective_count`] of the series' lag-1 autocorrelation, both in the standard error
-/// and in the degrees of freedom. A constant series gives an interval of no width.
+/// The number of values is replaced by [`effective_count`] of the series' lag-1 autocorrelation,
+/// both in the standard error and in the degrees of freedom. A constant series gives an interval of
+/// no width.
 pub fn mean_interval_correlated(series: &[f64], confidence: f64) -> Result<Interval, Error> {
     check_at_least(series, 3)?;
     let correlation = autocorrelation_lag1(series).unwrap_or(0.0);
@@ -41,10 +44,11 @@ pub fn weighted_dof(weights: &[f64]) -> f64 {
     (sum * sum / squares - 1.0).max(0.5)
 }
 
-/// Independent values a correlated series is worth, `n (1 - r) / (1 + r)` (`[BH46]`, for a first-order autoregression), from
-/// two to n.
+/// Independent values a correlated series is worth, `n (1 - r) / (1 + r)` (`[BH46]`, for a
+/// first-order autoregression), from two to n.
 ///
-/// A negative correlation would promise more than n; we do not claim it. Two is the least that leaves a degree of freedom.
+/// A negative correlation would promise more than n; we do not claim it. Two is the least that
+/// leaves a degree of freedom.
 pub fn effective_count(count: usize, lag1: f64) -> f64 {
     let n = count as f64;
     let worth = n * (1.0 - lag1) / (1.0 + lag1);
@@ -55,13 +59,16 @@ pub fn effective_count(count: usize, lag1: f64) -> f64 {
     }
 }
 
-/// Distribution-free interval for the median (`[DN03]` §7.1); `Err` if the sample is too small for the confidence.
+/// Distribution-free interval for the median (`[DN03]` §7.1); `Err` if the sample is too small for
+/// the confidence.
 ///
-/// The narrowest symmetric pair of order statistics with the coverage asked for; six values are the least for 95 %.
+/// The narrowest symmetric pair of order statistics with the coverage asked for; six values are the
+/// least for 95 %.
 pub fn median_interval(sample: &Sorted, confidence: f64) -> Result<MedianInterval, Error> {
     check_open_unit(confidence, "confidence")?;
     let n = sample.len();
-    // Leaving out `skip` values at either end fails to cover with twice the probability of at most `skip` heads.
+    // Leaving out `skip` values at either end fails to cover with twice the probability of at most
+    // `skip` heads.
     let coverage = |skip: usize| 1.0 - 2.0 * binomial_cdf(skip as u64, n as u64, 0.5);
     let skip = (0..n / 2).take_while(|skip| coverage(*skip) >= confidence).last();
     let values = sample.values();
@@ -111,7 +118,8 @@ mod tests {
 
     #[test]
     fn median_ranks_from_the_table() {
-        // Published ranks at 95 %: n = 6: 1 and 6 (0.96875); 10: 2 and 9 (0.97852); 20: 6 and 15 (0.95861).
+        // Published ranks at 95 %: n = 6: 1 and 6 (0.96875); 10: 2 and 9 (0.97852); 20: 6 and 15
+        // (0.95861).
         for (n, low, high, coverage) in [
             (6, 1.0, 6.0, 0.968_75),
             (10, 2.0, 9.0, 0.978_516),

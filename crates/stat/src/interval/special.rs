@@ -1,6 +1,7 @@
 //! Gamma and incomplete beta and gamma functions, to about 13 digits (`[AS64]` chapters 6 and 26).
 
-/// Natural logarithm of the gamma function, `x > 0`: Stirling's series (6.1.41) after shifting x beyond fifteen.
+/// Natural logarithm of the gamma function, `x > 0`: Stirling's series (6.1.41) after shifting x
+/// beyond fifteen.
 pub(crate) fn ln_gamma(x: f64) -> f64 {
     let mut shifted = x;
     let mut product = 1.0;
@@ -17,12 +18,14 @@ pub(crate) fn ln_gamma(x: f64) -> f64 {
 
 /// Regularised incomplete beta function `I_x(a, b)`; `a, b > 0`, `0 <= x <= 1`.
 ///
-/// The continued fraction 26.5.8 converges fast for x below the mean; above it the symmetry `1 - I_(1-x)(b, a)` is used.
+/// The continued fraction 26.5.8 converges fast for x below the mean; above it the symmetry
+/// `1 - I_(1-x)(b, a)` is used.
 pub(crate) fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     incomplete_beta_split(a, b, x, 1.0 - x)
 }
 
-/// [`incomplete_beta`] with `y = 1 - x` supplied, for callers who know it to more digits than the subtraction leaves.
+/// [`incomplete_beta`] with `y = 1 - x` supplied, for callers who know it to more digits than the
+/// subtraction leaves.
 pub(crate) fn incomplete_beta_split(a: f64, b: f64, x: f64, y: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -51,8 +54,8 @@ fn beta_fraction(a: f64, b: f64, x: f64, y: f64) -> f64 {
     front / continued_fraction(1.0, term, |_| 1.0)
 }
 
-/// Upper regularised incomplete gamma function `Q(a, x)`; `a > 0`, `x >= 0`: the series 6.5.29 for small x, the continued
-/// fraction 6.5.31 (even part) for large.
+/// Upper regularised incomplete gamma function `Q(a, x)`; `a > 0`, `x >= 0`: the series 6.5.29 for
+/// small x, the continued fraction 6.5.31 (even part) for large.
 pub(crate) fn incomplete_gamma_upper(a: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 1.0;
@@ -102,7 +105,8 @@ fn continued_fraction(first: f64, a: impl Fn(u32) -> f64, b: impl Fn(u32) -> f64
     value
 }
 
-/// The fractions need about the square root of their largest parameter in steps; this reaches parameters of 10^8.
+/// The fractions need about the square root of their largest parameter in steps; this reaches
+/// parameters of 10^8.
 const MAX_STEPS: u32 = 20_000;
 
 #[cfg(test)]
@@ -149,7 +153,8 @@ mod tests {
 
     #[test]
     fn either_side_of_the_switch() {
-        // Just above the limit of the direct fraction, where x and 1 - x may both round to above theirs; the two ways agree.
+        // Just above the limit of the direct fraction, where x and 1 - x may both round to above
+        // theirs; the two ways agree.
         for i in 1..2000_u32 {
             let (a, b) = (f64::from(i) * 0.37, 0.5);
             let limit = (a + 1.0) / (a + b + 2.0);

@@ -1,5 +1,5 @@
-//! Kernel density with a biweight kernel of fixed width on a grid, and its significant modes, after the
-//! Click package `multiq` (`[MultiQ03]`).
+//! Kernel density with a biweight kernel of fixed width on a grid, and its significant modes, after
+//! the Click package `multiq` (`[MultiQ03]`).
 
 use crate::error::{Error, LARGEST, check_at_least};
 use crate::order::floor_index;
@@ -32,8 +32,9 @@ pub struct DensityMode {
 /// Most grid cells a density may have.
 pub const MAX_GRID_CELLS: usize = 1_000_000;
 
-/// Density of a sample under the kernel `15/16 (1 - u^2)^2`, `u = (x - x_i) / half_width`, on a grid of eighteen steps per
-/// half-width that starts one half-width and a step and a half below the smallest value.
+/// Density of a sample under the kernel `15/16 (1 - u^2)^2`, `u = (x - x_i) / half_width`, on a
+/// grid of eighteen steps per half-width that starts one half-width and a step and a half below the
+/// smallest value.
 pub fn biweight_density(values: &[f64], half_width: f64) -> Result<Biweight, Error> {
     check_at_least(values, 1)?;
     if !(1.0 / LARGEST..=LARGEST).contains(&half_width) {
@@ -89,11 +90,11 @@ impl Biweight {
         &self.densities
     }
 
-    /// Local maxima of at least `min_mass` that stand `significance` standard deviations above the dips on both sides, in
-    /// order of position.
+    /// Local maxima of at least `min_mass` that stand `significance` standard deviations above the
+    /// dips on both sides, in order of position.
     ///
-    /// The standard deviation of a peak is `sqrt(mass) / (n half_width)`, as for a Poisson count. Where brackets overlap the
-    /// highest maximum stays.
+    /// The standard deviation of a peak is `sqrt(mass) / (n half_width)`, as for a Poisson count.
+    /// Where brackets overlap the highest maximum stays.
     pub fn modes(&self, significance: f64, min_mass: f64) -> Vec<DensityMode> {
         let mut kept: Vec<DensityMode> = Vec::new();
         for mode in self
@@ -142,7 +143,8 @@ impl Biweight {
     }
 }
 
-/// Cells walked until the density is down at `dip` or the grid ends; `None` if it first rises above the peak.
+/// Cells walked until the density is down at `dip` or the grid ends; `None` if it first rises above
+/// the peak.
 fn walk<'a>(densities: impl Iterator<Item = &'a f64>, peak: f64, dip: f64) -> Option<usize> {
     let mut walked = 0;
     for density in densities {
@@ -180,7 +182,8 @@ mod tests {
 
     #[test]
     fn three_modes_of_known_mass() {
-        // Inter-arrival times of 120, 240 and 360 us, 40, 25 and 4 of them, jittered by a microsecond.
+        // Inter-arrival times of 120, 240 and 360 us, 40, 25 and 4 of them, jittered by a
+        // microsecond.
         let mut values = Vec::new();
         for (at, times) in [(120.0, 40), (240.0, 25), (360.0, 4)] {
             values.extend((0..times).map(|i| at + f64::from(i % 3) - 1.0));
@@ -198,7 +201,8 @@ mod tests {
 
     #[test]
     fn a_ripple_is_not_a_mode() {
-        // Two bumps of 20 values a little more than a kernel apart: the dip between them is real only at low significance.
+        // Two bumps of 20 values a little more than a kernel apart: the dip between them is real
+        // only at low significance.
         let mut values = vec![100.0; 20];
         values.extend([113.0; 21]);
         let density = biweight_density(&values, 10.0).unwrap();
@@ -210,7 +214,8 @@ mod tests {
 
     #[test]
     fn equal_bumps_without_a_dip_are_one_mode() {
-        // One and a half half-widths apart: the sum dips to 7.2 points of 18.75, not to 18.75 less 3.5 sigma, 3.6.
+        // One and a half half-widths apart: the sum dips to 7.2 points of 18.75, not to 18.75 less
+        // 3.5 sigma, 3.6.
         let mut values = vec![100.0; 20];
         values.extend([113.5; 20]);
         let density = biweight_density(&values, 9.0).unwrap();

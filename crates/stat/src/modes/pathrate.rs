@@ -11,8 +11,8 @@ use crate::order::{Sorted, mean_of};
 pub struct ModeParams {
     /// Width of the window, in units of the sample; zero or more. Zero finds exact repeats.
     pub width: f64,
-    /// A neighbouring window belongs to the bell while its count stays below `1 + bell_tolerance` times the last one's;
-    /// pathrate 0.10.
+    /// A neighbouring window belongs to the bell while its count stays below `1 + bell_tolerance`
+    /// times the last one's; pathrate 0.10.
     pub bell_tolerance: f64,
     /// A mode is kept if its central window holds more values than this; pathrate 15.
     pub noise_count: usize,
@@ -23,8 +23,8 @@ pub struct ModeParams {
 impl ModeParams {
     /// pathrate's tolerance and noise count, with the window width given; bells end at gaps.
     ///
-    /// Departs from pathrate, which compares windows by index and so lets the strongest mode of a clean, quantised sample
-    /// swallow every weaker one however far away.
+    /// Departs from pathrate, which compares windows by index and so lets the strongest mode of a
+    /// clean, quantised sample swallow every weaker one however far away.
     pub fn new(width: f64) -> Self {
         Self {
             width,
@@ -54,8 +54,9 @@ pub struct LocalMode {
     pub bell: Interval,
     /// Values in the bell, B. Neighbouring bells may share values.
     pub bell_count: usize,
-    /// Sum over the bell of the fourth power of the deviation, in units of the bell's (population) standard deviation: B times
-    /// the kurtosis. Infinite for a bell of no width or fewer than three values.
+    /// Sum over the bell of the fourth power of the deviation, in units of the bell's (population)
+    /// standard deviation: B times the kurtosis. Infinite for a bell of no width or fewer than
+    /// three values.
     pub fourth_moment: f64,
     /// Values in the whole sample, n.
     pub sample_count: usize,
@@ -64,8 +65,8 @@ pub struct LocalMode {
 /// Which figure of merit ranks the modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Merit {
-    /// `(S / B) (S / n)`: how much of the bell lies in its centre, times how much of the sample. Free of scale and of fourth
-    /// moments, hence our default; pathrate before 2.3.2.
+    /// `(S / B) (S / n)`: how much of the bell lies in its centre, times how much of the sample.
+    /// Free of scale and of fourth moments, hence our default; pathrate before 2.3.2.
     #[default]
     Density,
     /// `fourth_moment * S / n`: pathrate from 2.3.2 on. Grows with the size of the bell.
@@ -101,10 +102,12 @@ pub fn best_mode(modes: &[LocalMode], merit: Merit) -> Option<&LocalMode> {
 
 /// Local modes, strongest first; possibly none.
 ///
-/// The central window of a mode is the fullest one among values not yet claimed; its bell grows on either side from window to
-/// window until one holds clearly more values, which is another mode's; what the bell covers is claimed. Two departures from
-/// pathrate (a third is [`ModeParams::new`]): the right side of a bell starts from the central window's tolerance, not from what the left side left over, and a
-/// bell without width counts as infinitely narrow instead of as an error (quantised clocks produce such bells).
+/// The central window of a mode is the fullest one among values not yet claimed; its bell grows on
+/// either side from window to window until one holds clearly more values, which is another mode's;
+/// what the bell covers is claimed. Two departures from pathrate (a third is [`ModeParams::new`]):
+/// the right side of a bell starts from the central window's tolerance, not from what the left side
+/// left over, and a bell without width counts as infinitely narrow instead of as an error
+/// (quantised clocks produce such bells).
 pub fn local_modes(sample: &Sorted, params: &ModeParams) -> Result<Vec<LocalMode>, Error> {
     if !(params.width >= 0.0 && params.width.is_finite()) {
         return Err(Error::Parameter("width"));
@@ -160,7 +163,8 @@ impl Search<'_> {
         let mut bin = central.clone();
         let mut bell = central.start;
         while bin.start > 0 {
-            // Last indices from one left of the bin's own last to one left of its first; the further of equals wins.
+            // Last indices from one left of the bin's own last to one left of its first; the
+            // further of equals wins.
             let furthest = if self.joined(bin.start - 1) {
                 bin.start - 1
             } else {
@@ -234,7 +238,8 @@ fn fuller(best: Range<usize>, window: Range<usize>) -> Range<usize> {
     if window.len() >= best.len() { window } else { best }
 }
 
-/// `sum (x - m)^4 / v^2` with v the population variance; infinite for a bell of no width or fewer than three values.
+/// `sum (x - m)^4 / v^2` with v the population variance; infinite for a bell of no width or fewer
+/// than three values.
 fn fourth_moment(bell: &[f64]) -> f64 {
     let mean = mean_of(bell);
     let variance = bell.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / bell.len() as f64;

@@ -1,4 +1,5 @@
-//! Kernel density with a triangular kernel whose width is relative to the position, after nettimer (`[Nettimer01]`).
+//! Kernel density with a triangular kernel whose width is relative to the position, after nettimer
+//! (`[Nettimer01]`).
 //!
 //! Link rates span decades, so that no fixed width fits; a width proportional to the rate does.
 
@@ -22,12 +23,13 @@ pub struct Peak {
     pub at: f64,
     /// Density there, zero to one: one if all values coincide.
     pub density: f64,
-    /// Around `at`, where the density is at least half the peak's; to a twentieth of the kernel's half-width.
+    /// Around `at`, where the density is at least half the peak's; to a twentieth of the kernel's
+    /// half-width.
     pub half_maximum: Interval,
     /// Share of the sample inside `half_maximum`.
     pub share: f64,
-    /// Highest density whose kernel shares no room with the peak's, and its ratio to the peak's; `None` if no value lies that
-    /// far away.
+    /// Highest density whose kernel shares no room with the peak's, and its ratio to the peak's;
+    /// `None` if no value lies that far away.
     pub second: Option<SecondPeak>,
 }
 
@@ -40,8 +42,8 @@ pub struct SecondPeak {
     pub ratio: f64,
 }
 
-/// Prepares the density of positive values (at least 10^-150) with kernel half-width `half_width` times the position, from
-/// 0.001 to below one (nettimer: 0.10).
+/// Prepares the density of positive values (at least 10^-150) with kernel half-width `half_width`
+/// times the position, from 0.001 to below one (nettimer: 0.10).
 pub fn relative_density(values: &[f64], half_width: f64) -> Result<RelativeDensity, Error> {
     check_at_least(values, 1)?;
     if let Some(index) = values.iter().position(|v| *v < SMALLEST) {
@@ -62,9 +64,11 @@ impl RelativeDensity {
         &self.sample
     }
 
-    /// `d(x) = (1 / n) sum K((x - x_i) / (c x))` with `K(t) = 1 - |t|` on minus one to one; zero for `x <= 0`.
+    /// `d(x) = (1 / n) sum K((x - x_i) / (c x))` with `K(t) = 1 - |t|` on minus one to one; zero
+    /// for `x <= 0`.
     ///
-    /// Not normalised: a kernel counts one at its middle whatever its width, so that densities at different rates compare.
+    /// Not normalised: a kernel counts one at its middle whatever its width, so that densities at
+    /// different rates compare.
     pub fn at(&self, x: f64) -> f64 {
         if x.is_nan() || x <= 0.0 {
             return 0.0;
@@ -83,8 +87,9 @@ impl RelativeDensity {
         self.around(at)
     }
 
-    /// The same around a value that the caller holds for the peak, by this density or by more than it. The second peak's ratio is
-    /// above one where the density has its maximum elsewhere. A value outside the sample is taken for the nearest inside.
+    /// The same around a value that the caller holds for the peak, by this density or by more than
+    /// it. The second peak's ratio is above one where the density has its maximum elsewhere. A
+    /// value outside the sample is taken for the nearest inside.
     pub fn around(&self, at: f64) -> Peak {
         let at = self.nearest(at);
         let density = self.at(at);
@@ -127,7 +132,8 @@ impl RelativeDensity {
             .map(|equal| equal[0])
     }
 
-    /// Walks from the peak in steps of a twentieth of the half-width while the density stays at or above half the peak's.
+    /// Walks from the peak in steps of a twentieth of the half-width while the density stays at or
+    /// above half the peak's.
     fn edge(&self, at: f64, density: f64, direction: f64) -> f64 {
         let step = 1.0 + direction * self.half_width / 20.0;
         let mut edge = at;
@@ -160,7 +166,8 @@ mod tests {
 
     #[test]
     fn density_by_hand() {
-        // At 100 the kernel reaches 90 to 110: weights 0.5 (95), 1 (100), 0.8 (102), 0 (110), none for 200; over five.
+        // At 100 the kernel reaches 90 to 110: weights 0.5 (95), 1 (100), 0.8 (102), 0 (110), none
+        // for 200; over five.
         let density = relative_density(&[95.0, 100.0, 102.0, 110.0, 200.0], 0.1).unwrap();
         assert_close(density.at(100.0), 2.3 / 5.0, 1e-12);
         // At 200 it reaches 180 to 220, alone.

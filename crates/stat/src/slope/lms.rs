@@ -11,15 +11,17 @@ pub struct Lms {
     pub line: Line,
     /// Median magnitude of the residuals, in units of y.
     pub median_residual: f64,
-    /// `1 - (median residual / MAD of y)^2`, the robust counterpart of R squared; `None` if the MAD of y is zero.
+    /// `1 - (median residual / MAD of y)^2`, the robust counterpart of R squared; `None` if the MAD
+    /// of y is zero.
     pub goodness: Option<f64>,
 }
 
 /// Least median of squares over the lines through every pair of points (`[RL87]`, as pchar 1.5).
 ///
-/// The median of the squares is minimised by way of the median magnitude, which orders lines alike for an odd number of
-/// points; for an even number the two middle magnitudes are averaged, not their squares. The first best pair wins. Cubic in
-/// the number of points: for fits over probe sizes, not over packets.
+/// The median of the squares is minimised by way of the median magnitude, which orders lines alike
+/// for an odd number of points; for an even number the two middle magnitudes are averaged, not
+/// their squares. The first best pair wins. Cubic in the number of points: for fits over probe
+/// sizes, not over packets.
 pub fn least_median_of_squares(xs: &[f64], ys: &[f64]) -> Result<Lms, Error> {
     check_points(xs, ys, 3)?;
     if xs.len() > MAX_LMS_POINTS {
@@ -81,18 +83,19 @@ mod tests {
 
     #[test]
     fn three_points_by_hand() {
-        // Through (0,0) and (2,1) the third point (1,2) is 1.5 off; the median residual of any such line is zero, so the
-        // first pair, (0,0) and (1,2), wins.
+        // Through (0,0) and (2,1) the third point (1,2) is 1.5 off; the median residual of any such
+        // line is zero, so the first pair, (0,0) and (1,2), wins.
         let fit = least_median_of_squares(&[0.0, 1.0, 2.0], &[0.0, 2.0, 1.0]).unwrap();
         assert_close(fit.line.slope, 2.0, 0.0);
     }
 
     #[test]
     fn five_points_by_hand() {
-        // y 0 1 0 1 10 at x 0..4. Through (0,0) and (2,0): residuals 0 1 0 1 10, median 1. Through (0,0) and (3,1):
-        // residuals 0 2/3 2/3 0 26/3, median 2/3. Through (1,1) and (2,0): 2 0 0 2 12, median 2. Through (0,0),(1,1):
-        // 0 0 2 2 6. Through (1,1),(3,1): 1 0 1 0 9, median 1. Through (2,0),(3,1): 2 2 0 0 8. With the far point the
-        // best is (3,1),(4,10) and worse. MAD of y: median 1, deviations 1 0 1 0 9, so 1; goodness 1 - 4/9.
+        // y 0 1 0 1 10 at x 0..4. Through (0,0) and (2,0): residuals 0 1 0 1 10, median 1. Through
+        // (0,0) and (3,1): residuals 0 2/3 2/3 0 26/3, median 2/3. Through (1,1) and (2,0): 2 0 0 2
+        // 12, median 2. Through (0,0),(1,1): 0 0 2 2 6. Through (1,1),(3,1): 1 0 1 0 9, median 1.
+        // Through (2,0),(3,1): 2 2 0 0 8. With the far point the best is (3,1),(4,10) and worse.
+        // MAD of y: median 1, deviations 1 0 1 0 9, so 1; goodness 1 - 4/9.
         let fit = least_median_of_squares(&[0.0, 1.0, 2.0, 3.0, 4.0], &[0.0, 1.0, 0.0, 1.0, 10.0]).unwrap();
         assert_close(fit.line.slope, 1.0 / 3.0, 1e-12);
         assert_close(fit.median_residual, 2.0 / 3.0, 1e-12);

@@ -5,7 +5,8 @@ use crate::error::{Error, check_points, finite};
 
 /// A least-squares line with its errors.
 ///
-/// The errors assume independent residuals of one variance (after weighting); `n - 2` degrees of freedom.
+/// The errors assume independent residuals of one variance (after weighting); `n - 2` degrees of
+/// freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit {
     /// The line.
@@ -34,9 +35,11 @@ pub struct Estimated {
 }
 
 impl Fit {
-    /// Where the line reaches `level`: `x = (level - a) / b` with variance `(var a + x^2 var b + 2 x cov) / b^2`.
+    /// Where the line reaches `level`: `x = (level - a) / b` with variance
+    /// `(var a + x^2 var b + 2 x cov) / b^2`.
     ///
-    /// `None` for a horizontal line. For TOPP's line (`[TOPP00]`) the level is 1 and x is the available capacity.
+    /// `None` for a horizontal line. For TOPP's line (`[TOPP00]`) the level is 1 and x is the
+    /// available capacity.
     pub fn crossing(&self, level: f64) -> Option<Estimated> {
         let x = self.line.crossing(level)?;
         let (a, b) = (self.intercept_se, self.slope_se);
@@ -63,7 +66,8 @@ pub fn ols(xs: &[f64], ys: &[f64]) -> Result<Fit, Error> {
 
 /// Least squares with weights proportional to the inverse variance of each point.
 ///
-/// Only ratios of weights matter: the scale of the variance comes from the residuals. A point of weight zero takes no part.
+/// Only ratios of weights matter: the scale of the variance comes from the residuals. A point of
+/// weight zero takes no part.
 pub fn weighted_ols(xs: &[f64], ys: &[f64], weights: &[f64]) -> Result<Fit, Error> {
     check_points(xs, ys, 3)?;
     check_points(xs, weights, 3)?;
@@ -74,7 +78,8 @@ pub fn weighted_ols(xs: &[f64], ys: &[f64], weights: &[f64]) -> Result<Fit, Erro
     if have < 3 {
         return Err(Error::TooFew { have, need: 3 });
     }
-    // Weights near the largest accepted number would overflow the sums; their scale is free, so bring it to one.
+    // Weights near the largest accepted number would overflow the sums; their scale is free, so
+    // bring it to one.
     let largest = weights.iter().fold(0.0_f64, |a, w| a.max(*w));
     fit(xs
         .iter()
@@ -84,7 +89,8 @@ pub fn weighted_ols(xs: &[f64], ys: &[f64], weights: &[f64]) -> Result<Fit, Erro
         .map(|((&x, &y), &w)| (x, y, w / largest)))
 }
 
-/// Two passes, means first: the textbook one-pass sums lose all digits when x or y is large against its spread.
+/// Two passes, means first: the textbook one-pass sums lose all digits when x or y is large against
+/// its spread.
 fn fit(points: impl Iterator<Item = (f64, f64, f64)> + Clone) -> Result<Fit, Error> {
     let n = points.clone().count();
     let weight: f64 = points.clone().map(|p| p.2).sum();
@@ -156,7 +162,8 @@ mod tests {
         assert_close(fit.slope_se, 0.08_f64.sqrt(), 1e-12);
         assert_close(fit.intercept_se, (0.8_f64 * 1.1).sqrt(), 1e-12);
         assert_close(fit.covariance, -0.24, 1e-12);
-        // The total variation is that of y about its mean, 6; adding the residuals to it again would give 5/7.
+        // The total variation is that of y about its mean, 6; adding the residuals to it again
+        // would give 5/7.
         assert_close(fit.r_squared.unwrap(), 0.6, 1e-12);
     }
 
@@ -176,7 +183,8 @@ mod tests {
     #[test]
     fn crossing_and_inverse_by_hand() {
         let fit = ols(&FIVE_X, &FIVE_Y).unwrap();
-        // Level 4 is reached at x = 3, the mean, where the variance is s^2 / n / b^2 = 0.8 / 5 / 0.36.
+        // Level 4 is reached at x = 3, the mean, where the variance is s^2 / n / b^2 = 0.8 / 5 /
+        // 0.36.
         let at = fit.crossing(4.0).unwrap();
         assert_close(at.value, 3.0, 1e-12);
         assert_close(at.standard_error, (0.16_f64 / 0.36).sqrt(), 1e-12);
@@ -217,7 +225,8 @@ mod tests {
 
     #[test]
     fn weighted_by_hand() {
-        // x 0 1 2, y 0 1 4, w 1 2 1: means 1 and 1.5, Sxx 2, Sxy 4, so y = -0.5 + 2x with residuals 0.5 -0.5 0.5.
+        // x 0 1 2, y 0 1 4, w 1 2 1: means 1 and 1.5, Sxx 2, Sxy 4, so y = -0.5 + 2x with residuals
+        // 0.5 -0.5 0.5.
         let fit = weighted_ols(&[0.0, 1.0, 2.0], &[0.0, 1.0, 4.0], &[1.0, 2.0, 1.0]).unwrap();
         assert_close(fit.line.slope, 2.0, 1e-12);
         assert_close(fit.line.intercept, -0.5, 1e-12);

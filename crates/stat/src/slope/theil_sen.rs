@@ -8,18 +8,22 @@ use crate::order::{Sorted, floor_index, median_of_sorted};
 /// A Theil-Sen line. Up to 29 % of arbitrary points do not move it far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TheilSen {
-    /// Slope: median of the pairwise slopes. Intercept: median y less slope times median x, as pchar 1.5 has it.
+    /// Slope: median of the pairwise slopes. Intercept: median y less slope times median x, as
+    /// pchar 1.5 has it.
     pub line: Line,
-    /// Confidence interval of the slope; `None` when there are too few pairs to reach the confidence asked for.
+    /// Confidence interval of the slope; `None` when there are too few pairs to reach the
+    /// confidence asked for.
     pub slope_interval: Option<Interval>,
     /// Pairs with distinct x, the number of slopes.
     pub pairs: usize,
 }
 
-/// Theil-Sen line through `(xs[i], ys[i])` with a two-sided slope interval of the given confidence (`[Sen68]`).
+/// Theil-Sen line through `(xs[i], ys[i])` with a two-sided slope interval of the given confidence
+/// (`[Sen68]`).
 ///
-/// The ranks come from the normal approximation to Kendall's T with the variance corrected for ties in x (pchar's table of
-/// exact quantiles has a gap and a misprint); rounded outwards. Quadratic in time and memory.
+/// The ranks come from the normal approximation to Kendall's T with the variance corrected for ties
+/// in x (pchar's table of exact quantiles has a gap and a misprint); rounded outwards. Quadratic in
+/// time and memory.
 pub fn theil_sen(xs: &[f64], ys: &[f64], confidence: f64) -> Result<TheilSen, Error> {
     check_points(xs, ys, 2)?;
     check_pairwise(xs.len())?;
@@ -84,8 +88,9 @@ mod tests {
 
     #[test]
     fn sen_1968_data() {
-        // The sample of `[Sen68]` §6. Its 21 slopes in order: 1 5/2 11/3 26/7 15/4 23/6 59/15 63/16 4 4 4 4 69/17 33/8 29/7 25/6
-        // 46/11 35/8 5 5 6. Variance 133/3, T = 1.812 * 6.658 = 12.06, so rank 4 from either end.
+        // The sample of `[Sen68]` §6. Its 21 slopes in order: 1 5/2 11/3 26/7 15/4 23/6 59/15 63/16
+        // 4 4 4 4 69/17 33/8 29/7 25/6 46/11 35/8 5 5 6. Variance 133/3, T = 1.812 * 6.658 = 12.06,
+        // so rank 4 from either end.
         let xs = [1.0, 2.0, 3.0, 4.0, 10.0, 12.0, 18.0];
         let ys = [9.0, 15.0, 19.0, 20.0, 45.0, 55.0, 78.0];
         let fit = theil_sen(&xs, &ys, 0.93).unwrap();

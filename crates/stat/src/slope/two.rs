@@ -26,7 +26,8 @@ pub struct TwoFit {
 }
 
 impl TwoFit {
-    /// By which factor the regressors' correlation inflates the variance of both coefficients, `1 / (1 - r^2)`.
+    /// By which factor the regressors' correlation inflates the variance of both coefficients,
+    /// `1 / (1 - r^2)`.
     pub fn variance_inflation(&self) -> f64 {
         1.0 / (1.0 - self.correlation * self.correlation)
     }
@@ -37,19 +38,21 @@ impl TwoFit {
         (1.0 + r) / (1.0 - r)
     }
 
-    /// Whether the design separates the regressors: variance inflation at most [`MAX_VARIANCE_INFLATION`].
+    /// Whether the design separates the regressors: variance inflation at most
+    /// [`MAX_VARIANCE_INFLATION`].
     pub fn is_well_conditioned(&self) -> bool {
         self.variance_inflation() <= MAX_VARIANCE_INFLATION
     }
 }
 
-/// Variance inflation above which two regressors count as one: the usual rule of thumb (`[Kutner05]` §10.5).
+/// Variance inflation above which two regressors count as one: the usual rule of thumb
+/// (`[Kutner05]` §10.5).
 pub const MAX_VARIANCE_INFLATION: f64 = 10.0;
 
 /// Least squares of `ys` on `us` and `vs`; at least four points.
 ///
-/// Fails with [`Error::NoSpread`] when a regressor is constant or the two are exactly proportional (after centring): drop
-/// one of them and use [`ols`](super::ols).
+/// Fails with [`Error::NoSpread`] when a regressor is constant or the two are exactly proportional
+/// (after centring): drop one of them and use [`ols`](super::ols).
 pub fn ols_two(us: &[f64], vs: &[f64], ys: &[f64]) -> Result<TwoFit, Error> {
     check_points(us, vs, 4)?;
     check_points(us, ys, 4)?;
@@ -63,7 +66,8 @@ pub fn ols_two(us: &[f64], vs: &[f64], ys: &[f64]) -> Result<TwoFit, Error> {
             "second regressor"
         }));
     }
-    // Regressors scaled to unit length keep the 2 x 2 system's determinant, 1 - r^2, free of overflow and of units.
+    // Regressors scaled to unit length keep the 2 x 2 system's determinant, 1 - r^2, free of
+    // overflow and of units.
     let correlation = (u.dot(&v) / u_norm / v_norm).clamp(-1.0, 1.0);
     let determinant = 1.0 - correlation * correlation;
     if determinant < COLLINEAR {
@@ -142,8 +146,8 @@ mod tests {
 
     #[test]
     fn orthogonal_design_by_hand() {
-        // A 2 x 2 factorial: y = 1 2 4 9; mean 4, effects (4 + 9 - 1 - 2) / 4 = 2.5 and (2 + 9 - 1 - 4) / 4 = 1.5;
-        // residuals all of size 1, sum of squares 4, one degree of freedom.
+        // A 2 x 2 factorial: y = 1 2 4 9; mean 4, effects (4 + 9 - 1 - 2) / 4 = 2.5 and (2 + 9 - 1
+        // - 4) / 4 = 1.5; residuals all of size 1, sum of squares 4, one degree of freedom.
         let fit = ols_two(&[-1.0, -1.0, 1.0, 1.0], &[-1.0, 1.0, -1.0, 1.0], &[1.0, 2.0, 4.0, 9.0]).unwrap();
         assert_close(fit.intercept, 4.0, 1e-12);
         assert_close(fit.first, 2.5, 1e-12);
@@ -158,8 +162,9 @@ mod tests {
 
     #[test]
     fn correlated_design_by_hand() {
-        // u 0 1 2 3, v 0 0 1 1: centred products 5, 1, 2 so r^2 = 0.8. y = 2 + 3 u - v + (1, -1, -1, 1), where the last
-        // part is orthogonal to u, v and 1: it is the residual, sum of squares 4, variance 4, determinant 0.2.
+        // u 0 1 2 3, v 0 0 1 1: centred products 5, 1, 2 so r^2 = 0.8. y = 2 + 3 u - v + (1, -1,
+        // -1, 1), where the last part is orthogonal to u, v and 1: it is the residual, sum of
+        // squares 4, variance 4, determinant 0.2.
         let fit = ols_two(&[0.0, 1.0, 2.0, 3.0], &[0.0, 0.0, 1.0, 1.0], &[3.0, 4.0, 6.0, 11.0]).unwrap();
         assert_close(fit.intercept, 2.0, 1e-12);
         assert_close(fit.first, 3.0, 1e-12);
@@ -216,7 +221,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_useless_regressor_changes_nothing(ys in vec(-1e3..1e3_f64, 3..20)) {
-            // Mirroring the points makes the second regressor orthogonal to the first, to y and to the constant.
+            // Mirroring the points makes the second regressor orthogonal to the first, to y and to
+            // the constant.
             let xs: Vec<f64> = (0..ys.len()).map(|i| i as f64).collect();
             let twice = |v: &[f64]| [v, v].concat();
             let mut side = vec![1.0; xs.len()];

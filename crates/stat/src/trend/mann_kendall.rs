@@ -23,8 +23,8 @@ pub struct MannKendall {
 
 /// Mann-Kendall test on a series; at least four values. Quadratic in their number.
 ///
-/// The normal approximation is good from about ten values on; below that the probabilities are rough. A constant series has
-/// score and z of zero.
+/// The normal approximation is good from about ten values on; below that the probabilities are
+/// rough. A constant series has score and z of zero.
 pub fn mann_kendall(values: &[f64]) -> Result<MannKendall, Error> {
     check_at_least(values, 4)?;
     let mut score = 0_i64;
@@ -67,7 +67,8 @@ mod tests {
 
     #[test]
     fn ten_rising_values_by_hand() {
-        // Score 45, variance 10 * 9 * 25 / 18 = 125, z = 44 / sqrt 125 = 3.9355; the upper tail there is 4.15e-5.
+        // Score 45, variance 10 * 9 * 25 / 18 = 125, z = 44 / sqrt 125 = 3.9355; the upper tail
+        // there is 4.15e-5.
         let test = mann_kendall(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]).unwrap();
         assert_eq!(test.score, 45);
         assert_close(test.variance, 125.0, 1e-9);
@@ -78,7 +79,8 @@ mod tests {
 
     #[test]
     fn ties_by_hand() {
-        // 1 1 2 2 2: six rising pairs; variance (5*4*15 - 2*1*9 - 3*2*11) / 18 = 216 / 18 = 12; z = 5 / sqrt 12.
+        // 1 1 2 2 2: six rising pairs; variance (5*4*15 - 2*1*9 - 3*2*11) / 18 = 216 / 18 = 12; z =
+        // 5 / sqrt 12.
         let test = mann_kendall(&[1.0, 1.0, 2.0, 2.0, 2.0]).unwrap();
         assert_eq!(test.score, 6);
         assert_close(test.variance, 12.0, 1e-12);

@@ -1,6 +1,7 @@
 //! Pathload's pairwise comparison and pairwise difference tests on the one-way delays of a stream.
 //!
-//! Faithful to pathload 1.3.2; the papers differ in the divisor and the thresholds (`[SLoPS02]`, `[SLoPS03]`).
+//! Faithful to pathload 1.3.2; the papers differ in the divisor and the thresholds (`[SLoPS02]`,
+//! `[SLoPS03]`).
 
 use crate::error::{Error, check_at_least};
 use crate::order::{Sorted, floor_index};
@@ -26,7 +27,8 @@ pub enum Divisor {
     Steps,
 }
 
-/// A statistic above `increasing_above` grades as increasing, below `no_trend_below` as no trend, and in between as ambiguous.
+/// A statistic above `increasing_above` grades as increasing, below `no_trend_below` as no trend,
+/// and in between as ambiguous.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bands {
     /// Lower end (exclusive) of "increasing".
@@ -85,7 +87,8 @@ impl Thresholds {
         min_medians: 5,
     };
 
-    /// `[SLoPS03]`: divisor G - 1; 0.66 and 0.54, 0.55 and 0.45. The least number of medians is pathload's.
+    /// `[SLoPS03]`: divisor G - 1; 0.66 and 0.54, 0.55 and 0.45. The least number of medians is
+    /// pathload's.
     pub const SLOPS03: Self = Self {
         divisor: Divisor::Steps,
         pct: Bands {
@@ -117,7 +120,8 @@ pub struct StreamTrend {
     pub by_pct: Trend,
     /// Grade of `pdt` alone.
     pub by_pdt: Trend,
-    /// The stream's grade: what one test says and the other does not contradict; ambiguous otherwise.
+    /// The stream's grade: what one test says and the other does not contradict; ambiguous
+    /// otherwise.
     pub grade: Trend,
     /// Medians (or bursts) compared.
     pub medians: usize,
@@ -154,7 +158,8 @@ pub fn pdt(medians: &[f64]) -> Option<f64> {
 
 /// Groups the delays of a stream (any unit, any offset) and grades the medians.
 ///
-/// Fails with [`Error::TooFew`] when fewer than `min_medians` groups come out: pathload discards such a stream.
+/// Fails with [`Error::TooFew`] when fewer than `min_medians` groups come out: pathload discards
+/// such a stream.
 pub fn stream_trend(delays: &[f64], thresholds: &Thresholds) -> Result<StreamTrend, Error> {
     trend_of_medians(&group_medians(delays)?, thresholds)
 }

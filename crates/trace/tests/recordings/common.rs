@@ -38,7 +38,8 @@ pub(crate) fn of_method(name: &str) -> Vec<(Scenario, String, Expectation)> {
     all
 }
 
-/// A path on which `rtt` asks for its two echoed trains and no more: it is too long for hosts to matter.
+/// A path on which `rtt` asks for its two echoed trains and no more: it is too long for hosts to
+/// matter.
 pub(crate) fn waiting_path() -> (Scenario, String, Expectation) {
     let mut all = of_method("rtt").into_iter();
     all.find(|(scenario, ..)| scenario.name == "rtt-waiting-path")

@@ -1,4 +1,5 @@
-//! Files that were cut or changed: what came before is kept, the reader says where it stopped, and nothing panics.
+//! Files that were cut or changed: what came before is kept, the reader says where it stopped, and
+//! nothing panics.
 
 use std::io::{Read, Write};
 
@@ -100,7 +101,8 @@ fn other_files_are_none() {
     );
 }
 
-/// A block that claims to inflate to more than it does, and one that inflates to more than it claims.
+/// A block that claims to inflate to more than it does, and one that inflates to more than it
+/// claims.
 #[test]
 fn lengths_that_lie() {
     let whole = files().swap_remove(0);
@@ -146,8 +148,8 @@ fn wrapped(content: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Somebody who knows the format changes what a recording says: whatever can still be read is replayed and analysed by every
-/// method without a panic.
+/// Somebody who knows the format changes what a recording says: whatever can still be read is
+/// replayed and analysed by every method without a panic.
 #[test]
 fn forged_numbers_are_survived() {
     let mut read_on = 0;

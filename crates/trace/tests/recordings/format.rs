@@ -1,4 +1,5 @@
-//! Everything that a probe can say goes to the file and comes back; and the format is what its version says.
+//! Everything that a probe can say goes to the file and comes back; and the format is what its
+//! version says.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -285,8 +286,8 @@ fn everything_comes_back() {
     );
 }
 
-/// Files of version 1 stay readable: the content of one, inflated and summed. If this fails the format has changed, and so must
-/// its version.
+/// Files of version 1 stay readable: the content of one, inflated and summed. If this fails the
+/// format has changed, and so must its version.
 #[test]
 fn version_1_is_this() {
     let octets = recorded(&every_kind());
@@ -455,7 +456,8 @@ proptest! {
         prop_assert_eq!(recording.runs[0].exchanges[0].answer.event(), Ok(event));
     }
 
-    /// No octets behind a good head make the reader panic, and none that it did not write make an exchange.
+    /// No octets behind a good head make the reader panic, and none that it did not write make an
+    /// exchange.
     #[test]
     fn any_octets_are_survived(octets in proptest::collection::vec(any::<u8>(), 0..300)) {
         let mut file = b"NARROWSR\x01\x00".to_vec();

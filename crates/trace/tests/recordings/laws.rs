@@ -115,8 +115,9 @@ fn scaled(observations: &Observations, k: i64) -> Observations {
     other
 }
 
-/// Times scale by k, rates by 1/k, octets by nothing, where a method has no time of its own: `rtt`, `pmtu`, `burst`, and
-/// `capacity` up to the rounding of its rates. The others compare with times of their own (segments, timeout, periods).
+/// Times scale by k, rates by 1/k, octets by nothing, where a method has no time of its own: `rtt`,
+/// `pmtu`, `burst`, and `capacity` up to the rounding of its rates. The others compare with times
+/// of their own (segments, timeout, periods).
 #[test]
 fn scaling_of_time() {
     for (name, scales) in [("rtt", 1), ("pmtu", 0), ("burst", 0), ("capacity", -1)] {
@@ -184,7 +185,8 @@ fn other_parameters() {
     assert!(unknown.to_string().contains("nonsense"), "{unknown}");
 }
 
-/// One method's rows, read by another: the truth within a fifth, as the method itself is allowed to be on this path.
+/// One method's rows, read by another: the truth within a fifth, as the method itself is allowed to
+/// be on this path.
 #[test]
 fn streams_read_by_fac2_and_trains_by_pathload() {
     let (scenario, toml, _) = of_method("pathload")

@@ -9,8 +9,8 @@ const HEAD: &str = "flow,name,side,layer,from_ns,interval_ns,packets,octets,rate
                     retransmitted_segments\n";
 
 impl Report {
-    /// A header line, then a line per flow, side and interval. Times of the sending side count from the flow's beginning, those
-    /// of the receiving side from the session's first arrival.
+    /// A header line, then a line per flow, side and interval. Times of the sending side count from
+    /// the flow's beginning, those of the receiving side from the session's first arrival.
     pub fn csv(&self) -> String {
         let mut text = HEAD.to_owned();
         for (index, flow) in self.flows.iter().enumerate() {

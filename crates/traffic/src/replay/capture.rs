@@ -45,7 +45,8 @@ struct Record {
 }
 
 const BUFFER_OCTETS: usize = 1 << 18;
-/// No packet record is larger than this (ours: four times the largest packet that anything captures).
+/// No packet record is larger than this (ours: four times the largest packet that anything
+/// captures).
 const MOST_OCTETS: usize = 1 << 20;
 
 const CUT: &str = "it ends in the middle of a block";
@@ -206,7 +207,8 @@ fn take(interfaces: &mut Vec<Interface>, block: &PcapBlockOwned<'_>) -> Option<R
         PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
             let interface = usize::try_from(packet.if_id).ok().and_then(|id| interfaces.get(id));
             let count = (u64::from(packet.ts_high) << 32) | u64::from(packet.ts_low);
-            // The library keeps the padding to four octets; what is shorter than the capture length was cut.
+            // The library keeps the padding to four octets; what is shorter than the capture length
+            // was cut.
             let kept = usize::try_from(packet.caplen)
                 .unwrap_or(usize::MAX)
                 .min(packet.data.len());

@@ -24,8 +24,8 @@ mod kind {
     pub(super) const LINUX_SLL2: i32 = 276;
 }
 
-/// The IP packet in a frame of which `data` was kept and that was `original` octets long; `None` if it is none, or if its header
-/// was not kept.
+/// The IP packet in a frame of which `data` was kept and that was `original` octets long; `None` if
+/// it is none, or if its header was not kept.
 pub(super) fn ip_packet(link: i32, data: &[u8], original: u32) -> Option<IpPacket> {
     let at = match link {
         kind::ETHERNET => behind_tags(data, 12)?,

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-/// An IPv4 packet of this length from 10.0.0.`from` to 10.0.0.9, of which only the header is kept, behind an Ethernet header.
+/// An IPv4 packet of this length from 10.0.0.`from` to 10.0.0.9, of which only the header is kept,
+/// behind an Ethernet header.
 pub(super) fn frame(ip_octets: u16, from: u8) -> Vec<u8> {
     let mut data = vec![0; 12];
     data.extend([0x81, 0x00, 0x00, 0x05, 0x08, 0x00]);

@@ -19,8 +19,9 @@ fn all(schedule: &mut Schedule) -> Vec<Due> {
     std::iter::from_fn(|| schedule.pop()).collect()
 }
 
-/// Mean, variance and index of dispersion in windows of 1, 10, and 100 ms are those of the simulator's source, to the last digit:
-/// they are the same packets, whatever other flows there are.
+/// Mean, variance and index of dispersion in windows of 1, 10, and 100 ms are those of the
+/// simulator's source, to the last digit: they are the same packets, whatever other flows there
+/// are.
 #[test]
 fn statistics_are_the_simulator_s() {
     let models = [
@@ -58,7 +59,8 @@ fn statistics_are_the_simulator_s() {
     assert_eq!(schedule.unfinished(), 0);
 }
 
-/// At any number of flows, the packets of even flows come to the rate asked, exact to one packet each.
+/// At any number of flows, the packets of even flows come to the rate asked, exact to one packet
+/// each.
 #[test]
 fn even_flows_have_their_rates() {
     for flows in [1, 7, 100] {

@@ -92,7 +92,8 @@ impl Link {
 
     /// Says how many packets each flow sent; what arrived of them.
     pub(super) fn end(&self, sent: Vec<u64>) -> Result<Statistics, TrafficError> {
-        // A sink that was stopped has said its last word already; then this fails, and the word is heard all the same.
+        // A sink that was stopped has said its last word already; then this fails, and the word is
+        // heard all the same.
         let _ = say(&self.stream, &Request::End(End { sent }));
         match hear(&self.stream, self.sink, SUMMING_UP)? {
             Reply::Statistics(statistics) => Ok(statistics),

@@ -6,8 +6,8 @@ use narrows_net::clock;
 
 use crate::pacing::Pacing;
 
-/// A sleep ends this long before the deadline, the rest is spun: above the 99th percentile of a sleep's lateness on a virtual
-/// machine (some 130 µs).
+/// A sleep ends this long before the deadline, the rest is spun: above the 99th percentile of a
+/// sleep's lateness on a virtual machine (some 130 µs).
 const SPIN_NS: i64 = 200_000;
 /// A longer sleep looks at the stop flag this often.
 const POLL_NS: i64 = 20_000_000;

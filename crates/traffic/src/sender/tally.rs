@@ -88,7 +88,8 @@ impl Tally {
         self.refused += 1;
     }
 
-    /// What is known, the flow having been open for `open_ns`. `fitted`: packets raised and packets added by cutting.
+    /// What is known, the flow having been open for `open_ns`. `fitted`: packets raised and packets
+    /// added by cutting.
     pub(super) fn reported(&self, open_ns: u64, fitted: (u64, u64)) -> Sent {
         let span_ns = open_ns.max(self.last_ns.unwrap_or(0));
         let intervals = self.series.iter().map(|(from_ns, bin)| SentInterval {
@@ -161,8 +162,8 @@ mod tests {
     }
 
     proptest! {
-        /// However late packets are, the long-run rate is the plan's: nothing is left out, and the time counted is the longer of
-        /// the plan's and the last departure's.
+        /// However late packets are, the long-run rate is the plan's: nothing is left out, and the
+        /// time counted is the longer of the plan's and the last departure's.
         #[test]
         fn lateness_changes_no_rate(late in proptest::collection::vec(0u64..5_000_000, 1000)) {
             let mut tally = Tally::new(100_000_000, 100);

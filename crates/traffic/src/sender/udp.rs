@@ -216,8 +216,8 @@ impl UdpSender {
         }
     }
 
-    /// Late packets are caught up. But a host that cannot send so fast at all must end some time: a quarter of the run and two
-    /// seconds late (ours).
+    /// Late packets are caught up. But a host that cannot send so fast at all must end some time: a
+    /// quarter of the run and two seconds late (ours).
     fn timeout_ns(&self) -> i64 {
         const LEAST_NS: i64 = 2_000_000_000;
         let duration = self.options.duration.map_or(i64::MAX / 2, nanos);

@@ -23,7 +23,8 @@ pub struct Course {
     pub rate_bps: f64,
     /// Rate from the first departure to the last, the same way; 1e18 if no time passed.
     pub departure_bps: f64,
-    /// The highest rate over some packets in a row, bit/s: eight, or more where they come in batches.
+    /// The highest rate over some packets in a row, bit/s: eight, or more where they come in
+    /// batches.
     pub fastest_bps: f64,
     /// Where it bends, if it does.
     pub bend: Option<Bend>,
@@ -38,8 +39,9 @@ pub struct Bend {
     pub sustained_bps: f64,
     /// Octets of the bucket.
     pub depth_octets: f64,
-    /// The train's share of the tokens, 0..1: less than 1 if most packets behind the bend follow one another at a steady gap that
-    /// is shorter than their mean, as they do where others' packets leave the bucket between them.
+    /// The train's share of the tokens, 0..1: less than 1 if most packets behind the bend follow
+    /// one another at a steady gap that is shorter than their mean, as they do where others'
+    /// packets leave the bucket between them.
     pub ours: f64,
     /// Packets that arrived before and after.
     pub before: usize,
@@ -47,8 +49,8 @@ pub struct Bend {
     pub after: usize,
     /// The packets before left no faster than they arrived.
     pub sender_limited: bool,
-    /// The packets behind keep no even pace, as when others take tokens: one in ten is off their line by more than a packet and a
-    /// half, and more than batches explain.
+    /// The packets behind keep no even pace, as when others take tokens: one in ten is off their
+    /// line by more than a packet and a half, and more than batches explain.
     pub uneven: bool,
     /// Of the octets beyond the sustained rate behind the bend, the share that was lost.
     pub lost_share: f64,
@@ -67,13 +69,15 @@ impl Course {
         (self.octets - (LEAST_AFTER as f64 + 1.0) * self.packet_octets).max(0.0)
     }
 
-    /// Octets of the deepest bucket that cannot be there if none lets more than `ratio` of `fastest` bit/s through for long: of `B`
-    /// octets that came at `v`, at least `B - ρ B / v` were in the bucket, wherever the train bends and however full it began.
+    /// Octets of the deepest bucket that cannot be there if none lets more than `ratio` of
+    /// `fastest` bit/s through for long: of `B` octets that came at `v`, at least `B - ρ B / v`
+    /// were in the bucket, wherever the train bends and however full it began.
     pub fn excludes(&self, fastest: f64, ratio: f64) -> f64 {
         (self.reach() * (1.0 - ratio * fastest / self.rate_bps)).max(0.0)
     }
 
-    /// Whether a full bucket of `depth` octets and `rate` bit/s would have bent it, with half of it to spare.
+    /// Whether a full bucket of `depth` octets and `rate` bit/s would have bent it, with half of it
+    /// to spare.
     pub fn would_bend(&self, depth: f64, rate: f64) -> bool {
         let share = 1.0 - rate / self.fastest().max(1.0);
         share > 0.0 && self.reach() > 1.5 * depth / share
@@ -101,7 +105,8 @@ struct Point {
     seq: u32,
 }
 
-/// Reads a train; `None` if fewer than two packets arrived, or at once. `clock_step`: what the receiver's clock ticks by.
+/// Reads a train; `None` if fewer than two packets arrived, or at once. `clock_step`: what the
+/// receiver's clock ticks by.
 pub fn course(report: &TrainReport, min_ratio: f64, clock_step: Duration) -> Option<Course> {
     let (first_s, points) = points(report)?;
     let (first, last) = (points.first()?, points.last()?);
@@ -126,8 +131,8 @@ pub fn course(report: &TrainReport, min_ratio: f64, clock_step: Duration) -> Opt
     })
 }
 
-/// A head that came in less than half the time in which it left was held back and let go at once, by a receiver that batches or by
-/// others' packets: what comes behind it says nothing of a bucket.
+/// A head that came in less than half the time in which it left was held back and let go at once,
+/// by a receiver that batches or by others' packets: what comes behind it says nothing of a bucket.
 fn squeezed(head: &[Point], tick: f64) -> bool {
     let (Some(first), Some(last)) = (head.first(), head.last()) else {
         return false;
@@ -135,7 +140,8 @@ fn squeezed(head: &[Point], tick: f64) -> bool {
     2.0 * (last.time - first.time + tick) < last.departed - first.departed
 }
 
-/// The highest rate over eight packets in a row, or over four batches; `mean` if there are not as many.
+/// The highest rate over eight packets in a row, or over four batches; `mean` if there are not as
+/// many.
 fn fastest(points: &[Point], mean: f64) -> f64 {
     let packet = points.last().map_or(1.0, |last| last.octets / points.len() as f64);
     let least = (8.0 * packet).max(4.0 * step(points));
@@ -231,8 +237,9 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
     })
 }
 
-/// The train's share of the bucket's tokens: the other traffic that a bucket lets through takes tokens in proportion, and lets
-/// neighbours keep their distance where it does not come between them. A median that is a `tick` of the clock off the mean is rounding.
+/// The train's share of the bucket's tokens: the other traffic that a bucket lets through takes
+/// tokens in proportion, and lets neighbours keep their distance where it does not come between
+/// them. A median that is a `tick` of the clock off the mean is rounding.
 fn share(tail: &[Point], mean_bps: f64, tick: f64) -> f64 {
     let neighbours = tail
         .windows(2)
@@ -262,8 +269,8 @@ fn uneven(tail: &[Point], (offset, slope): (f64, f64), packet: f64) -> bool {
     off * 10 > tail.len()
 }
 
-/// The same behind a policer: an even flow that alone takes its tokens loses by turns as many packets, or one more. Here one run in
-/// fifty is off their mean by more than one.
+/// The same behind a policer: an even flow that alone takes its tokens loses by turns as many
+/// packets, or one more. Here one run in fifty is off their mean by more than one.
 fn unequal(tail: &[Point]) -> bool {
     let (Some(first), Some(last)) = (tail.first(), tail.last()) else {
         return false;
@@ -308,8 +315,8 @@ fn behind(report: &TrainReport, departed: f64) -> Option<(f64, f64)> {
     Some((sent, lost))
 }
 
-/// The most octets that arrive behind the bend within a quarter of a mean gap of one another: what a receiver that stamps batches
-/// takes at a time.
+/// The most octets that arrive behind the bend within a quarter of a mean gap of one another: what
+/// a receiver that stamps batches takes at a time.
 fn step(tail: &[Point]) -> f64 {
     let (Some(first), Some(last)) = (tail.first(), tail.last()) else {
         return 0.0;
@@ -372,10 +379,12 @@ impl Sums {
     }
 }
 
-/// Points on the first line, and of each line its time at no octets, seconds, and its seconds per octet.
+/// Points on the first line, and of each line its time at no octets, seconds, and its seconds per
+/// octet.
 type TwoLines = (usize, [(f64, f64); 2]);
 
-/// The two lines of least squares, and how many points are on the first; `None` if one line does as well.
+/// The two lines of least squares, and how many points are on the first; `None` if one line does as
+/// well.
 fn two_lines(points: &[Point]) -> Option<TwoLines> {
     let all = points.iter().fold(Sums::default(), Sums::with);
     let (_, _, alone) = all.line()?;

@@ -56,7 +56,8 @@ fn two_trains_tell_peak_rate_and_depth() {
     );
 }
 
-/// A train of `count` packets of 1500 octets, one every `gap_ns`, through a policer and nothing else.
+/// A train of `count` packets of 1500 octets, one every `gap_ns`, through a policer and nothing
+/// else.
 fn policed(count: u32, gap_ns: i64, rate_bps: f64, depth: f64) -> TrainReport {
     let (mut tokens, mut last) = (depth, 0i64);
     let arrivals = (0..count).map(|seq| {
@@ -100,7 +101,8 @@ fn a_policer_bends_by_its_losses() {
     assert!(bend.lost_share > 0.9 && bend.queued_octets < 1500.0, "{bend:?}");
 }
 
-/// Packets of 2.4 us behind a bend, read by a clock of 1 us, mostly read 2 us; nobody else took a sixth of the tokens.
+/// Packets of 2.4 us behind a bend, read by a clock of 1 us, mostly read 2 us; nobody else took a
+/// sixth of the tokens.
 #[test]
 fn a_coarse_clock_is_nobody_s_traffic() {
     let mut report = policed(0, 0, 1e9, 0.0);
@@ -121,8 +123,8 @@ fn a_coarse_clock_is_nobody_s_traffic() {
     assert!(fine.is_none_or(|bend| bend.ours < 0.9), "{fine:?}");
 }
 
-/// 97 packets that left at 24 Gbit/s and came in one batch, then others' traffic: the batch is no bucket. The same head, seen one by
-/// one, is.
+/// 97 packets that left at 24 Gbit/s and came in one batch, then others' traffic: the batch is no
+/// bucket. The same head, seen one by one, is.
 #[test]
 fn a_batch_is_no_bucket() {
     let bend = |head_gap_ns: i64| {
@@ -143,13 +145,15 @@ fn a_batch_is_no_bucket() {
 
 #[test]
 fn the_case_behind_a_sender_limited_path() {
-    // 500 Mbit/s and 50 kB behind a gigabit, from a sender of 731 Mbit/s: 158 kB pass before it shows.
+    // 500 Mbit/s and 50 kB behind a gigabit, from a sender of 731 Mbit/s: 158 kB pass before it
+    // shows.
     let mut host_pair = host_pair(1000, Some((500, 33)), None, 1);
     host_pair.hops[0].rate = BitRate::from_gbps(10);
     host_pair.facts.sender.send_cost = Duration::from_nanos(16_416);
     let short = search(&trains(&mut host_pair, 40, 3, Duration::from_millis(100)));
     assert_eq!((short.turning_point, short.bent), (None, 0));
-    // 40 packets at 731 Mbit/s exclude a fifth of what they hold beyond the nine that a bend needs: far less than is there.
+    // 40 packets at 731 Mbit/s exclude a fifth of what they hold beyond the nine that a bend needs:
+    // far less than is there.
     assert!(short.excluded_octets < 50_000, "{short:?}");
     let turning_point = search(&trains(&mut host_pair, 300, 3, Duration::from_millis(100)))
         .turning_point
@@ -199,7 +203,8 @@ fn a_bucket_that_was_not_full_again_is_left_out() {
 
 #[test]
 fn a_policer_that_others_use_too_is_uneven() {
-    // Every seventh token is gone before our packets come: as if the tokens came in two rates by turns.
+    // Every seventh token is gone before our packets come: as if the tokens came in two rates by
+    // turns.
     let single_ended =
         course(&policed(400, 123_040, 20e6, 90_000.0), 1.1, Duration::ZERO).and_then(|course| course.bend);
     assert!(!single_ended.unwrap().uneven);

@@ -6,7 +6,8 @@ use super::*;
 use narrows_probe::StampSource;
 use narrows_probe::probes::{Arrival, Fate, PacingCheck, TrainId};
 
-/// A train whose packets leave every `gap` microseconds and arrive as `arrives` says, in microseconds since the first departure.
+/// A train whose packets leave every `gap` microseconds and arrive as `arrives` says, in
+/// microseconds since the first departure.
 fn train(id: u32, count: u32, gap: f64, arrives: impl Fn(u32, f64) -> f64) -> TrainReport {
     let nanos = |us: f64| Duration::from_secs_f64(us * 1e-6);
     let begin = Duration::from_secs(u64::from(id));
@@ -55,7 +56,8 @@ fn a_bucket_is_reported() {
     assert!(shaped((0..6).map(|id| train(id, 90, 120.0, bucket))));
 }
 
-/// The receiver sees nothing for 5 ms from the same packet on, and then catches up at once; the path does, and catches up at the link's rate.
+/// The receiver sees nothing for 5 ms from the same packet on, and then catches up at once; the
+/// path does, and catches up at the link's rate.
 #[test]
 fn standstills_at_one_place_are_no_bucket() {
     let slept = |seq: u32, left: f64| {

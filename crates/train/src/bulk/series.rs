@@ -17,8 +17,8 @@ pub struct Slot {
     pub cwnd_segments: u32,
     /// Segments retransmitted in it.
     pub retransmitted: u64,
-    /// Sum of the streams' delivery rates at its end, bit/s: what arrives counts, also behind a hole that holds back what is acknowledged.
-    /// None of it where a kernel does not say.
+    /// Sum of the streams' delivery rates at its end, bit/s: what arrives counts, also behind a
+    /// hole that holds back what is acknowledged. None of it where a kernel does not say.
     pub delivery_bps: f64,
 }
 

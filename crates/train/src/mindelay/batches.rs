@@ -1,11 +1,12 @@
-//! Receivers that see packets in batches. Inside a batch pairs come with hardly any gap and little delay: exactly what the filter
-//! prefers. So batches are looked for first.
+//! Receivers that see packets in batches. Inside a batch pairs come with hardly any gap and little
+//! delay: exactly what the filter prefers. So batches are looked for first.
 
 use super::Reads;
 use narrows_probe::probes::TrainReport;
 
-/// From the second batch that begins within a bulk to the last: both stamps are interrupts that came when the one before was
-/// over, so that what passed between them is the packets' time (as in `pathrate`'s batch branch).
+/// From the second batch that begins within a bulk to the last: both stamps are interrupts that
+/// came when the one before was over, so that what passed between them is the packets' time (as in
+/// `pathrate`'s batch branch).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Inner {
     /// Packets from the one to the other.
@@ -39,8 +40,8 @@ fn begins(stamps: &[i64]) -> Vec<usize> {
         .collect()
 }
 
-/// A quarter of the mean gap: no link that serves a train at its own rate makes shorter ones, and traffic of others only longer
-/// ones (ours, as in `pathrate`).
+/// A quarter of the mean gap: no link that serves a train at its own rate makes shorter ones, and
+/// traffic of others only longer ones (ours, as in `pathrate`).
 fn short_ns(stamps: &[i64]) -> f64 {
     let (Some(first), Some(last)) = (stamps.first(), stamps.last()) else {
         return 0.0;
@@ -78,8 +79,9 @@ impl Batching {
         true
     }
 
-    /// Whether there are batches; `None` while another train should tell. One train without any is enough to rule them out; with
-    /// some, two of three decide, for a burst of other traffic can look alike once.
+    /// Whether there are batches; `None` while another train should tell. One train without any is
+    /// enough to rule them out; with some, two of three decide, for a burst of other traffic can
+    /// look alike once.
     pub fn seen(&self) -> Option<bool> {
         match (self.trains, self.batched) {
             (0, _) => None,

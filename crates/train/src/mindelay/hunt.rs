@@ -1,4 +1,5 @@
-//! One hunt for samples that met no queue: pairs or bulks of one kind, until the filter has settled or there were enough.
+//! One hunt for samples that met no queue: pairs or bulks of one kind, until the filter has settled
+//! or there were enough.
 
 use super::{Bulk, Flaw, Reading, Reads, Rule, read};
 use narrows_probe::StampSource;
@@ -15,7 +16,8 @@ pub struct Stop {
     pub most: usize,
     /// Samples that must be clean.
     pub clean: usize,
-    /// Ends too after this many samples in a row that moved the best sample's dispersion by less than this share.
+    /// Ends too after this many samples in a row that moved the best sample's dispersion by less
+    /// than this share.
     pub still: Option<(usize, f64)>,
 }
 
@@ -37,7 +39,8 @@ pub enum State {
 /// What a hunt has found, or the best of what it has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HuntResult {
-    /// Time that one packet takes on the narrow link, ns: the mean over the samples whose delays are as low as the best one's.
+    /// Time that one packet takes on the narrow link, ns: the mean over the samples whose delays
+    /// are as low as the best one's.
     pub each_ns: f64,
     /// Least time among the clean samples, less what stamps may be wrong by.
     pub each_low_ns: f64,
@@ -191,7 +194,8 @@ impl Hunt {
         self.silent + self.holed
     }
 
-    /// Typical time from batch to batch within the samples, ns; nothing where none is long enough to show it.
+    /// Typical time from batch to batch within the samples, ns; nothing where none is long enough
+    /// to show it.
     pub fn period_ns(&self) -> f64 {
         let inner = self.bulks.iter().filter_map(|bulk| bulk.inner);
         let periods: Vec<f64> = inner.map(|inner| inner.span_ns / (inner.batches - 1) as f64).collect();
@@ -252,8 +256,9 @@ impl Hunt {
         (quantile(0.84) - quantile(0.16)) / 2.0
     }
 
-    /// What the stamps may move the mean dispersion by, ns. A clock's steps are as good as noise, and shrink with the root of the
-    /// count, only where the readings show them: probes that leave at a tick arrive at the same place between two ticks each time.
+    /// What the stamps may move the mean dispersion by, ns. A clock's steps are as good as noise,
+    /// and shrink with the root of the count, only where the readings show them: probes that leave
+    /// at a tick arrive at the same place between two ticks each time.
     fn error_ns(&self, near: &[f64], mean: f64, span: f64) -> f64 {
         let grain = self.rule.grain.arrival_ns;
         let scatter = narrows_stat::variance_sample(near).map_or(0.0, f64::sqrt) / mean * span;
@@ -265,8 +270,9 @@ impl Hunt {
     }
 }
 
-/// Ours: by so much longer a host that was at rest takes over its answer to the first packet than to one that follows; 5 to 9 us were
-/// seen between namespaces of one machine, by ICMP and TCP alike.
+/// Ours: by so much longer a host that was at rest takes over its answer to the first packet than
+/// to one that follows; 5 to 9 us were seen between namespaces of one machine, by ICMP and TCP
+/// alike.
 const REACTION_NS: f64 = 15_000.0;
 /// Ours: so many silent probes in a row from the first one on mean that nothing answers.
 const MOST_SILENT: usize = 12;

@@ -40,7 +40,8 @@ const FINE: Rule = Rule {
     period_ns: 0.0,
 };
 
-/// By hand: delays of 1000 and 2230 us are the least; the pair that has both is clean, whatever others do.
+/// By hand: delays of 1000 and 2230 us are the least; the pair that has both is clean, whatever
+/// others do.
 #[test]
 fn the_pair_of_least_delays_is_found_among_squeezed_and_widened_ones() {
     let squeezed = pair(0, 1900, 2300);
@@ -53,7 +54,8 @@ fn the_pair_of_least_delays_is_found_among_squeezed_and_widened_ones() {
     assert_eq!(reading.stable, 1);
 }
 
-/// Each least delay is another pair's: the condition does not hold, and the best pair is only the best there was.
+/// Each least delay is another pair's: the condition does not hold, and the best pair is only the
+/// best there was.
 #[test]
 fn least_delays_of_two_pairs_are_no_clean_pair() {
     let reading = read(&[pair(0, 1000, 3460), pair(10_000, 1700, 2300)], &FINE).unwrap();
@@ -127,7 +129,8 @@ fn batches_are_reported_from_one_burst_of_others() {
     assert!(!Batching::default().take(&report(&sent[..3], &even[..3]), Reads::Arrivals));
 }
 
-/// From the second batch to the last, packets over time is the rate; from first packet to last it is not.
+/// From the second batch to the last, packets over time is the rate; from first packet to last it
+/// is not.
 #[test]
 fn time_between_batches_is_the_packets_own() {
     // 12.3 us a packet, seen when a timer of 50 us that the first started runs out.

@@ -76,7 +76,8 @@ impl Via {
         }
     }
 
-    /// The next to try where the world does not offer this one. Of an echo, the far end's stamps are used if they come.
+    /// The next to try where the world does not offer this one. Of an echo, the far end's stamps
+    /// are used if they come.
     pub fn instead(self) -> Option<Self> {
         (self == Self::Auto).then_some(Self::Reflector)
     }
@@ -89,7 +90,8 @@ impl Via {
     }
 }
 
-/// Why a run that needs so many answers at least is not begun: the remote host limits them, and would take longer than that.
+/// Why a run that needs so many answers at least is not begun: the remote host limits them, and
+/// would take longer than that.
 pub fn answers_take_too_long(facts: &PathFacts, answers: u64, longest: Duration) -> Option<Reason> {
     let limit = facts.answer_limit?;
     let awaited = u32::try_from(answers).unwrap_or(u32::MAX).saturating_sub(limit.burst());

@@ -25,7 +25,8 @@ pub(super) enum Activity {
 
 use Direction::{Forward, Reverse};
 
-/// The train, load or transfer that a client's message speaks of, if it speaks of one that should be under way.
+/// The train, load or transfer that a client's message speaks of, if it speaks of one that should
+/// be under way.
 pub(super) fn subject(message: &ClientMessage) -> Option<u32> {
     match message {
         ClientMessage::TrainSent { id, .. } | ClientMessage::LoadEnd { id } | ClientMessage::TransferEnd { id } => {

@@ -368,8 +368,9 @@ fn by(said: &Said) -> Side {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Two honest sides, each of which says only what its own copy calls in order, with messages that cross on the way: neither
-    /// ever sees a violation, and once all has arrived the copies agree.
+    /// Two honest sides, each of which says only what its own copy calls in order, with messages
+    /// that cross on the way: neither ever sees a violation, and once all has arrived the copies
+    /// agree.
     #[test]
     fn honest_sides_never_violate(choices in proptest::collection::vec((any::<bool>(), 0usize..TRIES), 1..400)) {
         let tries = tries();

@@ -1,7 +1,8 @@
 //! What arrived of a UDP stream. Times are arguments.
 //!
-//! Jitter is that of RFC 3550 §6.4.1. Departs from stock iperf3, which counts a datagram that comes twice as one that was lost less, and
-//! one that is out of order as found again whether or not it was missed: here each number counts once.
+//! Jitter is that of RFC 3550 §6.4.1. Departs from stock iperf3, which counts a datagram that comes
+//! twice as one that was lost less, and one that is out of order as found again whether or not it
+//! was missed: here each number counts once.
 
 use std::time::Duration;
 
@@ -60,13 +61,15 @@ impl Arrivals {
         self.counts
     }
 
-    /// A datagram came, `payload_octets` long, at `received` by this side's clock. `false` if it is none of the stream's.
+    /// A datagram came, `payload_octets` long, at `received` by this side's clock. `false` if it is
+    /// none of the stream's.
     pub fn datagram(&mut self, octets: &[u8], payload_octets: u64, received: Duration) -> bool {
         let Some(head) = DatagramHead::parse(octets, self.counters) else {
             return false;
         };
         let number = self.unwrapped(head.number);
-        // Numbers begin at 1. One that is far ahead of all is an attack on the loss count, or a wrong width of counters.
+        // Numbers begin at 1. One that is far ahead of all is an attack on the loss count, or a
+        // wrong width of counters.
         if number == 0 || number > self.counts.highest.saturating_add(1 << 31) {
             return false;
         }

@@ -1,7 +1,8 @@
-//! Name and password: the text that a client encrypts for the server, and the server's list of users. The encryption (RSA) is none of
-//! this module's affair.
+//! Name and password: the text that a client encrypts for the server, and the server's list of
+//! users. The encryption (RSA) is none of this module's affair.
 //!
-//! A token can be used again by whoever hears it, within the time that the clocks may differ: the protocol has no nonce.
+//! A token can be used again by whoever hears it, within the time that the clocks may differ: the
+//! protocol has no nonce.
 
 use std::fmt::Write as _;
 
@@ -54,7 +55,8 @@ impl Credentials {
     }
 }
 
-/// Who may run tests: lines of `name,sha256`, where the latter is that of `{name}password` in hexadecimal.
+/// Who may run tests: lines of `name,sha256`, where the latter is that of `{name}password` in
+/// hexadecimal.
 #[derive(Debug, Clone, Default)]
 pub struct Users(Vec<(String, String)>);
 
@@ -75,7 +77,8 @@ impl Users {
         self.0.is_empty()
     }
 
-    /// Whether these are a user's name and password, of a token made within `skew_seconds` of `now_seconds`.
+    /// Whether these are a user's name and password, of a token made within `skew_seconds` of
+    /// `now_seconds`.
     pub fn admit(&self, credentials: &Credentials, now_seconds: u64, skew_seconds: u64) -> bool {
         let digest = Sha256::digest(format!("{{{}}}{}", credentials.user, credentials.password));
         let mut hash = String::with_capacity(64);

@@ -173,7 +173,8 @@ impl ClientSide {
         Ok(Some(ClientOrder::TakeResults(results)))
     }
 
-    /// Two numbers follow an error; stock servers up to 3.17 close behind the first where the parameters were at fault.
+    /// Two numbers follow an error; stock servers up to 3.17 close behind the first where the
+    /// parameters were at fault.
     fn failing(&mut self, closed: bool) -> Option<ClientFault> {
         if self.inbox.waiting() < 8 && !closed {
             return None;

@@ -20,8 +20,8 @@ impl Cookie {
         Self(octets)
     }
 
-    /// From the wire; `None` unless it is printable and ends with its only zero. Any printable character is taken: the alphabet is the
-    /// client's affair.
+    /// From the wire; `None` unless it is printable and ends with its only zero. Any printable
+    /// character is taken: the alphabet is the client's affair.
     pub fn parse(octets: [u8; COOKIE_OCTETS]) -> Option<Self> {
         let (last, text) = octets.split_last()?;
         (*last == 0 && text.iter().all(u8::is_ascii_graphic)).then_some(Self(octets))

@@ -9,7 +9,8 @@ pub const GREETING_REPLY: [u8; 4] = *b"6789";
 /// What servers before 3.13 or so answered.
 const OLD_REPLY: [u8; 4] = 987_654_321u32.to_le_bytes();
 
-/// Whether a datagram is a server's answer to a greeting; the first datagrams of data may overtake it.
+/// Whether a datagram is a server's answer to a greeting; the first datagrams of data may overtake
+/// it.
 pub fn is_greeting_reply(octets: &[u8]) -> bool {
     octets == GREETING_REPLY || octets == OLD_REPLY || octets == GREETING
 }
@@ -43,7 +44,8 @@ impl Counters {
 }
 
 impl DatagramHead {
-    /// Reads a head; `None` if the datagram is shorter than one, or its microseconds are impossible.
+    /// Reads a head; `None` if the datagram is shorter than one, or its microseconds are
+    /// impossible.
     pub fn parse(octets: &[u8], counters: Counters) -> Option<Self> {
         let word = |at: usize| Some(u32::from_be_bytes(octets.get(at..at + 4)?.try_into().ok()?));
         let (seconds, micros) = (word(0)?, word(4)?);

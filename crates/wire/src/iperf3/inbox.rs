@@ -2,7 +2,8 @@
 
 /// Longest parameters that are taken (stock servers from 3.18 on take as much).
 pub const MOST_PARAMETER_OCTETS: usize = 8_192;
-/// Longest results that are taken: 128 streams take 40 KiB, and a server's own output may come with them (ours).
+/// Longest results that are taken: 128 streams take 40 KiB, and a server's own output may come with
+/// them (ours).
 pub const MOST_RESULT_OCTETS: usize = 4 << 20;
 
 /// A JSON text behind its length, as it goes over the control connection.

@@ -51,7 +51,8 @@ impl Fields {
         number.map(Some).ok_or(JsonError::Impossible(name))
     }
 
-    /// A whole number of which stock programs write -1, which means "unknown", as the largest of 64 bit without a sign.
+    /// A whole number of which stock programs write -1, which means "unknown", as the largest of 64
+    /// bit without a sign.
     pub(super) fn signed(&self, name: &'static str) -> Result<Option<i64>, JsonError> {
         /// Between the largest number with a sign and that one.
         const ABOVE: f64 = 1.8e19;

@@ -35,7 +35,8 @@ pub struct StreamResult {
     pub datagrams: u64,
     /// Those in the omitted time; `None` where a side does not say.
     pub datagrams_omitted: Option<u64>,
-    /// When counting began and ended, seconds since the test began; `None` where a side does not say.
+    /// When counting began and ended, seconds since the test began; `None` where a side does not
+    /// say.
     pub span_seconds: Option<(f64, f64)>,
 }
 
@@ -119,7 +120,8 @@ impl Results {
 }
 
 fn as_json(stream: &StreamResult) -> Value {
-    // Stock programs read these as doubles: none may be written with an exponent, and -1 stands for "unknown".
+    // Stock programs read these as doubles: none may be written with an exponent, and -1 stands for
+    // "unknown".
     let count = |value: u64| i64::try_from(value).unwrap_or(MOST);
     let (start, end) = stream.span_seconds.unwrap_or_default();
     json!({

@@ -54,7 +54,8 @@ enum Stage {
     Finished,
 }
 
-/// Results of a client: a frame's head, and this per stream (ours; stock clients send some 250 octets of each).
+/// Results of a client: a frame's head, and this per stream (ours; stock clients send some 250
+/// octets of each).
 const RESULT_OCTETS: usize = 1_024;
 
 /// The server's side of the control connection.

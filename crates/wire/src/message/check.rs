@@ -47,7 +47,8 @@ pub(crate) fn streams(streams: u16) -> Result<(), MessageError> {
     ensure("streams", (1..=1024).contains(&streams))
 }
 
-/// A kernel's name of a thing, as it may stand in a command: at most 40 octets, visible, and nothing that a shell makes something of.
+/// A kernel's name of a thing, as it may stand in a command: at most 40 octets, visible, and
+/// nothing that a shell makes something of.
 pub(crate) fn name(field: &'static str, name: &str) -> Result<(), MessageError> {
     let plain = |octet: u8| octet.is_ascii_alphanumeric() || b"_-.:@+".contains(&octet);
     ensure(field, (1..=40).contains(&name.len()) && name.bytes().all(plain))

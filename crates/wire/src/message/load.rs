@@ -16,7 +16,8 @@ pub struct LoadPlan {
     pub streams: u16,
     /// IP octets of each packet.
     pub ip_octets: u16,
-    /// Highest rate that any segment will ask for, all flows together; `None`: as fast as the host can.
+    /// Highest rate that any segment will ask for, all flows together; `None`: as fast as the host
+    /// can.
     pub max_rate_bps: Option<u64>,
     /// Longest time that the whole load will take.
     pub max_duration_ns: u64,
@@ -48,7 +49,8 @@ impl Check for LoadPlan {
         ensure("max_rate_bps", self.max_rate_bps != Some(0))?;
         let packets = self.tuning.as_ref().and_then(|tuning| tuning.packets);
         ensure("packets", packets != Some(0))?;
-        // Ours: below 5 ms an interval holds too few packets to say anything and costs more than it tells.
+        // Ours: below 5 ms an interval holds too few packets to say anything and costs more than it
+        // tells.
         ensure(
             "status_every_ns",
             (5_000_000..=10_000_000_000).contains(&self.status_every_ns),
@@ -78,8 +80,8 @@ pub struct LoadStatus {
     pub duplicates: u64,
     /// Packets that the receiving host dropped for want of buffer.
     pub local_drops: u64,
-    /// Smallest, mean and largest of arrival minus departure stamp over the interval: one-way delays plus the unknown offset of
-    /// the clocks. `None` if nothing arrived.
+    /// Smallest, mean and largest of arrival minus departure stamp over the interval: one-way
+    /// delays plus the unknown offset of the clocks. `None` if nothing arrived.
     pub delay_ns: Option<(i64, i64, i64)>,
     /// Share of the interval for which the busiest receiving thread was on a CPU, in thousandths.
     pub receiver_cpu_permille: Option<u16>,

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::MessageError;
 use super::check::{Check, congestion, name, nanos, permille, short};
 
-/// Settings and counts of one host that advice about it rests on; what it does not know is `None`, and what a peer does not say is so too.
-/// Neither its name nor its kernel is told: anybody who may measure may ask.
+/// Settings and counts of one host that advice about it rests on; what it does not know is `None`,
+/// and what a peer does not say is so too. Neither its name nor its kernel is told: anybody who may
+/// measure may ask.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostSettings {

@@ -247,7 +247,8 @@ fn what_the_wire_shows() {
     assert_eq!(body(&ClientMessage::Alive.frame()), br#""alive""#);
 }
 
-/// A later version may say more, in any message and however deep; what is missing where it may be is unknown.
+/// A later version may say more, in any message and however deep; what is missing where it may be
+/// is unknown.
 #[test]
 fn unknown_fields_are_ignored() {
     let more = |text: &str| text.replacen(":{", r#":{"more":[{"and":{"more":null}}],"#, 1);

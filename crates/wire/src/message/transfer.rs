@@ -30,7 +30,8 @@ pub struct TransferPlan {
 /// How the server's side of a transfer treats its connections.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TransferTuning {
-    /// Payload octets that the server sends at most, all connections together; then the segment under way ends.
+    /// Payload octets that the server sends at most, all connections together; then the segment
+    /// under way ends.
     #[serde(default)]
     pub payload_octets: Option<u64>,
     /// Octets of one write or read.
@@ -136,7 +137,8 @@ pub enum TcpState {
     Loss,
 }
 
-/// What `TCP_INFO` said at one instant; the same fields as the estimators' sample. Absent fields are `None`.
+/// What `TCP_INFO` said at one instant; the same fields as the estimators' sample. Absent fields
+/// are `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpSample {
     /// When it was read, on the server's clock.
@@ -251,13 +253,15 @@ pub struct TransferSent {
     pub streams: Vec<BulkStream>,
     /// Share of the segment for which the busiest sending thread was on a CPU, in thousandths.
     pub sender_cpu_permille: Option<u16>,
-    /// It ended because all that was to be sent has been sent and acknowledged; the connections are shut down for writing.
+    /// It ended because all that was to be sent has been sent and acknowledged; the connections are
+    /// shut down for writing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spent: bool,
 }
 
 impl TransferSent {
-    /// Most samples in one `TransferSamples`: with every field present they stay below the frame's cap.
+    /// Most samples in one `TransferSamples`: with every field present they stay below the frame's
+    /// cap.
     pub const MAX_SAMPLES: usize = 64;
 }
 
@@ -281,7 +285,8 @@ pub struct TransferReceived {
     pub octets: u64,
     /// First and last read with data in it, on the server's clock; `None` before any data.
     pub span_ns: Option<(i64, i64)>,
-    /// Share of the time since the last such message for which the busiest receiving thread was on a CPU, in thousandths.
+    /// Share of the time since the last such message for which the busiest receiving thread was on
+    /// a CPU, in thousandths.
     pub receiver_cpu_permille: Option<u16>,
 }
 

@@ -1,4 +1,5 @@
-//! What a reflector makes of the TLVs behind a packet (RFC 8972 §4): each is answered where it stands, in as many octets as it has.
+//! What a reflector makes of the TLVs behind a packet (RFC 8972 §4): each is answered where it
+//! stands, in as many octets as it has.
 //!
 //! | type | TLV | answer |
 //! |--:|---|---|
@@ -11,7 +12,8 @@
 //! | 7 | follow-up telemetry | when the answer before really left (stateful reflectors) |
 //! | 8 | HMAC | checked, and made anew; where it is wrong every TLV gets [`INTEGRITY`] and nothing else happens to any |
 //!
-//! Everything else is marked [`UNRECOGNISED`], type 12 with it: what it asks for is more octets than came.
+//! Everything else is marked [`UNRECOGNISED`], type 12 with it: what it asks for is more octets
+//! than came.
 
 use subtle::ConstantTimeEq;
 
@@ -24,11 +26,13 @@ use crate::psk::Psk;
 pub struct Surroundings {
     /// UDP ports with which the packet arrived: its destination, its source.
     pub ports: (u16, u16),
-    /// DSCP and, in the two lowest bits, ECN with which it arrived; `None`: this host does not tell.
+    /// DSCP and, in the two lowest bits, ECN with which it arrived; `None`: this host does not
+    /// tell.
     pub traffic_class: Option<u8>,
     /// Synchronised from outside (by NTP, as far as a host can tell).
     pub synchronised: bool,
-    /// The session's packets that arrived and that were answered, this one included; `None` for a stateless reflector.
+    /// The session's packets that arrived and that were answered, this one included; `None` for a
+    /// stateless reflector.
     pub counts: Option<(u32, u32)>,
     /// Number of the session's last answer, and when it left, as stamps are written.
     pub last: Option<(u32, u64)>,
@@ -84,7 +88,8 @@ fn places(behind: &[u8]) -> Vec<Place> {
     found
 }
 
-/// Answers the TLVs behind a packet whose number is `asked_seq`, of an answer whose number is `seq`.
+/// Answers the TLVs behind a packet whose number is `asked_seq`, of an answer whose number is
+/// `seq`.
 pub(super) fn answer(
     behind: &mut [u8],
     (asked_seq, seq): (u32, u32),
@@ -206,7 +211,8 @@ fn is_authentic(behind: &[u8], place: &Place, seq: u32, key: &Psk) -> bool {
     last & (shown.len() == HMAC_OCTETS) && bool::from(mac(behind, place, seq, key).ct_eq(shown))
 }
 
-/// A sender's HMAC TLV at the end of `behind`, over the number of its packet and what stands before. `None`: no room.
+/// A sender's HMAC TLV at the end of `behind`, over the number of its packet and what stands
+/// before. `None`: no room.
 pub fn seal(behind: &mut [u8], seq: u32, key: &Psk) -> Option<()> {
     let at = behind.len().checked_sub(TLV_HEADER_OCTETS + HMAC_OCTETS)?;
     put(behind, at, &[UNRECOGNISED, kind::HMAC, 0, 16]);

@@ -34,9 +34,10 @@ pub fn peek(packet: &[u8], key: Option<&Psk>) -> Result<SessionPacket, StampErro
     SessionPacket::parse(packet, key)
 }
 
-/// Turns a sender's packet into its answer, of the same length. With a key, only an authentic packet, and the answer is authentic
-/// too. Without one, TWAMP's packets that end before STAMP's do are answered as well, from 41 octets on: shorter ones would need an
-/// answer that is longer than they are. What TLVs ask of the answer's own packet comes with the packet that was read.
+/// Turns a sender's packet into its answer, of the same length. With a key, only an authentic
+/// packet, and the answer is authentic too. Without one, TWAMP's packets that end before STAMP's do
+/// are answered as well, from 41 octets on: shorter ones would need an answer that is longer than
+/// they are. What TLVs ask of the answer's own packet comes with the packet that was read.
 pub fn reflect(
     packet: &mut [u8],
     seen: &Reflection,

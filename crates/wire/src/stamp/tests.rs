@@ -26,7 +26,8 @@ fn packet(format: StampFormat) -> SessionPacket {
 fn the_octets_are_those_of_the_rfc() {
     let mut octets = [0xff; 50];
     packet(StampFormat::Ntp).write(&mut octets, None).unwrap();
-    // 1 795 219 200 s + 2 208 988 800 s since 1900; a quarter of a second. S and no Z; 1 µs is 4295 parts, 135 times 2^5.
+    // 1 795 219 200 s + 2 208 988 800 s since 1900; a quarter of a second. S and no Z; 1 µs is 4295
+    // parts, 135 times 2^5.
     assert_eq!(octets[..4], [1, 2, 3, 4]);
     assert_eq!(octets[4..8], 4_004_208_000u32.to_be_bytes());
     assert_eq!(octets[8..12], [0x40, 0, 0, 0]);
@@ -292,7 +293,8 @@ fn sealed_tlvs_are_checked_and_sealed_anew() {
     assert!(is_sealed(&whole, 112, &key()));
     whole[116] ^= 1;
     assert!(!is_sealed(&whole, 112, &key()));
-    // Forged, cut off from its packet, or with something behind: nothing is done, and all are marked.
+    // Forged, cut off from its packet, or with something behind: nothing is done, and all are
+    // marked.
     let mut forged = sealed.clone();
     forged[5] ^= 1;
     let mut other = [&asked[..], &[0; 20]].concat();

@@ -10,8 +10,8 @@ pub enum StampFormat {
     Ptp,
 }
 
-/// A stamp. Seconds are those of the clock that took it; whether that counts UTC or TAI cannot be seen, so that stamps of two
-/// clocks compare only by their differences.
+/// A stamp. Seconds are those of the clock that took it; whether that counts UTC or TAI cannot be
+/// seen, so that stamps of two clocks compare only by their differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StampTime {
     wire: u64,
@@ -48,8 +48,9 @@ impl StampTime {
         self.wire
     }
 
-    /// Nanoseconds since 1970. NTP seconds of less than half an era are those after February 2036 (RFC 4330 §3); nanoseconds beyond
-    /// a second, which no honest PTP clock sends, count as what they say.
+    /// Nanoseconds since 1970. NTP seconds of less than half an era are those after February 2036
+    /// (RFC 4330 §3); nanoseconds beyond a second, which no honest PTP clock sends, count as what
+    /// they say.
     pub fn unix_ns(self) -> i64 {
         let word = |value: u64| i64::try_from(value & 0xffff_ffff).unwrap_or(0);
         let (high, low) = (word(self.wire >> 32), word(self.wire));
@@ -79,7 +80,8 @@ const SYNCHRONISED: u16 = 1 << 15;
 const PTP: u16 = 1 << 14;
 
 impl ErrorEstimate {
-    /// A clock that is off by at most this; the next larger value that can be written, at least 2^-32 s.
+    /// A clock that is off by at most this; the next larger value that can be written, at least
+    /// 2^-32 s.
     pub fn new(error_ns: u64, synchronised: bool, format: StampFormat) -> Self {
         let parts = (u128::from(error_ns) << 32).div_ceil(1_000_000_000);
         let (mut multiplier, mut scale) = (parts.max(1), 0u8);

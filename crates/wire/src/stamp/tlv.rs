@@ -2,7 +2,8 @@
 
 /// Flags, type and length.
 pub const TLV_HEADER_OCTETS: usize = 4;
-/// The reflector does not know this type; the sender sets it, and a reflector that knows the type clears it.
+/// The reflector does not know this type; the sender sets it, and a reflector that knows the type
+/// clears it.
 pub const UNRECOGNISED: u8 = 0x80;
 /// The length does not fit; nothing behind was read.
 pub const MALFORMED: u8 = 0x40;
@@ -25,7 +26,8 @@ pub struct Tlv<'a> {
     pub whole: bool,
 }
 
-/// The TLVs behind a packet's fields; ends at the first one that does not fit, or at fewer than four octets.
+/// The TLVs behind a packet's fields; ends at the first one that does not fit, or at fewer than
+/// four octets.
 #[derive(Debug, Clone)]
 pub struct Tlvs<'a>(&'a [u8]);
 
@@ -54,8 +56,8 @@ impl<'a> Iterator for Tlvs<'a> {
     }
 }
 
-/// Makes all that follows a packet's fields one TLV of padding, whose value is left as it is; fewer than four octets are left
-/// alone, as padding without a name.
+/// Makes all that follows a packet's fields one TLV of padding, whose value is left as it is; fewer
+/// than four octets are left alone, as padding without a name.
 pub fn write_padding(behind: &mut [u8]) {
     let Some((header, value)) = behind.split_first_chunk_mut::<TLV_HEADER_OCTETS>() else {
         return;

@@ -13,7 +13,8 @@ use super::run::Tool;
 const CONTROLS: [&str; 3] = ["reno", "cubic", "bbr"];
 const RATES: [u64; 3] = [10, 100, 1_000];
 const ROUND_TRIPS: [u64; 3] = [1, 20, 100];
-/// A test on a path is this long, but twice as long where a round trip is a tenth of a second: there it begins slowly.
+/// A test on a path is this long, but twice as long where a round trip is a tenth of a second:
+/// there it begins slowly.
 const SECONDS: u32 = 2;
 
 /// One row of the table.

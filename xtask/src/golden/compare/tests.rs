@@ -36,7 +36,8 @@ fn the_same_output_has_no_difference() {
     let names = Names::default();
     let tally = tally(&document(OUTPUT), &document(OUTPUT), &names, true);
     assert!(tally.differences.is_empty(), "{:?}", tally.differences);
-    // Exit and complaint; schema, method; four of the first run and three of its evidence; one and two of the second.
+    // Exit and complaint; schema, method; four of the first run and three of its evidence; one and
+    // two of the second.
     assert_eq!((tally.documents, tally.values), (1, 14));
 }
 

@@ -1,12 +1,16 @@
-//! The lab's bench: a plan's runs over real paths between private hosts on this machine, ours and other programs'.
+//! The lab's bench: a plan's runs over real paths between private hosts on this machine, ours and
+//! other programs'.
 //!
-//! Each run has a path of its own, begun afresh with the run's seed. So every method and every program meets the same cross traffic
-//! from the same moment on, and none meets what another left behind: queues that drain, a kernel's memory of round trips and windows
-//! (`tcp_metrics`), connections in TIME-WAIT. Bringing a path up takes milliseconds to tenths of a second, a run takes seconds.
+//! Each run has a path of its own, begun afresh with the run's seed. So every method and every
+//! program meets the same cross traffic from the same moment on, and none meets what another left
+//! behind: queues that drain, a kernel's memory of round trips and windows (`tcp_metrics`),
+//! connections in TIME-WAIT. Bringing a path up takes milliseconds to tenths of a second, a run
+//! takes seconds.
 //!
-//! A run counts only if the machine had valid timing in it: the path says so of its releases, the generator of cross traffic of its rate, and
-//! of our own methods' trains their sender does. What does not count is measured afresh, five times at most whatever came out, and the
-//! last one is kept as not judged.
+//! A run counts only if the machine had valid timing in it: the path says so of its releases, the
+//! generator of cross traffic of its rate, and of our own methods' trains their sender does. What
+//! does not count is measured afresh, five times at most whatever came out, and the last one is
+//! kept as not judged.
 
 mod counters;
 mod cross;
@@ -69,8 +73,8 @@ impl LabRunner {
         Ok(adapter)
     }
 
-    /// The scenario as this machine plays it, which is what is true here. Calibrated once: a machine does not change its rates
-    /// between runs, and a run's path should have no past.
+    /// The scenario as this machine plays it, which is what is true here. Calibrated once: a
+    /// machine does not change its rates between runs, and a run's path should have no past.
     fn as_built(&mut self, cell: &Cell) -> Result<Arc<Scenario>, RunFault> {
         let key = &cell.scenario.text;
         if let Some(known) = self.built.get(key) {

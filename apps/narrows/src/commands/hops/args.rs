@@ -22,10 +22,12 @@ use crate::progress::Progress;
 use crate::record::RecordArgs;
 use crate::remote::Remote;
 
-/// Measure each hop of the path to any host: who is there, what its link can carry, where the path is narrow and where it is tight.
+/// Measure each hop of the path to any host: who is there, what its link can carry, where the path
+/// is narrow and where it is tight.
 ///
-/// Nothing is needed on the remote host or on the routers. Where the remote host runs `narrows serve` that is found out, and used: its stamps
-/// tell the last hop, and trains both whole ways. UDP needs no privilege; --via tcp needs `CAP_NET_RAW`, and --via icmp that or a group
+/// Nothing is needed on the remote host or on the routers. Where the remote host runs
+/// `narrows serve` that is found out, and used: its stamps tell the last hop, and trains both whole
+/// ways. UDP needs no privilege; --via tcp needs `CAP_NET_RAW`, and --via icmp that or a group
 /// within `net.ipv4.ping_group_range`. Letters are mtr's where mtr has them.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
@@ -44,7 +46,8 @@ pub(crate) struct HopsArgs {
     /// Parameter of the method, NAME=VALUE; may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE")]
     pub(super) params: Vec<String>,
-    /// What to probe with: `udp[:PORT]` (a closed port), `icmp` (echo) or `tcp[:PORT]` (SYNs; needs `CAP_NET_RAW`) [default: udp]
+    /// What to probe with: `udp[:PORT]` (a closed port), `icmp` (echo) or `tcp[:PORT]` (SYNs; needs
+    /// `CAP_NET_RAW`) [default: udp]
     #[arg(long, value_name = "HOW", value_parser = via, conflicts_with_all = ["udp", "tcp", "server"])]
     pub(super) via: Option<Via>,
     /// Probe with UDP: --via udp
@@ -68,7 +71,8 @@ pub(crate) struct HopsArgs {
     /// File with the key that both hosts hold
     #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
     pub(super) psk_file: Option<PathBuf>,
-    /// First hop to show; the ones before it are measured all the same, since each hop is a difference to the one before
+    /// First hop to show; the ones before it are measured all the same, since each hop is a
+    /// difference to the one before
     #[arg(long, short = 'f', value_name = "N", default_value = "1")]
     pub(super) first_ttl: NonZeroU8,
     /// Last hop to measure
@@ -301,7 +305,8 @@ impl HopsArgs {
         Ok(Some(Server::new(peer, self.server, stop, progress)))
     }
 
-    /// What the method runs with: the caller's, and that the far end's stamps may tell the last hop.
+    /// What the method runs with: the caller's, and that the far end's stamps may tell the last
+    /// hop.
     pub(super) fn run_params(&self, method: &dyn Method, params: &RawParams) -> RawParams {
         let mut params = params.clone();
         let said = params.iter().any(|(name, _)| name == LAST_HOP);

@@ -1,4 +1,5 @@
-//! Whom other flows meet: routers choose among parallel paths by flow, and a measurement is of one flow.
+//! Whom other flows meet: routers choose among parallel paths by flow, and a measurement is of one
+//! flow.
 
 use std::num::NonZeroU8;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,8 @@ const GAP: Duration = Duration::from_millis(20);
 /// Length of the packets; enough for any mark.
 const IP_OCTETS: u16 = 100;
 
-/// Sends one small packet to each hop for every flow but the first, and notes who answers. A flow is a world of its own.
+/// Sends one small packet to each hop for every flow but the first, and notes who answers. A flow
+/// is a world of its own.
 pub(super) fn poll(
     flows: u16,
     connect: impl Fn() -> Result<Remote, Failure>,

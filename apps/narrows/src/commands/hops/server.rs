@@ -1,4 +1,5 @@
-//! A server on the remote host, if there is one: its stamps for the last hop, and the capacity of both whole ways.
+//! A server on the remote host, if there is one: its stamps for the last hop, and the capacity of
+//! both whole ways.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,14 +19,16 @@ use crate::connect::Peer;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
-/// Longest wait for a server that nobody said is there (ours): what a host without one costs at most, where nothing refuses at once.
+/// Longest wait for a server that nobody said is there (ours): what a host without one costs at
+/// most, where nothing refuses at once.
 const TIMEOUT: Duration = Duration::from_secs(1);
 /// What one whole way may take and send (ours).
 const WAY_TIME: Duration = Duration::from_secs(8);
 const WAY_OCTETS: u64 = 3_000_000;
 
-/// A server that may be there. Nobody is asked before the first packet that it should stamp, and it is let go with the last one: its own
-/// threads and this session's would be in the way of what is timed here.
+/// A server that may be there. Nobody is asked before the first packet that it should stamp, and it
+/// is let go with the last one: its own threads and this session's would be in the way of what is
+/// timed here.
 pub(super) struct Server {
     peer: Peer,
     stop: Arc<AtomicBool>,
@@ -91,7 +94,8 @@ impl Server {
     fn way(&mut self, direction: Direction, budget: Budget) -> Option<Entry> {
         let method = methods::automatic(Metric::IpCapacity)?;
         let mut params = RawParams::new();
-        // Most of what an idle fast path would cost is the search for a bucket that hops do not show either.
+        // Most of what an idle fast path would cost is the search for a bucket that hops do not
+        // show either.
         params.set("bucket_octets", "0");
         let order = Order::new(method, &params, budget).ok()?;
         if budget.octets == 0 || budget.time.is_zero() || self.stop.load(Ordering::Relaxed) {
@@ -111,7 +115,8 @@ impl Server {
         })
     }
 
-    /// Both whole ways, in the document; nothing changes where no server answered. `limits`: the user's, of which `spent` is used.
+    /// Both whole ways, in the document; nothing changes where no server answered. `limits`: the
+    /// user's, of which `spent` is used.
     pub(super) fn add_ways(
         &mut self,
         mut document: HopsDocument,

@@ -39,7 +39,8 @@ const PACKETS: usize = 120;
 /// Six trains are a megabyte then, which any server takes without a slot for loads.
 const MOST_OCTETS: u16 = 1500;
 
-/// Asks, sends trains there, and has trains sent here. Only what goes wrong before the facts are known is an error.
+/// Asks, sends trains there, and has trains sent here. Only what goes wrong before the facts are
+/// known is an error.
 pub(super) fn ask(peer: &Peer, stop: &Arc<AtomicBool>, progress: &Progress) -> Result<PeerKind, Failure> {
     progress.say(format!("{} and the way there", peer.name));
     let mut world = peer.connect(Direction::Forward, stop, progress)?;
@@ -80,8 +81,8 @@ pub(super) fn ask(peer: &Peer, stop: &Arc<AtomicBool>, progress: &Progress) -> R
     Ok(remote)
 }
 
-/// Receive stamps of back-to-back trains. `None` if packets were lost, the user stopped, or stamps are the program's own: those come in
-/// batches wherever the program is slower than the path.
+/// Receive stamps of back-to-back trains. `None` if packets were lost, the user stopped, or stamps
+/// are the program's own: those come in batches wherever the program is slower than the path.
 fn trains(world: &mut SocketWorld, stop: &AtomicBool) -> Result<Option<Coalescing>, Failure> {
     let octets = world.facts().path_mtu.min(MOST_OCTETS);
     let mut all = Vec::new();

@@ -26,7 +26,8 @@ pub(super) fn run(args: &ExecArgs) -> Result<Exit, Failure> {
         .split_first()
         .ok_or_else(|| Failure::usage("an empty command"))?;
     narrows_lab::enter_node(&id, &args.node).map_err(|error| failure(&error))?;
-    // From here on this process is the program, so its exit code is, too. It only comes back if there is none.
+    // From here on this process is the program, so its exit code is, too. It only comes back if
+    // there is none.
     let error = Command::new(program).args(arguments).exec();
     output::complain(&format!("{program}: {error}"));
     // As shells have it: 127 for a program that is not there, 126 for one that cannot be run.

@@ -10,7 +10,8 @@ use narrows_units::BitRate;
 use super::failure;
 use crate::exit::{Exit, Failure};
 
-/// A lab's traffic lasts as long as the lab: the usual sink would end it after some hours, and elastic flows would be gone unnoticed.
+/// A lab's traffic lasts as long as the lab: the usual sink would end it after some hours, and
+/// elastic flows would be gone unnoticed.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
 /// Traffic under way; it ends with this value.
@@ -96,7 +97,8 @@ impl Running {
     }
 }
 
-/// Starts all of a lab's real flows, in the time of its path: what the scenario begins at 10 s begins when the path's clock says so.
+/// Starts all of a lab's real flows, in the time of its path: what the scenario begins at 10 s
+/// begins when the path's clock says so.
 pub(super) fn start(lab: &Lab) -> Result<Flows, Failure> {
     let mut running = Vec::new();
     let seed = lab.description().seed;
@@ -112,7 +114,8 @@ pub(super) fn start(lab: &Lab) -> Result<Flows, Failure> {
         let sink = inside(&flow.sink, || Sink::start(sinks))?;
         let target = sink.addresses().first().copied();
         let target = target.ok_or_else(|| Failure::host("a sink without an address"))?;
-        // The processor is the path's and the programs': what departs some 50 µs late is cross traffic still.
+        // The processor is the path's and the programs': what departs some 50 µs late is cross
+        // traffic still.
         let options = SenderOptions {
             pacing: Pacing::Sleep,
             ..SenderOptions::default()

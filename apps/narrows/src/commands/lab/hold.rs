@@ -1,4 +1,5 @@
-//! `narrows lab hold`: the process behind `narrows lab up`. It keeps the lab until it is asked to end.
+//! `narrows lab hold`: the process behind `narrows lab up`. It keeps the lab until it is asked to
+//! end.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

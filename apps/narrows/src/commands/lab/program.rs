@@ -10,8 +10,9 @@ use crate::exit::{Exit, Failure};
 use crate::program::Program;
 use crate::{interrupt, output};
 
-/// The program finds the lab in its environment: `NARROWS_LAB` (name), `NARROWS_SENDER` and `NARROWS_RECEIVER` (IPv4 addresses),
-/// `NARROWS_SENDER_IPV6` and `NARROWS_RECEIVER_IPV6` (where the path has IPv6).
+/// The program finds the lab in its environment: `NARROWS_LAB` (name), `NARROWS_SENDER` and
+/// `NARROWS_RECEIVER` (IPv4 addresses), `NARROWS_SENDER_IPV6` and `NARROWS_RECEIVER_IPV6` (where
+/// the path has IPv6).
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]

@@ -6,7 +6,8 @@ use std::time::Duration;
 use narrows_probe::{Finding, Outcome};
 use narrows_units::format_duration;
 
-/// Lines that say what was found on each way; none where the far end did not tell when it turned the echoes.
+/// Lines that say what was found on each way; none where the far end did not tell when it turned
+/// the echoes.
 pub(super) fn text(outcome: &Outcome) -> String {
     let ways = outcome.estimate().and_then(|estimate| match &estimate.details.finding {
         Finding::RoundTrip(found) => found.ways.as_ref(),

@@ -21,7 +21,8 @@ const POLL_EVERY: u64 = 1 << 14;
 
 type Input = Box<dyn io::Read>;
 
-/// Reads all files, one after the other. A file that cannot be read at all ends the reading if it is the only one.
+/// Reads all files, one after the other. A file that cannot be read at all ends the reading if it
+/// is the only one.
 pub(super) fn read(args: &PassiveArgs, filter: Option<Filter>, mut analysis: Analysis) -> Result<Read, Failure> {
     let stop = interrupt::flag()?;
     let twice = args.files.iter().filter(|file| is_stdin(file)).count() > 1;

@@ -89,7 +89,8 @@ pub(super) fn again(number: usize, run: &Run, wanted: &Wanted) -> Result<Replaye
     })
 }
 
-/// A row as the commands that measure print it; the cost is that of the recorded run, whoever reads it.
+/// A row as the commands that measure print it; the cost is that of the recorded run, whoever reads
+/// it.
 fn row(run: &Run, scenario: Option<&Scenario>, method: &'static str, metric: Metric, outcome: &Outcome) -> MetricRow {
     let entry = Entry {
         metric,

@@ -19,7 +19,8 @@ pub(super) enum Form {
     Json,
 }
 
-/// Columns of the table, in order. All times are nanoseconds; `received_ns` and `turned_ns` are on the receiver's clock.
+/// Columns of the table, in order. All times are nanoseconds; `received_ns` and `turned_ns` are on
+/// the receiver's clock.
 const COLUMNS: [&str; 43] = [
     "run",
     "step",

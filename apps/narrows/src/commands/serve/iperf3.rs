@@ -14,10 +14,12 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Iperf3Args {
-    /// Also answer stock iperf3 clients, several at once, at this TCP and UDP port; held to the limits below
+    /// Also answer stock iperf3 clients, several at once, at this TCP and UDP port; held to the
+    /// limits below
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5201")]
     iperf3: Option<u16>,
-    /// Let only users of iperf3 clients test that show name and password: this server's private RSA key, PEM
+    /// Let only users of iperf3 clients test that show name and password: this server's private RSA
+    /// key, PEM
     #[arg(long, value_name = "FILE", requires_all = ["iperf3", "authorized_users_path"])]
     rsa_private_key_path: Option<PathBuf>,
     /// Those users: lines of NAME,SHA256 of {NAME}PASSWORD
@@ -30,8 +32,8 @@ pub(crate) struct Iperf3Args {
 }
 
 impl Iperf3Args {
-    /// Where the server listens, at a port of its own, with the limits of a session. The protocol knows nothing of our keys: whoever
-    /// must prove one is better served without it.
+    /// Where the server listens, at a port of its own, with the limits of a session. The protocol
+    /// knows nothing of our keys: whoever must prove one is better served without it.
     pub(super) fn start(&self, args: &ServeArgs, options: &ServeOptions) -> Result<Option<Iperf3Server>, Failure> {
         let Some(port) = self.iperf3 else { return Ok(None) };
         let mut wanted = Iperf3Options {

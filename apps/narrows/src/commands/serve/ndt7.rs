@@ -34,7 +34,8 @@ impl FromStr for Port {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ndt7Args {
-    /// Also answer ndt7 clients, at this TCP port (443 with a certificate and 80 without one unless given)
+    /// Also answer ndt7 clients, at this TCP port (443 with a certificate and 80 without one unless
+    /// given)
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = Port::USUAL)]
     ndt7: Option<Port>,
     /// Over TLS: this server's certificate and those above it, PEM
@@ -47,7 +48,8 @@ pub(crate) struct Ndt7Args {
 
 #[cfg(feature = "tls")]
 impl Ndt7Args {
-    /// Where the server listens, at a port of its own. How long a test takes is the protocol's own affair.
+    /// Where the server listens, at a port of its own. How long a test takes is the protocol's own
+    /// affair.
     pub(super) fn start(&self, args: &ServeArgs, options: &ServeOptions) -> Result<Option<Ndt7Server>, Failure> {
         use narrows_net::ndt7::{Identity, Ndt7Limits, Ndt7Options};
 

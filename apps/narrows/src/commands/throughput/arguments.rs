@@ -93,7 +93,8 @@ pub(super) fn octet(text: &str) -> Result<u8, String> {
     parsed.map_err(|_| format!("{text:?} is none of 0 to 255"))
 }
 
-/// A differentiated services code point by number or name (RFC 2474, RFC 2597, RFC 3246, RFC 5865, RFC 8622).
+/// A differentiated services code point by number or name (RFC 2474, RFC 2597, RFC 3246, RFC 5865,
+/// RFC 8622).
 pub(super) fn dscp(text: &str) -> Result<u8, String> {
     let name = text.to_ascii_lowercase();
     let digit = |at: usize| name.as_bytes().get(at).map(|octet| octet.wrapping_sub(b'0'));

@@ -1,4 +1,5 @@
-//! The JSON that iperf3's readers know: `start`, `intervals`, `end`; and `narrows`, which holds what it has no place for.
+//! The JSON that iperf3's readers know: `start`, `intervals`, `end`; and `narrows`, which holds
+//! what it has no place for.
 
 use narrows_net::iperf3::{Finished, Part, Snapshot, StreamPart, TestOptions};
 use narrows_units::nanos;

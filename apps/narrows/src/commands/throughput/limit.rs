@@ -16,7 +16,8 @@ use super::ThroughputArgs;
 /// A rate this close to the one asked for is set by it.
 const ASKED: f64 = 0.95;
 
-/// Loss below this does not hold back a congestion control that does not go by loss (ours: BBR v1 stands a hundred times as much).
+/// Loss below this does not hold back a congestion control that does not go by loss (ours: BBR v1
+/// stands a hundred times as much).
 const SLIGHT_LOSS: f64 = 0.001;
 
 /// Judges intervals and tests.
@@ -91,7 +92,8 @@ impl Judge {
         self.counted(finished, sends)
     }
 
-    /// The remote host's sending, of a test of both ways: where the remote host tells, or, by UDP, as far as what was lost tells.
+    /// The remote host's sending, of a test of both ways: where the remote host tells, or, by UDP,
+    /// as far as what was lost tells.
     pub(super) fn reverse(&self, finished: &Finished) -> Option<LimitVerdict> {
         let outlines = &finished.outline.streams;
         let both = outlines.iter().any(|stream| stream.sends) && outlines.iter().any(|stream| !stream.sends);
@@ -306,8 +308,8 @@ mod tests {
 
     use super::*;
 
-    /// A UDP test of ten seconds: for each stream whether this host sends, what was lost of a thousand, and what the receiver dropped of
-    /// that.
+    /// A UDP test of ten seconds: for each stream whether this host sends, what was lost of a
+    /// thousand, and what the receiver dropped of that.
     fn finished(streams: &[(bool, u64, u64)]) -> Finished {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         let connected = |id, sends| Connected {
@@ -390,7 +392,8 @@ mod tests {
         .map(|what| verdict.evidence[format!("lost_{what}")].as_u64().expect("a count"))
     }
 
-    /// Of 30 lost on the forward direction the remote host dropped 10, of 200 on the reverse direction this one 150: neither way has any of the other's.
+    /// Of 30 lost on the forward direction the remote host dropped 10, of 200 on the reverse
+    /// direction this one 150: neither way has any of the other's.
     #[test]
     fn each_way_has_its_own_losses() {
         let both = finished(&[(true, 30, 10), (false, 200, 150)]);

@@ -15,7 +15,8 @@ const PASSWORD: &str = "IPERF3_PASSWORD";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoginArgs {
-    /// Name to show an iperf3 server that asks for one; the password is `IPERF3_PASSWORD`, or asked for
+    /// Name to show an iperf3 server that asks for one; the password is `IPERF3_PASSWORD`, or asked
+    /// for
     #[arg(long, value_name = "NAME", requires_all = ["iperf3", "rsa_public_key_path"])]
     username: Option<String>,
     /// The server's public RSA key, PEM; encrypts the password

@@ -1,4 +1,5 @@
-//! `narrows throughput --method NAME`: one of the methods that fill a path, over real sockets to `narrows serve`.
+//! `narrows throughput --method NAME`: one of the methods that fill a path, over real sockets to
+//! `narrows serve`.
 
 use narrows_methods as methods;
 use narrows_methods::DEFAULT;
@@ -56,8 +57,8 @@ fn choose(args: &ThroughputArgs, name: &str) -> Result<&'static dyn Method, Fail
     })
 }
 
-/// What the letters of a plain test mean to a method: the length of the test, and how it is paced or shared out, as far as the method
-/// has a parameter for it.
+/// What the letters of a plain test mean to a method: the length of the test, and how it is paced
+/// or shared out, as far as the method has a parameter for it.
 fn extra(args: &ThroughputArgs, method: &dyn Method) -> Result<Vec<(String, String)>, Failure> {
     let name = method.info().name;
     let known = |parameter: &str| method.info().parameter(parameter).is_some();

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use super::own::Beside;
 use super::streams::both;
 
-/// The metrics of RFC 6349 §4, and what the load did to the round trip. In-band: the load's own connections measure it, so that flow
-/// queueing does not hide it; what other connections saw is not measured.
+/// The metrics of RFC 6349 §4, and what the load did to the round trip. In-band: the load's own
+/// connections measure it, so that flow queueing does not hide it; what other connections saw is
+/// not measured.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Metrics {
     /// Unloaded round trip: the shortest known.
@@ -20,7 +21,8 @@ pub(super) struct Metrics {
     mean: Duration,
     quantiles: [Duration; 3],
     samples: usize,
-    /// Share of the payload that did not have to be sent again; `None` where the kernel does not say.
+    /// Share of the payload that did not have to be sent again; `None` where the kernel does not
+    /// say.
     efficiency: Option<f64>,
     /// Payload rate, bit/s, and what the narrow link would carry of it.
     actual_bps: f64,
@@ -91,11 +93,13 @@ impl Foreign {
 
 /// Share of the round trips that responsiveness keeps, the shortest ones.
 const KEPT: f64 = 0.95;
-/// Mean increase of the round trip, milliseconds, below which a grade is given (as public speed tests print it).
+/// Mean increase of the round trip, milliseconds, below which a grade is given (as public speed
+/// tests print it).
 const GRADES: [(f64, &str); 5] = [(5.0, "A+"), (30.0, "A"), (60.0, "B"), (200.0, "C"), (400.0, "D")];
 
 impl Metrics {
-    /// `None` without samples of `TCP_INFO` of the sending side. `ceiling` is the Ethernet rate of the narrow link.
+    /// `None` without samples of `TCP_INFO` of the sending side. `ceiling` is the Ethernet rate of
+    /// the narrow link.
     pub(super) fn of<'a>(finished: &'a Finished, beside: &Beside, ceiling: Option<BitRate>) -> Option<Self> {
         let idle = beside.idle_rtt;
         let parts = || finished.parts.iter();
@@ -228,8 +232,8 @@ fn rank(count: usize, share: f64) -> usize {
     rank.clamp(1, count.max(1)).min(count)
 }
 
-/// Payload rate of full segments over Ethernet: headers of 52 octets, the usual timestamps among them, or 40 where the segment's
-/// length says that there are none.
+/// Payload rate of full segments over Ethernet: headers of 52 octets, the usual timestamps among
+/// them, or 40 where the segment's length says that there are none.
 fn ideal(ethernet: BitRate, mss_octets: u32) -> f64 {
     let headers = if [1460, 8960].contains(&mss_octets) { 40 } else { 52 };
     let frame = Framing::ETHERNET.wire_octets(mss_octets.saturating_add(headers));
@@ -270,7 +274,8 @@ mod tests {
         }
     }
 
-    /// RFC 6349 §4.3: 25 ms become 32 ms, 28 %. 100 Mbit/s of Ethernet carry 94.9 Mbit/s of segments of 1460 octets, 94.15 of 1448.
+    /// RFC 6349 §4.3: 25 ms become 32 ms, 28 %. 100 Mbit/s of Ethernet carry 94.9 Mbit/s of
+    /// segments of 1460 octets, 94.15 of 1448.
     #[test]
     fn the_examples_of_the_standard() {
         let metrics = metrics();

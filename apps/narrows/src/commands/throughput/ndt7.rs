@@ -18,7 +18,8 @@ pub(super) enum Which {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ndt7Args {
-    /// Speak ndt7 with HOST, or with a URL of ws:// or wss://; a bare HOST means wss at port 443, and with --port ws
+    /// Speak ndt7 with HOST, or with a URL of ws:// or wss://; a bare HOST means wss at port 443,
+    /// and with --port ws
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "both",
           conflicts_with_all = ["iperf3", "udp", "bidir", "bytes", "blockcount", "bitrate", "fq_rate"])]
     ndt7: Option<Which>,

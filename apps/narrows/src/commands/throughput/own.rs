@@ -1,4 +1,5 @@
-//! The same against `narrows serve`, by our own protocol: TCP or UDP, either way or both, for a time, an amount, or until quick mode knows.
+//! The same against `narrows serve`, by our own protocol: TCP or UDP, either way or both, for a
+//! time, an amount, or until quick mode knows.
 
 mod both;
 mod course;
@@ -83,7 +84,8 @@ pub(super) struct Beside {
     pub(super) idle_rtt: Option<Duration>,
     /// What quick mode made of it, if it was on.
     pub(super) quick: Option<Quickened>,
-    /// How long other connections took to open under load, those that did not as `None`; `None`: none was opened.
+    /// How long other connections took to open under load, those that did not as `None`; `None`:
+    /// none was opened.
     pub(super) foreign: Option<Vec<Option<Duration>>>,
     /// What ended it; `None`: a stock peer's test.
     pub(super) ending: Option<Ending>,

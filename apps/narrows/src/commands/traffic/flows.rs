@@ -20,8 +20,8 @@ pub(super) struct FlowArgs {
     /// Long-run IP-layer rate, of all flows of the model together, such as "30 Mbit/s"
     #[arg(long, value_name = "RATE", requires = "model", help_heading = "One model")]
     rate: Option<BitRate>,
-    /// Sizes of IP packets: 1500, imix, 64-1500 (uniform), 40:7,576:4,1500:1 (weights), or @FILE with a size, or a size and a
-    /// weight, per line
+    /// Sizes of IP packets: 1500, imix, 64-1500 (uniform), 40:7,576:4,1500:1 (weights), or @FILE
+    /// with a size, or a size and a weight, per line
     #[arg(
         long,
         value_name = "SIZES",
@@ -44,7 +44,8 @@ pub(super) struct FlowArgs {
     /// Pareto: tail index of on- and off-times
     #[arg(long, requires = "model", default_value_t = 1.5, help_heading = "One model")]
     shape: f64,
-    /// One more flow, as in a scenario's `cross` table: `arrivals = "cbr", rate = "1 Mbit/s", ip_octets = 200`; may be repeated
+    /// One more flow, as in a scenario's `cross` table:
+    /// `arrivals = "cbr", rate = "1 Mbit/s", ip_octets = 200`; may be repeated
     #[arg(long, value_name = "TABLE", help_heading = "Other flows")]
     flow: Vec<String>,
     /// More flows, from a file of `[[cross]]` tables as in a scenario, without hops
@@ -231,7 +232,8 @@ fn sizes(text: &str) -> Result<SizeMix, Failure> {
     mix.ok_or_else(fault)
 }
 
-/// Sizes with weights (1 where none is given), one per line; equal ones are joined. `#` begins a comment.
+/// Sizes with weights (1 where none is given), one per line; equal ones are joined. `#` begins a
+/// comment.
 fn listed(content: &str) -> Result<SizeMix, String> {
     let mut weights = std::collections::BTreeMap::<u16, f64>::new();
     for (index, line) in content.lines().enumerate() {

@@ -16,8 +16,8 @@ use crate::{interrupt, output};
 
 /// Send traffic to a host that runs `narrows traffic sink`, and print what left and what arrived.
 ///
-/// Rates and sizes are those of IP packets; a late packet is caught up, never left out. With the seed and the `cross` table of a
-/// scenario the packets are the simulator's.
+/// Rates and sizes are those of IP packets; a late packet is caught up, never left out. With the
+/// seed and the `cross` table of a scenario the packets are the simulator's.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct SendArgs {

@@ -11,8 +11,8 @@ use super::failure;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 
-/// Count what `narrows traffic send` sends here. Serves only clients on this host and in private networks, unless told otherwise;
-/// sends nothing but answers to them.
+/// Count what `narrows traffic send` sends here. Serves only clients on this host and in private
+/// networks, unless told otherwise; sends nothing but answers to them.
 #[derive(Debug, clap::Args)]
 pub(super) struct SinkArgs {
     /// TCP and UDP port; 0 lets the system choose one

@@ -19,7 +19,8 @@ pub(crate) mod keys;
 pub(crate) mod relay;
 pub(crate) mod remote;
 
-/// Longest that anything here may take on a busy machine. What must be quick has a bound of its own.
+/// Longest that anything here may take on a busy machine. What must be quick has a bound of its
+/// own.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The program, with no setting of the caller's environment that could change what it does.
@@ -50,7 +51,8 @@ impl ProgramResult {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not one JSON object ({error}): {self:?}"))
     }
 
-    /// The first JSON object that stands on a line of its own: of a program that others wrote beside.
+    /// The first JSON object that stands on a line of its own: of a program that others wrote
+    /// beside.
     #[track_caller]
     pub(crate) fn json_line(&self) -> Value {
         let mut lines = self.stdout.lines();
@@ -59,7 +61,8 @@ impl ProgramResult {
         serde_json::from_str(line).unwrap_or_else(|error| panic!("not a JSON object ({error}): {self:?}"))
     }
 
-    /// Asserts an exit code, with words that the complaint must hold, and that no result is on standard output.
+    /// Asserts an exit code, with words that the complaint must hold, and that no result is on
+    /// standard output.
     #[track_caller]
     pub(crate) fn refused(&self, code: i32, words: &[&str]) {
         assert_eq!(self.status.code(), Some(code), "{self:?}");

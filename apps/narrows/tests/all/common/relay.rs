@@ -1,6 +1,8 @@
-//! A path that can be cut: a relay between a client and a server on loopback, for TCP and UDP at one port.
+//! A path that can be cut: a relay between a client and a server on loopback, for TCP and UDP at
+//! one port.
 //!
-//! It passes bytes on without looking at them. Cut, it passes nothing more and closes nothing, as a pulled cable does.
+//! It passes bytes on without looking at them. Cut, it passes nothing more and closes nothing, as a
+//! pulled cable does.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -16,7 +18,8 @@ struct State {
     cut: AtomicBool,
     mute: AtomicBool,
     accepted: AtomicUsize,
-    /// The server shall think that the client is of version 2 of the protocol, and the client the same of the server.
+    /// The server shall think that the client is of version 2 of the protocol, and the client the
+    /// same of the server.
     older: AtomicBool,
     over: AtomicBool,
 }
@@ -48,7 +51,8 @@ impl Relay {
         Self { port, state }
     }
 
-    /// Holds back what the server says on the control connection, as a lost segment behind a long queue does.
+    /// Holds back what the server says on the control connection, as a lost segment behind a long
+    /// queue does.
     pub(crate) fn mute(&self, mute: bool) {
         self.state.mute.store(mute, Ordering::SeqCst);
     }

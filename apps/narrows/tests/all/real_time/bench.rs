@@ -30,7 +30,8 @@ pub(crate) fn serving(path: &RealTimePath) -> Running {
     path.host(Side::Receiver).run(serve).unwrap()
 }
 
-/// Runs `measure` in the sender, where data connections must be made too, with a client that is connected to a server in the receiver.
+/// Runs `measure` in the sender, where data connections must be made too, with a client that is
+/// connected to a server in the receiver.
 pub(crate) fn connected<R: Send>(path: &RealTimePath, measure: impl FnOnce(&mut SocketWorld) -> R + Send) -> R {
     let remote = path.host(Side::Receiver).addresses().ipv4;
     let server = serving(path);
@@ -42,8 +43,8 @@ pub(crate) fn connected<R: Send>(path: &RealTimePath, measure: impl FnOnce(&mut 
     path.host(Side::Sender).run(inside).unwrap()
 }
 
-/// Says that a test says nothing; `cargo xtask` counts such lines as skipped. The line begins afresh because the test's name may stand
-/// on the one before.
+/// Says that a test says nothing; `cargo xtask` counts such lines as skipped. The line begins
+/// afresh because the test's name may stand on the one before.
 pub(crate) fn not_judged(name: &str, why: &str) {
     println!("\nNOT JUDGED: {name}: {why}");
 }

@@ -1,4 +1,5 @@
-//! The queue of a real-time path, as configured, by bursts of real packets: method `burst` in detail.
+//! The queue of a real-time path, as configured, by bursts of real packets: method `burst` in
+//! detail.
 
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ fn number(estimate: &Estimate, name: &str) -> Option<f64> {
     reported(&estimate.diagnostics, name).and_then(Diagnostic::as_f64)
 }
 
-/// The effective queue within 5 % of the configured one and a packet, of a run for which the path had valid timing. Five tries.
+/// The effective queue within 5 % of the configured one and a packet, of a run for which the path
+/// had valid timing. Five tries.
 fn judge(what: &str, queue: Queue, octets: f64) {
     let mut last = String::new();
     for attempt in 1..=5 {

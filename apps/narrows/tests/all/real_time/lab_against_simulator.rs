@@ -1,8 +1,10 @@
 //! The same packets through a lab of real routers and switches, and through the simulator.
 //!
-//! As for the real-time path: the departures, as the sender's kernel stamped them, are sent into a [`narrows_sim::Path`] of the same scenario
-//! and seed at the same time of the path, so that each packet meets the same cross traffic in both. What differs is that real kernels
-//! forward: they take their microseconds at every router, and the lab's links count an arrival from when they saw it.
+//! As for the real-time path: the departures, as the sender's kernel stamped them, are sent into a
+//! [`narrows_sim::Path`] of the same scenario and seed at the same time of the path, so that each
+//! packet meets the same cross traffic in both. What differs is that real kernels forward: they
+//! take their microseconds at every router, and the lab's links count an arrival from when they saw
+//! it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,7 +24,8 @@ const TRAINS: usize = 10;
 /// Of packets back to back, whose spacing is.
 const BURSTS: usize = 5;
 
-/// Trains with this gap on the lab's clock, or why they could not be had. Each train ends with its packets' places in the list.
+/// Trains with this gap on the lab's clock, or why they could not be had. Each train ends with its
+/// packets' places in the list.
 fn trains(lab: &Lab, ends: &Ends, gap: Duration, count: usize) -> Result<Vec<Vec<Probed>>, String> {
     let origin_ns = now_ns() - nanos(lab.path_time().saturating_sub(lab.scenario().warm_up));
     let mut all = Vec::new();
@@ -58,8 +61,8 @@ fn same_capacity(lab: &Lab, scenario: &Scenario) {
     }
 }
 
-/// Medians of one-way delays within 5 % or 30 µs, capacity truth within 1 %, and trains of packets sent back to back, which are spread
-/// by what the narrow link has left, spread alike.
+/// Medians of one-way delays within 5 % or 30 µs, capacity truth within 1 %, and trains of packets
+/// sent back to back, which are spread by what the narrow link has left, spread alike.
 fn compare(file: &str) {
     let _alone = alone();
     let place = Path::new(env!("CARGO_MANIFEST_DIR"))

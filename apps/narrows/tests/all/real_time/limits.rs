@@ -1,4 +1,5 @@
-//! What `narrows throughput` says held a transfer, between two real kernels on which the limit is known.
+//! What `narrows throughput` says held a transfer, between two real kernels on which the limit is
+//! known.
 
 use std::process::Command;
 use std::time::Duration;
@@ -130,7 +131,8 @@ fn over(hop: Hop, all: &[Induced]) {
     }
 }
 
-/// Fifteen seconds of transfers; each is judged if the path had valid timing during it, and not repeated.
+/// Fifteen seconds of transfers; each is judged if the path had valid timing during it, and not
+/// repeated.
 #[test]
 #[ignore = "judge: needs namespaces"]
 fn what_limited_a_transfer_between_kernels() {

@@ -1,8 +1,10 @@
-//! Sockets, real-time path, simulator and methods held against one another. Needs privileges, so nothing here runs by itself.
+//! Sockets, real-time path, simulator and methods held against one another. Needs privileges, so
+//! nothing here runs by itself.
 //!
-//! What depends on the machine is judged only if the path says that it had valid timing (and the sender that it kept its plan); if not, it is
-//! measured again, a few times, whatever the result was, and the count is printed. If the machine never had valid timing the test says
-//! `NOT JUDGED`, which `cargo xtask` counts as skipped.
+//! What depends on the machine is judged only if the path says that it had valid timing (and the
+//! sender that it kept its plan); if not, it is measured again, a few times, whatever the result
+//! was, and the count is printed. If the machine never had valid timing the test says `NOT JUDGED`,
+//! which `cargo xtask` counts as skipped.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,8 +1,9 @@
 //! The same packets over the real-time path and through the simulator.
 //!
-//! The departures of the real run, as the sender's kernel stamped them on the way into the device, are sent into a [`narrows_sim::Path`] of the
-//! same scenario and seed, at the same time of the path. So each packet meets the same cross traffic in both, and its two one-way delays
-//! compare. Both hosts share one clock, and the far end's stamps are its kernel's too.
+//! The departures of the real run, as the sender's kernel stamped them on the way into the device,
+//! are sent into a [`narrows_sim::Path`] of the same scenario and seed, at the same time of the
+//! path. So each packet meets the same cross traffic in both, and its two one-way delays compare.
+//! Both hosts share one clock, and the far end's stamps are its kernel's too.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -37,7 +38,8 @@ pub(crate) struct Probed {
     pub(crate) arrived_ns: Option<i64>,
 }
 
-/// The two ends: plain sockets, because a session's control connection would share the path with the probes.
+/// The two ends: plain sockets, because a session's control connection would share the path with
+/// the probes.
 pub(crate) struct Ends {
     pub(crate) sender: ProbeSocket,
     pub(crate) receiver: ProbeSocket,
@@ -55,7 +57,8 @@ impl Ends {
         }
     }
 
-    /// Sends a train and takes what came of it from the far socket's buffer, with the far kernel's stamps.
+    /// Sends a train and takes what came of it from the far socket's buffer, with the far kernel's
+    /// stamps.
     pub(crate) fn train(&self, gap: Duration) -> (Departures, Vec<Probed>) {
         let plan = [PacketPlan {
             gap,
@@ -177,8 +180,8 @@ pub(crate) fn quantile(values: &[f64], percent: usize) -> f64 {
     sorted[((sorted.len() - 1) * percent + 50) / 100]
 }
 
-/// `spread_us`: by how much the delays differ at least among themselves, lest two constants be compared; `lossy`: whether some packets
-/// find the queue full.
+/// `spread_us`: by how much the delays differ at least among themselves, lest two constants be
+/// compared; `lossy`: whether some packets find the queue full.
 fn compare(text: &str, spread_us: f64, lossy: bool) {
     let _alone = alone();
     let scenario = Scenario::from_toml(text).unwrap();

@@ -1,4 +1,5 @@
-//! Linux's own shapers, tc-tbf(8) and tc-htb(8), between two real kernels: depth and rate as they were set, by method `shaper`.
+//! Linux's own shapers, tc-tbf(8) and tc-htb(8), between two real kernels: depth and rate as they
+//! were set, by method `shaper`.
 //!
 //! A policer of the kernel (`act_police`) is not among them: a lab has no link of that kind.
 
@@ -53,8 +54,8 @@ fn hop(kind: fn(Burst) -> Link, packets: u64) -> Hop {
         })
 }
 
-/// The rate within 5 % of what a saturating run got, the depth within 15 % or three packets: the kernel counts the time of its own
-/// wake-ups as tokens.
+/// The rate within 5 % of what a saturating run got, the depth within 15 % or three packets: the
+/// kernel counts the time of its own wake-ups as tokens.
 fn judge(what: &str, estimate: &Estimate, rate_bps: u64, packets: u64) -> Result<(), String> {
     let ratio = estimate.value as f64 / rate_bps as f64;
     let burst = estimate
@@ -124,7 +125,8 @@ fn token_bucket_filters_are_found_with_rate_and_depth() {
     buckets("tbf", Link::Tbf);
 }
 
-/// The wrong answer that started it: 500 Mbit/s and 50 kB behind a cable that is faster than the sender.
+/// The wrong answer that started it: 500 Mbit/s and 50 kB behind a cable that is faster than the
+/// sender.
 #[test]
 #[ignore = "judge: needs namespaces, tc"]
 fn a_bucket_behind_a_sender_limited_path_is_found() {

@@ -77,8 +77,8 @@ fn application(found: &Findings) -> Option<Judged> {
     })
 }
 
-/// A rate above this share of what copying in memory allows is held by it (`[Jin03a]` equation 2, generalised: one copy reads and writes,
-/// one pass of the card reads).
+/// A rate above this share of what copying in memory allows is held by it (`[Jin03a]` equation 2,
+/// generalised: one copy reads and writes, one pass of the card reads).
 const NEAR_MEMORY: f64 = 0.8;
 const PASSES: f64 = 3.0;
 

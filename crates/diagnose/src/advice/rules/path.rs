@@ -8,13 +8,14 @@ use super::{Findings, Judged, Severity, command, limited, percent, place, rate};
 use crate::limits::LimitingFactor;
 use narrows_probe::outcome::Caveat;
 
-/// An unpaced window larger than the burst limit overflows the queue: rate at most `8 MBS / RTT` (`[Netest03]` §III.A); below this share
-/// of what is available that is the limit.
+/// An unpaced window larger than the burst limit overflows the queue: rate at most `8 MBS / RTT`
+/// (`[Netest03]` §III.A); below this share of what is available that is the limit.
 const SHORT: f64 = 0.8;
 
 pub(super) fn shallow_queue(found: &Findings) -> Option<Judged> {
     let burst = found.burst_octets?;
-    // A queue this short may spoil the measurement of what is available, too: then the capacity bounds it.
+    // A queue this short may spoil the measurement of what is available, too: then the capacity
+    // bounds it.
     let measured = found.available_bps;
     let available = measured.or(found.capacity_bps)?;
     let unpaced = found.per_round_trip(burst)?;
@@ -111,7 +112,8 @@ pub(super) fn fragments(found: &Findings) -> Option<Judged> {
     )
 }
 
-/// Losses that come so many times more together than by chance are bursts; at gaps that vary this little they are periodic.
+/// Losses that come so many times more together than by chance are bursts; at gaps that vary this
+/// little they are periodic.
 const BURSTY: f64 = 5.0;
 const PERIODIC: f64 = 0.10;
 
@@ -220,7 +222,8 @@ pub(super) fn reordering(found: &Findings) -> Option<Judged> {
     )
 }
 
-/// Directions are alike within a factor of two; below a tenth, with a link that could do both, a duplex mismatch is likely.
+/// Directions are alike within a factor of two; below a tenth, with a link that could do both, a
+/// duplex mismatch is likely.
 const ALIKE: f64 = 0.5;
 const MISMATCH: f64 = 0.1;
 
@@ -256,7 +259,8 @@ pub(super) fn asymmetry(found: &Findings) -> Option<Judged> {
     })
 }
 
-/// Variation of the rate, spread of unloaded round trips, and the loss up to which they are the link's own.
+/// Variation of the rate, spread of unloaded round trips, and the loss up to which they are the
+/// link's own.
 const VARIES: f64 = 0.3;
 const SPREAD_NS: u64 = 10_000_000;
 const LITTLE_LOSS: f64 = 0.01;
@@ -305,7 +309,8 @@ pub(super) fn deep_queue(found: &Findings) -> Option<Judged> {
     })
 }
 
-/// TCP's handshake ends nearer than UDP's echo by more than this, and by more than programs that answer may add to what kernels do (ours).
+/// TCP's handshake ends nearer than UDP's echo by more than this, and by more than programs that
+/// answer may add to what kernels do (ours).
 const NEARER: f64 = 0.7;
 /// See [`NEARER`].
 const NEARER_NS: f64 = 1e6;

@@ -225,7 +225,8 @@ pub(super) fn congestion_control(found: &Findings) -> Option<Judged> {
     )
 }
 
-/// A gain from which set buffers are another kernel's work, and a loss and stalls that would explain it (`[Netest03]` figure 4: 22 times).
+/// A gain from which set buffers are another kernel's work, and a loss and stalls that would
+/// explain it (`[Netest03]` figure 4: 22 times).
 const GAIN: f64 = 1.5;
 const NO_LOSS: f64 = 1e-4;
 

@@ -146,7 +146,8 @@ fn stream(ends: &Ends) -> Option<Limit> {
     [paced, host].into_iter().flatten().min_by_key(|limit| limit.0)
 }
 
-/// Growth of the delay over a stream a tenth too fast, `(K-1)·8L·(1 - 1/1.1)/A`, against three times the noise of group medians.
+/// Growth of the delay over a stream a tenth too fast, `(K-1)·8L·(1 - 1/1.1)/A`, against three
+/// times the noise of group medians.
 fn trend(ends: &Ends) -> Option<Limit> {
     let facts = &ends.receiver.facts;
     let noise = facts.stamp_error.max(facts.clock_resolution).as_secs_f64() / STREAM_PACKETS.powf(0.25);
@@ -155,7 +156,8 @@ fn trend(ends: &Ends) -> Option<Limit> {
     Some((rate, "the receiver's stamps hide the trend of a stream".to_owned()))
 }
 
-/// `8L(1 - 1/γ)·e/δ`: gaps of neighbours in a chirp differ by more than the sender's clock can be off.
+/// `8L(1 - 1/γ)·e/δ`: gaps of neighbours in a chirp differ by more than the sender's clock can be
+/// off.
 fn steps(ends: &Ends) -> Option<Limit> {
     let resolution = ends.sender.facts.clock_resolution;
     let rate = BitRate::over(u64::from(ends.ip_octets), resolution)?.scaled(TIMING_ERROR * (1.0 - 1.0 / SPREAD))?;

@@ -8,7 +8,8 @@ fn ns(ns: u64) -> Duration {
     Duration::from_nanos(ns)
 }
 
-/// The reference host of the specification: clock 25 ns, software stamps of 1 µs, a spinning sender of 0.3 µs, sends of 1 µs.
+/// The reference host of the specification: clock 25 ns, software stamps of 1 µs, a spinning sender
+/// of 0.3 µs, sends of 1 µs.
 fn reference(stamp_error: Duration, coalescing: Option<Duration>) -> Ends {
     let facts = HostFacts {
         send_cost: us(1),

@@ -1,6 +1,7 @@
 //! Samples of a row of any length: whole blocks of neighbours, spread evenly over it.
 
-/// Rows of neighbours, at most `MOST` of [`BLOCK`], of which at least half are there once the row was longer.
+/// Rows of neighbours, at most `MOST` of [`BLOCK`], of which at least half are there once the row
+/// was longer.
 #[derive(Debug, Clone)]
 pub(in crate::passive) struct Blocks<T, const MOST: usize> {
     kept: Vec<T>,

@@ -1,4 +1,5 @@
-//! The clock of one end, as its TCP timestamps show it (RFC 7323): how long packets took from there, but for a constant.
+//! The clock of one end, as its TCP timestamps show it (RFC 7323): how long packets took from
+//! there, but for a constant.
 
 /// One end's timestamps against the capture's clock.
 #[derive(Debug, Clone, Default)]
@@ -11,10 +12,11 @@ pub(in crate::passive) struct PeerClock {
     /// Length of a slot, and when the last one begins.
     slot: i64,
     slot_begin: i64,
-    /// What the last slot has by now: here and not behind `floor`'s pointer, since nearly every packet asks for it.
+    /// What the last slot has by now: here and not behind `floor`'s pointer, since nearly every
+    /// packet asks for it.
     newest: (i64, i64),
-    /// Per slot of time the packet that took least: when it passed, in nanoseconds since the first, and its time under way, but for a
-    /// constant.
+    /// Per slot of time the packet that took least: when it passed, in nanoseconds since the first,
+    /// and its time under way, but for a constant.
     floor: Vec<(i64, i64)>,
 }
 
@@ -23,14 +25,16 @@ const SLOTS: usize = 64;
 const FIRST_SLOT: i64 = 250_000_000;
 /// The tick is known after so long: then its nearest common length is clear.
 const LEARN_NS: i64 = 150_000_000;
-/// Common ticks (RFC 7323 §5.4 asks for 1 ms to 1 s; Linux has 1 ms, or 1 us by route option, older ones 4 and 10 ms).
+/// Common ticks (RFC 7323 §5.4 asks for 1 ms to 1 s; Linux has 1 ms, or 1 us by route option, older
+/// ones 4 and 10 ms).
 const TICKS: [f64; 4] = [1_000.0, 1_000_000.0, 4_000_000.0, 10_000_000.0];
-/// Two crystals drift apart by less (ours: twice the 50 ppm that common ones are sold with is 100; those of hosts that keep time by
-/// NTP lie within 50).
+/// Two crystals drift apart by less (ours: twice the 50 ppm that common ones are sold with is 100;
+/// those of hosts that keep time by NTP lie within 50).
 const MOST_DRIFT: f64 = 50e-6;
 
 impl PeerClock {
-    /// One more packet from there; its timestamp in ticks since the first, [`super::NO_TICKS`] without one or beyond 31 bits.
+    /// One more packet from there; its timestamp in ticks since the first, [`super::NO_TICKS`]
+    /// without one or beyond 31 bits.
     pub(super) fn see(&mut self, at: i64, stamp: Option<u32>) -> i32 {
         let Some(stamp) = stamp else { return super::NO_TICKS };
         let Some((begun, _)) = self.first else {
@@ -62,8 +66,8 @@ impl PeerClock {
         self.floor.capacity() * size_of::<(i64, i64)>()
     }
 
-    /// How long a packet was under way beyond the least that any packet near it needed; a lower bound as far as drift goes, and up to a
-    /// tick too much.
+    /// How long a packet was under way beyond the least that any packet near it needed; a lower
+    /// bound as far as drift goes, and up to a tick too much.
     pub(in crate::passive) fn waited(&self, at: i64, ticks: i32) -> Option<f64> {
         let (tick, (begun, _)) = (self.tick?, self.first?);
         if ticks == super::NO_TICKS {

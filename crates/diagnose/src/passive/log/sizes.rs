@@ -30,8 +30,8 @@ impl Sizes {
         self.largest_payload
     }
 
-    /// IP and payload octets of a full packet on the wire: the most frequent large size, unless it is a multiple of another that was
-    /// seen. `None` before data came, or where none is large.
+    /// IP and payload octets of a full packet on the wire: the most frequent large size, unless it
+    /// is a multiple of another that was seen. `None` before data came, or where none is large.
     pub(in crate::passive) fn full(&self) -> Option<(u32, u32)> {
         let large = || {
             self.known

@@ -1,4 +1,5 @@
-//! Families of equally spaced modes, over scales (`[MultiQ04]`, after its Click element). Times are nanoseconds.
+//! Families of equally spaced modes, over scales (`[MultiQ04]`, after its Click element). Times are
+//! nanoseconds.
 
 use narrows_stat::DensityMode;
 
@@ -21,7 +22,8 @@ pub(super) struct Rules {
 pub(super) struct TransmissionTime {
     pub(super) time: f64,
     scale: f64,
-    /// It is a distance between modes: one packet of cross traffic. Else it is where a mode stands: what one sample spans.
+    /// It is a distance between modes: one packet of cross traffic. Else it is where a mode stands:
+    /// what one sample spans.
     pub(super) is_distance: bool,
 }
 
@@ -31,8 +33,9 @@ const SIMILAR: f64 = 0.05;
 const LOWEST: f64 = 0.01;
 /// Each distance counts as often as its right mode has thousandths of the sample.
 const REPEATS: f64 = 1000.0;
-/// What covers several segments stands at several distances: under a kernel wider than the family, a single mode below so many of them is
-/// the family itself (ours; the element would take it for a link).
+/// What covers several segments stands at several distances: under a kernel wider than the family,
+/// a single mode below so many of them is the family itself (ours; the element would take it for a
+/// link).
 const HUMP: f64 = 6.0;
 /// The kernel over distances, as a share of the smallest.
 const GAP_KERNEL: f64 = 0.4;
@@ -98,7 +101,8 @@ fn modes(gaps: &[f64], scale: f64, significance: f64, points: f64) -> Vec<Densit
         .map_or_else(|_| Vec::new(), |density| density.modes(significance, points))
 }
 
-/// The tallest; of acknowledgements' the leftmost is left out, if there are others: it is what compression makes.
+/// The tallest; of acknowledgements' the leftmost is left out, if there are others: it is what
+/// compression makes.
 fn highest(modes: &[DensityMode], of_acks: bool) -> Option<DensityMode> {
     let skipped = usize::from(of_acks && modes.len() > 1);
     modes[skipped..]
@@ -161,8 +165,8 @@ fn distance(modes: &[DensityMode], rules: &Rules, of_acks: bool) -> Option<f64> 
         .then_some(first.at)
 }
 
-/// Times that are not above their scale are the kernel's; between 30 and 46 us they are what packets of 52 octets make of links of 10 and
-/// 100 Mbit/s.
+/// Times that are not above their scale are the kernel's; between 30 and 46 us they are what
+/// packets of 52 octets make of links of 10 and 100 Mbit/s.
 fn filtered(found: Vec<TransmissionTime>) -> Vec<TransmissionTime> {
     let mut kept: Vec<TransmissionTime> = Vec::new();
     for one in found.into_iter().rev() {

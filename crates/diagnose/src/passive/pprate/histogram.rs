@@ -25,7 +25,8 @@ pub(super) struct Mode {
     pub(super) height: f64,
 }
 
-/// A spread below this share of the rate is none (ours: simulated and hardware clocks give gaps without any, and no bins).
+/// A spread below this share of the rate is none (ours: simulated and hardware clocks give gaps
+/// without any, and no bins).
 const NO_SPREAD: f64 = 1e-3;
 
 /// Modes of positive rates, ascending.

@@ -38,7 +38,8 @@ fn what_hangs_is_ended_with_its_children() {
         done.ran
     );
     let child: i32 = done.printed.stdout.trim().parse().unwrap();
-    // Killed it is by now; that it is gone, the kernel says a little later, or whoever adopted it does.
+    // Killed it is by now; that it is gone, the kernel says a little later, or whoever adopted it
+    // does.
     let gone = || {
         let state = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         state.is_empty() || state.contains(") Z")

@@ -1,4 +1,5 @@
-//! On what the programs really printed, over real-time paths of 50 Mbit/s (one hop), and of 100, 10 and 100 Mbit/s (`pchar`, `bing`).
+//! On what the programs really printed, over real-time paths of 50 Mbit/s (one hop), and of 100, 10
+//! and 100 Mbit/s (`pchar`, `bing`).
 
 use super::super::{Adapter, builtin};
 use super::*;
@@ -148,7 +149,8 @@ fn a_program_that_failed_is_quoted() {
     );
 }
 
-/// The description of `docs/guide/external-tools.md`, as it stands there, reads the output that stands there.
+/// The description of `docs/guide/external-tools.md`, as it stands there, reads the output that
+/// stands there.
 #[test]
 fn the_documented_example_works() {
     let page = include_str!("../../../../../docs/guide/external-tools.md");

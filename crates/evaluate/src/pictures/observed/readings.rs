@@ -7,8 +7,9 @@ use narrows_stat::{ModeParams, Sorted, Thresholds};
 /// Most points of a response curve: ours; rates of one fleet fall together.
 const POINTS: f64 = 40.0;
 
-/// Rate sent and rate received of a load segment, bit/s. Reports lag by a round trip, so the first interval, which may belong to the
-/// segment before, is left out, and so are segments of fewer than four intervals.
+/// Rate sent and rate received of a load segment, bit/s. Reports lag by a round trip, so the first
+/// interval, which may belong to the segment before, is left out, and so are segments of fewer than
+/// four intervals.
 pub(super) fn of_load(report: &LoadReport) -> Option<(f64, f64)> {
     const LEAST: usize = 4;
     let statuses = report.statuses.get(1..).filter(|rest| rest.len() + 1 >= LEAST)?;
@@ -26,8 +27,8 @@ fn rate(octets: u64, nanos: i64) -> Option<f64> {
     (nanos > 0).then(|| octets as f64 * 8e9 / nanos as f64)
 }
 
-/// Rates in and out as a curve: like rates in together, with the middle half of what came out. `None` unless the rates in differ
-/// by a fifth at least: one rate is no curve.
+/// Rates in and out as a curve: like rates in together, with the middle half of what came out.
+/// `None` unless the rates in differ by a fifth at least: one rate is no curve.
 pub(super) fn curve(rates: &[(f64, f64)]) -> Option<Vec<Point>> {
     let low = rates.iter().map(|(sent, _)| *sent).fold(f64::INFINITY, f64::min);
     let high = rates.iter().map(|(sent, _)| *sent).fold(0.0, f64::max);
@@ -53,8 +54,9 @@ pub(super) fn curve(rates: &[(f64, f64)]) -> Option<Vec<Point>> {
     (points.len() >= 3).then_some(points)
 }
 
-/// Local modes as pathrate looks for them (`[Pathrate04]`), in windows as wide as the histogram's bins. Its noise level is 15 of
-/// about 1000 values; ours is that share, and two values at least. The mode that holds the answer is the one chosen.
+/// Local modes as pathrate looks for them (`[Pathrate04]`), in windows as wide as the histogram's
+/// bins. Its noise level is 15 of about 1000 values; ours is that share, and two values at least.
+/// The mode that holds the answer is the one chosen.
 pub(super) fn modes(samples: &[f64], width: f64, answer: Option<f64>) -> Vec<Mode> {
     let params = ModeParams {
         noise_count: (samples.len() * 15 / 1000).max(2),
@@ -137,7 +139,8 @@ mod tests {
     fn rising_delays_are_a_trend_and_level_ones_none() {
         let rising = packets(|k| 5_000_000_000 + 1000 * k);
         assert_eq!(trend(&rising).0, Some(Trend::Increasing));
-        // By hand: ten groups of ten; the first is 0 to 9, whose median is 4.5 microseconds above the offset.
+        // By hand: ten groups of ten; the first is 0 to 9, whose median is 4.5 microseconds above
+        // the offset.
         let groups = groups(&rising);
         assert_eq!(
             (groups.len(), groups[0].last, groups[0].median_ns),
@@ -148,7 +151,8 @@ mod tests {
         assert_eq!(trend(&rising[..3]), (None, Vec::new()));
     }
 
-    /// A path of 10 units of which 6 are free: below 6 what goes in comes out; above, out = in * 10 / (in + 4).
+    /// A path of 10 units of which 6 are free: below 6 what goes in comes out; above, out = in * 10
+    /// / (in + 4).
     #[test]
     fn a_curve_needs_several_rates() {
         let answer = |sent: f64| if sent <= 6.0 { sent } else { sent * 10.0 / (sent + 4.0) };

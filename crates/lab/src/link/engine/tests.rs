@@ -87,7 +87,8 @@ fn cross_traffic_goes_on_from_link_to_link() {
     assert_eq!(feeds(&mixed), []);
 }
 
-/// 80 Mbit/s on 1 Gbit/s: the last link of the hop is as busy as the first lets it be, so a packet waits there at times.
+/// 80 Mbit/s on 1 Gbit/s: the last link of the hop is as busy as the first lets it be, so a packet
+/// waits there at times.
 #[test]
 fn the_warm_up_reaches_every_link() {
     let scenario = two_hops();

@@ -83,7 +83,8 @@ fn hops_become_nodes_and_cables() {
     );
 }
 
-/// Routers answer by the address of the device that the probe came in by, so traceroute sees those of the address plan.
+/// Routers answer by the address of the device that the probe came in by, so traceroute sees those
+/// of the address plan.
 #[test]
 fn devices_have_the_addresses_of_the_plan() {
     let layout = Layout::of(&three_hops(), true).unwrap();

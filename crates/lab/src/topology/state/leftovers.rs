@@ -10,9 +10,9 @@ use super::process::process_began;
 use super::{LabState, directory, files, is_ours, log_file, one_at_a_time, owner};
 use crate::namespace::{NAMED, remove};
 
-/// Removes what labs left behind whose processes live no more (killed, or crashed): files of state and named namespaces. Everything
-/// else went with the process. Labs inside which programs still run stay as they are, for [`programs_in`] to find them. Returns the
-/// labs' names.
+/// Removes what labs left behind whose processes live no more (killed, or crashed): files of state
+/// and named namespaces. Everything else went with the process. Labs inside which programs still
+/// run stay as they are, for [`programs_in`] to find them. Returns the labs' names.
 pub fn clean_dead_labs() -> Vec<String> {
     let _alone = one_at_a_time();
     let mut cleaned = BTreeSet::new();
@@ -36,7 +36,8 @@ pub fn clean_dead_labs() -> Vec<String> {
     remove_scraps();
     let entries = fs::read_dir(NAMED).into_iter().flatten().filter_map(Result::ok);
     for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
-        // A lab's file is made before its namespaces: looked at afresh, since one may have begun meanwhile.
+        // A lab's file is made before its namespaces: looked at afresh, since one may have begun
+        // meanwhile.
         let Some(id) = owner(&name).filter(|id| !owned.contains(*id)) else {
             continue;
         };
@@ -68,7 +69,8 @@ fn remove_scraps() {
     }
 }
 
-/// The process that writes a draft (`<id>.<process>.draft`), or the log of a lab without a name yet (`up_<process>.log`).
+/// The process that writes a draft (`<id>.<process>.draft`), or the log of a lab without a name yet
+/// (`up_<process>.log`).
 pub(super) fn writer(file: &str) -> Option<u32> {
     let draft = file
         .strip_suffix(".draft")
@@ -78,7 +80,8 @@ pub(super) fn writer(file: &str) -> Option<u32> {
     draft.or_else(log)?.parse().ok()
 }
 
-/// Processes that live in a lab's namespaces, without the one that holds it; also in those of a lab whose holder is dead.
+/// Processes that live in a lab's namespaces, without the one that holds it; also in those of a lab
+/// whose holder is dead.
 pub fn programs_in(state: &LabState) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -93,7 +96,8 @@ pub fn programs_in(state: &LabState) -> Vec<u32> {
     processes.filter(lives_inside).collect()
 }
 
-/// Every lab of this user whose holder is dead, in order of their names: programs may still run inside.
+/// Every lab of this user whose holder is dead, in order of their names: programs may still run
+/// inside.
 pub fn dead_labs() -> Vec<LabState> {
     let found = files().into_iter().map(|(_, state)| state);
     found.filter(|state| !state.is_alive()).collect()

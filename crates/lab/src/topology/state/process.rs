@@ -28,7 +28,8 @@ pub(super) fn process_began(process: u32) -> Option<u64> {
     began(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
-/// Field 22 of `/proc/<pid>/stat`, `proc_pid_stat(5)`; the second one, in parentheses, may hold anything. A zombie is dead.
+/// Field 22 of `/proc/<pid>/stat`, `proc_pid_stat(5)`; the second one, in parentheses, may hold
+/// anything. A zombie is dead.
 pub(super) fn began(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();

@@ -10,7 +10,8 @@ use super::super::pooled::PooledEstimate;
 use super::Machine;
 use narrows_probe::Step;
 
-/// Half-width of the interval at which there is nothing left to average, as a share of the path's rate (ours).
+/// Half-width of the interval at which there is nothing left to average, as a share of the path's
+/// rate (ours).
 const EXACT: f64 = 0.011;
 /// The same that ends a run of twice the fewest trains, and one that has spent its octets or time.
 const NARROW: f64 = 0.02;
@@ -19,15 +20,18 @@ pub(super) const FAIR: f64 = 0.06;
 const USUAL: f64 = 0.09;
 const MORE_OCTETS: f64 = 1.5;
 const MORE_TIME: f64 = 1.06;
-/// A run that is not even fair by then goes on for so many times that many octets, and that long, at most.
+/// A run that is not even fair by then goes on for so many times that many octets, and that long,
+/// at most.
 const EXTENDED: f64 = 12.0;
 const LONGEST: Duration = Duration::from_secs(5);
-/// After that, so many times the fewest trains near the turning point end it even if too few of them tell: where a receiver batches, an idle path shows
-/// its turning point by batches and not by delays that grow.
+/// After that, so many times the fewest trains near the turning point end it even if too few of
+/// them tell: where a receiver batches, an idle path shows its turning point by batches and not by
+/// delays that grow.
 const STUCK: usize = 3;
 
 impl Machine {
-    /// Waits until the train's octets, spread over the time since it began, are the allowed share of the path.
+    /// Waits until the train's octets, spread over the time since it began, are the allowed share
+    /// of the path.
     pub(super) fn pause(&mut self, now: Stamp<Sender>, octets: u64) -> Step {
         let until = self.train_began + self.scale().period(&self.params, octets, self.more(), self.seen.count);
         if self.would_be_late(until) {
@@ -40,20 +44,23 @@ impl Machine {
         }
     }
 
-    /// A train at that time would be one too many: there are enough, and the longest that a run may last is over.
+    /// A train at that time would be one too many: there are enough, and the longest that a run may
+    /// last is over.
     fn would_be_late(&self, until: Stamp<Sender>) -> bool {
         let trains = self.pooled.as_ref().map_or(0, |found| found.per_train.len());
         (trains >= self.params.min_trains || self.is_stuck())
             && until.since(self.began) >= LONGEST.max(self.params.time)
     }
 
-    /// So many trains near the turning point, and hardly one that tells: more of them will not. (Curves are fewer than trains that were sent.)
+    /// So many trains near the turning point, and hardly one that tells: more of them will not.
+    /// (Curves are fewer than trains that were sent.)
     fn is_stuck(&self) -> bool {
         let constant = self.params.mode == Mode::Slope;
         constant && self.pooled.is_some() && self.near_sent >= STUCK * self.params.min_trains
     }
 
-    /// Narrow, or spent what a run may spend; while the interval is not even fair, up to several times that.
+    /// Narrow, or spent what a run may spend; while the interval is not even fair, up to several
+    /// times that.
     pub(super) fn enough(&self, now: Stamp<Sender>, found: &PooledEstimate) -> bool {
         let scale = self.scale();
         let half = found.half_width(FLOOR * scale.rate) / scale.rate;

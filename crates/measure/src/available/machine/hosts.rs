@@ -11,17 +11,21 @@ use narrows_probe::Reason;
 /// Loss in a train up to which it is used without a word, and up to which it is used at all.
 const LOSS_TOLERATED: f64 = 0.03;
 const LOSS_LIMIT: f64 = 0.15;
-/// The queue that a train may build grows to so many times the default, as far as half of it has stood without a loss (ours).
+/// The queue that a train may build grows to so many times the default, as far as half of it has
+/// stood without a loss (ours).
 const LEARNED: f64 = 4.0;
-/// Share of the rate asked for that a train keeps at least, and from which on nothing is made of it (ours).
+/// Share of the rate asked for that a train keeps at least, and from which on nothing is made of it
+/// (ours).
 const KEPT_LEAST: f64 = 0.75;
 const KEPT_WELL: f64 = 0.99;
-/// Growth of delays at the sender's highest rate up to which it has not reached the turning point (ours).
+/// Growth of delays at the sender's highest rate up to which it has not reached the turning point
+/// (ours).
 const NO_GROWTH: f64 = 0.01;
 
 impl Machine {
-    /// A queue that stood without a loss may stand again, and twice that be tried, up to several times the default: where bursts are
-    /// longer than the queue allowed, trains find the link idle.
+    /// A queue that stood without a loss may stand again, and twice that be tried, up to several
+    /// times the default: where bursts are longer than the queue allowed, trains find the link
+    /// idle.
     pub(super) fn note_queue(&mut self, train: &TrainSlope) {
         if self.seen.overflows > 0 || train.lost > 0 || self.params.burst_octets.is_some() {
             return;
@@ -33,7 +37,8 @@ impl Machine {
         self.burst = Some(allowed.max((2.0 * stood).min(LEARNED * default)));
     }
 
-    /// A sender that does not reach the planned rate in three trains cannot: a pause in one of them says nothing.
+    /// A sender that does not reach the planned rate in three trains cannot: a pause in one of them
+    /// says nothing.
     pub(super) fn note_sender(&mut self, train: &TrainSlope) {
         if !train.rate_sent.is_finite() {
             return;
@@ -53,8 +58,9 @@ impl Machine {
         }
     }
 
-    /// How much of the rate asked for the last train kept: a sender that is held up time and again does not make up for it, so that the
-    /// mean stays behind. (Pauses are cut out of trains, and what lies between them went as asked.)
+    /// How much of the rate asked for the last train kept: a sender that is held up time and again
+    /// does not make up for it, so that the mean stays behind. (Pauses are cut out of trains, and
+    /// what lies between them went as asked.)
     pub(super) fn note_kept(&mut self, train: &TrainSlope) {
         let sending = train.send_time - train.paused;
         if self.phase == Phase::Near && self.rate.is_some() && sending > 0.0 {
@@ -101,7 +107,8 @@ impl Machine {
         if overflow && train.packets > SHORTEST && self.seen.overflows < RETRY_LIMIT {
             self.seen.overflows += 1;
             if self.seen.overflows == 1 {
-                // Once more as it was: a bucket lets the same through again, and two trains that bend alike tell it from a queue.
+                // Once more as it was: a bucket lets the same through again, and two trains that
+                // bend alike tell it from a queue.
                 return Some(None);
             }
             let built = sent * self.packet_bits() * (1.0 - (train.rate_out / train.rate_in).min(0.99));
@@ -125,7 +132,8 @@ impl Machine {
         self.burst = Some(allowed.min(built) / 2.0);
     }
 
-    /// How fast the variance of delays grows, seconds: what trains showed by themselves, or what their disagreement says if that is more.
+    /// How fast the variance of delays grows, seconds: what trains showed by themselves, or what
+    /// their disagreement says if that is more.
     pub(super) fn wander(&self) -> f64 {
         let trains = self.seen.trains.iter().filter(|train| train.backlogged_time > 0.0);
         let of: Vec<f64> = trains

@@ -49,8 +49,9 @@ impl Machine {
         train
     }
 
-    /// Rate of the next train's head. Where another link than the narrow one is likely to be tight, what queues before the narrow one would
-    /// go while the train passes, and look like more that is available.
+    /// Rate of the next train's head. Where another link than the narrow one is likely to be tight,
+    /// what queues before the narrow one would go while the train passes, and look like more that
+    /// is available.
     fn priming_burst_rate(&self) -> f64 {
         let scale = self.scale();
         let other = self.pooled.as_ref().is_some_and(|found| found.one_link < OTHER_LINK);
@@ -77,7 +78,8 @@ impl Machine {
         self.priming_packets = (packets.min(self.packets), delay);
     }
 
-    /// By how much the load is to grow, so that what the trains' disagreement asks for is spent in time.
+    /// By how much the load is to grow, so that what the trains' disagreement asks for is spent in
+    /// time.
     pub(super) fn more(&self) -> f64 {
         let found = self.pooled.as_ref().filter(|_| self.params.load.is_none());
         let Some(found) = found.filter(|found| found.per_train.len() >= self.params.min_trains) else {
@@ -102,7 +104,8 @@ impl Machine {
         let mut over = rate - self.available;
         let mut packets = 1;
         if self.params.mode == Mode::Curve {
-            // Its mean overload is a quarter of its highest; and the slow half takes its packets, too.
+            // Its mean overload is a quarter of its highest; and the slow half takes its packets,
+            // too.
             over /= 4.0;
             packets = 2;
         }

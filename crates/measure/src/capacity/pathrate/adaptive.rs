@@ -1,8 +1,8 @@
 //! The same phases, as short as the samples allow (ours).
 //!
-//! A first train tells the rough rate. *Looks* of a few short trains, long trains and small packets follow, until they agree or
-//! three have not; then *rounds* of pairs and trains, until the winning mode has settled. A receiver that batches ends either
-//! in favour of the batch branch.
+//! A first train tells the rough rate. *Looks* of a few short trains, long trains and small packets
+//! follow, until they agree or three have not; then *rounds* of pairs and trains, until the winning
+//! mode has settled. A receiver that batches ends either in favour of the batch branch.
 
 mod filter;
 mod long;
@@ -60,7 +60,8 @@ impl Adaptive {
         }
     }
 
-    /// Time from the begin of this train to the begin of the next: the narrow link stays free for others, and has drained.
+    /// Time from the begin of this train to the begin of the next: the narrow link stays free for
+    /// others, and has drained.
     pub(super) fn spacing(session: &MethodRun, request: Request) -> Duration {
         let gap = gap_ns(session, request.ip_octets).unwrap_or(0.0);
         let busy = Duration::try_from_secs_f64(gap * (request.packets + 1) as f64 * 1e-9).unwrap_or(MOST_SPACING);
@@ -70,7 +71,8 @@ impl Adaptive {
         ) {
             session.params.utilisation
         } else {
-            // The look is over in a moment; it may take more of the path than what goes on for seconds.
+            // The look is over in a moment; it may take more of the path than what goes on for
+            // seconds.
             (2.0 * session.params.utilisation).min(1.0)
         };
         let window = if session.facts.rate_cap.is_some() {
@@ -105,7 +107,8 @@ impl Adaptive {
         self.queue.pop_front()
     }
 
-    /// Twice the same, then, if packets were lost, shorter and shorter: a path may not let a long burst through.
+    /// Twice the same, then, if packets were lost, shorter and shorter: a path may not let a long
+    /// burst through.
     fn again(&mut self, request: Request, flaw: Flaw) {
         self.failures += 1;
         let most = if flaw == Flaw::Lost { 8 } else { 2 };
@@ -143,7 +146,8 @@ impl Adaptive {
         match sent {
             None if session.tally.trains > 0 => self.stage = Stage::Over,
             None => self.ask(session, Phase::Lengths, 3, session.full_size()),
-            // Shorter than what two stamps may be wrong by, or all in one batch: nothing can be planned from it.
+            // Shorter than what two stamps may be wrong by, or all in one batch: nothing can be
+            // planned from it.
             Some(sample) if session.timing_error(sample.span_ns()) > 0.5 && self.can_double(session, sample) => {
                 self.ask(session, Phase::Lengths, sample.packets() * 4, session.full_size());
             }
@@ -201,15 +205,16 @@ impl Adaptive {
         } else if done < CHECKS {
             self.search(session, done);
         } else if open * 2 > samples {
-            // The sender is the narrowest of all; more of the same will not tell what lies behind it, but for a bucket.
+            // The sender is the narrowest of all; more of the same will not tell what lies behind
+            // it, but for a bucket.
             self.bucket(session, 0);
         } else {
             self.round(session, 0);
         }
     }
 
-    /// Where trains scatter by more than stamps may, a heavy load behind the narrow link can make a few of them agree on
-    /// anything; the rounds and the filter tell.
+    /// Where trains scatter by more than stamps may, a heavy load behind the narrow link can make a
+    /// few of them agree on anything; the rounds and the filter tell.
     fn after_agreement(&mut self, session: &MethodRun) {
         let (samples, open) = (session.of(Phase::Preliminary).count(), opened(session));
         // What the sender leaves room for may still be more than a bucket lets through for long.
@@ -225,8 +230,8 @@ impl Adaptive {
         let train = (2 * self.long(session)).min(self.cap(session));
         for index in 0..modes::PAIRS_PER_ROUND {
             let size = self.pair_size(session);
-            // If what was seen of the stamps is other traffic, pairs are better; if not, longer trains. Every other one of full
-            // size is such a train.
+            // If what was seen of the stamps is other traffic, pairs are better; if not, longer
+            // trains. Every other one of full size is such a train.
             let packets = if self.pairs.is_multiple_of(4) {
                 self.short(session, size)
             } else {
@@ -271,8 +276,9 @@ impl Adaptive {
         true
     }
 
-    /// Every other pair is of full size, where the answer is stated; the rest spread evenly over the sizes of Phase I (the
-    /// golden section visits them in an order that is even at every point of time).
+    /// Every other pair is of full size, where the answer is stated; the rest spread evenly over
+    /// the sizes of Phase I (the golden section visits them in an order that is even at every point
+    /// of time).
     fn pair_size(&mut self, session: &MethodRun) -> u16 {
         self.pairs += 1;
         let (full, small) = (session.full_size(), small_size(session));
@@ -338,8 +344,8 @@ impl Adaptive {
             .max(2)
     }
 
-    /// Packets of the shortest train whose two stamps blur its rate by no more than [`BLUR`]: a pair where stamps are good,
-    /// a bulk as in `[PBProbe08]` where they are not.
+    /// Packets of the shortest train whose two stamps blur its rate by no more than [`BLUR`]: a
+    /// pair where stamps are good, a bulk as in `[PBProbe08]` where they are not.
     fn short(&self, session: &MethodRun, ip_octets: u16) -> usize {
         let measured = self.shortest(session, ip_octets, session.stamp_error_measured_ns());
         let seen = self.shortest(session, ip_octets, session.stamp_error_ns());
@@ -413,7 +419,8 @@ const DOUBT_ROUNDS: u32 = 4;
 const TRAINS_PER_ROUND: usize = 2;
 /// After this round small pairs come for the first time.
 const EARLY_ROUND: u32 = 2;
-/// Half an ATM cell's payload: packets of this size and of the small one take equally many cells, or one more, whatever encloses them.
+/// Half an ATM cell's payload: packets of this size and of the small one take equally many cells,
+/// or one more, whatever encloses them.
 const CELL_STEP: u16 = 24;
 /// No new round after this time, or after so many packet times where they are long.
 const MOST_NS: f64 = 6.5e9;

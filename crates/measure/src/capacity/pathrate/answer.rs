@@ -79,7 +79,8 @@ fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
     if session.too_fast.len() > session.samples.len() {
         return receiver_bound(session, session.too_fast.iter());
     }
-    // Those that came slower may owe that to other traffic; all together are no more than the path's.
+    // Those that came slower may owe that to other traffic; all together are no more than the
+    // path's.
     if session.too_fast.len() * TOO_FAST_SHARE > session.samples.len() {
         return receiver_bound(session, session.too_fast.iter().chain(session.bursts()));
     }
@@ -102,8 +103,8 @@ fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
     }
 }
 
-/// Two lines of evidence are there when back-to-back trains of several lengths and sizes agree, and a paced train shows that
-/// nothing else was on the link.
+/// Two lines of evidence are there when back-to-back trains of several lengths and sizes agree, and
+/// a paced train shows that nothing else was on the link.
 fn quick_confidence(session: &MethodRun) -> Confidence {
     if session.narrow_is_loaded(1) == Some(false) && session.stamps_explain_scatter() {
         Confidence::High
@@ -132,8 +133,8 @@ fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
     }
 }
 
-/// What the filter of least delay makes of the modes' answer, once it has converged. It needs no assumption on which mode is
-/// strong, so it wins.
+/// What the filter of least delay makes of the modes' answer, once it has converged. It needs no
+/// assumption on which mode is strong, so it wins.
 fn from_filter(session: &MethodRun, decision: &Decision, filtered: &Filtered) -> Result<Estimate, Reason> {
     // Trains bound the capacity from below: clean pairs that are slower contradict them.
     // Nor can the capacity be far above twice what they come at.
@@ -158,7 +159,8 @@ fn from_filter(session: &MethodRun, decision: &Decision, filtered: &Filtered) ->
     };
     let agrees = |rate: &f64| filtered.agrees(*rate, decision.width, decision.is_strong());
     if let Some(rate) = found.or(trains).filter(agrees) {
-        // A window that is wide because the samples scatter agrees with much; the clean pairs inside it are the better answer.
+        // A window that is wide because the samples scatter agrees with much; the clean pairs
+        // inside it are the better answer.
         if decision.width > COARSE_WINDOW * rate {
             return clean_pairs(session, filtered);
         }
@@ -173,8 +175,9 @@ fn from_filter(session: &MethodRun, decision: &Decision, filtered: &Filtered) ->
                 explained: true,
             }
         };
-        // A mode that scatters by more than stamps explain holds pairs that others moved, mostly the same way; clean ones were not. Where
-        // stamps leave more open of those, many pairs still say more.
+        // A mode that scatters by more than stamps explain holds pairs that others moved, mostly
+        // the same way; clean ones were not. Where stamps leave more open of those, many pairs
+        // still say more.
         let apart = found.low > filtered.high || found.high < filtered.low;
         let sharper = filtered.high - filtered.low < found.high - found.low;
         let mut estimate = if filtered.outweighs() && (apart || (!found.explained && sharper)) {
@@ -182,11 +185,13 @@ fn from_filter(session: &MethodRun, decision: &Decision, filtered: &Filtered) ->
         } else {
             plain(session, found.rate, found.low, found.high)?.with("branch", branch)
         };
-        // Steady traffic of small packets delays and slows all pairs alike, unless the sender is clearly faster.
+        // Steady traffic of small packets delays and slows all pairs alike, unless the sender is
+        // clearly faster.
         if sent_share(session).is_some_and(|share| share < FAST_SENDER) {
             estimate.confidence = Confidence::High;
         }
-        // Three clean pairs on a loaded link may be chance, and so may a mode of what passes within one burst of a medium.
+        // Three clean pairs on a loaded link may be chance, and so may a mode of what passes within
+        // one burst of a medium.
         if decision.loaded != Some(false) && !filtered.is_plain() {
             estimate = uncertain(estimate.caveat(Caveat::NotConverged));
         }
@@ -209,8 +214,8 @@ fn from_filter(session: &MethodRun, decision: &Decision, filtered: &Filtered) ->
     })
 }
 
-/// What the clean pairs say, without the modes. Of those pairs that were not seen to be clean, a core that says the same is the better
-/// mean.
+/// What the clean pairs say, without the modes. Of those pairs that were not seen to be clean, a
+/// core that says the same is the better mean.
 fn clean_pairs(session: &MethodRun, filtered: &Filtered) -> Result<Estimate, Reason> {
     let (low, high) = (filtered.low * (1.0 - NEAR_CLEAN), filtered.high * (1.0 + NEAR_CLEAN));
     let (full, inside) = pairs_within(session, low, high);
@@ -238,17 +243,17 @@ fn holding(session: &MethodRun, mut estimate: Estimate, filtered: &Filtered) -> 
     estimate
 }
 
-/// The modes' answer where the filter has not converged: it stands if paced trains say that nothing else was on the link;
-/// otherwise any candidate may be the capacity.
+/// The modes' answer where the filter has not converged: it stands if paced trains say that nothing
+/// else was on the link; otherwise any candidate may be the capacity.
 fn unfiltered(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
     let estimate = from_winner(session, decision)?;
     let sure = decision.loaded == Some(false) && estimate.confidence > Confidence::Low;
     if sure || estimate.verdict != BoundKind::Estimated {
         return Ok(estimate);
     }
-    // With other traffic on the narrow link and no clean pair, most of what pairs show is made of that traffic: its packets
-    // between two of ours give modes of their own, at the trains' rate and elsewhere. Only a mode of very many pairs stands, and
-    // only alone.
+    // With other traffic on the narrow link and no clean pair, most of what pairs show is made of
+    // that traffic: its packets between two of ours give modes of their own, at the trains' rate
+    // and elsewhere. Only a mode of very many pairs stands, and only alone.
     let alone = !estimate
         .caveats
         .iter()
@@ -329,9 +334,10 @@ fn from_winner(session: &MethodRun, decision: &Decision) -> Result<Estimate, Rea
     Ok(mark_mimicked(session, estimate, rate))
 }
 
-/// What else the pairs may mean: a runner-up close behind, or pairs faster than the winner. Where the narrow link is loaded
-/// and no hop behind it squeezes pairs together, none are faster than its capacity; so either the winner is below it or there
-/// is such a hop, and the samples do not tell which.
+/// What else the pairs may mean: a runner-up close behind, or pairs faster than the winner. Where
+/// the narrow link is loaded and no hop behind it squeezes pairs together, none are faster than its
+/// capacity; so either the winner is below it or there is such a hop, and the samples do not tell
+/// which.
 fn runner_up(session: &MethodRun, decision: &Decision) -> Option<f64> {
     if decision.replay(session.params.merit) < modes::LEAD || decision.merits_differ {
         return decision.runner_up.map(|mode| mode.centre());
@@ -347,8 +353,8 @@ fn runner_up(session: &MethodRun, decision: &Decision) -> Option<f64> {
     (own && !agrees && share > FASTER_SHARE).then_some(rate)
 }
 
-/// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless the narrow link was seen to
-/// carry nothing else.
+/// No mode above the dispersion rate: the trains' rate is all there is. It is only a bound, unless
+/// the narrow link was seen to carry nothing else.
 fn from_trains(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
     if session.params.preset == Preset::Adaptive && decision.loaded != Some(false) {
         return from_bound(session, decision);
@@ -384,8 +390,9 @@ fn uncertain(mut estimate: Estimate) -> Estimate {
     estimate
 }
 
-/// Whether a host that takes packets out of a batch one by one would look like this rate: below three of its receive costs
-/// per packet, the floor of `pathrate`, stamps taken on the host's processor do not tell the two apart.
+/// Whether a host that takes packets out of a batch one by one would look like this rate: below
+/// three of its receive costs per packet, the floor of `pathrate`, stamps taken on the host's
+/// processor do not tell the two apart.
 fn mimicked(session: &MethodRun, wire_bps: f64) -> bool {
     let octets = session.framing().wire_octets(u32::from(session.full_size()));
     let on_host = session
@@ -428,8 +435,9 @@ const TOO_FAST_SHARE: usize = 5;
 const AGREES: f64 = 0.02;
 /// Ours: one pair in twenty may be an accident.
 const FASTER_SHARE: f64 = 0.05;
-/// Ours: 60 packets, which is more than the 64 kB that shapers often have; of buckets that fill at four fifths of the link's rate. Of
-/// slower ones, which would make the answer more wrong, up to five times that is excluded.
+/// Ours: 60 packets, which is more than the 64 kB that shapers often have; of buckets that fill at
+/// four fifths of the link's rate. Of slower ones, which would make the answer more wrong, up to
+/// five times that is excluded.
 const EXCLUDED: u64 = 90_000;
 /// Ours: with fewer pairs a mode is an accident.
 const LEAST_PAIRS: usize = 24;

@@ -1,5 +1,5 @@
-//! Receivers that see packets in batches (interrupt coalescence, NAPI polls, aggregation): detection, and the rate from
-//! batch to batch.
+//! Receivers that see packets in batches (interrupt coalescence, NAPI polls, aggregation):
+//! detection, and the rate from batch to batch.
 
 use narrows_stat::Sorted;
 
@@ -29,9 +29,10 @@ fn test(session: &MethodRun, sample: &Sample) -> bool {
     count as f64 > 0.6 * sample.packets() as f64
 }
 
-/// Gaps below a quarter of their train's mean gap cannot come from a narrow link that serves the train at its own rate. On an
-/// idle path there are none; cross traffic makes gaps longer, not shorter; batches of two make one in two (`host timing`
-/// §6.4 asks for 0.6, which batches of two never reach; the limit here is ours).
+/// Gaps below a quarter of their train's mean gap cannot come from a narrow link that serves the
+/// train at its own rate. On an idle path there are none; cross traffic makes gaps longer, not
+/// shorter; batches of two make one in two (`host timing` §6.4 asks for 0.6, which batches of two
+/// never reach; the limit here is ours).
 fn adaptive_test(session: &MethodRun) -> bool {
     let (mut short, mut all) = (0usize, 0usize);
     for sample in session
@@ -125,8 +126,9 @@ fn whole(session: &MethodRun, sample: &Sample, begins: &[usize]) -> Option<Whole
     })
 }
 
-/// Whether paced trains came slower than they left, by more than the packet that a batch may hold more or less; `None` without such
-/// a train. What [`MethodRun::narrow_is_loaded`] asks where single stamps mean something.
+/// Whether paced trains came slower than they left, by more than the packet that a batch may hold
+/// more or less; `None` without such a train. What [`MethodRun::narrow_is_loaded`] asks where
+/// single stamps mean something.
 pub(super) fn loaded(session: &MethodRun) -> Option<bool> {
     let mut slowed = Vec::new();
     for sample in session.of(Phase::Check) {
@@ -158,7 +160,8 @@ fn begins(session: &MethodRun, sample: &Sample) -> Vec<usize> {
     }
 }
 
-/// [pathrate]: a burst goes on while it has at most five packets or the gap is below 1.5 receive costs per packet of it.
+/// [pathrate]: a burst goes on while it has at most five packets or the gap is below 1.5 receive
+/// costs per packet of it.
 fn faithful_begins(session: &MethodRun, sample: &Sample) -> Vec<usize> {
     let (mut begins, mut length) = (Vec::new(), 1usize);
     for (index, gap) in sample.gaps_ns.iter().enumerate() {
@@ -172,8 +175,9 @@ fn faithful_begins(session: &MethodRun, sample: &Sample) -> Vec<usize> {
     begins
 }
 
-/// Wire rate and time from packet `a` to packet `b`, both the first of a batch. Both stamps are interrupts of the same kind,
-/// so `b - a` packets' time passed between them; the tool takes one less, which reads low by one over the batch length.
+/// Wire rate and time from packet `a` to packet `b`, both the first of a batch. Both stamps are
+/// interrupts of the same kind, so `b - a` packets' time passed between them; the tool takes one
+/// less, which reads low by one over the batch length.
 fn rate_between(session: &MethodRun, sample: &Sample, a: usize, b: usize, less: usize) -> Option<(f64, f64)> {
     let span: f64 = sample.gaps_ns.get(a..b)?.iter().sum();
     let packets = (b - a).checked_sub(less)?;

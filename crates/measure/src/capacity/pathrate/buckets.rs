@@ -48,8 +48,9 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint) -> 
     estimate
 }
 
-/// What trains kept up behind their bends, where no two bend alike: if nearly all bend that are as long as one that does, the path carries
-/// the least of it for long, and nobody knows that it carries more. Others' traffic bends one now and then.
+/// What trains kept up behind their bends, where no two bend alike: if nearly all bend that are as
+/// long as one that does, the path carries the least of it for long, and nobody knows that it
+/// carries more. Others' traffic bends one now and then.
 pub(super) fn kept_up(session: &MethodRun, estimate: Estimate) -> Estimate {
     let bent = || session.courses.iter().filter(|course| course.bend.is_some());
     let shortest = bent().map(|course| course.octets).fold(f64::INFINITY, f64::min);
@@ -81,7 +82,8 @@ pub(super) fn kept_up(session: &MethodRun, estimate: Estimate) -> Estimate {
 
 /// Ours: on a path whose trains else agree.
 const SUSTAINED_BELOW: f64 = 0.9;
-/// Ours: on one whose do not, as for the signature of shallow buckets, and more trains than chance makes alike.
+/// Ours: on one whose do not, as for the signature of shallow buckets, and more trains than chance
+/// makes alike.
 const BESIDE_CROSS_TRAFFIC: (f64, usize) = (1.0 / 1.5, 4);
 /// Ours: a packet more or less behind the bend.
 const SUSTAINED_ERROR: f64 = 0.02;

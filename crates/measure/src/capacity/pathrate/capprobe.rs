@@ -1,14 +1,17 @@
-//! The filter of `CapProbe` (`[CapProbe04]`) on the pairs that were sent anyway: what disperses a pair wrongly, wider or narrower,
-//! is a queue, and a queue delays. The pair of least delay met none.
+//! The filter of `CapProbe` (`[CapProbe04]`) on the pairs that were sent anyway: what disperses a
+//! pair wrongly, wider or narrower, is a queue, and a queue delays. The pair of least delay met
+//! none.
 //!
-//! Pairs of one size and length make a *group*. With `x1`, `x2` the delays of its first and last packets above the least
-//! that the group shows of each, a pair is *clean* if `x1 + x2` is within the tolerance: 1 % of its dispersion, or what its
-//! stamps may be wrong by. A group has converged if [`CLEAN`] pairs are clean (the paper's condition that the least sum equal
-//! the sum of the least, met three times over) and agree.
+//! Pairs of one size and length make a *group*. With `x1`, `x2` the delays of its first and last
+//! packets above the least that the group shows of each, a pair is *clean* if `x1 + x2` is within
+//! the tolerance: 1 % of its dispersion, or what its stamps may be wrong by. A group has converged
+//! if [`CLEAN`] pairs are clean (the paper's condition that the least sum equal the sum of the
+//! least, met three times over) and agree.
 //!
-//! Both delays count from the departure of the train's first packet, which leaves out what the sender's own gaps do. The
-//! clocks' offset drops out; their skew is taken from the line below the first packets' delays, which meet an empty queue most
-//! often, and is believed only where it makes more pairs clean than none at all (ours).
+//! Both delays count from the departure of the train's first packet, which leaves out what the
+//! sender's own gaps do. The clocks' offset drops out; their skew is taken from the line below the
+//! first packets' delays, which meet an empty queue most often, and is believed only where it makes
+//! more pairs clean than none at all (ours).
 
 use std::collections::BTreeMap;
 
@@ -39,27 +42,29 @@ pub(super) struct Filtered {
 }
 
 impl Filtered {
-    /// Whether there is enough to overrule a mode: two sizes that agree, as the paper asks, or twice the clean pairs (ours).
-    /// Three alike may be pairs that one packet of others parted, if no better one was met.
+    /// Whether there is enough to overrule a mode: two sizes that agree, as the paper asks, or
+    /// twice the clean pairs (ours). Three alike may be pairs that one packet of others parted, if
+    /// no better one was met.
     pub(super) fn outweighs(&self) -> bool {
         self.restated && self.is_plain()
     }
 
-    /// Whether more than three alike were met. A medium that is won delays all packets by chance, and a few pairs by as little as any; so
-    /// does one packet of regular traffic.
+    /// Whether more than three alike were met. A medium that is won delays all packets by chance,
+    /// and a few pairs by as little as any; so does one packet of regular traffic.
     pub(super) fn is_plain(&self) -> bool {
         self.converged && (self.groups >= 2 || self.clean >= 2 * CLEAN)
     }
 
-    /// Whether a rate is the same as the filter's, within `width` or 3 %, whichever is more; or, if it is that of a `strong` mode, within
-    /// what framings leave open.
+    /// Whether a rate is the same as the filter's, within `width` or 3 %, whichever is more; or, if
+    /// it is that of a `strong` mode, within what framings leave open.
     pub(super) fn agrees(&self, rate: f64, width: f64, strong: bool) -> bool {
         let inside = (self.low..=self.high).contains(&rate);
         (rate - self.rate).abs() <= width.max(AGREES * self.rate) || (strong && !self.restated && inside)
     }
 }
 
-/// Runs the filter; `None` where pairs are too few, or stamps too coarse for delays to tell anything.
+/// Runs the filter; `None` where pairs are too few, or stamps too coarse for delays to tell
+/// anything.
 pub(super) fn filter(session: &MethodRun) -> Option<Filtered> {
     let mut groups: BTreeMap<(u16, usize), Vec<&Sample>> = BTreeMap::new();
     let pairs = [Phase::Preliminary, Phase::Pairs, Phase::Filter];
@@ -149,7 +154,8 @@ fn group(session: &MethodRun, members: &[&Sample]) -> Option<Group> {
     })
 }
 
-/// What the host measured of its stamps. What the trains show may be other traffic, which is what the filter is to tell.
+/// What the host measured of its stamps. What the trains show may be other traffic, which is what
+/// the filter is to tell.
 fn stamp_error_ns(session: &MethodRun) -> f64 {
     let resolution = nanos_f64(session.facts.receiver.clock_resolution);
     session.stamp_error_measured_ns().max(resolution / 2.0)
@@ -195,8 +201,8 @@ fn read(session: &MethodRun, members: &[&Sample], slope: f64) -> Option<Group> {
         .collect();
     let best = (0..sums.len()).min_by(|a, b| sums[*a].total_cmp(&sums[*b]))?;
     let span = members[best].span_ns();
-    // A host's own figure for its stamps is its worst moments'; if they are as bad as it says, few pairs come this close, and the
-    // filter does not converge.
+    // A host's own figure for its stamps is its worst moments'; if they are as bad as it says, few
+    // pairs come this close, and the filter does not converge.
     let noise = (STAMP_ERRORS * stamp_error_ns(session)).min(AGREES * span);
     let tolerance = (TOLERANCE * span).max(noise);
     let clean: Vec<&Sample> = sums
@@ -264,7 +270,8 @@ const GROUPS_AGREE: f64 = 0.05;
 const UNSEEN_STEPS: f64 = 0.5;
 /// Ours: for clock rate and rounding, where no group has converged.
 const LEAST_ERROR: f64 = 0.001;
-/// Ours: where the clock's steps are coarser than this against a pair, equal readings do not make pairs equal.
+/// Ours: where the clock's steps are coarser than this against a pair, equal readings do not make
+/// pairs equal.
 const COARSEST: f64 = 0.06;
 /// Ours: where stamps blur a pair by more than this, hardly any clean pair looks clean.
 const NOISIEST: f64 = 0.2;

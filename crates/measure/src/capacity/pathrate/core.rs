@@ -6,8 +6,8 @@ use super::params::Preset;
 use super::sample::{Phase, Sample};
 use super::session::{MethodRun, Pooled, pool};
 
-/// The value is stated for full-size packets: where enough of the mode's samples have that size, they alone set it, and the
-/// assumed framing drops out. The tool's answer is its bin.
+/// The value is stated for full-size packets: where enough of the mode's samples have that size,
+/// they alone set it, and the assumed framing drops out. The tool's answer is its bin.
 pub(super) fn sharpen(session: &MethodRun, low: f64, high: f64) -> Pooled {
     let bin = Pooled {
         rate: low.midpoint(high),
@@ -35,7 +35,8 @@ pub(super) fn pairs_within(session: &MethodRun, low: f64, high: f64) -> (Vec<&Sa
     (full.collect(), inside)
 }
 
-/// One rate from samples of one mode, and its interval: that of their core, or, without one, their median and what all scatter by.
+/// One rate from samples of one mode, and its interval: that of their core, or, without one, their
+/// median and what all scatter by.
 fn pooled(session: &MethodRun, samples: &[&Sample]) -> Option<Pooled> {
     if let Some(core) = core(session, samples) {
         return Some(core);
@@ -51,8 +52,9 @@ fn pooled(session: &MethodRun, samples: &[&Sample]) -> Option<Pooled> {
     })
 }
 
-/// Bits over time of those samples that lie around the median as near as the clock's steps let them, so that the steps average out and
-/// samples that other packets widened a little do not count; `None` where samples scatter by more than stamps explain.
+/// Bits over time of those samples that lie around the median as near as the clock's steps let
+/// them, so that the steps average out and samples that other packets widened a little do not
+/// count; `None` where samples scatter by more than stamps explain.
 pub(super) fn core(session: &MethodRun, samples: &[&Sample]) -> Option<Pooled> {
     let read: Vec<(f64, &Sample)> = samples
         .iter()
@@ -62,7 +64,8 @@ pub(super) fn core(session: &MethodRun, samples: &[&Sample]) -> Option<Pooled> {
     let span = narrows_stat::median(&samples.iter().map(|sample| sample.span_ns()).collect::<Vec<_>>())?;
     let steps = nanos_f64(session.facts.receiver.clock_resolution) / span;
     let noise = std::f64::consts::SQRT_2 * session.stamp_noise_ns() / span;
-    // Undisturbed pairs read the same to what stamps are off by; where those are fine enough they stand out from all that others moved.
+    // Undisturbed pairs read the same to what stamps are off by; where those are fine enough they
+    // stand out from all that others moved.
     let sharp = 2.0 * steps.max(noise);
     let around = |centre: f64, near: f64| -> Vec<&Sample> {
         let inside = |rate: &f64| (rate / centre - 1.0).abs() <= near;

@@ -1,4 +1,5 @@
-//! What any answer carries besides its number: caveats of the whole run, and the intermediate results.
+//! What any answer carries besides its number: caveats of the whole run, and the intermediate
+//! results.
 
 use narrows_stat::Merit;
 
@@ -55,7 +56,8 @@ pub(super) fn common_caveats(session: &MethodRun) -> Vec<Caveat> {
     caveats
 }
 
-/// Everything a reader needs to see how the answer came about; rates at the IP layer for full-size packets.
+/// Everything a reader needs to see how the answer came about; rates at the IP layer for full-size
+/// packets.
 pub(super) fn diagnostics(session: &MethodRun) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     let ip = |wire: f64| session.ip_rate(wire).round();
@@ -111,8 +113,9 @@ pub(super) fn diagnostics(session: &MethodRun) -> Diagnostics {
     diagnostics
 }
 
-/// What the narrow link adds to each packet, where sizes tell: the name of the framing, octets and their half width, and the rate of one
-/// octet more, which is the link's own where packets are not cut into cells.
+/// What the narrow link adds to each packet, where sizes tell: the name of the framing, octets and
+/// their half width, and the rate of one octet more, which is the link's own where packets are not
+/// cut into cells.
 fn framing_evidence(session: &MethodRun, diagnostics: &mut Diagnostics) {
     let clean = || capprobe::filter(session).and_then(|found| found.inverted);
     let Some(inverted) = session.inverted.clone().or_else(clean) else {

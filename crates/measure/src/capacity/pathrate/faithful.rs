@@ -113,7 +113,8 @@ impl Faithful {
     fn after_length(&mut self, session: &MethodRun, packets: usize, taken: Acceptance) -> Stage {
         if let Acceptance::Flawed(_) = taken {
             self.lost += 1;
-            // The README says three; the source compares before it counts, so the fifth loss over all lengths ends it.
+            // The README says three; the source compares before it counts, so the fifth loss over
+            // all lengths ends it.
             return match (self.lost >= LOSSES_OVER_ALL_LENGTHS, self.longest) {
                 (false, _) => Stage::Lengths { packets },
                 (true, 0) => Stage::Over,
@@ -146,7 +147,8 @@ impl Faithful {
         }
     }
 
-    /// Twenty-five good pairs per size; where too many are faster than the receiver, longer trains of larger packets.
+    /// Twenty-five good pairs per size; where too many are faster than the receiver, longer trains
+    /// of larger packets.
     fn after_pair(&self, session: &MethodRun, taken: Acceptance) -> Stage {
         let Stage::Pairs {
             size,

@@ -1,10 +1,12 @@
 //! Which framing the narrow link has, from the time that packets of several sizes take on it.
 //!
-//! A packet of `L` IP octets takes `8 W(L) / C`, with `W(L) = L + o` where layer 2 adds `o` octets to each, and
-//! `53 ceil((L + e + 8) / 48)` in ATM cells. Two sizes tell `o` and `C`: `o = (L1 T2 - L2 T1) / (T1 - T2)` (`capacity` §1.1, inverted). Cells
-//! take a third size, for any two lie on some line: two sizes of one number of cells take one time. Every framing of [`KNOWN`] is tried, its
-//! rate fitted; those that meet all times within their errors are left. One alone is named, and rates of different sizes are compared as
-//! rates of that wire from then on. If Ethernet is among several it stays assumed; the others say how wrong that may be.
+//! A packet of `L` IP octets takes `8 W(L) / C`, with `W(L) = L + o` where layer 2 adds `o` octets
+//! to each, and `53 ceil((L + e + 8) / 48)` in ATM cells. Two sizes tell `o` and `C`:
+//! `o = (L1 T2 - L2 T1) / (T1 - T2)` (`capacity` §1.1, inverted). Cells take a third size, for any
+//! two lie on some line: two sizes of one number of cells take one time. Every framing of [`KNOWN`]
+//! is tried, its rate fitted; those that meet all times within their errors are left. One alone is
+//! named, and rates of different sizes are compared as rates of that wire from then on. If Ethernet
+//! is among several it stays assumed; the others say how wrong that may be.
 
 use narrows_units::Framing;
 
@@ -22,7 +24,8 @@ pub(super) struct Point {
 pub(super) struct Inverted {
     /// The framings of [`KNOWN`] that meet all times.
     pub(super) possible: Vec<(&'static str, Framing)>,
-    /// Octets that each packet takes beside its own, if every one takes alike, and the half width of their interval.
+    /// Octets that each packet takes beside its own, if every one takes alike, and the half width
+    /// of their interval.
     pub(super) overhead: (f64, f64),
     /// Rate of the line through the smallest and the largest size: that of one octet more, bit/s.
     pub(super) marginal_bps: f64,
@@ -45,7 +48,8 @@ impl Inverted {
         }
     }
 
-    /// By how much the rate of packets of `ip_octets`, restated for packets of `full` octets, may be off, relative.
+    /// By how much the rate of packets of `ip_octets`, restated for packets of `full` octets, may
+    /// be off, relative.
     pub(super) fn restated(&self, ip_octets: u16, full: u16) -> f64 {
         let own = self.framing().unwrap_or(Framing::ETHERNET);
         let others = self.possible.iter().map(|(_, framing)| *framing);
@@ -55,7 +59,8 @@ impl Inverted {
     }
 }
 
-/// By how much two framings differ in what they make of the rate of packets of `ip_octets` for packets of `full` octets, relative.
+/// By how much two framings differ in what they make of the rate of packets of `ip_octets` for
+/// packets of `full` octets, relative.
 pub(super) fn apart(one: Framing, other: Framing, ip_octets: u16, full: u16) -> f64 {
     let ratio = |framing: Framing| {
         f64::from(framing.wire_octets(u32::from(ip_octets))) / f64::from(framing.wire_octets(u32::from(full)))
@@ -98,7 +103,8 @@ fn meets(points: &[Point], framing: Framing) -> bool {
         .all(|point| (rate(point) / mean - 1.0).abs() <= WITHIN * (point.error + SLACK))
 }
 
-/// Names, and what they add: `capacity` §1.1 and §1.2; of ATM the encapsulations of RFC 2364 and RFC 2684.
+/// Names, and what they add: `capacity` §1.1 and §1.2; of ATM the encapsulations of RFC 2364 and
+/// RFC 2684.
 pub(super) const KNOWN: [(&str, Framing); 14] = [
     ("ethernet", Framing::ETHERNET),
     ("vlan", Framing::ethernet(1)),
@@ -117,7 +123,8 @@ pub(super) const KNOWN: [(&str, Framing); 14] = [
 ];
 /// Ours: sizes nearer than this tell nothing.
 const LEAST_APART: f64 = 100.0;
-/// Ours: what a time may be off beyond its own error; the nearest framings, tagged and not, differ by 0.4 % at 600 octets.
+/// Ours: what a time may be off beyond its own error; the nearest framings, tagged and not, differ
+/// by 0.4 % at 600 octets.
 const SLACK: f64 = 0.0002;
 /// Ours: intervals hold nine in ten; this many of their half widths, 99.9 in 100.
 const WITHIN: f64 = 2.0;
@@ -126,7 +133,8 @@ const WITHIN: f64 = 2.0;
 mod tests {
     use super::*;
 
-    /// Times of packets on a link of 10 Mbit/s, by the definition of the framing, each known to `error`.
+    /// Times of packets on a link of 10 Mbit/s, by the definition of the framing, each known to
+    /// `error`.
     fn points(framing: Framing, sizes: &[u16], error: f64) -> Vec<Point> {
         let gap = |size: u16| 800.0 * f64::from(framing.wire_octets(u32::from(size)));
         sizes

@@ -1,4 +1,5 @@
-//! Answers that a host has set: a receiver that sees packets in batches or reads them slowly, a sender that is the slowest of all.
+//! Answers that a host has set: a receiver that sees packets in batches or reads them slowly, a
+//! sender that is the slowest of all.
 
 use super::batches::{self, BatchRates};
 use super::params::Preset;
@@ -43,18 +44,20 @@ pub(super) fn from_batches(session: &MethodRun) -> Result<Estimate, Reason> {
     }
     let trains = rates.trains.len();
     let median = rates.trains.median();
-    // An interrupt comes at a packet or between two: what passed between two interrupts is known to a packet.
+    // An interrupt comes at a packet or between two: what passed between two interrupts is known to
+    // a packet.
     let packet = 1.0 / (3f64.sqrt() * rates.packets);
     let sd = rates.trains.coefficient_of_variation().unwrap_or(1.0).max(packet);
     let half = half_width_of_rates(sd, trains, rates.span_ns) * median;
     let steady = rates.trains.coefficient_of_variation().is_some_and(|cv| cv < STEADY);
     let top = rates.batches.quantile(0.9).unwrap_or(median);
-    // Where single batches came clearly faster than whole trains, other traffic slowed the trains: one packet more or less per
-    // batch is not "clearly".
+    // Where single batches came clearly faster than whole trains, other traffic slowed the trains:
+    // one packet more or less per batch is not "clearly".
     let packet = 8e9 * f64::from(session.framing().wire_octets(u32::from(session.full_size()))) / median;
     let uneven = top > median * (1.0 + (1.5 * packet / rates.period_ns).max(STEADY));
     let loaded = batches::loaded(session);
-    // Paced trains that came unslowed say that the link is idle; what else moved the trains then is not on it, and averages out.
+    // Paced trains that came unslowed say that the link is idle; what else moved the trains then is
+    // not on it, and averages out.
     if (steady && !uneven && loaded != Some(true)) || (loaded == Some(false) && half < STEADY * median) {
         return Ok(mark(plain(session, median, median - half, median + half)?));
     }
@@ -62,7 +65,8 @@ pub(super) fn from_batches(session: &MethodRun) -> Result<Estimate, Reason> {
     Ok(mark(plain(session, bound, bound, bound)?.at_least(Limit::Receiver)))
 }
 
-/// Whether the trains of the batch branch arrived no faster than they left, and the sender's own interface is not why.
+/// Whether the trains of the batch branch arrived no faster than they left, and the sender's own
+/// interface is not why.
 fn sender_sets_batches(session: &MethodRun, rates: &BatchRates) -> bool {
     rates.sent_share > HOST_LIMIT && !is_interface(session, rates.trains.median())
 }
@@ -89,7 +93,8 @@ pub(super) fn receiver_bound<'a>(
         .caveat(Caveat::ReceiverLimited))
 }
 
-/// The rate that the trains left with, if that is what they arrived with and the sender's own interface is not what set it.
+/// The rate that the trains left with, if that is what they arrived with and the sender's own
+/// interface is not what set it.
 pub(super) fn sender_rate(session: &MethodRun) -> Option<f64> {
     let share = sent_share(session)?;
     let rates: Vec<f64> = session
@@ -100,14 +105,16 @@ pub(super) fn sender_rate(session: &MethodRun) -> Option<f64> {
     (share > HOST_LIMIT && !is_interface(session, rate)).then_some(rate)
 }
 
-/// The sender's interface is a link of the path; as its narrowest link it is the answer and no excuse.
+/// The sender's interface is a link of the path; as its narrowest link it is the answer and no
+/// excuse.
 fn is_interface(session: &MethodRun, wire_bps: f64) -> bool {
     let sender = &session.facts.sender;
     let rate = sender.interface_rate.filter(|_| !sender.virtual_interface);
     rate.is_some_and(|rate| (wire_bps / rate.as_f64() - 1.0).abs() < 0.03)
 }
 
-/// Departure time over arrival time: the median of the trains, or that of their sums, whichever is larger.
+/// Departure time over arrival time: the median of the trains, or that of their sums, whichever is
+/// larger.
 pub(super) fn sent_share(session: &MethodRun) -> Option<f64> {
     let came: Vec<&Sample> = session.bursts().filter(|sample| sample.span_ns() > 0.0).collect();
     let shares: Vec<f64> = came.iter().map(|sample| sample.sent_ns / sample.span_ns()).collect();

@@ -1,4 +1,5 @@
-//! Bin width, local modes of Phase I, the asymptotic dispersion rate of Phase II, and the rule that joins them.
+//! Bin width, local modes of Phase I, the asymptotic dispersion rate of Phase II, and the rule that
+//! joins them.
 
 use narrows_stat::{LocalMode, Merit, ModeParams, Sorted, best_mode, local_modes};
 use narrows_units::nanos_f64;
@@ -42,7 +43,8 @@ pub(super) fn preliminary(session: &MethodRun) -> Option<Preliminary> {
     })
 }
 
-/// `pathrate` from 2.3.1 on: a quarter of the range below 1 Mbit/s, else an eighth; 20 Mbit/s if there is none.
+/// `pathrate` from 2.3.1 on: a quarter of the range below 1 Mbit/s, else an eighth; 20 Mbit/s if
+/// there is none.
 fn tool_width(all: &Sorted) -> f64 {
     let range = inner_range(all);
     match range {
@@ -52,9 +54,9 @@ fn tool_width(all: &Sorted) -> f64 {
     }
 }
 
-/// Ours: 2 % of the median (a mode that serves 1 %), but never below what stamps blur. The range of preliminary trains on a
-/// loaded path says how much traffic there is, not how sharp the capacity's mode is; where no mode is that sharp, [`decide`]
-/// widens the bin.
+/// Ours: 2 % of the median (a mode that serves 1 %), but never below what stamps blur. The range of
+/// preliminary trains on a loaded path says how much traffic there is, not how sharp the capacity's
+/// mode is; where no mode is that sharp, [`decide`] widens the bin.
 fn own_width(session: &MethodRun, all: &Sorted) -> f64 {
     let median = all.median();
     let shortest = session
@@ -103,7 +105,8 @@ pub(super) fn adr(session: &MethodRun, preliminary: &Preliminary) -> Option<Adr>
     let trains = all.len();
     let rate = match session.params.preset {
         Preset::Faithful => tool_adr(session, &all, preliminary)?,
-        // Bits over time, which is what a fluid would show; a mean of rates would favour the fast trains.
+        // Bits over time, which is what a fluid would show; a mean of rates would favour the fast
+        // trains.
         Preset::Adaptive => trains as f64 / all.values().iter().map(|rate| rate.recip()).sum::<f64>(),
     };
     let sd = all.sd_sample().unwrap_or(f64::INFINITY);
@@ -134,7 +137,8 @@ const NARROW_ADR: f64 = 0.90;
 pub(super) struct Decision {
     /// All local modes of the pairs, strongest first.
     pub(super) modes: Vec<LocalMode>,
-    /// The candidate of largest merit: a mode that does not lie below the asymptotic dispersion rate.
+    /// The candidate of largest merit: a mode that does not lie below the asymptotic dispersion
+    /// rate.
     pub(super) winner: Option<LocalMode>,
     /// The candidate of second largest merit.
     pub(super) runner_up: Option<LocalMode>,
@@ -258,8 +262,9 @@ impl Bounds {
             (Preset::Faithful, _) => mode.central.high() > adr.rate,
             // Little or no other traffic on the narrow link: the trains ran near its capacity.
             (Preset::Adaptive, Some(false)) => NEAR.contains(&(mode.centre() / adr.rate)),
-            // The dispersion rate r C / (r + x) is at least half the capacity while r is at least C and x at most C: what
-            // lies higher was squeezed behind the narrow link. A few trains are a bound to some percent, not to the bit.
+            // The dispersion rate r C / (r + x) is at least half the capacity while r is at least C
+            // and x at most C: what lies higher was squeezed behind the narrow link. A few trains
+            // are a bound to some percent, not to the bit.
             (Preset::Adaptive, _) => {
                 mode.central.high() > adr.rate * 0.99 && mode.central.low() < adr.rate * MOST_ABOVE
             }
@@ -271,15 +276,15 @@ impl Bounds {
 pub(super) const MOST_ABOVE: f64 = 2.2;
 /// Ours: three checks make a median that one burst of others does not turn.
 const CHECKS: usize = 3;
-/// Ours. Below: the trains' own scatter. Above: the traffic that checks let pass unseen, a tenth of the link, slows trains by no
-/// more than a tenth.
+/// Ours. Below: the trains' own scatter. Above: the traffic that checks let pass unseen, a tenth of
+/// the link, slows trains by no more than a tenth.
 const NEAR: std::ops::Range<f64> = 0.95..1.105;
 
 fn mode_params(session: &MethodRun, width: f64, samples: usize) -> ModeParams {
     match session.params.preset {
         Preset::Faithful => ModeParams::pathrate(width),
-        // Ours: the tool's 15 of 1000 pairs would be half of a short run's pairs; a twentieth, and at least four beside one
-        // more, is noise here.
+        // Ours: the tool's 15 of 1000 pairs would be half of a short run's pairs; a twentieth, and
+        // at least four beside one more, is noise here.
         Preset::Adaptive => ModeParams {
             noise_count: (samples / 20).max(4),
             ..ModeParams::new(width)
@@ -287,8 +292,8 @@ fn mode_params(session: &MethodRun, width: f64, samples: usize) -> ModeParams {
     }
 }
 
-/// The sequential stop: the winner leads by a factor of two and has not moved over the last three rounds of `round` pairs, and
-/// enough trains say that it does not lie below the dispersion rate.
+/// The sequential stop: the winner leads by a factor of two and has not moved over the last three
+/// rounds of `round` pairs, and enough trains say that it does not lie below the dispersion rate.
 pub(super) fn settled(session: &MethodRun, round: usize) -> bool {
     let pairs = session.rates(Phase::Pairs).len();
     let prefixes = [pairs, pairs.saturating_sub(round), pairs.saturating_sub(2 * round)];
@@ -306,14 +311,15 @@ pub(super) fn settled(session: &MethodRun, round: usize) -> bool {
     pairs >= 3 * round && trains >= TRAINS && decisions.len() == 3 && decisions.iter().all(steady)
 }
 
-/// With nothing else on the narrow link the trains alone are an answer, once their mean is known to 1 %.
+/// With nothing else on the narrow link the trains alone are an answer, once their mean is known to
+/// 1 %.
 pub(super) fn trains_suffice(decision: &Decision) -> bool {
     let sure = |adr: Adr| adr.trains >= TRAINS && adr.error < 0.01 * adr.rate;
     decision.loaded == Some(false) && decision.adr.is_some_and(sure)
 }
 
-/// Whether trains came slower than other traffic on a link of this IP-layer rate can make them: it leaves `r C / (r + x)`, which is at
-/// least half of C.
+/// Whether trains came slower than other traffic on a link of this IP-layer rate can make them: it
+/// leaves `r C / (r + x)`, which is at least half of C.
 pub(super) fn trains_too_slow(session: &MethodRun, ip_bps: f64) -> bool {
     let trains = session.rates(Phase::Trains);
     let found = if trains.is_empty() {

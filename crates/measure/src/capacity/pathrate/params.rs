@@ -20,7 +20,8 @@ params! {
     /// Everything that can be set.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Params {
-        /// The lengths, counts and spacings of pathrate 2.4.1 (up to 18 minutes), or the machine of the method `capacity` (seconds).
+        /// The lengths, counts and spacings of pathrate 2.4.1 (up to 18 minutes), or the machine of
+        /// the method `capacity` (seconds).
         pub preset: Preset = "faithful" is { "adaptive" => Preset::Adaptive, "faithful" => Preset::Faithful } {
             source: "ours",
         },
@@ -45,7 +46,8 @@ params! {
             range: Between("0 B", "1.2 MB"),
             source: "ours: 800 packets empty a bucket of 300 at half the link's rate, and some more behind the bend",
         },
-        /// Quick termination of a faithful run: largest coefficient of variation of the preliminary rates.
+        /// Quick termination of a faithful run: largest coefficient of variation of the preliminary
+        /// rates.
         pub quick_cv: f64 = "0.05" { range: Between("0", "1"), source: "the tool" },
         /// Takes one packet less per batch in the receive-batching branch.
         pub batch_minus_one: bool = "false" {
@@ -93,8 +95,8 @@ pub(crate) const AUTOMATIC_PARAMETERS: &[Parameter] = &[
 ];
 
 impl Params {
-    /// What the longest faithful run imposes: every phase to its end, trains as long as they get, and round trips of up to half a
-    /// second (ours).
+    /// What the longest faithful run imposes: every phase to its end, trains as long as they get,
+    /// and round trips of up to half a second (ours).
     pub(super) fn imposes(&self, usual: &Imposes) -> Imposes {
         const OTHER_TRAINS: u32 = 100;
         const TRAIN_OCTETS: u64 = 60 * 1500;

@@ -23,7 +23,8 @@ pub(super) fn agreement(session: &MethodRun) -> Option<Agreement> {
     }
 }
 
-/// [pathrate]: low variation alone. Cross traffic of constant rate may pass for that, which is why ours asks for more.
+/// [pathrate]: low variation alone. Cross traffic of constant rate may pass for that, which is why
+/// ours asks for more.
 fn tool_agreement(session: &MethodRun, preliminary: &Preliminary) -> Option<Agreement> {
     (preliminary.cv < session.params.quick_cv).then(|| Agreement {
         rate: preliminary.mean,
@@ -32,9 +33,10 @@ fn tool_agreement(session: &MethodRun, preliminary: &Preliminary) -> Option<Agre
     })
 }
 
-/// Ours. Cross traffic on the narrow link slows long trains more reliably than short ones, and packets of one size more than
-/// those of another; so short trains, long trains and small packets must all agree, none may be faster, and a minority may be
-/// slower. Steady traffic of small packets passes even that; a paced train ([`MethodRun::narrow_is_loaded`]) must come unslowed.
+/// Ours. Cross traffic on the narrow link slows long trains more reliably than short ones, and
+/// packets of one size more than those of another; so short trains, long trains and small packets
+/// must all agree, none may be faster, and a minority may be slower. Steady traffic of small
+/// packets passes even that; a paced train ([`MethodRun::narrow_is_loaded`]) must come unslowed.
 fn own_agreement(session: &MethodRun) -> Option<Agreement> {
     if session.narrow_is_loaded(1) == Some(true) {
         return None;
@@ -70,7 +72,8 @@ fn own_agreement(session: &MethodRun) -> Option<Agreement> {
             members.push(*sample);
         }
     }
-    // With no room for small packets below the full size there are none; the other two must do then.
+    // With no room for small packets below the full size there are none; the other two must do
+    // then.
     let small_ok = smalls.all == 0 || smalls.sustained(2, 0.7);
     let ok = shorts.sustained(3, 0.7) && longs.sustained(2, 0.5) && small_ok;
     let faster = shorts.faster + longs.faster + smalls.faster;
@@ -81,7 +84,8 @@ fn own_agreement(session: &MethodRun) -> Option<Agreement> {
     Some(sharpened(session, &members, found))
 }
 
-/// With the long train that looks for a bucket, where nobody came between its packets and it says what the others say.
+/// With the long train that looks for a bucket, where nobody came between its packets and it says
+/// what the others say.
 fn sharpened(session: &MethodRun, members: &[&Sample], found: Agreement) -> Agreement {
     let within = |sample: &&Sample| {
         let rate = sample.wire_rate(session.framing());
@@ -96,7 +100,8 @@ fn sharpened(session: &MethodRun, members: &[&Sample], found: Agreement) -> Agre
     mean_of(session, &all).unwrap_or(found)
 }
 
-/// Whether its packets came along one line, to what stamps are off by: a packet of somebody else's moves those behind it.
+/// Whether its packets came along one line, to what stamps are off by: a packet of somebody else's
+/// moves those behind it.
 fn is_straight(session: &MethodRun, sample: &Sample) -> bool {
     let gap = sample.span_ns() / sample.gaps_ns.len() as f64;
     let most = nanos_f64(session.facts.receiver.clock_resolution) + 3.0 * session.stamp_noise_ns() + STRAIGHT * gap;
@@ -141,7 +146,8 @@ impl Vote {
 
 fn fit(session: &MethodRun, sample: &Sample, centre: f64) -> Option<Fit> {
     let deviation = sample.wire_rate(session.framing())? / centre - 1.0;
-    // 1 %: the aim. A framing other than the assumed one shifts small packets against full ones by up to 4 %.
+    // 1 %: the aim. A framing other than the assumed one shifts small packets against full ones by
+    // up to 4 %.
     let framing = if sample.ip_octets == session.full_size() {
         0.0
     } else {

@@ -9,8 +9,9 @@ use narrows_probe::observations::{AnalyseError, Observations};
 use narrows_probe::outcome::{Outcome, Reason};
 use narrows_probe::probes::{PeerKind, Probe, Train, TrainReport};
 
-/// The samples of all trains, concluded together. A run's own trains tell by their names what they were sent for; of other
-/// methods' trains those that were sent back to back, the first packet not counted, serve as preliminary ones.
+/// The samples of all trains, concluded together. A run's own trains tell by their names what they
+/// were sent for; of other methods' trains those that were sent back to back, the first packet not
+/// counted, serve as preliminary ones.
 pub(crate) fn analyse(observations: &Observations, params: Params) -> Result<Outcome, AnalyseError> {
     let whole = params.preset == Preset::Faithful;
     let own = observations.rows.iter().any(|row| match &row.asked {

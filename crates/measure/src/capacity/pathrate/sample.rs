@@ -5,7 +5,8 @@ use narrows_units::{Framing, Receiver, Sender, Stamp, nanos_f64, to_u64};
 use narrows_probe::StampSource;
 use narrows_probe::probes::{Arrival, Fate, PacingCheck, TrainId, TrainReport};
 
-/// What a train was sent for. It is part of the train's name, so that a recording can be analysed again.
+/// What a train was sent for. It is part of the train's name, so that a recording can be analysed
+/// again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Discovery of the feasible train length, or of the rough rate.
@@ -20,7 +21,8 @@ pub(super) enum Phase {
     Trains,
     /// Trains of the receive-batching branch.
     Batches,
-    /// Trains paced at the rate found: slowed only if other traffic is on the narrow link (adaptive).
+    /// Trains paced at the rate found: slowed only if other traffic is on the narrow link
+    /// (adaptive).
     Check,
     /// Small pairs for the filter of least delay (adaptive).
     Filter,
@@ -41,8 +43,8 @@ impl Phase {
         Self::Bucket,
     ];
 
-    /// Whether its trains come at random times (adaptive). Others' traffic that comes at regular times would else meet each of them
-    /// alike, and what never changes passes for an empty path.
+    /// Whether its trains come at random times (adaptive). Others' traffic that comes at regular
+    /// times would else meet each of them alike, and what never changes passes for an empty path.
     pub(super) fn is_spread(self) -> bool {
         matches!(self, Self::Pairs | Self::Filter | Self::Trains)
     }
@@ -60,8 +62,8 @@ impl Phase {
 
 const SERIAL_BITS: u32 = 24;
 
-/// A train that came through, without its first packet: that one warms caches and wakes interfaces, and its stamps are not
-/// used (`pathrate` discards it too).
+/// A train that came through, without its first packet: that one warms caches and wakes interfaces,
+/// and its stamps are not used (`pathrate` discards it too).
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sample {
     pub(super) phase: Phase,
@@ -75,7 +77,8 @@ pub(super) struct Sample {
     pub(super) delays: Option<Delays>,
 }
 
-/// One-way delays within a train, ns, all from the departure of its first packet and with the clocks' unknown offset.
+/// One-way delays within a train, ns, all from the departure of its first packet and with the
+/// clocks' unknown offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "the unit belongs into the name")]
 pub(super) struct Delays {
@@ -117,8 +120,8 @@ pub(super) enum Flaw {
 }
 
 impl Sample {
-    /// Reads a report. With `whole`, every packet must have arrived and in order; otherwise the longest run without loss
-    /// serves if it holds at least half of the train.
+    /// Reads a report. With `whole`, every packet must have arrived and in order; otherwise the
+    /// longest run without loss serves if it holds at least half of the train.
     pub(super) fn read(report: &TrainReport, whole: bool) -> Result<Self, Flaw> {
         let rows = &report.arrivals;
         let counted = rows.get(1..).unwrap_or_default();
@@ -153,7 +156,8 @@ impl Sample {
         };
         let paused = match (sample.phase, report.pacing) {
             (_, PacingCheck::Kept) | (Phase::Check, PacingCheck::Unknown) => false,
-            // Uneven gaps do no harm here, for only the ends of the train count; a stop of several packets' time does.
+            // Uneven gaps do no harm here, for only the ends of the train count; a stop of several
+            // packets' time does.
             (Phase::Check, PacingCheck::Broken { worst }) => {
                 nanos_f64(worst) * sample.gaps_ns.len() as f64 > 2.0 * sample.sent_ns
             }
@@ -185,14 +189,14 @@ impl Sample {
         rate(self.packets(), self.ip_octets, self.sent_ns, framing)
     }
 
-    /// The packets did not leave closer than they arrived: the narrow link never closed the gaps, and the rate is the
-    /// sender's.
+    /// The packets did not leave closer than they arrived: the narrow link never closed the gaps,
+    /// and the rate is the sender's.
     pub(super) fn open(&self) -> bool {
         self.sent_ns > OPEN * self.span_ns()
     }
 
-    /// The share of the dispersion for which a link that serves one packet per mean arrival gap would have waited for the
-    /// sender.
+    /// The share of the dispersion for which a link that serves one packet per mean arrival gap
+    /// would have waited for the sender.
     fn idle_share(&self, sent_gaps: &[f64]) -> f64 {
         let service = self.span_ns() / self.gaps_ns.len() as f64;
         let (mut backlog, mut idle) = (service, 0.0);
@@ -212,7 +216,8 @@ impl Sample {
 /// `pathrate` practice: a host within 5 % of the answer may be the answer.
 const OPEN: f64 = 0.95;
 
-/// Ours: a pause that shows in less than a twentieth of the dispersion is within the other errors of one train.
+/// Ours: a pause that shows in less than a twentieth of the dispersion is within the other errors
+/// of one train.
 const LARGEST_IDLE_SHARE: f64 = 0.05;
 
 fn rate(packets: usize, ip_octets: u16, span_ns: f64, framing: Framing) -> Option<f64> {

@@ -23,7 +23,8 @@ pub(super) struct MethodRun {
     /// Samples that the receiver's own spacing may have shaped.
     pub(super) too_fast: Vec<Sample>,
     pub(super) tally: Tally,
-    /// How back-to-back trains of enough packets to bend arrived, for the look for a token bucket (adaptive).
+    /// How back-to-back trains of enough packets to bend arrived, for the look for a token bucket
+    /// (adaptive).
     pub(super) courses: Vec<Course>,
     /// What the sizes of an idle path's trains say of the narrow link's framing (adaptive).
     pub(super) inverted: Option<Inverted>,
@@ -94,8 +95,9 @@ impl MethodRun {
         }
     }
 
-    /// Whether the receiver's own cost per packet may have set the dispersion: below three times that cost per gap, as in
-    /// `pathrate`. Stamps taken before the program runs do not suffer from it (departs from `pathrate`, which had no others).
+    /// Whether the receiver's own cost per packet may have set the dispersion: below three times
+    /// that cost per gap, as in `pathrate`. Stamps taken before the program runs do not suffer from
+    /// it (departs from `pathrate`, which had no others).
     fn is_too_fast(&self, sample: &Sample) -> bool {
         let floor = match sample.stamped_by {
             StampSource::User => 3.0 * self.receive_cost_ns(),
@@ -127,7 +129,8 @@ impl MethodRun {
         nanos_f64(self.facts.receiver.receive_cost)
     }
 
-    /// Error of one arrival stamp, ns: what the host measured, what its clock can resolve, or what the trains show.
+    /// Error of one arrival stamp, ns: what the host measured, what its clock can resolve, or what
+    /// the trains show.
     pub(super) fn stamp_error_ns(&self) -> f64 {
         let facts = &self.facts.receiver;
         let own = self.params.preset == Preset::Adaptive;
@@ -147,9 +150,10 @@ impl MethodRun {
         self.stamp_error_measured_ns() / NINETY_NINTH
     }
 
-    /// What the gaps within long trains say of the stamps. Other traffic on the narrow link lengthens some gaps and leaves the
-    /// shortest alike; stamps, and traffic on hops behind it, scatter the shortest too. The scale turns the distance of two low
-    /// quantiles of a difference of two normal errors (0.803 standard deviations of the gap) into the 99th percentile of one.
+    /// What the gaps within long trains say of the stamps. Other traffic on the narrow link
+    /// lengthens some gaps and leaves the shortest alike; stamps, and traffic on hops behind it,
+    /// scatter the shortest too. The scale turns the distance of two low quantiles of a difference
+    /// of two normal errors (0.803 standard deviations of the gap) into the 99th percentile of one.
     pub(super) fn stamp_error_seen_ns(&self) -> f64 {
         let long = self
             .of(Phase::Preliminary)
@@ -162,7 +166,8 @@ impl MethodRun {
         // Readings of one clock are whole steps apart, which is not scatter.
         let resolution = nanos_f64(self.facts.receiver.clock_resolution);
         let seen = 2.05 * (quantile(0.20) - quantile(0.05) - resolution).max(0.0);
-        // More than this is traffic of others, of which there may also be so much that even the shortest gaps hold some.
+        // More than this is traffic of others, of which there may also be so much that even the
+        // shortest gaps hold some.
         if gaps.len() < LEAST_GAPS || seen > SEEN_SHARE * gaps.median() {
             0.0
         } else {
@@ -170,8 +175,8 @@ impl MethodRun {
         }
     }
 
-    /// Whether what the trains show of the stamps is what the host measured of them. If not, the host is worse than it says, or
-    /// other traffic scatters the trains.
+    /// Whether what the trains show of the stamps is what the host measured of them. If not, the
+    /// host is worse than it says, or other traffic scatters the trains.
     pub(super) fn stamps_explain_scatter(&self) -> bool {
         let spans: Vec<f64> = self
             .of(Phase::Preliminary)
@@ -201,12 +206,13 @@ impl MethodRun {
             .filter(|sample| !matches!(sample.phase, Phase::Check | Phase::Bucket))
     }
 
-    /// Whether the narrow link carries other traffic, from trains paced at the rate found: `Some(false)` if
-    /// the median of them was not slowed, `Some(true)` if their mean surely was, `None` if neither, or if fewer than `least`
-    /// came through.
+    /// Whether the narrow link carries other traffic, from trains paced at the rate found:
+    /// `Some(false)` if the median of them was not slowed, `Some(true)` if their mean surely was,
+    /// `None` if neither, or if fewer than `least` came through.
     ///
-    /// If the rate found is a dispersion rate `r C / (r + x)` below the capacity C, because other traffic x shares the link,
-    /// then a train sent at that rate is slowed, since `r C / (r + x) + x > C` whenever `r + x > C`.
+    /// If the rate found is a dispersion rate `r C / (r + x)` below the capacity C, because other
+    /// traffic x shares the link, then a train sent at that rate is slowed, since
+    /// `r C / (r + x) + x > C` whenever `r + x > C`.
     pub(super) fn narrow_is_loaded(&self, least: usize) -> Option<bool> {
         let found = narrows_stat::median(&self.rates(Phase::Preliminary))?;
         let found = narrows_stat::median(&self.rates(Phase::Trains)).map_or(found, |trains| trains.min(found));
@@ -233,8 +239,8 @@ impl MethodRun {
         if narrows_stat::median(&slowed)? <= tolerance {
             return Some(false);
         }
-        // Other traffic on a hop behind the narrow link shortens and lengthens checks alike: slowed for sure is only what lies
-        // clear of its own scatter.
+        // Other traffic on a hop behind the narrow link shortens and lengthens checks alike: slowed
+        // for sure is only what lies clear of its own scatter.
         let scatter = narrows_stat::variance_sample(&slowed).unwrap_or(0.0).sqrt() / (slowed.len() as f64).sqrt();
         (narrows_stat::mean(&slowed)? - 2.0 * scatter > tolerance).then_some(true)
     }
@@ -246,7 +252,8 @@ impl MethodRun {
             .collect()
     }
 
-    /// How the narrow link frames packets: as its times of packets of several sizes show, else as was said or is assumed.
+    /// How the narrow link frames packets: as its times of packets of several sizes show, else as
+    /// was said or is assumed.
     pub(super) fn framing(&self) -> Framing {
         let reported = self.inverted.as_ref().and_then(Inverted::framing);
         reported.or(self.params.framing).unwrap_or(Framing::ETHERNET)
@@ -264,8 +271,9 @@ impl MethodRun {
     }
 }
 
-/// Ours. With a sender no faster than the narrow link, where it matters most, the rate found is `C^2 / (C + x)`, and a train at
-/// that rate is slowed by `x^2 / C^2`: 1 % for the tenth of the link that other traffic may take unseen.
+/// Ours. With a sender no faster than the narrow link, where it matters most, the rate found is
+/// `C^2 / (C + x)`, and a train at that rate is slowed by `x^2 / C^2`: 1 % for the tenth of the
+/// link that other traffic may take unseen.
 const CHECK_TOLERANCE: f64 = 0.01;
 /// Ours: a simulated receive call always takes its cost, so a gap clearly longer is not the host's.
 const STEADY_CALL: f64 = 1.1;

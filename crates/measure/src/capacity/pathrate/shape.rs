@@ -22,8 +22,8 @@ pub(super) fn sustained(session: &MethodRun) -> Option<f64> {
     (gap > 0.0).then(|| 8e9 * f64::from(octets) / gap)
 }
 
-/// Median gap of the last third, if it is regular and well above both of the first two gaps. Cross traffic slows a train
-/// anywhere.
+/// Median gap of the last third, if it is regular and well above both of the first two gaps. Cross
+/// traffic slows a train anywhere.
 fn slow_end(sample: &Sample) -> Option<f64> {
     let third = sample.gaps_ns.len() / 3;
     let first = sample.gaps_ns.get(..2)?.iter().copied().fold(0.0, f64::max);

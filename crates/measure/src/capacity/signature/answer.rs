@@ -137,7 +137,8 @@ fn caveats(signature: &Signature, reported: &RunHistory, sent: u64, lost: u64) -
     caveats
 }
 
-/// Channels that flows have to themselves, as far as flows reached them, and the rate of one; `None` if several flows get no more than one.
+/// Channels that flows have to themselves, as far as flows reached them, and the rate of one;
+/// `None` if several flows get no more than one.
 fn parallel_flows(signature: &Signature, reported: &RunHistory) -> Option<(u16, BitRate)> {
     let each = signature.rate?.median;
     let times = together(reported)? / each.as_f64();

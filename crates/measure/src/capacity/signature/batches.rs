@@ -1,4 +1,5 @@
-//! Batches within trains: where they begin, how large and how far apart they are, and the rate from one to the next.
+//! Batches within trains: where they begin, how large and how far apart they are, and the rate from
+//! one to the next.
 
 use std::ops::RangeInclusive;
 
@@ -15,7 +16,8 @@ pub(super) struct Split {
     pub(super) spaced: bool,
 }
 
-/// What the batches of several like trains have in common. Without the first and the last of each train, which the train cuts.
+/// What the batches of several like trains have in common. Without the first and the last of each
+/// train, which the train cuts.
 #[derive(Debug, Clone)]
 pub(super) struct Profile {
     pub(super) ip_octets: u16,
@@ -33,12 +35,15 @@ pub(super) struct Profile {
     pub(super) spaced: bool,
 }
 
-/// Cuts a train into batches; `None` if its packets came evenly, or irregularly, or as a single batch. `noise_ns` is the error of stamps.
+/// Cuts a train into batches; `None` if its packets came evenly, or irregularly, or as a single
+/// batch. `noise_ns` is the error of stamps.
 ///
-/// Batches show in one of two ways. Gaps below a third of the mean cannot come from one link that serves the train at its own rate:
-/// where they are many, what lies between them is the period (`capacity` §11.1 asks for half of the gaps below a tenth of the mean, which
-/// two or three channels behind a link that is not ten times faster never have). Or the gaps within batches are alike, and longer ones come
-/// at regular distances: bursts whose packets are spaced as they are sent.
+/// Batches show in one of two ways. Gaps below a third of the mean cannot come from one link that
+/// serves the train at its own rate: where they are many, what lies between them is the period
+/// (`capacity` §11.1 asks for half of the gaps below a tenth of the mean, which two or three
+/// channels behind a link that is not ten times faster never have). Or the gaps within batches are
+/// alike, and longer ones come at regular distances: bursts whose packets are spaced as they are
+/// sent.
 pub(super) fn split(train: &TrainLog, noise_ns: f64) -> Option<Split> {
     let gaps = train.gaps_ns();
     let span = train.span_ns();
@@ -74,7 +79,8 @@ fn cut(gaps: &[f64], threshold: f64, spaced: bool) -> Split {
     }
 }
 
-/// At least one whole batch, and the batches of one period; where the cut rests on nothing but longer gaps, three and of one size too.
+/// At least one whole batch, and the batches of one period; where the cut rests on nothing but
+/// longer gaps, three and of one size too.
 fn is_regular(train: &TrainLog, split: &Split) -> bool {
     let (sizes, periods) = (split.sizes(), split.periods_ns(train));
     let steady = |values: &[f64], most: f64| narrows_stat::coefficient_of_variation(values).is_none_or(|cv| cv < most);
@@ -105,7 +111,8 @@ impl Split {
         ends.windows(2).map(|pair| pair[1] - pair[0]).collect()
     }
 
-    /// When each batch but the last ended, and the IP octets that had come behind the first batch by then.
+    /// When each batch but the last ended, and the IP octets that had come behind the first batch
+    /// by then.
     fn ends<'a>(&'a self, train: &'a TrainLog) -> impl Iterator<Item = (f64, f64)> + 'a {
         let all = self.batches.len().saturating_sub(1);
         let mut octets = 0.0;
@@ -122,15 +129,16 @@ impl Split {
             })
     }
 
-    /// IP-layer rate from the last packet of the first batch to that of the last whole one (`capacity` §11.1); `None` without a whole
-    /// batch.
+    /// IP-layer rate from the last packet of the first batch to that of the last whole one
+    /// (`capacity` §11.1); `None` without a whole batch.
     pub(super) fn rate_bps(&self, train: &TrainLog) -> Option<f64> {
         let (begin, _) = self.ends(train).next()?;
         let (end, octets) = self.ends(train).last()?;
         (octets > 0.0 && end > begin).then(|| octets * 8e9 / (end - begin))
     }
 
-    /// The same as the slope of a line through the ends of batches (`capacity` §11.2): slots end exactly, what they hold is whole packets.
+    /// The same as the slope of a line through the ends of batches (`capacity` §11.2): slots end
+    /// exactly, what they hold is whole packets.
     pub(super) fn slope_bps(&self, train: &TrainLog) -> Option<f64> {
         let (times, octets): (Vec<f64>, Vec<f64>) = self.ends(train).unzip();
         let fit = narrows_stat::ols(&times, &octets).ok()?;
@@ -144,7 +152,8 @@ impl Split {
     }
 }
 
-/// What the batches of trains of one kind and size have in common; `None` unless most of them have batches.
+/// What the batches of trains of one kind and size have in common; `None` unless most of them have
+/// batches.
 pub(super) fn profile(trains: &[TrainLog], kind: Kind, ip_octets: u16, noise_ns: f64) -> Option<Profile> {
     let like = || {
         trains
@@ -182,7 +191,8 @@ pub(super) fn profile(trains: &[TrainLog], kind: Kind, ip_octets: u16, noise_ns:
     })
 }
 
-/// The least number of gaps after which a train's gaps repeat, if they differ from one to the next: the channels of a saw-tooth.
+/// The least number of gaps after which a train's gaps repeat, if they differ from one to the next:
+/// the channels of a saw-tooth.
 pub(super) fn tooth(train: &TrainLog) -> Option<usize> {
     let gaps = train.gaps_ns();
     let mean = narrows_stat::mean(&gaps)?;
@@ -217,11 +227,12 @@ const BETWEEN: f64 = 0.7;
 const MORE_THAN_ONE: f64 = 1.4;
 /// Gaps this many times the usual are longer (ours).
 const LONGER: f64 = 1.35;
-/// Coefficients of variation: of what bursts of a saturated link have in common, and of the periods of any batches (ours; batches
-/// that queueing makes are about as irregular as an exponential, 1).
+/// Coefficients of variation: of what bursts of a saturated link have in common, and of the periods
+/// of any batches (ours; batches that queueing makes are about as irregular as an exponential, 1).
 const REGULAR: f64 = 0.3;
 const PERIODIC: f64 = 0.4;
-/// Gaps of a saw-tooth differ by more than this share of the mean, and repeat to within the second (ours).
+/// Gaps of a saw-tooth differ by more than this share of the mean, and repeat to within the second
+/// (ours).
 const UNEVEN: f64 = 0.25;
 const REPEATS: f64 = 0.1;
 const MOST_CHANNELS: usize = 16;

@@ -1,4 +1,5 @@
-//! What a signature says: which shape the rates of trains have over their length, and what makes it.
+//! What a signature says: which shape the rates of trains have over their length, and what makes
+//! it.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,9 +14,11 @@ use narrows_probe::outcome::{Confidence, ShapeCause};
 pub enum Cause {
     /// One FIFO link, idle: the rates are flat.
     SingleLink,
-    /// Other traffic on the way: they fall smoothly to a plateau (the asymptotic dispersion rate), or scatter.
+    /// Other traffic on the way: they fall smoothly to a plateau (the asymptotic dispersion rate),
+    /// or scatter.
     CrossTraffic,
-    /// Packets are dealt over several channels: a saw-tooth of this period, and packets that overtake.
+    /// Packets are dealt over several channels: a saw-tooth of this period, and packets that
+    /// overtake.
     ParallelLinks {
         /// How many.
         channels: u16,
@@ -141,15 +144,18 @@ pub struct Signature {
     pub confidence: Confidence,
     /// Rates of back-to-back trains of the largest packets, by length.
     pub rates: Vec<Rung>,
-    /// IP-layer rate of the path under load for the largest packets: from batch to batch where there are batches, behind the turning point
-    /// of a bucket, behind the slow packets of a start. Of [`Cause::CrossTraffic`] it is the asymptotic dispersion rate, which
-    /// capacity exceeds; of [`Cause::SenderLimited`] what the host reached. `None` where nothing is long enough.
+    /// IP-layer rate of the path under load for the largest packets: from batch to batch where
+    /// there are batches, behind the turning point of a bucket, behind the slow packets of a start.
+    /// Of [`Cause::CrossTraffic`] it is the asymptotic dispersion rate, which capacity exceeds; of
+    /// [`Cause::SenderLimited`] what the host reached. `None` where nothing is long enough.
     pub rate: Option<Spread>,
-    /// The greatest rate at which packets followed one another within trains: of batches the rate inside them.
+    /// The greatest rate at which packets followed one another within trains: of batches the rate
+    /// inside them.
     pub inside: Option<BitRate>,
     /// Packets of one batch, typically; `None` without batches.
     pub batch_packets: Option<f64>,
-    /// Whether a train paced just below the rate was slowed by others' packets; `None` if none was sent.
+    /// Whether a train paced just below the rate was slowed by others' packets; `None` if none was
+    /// sent.
     pub loaded: Option<bool>,
     /// Share of packets that arrived behind a later one.
     pub reordered: f64,

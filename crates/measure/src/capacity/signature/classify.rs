@@ -12,9 +12,11 @@ use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::Confidence;
 use narrows_probe::probes::TrainReport;
 
-/// What these trains say of the path that they crossed. Pure; any trains towards a receiver, in any order, of any method: the more
-/// kinds there are (lengths from 2 to some hundreds, two sizes, sizes mixed in one train, single packets far apart, a train paced below
-/// the path's rate) the more causes can be told apart. What cannot is [`Cause::Batches`] or [`Cause::Unclear`], never a guess.
+/// What these trains say of the path that they crossed. Pure; any trains towards a receiver, in any
+/// order, of any method: the more kinds there are (lengths from 2 to some hundreds, two sizes,
+/// sizes mixed in one train, single packets far apart, a train paced below the path's rate) the
+/// more causes can be told apart. What cannot is [`Cause::Batches`] or [`Cause::Unclear`], never a
+/// guess.
 pub fn classify(facts: &PathFacts, reports: &[TrainReport]) -> Signature {
     let seen = trains::seen(reports);
     let came: usize = seen.iter().map(|train| train.came.len()).sum();
@@ -78,7 +80,8 @@ impl Path<'_> {
             return (Cause::Grants { slot, grant }, Confidence::High);
         }
         if large.spaced && self.is_loaded(Some(large)) == Some(true) {
-            // What comes regularly between packets that are spaced as they are sent may as well be others'.
+            // What comes regularly between packets that are spaced as they are sent may as well be
+            // others'.
             return (Cause::CrossTraffic, Confidence::Medium);
         }
         let channels = self.channels(large);
@@ -118,7 +121,8 @@ impl Path<'_> {
         spread_ns > RANDOM * self.noise_ns
     }
 
-    /// As many packets per batch whatever their size, and the period in proportion: as many channels.
+    /// As many packets per batch whatever their size, and the period in proportion: as many
+    /// channels.
     fn channels(&self, large: &Profile) -> Option<u16> {
         let sizes = self
             .trains
@@ -318,7 +322,8 @@ impl Path<'_> {
         self.long().filter_map(tail).collect()
     }
 
-    /// Short trains scatter, and most of them are no slower than long ones: what is between their packets is others'.
+    /// Short trains scatter, and most of them are no slower than long ones: what is between their
+    /// packets is others'.
     fn scatters(&self, long_bps: f64) -> bool {
         let short = || self.rates.iter().filter(|rung| rung.packets <= 10);
         let high = short().map(|rung| rung.high.as_f64()).fold(0.0, f64::max);
@@ -326,8 +331,8 @@ impl Path<'_> {
         short().count() >= 2 && high >= long_bps && high > (1.0 + 2.0 * FLAT) * low
     }
 
-    /// Whether others' packets come between those of a train paced just below the rate found: it then arrives slower than it left.
-    /// `None` without such a train.
+    /// Whether others' packets come between those of a train paced just below the rate found: it
+    /// then arrives slower than it left. `None` without such a train.
     fn is_loaded(&self, batched: Option<&Profile>) -> Option<bool> {
         // Bursts grow until they carry the rate, and their ends are as far apart as they are long.
         let (from, period_ns) = batched.map_or((0, 0.0), |profile| (1, profile.period_ns));
@@ -393,7 +398,6 @@ impl Path<'_> {
             Cause::Unclear => return None,
             _ => self.whole_bps(),
         };
-        // Behind a turning point the rate is known to one packet.
         let whole = match cause {
             Cause::TokenBucket { .. } => turning_point::common(self.trains)
                 .map_or(0.0, |(turning_point, _)| 1.0 / turning_point.behind.max(1) as f64),
@@ -413,8 +417,7 @@ impl Path<'_> {
     }
 }
 
-/// By how much the delay grows over a train, as a share of its time: the slope between the medians of its `from`th and its last third, less
-/// what half a period makes of it.
+/// Growth of the delay over a train, as a share of its time, less what half a period makes of it.
 fn growth(train: &TrainLog, from: usize, period_ns: f64) -> Option<f64> {
     let third = train.came.len() / 3;
     let median = |part: &[Came]| {
@@ -463,9 +466,7 @@ fn duration(ns: f64) -> Duration {
     Duration::try_from_secs_f64(ns * 1e-9).unwrap_or(Duration::ZERO)
 }
 
-// All limits are ours, with the reason where one is not plain.
-
-/// Share of packets of mixed trains that overtake on channels: behind a small packet's channel every other large one is late.
+/// Share of packets of mixed trains that overtake on channels.
 const OVERTAKING: f64 = 0.05;
 /// Share of batches with just as many packets.
 const ALIKE: f64 = 0.6;

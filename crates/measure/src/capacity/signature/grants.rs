@@ -2,8 +2,8 @@
 
 use super::trains::{Kind, TrainLog, quantile};
 
-/// Length of the resultant of the times' phases within `period_ns` (Rayleigh's statistic over its count): 1 where all have one phase, near
-/// `1/sqrt(n)` where phases are even.
+/// Length of the resultant of the times' phases within `period_ns` (Rayleigh's statistic over its
+/// count): 1 where all have one phase, near `1/sqrt(n)` where phases are even.
 pub(super) fn resultant(times_ns: &[f64], period_ns: f64) -> f64 {
     let (mut cosines, mut sines) = (0.0, 0.0);
     for time in times_ns {
@@ -14,8 +14,9 @@ pub(super) fn resultant(times_ns: &[f64], period_ns: f64) -> f64 {
     (cosines * cosines + sines * sines).sqrt() / (times_ns.len() as f64).max(1.0)
 }
 
-/// The longest slot whose phase single packets keep when they arrive but did not keep when they left. `others_ns` are candidates beside
-/// those of the standards. `None` if there is no such slot, too few single packets, or if stamps are too coarse to tell.
+/// The longest slot whose phase single packets keep when they arrive but did not keep when they
+/// left. `others_ns` are candidates beside those of the standards. `None` if there is no such slot,
+/// too few single packets, or if stamps are too coarse to tell.
 pub(super) fn slot_ns(trains: &[TrainLog], others_ns: &[f64], noise_ns: f64) -> Option<f64> {
     let mut candidates: Vec<f64> = SLOTS_NS.to_vec();
     for period in others_ns {
@@ -40,7 +41,8 @@ fn keeps(trains: &[TrainLog], slot_ns: f64) -> bool {
     count >= LEAST && came >= ONE_PHASE * all && left <= MANY_PHASES * all
 }
 
-/// How far apart the delays of single packets lie, 10th to 90th percentile; `None` without enough of them.
+/// How far apart the delays of single packets lie, 10th to 90th percentile; `None` without enough
+/// of them.
 pub(super) fn spread_ns(trains: &[TrainLog]) -> Option<f64> {
     let delays: Vec<f64> = sparse(trains)
         .flat_map(|train| train.came.iter().map(|packet| packet.delay_ns))
@@ -55,12 +57,14 @@ fn sparse(trains: &[TrainLog]) -> impl Iterator<Item = &TrainLog> {
     trains.iter().filter(|train| train.kind == Kind::Sparse)
 }
 
-/// Transmission time intervals of LTE (1 ms) and NR (down to 125 us), maps of DOCSIS (about 2 ms), cycles of GPON (multiples of 125 us),
-/// frames of LTE (10 ms) and of IEEE 802.16 (5 ms) (`capacity` §11.2).
+/// Transmission time intervals of LTE (1 ms) and NR (down to 125 us), maps of DOCSIS (about 2 ms),
+/// cycles of GPON (multiples of 125 us), frames of LTE (10 ms) and of IEEE 802.16 (5 ms)
+/// (`capacity` §11.2).
 const SLOTS_NS: [f64; 9] = [125e3, 250e3, 500e3, 1e6, 2e6, 2.5e6, 4e6, 5e6, 10e6];
 /// Shorter slots are as short as host noise (ours).
 const SHORTEST_NS: f64 = 20e3;
-/// Single packets below which phases prove nothing: at twelve and a resultant of 0.9 the chance is `exp(-12 * 0.81)`, 1 in 16 000.
+/// Single packets below which phases prove nothing: at twelve and a resultant of 0.9 the chance is
+/// `exp(-12 * 0.81)`, 1 in 16 000.
 const LEAST: usize = 12;
 const ONE_PHASE: f64 = 0.9;
 /// Departures up to this resultant were spread over the slot (ours).

@@ -115,7 +115,8 @@ impl Planner {
         (self.sent < LADDER * REPEATS).then(|| uniform(id, length, size))
     }
 
-    /// Powers of two, twice each, until a train spans several batches, or is long enough where there are none.
+    /// Powers of two, twice each, until a train spans several batches, or is long enough where
+    /// there are none.
     fn doubling(&mut self, id: TrainId, size: u16, facts: &PathFacts, reported: &RunHistory) -> Option<Probe> {
         let length = (16u32 << (self.sent / 2).min(16)).min(self.params.longest);
         if self.sent.is_multiple_of(2) && length > 64 && self.is_long_enough(length / 2, facts, reported) {
@@ -142,7 +143,8 @@ impl Planner {
             self.params.span.as_secs_f64() * rate.as_f64() / (8.0 * f64::from(facts.path_mtu))
         });
         let whole = |value: f64| count(value.clamp(f64::from(LEAST_LONG), f64::from(self.params.longest)));
-        // Four batches show what there is; an even train of so many shows that there are none, if it was not within a burst.
+        // Four batches show what there is; an even train of so many shows that there are none, if
+        // it was not within a burst.
         let shown = known
             .batch_packets
             .is_none_or(|packets| f64::from(length) >= 4.0 * packets)
@@ -169,7 +171,8 @@ impl Planner {
             .is_none_or(|known| !matches!(known.cause, Cause::SingleLink | Cause::SenderLimited))
     }
 
-    /// Below the path's rate: what comes in batches now was put so by a timer or a counter, not by load.
+    /// Below the path's rate: what comes in batches now was put so by a timer or a counter, not by
+    /// load.
     fn slow(&self, id: TrainId, size: u16) -> Option<Probe> {
         let known = self.known.as_ref()?;
         let (packets, rate) = (known.batch_packets?, known.rate?.median);
@@ -212,7 +215,8 @@ impl Planner {
         }
         let (streams, times) = match self.sent {
             0 => (self.params.flows, f64::from(self.params.flows).min(FIRST_LOAD)),
-            // Only where the first got more is it worth the load: enough for each flow to fill a channel alone.
+            // Only where the first got more is it worth the load: enough for each flow to fill a
+            // channel alone.
             1 | 2 if together(reported).is_some_and(|rate| rate > MORE * one.as_f64()) => {
                 let streams = self.params.flows.saturating_mul(if self.sent == 1 { 2 } else { 4 });
                 (streams, 1.5 * f64::from(streams))
@@ -242,7 +246,8 @@ impl Planner {
             _ => Duration::ZERO,
         };
         let rest = took.min(self.params.span * 2).mul_f64(self.params.rest);
-        // A bucket may have been emptied; those of usual routers hold up to 150 ms of their rate (`capacity` §10.4).
+        // A bucket may have been emptied; those of usual routers hold up to 150 ms of their rate
+        // (`capacity` §10.4).
         let refill = if 20 * report.lost_on_path() > report.arrivals.len() {
             REFILL
         } else {
@@ -252,7 +257,8 @@ impl Planner {
     }
 }
 
-/// Most that several flows got together, in bit/s: over the status intervals of their loads, without the first and the last.
+/// Most that several flows got together, in bit/s: over the status intervals of their loads,
+/// without the first and the last.
 pub(super) fn together(reported: &RunHistory) -> Option<f64> {
     let rates = reported
         .loads
@@ -328,7 +334,8 @@ fn count(value: f64) -> u32 {
 
 /// Packets of a long train (`capacity` §11.1: at least 200).
 const LONG: u32 = 240;
-/// Ours: a train that spans this many batches (`capacity` §11.2: 20 slots) and two that its ends cut.
+/// Ours: a train that spans this many batches (`capacity` §11.2: 20 slots) and two that its ends
+/// cut.
 const BATCHES: f64 = 24.0;
 /// Ours, on paths on which 200 packets take too long.
 const LEAST_LONG: u32 = 64;
@@ -346,7 +353,8 @@ const CHECKS: u32 = 2;
 const SINGLES_APART: Duration = Duration::from_millis(10);
 /// The golden ratio's fraction spreads phases evenly.
 const GOLDEN: f64 = 0.618_033_988_749_895;
-/// Slow trains: a third of the rate, more where batches are small, so that three packets fall into a timer's period (ours).
+/// Slow trains: a third of the rate, more where batches are small, so that three packets fall into
+/// a timer's period (ours).
 const SLOW: f64 = 1.0 / 3.0;
 const FAST: f64 = 0.6;
 /// Just below the rate that was found; less near where bursts must be full to carry it (ours).

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::cause::Rung;
 use super::trains::{Kind, TrainLog, rate};
 
-/// Of the largest packets that were sent in pushed trains of one size, shortest first. Trains that lost packets count only if most of
-/// them came: what a link sends under load has the same rate, whatever its queue dropped.
+/// Of the largest packets that were sent in pushed trains of one size, shortest first. Trains that
+/// lost packets count only if most of them came: what a link sends under load has the same rate,
+/// whatever its queue dropped.
 pub(super) fn rungs(trains: &[TrainLog]) -> Vec<Rung> {
     let Some(largest) = full_size(trains) else {
         return Vec::new();

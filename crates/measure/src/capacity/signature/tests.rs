@@ -49,8 +49,9 @@ fn mbps(rate: BitRate) -> f64 {
     rate.as_f64() * 1e-6
 }
 
-/// `capacity` §11.3: four channels of 123.04 us per packet behind a link of 12.304 us. Packet k of group g arrives at
-/// `12.304 (k mod 4) + 123.04 g`, so that b(N) is four times one channel's rate where N - 1 is a multiple of four, and above elsewhere.
+/// `capacity` §11.3: four channels of 123.04 us per packet behind a link of 12.304 us. Packet k of
+/// group g arrives at `12.304 (k mod 4) + 123.04 g`, so that b(N) is four times one channel's rate
+/// where N - 1 is a multiple of four, and above elsewhere.
 #[test]
 fn rates_of_four_channels_are_a_saw_tooth() {
     let at = |k: u32| 12.304 * US * f64::from(k % 4) + 123.04 * US * f64::from(k / 4);
@@ -77,7 +78,8 @@ fn rates_of_four_channels_are_a_saw_tooth() {
     assert!((mbps(signature.rate.unwrap().median) / four - 1.0).abs() < 1e-5);
 }
 
-/// Bursts of four packets every millisecond, from the last packet of the first to the last of the last whole one: 4 · 12 000 bit/ms.
+/// Bursts of four packets every millisecond, from the last packet of the first to the last of the
+/// last whole one: 4 · 12 000 bit/ms.
 #[test]
 fn batches_by_hand() {
     let at = |k: u32| 1e6 * f64::from(k / 4) + 10.0 * US * f64::from(k % 4);
@@ -90,7 +92,8 @@ fn batches_by_hand() {
     assert!(batches::split(&even[0], 1.0).is_none());
 }
 
-/// Bursts of 43 frames spaced at 41 us with 275 us between them: no gap is short, but the longer ones are regular.
+/// Bursts of 43 frames spaced at 41 us with 275 us between them: no gap is short, but the longer
+/// ones are regular.
 #[test]
 fn bursts_spaced_as_sent_are_batches_and_random_gaps_are_not() {
     let at = |k: u32| 41.0 * US * f64::from(k) + 275.0 * US * f64::from(k / 43);
@@ -303,7 +306,8 @@ fn parameters_out_of_range_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, rng_seed: proptest::test_runner::RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Neither the clocks' offset nor the order of the reports changes anything; time scaled by k divides rates by k.
+    /// Neither the clocks' offset nor the order of the reports changes anything; time scaled by k
+    /// divides rates by k.
     #[test]
     fn laws(
         gaps in proptest::collection::vec(proptest::collection::vec(0u32..200, 2..80), 1..6),

@@ -1,4 +1,5 @@
-//! Trains as the classification sees them: which were pushed, paced or sparse, and how their packets came.
+//! Trains as the classification sees them: which were pushed, paced or sparse, and how their
+//! packets came.
 
 use narrows_stat::Sorted;
 use narrows_units::BitRate;
@@ -109,7 +110,8 @@ impl TrainLog {
         self.came.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).collect()
     }
 
-    /// IP-layer rate from the `from`th arrival to the `to`th, the `from`th not counted; infinite if no time passed.
+    /// IP-layer rate from the `from`th arrival to the `to`th, the `from`th not counted; infinite if
+    /// no time passed.
     pub(super) fn rate_bps(&self, from: usize, to: usize) -> Option<f64> {
         let part = self.came.get(from..=to).filter(|part| part.len() >= 2)?;
         let octets: f64 = part[1..].iter().map(|packet| f64::from(packet.ip_octets)).sum();

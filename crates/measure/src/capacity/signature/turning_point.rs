@@ -17,7 +17,8 @@ pub(super) struct TurningPoint {
     pub(super) lost: f64,
 }
 
-/// The turning point of a train; `None` unless both parts are even and the second is clearly slower.
+/// The turning point of a train; `None` unless both parts are even and the second is clearly
+/// slower.
 pub(super) fn turning_point(train: &TrainLog) -> Option<TurningPoint> {
     let last = train.came.len().checked_sub(1).filter(|last| *last >= LEAST_PACKETS)?;
     let at = |place: usize| train.came[place].at_ns;
@@ -53,8 +54,9 @@ pub(super) fn turning_point(train: &TrainLog) -> Option<TurningPoint> {
     })
 }
 
-/// The turning points of pushed trains, if most of the long ones have one and they lie at the same octets: that of the middle. Of a bucket that drops
-/// what it has no tokens for a pushed train leaves nothing behind the turning point; then the same of paced trains that lost packets.
+/// The turning points of pushed trains, if most of the long ones have one and they lie at the same
+/// octets: that of the middle. Of a bucket that drops what it has no tokens for a pushed train
+/// leaves nothing behind the turning point; then the same of paced trains that lost packets.
 pub(super) fn common(trains: &[TrainLog]) -> Option<(TurningPoint, Vec<TurningPoint>)> {
     common_of(trains, |train| train.kind == Kind::Pushed)
         .or_else(|| common_of(trains, |train| train.kind == Kind::Paced && train.loss() > LOST))

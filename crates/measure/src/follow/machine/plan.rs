@@ -19,7 +19,8 @@ impl Machine {
             (Mode::Follow, Some(now), _) if !self.searching() => {
                 let own = self.scatter() / (self.usual_time().powf(1.5) * now.capacity.sqrt());
                 let nearest = (3.0 * own.hypot(now.between / now.capacity)).clamp(0.08, 0.25);
-                // A suspicion is settled by a train well above: it is overloaded beyond doubt, or nothing has it overloaded.
+                // A suspicion is settled by a train well above: it is overloaded beyond doubt, or
+                // nothing has it overloaded.
                 let far = if self.suspects.is_empty() {
                     OFFSETS[self.step % OFFSETS.len()]
                 } else {
@@ -27,14 +28,16 @@ impl Machine {
                 };
                 let offset = nearest * far;
                 self.step = self.step.wrapping_add(1);
-                // Of a link that carries much the line's capacity is what growth is a share of; it is not trusted too far.
+                // Of a link that carries much the line's capacity is what growth is a share of; it
+                // is not trusted too far.
                 let most = scale.map_or(now.capacity, |scale| 4.0 * scale);
                 Some(now.available + offset * now.capacity.min(most))
             }
             (_, _, Some(point)) if point.overloaded() || point.doubtful() => Some(point.out() * ABOVE),
             (_, _, Some(point)) => {
                 let faster = point.rate * FASTER;
-                // What came through an overloaded path is not far below what is available, once the path is known.
+                // What came through an overloaded path is not far below what is available, once the
+                // path is known.
                 let bracketed = self
                     .level
                     .least_out()
@@ -54,7 +57,8 @@ impl Machine {
         self.mode == Mode::Seek || (self.certain && !self.suspects.is_empty())
     }
 
-    /// Packets of the next train: what a share of the income pays for, no more queue than allowed, as many as batches ask for.
+    /// Packets of the next train: what a share of the income pays for, no more queue than allowed,
+    /// as many as batches ask for.
     pub(super) fn length(&self, now: Option<Now>, scale: Option<f64>) -> usize {
         let Some(scale) = scale else {
             return FIRST_PACKETS.max(self.least_packets.min(2 * FIRST_PACKETS));
@@ -68,7 +72,8 @@ impl Machine {
         let affordable = income * stretch * self.params.period.as_secs_f64() / self.packet_bits();
         let mut packets = count(affordable).max(MIN_PACKETS);
         if self.searching() {
-            // Half of it will do to tell an overload, or as much as what scatters the delays asks for.
+            // Half of it will do to tell an overload, or as much as what scatters the delays asks
+            // for.
             packets = (packets / 2).max(MIN_PACKETS);
             let rate = self.rate.unwrap_or(scale);
             let telling = count(rate * self.telling_time(rate) / self.packet_bits());
@@ -143,7 +148,8 @@ impl Machine {
     }
 }
 
-/// Rates of the trains above what is available, in multiples of the least offset. The far ones fix the capacity.
+/// Rates of the trains above what is available, in multiples of the least offset. The far ones fix
+/// the capacity.
 const OFFSETS: [f64; 5] = [1.0, 1.0, 2.5, 1.0, 1.5];
 const DECISIVE: f64 = 2.5;
 /// By how much the next train is faster while nothing overloads the path.
@@ -152,9 +158,11 @@ const FASTER: f64 = 2.0;
 const BRACKET: f64 = 1.3;
 /// Error of a growth that still tells an overload.
 pub(super) const TELLING: f64 = 0.08;
-/// Share of the income that is spent while nothing changes; the rest is kept for when something does.
+/// Share of the income that is spent while nothing changes; the rest is kept for when something
+/// does.
 const USUAL: f64 = 0.85;
-/// Income in advance, once there is something to follow: what is not spent of the rest has paid it back after seven seconds.
+/// Income in advance, once there is something to follow: what is not spent of the rest has paid it
+/// back after seven seconds.
 const ADVANCE: Duration = Duration::from_secs(1);
 /// The same of trains that search.
 const SEARCH_STRETCH: f64 = 2.0;

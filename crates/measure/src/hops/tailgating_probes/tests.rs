@@ -1,7 +1,8 @@
 use super::*;
 use narrows_probe::probes::{PeerKind, TrainId};
 
-/// Behind 10 Mbit/s, links of 100, 50, 1000 and 20: what is held back is what the recursion says, link by link.
+/// Behind 10 Mbit/s, links of 100, 50, 1000 and 20: what is held back is what the recursion says,
+/// link by link.
 #[test]
 fn the_small_packet_is_behind_by_what_the_recursion_says() {
     let (large, small) = (1538.0, 86.0);

@@ -72,8 +72,9 @@ fn close(value: f64, expected: f64) {
     assert!((value / expected - 1.0).abs() < 0.01, "{value} {expected}");
 }
 
-/// 100 Mbit/s with a queue of 20 ms, which no cut of Reno empties. A loss in `(172.7 / 1.2247)^2` = 19 880 segments would leave 172.7
-/// segments per round trip, and so many take 2.3 s; the ramp's end comes before.
+/// 100 Mbit/s with a queue of 20 ms, which no cut of Reno empties. A loss in `(172.7 / 1.2247)^2` =
+/// 19 880 segments would leave 172.7 segments per round trip, and so many take 2.3 s; the ramp's
+/// end comes before.
 #[test]
 fn a_full_link_ends_the_test() {
     for congestion in [Congestion::Reno, Congestion::Cubic] {
@@ -86,7 +87,8 @@ fn a_full_link_ends_the_test() {
     }
 }
 
-/// At 10 Mbit/s the same holds after 199 segments, a quarter of a second: the second that is measured is enough.
+/// At 10 Mbit/s the same holds after 199 segments, a quarter of a second: the second that is
+/// measured is enough.
 #[test]
 fn a_narrow_link_ends_the_test_soon() {
     for congestion in [Congestion::Reno, Congestion::Cubic] {
@@ -96,7 +98,8 @@ fn a_narrow_link_ends_the_test_soon() {
     }
 }
 
-/// Two seconds of 10 Mbit/s before 100: 1.8 of 20 s are missing from what 20 s would show, 9 %. BBR's looks take 2.2 % beside.
+/// Two seconds of 10 Mbit/s before 100: 1.8 of 20 s are missing from what 20 s would show, 9 %.
+/// BBR's looks take 2.2 % beside.
 #[test]
 fn the_ramp_is_part_of_the_risk() {
     let ramp = |t: f64| if t < 2.0 { 10e6 } else { 100e6 };
@@ -210,7 +213,8 @@ fn recovery_is_no_time_to_end() {
     );
 }
 
-/// `[QuickMode03]`: two polls of 40 ms that agree, then one second, whether anything holds the rate or not.
+/// `[QuickMode03]`: two polls of 40 ms that agree, then one second, whether anything holds the rate
+/// or not.
 #[test]
 fn the_seeds_rule_takes_a_second() {
     let stop = run(Rule::Seed003, &Congestion::Reno, 20, |_| 100e6, |_, _| {}).unwrap();

@@ -3,7 +3,8 @@ use std::thread::JoinHandle;
 
 use super::*;
 
-/// A server of another age: for each connection in turn, what it answers to the hello, and what it heard.
+/// A server of another age: for each connection in turn, what it answers to the hello, and what it
+/// heard.
 fn server(answers: Vec<fn(&str) -> String>) -> (u16, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -45,7 +46,8 @@ const SESSION: &str = r#"{"session":{"session":7,"token":"0101010101010101010101
 const WELCOME: &str = r#"{"welcome":{"version":1,"nonce":"02020202020202020202020202020202","auth":"none"}}"#;
 const REFUSED: &str = r#"{"refused":{"code":"version","id":null,"text":"this server speaks version 1, not 2"}}"#;
 
-/// A server of version 1 refuses whatever is newer, and gets a hello that it understands, with nothing else in it.
+/// A server of version 1 refuses whatever is newer, and gets a hello that it understands, with
+/// nothing else in it.
 #[test]
 fn an_older_server_is_spoken_to_in_its_version() {
     let (port, serving) = server(vec![|_| REFUSED.to_owned(), |_| format!("{WELCOME}\n{SESSION}")]);
@@ -78,7 +80,8 @@ fn a_newer_server_answers_in_our_version() {
     serving.join().unwrap();
 }
 
-/// One that has abandoned what we speak, or answers in what we did not offer: who must upgrade is said.
+/// One that has abandoned what we speak, or answers in what we did not offer: who must upgrade is
+/// said.
 #[test]
 fn a_server_of_no_common_version_is_left() {
     let words = |_: &str| {

@@ -11,8 +11,8 @@ use crate::pace::Departures;
 use crate::socket::ProbeSocket;
 
 impl SocketWorld {
-    /// Waits for the routers that the hop-limited packets reach, and says what was answered to each packet. `came` tells which
-    /// packets are accounted for otherwise.
+    /// Waits for the routers that the hop-limited packets reach, and says what was answered to each
+    /// packet. `came` tells which packets are accounted for otherwise.
     pub(super) fn icmp_answers(
         &mut self,
         train: &Train,
@@ -58,8 +58,8 @@ impl SocketWorld {
     }
 }
 
-/// Which packet an answer is about: the quoted header says it, or, where a router quotes too little, the fact that only one packet
-/// can be meant.
+/// Which packet an answer is about: the quoted header says it, or, where a router quotes too
+/// little, the fact that only one packet can be meant.
 fn subject(answer: &Answer, tag: Tag, id: u32, candidates: &[usize]) -> Option<usize> {
     const TAG: std::ops::Range<usize> = 4..12;
     const ID: std::ops::Range<usize> = 12..16;

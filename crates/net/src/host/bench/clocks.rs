@@ -30,7 +30,8 @@ pub(super) fn measure(costs: &mut Costs) {
     costs.clock_gap_p999_ns = gaps.quantile(0.999);
 }
 
-/// The three calls that netest reports: of a function, of the clock, of the system. A few milliseconds.
+/// The three calls that netest reports: of a function, of the clock, of the system. A few
+/// milliseconds.
 pub(super) fn calls(costs: &mut Costs) {
     costs.call_ns = mean(64, 2000, || {
         black_box(empty(black_box(1)));

@@ -122,7 +122,8 @@ pub(in crate::host) fn row(pacer: Pacer, gap: Duration, left_ns: &[i64]) -> Paci
     }
 }
 
-/// What keeps departure times is the discipline of the card, and only packets that leave by it show how well: loopback has none.
+/// What keeps departure times is the discipline of the card, and only packets that leave by it show
+/// how well: loopback has none.
 fn departure_times(qdisc: Option<&str>) -> PacingRow {
     let why = match qdisc {
         Some("fq" | "etf") => {

@@ -28,7 +28,8 @@ pub(super) fn root_of(interface: u32) -> Option<String> {
     setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::milliseconds(100)).ok()?;
     sendto(fd.as_raw_fd(), &request(), &NetlinkAddr::new(0, 0), MsgFlags::empty()).ok()?;
     let mut buffer = vec![0; 64 << 10];
-    // The kernel answers in as many datagrams as it needs; a bound for the case that it never says it is done.
+    // The kernel answers in as many datagrams as it needs; a bound for the case that it never says
+    // it is done.
     for _ in 0..64 {
         let length = recv(fd.as_raw_fd(), &mut buffer, MsgFlags::empty()).ok()?;
         match search(&buffer[..length], interface) {

@@ -70,8 +70,8 @@ impl Test<'_> {
         Ok(Carrier::Tcp(Arc::new(stream)))
     }
 
-    /// A stock server takes up one UDP stream at a time, and every greeting that finds it ready is one: it is sent again only after so
-    /// long that the first must be lost.
+    /// A stock server takes up one UDP stream at a time, and every greeting that finds it ready is
+    /// one: it is sent again only after so long that the first must be lost.
     fn open_udp(&self, near: Near, early: &mut Vec<Early>) -> Result<Carrier, Error> {
         const AGAIN_NS: i64 = 2_000_000_000;
         let open = || {
@@ -93,7 +93,8 @@ impl Test<'_> {
             for datagram in packets.iter() {
                 answered = true;
                 if !(datagram.payload_octets == GREETING.len() && is_greeting_reply(datagram.payload)) {
-                    // In reverse tests data may come with the answer or overtake it, and then is as good as it.
+                    // In reverse tests data may come with the answer or overtake it, and then is as
+                    // good as it.
                     early.push(Early {
                         head: datagram.payload.to_vec(),
                         octets: datagram.payload_octets as u64,
@@ -114,7 +115,8 @@ pub(super) fn datagram_octets(link: &Link) -> u32 {
     const FALLBACK: u32 = 1460;
     let info = crate::transfer::TcpInfo::read(link.stream(), "");
     let mss = info.map_or(0, |info| info.sample(0).mss_octets);
-    // UDP's header is shorter than TCP's by twelve octets and more; stock programs take the segment size all the same.
+    // UDP's header is shorter than TCP's by twelve octets and more; stock programs take the segment
+    // size all the same.
     if mss < 16 {
         FALLBACK
     } else {

@@ -16,7 +16,8 @@ use crate::spacing::Spacing;
 pub struct TestOptions {
     /// What the server is told.
     pub parameters: Parameters,
-    /// Length of the test where nothing else ends it; whole seconds, rounded up, is what the server hears.
+    /// Length of the test where nothing else ends it; whole seconds, rounded up, is what the server
+    /// hears.
     pub duration: Duration,
     /// Time before counting begins, likewise.
     pub omit: Duration,

@@ -9,7 +9,8 @@ use crate::clock::{self, nanos};
 use crate::serve::is_private;
 
 impl Session<'_> {
-    /// Who it is, where the server asks for that: `true` if it was told. Refusals all come equally late, and for the same reason.
+    /// Who it is, where the server asks for that: `true` if it was told. Refusals all come equally
+    /// late, and for the same reason.
     pub(super) fn identify(&mut self, parameters: &Parameters) -> Result<bool, SessionEnd> {
         let Some(gate) = &self.shared.options.gate else {
             return Ok(false);

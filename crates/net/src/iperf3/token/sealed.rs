@@ -97,7 +97,8 @@ impl PublicKey {
     }
 }
 
-/// Accepted tokens that are remembered; while there are as many, nobody else is accepted (ours: years of tests in twenty seconds).
+/// Accepted tokens that are remembered; while there are as many, nobody else is accepted (ours:
+/// years of tests in twenty seconds).
 const MOST_REMEMBERED: usize = 16_384;
 
 /// Decides who may test: the server's private key, and its users.
@@ -141,8 +142,9 @@ impl Gate {
         })
     }
 
-    /// The name of whoever may test with this token, `unix_seconds` being now. What is wrong with one that is refused is nobody's
-    /// business, and how long it took to find out must not show: see [`super::REFUSED_AFTER`].
+    /// The name of whoever may test with this token, `unix_seconds` being now. What is wrong with
+    /// one that is refused is nobody's business, and how long it took to find out must not show:
+    /// see [`super::REFUSED_AFTER`].
     pub fn admit(&self, token: Option<&str>, unix_seconds: u64) -> Option<String> {
         let sealed = BASE64_STANDARD.decode(token?.trim_end()).ok()?;
         let mut room = vec![0; self.oaep.min_output_size().max(self.pkcs1.min_output_size())];

@@ -197,7 +197,8 @@ impl Link {
         let depart = async {
             self.write.write_all(&words).await?;
             self.write.shutdown().await?;
-            // Closing with unread octets would send a reset, which may overtake the words at the peer.
+            // Closing with unread octets would send a reset, which may overtake the words at the
+            // peer.
             let mut octets = [0; 4096];
             while self.read.read(&mut octets).await? > 0 {}
             io::Result::Ok(())

@@ -49,8 +49,8 @@ fn malformed_and_disordered_messages_end_the_connection_only() {
     assert!(Client::enter(address, None).is_ok());
 }
 
-/// A session's requests with one octet changed, or cut short: whatever the server makes of them, it lets go of the connection and
-/// attends to the next.
+/// A session's requests with one octet changed, or cut short: whatever the server makes of them, it
+/// lets go of the connection and attends to the next.
 #[test]
 fn mutated_requests_do_not_hold_the_server_up() {
     let server = start(|_| ());

@@ -218,7 +218,8 @@ fn a_reverse_load_in_segments() {
         };
         assert!(report.ended_ns - report.began_ns >= 100_000_000);
         assert_eq!((report.send_failures, report.ip_octets), (0, report.packets * 1500));
-        // 12 Mbit/s are one packet per millisecond; a busy host may send fewer, and make up for them at four thirds of the rate.
+        // 12 Mbit/s are one packet per millisecond; a busy host may send fewer, and make up for
+        // them at four thirds of the rate.
         let time = (report.ended_ns - report.began_ns).unsigned_abs();
         assert!(report.packets > 5 && report.packets <= 9 + time / 750_000, "{report:?}");
         (sent, lasted) = (sent + report.packets, lasted + time);
@@ -263,7 +264,8 @@ fn a_reverse_load_stops_within_a_second_of_the_clients_silence_or_death() {
     }
 }
 
-/// So does an amount of packets a load; they bear the mark that was asked for, and the next load's bear none.
+/// So does an amount of packets a load; they bear the mark that was asked for, and the next load's
+/// bear none.
 #[test]
 fn a_reverse_load_ends_with_its_last_packet() {
     let server = start(|_| ());

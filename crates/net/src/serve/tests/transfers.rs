@@ -157,7 +157,8 @@ fn a_client_killed_in_a_transfer_leaves_nothing() {
     }
 }
 
-/// A reverse transfer that ends with its last octet, and with everything else that can be asked for.
+/// A reverse transfer that ends with its last octet, and with everything else that can be asked
+/// for.
 pub(super) fn tuned(id: u32) -> ClientMessage {
     ClientMessage::TransferBegin(TransferPlan {
         id,
@@ -217,7 +218,8 @@ fn a_reverse_transfer_ends_with_its_last_octet() {
     assert_eq!(client.hear(), ServerMessage::TransferDone { id: 4 });
 }
 
-/// What a server does not allow is not begun: too much, or a mark of network control for a stranger.
+/// What a server does not allow is not begun: too much, or a mark of network control for a
+/// stranger.
 #[test]
 fn tunings_have_bounds() {
     let server = start(|options| {
@@ -245,7 +247,8 @@ fn tunings_have_bounds() {
     }
 }
 
-/// Two sessions of one client hold the load slot together, if one shows the other's token; nobody else does.
+/// Two sessions of one client hold the load slot together, if one shows the other's token; nobody
+/// else does.
 #[test]
 fn the_load_slot_is_shared_by_who_knows_its_holder() {
     let kind = SlotKind::Load;

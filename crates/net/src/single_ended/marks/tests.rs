@@ -176,7 +176,8 @@ fn stamp_replies_must_bring_number_and_time_back() {
     assert_eq!(marks.read_echo(&octets, 100).unwrap().residence_ns, None);
 }
 
-/// What routers choose paths by stays the same from packet to packet and train to train, whatever the size and the rest of the payload.
+/// What routers choose paths by stays the same from packet to packet and train to train, whatever
+/// the size and the rest of the payload.
 #[test]
 fn echoes_of_one_flow_have_one_checksum() {
     for ipv6 in [false, true] {

@@ -1,4 +1,5 @@
-//! Three network namespaces in a row, for the tests that need a path of real kernels. Needs root and the `ip` tool.
+//! Three network namespaces in a row, for the tests that need a path of real kernels. Needs root
+//! and the `ip` tool.
 
 use std::fs::File;
 use std::process::Command;
@@ -14,8 +15,8 @@ pub(crate) const REMOTE: usize = 2;
 pub(crate) const REMOTE_ADDRESSES: [&str; 2] = ["10.88.2.2", "fd88:2::2"];
 pub(crate) const ROUTER_ADDRESSES: [&str; 2] = ["10.88.1.1", "fd88:1::1"];
 
-/// near - router - far, each in a namespace of its own, gone when dropped. All are kernels and nothing else; the router's interfaces are
-/// `left` and `right`, the hosts' `near0`.
+/// near - router - far, each in a namespace of its own, gone when dropped. All are kernels and
+/// nothing else; the router's interfaces are `left` and `right`, the hosts' `near0`.
 pub(crate) struct Namespaces {
     names: [String; 3],
 }

@@ -56,7 +56,8 @@ pub struct BurstPoint {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueFinding {
-    /// What drops: `drop_tail`, `early_drop`, `policer`, `shaper` or `random_loss`; `unknown` or `None` where nothing tells.
+    /// What drops: `drop_tail`, `early_drop`, `policer`, `shaper` or `random_loss`; `unknown` or
+    /// `None` where nothing tells.
     pub policy: Option<String>,
     /// What its room is counted in: `octets` or `packets`.
     pub counts: Option<String>,

@@ -12,7 +12,8 @@ pub struct Cross {
     pub ip_octets: u32,
     /// Packets that arrive at once.
     pub burst: u32,
-    /// Packets of 40, 576 and 1500 octets in the ratio 2:1:1 instead of `ip_octets` (which should then be their mean, 539).
+    /// Packets of 40, 576 and 1500 octets in the ratio 2:1:1 instead of `ip_octets` (which should
+    /// then be their mean, 539).
     pub mixed: bool,
     pub arrivals: Arrivals,
 }

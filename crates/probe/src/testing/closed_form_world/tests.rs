@@ -22,7 +22,8 @@ fn an_idle_path_disperses_a_train_to_its_narrow_link() {
 
 #[test]
 fn overload_against_cross_traffic_follows_the_fluid_formula() {
-    // [Pathrate04]: r C / (r + x) once r + x > C; all packets alike, so IP rates serve. 20 * 9.7529 / 27 = 7.224.
+    // [Pathrate04]: r C / (r + x) once r + x > C; all packets alike, so IP rates serve. 20 * 9.7529
+    // / 27 = 7.224.
     let mut total = 0.0;
     for seed in 0..20 {
         let hop = Hop::loaded(BitRate::from_mbps(10), Cross::poisson(BitRate::from_mbps(7)));

@@ -297,7 +297,8 @@ impl Fluid {
                 c.lost += 1.0;
                 c.cut(flavour, rtt);
             }
-            // The largest connection is the one that an overflow hits; a policer hits every one that is there.
+            // The largest connection is the one that an overflow hits; a policer hits every one
+            // that is there.
             if overflow > 0.0 {
                 c.lost += overflow * own / 1500.0;
                 if index == 0 || own * streams >= 1.0 || self.policer.is_some() {

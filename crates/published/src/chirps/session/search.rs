@@ -1,4 +1,5 @@
-//! Which rates come next: a wide look first, then narrow ones about what it found, until readings settle.
+//! Which rates come next: a wide look first, then narrow ones about what it found, until readings
+//! settle.
 
 use super::{
     BELOW_ANCHOR, COARSE, ChirpReading, EDGE, Flavour, HOPELESS, LEAST_RATE, MOST_RANGES, MethodRun, OUTPUTS, Phase,

@@ -114,8 +114,9 @@ fn two_full_links() {
     }
 }
 
-/// Two full links look to trains like one of two thirds of the capacity and a third of the traffic. Single packets tell: no capacity is
-/// said then, and of the traffic a bound that holds. One full link keeps both numbers in most runs.
+/// Two full links look to trains like one of two thirds of the capacity and a third of the traffic.
+/// Single packets tell: no capacity is said then, and of the traffic a bound that holds. One full
+/// link keeps both numbers in most runs.
 #[test]
 fn by_products_of_one_and_of_two_full_links() {
     let loaded = |load| Hop::loaded(mbps(100), Cross::poisson(mbps(load)));
@@ -249,7 +250,8 @@ fn short_queues_and_random_loss() {
             host_pair.hops[1].loss = loss;
             host_pair
         });
-        // A queue of 40 packets cuts the trains to a quarter, which round the turning point more: 4 to 6 % too low, on these seeds and others.
+        // A queue of 40 packets cuts the trains to a quarter, which round the turning point more: 4
+        // to 6 % too low, on these seeds and others.
         assert!(
             sweep.error < 0.08 && sweep.bias.abs() < 0.08,
             "{queue} {loss} {load} {sweep:?}"

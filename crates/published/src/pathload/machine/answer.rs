@@ -6,9 +6,11 @@ use super::Machine;
 use crate::pathload::search::{Search, Stop};
 use narrows_probe::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 
-/// Loss that says more about the path than about a rate, when no rate went through without a trend ("ours").
+/// Loss that says more about the path than about a rate, when no rate went through without a trend
+/// ("ours").
 const TOO_MUCH_LOSS: f64 = 0.15;
-/// Packets of others by which the delay may be off over a stream ("ours", from the sweeps of this module's tests).
+/// Packets of others by which the delay may be off over a stream ("ours", from the sweeps of this
+/// module's tests).
 const GRAINS: f64 = 1.0;
 /// Octets that Ethernet adds to an IP packet, gap and preamble included.
 const ETHERNET_OCTETS: f64 = 38.0;
@@ -100,8 +102,9 @@ impl Machine {
         })
     }
 
-    /// Departs from pathload 1.3.2, which prints the grey region as the range: its edges are known to the grey resolution only, so the
-    /// interval reaches from the highest rate without trend to the lowest with one.
+    /// Departs from pathload 1.3.2, which prints the grey region as the range: its edges are known
+    /// to the grey resolution only, so the interval reaches from the highest rate without trend to
+    /// the lowest with one.
     fn range(&self, search: &Search, middle: f64, high: f64) -> Estimate {
         let low = search.low * (1.0 - self.unseen(search.low));
         let high = high * self.framing(high) * (1.0 + self.grain(high));
@@ -111,14 +114,16 @@ impl Machine {
             estimate = estimate.caveat(Caveat::GreyRegion { low, high });
         }
         if self.high_by_loss {
-            // Whether those losses are of the queue that the rate fills or of the path at any rate, nothing tells.
+            // Whether those losses are of the queue that the rate fills or of the path at any rate,
+            // nothing tells.
             estimate.confidence = Confidence::Low;
         }
         self.buckets.tell(estimate)
     }
 
-    /// Overload that goes unseen, as a share of the rate: the delay that it adds over a whole stream is no more than one tick of each
-    /// clock and what packets of others make of it ("ours").
+    /// Overload that goes unseen, as a share of the rate: the delay that it adds over a whole
+    /// stream is no more than one tick of each clock and what packets of others make of it
+    /// ("ours").
     fn unseen(&self, rate: f64) -> f64 {
         let Some(facts) = &self.facts else { return 0.0 };
         let ticks = facts.sender.clock_resolution + facts.receiver.clock_resolution;
@@ -126,17 +131,20 @@ impl Machine {
         (ticks.as_nanos() as f64 / stream_ns + self.grain(rate)).min(0.5)
     }
 
-    /// The traffic of others comes in packets, too: over a stream of duration `D` the delay steps by one of `L` octets, `8 L/C`, whatever
-    /// the rate is. An overload of `8 L/D` bit/s adds no more than that, and so is not told from none, and a step at the wrong place is
-    /// not told from it. As a share of the rate that is `GRAINS` over the packets of a stream, for packets of full size.
+    /// The traffic of others comes in packets, too: over a stream of duration `D` the delay steps
+    /// by one of `L` octets, `8 L/C`, whatever the rate is. An overload of `8 L/D` bit/s adds no
+    /// more than that, and so is not told from none, and a step at the wrong place is not told from
+    /// it. As a share of the rate that is `GRAINS` over the packets of a stream, for packets of
+    /// full size.
     fn grain(&self, rate: f64) -> f64 {
         let shape = self.limits.shape(rate);
         let larger = f64::from(self.limits.most_octets) / f64::from(shape.ip_octets.max(1));
         (GRAINS * larger / self.params.stream_packets as f64).min(0.2)
     }
 
-    /// Packets below full size pay more for framing: what full packets could get is up to this much more ("ours": Ethernet's 38 octets;
-    /// the interval, not the value, allows for it, since nothing tells the framing of the tight link).
+    /// Packets below full size pay more for framing: what full packets could get is up to this much
+    /// more ("ours": Ethernet's 38 octets; the interval, not the value, allows for it, since
+    /// nothing tells the framing of the tight link).
     fn framing(&self, rate: f64) -> f64 {
         let overhead = |octets: u16| 1.0 + ETHERNET_OCTETS / f64::from(octets.max(1));
         overhead(self.limits.shape(rate).ip_octets) / overhead(self.limits.most_octets)

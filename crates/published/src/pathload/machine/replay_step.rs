@@ -11,14 +11,16 @@ use narrows_units::nanos;
 
 /// Fewest packets that make a trend: the least that the parameter allows.
 const LEAST_PACKETS: usize = 40;
-/// Share of the sender's highest paced rate from which a train of the right length was sent back to back ("ours").
+/// Share of the sender's highest paced rate from which a train of the right length was sent back to
+/// back ("ours").
 const AT_ONCE: f64 = 0.9;
 
 impl Replayable for Machine {
     const READS: (&'static str, &'static str) = ("pathload", "periodic trains of 40 packets or more to the receiver");
 
-    /// Neighbouring streams of one shape are a fleet. The first of another shape ends it, with the verdict of the streams that
-    /// are there; streams of a fleet that was judged before its end are left out.
+    /// Neighbouring streams of one shape are a fleet. The first of another shape ends it, with the
+    /// verdict of the streams that are there; streams of a fleet that was judged before its end are
+    /// left out.
     fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Train(train) = asked else { return false };
         let Some(shape) = periodic(train) else { return false };

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Medians over the seeds: relative error, signed relative error, and how many intervals miss the truth by over 10 % of the
-/// link; seconds.
+/// Medians over the seeds: relative error, signed relative error, and how many intervals miss the
+/// truth by over 10 % of the link; seconds.
 fn sweep(params: &Params, seeds: u64, cross: &Cross) -> (f64, f64, usize, f64) {
     let (mut errors, mut signed, mut wrong, mut seconds) = (Vec::new(), Vec::new(), 0, 0.0);
     for seed in 0..seeds {
@@ -28,9 +28,10 @@ fn sweep(params: &Params, seeds: u64, cross: &Cross) -> (f64, f64, usize, f64) {
     found
 }
 
-/// `[Abut18]` table 10: 100 Mbit/s, constant-rate traffic of 0 to 70 Mbit/s, error of pathload in percent of what is available.
-/// The packet size of the traffic is not given there, and the result depends on it: where the two periods beat, single rows get
-/// worse. Of the sizes tried, 1350 octets miss the row of 20 Mbit/s (3.4 %); the tool's own packet sizes miss the row of 30 with
+/// `[Abut18]` table 10: 100 Mbit/s, constant-rate traffic of 0 to 70 Mbit/s, error of pathload in
+/// percent of what is available. The packet size of the traffic is not given there, and the result
+/// depends on it: where the two periods beat, single rows get worse. Of the sizes tried, 1350
+/// octets miss the row of 20 Mbit/s (3.4 %); the tool's own packet sizes miss the row of 30 with
 /// 1500 octets (whose period is five of theirs) and the row of 60 with 1470.
 const TABLE_10: [(u64, f64); 8] = [
     (0, 0.9),
@@ -106,9 +107,10 @@ fn quick_is_quick() {
     }
 }
 
-/// Intervals hold the truth on constant-rate traffic of any packet size, whether the tool's small packets are used or full ones, and on
-/// Poisson traffic in most runs: what the search alone brackets (`[Abut18]` table 10 at 50 %: half of the runs) lies within a packet of
-/// others per stream of it.
+/// Intervals hold the truth on constant-rate traffic of any packet size, whether the tool's small
+/// packets are used or full ones, and on Poisson traffic in most runs: what the search alone
+/// brackets (`[Abut18]` table 10 at 50 %: half of the runs) lies within a packet of others per
+/// stream of it.
 #[test]
 fn intervals_hold_the_truth() {
     for params in [Params::default(), faithful()] {

@@ -87,7 +87,8 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// A chain of links, with the same seeds, gives every packet the fate that the whole path gives it.
+    /// A chain of links, with the same seeds, gives every packet the fate that the whole path gives
+    /// it.
     #[test]
     fn links_in_a_row_are_the_path(random in scenario(true), plans in plans(), seed in any::<u64>()) {
         let mut scenario = random;
@@ -95,7 +96,8 @@ proptest! {
             cross.last_hop = cross.first_hop;
         }
         for hop in scenario.forward.iter_mut().chain(&mut scenario.reverse) {
-            // Jitter lets packets arrive within one nanosecond, and which of them a device then serves first is left open.
+            // Jitter lets packets arrive within one nanosecond, and which of them a device then
+            // serves first is left open.
             if !hop.layer2.is_empty() {
                 hop.jitter = Jitter::None;
             }

@@ -72,8 +72,8 @@ fn sizes(cross: &Cross) -> &SizeMix {
     }
 }
 
-/// Evenly: never more than one packet's difference between windows. Independently: variance over mean is 1 in every window; the
-/// standard error of that over n windows is sqrt(2/n).
+/// Evenly: never more than one packet's difference between windows. Independently: variance over
+/// mean is 1 in every window; the standard error of that over n windows is sqrt(2/n).
 #[test]
 fn indices_of_dispersion() {
     let until = 20 * SECOND;

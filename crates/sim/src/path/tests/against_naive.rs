@@ -22,7 +22,8 @@ pub(super) fn sendings(scenario: &Scenario, plans: &[Plan]) -> Vec<Sending> {
     (0..).zip(plans).map(sending).collect()
 }
 
-/// The same by [`Path`], which goes on in steps of `step` and gets each packet when its time has come.
+/// The same by [`Path`], which goes on in steps of `step` and gets each packet when its time has
+/// come.
 pub(super) fn real(scenario: &Scenario, seed: u64, sendings: &[Sending], step: u64) -> Vec<Output<u32>> {
     let mut path = Path::new(scenario, seed);
     let mut out = Vec::new();
@@ -65,7 +66,8 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// The key oracle: lazy service gives every packet the very fate that one event at a time gives it.
+    /// The key oracle: lazy service gives every packet the very fate that one event at a time gives
+    /// it.
     #[test]
     fn lazy_service_changes_nothing(
         scenario in scenario(true),
@@ -85,8 +87,8 @@ proptest! {
         prop_assert_eq!(real(&scenario, seed, &sendings, END), out);
     }
 
-    /// Rates that change and stop, against a search of the whole schedule for every packet. All rates divide 8·10⁹, so times
-    /// are whole.
+    /// Rates that change and stop, against a search of the whole schedule for every packet. All
+    /// rates divide 8·10⁹, so times are whole.
     #[test]
     fn schedules(
         changes in proptest::collection::vec((0u64..20_000, prop::sample::select(vec![0u64, 1, 2, 4, 8, 10, 40])), 0..8),

@@ -1,5 +1,5 @@
-//! The same path, served in the plainest way: one event heap, one event per packet and stage, cross traffic too. Only the
-//! random draws are shared with the real one.
+//! The same path, served in the plainest way: one event heap, one event per packet and stage, cross
+//! traffic too. Only the random draws are shared with the real one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -277,7 +277,8 @@ impl Agenda {
         });
     }
 
-    /// The packet reaches its next stage. Events of one instant stay in the order in which they were made.
+    /// The packet reaches its next stage. Events of one instant stay in the order in which they
+    /// were made.
     fn again(&mut self, at: u64, index: usize) {
         self.order += 1;
         self.heap.push(Reverse(((at, 1, self.order), index)));

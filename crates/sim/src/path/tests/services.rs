@@ -1,4 +1,5 @@
-//! Channels, slots and bursts, against the plainest service of all packets at once, and their long-run rates against the truth.
+//! Channels, slots and bursts, against the plainest service of all packets at once, and their
+//! long-run rates against the truth.
 
 use narrows_scenario::{Aggregation, Channels, Dealing, Inside, Service, Slots};
 use narrows_units::nanos;
@@ -180,7 +181,8 @@ proptest! {
         prop_assert_eq!(through(hop, seed, &packets), plain(service, seed, &packets));
     }
 
-    /// With everything else around them: no packet is lost or doubled, and the steps of time change nothing.
+    /// With everything else around them: no packet is lost or doubled, and the steps of time change
+    /// nothing.
     #[test]
     fn steps_change_nothing(
         scenario in strategy::scenario(true),
@@ -202,7 +204,8 @@ proptest! {
         prop_assert_eq!(against_naive::real(&scenario, seed, &sendings, u64::MAX / 4), cut);
     }
 
-    /// Slots and bursts keep the order of packets; so do channels for packets of one size that come in turn.
+    /// Slots and bursts keep the order of packets; so do channels for packets of one size that come
+    /// in turn.
     #[test]
     fn only_channels_let_packets_overtake(service in service(), gaps in proptest::collection::vec((0u64..2_000_000, 1u16..1500), 2..100)) {
         let mut at = 0;
@@ -258,7 +261,8 @@ fn saturated_links_run_at_their_capacity() {
     }
 }
 
-/// Four channels of 1 µs per octet, packets of 1000 octets 100 µs apart: groups of four, then 600 µs of nothing.
+/// Four channels of 1 µs per octet, packets of 1000 octets 100 µs apart: groups of four, then 600
+/// µs of nothing.
 #[test]
 fn channels_make_a_saw_tooth() {
     let packets: Vec<(u64, u16)> = (0..9).map(|k| (k * 100_000, 1000)).collect();
@@ -306,8 +310,8 @@ fn a_flow_has_one_channel() {
     assert_eq!(seen.len(), 2);
 }
 
-/// Slots of 1 ms, grant after 2.5 ms: a packet of 300 µs at 0.2 ms is granted from 3 ms on and arrives at 4 ms; three more of its slot
-/// with it; what does not fit comes at 5 ms.
+/// Slots of 1 ms, grant after 2.5 ms: a packet of 300 µs at 0.2 ms is granted from 3 ms on and
+/// arrives at 4 ms; three more of its slot with it; what does not fit comes at 5 ms.
 #[test]
 fn slots_by_hand() {
     let packets: Vec<(u64, u16)> = (0..4).map(|_| (200_000, 300)).collect();
@@ -316,7 +320,8 @@ fn slots_by_hand() {
     assert_eq!(times, [4000, 4000, 4000, 5000]);
 }
 
-/// Bursts of two frames, 100 µs of contention each: 100 octets at 0, 0, 0 µs and one at 450 µs, when the medium has been free for 50.
+/// Bursts of two frames, 100 µs of contention each: 100 octets at 0, 0, 0 µs and one at 450 µs,
+/// when the medium has been free for 50.
 #[test]
 fn bursts_by_hand() {
     let packets = [(0, 100), (0, 100), (0, 100), (450_000, 100)];

@@ -147,7 +147,8 @@ pub(in crate::path) fn scenario(overtaking: bool) -> impl Strategy<Value = Scena
     })
 }
 
-/// A packet to send: microseconds (so that some coincide), way, first hop, hops further, IP octets, hop limit.
+/// A packet to send: microseconds (so that some coincide), way, first hop, hops further, IP octets,
+/// hop limit.
 pub(in crate::path) type Plan = (u64, PathDirection, usize, usize, u16, u8);
 
 /// Up to eighty packets within 80 ms, mostly from the hosts, in order of time.

@@ -71,7 +71,8 @@ fn recovery_and_its_undoing() {
     }
 }
 
-/// 210 ms after the handshake of 10 ms, then twice and four times as long; the threshold falls once.
+/// 210 ms after the handshake of 10 ms, then twice and four times as long; the threshold falls
+/// once.
 #[test]
 fn timeouts() {
     let mut sender = begun();
@@ -94,7 +95,8 @@ fn timeouts() {
     assert_eq!((sender.counters.timeouts, sender.counters.resent), (2, 4));
 }
 
-/// What is written when the application finishes still leaves: twice the window, of which ten segments have left.
+/// What is written when the application finishes still leaves: twice the window, of which ten
+/// segments have left.
 #[test]
 fn the_send_buffer_is_emptied() {
     let mut sender = begun();

@@ -23,7 +23,8 @@ fn share(mbps: u64, rig: &mut Rig, id: u32, from: u64, to: u64) -> f64 {
     rig.rate(id, from, to) / payload_capacity(mbps)
 }
 
-/// One flow, a queue of one bandwidth-delay product: nearly all of the link, with two looks at the empty round trip in it.
+/// One flow, a queue of one bandwidth-delay product: nearly all of the link, with two looks at the
+/// empty round trip in it.
 #[test]
 fn fills_an_idle_path() {
     for (mbps, rtt_ms) in [(10, 50), (100, 20), (100, 50)] {
@@ -48,8 +49,9 @@ fn random_losses_do_not_stop_it() {
     assert!(reno < 0.1, "{reno}");
 }
 
-/// Start-up at 2.885, the drain at its inverse, then gains of 1.25, 0.75 and 1 around the link's rate. The queue that start-up made, up to
-/// two bandwidth-delay products, is gone after the drain and stays short.
+/// Start-up at 2.885, the drain at its inverse, then gains of 1.25, 0.75 and 1 around the link's
+/// rate. The queue that start-up made, up to two bandwidth-delay products, is gone after the drain
+/// and stays short.
 #[test]
 fn starts_drains_and_cruises() {
     let (mut rig, id) = opened(one_hop(50, 40, 2000), 40);
@@ -78,7 +80,8 @@ fn starts_drains_and_cruises() {
     assert_eq!(rig.drops, 0);
 }
 
-/// Every ten seconds the window falls to four segments for 200 ms and a round trip, as long as no smaller round trip is seen by chance.
+/// Every ten seconds the window falls to four segments for 200 ms and a round trip, as long as no
+/// smaller round trip is seen by chance.
 #[test]
 fn polls_for_the_empty_round_trip() {
     let (mut rig, id) = opened(one_hop(20, 30, 200), 30);
@@ -102,8 +105,8 @@ fn polls_for_the_empty_round_trip() {
     }
 }
 
-/// A link that becomes five times slower, and again as fast: the model forgets after ten round trips, and finds a quarter more in each
-/// cycle of eight.
+/// A link that becomes five times slower, and again as fast: the model forgets after ten round
+/// trips, and finds a quarter more in each cycle of eight.
 #[test]
 fn follows_the_link() {
     let hop = one_hop(50, 20, 200)
@@ -116,7 +119,8 @@ fn follows_the_link() {
     assert!((0.90..=1.001).contains(&fast), "{fast}");
 }
 
-/// Two flows that begin five seconds apart share after some of their looks at the empty round trip, which they make together.
+/// Two flows that begin five seconds apart share after some of their looks at the empty round trip,
+/// which they make together.
 #[test]
 fn two_flows_share() {
     let mut rig = Rig::new(&scenario(one_hop(50, 20, 170)), 1);

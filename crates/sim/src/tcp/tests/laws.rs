@@ -12,7 +12,8 @@ fn assert_between(value: f64, low: f64, high: f64, what: &str) {
     assert!((low..=high).contains(&value), "{what}: {value} is not in {low}..{high}");
 }
 
-/// Ten segments in the first round trip, twice as many in each one after: quick acknowledgements and counting of segments.
+/// Ten segments in the first round trip, twice as many in each one after: quick acknowledgements
+/// and counting of segments.
 #[test]
 fn slow_start_doubles_each_round_trip() {
     let mut rig = Rig::new(&scenario(one_hop(1000, 100, 10_000)), 1);
@@ -26,8 +27,8 @@ fn slow_start_doubles_each_round_trip() {
     }
 }
 
-/// A queue as large as the bandwidth-delay product keeps the link busy through every reduction. The first seconds are left
-/// out: slow start takes its time and overshoots.
+/// A queue as large as the bandwidth-delay product keeps the link busy through every reduction. The
+/// first seconds are left out: slow start takes its time and overshoots.
 #[test]
 fn one_flow_fills_an_idle_path() {
     for control in [Control::Reno, Control::Cubic] {
@@ -41,8 +42,8 @@ fn one_flow_fills_an_idle_path() {
     }
 }
 
-/// With a receiver that allows autotuning only to 200 000 octets: 138 segments per round trip of 50 ms, and the time that one
-/// segment and one acknowledgement take on the wire.
+/// With a receiver that allows autotuning only to 200 000 octets: 138 segments per round trip of 50
+/// ms, and the time that one segment and one acknowledgement take on the wire.
 #[test]
 fn the_receivers_window_limits() {
     for window in [ReceiveWindow::Fixed(200_000), ReceiveWindow::Autotuned(200_000)] {
@@ -80,7 +81,8 @@ fn pacing_limits() {
     assert_between(rate / (20e6 * 1448.0 / 1500.0), 0.999, 1.001, "paced share");
 }
 
-/// With (nearly) no queue Reno's window saws between half the bandwidth-delay product and all of it, 3/4 on average.
+/// With (nearly) no queue Reno's window saws between half the bandwidth-delay product and all of
+/// it, 3/4 on average.
 #[test]
 fn reno_without_a_queue_averages_three_quarters() {
     let rate = run(one_hop(100, 20, 5), flow(Control::Reno), 10 * SECOND, 60 * SECOND);
@@ -100,7 +102,8 @@ fn lossy(ratio: f64, rtt_ms: u64, seconds: u64, control: Control) -> f64 {
     rate * rtt_ms as f64 * 1e-3 / (MSS * 8) as f64
 }
 
-/// Mean window under random loss: sqrt(3 / (2 p)) segments (Mathis, Semke, Mahdavi, Ott, CCR 1997; every segment counts).
+/// Mean window under random loss: sqrt(3 / (2 p)) segments (Mathis, Semke, Mahdavi, Ott, CCR 1997;
+/// every segment counts).
 #[test]
 fn reno_follows_the_square_root_law() {
     for (ratio, rtt_ms) in [(0.01, 20), (0.001, 20), (0.0003, 100)] {
@@ -110,8 +113,9 @@ fn reno_follows_the_square_root_law() {
     }
 }
 
-/// RFC 9438 eq. 6 with beta 0.7 and C 0.4: 1.054 (RTT / p)^(3/4) segments where Reno has fewer, for evenly spaced losses. For
-/// independent ones and fast convergence a Monte Carlo of the fluid model (ours, 4 · 10^5 round trips) gives the factor 1.21.
+/// RFC 9438 eq. 6 with beta 0.7 and C 0.4: 1.054 (RTT / p)^(3/4) segments where Reno has fewer, for
+/// evenly spaced losses. For independent ones and fast convergence a Monte Carlo of the fluid model
+/// (ours, 4 · 10^5 round trips) gives the factor 1.21.
 #[test]
 fn cubic_follows_its_response_function() {
     for (ratio, rtt_ms) in [(0.0001, 200), (0.0001, 100)] {
@@ -128,8 +132,9 @@ fn cubic_follows_its_response_function() {
     assert_between(window / (1.5f64 / 0.003).sqrt(), 0.7, 1.3, "Reno-friendly region");
 }
 
-/// From one full queue to the next: K = cbrt(0.3 W / 0.4) seconds up to the origin, and on (or less) to where the queue is full
-/// again. The origin is the last peak, or 0.85 of it if that was below the origin before (fast convergence).
+/// From one full queue to the next: K = cbrt(0.3 W / 0.4) seconds up to the origin, and on (or
+/// less) to where the queue is full again. The origin is the last peak, or 0.85 of it if that was
+/// below the origin before (fast convergence).
 #[test]
 fn cubic_comes_back_after_k() {
     let mut rig = Rig::new(&scenario(one_hop(100, 50, 60)), 1);
@@ -178,7 +183,8 @@ fn two_flows_share() {
     }
 }
 
-/// Packets a millisecond (eight segments) late are taken for lost at first, then the threshold rises above that.
+/// Packets a millisecond (eight segments) late are taken for lost at first, then the threshold
+/// rises above that.
 #[test]
 fn reordering_is_learnt() {
     let reorder = narrows_scenario::Reorder {
@@ -199,7 +205,8 @@ fn reordering_is_learnt() {
     );
 }
 
-/// A link that stops for two seconds: the timeouts double (about 0.25, 0.5, 1 s), and the connection goes on afterwards.
+/// A link that stops for two seconds: the timeouts double (about 0.25, 0.5, 1 s), and the
+/// connection goes on afterwards.
 #[test]
 fn timeouts_during_an_outage() {
     let hop = one_hop(10, 20, 20)

@@ -20,7 +20,8 @@ pub(super) struct LoadSink {
     tally: Tally,
     /// Highest sequence number plus one.
     expected: u64,
-    /// Losses reported so far. Late arrivals may push the losses below; then the next ones are set off against them.
+    /// Losses reported so far. Late arrivals may push the losses below; then the next ones are set
+    /// off against them.
     reported_lost: u64,
     least_delay: i64,
     /// Statuses with the times at which they were sent.

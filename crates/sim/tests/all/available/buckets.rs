@@ -1,4 +1,5 @@
-//! Token buckets that the default's own trains show by the way: told where there is one, not where hosts or the path pause.
+//! Token buckets that the default's own trains show by the way: told where there is one, not where
+//! hosts or the path pause.
 
 use narrows_methods as methods;
 use narrows_probe::{Caveat, Confidence, Limit, Outcome};
@@ -7,7 +8,8 @@ use narrows_units::Metric;
 
 use super::{measured, read};
 
-/// 100 Mbit/s, a link of 200 Mbit/s behind it that others fill by two thirds, and hosts that do not run for 5 ms at a time.
+/// 100 Mbit/s, a link of 200 Mbit/s behind it that others fill by two thirds, and hosts that do not
+/// run for 5 ms at a time.
 const PAUSES: &str = r#"
 name = "pauses"
 about = "the demonstration's path between hosts that pause"

@@ -1,5 +1,6 @@
-//! Claims of `[Jin03a]` about methods, each a test of the method by name, and of the automatic choice on the same path. Methods that
-//! are not in the registry are left out, by name; [`claims_are_of_methods_that_exist`] says which those may be.
+//! Claims of `[Jin03a]` about methods, each a test of the method by name, and of the automatic
+//! choice on the same path. Methods that are not in the registry are left out, by name;
+//! [`claims_are_of_methods_that_exist`] says which those may be.
 
 use narrows_methods as methods;
 use narrows_probe::{BoundKind, Confidence, Method};
@@ -10,8 +11,8 @@ use super::{measured, median, read, truth};
 
 const SEEDS: u64 = 5;
 
-/// What a method makes of a path: signed errors of its points as a share of the capacity, runs without a point, and runs that are
-/// wrong by a tenth and sure of themselves.
+/// What a method makes of a path: signed errors of its points as a share of the capacity, runs
+/// without a point, and runs that are wrong by a tenth and sure of themselves.
 #[derive(Debug)]
 struct Record {
     errors: Vec<f64>,
@@ -50,7 +51,8 @@ impl Record {
         self.errors.len()
     }
 
-    /// It says so itself (no answer, a bound), or its points are wrong by more than this share of the capacity.
+    /// It says so itself (no answer, a bound), or its points are wrong by more than this share of
+    /// the capacity.
     fn fails(&self, by: f64) -> bool {
         self.answers() * 2 <= self.silent + self.bounds + self.answers() || median(self.absolute()).abs() > by
     }
@@ -113,8 +115,8 @@ fn igi_underestimates_at_a_gigabit() {
     the_default_is_right(&scenario, 0.03);
 }
 
-/// §4.2: trains of shrinking gaps, timed by a clock of 1 us, end at OC-12; below they do not. The tool as it is: our own constants take
-/// several packets per rate instead, and are right there.
+/// §4.2: trains of shrinking gaps, timed by a clock of 1 us, end at OC-12; below they do not. The
+/// tool as it is: our own constants take several packets per rate instead, and are right there.
 #[test]
 fn chirps_by_a_clock_of_a_microsecond_fail_above_oc_12() {
     let fast = link(1000, 487.65, "1 us", "");
@@ -171,7 +173,8 @@ fn fac2_is_right_to_a_hundredth_below_seven_tenths() {
     }
 }
 
-/// Which of the methods that claims are about are there; a misspelt name would make a test say nothing.
+/// Which of the methods that claims are about are there; a misspelt name would make a test say
+/// nothing.
 #[test]
 fn claims_are_of_methods_that_exist() {
     let metric = Metric::AvailableIpCapacity;

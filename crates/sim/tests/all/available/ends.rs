@@ -32,7 +32,8 @@ fn registered() -> Vec<&'static dyn Method> {
         .collect()
 }
 
-/// Every method on every scenario, stopped by each of its bounds early: it costs no more than that, and what it says is in order.
+/// Every method on every scenario, stopped by each of its bounds early: it costs no more than that,
+/// and what it says is in order.
 #[test]
 fn every_method_ends_on_every_scenario() {
     let scenarios = scenarios();

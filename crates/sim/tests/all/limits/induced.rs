@@ -1,5 +1,6 @@
-//! Limits induced over simulated paths, and what is said of them: shared by the test whose matrix stands in `docs/results/verdicts.md` and by the
-//! example that tries paths which no threshold was set by.
+//! Limits induced over simulated paths, and what is said of them: shared by the test whose matrix
+//! stands in `docs/results/verdicts.md` and by the example that tries paths which no threshold was
+//! set by.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -96,26 +97,30 @@ impl Base {
         self.rate(share / f64::from(self.streams))
     }
 
-    /// A receive buffer that no round trip fills and that a program which reads too slowly does fill within the test.
+    /// A receive buffer that no round trip fills and that a program which reads too slowly does
+    /// fill within the test.
     fn unread(self) -> u32 {
         let filled = self.mbps * 1e6 * 0.6 * self.length / 4.0 / 8.0;
         let product = 2.0 * self.product();
         narrow((product.max(filled.min(1e6)) / f64::from(self.streams)).max(64e3))
     }
 
-    /// Time that a segment takes of each connection's thread, so that all together get a share of the rate.
+    /// Time that a segment takes of each connection's thread, so that all together get a share of
+    /// the rate.
     fn segment_time(self, share: f64) -> Duration {
         Duration::from_secs_f64(MSS * 8.0 * f64::from(self.streams) / (self.mbps * 1e6 * share))
     }
 
-    /// A third of what fills the path, for each connection; `None` where that is not even a few segments.
+    /// A third of what fills the path, for each connection; `None` where that is not even a few
+    /// segments.
     fn small_window(self) -> Option<u32> {
         let window = self.product() / 3.0 / f64::from(self.streams);
         (window >= 4.0 * MSS).then(|| narrow(window))
     }
 
-    /// Loss at which the connections get a share of the rate, by the laws of Reno (`1.22 / sqrt(p)` segments) and CUBIC (RFC 9438 §5.1);
-    /// `None` where it would strike a test less than ten times or be no loss but a broken path, and for BBR, which does not mind it.
+    /// Loss at which the connections get a share of the rate, by the laws of Reno (`1.22 / sqrt(p)`
+    /// segments) and CUBIC (RFC 9438 §5.1); `None` where it would strike a test less than ten times
+    /// or be no loss but a broken path, and for BBR, which does not mind it.
     fn loss(self, share: f64) -> Option<f64> {
         let window = self.mbps * 1e6 * share * self.seconds() / 8.0 / MSS / f64::from(self.streams);
         let reno = (1.22 / window).powi(2);
@@ -160,8 +165,9 @@ fn narrow(value: f64) -> u32 {
 /// (`None`: on this path it would not bind).
 pub(crate) type Induced = (&'static str, LimitingFactor, fn(Base) -> Option<Case>);
 
-/// Beside the limits of which the test keeps count: policers of other depths, losses in bursts (which neither chance of each segment nor a rate
-/// explains), and random loss under BBR, which holds it not.
+/// Beside the limits of which the test keeps count: policers of other depths, losses in bursts
+/// (which neither chance of each segment nor a rate explains), and random loss under BBR, which
+/// holds it not.
 pub(crate) const FURTHER: [Induced; 3] = [
     ("policer of any depth", LimitingFactor::Policer, |base| {
         base.bucket(0.4, 0.01 * 50f64.powf(base.share()), None)
@@ -246,8 +252,9 @@ pub(crate) const INDUCED: [Induced; 15] = [
         base.case(scenario)
     }),
     ("reordering", LimitingFactor::Reordering, |base| {
-        // Linux bears 300 segments of it: only a fast path has more within half its round trip. Reno's reductions are taken back in full when they
-        // turn out to be needless; CUBIC has lost its place by then. BBR makes none.
+        // Linux bears 300 segments of it: only a fast path has more within half its round trip.
+        // Reno's reductions are taken back in full when they turn out to be needless; CUBIC has
+        // lost its place by then. BBR makes none.
         let fast = Base {
             mbps: base.mbps + 500.0,
             rtt_ms: base.rtt_ms.clamp(20.0, 40.0),
@@ -354,7 +361,8 @@ pub(crate) fn matrix(all: &[Induced], bases: &[Base], reported: &mut dyn FnMut(&
             if std::env::var_os("SHOW_LIMITS").is_some() {
                 reported(&format!("{name} at {base:?}: {said:?}"));
             }
-            // BBR fills a link without overflowing its queue: that nothing but the path holds it is as right.
+            // BBR fills a link without overflowing its queue: that nothing but the path holds it is
+            // as right.
             let path = right == LimitingFactor::Queue && base.control == Control::Bbr && first.is_none();
             right_ones += u32::from(first == Some(right) || path);
             if first != Some(right) && !path {
@@ -373,7 +381,8 @@ pub(crate) fn matrix(all: &[Induced], bases: &[Base], reported: &mut dyn FnMut(&
     (text, wrong)
 }
 
-/// Puts a matrix into `docs/results/verdicts.md` between its marks, if that is asked for; returns the page as it is and as it should be.
+/// Puts a matrix into `docs/results/verdicts.md` between its marks, if that is asked for; returns
+/// the page as it is and as it should be.
 pub(crate) fn page(mark: &str, text: &str) -> (String, String) {
     let (begin, end) = (format!("<!-- {mark}: begin -->\n"), format!("<!-- {mark}: end -->\n"));
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/verdicts.md");

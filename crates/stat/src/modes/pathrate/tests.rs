@@ -21,8 +21,9 @@ fn all(width: f64) -> ModeParams {
 
 #[test]
 fn two_modes_by_hand() {
-    // Window 1. The values 11 and 12 make the fullest window, 24. Left, windows ending at an 11 hold 23 at most: the bell
-    // reaches 10, the end of the sample. Right, the windows lose an 11 each and then a 12 each, down to the last 12.
+    // Window 1. The values 11 and 12 make the fullest window, 24. Left, windows ending at an 11
+    // hold 23 at most: the bell reaches 10, the end of the sample. Right, the windows lose an 11
+    // each and then a 12 each, down to the last 12.
     let values = sample(&[(10.0, 3), (11.0, 20), (12.0, 4), (50.0, 18), (51.0, 2)]);
     let modes = local_modes(&values, &ModeParams::new(1.0)).unwrap();
     assert_eq!(modes.len(), 2);
@@ -36,7 +37,8 @@ fn two_modes_by_hand() {
 
 #[test]
 fn pathrate_lets_a_bell_cross_a_gap() {
-    // As the windows shrink to 20 values the one at 50 equals them, wins as the further one, and joins.
+    // As the windows shrink to 20 values the one at 50 equals them, wins as the further one, and
+    // joins.
     let values = sample(&[(10.0, 3), (11.0, 20), (12.0, 4), (50.0, 18), (51.0, 2)]);
     let modes = local_modes(&values, &ModeParams::pathrate(1.0)).unwrap();
     assert_eq!(modes.len(), 1);
@@ -45,7 +47,8 @@ fn pathrate_lets_a_bell_cross_a_gap() {
 
 #[test]
 fn a_fuller_neighbour_ends_the_bell() {
-    // Window zero: every value is its own bin. Counts fall off to 2 on both sides of 4, and rise from 2 to 9 at 8.
+    // Window zero: every value is its own bin. Counts fall off to 2 on both sides of 4, and rise
+    // from 2 to 9 at 8.
     let values = sample(&[
         (1.0, 2),
         (2.0, 3),
@@ -60,8 +63,9 @@ fn a_fuller_neighbour_ends_the_bell() {
     let modes = local_modes(&values, &all(0.0)).unwrap();
     assert_eq!(modes.len(), 2);
     assert_eq!((modes[0].bell, modes[0].count), (interval(1.0, 7.0), 20));
-    // The second bell grows left over values already claimed, for validity does not bind bells: an 8 is lost at a time, the
-    // last two 8s are matched by the two 7s, which join, and the three 6s stop it.
+    // The second bell grows left over values already claimed, for validity does not bind bells: an
+    // 8 is lost at a time, the last two 8s are matched by the two 7s, which join, and the three 6s
+    // stop it.
     assert_eq!((modes[1].central, modes[1].count), (interval(8.0, 8.0), 9));
     assert_eq!(modes[1].bell, interval(7.0, 9.0));
 }

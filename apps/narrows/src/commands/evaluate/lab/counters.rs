@@ -45,7 +45,8 @@ pub(super) fn sent_by(host: &Node) -> Result<Sent, RunFault> {
     Ok(total(&table))
 }
 
-/// Columns `transmit bytes` and `transmit packets` of `/proc/net/dev` (`proc_pid_net(5)`): the 9th and 10th number.
+/// Columns `transmit bytes` and `transmit packets` of `/proc/net/dev` (`proc_pid_net(5)`): the 9th
+/// and 10th number.
 fn total(table: &str) -> Sent {
     let mut sum = Sent::default();
     for line in table.lines() {

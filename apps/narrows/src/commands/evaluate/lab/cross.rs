@@ -22,13 +22,13 @@ struct Running {
     open_loop: bool,
 }
 
-/// Departure from the planned rate, in thousandths, beyond which cross traffic was not what the scenario says: a tenth of what makes
-/// an estimate wrong (ours).
+/// Departure from the planned rate, in thousandths, beyond which cross traffic was not what the
+/// scenario says: a tenth of what makes an estimate wrong (ours).
 const OFF_PER_MILLE: u64 = 10;
 
 impl CrossTraffic {
-    /// Starts what the scenario has at this time of the path, and lets it run for the scenario's warm-up, as it does in the
-    /// simulator: connections find their rate, queues their length.
+    /// Starts what the scenario has at this time of the path, and lets it run for the scenario's
+    /// warm-up, as it does in the simulator: connections find their rate, queues their length.
     pub(super) fn start(lab: &Lab, seed: u64, clock: PathClock) -> Result<Self, RunFault> {
         let flows = lab.real_flows();
         let none = flows.is_empty();
@@ -82,7 +82,8 @@ fn start(flow: &RealFlow, seed: u64, clock: PathClock) -> Result<Option<Running>
         .map_err(trouble)?;
     let at = sink.addresses().first().copied();
     let at = at.ok_or_else(|| broke("a sink has no address"))?;
-    // The processor is the path's and the methods': what departs some 50 µs late is cross traffic still.
+    // The processor is the path's and the methods': what departs some 50 µs late is cross traffic
+    // still.
     let options = SenderOptions {
         pacing: Pacing::Sleep,
         ..SenderOptions::default()

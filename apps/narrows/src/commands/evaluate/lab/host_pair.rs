@@ -1,4 +1,5 @@
-//! The path that a run takes place on: the scenario as a lab, with the cross traffic that real hosts must carry.
+//! The path that a run takes place on: the scenario as a lab, with the cross traffic that real
+//! hosts must carry.
 
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,7 +20,8 @@ pub(super) struct HostPair {
     clock: PathClock,
 }
 
-/// Reads the path's own time, by which its schedules and its cross traffic go. Copies read the same clock.
+/// Reads the path's own time, by which its schedules and its cross traffic go. Copies read the same
+/// clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PathClock {
     /// It showed `showed` at this time.
@@ -43,7 +45,8 @@ impl PathClock {
 }
 
 impl HostPair {
-    /// Brings up the scenario's path with this seed, and the cross traffic that real hosts carry; returns when that is warm.
+    /// Brings up the scenario's path with this seed, and the cross traffic that real hosts carry;
+    /// returns when that is warm.
     pub(super) fn make(scenario: &Scenario, seed: u64) -> Result<Self, RunFault> {
         let options = LabOptions {
             seed: Some(seed),
@@ -83,7 +86,8 @@ impl HostPair {
         self.lab.take_timing_report().map(|_| ()).map_err(|error| fault(&error))
     }
 
-    /// Ends cross traffic and path, and says why what was measured since [`HostPair::begin`] does not count, if so.
+    /// Ends cross traffic and path, and says why what was measured since [`HostPair::begin`] does
+    /// not count, if so.
     pub(super) fn end(self) -> Result<Option<String>, RunFault> {
         let timing_report = self.lab.take_timing_report().map_err(|error| fault(&error))?;
         let complaint = self.cross.stop();
@@ -94,8 +98,8 @@ impl HostPair {
     }
 }
 
-/// The scenario as this machine plays it: hops that the kernel plays have the rate that a saturating run finds, not the one that was
-/// asked of them.
+/// The scenario as this machine plays it: hops that the kernel plays have the rate that a
+/// saturating run finds, not the one that was asked of them.
 pub(super) fn as_built(scenario: &Scenario) -> Result<Scenario, RunFault> {
     let exact = |way| scenario.hops(way).iter().all(|hop| hop.link == Link::RealTime);
     if exact(PathDirection::Forward) && exact(PathDirection::Reverse) {

@@ -55,7 +55,8 @@ fn go(runner: &mut LabRunner, cell: &Cell) -> Result<Run, RunFault> {
     runner.run(cell, Order { seed: 1, record: None })
 }
 
-/// The runs that may be judged. What is missing or not judged is said in one line for the whole test: it did not pass.
+/// The runs that may be judged. What is missing or not judged is said in one line for the whole
+/// test: it did not pass.
 fn judged(test: &str, cells: &[Cell]) -> Vec<(String, Run)> {
     let mut runner = runner();
     let (mut runs, mut left_out) = (Vec::new(), Vec::new());
@@ -102,8 +103,9 @@ fn programs_that_fill_an_idle_path_get_what_it_carries() {
     let cells = cells(ONE_HOP, &subjects);
     for (label, run) in judged("programs_that_fill_an_idle_path_get_what_it_carries", &cells) {
         let ratio = ratio(&run);
-        // A connection of 3 s spends some of them in slow start and, by the sender's count, waits for the last octet.
-        // D-ITG's generator falls behind the rate that it is asked for where timers overshoot; what it delivers is true of it.
+        // A connection of 3 s spends some of them in slow start and, by the sender's count, waits
+        // for the last octet. D-ITG's generator falls behind the rate that it is asked for where
+        // timers overshoot; what it delivers is true of it.
         let least = match label.as_str() {
             label if label.ends_with("tcp") => 0.9,
             "d-itg-udp" => 0.5,
@@ -161,7 +163,8 @@ fn a_method_of_ours_is_judged_and_recorded() {
     let recording = narrows_trace::Recording::read(std::fs::File::open(&path).unwrap()).unwrap();
     assert_eq!(recording.runs.len(), 1);
     assert_eq!(run.path.truth, Some(48_764_629));
-    // An idle path is settled by few trains; what the run costs is at least what the recording holds.
+    // An idle path is settled by few trains; what the run costs is at least what the recording
+    // holds.
     let held = recording.runs[0].observations().holds();
     assert!(held.trains >= 4, "{held}");
     assert!(run.packets >= 20 && run.octets >= run.packets * 500, "{run:?}");

@@ -8,7 +8,8 @@ use narrows_units::{Sender, Stamp};
 
 use super::host_pair::PathClock;
 
-/// Passes everything through, counts in how many trains the sender paused, and knows the path's own time.
+/// Passes everything through, counts in how many trains the sender paused, and knows the path's own
+/// time.
 pub(super) struct Watch<W> {
     world: W,
     clock: PathClock,
@@ -16,11 +17,13 @@ pub(super) struct Watch<W> {
     paused: u32,
 }
 
-/// Share of trains in which the sender may pause before a run does not count, in hundredths. Methods discard such trains and send
-/// others, so a few do no harm; where it is one in ten, the machine is at work on something else (ours).
+/// Share of trains in which the sender may pause before a run does not count, in hundredths.
+/// Methods discard such trains and send others, so a few do no harm; where it is one in ten, the
+/// machine is at work on something else (ours).
 const PAUSED_PERCENT: u32 = 10;
-/// A gap that much longer or shorter than planned is a pause of the host: what methods take for one, too. Smaller departures from the
-/// plan are a host's usual lot; the rows hold the true times, and it is the methods' business to live with them (ours).
+/// A gap that much longer or shorter than planned is a pause of the host: what methods take for
+/// one, too. Smaller departures from the plan are a host's usual lot; the rows hold the true times,
+/// and it is the methods' business to live with them (ours).
 const PAUSE: Duration = Duration::from_micros(500);
 
 impl<W: World> Watch<W> {

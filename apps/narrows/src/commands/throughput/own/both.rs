@@ -1,4 +1,5 @@
-//! Both ways at once: two sessions that share the server's load slot, each on a thread of its own, told of as one test.
+//! Both ways at once: two sessions that share the server's load slot, each on a thread of its own,
+//! told of as one test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +81,8 @@ fn course<'a>(mut course: Course<'a>, reported: &Sender<Part>, give_up: &AtomicB
     ran.map(|()| course)
 }
 
-/// What ended the longer of two ways; an interrupt ends both, and is heard by one of them, it may be.
+/// What ended the longer of two ways; an interrupt ends both, and is heard by one of them, it may
+/// be.
 fn later(one: Option<Ending>, other: Option<Ending>) -> Option<Ending> {
     [Ending::Interrupt, Ending::Limit]
         .into_iter()

@@ -109,7 +109,8 @@ impl<'a> Course<'a> {
         self.quick = Some(quick);
     }
 
-    /// When the test ends at the latest, and by what: a test without a length is as long as the server lets it be.
+    /// When the test ends at the latest, and by what: a test without a length is as long as the
+    /// server lets it be.
     fn end(&self) -> (Duration, Ending) {
         if self.options.duration.is_zero() || by_amount(self.options) {
             return (self.world.limits().max_duration(), Ending::Limit);
@@ -241,7 +242,8 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// Datagrams at a time: as asked for, else as few as the rate allows, all that fit into one send where there is no rate.
+    /// Datagrams at a time: as asked for, else as few as the rate allows, all that fit into one
+    /// send where there is no rate.
     fn burst(&self, payload: u32) -> u16 {
         let parameters = &self.options.parameters;
         let gap_ns = (u64::from(payload) * 8_000_000_000).checked_div(parameters.rate_bps);
@@ -351,7 +353,8 @@ impl<'a> Course<'a> {
             let arrived = counts.distinct.saturating_sub(omitted.distinct);
             let row = StreamResult {
                 id: now.id,
-                // What a stream of datagrams is seen to do is what arrived, where the remote host sends.
+                // What a stream of datagrams is seen to do is what arrived, where the remote host
+                // sends.
                 octets: if tcp { octets } else { datagrams.saturating_mul(payload) },
                 retransmits: again(now).map(|all| all.saturating_sub(again(before).unwrap_or(0))),
                 jitter_seconds: 0.0,
@@ -389,7 +392,8 @@ impl<'a> Course<'a> {
             ending: Some(self.ending),
         };
         let tcp = self.options.parameters.transport == Transport::Tcp;
-        // What was left out at the begin, or decided on before the end, only the sender can tell apart.
+        // What was left out at the begin, or decided on before the end, only the sender can tell
+        // apart.
         let counted_whole = tcp && !stopped && self.options.omit.is_zero();
         let (from, before) = self.counting.take().unwrap_or_default();
         let seconds = (from.as_secs_f64(), self.at.as_secs_f64());

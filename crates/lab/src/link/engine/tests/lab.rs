@@ -42,7 +42,8 @@ fn set(node: &Node, name: &str, value: &str) {
     node.run(|| std::fs::write(path, value)).unwrap().unwrap();
 }
 
-/// Sender, two routers of the kernel's own, receiver: 10.1.0.1 – 10.1.0.2, 10.2.0.1 – 10.2.0.2, 10.3.0.1 – 10.3.0.2.
+/// Sender, two routers of the kernel's own, receiver: 10.1.0.1 – 10.1.0.2, 10.2.0.1 – 10.2.0.2,
+/// 10.3.0.1 – 10.3.0.2.
 struct Chain {
     nodes: Vec<Node>,
     engine: LinkEngine,
@@ -125,7 +126,8 @@ fn bound(node: &Node, address: &str) -> UdpSocket {
     socket
 }
 
-/// Does it until the machine had valid timing, at most five times; otherwise says so, in a line that `cargo xtask` counts as a skipped test.
+/// Does it until the machine had valid timing, at most five times; otherwise says so, in a line
+/// that `cargo xtask` counts as a skipped test.
 fn judged(name: &str, attempt: impl Fn() -> Result<(), Box<TimingReport>>) {
     for number in 1..=5 {
         match attempt() {
@@ -245,7 +247,8 @@ fn a_queue_drops_what_it_has_no_room_for() {
 }
 
 fn queue_drops(ports: PortKind) -> Result<(), Box<TimingReport>> {
-    // 8 Mbit/s: 1 ms per packet of 1000 octets; the queue holds 10 of them, also the one being sent.
+    // 8 Mbit/s: 1 ms per packet of 1000 octets; the queue holds 10 of them, also the one being
+    // sent.
     let slow = Hop::rate(BitRate::from_mbps(8))
         .framing(Framing::BARE)
         .queue(Queue::Octets(Octets::new(10_000)));
@@ -282,8 +285,8 @@ fn queue_drops(ports: PortKind) -> Result<(), Box<TimingReport>> {
         return Err(Box::new(middle));
     }
     no_losses(&middle);
-    // The first leaves a place while the last come in, at most: 30 packets take 0.3 ms to enter. Each millisecond for which the sender stood
-    // still leaves one more.
+    // The first leaves a place while the last come in, at most: 30 packets take 0.3 ms to enter.
+    // Each millisecond for which the sender stood still leaves one more.
     assert!((10..=11 + more).contains(&got), "{got} with {more} ms more");
     let dropped = middle.dropped[0];
     assert_eq!(
@@ -385,7 +388,8 @@ fn cross_share() -> Result<(), Box<TimingReport>> {
     assert_eq!(got, 200);
     let seen = frames(&mut wire);
     let span = seen.last().unwrap().0 - seen.first().unwrap().0;
-    // 8000 bit per packet at 20 Mbit/s: 400 µs each, but the packets that enter at once see the traffic of that time alone.
+    // 8000 bit per packet at 20 Mbit/s: 400 µs each, but the packets that enter at once see the
+    // traffic of that time alone.
     let rate = 199.0 * 8_000.0 / span as f64 * 1e3;
     assert!((18.0..100.0).contains(&rate), "{rate} Mbit/s");
     chain.engine.stop().unwrap();

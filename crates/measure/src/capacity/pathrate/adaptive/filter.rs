@@ -8,8 +8,8 @@ use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{PAIRS_PER_TRAIN, buckets, capprobe, modes, shape};
 
 impl Adaptive {
-    /// Small pairs, which meet an empty queue more often than large ones, until the filter of least delay has converged.
-    /// Where trains alone are an answer nothing is left to ask.
+    /// Small pairs, which meet an empty queue more often than large ones, until the filter of least
+    /// delay has converged. Where trains alone are an answer nothing is left to ask.
     pub(super) fn filter(&mut self, session: &MethodRun, done: u32) {
         let filtered = capprobe::filter(session);
         let decision = modes::decide(session, usize::MAX);
@@ -26,7 +26,8 @@ impl Adaptive {
         let clean = filtered.map_or(0, |filtered| filtered.clean);
         let (size, packets) = self.filter_pair(session, done);
         let octets = PAIRS_PER_FILTER as u64 * packets as u64 * u64::from(size);
-        // Bulks that show nothing clean at first are scattered by the host; they cost too much to go on.
+        // Bulks that show nothing clean at first are scattered by the host; they cost too much to
+        // go on.
         let futile = packets > 2 && done > 1 && clean == 0;
         let spent = futile
             || done >= FILTERS
@@ -52,7 +53,8 @@ impl Adaptive {
         }
     }
 
-    /// Long trains follow where trains come slower than other traffic makes them, or begin fast and end slow, all alike.
+    /// Long trains follow where trains come slower than other traffic makes them, or begin fast and
+    /// end slow, all alike.
     fn finish_filter(&mut self, session: &MethodRun, said: Option<f64>) {
         let slow = said.is_some_and(|rate| modes::trains_too_slow(session, session.ip_rate(rate)));
         let turning_point = session.search().turning_point;
@@ -65,9 +67,9 @@ impl Adaptive {
         }
     }
 
-    /// Size and number of the packets of the filter's next pairs: the smallest whose dispersion the stamps resolve, which meet an
-    /// empty queue most often, and every third time the next larger, so that two sizes tell the framing; where no pair will do, the
-    /// shortest bulk that does.
+    /// Size and number of the packets of the filter's next pairs: the smallest whose dispersion the
+    /// stamps resolve, which meet an empty queue most often, and every third time the next larger,
+    /// so that two sizes tell the framing; where no pair will do, the shortest bulk that does.
     fn filter_pair(&self, session: &MethodRun, done: u32) -> (u16, usize) {
         let full = session.full_size();
         let receiver = &session.facts.receiver;
@@ -92,8 +94,8 @@ impl Adaptive {
 
 // Ours, all of them.
 const PAIRS_PER_FILTER: usize = 32;
-/// Sizes of pairs for the filter, before the full one: small ones meet empty queues more often, and yet are no smaller than what other
-/// traffic is mostly made of.
+/// Sizes of pairs for the filter, before the full one: small ones meet empty queues more often, and
+/// yet are no smaller than what other traffic is mostly made of.
 const FILTER_SIZES: [u16; 2] = [250, SMALLEST_IP_OCTETS];
 /// Steps of the clock, or twice what a stamp is off by, that a pair must last.
 const RESOLVED: f64 = 28.0;

@@ -1,4 +1,5 @@
-//! Trains that are long on purpose: those that look for a token bucket, and those that hold many receive batches.
+//! Trains that are long on purpose: those that look for a token bucket, and those that hold many
+//! receive batches.
 
 use std::time::Duration;
 
@@ -8,11 +9,12 @@ use crate::capacity::pathrate::session::MethodRun;
 use crate::capacity::pathrate::{Request, batches, hosts};
 
 impl Adaptive {
-    /// A train as long as may be: one that stays straight excludes buckets up to its length, one that bends is followed by more,
-    /// each after a pause that fills the bucket again.
+    /// A train as long as may be: one that stays straight excludes buckets up to its length, one
+    /// that bends is followed by more, each after a pause that fills the bucket again.
     pub(super) fn bucket(&mut self, session: &MethodRun, asked: usize) {
         let search = session.search();
-        // So many trains alike are an answer; behind rounds, which met others' traffic or a bucket, more are needed.
+        // So many trains alike are an answer; behind rounds, which met others' traffic or a bucket,
+        // more are needed.
         let enough = if is_quiet(session) {
             ALIKE
         } else {
@@ -37,8 +39,9 @@ impl Adaptive {
         );
     }
 
-    /// Time that a bucket which trains have shown takes to fill again, with a fifth to spare. The first train that bends need not have
-    /// met a full one: what was sent before it may have come out of the bucket, too.
+    /// Time that a bucket which trains have shown takes to fill again, with a fifth to spare. The
+    /// first train that bends need not have met a full one: what was sent before it may have come
+    /// out of the bucket, too.
     pub(in super::super) fn pause(session: &MethodRun, request: Request) -> Duration {
         let bent: Vec<_> = session
             .courses
@@ -60,7 +63,8 @@ impl Adaptive {
         }
     }
 
-    /// Trains that hold some ten batches, doubled until they do; then as many paced ones, which tell whether others slowed them.
+    /// Trains that hold some ten batches, doubled until they do; then as many paced ones, which
+    /// tell whether others slowed them.
     pub(super) fn after_batches(&mut self, session: &MethodRun, asked: usize) {
         let cap = self.cap_of(session, batch_train_octets(session));
         let full = session.full_size();
@@ -100,16 +104,18 @@ impl Adaptive {
     }
 }
 
-/// Octets of the next train that looks for a bucket. What is left of a tenth of a megabyte; from 15 Mbit/s on, where that is a
-/// moment's traffic, what tells a bucket of 64 kB that fills at four fifths of the link's rate, and no less than the link carries in
-/// 10 ms; the same once something has bent.
+/// Octets of the next train that looks for a bucket. What is left of a tenth of a megabyte; from 15
+/// Mbit/s on, where that is a moment's traffic, what tells a bucket of 64 kB that fills at four
+/// fifths of the link's rate, and no less than the link carries in 10 ms; the same once something
+/// has bent.
 fn reach_octets(session: &MethodRun) -> u64 {
     let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
     let octets_per_ns = f64::from(session.full_size()) / packet_ns;
     let (bent, fast) = (session.search().bent > 0, octets_per_ns * 8e9 > FAST_BPS);
     if !bent && !fast {
         let left = SMALL_RUN_OCTETS.saturating_sub(session.tally.octets);
-        // Behind rounds only what looks like a bucket is asked for one; and a sender that is the slowest of all knows nothing else.
+        // Behind rounds only what looks like a bucket is asked for one; and a sender that is the
+        // slowest of all knows nothing else.
         let least = !is_quiet(session) || hosts::sender_rate(session).is_some();
         return if least { left.max(SMALL_RUN_OCTETS / 2) } else { left };
     }
@@ -145,7 +151,8 @@ fn shown_octets(session: &MethodRun) -> u64 {
     octets
 }
 
-/// Most octets of a train of batches: on a slow link no more than other trains have, for it would last.
+/// Most octets of a train of batches: on a slow link no more than other trains have, for it would
+/// last.
 fn batch_train_octets(session: &MethodRun) -> u64 {
     let packet_ns = gap_ns(session, session.full_size()).unwrap_or(f64::INFINITY);
     if packet_ns * BATCH_TRAIN_OCTETS as f64 / f64::from(session.full_size().max(1)) > BATCH_TRAIN_NS {
@@ -156,7 +163,8 @@ fn batch_train_octets(session: &MethodRun) -> u64 {
 }
 
 // Ours, all of them.
-/// What an idle path may cost where it is slow: a tenth of a megabyte, less what rounding and one packet take.
+/// What an idle path may cost where it is slow: a tenth of a megabyte, less what rounding and one
+/// packet take.
 const SMALL_RUN_OCTETS: u64 = 97_000;
 const FAST_BPS: f64 = 15e6;
 /// A bucket of half a megabyte at half of a gigabit bends no sooner.
@@ -166,7 +174,8 @@ const FAST_REACH_OCTETS: u64 = 480_000;
 /// Share of the peak that a bend loses at least, for the length of what follows.
 const LEAST_STEP: f64 = 0.1;
 const LONGEST_REACH_NS: f64 = 1e9;
-/// 800 packets: what empties a bucket of 300 at half the link's rate, and some more behind the bend.
+/// 800 packets: what empties a bucket of 300 at half the link's rate, and some more behind the
+/// bend.
 const BUCKET_OCTETS: u64 = 1_200_000;
 const BUCKET_TRAINS: usize = 6;
 /// What `buckets::credible` asks for, or makes a medium confidence.

@@ -2,16 +2,20 @@
 //!
 //! Errors of different kinds, added as their squares:
 //!
-//! - What stamps do (`by_steps`). A clock that ticks every `q` reads a dispersion `s` as `m q` with the probability `1 - |m - s / q|` (none
-//!   beyond one tick), for the place of the first stamp between two ticks is any. So the readings of `n` dispersions of `b` bits each are as
-//!   probable as the product of these, which is a distribution of the time `p` per bit: its mean is the answer, its 5th and 95th percentile
-//!   bound it. Long trains count by what they last, and a pair that reads 12 or 13 ticks by how often it does.
-//! - In step. Packets may leave at a fixed place between two ticks of the receiver's clock, as stamps of whole nanoseconds between
-//!   simulated hosts do; readings of equal trains are then equal, and are worth one. Which of the two is so is not known before: both are
-//!   taken for equally likely, and readings that differ tell.
-//! - Scatter. Where dispersions differ by more than ticks and the host's own noise explain, `t s √n / T`: a dispersion is wrong by what its
-//!   stamps are wrong by, whatever it lasts, so `n` of them that last `T` together are wrong by this, with `s` the standard deviation of what
-//!   each differs from the common rate by, and `t` Student's.
+//! - What stamps do (`by_steps`). A clock that ticks every `q` reads a dispersion `s` as `m q` with
+//!   the probability `1 - |m - s / q|` (none beyond one tick), for the place of the first stamp
+//!   between two ticks is any. So the readings of `n` dispersions of `b` bits each are as probable
+//!   as the product of these, which is a distribution of the time `p` per bit: its mean is the
+//!   answer, its 5th and 95th percentile bound it. Long trains count by what they last, and a pair
+//!   that reads 12 or 13 ticks by how often it does.
+//! - In step. Packets may leave at a fixed place between two ticks of the receiver's clock, as
+//!   stamps of whole nanoseconds between simulated hosts do; readings of equal trains are then
+//!   equal, and are worth one. Which of the two is so is not known before: both are taken for
+//!   equally likely, and readings that differ tell.
+//! - Scatter. Where dispersions differ by more than ticks and the host's own noise explain,
+//!   `t s √n / T`: a dispersion is wrong by what its stamps are wrong by, whatever it lasts, so `n`
+//!   of them that last `T` together are wrong by this, with `s` the standard deviation of what each
+//!   differs from the common rate by, and `t` Student's.
 //! - The clock's rate: an oscillator's, which no dispersion shows (`CLOCK_RATE`).
 
 use narrows_units::nanos_f64;
@@ -25,11 +29,13 @@ pub(in super::super) struct Pooled {
     pub(in super::super) rate: f64,
     pub(in super::super) low: f64,
     pub(in super::super) high: f64,
-    /// Clocks and hosts explain what the samples differ by; if not, something else moved them, and need not have moved all alike.
+    /// Clocks and hosts explain what the samples differ by; if not, something else moved them, and
+    /// need not have moved all alike.
     pub(in super::super) explained: bool,
 }
 
-/// What was read of one train; bits are counted in units of 10⁻⁹, so that bits over nanoseconds are bit/s.
+/// What was read of one train; bits are counted in units of 10⁻⁹, so that bits over nanoseconds are
+/// bit/s.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     bits: f64,
@@ -56,7 +62,8 @@ pub(in super::super) fn pool(session: &MethodRun, samples: &[&Sample]) -> Option
     Some(with_clock(found))
 }
 
-/// Where ticks of `step` ns, and a normal error of `noise` ns, explain what the dispersions differ by.
+/// Where ticks of `step` ns, and a normal error of `noise` ns, explain what the dispersions differ
+/// by.
 fn by_steps(read: &[Reading], step: f64, noise: f64) -> Option<Pooled> {
     let (.., square) = totals(read)?;
     let count = read.len() as f64;
@@ -197,7 +204,8 @@ pub(in super::super) fn half_width_of_rates(sd: f64, samples: usize, span_ns: f6
     random.hypot(CLOCK_RATE).hypot(ROUNDED_NS / span_ns)
 }
 
-/// Half the width, in standard deviations, of the interval that holds nine tenths of a normal distribution.
+/// Half the width, in standard deviations, of the interval that holds nine tenths of a normal
+/// distribution.
 const NINETY_PERCENT: f64 = 1.645;
 /// Ours: what the oscillators of nine hosts in ten are off by, at most.
 const CLOCK_RATE: f64 = 50e-6;

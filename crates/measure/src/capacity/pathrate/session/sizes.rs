@@ -19,7 +19,8 @@ impl Point {
     }
 }
 
-/// What preliminary trains say that were not disturbed: of each size those near the size's fastest half.
+/// What preliminary trains say that were not disturbed: of each size those near the size's fastest
+/// half.
 pub(super) fn of_preliminary(session: &MethodRun) -> Option<Inverted> {
     let mut sizes: Vec<u16> = session.of(Phase::Preliminary).map(|sample| sample.ip_octets).collect();
     sizes.sort_unstable();

@@ -1,9 +1,11 @@
-//! The filter of least delay, on delays worked by hand: 1500 octets take 120 µs at 100 Mbit/s and 80 µs at 150 Mbit/s.
+//! The filter of least delay, on delays worked by hand: 1500 octets take 120 µs at 100 Mbit/s and
+//! 80 µs at 150 Mbit/s.
 
 use super::capprobe::{Filtered, filter};
 use super::*;
 
-/// Three packets that left at once at `at_ns`; the counted two arrive 10 ms and a queue of `first_us` later, `gap_us` apart.
+/// Three packets that left at once at `at_ns`; the counted two arrive 10 ms and a queue of
+/// `first_us` later, `gap_us` apart.
 fn pair(phase: Phase, serial: u32, at_ns: i64, first_us: i64, gap_us: i64) -> TrainReport {
     let first = at_ns + 10_000_000 + first_us * 1000;
     let arrivals = [at_ns + 9_880_000, first, first + gap_us * 1000];
@@ -27,7 +29,8 @@ fn pair(phase: Phase, serial: u32, at_ns: i64, first_us: i64, gap_us: i64) -> Tr
     }
 }
 
-/// 40 pairs, 100 ms apart, squeezed to 80 µs behind a queue of 40 µs and more; `clean` more that met none.
+/// 40 pairs, 100 ms apart, squeezed to 80 µs behind a queue of 40 µs and more; `clean` more that
+/// met none.
 fn squeezed(clean: u32) -> Vec<TrainReport> {
     let at = |serial: u32| 100_000_000 * i64::from(serial);
     let squeezed = (0..40).map(|k| pair(Phase::Pairs, k, at(k), 41 + 3 * i64::from(k), 80));
@@ -77,7 +80,8 @@ fn three_pairs_that_met_no_queue_outvote_forty_that_did() {
 
 #[test]
 fn least_delays_of_different_pairs_are_no_clean_pair() {
-    // First packets meet no queue but their partners 41 µs, or the other way about: the least sum is never the sum of the least.
+    // First packets meet no queue but their partners 41 µs, or the other way about: the least sum
+    // is never the sum of the least.
     let reports: Vec<TrainReport> = (0..40)
         .map(|k| {
             let (first, gap) = if k % 2 == 0 { (0, 161) } else { (40, 80) };
@@ -115,7 +119,8 @@ fn coarse_stamps_and_few_pairs_say_nothing() {
 
 #[test]
 fn a_host_that_fears_for_its_stamps_is_believed_less_than_five_pairs() {
-    // 10 µs twice over 120 µs would blur a pair by 12 %; five that agree to the nanosecond show that it was fear.
+    // 10 µs twice over 120 µs would blur a pair by 12 %; five that agree to the nanosecond show
+    // that it was fear.
     let mut facts = ideal();
     facts.receiver.stamp_error = us(10);
     let found = read(facts, &squeezed(5)).unwrap();

@@ -57,7 +57,8 @@ fn a_slow_sender_gives_a_lower_bound() {
         let name = format!("sender of 200 Mbit/s, 1 Gbit/s loaded with {load}");
         let bounds = Bounds {
             median: 0.81,
-            // Of which 480 kB look for a bucket, whose rate the bound would else exceed, and more where others' traffic bends that train.
+            // Of which 480 kB look for a bucket, whose rate the bound would else exceed, and more
+            // where others' traffic bends that train.
             octets: 2_000_000,
             ..IDLE
         };
@@ -181,7 +182,8 @@ fn a_wrong_framing_does_not_shift_the_answer() {
     check("bare, loaded", &LOADED, |seed| between(mbps(30), bare(7), seed));
 }
 
-/// Packets of 1500, 600 and 576 octets on an idle link name its framing; what is not named leaves the answer as it is.
+/// Packets of 1500, 600 and 576 octets on an idle link name its framing; what is not named leaves
+/// the answer as it is.
 #[test]
 fn sizes_name_the_framing_of_an_idle_link() {
     use narrows_units::Framing;
@@ -263,7 +265,8 @@ fn stamps_worse_than_the_host_says() {
         let idle = Bounds {
             median: 0.015,
             seconds: 8.0,
-            // An agreement of trains that scatter more than stamps should is in doubt, which costs three rounds.
+            // An agreement of trains that scatter more than stamps should is in doubt, which costs
+            // three rounds.
             octets: if rate > 200 { 2_200_000 } else { 1_400_000 },
             ..IDLE
         };
@@ -292,7 +295,8 @@ fn stamps_worse_than_a_packet_time_take_longer_trains() {
             host_pair
         },
     );
-    // Intervals of nine tenths; with 16 in 20 they would pass for such by chance once in twenty times.
+    // Intervals of nine tenths; with 16 in 20 they would pass for such by chance once in twenty
+    // times.
     let held = estimates
         .iter()
         .flatten()

@@ -95,8 +95,8 @@ fn a_pause_that_emptied_the_narrow_link_is_no_sample() {
     assert_eq!(session.tally.paused, 1);
 }
 
-/// Pairs of a loaded path: 30 at half the capacity (one packet of others between), 20 at the capacity of 100 Mbit/s; trains at
-/// `train_us` per packet.
+/// Pairs of a loaded path: 30 at half the capacity (one packet of others between), 20 at the
+/// capacity of 100 Mbit/s; trains at `train_us` per packet.
 fn two_modes(train_us: i64) -> Vec<TrainReport> {
     let mut reports: Vec<TrainReport> = (0..3)
         .map(|k| report(Phase::Preliminary, k, &[0, 120, 240 + 120 * i64::from(k % 2)]))
@@ -128,7 +128,8 @@ fn the_stronger_mode_below_the_dispersion_rate_is_no_candidate() {
     let outcome = analyse(&ideal(), &two_modes(160), &bare());
     assert_eq!(estimate(&outcome).value, 100_000_000);
     assert_eq!(estimate(&outcome).verdict, BoundKind::Estimated);
-    // Trains at 12000 / 250 = 48 Mbit/s allow both, and the stronger wins; but pairs were faster, so that the trains are all there is.
+    // Trains at 12000 / 250 = 48 Mbit/s allow both, and the stronger wins; but pairs were faster,
+    // so that the trains are all there is.
     let outcome = analyse(&ideal(), &two_modes(250), &bare());
     let decision = decided(250);
     assert_eq!(decision.winner.map(|mode| mode.centre().round()), Some(50e6));
@@ -143,7 +144,8 @@ fn the_stronger_mode_below_the_dispersion_rate_is_no_candidate() {
 
 #[test]
 fn what_is_squeezed_beyond_twice_the_dispersion_rate_is_no_candidate() {
-    // Pairs at 100 Mbit/s against trains at 12000 / 300 = 40: other traffic cannot halve a train that is faster than the link.
+    // Pairs at 100 Mbit/s against trains at 12000 / 300 = 40: other traffic cannot halve a train
+    // that is faster than the link.
     let decision = decided(300);
     assert_eq!(decision.winner.map(|mode| mode.centre().round()), Some(50e6));
     assert_eq!(decision.runner_up, None);
@@ -161,7 +163,8 @@ fn batches_count_all_their_packets() {
     };
     assert_eq!(estimate(&unbiased).caveats[0], period);
     assert_eq!(estimate(&unbiased).confidence, Confidence::Low);
-    // The tool tells batches by the receive cost: here 10 µs, so that six packets or more are one batch up to 90 µs apart.
+    // The tool tells batches by the receive cost: here 10 µs, so that six packets or more are one
+    // batch up to 90 µs apart.
     let mut facts = ideal();
     facts.receiver.receive_cost = us(10);
     let tool = analyse(&facts, &reports, &Params::faithful());
@@ -201,7 +204,8 @@ fn steady_samples_that_a_paced_train_contradicts_do_not_end_the_run() {
     let quick = analyse(&ideal(), &reports, &bare());
     assert_eq!(estimate(&quick).value, 75_000_000);
     assert_eq!(estimate(&quick).confidence, Confidence::Medium);
-    // A train paced at that rate, once unslowed and once slowed by 4 %; one of 90 % of it tests nothing.
+    // A train paced at that rate, once unslowed and once slowed by 4 %; one of 90 % of it tests
+    // nothing.
     let mut check = report(Phase::Check, 8, &times(160, 13));
     depart(&mut check, 160_000);
     let mut weak = report(Phase::Check, 9, &times(178, 13));

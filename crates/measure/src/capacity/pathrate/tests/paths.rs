@@ -6,7 +6,8 @@ use super::*;
 pub(super) struct Bounds {
     /// Largest median of |error|; runs without an estimate count as infinitely wrong.
     pub(super) median: f64,
-    /// How many of the twenty may be wrong by more than 5 % and yet claim medium confidence or more.
+    /// How many of the twenty may be wrong by more than 5 % and yet claim medium confidence or
+    /// more.
     pub(super) confidently_wrong: usize,
     /// Longest run, s.
     pub(super) seconds: f64,
@@ -193,8 +194,8 @@ fn a_tight_link_that_is_not_the_narrow_one() {
             ..Cross::poisson(mbps(50))
         }),
     );
-    // From here on pairs come squeezed and stretched by whole packets of others. The medians record what these seeds gave, they
-    // are no aim.
+    // From here on pairs come squeezed and stretched by whole packets of others. The medians record
+    // what these seeds gave, they are no aim.
     let heavy = Bounds { median: 0.03, ..LOADED };
     check("then 100 with 80", &heavy, path(Cross::poisson(mbps(80))));
     check("then 100 with 80, mixed", &heavy, path(Cross::mixed(mbps(80))));
@@ -211,7 +212,8 @@ fn a_tight_link_that_is_not_the_narrow_one() {
     );
 }
 
-/// The strongest mode is the rate of the link behind; only the filter of least delay sees the narrow one.
+/// The strongest mode is the rate of the link behind; only the filter of least delay sees the
+/// narrow one.
 #[test]
 fn pairs_squeezed_behind_the_narrow_link() {
     for (narrow, behind, load) in [(100, 150, 110), (100, 120, 60), (100, 120, 95), (1000, 2500, 1800)] {
@@ -245,7 +247,8 @@ fn steady_small_packets_are_seen_where_the_sender_is_clearly_faster() {
     check("100 octets, behind 100", &LOADED, |seed| {
         between(mbps(100), Hop::loaded(mbps(10), cross(4)), seed)
     });
-    // A5: no faster link in front, and the samples agree on a rate that is too low. Never at high confidence.
+    // A5: no faster link in front, and the samples agree on a rate that is too low. Never at high
+    // confidence.
     let blind = Bounds {
         median: 0.4,
         confidently_wrong: 20,
@@ -270,8 +273,9 @@ fn the_reports_alone_give_the_same_answer() {
 
 #[test]
 fn the_tools_quick_run_is_as_long_as_published() {
-    // Lengths 2 to 48 (355 packets), one train of 48 (49), seven each of 2 to 10 (441): 845 packets, 81 trains half a second
-    // apart; [Pathrate testbed of 2006]: 47 s and 1.2 MB with control traffic.
+    // Lengths 2 to 48 (355 packets), one train of 48 (49), seven each of 2 to 10 (441): 845
+    // packets, 81 trains half a second apart; [Pathrate testbed of 2006]: 47 s and 1.2 MB with
+    // control traffic.
     let mut host_pair = between(mbps(100), Hop::ethernet(mbps(10)), 1);
     let measured = host_pair.measure(&mut Run::new(Params::faithful()), long_budget());
     assert_eq!((measured.cost.packets, host_pair.reports.len()), (845, 81));

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use narrows_wire::iperf3::StreamResult;
 
-/// Everything that was written was read, and the receiver knows how long that took: what was in buffers and queues when the writing
-/// ended neither lacks, as it does in what was acknowledged by then, nor counts as if it had arrived.
+/// Everything that was written was read, and the receiver knows how long that took: what was in
+/// buffers and queues when the writing ended neither lacks, as it does in what was acknowledged by
+/// then, nor counts as if it had arrived.
 pub(super) fn reported_by_receiver(sent: &mut [StreamResult], taken: &mut [StreamResult], octets: u64, time: Duration) {
     let acked: u64 = taken.iter().map(|row| row.octets).fold(0, u64::saturating_add);
     if acked == 0 || octets < acked || time.is_zero() {
