@@ -30,7 +30,7 @@ use narrows_probe::registry::{
     Privilege, Protocol, RawParams, Scope, joined,
 };
 use narrows_probe::{Answering, Estimator, Outcome};
-use narrows_train::echoed::{Echoed, IS_DESTINATION};
+use narrows_train::echoed::{Echoed, PEER_KIND};
 
 /// The method.
 pub struct Slope;
@@ -88,4 +88,4 @@ static INFO: MethodInfo = MethodInfo {
 };
 
 /// What can be set.
-pub const PARAMETERS: &[Parameter] = &joined::<13>(&[IS_DESTINATION], Params::PARAMETERS);
+pub const PARAMETERS: &[Parameter] = &joined::<13>(&[PEER_KIND], Params::PARAMETERS);

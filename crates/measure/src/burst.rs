@@ -24,7 +24,7 @@ use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Parameter,
     Privilege, Protocol, Range, RawParams, Scope, joined, params,
 };
-use narrows_train::echoed::{Echoed, IS_DESTINATION};
+use narrows_train::echoed::{Echoed, PEER_KIND};
 
 /// The method.
 pub struct Burst;
@@ -169,4 +169,4 @@ fn rates(text: &str) -> Result<Vec<BitRate>, String> {
 }
 
 /// With the far end, which `echoed` reads.
-const PARAMETERS: [Parameter; 14] = joined(Params::PARAMETERS, &[IS_DESTINATION]);
+const PARAMETERS: [Parameter; 14] = joined(Params::PARAMETERS, &[PEER_KIND]);

@@ -3,7 +3,7 @@
 //! Shapes: a [`Listener`] is a [`PacketRing`] set up for that: frames of both ways, cut to their
 //! headers, through a filter that the kernel runs. [`Listener::wait`] sleeps until there is
 //! something, [`Listener::receive`] shows it. An interface that goes away ends the listening with
-//! [`LastReceived::Gone`]; what came before is still there.
+//! [`Incoming::Gone`]; what came before is still there.
 
 use std::io;
 use std::os::fd::AsFd;

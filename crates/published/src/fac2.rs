@@ -21,7 +21,7 @@ use narrows_probe::registry::{
     Privilege, Protocol, RawParams, Scope, joined, params,
 };
 use narrows_probe::{Estimator, Outcome, PathFacts};
-use narrows_train::echoed::{Echoed, IS_DESTINATION};
+use narrows_train::echoed::{Echoed, PEER_KIND};
 use narrows_train::train_method::within;
 
 /// The method.
@@ -144,4 +144,4 @@ static INFO: MethodInfo = MethodInfo {
 };
 
 /// What can be set.
-pub(crate) const PARAMETERS: &[Parameter] = &joined::<10>(Params::PARAMETERS, &[IS_DESTINATION]);
+pub(crate) const PARAMETERS: &[Parameter] = &joined::<10>(Params::PARAMETERS, &[PEER_KIND]);

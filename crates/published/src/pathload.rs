@@ -21,7 +21,7 @@ use narrows_probe::registry::{
     Protocol, Range, RawParams, Scope, joined, params,
 };
 use narrows_probe::{Estimator, Outcome, PathFacts};
-use narrows_train::echoed::{Echoed, IS_DESTINATION};
+use narrows_train::echoed::{Echoed, PEER_KIND};
 
 /// The method.
 pub struct Pathload;
@@ -131,6 +131,6 @@ static INFO: MethodInfo = MethodInfo {
         max_time: Duration::from_secs(120),
         fills_path: false,
     },
-    parameters: &joined::<10>(Params::PARAMETERS, &[IS_DESTINATION]),
+    parameters: &joined::<10>(Params::PARAMETERS, &[PEER_KIND]),
     manual: include_str!("pathload.md"),
 };

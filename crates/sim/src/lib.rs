@@ -8,14 +8,14 @@
 //! ideal unless it does, so results here flatter a method: compare with the lab.
 //!
 //! ```
-//! use narrows_scenario::{Hop, Scenario, Way};
+//! use narrows_scenario::{Hop, PathDirection, Scenario};
 //! use narrows_sim::{Packet, Path};
 //! use narrows_units::BitRate;
 //!
 //! let scenario = Scenario::new("one hop").hop(Hop::rate(BitRate::from_mbps(100))).validate()?;
 //! let mut path = Path::new(&scenario, scenario.seed);
 //! let packet = Packet { ip_octets: 1500, hop_limit: 64, flow: 0, payload: "probe" };
-//! path.send(0, Way::Forward, packet);
+//! path.send(0, PathDirection::Forward, packet);
 //! let mut outputs = Vec::new();
 //! path.advance(1_000_000, &mut outputs);
 //! // 1538 octet times at 100 Mbit/s.

@@ -23,7 +23,7 @@ use narrows_probe::probes::{Fate, PeerKind, Probe, TrainReport};
 use narrows_probe::registry::{ParamError, Parameter, Range, RawParams, Value};
 
 /// The parameter that a method so wrapped has besides its own.
-pub const IS_DESTINATION: Parameter = Parameter {
+pub const PEER_KIND: Parameter = Parameter {
     range: Range::Words(&["auto", "receiver", "echo", "reflector"]),
     source: "ours: an echo's return alone counts, both ways together; a reflector's stamps count",
     ..Parameter::new("peer_kind", "Who answers.", "auto")
@@ -53,18 +53,15 @@ impl<M> Echoed<M> {
         raw: &RawParams,
         machine: impl FnOnce(&RawParams) -> Result<M, ParamError>,
     ) -> Result<Self, ParamError> {
-        let word = raw.typed(IS_DESTINATION.name).unwrap_or(IS_DESTINATION.default);
+        let word = raw.typed(PEER_KIND.name).unwrap_or(PEER_KIND.default);
         let asked = match Via::parse(word) {
             Ok(via) if !matches!(via, Via::ClosedPort | Via::Syn) => via,
             _ => {
-                let why = format!(
-                    "write {}; hosts limit how often they answer otherwise",
-                    IS_DESTINATION.range
-                );
-                return Err(unreadable(IS_DESTINATION.name, word, &why));
+                let why = format!("write {}; hosts limit how often they answer otherwise", PEER_KIND.range);
+                return Err(unreadable(PEER_KIND.name, word, &why));
             }
         };
-        let own: RawParams = raw.iter().filter(|(name, _)| *name != IS_DESTINATION.name).collect();
+        let own: RawParams = raw.iter().filter(|(name, _)| *name != PEER_KIND.name).collect();
         Ok(Self {
             machine: machine(&own)?,
             asked,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use narrows_units::{Sender, Stamp};
 
 /// Income is a share of the path's rate; what is sent is paid from it, and may be owed. A mean load
-/// is kept over any time that is long against [`TokenPool::LONGEST`].
+/// is kept over any time that is long against `TokenPool::LONGEST`.
 #[derive(Debug, Clone)]
 pub struct TokenPool {
     /// What may be sent, octets; negative: owed.
