@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 
@@ -11,6 +12,14 @@ pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes());
     let _ = out.flush();
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "waits for other programs have an end in real time, and steps are timed"
+)]
+pub(crate) fn now() -> Instant {
+    Instant::now()
 }
 
 /// The workspace's root.

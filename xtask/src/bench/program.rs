@@ -4,9 +4,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+
+use crate::shell::now;
 
 /// Time between two looks at a program.
 pub(super) const POLL: Duration = Duration::from_millis(10);
@@ -229,14 +231,6 @@ fn last_line(said: &[u8]) -> String {
     let text = String::from_utf8_lossy(said);
     let line = text.lines().rev().find(|line| !line.trim().is_empty());
     line.unwrap_or("it said nothing").trim().to_owned()
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "waits for other programs have an end in real time"
-)]
-pub(super) fn now() -> Instant {
-    Instant::now()
 }
 
 #[expect(clippy::disallowed_methods, reason = "other programs are waited for")]

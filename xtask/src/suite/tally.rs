@@ -1,17 +1,41 @@
 //! What passed, what failed, and what could not be said, over all steps of a command.
 
-use crate::shell::say;
+use std::time::Instant;
+
+use crate::shell::{now, say};
 
 /// Tests counted over all steps.
-#[derive(Default)]
 pub(super) struct Tally {
+    began: Instant,
+    step_began: Instant,
     passed: u64,
     failed: u64,
     skipped: u64,
     broken: Vec<&'static str>,
 }
 
+impl Default for Tally {
+    fn default() -> Self {
+        let began = now();
+        Self {
+            began,
+            step_began: began,
+            passed: 0,
+            failed: 0,
+            skipped: 0,
+            broken: Vec::new(),
+        }
+    }
+}
+
 impl Tally {
+    /// Closes a step with its verdict and how long it took.
+    fn said(&mut self, name: &str, verdict: &str) {
+        let seconds = self.step_began.elapsed().as_secs();
+        self.step_began = now();
+        say(&format!("== {name}: {verdict} ({seconds} s)\n\n"));
+    }
+
     /// A step that is itself one test.
     pub(super) fn step(&mut self, name: &'static str, passed: bool) {
         if passed {
@@ -20,7 +44,7 @@ impl Tally {
             self.failed += 1;
             self.broken.push(name);
         }
-        say(&format!("== {name}: {}\n\n", if passed { "passed" } else { "FAILED" }));
+        self.said(name, if passed { "passed" } else { "FAILED" });
     }
 
     /// A run of test programs, counted by what they print. Where it is known how many tests should
@@ -51,7 +75,7 @@ impl Tally {
             0 => String::new(),
             some => format!(", {some} of {ran} NOT JUDGED"),
         };
-        say(&format!("== {name}: {verdict}{rest}\n\n"));
+        self.said(name, &format!("{verdict}{rest}"));
     }
 
     /// So many tests were left out, for this reason.
@@ -66,8 +90,11 @@ impl Tally {
             say(&format!("failed: {name}\n"));
         }
         say(&format!(
-            "{} passed, {} failed, {} skipped\n",
-            self.passed, self.failed, self.skipped
+            "{} passed, {} failed, {} skipped, in {} s\n",
+            self.passed,
+            self.failed,
+            self.skipped,
+            self.began.elapsed().as_secs()
         ));
         self.failed == 0 && self.broken.is_empty()
     }

@@ -158,28 +158,35 @@ fn garbage_is_met_with_silence_and_floods_are_limited() {
         SessionPacket { seq, ..packet }.write(&mut next, None).expect("it fits");
         near.send(&next).expect("loopback");
     }
-    let mut replies = Vec::new();
-    while receiver
-        .receive(&near, clock::now_ns() + 100_000_000)
-        .expect("the socket is well")
-        > 0
-    {
+    // A stall anywhere lets more of the flood pass, so what passed is counted, not foretold: how many
+    // pass in which time is shown with a clock of its own, beside `Allowance`.
+    let deadline_ns = clock::now_ns() + 10_000_000_000;
+    let mut answered = 0;
+    let counts = loop {
+        let counts = reflector.counts();
+        if counts.answered + counts.limited + counts.refused == 203 && answered == counts.answered {
+            break counts;
+        }
+        assert!(clock::now_ns() < deadline_ns, "{answered} answers came of {counts:?}");
+        receiver
+            .receive(&near, clock::now_ns() + 20_000_000)
+            .expect("the socket is well");
         for datagram in receiver.iter() {
             assert_eq!(datagram.payload_octets, 60);
             let reply = ReflectedPacket::parse(datagram.payload, None).expect("its own format");
             assert_eq!(
-                (reply.seq, reply.sender_seq, reply.ssid),
-                (reply.sender_seq, reply.seq, 5)
+                (u64::from(reply.seq), reply.ssid),
+                (answered, 5),
+                "answers count answers"
             );
+            assert!(reply.sender_seq >= reply.seq, "{reply:?}");
             assert_eq!(reply.sender_time, packet.time.wire());
             // The kernel's own default, for this socket sets none.
             assert_eq!(reply.sender_ttl, 64);
             assert!(reply.transmitted.unix_ns() >= reply.received.unix_ns());
-            replies.push(reply.seq);
+            answered += 1;
         }
-    }
-    assert!((47..=55).contains(&replies.len()), "{}", replies.len());
-    let counts = reflector.counts();
+    };
     assert_eq!(counts.refused, 3);
-    assert!(counts.limited >= 145, "{counts:?}");
+    assert!(counts.answered >= 47 && counts.limited > 0, "{counts:?}");
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::super::host_pair::HostPair;
-use super::super::program::{POLL, Program, built, command, nap, now};
+use super::super::program::{POLL, Program, built, command, nap};
 use super::Hosts;
+use crate::shell::now;
 
 /// A path being played. Dropping it ends it.
 pub(super) struct Path {
