@@ -5,29 +5,14 @@ use std::path::{Path, PathBuf};
 
 /// Crates whose code decides what a simulated run gives, and those that a run in the lab passes
 /// through besides.
-const SIMULATOR: [&str; 11] = [
-    "units",
-    "stat",
-    "scenario",
-    "probe",
-    "train",
-    "diagnose",
-    "measure",
-    "published",
-    "methods",
-    "sim",
-    "trace",
-];
+const SIMULATOR: [&str; 11] =
+    ["units", "stat", "scenario", "probe", "train", "diagnose", "measure", "published", "methods", "sim", "trace"];
 const LAB: [&str; 4] = ["wire", "net", "lab", "traffic"];
 /// Files of this crate that do.
 const OWN: [&str; 5] = ["judge.rs", "simulated.rs", "truth.rs", "recorded.rs", "plan/methods.rs"];
 /// What else runs in the lab pass through: the code around other programs, their built-in
 /// descriptions, and the program's bench.
-const RUNNER: [&str; 3] = [
-    "src/external_tool",
-    "../../external-tools",
-    "../../apps/narrows/src/commands/evaluate/lab",
-];
+const RUNNER: [&str; 3] = ["src/external_tool", "../../external-tools", "../../apps/narrows/src/commands/evaluate/lab"];
 const RUNNER_FILES: [&str; 1] = ["../../apps/narrows/src/commands/evaluate/lab.rs"];
 
 fn main() -> std::io::Result<()> {
@@ -78,17 +63,13 @@ impl Fnv {
 
     fn folder(&mut self, path: &Path) -> std::io::Result<()> {
         println!("cargo:rerun-if-changed={}", path.display());
-        let mut entries: Vec<PathBuf> = std::fs::read_dir(path)?
-            .map(|entry| entry.map(|entry| entry.path()))
-            .collect::<Result<_, _>>()?;
+        let mut entries: Vec<PathBuf> =
+            std::fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
         entries.sort();
         for entry in entries {
             if entry.is_dir() {
                 self.folder(&entry)?;
-            } else if entry
-                .extension()
-                .is_some_and(|extension| extension == "rs" || extension == "toml")
-            {
+            } else if entry.extension().is_some_and(|extension| extension == "rs" || extension == "toml") {
                 self.file(&entry)?;
             }
         }

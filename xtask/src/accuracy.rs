@@ -74,18 +74,10 @@ fn sweep(runs: u32) -> Result<(String, bool)> {
 
 /// Standard output whatever the exit code: a failed expectation is a row, not an error of ours.
 fn quiet_any(program: &str, args: &[&str]) -> Result<String> {
-    let output = std::process::Command::new(program)
-        .args(args)
-        .current_dir(root())
-        .output()?;
+    let output = std::process::Command::new(program).args(args).current_dir(root()).output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if text.is_empty() {
-        bail!(
-            "{} {}: {}",
-            program,
-            args.join(" "),
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("{} {}: {}", program, args.join(" "), String::from_utf8_lossy(&output.stderr));
     }
     Ok(text)
 }

@@ -54,59 +54,20 @@ struct Comparison {
 
 const ALL: [Comparison; 8] = [
     throughput::COMPARISON,
-    Comparison {
-        name: "pacing",
-        title: "Paced streams",
-        about: pacing::ABOUT,
-        run: pacing::run,
-    },
-    Comparison {
-        name: "udp",
-        title: "UDP",
-        about: udp::ABOUT,
-        run: udp::run,
-    },
-    Comparison {
-        name: "tcp",
-        title: "TCP",
-        about: tcp::ABOUT,
-        run: tcp::run,
-    },
-    Comparison {
-        name: "traffic",
-        title: "Cross traffic",
-        about: traffic::ABOUT,
-        run: traffic::run,
-    },
-    Comparison {
-        name: "sim",
-        title: "Simulator",
-        about: sim::ABOUT,
-        run: sim::run,
-    },
-    Comparison {
-        name: "links",
-        title: "Links of a lab",
-        about: links::ABOUT,
-        run: links::run,
-    },
-    Comparison {
-        name: "captures",
-        title: "Captures",
-        about: captures::ABOUT,
-        run: captures::run,
-    },
+    Comparison { name: "pacing", title: "Paced streams", about: pacing::ABOUT, run: pacing::run },
+    Comparison { name: "udp", title: "UDP", about: udp::ABOUT, run: udp::run },
+    Comparison { name: "tcp", title: "TCP", about: tcp::ABOUT, run: tcp::run },
+    Comparison { name: "traffic", title: "Cross traffic", about: traffic::ABOUT, run: traffic::run },
+    Comparison { name: "sim", title: "Simulator", about: sim::ABOUT, run: sim::run },
+    Comparison { name: "links", title: "Links of a lab", about: links::ABOUT, run: links::run },
+    Comparison { name: "captures", title: "Captures", about: captures::ABOUT, run: captures::run },
 ];
 
 /// `[throughput|pacing|udp|tcp|traffic|sim|links|captures]`, `--rounds N` (default 3, and no less),
 /// `--seconds N` (default 5), `--short` (less of `throughput`: two minutes), `--write FILE` (of one
 /// comparison alone: its section of the page).
 pub(crate) fn run(args: &[String]) -> Result<bool> {
-    let mut options = Options {
-        rounds: 3,
-        seconds: 5,
-        short: false,
-    };
+    let mut options = Options { rounds: 3, seconds: 5, short: false };
     let (mut only, mut file) = (None, None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -128,10 +89,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
         bail!("fewer than 3 rounds, or no time at all, compare nothing");
     }
     let mut sections = String::new();
-    for comparison in ALL
-        .iter()
-        .filter(|known| only.as_ref().is_none_or(|name| known.name == name))
-    {
+    for comparison in ALL.iter().filter(|known| only.as_ref().is_none_or(|name| known.name == name)) {
         say(&format!("== {}\n", comparison.title));
         // What goes wrong with one comparison is no reason to lose the others.
         let text = (comparison.run)(&options).unwrap_or_else(|error| format!("failed: {error:#}\n\n"));
@@ -169,10 +127,7 @@ fn serve(host_pair: &HostPair) -> Result<Program> {
 /// A number in a JSON document.
 fn number(document: &str, pointer: &str) -> Result<f64> {
     let value: serde_json::Value = serde_json::from_str(document).context("not JSON")?;
-    value
-        .pointer(pointer)
-        .and_then(serde_json::Value::as_f64)
-        .with_context(|| format!("no number at {pointer}"))
+    value.pointer(pointer).and_then(serde_json::Value::as_f64).with_context(|| format!("no number at {pointer}"))
 }
 
 /// The page with one section exchanged for a new one of the same heading, or with the new one at
@@ -181,10 +136,7 @@ fn with_section(page: &str, section: &str) -> String {
     let heading = section.lines().next().unwrap_or_default();
     let mut parts: Vec<&str> = page.split_inclusive('\n').collect();
     let is_heading = |line: &str| line.starts_with("## ");
-    let begin = parts
-        .iter()
-        .position(|line| line.trim_end() == heading)
-        .unwrap_or(parts.len());
+    let begin = parts.iter().position(|line| line.trim_end() == heading).unwrap_or(parts.len());
     let end = parts[begin..]
         .iter()
         .skip(1)
@@ -204,9 +156,7 @@ fn with_section(page: &str, section: &str) -> String {
 fn page(options: &Options, machine: &str, sections: &str) -> String {
     let Options { rounds, seconds, .. } = options;
     let file = "docs/results/benchmarks.md";
-    let made = provenance::lines(&format!(
-        "cargo xtask bench --rounds {rounds} --seconds {seconds} --write {file}"
-    ));
+    let made = provenance::lines(&format!("cargo xtask bench --rounds {rounds} --seconds {seconds} --write {file}"));
     let page = format!(
         "# Benchmarks\n\n\
          {made}\n\
@@ -229,17 +179,8 @@ mod tests {
     #[test]
     fn a_section_is_exchanged_or_added() {
         let page = "# Page\n\n## One\n\n1\n\n## Two\n\n2\n";
-        assert_eq!(
-            with_section(page, "## One\n\nnew\n\n"),
-            "# Page\n\n## One\n\nnew\n\n## Two\n\n2\n"
-        );
-        assert_eq!(
-            with_section(page, "## Two\n\nnew\n\n"),
-            "# Page\n\n## One\n\n1\n\n## Two\n\nnew\n"
-        );
-        assert_eq!(
-            with_section(page, "## Three\n\n3\n\n"),
-            format!("{page}\n## Three\n\n3\n")
-        );
+        assert_eq!(with_section(page, "## One\n\nnew\n\n"), "# Page\n\n## One\n\nnew\n\n## Two\n\n2\n");
+        assert_eq!(with_section(page, "## Two\n\nnew\n\n"), "# Page\n\n## One\n\n1\n\n## Two\n\nnew\n");
+        assert_eq!(with_section(page, "## Three\n\n3\n\n"), format!("{page}\n## Three\n\n3\n"));
     }
 }

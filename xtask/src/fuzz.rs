@@ -24,19 +24,9 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     let time = format!("-max_total_time={seconds}");
     let mut failed = 0;
     for target in &targets {
-        let args = [
-            "fuzz",
-            "run",
-            target.as_str(),
-            "--",
-            &time,
-            "-print_final_stats=1",
-            "-verbosity=0",
-        ];
+        let args = ["fuzz", "run", target.as_str(), "--", &time, "-print_final_stats=1", "-verbosity=0"];
         if !shown("cargo", &args, &env)? {
-            say(&format!(
-                "fuzz: {target} FAILED; the input is under fuzz/artifacts/{target}\n"
-            ));
+            say(&format!("fuzz: {target} FAILED; the input is under fuzz/artifacts/{target}\n"));
             failed += 1;
         }
     }

@@ -95,10 +95,7 @@ fn record(options: &Options) -> Result<bool> {
     }
     let octets = record::write(&root().join(record::FILE), &documents)?;
     let kept = program.keep_recordings(&root().join(record::RECORDINGS))?;
-    say(&format!(
-        "{} documents in {octets} octets, recordings in {kept} octets\n",
-        documents.len()
-    ));
+    say(&format!("{} documents in {octets} octets, recordings in {kept} octets\n", documents.len()));
     Ok(true)
 }
 
@@ -135,20 +132,12 @@ fn compare(options: &Options) -> Result<bool> {
         }
     }
     // Part of the record uses part of the map.
-    let unused = if options.group.is_none() {
-        names.unused()
-    } else {
-        Vec::new()
-    };
+    let unused = if options.group.is_none() { names.unused() } else { Vec::new() };
     say(&names.uses());
     for entry in &unused {
         say(&format!("unused in {}: {entry}\n", names::FILE));
     }
-    say(if equal && unused.is_empty() {
-        "golden: equal\n"
-    } else {
-        "golden: differs\n"
-    });
+    say(if equal && unused.is_empty() { "golden: equal\n" } else { "golden: differs\n" });
     Ok(equal && unused.is_empty())
 }
 

@@ -39,11 +39,8 @@ pub(crate) fn install() -> Result<Vec<&'static str>> {
     if missing.is_empty() {
         return Ok(missing);
     }
-    let packages: Vec<&str> = PROGRAMS
-        .iter()
-        .filter(|(program, _)| missing.contains(program))
-        .map(|(_, package)| *package)
-        .collect();
+    let packages: Vec<&str> =
+        PROGRAMS.iter().filter(|(program, _)| missing.contains(program)).map(|(_, package)| *package).collect();
     if !is_root() || !found("apt-get") {
         say(&format!(
             "not installed, and this account or system cannot install them: {} (Debian packages: {})\n",
@@ -66,17 +63,11 @@ pub(crate) fn install() -> Result<Vec<&'static str>> {
 }
 
 fn missing() -> Vec<&'static str> {
-    PROGRAMS
-        .iter()
-        .map(|(program, _)| *program)
-        .filter(|program| !found(program))
-        .collect()
+    PROGRAMS.iter().map(|(program, _)| *program).filter(|program| !found(program)).collect()
 }
 
 /// Whether a program is on the path, or where system programs are.
 fn found(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
-    path.split(':')
-        .chain(["/usr/sbin", "/sbin"])
-        .any(|folder| Path::new(folder).join(program).is_file())
+    path.split(':').chain(["/usr/sbin", "/sbin"]).any(|folder| Path::new(folder).join(program).is_file())
 }

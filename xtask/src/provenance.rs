@@ -11,11 +11,7 @@ pub(crate) fn lines(command: &str) -> String {
     format!(
         "- Command: `{command}`\n- Commit: {}{}\n- Machine: {cores} cores, {}\n",
         commit.as_deref().map_or("unknown", str::trim),
-        if changed {
-            ", with changes that are in no commit"
-        } else {
-            ""
-        },
+        if changed { ", with changes that are in no commit" } else { "" },
         system.as_deref().map_or("system unknown", str::trim),
     )
 }

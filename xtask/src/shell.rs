@@ -14,19 +14,14 @@ pub(crate) fn say(text: &str) {
     let _ = out.flush();
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "waits for other programs have an end in real time, and steps are timed"
-)]
+#[expect(clippy::disallowed_methods, reason = "waits for other programs have an end in real time, and steps are timed")]
 pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
 /// The workspace's root.
 pub(crate) fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .map_or_else(|| PathBuf::from("."), PathBuf::from)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), PathBuf::from)
 }
 
 /// Runs a program in the workspace with its output shown; whether it ended well.
@@ -65,14 +60,6 @@ pub(crate) fn watched(program: &str, args: &[&str]) -> Result<(bool, String)> {
 
 /// Runs a program quietly; its standard output if it ended well.
 pub(crate) fn quiet(program: &str, args: &[&str]) -> Option<String> {
-    let output = Command::new(program)
-        .args(args)
-        .current_dir(root())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    let output = Command::new(program).args(args).current_dir(root()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

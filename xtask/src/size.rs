@@ -55,11 +55,7 @@ fn measure(commit: &str) -> Result<Measured> {
     // Downloads are the network's affair.
     cargo(&clone, &["fetch", "--locked", "--quiet"])?;
     let lock = std::fs::read_to_string(clone.join("Cargo.lock")).context("no Cargo.lock")?;
-    let full: &[&str] = if has(&clone, "[features]\n# Everything") {
-        &["--features", "full"]
-    } else {
-        &[]
-    };
+    let full: &[&str] = if has(&clone, "[features]\n# Everything") { &["--features", "full"] } else { &[] };
     let demo = cargo(&clone, &["build", "--release", "--locked"])?;
     // What the tests build before they run; the demo's build is there already for anyone who
     // follows the README.
@@ -75,10 +71,7 @@ fn measure(commit: &str) -> Result<Measured> {
     cargo(&clone, &[&binary, full].concat())?;
     let binary = clone.join("target").join(profile).join("narrows");
     if !dist {
-        let status = Command::new("strip")
-            .arg(&binary)
-            .status()
-            .context("cannot run strip")?;
+        let status = Command::new("strip").arg(&binary).status().context("cannot run strip")?;
         ended_well(status, "strip")?;
     }
     Ok(Measured {
@@ -109,18 +102,11 @@ fn cargo(clone: &Path, args: &[&str]) -> Result<Cost> {
         .status()
         .context("cannot run cargo")?;
     ended_well(status, "cargo")?;
-    Ok(Cost {
-        seconds: now()? - before.0,
-        processor_seconds: processor_time()? - before.1,
-    })
+    Ok(Cost { seconds: now()? - before.0, processor_seconds: processor_time()? - before.1 })
 }
 
 fn ended_well(status: ExitStatus, program: &str) -> Result<()> {
-    if status.success() {
-        Ok(())
-    } else {
-        bail!("{program} failed: {status}")
-    }
+    if status.success() { Ok(()) } else { bail!("{program} failed: {status}") }
 }
 
 fn now() -> Result<f64> {
@@ -182,24 +168,13 @@ mod tests {
 
     #[test]
     fn a_row_has_a_line() {
-        let cost = Cost {
-            seconds: 201.4,
-            processor_seconds: 390.0,
-        };
-        let row = Measured {
-            commit: "0123abc".to_owned(),
-            crates: 300,
-            demo: cost,
-            tests: cost,
-            dist_octets: 12_340_000,
-        };
+        let cost = Cost { seconds: 201.4, processor_seconds: 390.0 };
+        let row =
+            Measured { commit: "0123abc".to_owned(), crates: 300, demo: cost, tests: cost, dist_octets: 12_340_000 };
         let text = table(&[row]);
         let line = text.lines().last().unwrap();
         assert!(line.starts_with("0123abc"), "{text}");
-        assert!(
-            line.contains("201 s (  390 s of CPU)") && line.ends_with("12.3 MB"),
-            "{text}"
-        );
+        assert!(line.contains("201 s (  390 s of CPU)") && line.ends_with("12.3 MB"), "{text}");
     }
 
     #[test]

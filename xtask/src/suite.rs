@@ -18,16 +18,8 @@ const PROGRAM: &str = "target/release/narrows";
 
 /// One profile and one set of features throughout, so that each step finds what the one before has
 /// built. Examples are left out: clippy has checked them.
-const TESTS: [&str; 8] = [
-    "test",
-    "--release",
-    "--workspace",
-    "--all-features",
-    "--locked",
-    "--lib",
-    "--bins",
-    "--tests",
-];
+const TESTS: [&str; 8] =
+    ["test", "--release", "--workspace", "--all-features", "--locked", "--lib", "--bins", "--tests"];
 
 /// The default features alone.
 const PLAIN: [&str; 7] = ["test", "--release", "--locked", "-p", "narrows", "--test", "features"];
@@ -40,48 +32,20 @@ pub(crate) fn test() -> Result<bool> {
     room::reported();
     tally.step("format", shown("cargo", &["fmt", "--all", "--check"], &[])?);
     tally.step("tidy", tidy::run()?);
-    let clippy = [
-        "clippy",
-        "--release",
-        "--workspace",
-        "--all-features",
-        "--all-targets",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ];
+    let clippy =
+        ["clippy", "--release", "--workspace", "--all-features", "--all-targets", "--locked", "--", "-D", "warnings"];
     tally.step("clippy", shown("cargo", &clippy, &[])?);
     // The build that a newcomer makes: what it lacks it says. The tests' own build follows it.
     let (fine, output) = watched("cargo", &PLAIN)?;
     tally.tests("a build without features", fine, &output, None);
     let (fine, output) = watched("cargo", &[&TESTS[..], &["--no-fail-fast"]].concat())?;
     tally.tests("tests", fine, &output, None);
-    let (fine, output) = watched(
-        "cargo",
-        &[
-            "test",
-            "--release",
-            "--workspace",
-            "--all-features",
-            "--locked",
-            "--doc",
-        ],
-    )?;
+    let (fine, output) =
+        watched("cargo", &["test", "--release", "--workspace", "--all-features", "--locked", "--doc"])?;
     tally.tests("examples in the documentation", fine, &output, None);
     room::reported();
-    let doc = [
-        "doc",
-        "--release",
-        "--workspace",
-        "--all-features",
-        "--no-deps",
-        "--locked",
-    ];
-    tally.step(
-        "documentation",
-        shown("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?,
-    );
+    let doc = ["doc", "--release", "--workspace", "--all-features", "--no-deps", "--locked"];
+    tally.step("documentation", shown("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?);
     sweep(&mut tally, "accuracy, 20 runs per scenario", 20);
     of_class(&mut tally, "lab", Class::Lab, &not_installed)?;
     Ok(tally.close())
@@ -102,10 +66,7 @@ pub(crate) fn soak() -> Result<bool> {
     let not_installed = install::install()?;
     of_class(&mut tally, "soak", Class::Soak, &not_installed)?;
     sweep(&mut tally, "accuracy, 100 runs per scenario", 100);
-    tally.step(
-        "fuzzing, 5 minutes per target",
-        fuzz::run(&["--seconds".to_owned(), "300".to_owned()])?,
-    );
+    tally.step("fuzzing, 5 minutes per target", fuzz::run(&["--seconds".to_owned(), "300".to_owned()])?);
     Ok(tally.close())
 }
 
@@ -123,16 +84,10 @@ fn of_class(tally: &mut Tally, name: &'static str, class: Class, not_installed: 
     let build = [&TESTS[..], &["--no-run"]].concat();
     tally.step("test programs", shown("cargo", &build, &[])?);
     let missing = classes::missing(PROGRAM, not_installed);
-    let all: Vec<Ignored> = classes::ignored()?
-        .into_iter()
-        .filter(|test| test.class == class)
-        .collect();
+    let all: Vec<Ignored> = classes::ignored()?.into_iter().filter(|test| test.class == class).collect();
     let (lacking, able): (Vec<&Ignored>, Vec<&Ignored>) = all.iter().partition(|test| test.lacks(&missing).is_some());
     for need in &missing {
-        let count = lacking
-            .iter()
-            .filter(|test| test.lacks(&missing) == Some(need.as_str()))
-            .count();
+        let count = lacking.iter().filter(|test| test.lacks(&missing) == Some(need.as_str())).count();
         if count > 0 {
             tally.skip(
                 name,

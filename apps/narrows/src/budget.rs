@@ -38,9 +38,7 @@ pub(crate) fn parse(text: &str) -> Result<BudgetLimits, String> {
 }
 
 fn is_rate(part: &str) -> bool {
-    ["bit/s", "bits/s", "bps", "b/s"]
-        .iter()
-        .any(|suffix| part.ends_with(suffix))
+    ["bit/s", "bits/s", "bps", "b/s"].iter().any(|suffix| part.ends_with(suffix))
 }
 
 /// What the user bounds.
@@ -72,21 +70,14 @@ mod tests {
         let budget = parse("50 Mbit/s, 20 MB,30 s").unwrap().over(Budget::default());
         assert_eq!((budget.octets, budget.time), (20_000_000, Duration::from_secs(30)));
         assert_eq!(budget.peak, Some(BitRate::from_mbps(50)));
-        assert_eq!(
-            parse("5 s").unwrap().over(Budget::default()).octets,
-            Budget::default().octets
-        );
+        assert_eq!(parse("5 s").unwrap().over(Budget::default()).octets, Budget::default().octets);
     }
 
     #[test]
     fn nonsense_is_named() {
-        for (text, word) in [
-            ("", "empty"),
-            ("5 s, 6 s", "twice"),
-            ("0 s", "nothing"),
-            ("ten", "neither"),
-            ("-5 MB", "neither"),
-        ] {
+        for (text, word) in
+            [("", "empty"), ("5 s, 6 s", "twice"), ("0 s", "nothing"), ("ten", "neither"), ("-5 MB", "neither")]
+        {
             let error = parse(text).expect_err(text);
             assert!(error.contains(word), "{text}: {error}");
         }

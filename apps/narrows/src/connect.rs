@@ -46,13 +46,7 @@ pub(crate) struct Peer {
 impl ConnectArgs {
     /// What another command's flags say of it; `only`: IPv4, IPv6.
     pub(crate) fn to(host: String, port: Option<u16>, psk_file: Option<PathBuf>, only: (bool, bool)) -> Self {
-        Self {
-            host,
-            port,
-            ipv4: only.0,
-            ipv6: only.1,
-            psk_file,
-        }
+        Self { host, port, ipv4: only.0, ipv6: only.1, psk_file }
     }
 
     /// The remote host, as the caller named it.
@@ -80,20 +74,12 @@ impl ConnectArgs {
 impl Peer {
     /// A remote host without a key, at its usual port.
     pub(crate) fn plain(name: String, port: u16) -> Self {
-        Self {
-            name,
-            port,
-            version: IpVersion::Any,
-            psk: None,
-        }
+        Self { name, port, version: IpVersion::Any, psk: None }
     }
 
     /// The same over these IP versions alone.
     pub(crate) fn of_version(name: String, port: u16, version: Version) -> Self {
-        Self {
-            version,
-            ..Self::plain(name, port)
-        }
+        Self { version, ..Self::plain(name, port) }
     }
 
     /// The same with a key, or without one.
@@ -123,11 +109,7 @@ impl Peer {
         stop: &Arc<AtomicBool>,
         progress: &Progress,
     ) -> Result<SocketWorld, Failure> {
-        let quick = ConnectOptions {
-            timeout,
-            queue_timeout: timeout,
-            ..ConnectOptions::default()
-        };
+        let quick = ConnectOptions { timeout, queue_timeout: timeout, ..ConnectOptions::default() };
         self.connect_with(direction, stop, progress, &quick)
     }
 
@@ -211,9 +193,5 @@ pub(crate) fn failure(error: &narrows_net::Error) -> Failure {
         ) => (Exit::Unreachable, "path"),
         _ => (Exit::Failure, "host"),
     };
-    Failure {
-        exit,
-        who,
-        text: error.to_string(),
-    }
+    Failure { exit, who, text: error.to_string() }
 }

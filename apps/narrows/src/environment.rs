@@ -47,13 +47,9 @@ impl Before {
     /// The same with what was counted since; `world` is the session of the job, unless it broke.
     pub(crate) fn after(self, world: Option<&mut SocketWorld>) -> Environments {
         let mut here = self.here;
-        self.counts
-            .until(&CounterReading::now(self.interface.as_ref()), &mut here);
+        self.counts.until(&CounterReading::now(self.interface.as_ref()), &mut here);
         let reported = world.and_then(|world| world.ask_remote_host().ok().flatten());
-        Environments {
-            here,
-            remote: reported.unwrap_or(self.remote),
-        }
+        Environments { here, remote: reported.unwrap_or(self.remote) }
     }
 }
 

@@ -57,9 +57,7 @@ impl Exit {
             Self::Protocol,
             Self::Inconclusive,
         ];
-        all.into_iter()
-            .find(|exit| exit.code() == code)
-            .unwrap_or(Self::Failure)
+        all.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Failure)
     }
 }
 
@@ -80,11 +78,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn usage(text: impl Into<String>) -> Self {
-        Self {
-            exit: Exit::Usage,
-            who: "caller",
-            text: text.into(),
-        }
+        Self { exit: Exit::Usage, who: "caller", text: text.into() }
     }
 
     /// What this build lacks, and how to get one that has it.
@@ -94,11 +88,7 @@ impl Failure {
     }
 
     pub(crate) fn host(text: impl Into<String>) -> Self {
-        Self {
-            exit: Exit::Failure,
-            who: "host",
-            text: text.into(),
-        }
+        Self { exit: Exit::Failure, who: "host", text: text.into() }
     }
 }
 

@@ -28,9 +28,6 @@ pub(crate) fn flag() -> Result<&'static Arc<AtomicBool>, Failure> {
 
 /// Sleeps. Commands wait for programs and interrupts; methods never come here.
 pub(crate) fn nap(time: Duration) {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a command that waits for a person or a program, not a method"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "a command that waits for a person or a program, not a method")]
     std::thread::sleep(time);
 }

@@ -38,12 +38,7 @@ impl Moment {
         };
         let weekday = name("MonTueWedThuFriSatSun", date.weekday);
         let month = name("JanFebMarAprMayJunJulAugSepOctNovDec", date.month - 1);
-        format!(
-            "{weekday}, {:02} {month} {:04} {} GMT",
-            date.day,
-            date.year,
-            self.time()
-        )
+        format!("{weekday}, {:02} {month} {:04} {} GMT", date.day, date.year, self.time())
     }
 
     fn time(self) -> String {
@@ -63,11 +58,7 @@ impl Moment {
         let of_years = (of_cycle - of_cycle / 1_460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
         let of_year = of_cycle - (365 * of_years + of_years / 4 - of_years / 100);
         let march_based = (5 * of_year + 2) / 153;
-        let month = if march_based < 10 {
-            march_based + 3
-        } else {
-            march_based - 9
-        };
+        let month = if march_based < 10 { march_based + 3 } else { march_based - 9 };
         Date {
             year: cycle * 400 + of_years + i64::from(month <= 2),
             month,

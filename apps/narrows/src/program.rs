@@ -46,6 +46,5 @@ impl Drop for Program {
 /// it.
 pub(crate) fn exit_of(status: ExitStatus) -> Exit {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok())
-        .map_or(Exit::Failure, Exit::Program)
+    code.and_then(|code| u8::try_from(code).ok()).map_or(Exit::Failure, Exit::Program)
 }

@@ -88,10 +88,7 @@ impl Remote {
         let Self::SingleEnded(world) = self else { return outcome };
         let mut caveats = Vec::new();
         if let Some(limit) = world.answer_limit() {
-            caveats.push(Caveat::AnswersLimited {
-                burst: limit.burst(),
-                every: limit.every(),
-            });
+            caveats.push(Caveat::AnswersLimited { burst: limit.burst(), every: limit.every() });
         }
         let rate = method.metric.unit() == Unit::BitPerSecond;
         if both_ways(method, &outcome, world.via()) {
@@ -108,21 +105,11 @@ impl Remote {
                 let estimate = estimate.with("answered_via", world.via().name());
                 with_clocks(with_losses(estimate, world), world).into()
             }
-            Outcome::Inconclusive {
-                reason,
-                caveats: mut seen,
-                details,
-                mut diagnostics,
-            } => {
+            Outcome::Inconclusive { reason, caveats: mut seen, details, mut diagnostics } => {
                 caveats.retain(|caveat| !seen.contains(caveat));
                 seen.append(&mut caveats);
                 diagnostics.insert("answered_via", world.via().name());
-                Outcome::Inconclusive {
-                    reason,
-                    caveats: seen,
-                    details,
-                    diagnostics,
-                }
+                Outcome::Inconclusive { reason, caveats: seen, details, diagnostics }
             }
         }
     }
@@ -136,9 +123,7 @@ fn with_losses(mut estimate: Estimate, world: &SingleEndedWorld) -> Estimate {
     {
         ways.lost = Some((split.forward, split.reverse));
     }
-    estimate
-        .with("forward_lost", split.forward)
-        .with("reverse_lost", split.reverse)
+    estimate.with("forward_lost", split.forward).with("reverse_lost", split.reverse)
 }
 
 /// A reflector's stamps are those of its wall clock: its offset is told against this host's. Where

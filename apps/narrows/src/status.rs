@@ -30,11 +30,8 @@ impl StatusLine {
         if quiet || dumb || !io::stderr().is_terminal() {
             return Self(None);
         }
-        let line = Arc::new(Mutex::new(Line {
-            began_ns: narrows_net::clock::now_ns(),
-            text: String::new(),
-            finished: false,
-        }));
+        let line =
+            Arc::new(Mutex::new(Line { began_ns: narrows_net::clock::now_ns(), text: String::new(), finished: false }));
         let (alive, ended) = mpsc::channel::<()>();
         let drawn = Arc::clone(&line);
         let drawing = std::thread::Builder::new().spawn(move || {

@@ -35,12 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for packet in 0..3 {
             at_ns += 1_000;
             let is_ack = packet == 2;
-            let mut frame = frame(
-                flow,
-                *sequence,
-                is_ack,
-                u32::try_from(at_ns / 1_000_000 % 1_000_000_000)?,
-            );
+            let mut frame = frame(flow, *sequence, is_ack, u32::try_from(at_ns / 1_000_000 % 1_000_000_000)?);
             if !is_ack {
                 *sequence = sequence.wrapping_add(PAYLOAD);
             }

@@ -27,12 +27,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            methods: Vec::new(),
-            limits: FlowLimits::default(),
-            most_flows: 2_000,
-            only: Vec::new(),
-        }
+        Self { methods: Vec::new(), limits: FlowLimits::default(), most_flows: 2_000, only: Vec::new() }
     }
 }
 
@@ -152,10 +147,7 @@ impl Analysis {
     }
 
     fn context(&self) -> Context {
-        Context {
-            resolution_ns: self.stamps.resolution_ns(),
-            missed: self.dropped,
-        }
+        Context { resolution_ns: self.stamps.resolution_ns(), missed: self.dropped }
     }
 }
 
@@ -171,12 +163,7 @@ struct Stamps {
 
 impl Default for Stamps {
     fn default() -> Self {
-        Self {
-            unit_ns: 1,
-            last_ns: None,
-            measure_ns: 0,
-            steps: 0,
-        }
+        Self { unit_ns: 1, last_ns: None, measure_ns: 0, steps: 0 }
     }
 }
 
@@ -197,11 +184,7 @@ impl Stamps {
 
     fn resolution_ns(&self) -> i64 {
         // A few steps may have a measure by chance.
-        if self.steps < STEPS {
-            self.unit_ns
-        } else {
-            self.measure_ns.max(self.unit_ns)
-        }
+        if self.steps < STEPS { self.unit_ns } else { self.measure_ns.max(self.unit_ns) }
     }
 }
 
@@ -218,10 +201,7 @@ mod tests {
     use super::*;
 
     fn resolution(unit_ns: i64, stamps: impl Iterator<Item = i64>) -> i64 {
-        let mut found = Stamps {
-            unit_ns,
-            ..Stamps::default()
-        };
+        let mut found = Stamps { unit_ns, ..Stamps::default() };
         stamps.for_each(|at_ns| {
             found.step(at_ns);
         });

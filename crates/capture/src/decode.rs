@@ -102,10 +102,7 @@ pub fn decode(raw: &RawPacket<'_>) -> Decoded {
     if let Some(tag) = raw.vlan {
         encapsulated.push_outer(tag);
     }
-    let packet = match ip::read(
-        encapsulated.octets,
-        raw.whole_octets.saturating_sub(encapsulated.link_octets),
-    ) {
+    let packet = match ip::read(encapsulated.octets, raw.whole_octets.saturating_sub(encapsulated.link_octets)) {
         Ok(packet) => packet,
         Err(why) => return Decoded::Unreadable(why),
     };

@@ -140,9 +140,7 @@ impl<R: Read> CaptureReader<R> {
         } else {
             let is_pcap = |magic: [u8; 4]| {
                 let words = [u32::from_le_bytes(magic), u32::from_be_bytes(magic)];
-                words
-                    .iter()
-                    .any(|word| matches!(word, 0xA1B2_C3D4 | 0xA1B2_3C4D | 0xA1B2_CD34))
+                words.iter().any(|word| matches!(word, 0xA1B2_C3D4 | 0xA1B2_3C4D | 0xA1B2_CD34))
             };
             if !head.first_chunk().is_some_and(|magic| is_pcap(*magic)) {
                 return Err(OpenError::NotACapture);
@@ -152,23 +150,12 @@ impl<R: Read> CaptureReader<R> {
             }
             let (_, header) = parse_pcap_header(head).map_err(|_| OpenError::NotACapture)?;
             if header.version_major != 2 || header.version_minor < 3 {
-                return Err(OpenError::Version {
-                    major: header.version_major,
-                    minor: header.version_minor,
-                });
+                return Err(OpenError::Version { major: header.version_major, minor: header.version_minor });
             }
             window.pass(24);
             Format::Legacy(Legacy::new(&header))
         };
-        Ok(Self {
-            window,
-            format,
-            damages: Damages::default(),
-            packets: 0,
-            octets: 0,
-            shown: 0,
-            ended: false,
-        })
+        Ok(Self { window, format, damages: Damages::default(), packets: 0, octets: 0, shown: 0, ended: false })
     }
 
     /// The next packet, or `None` at the end of what can be read.
@@ -266,11 +253,7 @@ impl<R: Read> CaptureReader<R> {
     }
 
     fn damage(&mut self, fault: Fault) {
-        self.damages.add(Damage {
-            octet: self.window.at(),
-            packet: self.packets,
-            fault,
-        });
+        self.damages.add(Damage { octet: self.window.at(), packet: self.packets, fault });
     }
 
     /// Passes over octets until something makes sense.
@@ -340,16 +323,10 @@ impl<R: Read> std::fmt::Debug for Source<R> {
 
 /// Files that people take for captures, by their first octets.
 fn other_kind(head: &[u8]) -> Result<(), OpenError> {
-    let compressed: [(&[u8], &'static str); 3] = [
-        (&[0xFD, b'7', b'z', b'X', b'Z'], "xz"),
-        (b"BZh", "bzip2"),
-        (&[0x04, 0x22, 0x4D, 0x18], "lz4"),
-    ];
-    let others: [(&[u8], &'static str); 3] = [
-        (b"snoop\0\0\0", "snoop"),
-        (b"TRSNIFF data", "Sniffer"),
-        (b"\x54\x52\x53\x4E", "Sniffer"),
-    ];
+    let compressed: [(&[u8], &'static str); 3] =
+        [(&[0xFD, b'7', b'z', b'X', b'Z'], "xz"), (b"BZh", "bzip2"), (&[0x04, 0x22, 0x4D, 0x18], "lz4")];
+    let others: [(&[u8], &'static str); 3] =
+        [(b"snoop\0\0\0", "snoop"), (b"TRSNIFF data", "Sniffer"), (b"\x54\x52\x53\x4E", "Sniffer")];
     if let Some((_, with)) = compressed.iter().find(|(magic, _)| head.starts_with(magic)) {
         return Err(OpenError::Compressed { with });
     }

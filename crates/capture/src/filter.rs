@@ -109,10 +109,7 @@ pub struct FileFilter {
 impl FileFilter {
     /// Of this expression.
     pub fn new(filter: Filter) -> Self {
-        Self {
-            filter,
-            programs: Vec::new(),
-        }
+        Self { filter, programs: Vec::new() }
     }
 
     /// Whether a packet passes; an error if packets of its link type cannot be filtered.

@@ -170,11 +170,7 @@ type Rank = Reverse<(u64, Reverse<(u64, bool, Endpoint)>)>;
 
 impl Largest {
     pub(crate) fn new(most: usize) -> Self {
-        Self {
-            most,
-            flows: BinaryHeap::new(),
-            left_out: 0,
-        }
+        Self { most, flows: BinaryHeap::new(), left_out: 0 }
     }
 
     pub(crate) fn add(&mut self, flow: FlowFinding) {

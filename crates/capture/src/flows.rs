@@ -39,11 +39,7 @@ pub struct FlowLimits {
 
 impl Default for FlowLimits {
     fn default() -> Self {
-        Self {
-            live: 65_536,
-            held_octets: 110 << 20,
-            min_packets: 20,
-        }
+        Self { live: 65_536, held_octets: 110 << 20, min_packets: 20 }
     }
 }
 
@@ -193,20 +189,13 @@ impl Flows {
         self.counts.connections += 1;
         let connection = Some(Box::new(Connection::new(key, self.counts.connections, at_ns)));
         let place = self.free.pop().unwrap_or(self.slots.len());
-        let slot = Slot {
-            connection,
-            older: NOBODY,
-            newer: NOBODY,
-        };
+        let slot = Slot { connection, older: NOBODY, newer: NOBODY };
         if place == self.slots.len() {
             self.slots.push(slot);
         } else {
             self.slots[place] = slot;
         }
-        self.held_octets += self.slots[place]
-            .connection
-            .as_ref()
-            .map_or(0, |connection| connection.held_octets);
+        self.held_octets += self.slots[place].connection.as_ref().map_or(0, |connection| connection.held_octets);
         self.places.insert(key, place);
         self.link(place);
         place
@@ -253,10 +242,7 @@ impl Flows {
         self.places.remove(&connection.key);
         self.held_octets -= connection.held_octets.min(self.held_octets);
         let number = connection.number;
-        let (began_ns, lasted_ns) = (
-            connection.first_ns,
-            connection.last_ns.saturating_sub(connection.first_ns),
-        );
+        let (began_ns, lasted_ns) = (connection.first_ns, connection.last_ns.saturating_sub(connection.first_ns));
         let vlan = connection.key.vlan;
         for direction in connection.end(context.resolution_ns, context.missed) {
             if direction.data_packets < self.limits.min_packets.max(1) {
@@ -290,11 +276,7 @@ impl Watchers {
             let conclusion = method.conclude(&log, &direction.sight, params).ok()?;
             let mut outcome = conclusion.outcome;
             add(&mut outcome, &caveats);
-            Some(Answer {
-                method: method.info(),
-                samples: conclusion.samples,
-                outcome,
-            })
+            Some(Answer { method: method.info(), samples: conclusion.samples, outcome })
         });
         FlowFinding {
             number,

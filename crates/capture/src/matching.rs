@@ -37,13 +37,7 @@ struct Departure {
 impl<R: Read> Departures<R> {
     /// From this capture.
     pub fn new(reader: CaptureReader<R>) -> Self {
-        Self {
-            reader,
-            known: HashMap::new(),
-            order: VecDeque::new(),
-            ended: false,
-            matched: 0,
-        }
+        Self { reader, known: HashMap::new(), order: VecDeque::new(), ended: false, matched: 0 }
     }
 
     /// Packets that were found.
@@ -89,11 +83,7 @@ impl<R: Read> Departures<R> {
             let Decoded::Tcp(packet) = decode(&raw) else { continue };
             let Some(identity) = identity(&packet) else { continue };
             let twice = self.known.contains_key(&identity);
-            let departure = Departure {
-                at_ns: packet.seen.at_ns,
-                hop_limit: packet.hop_limit,
-                twice,
-            };
+            let departure = Departure { at_ns: packet.seen.at_ns, hop_limit: packet.hop_limit, twice };
             self.known.insert(identity, departure);
             self.order.push_back(identity);
             if identity == wanted {

@@ -55,10 +55,7 @@ fn one(source: IpAddr, destination: IpAddr, method: &'static MethodInfo, answers
     let confident = with(BoundKind::Estimated, Confidence::Medium);
     let estimated = with(BoundKind::Estimated, Confidence::Low);
     let used = if confident.is_empty() { estimated } else { confident };
-    let (lower, upper) = (
-        with(BoundKind::LowerBound, Confidence::Low),
-        with(BoundKind::UpperBound, Confidence::Low),
-    );
+    let (lower, upper) = (with(BoundKind::LowerBound, Confidence::Low), with(BoundKind::UpperBound, Confidence::Low));
     let finding = |together, used: &[&Answer], disagreeing| PairFinding {
         source,
         destination,
@@ -77,12 +74,7 @@ fn one(source: IpAddr, destination: IpAddr, method: &'static MethodInfo, answers
     let least = estimates(&upper).iter().map(|estimate| estimate.value).min();
     let bound = |value: u64, verdict| {
         let value = BitRate::from_bps(value);
-        Together::Value {
-            value,
-            low: value,
-            high: value,
-            verdict,
-        }
+        Together::Value { value, low: value, high: value, verdict }
     };
     match (most, least) {
         (Some(most), Some(least)) if most > least => {
@@ -104,14 +96,8 @@ fn agreed(used: &[&Estimate], lower: &[&Estimate], upper: &[&Estimate]) -> (Toge
     let near = |other: u64| (other as f64 - value as f64).abs() <= AGREEMENT * value as f64;
     let agrees = |estimate: &&&Estimate| (estimate.low..=estimate.high).contains(&value) || near(estimate.value);
     let agreeing = used.iter().filter(agrees).count();
-    let above = lower
-        .iter()
-        .filter(|bound| bound.value > value && !near(bound.value))
-        .count();
-    let below = upper
-        .iter()
-        .filter(|bound| bound.value < value && !near(bound.value))
-        .count();
+    let above = lower.iter().filter(|bound| bound.value > value && !near(bound.value)).count();
+    let below = upper.iter().filter(|bound| bound.value < value && !near(bound.value)).count();
     let disagreeing = used.len() - agreeing + above + below;
     if 2 * agreeing < used.len() {
         return (Together::Nothing(Reason::NoAgreement), disagreeing);

@@ -27,9 +27,7 @@ impl<W: Write> PcapWriter<W> {
         let at_ns = raw.at_ns.unwrap_or(0).max(0);
         let seconds = u32::try_from(at_ns / 1_000_000_000).unwrap_or(u32::MAX);
         let nanos = u32::try_from(at_ns % 1_000_000_000).unwrap_or(0);
-        let tag = raw
-            .vlan
-            .filter(|_| raw.link == LinkType::ETHERNET && raw.octets.len() >= 12);
+        let tag = raw.vlan.filter(|_| raw.link == LinkType::ETHERNET && raw.octets.len() >= 12);
         let tag_octets = if tag.is_some() { 4 } else { 0 };
         let kept = u32::try_from(raw.octets.len()).unwrap_or(u32::MAX) + tag_octets;
         let whole = raw.whole_octets.saturating_add(tag_octets).max(kept);

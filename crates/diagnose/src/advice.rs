@@ -177,9 +177,7 @@ pub fn advise(findings: &[Findings]) -> Vec<Advice> {
 
 fn one_way(findings: &Findings) -> Vec<Advice> {
     let first = findings.tcp.limits.first().copied();
-    let judged = RULES
-        .iter()
-        .flat_map(|rule| rule.judge.say(findings).map(move |judged| (rule, judged)));
+    let judged = RULES.iter().flat_map(|rule| rule.judge.say(findings).map(move |judged| (rule, judged)));
     let mut judged: Vec<(&Rule, Judged)> = judged.collect();
     judged.sort_by_key(|(rule, judged)| {
         let named = first.is_some_and(|first| rule.limiting_factors.contains(&first));

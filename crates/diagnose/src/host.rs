@@ -39,12 +39,4 @@ pub use pcie::payload_rate;
 
 /// Linux drivers whose card exists only in a hypervisor: the kernel calls it a card, and there is
 /// no wire at it. Ours, from the kernel's own drivers.
-pub const PARAVIRTUAL: [&str; 7] = [
-    "virtio_net",
-    "vmxnet3",
-    "ena",
-    "hv_netvsc",
-    "xen-netfront",
-    "vif",
-    "gve",
-];
+pub const PARAVIRTUAL: [&str; 7] = ["virtio_net", "vmxnet3", "ena", "hv_netvsc", "xen-netfront", "vif", "gve"];

@@ -101,10 +101,7 @@ pub fn diagnose(seen: &TransferSamples<'_>) -> (Vec<LimitingFactor>, Shares) {
         (losses == Some(LimitingFactor::Loss), LimitingFactor::Loss),
         (!held && growing(seen), LimitingFactor::Growing),
     ];
-    let verdicts = table
-        .into_iter()
-        .filter(|(holds, _)| *holds)
-        .map(|(_, verdict)| verdict);
+    let verdicts = table.into_iter().filter(|(holds, _)| *holds).map(|(_, verdict)| verdict);
     (verdicts.collect(), shares)
 }
 
@@ -153,14 +150,7 @@ pub fn limits(report: &TransferReport, facts: &PathFacts, pacing: Option<BitRate
     }
     let sums = series::sums(report);
     let bps = sums.acked as f64 * 8.0 / seconds;
-    let seen = TransferSamples {
-        reports: std::slice::from_ref(report),
-        slots: &slots,
-        sums,
-        bps,
-        facts,
-        pacing,
-    };
+    let seen = TransferSamples { reports: std::slice::from_ref(report), slots: &slots, sums, bps, facts, pacing };
     let (limiting_factors, shares) = diagnose(&seen);
     Some(Limits {
         verdicts: limiting_factors,
@@ -176,46 +166,29 @@ pub fn limits(report: &TransferReport, facts: &PathFacts, pacing: Option<BitRate
 
 /// Connections that sent at once.
 fn streams(reports: &[TransferReport]) -> f64 {
-    reports
-        .iter()
-        .map(|report| report.streams.len())
-        .max()
-        .unwrap_or(1)
-        .max(1) as f64
+    reports.iter().map(|report| report.streams.len()).max().unwrap_or(1).max(1) as f64
 }
 
 /// Connections stand, and were open for small packets; but no full segment was ever acknowledged,
 /// though sent again and again.
 fn unheard(seen: &TransferSamples<'_>) -> bool {
-    let mut last = seen
-        .reports
-        .iter()
-        .flat_map(|report| &report.streams)
-        .filter_map(|stream| stream.samples.last());
+    let mut last = seen.reports.iter().flat_map(|report| &report.streams).filter_map(|stream| stream.samples.last());
     let tried = |sample: &TcpSample| sample.timeouts.unwrap_or(sample.retransmitted_segments) >= UNHEARD;
     let silent = |sample: &TcpSample| sample.acked_octets < u64::from(sample.mss_octets);
-    let any = seen
-        .reports
-        .iter()
-        .any(|report| report.streams.iter().any(|stream| !stream.samples.is_empty()));
+    let any = seen.reports.iter().any(|report| report.streams.iter().any(|stream| !stream.samples.is_empty()));
     any && last.all(|sample| silent(sample) && tried(sample))
 }
 
 /// The peer's window was open and shuts: its program does not read.
 fn window_closes(reports: &[TransferReport]) -> bool {
-    let windows: Vec<f64> = samples(reports)
-        .filter_map(|sample| sample.peer_window_octets.map(f64::from))
-        .collect();
+    let windows: Vec<f64> = samples(reports).filter_map(|sample| sample.peer_window_octets.map(f64::from)).collect();
     let (early, late) = windows.split_at(windows.len() / 2);
     let most = early.iter().copied().fold(0.0, f64::max);
     narrows_stat::median(late).is_some_and(|typical| typical < CLOSED * most)
 }
 
 fn samples(reports: &[TransferReport]) -> impl Iterator<Item = &TcpSample> {
-    reports
-        .iter()
-        .flat_map(|report| &report.streams)
-        .flat_map(|stream| &stream.samples)
+    reports.iter().flat_map(|report| &report.streams).flat_map(|stream| &stream.samples)
 }
 
 /// Means over all streams and segments, weighted by time.
@@ -257,19 +230,13 @@ fn application_limits(reports: &[TransferReport]) -> bool {
 
 /// Most samples had nine tenths of the peer's window in flight.
 fn window_full(reports: &[TransferReport]) -> bool {
-    let full: Vec<bool> = samples(reports)
-        .filter_map(|sample| Some(series::peer_window_used(sample)? >= series::WINDOW_FULL))
-        .collect();
+    let full: Vec<bool> =
+        samples(reports).filter_map(|sample| Some(series::peer_window_used(sample)? >= series::WINDOW_FULL)).collect();
     full.iter().filter(|full| **full).count() * 2 > full.len()
 }
 
 fn at_interface(seen: &TransferSamples<'_>) -> bool {
-    let Some(rate) = seen
-        .facts
-        .sender
-        .interface_rate
-        .filter(|_| !seen.facts.sender.virtual_interface)
-    else {
+    let Some(rate) = seen.facts.sender.interface_rate.filter(|_| !seen.facts.sender.virtual_interface) else {
         return false;
     };
     let (mtu, ipv6) = (u32::from(seen.facts.path_mtu), seen.facts.ipv6);

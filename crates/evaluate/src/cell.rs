@@ -135,11 +135,7 @@ impl Traced {
 }
 
 fn ppm(ratio: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to a range that fits"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
     let ppm = (ratio * 1e6).round().clamp(0.0, 1e15) as u64;
     ppm
 }

@@ -53,10 +53,7 @@ pub enum PlanError {
 impl PlanError {
     /// A value that cannot be used.
     pub(crate) fn invalid(place: impl Into<String>, why: impl Into<String>) -> Self {
-        Self::Invalid {
-            place: place.into(),
-            why: why.into(),
-        }
+        Self::Invalid { place: place.into(), why: why.into() }
     }
 }
 

@@ -18,19 +18,9 @@ pub fn by_metric(measured: Measured, metric: Metric) -> Measured {
     if main.metric == metric {
         return measured;
     }
-    let other = main
-        .also
-        .iter()
-        .find(|also| also.metric == metric && also.hop().is_none());
-    let missing = || {
-        Outcome::inconclusive(Reason::MissingInput {
-            what: metric.to_string(),
-        })
-    };
-    Measured {
-        outcome: other.cloned().map_or_else(missing, Into::into),
-        cost: measured.cost,
-    }
+    let other = main.also.iter().find(|also| also.metric == metric && also.hop().is_none());
+    let missing = || Outcome::inconclusive(Reason::MissingInput { what: metric.to_string() });
+    Measured { outcome: other.cloned().map_or_else(missing, Into::into), cost: measured.cost }
 }
 
 /// What is said of single hops: the estimates of `metric` beside the main one that name a hop
@@ -60,11 +50,7 @@ pub(crate) fn hops_beside(
         .filter(|estimate| estimate.metric == metric)
         .filter_map(|estimate| {
             let hop = estimate.hop()?;
-            Some(claim(
-                Some(estimate),
-                Some(hop),
-                of_hop(scenario, way, &truth, metric, hop),
-            ))
+            Some(claim(Some(estimate), Some(hop), of_hop(scenario, way, &truth, metric, hop)))
         })
         .collect()
 }

@@ -49,10 +49,7 @@ impl Keys {
             add(&mut hash, field);
         }
         add_subject(&mut hash, &cell.subject);
-        Self {
-            hash,
-            kept: (cell.seed, cell.keep),
-        }
+        Self { hash, kept: (cell.seed, cell.keep) }
     }
 
     /// Of the observations of a row's method on its path, whatever code and parameters they were
@@ -83,10 +80,7 @@ impl Keys {
         add(&mut hash, if is_kept { "kept" } else { "not kept" });
         add(&mut hash, basis);
         let digest = hash.finalize();
-        Key(digest
-            .iter()
-            .take(16)
-            .fold(0, |key, &octet| key << 8 | u128::from(octet)))
+        Key(digest.iter().take(16).fold(0, |key, &octet| key << 8 | u128::from(octet)))
     }
 }
 

@@ -26,9 +26,7 @@ pub fn of_rows(cells: &[Cell], document: &EvaluationDocument) -> Vec<Figure> {
     let mut loads = BTreeMap::new();
     for cell in cells {
         let scenario = &cell.scenario;
-        loads
-            .entry(scenario.name.as_str())
-            .or_insert_with(|| utilisation(&scenario.scenario));
+        loads.entry(scenario.name.as_str()).or_insert_with(|| utilisation(&scenario.scenario));
     }
     let mut figures = Vec::new();
     for world in World::ALL {
@@ -66,25 +64,13 @@ fn error_against_load(
         }
     }
     let of_load = |points: &[Point]| {
-        points
-            .iter()
-            .map(|point| point.x.to_bits())
-            .collect::<std::collections::BTreeSet<_>>()
-            .len()
+        points.iter().map(|point| point.x.to_bits()).collect::<std::collections::BTreeSet<_>>().len()
     };
     if !ours.values().any(|points| of_load(points) > 1) {
         return None;
     }
-    let own = |method: &str| {
-        document
-            .rows
-            .iter()
-            .any(|row| row.method == method && row.kind != RowKind::Published)
-    };
-    let mut series: Vec<Series> = ours
-        .into_iter()
-        .map(|(label, points)| Series::new(label, points))
-        .collect();
+    let own = |method: &str| document.rows.iter().any(|row| row.method == method && row.kind != RowKind::Published);
+    let mut series: Vec<Series> = ours.into_iter().map(|(label, points)| Series::new(label, points)).collect();
     series.extend(
         printed.into_iter().map(|(label, points)| {
             Series::published(format!("{label}, published"), own(label).then_some(label), points)
@@ -137,10 +123,7 @@ fn observed_runs<'a>(cells: &'a [Cell], store: &'a Store) -> Vec<(&'a Cell, &'a 
         })
         .collect();
     let from_middle = |place: usize, cell: &Cell| {
-        let count = of_subject
-            .get(&(cell.subject.label(), cell.world))
-            .copied()
-            .unwrap_or(1);
+        let count = of_subject.get(&(cell.subject.label(), cell.world)).copied().unwrap_or(1);
         (2 * place).abs_diff(count + 1)
     };
     let mut ranked: Vec<_> = kept
@@ -151,10 +134,7 @@ fn observed_runs<'a>(cells: &'a [Cell], store: &'a Store) -> Vec<(&'a Cell, &'a 
     ranked.sort_by_key(|(rank, at, ..)| (*rank, *at));
     ranked.truncate(OBSERVED_MOST);
     ranked.sort_by_key(|(_, at, ..)| *at);
-    ranked
-        .into_iter()
-        .map(|(_, _, cell, run, file)| (cell, run, file))
-        .collect()
+    ranked.into_iter().map(|(_, _, cell, run, file)| (cell, run, file)).collect()
 }
 
 /// Running median over the runs, per scenario and metric: how many runs a row needs.

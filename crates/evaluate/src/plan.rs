@@ -144,10 +144,8 @@ impl Plan {
 
     /// The same from a text; files are taken relative to `folder`, and errors name `path`.
     pub fn from_toml(text: &str, path: &Path, folder: &Path) -> Result<Self, PlanError> {
-        let file: file::PlanFile = toml::from_str(text).map_err(|error| PlanError::Syntax {
-            path: path.to_path_buf(),
-            text: error.to_string(),
-        })?;
+        let file: file::PlanFile = toml::from_str(text)
+            .map_err(|error| PlanError::Syntax { path: path.to_path_buf(), text: error.to_string() })?;
         check_name(&file.name)?;
         let scenarios = scenarios::cross(&file.scenario, folder)?;
         let mut subjects = methods::cross(&file.method)?;
@@ -208,12 +206,7 @@ impl Plan {
             self.published.retain(|published| scenario_fits(&published.scenario));
             return true;
         }
-        let named: Vec<Subject> = self
-            .subjects
-            .iter()
-            .filter(|subject| subject_fits(subject))
-            .cloned()
-            .collect();
+        let named: Vec<Subject> = self.subjects.iter().filter(|subject| subject_fits(subject)).cloned().collect();
         self.published.retain(|published| {
             published.method.contains(text) || named.iter().any(|subject| subject.answers_to(&published.method))
         });
@@ -243,10 +236,7 @@ impl Plan {
             return Err(PlanError::invalid("plan", "names no [[scenario]]"));
         }
         if self.subjects.is_empty() && self.published.is_empty() {
-            return Err(PlanError::invalid(
-                "plan",
-                "names no [[method]], [[external_tool]] or [[published]]",
-            ));
+            return Err(PlanError::invalid("plan", "names no [[method]], [[external_tool]] or [[published]]"));
         }
         unique("scenario", self.scenarios.iter().map(|scenario| scenario.name.as_str()))?;
         unique("method or external tool", self.subjects.iter().map(Subject::label))?;
@@ -303,10 +293,7 @@ pub(crate) fn is_name(c: char) -> bool {
 
 /// A file's text; no more than a plan can need is read, whatever the path names.
 fn read(path: &Path) -> Result<String, PlanError> {
-    let broken = |source| PlanError::Unreadable {
-        path: PathBuf::from(path),
-        source,
-    };
+    let broken = |source| PlanError::Unreadable { path: PathBuf::from(path), source };
     let mut text = String::new();
     let file = File::open(path).map_err(broken)?;
     file.take(MOST_OCTETS + 1).read_to_string(&mut text).map_err(broken)?;

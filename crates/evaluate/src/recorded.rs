@@ -32,10 +32,7 @@ pub(crate) fn record(simulation: &Simulation<'_>, text: &str, seed: u64, path: &
     if let Some(fault) = fault {
         return Err(broke(&part, &fault));
     }
-    let sink = writer
-        .map(Writer::finish)
-        .transpose()
-        .map_err(|error| broke(&part, &error))?;
+    let sink = writer.map(Writer::finish).transpose().map_err(|error| broke(&part, &error))?;
     let file = sink.map(BufWriter::into_inner).transpose();
     file.map_err(|error| broke(&part, &error))?;
     std::fs::rename(&part, path).map_err(|error| broke(path, &error))?;
@@ -51,16 +48,12 @@ pub(crate) fn analyse(cell: &Cell, simulation: &Simulation<'_>, seed: u64, path:
     let end = run.end.as_ref().ok_or_else(|| broke(path, &"its run did not end"))?;
     let params = simulation.params.iter().cloned().collect();
     let outcome = simulation.method.analyse(&run.observations(), &params);
-    let outcome = outcome.map_err(|error| RunFault::NotOffered {
-        why: format!("{}: {error}", cell.subject.label()),
-    })?;
+    let outcome =
+        outcome.map_err(|error| RunFault::NotOffered { why: format!("{}: {error}", cell.subject.label()) })?;
     let (began, ended) = end.true_ns.map_or((Duration::ZERO, end.cost.time), |(began, ended)| {
         (Duration::from_nanos(began), Duration::from_nanos(ended))
     });
-    let measured = Measured {
-        outcome,
-        cost: end.cost,
-    };
+    let measured = Measured { outcome, cost: end.cost };
     // The simulator's time is known of its own runs alone.
     Ok(Run::from(if end.true_ns.is_some() {
         simulation.judged_as_realised(&measured, (began, ended), seed)
@@ -70,7 +63,5 @@ pub(crate) fn analyse(cell: &Cell, simulation: &Simulation<'_>, seed: u64, path:
 }
 
 fn broke(path: &Path, error: &dyn std::fmt::Display) -> RunFault {
-    RunFault::Broke {
-        why: format!("{}: {error}", path.display()),
-    }
+    RunFault::Broke { why: format!("{}: {error}", path.display()) }
 }

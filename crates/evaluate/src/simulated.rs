@@ -126,13 +126,7 @@ impl Simulation<'_> {
         let estimator = self.begin()?;
         let params: RawParams = self.params.iter().cloned().collect();
         let budget = self.method.imposes(&params).budget();
-        let order = Order {
-            metric: self.metric,
-            method: self.method.info().name,
-            params: &params,
-            budget,
-            estimator,
-        };
+        let order = Order { metric: self.metric, method: self.method.info().name, params: &params, budget, estimator };
         let now = Cell::new(0);
         let mut reported = Vec::new();
         let mut tell = |latest: &Latest| reported.push((now.get(), latest.clone()));
@@ -141,10 +135,7 @@ impl Simulation<'_> {
         let span = (began, Duration::from_nanos(true_time(world)));
         let octets = measured.cost.octets;
         let tracking = tracking(self.scenario, self.way, self.metric, &reported, span, octets);
-        Ok(Simulated {
-            tracking,
-            ..self.judged_as_realised(&measured, span, seed)
-        })
+        Ok(Simulated { tracking, ..self.judged_as_realised(&measured, span, seed) })
     }
 
     /// What was measured in the simulator over the scenario's time `span`, beside what was really
@@ -158,22 +149,9 @@ impl Simulation<'_> {
             return nominal;
         };
         let truth = truth::beside(self.scenario, self.way, self.metric, estimate, own, Some(&crossed));
-        let hops = judge::hops_beside(
-            self.scenario,
-            self.way,
-            &measured.outcome,
-            self.metric,
-            own,
-            Some(&crossed),
-        );
+        let hops = judge::hops_beside(self.scenario, self.way, &measured.outcome, self.metric, own, Some(&crossed));
         let long_run = truth::of(self.scenario, self.way, self.metric, estimate, own);
-        Simulated {
-            truth,
-            truth_basis: TruthBasis::Realised,
-            long_run_truth: long_run,
-            hops,
-            ..nominal
-        }
+        Simulated { truth, truth_basis: TruthBasis::Realised, long_run_truth: long_run, hops, ..nominal }
     }
 
     /// What was measured over the scenario's time `span`, beside the truth.
@@ -186,14 +164,7 @@ impl Simulation<'_> {
         if truth.is_none() && self.metric == Metric::TcpAchievableSingle {
             truth = self.long_transfer(seed).map(BitRate::bps);
         }
-        Simulated {
-            truth,
-            truth_basis: TruthBasis::Scenario,
-            long_run_truth: None,
-            measured,
-            hops,
-            tracking: None,
-        }
+        Simulated { truth, truth_basis: TruthBasis::Scenario, long_run_truth: None, measured, hops, tracking: None }
     }
 
     /// Where no truth can be derived: what one connection gets in 20 s on the same path with the

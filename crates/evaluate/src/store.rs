@@ -62,10 +62,7 @@ fn locked(log: File, path: &Path) -> Result<Flock<File>, StoreError> {
     let path = path.to_path_buf();
     Flock::lock(log, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
         Errno::EWOULDBLOCK => StoreError::Busy { path },
-        errno => StoreError::File {
-            path,
-            source: errno.into(),
-        },
+        errno => StoreError::File { path, source: errno.into() },
     })
 }
 
@@ -94,10 +91,7 @@ impl Store {
 
     /// Reads the log; returns the length of its whole lines.
     fn read(&mut self, path: &Path) -> Result<u64, StoreError> {
-        let broken = |source| StoreError::File {
-            path: path.to_path_buf(),
-            source,
-        };
+        let broken = |source| StoreError::File { path: path.to_path_buf(), source };
         self.log.seek(SeekFrom::Start(0)).map_err(broken)?;
         let file = self.log.try_clone().map_err(broken)?;
         let mut reader = BufReader::new(file);
@@ -115,9 +109,7 @@ impl Store {
                 return Err(no_run(path, number));
             }
             let parsed: Result<Line, _> = serde_json::from_slice(&line);
-            let keys = parsed
-                .ok()
-                .and_then(|line| Some((Key::from_hex(&line.key)?, Key::from_hex(&line.of)?, line)));
+            let keys = parsed.ok().and_then(|line| Some((Key::from_hex(&line.key)?, Key::from_hex(&line.of)?, line)));
             let Some((key, of, line)) = keys else {
                 return Err(no_run(path, number));
             };
@@ -163,24 +155,17 @@ impl Store {
             run,
         };
         let path = || self.folder.join(LOG);
-        let mut text = serde_json::to_vec(&line).map_err(|error| StoreError::Table {
-            path: path(),
-            why: error.to_string(),
-        })?;
+        let mut text =
+            serde_json::to_vec(&line).map_err(|error| StoreError::Table { path: path(), why: error.to_string() })?;
         text.push(b'\n');
-        self.log
-            .write_all(&text)
-            .map_err(|source| StoreError::File { path: path(), source })?;
+        self.log.write_all(&text).map_err(|source| StoreError::File { path: path(), source })?;
         self.remember(key, of, cell.world, line.run);
         Ok(())
     }
 
     /// Waits until everything is on the disk.
     pub fn sync(&self) -> Result<(), StoreError> {
-        self.log.sync_all().map_err(|source| StoreError::File {
-            path: self.folder.join(LOG),
-            source,
-        })
+        self.log.sync_all().map_err(|source| StoreError::File { path: self.folder.join(LOG), source })
     }
 
     /// The name, within a store, of a run's observations.
@@ -191,9 +176,7 @@ impl Store {
     /// Observations of what `cell` runs, with that seed: the lab's before the simulator's.
     pub fn observations(&self, cell: &Cell, seed: u64) -> Option<(&str, PathBuf)> {
         let of = Keys::of_observations(cell).seed(seed);
-        let held = [World::Lab, World::Simulator]
-            .into_iter()
-            .find_map(|world| self.recordings.get(&(of, world)))?;
+        let held = [World::Lab, World::Simulator].into_iter().find_map(|world| self.recordings.get(&(of, world)))?;
         Some((held, self.folder.join(held)))
     }
 

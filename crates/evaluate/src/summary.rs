@@ -18,12 +18,8 @@ use crate::work::{Shortfalls, recording_key};
 
 /// Every row of `plan`, whose rows to run are `cells`, from what `store` holds.
 pub fn document(plan: &Plan, cells: &[Cell], store: &Store, shortfalls: &Shortfalls) -> EvaluationDocument {
-    let mut document = EvaluationDocument::new(
-        plan.name.clone(),
-        plan.about.clone(),
-        plan.source.clone(),
-        plan.notes.clone(),
-    );
+    let mut document =
+        EvaluationDocument::new(plan.name.clone(), plan.about.clone(), plan.source.clone(), plan.notes.clone());
     let mut reported = BTreeSet::new();
     for scenario in &plan.scenarios {
         for (index, cell) in cells.iter().enumerate() {
@@ -40,18 +36,14 @@ pub fn document(plan: &Plan, cells: &[Cell], store: &Store, shortfalls: &Shortfa
         }
         let alone = plan.published.iter().enumerate();
         let alone = alone.filter(|(index, published)| published.scenario == scenario.name && !reported.contains(index));
-        document
-            .rows
-            .extend(alone.map(|(_, published)| published_only(plan, published)));
+        document.rows.extend(alone.map(|(_, published)| published_only(plan, published)));
     }
     document
 }
 
 /// Every finished run of `cells`, in the plan's order, with its cell and seed.
 pub fn each_run<'a>(cells: &'a [Cell], store: &'a Store) -> impl Iterator<Item = (&'a Cell, u64, &'a Run)> {
-    cells
-        .iter()
-        .flat_map(|cell| runs(cell, store).into_iter().map(move |(seed, run)| (cell, seed, run)))
+    cells.iter().flat_map(|cell| runs(cell, store).into_iter().map(move |(seed, run)| (cell, seed, run)))
 }
 
 fn runs<'a>(cell: &Cell, store: &'a Store) -> Vec<(u64, &'a Run)> {
@@ -80,8 +72,7 @@ fn of_cell<'a>(plan: &'a Plan, cell: &Cell) -> Vec<(usize, &'a PlannedPublished)
         }
     };
     let all = plan.published.iter().enumerate();
-    all.filter(|(_, published)| published.scenario == cell.scenario.name && means(published))
-        .collect()
+    all.filter(|(_, published)| published.scenario == cell.scenario.name && means(published)).collect()
 }
 
 fn kind(subject: Option<&Subject>) -> RowKind {
@@ -109,35 +100,22 @@ fn rows(
     shortfall: Option<&(Status, String)>,
 ) {
     let judged: Vec<&(u64, &Run)> = runs.iter().filter(|(_, run)| run.not_judged.is_none()).collect();
-    let spoken = judged
-        .iter()
-        .flat_map(|(_, run)| run.hops.iter().filter_map(|judged| judged.hop));
-    let hops: BTreeSet<u16> = spoken
-        .chain(published.iter().filter_map(|published| published.hop))
-        .collect();
+    let spoken = judged.iter().flat_map(|(_, run)| run.hops.iter().filter_map(|judged| judged.hop));
+    let hops: BTreeSet<u16> = spoken.chain(published.iter().filter_map(|published| published.hop)).collect();
     let status = match (runs.len(), shortfall) {
         (0, Some((status, _))) => *status,
         (0, None) => Status::NotRun,
         (count, _) if count < cell.runs as usize => Status::Partial,
         _ => Status::Measured,
     };
-    let why = shortfall
-        .map(|(_, why)| why.clone())
-        .filter(|_| status != Status::Measured);
+    let why = shortfall.map(|(_, why)| why.clone()).filter(|_| status != Status::Measured);
     let is_lab = cell.world == World::Lab;
     let discarded: u32 = runs.iter().map(|(_, run)| run.measured_before).sum();
-    let versions: BTreeSet<&str> = runs
-        .iter()
-        .filter_map(|(_, run)| run.external_tool_version.as_deref())
-        .collect();
+    let versions: BTreeSet<&str> = runs.iter().filter_map(|(_, run)| run.external_tool_version.as_deref()).collect();
     let versions: Vec<&str> = versions.into_iter().collect();
     for hop in std::iter::once(None).chain(hops.into_iter().map(Some)) {
         let table: Vec<RunRow> = judged.iter().map(|(seed, run)| row(*seed, run, hop)).collect();
-        let scale = if hop.is_some() {
-            None
-        } else {
-            scale(&cell.scenario.scenario, PathDirection::Forward, metric)
-        };
+        let scale = if hop.is_some() { None } else { scale(&cell.scenario.scenario, PathDirection::Forward, metric) };
         let number = published.iter().find(|published| published.hop == hop);
         document.rows.push(EvaluationRow {
             scenario: cell.scenario.name.clone(),
@@ -161,10 +139,7 @@ fn rows(
 
 /// How the runs followed the truth, of methods that tell on their way.
 fn followed(judged: &[&(u64, &Run)]) -> Option<TrackingSummary> {
-    let runs: Vec<Tracking> = judged
-        .iter()
-        .filter_map(|(_, run)| Some(run.tracking.as_ref()?.tracking()))
-        .collect();
+    let runs: Vec<Tracking> = judged.iter().filter_map(|(_, run)| Some(run.tracking.as_ref()?.tracking())).collect();
     TrackingSummary::new(&runs)
 }
 
@@ -189,12 +164,7 @@ fn row(seed: u64, run: &Run, hop: Option<u16>) -> RunRow {
     };
     let judged = match hop {
         None => run.path,
-        Some(_) => run
-            .hops
-            .iter()
-            .find(|judged| judged.hop == hop)
-            .copied()
-            .unwrap_or(nothing),
+        Some(_) => run.hops.iter().find(|judged| judged.hop == hop).copied().unwrap_or(nothing),
     };
     RunRow {
         seed,
@@ -218,10 +188,7 @@ fn row(seed: u64, run: &Run, hop: Option<u16>) -> RunRow {
 }
 
 fn published_only(plan: &Plan, published: &PlannedPublished) -> EvaluationRow {
-    let subject = plan
-        .subjects
-        .iter()
-        .find(|subject| subject.answers_to(&published.method));
+    let subject = plan.subjects.iter().find(|subject| subject.answers_to(&published.method));
     EvaluationRow {
         scenario: published.scenario.clone(),
         method: published.method.clone(),

@@ -105,10 +105,7 @@ pub(crate) fn tracking(
         });
         at = at.saturating_add(Tracking::STEP_NS);
     }
-    let generated_by = scenario
-        .truth(way)
-        .over(span.0, span.1)
-        .capacity(truth::path_mtu(scenario));
+    let generated_by = scenario.truth(way).over(span.0, span.1).capacity(truth::path_mtu(scenario));
     let could = generated_by.octets_in(span.1.saturating_sub(span.0));
     let load = (could > 0).then(|| octets as f64 / could as f64);
     Tracking::new(reported.len() as u64, series, load)

@@ -88,10 +88,7 @@ pub(crate) fn is_realised(scenario: &Scenario, way: PathDirection, metric: Metri
         Source::Open { arrivals, sizes, .. } => *arrivals == Arrivals::Cbr && sizes.shares().count() == 1,
         Source::Elastic(_) => false,
     };
-    let varies = scenario
-        .cross
-        .iter()
-        .any(|cross| cross.way == way && !even(&cross.source));
+    let varies = scenario.cross.iter().any(|cross| cross.way == way && !even(&cross.source));
     matches!(metric, Metric::AvailableIpCapacity | Metric::CrossTraffic) && varies
 }
 

@@ -103,19 +103,9 @@ pub fn carry_out(
     }
     progress.begins(to_do, held);
     let of_world = |world: World| -> Vec<(usize, u32)> {
-        missing
-            .iter()
-            .copied()
-            .filter(|(index, _)| cells[*index].world == world)
-            .collect()
+        missing.iter().copied().filter(|(index, _)| cells[*index].world == world).collect()
     };
-    let mut work = Work {
-        cells,
-        store,
-        options,
-        progress,
-        shortfalls: &mut shortfalls,
-    };
+    let mut work = Work { cells, store, options, progress, shortfalls: &mut shortfalls };
     work.simulator(&of_world(World::Simulator))?;
     work.runners(&of_world(World::Lab), runners)?;
     work.recordings(&of_world(World::Recording))?;
@@ -138,10 +128,8 @@ type Finished = Result<(Key, Run), RunFault>;
 impl Work<'_> {
     fn simulator(&mut self, missing: &[(usize, u32)]) -> Result<(), StoreError> {
         let (cells, options) = (self.cells, self.options);
-        let keys: BTreeMap<usize, Keys> = missing
-            .iter()
-            .map(|(index, _)| (*index, Keys::of_runs(&cells[*index])))
-            .collect();
+        let keys: BTreeMap<usize, Keys> =
+            missing.iter().map(|(index, _)| (*index, Keys::of_runs(&cells[*index]))).collect();
         // Names only, so that workers need not the store itself.
         let folder = self.store.path("");
         let one = |at: usize| -> Result<Finished, StoreError> {
@@ -188,18 +176,12 @@ impl Work<'_> {
         };
         let store = &mut *self.store;
         let (progress, shortfalls) = (&mut *self.progress, &mut *self.shortfalls);
-        parallel(
-            found.len(),
-            self.options.jobs,
-            self.options.stop,
-            one,
-            |at, finished| {
-                let (index, k, ..) = &found[at];
-                keep(store, &cells[*index], *index, *k, finished, shortfalls)?;
-                progress.one_more();
-                Ok(())
-            },
-        )
+        parallel(found.len(), self.options.jobs, self.options.stop, one, |at, finished| {
+            let (index, k, ..) = &found[at];
+            keep(store, &cells[*index], *index, *k, finished, shortfalls)?;
+            progress.one_more();
+            Ok(())
+        })
     }
 
     fn runners(&mut self, missing: &[(usize, u32)], runners: &mut [&mut dyn ExternalRunner]) -> Result<(), StoreError> {
@@ -234,8 +216,7 @@ impl Work<'_> {
                 Ok(_) => broken = (index, 0),
                 Err(RunFault::Broke { why }) => {
                     broken.1 += 1;
-                    self.progress
-                        .note(&format!("{}, {}: {why}", cell.scenario.name, cell.subject.label()));
+                    self.progress.note(&format!("{}, {}: {why}", cell.scenario.name, cell.subject.label()));
                 }
                 Err(_) => broken = (index, RETRY_LIMIT),
             }
@@ -271,9 +252,7 @@ fn keep(
 
 /// What `cell` asks of the simulator.
 fn simulation(cell: &Cell) -> Result<Simulation<'_>, RunFault> {
-    let not_ours = || RunFault::NotOffered {
-        why: format!("{} is none of our methods", cell.subject.label()),
-    };
+    let not_ours = || RunFault::NotOffered { why: format!("{} is none of our methods", cell.subject.label()) };
     let Subject::Method(planned) = &cell.subject else {
         return Err(not_ours());
     };
@@ -307,10 +286,7 @@ fn ordered(runner: &mut dyn ExternalRunner, cell: &Cell, k: u32, store: &Store) 
     let key = Keys::of_runs(cell).seed(seed);
     let name = Store::recording_name(key);
     let path = store.path(&name);
-    let order = Order {
-        seed,
-        record: cell.keeps_observations(seed).then_some(path.as_path()),
-    };
+    let order = Order { seed, record: cell.keeps_observations(seed).then_some(path.as_path()) };
     let mut run = runner.run(cell, order)?;
     run.recording = (cell.keeps_observations(seed) && path.exists()).then_some(name);
     Ok((key, run))

@@ -65,12 +65,7 @@ struct HostPair {
 
 impl HostPair {
     fn lay(kind: &str, links: usize, rate: BitRate, mtu: u16) -> Result<Self> {
-        let pair = |_| -> Result<Pair> {
-            Ok(Pair {
-                near: Node::alone("near")?,
-                remote: Node::alone("remote")?,
-            })
-        };
+        let pair = |_| -> Result<Pair> { Ok(Pair { near: Node::alone("near")?, remote: Node::alone("remote")? }) };
         let pairs: Vec<Pair> = (0..links).map(pair).collect::<Result<_>>()?;
         let mut engine = match kind {
             "ring" | "tap" | "ring-fifo" | "tap-fifo" => Some(engine(kind, &pairs, rate, mtu)?),
@@ -132,11 +127,7 @@ fn engine(kind: &str, pairs: &[Pair], rate: BitRate, mtu: u16) -> Result<LinkEng
         }
     };
     let options = EngineOptions {
-        ports: if kind.starts_with("ring") {
-            PortKind::Ring
-        } else {
-            PortKind::Tap
-        },
+        ports: if kind.starts_with("ring") { PortKind::Ring } else { PortKind::Tap },
         priority: kind.ends_with("fifo").then_some(20),
         ..EngineOptions::default()
     };
@@ -146,10 +137,7 @@ fn engine(kind: &str, pairs: &[Pair], rate: BitRate, mtu: u16) -> Result<LinkEng
 fn veth(pair: &Pair, mtu: u16) -> Result<()> {
     let remote = pair.remote.namespace_path();
     let remote = remote.display();
-    ip(
-        &pair.near,
-        &format!("link add port0 mtu {mtu} type veth peer name port0 mtu {mtu} netns {remote}"),
-    )?;
+    ip(&pair.near, &format!("link add port0 mtu {mtu} type veth peer name port0 mtu {mtu} netns {remote}"))?;
     for node in [&pair.near, &pair.remote] {
         node.run(|| narrows_net::host::turn_off_offloads("port0"))??;
     }
@@ -211,11 +199,7 @@ fn socket(pair: &Pair) -> Result<ProbeSocket> {
 
 /// The far device's frames, with the kernel's stamps.
 fn watch(pair: &Pair) -> Result<PacketRing> {
-    let options = RingOptions {
-        frames: 8_192,
-        snap_octets: 64,
-        outgoing: false,
-    };
+    let options = RingOptions { frames: 8_192, snap_octets: 64, outgoing: false };
     Ok(pair.remote.run(|| PacketRing::open("port0", &options))??)
 }
 
@@ -281,11 +265,7 @@ fn spacing(kind: &str, links: usize, mbps: u64, seconds: f64) -> Result<String> 
     const OCTETS: u16 = 1_500;
     let rate = BitRate::from_mbps(mbps);
     let host_pair = HostPair::lay(kind, links, rate, OCTETS)?;
-    let around = if kind == "tbf" || kind == "netem" {
-        FRAME_OCTETS
-    } else {
-        WIRE_OCTETS
-    };
+    let around = if kind == "tbf" || kind == "netem" { FRAME_OCTETS } else { WIRE_OCTETS };
     let gap_ns = rate.time_for(u64::from(OCTETS) + around).ok_or("no rate")?.as_nanos();
     let gap_ns = i64::try_from(gap_ns)?;
     let sockets: Vec<ProbeSocket> = host_pair.pairs.iter().map(socket).collect::<Result<_>>()?;
@@ -312,10 +292,7 @@ fn spacing(kind: &str, links: usize, mbps: u64, seconds: f64) -> Result<String> 
     }
     let gaps = errors.len();
     let (p50, p99) = quantiles(errors)?;
-    let lost: u64 = rings
-        .iter_mut()
-        .map(|ring| ring.counts().map_or(0, |counts| counts.dropped))
-        .sum();
+    let lost: u64 = rings.iter_mut().map(|ring| ring.counts().map_or(0, |counts| counts.dropped)).sum();
     Ok(format!(
         r#"{{"gap_ns":{gap_ns},"gaps":{gaps},"error_p50_ns":{p50},"error_p99_ns":{p99},"timing_valid":{kept},"capture_lost":{lost}}}"#
     ))
@@ -357,21 +334,14 @@ fn trial(kind: &str, octets: u16, offered: BitRate, seconds: f64) -> Result<Tria
     let arrived = received(&pair.remote)? - before;
     stop.store(true, Ordering::Relaxed);
     reader.join().map_err(|_| "the reader panicked")?;
-    Ok(Trial {
-        whole: arrived >= sent,
-        sent_bps: sent as f64 * f64::from(octets) * 8e9 / took as f64,
-        sent,
-        arrived,
-    })
+    Ok(Trial { whole: arrived >= sent, sent_bps: sent as f64 * f64::from(octets) * 8e9 / took as f64, sent, arrived })
 }
 
 /// Packets that the device has received: the second number of its line (`proc_pid_net(5)`).
 fn received(node: &Node) -> Result<u64> {
     let table = node.run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))??;
     let line = table.lines().find_map(|line| line.trim().strip_prefix("port0:"));
-    let number = line
-        .and_then(|line| line.split_whitespace().nth(1))
-        .ok_or("no device")?;
+    let number = line.and_then(|line| line.split_whitespace().nth(1)).ok_or("no device")?;
     Ok(number.parse()?)
 }
 
@@ -445,9 +415,7 @@ fn delay(kind: &str, seconds: f64) -> Result<String> {
     })??;
     let kept = host_pair.timing_valid()?;
     let (p50, p99) = quantiles(added)?;
-    Ok(format!(
-        r#"{{"added_p50_ns":{p50},"added_p99_ns":{p99},"timing_valid":{kept}}}"#
-    ))
+    Ok(format!(r#"{{"added_p50_ns":{p50},"added_p99_ns":{p99},"timing_valid":{kept}}}"#))
 }
 
 fn real_time_ns() -> Result<i64> {

@@ -21,10 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     narrows_lab::enter_user_namespace_if_needed()?;
     for (mbps, ip_octets) in [(100, 1_500), (1_000, 1_500), (5_000, 9_000)] {
         let hop = |rate| Hop::rate(rate).mtu(ip_octets).queue(Queue::Unlimited);
-        let scenario = Scenario::new("spacing")
-            .hop(hop(BitRate::from_gbps(10)))
-            .hop(hop(BitRate::from_mbps(mbps)))
-            .validate()?;
+        let scenario =
+            Scenario::new("spacing").hop(hop(BitRate::from_gbps(10))).hop(hop(BitRate::from_mbps(mbps))).validate()?;
         let path = RealTimePath::start(&scenario, StartOptions::default())?;
         let mut gaps = measure(&path, ip_octets)?;
         gaps.sort_unstable();

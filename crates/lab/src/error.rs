@@ -138,9 +138,6 @@ pub enum WhyNot {
 
 impl LabError {
     pub(crate) fn kernel(doing: impl Into<String>, source: impl Into<io::Error>) -> Self {
-        Self::Kernel {
-            doing: doing.into(),
-            source: source.into(),
-        }
+        Self::Kernel { doing: doing.into(), source: source.into() }
     }
 }

@@ -17,11 +17,7 @@ pub(crate) struct Histogram {
 
 impl Histogram {
     pub(crate) fn new() -> Self {
-        Self {
-            counts: Box::new([0; STEPS * DOUBLINGS]),
-            total: 0,
-            worst: 0,
-        }
+        Self { counts: Box::new([0; STEPS * DOUBLINGS]), total: 0, worst: 0 }
     }
 
     pub(crate) fn add(&mut self, nanos: u64) {

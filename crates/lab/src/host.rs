@@ -30,12 +30,7 @@ impl LabHost {
         namespace: Namespace,
         placement: Option<&Placement>,
     ) -> Self {
-        Self {
-            side,
-            addresses,
-            mtu,
-            node: Node::new(side.name(), Some(addresses), Arc::new(namespace), placement),
-        }
+        Self { side, addresses, mtu, node: Node::new(side.name(), Some(addresses), Arc::new(namespace), placement) }
     }
 
     /// Which end it is.

@@ -88,13 +88,7 @@ fn is_one_host(address: IpAddr) -> bool {
 
 /// The header of what the router `from` sends.
 fn plain(from: IpAddr, to: IpAddr, service: u8) -> PlainHeader {
-    PlainHeader {
-        source: from,
-        destination: to,
-        protocol: 0,
-        hop_limit: ROUTER_HOP_LIMIT,
-        service,
-    }
+    PlainHeader { source: from, destination: to, protocol: 0, hop_limit: ROUTER_HOP_LIMIT, service }
 }
 
 #[cfg(test)]
@@ -122,10 +116,7 @@ mod tests {
 
     fn udp_header(from: IpAddr, to: IpAddr, data: usize) -> Vec<u8> {
         let mut packet = Vec::new();
-        let header = PlainHeader {
-            protocol: UDP,
-            ..plain(from, to, 0)
-        };
+        let header = PlainHeader { protocol: UDP, ..plain(from, to, 0) };
         header.write(8 + data, &mut packet).unwrap();
         packet
     }
@@ -140,13 +131,7 @@ mod tests {
     fn time_exceeded_v4_by_hand() {
         let mut built = Vec::new();
         let offender = udp_v4(0);
-        assert!(error(
-            &offender,
-            router_v4(),
-            Trouble::HopLimitExceeded,
-            576,
-            &mut built
-        ));
+        assert!(error(&offender, router_v4(), Trouble::HopLimitExceeded, 576, &mut built));
         assert_eq!(built.len(), 20 + 8 + 28);
         assert_eq!(&built[..10], &[0x45, 0xc0, 0, 56, 0, 0, 0x40, 0, 64, 1]);
         // 45c0+0038+4000+4001+0a4d+0101+0a4d+0001 = 0xdb95; its complement is 0x246a.
@@ -171,23 +156,11 @@ mod tests {
     #[test]
     fn too_big_names_the_mtu() {
         let mut built = Vec::new();
-        assert!(error(
-            &udp_v4(1472),
-            router_v4(),
-            Trouble::TooBig { mtu: 1280 },
-            576,
-            &mut built
-        ));
+        assert!(error(&udp_v4(1472), router_v4(), Trouble::TooBig { mtu: 1280 }, 576, &mut built));
         assert_eq!(&built[20..22], &[3, 4]);
         assert_eq!(&built[26..28], &[5, 0]);
         let router: IpAddr = "fd00::9".parse().unwrap();
-        assert!(error(
-            &udp_v6(1452),
-            router,
-            Trouble::TooBig { mtu: 1400 },
-            u16::MAX,
-            &mut built
-        ));
+        assert!(error(&udp_v6(1452), router, Trouble::TooBig { mtu: 1400 }, u16::MAX, &mut built));
         assert_eq!(built.len(), 1280);
         assert_eq!(&built[40..42], &[2, 0]);
         assert_eq!(&built[44..48], &[0, 0, 5, 120]);
@@ -208,13 +181,7 @@ mod tests {
     #[test]
     fn no_error_about_errors_fragments_or_groups() {
         let mut first = Vec::new();
-        assert!(error(
-            &udp_v4(8),
-            router_v4(),
-            Trouble::HopLimitExceeded,
-            576,
-            &mut first
-        ));
+        assert!(error(&udp_v4(8), router_v4(), Trouble::HopLimitExceeded, 576, &mut first));
         let mut second = vec![1];
         let from = IpAddr::from([10, 77, 1, 2]);
         assert!(!error(&first, from, Trouble::HopLimitExceeded, 576, &mut second));

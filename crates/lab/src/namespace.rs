@@ -114,11 +114,7 @@ impl Namespace {
         fs::create_dir_all(NAMED).map_err(wrong)?;
         // A file of this name is left from an earlier process of the same number.
         remove(&path);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(wrong)?;
+        let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(wrong)?;
         // As iproute2 does: nobody has a use for the contents of the mount point itself.
         let closed = fs::Permissions::from_mode(0o000);
         file.set_permissions(closed).map_err(wrong)?;
@@ -183,11 +179,7 @@ fn raise_loopback() -> io::Result<()> {
 /// `ioctl` for it is closed to user namespaces.
 pub(crate) fn set_queue_packets(interface: &str, packets: u32) -> io::Result<()> {
     let length = LinkAttribute::TxQueueLen(packets);
-    set_link(
-        rtnetlink::LinkUnspec::new_with_name(interface)
-            .append_extra_attribute(length)
-            .build(),
-    )
+    set_link(rtnetlink::LinkUnspec::new_with_name(interface).append_extra_attribute(length).build())
 }
 
 /// Changes an interface in the namespace of the calling thread.
@@ -236,13 +228,7 @@ mod tests {
     fn only_our_names_have_owners() {
         assert_eq!(owner("narrows-17-0-sender"), Some(17));
         assert_eq!(owner("narrows-17-3-receiver"), Some(17));
-        for other in [
-            "narrows-17-0",
-            "narrows--0-sender",
-            "blue",
-            "narrows-17-x-sender",
-            "narrows-17-0-router",
-        ] {
+        for other in ["narrows-17-0", "narrows--0-sender", "blue", "narrows-17-x-sender", "narrows-17-0-router"] {
             assert_eq!(owner(other), None, "{other}");
         }
     }

@@ -28,23 +28,13 @@ impl Node {
         namespace: Arc<Namespace>,
         placement: Option<&Placement>,
     ) -> Self {
-        Self {
-            name: name.into(),
-            addresses,
-            namespace,
-            placement: placement.copied(),
-        }
+        Self { name: name.into(), addresses, namespace, placement: placement.copied() }
     }
 
     /// A node made by hand: a new namespace without addresses, links or routes.
     pub fn alone(name: &str) -> Result<Self, LabError> {
         let namespace = Namespace::create(name, None)?;
-        Ok(Self::new(
-            name,
-            None,
-            Arc::new(namespace),
-            Placement::choose(None).as_ref(),
-        ))
+        Ok(Self::new(name, None, Arc::new(namespace), Placement::choose(None).as_ref()))
     }
 
     /// `sender`, `receiver`, `router1`, `switch1`, `cross-1-source`, and so on.

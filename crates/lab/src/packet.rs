@@ -55,10 +55,7 @@ mod tests {
         packet[21] = 9;
         assert_ne!(flow(&header, &packet), before);
         // Fragments that carry no ports are of one flow.
-        let fragment = IpHeader {
-            fragment_offset: 1,
-            ..header
-        };
+        let fragment = IpHeader { fragment_offset: 1, ..header };
         let before = flow(&fragment, &packet);
         packet[21] = 10;
         assert_eq!(flow(&fragment, &packet), before);

@@ -100,9 +100,7 @@ impl AddressPlan {
         let routers = |way| {
             let hops = scenario.hops(way).len();
             let routers = u8::try_from(hops.saturating_sub(1)).ok();
-            routers
-                .filter(|&routers| routers < 250)
-                .ok_or(LabError::TooManyHops { hops, most: 250 })
+            routers.filter(|&routers| routers < 250).ok_or(LabError::TooManyHops { hops, most: 250 })
         };
         let first_mtus = [PathDirection::Forward, PathDirection::Reverse]
             .map(|way| scenario.hops(way).first().map_or(0, |hop| hop.mtu));
@@ -130,9 +128,7 @@ impl AddressPlan {
     /// Addresses of a router: `number` counts from 1, as the TTL that runs out there. `None` if the
     /// way has no such router.
     pub fn router(&self, way: PathDirection, number: u8) -> Option<Addresses> {
-        (1..=self.routers(way))
-            .contains(&number)
-            .then(|| self.addresses(group(way), number))
+        (1..=self.routers(way)).contains(&number).then(|| self.addresses(group(way), number))
     }
 
     /// How many routers a way has: one fewer than hops.
@@ -175,9 +171,7 @@ impl AddressPlan {
         let (group16, number16) = (u16::from(group), u16::from(number));
         Addresses {
             ipv4: Ipv4Addr::new(10, 77, group, number),
-            ipv6: self
-                .ipv6
-                .then(|| Ipv6Addr::new(first, second, third, 0, 0, 0, group16, number16)),
+            ipv6: self.ipv6.then(|| Ipv6Addr::new(first, second, third, 0, 0, 0, group16, number16)),
         }
     }
 }
@@ -216,10 +210,7 @@ mod tests {
 
     fn path(hops: usize, mtu: u16) -> Scenario {
         let hop = Hop::rate(BitRate::from_mbps(10)).mtu(mtu);
-        (0..hops)
-            .fold(Scenario::new("plan"), |path, _| path.hop(hop.clone()))
-            .validate()
-            .unwrap()
+        (0..hops).fold(Scenario::new("plan"), |path, _| path.hop(hop.clone())).validate().unwrap()
     }
 
     #[test]
@@ -238,11 +229,7 @@ mod tests {
     #[test]
     fn owners_are_found_by_address() {
         let plan = AddressPlan::of(&path(4, 1500)).unwrap();
-        for (way, number) in [
-            (PathDirection::Forward, 1),
-            (PathDirection::Forward, 3),
-            (PathDirection::Reverse, 2),
-        ] {
+        for (way, number) in [(PathDirection::Forward, 1), (PathDirection::Forward, 3), (PathDirection::Reverse, 2)] {
             let router = plan.router(way, number).unwrap();
             assert_eq!(plan.owner(router.ipv4.into()), Some(Owner::Router(way, number)));
             let ipv6 = router.ipv6.unwrap();
@@ -269,9 +256,6 @@ mod tests {
     #[test]
     fn too_many_hops_are_refused() {
         assert!(AddressPlan::of(&path(250, 1500)).is_ok());
-        assert!(matches!(
-            AddressPlan::of(&path(251, 1500)),
-            Err(LabError::TooManyHops { hops: 251, .. })
-        ));
+        assert!(matches!(AddressPlan::of(&path(251, 1500)), Err(LabError::TooManyHops { hops: 251, .. })));
     }
 }

@@ -77,11 +77,7 @@ impl<E: End, R: Rules, C: Clock> Player<E, R, C> {
             feeds,
             fed: Vec::with_capacity(1_024),
             pool: Pool::new(buffer_octets),
-            watch: Watch {
-                clock,
-                last_read: now,
-                stalls: Stalls::default(),
-            },
+            watch: Watch { clock, last_read: now, stalls: Stalls::default() },
             last_poll: now,
         }
     }
@@ -115,18 +111,8 @@ impl<E: End, R: Rules, C: Clock> Player<E, R, C> {
     }
 
     fn play(&mut self, until: u64) {
-        let Self {
-            tracks,
-            feeds,
-            fed,
-            pool,
-            watch,
-            ..
-        } = self;
-        let mut hands = Hands {
-            pool,
-            now: &mut || watch.now(),
-        };
+        let Self { tracks, feeds, fed, pool, watch, .. } = self;
+        let mut hands = Hands { pool, now: &mut || watch.now() };
         for track in tracks.iter_mut() {
             track.play(until, &mut hands);
         }

@@ -35,10 +35,7 @@ impl Begin {
     pub(crate) fn judge(&self, tally: &Tally, kernel_drops: [u64; 2]) -> TimingReport {
         let [sender, receiver] = self.kernel_drops;
         // A device that is gone counts from zero again.
-        let since = [
-            kernel_drops[0].saturating_sub(sender),
-            kernel_drops[1].saturating_sub(receiver),
-        ];
+        let since = [kernel_drops[0].saturating_sub(sender), kernel_drops[1].saturating_sub(receiver)];
         tally.timing_report(self.at.elapsed(), since)
     }
 }
@@ -86,11 +83,7 @@ impl<E: End + Send + 'static, R: Rules + Send + 'static> Playing<E, R> {
             .name("narrows-path".to_owned())
             .spawn(work)
             .map_err(|source| LabError::kernel("starting the thread that plays the path", source))?;
-        let playing = Self {
-            control,
-            reports: Mutex::new(reports),
-            thread: Some(thread),
-        };
+        let playing = Self { control, reports: Mutex::new(reports), thread: Some(thread) };
         is_ready.recv().map_err(|_| LabError::PlayerDied)?;
         Ok(playing)
     }
@@ -153,10 +146,7 @@ pub(crate) struct RealClock {
 
 impl RealClock {
     pub(crate) fn starting_at(at_start: u64) -> Self {
-        Self {
-            started: now(),
-            at_start,
-        }
+        Self { started: now(), at_start }
     }
 
     /// When it stood at its begin.

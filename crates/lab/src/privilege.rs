@@ -35,11 +35,7 @@ pub fn enter_user_namespace_if_needed() -> Result<bool, WhyNot> {
 /// Tells whether this process can have a real-time path now, by making a namespace with a TUN
 /// device and letting both go.
 pub fn available() -> Result<(), WhyNot> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/net/tun")
-        .map_err(WhyNot::TunDevice)?;
+    OpenOptions::new().read(true).write(true).open("/dev/net/tun").map_err(WhyNot::TunDevice)?;
     in_trial_namespace(|| {
         let device = Tun::create(crate::device::INTERFACE, TunLayer::Ip);
         device.map(drop).map_err(WhyNot::TunInNamespace)

@@ -65,16 +65,10 @@ pub fn not_played(scenario: &Scenario) -> Vec<String> {
             ("stalls", host.stalls == ideal.stalls),
             ("coalescing", host.coalescing == ideal.coalescing),
             ("kernel's answers", host.answers == ideal.answers),
-            (
-                "TCP receive buffer",
-                host.tcp_receive_octets == ideal.tcp_receive_octets,
-            ),
+            ("TCP receive buffer", host.tcp_receive_octets == ideal.tcp_receive_octets),
             ("TCP programs and send buffer", host.tcp == ideal.tcp),
         ];
-        let named = parts
-            .iter()
-            .filter(|(_, same)| !same)
-            .map(|(part, _)| format!("{} of the {}", part, side.name()));
+        let named = parts.iter().filter(|(_, same)| !same).map(|(part, _)| format!("{} of the {}", part, side.name()));
         left_out.extend(named);
     }
     left_out
@@ -83,11 +77,7 @@ pub fn not_played(scenario: &Scenario) -> Vec<String> {
 impl RealTimePath {
     /// Builds the hosts, their devices and the path, plays the warm-up and starts the clock.
     pub fn start(scenario: &Scenario, options: StartOptions) -> Result<Self, LabError> {
-        if scenario
-            .cross
-            .iter()
-            .any(|cross| matches!(cross.source, Source::Elastic(_)))
-        {
+        if scenario.cross.iter().any(|cross| matches!(cross.source, Source::Elastic(_))) {
             return Err(LabError::Elastic);
         }
         let plan = AddressPlan::of(scenario)?;
@@ -120,10 +110,7 @@ impl RealTimePath {
             hosts,
             plan,
             started: reported.recv().map_err(|_| LabError::PlayerDied)?,
-            begin: Mutex::new(Begin {
-                at: now(),
-                kernel_drops: [0, 0],
-            }),
+            begin: Mutex::new(Begin { at: now(), kernel_drops: [0, 0] }),
             playing,
         })
     }
@@ -174,10 +161,7 @@ impl RealTimePath {
         let kernel_drops = self.kernel_drops()?;
         let timing_report = begin.judge(&report.tally, kernel_drops);
         if afresh {
-            *begin = Begin {
-                at: now(),
-                kernel_drops,
-            };
+            *begin = Begin { at: now(), kernel_drops };
         }
         Ok(timing_report)
     }
@@ -199,13 +183,7 @@ fn prepare(
     // Nothing but cross traffic is on the path, and cross traffic has no outputs.
     path.advance(warm_up, &mut Vec::new());
     let both = [PathDirection::Forward, PathDirection::Reverse];
-    let limits = both.map(|way| {
-        scenario
-            .hops(way)
-            .iter()
-            .map(|hop| hop.router.icmp_max_octets)
-            .collect()
-    });
+    let limits = both.map(|way| scenario.hops(way).iter().map(|hop| hop.router.icmp_max_octets).collect());
     let hops = both.iter().flat_map(|&way| scenario.hops(way));
     let mtu = hops.map(|hop| hop.mtu).max().unwrap_or(1500);
     // An ICMP answer may be up to 1280 octets long on a path whose hosts send smaller packets.
@@ -242,9 +220,6 @@ mod tests {
             ..Host::default()
         };
         slow.clock.skew_ppm = 5.0;
-        assert_eq!(
-            not_played(&scenario.sender(slow)),
-            ["clock of the sender", "cost of sending of the sender"]
-        );
+        assert_eq!(not_played(&scenario.sender(slow)), ["clock of the sender", "cost of sending of the sender"]);
     }
 }

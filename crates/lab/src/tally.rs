@@ -100,12 +100,7 @@ impl Tally {
             dropped: self
                 .drops
                 .iter()
-                .map(|(&(way, hop, cause), &packets)| Dropped {
-                    way,
-                    hop,
-                    cause,
-                    packets,
-                })
+                .map(|(&(way, hop, cause), &packets)| Dropped { way, hop, cause, packets })
                 .collect(),
         }
     }
@@ -132,10 +127,7 @@ mod tests {
         assert_eq!((timing_report.releases, timing_report.late_over_100us), (5, 1));
         assert_eq!((timing_report.late_p50_ns, timing_report.late_worst_ns), (3, 100_001));
         assert_eq!((timing_report.stalls, timing_report.stalled_ns), (1, 250_000));
-        assert_eq!(
-            (timing_report.poll_gap_worst_ns, timing_report.kernel_drops),
-            (7, [2, 3])
-        );
+        assert_eq!((timing_report.poll_gap_worst_ns, timing_report.kernel_drops), (7, [2, 3]));
         assert_eq!(timing_report.packets_dropped(), 2);
         assert_eq!(timing_report.dropped.len(), 1);
     }

@@ -259,12 +259,7 @@ pub(crate) mod tests {
 
     #[test]
     fn joined_counts_are_sums() {
-        let drop_on = |hop, packets| Dropped {
-            way: PathDirection::Forward,
-            hop,
-            cause: DropCause::Queue,
-            packets,
-        };
+        let drop_on = |hop, packets| Dropped { way: PathDirection::Forward, hop, cause: DropCause::Queue, packets };
         let mut first = good();
         first.dropped = vec![drop_on(0, 3)];
         let mut second = good();

@@ -91,19 +91,8 @@ impl Lab {
     /// Builds the nodes, joins them, plays the warm-up, starts the clock and calibrates what the
     /// kernel plays.
     pub fn up(scenario: &Scenario, options: LabOptions) -> Result<Self, LabError> {
-        let LabOptions {
-            id,
-            seed,
-            cpu,
-            ports,
-            held,
-            uncalibrated,
-        } = options;
-        let engine_options = EngineOptions {
-            cpu,
-            ports,
-            ..EngineOptions::default()
-        };
+        let LabOptions { id, seed, cpu, ports, held, uncalibrated } = options;
+        let engine_options = EngineOptions { cpu, ports, ..EngineOptions::default() };
         let layout = Layout::of(scenario, crate::realtime::kernel_has_ipv6())?;
         if ports == PortKind::Tap {
             crate::privilege::available()?;
@@ -131,15 +120,7 @@ impl Lab {
             shaper::apply(&nodes[*node], device, shaper)?;
         }
         let description = build::describe(scenario, seed, &layout, &nodes, &claim);
-        let mut lab = Self {
-            engine,
-            nodes,
-            layout,
-            scenario: scenario.clone(),
-            description,
-            began: now(),
-            claim,
-        };
+        let mut lab = Self { engine, nodes, layout, scenario: scenario.clone(), description, began: now(), claim };
         // Each hop alone, and so before the path's clock starts: schedules and traffic should not
         // be over when the user comes.
         if !uncalibrated {
@@ -218,11 +199,8 @@ impl Lab {
                 continue;
             }
             let forward = hop.way == describe::way_name(PathDirection::Forward);
-            let (from, to) = if forward {
-                (hop.index, hop.index + 1)
-            } else {
-                (hops - hop.index, hops - hop.index - 1)
-            };
+            let (from, to) =
+                if forward { (hop.index, hop.index + 1) } else { (hops - hop.index, hops - hop.index - 1) };
             let Some(target) = self.facing(to, from) else { continue };
             let expected = BitRate::from_bps(hop.derived_capacity_bps);
             let found = calibrate::capacity(&self.nodes[from], &self.nodes[to], target, hop.ip_octets, expected)?;
@@ -299,17 +277,11 @@ impl Lab {
 
     /// The IPv4 address of a node's device towards its neighbour.
     fn facing(&self, node: usize, neighbour: usize) -> Option<std::net::Ipv4Addr> {
-        self.layout
-            .facing(neighbour, node)?
-            .addresses
-            .map(|addresses| addresses.ipv4)
+        self.layout.facing(neighbour, node)?.addresses.map(|addresses| addresses.ipv4)
     }
 }
 
 fn now() -> Instant {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "how long a lab has lived is a matter of the real clock"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "how long a lab has lived is a matter of the real clock")]
     Instant::now()
 }

@@ -42,11 +42,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 300_000,
         max_octets: 4_000_000,

@@ -46,11 +46,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(narrows_units::Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 2_000_000,
         max_octets: 10_000_000,
@@ -72,10 +68,7 @@ impl Method for Burst {
         match Params::try_from(params) {
             Ok(params) => {
                 let lasting = usual.lasting(params.max_time.unwrap_or(params.timeout()) + LAST_PROBE);
-                Imposes {
-                    max_octets: lasting.max_octets.max(params.total_octets),
-                    ..lasting
-                }
+                Imposes { max_octets: lasting.max_octets.max(params.total_octets), ..lasting }
             }
             Err(_) => usual,
         }
@@ -157,10 +150,7 @@ params! {
 fn rates(text: &str) -> Result<Vec<BitRate>, String> {
     let parts = text.split(',').filter(|part| !part.trim().is_empty());
     let rates: Vec<BitRate> = parts
-        .map(|part| {
-            part.parse()
-                .map_err(|error: narrows_units::ParseQuantityError| error.to_string())
-        })
+        .map(|part| part.parse().map_err(|error: narrows_units::ParseQuantityError| error.to_string()))
         .collect::<Result<_, _>>()?;
     if rates.len() > 8 || rates.contains(&BitRate::ZERO) {
         return Err("write at most 8 rates above zero".to_owned());

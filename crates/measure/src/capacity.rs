@@ -40,11 +40,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 97_000,
         max_octets: 25_000_000,

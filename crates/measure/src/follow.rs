@@ -109,11 +109,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: true },
     // At most at 100 Gbit/s.
     imposes: Imposes {
         typical_octets: 7_500_000,

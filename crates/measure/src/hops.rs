@@ -83,11 +83,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::RawSocket,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: false,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: false, pacing: false },
     imposes: Imposes {
         typical_octets: 100_000,
         max_octets: 6_000_000,

@@ -43,11 +43,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: false,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: false, pacing: false },
     imposes: Imposes {
         typical_octets: 6000,
         max_octets: 1_000_000,
@@ -133,12 +129,8 @@ fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
     if let Some(mtu) = search.reported {
         diagnostics.insert("reported_by_router_octets", u32::from(mtu));
     }
-    let details = Details {
-        finding: Finding::PathMtu(PathMtuFinding {
-            black_hole: search.black_hole,
-        }),
-        ..Details::default()
-    };
+    let details =
+        Details { finding: Finding::PathMtu(PathMtuFinding { black_hole: search.black_hole }), ..Details::default() };
     let mut caveats = Vec::new();
     if search.small_lost > 0 {
         let ratio = search.small_lost as f64 / search.small_sent.max(1) as f64;
@@ -149,19 +141,11 @@ fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
     }
     let Some(low) = search.low else {
         let lost = if search.small_lost < search.small_sent || search.sent == 0 {
-            Reason::TooMuchLoss {
-                lost: search.small_lost,
-                sent: search.small_sent,
-            }
+            Reason::TooMuchLoss { lost: search.small_lost, sent: search.small_sent }
         } else {
             Reason::NoAnswer
         };
-        return Outcome::Inconclusive {
-            reason: stopped.cloned().unwrap_or(lost),
-            caveats,
-            details,
-            diagnostics,
-        };
+        return Outcome::Inconclusive { reason: stopped.cloned().unwrap_or(lost), caveats, details, diagnostics };
     };
     let high = (search.high - 1).max(low);
     let mut estimate = Estimate::new(Metric::PathMtu, Some(Layer::Ip), low.into(), low.into(), high.into());
@@ -172,11 +156,7 @@ fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
     }
     if high > low {
         estimate.confidence = Confidence::Low;
-        caveats.push(if stopped.is_some() {
-            Caveat::StoppedEarly
-        } else {
-            Caveat::NotConverged
-        });
+        caveats.push(if stopped.is_some() { Caveat::StoppedEarly } else { Caveat::NotConverged });
     }
     for caveat in caveats {
         estimate = estimate.caveat(caveat);
@@ -197,11 +177,7 @@ pub struct Run {
 impl Run {
     /// A run with these parameters.
     pub fn new(params: Params) -> Self {
-        Self {
-            params,
-            search: None,
-            serial: 0,
-        }
+        Self { params, search: None, serial: 0 }
     }
 
     fn proceed(&mut self) -> Step {
@@ -212,22 +188,10 @@ impl Run {
             return Step::Done(conclude(search, None));
         };
         self.serial += 1;
-        let packet = |ip_octets| PacketPlan {
-            gap: self.params.spacing,
-            ip_octets,
-            hop_limit: None::<NonZeroU8>,
-        };
+        let packet = |ip_octets| PacketPlan { gap: self.params.spacing, ip_octets, hop_limit: None::<NonZeroU8> };
         let packets = [search.small, size].repeat(COPIES).into_iter().map(packet).collect();
-        let peer_kind = if search.whole_echoes {
-            PeerKind::Echo
-        } else {
-            PeerKind::EchoSized(search.small)
-        };
-        Step::Send(Probe::Train(Train {
-            id: TrainId(self.serial),
-            packets,
-            peer_kind,
-        }))
+        let peer_kind = if search.whole_echoes { PeerKind::Echo } else { PeerKind::EchoSized(search.small) };
+        Step::Send(Probe::Train(Train { id: TrainId(self.serial), packets, peer_kind }))
     }
 
     fn refused(&mut self, refusal: Refusal) -> Step {

@@ -43,11 +43,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: None,
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: false,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: false, pacing: false },
     imposes: Imposes {
         typical_octets: 5376,
         max_octets: 50_000,
@@ -65,13 +61,7 @@ impl Method for Rtt {
     }
 
     fn answered_by(&self) -> &'static [Answering] {
-        &[
-            Answering::Server,
-            Answering::Echo,
-            Answering::Reflector,
-            Answering::ClosedPort,
-            Answering::TcpSyn,
-        ]
+        &[Answering::Server, Answering::Echo, Answering::Reflector, Answering::ClosedPort, Answering::TcpSyn]
     }
 
     fn imposes(&self, params: &RawParams) -> Imposes {
@@ -122,17 +112,11 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
     let sent = rows().count();
     let times: Vec<Delta> = rows().filter_map(round_trip).collect();
     let stepped = times.iter().any(|time| *time < Delta::ZERO);
-    let good: Vec<f64> = times
-        .iter()
-        .filter(|time| **time >= Delta::ZERO)
-        .map(|time| time.as_f64())
-        .collect();
+    let good: Vec<f64> = times.iter().filter(|time| **time >= Delta::ZERO).map(|time| time.as_f64()).collect();
     let lost: usize = sparse.iter().map(|report| report.lost_on_path()).sum();
     let mut caveats = Vec::new();
     if lost > 0 {
-        caveats.push(Caveat::Loss {
-            ratio: lost as f64 / sent as f64,
-        });
+        caveats.push(Caveat::Loss { ratio: lost as f64 / sent as f64 });
     }
     if stepped {
         caveats.push(Caveat::ClockStep);
@@ -149,12 +133,7 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
             let estimate = conclude(facts, &sorted, caveats, diagnostics, ways);
             dense.into_iter().fold(estimate, with_dense).into()
         }
-        Err(_) => Outcome::Inconclusive {
-            reason: Reason::NoAnswer,
-            caveats,
-            details: Details::default(),
-            diagnostics,
-        },
+        Err(_) => Outcome::Inconclusive { reason: Reason::NoAnswer, caveats, details: Details::default(), diagnostics },
     }
 }
 
@@ -176,13 +155,8 @@ fn conclude(
     let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
     let (value, below) = (sorted.min(), (third - sorted.min()).max(stamps));
     let count = |value: f64| u64::try_from(rounded_signed(value)).unwrap_or(0);
-    let mut estimate = Estimate::new(
-        Metric::RoundTripTime,
-        None,
-        count(value),
-        count(value - below),
-        count(value + stamps),
-    );
+    let mut estimate =
+        Estimate::new(Metric::RoundTripTime, None, count(value), count(value - below), count(value + stamps));
     if values.len() < FEW {
         let samples = u32::try_from(values.len()).unwrap_or(u32::MAX);
         estimate = estimate.caveat(Caveat::FewSamples { samples });
@@ -192,11 +166,7 @@ fn conclude(
         estimate = estimate.caveat(caveat);
     }
     estimate.diagnostics = diagnostics;
-    let found = RoundTripFinding {
-        median_ns: percentile(0.5).nanos(),
-        p95_ns: percentile(0.95).nanos(),
-        ways,
-    };
+    let found = RoundTripFinding { median_ns: percentile(0.5).nanos(), p95_ns: percentile(0.95).nanos(), ways };
     estimate.found(Finding::RoundTrip(Box::new(found)))
 }
 
@@ -230,9 +200,7 @@ fn with_dense(mut estimate: Estimate, report: &TrainReport) -> Estimate {
     };
     // The last of a batch may have waited for up to a gap, at either host.
     let rows = &report.arrivals;
-    let sent = rows
-        .last()
-        .map_or(Duration::ZERO, |last| last.departed.since(rows[0].departed));
+    let sent = rows.last().map_or(Duration::ZERO, |last| last.departed.since(rows[0].departed));
     let added = period + 2 * sent / u32::try_from(rows.len()).unwrap_or(1).max(1);
     let nanos = nanos(added);
     estimate = estimate.with("batch_period_ns", Delta::from(period));
@@ -258,21 +226,15 @@ fn batches(report: &TrainReport) -> Option<(Duration, usize)> {
         .collect();
     reverse.sort_by(f64::total_cmp);
     let (first, last) = (*reverse.first()?, *reverse.last()?);
-    let mut ends: Vec<f64> = reverse
-        .windows(2)
-        .filter(|pair| pair[1] - pair[0] > APART * sent)
-        .map(|pair| pair[0])
-        .collect();
+    let mut ends: Vec<f64> =
+        reverse.windows(2).filter(|pair| pair[1] - pair[0] > APART * sent).map(|pair| pair[0]).collect();
     ends.push(last);
     if 2 * ends.len() > reverse.len() {
         return None;
     }
     let apart: Vec<f64> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let period = narrows_stat::median(&apart).unwrap_or(last - first + sent * rows.len() as f64);
-    Some((
-        Duration::from_nanos(u64::try_from(rounded_signed(period)).unwrap_or(0)),
-        ends.len(),
-    ))
+    Some((Duration::from_nanos(u64::try_from(rounded_signed(period)).unwrap_or(0)), ends.len()))
 }
 
 /// Packets of the dense train, and the least gap between them: together longer than timers of

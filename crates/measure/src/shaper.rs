@@ -42,11 +42,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(narrows_units::Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 2_600_000,
         max_octets: 4_000_000,

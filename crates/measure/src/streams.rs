@@ -42,11 +42,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: None,
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 35_000_000,
         max_octets: 100_000_000_000,
@@ -164,11 +160,7 @@ impl Run {
     }
 
     fn run_time(&self) -> Duration {
-        let (least, rtts) = if self.params.thorough {
-            (THOROUGH_RUN, THOROUGH_RTTS)
-        } else {
-            (QUICK_RUN, QUICK_RTTS)
-        };
+        let (least, rtts) = if self.params.thorough { (THOROUGH_RUN, THOROUGH_RTTS) } else { (QUICK_RUN, QUICK_RTTS) };
         self.params.run.unwrap_or(least.max(rtts * self.facts.rtt))
     }
 
@@ -204,29 +196,18 @@ impl Run {
         if !self.settled {
             self.settled = true;
             // Thorough runs are each their own; quick ones add streams to those that run.
-            let then = if self.params.thorough {
-                Then::Finish
-            } else {
-                Then::Continue
-            };
+            let then = if self.params.thorough { Then::Finish } else { Then::Continue };
             return self.segment(self.run_time(), SLOTS, then);
         }
-        let rates: Vec<f64> = if self.params.thorough {
-            vec![mean]
-        } else {
-            slots.iter().map(|slot| slot.bps).collect()
-        };
+        let rates: Vec<f64> =
+            if self.params.thorough { vec![mean] } else { slots.iter().map(|slot| slot.bps).collect() };
         if let Some(window) = self.window {
             self.known.note_buffers(window, report, mean);
             return Step::Done(self.conclude(None));
         }
         let rtt = series::median_rtt(&slots).unwrap_or_default().as_secs_f64();
         self.known.note(self.streams, rates, rtt, report);
-        let next = if self.pass == 1 {
-            self.first_pass()
-        } else {
-            self.queue.pop()
-        };
+        let next = if self.pass == 1 { self.first_pass() } else { self.queue.pop() };
         match next.or_else(|| self.next_pass()) {
             Some(streams) => self.settle(now, streams),
             None if self.params.buffers => self.try_buffers(now),
@@ -239,12 +220,7 @@ impl Run {
     fn try_buffers(&mut self, now: Stamp<Sender>) -> Step {
         let best = self.known.levels.iter().map(Level::mean).fold(0.0, f64::max);
         let rate = self.known.available.map_or(best, |available| available.bps.max(best));
-        let rtt = self
-            .known
-            .levels
-            .first()
-            .map_or(0.0, |level| level.rtt)
-            .max(self.facts.rtt.as_secs_f64());
+        let rtt = self.known.levels.first().map_or(0.0, |level| level.rtt).max(self.facts.rtt.as_secs_f64());
         let octets = rounded((2.0 * rate * rtt / 8.0).clamp(LEAST_WINDOW, MOST_WINDOW));
         self.window = u32::try_from(octets).ok();
         self.settle(now, 1)
@@ -255,11 +231,7 @@ impl Run {
         let levels = self.known.levels.as_slice();
         let last = levels.last()?;
         let most = self.params.max_streams;
-        let filled = |level: &Level| {
-            self.known
-                .available
-                .is_some_and(|available| analyse::fills(level, available))
-        };
+        let filled = |level: &Level| self.known.available.is_some_and(|available| analyse::fills(level, available));
         // Steps behind the number from which on nothing is gained.
         let flat = analyse::flat_from(levels).map_or(0, |index| levels.len() - 1 - index);
         let done = if self.params.thorough {

@@ -45,11 +45,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::TcpPayload),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 20_000_000,
         max_octets: 100_000_000_000,
@@ -216,11 +212,7 @@ impl Run {
 
     fn take_quick(&mut self, now: Stamp<Sender>, report: TransferReport) -> Step {
         let verdict = self.quick.take(&report.streams);
-        let segments = if self.phase == Phase::Ramp {
-            &mut self.known.ramp
-        } else {
-            &mut self.known.window
-        };
+        let segments = if self.phase == Phase::Ramp { &mut self.known.ramp } else { &mut self.known.window };
         segments.push(report);
         if let Some(ramp) = self.quick.first_ramp() {
             self.known.cached_threshold = ramp.threshold_at_start().is_some();

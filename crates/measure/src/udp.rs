@@ -42,11 +42,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::UdpPayload),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 32_000_000,
         max_octets: 6_000_000_000,
@@ -159,12 +155,7 @@ impl Run {
 
     fn start(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
         self.began = now;
-        self.ip_octets = self
-            .params
-            .ip_octets
-            .unwrap_or(facts.path_mtu)
-            .min(facts.path_mtu)
-            .max(1);
+        self.ip_octets = self.params.ip_octets.unwrap_or(facts.path_mtu).min(facts.path_mtu).max(1);
         self.facts = facts;
         let host = &self.facts.receiver;
         let receiver = host.max_stamped_rate(self.ip_octets, host.stamp_source);
@@ -178,11 +169,7 @@ impl Run {
 
     /// Highest rate that may be asked for.
     fn cap(&self) -> BitRate {
-        [self.params.max, self.facts.rate_cap]
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or(BitRate::from_bps(u64::MAX))
+        [self.params.max, self.facts.rate_cap].into_iter().flatten().min().unwrap_or(BitRate::from_bps(u64::MAX))
     }
 
     /// Sends a trial, or ends if there is no time for it.

@@ -41,11 +41,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::TcpPayload),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 25_000_000,
         max_octets: 50_000_000_000,
@@ -175,10 +171,7 @@ impl Run {
         let timeout = LEAST_TIMEOUT.max(TIMEOUT_RTTS * self.rtt());
         let until = self.params.max_time.unwrap_or(timeout);
         let late = now.since(self.began) + settle + self.run_time() > until;
-        let next = self
-            .queue
-            .pop()
-            .filter(|_| !late || (self.tried.is_empty() && !self.held));
+        let next = self.queue.pop().filter(|_| !late || (self.tried.is_empty() && !self.held));
         let Some(window) = next else {
             return Step::Done(self.conclude(None));
         };
@@ -207,18 +200,13 @@ impl Run {
             self.settled = true;
             return self.segment(self.run_time(), SLOTS, Then::Finish);
         }
-        let granted = report
-            .streams
-            .iter()
-            .filter_map(|stream| stream.granted_send_buffer_octets);
+        let granted = report.streams.iter().filter_map(|stream| stream.granted_send_buffer_octets);
         self.clamped |= granted.min().is_some_and(|octets| u64::from(octets) < self.window);
         // What the receiver's window held says nothing of this one.
         let window = self.window as f64;
         let held = report.streams.iter().any(|stream| {
             let full = stream.samples.iter().filter(|sample| {
-                let smaller = sample
-                    .peer_window_octets
-                    .is_some_and(|peer| f64::from(peer) < HELD * window);
+                let smaller = sample.peer_window_octets.is_some_and(|peer| f64::from(peer) < HELD * window);
                 smaller && series::peer_window_used(sample).is_some_and(|used| used >= series::WINDOW_FULL)
             });
             2 * full.count() > stream.samples.len()
@@ -227,11 +215,7 @@ impl Run {
             self.held = true;
             return self.next_window(now);
         }
-        self.tried.push(Tried {
-            window: self.window,
-            bps,
-            loss: series::sums(report).loss(),
-        });
+        self.tried.push(Tried { window: self.window, bps, loss: series::sums(report).loss() });
         self.next_window(now)
     }
 
@@ -273,11 +257,7 @@ impl Run {
         }
         let largest = self.tried.iter().all(|tried| tried.window <= window);
         if chosen.rising || (self.held && largest) {
-            let limit = if self.clamped || self.held {
-                Limit::Window
-            } else {
-                Limit::Budget
-            };
+            let limit = if self.clamped || self.held { Limit::Window } else { Limit::Budget };
             estimate = estimate.at_least(limit).caveat(Caveat::NotConverged);
             return estimate;
         }
@@ -314,10 +294,7 @@ impl Run {
                 estimate = estimate.with("unpaced_burst_bps", rate);
             }
         }
-        let mut found = WindowFinding {
-            buffer_to_ask_octets: buffer,
-            ..WindowFinding::default()
-        };
+        let mut found = WindowFinding { buffer_to_ask_octets: buffer, ..WindowFinding::default() };
         if let Some(chosen) = chosen {
             found.buffer_clamped = Some(self.clamped);
             found.tried_bps = series(|tried| tried.bps);

@@ -64,19 +64,9 @@ impl Observer for () {
 
 /// Runs the main job over `world`.
 pub fn main_job<W: World>(world: &mut W, options: &JobOptions, observer: &mut dyn Observer) -> JobReport<W::Fault> {
-    let mut job = Job {
-        facts: world.facts(),
-        options,
-        entries: Vec::new(),
-        cost: Cost::default(),
-    };
+    let mut job = Job { facts: world.facts(), options, entries: Vec::new(), cost: Cost::default() };
     let fault = plan::carry_out(&mut job, world, observer).err();
-    JobReport {
-        facts: job.facts,
-        entries: job.entries,
-        cost: job.cost,
-        fault,
-    }
+    JobReport { facts: job.facts, entries: job.entries, cost: job.cost, fault }
 }
 
 /// The job under way.
@@ -90,10 +80,7 @@ struct Job<'a> {
 impl Job<'_> {
     /// The estimate of a metric, if there is one.
     fn known(&self, metric: Metric) -> Option<&Estimate> {
-        self.entries
-            .iter()
-            .find(|entry| entry.metric == metric)
-            .and_then(|entry| entry.outcome.estimate())
+        self.entries.iter().find(|entry| entry.metric == metric).and_then(|entry| entry.outcome.estimate())
     }
 
     /// Its value, if there is one.
@@ -141,22 +128,13 @@ impl Job<'_> {
             Ok((method, raw, estimator)) => {
                 let mut budget = self.budget_left(method, &raw);
                 budget.time = budget.time.min(time);
-                let order = Order {
-                    metric,
-                    method: name,
-                    params: &raw,
-                    budget,
-                    estimator,
-                };
+                let order = Order { metric, method: name, params: &raw, budget, estimator };
                 run(world, order).unwrap_or_else(|broken| {
                     fault = Some(broken.fault);
                     broken.measured
                 })
             }
-            Err(reason) => Measured {
-                outcome: Outcome::inconclusive(reason),
-                cost: Cost::default(),
-            },
+            Err(reason) => Measured { outcome: Outcome::inconclusive(reason), cost: Cost::default() },
         };
         self.cost = self.cost.then(measured.cost);
         let mut entry = Entry {
@@ -180,11 +158,7 @@ impl Job<'_> {
     /// Adds an entry and, as entries of their own, the quantities that fell out of the same
     /// observations and that nothing else has measured.
     fn keep(&mut self, entry: Entry) {
-        let also = entry
-            .outcome
-            .estimate()
-            .map(|estimate| estimate.also.clone())
-            .unwrap_or_default();
+        let also = entry.outcome.estimate().map(|estimate| estimate.also.clone()).unwrap_or_default();
         let (direction, method) = (entry.direction, entry.method);
         self.entries.push(entry);
         // What is said of one hop is no answer for the path.
@@ -206,21 +180,14 @@ impl Job<'_> {
 /// path.
 fn doubt_stalled_hosts(outcome: &mut Outcome) {
     if let Outcome::Estimated(estimate) = outcome
-        && estimate
-            .caveats
-            .iter()
-            .any(|caveat| matches!(caveat, Caveat::HostStall | Caveat::ClockStep))
+        && estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::HostStall | Caveat::ClockStep))
     {
         estimate.confidence = Confidence::Low;
     }
 }
 
 /// A method, its parameters, and its state machine ready to run.
-type Ready = (
-    &'static dyn narrows_probe::Method,
-    RawParams,
-    Box<dyn narrows_probe::Estimator>,
-);
+type Ready = (&'static dyn narrows_probe::Method, RawParams, Box<dyn narrows_probe::Estimator>);
 
 fn begin(name: &'static str, params: &[(&'static str, String)]) -> Result<Ready, Reason> {
     let missing = |what: String| Reason::NotOffered { what };

@@ -67,11 +67,7 @@ impl MisbehavingWorld {
             seq,
             departed: self.stamp(),
             ip_octets: packet.ip_octets,
-            fate: if self.chance(80) {
-                self.fate(train.peer_kind)
-            } else {
-                Fate::Lost
-            },
+            fate: if self.chance(80) { self.fate(train.peer_kind) } else { Fate::Lost },
         });
         let mut arrivals: Vec<_> = rows.collect();
         if self.chance(20) {
@@ -92,16 +88,11 @@ impl MisbehavingWorld {
     fn fate(&mut self, peer_kind: PeerKind) -> Fate {
         match peer_kind {
             PeerKind::Receiver => Fate::Received(self.stamp()),
-            PeerKind::Echo | PeerKind::EchoSized(_) => Fate::Echoed {
-                returned: self.stamp(),
-                turned: self.maybe(Self::stamp),
-            },
+            PeerKind::Echo | PeerKind::EchoSized(_) => {
+                Fate::Echoed { returned: self.stamp(), turned: self.maybe(Self::stamp) }
+            }
             PeerKind::ClosedPort | PeerKind::TcpSyn => {
-                let kinds = [
-                    HopReplyKind::PortUnreachable,
-                    HopReplyKind::TcpAnswer,
-                    HopReplyKind::TimeExceeded,
-                ];
+                let kinds = [HopReplyKind::PortUnreachable, HopReplyKind::TcpAnswer, HopReplyKind::TimeExceeded];
                 Fate::Answered(HopReply {
                     from: Ipv4Addr::LOCALHOST.into(),
                     returned: self.stamp(),
@@ -171,11 +162,7 @@ impl MisbehavingWorld {
     }
 
     fn transfer(&mut self, transfer: &Transfer) -> Event {
-        let streams = if self.chance(90) {
-            u64::from(transfer.streams)
-        } else {
-            self.below(3)
-        };
+        let streams = if self.chance(90) { u64::from(transfer.streams) } else { self.below(3) };
         let orderly = self.chance(50);
         let streams = (0..streams).map(|_| {
             let count = if self.chance(90) { 11 } else { self.below(3) };
@@ -256,20 +243,9 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("burst", &[]),
     ("burst", &[("rates", "10M,50M,1G"), ("confirm", "3"), ("bursts", "5")]),
     ("burst", &[("detail", "true"), ("load", "0.05")]),
-    (
-        "burst",
-        &[("detail", "true"), ("peer_kind", "echo"), ("small_octets", "64")],
-    ),
+    ("burst", &[("detail", "true"), ("peer_kind", "echo"), ("small_octets", "64")]),
     ("track", &[("duration", "5 s")]),
-    (
-        "track",
-        &[
-            ("period", "10 ms"),
-            ("capacity", "50M"),
-            ("duration", "2 s"),
-            ("stale", "100 ms"),
-        ],
-    ),
+    ("track", &[("period", "10 ms"), ("capacity", "50M"), ("duration", "2 s"), ("stale", "100 ms")]),
     ("bart", &[("duration", "5 s")]),
     ("bart", &[("max-rate", "50M"), ("duration", "2 s"), ("packets", "3")]),
     ("udp", &[]),
@@ -279,25 +255,11 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("tcp", &[("mode", "full"), ("pacing_bps", "1M")]),
     ("streams", &[]),
     ("streams", &[("available_bps", "50M"), ("single_bps", "1M")]),
-    (
-        "streams",
-        &[("thorough", "true"), ("available_bps", "50M"), ("max_time", "60 s")],
-    ),
-    (
-        "streams",
-        &[
-            ("thorough", "true"),
-            ("buffers", "true"),
-            ("beyond", "20"),
-            ("max_time", "60 s"),
-        ],
-    ),
+    ("streams", &[("thorough", "true"), ("available_bps", "50M"), ("max_time", "60 s")]),
+    ("streams", &[("thorough", "true"), ("buffers", "true"), ("beyond", "20"), ("max_time", "60 s")]),
     ("pathchirp", &[]),
     ("pathchirp", &[("preset", "tool")]),
-    (
-        "pathchirp",
-        &[("low", "1M"), ("high", "1G"), ("group", "3"), ("tick", "10 us")],
-    ),
+    ("pathchirp", &[("low", "1M"), ("high", "1G"), ("group", "3"), ("tick", "10 us")]),
     ("assolo", &[]),
     ("assolo", &[("preset", "tool"), ("filter", "vhf-source")]),
     ("rapid", &[]),
@@ -315,66 +277,22 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("quartets", &[("rounds", "12"), ("hops", "2"), ("head_start", "1 ms")]),
     ("pathneck", &[]),
     ("pipechar", &[("hops", "3"), ("trains", "5")]),
-    (
-        "pipechar",
-        &[("hops", "4"), ("packets", "6"), ("least", "2"), ("every", "2")],
-    ),
-    (
-        "pathneck",
-        &[("preset", "tool"), ("hops", "4"), ("runs", "5"), ("load", "10")],
-    ),
-    (
-        "bing",
-        &[("hops", "4"), ("sizes", "2"), ("passes", "20"), ("repeats", "2")],
-    ),
+    ("pipechar", &[("hops", "4"), ("packets", "6"), ("least", "2"), ("every", "2")]),
+    ("pathneck", &[("preset", "tool"), ("hops", "4"), ("runs", "5"), ("load", "10")]),
+    ("bing", &[("hops", "4"), ("sizes", "2"), ("passes", "20"), ("repeats", "2")]),
     ("tailgate", &[("rounds", "8"), ("hops", "1")]),
     ("window", &[("available_bps", "50M"), ("burst_octets", "10 kB")]),
     ("window", &[("available_bps", "18 Ebit/s"), ("rtt", "100 s")]),
     ("capprobe", &[("most_pairs", "20"), ("stable", "5")]),
-    (
-        "capprobe",
-        &[("preset", "kernel"), ("peer_kind", "echo"), ("most_pairs", "130")],
-    ),
-    (
-        "capprobe",
-        &[
-            ("peer_kind", "reflector"),
-            ("clean", "1"),
-            ("tolerance", "1"),
-            ("agree", "1"),
-        ],
-    ),
+    ("capprobe", &[("preset", "kernel"), ("peer_kind", "echo"), ("most_pairs", "130")]),
+    ("capprobe", &[("peer_kind", "reflector"), ("clean", "1"), ("tolerance", "1"), ("agree", "1")]),
     ("pbprobe", &[("bulks", "12"), ("stable", "3"), ("most_packets", "100")]),
-    (
-        "pbprobe",
-        &[
-            ("peer_kind", "syn"),
-            ("bulks", "12"),
-            ("tolerance", "1"),
-            ("most_packets", "20"),
-        ],
-    ),
+    ("pbprobe", &[("peer_kind", "syn"), ("bulks", "12"), ("tolerance", "1"), ("most_packets", "20")]),
     ("igi", &[]),
     ("igi", &[("preset", "faithful"), ("train", "8")]),
-    (
-        "igi",
-        &[
-            ("capacity", "100M"),
-            ("framing", "bare"),
-            ("trains", "2"),
-            ("train", "10"),
-        ],
-    ),
+    ("igi", &[("capacity", "100M"), ("framing", "bare"), ("trains", "2"), ("train", "10")]),
     ("ptr", &[]),
-    (
-        "ptr",
-        &[
-            ("preset", "faithful"),
-            ("trains", "2"),
-            ("train", "10"),
-            ("size", "1500"),
-        ],
-    ),
+    ("ptr", &[("preset", "faithful"), ("trains", "2"), ("train", "10"), ("size", "1500")]),
     ("spruce", &[]),
     ("spruce", &[("capacity", "100M"), ("pairs", "10")]),
     ("spruce", &[("preset", "faithful"), ("capacity", "1G"), ("pairs", "20")]),
@@ -387,32 +305,18 @@ const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("wbest", &[("preset", "faithful"), ("pairs", "10"), ("packets", "10")]),
     ("yaz", &[]),
     ("yaz", &[("preset", "tool"), ("max-rounds", "10")]),
-    (
-        "yaz",
-        &[("start", "18 Ebit/s"), ("allowance", "0"), ("resolution", "18 Ebit/s")],
-    ),
+    ("yaz", &[("start", "18 Ebit/s"), ("allowance", "0"), ("resolution", "18 Ebit/s")]),
     ("kite", &[]),
     ("kite", &[("factor", "0.1"), ("start", "1k"), ("streams", "1")]),
     ("kite2", &[]),
     ("kite2", &[("mode", "trains"), ("iterations", "20")]),
     ("kite2", &[("preset", "tool"), ("pairs", "10")]),
     ("abing", &[]),
-    (
-        "abing",
-        &[("gap", "0"), ("capacity", "18 Ebit/s"), ("measurements", "3")],
-    ),
+    ("abing", &[("gap", "0"), ("capacity", "18 Ebit/s"), ("measurements", "3")]),
     ("cprobe", &[]),
     ("cprobe", &[("capacity", "1M"), ("symmetric", "true"), ("dropped", "0")]),
     ("asymprobe", &[("most_pairs", "12"), ("stable", "3")]),
-    (
-        "asymprobe",
-        &[
-            ("tolerance", "1"),
-            ("clean", "1"),
-            ("moved", "0.01"),
-            ("most_pairs", "12"),
-        ],
-    ),
+    ("asymprobe", &[("tolerance", "1"), ("clean", "1"), ("moved", "0.01"), ("most_pairs", "12")]),
 ];
 
 proptest! {

@@ -23,11 +23,8 @@ use narrows_probe::world::drive;
 /// Every method whose main metric is available bandwidth, and the automatic choice.
 fn registered() -> Vec<&'static dyn Method> {
     let metric = Metric::AvailableIpCapacity;
-    let mut all: Vec<&'static dyn Method> = METHODS
-        .iter()
-        .copied()
-        .filter(|method| method.info().metric == metric)
-        .collect();
+    let mut all: Vec<&'static dyn Method> =
+        METHODS.iter().copied().filter(|method| method.info().metric == metric).collect();
     all.extend(
         methods::automatic(metric).filter(|choice| all.iter().all(|method| method.info().name != choice.info().name)),
     );
@@ -62,10 +59,7 @@ fn measure(method: &dyn Method, law: &Law, world: &mut Fluid) -> Outcome {
     let budget = method.imposes(&raw).budget();
     let Ok(measured) = drive(world, estimator.as_mut(), budget);
     let (name, cost) = (law.method, measured.cost);
-    assert!(
-        cost.octets <= budget.octets && cost.time <= budget.time,
-        "{name}: {cost:?} for {budget:?}"
-    );
+    assert!(cost.octets <= budget.octets && cost.time <= budget.time, "{name}: {cost:?} for {budget:?}");
     measured.outcome
 }
 
@@ -89,10 +83,7 @@ fn sound(outcome: &Outcome, available: f64, capacity: f64) -> Result<(), String>
         BoundKind::Estimated
             if estimate.confidence > Confidence::Low && (low - available).max(available - high) > slack =>
         {
-            Err(format!(
-                "{low}..{high} ({:?}) of {available}, caveats {:?}",
-                estimate.confidence, estimate.caveats
-            ))
+            Err(format!("{low}..{high} ({:?}) of {available}, caveats {:?}", estimate.confidence, estimate.caveats))
         }
         _ => Ok(()),
     }
@@ -176,9 +167,6 @@ fn obeys(law: &Law, outcome: &Outcome, capacity: BitRate, cross: BitRate) -> Res
         BoundKind::UpperBound if law.bounds_above && value >= expected - slack => Ok(()),
         // Nothing of others: no more than everything is there to be seen.
         BoundKind::LowerBound if cross == 0.0 && value >= expected - slack && value <= expected + slack => Ok(()),
-        _ => Err(format!(
-            "{value} ({low}..{high}, {:?}) for {expected}",
-            estimate.verdict
-        )),
+        _ => Err(format!("{value} ({low}..{high}, {:?}) for {expected}", estimate.verdict)),
     }
 }

@@ -13,13 +13,7 @@ fn begins(method: &dyn Method, name: &str, value: &str) -> Result<(), ParamError
 
 /// Every parameter of every method.
 fn declared() -> impl Iterator<Item = (&'static dyn Method, &'static Parameter)> {
-    let all = |method: &'static dyn Method| {
-        method
-            .info()
-            .parameters
-            .iter()
-            .map(move |parameter| (method, parameter))
-    };
+    let all = |method: &'static dyn Method| method.info().parameters.iter().map(move |parameter| (method, parameter));
     METHODS.iter().copied().flat_map(all)
 }
 
@@ -29,11 +23,7 @@ fn declared() -> impl Iterator<Item = (&'static dyn Method, &'static Parameter)>
 fn every_declared_default_reads_back() {
     for (method, parameter) in declared() {
         let name = method.info().name;
-        assert!(
-            !parameter.summary.is_empty() && !parameter.source.is_empty(),
-            "{name} {}",
-            parameter.name
-        );
+        assert!(!parameter.summary.is_empty() && !parameter.source.is_empty(), "{name} {}", parameter.name);
         let usual = method.begin(&RawParams::new()).map(drop);
         assert_eq!(usual, Ok(()), "{name}");
         let first = method.info().parameters[0].name;
@@ -41,9 +31,7 @@ fn every_declared_default_reads_back() {
             let raw: RawParams = [(first, *word), (parameter.name, *value)].into_iter().collect();
             assert_eq!(method.begin(&raw).map(drop), Ok(()), "{name} {raw:?}");
         }
-        let unset = parameter
-            .unset
-            .map_or(Ok(()), |unset| begins(method, parameter.name, unset));
+        let unset = parameter.unset.map_or(Ok(()), |unset| begins(method, parameter.name, unset));
         assert_eq!(unset, Ok(()), "{name} {}", parameter.name);
         if let Range::Words(words) = parameter.range {
             assert!(words.contains(&parameter.default), "{name} {}", parameter.name);
@@ -69,10 +57,7 @@ fn outside(range: Range) -> Vec<String> {
     } else if low.parse::<BitRate>().is_ok() {
         values.push("0 bit/s".to_owned());
     } else {
-        values.push(format!(
-            "{} B",
-            low.parse::<Octets>().unwrap().count().saturating_sub(1)
-        ));
+        values.push(format!("{} B", low.parse::<Octets>().unwrap().count().saturating_sub(1)));
         values.extend(high.map(|high| format!("{} B", high.parse::<Octets>().unwrap().count() + 1)));
     }
     let inside = |value: &String| *value == low || *value == "0 ns";
@@ -103,20 +88,12 @@ fn unknown_names_and_words_are_refused() {
     for method in METHODS {
         let name = method.info().name;
         let unknown = begins(*method, "no such name", "1");
-        assert!(
-            matches!(unknown, Err(ParamError::Unknown { .. })),
-            "{name}: {unknown:?}"
-        );
+        assert!(matches!(unknown, Err(ParamError::Unknown { .. })), "{name}: {unknown:?}");
     }
     for (method, parameter) in declared() {
         if let Range::Words(_) = parameter.range {
             let refused = begins(method, parameter.name, "no such word");
-            assert!(
-                matches!(refused, Err(ParamError::Unreadable { .. })),
-                "{} {}",
-                method.info().name,
-                parameter.name
-            );
+            assert!(matches!(refused, Err(ParamError::Unreadable { .. })), "{} {}", method.info().name, parameter.name);
         }
     }
 }

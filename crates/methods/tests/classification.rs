@@ -19,16 +19,7 @@ struct Classed {
 const fn classed(
     tool: &'static str,
     ours: &'static str,
-    [
-        scope,
-        methodology,
-        activity,
-        protocol,
-        asymmetric,
-        deployment,
-        layer,
-        privilege,
-    ]: [&'static str; 8],
+    [scope, methodology, activity, protocol, asymmetric, deployment, layer, privilege]: [&'static str; 8],
 ) -> Classed {
     Classed {
         tool,
@@ -52,68 +43,18 @@ const ROOT: &str = "CAP_NET_RAW";
 
 /// Passive nettimer is left out: its three ways of use are three places of deployment.
 const TABLES: [Classed; 7] = [
-    classed(
-        "pathrate",
-        "pathrate",
-        ["end-to-end", PAIRS, "active", "UDP", "no", "both", "3", ROOT],
-    ),
-    classed(
-        "nettimer (active)",
-        "nettimer",
-        ["end-to-end", PAIRS, "active", "UDP", "no", "sender only", "3", ROOT],
-    ),
-    classed(
-        "pathchar",
-        "pathchar",
-        ["per-hop", SIZES, "active", "UDP", "no", "sender only", "3", ROOT],
-    ),
-    classed(
-        "pchar",
-        "pchar",
-        ["per-hop", SIZES, "active", "UDP", "no", "sender only", "3", ROOT],
-    ),
-    classed(
-        "clink",
-        "clink",
-        ["per-hop", SIZES, "active", "UDP", "no", "sender only", "3", ROOT],
-    ),
-    classed(
-        "pathload",
-        "pathload",
-        [
-            "end-to-end",
-            "probe rate model",
-            "active",
-            "UDP",
-            "no",
-            "both",
-            "3",
-            "none",
-        ],
-    ),
-    classed(
-        "iperf",
-        "tcp",
-        [
-            "end-to-end",
-            "bulk transfer",
-            "active",
-            "TCP",
-            "yes",
-            "both",
-            "4",
-            "none",
-        ],
-    ),
+    classed("pathrate", "pathrate", ["end-to-end", PAIRS, "active", "UDP", "no", "both", "3", ROOT]),
+    classed("nettimer (active)", "nettimer", ["end-to-end", PAIRS, "active", "UDP", "no", "sender only", "3", ROOT]),
+    classed("pathchar", "pathchar", ["per-hop", SIZES, "active", "UDP", "no", "sender only", "3", ROOT]),
+    classed("pchar", "pchar", ["per-hop", SIZES, "active", "UDP", "no", "sender only", "3", ROOT]),
+    classed("clink", "clink", ["per-hop", SIZES, "active", "UDP", "no", "sender only", "3", ROOT]),
+    classed("pathload", "pathload", ["end-to-end", "probe rate model", "active", "UDP", "no", "both", "3", "none"]),
+    classed("iperf", "tcp", ["end-to-end", "bulk transfer", "active", "TCP", "yes", "both", "4", "none"]),
 ];
 
 /// Where our method is not what the tables say of the tool, and why.
 const DEPARTURES: [(&str, &str, &str); 3] = [
-    (
-        "pathrate",
-        "asymmetric",
-        "gaps at the receiver speak of one direction; the tool measures one way only",
-    ),
+    ("pathrate", "asymmetric", "gaps at the receiver speak of one direction; the tool measures one way only"),
     ("pathrate", "privilege", "kernel stamps and UDP sockets need no root"),
     ("pathload", "asymmetric", "trends of delays speak of one direction"),
 ];
@@ -152,18 +93,13 @@ fn classes_are_the_papers_but_for_known_departures() {
         compared += 1;
         for ((field, theirs), (same, ours)) in tool.class.iter().zip(ours(&method.info().class)) {
             assert_eq!(*field, same);
-            let known = DEPARTURES
-                .iter()
-                .find(|(name, of, _)| (*name, *of) == (tool.ours, *field));
+            let known = DEPARTURES.iter().find(|(name, of, _)| (*name, *of) == (tool.ours, *field));
             if ours == *theirs {
                 continue;
             }
             match known {
                 Some((name, of, _)) => drop(seen.insert((*name, *of))),
-                None => unknown.push(format!(
-                    "{} ({}): {field} is {ours}, the paper's {theirs}",
-                    tool.ours, tool.tool
-                )),
+                None => unknown.push(format!("{} ({}): {field} is {ours}, the paper's {theirs}", tool.ours, tool.tool)),
             }
         }
     }

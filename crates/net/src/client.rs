@@ -75,20 +75,12 @@ impl SocketWorld {
     /// this host (unless told not to) and a few round trips. Takes about half a second.
     pub fn connect(target: &str, options: ConnectOptions) -> Result<Self, Error> {
         let opened = handshake::open(target, &options)?;
-        let keys = handshake::SessionKeys {
-            peer: opened.peer,
-            session: opened.session,
-            token: opened.token,
-        };
+        let keys = handshake::SessionKeys { peer: opened.peer, session: opened.session, token: opened.token };
         let stop = Arc::clone(&options.stop);
         let mut control = control::Control::new(opened.stream, opened.reader, opened.conversation, stop)?;
         if slots::acquire(&mut control, SlotKind::Light, &options)?.is_err() {
             let reason = "not even light measurements are allowed".to_owned();
-            return Err(PeerError::Refused {
-                peer: keys.peer,
-                reason,
-            }
-            .into());
+            return Err(PeerError::Refused { peer: keys.peer, reason }.into());
         }
         let flow = handshake::open_flow(&keys, 0, &options)?;
         let interface = Interface::towards(opened.peer);
@@ -146,11 +138,10 @@ impl SocketWorld {
         self.end_running()?;
         self.control.say(&ClientMessage::AskHost)?;
         let reported =
-            self.control
-                .await_answer("asking how it is set up", self.timeout(), |incoming| match incoming {
-                    control::Incoming::Message(ServerMessage::HostReported(settings)) => Some(settings),
-                    _ => None,
-                })?;
+            self.control.await_answer("asking how it is set up", self.timeout(), |incoming| match incoming {
+                control::Incoming::Message(ServerMessage::HostReported(settings)) => Some(settings),
+                _ => None,
+            })?;
         Ok(reported.ok().map(|settings| host::reported::environment(*settings)))
     }
 
@@ -313,11 +304,7 @@ impl World for SocketWorld {
     }
 
     fn facts(&self) -> PathFacts {
-        let (sender, receiver) = if self.reverse() {
-            (&self.remote, &self.near)
-        } else {
-            (&self.near, &self.remote)
-        };
+        let (sender, receiver) = if self.reverse() { (&self.remote, &self.near) } else { (&self.near, &self.remote) };
         PathFacts {
             path_mtu: self.path_mtu,
             ipv6: self.ipv6(),
@@ -386,9 +373,7 @@ impl Drop for SocketWorld {
 
 impl std::fmt::Debug for SocketWorld {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SocketWorld")
-            .field("peer", &self.control.peer())
-            .finish_non_exhaustive()
+        f.debug_struct("SocketWorld").field("peer", &self.control.peer()).finish_non_exhaustive()
     }
 }
 

@@ -38,9 +38,7 @@ fn read_ns(clock: ClockId) -> i64 {
     // The call fails only for a clock that the kernel does not know, and these three exist since
     // Linux 2.6.
     let time = clock_gettime(clock).map_or(TimeSpec::new(0, 0), |time| time);
-    time.tv_sec()
-        .saturating_mul(1_000_000_000)
-        .saturating_add(time.tv_nsec())
+    time.tv_sec().saturating_mul(1_000_000_000).saturating_add(time.tv_nsec())
 }
 
 /// Sleeps until a `CLOCK_MONOTONIC` instant; returns early only if a signal came.
@@ -80,19 +78,15 @@ impl Crossing {
             (before, real, now_ns())
         };
         let first = Self::from_reading(read());
-        (0..9).map(|_| Self::from_reading(read())).fold(
-            first,
-            |best, next| if next.width_ns < best.width_ns { next } else { best },
-        )
+        (0..9)
+            .map(|_| Self::from_reading(read()))
+            .fold(first, |best, next| if next.width_ns < best.width_ns { next } else { best })
     }
 
     /// From one reading: monotonic before, real, monotonic after, in nanoseconds.
     pub fn from_reading((before, real, after): (i64, i64, i64)) -> Self {
         let width_ns = after.saturating_sub(before);
-        Self {
-            offset_ns: real.saturating_sub(before.saturating_add(width_ns / 2)),
-            width_ns,
-        }
+        Self { offset_ns: real.saturating_sub(before.saturating_add(width_ns / 2)), width_ns }
     }
 
     /// A kernel stamp on the monotonic scale.
@@ -148,10 +142,7 @@ pub fn measure() -> ClockQuality {
         cost = cost.min((last - begun) / READINGS);
     }
     let duration = |value: i64| Duration::from_nanos(u64::try_from(value).unwrap_or(0));
-    ClockQuality {
-        read_cost: duration(cost),
-        resolution: duration(resolution),
-    }
+    ClockQuality { read_cost: duration(cost), resolution: duration(resolution) }
 }
 
 #[cfg(test)]
@@ -189,10 +180,7 @@ mod tests {
     #[test]
     fn the_clock_moves_and_has_a_cost() {
         let quality = measure();
-        assert!(
-            quality.resolution > Duration::ZERO && quality.resolution < Duration::from_millis(10),
-            "{quality:?}"
-        );
+        assert!(quality.resolution > Duration::ZERO && quality.resolution < Duration::from_millis(10), "{quality:?}");
         assert!(quality.read_cost < Duration::from_millis(1), "{quality:?}");
         let target = now_ns() + 2_000_000;
         sleep_until_ns(target);

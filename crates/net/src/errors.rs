@@ -87,10 +87,7 @@ impl ErrorQueue {
                 if error.origin == libc::SO_EE_ORIGIN_TIMESTAMPING {
                     self.departures.push(Departure {
                         id: error.data,
-                        kernel_ns: message
-                            .ancillary
-                            .kernel_ns
-                            .map(|stamp| self.crossing.monotonic_ns(stamp)),
+                        kernel_ns: message.ancillary.kernel_ns.map(|stamp| self.crossing.monotonic_ns(stamp)),
                         hardware_ns: message.ancillary.hardware_ns,
                     });
                 } else if let Some(answer) = answer(message, &error, quoted, user_ns, &self.crossing, transport) {
@@ -148,10 +145,7 @@ fn answer(
         from: error.offender?,
         bound_for: message.from,
         kind: reply_kind(kind),
-        returned_ns: message
-            .ancillary
-            .kernel_ns
-            .map_or(user_ns, |stamp| crossing.monotonic_ns(stamp)),
+        returned_ns: message.ancillary.kernel_ns.map_or(user_ns, |stamp| crossing.monotonic_ns(stamp)),
         by_kernel: message.ancillary.kernel_ns.is_some(),
         ip_octets: u16::try_from(message.octets + 2 * ip_header + ICMP_OCTETS + transport).unwrap_or(u16::MAX),
         quoted: quoted.to_vec(),
@@ -163,9 +157,9 @@ fn reply_kind(kind: IcmpKind) -> HopReplyKind {
     match kind {
         IcmpKind::TimeExceeded => HopReplyKind::TimeExceeded,
         IcmpKind::PortUnreachable => HopReplyKind::PortUnreachable,
-        IcmpKind::PacketTooBig { mtu } => HopReplyKind::PacketTooBig {
-            mtu: u16::try_from(mtu).ok().filter(|&mtu| mtu > 0),
-        },
+        IcmpKind::PacketTooBig { mtu } => {
+            HopReplyKind::PacketTooBig { mtu: u16::try_from(mtu).ok().filter(|&mtu| mtu > 0) }
+        }
         IcmpKind::Unreachable { code } => HopReplyKind::Unreachable { code },
     }
 }
@@ -182,10 +176,7 @@ mod tests {
     fn a_closed_port_answers_and_quotes_the_payload() {
         for local in [[127, 0, 0, 1].into(), IpAddr::from([0u16, 0, 0, 0, 0, 0, 0, 1])] {
             let options = SocketOptions::default();
-            let gone = ProbeSocket::bind(SocketAddr::new(local, 0), &options)
-                .unwrap()
-                .local()
-                .unwrap();
+            let gone = ProbeSocket::bind(SocketAddr::new(local, 0), &options).unwrap().local().unwrap();
             let near = ProbeSocket::connected(gone, &options).unwrap();
             let before = clock::now_ns();
             near.send(&[42; 100]).unwrap();
@@ -225,20 +216,14 @@ mod tests {
     #[test]
     #[ignore = "lab: needs root"]
     fn labels_of_routers_come_with_their_answers() {
-        let router = socket2::Socket::new(
-            socket2::Domain::IPV4,
-            socket2::Type::RAW,
-            Some(socket2::Protocol::ICMPV4),
-        )
-        .unwrap();
+        let router =
+            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::RAW, Some(socket2::Protocol::ICMPV4)).unwrap();
         for (words, quoted) in [(32, 100), (0, 112)] {
             let options = SocketOptions::default();
             let remote = ProbeSocket::bind(([127, 0, 0, 1], 0).into(), &options).unwrap();
             let near = ProbeSocket::connected(remote.local().unwrap(), &options).unwrap();
             let message = answer_with_label(near.local().unwrap(), remote.local().unwrap(), words);
-            router
-                .send_to(&message, &SocketAddr::from(([127, 0, 0, 1], 0)).into())
-                .unwrap();
+            router.send_to(&message, &SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
             let mut queue = ErrorQueue::new();
             let begun = clock::now_ns();
             while queue.drain(&near) == 0 && clock::now_ns() < begun + 30_000_000_000 {}
@@ -247,12 +232,8 @@ mod tests {
             assert_eq!(answers[0].kind, HopReplyKind::TimeExceeded);
             assert_eq!(answers[0].quoted.len(), quoted);
             assert_eq!(answers[0].ip_octets, 20 + 8 + 128 + 12);
-            let labels: Vec<u32> = answers[0]
-                .extensions
-                .iter()
-                .flat_map(Extensions::labels)
-                .map(|label| label.label)
-                .collect();
+            let labels: Vec<u32> =
+                answers[0].extensions.iter().flat_map(Extensions::labels).map(|label| label.label).collect();
             assert_eq!(labels, [24_001], "length told: {words}");
         }
     }

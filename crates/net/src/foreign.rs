@@ -39,18 +39,11 @@ impl Foreign {
     pub fn start(peer: SocketAddr, near: Option<IpAddr>) -> Self {
         let (stop, opened) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Vec<Opened>>>::default());
         let (asked, kept) = (Arc::clone(&stop), Arc::clone(&opened));
-        let options = TransferOptions {
-            near: near.map(|address| SocketAddr::new(address, 0)),
-            ..TransferOptions::default()
-        };
-        let thread = std::thread::Builder::new()
-            .name("foreign".to_owned())
-            .spawn(move || probe(peer, &options, &asked, &kept));
-        Self {
-            stop,
-            opened,
-            thread: thread.ok(),
-        }
+        let options =
+            TransferOptions { near: near.map(|address| SocketAddr::new(address, 0)), ..TransferOptions::default() };
+        let thread =
+            std::thread::Builder::new().name("foreign".to_owned()).spawn(move || probe(peer, &options, &asked, &kept));
+        Self { stop, opened, thread: thread.ok() }
     }
 
     /// What was found; ends it.

@@ -53,25 +53,16 @@ fn cpu_times() -> (Duration, Duration) {
         Duration::from_micros(u64::try_from(micros).unwrap_or(0))
     };
     // The call cannot fail for the calling process.
-    getrusage(UsageWho::RUSAGE_SELF).map_or((Duration::ZERO, Duration::ZERO), |usage| {
-        (time(usage.user_time()), time(usage.system_time()))
-    })
+    getrusage(UsageWho::RUSAGE_SELF)
+        .map_or((Duration::ZERO, Duration::ZERO), |usage| (time(usage.user_time()), time(usage.system_time())))
 }
 
 /// CPU used since `before`, in percent of `elapsed`.
 fn cpu_since(before: (Duration, Duration), elapsed: Duration) -> narrows_wire::iperf3::Cpu {
     let (user, system) = cpu_times();
     let percent = |now: Duration, before: Duration| {
-        if elapsed.is_zero() {
-            0.0
-        } else {
-            100.0 * now.saturating_sub(before).as_secs_f64() / elapsed.as_secs_f64()
-        }
+        if elapsed.is_zero() { 0.0 } else { 100.0 * now.saturating_sub(before).as_secs_f64() / elapsed.as_secs_f64() }
     };
     let (user, system) = (percent(user, before.0), percent(system, before.1));
-    narrows_wire::iperf3::Cpu {
-        total: user + system,
-        user,
-        system,
-    }
+    narrows_wire::iperf3::Cpu { total: user + system, user, system }
 }

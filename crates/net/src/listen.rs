@@ -63,19 +63,12 @@ pub enum Heading {
 impl Listener {
     /// Begins to listen.
     pub fn open(interface: &str, options: &ListenOptions<'_>) -> io::Result<Self> {
-        let ring = RingOptions {
-            frames: FRAMES,
-            snap_octets: HEAD_OCTETS,
-            outgoing: true,
-        };
+        let ring = RingOptions { frames: FRAMES, snap_octets: HEAD_OCTETS, outgoing: true };
         let ring = PacketRing::open_filtered(interface, &ring, options.filter)?;
         if options.all_stations {
             ring.receive_all_stations(interface)?;
         }
-        Ok(Self {
-            ring,
-            interface: interface.to_owned(),
-        })
+        Ok(Self { ring, interface: interface.to_owned() })
     }
 
     /// Waits until there is a frame, or for so long.
@@ -135,10 +128,7 @@ impl Heading {
 }
 
 fn is_gone(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO | libc::ENETUNREACH)
-    )
+    matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO | libc::ENETUNREACH))
 }
 
 #[cfg(test)]

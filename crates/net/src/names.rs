@@ -41,9 +41,7 @@ const MOST_OCTETS: usize = 253;
 impl Names {
     /// Nothing is asked yet.
     pub fn new() -> Self {
-        Self {
-            shared: Arc::new(Shared::default()),
-        }
+        Self { shared: Arc::new(Shared::default()) }
     }
 
     /// Asks for the name of an address, unless that was done before. Never waits.
@@ -55,9 +53,7 @@ impl Names {
         state.waiting.push_back(address);
         if state.threads < THREADS && state.waiting.len() > state.threads - state.busy {
             let shared = Arc::clone(&self.shared);
-            let begun = std::thread::Builder::new()
-                .name("names".to_owned())
-                .spawn(move || shared.work());
+            let begun = std::thread::Builder::new().name("names".to_owned()).spawn(move || shared.work());
             state.threads += usize::from(begun.is_ok());
         }
         self.shared.changed.notify_all();

@@ -159,12 +159,7 @@ impl Pacer<'_> {
             if late > (gap / 2).max(5_000) {
                 target += late;
             }
-            let end = at
-                + 1
-                + self.plan[at + 1..]
-                    .iter()
-                    .take_while(|packet| packet.gap.is_zero())
-                    .count();
+            let end = at + 1 + self.plan[at + 1..].iter().take_while(|packet| packet.gap.is_zero()).count();
             if end - at == 1 {
                 self.send_messages(at, end)?;
             } else {
@@ -226,11 +221,8 @@ impl Pacer<'_> {
         if octets == 0 || self.plan[start].hop_limit.is_some() {
             return Ok(false);
         }
-        let message = Message {
-            payload: self.payloads.span(start, end),
-            hop_limit: None,
-            segment_octets: Some(octets),
-        };
+        let message =
+            Message { payload: self.payloads.span(start, end), hop_limit: None, segment_octets: Some(octets) };
         let before = clock::now_ns();
         match self.push(&[message]) {
             Ok(_) => {
@@ -255,11 +247,8 @@ impl Pacer<'_> {
     /// twentieth of the time, and with it the knowledge of when each packet left.
     fn send_messages(&mut self, start: usize, end: usize) -> io::Result<()> {
         for at in start..end {
-            let message = Message {
-                payload: self.payloads.get(at),
-                hop_limit: self.plan[at].hop_limit,
-                segment_octets: None,
-            };
+            let message =
+                Message { payload: self.payloads.get(at), hop_limit: self.plan[at].hop_limit, segment_octets: None };
             self.sent.user_ns.push(clock::now_ns());
             match self.push(&[message]) {
                 Ok(_) => {}
@@ -335,15 +324,8 @@ impl Sent {
     pub fn settle(self, plan: &[PacketPlan], socket: &ProbeSocket, queue: &mut ErrorQueue) -> Departures {
         queue.drain(socket);
         let stamps = queue.take_departures();
-        let mut seen: Vec<ArrivalTimes> = self
-            .user_ns
-            .iter()
-            .map(|&user_ns| ArrivalTimes {
-                user_ns,
-                kernel_ns: None,
-                hardware_ns: None,
-            })
-            .collect();
+        let mut seen: Vec<ArrivalTimes> =
+            self.user_ns.iter().map(|&user_ns| ArrivalTimes { user_ns, kernel_ns: None, hardware_ns: None }).collect();
         // A refused packet may or may not have used up a number, so with any of them the numbers
         // prove nothing; and stamps from both sides of a step of the wall clock do not compare.
         if self.stamped && !self.segmented && self.refused.is_empty() && !queue.stepped() {
@@ -354,9 +336,7 @@ impl Sent {
         let pacing = if self.refused.is_empty() {
             check(plan, &stamps_ns)
         } else {
-            PacingCheck::Broken {
-                worst: plan.iter().skip(1).map(|packet| packet.gap).max().unwrap_or_default(),
-            }
+            PacingCheck::Broken { worst: plan.iter().skip(1).map(|packet| packet.gap).max().unwrap_or_default() }
         };
         Departures {
             stamps_ns,

@@ -87,9 +87,7 @@ pub(crate) fn wait<S>(listener: &TcpListener, pending: &[Pending<S>]) -> Vec<boo
         .collect();
     // A failed wait shows nothing as ready, and is repeated.
     let _ = poll(&mut fds, PollTimeout::from(POLL_MILLIS));
-    fds.iter()
-        .map(|fd| fd.revents().is_some_and(|seen| !seen.is_empty()))
-        .collect()
+    fds.iter().map(|fd| fd.revents().is_some_and(|seen| !seen.is_empty())).collect()
 }
 
 /// Takes those that wait at the listener, so that at most `most` are pending; `whose` says which
@@ -109,12 +107,7 @@ pub(crate) fn accept<S: Default>(
                     make_room(pending, whose);
                 }
                 if stream.set_nonblocking(true).is_ok() {
-                    pending.push(Pending {
-                        stream,
-                        peer,
-                        since_ns: clock::now_ns(),
-                        said: S::default(),
-                    });
+                    pending.push(Pending { stream, peer, since_ns: clock::now_ns(), said: S::default() });
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,

@@ -38,11 +38,7 @@ pub(crate) struct Expected {
 
 impl Expected {
     pub(crate) fn of(train: &Train) -> Self {
-        Self {
-            packets: train.packets.len(),
-            ip_octets: train.ip_octets(),
-            duration: train.duration(),
-        }
+        Self { packets: train.packets.len(), ip_octets: train.ip_octets(), duration: train.duration() }
     }
 
     /// Nanoseconds between two looks at the socket while the train arrives; none if every packet is
@@ -74,11 +70,7 @@ mod tests {
     use super::*;
 
     fn train(packets: usize, micros: u64) -> Expected {
-        Expected {
-            packets,
-            ip_octets: packets as u64 * 1500,
-            duration: Duration::from_micros(micros),
-        }
+        Expected { packets, ip_octets: packets as u64 * 1500, duration: Duration::from_micros(micros) }
     }
 
     #[test]

@@ -202,25 +202,20 @@ impl Receiver {
                 (message, &held[..held.len().min(octets)], octets, count)
             })
         });
-        datagrams.enumerate().map(
-            |(batch_position, (message, payload, payload_octets, gathered))| Datagram {
-                payload,
-                payload_octets,
-                gathered,
-                from: message.from,
-                seen: ArrivalTimes {
-                    user_ns: self.user_ns,
-                    kernel_ns: message
-                        .ancillary
-                        .kernel_ns
-                        .map(|stamp| self.crossing.monotonic_ns(stamp)),
-                    hardware_ns: message.ancillary.hardware_ns,
-                },
-                hop_limit: message.ancillary.hop_limit,
-                traffic_class: message.ancillary.traffic_class,
-                batch_position,
+        datagrams.enumerate().map(|(batch_position, (message, payload, payload_octets, gathered))| Datagram {
+            payload,
+            payload_octets,
+            gathered,
+            from: message.from,
+            seen: ArrivalTimes {
+                user_ns: self.user_ns,
+                kernel_ns: message.ancillary.kernel_ns.map(|stamp| self.crossing.monotonic_ns(stamp)),
+                hardware_ns: message.ancillary.hardware_ns,
             },
-        )
+            hop_limit: message.ancillary.hop_limit,
+            traffic_class: message.ancillary.traffic_class,
+            batch_position,
+        })
     }
 
     /// Packets that the socket dropped for want of buffer since the last call; zero where the
@@ -283,10 +278,7 @@ impl Alignment {
             (_, true, _) => StampSource::Kernel,
             _ => StampSource::User,
         };
-        Self {
-            source,
-            shift_ns: shift_ns.unwrap_or(0),
-        }
+        Self { source, shift_ns: shift_ns.unwrap_or(0) }
     }
 
     /// Where the stamps come from.
@@ -297,9 +289,7 @@ impl Alignment {
     /// A packet's stamp by the chosen source, on the monotonic scale.
     pub fn stamp_ns(&self, seen: &ArrivalTimes) -> i64 {
         match self.source {
-            StampSource::Hardware => seen
-                .hardware_ns
-                .map_or(seen.best_ns(), |card| card.saturating_add(self.shift_ns)),
+            StampSource::Hardware => seen.hardware_ns.map_or(seen.best_ns(), |card| card.saturating_add(self.shift_ns)),
             StampSource::Kernel | StampSource::Simulated => seen.best_ns(),
             StampSource::User => seen.user_ns,
         }

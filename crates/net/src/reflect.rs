@@ -105,11 +105,7 @@ impl Reflector {
     /// Opens the sockets and starts to answer.
     pub fn start(options: &ReflectorOptions) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let mut reflector = Self {
-            addresses: Vec::new(),
-            shared: Arc::clone(&shared),
-            threads: Vec::new(),
-        };
+        let mut reflector = Self { addresses: Vec::new(), shared: Arc::clone(&shared), threads: Vec::new() };
         for address in &options.listen {
             let local = SocketAddr::new(*address, options.port);
             let socket = ProbeSocket::bind(local, &SocketOptions::default())?;
@@ -206,10 +202,7 @@ impl Answering {
     }
 
     fn reply(&mut self, socket: &ProbeSocket, datagram: &Datagram<'_>) -> Done {
-        let Some(from) = datagram
-            .from
-            .filter(|_| datagram.payload.len() == datagram.payload_octets)
-        else {
+        let Some(from) = datagram.from.filter(|_| datagram.payload.len() == datagram.payload_octets) else {
             return Done::Refused;
         };
         let now = clock::now_ns();

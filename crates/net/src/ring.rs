@@ -84,12 +84,7 @@ impl PacketRing {
         // Without a protocol nothing is received before the ring stands and the interface is
         // chosen.
         let family = AddressFamily::Packet;
-        let socket = socket(
-            family,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
-            None,
-        )?;
+        let socket = socket(family, SockType::Raw, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None)?;
         let fd = socket.as_fd();
         if !options.outgoing {
             option::set_int(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
@@ -102,12 +97,7 @@ impl PacketRing {
             filter::attach(fd, program)?;
         }
         bind::to_interface(fd, nix::net::if_::if_nametoindex(interface)?)?;
-        Ok(Self {
-            slots,
-            socket,
-            received: 0,
-            dropped: 0,
-        })
+        Ok(Self { slots, socket, received: 0, dropped: 0 })
     }
 
     /// Frames that it holds.
@@ -137,12 +127,7 @@ impl PacketRing {
         let kind = u16::try_from(libc::PACKET_MR_PROMISC).map_err(|_| io::ErrorKind::InvalidInput)?;
         request[..4].copy_from_slice(&index.to_ne_bytes());
         request[4..6].copy_from_slice(&kind.to_ne_bytes());
-        option::set(
-            self.socket.as_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_ADD_MEMBERSHIP,
-            &request,
-        )
+        option::set(self.socket.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
     }
 
     /// What became of the socket since the last time, such as that its interface went down or away.
@@ -170,12 +155,7 @@ impl PacketRing {
         let mut octets = [0; 8];
         // `struct tpacket_stats`: frames, dropped ones included, and dropped ones, both since the
         // last reading.
-        option::get(
-            self.socket.as_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_STATISTICS,
-            &mut octets,
-        )?;
+        option::get(self.socket.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut octets)?;
         let (numbers, _) = octets.as_chunks::<4>();
         let &[seen, dropped] = numbers else {
             return Err(io::ErrorKind::InvalidData.into());
@@ -183,10 +163,7 @@ impl PacketRing {
         let (seen, dropped) = (u32::from_ne_bytes(seen), u32::from_ne_bytes(dropped));
         self.received += u64::from(seen.saturating_sub(dropped));
         self.dropped += u64::from(dropped);
-        Ok(RingCounts {
-            received: self.received,
-            dropped: self.dropped,
-        })
+        Ok(RingCounts { received: self.received, dropped: self.dropped })
     }
 }
 
@@ -202,11 +179,7 @@ impl<'a> RingFrame<'a> {
         let header = &filled.header;
         let has = |flag: u32| header.tp_status & flag != 0;
         let vlan = has(libc::TP_STATUS_VLAN_VALID).then(|| {
-            let protocol = if has(libc::TP_STATUS_VLAN_TPID_VALID) {
-                header.tp_vlan_tpid
-            } else {
-                0x8100
-            };
+            let protocol = if has(libc::TP_STATUS_VLAN_TPID_VALID) { header.tp_vlan_tpid } else { 0x8100 };
             (protocol, header.tp_vlan_tci)
         });
         Self {
@@ -227,11 +200,7 @@ mod tests {
     use super::*;
 
     fn options(frames: usize, snap_octets: usize) -> RingOptions {
-        RingOptions {
-            frames,
-            snap_octets,
-            outgoing: false,
-        }
+        RingOptions { frames, snap_octets, outgoing: false }
     }
 
     /// Datagrams over `lo`, in a namespace where nobody else sends.
@@ -239,9 +208,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-                let up = std::process::Command::new("ip")
-                    .args(["link", "set", "lo", "up"])
-                    .status();
+                let up = std::process::Command::new("ip").args(["link", "set", "lo", "up"]).status();
                 assert!(up.unwrap().success());
                 std::fs::write("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "1").unwrap();
                 work();
@@ -319,10 +286,7 @@ mod tests {
     #[ignore = "lab: needs namespaces"]
     fn batches_are_sent_and_outgoing_frames_seen_where_asked() {
         alone(|| {
-            let both = RingOptions {
-                outgoing: true,
-                ..options(64, 2_000)
-            };
+            let both = RingOptions { outgoing: true, ..options(64, 2_000) };
             let mut all = PacketRing::open("lo", &both).unwrap();
             let frames: Vec<Vec<u8>> = (0..70).map(|size| vec![0; 60 + size]).collect();
             let sent = all.send_batch(frames.iter().map(Vec::as_slice)).unwrap();

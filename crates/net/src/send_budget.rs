@@ -21,9 +21,7 @@ impl SendBudget {
         if self.is_endless() {
             return most;
         }
-        let taken = self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - left.min(most)));
+        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - left.min(most)));
         taken.unwrap_or(0).min(most)
     }
 
@@ -56,10 +54,7 @@ mod tests {
     #[test]
     fn no_more_is_taken_than_there_is() {
         let send_budget = SendBudget::new(Some(10));
-        assert_eq!(
-            (send_budget.take(7), send_budget.take(7), send_budget.take(7)),
-            (7, 3, 0)
-        );
+        assert_eq!((send_budget.take(7), send_budget.take(7), send_budget.take(7)), (7, 3, 0));
         assert!(send_budget.is_empty());
         send_budget.give_back(2);
         assert_eq!((send_budget.take(7), send_budget.take(7)), (2, 0));

@@ -73,12 +73,7 @@ impl Listening {
             }
         };
         let server = Server::new(options).map_err(host("draw random numbers"))?;
-        Ok(Self {
-            server: Arc::new(server),
-            tcp,
-            udp,
-            addresses,
-        })
+        Ok(Self { server: Arc::new(server), tcp, udp, addresses })
     }
 
     /// Where it listens, TCP and UDP alike.
@@ -94,9 +89,7 @@ impl Listening {
             let server = Arc::clone(&self.server);
             let listen_socket = thread::Builder::new().name("listen_socket".to_owned());
             listen_sockets.push(
-                listen_socket
-                    .spawn(move || listen_socket::attend(&socket, &server))
-                    .map_err(host("start a thread"))?,
+                listen_socket.spawn(move || listen_socket::attend(&socket, &server)).map_err(host("start a thread"))?,
             );
         }
         let mut listeners = JoinSet::new();
@@ -147,13 +140,7 @@ fn open_all(listen: &[IpAddr], port: u16) -> Result<Sockets, ServeError> {
     let mut missing = None;
     for address in listen {
         let wanted = SocketAddr::new(*address, port);
-        let failed = |protocol| {
-            move |source| ServeError::Listen {
-                address: wanted,
-                protocol,
-                source,
-            }
-        };
+        let failed = |protocol| move |source| ServeError::Listen { address: wanted, protocol, source };
         let listener = match pending_connections::listen(wanted, BACKLOG) {
             // "All addresses" includes a version that this host may not have.
             Err(error) if address.is_unspecified() && pending_connections::is_absent(&error) => {
@@ -199,10 +186,8 @@ impl Running {
         let addresses = listening.addresses().to_vec();
         let server = Arc::clone(&listening.server);
         let (stop, stopped) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(host("start an event loop"))?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(host("start an event loop"))?;
         let thread = thread::Builder::new()
             .name("serve".to_owned())
             .spawn(move || {
@@ -212,12 +197,7 @@ impl Running {
                 }))
             })
             .map_err(host("start a thread"))?;
-        Ok(Self {
-            server,
-            addresses,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        Ok(Self { server, addresses, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Where it listens, TCP and UDP alike.

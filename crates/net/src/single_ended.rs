@@ -313,8 +313,7 @@ impl SingleEndedWorld {
     /// IP octets of the remote host's longest answer; `None` if a reflector's stamps make its
     /// reverse direction irrelevant, or none came.
     pub fn largest_reply(&self) -> Option<u16> {
-        self.largest_reply
-            .filter(|_| !matches!(self.options.via, Via::Stamp { .. }))
+        self.largest_reply.filter(|_| !matches!(self.options.via, Via::Stamp { .. }))
     }
 
     /// Losses each way; `None` unless the remote host counts the packets itself (a stateful STAMP
@@ -470,13 +469,8 @@ fn socket(peer: SocketAddr, via: Via) -> Result<ProbeSocket, Error> {
 }
 
 fn resolve(target: &str, options: &SingleEndedOptions) -> Result<Vec<SocketAddr>, Error> {
-    let bare = target
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .unwrap_or(target);
-    let found = (bare, options.via.port())
-        .to_socket_addrs()
-        .map_err(|_| no_address(target, options.version))?;
+    let bare = target.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(target);
+    let found = (bare, options.via.port()).to_socket_addrs().map_err(|_| no_address(target, options.version))?;
     let wanted = |address: &SocketAddr| match (options.version, address.ip()) {
         (IpVersion::Any, _) | (IpVersion::V4, IpAddr::V4(_)) | (IpVersion::V6, IpAddr::V6(_)) => true,
         (IpVersion::V4 | IpVersion::V6, _) => false,

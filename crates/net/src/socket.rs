@@ -35,11 +35,7 @@ pub struct SocketOptions {
 
 impl Default for SocketOptions {
     fn default() -> Self {
-        Self {
-            receive_buffer_octets: 8 << 20,
-            send_buffer_octets: 2 << 20,
-            reuse_port: false,
-        }
+        Self { receive_buffer_octets: 8 << 20, send_buffer_octets: 2 << 20, reuse_port: false }
     }
 }
 
@@ -53,11 +49,7 @@ const STAMP_SENT: c_int = (1 << 0) | (1 << 1) | (1 << 7) | (1 << 14);
 const IP_RECVERR_RFC4884: c_int = 26;
 const IPV6_RECVERR_RFC4884: c_int = 31;
 
-const NO_MESSAGE: Message<'static> = Message {
-    payload: &[],
-    hop_limit: None,
-    segment_octets: None,
-};
+const NO_MESSAGE: Message<'static> = Message { payload: &[], hop_limit: None, segment_octets: None };
 
 /// A socket with every option set that measurement needs.
 #[derive(Debug)]
@@ -82,26 +74,11 @@ impl ProbeSocket {
         if options.reuse_port {
             socket.set_reuse_port(true)?;
         }
-        set_buffer(
-            &socket,
-            libc::SO_RCVBUFFORCE,
-            libc::SO_RCVBUF,
-            options.receive_buffer_octets,
-        )?;
-        set_buffer(
-            &socket,
-            libc::SO_SNDBUFFORCE,
-            libc::SO_SNDBUF,
-            options.send_buffer_octets,
-        )?;
+        set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, options.receive_buffer_octets)?;
+        set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, options.send_buffer_octets)?;
         let fd = socket.as_fd();
         if ipv6 {
-            option::set_int(
-                fd,
-                libc::IPPROTO_IPV6,
-                libc::IPV6_MTU_DISCOVER,
-                libc::IPV6_PMTUDISC_PROBE,
-            )?;
+            option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
             option::set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
             // Older kernels do not say where extensions begin; where they lie in any case is found
             // without that.
@@ -116,12 +93,7 @@ impl ProbeSocket {
         let stamps = option::set_int(fd, libc::SOL_SOCKET, SO_TIMESTAMPING_NEW, STAMP_RECEIVED).is_ok();
         socket.set_nonblocking(true)?;
         socket.bind(&local.into())?;
-        Ok(Self {
-            socket,
-            kind,
-            ipv6,
-            stamps,
-        })
+        Ok(Self { socket, kind, ipv6, stamps })
     }
 
     /// Opens a UDP socket, binds it to any address of the peer's family, and connects it.
@@ -131,11 +103,7 @@ impl ProbeSocket {
 
     /// Opens a socket of any kind, binds it to any address of the peer's family, and connects it.
     pub fn connected_kind(kind: Kind, peer: SocketAddr, options: &SocketOptions) -> io::Result<Self> {
-        let any = if peer.is_ipv6() {
-            SocketAddr::from(([0u16; 8], 0))
-        } else {
-            SocketAddr::from(([0u8; 4], 0))
-        };
+        let any = if peer.is_ipv6() { SocketAddr::from(([0u16; 8], 0)) } else { SocketAddr::from(([0u8; 4], 0)) };
         let socket = Self::bind_kind(kind, any, options)?;
         socket.connect(peer)?;
         Ok(socket)
@@ -175,12 +143,7 @@ impl ProbeSocket {
     /// Sends packets with this hop limit, unless they carry one of their own.
     pub fn set_hop_limit(&self, hop_limit: u8) -> io::Result<()> {
         if self.ipv6 {
-            option::set_int(
-                self.as_fd(),
-                libc::IPPROTO_IPV6,
-                libc::IPV6_UNICAST_HOPS,
-                hop_limit.into(),
-            )
+            option::set_int(self.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, hop_limit.into())
         } else {
             option::set_int(self.as_fd(), libc::IPPROTO_IP, libc::IP_TTL, hop_limit.into())
         }
@@ -248,9 +211,7 @@ impl ProbeSocket {
         };
         // The loopback interface's 65536 is more than a length field holds; the largest packet is
         // 65535.
-        mtu.ok()
-            .and_then(|mtu| u32::try_from(mtu).ok())
-            .map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX))
+        mtu.ok().and_then(|mtu| u32::try_from(mtu).ok()).map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX))
     }
 
     /// Receive and send buffer that the kernel really granted, in octets of its own accounting
@@ -330,10 +291,7 @@ impl ProbeSocket {
             Err(errno) => return Err(errno.into()),
         }
         let seen = fds[0].revents().unwrap_or(PollFlags::empty());
-        Ok(Ready {
-            wanted: seen.intersects(wanted),
-            error: seen.contains(PollFlags::POLLERR),
-        })
+        Ok(Ready { wanted: seen.intersects(wanted), error: seen.contains(PollFlags::POLLERR) })
     }
 }
 
@@ -404,9 +362,7 @@ fn set_buffer(socket: &Socket, forced: c_int, plain: c_int, octets: usize) -> io
 }
 
 fn address(address: &socket2::SockAddr) -> io::Result<SocketAddr> {
-    address
-        .as_socket()
-        .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+    address.as_socket().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
 }
 
 #[cfg(test)]
@@ -419,11 +375,8 @@ mod tests {
 
     #[test]
     fn buffers_read_back() {
-        let options = SocketOptions {
-            receive_buffer_octets: 65_536,
-            send_buffer_octets: 32_768,
-            ..SocketOptions::default()
-        };
+        let options =
+            SocketOptions { receive_buffer_octets: 65_536, send_buffer_octets: 32_768, ..SocketOptions::default() };
         let socket = ProbeSocket::bind(loopback(), &options).unwrap();
         assert_eq!(socket.buffers().unwrap(), (131_072, 65_536));
     }
@@ -443,10 +396,7 @@ mod tests {
 
     #[test]
     fn a_refused_port_does_not_eat_the_next_packet() {
-        let gone = ProbeSocket::bind(loopback(), &SocketOptions::default())
-            .unwrap()
-            .local()
-            .unwrap();
+        let gone = ProbeSocket::bind(loopback(), &SocketOptions::default()).unwrap().local().unwrap();
         let near = ProbeSocket::connected(gone, &SocketOptions::default()).unwrap();
         for _ in 0..5 {
             near.send(&[1; 10]).unwrap();

@@ -21,9 +21,7 @@ const GROUP_NS: u64 = 10_000;
 /// How many packets, at most `most`, leave at a time where each has `gap_ns`; as many as may be
 /// where none has any.
 pub fn group(gap_ns: Option<u64>, most: usize) -> usize {
-    let group = gap_ns.map_or(most, |gap| {
-        usize::try_from(GROUP_NS.div_ceil(gap.max(1))).unwrap_or(most)
-    });
+    let group = gap_ns.map_or(most, |gap| usize::try_from(GROUP_NS.div_ceil(gap.max(1))).unwrap_or(most));
     group.clamp(1, most.max(1))
 }
 
@@ -32,22 +30,13 @@ const CLASSES: usize = 64 << SUB;
 
 impl Spacing {
     pub(crate) fn new(planned_ns: u64, group: usize) -> Self {
-        Self {
-            classes: vec![0; CLASSES],
-            planned_ns,
-            group: group as u64,
-            ..Self::default()
-        }
+        Self { classes: vec![0; CLASSES], planned_ns, group: group as u64, ..Self::default() }
     }
 
     fn class(nanos: u64) -> usize {
         let nanos = nanos.max(1);
         let octave = nanos.ilog2();
-        let part = if octave >= SUB {
-            nanos >> (octave - SUB)
-        } else {
-            nanos << (SUB - octave)
-        };
+        let part = if octave >= SUB { nanos >> (octave - SUB) } else { nanos << (SUB - octave) };
         let part = part & ((1 << SUB) - 1);
         usize::try_from((u64::from(octave) << SUB) | part).unwrap_or(0)
     }
@@ -57,11 +46,7 @@ impl Spacing {
         let (octave, part) = (class >> SUB, class & ((1 << SUB) - 1));
         let value = (((1 << SUB) + part) as f64 + 0.5) / f64::from(1u32 << SUB);
         let octave = i32::try_from(octave).unwrap_or(0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive, and saturating"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and saturating")]
         let nanos = (value * 2f64.powi(octave)) as u64;
         nanos
     }
@@ -97,11 +82,7 @@ impl Spacing {
     /// The same of a sender that planned so: `group` packets every `planned_ns`.
     #[must_use]
     pub(crate) fn planned_as(self, planned_ns: u64, group: usize) -> Self {
-        Self {
-            planned_ns,
-            group: group as u64,
-            ..self
-        }
+        Self { planned_ns, group: group as u64, ..self }
     }
 
     /// How many times between sends were seen.
@@ -111,11 +92,7 @@ impl Spacing {
 
     /// A quantile of the times between sends, within three percent; `None` before the second send.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of a count is one"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count is one")]
         let rank = (self.count as f64 * share.clamp(0.0, 1.0)) as u64;
         let mut below = 0;
         let class = self.classes.iter().position(|&count| {

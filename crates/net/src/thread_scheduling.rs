@@ -39,17 +39,13 @@ impl ThreadScheduling {
     pub fn take(self) -> SchedulingGuard {
         let pinned = self.pin_to.is_some_and(|cpu| {
             let mut set = CpuSet::new();
-            set.set(cpu)
-                .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
-                .is_ok()
+            set.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).is_ok()
         });
         SchedulingGuard {
             granted: GrantedScheduling {
                 fine_sleep: set_timerslack(1).is_ok(),
                 pinned,
-                priority: self
-                    .priority
-                    .is_some_and(|priority| thread::set_fifo(priority.clamp(1, 50)).is_ok()),
+                priority: self.priority.is_some_and(|priority| thread::set_fifo(priority.clamp(1, 50)).is_ok()),
             },
         }
     }
@@ -77,10 +73,7 @@ mod tests {
 
     #[test]
     fn asking_for_the_impossible_is_no_failure() {
-        let thread_scheduling = ThreadScheduling {
-            pin_to: Some(usize::MAX),
-            priority: None,
-        };
+        let thread_scheduling = ThreadScheduling { pin_to: Some(usize::MAX), priority: None };
         let granted = thread_scheduling.take().granted();
         assert!(!granted.pinned && !granted.priority);
     }

@@ -38,14 +38,7 @@ pub(crate) struct Timetable {
 impl Timetable {
     /// From `begin_ns` on; `rate_bps` zero: everything is due at once.
     pub(crate) fn new(begin_ns: i64, rate_bps: u64, slack: Slack) -> Self {
-        Self {
-            begin_ns,
-            rate_bps,
-            bits: 0,
-            earliest_ns: i64::MIN,
-            slack,
-            unrecovered_ns: 0,
-        }
+        Self { begin_ns, rate_bps, bits: 0, earliest_ns: i64::MIN, slack, unrecovered_ns: 0 }
     }
 
     /// When the first of what leaves every `gap` leaves: after half of it (at most a tenth of a
@@ -77,9 +70,7 @@ impl Timetable {
             return;
         }
         let due = self.next_ns();
-        let beyond = now_ns
-            .saturating_sub(self.planned_ns())
-            .saturating_sub(nanos(self.slack.most_debt));
+        let beyond = now_ns.saturating_sub(self.planned_ns()).saturating_sub(nanos(self.slack.most_debt));
         if beyond > 0 {
             self.begin_ns = self.begin_ns.saturating_add(beyond);
             self.unrecovered_ns = self.unrecovered_ns.saturating_add(beyond.unsigned_abs());
@@ -106,10 +97,7 @@ mod tests {
     const BITS: u128 = 12_000;
     const RATE: u64 = 100_000_000;
 
-    const NONE: Slack = Slack {
-        most_debt: Duration::ZERO,
-        at_once: Duration::ZERO,
-    };
+    const NONE: Slack = Slack { most_debt: Duration::ZERO, at_once: Duration::ZERO };
 
     #[test]
     fn what_is_on_time_stays_on_the_plan() {
@@ -140,10 +128,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_made_up_for_without_a_flood() {
-        let slack = Slack {
-            most_debt: Duration::from_millis(50),
-            at_once: Duration::ZERO,
-        };
+        let slack = Slack { most_debt: Duration::from_millis(50), at_once: Duration::ZERO };
         let (late, at_once, table) = after_a_stall(slack);
         // 70 ms are abandoned, and the rest is caught up with at four thirds of the rate: a quarter
         // of a gap per packet.
@@ -155,10 +140,7 @@ mod tests {
 
     #[test]
     fn a_hiccup_s_worth_leaves_at_once() {
-        let slack = Slack {
-            most_debt: Duration::from_secs(1),
-            at_once: Duration::from_millis(12),
-        };
+        let slack = Slack { most_debt: Duration::from_secs(1), at_once: Duration::from_millis(12) };
         let (_, at_once, table) = after_a_stall(slack);
         assert_eq!(table.unrecovered_ns(), 0);
         // 12 ms at three quarters of a gap.
@@ -168,10 +150,7 @@ mod tests {
 
     #[test]
     fn a_host_that_always_comes_late_keeps_the_rate() {
-        let slack = Slack {
-            most_debt: Duration::from_secs(1),
-            at_once: Duration::from_millis(5),
-        };
+        let slack = Slack { most_debt: Duration::from_secs(1), at_once: Duration::from_millis(5) };
         let mut table = Timetable::new(0, RATE, slack);
         let (mut now, mut sent) = (0, 0);
         while now < 1_000_000_000 {

@@ -25,11 +25,7 @@ pub struct Tun(File);
 impl Tun {
     /// Makes the interface in the network namespace of the calling thread.
     pub fn create(interface: &str, layer: TunLayer) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open("/dev/net/tun")?;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
         let kind = match layer {
             TunLayer::Ip => libc::IFF_TUN,
             TunLayer::Ethernet => libc::IFF_TAP,

@@ -93,15 +93,9 @@ impl FromStr for Via {
         };
         match (name, port) {
             ("icmp", None) => Ok(Self::Icmp),
-            ("udp", port) => Ok(Self::Udp {
-                port: port.unwrap_or(Self::UDP_PORT),
-            }),
-            ("tcp", port) => Ok(Self::Tcp {
-                port: port.unwrap_or(Self::TCP_PORT),
-            }),
-            ("stamp", port) => Ok(Self::Stamp {
-                port: port.unwrap_or(STAMP_PORT),
-            }),
+            ("udp", port) => Ok(Self::Udp { port: port.unwrap_or(Self::UDP_PORT) }),
+            ("tcp", port) => Ok(Self::Tcp { port: port.unwrap_or(Self::TCP_PORT) }),
+            ("stamp", port) => Ok(Self::Stamp { port: port.unwrap_or(STAMP_PORT) }),
             _ => Err(wrong()),
         }
     }
@@ -117,17 +111,7 @@ mod tests {
         assert_eq!("udp".parse(), Ok(Via::Udp { port: 33_434 }));
         assert_eq!("tcp:22".parse(), Ok(Via::Tcp { port: 22 }));
         assert_eq!("stamp".parse(), Ok(Via::Stamp { port: 862 }));
-        for wrong in [
-            "",
-            "icmp:7",
-            "udp:",
-            "udp:0",
-            "udp:65536",
-            "tcp:-1",
-            "sctp",
-            "TCP",
-            "stamp:862:1",
-        ] {
+        for wrong in ["", "icmp:7", "udp:", "udp:0", "udp:65536", "tcp:-1", "sctp", "TCP", "stamp:862:1"] {
             assert!(wrong.parse::<Via>().is_err(), "{wrong}");
         }
     }

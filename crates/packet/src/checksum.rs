@@ -20,12 +20,12 @@ impl Sum {
     #[inline]
     pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, transport_octets: u32) -> Self {
         let addresses = match (source, destination) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => Sum16BitWords::new()
-                .add_4bytes(source.octets())
-                .add_4bytes(destination.octets()),
-            (IpAddr::V6(source), IpAddr::V6(destination)) => Sum16BitWords::new()
-                .add_16bytes(source.octets())
-                .add_16bytes(destination.octets()),
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                Sum16BitWords::new().add_4bytes(source.octets()).add_4bytes(destination.octets())
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                Sum16BitWords::new().add_16bytes(source.octets()).add_16bytes(destination.octets())
+            }
             _ => Sum16BitWords::new(),
         };
         let mut sum = addresses.add_2bytes([0, protocol]);
@@ -95,10 +95,7 @@ mod tests {
         let (near, remote) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
         let sum = Sum::pseudo_header(near, remote, 6, 100_000);
         assert_eq!(sum.value(), 0x1400 + 3 + 6 + 1 + 0x86a0);
-        let (near6, far6) = (
-            [0x2001, 0, 0, 0, 0, 0, 0, 1].into(),
-            [0x2001, 0, 0, 0, 0, 0, 0, 2].into(),
-        );
+        let (near6, far6) = ([0x2001, 0, 0, 0, 0, 0, 0, 1].into(), [0x2001, 0, 0, 0, 0, 0, 0, 2].into());
         assert_eq!(Sum::pseudo_header(near6, far6, 58, 32).value(), 0x4002 + 3 + 58 + 32);
         assert_eq!(Sum::pseudo_header(near, far6, 6, 20).value(), 26);
     }

@@ -122,11 +122,7 @@ impl<'a> IcmpError<'a> {
         let [kind, code, _, _, mtu @ ..] = header(message)?;
         // In words of 64 bits; the message that says what would fit has an MTU there, and no
         // extensions.
-        let reported = if kind == icmpv6::TYPE_PACKET_TOO_BIG {
-            0
-        } else {
-            usize::from(mtu[0]) * 8
-        };
+        let reported = if kind == icmpv6::TYPE_PACKET_TOO_BIG { 0 } else { usize::from(mtu[0]) * 8 };
         let mtu = u32::from_be_bytes(mtu);
         let kind = IcmpKind::of_v6(kind, code, mtu).ok_or(IcmpParseError::NoError(kind))?;
         Self::with_quote(kind, &message[ICMP_OCTETS..], reported, true)
@@ -134,11 +130,7 @@ impl<'a> IcmpError<'a> {
 
     fn with_quote(kind: IcmpKind, body: &'a [u8], reported: usize, ipv6: bool) -> Result<Self, IcmpParseError> {
         let (quote, extensions) = split(body, reported);
-        Ok(Self {
-            kind,
-            quoted: Quoted::parse(quote, ipv6)?,
-            extensions,
-        })
+        Ok(Self { kind, quoted: Quoted::parse(quote, ipv6)?, extensions })
     }
 }
 
@@ -172,10 +164,7 @@ pub fn extensions_behind(rest: &[u8], at: Option<usize>, taken: usize) -> Option
 }
 
 fn header(message: &[u8]) -> Result<[u8; ICMP_OCTETS], IcmpParseError> {
-    message
-        .first_chunk::<ICMP_OCTETS>()
-        .copied()
-        .ok_or(IcmpParseError::Short("the ICMP header"))
+    message.first_chunk::<ICMP_OCTETS>().copied().ok_or(IcmpParseError::Short("the ICMP header"))
 }
 
 /// Whether a packet is an ICMP error or a redirect, judged by its type; also if the type is cut off

@@ -83,15 +83,9 @@ impl IpHeader {
     pub fn read_whole(packet: &[u8]) -> Option<(Self, u16)> {
         let header = Self::read(packet).ok()?;
         // A packet without payload says so in IPv6, and nothing that is one in IPv4.
-        let least = if header.is_ipv6() {
-            u32::try_from(IPV6_OCTETS).ok()?
-        } else {
-            0
-        };
+        let least = if header.is_ipv6() { u32::try_from(IPV6_OCTETS).ok()? } else { 0 };
         let ip_octets = u16::try_from(header.ip_octets.unwrap_or(least)).ok()?;
-        (header.header_octets..=packet.len())
-            .contains(&usize::from(ip_octets))
-            .then_some((header, ip_octets))
+        (header.header_octets..=packet.len()).contains(&usize::from(ip_octets)).then_some((header, ip_octets))
     }
 
     #[inline]
@@ -165,12 +159,7 @@ impl IpHeader {
             (protocol, octets) =
                 Ipv6Header::skip_header_extension_in_slice(octets, protocol).map_err(|_| HeaderError::Short)?;
         }
-        Ok(Transport {
-            protocol: protocol.0,
-            fragment,
-            header_octets: packet.len() - octets.len(),
-            octets,
-        })
+        Ok(Transport { protocol: protocol.0, fragment, header_octets: packet.len() - octets.len(), octets })
     }
 }
 

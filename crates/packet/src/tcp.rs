@@ -165,10 +165,7 @@ mod tests {
     fn a_syn_by_hand() {
         let mut segment = [0x55; TCP_OCTETS];
         assert!(SYN.write(([192, 0, 2, 1].into(), [192, 0, 2, 2].into()), &mut segment));
-        assert_eq!(
-            segment[..16],
-            [0x4e, 0x20, 0, 80, 0, 1, 0, 0, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff]
-        );
+        assert_eq!(segment[..16], [0x4e, 0x20, 0, 80, 0, 1, 0, 0, 0, 0, 0, 0, 0x50, 2, 0xff, 0xff]);
         assert_eq!(segment[16..], [0xdd, 0x6d, 0, 0]);
     }
 
@@ -180,11 +177,7 @@ mod tests {
         let whole = TcpHeader::read(&segment).unwrap();
         assert_eq!(whole.header_octets, 60);
         for length in 0..60 {
-            let expected = if length < TCP_OCTETS {
-                Err(HeaderError::Short)
-            } else {
-                Ok(whole)
-            };
+            let expected = if length < TCP_OCTETS { Err(HeaderError::Short) } else { Ok(whole) };
             assert_eq!(TcpHeader::read(&segment[..length]), expected);
         }
         segment[12] = 0x40;
@@ -198,16 +191,9 @@ mod tests {
         let unknown = [30, 4, 1, 1, 34, 2, 1];
         let others = [8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 3, 3, 200, 0, 99];
         let octets = [&known[..], &unknown, &others].concat();
-        let read = TcpOptions {
-            mss: Some(1_460),
-            window_scale: Some(14),
-            timestamps: Some((1, 2)),
-        };
+        let read = TcpOptions { mss: Some(1_460), window_scale: Some(14), timestamps: Some((1, 2)) };
         assert_eq!(TcpOptions::read(&octets, true), read);
-        let data = TcpOptions {
-            timestamps: read.timestamps,
-            ..TcpOptions::default()
-        };
+        let data = TcpOptions { timestamps: read.timestamps, ..TcpOptions::default() };
         assert_eq!(TcpOptions::read(&octets, false), data);
         // Cut anywhere, what is whole counts.
         for length in 0..octets.len() {

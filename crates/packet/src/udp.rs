@@ -42,12 +42,8 @@ pub fn write(ends: (IpAddr, IpAddr), ports: (u16, u16), datagram: &mut [u8]) -> 
     let (Ok(octets), Some(place)) = (u16::try_from(datagram.len()), datagram.first_chunk_mut::<UDP_OCTETS>()) else {
         return false;
     };
-    let mut header = etherparse::UdpHeader {
-        source_port: ports.0,
-        destination_port: ports.1,
-        length: octets,
-        checksum: 0,
-    };
+    let mut header =
+        etherparse::UdpHeader { source_port: ports.0, destination_port: ports.1, length: octets, checksum: 0 };
     *place = header.to_bytes();
     let sum = Sum::pseudo_header(ends.0, ends.1, crate::UDP, octets.into()).octets(datagram);
     // Zero would say that there is none; its other form in one's complement is all ones.

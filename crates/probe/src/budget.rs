@@ -33,12 +33,7 @@ impl Default for Budget {
     /// Ours: a minute, a gigabyte, a million steps; enough for every method at 10 Gbit/s, and an
     /// end for each.
     fn default() -> Self {
-        Self {
-            steps: 1_000_000,
-            octets: 1_000_000_000,
-            time: Duration::from_secs(60),
-            peak: None,
-        }
+        Self { steps: 1_000_000, octets: 1_000_000_000, time: Duration::from_secs(60), peak: None }
     }
 }
 
@@ -112,11 +107,7 @@ impl Meter {
 
     /// What was spent by `now`.
     pub fn cost(&self, now: Stamp<Sender>) -> Cost {
-        Cost {
-            time: now.since(self.began),
-            peak_10ms_bps: self.imposed.bps(),
-            ..self.cost
-        }
+        Cost { time: now.since(self.began), peak_10ms_bps: self.imposed.bps(), ..self.cost }
     }
 
     /// Accounts for a step that is about to be taken, or says which bound forbids it.
@@ -175,18 +166,10 @@ impl Meter {
     }
 
     fn peak_with(&self, now: Stamp<Sender>, octets: u64, lasts: Duration) -> BitRate {
-        let recent: u64 = self
-            .recent
-            .iter()
-            .filter(|(at, _)| now.since(*at) < PEAK_WINDOW)
-            .map(|(_, octets)| octets)
-            .sum();
+        let recent: u64 =
+            self.recent.iter().filter(|(at, _)| now.since(*at) < PEAK_WINDOW).map(|(_, octets)| octets).sum();
         let alone = BitRate::over(octets, lasts.max(PEAK_WINDOW));
-        let together = if lasts < PEAK_WINDOW {
-            BitRate::over(octets + recent, PEAK_WINDOW)
-        } else {
-            alone
-        };
+        let together = if lasts < PEAK_WINDOW { BitRate::over(octets + recent, PEAK_WINDOW) } else { alone };
         together.unwrap_or(BitRate::ZERO)
     }
 
@@ -211,11 +194,9 @@ pub fn lasts(step: &Step) -> Duration {
 /// Packets, IP octets and duration of a step, as far as they can be foreseen.
 fn foreseen(step: &Step) -> (u64, u64, Duration) {
     match step {
-        Step::Send(Probe::Train(train)) => (
-            u64::try_from(train.packets.len()).unwrap_or(u64::MAX),
-            train.ip_octets(),
-            train.duration(),
-        ),
+        Step::Send(Probe::Train(train)) => {
+            (u64::try_from(train.packets.len()).unwrap_or(u64::MAX), train.ip_octets(), train.duration())
+        }
         Step::Send(Probe::Load(load)) => {
             // "As fast as the host can" is unforeseeable; its rate is bounded by the method from
             // `PathFacts`.
@@ -235,15 +216,9 @@ pub fn restrain(probe: Probe, cap: Option<BitRate>) -> Probe {
     match probe {
         Probe::Transfer(transfer) => {
             let share = BitRate::from_bps(cap.bps() / u64::from(transfer.streams.max(1)));
-            Probe::Transfer(Transfer {
-                pacing: Some(transfer.pacing.map_or(share, |own| own.min(share))),
-                ..transfer
-            })
+            Probe::Transfer(Transfer { pacing: Some(transfer.pacing.map_or(share, |own| own.min(share))), ..transfer })
         }
-        Probe::Load(load) => Probe::Load(Load {
-            rate: load.rate.min(cap),
-            ..load
-        }),
+        Probe::Load(load) => Probe::Load(Load { rate: load.rate.min(cap), ..load }),
         Probe::Train(_) | Probe::Capture(_) => probe,
     }
 }
@@ -263,10 +238,7 @@ mod tests {
 
     #[test]
     fn the_octets_bound_forbids_the_step_that_would_exceed_it() {
-        let budget = Budget {
-            octets: 4500,
-            ..Budget::default()
-        };
+        let budget = Budget { octets: 4500, ..Budget::default() };
         let mut meter = Meter::new(budget, at(0));
         assert_eq!(meter.admit(at(0), &train(2)), Ok(()));
         assert_eq!(meter.admit(at(1), &train(2)), Err(Reason::OctetsSpent));
@@ -301,9 +273,6 @@ mod tests {
     fn waiting_past_the_time_is_refused() {
         let mut meter = Meter::new(Budget::default(), at(0));
         assert_eq!(meter.admit(at(0), &Step::Wait { until: at(59_000) }), Ok(()));
-        assert_eq!(
-            meter.admit(at(0), &Step::Wait { until: at(60_001) }),
-            Err(Reason::TimeSpent)
-        );
+        assert_eq!(meter.admit(at(0), &Step::Wait { until: at(60_001) }), Err(Reason::TimeSpent));
     }
 }

@@ -82,8 +82,7 @@ impl HostFacts {
     /// Whether packets of this length, seen by stamps from `source` to arrive at `rate_bps`, may
     /// have come faster.
     pub fn stamps_limit(&self, rate_bps: f64, ip_octets: u16, source: StampSource) -> bool {
-        self.max_stamped_rate(ip_octets, source)
-            .is_some_and(|most| rate_bps >= AT_RECEIVER * most.as_f64())
+        self.max_stamped_rate(ip_octets, source).is_some_and(|most| rate_bps >= AT_RECEIVER * most.as_f64())
     }
 }
 

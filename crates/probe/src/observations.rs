@@ -69,16 +69,9 @@ impl fmt::Display for Rows {
             (self.captures, "capture(s)"),
             (self.refused, "refused probe(s)"),
         ];
-        let some: Vec<String> = kinds
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
-        f.pad(&if some.is_empty() {
-            "nothing".to_owned()
-        } else {
-            some.join(", ")
-        })
+        let some: Vec<String> =
+            kinds.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        f.pad(&if some.is_empty() { "nothing".to_owned() } else { some.join(", ") })
     }
 }
 
@@ -136,11 +129,7 @@ impl Observations {
 
     /// None of the rows is what `method` needs.
     pub fn nothing(&self, method: &'static str, needs: &'static str) -> AnalyseError {
-        AnalyseError::NothingToGoOn {
-            method,
-            needs,
-            holds: self.holds(),
-        }
+        AnalyseError::NothingToGoOn { method, needs, holds: self.holds() }
     }
 }
 
@@ -151,16 +140,10 @@ const EVEN: (f64, f64) = (0.1, 2000.0);
 /// The train of a report, as it left.
 fn as_asked(facts: &PathFacts, report: &TrainReport) -> Option<Observation> {
     let (first, last) = (report.arrivals.first()?, report.arrivals.last()?);
-    let gaps: Vec<Duration> = report
-        .arrivals
-        .windows(2)
-        .map(|pair| pair[1].departed.since(pair[0].departed))
-        .collect();
+    let gaps: Vec<Duration> = report.arrivals.windows(2).map(|pair| pair[1].departed.since(pair[0].departed)).collect();
     let in_ns: Vec<f64> = gaps.iter().map(|gap| gap.as_nanos() as f64).collect();
     let usual = narrows_stat::median(&in_ns).unwrap_or(0.0);
-    let near = in_ns
-        .iter()
-        .filter(|gap| (*gap - usual).abs() <= (EVEN.0 * usual).max(EVEN.1));
+    let near = in_ns.iter().filter(|gap| (*gap - usual).abs() <= (EVEN.0 * usual).max(EVEN.1));
     // Pauses of the sender are no plan.
     let even = near.count() * 5 >= in_ns.len() * 4;
     let sizes = report.arrivals.iter().all(|row| row.ip_octets == first.ip_octets);
@@ -168,11 +151,8 @@ fn as_asked(facts: &PathFacts, report: &TrainReport) -> Option<Observation> {
     for (index, (packet, row)) in train.packets.iter_mut().zip(&report.arrivals).enumerate() {
         packet.ip_octets = row.ip_octets;
         let own = index.checked_sub(1).and_then(|before| gaps.get(before)).copied();
-        packet.gap = if even && sizes {
-            Duration::from_secs_f64(usual.max(0.0) * 1e-9)
-        } else {
-            own.unwrap_or_default()
-        };
+        packet.gap =
+            if even && sizes { Duration::from_secs_f64(usual.max(0.0) * 1e-9) } else { own.unwrap_or_default() };
     }
     Some(Observation {
         requested_at: first.departed,

@@ -220,8 +220,7 @@ impl Outcome {
 
     /// What it claims.
     pub fn verdict(&self) -> BoundKind {
-        self.estimate()
-            .map_or(BoundKind::Inconclusive, |estimate| estimate.verdict)
+        self.estimate().map_or(BoundKind::Inconclusive, |estimate| estimate.verdict)
     }
 
     /// Why it might mislead.

@@ -112,13 +112,8 @@ macro_rules! method {
 pub use crate::method;
 
 /// All that may answer.
-pub const EVERYTHING: [Answering; 5] = [
-    Answering::Server,
-    Answering::Echo,
-    Answering::Reflector,
-    Answering::ClosedPort,
-    Answering::TcpSyn,
-];
+pub const EVERYTHING: [Answering; 5] =
+    [Answering::Server, Answering::Echo, Answering::Reflector, Answering::ClosedPort, Answering::TcpSyn];
 
 /// A registry entry.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -315,11 +310,7 @@ impl Imposes {
     /// The budget under which the method is run unless the caller sets another: twice what it
     /// imposes at most.
     pub fn budget(&self) -> Budget {
-        Budget {
-            octets: self.max_octets.saturating_mul(2),
-            time: self.max_time * 2,
-            ..Budget::default()
-        }
+        Budget { octets: self.max_octets.saturating_mul(2), time: self.max_time * 2, ..Budget::default() }
     }
 
     /// The same for a run that takes up to `time`: the octets grow with it.
@@ -330,9 +321,7 @@ impl Imposes {
         }
         let longer = time.as_nanos().div_ceil(self.max_time.as_nanos().max(1));
         Self {
-            max_octets: self
-                .max_octets
-                .saturating_mul(u64::try_from(longer).unwrap_or(u64::MAX)),
+            max_octets: self.max_octets.saturating_mul(u64::try_from(longer).unwrap_or(u64::MAX)),
             max_time: time,
             ..self
         }
@@ -379,12 +368,7 @@ impl RawParams {
                 return Err(ParamError::Unknown {
                     method: info.name,
                     name: name.clone(),
-                    known: info
-                        .parameters
-                        .iter()
-                        .map(|parameter| parameter.name)
-                        .collect::<Vec<_>>()
-                        .join(", "),
+                    known: info.parameters.iter().map(|parameter| parameter.name).collect::<Vec<_>>().join(", "),
                 });
             }
         }
@@ -397,16 +381,12 @@ impl RawParams {
         T: FromStr,
         T::Err: fmt::Display,
     {
-        self.get_with(name, default, |text| {
-            text.parse::<T>().map_err(|error| error.to_string())
-        })
+        self.get_with(name, default, |text| text.parse::<T>().map_err(|error| error.to_string()))
     }
 
     /// The value of `name` as a duration with its unit; `default` if it was not given.
     pub fn get_duration(&self, name: &'static str, default: Duration) -> Result<Duration, ParamError> {
-        self.get_with(name, default, |text| {
-            narrows_units::parse_duration(text).map_err(|error| error.to_string())
-        })
+        self.get_with(name, default, |text| narrows_units::parse_duration(text).map_err(|error| error.to_string()))
     }
 
     fn get_with<T>(
@@ -418,10 +398,6 @@ impl RawParams {
         let Some(value) = self.0.get(name) else {
             return Ok(default);
         };
-        read(value).map_err(|why| ParamError::Unreadable {
-            name: name.to_owned(),
-            value: value.clone(),
-            why,
-        })
+        read(value).map_err(|why| ParamError::Unreadable { name: name.to_owned(), value: value.clone(), why })
     }
 }

@@ -75,13 +75,7 @@ impl<'a> Order<'a> {
     /// Of a registered method, for its own metric; bad parameters are the caller's.
     pub fn new(method: &dyn Method, params: &'a RawParams, budget: Budget) -> Result<Self, ParamError> {
         let info = method.info();
-        Ok(Self {
-            metric: info.metric,
-            method: info.name,
-            params,
-            budget,
-            estimator: method.begin(params)?,
-        })
+        Ok(Self { metric: info.metric, method: info.name, params, budget, estimator: method.begin(params)? })
     }
 }
 
@@ -176,11 +170,7 @@ fn carry<W: World>(
                 last = latest;
             }
         }
-        let admitted = if world.stop_requested() {
-            Err(Reason::Interrupted)
-        } else {
-            meter.admit(now, &step)
-        };
+        let admitted = if world.stop_requested() { Err(Reason::Interrupted) } else { meter.admit(now, &step) };
         event = match (step, admitted) {
             (Step::Done(outcome), _) => return rested(world, outcome, &meter, None),
             (Step::Send(_) | Step::Wait { .. }, Err(reason)) => {
@@ -280,9 +270,7 @@ mod tests {
             self.0 += 1;
             match event {
                 Event::Stop(reason) => Step::Done(Outcome::inconclusive(reason)),
-                _ => Step::Wait {
-                    until: now + Duration::from_secs(1),
-                },
+                _ => Step::Wait { until: now + Duration::from_secs(1) },
             }
         }
 
@@ -299,10 +287,7 @@ mod tests {
     fn what_changes_on_the_way_is_reported_once() {
         let mut reported = Vec::new();
         let mut world = Idle(Stamp::from_nanos(0));
-        let budget = Budget {
-            time: Duration::from_secs(6),
-            ..Budget::default()
-        };
+        let budget = Budget { time: Duration::from_secs(6), ..Budget::default() };
         let order = Order {
             metric: Metric::PathMtu,
             method: "teller",
@@ -351,9 +336,7 @@ mod tests {
                 Event::TimerFired => self.fired += 1,
                 _ => {}
             }
-            Step::Wait {
-                until: now + Duration::from_secs(1),
-            }
+            Step::Wait { until: now + Duration::from_secs(1) }
         }
     }
 

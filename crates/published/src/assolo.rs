@@ -58,12 +58,7 @@ impl Flavour for Reflected {
     }
 
     fn find(&self, chirp: &Chirp) -> Option<ChirpReading> {
-        let rule = Rule {
-            decrease: self.decrease,
-            busy: self.busy,
-            from: 1,
-            noise: 0.0,
-        };
+        let rule = Rule { decrease: self.decrease, busy: self.busy, from: 1, noise: 0.0 };
         weigh(chirp, &rule, 1)
     }
 
@@ -167,11 +162,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: true, pacing: true },
     imposes: Imposes {
         typical_octets: 9_000_000,
         max_octets: 150_000_000,

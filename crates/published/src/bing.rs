@@ -37,11 +37,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::RawSocket,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: false,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: false, pacing: false },
     imposes: Imposes {
         typical_octets: 500_000,
         max_octets: 8_000_000,
@@ -83,14 +79,10 @@ impl Params {
     /// (ours).
     fn imposes(&self, usual: &Imposes) -> Imposes {
         let rounds = self.repeats.saturating_add(self.passes);
-        let probes = rounds
-            .saturating_mul(u32::from(self.sizes))
-            .saturating_mul(u32::from(self.hops));
+        let probes = rounds.saturating_mul(u32::from(self.sizes)).saturating_mul(u32::from(self.hops));
         Imposes {
             max_octets: usual.max_octets.max(u64::from(probes) * 1500),
-            max_time: usual
-                .max_time
-                .max((self.gap + Duration::from_millis(100)).saturating_mul(probes)),
+            max_time: usual.max_time.max((self.gap + Duration::from_millis(100)).saturating_mul(probes)),
             ..usual.clone()
         }
     }

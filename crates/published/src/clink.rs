@@ -15,11 +15,7 @@ pub struct Clink;
 static INFO: MethodInfo = MethodInfo {
     name: "clink",
     summary: "capacity of each hop from least round trips over packet sizes, with a range from even and odd probes",
-    imposes: Imposes {
-        typical_octets: 1_700_000,
-        typical_time: Duration::from_secs(25),
-        ..vps::INFO.imposes
-    },
+    imposes: Imposes { typical_octets: 1_700_000, typical_time: Duration::from_secs(25), ..vps::INFO.imposes },
     parameters: Params::PARAMETERS,
     manual: include_str!("clink.md"),
     ..vps::INFO

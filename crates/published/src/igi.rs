@@ -44,11 +44,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: true, pacing: true },
     imposes: IMPOSES,
     parameters: &params::IGI,
     manual: include_str!("igi.md"),
@@ -74,17 +70,11 @@ impl Method for Igi {
 
     fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(MethodRun::new(
-            Formula::Igi,
-            Params::of_igi(raw)?,
-        ))))
+        Ok(Box::new(Machine::new(MethodRun::new(Formula::Igi, Params::of_igi(raw)?))))
     }
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
         raw.check_names(&INFO)?;
-        observations::replay(
-            Machine::new(MethodRun::new(Formula::Igi, Params::of_igi(raw)?)),
-            observations,
-        )
+        observations::replay(Machine::new(MethodRun::new(Formula::Igi, Params::of_igi(raw)?)), observations)
     }
 }

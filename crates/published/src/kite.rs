@@ -92,10 +92,7 @@ impl TryFrom<&RawParams> for Params {
             Resolution::Share(share) => share,
             Resolution::Rate(_) => RESOLUTION,
         };
-        let length = Length::Doubling {
-            first: typed.packets,
-            error: share / 2.0,
-        };
+        let length = Length::Doubling { first: typed.packets, error: share / 2.0 };
         Ok(Self {
             search: settings!(typed, length: length, floor: Duration::ZERO, compression: false),
             factor: typed.factor,
@@ -117,10 +114,7 @@ struct Decreasing {
 
 impl Decreasing {
     fn session(params: Params) -> MethodRun<Self> {
-        let rule = Self {
-            factor: params.factor,
-            fell: None,
-        };
+        let rule = Self { factor: params.factor, fell: None };
         MethodRun::new(rule, params.search)
     }
 
@@ -146,10 +140,8 @@ impl Decreasing {
 }
 
 impl Rule for Decreasing {
-    const READS: (&'static str, &'static str) = (
-        "kite",
-        "trains of 16 packets or more to the receiver, at the rates of its search",
-    );
+    const READS: (&'static str, &'static str) =
+        ("kite", "trains of 16 packets or more to the receiver, at the rates of its search");
 
     fn turn(&mut self, settings: &Settings, seen: &RoundAccount) -> Turn {
         let Some(round) = seen.judged().next_back() else {
@@ -166,11 +158,7 @@ impl Rule for Decreasing {
         let rate = round.rate_in();
         let share = RoundAccount::resolution_ns(settings, round).max(seen.error_ns(round)) / round.gap_in();
         // From above each step is `1 - u` of what is left; from below it is all of it.
-        let share = if falls {
-            share
-        } else {
-            share / (1.0 - seen.utilisation())
-        };
+        let share = if falls { share } else { share / (1.0 - seen.utilisation()) };
         let settled = rate.is_finite() && (next - rate).abs() <= share * rate;
         if settled && seen.judged().count() >= LEAST_ROUNDS {
             return Turn::Stop(Ending::Settled);
@@ -180,11 +168,7 @@ impl Rule for Decreasing {
 
     fn value(&self, _: &Settings, seen: &RoundAccount) -> Option<f64> {
         let last = seen.judged().next_back()?;
-        let rate = if last.is_congested() {
-            last.rate_out()
-        } else {
-            last.rate_in()
-        };
+        let rate = if last.is_congested() { last.rate_out() } else { last.rate_in() };
         Some(rate).filter(|rate| rate.is_finite())
     }
 }
@@ -208,11 +192,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: true },
     imposes: Imposes {
         typical_octets: 4_000_000,
         max_octets: 300_000_000,

@@ -36,10 +36,8 @@ struct Matching {
 }
 
 impl Rule for Matching {
-    const READS: (&'static str, &'static str) = (
-        "kite2",
-        "trains of 16 packets or more to the receiver, of ever lower rates",
-    );
+    const READS: (&'static str, &'static str) =
+        ("kite2", "trains of 16 packets or more to the receiver, of ever lower rates");
 
     fn turn(&mut self, settings: &Settings, seen: &RoundAccount) -> Turn {
         let Some(round) = seen.judged().next_back() else {
@@ -47,11 +45,7 @@ impl Rule for Matching {
         };
         if round.is_congested() {
             let gap = round.gap_in() + round.stretch().max(seen.limit_ns(settings, round));
-            return if gap < WIDEST_NS {
-                Turn::Gap(gap)
-            } else {
-                Turn::Stop(Ending::TooLow)
-            };
+            return if gap < WIDEST_NS { Turn::Gap(gap) } else { Turn::Stop(Ending::TooLow) };
         }
         let first = seen.judged().all(|round| !round.is_congested()) && settings.start.is_some();
         if seen.judged().count() < self.iterations {
@@ -64,11 +58,7 @@ impl Rule for Matching {
     }
 
     fn value(&self, _: &Settings, seen: &RoundAccount) -> Option<f64> {
-        let matched: Vec<f64> = seen
-            .judged()
-            .filter(|round| !round.is_congested())
-            .map(Round::rate_in)
-            .collect();
+        let matched: Vec<f64> = seen.judged().filter(|round| !round.is_congested()).map(Round::rate_in).collect();
         narrows_stat::mean(&matched).filter(|rate| rate.is_finite())
     }
 }
@@ -97,19 +87,13 @@ impl Both {
             Mode::Trains => Running::trains(&params),
             Mode::Auto | Mode::Pairs => Running::Pairs(Box::new(Machine::new(PairRun::new(params.clone())))),
         };
-        Self {
-            params,
-            facts: None,
-            now,
-        }
+        Self { params, facts: None, now }
     }
 }
 
 impl Running {
     fn trains(params: &Params) -> Self {
-        let rule = Matching {
-            iterations: params.iterations,
-        };
+        let rule = Matching { iterations: params.iterations };
         Self::Trains(Box::new(Machine::new(MethodRun::new(rule, params.search.clone()))))
     }
 }
@@ -142,10 +126,8 @@ impl Estimator for Both {
 }
 
 impl Replayable for Both {
-    const READS: (&'static str, &'static str) = (
-        "kite2",
-        "trains of pairs, or trains of 16 packets or more, to the receiver",
-    );
+    const READS: (&'static str, &'static str) =
+        ("kite2", "trains of pairs, or trains of 16 packets or more, to the receiver");
 
     fn replay_step(&mut self, asked: &Probe) -> bool {
         match &mut self.now {
@@ -169,11 +151,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: true },
     imposes: Imposes {
         typical_octets: 2_000_000,
         max_octets: 300_000_000,

@@ -37,11 +37,7 @@ pub(super) fn plan(ip_octets: u16, intra: Duration, silence: Duration, pairs: us
         // The upper 32 of 64 bits, as a share of 1.
         let share = (random.next_u64() >> 32) as f64 / 4_294_967_296.0;
         for gap in [silence.mul_f64(0.5 + share), intra] {
-            packets.push(PacketPlan {
-                gap,
-                ip_octets,
-                hop_limit: None,
-            });
+            packets.push(PacketPlan { gap, ip_octets, hop_limit: None });
         }
     }
     packets
@@ -50,11 +46,7 @@ pub(super) fn plan(ip_octets: u16, intra: Duration, silence: Duration, pairs: us
 /// Whether a train is one of pairs of packets of this size, so that [`read`] makes sense of it.
 pub(super) fn is_pairs(train: &Train, ip_octets: u16) -> bool {
     let alike = |packet: &PacketPlan| packet.ip_octets == ip_octets && packet.hop_limit.is_none();
-    let closer = train
-        .packets
-        .windows(3)
-        .step_by(2)
-        .all(|three| three[1].gap < three[2].gap);
+    let closer = train.packets.windows(3).step_by(2).all(|three| three[1].gap < three[2].gap);
     train.packets.len() >= 4 && train.packets.len().is_multiple_of(2) && train.packets.iter().all(alike) && closer
 }
 
@@ -179,21 +171,11 @@ mod tests {
         assert_eq!(packets.len(), 6);
         assert!(packets[2].gap >= Duration::from_millis(1) && packets[2].gap <= Duration::from_millis(3));
         assert_ne!(packets[2].gap, packets[4].gap);
-        let train = Train {
-            id: TrainId(1),
-            packets,
-            peer_kind: PeerKind::Receiver,
-        };
+        let train = Train { id: TrainId(1), packets, peer_kind: PeerKind::Receiver };
         assert!(is_pairs(&train, 1500) && !is_pairs(&train, 1400));
         assert!(!is_pairs(&Train::uniform(TrainId(1), 6, 1500, Duration::ZERO), 1500));
-        let rows = [
-            (0, Some(100)),
-            (12, Some(130)),
-            (1000, None),
-            (1012, Some(1200)),
-            (2000, Some(2200)),
-            (2012, Some(2190)),
-        ];
+        let rows =
+            [(0, Some(100)), (12, Some(130)), (1000, None), (1012, Some(1200)), (2000, Some(2200)), (2012, Some(2190))];
         let read = read(&report(&rows));
         assert_eq!(read.gaps, [PairGap { sent: 12.0, came: 30.0 }]);
         assert_eq!((read.torn, read.disordered), (1, 1));
@@ -201,12 +183,8 @@ mod tests {
 
     #[test]
     fn growth_without_extremes() {
-        let gaps: Vec<PairGap> = (0..10)
-            .map(|k| PairGap {
-                sent: 10.0,
-                came: if k == 9 { 1e6 } else { 10.0 + f64::from(k) },
-            })
-            .collect();
+        let gaps: Vec<PairGap> =
+            (0..10).map(|k| PairGap { sent: 10.0, came: if k == 9 { 1e6 } else { 10.0 + f64::from(k) } }).collect();
         // 1 to 8 are left of 0 to 8 and the outlier: their mean is 4.5.
         let (mean, error) = trimmed_growth(&gaps).unwrap();
         assert!((mean - 4.5).abs() < 1e-9, "{mean}");
@@ -216,10 +194,7 @@ mod tests {
 
     #[test]
     fn packets_handed_over_together_show() {
-        let apart = PairGap {
-            sent: 12.0,
-            came: 120.0,
-        };
+        let apart = PairGap { sent: 12.0, came: 120.0 };
         let close = PairGap { sent: 12.0, came: 1.0 };
         assert!((together(&[apart, close, close, apart], 120.0) - 0.5).abs() < 1e-12);
         assert!(together(&[], 120.0).abs() < 1e-12);

@@ -39,11 +39,7 @@ impl Flavour for Excursionist {
     const CHIRPS: usize = 22;
 
     fn rates(&self, low: f64, high: f64) -> Vec<f64> {
-        if self.tool {
-            ladder::geometric(low, high, self.spread)
-        } else {
-            ladder::geometric_to(low, high, self.spread)
-        }
+        if self.tool { ladder::geometric(low, high, self.spread) } else { ladder::geometric_to(low, high, self.spread) }
     }
 
     fn range(&self) -> (f64, f64) {
@@ -55,12 +51,7 @@ impl Flavour for Excursionist {
     }
 
     fn find(&self, chirp: &Chirp) -> Option<ChirpReading> {
-        let rule = Rule {
-            decrease: self.decrease,
-            busy: self.busy,
-            from: 0,
-            noise: 0.0,
-        };
+        let rule = Rule { decrease: self.decrease, busy: self.busy, from: 0, noise: 0.0 };
         weigh(chirp, &rule, 0)
     }
 
@@ -159,11 +150,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: true, pacing: true },
     imposes: Imposes {
         typical_octets: 8_000_000,
         max_octets: 150_000_000,

@@ -64,11 +64,7 @@ params! {
 
 impl Params {
     fn fleet_streams(&self) -> usize {
-        if self.quick {
-            self.streams.div_ceil(2)
-        } else {
-            self.streams
-        }
+        if self.quick { self.streams.div_ceil(2) } else { self.streams }
     }
 
     fn idle_factor(&self) -> u32 {
@@ -119,11 +115,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: true, pacing: true },
     imposes: Imposes {
         typical_octets: 9_000_000,
         max_octets: 120_000_000,

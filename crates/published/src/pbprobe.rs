@@ -43,11 +43,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 1_000_000,
         max_octets: 3_300_000_000,

@@ -39,11 +39,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::RawSocket,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 2_200_000,
         max_octets: 25_000_000,
@@ -86,12 +82,7 @@ params! {
 impl Params {
     fn check(&self) -> Result<(), ParamError> {
         let (least, every) = (self.least, self.every);
-        within(
-            least <= self.packets,
-            "least",
-            least,
-            "2 to 100, and no more than packets",
-        )?;
+        within(least <= self.packets, "least", least, "2 to 100, and no more than packets")?;
         within(every < self.packets, "every", every, "1 to 100, and fewer than packets")
     }
 }

@@ -31,11 +31,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: true },
     imposes: IMPOSES,
     parameters: PTR,
     manual: include_str!("ptr.md"),
@@ -52,17 +48,11 @@ impl Method for Ptr {
 
     fn begin(&self, raw: &RawParams) -> Result<Box<dyn Estimator>, ParamError> {
         raw.check_names(&INFO)?;
-        Ok(Box::new(Machine::new(MethodRun::new(
-            Formula::Ptr,
-            Params::try_from(raw)?,
-        ))))
+        Ok(Box::new(Machine::new(MethodRun::new(Formula::Ptr, Params::try_from(raw)?))))
     }
 
     fn analyse(&self, observations: &Observations, raw: &RawParams) -> Result<Outcome, AnalyseError> {
         raw.check_names(&INFO)?;
-        observations::replay(
-            Machine::new(MethodRun::new(Formula::Ptr, Params::try_from(raw)?)),
-            observations,
-        )
+        observations::replay(Machine::new(MethodRun::new(Formula::Ptr, Params::try_from(raw)?)), observations)
     }
 }

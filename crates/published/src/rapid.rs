@@ -62,16 +62,10 @@ impl Flavour for MultiRate {
         let begin = run_begins(&segments(&gaps), gaps.len(), self.growth, noise, self.run);
         let last = chirp.packets.len().checked_sub(2)?;
         Some(match begin {
-            None => ChirpReading {
-                rate: chirp.sent_at(last),
-                open: true,
-                below: false,
-            },
-            Some(begin) => ChirpReading {
-                rate: chirp.sent_at(begin.saturating_sub(1)),
-                open: false,
-                below: begin == 0,
-            },
+            None => ChirpReading { rate: chirp.sent_at(last), open: true, below: false },
+            Some(begin) => {
+                ChirpReading { rate: chirp.sent_at(begin.saturating_sub(1)), open: false, below: begin == 0 }
+            }
         })
     }
 
@@ -180,11 +174,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: true, pacing: true },
     imposes: Imposes {
         typical_octets: 10_000_000,
         max_octets: 150_000_000,

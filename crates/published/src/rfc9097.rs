@@ -43,11 +43,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 100_000_000,
         max_octets: 15_000_000_000,
@@ -117,12 +113,7 @@ params! {
 
 impl Typed {
     fn check(&self) -> Result<(), ParamError> {
-        bulk::check(
-            "upper",
-            self.low <= self.upper,
-            narrows_units::format_duration(self.upper),
-            "at least low",
-        )?;
+        bulk::check("upper", self.low <= self.upper, narrows_units::format_duration(self.upper), "at least low")?;
         let fits = self.sub_interval <= self.duration && self.interval <= self.sub_interval;
         let sub_interval = narrows_units::format_duration(self.sub_interval);
         bulk::check("sub_interval", fits, sub_interval, "between a trial and the test")
@@ -217,10 +208,7 @@ impl Run {
         (self.began, self.heard) = (now, now);
         self.ip_octets = self.params.ip_octets.min(facts.path_mtu).max(1);
         let most = facts.rate_cap.map_or(self.params.max, |cap| cap.min(self.params.max));
-        let tuning = Tuning {
-            most: search::row_of(most),
-            ..self.params.tuning
-        };
+        let tuning = Tuning { most: search::row_of(most), ..self.params.tuning };
         self.search = Search::new(tuning, self.params.start.map_or(0, search::row_of));
         self.facts = facts;
         self.trial(now)
@@ -267,11 +255,7 @@ impl Run {
     }
 
     fn trial_of(&self, status: &LoadStatus) -> Trial {
-        let others = if self.params.count_reordering {
-            status.reordered.saturating_add(status.duplicates)
-        } else {
-            0
-        };
+        let others = if self.params.count_reordering { status.reordered.saturating_add(status.duplicates) } else { 0 };
         Trial {
             sequence_errors: status.lost.saturating_add(others),
             delay: status.delay_above_min.map(|(_, mean, _)| mean),

@@ -62,26 +62,15 @@ impl Trust {
     }
 
     fn interface_or_any(&self) -> f64 {
-        if self.interface > 0.0 {
-            self.interface
-        } else {
-            f64::INFINITY
-        }
+        if self.interface > 0.0 { self.interface } else { f64::INFINITY }
     }
 
     /// A spacing for the mean of those that differ from it by no more than a tick: rounding spreads
     /// one spacing over two readings, and their mean is what was rounded.
     pub(super) fn unrounded(&self, span_ns: f64, all_ns: &[f64]) -> f64 {
-        let alike: Vec<f64> = all_ns
-            .iter()
-            .copied()
-            .filter(|other| (other - span_ns).abs() <= self.tick_ns * 1.01)
-            .collect();
-        if self.tick_ns > WORTH_IT * span_ns {
-            narrows_stat::mean(&alike).unwrap_or(span_ns)
-        } else {
-            span_ns
-        }
+        let alike: Vec<f64> =
+            all_ns.iter().copied().filter(|other| (other - span_ns).abs() <= self.tick_ns * 1.01).collect();
+        if self.tick_ns > WORTH_IT * span_ns { narrows_stat::mean(&alike).unwrap_or(span_ns) } else { span_ns }
     }
 
     /// Whether packets that far apart could be told apart at all, so that equal stamps mean that
@@ -178,10 +167,7 @@ mod tests {
         assert!((mean_bound(1250.0, &[10_000.0; 9]).unwrap() - 1e9).abs() < 1.0);
         assert_eq!(mean_bound(1250.0, &[10_000.0; 3]), None);
         let mixed = mean_bound(1250.0, &[10_000.0, 10_000.0, 20_000.0, 20_000.0]).unwrap();
-        assert!(
-            (mixed - 1e13 / (15_000.0 + 33_333_333.333f64.sqrt())).abs() < 1.0,
-            "{mixed}"
-        );
+        assert!((mixed - 1e13 / (15_000.0 + 33_333_333.333f64.sqrt())).abs() < 1.0, "{mixed}");
         assert!(returned.resolves(12_304.0) && !returned.resolves(11_000.0));
         let own = Trust::new(&facts, Stamped::PeerKind, StampSource::User);
         assert!(!own.at_floor(1.0), "kernel stamps follow the wire");

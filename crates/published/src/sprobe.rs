@@ -39,11 +39,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::RawSocket,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 16_200,
         max_octets: 100_000,

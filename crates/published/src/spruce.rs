@@ -36,11 +36,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: true, pacing: true },
     imposes: Imposes {
         typical_octets: 1_100_000,
         max_octets: 10_000_000,
@@ -90,10 +86,6 @@ impl Params {
         let octets = 2 * u64::from(self.ip_octets.unwrap_or(1500)) * u64::from(self.pairs);
         let trains = self.pairs / session::PAIRS_PER_TRAIN + 10;
         let time = (self.spacing * self.pairs).saturating_mul(2) + Duration::from_secs(1) * trains;
-        Imposes {
-            max_octets: usual.max_octets.max(2 * octets),
-            max_time: usual.max_time.max(time),
-            ..usual.clone()
-        }
+        Imposes { max_octets: usual.max_octets.max(2 * octets), max_time: usual.max_time.max(time), ..usual.clone() }
     }
 }

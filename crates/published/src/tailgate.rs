@@ -40,11 +40,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: false,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: false, pacing: false },
     imposes: Imposes {
         typical_octets: 60_000,
         max_octets: 3_000_000,
@@ -91,12 +87,7 @@ params! {
 impl Params {
     fn check(&self) -> Result<(), ParamError> {
         let fits = self.large_octets.is_none_or(|large| self.small_octets * 2 <= large);
-        within(
-            fits,
-            "small",
-            self.small_octets,
-            "40 to 500, and half of octets at most",
-        )
+        within(fits, "small", self.small_octets, "40 to 500, and half of octets at most")
     }
 }
 

@@ -22,11 +22,7 @@ impl HopTime {
     /// Known to `error`, but never better than framing and few samples leave it.
     pub(super) fn known(time: f64, error: f64) -> Self {
         let half = error.max(LEAST_HALF * time);
-        Self::Measured {
-            low: (time - half).max(f64::MIN_POSITIVE),
-            time,
-            high: time + half,
-        }
+        Self::Measured { low: (time - half).max(f64::MIN_POSITIVE), time, high: time + half }
     }
 
     /// Its time, as well as it is known.
@@ -76,19 +72,12 @@ pub(super) fn of_path(hops: &[Estimate], slowest: &Estimate) -> Estimate {
     let low = hops.iter().map(|hop| hop.low).min().unwrap_or(slowest.low);
     let high = hops.iter().filter(measured).map(|hop| hop.high).min();
     let bps = BitRate::from_bps;
-    Estimate::ip_rate(
-        Metric::IpCapacity,
-        bps(slowest.value),
-        bps(low),
-        bps(high.unwrap_or(slowest.high)),
-    )
+    Estimate::ip_rate(Metric::IpCapacity, bps(slowest.value), bps(low), bps(high.unwrap_or(slowest.high)))
 }
 
 /// When a packet was at the far end, or was back, and which of the two.
 pub(super) fn stamp(row: &Arrival) -> Option<(i64, Stamped)> {
-    arrived_ns(row)
-        .map(|stamp| (stamp, Stamped::PeerKind))
-        .or_else(|| Some((returned_ns(row)?, Stamped::Returned)))
+    arrived_ns(row).map(|stamp| (stamp, Stamped::PeerKind)).or_else(|| Some((returned_ns(row)?, Stamped::Returned)))
 }
 
 /// The least time between a large packet's departure and the small one's so far.

@@ -53,11 +53,7 @@ pub(super) const CLASS: Classification = Classification {
 };
 
 /// And need the same.
-pub(super) const NEEDS: Needs = Needs {
-    single_packet_stamps: false,
-    sender_faster_than_result: true,
-    pacing: true,
-};
+pub(super) const NEEDS: Needs = Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: true };
 
 /// And cost about the same.
 pub(super) const IMPOSES: Imposes = Imposes {

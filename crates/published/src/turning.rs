@@ -127,10 +127,7 @@ impl Settings {
             Length::Time(_) => LONGEST as u64,
         };
         let most = trains.saturating_mul(packets).saturating_mul(octets);
-        Imposes {
-            max_octets: usual.max_octets.max(most.min(MOST_OCTETS)),
-            ..usual.clone()
-        }
+        Imposes { max_octets: usual.max_octets.max(most.min(MOST_OCTETS)), ..usual.clone() }
     }
 }
 

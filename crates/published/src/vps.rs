@@ -40,11 +40,7 @@ pub(super) const INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::RawSocket,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: false,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: false, pacing: false },
     imposes: Imposes {
         typical_octets: 3_300_000,
         max_octets: 20_000_000,

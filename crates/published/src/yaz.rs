@@ -143,20 +143,14 @@ struct Slower {
 
 impl Slower {
     fn session(params: Params) -> MethodRun<Self> {
-        let rule = Self {
-            min_octets: params.min_octets,
-            step: params.step,
-            max_gap_ns: nanos_f64(params.max_gap),
-        };
+        let rule = Self { min_octets: params.min_octets, step: params.step, max_gap_ns: nanos_f64(params.max_gap) };
         MethodRun::new(rule, params.search)
     }
 }
 
 impl Rule for Slower {
-    const READS: (&'static str, &'static str) = (
-        "yaz",
-        "trains of 16 packets or more to the receiver, of ever lower rates",
-    );
+    const READS: (&'static str, &'static str) =
+        ("yaz", "trains of 16 packets or more to the receiver, of ever lower rates");
 
     fn turn(&mut self, settings: &Settings, seen: &RoundAccount) -> Turn {
         let mut all = seen.judged();
@@ -201,11 +195,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: true },
     imposes: Imposes {
         typical_octets: 4_000_000,
         max_octets: 300_000_000,

@@ -89,18 +89,14 @@ impl BurstDocument {
         let through = found.through_rate_bps;
         let queue = QueueRow::from(found.queue);
         let free = available.map(BitRate::bps).or(queue.available_bps).or(through);
-        let facts = row
-            .value
-            .zip(free)
-            .zip(found.rtt_ns)
-            .map(|((burst, available), rtt_ns)| Facts {
-                p10_octets: found.sample.map_or(burst, |sample| sample.p10),
-                burst_octets: burst,
-                queue_octets: queue.effective_octets,
-                line_bps: through.unwrap_or(available).max(available),
-                available_bps: available,
-                rtt_ns,
-            });
+        let facts = row.value.zip(free).zip(found.rtt_ns).map(|((burst, available), rtt_ns)| Facts {
+            p10_octets: found.sample.map_or(burst, |sample| sample.p10),
+            burst_octets: burst,
+            queue_octets: queue.effective_octets,
+            line_bps: through.unwrap_or(available).max(available),
+            available_bps: available,
+            rtt_ns,
+        });
         Self {
             schema: crate::schema::BURST_NAME,
             p10: found.sample.map(|sample| sample.p10),
@@ -151,13 +147,7 @@ impl From<QueueFinding> for QueueRow {
 
 impl From<BurstPoint> for CurveRow {
     fn from(point: BurstPoint) -> Self {
-        Self {
-            rate_bps: point.rate_bps,
-            p10: point.p10,
-            median: point.median,
-            max: point.max,
-            bursts: point.bursts,
-        }
+        Self { rate_bps: point.rate_bps, p10: point.p10, median: point.median, max: point.max, bursts: point.bursts }
     }
 }
 

@@ -131,12 +131,7 @@ pub struct Problem {
 
 impl From<Cost> for CostRow {
     fn from(cost: Cost) -> Self {
-        Self {
-            octets: cost.octets,
-            packets: cost.packets,
-            seconds: cost.time.as_secs_f64(),
-            peak_bps: cost.peak_bps,
-        }
+        Self { octets: cost.octets, packets: cost.packets, seconds: cost.time.as_secs_f64(), peak_bps: cost.peak_bps }
     }
 }
 
@@ -196,10 +191,9 @@ impl Document {
 
     /// The two metrics that a path is known by have no value.
     pub fn is_inconclusive(&self) -> bool {
-        [Metric::IpCapacity, Metric::AvailableIpCapacity].iter().any(|&metric| {
-            self.row(metric)
-                .is_some_and(|row| row.verdict == BoundKind::Inconclusive)
-        })
+        [Metric::IpCapacity, Metric::AvailableIpCapacity]
+            .iter()
+            .any(|&metric| self.row(metric).is_some_and(|row| row.verdict == BoundKind::Inconclusive))
     }
 
     /// As one line of JSON.
@@ -247,12 +241,7 @@ impl Document {
 
 impl HostReport {
     fn new(facts: &PathFacts, metrics: &[MetricRow], environments: Environments, direction: Option<Direction>) -> Self {
-        let value = |metric: Metric| {
-            metrics
-                .iter()
-                .find(|row| row.metric == metric)
-                .and_then(|row| row.value)
-        };
+        let value = |metric: Metric| metrics.iter().find(|row| row.metric == metric).and_then(|row| row.value);
         let rate = value(Metric::IpCapacity).map(BitRate::from_bps);
         let limited_by_host = |row: &MetricRow| {
             use narrows_probe::Limit;
@@ -272,10 +261,7 @@ impl HostReport {
             is_bottleneck: metrics
                 .iter()
                 .filter(|row| {
-                    matches!(
-                        row.metric,
-                        Metric::IpCapacity | Metric::AvailableIpCapacity | Metric::UdpAchievable
-                    )
+                    matches!(row.metric, Metric::IpCapacity | Metric::AvailableIpCapacity | Metric::UdpAchievable)
                 })
                 .any(limited_by_host),
         }

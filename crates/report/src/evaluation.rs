@@ -198,14 +198,7 @@ impl Status {
 impl EvaluationDocument {
     /// A document without rows.
     pub fn new(plan: String, about: String, source: String, notes: Vec<String>) -> Self {
-        Self {
-            schema: schema::EVALUATION_NAME,
-            plan,
-            about,
-            source,
-            notes,
-            rows: Vec::new(),
-        }
+        Self { schema: schema::EVALUATION_NAME, plan, about, source, notes, rows: Vec::new() }
     }
 
     /// As one line of JSON.

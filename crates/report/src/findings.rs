@@ -20,13 +20,7 @@ pub(crate) fn findings<F>(jobs: &[JobReport<F>], environments: &[Environments]) 
     let of_job = |(index, job): (usize, &JobReport<F>)| {
         let direction = job.entries.first()?.direction;
         let hosts = environments.get(index).unwrap_or(&unknown);
-        Some(Findings::new(
-            direction,
-            &job.facts,
-            &job.entries,
-            &hosts.here,
-            &hosts.remote,
-        ))
+        Some(Findings::new(direction, &job.facts, &job.entries, &hosts.here, &hosts.remote))
     };
     let mut findings: Vec<Findings> = jobs.iter().enumerate().filter_map(of_job).collect();
     // What was cut off is no measure for the other way.
@@ -34,10 +28,7 @@ pub(crate) fn findings<F>(jobs: &[JobReport<F>], environments: &[Environments]) 
         let mut caveats = found.caveats.iter();
         !caveats.any(|(metric, caveat)| *metric == Metric::TcpAchievableSingle && *caveat == Caveat::StoppedEarly)
     };
-    let rates: Vec<Option<u64>> = findings
-        .iter()
-        .map(|found| found.tcp.bps.filter(|_| whole(found)))
-        .collect();
+    let rates: Vec<Option<u64>> = findings.iter().map(|found| found.tcp.bps.filter(|_| whole(found))).collect();
     for (index, found) in findings.iter_mut().enumerate() {
         let mut others = rates.iter().enumerate().filter(|(other, _)| *other != index);
         found.other_way_tcp_bps = others.find_map(|(_, bps)| *bps);

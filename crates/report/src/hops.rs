@@ -97,11 +97,7 @@ pub struct ForecastRow {
 
 impl From<Forecast> for ForecastRow {
     fn from(forecast: Forecast) -> Self {
-        Self {
-            time_ns: nanos(forecast.time),
-            octets: forecast.octets,
-            ceiling: forecast.ceiling.map(BitRate::bps),
-        }
+        Self { time_ns: nanos(forecast.time), octets: forecast.octets, ceiling: forecast.ceiling.map(BitRate::bps) }
     }
 }
 
@@ -168,23 +164,15 @@ impl HopsDocument {
             params: asked.params,
             layer: rows::layer(reported.as_ref()).filter(|_| hops.iter().any(|hop| hop.capacity.is_some())),
             reached: found.seen.remote().is_some()
-                || reported
-                    .as_ref()
-                    .is_some_and(|reported| reported.hops.iter().any(|hop| hop.is_destination)),
-            server: reported
-                .as_ref()
-                .and_then(|reported| reported.remote)
-                .map(ServerRow::from),
+                || reported.as_ref().is_some_and(|reported| reported.hops.iter().any(|hop| hop.is_destination)),
+            server: reported.as_ref().and_then(|reported| reported.remote).map(ServerRow::from),
             narrow_hop: rows::narrow(reported.as_ref(), &hops),
             tight_hop: rows::tight(reported.as_ref(), &hops),
             hops,
             verdict: outcome.verdict(),
             reason,
             caveats: outcome.caveats().iter().map(Remark::from).collect(),
-            forecast: reported
-                .as_ref()
-                .and_then(|reported| reported.forecast)
-                .map(ForecastRow::from),
+            forecast: reported.as_ref().and_then(|reported| reported.forecast).map(ForecastRow::from),
             cost,
             unmatched_replies: found.unmatched_replies,
             notes: Vec::new(),

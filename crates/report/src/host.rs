@@ -222,12 +222,7 @@ impl HostDocument {
     /// Judges what was found. Without a remote host, one like this is thought of.
     pub fn new(found: HostFindings) -> Self {
         let ceilings = ceilings(&found);
-        let ceiling = |path: Path| {
-            ceilings
-                .iter()
-                .find(|ceiling| ceiling.path == path)
-                .and_then(Ceiling::rate)
-        };
+        let ceiling = |path: Path| ceilings.iter().find(|ceiling| ceiling.path == path).and_then(Ceiling::rate);
         let (forward, reverse) = ends(&found, ceiling(Path::SENDING), ceiling(Path::RECEIVING));
         let (rate, rate_from) = rate(&found);
         let families = forward.families(rate);
@@ -241,10 +236,7 @@ impl HostDocument {
             rate_bps: rate.map(BitRate::bps),
             rate_from,
             ip_octets: found.ip_octets,
-            usable: usable(&families).map(|(family, rate)| UsableRow {
-                family,
-                max_rate_bps: rate.bps(),
-            }),
+            usable: usable(&families).map(|(family, rate)| UsableRow { family, max_rate_bps: rate.bps() }),
             families,
             reverse_families: reverse.map(|ends| ends.families(rate)),
             ceiling_bps: [ceiling(Path::SENDING), ceiling(Path::RECEIVING)]
@@ -256,11 +248,7 @@ impl HostDocument {
             host_rate_bps: host.map(|(rate, _)| rate.bps()),
             is_bottleneck: rate.and_then(|rate| forward.are_the_bottleneck(rate)),
             noise: Noise::of(&found.inventory, &found.costs, found.steal_ratio),
-            near: NearHost {
-                facts: FactsRow::from(&found.near),
-                inventory: found.inventory,
-                costs: found.costs,
-            },
+            near: NearHost { facts: FactsRow::from(&found.near), inventory: found.inventory, costs: found.costs },
             remote: found.remote.map(|remote| RemoteHost {
                 facts: FactsRow::from(&remote.facts),
                 coalescing: remote.seen,
@@ -284,22 +272,11 @@ fn ends(found: &HostFindings, sending: Option<BitRate>, receiving: Option<BitRat
     let near = near_end(found);
     let remote = found.remote.as_ref().map(|remote| {
         let set = remote.settings.as_ref().and_then(|settings| settings.receive_gather_us);
-        let set = set
-            .filter(|micros| *micros > 0)
-            .map(|micros| Duration::from_micros(micros.into()));
-        End {
-            coalescing: remote.seen.as_ref().and_then(Coalescing::period).or(set),
-            ..End::of(remote.facts.clone())
-        }
+        let set = set.filter(|micros| *micros > 0).map(|micros| Duration::from_micros(micros.into()));
+        End { coalescing: remote.seen.as_ref().and_then(Coalescing::period).or(set), ..End::of(remote.facts.clone()) }
     });
-    let sender = End {
-        ceiling: sending,
-        ..near.clone()
-    };
-    let receiver = End {
-        ceiling: receiving,
-        ..near
-    };
+    let sender = End { ceiling: sending, ..near.clone() };
+    let receiver = End { ceiling: receiving, ..near };
     let between = |sender: &End, receiver: &End| Ends {
         sender: sender.clone(),
         receiver: receiver.clone(),
@@ -315,18 +292,13 @@ fn ends(found: &HostFindings, sending: Option<BitRate>, receiving: Option<BitRat
 fn ceilings(found: &HostFindings) -> Vec<Ceiling> {
     let card = found.inventory.card.as_ref();
     let link = card.and_then(|card| card.rate_bps).map(BitRate::from_bps);
-    let slot = card
-        .and_then(|card| card.pcie.as_ref()?.payload_bps)
-        .map(BitRate::from_bps);
+    let slot = card.and_then(|card| card.pcie.as_ref()?.payload_bps).map(BitRate::from_bps);
     let of = |path| Ceiling::of(path, &found.costs, link, slot, 1);
     let loopback = found.costs.loopback;
     let mut sending = of(Path::SENDING);
     sending.measured_bps = found.near.max_send_rate.map(BitRate::bps);
     let mut through = of(Path::LOOPBACK);
-    through.measured_bps = [loopback.tcp_bps, loopback.udp_bps, loopback.udp_segments_bps]
-        .into_iter()
-        .flatten()
-        .max();
+    through.measured_bps = [loopback.tcp_bps, loopback.udp_bps, loopback.udp_segments_bps].into_iter().flatten().max();
     vec![sending, of(Path::SENDING_ZERO_COPY), of(Path::RECEIVING), through]
 }
 
@@ -338,20 +310,9 @@ fn near_end(found: &HostFindings) -> End {
         .and_then(|card| card.coalescing)
         .filter(|set| set.receive_us > 0)
         .map(|set| Duration::from_micros(u64::from(set.receive_us)));
-    let spun = found
-        .costs
-        .pacing
-        .iter()
-        .filter(|row| row.pacer == narrows_diagnose::host::Pacer::Spin);
-    let noise = spun
-        .filter_map(|row| Some(row.error?.p99_ns))
-        .min()
-        .map(Duration::from_nanos);
-    End {
-        coalescing: seen.or(set),
-        departure_noise: noise,
-        ..End::of(found.near.clone())
-    }
+    let spun = found.costs.pacing.iter().filter(|row| row.pacer == narrows_diagnose::host::Pacer::Spin);
+    let noise = spun.filter_map(|row| Some(row.error?.p99_ns)).min().map(Duration::from_nanos);
+    End { coalescing: seen.or(set), departure_noise: noise, ..End::of(found.near.clone()) }
 }
 
 /// What the user said, or the slower link: no path is faster than that.
@@ -359,12 +320,7 @@ fn rate(found: &HostFindings) -> (Option<BitRate>, RateFrom) {
     if found.rate.is_some() {
         return (found.rate, RateFrom::Given);
     }
-    let card = found
-        .inventory
-        .card
-        .as_ref()
-        .and_then(|card| card.rate_bps)
-        .map(BitRate::from_bps);
+    let card = found.inventory.card.as_ref().and_then(|card| card.rate_bps).map(BitRate::from_bps);
     let remote = found.remote.as_ref().and_then(|remote| remote.facts.interface_rate);
     match [card.or(found.near.interface_rate), remote].into_iter().flatten().min() {
         Some(rate) => (Some(rate), RateFrom::Links),

@@ -126,14 +126,7 @@ fn title(out: &mut Html, document: &EvaluationDocument) {
         ("scenarios", scenarios.len().to_string()),
         ("methods", of_kind(RowKind::Method).to_string()),
         ("other programs", of_kind(RowKind::ExternalTool).to_string()),
-        (
-            "worlds",
-            if worlds.is_empty() {
-                "none".to_owned()
-            } else {
-                worlds.join(", ")
-            },
-        ),
+        ("worlds", if worlds.is_empty() { "none".to_owned() } else { worlds.join(", ") }),
         ("rows", rows.len().to_string()),
         ("runs", runs.to_string()),
     ] {

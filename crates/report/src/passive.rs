@@ -259,10 +259,7 @@ impl PassiveDocument {
             let mut said: Vec<(String, Vec<&str>)> = Vec::new();
             for row in flow {
                 let remarks = row.reason.iter().chain(&row.caveats);
-                let text = remarks
-                    .map(|remark| remark.text.as_str())
-                    .collect::<Vec<_>>()
-                    .join("; ");
+                let text = remarks.map(|remark| remark.text.as_str()).collect::<Vec<_>>().join("; ");
                 match said.iter_mut().find(|(known, _)| *known == text) {
                     Some((_, methods)) => methods.push(&row.method),
                     None if text.is_empty() => {}
@@ -299,11 +296,7 @@ impl PassiveDocument {
         table(out, &rows)?;
         for pair in &self.pairs {
             for caveat in &pair.caveats {
-                writeln!(
-                    out,
-                    "{} > {}, {}: {}",
-                    pair.source, pair.destination, pair.method, caveat.text
-                )?;
+                writeln!(out, "{} > {}, {}: {}", pair.source, pair.destination, pair.method, caveat.text)?;
             }
         }
         Ok(())
@@ -337,11 +330,7 @@ impl PassiveDocument {
             )?;
         }
         if !self.damage.is_empty() {
-            writeln!(
-                out,
-                "{} octets were passed over; what could be read is shown",
-                counts.skipped_octets
-            )?;
+            writeln!(out, "{} octets were passed over; what could be read is shown", counts.skipped_octets)?;
         }
         Ok(())
     }

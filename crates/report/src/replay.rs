@@ -73,11 +73,7 @@ pub struct ReplayedRun {
 impl ReplayDocument {
     /// Of these runs.
     pub fn new(runs: Vec<ReplayedRun>, damage: Option<String>) -> Self {
-        Self {
-            schema: schema::REPLAY_NAME,
-            damage,
-            runs,
-        }
+        Self { schema: schema::REPLAY_NAME, damage, runs }
     }
 
     /// As one line of JSON.

@@ -66,10 +66,7 @@ pub struct Remark {
 
 impl From<&Caveat> for Remark {
     fn from(caveat: &Caveat) -> Self {
-        Self {
-            id: caveat.id().to_owned(),
-            text: caveat.to_string(),
-        }
+        Self { id: caveat.id().to_owned(), text: caveat.to_string() }
     }
 }
 
@@ -77,10 +74,7 @@ impl From<&Reason> for Remark {
     fn from(reason: &Reason) -> Self {
         let json = serde_json::to_value(reason).unwrap_or_default();
         let id = json.get("id").and_then(serde_json::Value::as_str).unwrap_or("unknown");
-        Self {
-            id: id.to_owned(),
-            text: reason.to_string(),
-        }
+        Self { id: id.to_owned(), text: reason.to_string() }
     }
 }
 
@@ -95,11 +89,9 @@ impl MetricRow {
         let estimate = entry.outcome.estimate();
         let (reason, evidence) = match &entry.outcome {
             Outcome::Estimated(estimate) => (None, estimate.diagnostics.clone()),
-            Outcome::Inconclusive {
-                reason,
-                diagnostics: evidence,
-                ..
-            } => (Some(Remark::from(reason)), evidence.clone()),
+            Outcome::Inconclusive { reason, diagnostics: evidence, .. } => {
+                (Some(Remark::from(reason)), evidence.clone())
+            }
         };
         Self {
             metric: entry.metric,
@@ -115,9 +107,7 @@ impl MetricRow {
             limited_by: estimate.map(|estimate| estimate.limited_by),
             verdict: entry.outcome.verdict(),
             confidence: estimate.map(|estimate| estimate.confidence),
-            interval_seconds: estimate
-                .and_then(|estimate| estimate.interval)
-                .map(|time| time.as_secs_f64()),
+            interval_seconds: estimate.and_then(|estimate| estimate.interval).map(|time| time.as_secs_f64()),
             caveats: entry.outcome.caveats().iter().map(Remark::from).collect(),
             reason,
             truth: None,

@@ -76,14 +76,8 @@ mod tests {
         evidence.insert("rejected_out_of_order", 2u32);
         evidence.insert("rejected_share", 0.5);
         evidence.insert("pairs", 42u32);
-        let samples = Samples {
-            trains: 43,
-            pacing_broken: 3,
-            packets: 86,
-            answered: 84,
-            lost: 2,
-            ..Samples::default()
-        };
+        let samples =
+            Samples { trains: 43, pacing_broken: 3, packets: 86, answered: 84, lost: 2, ..Samples::default() };
         let row = SamplesRow::new(samples, &evidence);
         let text = serde_json::to_string(&row).unwrap();
         assert_eq!(

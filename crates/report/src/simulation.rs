@@ -133,11 +133,7 @@ impl RunRow {
     pub fn new(seed: u64, truth: Option<u64>, measured: &narrows_probe::Measured) -> Self {
         let estimate = measured.outcome.estimate();
         let (reason, evidence) = match &measured.outcome {
-            Outcome::Inconclusive {
-                reason,
-                diagnostics: evidence,
-                ..
-            } => (Some(Remark::from(reason)), evidence),
+            Outcome::Inconclusive { reason, diagnostics: evidence, .. } => (Some(Remark::from(reason)), evidence),
             Outcome::Estimated(estimate) => (None, &estimate.diagnostics),
         };
         Self {
@@ -163,11 +159,7 @@ impl RunRow {
     /// With what its truth is derived from, and the long-run one beside it.
     #[must_use]
     pub fn truth_from(self, truth_basis: TruthBasis, long_run_truth_bps: Option<u64>) -> Self {
-        Self {
-            truth_basis,
-            long_run_truth_bps,
-            ..self
-        }
+        Self { truth_basis, long_run_truth_bps, ..self }
     }
 
     /// With the account of how it followed the truth.
@@ -206,20 +198,10 @@ impl RunRow {
 impl Summary {
     /// Over `rows`, with errors relative to `scale` (to each row's truth if `None`).
     pub fn new(rows: &[RunRow], scale: Option<f64>) -> Self {
-        let scale_of = |row: &RunRow| {
-            scale
-                .or(row.truth_bps.map(|truth| truth as f64))
-                .filter(|&scale| scale > 0.0)
-        };
-        let errors: Vec<f64> = rows
-            .iter()
-            .filter_map(|row| Some(row.error()? / scale_of(row)?))
-            .collect();
+        let scale_of = |row: &RunRow| scale.or(row.truth_bps.map(|truth| truth as f64)).filter(|&scale| scale > 0.0);
+        let errors: Vec<f64> = rows.iter().filter_map(|row| Some(row.error()? / scale_of(row)?)).collect();
         let absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
-        let misses: Vec<f64> = rows
-            .iter()
-            .filter_map(|row| Some(row.miss()? / scale_of(row)?))
-            .collect();
+        let misses: Vec<f64> = rows.iter().filter_map(|row| Some(row.miss()? / scale_of(row)?)).collect();
         let share = |count: usize| (!rows.is_empty()).then(|| count as f64 / rows.len() as f64);
         let covered = misses.iter().filter(|&&miss| miss <= 0.0).count();
         let spread = |errors: &[f64]| Some(narrows_stat::quantile(errors, 0.9)? - narrows_stat::quantile(errors, 0.1)?);
@@ -258,27 +240,15 @@ impl SimulationDocument {
         scale: Option<f64>,
     ) -> Self {
         let summary = Summary::new(&runs, scale);
-        Self {
-            schema: schema::SIMULATION_NAME,
-            scenario,
-            method,
-            seed,
-            metric,
-            runs,
-            summary,
-        }
+        Self { schema: schema::SIMULATION_NAME, scenario, method, seed, metric, runs, summary }
     }
 
     /// Median of value over truth, over the runs that claim a value.
     pub fn median_ratio(&self) -> Option<f64> {
-        let ratios = self
-            .runs
-            .iter()
-            .filter(|run| run.verdict == BoundKind::Estimated)
-            .filter_map(|run| {
-                let truth = run.truth_bps.filter(|&truth| truth > 0)?;
-                Some(run.value_bps? as f64 / truth as f64)
-            });
+        let ratios = self.runs.iter().filter(|run| run.verdict == BoundKind::Estimated).filter_map(|run| {
+            let truth = run.truth_bps.filter(|&truth| truth > 0)?;
+            Some(run.value_bps? as f64 / truth as f64)
+        });
         median(ratios)
     }
 
@@ -305,10 +275,7 @@ mod tests {
             octets: 10,
             packets: 1,
             seconds: 1.0,
-            samples: SamplesRow::new(
-                narrows_probe::Samples::default(),
-                &narrows_probe::Diagnostics::default(),
-            ),
+            samples: SamplesRow::new(narrows_probe::Samples::default(), &narrows_probe::Diagnostics::default()),
             peak_rate_bps: 1_200,
             caveats: Vec::new(),
             reason: None,
@@ -333,23 +300,14 @@ mod tests {
         assert!((summary.mean_error_ratio.unwrap() - 20.0 / 3.0 / 200.0).abs() < 1e-12);
         // Type 7 of -0.05, 0, 0.15 at ranks 0.2 and 1.8: 0.12 less -0.04.
         assert!((summary.error_spread_ratio.unwrap() - 0.16).abs() < 1e-12);
-        assert_eq!(
-            (summary.inconclusive_ratio, summary.wrong_confident_ratio),
-            (Some(0.2), Some(0.2))
-        );
-        assert_eq!(
-            (summary.median_packets, summary.peak_rate_bps),
-            (Some(1.0), Some(1_200))
-        );
+        assert_eq!((summary.inconclusive_ratio, summary.wrong_confident_ratio), (Some(0.2), Some(0.2)));
+        assert_eq!((summary.median_packets, summary.peak_rate_bps), (Some(1.0), Some(1_200)));
         assert_eq!(summary.coverage_ratio, Some(0.75));
     }
 
     #[test]
     fn json_follows_the_shipped_schema() {
-        let rows = vec![
-            row(BoundKind::Estimated, Some((80, 90, 110))),
-            row(BoundKind::Inconclusive, None),
-        ];
+        let rows = vec![row(BoundKind::Estimated, Some((80, 90, 110))), row(BoundKind::Inconclusive, None)];
         let metric = narrows_units::Metric::IpCapacity;
         let document = SimulationDocument::new("s".to_owned(), "m".to_owned(), metric, 1, rows, Some(200.0));
         let schema: serde_json::Value = serde_json::from_str(schema::SIMULATION).unwrap();

@@ -121,19 +121,12 @@ impl StreamsDocument {
     /// The curve as a picture.
     pub fn picture(&self, title: &str) -> Picture {
         let points = |row: &StreamsRow| Point::new(row.streams as f64, row.rate_bps as f64);
-        let marks = [
-            ("fill", self.fill),
-            ("intrusive", self.intrusive),
-            ("harmful", self.harmful),
-        ];
+        let marks = [("fill", self.fill), ("intrusive", self.intrusive), ("harmful", self.harmful)];
         Picture::RateOverStreams(RateOverStreams {
             title: title.to_owned(),
             series: vec![Series::new("together", self.curve.iter().map(points).collect())],
             available_bps: self.available_payload_bps.map(|bps| bps as f64),
-            marks: marks
-                .into_iter()
-                .filter_map(|(name, streams)| Some((name.to_owned(), streams? as f64)))
-                .collect(),
+            marks: marks.into_iter().filter_map(|(name, streams)| Some((name.to_owned(), streams? as f64))).collect(),
         })
     }
 }
@@ -163,11 +156,7 @@ impl StreamsRow {
 }
 
 /// A number of things, rounded; `None` for what is none.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the range is checked"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
 fn count(value: f64) -> Option<u64> {
     (value.is_finite() && (0.0..1.8e19).contains(&value)).then(|| value.round() as u64)
 }
@@ -225,12 +214,7 @@ mod tests {
             harmful: Some(8),
             ..found(
                 FillBasis::Reached,
-                &[
-                    (1, 60e6, 1e7, 0.0),
-                    (2, 94e6, 1.2e7, 0.0),
-                    (4, 95e6, 2e7, 0.01),
-                    (8, 90e6, 3e7, 0.05),
-                ],
+                &[(1, 60e6, 1e7, 0.0), (2, 94e6, 1.2e7, 0.0), (4, 95e6, 2e7, 0.01), (8, 90e6, 3e7, 0.05)],
             )
         };
         let estimate = Estimate::new(Metric::TcpStreamsToFill, None, 2, 2, 2).found(Finding::Streams(Box::new(found)));
@@ -278,10 +262,7 @@ mod tests {
     #[test]
     fn nothing_measured() {
         let document = document(Outcome::inconclusive(Reason::NoAnswer));
-        assert_eq!(
-            (document.fill, document.intrusive, document.curve.len()),
-            (None, None, 0)
-        );
+        assert_eq!((document.fill, document.intrusive, document.curve.len()), (None, None, 0));
         assert!(!document.text(false).is_empty());
     }
 }

@@ -27,11 +27,7 @@ impl Document {
         self.write_head(out)?;
         self.write_host(out)?;
         for (title, metrics) in SECTIONS {
-            let rows: Vec<&MetricRow> = self
-                .metrics
-                .iter()
-                .filter(|row| metrics.contains(&row.metric))
-                .collect();
+            let rows: Vec<&MetricRow> = self.metrics.iter().filter(|row| metrics.contains(&row.metric)).collect();
             if rows.is_empty() {
                 continue;
             }
@@ -45,10 +41,7 @@ impl Document {
     }
 
     fn write_head(&self, out: &mut String) -> std::fmt::Result {
-        let address = self
-            .target
-            .address
-            .map_or_else(String::new, |address| format!(" ({address})"));
+        let address = self.target.address.map_or_else(String::new, |address| format!(" ({address})"));
         writeln!(out, "narrows {}: {}{address}", self.version, self.target.name)?;
         for note in &self.notes {
             writeln!(out, "  note: {}", note.text)?;
@@ -58,15 +51,8 @@ impl Document {
 
     fn write_host(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "\nHosts")?;
-        let reverse = self
-            .metrics
-            .first()
-            .is_some_and(|row| row.direction == Direction::Reverse);
-        let names = if reverse {
-            ["far host", "this host"]
-        } else {
-            ["this host", "far host"]
-        };
+        let reverse = self.metrics.first().is_some_and(|row| row.direction == Direction::Reverse);
+        let names = if reverse { ["far host", "this host"] } else { ["this host", "far host"] };
         for (name, host) in names.into_iter().zip([&self.host.sender, &self.host.receiver]) {
             writeln!(
                 out,
@@ -76,8 +62,7 @@ impl Document {
                 format_duration(host.clock_resolution),
                 host.stamp_source,
                 format_duration(host.stamp_error),
-                host.max_send_rate
-                    .map_or_else(String::new, |rate| format!(", up to {rate}")),
+                host.max_send_rate.map_or_else(String::new, |rate| format!(", up to {rate}")),
             )?;
         }
         self.write_families(out)?;
@@ -90,8 +75,7 @@ impl Document {
     fn write_families(&self, out: &mut String) -> std::fmt::Result {
         let of = |verdict| self.host.verdicts.iter().filter(move |row| row.verdict == verdict);
         let upto = |row: &FamilyRow| {
-            row.max_rate_bps
-                .map_or_else(String::new, |bps| format!(" up to {}", BitRate::from_bps(bps)))
+            row.max_rate_bps.map_or_else(String::new, |bps| format!(" up to {}", BitRate::from_bps(bps)))
         };
         let mut say = |label: &str, text: String| -> std::fmt::Result {
             for (index, line) in wrapped(&text, 96).into_iter().enumerate() {
@@ -100,9 +84,8 @@ impl Document {
             }
             Ok(())
         };
-        let fit: Vec<String> = of(HostVerdict::Ok)
-            .map(|row| format!("{}{}", host::name(row.family), upto(row)))
-            .collect();
+        let fit: Vec<String> =
+            of(HostVerdict::Ok).map(|row| format!("{}{}", host::name(row.family), upto(row))).collect();
         if !fit.is_empty() {
             say("fit", fit.join(", "))?;
         }
@@ -141,11 +124,7 @@ impl Document {
             let severity = format!("{:?}", advice.severity).to_lowercase();
             let indent = " ".repeat(12);
             for (index, line) in wrapped(&advice.text, 96).into_iter().enumerate() {
-                let head = if index == 0 {
-                    format!("  {severity:<10}")
-                } else {
-                    indent.clone()
-                };
+                let head = if index == 0 { format!("  {severity:<10}") } else { indent.clone() };
                 writeln!(out, "{head}{line}")?;
             }
             if let Some(command) = &advice.command {
@@ -202,14 +181,8 @@ impl MetricRow {
 }
 
 const SECTIONS: [(&str, &[Metric]); 4] = [
-    (
-        "General",
-        &[Metric::RoundTripTime, Metric::PathMtu, Metric::MaximumBurstOctets],
-    ),
-    (
-        "Capacity",
-        &[Metric::IpCapacity, Metric::AvailableIpCapacity, Metric::CrossTraffic],
-    ),
+    ("General", &[Metric::RoundTripTime, Metric::PathMtu, Metric::MaximumBurstOctets]),
+    ("Capacity", &[Metric::IpCapacity, Metric::AvailableIpCapacity, Metric::CrossTraffic]),
     ("UDP", &[Metric::UdpAchievable]),
     (
         "TCP",
@@ -234,19 +207,11 @@ fn write_row(out: &mut String, row: &MetricRow) -> std::fmt::Result {
     } else {
         "no probes of its own".to_owned()
     };
-    let limit = row
-        .limited_by
-        .map_or_else(String::new, |limit| format!(", limited by {limit}"));
+    let limit = row.limited_by.map_or_else(String::new, |limit| format!(", limited by {limit}"));
     writeln!(out, "{}", format!("  {label:<26} {claim:<44} {layer}").trim_end())?;
     writeln!(out, "  {:<26} by {}{limit}; {cost}", "", row.method)?;
     if let Some(truth) = row.truth {
-        writeln!(
-            out,
-            "  {:<26} truth {}{}",
-            "",
-            print(row.metric, truth),
-            deviation(row, truth)
-        )?;
+        writeln!(out, "  {:<26} truth {}{}", "", print(row.metric, truth), deviation(row, truth))?;
     }
     if let Some(reason) = &row.reason {
         for line in wrapped(&reason.text, 80) {
@@ -279,18 +244,12 @@ fn claim(row: &MetricRow) -> String {
 
 fn deviation(row: &MetricRow, truth: u64) -> String {
     match (row.value, row.verdict) {
-        (Some(value), BoundKind::LowerBound) => (if value <= truth {
-            "  (holds)"
-        } else {
-            "  (does NOT hold)"
-        })
-        .to_owned(),
-        (Some(value), BoundKind::UpperBound) => (if value >= truth {
-            "  (holds)"
-        } else {
-            "  (does NOT hold)"
-        })
-        .to_owned(),
+        (Some(value), BoundKind::LowerBound) => {
+            (if value <= truth { "  (holds)" } else { "  (does NOT hold)" }).to_owned()
+        }
+        (Some(value), BoundKind::UpperBound) => {
+            (if value >= truth { "  (holds)" } else { "  (does NOT hold)" }).to_owned()
+        }
         (Some(value), _) if truth > 0 => format!("  ({:+.2} %)", (value as f64 / truth as f64 - 1.0) * 100.0),
         _ => String::new(),
     }

@@ -90,10 +90,9 @@ impl TrackingSummary {
     pub fn text(&self) -> String {
         let percent =
             |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{:.2} %", 100.0 * ratio));
-        let slowest = self.slowest_follow_ns.map_or_else(
-            || "not all followed".to_owned(),
-            |ns| format!("the slowest after {:.2} s", ns as f64 * 1e-9),
-        );
+        let slowest = self
+            .slowest_follow_ns
+            .map_or_else(|| "not all followed".to_owned(), |ns| format!("the slowest after {:.2} s", ns as f64 * 1e-9));
         format!(
             "followed {} of {} changes, {slowest}; within 2 % for {} of the time; 2 s after a change and later: 95 % within {}, all within {}; mean load {}",
             self.followed,
@@ -168,9 +167,7 @@ impl TrackedPoint {
     /// Signed, relative to the truth.
     pub fn error(&self) -> Option<f64> {
         let truth = self.truth_bps as f64;
-        self.value_bps
-            .filter(|_| truth > 0.0)
-            .map(|value| value as f64 / truth - 1.0)
+        self.value_bps.filter(|_| truth > 0.0).map(|value| value as f64 / truth - 1.0)
     }
 }
 
@@ -181,11 +178,7 @@ mod tests {
     fn series(values: &[(Option<u64>, u64)]) -> Vec<TrackedPoint> {
         (0u64..)
             .zip(values)
-            .map(|(index, &(value_bps, truth_bps))| TrackedPoint {
-                at_ns: index * 1_000_000_000,
-                value_bps,
-                truth_bps,
-            })
+            .map(|(index, &(value_bps, truth_bps))| TrackedPoint { at_ns: index * 1_000_000_000, value_bps, truth_bps })
             .collect()
     }
 

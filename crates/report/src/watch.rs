@@ -261,11 +261,7 @@ impl WatchRow {
             _ => self.note.clone().unwrap_or_default(),
         };
         let caveats: Vec<&str> = self.caveats.iter().map(|caveat| caveat.id.as_str()).collect();
-        let caveats = if caveats.is_empty() {
-            String::new()
-        } else {
-            format!("  [{}]", caveats.join(" "))
-        };
+        let caveats = if caveats.is_empty() { String::new() } else { format!("  [{}]", caveats.join(" ")) };
         format!("{at:>9}  {said}  sent {sent}{caveats}")
     }
 }
@@ -349,10 +345,7 @@ mod tests {
         watch.tell(at(700), &latest(55, 60.0));
         assert_eq!(watch.tick(at(999)), None);
         let row = watch.tick(at(1001)).unwrap();
-        assert_eq!(
-            (row.at_ns, row.available_bps, row.reported),
-            (1_000_000_000, Some(55_000_000), 2)
-        );
+        assert_eq!((row.at_ns, row.available_bps, row.reported), (1_000_000_000, Some(55_000_000), 2));
         assert_eq!((row.octets, row.note.is_none()), (1000, true));
         // Three seconds in which the program did not run: one row, and it says so.
         let row = watch.tick(at(4100)).unwrap();
@@ -364,11 +357,7 @@ mod tests {
         assert_eq!((summary.silent_intervals, summary.intervals), (3, 4));
         assert_eq!(summary.windows[0].windows, 2);
         assert_eq!(summary.windows[0].mean_bps, Some(65_000_000));
-        assert!(
-            summary.text().contains("3 of 4 intervals without a value"),
-            "{}",
-            summary.text()
-        );
+        assert!(summary.text().contains("3 of 4 intervals without a value"), "{}", summary.text());
     }
 
     #[test]
@@ -379,9 +368,7 @@ mod tests {
         watch.tell(at(200), &latest(50, 40.0));
         let full = watch.tick(at(1000)).unwrap().json();
         let empty = watch.tick(at(2000)).unwrap().json();
-        let summary = watch
-            .summary(at(2500), ended(Outcome::inconclusive(Reason::NoAnswer)))
-            .json();
+        let summary = watch.summary(at(2500), ended(Outcome::inconclusive(Reason::NoAnswer))).json();
         for line in [&full, &empty, &summary] {
             let json: serde_json::Value = serde_json::from_str(line).unwrap();
             let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();

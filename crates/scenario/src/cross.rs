@@ -108,9 +108,7 @@ impl SizeMix {
     pub fn weighted(mix: impl Into<Vec<(u16, f64)>>) -> Option<Self> {
         let mix = mix.into();
         let fine = !mix.is_empty()
-            && mix
-                .iter()
-                .all(|&(size, weight)| size >= SHORTEST && weight.is_finite() && weight > 0.0)
+            && mix.iter().all(|&(size, weight)| size >= SHORTEST && weight.is_finite() && weight > 0.0)
             && mix.iter().map(|(_, weight)| weight).sum::<f64>().is_finite();
         fine.then_some(Self(Sizes::Weighted(mix)))
     }
@@ -143,9 +141,9 @@ impl SizeMix {
     pub fn extremes(&self) -> (u16, u16) {
         match &self.0 {
             Sizes::Uniform(low, high) => (*low, *high),
-            Sizes::Weighted(mix) => mix
-                .iter()
-                .fold((u16::MAX, 0), |(low, high), &(size, _)| (low.min(size), high.max(size))),
+            Sizes::Weighted(mix) => {
+                mix.iter().fold((u16::MAX, 0), |(low, high), &(size, _)| (low.min(size), high.max(size)))
+            }
         }
     }
 
@@ -191,12 +189,7 @@ pub struct Passing {
 impl Default for Passing {
     /// As a bulk transfer between two Linux hosts.
     fn default() -> Self {
-        Self {
-            control: ElasticControl::Cubic,
-            window_octets: None,
-            application: None,
-            timestamps: true,
-        }
+        Self { control: ElasticControl::Cubic, window_octets: None, application: None, timestamps: true }
     }
 }
 
@@ -253,15 +246,10 @@ impl Cross {
             Source::Elastic(elastic) if elastic.flows == 0 => {
                 Err(ScenarioError::invalid(place, "needs at least one flow"))
             }
-            Source::Open { rate, .. } if rate.bps() == 0 => Err(ScenarioError::invalid(
-                place,
-                "a rate of zero is no traffic; leave it out",
-            )),
-            Source::Open {
-                rate,
-                arrivals: Arrivals::ParetoOnOff { shape, peak, mean_on },
-                ..
-            } => {
+            Source::Open { rate, .. } if rate.bps() == 0 => {
+                Err(ScenarioError::invalid(place, "a rate of zero is no traffic; leave it out"))
+            }
+            Source::Open { rate, arrivals: Arrivals::ParetoOnOff { shape, peak, mean_on }, .. } => {
                 let fine = shape.is_finite() && *shape > 1.0 && peak > rate && !mean_on.is_zero();
                 let why = "needs shape above 1, a peak above the rate, and a mean on-time";
                 fine.then_some(()).ok_or_else(|| ScenarioError::invalid(place, why))
@@ -297,10 +285,7 @@ mod tests {
                 sum += f64::from(size) * share;
             }
             assert!((total - 1.0).abs() < 1e-9, "{mix:?} {total}");
-            assert!(
-                (sum - mean).abs() < 1e-6 && (mix.mean_ip_octets() - mean).abs() < 1e-6,
-                "{mix:?} {sum}"
-            );
+            assert!((sum - mean).abs() < 1e-6 && (mix.mean_ip_octets() - mean).abs() < 1e-6, "{mix:?} {sum}");
             assert_eq!(mix.extremes(), extremes);
         }
     }
@@ -309,12 +294,7 @@ mod tests {
     fn mixes_that_are_none_are_refused() {
         assert_eq!(SizeMix::uniform(1500, 64), None);
         assert_eq!(SizeMix::uniform(19, 64), None);
-        for mix in [
-            vec![],
-            vec![(19, 1.0)],
-            vec![(100, 0.0)],
-            vec![(100, f64::MAX), (200, f64::MAX)],
-        ] {
+        for mix in [vec![], vec![(19, 1.0)], vec![(100, 0.0)], vec![(100, f64::MAX), (200, f64::MAX)]] {
             assert_eq!(SizeMix::weighted(mix.clone()), None, "{mix:?}");
         }
     }

@@ -48,10 +48,7 @@ impl Crossed {
             Service::Aggregation(_) => sum(&|size| f64::from(size) * 8.0 / capacity(size).as_f64()),
         };
         let devices = hop.layer2.iter().map(|device| wire(device.rate, device.framing));
-        let bucket = hop
-            .bucket
-            .as_ref()
-            .map(|bucket| sum(&|size| f64::from(size) * 8.0 / bucket.rate.as_f64()));
+        let bucket = hop.bucket.as_ref().map(|bucket| sum(&|size| f64::from(size) * 8.0 / bucket.rate.as_f64()));
         devices.chain([own]).chain(bucket).fold(0.0, f64::max)
     }
 }
@@ -101,9 +98,7 @@ mod tests {
         for _ in 0..100 {
             crossed[0].add(1500);
         }
-        let truth = scenario
-            .truth(PathDirection::Forward)
-            .over(Duration::ZERO, Duration::from_secs(1));
+        let truth = scenario.truth(PathDirection::Forward).over(Duration::ZERO, Duration::from_secs(1));
         assert_eq!(truth.beside(&crossed).available(1500), Some(BitRate::ZERO));
         assert_eq!(truth.beside(&[]).available(1500), None);
     }

@@ -47,9 +47,6 @@ pub enum ScenarioError {
 impl ScenarioError {
     /// A value outside its range.
     pub(crate) fn invalid(place: impl Into<String>, why: impl Into<String>) -> Self {
-        Self::Invalid {
-            place: place.into(),
-            why: why.into(),
-        }
+        Self::Invalid { place: place.into(), why: why.into() }
     }
 }

@@ -125,12 +125,7 @@ impl Scenario {
     /// Reads a scenario from the text of a file, and checks it.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         let file: File = toml::from_str(text).map_err(|error| ScenarioError::Syntax(error.to_string()))?;
-        if file.name.is_empty()
-            || !file
-                .name
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-        {
+        if file.name.is_empty() || !file.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
             let why = "must be letters, digits, '-', '_' and '.', for it names files and rows";
             return Err(ScenarioError::invalid("name", why));
         }
@@ -140,10 +135,7 @@ impl Scenario {
         if let Some(text) = file.warm_up {
             scenario.warm_up = duration("warm_up", &text)?;
         }
-        for (way, hops) in [
-            (PathDirection::Forward, file.hop),
-            (PathDirection::Reverse, file.reverse),
-        ] {
+        for (way, hops) in [(PathDirection::Forward, file.hop), (PathDirection::Reverse, file.reverse)] {
             for (index, hop) in hops.into_iter().enumerate() {
                 let (hop, cross) = hop.read(way, index)?;
                 match way {
@@ -171,8 +163,7 @@ impl ExpectFile {
         let share = |field: &str, value: f64| {
             let fine = (0.0..=1.0).contains(&value);
             let why = "must be between 0 and 1";
-            fine.then_some(value)
-                .ok_or_else(|| ScenarioError::invalid(format!("{place}: {field}"), why))
+            fine.then_some(value).ok_or_else(|| ScenarioError::invalid(format!("{place}: {field}"), why))
         };
         let expected = match (self.ratio, self.bounded, self.refused) {
             (Some([low, high]), None, None) if low <= high && low >= 0.0 => Expected::Within {
@@ -181,12 +172,8 @@ impl ExpectFile {
                 wrong_confident: share("wrong_confident", self.wrong_confident.unwrap_or(0.0))?,
                 inconclusive: share("inconclusive", self.inconclusive.unwrap_or(0.0))?,
             },
-            (None, Some(bounded), None) => Expected::Bounded {
-                share: share("bounded", bounded)?,
-            },
-            (None, None, Some(refused)) => Expected::Inconclusive {
-                share: share("refused", refused)?,
-            },
+            (None, Some(bounded), None) => Expected::Bounded { share: share("bounded", bounded)? },
+            (None, None, Some(refused)) => Expected::Inconclusive { share: share("refused", refused)? },
             _ => {
                 let why = "needs exactly one of ratio = [low, high], bounded = share, refused = share";
                 return Err(ScenarioError::invalid(place, why));
@@ -196,34 +183,20 @@ impl ExpectFile {
             let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
             (name, text)
         });
-        Ok(Expectation {
-            method: self.method,
-            params: params.collect(),
-            metric: self.metric,
-            expected,
-        })
+        Ok(Expectation { method: self.method, params: params.collect(), metric: self.metric, expected })
     }
 }
 
 fn rate(place: &str, text: &str) -> Result<BitRate, ScenarioError> {
-    text.parse().map_err(|source| ScenarioError::Quantity {
-        place: place.to_owned(),
-        source,
-    })
+    text.parse().map_err(|source| ScenarioError::Quantity { place: place.to_owned(), source })
 }
 
 fn octets(place: &str, text: &str) -> Result<Octets, ScenarioError> {
-    text.parse().map_err(|source| ScenarioError::Quantity {
-        place: place.to_owned(),
-        source,
-    })
+    text.parse().map_err(|source| ScenarioError::Quantity { place: place.to_owned(), source })
 }
 
 fn duration(place: &str, text: &str) -> Result<Duration, ScenarioError> {
-    parse_duration(text).map_err(|source| ScenarioError::Quantity {
-        place: place.to_owned(),
-        source,
-    })
+    parse_duration(text).map_err(|source| ScenarioError::Quantity { place: place.to_owned(), source })
 }
 
 /// A duration that may be negative.

@@ -106,12 +106,7 @@ pub struct ClockModel {
 impl Default for ClockModel {
     /// A perfect clock.
     fn default() -> Self {
-        Self {
-            offset: Delta::ZERO,
-            skew_ppm: 0.0,
-            granularity: Duration::from_nanos(1),
-            steps: Vec::new(),
-        }
+        Self { offset: Delta::ZERO, skew_ppm: 0.0, granularity: Duration::from_nanos(1), steps: Vec::new() }
     }
 }
 

@@ -182,11 +182,7 @@ impl Scenario {
     fn check_cross(&self, place: &str, cross: &Cross) -> Result<(), ScenarioError> {
         let hops = self.hops(cross.way).len();
         if cross.last_hop < cross.first_hop {
-            return Err(ScenarioError::Loop {
-                place: place.to_owned(),
-                first: cross.first_hop,
-                last: cross.last_hop,
-            });
+            return Err(ScenarioError::Loop { place: place.to_owned(), first: cross.first_hop, last: cross.last_hop });
         }
         if cross.last_hop >= hops {
             let why = format!("there is no hop {}; the way has hops 0 to {}", cross.last_hop, hops - 1);
@@ -241,18 +237,12 @@ fn check_hop(place: &str, hop: &Hop) -> Result<(), ScenarioError> {
     if let Some(bucket) = hop.bucket
         && (bucket.rate.bps() == 0 || bucket.burst.count() < u64::from(hop.mtu))
     {
-        return invalid(
-            "bucket",
-            "needs a rate above zero and a burst of at least one packet of the MTU",
-        );
+        return invalid("bucket", "needs a rate above zero and a burst of at least one packet of the MTU");
     }
     if let Some(early) = hop.early_drop {
         let share = |value: f64| value.is_finite() && value > 0.0 && value <= 1.0;
         if early.from >= early.to || !share(early.ratio) || !share(early.weight) {
-            return invalid(
-                "early_drop",
-                "needs from below to, and ratio and weight above 0 and at most 1",
-            );
+            return invalid("early_drop", "needs from below to, and ratio and weight above 0 and at most 1");
         }
         if hop.queue == Queue::Unlimited || hop.service != Service::Single || hop.link != Link::RealTime {
             return invalid(
@@ -267,10 +257,7 @@ fn check_hop(place: &str, hop: &Hop) -> Result<(), ScenarioError> {
             return invalid("burst", "must hold at least one packet of the MTU with its framing");
         }
         if burst != Burst::OnePacket && hop.bucket.is_some() {
-            return invalid(
-                "burst",
-                "a hop with a shaper has the shaper's burst; write one of the two",
-            );
+            return invalid("burst", "a hop with a shaper has the shaper's burst; write one of the two");
         }
     }
     check_service(&invalid, hop)?;
@@ -315,10 +302,7 @@ where
     if matches!(hop.service, Service::Aggregation(aggregation)
         if aggregation.octets.count() < u64::from(hop.framing.wire_octets(u32::from(hop.mtu))))
     {
-        return invalid(
-            "aggregation",
-            "octets must hold at least one packet of the MTU with its framing",
-        );
+        return invalid("aggregation", "octets must hold at least one packet of the MTU with its framing");
     }
     if hop.link != Link::RealTime {
         return invalid("link", "only real-time links play channels, aggregation and slots");
@@ -353,7 +337,5 @@ const ICMP_LIMIT: &str = "an ICMP limit needs a rate above zero and a burst of a
 
 /// The limit of an answering node lets something through.
 fn sound(answers: &Router) -> bool {
-    answers
-        .icmp_limit
-        .is_none_or(|(rate, burst)| rate.is_finite() && rate > 0.0 && burst > 0)
+    answers.icmp_limit.is_none_or(|(rate, burst)| rate.is_finite() && rate > 0.0 && burst > 0)
 }

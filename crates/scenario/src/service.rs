@@ -106,19 +106,13 @@ impl Service {
             Self::Aggregation(aggregation) => {
                 let long = Duration::from_secs(1);
                 let fine = aggregation.frames > 0 && aggregation.contention <= long && aggregation.jitter <= long;
-                (!fine).then_some((
-                    "aggregation",
-                    "needs at least 1 frame, and contention and jitter of at most 1 s",
-                ))
+                (!fine).then_some(("aggregation", "needs at least 1 frame, and contention and jitter of at most 1 s"))
             }
             Self::Slots(slots) => {
                 let fine = !slots.period.is_zero()
                     && slots.period <= Duration::from_secs(1)
                     && slots.grant <= Duration::from_secs(10);
-                (!fine).then_some((
-                    "slots",
-                    "needs a period above zero and up to 1 s, and a grant of at most 10 s",
-                ))
+                (!fine).then_some(("slots", "needs a period above zero and up to 1 s, and a grant of at most 10 s"))
             }
         }
     }

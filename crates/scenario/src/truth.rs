@@ -33,13 +33,7 @@ pub struct Truth<'a> {
 impl Scenario {
     /// The truth of one way, over the scenario's whole first minute.
     pub fn truth(&self, way: PathDirection) -> Truth<'_> {
-        Truth {
-            scenario: self,
-            way,
-            from: Duration::ZERO,
-            to: Duration::from_secs(60),
-            crossed: None,
-        }
+        Truth { scenario: self, way, from: Duration::ZERO, to: Duration::from_secs(60), crossed: None }
     }
 }
 
@@ -54,10 +48,7 @@ impl<'a> Truth<'a> {
     /// traffic's long-run rates: so also beside elastic flows.
     #[must_use]
     pub fn beside(self, crossed: &'a [Crossed]) -> Self {
-        Self {
-            crossed: Some(crossed),
-            ..self
-        }
+        Self { crossed: Some(crossed), ..self }
     }
 
     fn hops(&self) -> &[Hop] {
@@ -76,10 +67,7 @@ impl<'a> Truth<'a> {
     fn hop_limit(&self, hop: usize, ip_octets: u16, flows: u16) -> Option<BitRate> {
         let hop = self.hops().get(hop)?;
         let link = self.link_capacity(hop, ip_octets, flows);
-        let devices = hop
-            .layer2
-            .iter()
-            .map(|device| ip_rate(device.rate, device.framing, ip_octets));
+        let devices = hop.layer2.iter().map(|device| ip_rate(device.rate, device.framing, ip_octets));
         let bucket = hop.bucket.map(|bucket| bucket.rate);
         devices.chain([link]).chain(bucket).min()
     }
@@ -114,9 +102,7 @@ impl<'a> Truth<'a> {
 
     fn capacity_of_flows(&self, ip_octets: u16, flows: u16) -> BitRate {
         let hops = (0..self.hops().len()).filter_map(|hop| self.hop_limit(hop, ip_octets, flows));
-        hops.chain(self.interface_capacity(ip_octets))
-            .min()
-            .unwrap_or(BitRate::ZERO)
+        hops.chain(self.interface_capacity(ip_octets)).min().unwrap_or(BitRate::ZERO)
     }
 
     /// The token bucket that sets the capacity for packets of `ip_octets`: its hop, and its depth
@@ -124,10 +110,7 @@ impl<'a> Truth<'a> {
     pub fn committed_burst(&self, ip_octets: u16) -> Option<(usize, u64)> {
         let capacity = self.capacity(ip_octets);
         let sets = |bucket: &TokenBucket| bucket.rate <= capacity && bucket.rate < self.links(ip_octets);
-        self.hops()
-            .iter()
-            .enumerate()
-            .find_map(|(index, hop)| Some((index, hop.bucket.filter(sets)?.burst.count())))
+        self.hops().iter().enumerate().find_map(|(index, hop)| Some((index, hop.bucket.filter(sets)?.burst.count())))
     }
 
     /// IP-layer rate of a short burst of packets of `ip_octets`: the capacity of the links alone,
@@ -164,9 +147,7 @@ impl<'a> Truth<'a> {
 
     /// The hop with the least capacity.
     pub fn narrow_hop(&self, ip_octets: u16) -> usize {
-        (0..self.hops().len())
-            .min_by_key(|&hop| self.hop_capacity(hop, ip_octets))
-            .unwrap_or(0)
+        (0..self.hops().len()).min_by_key(|&hop| self.hop_capacity(hop, ip_octets)).unwrap_or(0)
     }
 
     /// What packets of `ip_octets` find left of one hop: its capacity times the share of time that
@@ -198,10 +179,7 @@ impl<'a> Truth<'a> {
                 let octets = |size: u16| f64::from(framing.wire_octets(u32::from(size)));
                 sizes.shares().map(|(size, part)| octets(size) * part).sum::<f64>() / sizes.mean_ip_octets()
             };
-            let stages = place
-                .layer2
-                .iter()
-                .map(|device| wire(device.framing) / device.rate.as_f64());
+            let stages = place.layer2.iter().map(|device| wire(device.framing) / device.rate.as_f64());
             let bucket = place.bucket.map(|bucket| 1.0 / bucket.rate.as_f64());
             let own = match place.service {
                 Service::Single | Service::Slots(_) => wire(place.framing) / link,
@@ -246,14 +224,9 @@ impl<'a> Truth<'a> {
 
     /// The hop with the least available capacity; `None` beside elastic flows.
     pub fn tight_hop(&self, ip_octets: u16) -> Option<usize> {
-        let available: Option<Vec<BitRate>> = (0..self.hops().len())
-            .map(|hop| self.hop_available(hop, ip_octets))
-            .collect();
-        available?
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, rate)| **rate)
-            .map(|(hop, _)| hop)
+        let available: Option<Vec<BitRate>> =
+            (0..self.hops().len()).map(|hop| self.hop_available(hop, ip_octets)).collect();
+        available?.iter().enumerate().min_by_key(|(_, rate)| **rate).map(|(hop, _)| hop)
     }
 
     /// IP-layer rate of the cross traffic on the tight hop.
@@ -290,15 +263,11 @@ impl<'a> Truth<'a> {
     /// Least time of one packet over the idle path: serialisation at every stage and propagation,
     /// and what a burst or a grant takes where the link needs one.
     pub fn base_delay(&self, ip_octets: u16) -> Duration {
-        let first = self
-            .interface()
-            .map_or(Duration::ZERO, |rate| serialisation(rate, Framing::ETHERNET, ip_octets));
+        let first = self.interface().map_or(Duration::ZERO, |rate| serialisation(rate, Framing::ETHERNET, ip_octets));
         self.hops().iter().fold(first, |sum, hop| {
             let link = least_service(hop, ip_octets) + hop.delay;
-            let devices = hop
-                .layer2
-                .iter()
-                .map(|device| serialisation(device.rate, device.framing, ip_octets) + device.delay);
+            let devices =
+                hop.layer2.iter().map(|device| serialisation(device.rate, device.framing, ip_octets) + device.delay);
             sum + link + devices.sum::<Duration>()
         })
     }
@@ -324,11 +293,7 @@ impl<'a> Truth<'a> {
         let from = cross.from.max(self.from);
         let until = cross.until.unwrap_or(self.to).min(self.to);
         let whole = self.to.saturating_sub(self.from).as_secs_f64();
-        if whole > 0.0 {
-            until.saturating_sub(from).as_secs_f64() / whole
-        } else {
-            0.0
-        }
+        if whole > 0.0 { until.saturating_sub(from).as_secs_f64() / whole } else { 0.0 }
     }
 
     /// Nominal rate of a hop, averaged over this truth's time.
@@ -356,24 +321,15 @@ impl<'a> Truth<'a> {
 }
 
 fn ip_rate(nominal: BitRate, framing: Framing, ip_octets: u16) -> BitRate {
-    framing
-        .convert(nominal, Layer::Wire, Layer::Ip, u32::from(ip_octets), false)
-        .unwrap_or(BitRate::ZERO)
+    framing.convert(nominal, Layer::Wire, Layer::Ip, u32::from(ip_octets), false).unwrap_or(BitRate::ZERO)
 }
 
 fn serialisation(rate: BitRate, framing: Framing, ip_octets: u16) -> Duration {
-    rate.time_for(u64::from(framing.wire_octets(u32::from(ip_octets))))
-        .unwrap_or_default()
+    rate.time_for(u64::from(framing.wire_octets(u32::from(ip_octets)))).unwrap_or_default()
 }
 
 fn is_hashed(hop: &Hop) -> bool {
-    matches!(
-        hop.service,
-        Service::Channels(Channels {
-            by: Dealing::Flow,
-            count: 2..
-        })
-    )
+    matches!(hop.service, Service::Channels(Channels { by: Dealing::Flow, count: 2.. }))
 }
 
 /// Least time of one packet in an idle link.

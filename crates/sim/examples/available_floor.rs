@@ -51,9 +51,7 @@ impl World for Noting {
 fn free(scenario: &Scenario, seed: u64, from: Duration, to: Duration) -> f64 {
     let crossed = SimWorld::undisturbed(scenario, PathDirection::Forward, seed, from, to);
     let truth = scenario.truth(PathDirection::Forward).over(from, to).beside(&crossed);
-    truth
-        .available(truth.path_mtu())
-        .map_or(0.0, narrows_units::BitRate::as_f64)
+    truth.available(truth.path_mtu()).map_or(0.0, narrows_units::BitRate::as_f64)
 }
 
 /// Errors of the method and of the observer, as shares of the path's capacity; the share of the
@@ -61,10 +59,7 @@ fn free(scenario: &Scenario, seed: u64, from: Duration, to: Duration) -> f64 {
 fn errors(scenario: &Scenario, method: &str, seed: u64) -> Option<(f64, f64, f64)> {
     let method = methods::find(method)?;
     let mut estimator = method.begin(&RawParams::new()).ok()?;
-    let mut world = Noting {
-        inner: SimWorld::new(scenario, PathDirection::Forward, seed),
-        trains: Vec::new(),
-    };
+    let mut world = Noting { inner: SimWorld::new(scenario, PathDirection::Forward, seed), trains: Vec::new() };
     let Ok(measured) = drive(&mut world, estimator.as_mut(), method.info().imposes.budget());
     let estimate = measured.outcome.estimate()?;
     let ended = Duration::from_nanos(world.inner.true_time());
@@ -83,11 +78,7 @@ fn errors(scenario: &Scenario, method: &str, seed: u64) -> Option<(f64, f64, f64
     let capacity = truth.capacity(truth.path_mtu()).as_f64();
     let value = f64::from(u32::try_from(estimate.value / 1000).ok()?) * 1000.0;
     (time > 0.0).then(|| {
-        (
-            (value - whole) / capacity,
-            (sum / time - whole) / capacity,
-            time / ended.saturating_sub(began).as_secs_f64(),
-        )
+        ((value - whole) / capacity, (sum / time - whole) / capacity, time / ended.saturating_sub(began).as_secs_f64())
     })
 }
 

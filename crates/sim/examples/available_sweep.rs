@@ -26,33 +26,22 @@ fn row(scenario: &Scenario, method: &str, seed: u64, evidence: &[&str], params: 
     let Ok(measured) = drive(&mut world, estimator.as_mut(), method.info().imposes.budget());
     let ended = Duration::from_nanos(world.true_time());
     let head = format!("{},{seed}", scenario.name);
-    let cost = format!(
-        "{},{:.3}",
-        measured.cost.octets,
-        ended.saturating_sub(began).as_secs_f64()
-    );
+    let cost = format!("{},{:.3}", measured.cost.octets, ended.saturating_sub(began).as_secs_f64());
     let estimate = match &measured.outcome {
         Outcome::Estimated(estimate) => estimate,
         Outcome::Inconclusive { reason, .. } => {
-            return format!(
-                "{head},,,,,inconclusive,,{cost},{}",
-                reason.to_string().replace(',', ";")
-            );
+            return format!("{head},,,,,inconclusive,,{cost},{}", reason.to_string().replace(',', ";"));
         }
     };
-    let own = estimate
-        .interval
-        .map_or(began, |interval| ended.saturating_sub(interval).max(began));
+    let own = estimate.interval.map_or(began, |interval| ended.saturating_sub(interval).max(began));
     let own = own.min(ended.saturating_sub(Duration::from_millis(1)));
     let crossed = SimWorld::undisturbed(scenario, PathDirection::Forward, seed, own, ended);
     let truth = scenario.truth(PathDirection::Forward).over(own, ended).beside(&crossed);
     let mtu = truth.path_mtu();
     let free = truth.available(mtu).map_or(0, narrows_units::BitRate::bps);
     let caveats: Vec<&str> = estimate.caveats.iter().map(narrows_probe::Caveat::id).collect();
-    let more: Vec<String> = evidence
-        .iter()
-        .map(|name| format!("{name}={}", value(reported(&estimate.diagnostics, name))))
-        .collect();
+    let more: Vec<String> =
+        evidence.iter().map(|name| format!("{name}={}", value(reported(&estimate.diagnostics, name)))).collect();
     format!(
         "{head},{free},{},{},{},{:?},{:?},{cost},{},{},{}",
         estimate.value,
@@ -68,9 +57,7 @@ fn row(scenario: &Scenario, method: &str, seed: u64, evidence: &[&str], params: 
 
 fn value(value: Option<&narrows_probe::Diagnostic>) -> String {
     value.map_or_else(String::new, |value| {
-        value
-            .as_f64()
-            .map_or_else(|| format!("{value:?}").replace(',', ";"), |number| number.to_string())
+        value.as_f64().map_or_else(|| format!("{value:?}").replace(',', ";"), |number| number.to_string())
     })
 }
 
@@ -78,15 +65,10 @@ fn value(value: Option<&narrows_probe::Diagnostic>) -> String {
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let evidence: Vec<&str> = args.iter().filter_map(|arg| arg.strip_prefix("evidence=")).collect();
-    let params: RawParams = args
-        .iter()
-        .filter_map(|arg| arg.strip_prefix("param="))
-        .filter_map(|arg| arg.split_once('='))
-        .collect();
-    let plain: Vec<&String> = args
-        .iter()
-        .filter(|arg| !arg.starts_with("evidence=") && !arg.starts_with("param="))
-        .collect();
+    let params: RawParams =
+        args.iter().filter_map(|arg| arg.strip_prefix("param=")).filter_map(|arg| arg.split_once('=')).collect();
+    let plain: Vec<&String> =
+        args.iter().filter(|arg| !arg.starts_with("evidence=") && !arg.starts_with("param=")).collect();
     let [method, first, count, files @ ..] = plain.as_slice() else {
         println!("METHOD FIRST_SEED SEEDS SCENARIO.toml... [evidence=NAME]... [param=NAME=VALUE]...");
         return;

@@ -56,21 +56,13 @@ fn drawn(dice: &mut Dice) -> Option<Drawn> {
     let (ratio, depth) = (0.2 + 0.5 * dice.next(), dice.between(10.0, 400.0).round());
     let queued = packets * 1500.0 * 8.0 / (mbps * 1e6);
     // Buckets that others empty for good are no buckets but narrower links.
-    let share = if matches!(policy, "policer" | "shaper") {
-        share * ratio
-    } else {
-        share
-    };
+    let share = if matches!(policy, "policer" | "shaper") { share * ratio } else { share };
     if queued > LONGEST_QUEUE {
         return None;
     }
     let rate = BitRate::from_bps(whole(mbps * 1e6));
     let room = Octets::new(whole(packets * 1500.0));
-    let queue = if counts_octets {
-        Queue::Octets(room)
-    } else {
-        Queue::Packets(u32::try_from(whole(packets)).ok()?)
-    };
+    let queue = if counts_octets { Queue::Octets(room) } else { Queue::Packets(u32::try_from(whole(packets)).ok()?) };
     let mut hop = Hop::rate(rate).delay(Duration::from_secs_f64(rtt * 0.4)).queue(queue);
     let bucket = |queue| TokenBucket {
         rate: BitRate::from_bps(whole(mbps * 1e6 * ratio)),
@@ -90,9 +82,8 @@ fn drawn(dice: &mut Dice) -> Option<Drawn> {
         "shaper" => hop = hop.queue(Queue::Unlimited).bucket(bucket(Some(queue))),
         _ => {}
     }
-    let first = Hop::rate(BitRate::from_bps(rate.bps() * 10))
-        .delay(Duration::from_secs_f64(rtt * 0.1))
-        .queue(Queue::Unlimited);
+    let first =
+        Hop::rate(BitRate::from_bps(rate.bps() * 10)).delay(Duration::from_secs_f64(rtt * 0.1)).queue(Queue::Unlimited);
     let mut scenario = Scenario::new("burst").hop(first).hop(hop);
     if share > 0.01 {
         let taken = BitRate::from_bps(whole(mbps * 1e6 * share * 0.975));
@@ -110,11 +101,7 @@ fn drawn(dice: &mut Dice) -> Option<Drawn> {
     })
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "small positive figures of this file"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small positive figures of this file")]
 fn whole(value: f64) -> u64 {
     value as u64
 }
@@ -133,10 +120,7 @@ fn main() {
         let row = measured(&path, seed + 1);
         println!("{}: {}", path.text, row.text);
         let sum = &mut sums[usize::from(path.is_loaded)];
-        for (count, holds) in sum
-            .iter_mut()
-            .zip([true, row.is_number, row.is_number && row.is_near, row.is_named])
-        {
+        for (count, holds) in sum.iter_mut().zip([true, row.is_number, row.is_number && row.is_near, row.is_named]) {
             *count += u32::from(holds);
         }
     }
@@ -157,11 +141,7 @@ struct Row {
 fn measured(path: &Drawn, seed: u64) -> Row {
     let truth = narrows_sim::burst_median(&path.scenario, PathDirection::Forward, 1500);
     let raw: RawParams = [("detail", "true"), ("max_time", "30 s")].into_iter().collect();
-    let budget = Budget {
-        octets: 10_000_000_000,
-        time: Duration::from_secs(600),
-        ..Budget::default()
-    };
+    let budget = Budget { octets: 10_000_000_000, time: Duration::from_secs(600), ..Budget::default() };
     let mut world = SimWorld::new(&path.scenario, PathDirection::Forward, seed);
     let method = methods::find("burst").expect("it is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");

@@ -9,11 +9,7 @@ use narrows_probe::{RawParams, drive};
 use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 
-#[expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    reason = "an example that prints what it was asked for"
-)]
+#[expect(clippy::print_stdout, clippy::unwrap_used, reason = "an example that prints what it was asked for")]
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let text = std::fs::read_to_string(&args[0]).unwrap();
@@ -21,9 +17,7 @@ fn main() {
     let method = methods::find(args.get(2).map_or("hops", String::as_str)).unwrap();
     let params: RawParams = args.iter().skip(3).filter_map(|word| word.split_once('=')).collect();
     let scenario = Scenario::from_toml(&text).unwrap();
-    let truth = scenario
-        .truth(PathDirection::Forward)
-        .over(Duration::ZERO, Duration::from_secs(1));
+    let truth = scenario.truth(PathDirection::Forward).over(Duration::ZERO, Duration::from_secs(1));
     for seed in 1..=seeds {
         let mut world = SimWorld::new(&scenario, PathDirection::Forward, seed);
         let mut estimator = method.begin(&params).unwrap();
@@ -39,10 +33,7 @@ fn main() {
             println!("  {:?}", measured.outcome);
             continue;
         };
-        println!(
-            "  narrow {:?} tight {:?} {:?}",
-            path.narrow_hop, path.tight_hop, path.forecast
-        );
+        println!("  narrow {:?} tight {:?} {:?}", path.narrow_hop, path.tight_hop, path.forecast);
         for hop in path.hops {
             let Some(true_rate) = truth.hop_capacity(usize::from(hop.ttl) - 1, 1500) else {
                 println!("  {} beyond the path {:?}", hop.ttl, hop.caveats);
@@ -50,13 +41,7 @@ fn main() {
             };
             let claim = hop.capacity.map_or("nothing".to_owned(), |c| {
                 let ratio = |rate: narrows_units::BitRate| rate.as_f64() / true_rate.as_f64();
-                format!(
-                    "{:?} {:.4} [{:.4} {:.4}]",
-                    c.verdict,
-                    ratio(c.value),
-                    ratio(c.low),
-                    ratio(c.high)
-                )
+                format!("{:?} {:.4} [{:.4} {:.4}]", c.verdict, ratio(c.value), ratio(c.low), ratio(c.high))
             });
             let devices: Vec<String> = hop.hidden_devices.iter().map(|d| d.nominal.to_string()).collect();
             println!(

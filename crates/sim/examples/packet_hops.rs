@@ -23,12 +23,7 @@ fn main() {
         let mut out = Vec::new();
         let begin = Instant::now();
         for at in (0..SECONDS * 1_000_000_000).step_by(100_000) {
-            let packet = Packet {
-                ip_octets: 1500,
-                hop_limit: 64,
-                flow: 0,
-                payload: at,
-            };
+            let packet = Packet { ip_octets: 1500, hop_limit: 64, flow: 0, payload: at };
             path.send(at, PathDirection::Forward, packet);
             path.advance(at, &mut out);
             probe_hops += 3;
@@ -36,17 +31,12 @@ fn main() {
         }
         let seconds = begin.elapsed().as_secs_f64();
         let hops = cross_hops + probe_hops as f64;
-        println!(
-            "{name:>5}: {hops:.0} packet-hops in {seconds:.3} s: {:.1} million per second",
-            hops / seconds * 1e-6
-        );
+        println!("{name:>5}: {hops:.0} packet-hops in {seconds:.3} s: {:.1} million per second", hops / seconds * 1e-6);
     }
 }
 
 fn scenario(sizes: &SizeMix) -> Scenario {
-    let hop = Hop::rate(BitRate::from_gbps(10))
-        .framing(Framing::BARE)
-        .delay(Duration::from_millis(1));
+    let hop = Hop::rate(BitRate::from_gbps(10)).framing(Framing::BARE).delay(Duration::from_millis(1));
     let mut scenario = Scenario::new("packet hops");
     for index in 0..3 {
         let cross = Cross::on_hop(index, Arrivals::Poisson, BitRate::from_gbps(8), sizes.clone());

@@ -67,9 +67,7 @@ impl Dice {
 
 impl Drawn {
     fn new(seed: u64, place: u64) -> Self {
-        let mut dice = Dice(SplitMix64::new(
-            seed.wrapping_mul(1_000_003).wrapping_add(place.wrapping_mul(7919)),
-        ));
+        let mut dice = Dice(SplitMix64::new(seed.wrapping_mul(1_000_003).wrapping_add(place.wrapping_mul(7919))));
         Self {
             bps: 1e6 * 1000f64.powf(dice.next()),
             rtt: 1e-3 * 200f64.powf(dice.next()),
@@ -85,19 +83,13 @@ impl Drawn {
     fn any(self, place: u64) -> Self {
         let mut dice = Dice(SplitMix64::new(self.seed.wrapping_mul(7_368_787).wrapping_add(place)));
         let (loss, is_shared, share) = (1e-3 * dice.next(), dice.next() < 0.5, 0.05 + 0.55 * dice.next());
-        Self {
-            loss,
-            others: if is_shared { share } else { 0.0 },
-            ..self
-        }
+        Self { loss, others: if is_shared { share } else { 0.0 }, ..self }
     }
 
     fn scenario(&self) -> Option<Scenario> {
         let mut hop = Hop::rate(whole(self.bps))
             .delay(Duration::from_secs_f64(self.rtt / 2.0))
-            .queue(Queue::Octets(Octets::new(
-                whole(self.bps * self.rtt / 8.0 * self.queue).bps().max(LEAST_QUEUE),
-            )));
+            .queue(Queue::Octets(Octets::new(whole(self.bps * self.rtt / 8.0 * self.queue).bps().max(LEAST_QUEUE))));
         if self.loss > 0.0 {
             hop = hop.loss(Loss::Random { ratio: self.loss });
         }
@@ -111,11 +103,7 @@ impl Drawn {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a rate of at most 1 Gbit/s"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate of at most 1 Gbit/s")]
 fn whole(value: f64) -> BitRate {
     BitRate::from_bps(value as u64)
 }
@@ -164,10 +152,8 @@ fn main() {
 
 fn label(row: &Row) -> String {
     let drawn = row.drawn;
-    let ratios = row.ratios.map_or_else(
-        || "ran on".to_owned(),
-        |[all, late, said]| format!("{all:.3} {late:.3} {said:.3}"),
-    );
+    let ratios =
+        row.ratios.map_or_else(|| "ran on".to_owned(), |[all, late, said]| format!("{all:.3} {late:.3} {said:.3}"));
     format!(
         "{:8.3} Mbit/s {:6.2} ms loss {:<6.5} queue {:.2} others {:.2} {:5} {ratios} saved {:.3} {:.3} {}",
         drawn.bps / 1e6,
@@ -190,11 +176,8 @@ fn summary(rows: &[&Row]) -> String {
     };
     let ended: Vec<&&Row> = rows.iter().filter(|row| row.ratios.is_some()).collect();
     let median = |of: fn(&Row) -> f64, of_all: bool| {
-        let values: Vec<f64> = if of_all {
-            rows.iter().map(|row| of(row)).collect()
-        } else {
-            ended.iter().map(|row| of(row)).collect()
-        };
+        let values: Vec<f64> =
+            if of_all { rows.iter().map(|row| of(row)).collect() } else { ended.iter().map(|row| of(row)).collect() };
         narrows_stat::median(&values).unwrap_or(0.0)
     };
     format!(
@@ -228,12 +211,7 @@ fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
     };
     let quick = tcp(&[("rule", rule)]);
     let value = quick.outcome.estimate()?;
-    let mut row = Row {
-        drawn,
-        ratios: None,
-        held: String::new(),
-        saved: (0.0, 0.0),
-    };
+    let mut row = Row { drawn, ratios: None, held: String::new(), saved: (0.0, 0.0) };
     if reported(&value.diagnostics, "risk_share").is_none() {
         return Some(row);
     }
@@ -253,10 +231,8 @@ fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
         reported(&value.diagnostics, "held_by"),
         number(&value.diagnostics, "risk_share").unwrap_or(0.0)
     );
-    row.saved = (
-        1.0 - quick.cost.time.as_secs_f64() / 20.0,
-        1.0 - quick.cost.octets as f64 / full.cost.octets.max(1) as f64,
-    );
+    row.saved =
+        (1.0 - quick.cost.time.as_secs_f64() / 20.0, 1.0 - quick.cost.octets as f64 / full.cost.octets.max(1) as f64);
     Some(row)
 }
 
@@ -288,12 +264,7 @@ fn figure7() -> Vec<String> {
             let time = 1.0 - quick.cost.time.as_secs_f64() / full.cost.time.as_secs_f64().max(1e-9);
             format!("{:.3} | {:.0} %, {:.0} %", value / truth, 100.0 * time, 100.0 * octets)
         });
-        Some(format!(
-            "| {mbps} | {rtt_ms} | {:.1} | {} | {} |",
-            truth / 1e6,
-            row[0],
-            row[1]
-        ))
+        Some(format!("| {mbps} | {rtt_ms} | {:.1} | {} | {} |", truth / 1e6, row[0], row[1]))
     });
     rows.flatten().collect()
 }

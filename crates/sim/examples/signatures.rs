@@ -26,11 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for seed in scenario.seed..scenario.seed + runs {
             let params = RawParams::new();
             let mut world = SimWorld::new(&scenario, PathDirection::Forward, seed);
-            let Ok(measured) = drive(
-                &mut world,
-                method.begin(&params)?.as_mut(),
-                method.info().imposes.budget(),
-            );
+            let Ok(measured) = drive(&mut world, method.begin(&params)?.as_mut(), method.info().imposes.budget());
             octets += measured.cost.octets / runs;
             time += measured.cost.time.as_secs_f64() / runs as f64;
             let evidence = match &measured.outcome {
@@ -39,9 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     covered += u64::from(estimate.low as f64 <= truth && truth <= estimate.high as f64);
                     &estimate.diagnostics
                 }
-                Outcome::Inconclusive {
-                    diagnostics: evidence, ..
-                } => evidence,
+                Outcome::Inconclusive { diagnostics: evidence, .. } => evidence,
             };
             let cause = match reported(evidence, "cause") {
                 Some(Diagnostic::Text(cause)) => cause.clone(),
@@ -54,12 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         ratios.sort_by(f64::total_cmp);
-        let at = |p: usize| {
-            ratios
-                .get((ratios.len().max(1) - 1) * p / 100)
-                .copied()
-                .unwrap_or(f64::NAN)
-        };
+        let at = |p: usize| ratios.get((ratios.len().max(1) - 1) * p / 100).copied().unwrap_or(f64::NAN);
         println!(
             "{:32} {:.4} {:.4} {:.4}  covered {covered}/{}  {:.1} MB {time:.1} s  {causes:?}",
             scenario.name,

@@ -25,15 +25,7 @@ use narrows_sim::SimWorld;
 use narrows_stat::SplitMix64;
 use narrows_units::{BitRate, Framing, Layer, Octets};
 
-const KINDS: [&str; 7] = [
-    "plain",
-    "window",
-    "random loss",
-    "poisson",
-    "tcp",
-    "policer",
-    "per flow",
-];
+const KINDS: [&str; 7] = ["plain", "window", "random loss", "poisson", "tcp", "policer", "per flow"];
 const CONTROLS: [&str; 3] = ["reno", "cubic", "bbr"];
 /// Numbers that the method tries, as its page says.
 const LADDER: [u16; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
@@ -57,9 +49,7 @@ impl Dice {
     }
 
     fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[usize::try_from(whole(self.next() * all.len() as f64))
-            .unwrap_or(0)
-            .min(all.len() - 1)]
+        all[usize::try_from(whole(self.next() * all.len() as f64)).unwrap_or(0).min(all.len() - 1)]
     }
 }
 
@@ -123,21 +113,14 @@ impl Parts {
             }
             "policer" => {
                 let (share, burst) = (0.3 + 0.5 * one, (product * 0.1 * 20f64.powf(two)).max(9_000.0));
-                let bucket = TokenBucket {
-                    rate: self.rate(share),
-                    burst: Octets::new(whole(burst)),
-                    queue: None,
-                };
+                let bucket = TokenBucket { rate: self.rate(share), burst: Octets::new(whole(burst)), queue: None };
                 self.hop = self.hop.clone().bucket(bucket);
                 format!("{share:.2}, {burst:.0} octets")
             }
             "per flow" => {
                 let share = 0.1 + 0.6 * one;
                 let queue = Queue::Octets(Octets::new(whole((product * share).max(30_000.0))));
-                let channels = Channels {
-                    count: 256,
-                    by: Dealing::Flow,
-                };
+                let channels = Channels { count: 256, by: Dealing::Flow };
                 let shaper = Hop::rate(self.rate(share)).queue(queue);
                 self.each = Some(shaper.service(Service::Channels(channels)));
                 format!("{share:.2} each")
@@ -158,9 +141,7 @@ fn drawn(place: u64, dice: &mut Dice) -> Option<Drawn> {
     let mut parts = Parts {
         bps,
         product,
-        hop: Hop::rate(BitRate::from_bps(whole(bps)))
-            .delay(Duration::from_secs_f64(rtt / 2.0))
-            .queue(room),
+        hop: Hop::rate(BitRate::from_bps(whole(bps))).delay(Duration::from_secs_f64(rtt / 2.0)).queue(room),
         window: 64 << 20,
         cross: None,
         each: None,
@@ -177,10 +158,7 @@ fn drawn(place: u64, dice: &mut Dice) -> Option<Drawn> {
         scenario = scenario.hop(each);
     }
     Some(Drawn {
-        text: format!(
-            "{mbps:6.1} Mbit/s {:5.1} ms queue {queue:.2} {control:5} {kind:11} {what:22}",
-            rtt * 1e3
-        ),
+        text: format!("{mbps:6.1} Mbit/s {:5.1} ms queue {queue:.2} {control:5} {kind:11} {what:22}", rtt * 1e3),
         kind,
         control,
         rtt,
@@ -189,11 +167,7 @@ fn drawn(place: u64, dice: &mut Dice) -> Option<Drawn> {
     })
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "small positive figures of this file"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small positive figures of this file")]
 fn whole(value: f64) -> u64 {
     value as u64
 }
@@ -235,10 +209,7 @@ impl Truth<'_> {
             }
         }
         let pairs = LADDER.windows(2);
-        pairs
-            .into_iter()
-            .find(|pair| self.at(pair[1]).bps < (1.0 + GAIN) * self.at(pair[0]).bps)
-            .map(|pair| pair[0])
+        pairs.into_iter().find(|pair| self.at(pair[1]).bps < (1.0 + GAIN) * self.at(pair[0]).bps).map(|pair| pair[0])
     }
 
     /// Whether a number is the filling one, or is as nearly as no limit of the definition can tell.
@@ -246,10 +217,7 @@ impl Truth<'_> {
         if self.fill(available) == Some(streams) {
             return true;
         }
-        let index = LADDER
-            .iter()
-            .position(|rung| *rung >= streams)
-            .unwrap_or(LADDER.len() - 1);
+        let index = LADDER.iter().position(|rung| *rung >= streams).unwrap_or(LADDER.len() - 1);
         let below = index.checked_sub(1).map(|index| LADDER[index]);
         if let Some(available) = available
             && self.at(streams).bps >= (FILLED - NEAR) * available
@@ -315,11 +283,7 @@ fn long(path: &Drawn, streams: u16, seed: u64) -> Long {
             _ => None,
         }
     };
-    let nothing = Long {
-        bps: 0.0,
-        rtt: 0.0,
-        resent: 0.0,
-    };
+    let nothing = Long { bps: 0.0, rtt: 0.0, resent: 0.0 };
     // What the method leaves out, too.
     if transfer(0.3f64.max(10.0 * path.rtt), Then::Continue).is_none() {
         return nothing;
@@ -412,11 +376,7 @@ fn judged(path: &Drawn, seed: u64, is_known: bool, is_quick: bool) -> [(usize, b
         payload.map_or(0.0, BitRate::as_f64)
     };
     let available = reported.map(payload);
-    let mut truth = Truth {
-        path,
-        seed: seed + 1_000_003,
-        known: BTreeMap::new(),
-    };
+    let mut truth = Truth { path, seed: seed + 1_000_003, known: BTreeMap::new() };
     let Some(estimate) = measured(path, reported, is_quick, seed) else {
         return [0, 1, 2].map(|index| (index, false, true, "inconclusive".to_owned()));
     };
@@ -436,10 +396,7 @@ fn judged(path: &Drawn, seed: u64, is_known: bool, is_quick: bool) -> [(usize, b
         0,
         truth.is_fill(value, available),
         unsure,
-        format!(
-            "fill {value} ({right:?}) {:?} {:?}",
-            estimate.verdict, estimate.confidence
-        ),
+        format!("fill {value} ({right:?}) {:?} {:?}", estimate.verdict, estimate.confidence),
     );
     let filling = right.unwrap_or(value);
     let intrusive = number("intrusive_streams");
@@ -469,15 +426,8 @@ fn measured(path: &Drawn, available: Option<BitRate>, is_quick: bool, seed: u64)
     if let Some(available) = available {
         raw.push(("available_bps".to_owned(), available.bps().to_string()));
     }
-    let raw: RawParams = raw
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect();
-    let budget = Budget {
-        octets: 1_000_000_000_000,
-        time: Duration::from_secs(3600),
-        ..Budget::default()
-    };
+    let raw: RawParams = raw.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let budget = Budget { octets: 1_000_000_000_000, time: Duration::from_secs(3600), ..Budget::default() };
     let mut world = SimWorld::new(&path.scenario, PathDirection::Forward, seed);
     let mut method = methods::find("streams")?.begin(&raw).ok()?;
     let Ok(measured) = narrows_probe::drive(&mut world, method.as_mut(), budget);

@@ -12,23 +12,12 @@ use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Framing, Layer, Octets};
 
 #[expect(clippy::print_stdout, reason = "an example speaks to its user")]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how long the simulation takes is part of the answer"
-)]
+#[expect(clippy::disallowed_methods, reason = "how long the simulation takes is part of the answer")]
 fn main() {
     println!(
         "Mbit/s rtt_ms queue/bdp control  0-1s   1-2s   0-20s  (share of the payload capacity)  retransmitted  run_s"
     );
-    for (mbps, rtt_ms) in [
-        (10, 20),
-        (10, 100),
-        (100, 10),
-        (100, 50),
-        (491, 20),
-        (1000, 10),
-        (1000, 50),
-    ] {
+    for (mbps, rtt_ms) in [(10, 20), (10, 100), (100, 10), (100, 50), (491, 20), (1000, 10), (1000, 50)] {
         for queue in [0.25, 1.0, 2.0] {
             for control in [Congestion::Reno, Congestion::Cubic] {
                 let began = Instant::now();
@@ -50,15 +39,9 @@ fn main() {
 fn shares(mbps: u64, rtt_ms: u64, queue: f64, control: &Congestion) -> ([f64; 3], u32) {
     let rate = BitRate::from_mbps(mbps);
     let bdp = rate.octets_in(Duration::from_millis(rtt_ms)) as f64;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a few megaoctets"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few megaoctets")]
     let queue = Octets::new(((bdp * queue) as u64).max(6000));
-    let hop = Hop::rate(rate)
-        .delay(Duration::from_millis(rtt_ms) / 2)
-        .queue(Queue::Octets(queue));
+    let hop = Hop::rate(rate).delay(Duration::from_millis(rtt_ms) / 2).queue(Queue::Octets(queue));
     let mut scenario = Scenario::new("one hop").hop(hop);
     scenario.receiver.tcp_receive_octets = 64 << 20;
     let scenario = scenario.validate().expect("a path of one hop");
@@ -82,8 +65,5 @@ fn shares(mbps: u64, rtt_ms: u64, queue: f64, control: &Congestion) -> ([f64; 3]
         let octets = samples[to].acked_octets - samples[from].acked_octets;
         octets as f64 * 8.0 / (to - from) as f64 / capacity
     };
-    (
-        [acked(0, 1), acked(1, 2), acked(0, 20)],
-        samples[20].retransmitted_segments,
-    )
+    ([acked(0, 1), acked(1, 2), acked(0, 20)], samples[20].retransmitted_segments)
 }

@@ -34,10 +34,7 @@ fn main() {
     path.advance(1_000_000_000, &mut outputs);
     let mut arrivals: Vec<Option<u64>> = vec![None; 200];
     for output in outputs {
-        if let Output::Delivered {
-            at, payload: Some(k), ..
-        } = output
-        {
+        if let Output::Delivered { at, payload: Some(k), .. } = output {
             arrivals[usize::try_from(k).expect("there are 200 packets")] = Some(at);
         }
     }
@@ -48,12 +45,7 @@ fn main() {
 }
 
 fn packet(ip_octets: u16, payload: Option<u64>) -> Packet<Option<u64>> {
-    Packet {
-        ip_octets,
-        hop_limit: 64,
-        flow: 0,
-        payload,
-    }
+    Packet { ip_octets, hop_limit: 64, flow: 0, payload }
 }
 
 fn scenario() -> Scenario {

@@ -21,30 +21,18 @@ fn share(random: &mut SplitMix64) -> f64 {
 }
 
 fn main() {
-    let mut arguments = std::env::args()
-        .skip(1)
-        .filter_map(|argument| argument.parse::<u64>().ok());
+    let mut arguments = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
     let paths = arguments.next().unwrap_or(12);
     let seed = arguments.next().unwrap_or(2026);
     let wide = std::env::args().any(|argument| argument == "wide");
     let mut random = SplitMix64::new(seed);
     let bases: Vec<Base> = (0..paths)
-        .map(|path| {
-            if wide {
-                drawn(path, seed, &mut random)
-            } else {
-                moderate(path, seed, &mut random)
-            }
-        })
+        .map(|path| if wide { drawn(path, seed, &mut random) } else { moderate(path, seed, &mut random) })
         .collect();
     for base in &bases {
         println!("{base:?}");
     }
-    let all = if wide {
-        [&INDUCED[..], &FURTHER].concat()
-    } else {
-        INDUCED.to_vec()
-    };
+    let all = if wide { [&INDUCED[..], &FURTHER].concat() } else { INDUCED.to_vec() };
     let (text, wrong) = matrix(&all, &bases, &mut |line| println!("{line}"));
     println!("\n{text}");
     for line in &wrong {
@@ -64,11 +52,7 @@ fn moderate(path: u64, seed: u64, random: &mut SplitMix64) -> Base {
         mbps: between(random, 10.0, 250.0),
         rtt_ms: between(random, 8.0, 120.0),
         queue: between(random, 0.5, 3.0),
-        control: if path.is_multiple_of(2) {
-            Control::Reno
-        } else {
-            Control::Cubic
-        },
+        control: if path.is_multiple_of(2) { Control::Reno } else { Control::Cubic },
         streams: 1,
         length: 12.0,
         seed: seed.wrapping_add(path),
@@ -89,11 +73,7 @@ fn drawn(path: u64, seed: u64, random: &mut SplitMix64) -> Base {
         rtt_ms: between(random, 1.0, 200.0).min(length * 1e3 / 30.0),
         queue: between(random, 0.5, 3.0),
         control: [Control::Reno, Control::Cubic, Control::Bbr][usize::try_from(path % 3).unwrap_or(0)],
-        streams: if share(random) < 0.5 {
-            1
-        } else {
-            [2, 4][usize::from(share(random) < 0.5)]
-        },
+        streams: if share(random) < 0.5 { 1 } else { [2, 4][usize::from(share(random) < 0.5)] },
         seed: seed.wrapping_add(path),
     }
 }

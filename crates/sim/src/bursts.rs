@@ -24,12 +24,8 @@ const OTHER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The median burst in IP octets, of packets of this length; `None` if half of the bursts survive
 /// whatever their length.
 pub fn burst_median(scenario: &Scenario, way: PathDirection, ip_octets: u16) -> Option<u64> {
-    let mut asker = Asker {
-        world: SimWorld::new(scenario, way, scenario.seed ^ OTHER),
-        ip_octets,
-        sent: 0,
-        slowest: None,
-    };
+    let mut asker =
+        Asker { world: SimWorld::new(scenario, way, scenario.seed ^ OTHER), ip_octets, sent: 0, slowest: None };
     // Twice the first size that is cut, so that nearly all are.
     let mut packets = 16;
     while asker.burst(packets)? == packets {

@@ -37,12 +37,7 @@ fn time_of_reading(clock: &ClockModel, reading: i64, from: u64) -> u64 {
         let step = missing as f64 / (1.0 + clock.skew_ppm.max(0.0) * 1e-6);
         let next = at.saturating_add(round_ns(step).max(1));
         // A clock that is about to be set must not be jumped over.
-        let set = clock
-            .steps
-            .iter()
-            .map(|step| nanos(step.at))
-            .filter(|&set| set > at)
-            .min();
+        let set = clock.steps.iter().map(|step| nanos(step.at)).filter(|&set| set > at).min();
         at = set.map_or(next, |set| next.min(set));
         if at == NEVER {
             return at;
@@ -50,10 +45,7 @@ fn time_of_reading(clock: &ClockModel, reading: i64, from: u64) -> u64 {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "float casts saturate, as they should here"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "float casts saturate, as they should here")]
 fn floor_ns(ns: f64) -> i64 {
     ns.floor() as i64
 }
@@ -102,11 +94,7 @@ impl HostState {
     /// When a packet planned for `planned` leaves: late by the pacing jitter, after the call before
     /// it (which takes `cost`), and not during a stall.
     pub(crate) fn paced_departure(&mut self, planned: u64, cost: u64) -> u64 {
-        let late = if self.pacing_jitter == 0 {
-            0
-        } else {
-            self.rng.below(self.pacing_jitter + 1)
-        };
+        let late = if self.pacing_jitter == 0 { 0 } else { self.rng.below(self.pacing_jitter + 1) };
         self.departure(planned.saturating_add(late), cost)
     }
 
@@ -137,9 +125,7 @@ struct Stalls {
 impl Stalls {
     fn running(&mut self, at: u64) -> u64 {
         while self.known_until <= at {
-            let begin = self
-                .known_until
-                .saturating_add(round_ns(self.rng.exponential() * self.every).max(1));
+            let begin = self.known_until.saturating_add(round_ns(self.rng.exponential() * self.every).max(1));
             let end = begin.saturating_add(round_ns(self.rng.exponential() * self.lasting));
             self.list.push((begin, end));
             self.known_until = end;

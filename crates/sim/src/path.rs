@@ -330,11 +330,7 @@ impl<T> Path<T> {
 
     fn advance_stretch(&mut self, until: u64, out: &mut Vec<Output<T>>) {
         let before = out.len();
-        for (lane, way) in self
-            .ways
-            .iter_mut()
-            .zip([PathDirection::Forward, PathDirection::Reverse])
-        {
+        for (lane, way) in self.ways.iter_mut().zip([PathDirection::Forward, PathDirection::Reverse]) {
             let mut step_context = StepContext {
                 way,
                 until,
@@ -373,19 +369,14 @@ impl Lane {
         let hops = scenario.hops(way);
         Self {
             interface: host.interface_rate.map(|rate| (Link::interface(rate), Fifo::new())),
-            hops: (0..hops.len())
-                .map(|index| HopState::new(hops, way, index, seed))
-                .collect(),
+            hops: (0..hops.len()).map(|index| HopState::new(hops, way, index, seed)).collect(),
             sink: Fifo::new(),
             outlet: None,
         }
     }
 
     fn next_at(&self) -> u64 {
-        let interface = self
-            .interface
-            .as_ref()
-            .map_or(NEVER, |(_, waiting)| waiting.next_foreground_packet());
+        let interface = self.interface.as_ref().map_or(NEVER, |(_, waiting)| waiting.next_foreground_packet());
         self.hops
             .iter()
             .map(HopState::next_foreground_packet)

@@ -119,19 +119,9 @@ mod tests {
     fn the_stream_is_pinned() {
         let mut stream = Stream::new(1, Purpose::Source(0));
         let bits = [stream.bits(), stream.bits(), stream.bits()];
-        assert_eq!(
-            bits,
-            [
-                7_623_367_870_491_727_171,
-                885_283_454_216_396_354,
-                12_055_305_053_489_496_771
-            ]
-        );
+        assert_eq!(bits, [7_623_367_870_491_727_171, 885_283_454_216_396_354, 12_055_305_053_489_496_771]);
         let exponential: Vec<u64> = (0..5).map(|_| round_ns(stream.exponential() * 1e9)).collect();
-        assert_eq!(
-            exponential,
-            [483_126_262, 338_762_315, 166_769_690, 188_920_703, 490_237_261]
-        );
+        assert_eq!(exponential, [483_126_262, 338_762_315, 166_769_690, 188_920_703, 490_237_261]);
     }
 
     #[test]
@@ -171,14 +161,8 @@ mod tests {
         };
         let (mean, variance) = moments(Stream::exponential);
         // Standard errors 0.001 and sqrt(8)·0.001.
-        assert!(
-            (mean - 1.0).abs() < 0.004 && (variance - 1.0).abs() < 0.0114,
-            "{mean} {variance}"
-        );
+        assert!((mean - 1.0).abs() < 0.004 && (variance - 1.0).abs() < 0.0114, "{mean} {variance}");
         let (mean, variance) = moments(Stream::unit);
-        assert!(
-            (mean - 0.5).abs() < 0.0012 && (variance - 1.0 / 12.0).abs() < 0.0003,
-            "{mean} {variance}"
-        );
+        assert!((mean - 0.5).abs() < 0.0012 && (variance - 1.0 / 12.0).abs() < 0.0003, "{mean} {variance}");
     }
 }

@@ -60,14 +60,7 @@ impl SimWorld {
     pub fn new(scenario: &Scenario, way: PathDirection, seed: u64) -> Self {
         let mut engine = Engine::new(scenario, seed);
         engine.idle_until(nanos(scenario.warm_up));
-        Self {
-            facts: path_facts(scenario, way),
-            scenario: scenario.clone(),
-            way,
-            engine,
-            load: None,
-            transfer: None,
-        }
+        Self { facts: path_facts(scenario, way), scenario: scenario.clone(), way, engine, load: None, transfer: None }
     }
 
     /// What crosses each hop of a way from one time of the scenario to another in the same world if
@@ -110,9 +103,7 @@ impl SimWorld {
         if ip_octets.clone().any(|octets| octets > max_ip_octets) {
             Some(Refusal::TooLarge { max_ip_octets })
         } else if ip_octets.min().is_some_and(|octets| octets < MIN_PROBE_OCTETS) {
-            Some(Refusal::TooSmall {
-                min_ip_octets: MIN_PROBE_OCTETS,
-            })
+            Some(Refusal::TooSmall { min_ip_octets: MIN_PROBE_OCTETS })
         } else {
             None
         }

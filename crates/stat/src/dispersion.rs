@@ -43,22 +43,15 @@ pub fn gap_profile(gaps: &[f64], threshold: f64) -> Result<GapProfile, Error> {
         return Err(Error::Parameter("threshold"));
     }
     let is_small = |gap: &f64| *gap < threshold;
-    let runs: Vec<usize> = gaps
-        .chunk_by(|a, b| is_small(a) == is_small(b))
-        .filter(|run| is_small(&run[0]))
-        .map(<[f64]>::len)
-        .collect();
+    let runs: Vec<usize> =
+        gaps.chunk_by(|a, b| is_small(a) == is_small(b)).filter(|run| is_small(&run[0])).map(<[f64]>::len).collect();
     let small: usize = runs.iter().sum();
     let large: Vec<f64> = gaps.iter().copied().filter(|gap| !is_small(gap)).collect();
     let large = Sorted::new(large).ok();
     Ok(GapProfile {
         small_share: small as f64 / gaps.len() as f64,
         small_runs: runs.len(),
-        small_run_mean: if runs.is_empty() {
-            0.0
-        } else {
-            small as f64 / runs.len() as f64
-        },
+        small_run_mean: if runs.is_empty() { 0.0 } else { small as f64 / runs.len() as f64 },
         small_run_longest: runs.iter().copied().max().unwrap_or(0),
         large_median: large.as_ref().map(Sorted::median),
         large_variation: large.as_ref().and_then(Sorted::coefficient_of_variation),
@@ -97,11 +90,7 @@ mod tests {
         // 1 2 3 4 5: deviations -2 -1 0 1 2, products 2 0 0 2, squares 10.
         assert_close(autocorrelation_lag1(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap(), 0.4, 1e-12);
         // Alternating: products all -1, five of them over six.
-        assert_close(
-            autocorrelation_lag1(&[1.0, -1.0, 1.0, -1.0, 1.0, -1.0]).unwrap(),
-            -5.0 / 6.0,
-            1e-12,
-        );
+        assert_close(autocorrelation_lag1(&[1.0, -1.0, 1.0, -1.0, 1.0, -1.0]).unwrap(), -5.0 / 6.0, 1e-12);
         assert_eq!(autocorrelation_lag1(&[0.1; 5]), None);
         assert_eq!(autocorrelation_lag1(&[1.0, 2.0]), None);
         assert_eq!(autocorrelation_lag1(&[1.0, f64::NAN, 2.0]), None);

@@ -69,10 +69,7 @@ pub(crate) fn check(values: &[f64]) -> Result<(), Error> {
 /// Like [`check`], and at least `need` values.
 pub(crate) fn check_at_least(values: &[f64], need: usize) -> Result<(), Error> {
     if values.len() < need {
-        return Err(Error::TooFew {
-            have: values.len(),
-            need,
-        });
+        return Err(Error::TooFew { have: values.len(), need });
     }
     check(values)
 }
@@ -80,10 +77,7 @@ pub(crate) fn check_at_least(values: &[f64], need: usize) -> Result<(), Error> {
 /// Checks two slices that form points: same length, at least `need` points, all finite.
 pub(crate) fn check_points(xs: &[f64], ys: &[f64], need: usize) -> Result<(), Error> {
     if xs.len() != ys.len() {
-        return Err(Error::LengthMismatch {
-            left: xs.len(),
-            right: ys.len(),
-        });
+        return Err(Error::LengthMismatch { left: xs.len(), right: ys.len() });
     }
     check_at_least(xs, need)?;
     check(ys)
@@ -91,20 +85,12 @@ pub(crate) fn check_points(xs: &[f64], ys: &[f64], need: usize) -> Result<(), Er
 
 /// A probability or confidence strictly between zero and one.
 pub(crate) fn check_open_unit(p: f64, name: &'static str) -> Result<(), Error> {
-    if p > 0.0 && p < 1.0 {
-        Ok(())
-    } else {
-        Err(Error::Parameter(name))
-    }
+    if p > 0.0 && p < 1.0 { Ok(()) } else { Err(Error::Parameter(name)) }
 }
 
 /// `result` if all of `numbers` (its fields) are finite.
 pub(crate) fn finite<T>(result: T, numbers: &[f64]) -> Result<T, Error> {
-    if numbers.iter().all(|v| v.is_finite()) {
-        Ok(result)
-    } else {
-        Err(Error::Overflow)
-    }
+    if numbers.iter().all(|v| v.is_finite()) { Ok(result) } else { Err(Error::Overflow) }
 }
 
 fn is_sane(value: f64) -> bool {
@@ -117,20 +103,14 @@ mod tests {
 
     #[test]
     fn names_the_first_value_that_is_not_a_number() {
-        assert_eq!(
-            check(&[1.0, f64::NAN, f64::INFINITY]),
-            Err(Error::NotFinite { index: 1 })
-        );
+        assert_eq!(check(&[1.0, f64::NAN, f64::INFINITY]), Err(Error::NotFinite { index: 1 }));
         assert_eq!(check(&[1.0, 1e151]), Err(Error::NotFinite { index: 1 }));
         assert_eq!(check(&[-1e150, 0.0]), Ok(()));
     }
 
     #[test]
     fn points_must_pair_up() {
-        assert_eq!(
-            check_points(&[1.0, 2.0], &[1.0], 1),
-            Err(Error::LengthMismatch { left: 2, right: 1 })
-        );
+        assert_eq!(check_points(&[1.0, 2.0], &[1.0], 1), Err(Error::LengthMismatch { left: 2, right: 1 }));
         assert_eq!(check_points(&[1.0], &[1.0], 2), Err(Error::TooFew { have: 1, need: 2 }));
         assert_eq!(check_points(&[1.0], &[f64::NAN], 1), Err(Error::NotFinite { index: 0 }));
     }

@@ -61,10 +61,7 @@ pub fn skew_line(times: &[f64], delays: &[f64], objective: SkewObjective) -> Res
         SkewObjective::Area => times[first].midpoint(times[last]),
     };
     // The mean of the times can round to beyond the last one; then the last edge is meant.
-    let edge = hull
-        .windows(2)
-        .find(|edge| pivot <= times[edge[1]])
-        .or_else(|| hull.windows(2).last());
+    let edge = hull.windows(2).find(|edge| pivot <= times[edge[1]]).or_else(|| hull.windows(2).last());
     let line = edge.and_then(|e| Line::through((times[e[0]], delays[e[0]]), (times[e[1]], delays[e[1]])));
     line.ok_or(Error::NoSpread("times"))
 }
@@ -99,10 +96,7 @@ mod tests {
             assert_close(line.intercept, -1.0, 1e-12);
         }
         let line = skew_line(&times, &delays, SkewObjective::Area).unwrap();
-        assert_eq!(
-            above_line(&times, &delays, &line).unwrap(),
-            [3.0, 3.5, 0.0, 0.5, 0.0, 2.5]
-        );
+        assert_eq!(above_line(&times, &delays, &line).unwrap(), [3.0, 3.5, 0.0, 0.5, 0.0, 2.5]);
     }
 
     #[test]
@@ -117,11 +111,7 @@ mod tests {
         // 1.
         let times = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 10.0];
         let delays = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 0.0, 8.0];
-        assert_close(
-            skew_line(&times, &delays, SkewObjective::SumOfDistances).unwrap().slope,
-            0.0,
-            0.0,
-        );
+        assert_close(skew_line(&times, &delays, SkewObjective::SumOfDistances).unwrap().slope, 0.0, 0.0);
         assert_close(skew_line(&times, &delays, SkewObjective::Area).unwrap().slope, 1.0, 0.0);
     }
 
@@ -129,11 +119,8 @@ mod tests {
     fn recovers_a_skew_under_queueing() {
         // 40 ppm over a minute of 100 probes, every third without queueing.
         let times: Vec<f64> = (0..100).map(|i| f64::from(i) * 0.6).collect();
-        let delays: Vec<f64> = times
-            .iter()
-            .enumerate()
-            .map(|(i, t)| 0.020 + 40e-6 * t + (i * 7 % 3) as f64 * 0.003)
-            .collect();
+        let delays: Vec<f64> =
+            times.iter().enumerate().map(|(i, t)| 0.020 + 40e-6 * t + (i * 7 % 3) as f64 * 0.003).collect();
         let line = skew_line(&times, &delays, SkewObjective::SumOfDistances).unwrap();
         assert_close(line.slope, 40e-6, 1e-12);
         assert_close(line.intercept, 0.020, 1e-12);
@@ -143,18 +130,9 @@ mod tests {
     fn degenerate_inputs() {
         assert_eq!(lower_hull(&[], &[]), Err(Error::TooFew { have: 0, need: 1 }));
         assert_eq!(lower_hull(&[3.0, 3.0], &[2.0, 1.0]).unwrap(), [1]);
-        assert_eq!(
-            skew_line(&[3.0, 3.0], &[2.0, 1.0], SkewObjective::Area),
-            Err(Error::NoSpread("times"))
-        );
+        assert_eq!(skew_line(&[3.0, 3.0], &[2.0, 1.0], SkewObjective::Area), Err(Error::NoSpread("times")));
         assert_eq!(lower_hull(&[0.0, 1.0, 2.0], &[5.0; 3]).unwrap(), [0, 2]);
-        assert_close(
-            skew_line(&[0.0, 1.0, 2.0], &[5.0; 3], SkewObjective::Area)
-                .unwrap()
-                .slope,
-            0.0,
-            0.0,
-        );
+        assert_close(skew_line(&[0.0, 1.0, 2.0], &[5.0; 3], SkewObjective::Area).unwrap().slope, 0.0, 0.0);
     }
 
     proptest! {

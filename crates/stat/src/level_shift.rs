@@ -21,13 +21,7 @@ pub struct ShiftParams {
 impl Default for ShiftParams {
     /// `ShaperProbe`'s.
     fn default() -> Self {
-        Self {
-            smoothing_side: 5,
-            smoothing_ratio: 1.10,
-            min_before: 4,
-            min_after: 8,
-            min_ratio: 1.10,
-        }
+        Self { smoothing_side: 5, smoothing_ratio: 1.10, min_before: 4, min_after: 8, min_ratio: 1.10 }
     }
 }
 
@@ -83,17 +77,9 @@ impl ShiftTest {
         check_ratio(params.smoothing_ratio, "smoothing_ratio")?;
         check_ratio(params.min_ratio, "min_ratio")?;
         if params.min_before == 0 || params.min_after == 0 {
-            return Err(Error::Parameter(if params.min_before == 0 {
-                "min_before"
-            } else {
-                "min_after"
-            }));
+            return Err(Error::Parameter(if params.min_before == 0 { "min_before" } else { "min_after" }));
         }
-        Ok(Self {
-            params,
-            series: Vec::new(),
-            found: None,
-        })
+        Ok(Self { params, series: Vec::new(), found: None })
     }
 
     /// Takes the next value: the one `smoothing_side` back is smoothed and the search run over all
@@ -139,11 +125,7 @@ pub fn level_shift(values: &[f64], params: &ShiftParams) -> Result<Option<LevelS
 }
 
 fn check_ratio(ratio: f64, name: &'static str) -> Result<(), Error> {
-    if ratio >= 1.0 && ratio.is_finite() {
-        Ok(())
-    } else {
-        Err(Error::Parameter(name))
-    }
+    if ratio >= 1.0 && ratio.is_finite() { Ok(()) } else { Err(Error::Parameter(name)) }
 }
 
 fn smooth_one(series: &mut [f64], centre: usize, side: usize, ratio: f64) {
@@ -151,10 +133,7 @@ fn smooth_one(series: &mut [f64], centre: usize, side: usize, ratio: f64) {
         return;
     }
     let value = series[centre];
-    let (left, right) = (
-        median(&series[centre - side..centre]),
-        median(&series[centre + 1..=centre + side]),
-    );
+    let (left, right) = (median(&series[centre - side..centre]), median(&series[centre + 1..=centre + side]));
     let (Some(left), Some(right)) = (left, right) else {
         return;
     };
@@ -167,10 +146,7 @@ fn smooth_one(series: &mut [f64], centre: usize, side: usize, ratio: f64) {
 
 fn find(series: &[f64], params: &ShiftParams) -> Option<LevelShift> {
     // No split leaves enough on both sides.
-    series
-        .len()
-        .checked_sub(params.min_before)?
-        .checked_sub(params.min_after)?;
+    series.len().checked_sub(params.min_before)?.checked_sub(params.min_after)?;
     let splits = ordered_splits(series);
     let (end, _) = *splits.last()?;
     splits.iter().enumerate().find_map(|(place, &(start, _))| {
@@ -180,10 +156,8 @@ fn find(series: &[f64], params: &ShiftParams) -> Option<LevelShift> {
         }
         let (before, beyond) = (median(head)?, median(tail)?);
         let after = median(&series[end + 1..])?;
-        let (fall, _) = splits[place..]
-            .iter()
-            .copied()
-            .reduce(|best, split| if split.1 > best.1 { split } else { best })?;
+        let (fall, _) =
+            splits[place..].iter().copied().reduce(|best, split| if split.1 > best.1 { split } else { best })?;
         (before > params.min_ratio * beyond).then_some(LevelShift {
             fall,
             start,
@@ -223,9 +197,7 @@ mod tests {
 
     /// 10 with a little noise for `peak` intervals, then 5 with a little noise.
     fn shaped(peak: usize, total: usize) -> Vec<f64> {
-        (0..total)
-            .map(|i| if i < peak { 10.0 } else { 5.0 } + (i * 7 % 5) as f64 * 0.01)
-            .collect()
+        (0..total).map(|i| if i < peak { 10.0 } else { 5.0 } + (i * 7 % 5) as f64 * 0.01).collect()
     }
 
     #[test]
@@ -256,14 +228,8 @@ mod tests {
 
     #[test]
     fn the_new_level_is_taken_after_the_transition() {
-        let params = ShiftParams {
-            smoothing_side: 0,
-            min_after: 2,
-            ..ShiftParams::default()
-        };
-        let shift = level_shift(&[10.0, 10.0, 10.0, 10.0, 7.0, 5.0], &params)
-            .unwrap()
-            .unwrap();
+        let params = ShiftParams { smoothing_side: 0, min_after: 2, ..ShiftParams::default() };
+        let shift = level_shift(&[10.0, 10.0, 10.0, 10.0, 7.0, 5.0], &params).unwrap().unwrap();
         assert_eq!((shift.start, shift.fall, shift.end), (3, 3, 4));
         assert_close(shift.after, 5.0, 0.0);
     }
@@ -298,10 +264,7 @@ mod tests {
         let shift = level_shift(&rates, &ShiftParams::default()).unwrap().unwrap();
         assert_eq!(shift.start, 19);
         // Without smoothing it would: 2 is below everything after it.
-        let raw = ShiftParams {
-            smoothing_side: 0,
-            ..ShiftParams::default()
-        };
+        let raw = ShiftParams { smoothing_side: 0, ..ShiftParams::default() };
         assert_eq!(level_shift(&rates, &raw).unwrap(), None);
     }
 
@@ -330,14 +293,8 @@ mod tests {
         assert_eq!(with(|p| p.min_before = 0), Err(Error::Parameter("min_before")));
         assert_eq!(with(|p| p.min_after = 0), Err(Error::Parameter("min_after")));
         assert_eq!(with(|p| p.min_ratio = 0.5), Err(Error::Parameter("min_ratio")));
-        assert_eq!(
-            with(|p| p.smoothing_ratio = f64::NAN),
-            Err(Error::Parameter("smoothing_ratio"))
-        );
-        assert_eq!(
-            level_shift(&[1.0, -1.0], &ShiftParams::default()),
-            Err(Error::OutOfDomain { index: 1 })
-        );
+        assert_eq!(with(|p| p.smoothing_ratio = f64::NAN), Err(Error::Parameter("smoothing_ratio")));
+        assert_eq!(level_shift(&[1.0, -1.0], &ShiftParams::default()), Err(Error::OutOfDomain { index: 1 }));
         assert_eq!(smooth_outliers(&[f64::NAN], 1, 1.1), Err(Error::NotFinite { index: 0 }));
     }
 

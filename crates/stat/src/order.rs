@@ -122,13 +122,7 @@ impl Sorted {
     pub fn without(&self, lowest: usize, highest: usize) -> Option<Self> {
         let end = self.values.len().checked_sub(highest)?;
         let values = self.values.get(lowest..end)?;
-        if values.is_empty() {
-            None
-        } else {
-            Some(Self {
-                values: values.to_vec(),
-            })
-        }
+        if values.is_empty() { None } else { Some(Self { values: values.to_vec() }) }
     }
 
     /// Variance with divisor `n`.
@@ -210,11 +204,7 @@ pub const MAD_TO_SD: f64 = 1.482_602_218_505_602;
 /// Median of a slice already ascending and not empty.
 pub(crate) fn median_of_sorted(values: &[f64]) -> f64 {
     let half = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values[half]
-    } else {
-        values[half - 1].midpoint(values[half])
-    }
+    if values.len() % 2 == 1 { values[half] } else { values[half - 1].midpoint(values[half]) }
 }
 
 /// Plain mean of a slice that is not empty.

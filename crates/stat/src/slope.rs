@@ -29,10 +29,7 @@ impl Line {
             return None;
         }
         let slope = (q.1 - p.1) / run;
-        let line = Self {
-            intercept: p.1 - slope * p.0,
-            slope,
-        };
+        let line = Self { intercept: p.1 - slope * p.0, slope };
         (line.slope.is_finite() && line.intercept.is_finite()).then_some(line)
     }
 
@@ -54,10 +51,7 @@ pub const MAX_PAIRWISE_POINTS: usize = 4096;
 
 fn check_pairwise(points: usize) -> Result<(), Error> {
     if points > MAX_PAIRWISE_POINTS {
-        return Err(Error::TooMany {
-            have: points,
-            limit: MAX_PAIRWISE_POINTS,
-        });
+        return Err(Error::TooMany { have: points, limit: MAX_PAIRWISE_POINTS });
     }
     Ok(())
 }

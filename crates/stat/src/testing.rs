@@ -7,10 +7,7 @@ use crate::LARGEST;
 /// Fails unless `got` is within `tolerance` of `want`.
 #[track_caller]
 pub(crate) fn assert_close(got: f64, want: f64, tolerance: f64) {
-    assert!(
-        (got - want).abs() <= tolerance,
-        "got {got:e}, want {want:e} within {tolerance:e}"
-    );
+    assert!((got - want).abs() <= tolerance, "got {got:e}, want {want:e} within {tolerance:e}");
 }
 
 /// Numbers that break statistics: ties, both zeros, every magnitude that is accepted, and now and

@@ -59,11 +59,7 @@ fn moments(values: &[f64]) -> Result<(f64, f64, f64), Error> {
     check_at_least(values, 2)?;
     let sample = Sorted::from_slice(values)?;
     let constant = sample.min() >= sample.max();
-    let variance = if constant {
-        0.0
-    } else {
-        sample.variance_sample().unwrap_or(0.0)
-    };
+    let variance = if constant { 0.0 } else { sample.variance_sample().unwrap_or(0.0) };
     Ok((sample.mean(), variance / values.len() as f64, (values.len() - 1) as f64))
 }
 

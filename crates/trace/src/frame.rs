@@ -79,11 +79,8 @@ pub(crate) fn exchange(exchange: &Exchange) -> Result<Vec<u8>, WriteError> {
 /// What follows an exchange that is a transfer's, if its samples say anything there: their marks,
 /// stream by stream. Readers that do not know of them do not look behind the exchange.
 fn marks(report: &TransferReport) -> Result<Vec<u8>, WriteError> {
-    let marks: Vec<Vec<TcpMarks>> = report
-        .streams
-        .iter()
-        .map(|stream| stream.samples.iter().map(|sample| sample.marks).collect())
-        .collect();
+    let marks: Vec<Vec<TcpMarks>> =
+        report.streams.iter().map(|stream| stream.samples.iter().map(|sample| sample.marks).collect()).collect();
     if marks.iter().flatten().all(|marks| *marks == TcpMarks::default()) {
         return Ok(Vec::new());
     }
@@ -119,10 +116,7 @@ fn unwritable(error: impl std::fmt::Display) -> WriteError {
 }
 
 fn frame(kind: u8, body: &[u8]) -> Result<Vec<u8>, WriteError> {
-    let too_large = || WriteError::TooLarge {
-        octets: body.len(),
-        most: MAX_FRAME,
-    };
+    let too_large = || WriteError::TooLarge { octets: body.len(), most: MAX_FRAME };
     if body.len() > MAX_FRAME {
         return Err(too_large());
     }

@@ -108,11 +108,7 @@ impl Header {
         Self {
             program: setting.program.clone(),
             method: order.method.to_owned(),
-            params: order
-                .params
-                .iter()
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect(),
+            params: order.params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             metric: order.metric,
             direction: setting.direction,
             world: setting.world,

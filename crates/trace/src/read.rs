@@ -24,11 +24,7 @@ pub struct Limits {
 impl Default for Limits {
     /// Ours: a gigabyte, a million runs, ten million exchanges.
     fn default() -> Self {
-        Self {
-            octets: 1 << 30,
-            runs: 1_000_000,
-            exchanges: 10_000_000,
-        }
+        Self { octets: 1 << 30, runs: 1_000_000, exchanges: 10_000_000 }
     }
 }
 
@@ -58,18 +54,8 @@ impl Recording {
         if found != VERSION {
             return Err(ReadError::Version { found, known: VERSION });
         }
-        let mut recording = Self {
-            runs: Vec::new(),
-            damage: None,
-        };
-        let mut reader = Reader {
-            source,
-            at: 0,
-            next: 10,
-            left: limits.octets,
-            exchanges: 0,
-            limits,
-        };
+        let mut recording = Self { runs: Vec::new(), damage: None };
+        let mut reader = Reader { source, at: 0, next: 10, left: limits.octets, exchanges: 0, limits };
         loop {
             match reader.block() {
                 Ok(Some(plain)) => {
@@ -125,10 +111,8 @@ impl<R: Read> Reader<R> {
         if u64::from(length) > most || u64::from(stored) > most {
             return Err(self.nonsense("its length is more than any writer's"));
         }
-        self.left = self
-            .left
-            .checked_sub(u64::from(length))
-            .ok_or(Stopped::Damaged(Damage::Limit { what: "octets" }))?;
+        self.left =
+            self.left.checked_sub(u64::from(length)).ok_or(Stopped::Damaged(Damage::Limit { what: "octets" }))?;
         self.next = self.at + 12 + u64::from(stored);
         // Grows as octets really come: a length alone reserves no memory.
         let mut packed = Vec::new();
@@ -143,9 +127,7 @@ impl<R: Read> Reader<R> {
             return Err(Stopped::Damaged(Damage::Checksum { at: self.at }));
         }
         let mut plain = Vec::new();
-        let inflated = DeflateDecoder::new(packed.as_slice())
-            .take(u64::from(length) + 1)
-            .read_to_end(&mut plain);
+        let inflated = DeflateDecoder::new(packed.as_slice()).take(u64::from(length) + 1).read_to_end(&mut plain);
         if inflated.is_err() || plain.len() as u64 != u64::from(length) {
             return Err(self.nonsense("it does not inflate to its length"));
         }
@@ -166,11 +148,7 @@ impl<R: Read> Reader<R> {
             rest = after;
             match frame {
                 Frame::Header(_) if runs.len() >= self.limits.runs => return Err(Damage::Limit { what: "runs" }),
-                Frame::Header(header) => runs.push(Run {
-                    header: *header,
-                    exchanges: Vec::new(),
-                    end: None,
-                }),
+                Frame::Header(header) => runs.push(Run { header: *header, exchanges: Vec::new(), end: None }),
                 Frame::Exchange(_) if self.exchanges >= self.limits.exchanges => {
                     return Err(Damage::Limit { what: "exchanges" });
                 }

@@ -48,15 +48,7 @@ impl<W: World, S: Write> Recorder<W, S> {
 
     /// Records if there is a writer: for callers that record only when asked to.
     pub fn maybe(world: W, writer: Option<Writer<S>>, setting: Setting) -> Self {
-        Self {
-            world,
-            writer,
-            setting,
-            fault: None,
-            reports: 0,
-            run: None,
-            true_time: |_| None,
-        }
+        Self { world, writer, setting, fault: None, reports: 0, run: None, true_time: |_| None }
     }
 
     /// Notes the path's own time, in nanoseconds, at both ends of each run, where the world can
@@ -149,11 +141,7 @@ where
         let facts = self.world.facts();
         let header = Header::new(&self.setting, order, facts.clone());
         self.write(|writer| writer.header(&header));
-        self.run = Some(Open {
-            facts,
-            read: Cell::new(None),
-            began_true: (self.true_time)(&self.world),
-        });
+        self.run = Some(Open { facts, read: Cell::new(None), began_true: (self.true_time)(&self.world) });
     }
 
     fn send(&mut self, probe: Probe) -> Result<Event, W::Fault> {

@@ -22,11 +22,7 @@ pub struct ReplayWorld<'a> {
 impl<'a> ReplayWorld<'a> {
     /// At the run's begin.
     pub fn new(run: &'a Run) -> Self {
-        Self {
-            run,
-            next: 0,
-            was_read: Cell::new(false),
-        }
+        Self { run, next: 0, was_read: Cell::new(false) }
     }
 
     /// Exchanges answered so far.
@@ -41,10 +37,7 @@ impl<'a> ReplayWorld<'a> {
 
     fn answer(&mut self, asked: &Request) -> Result<Event, ReplayFault> {
         let Some(held) = self.run.exchanges.get(self.next) else {
-            return Err(ReplayFault::Over {
-                steps: self.next,
-                asked: describe(asked),
-            });
+            return Err(ReplayFault::Over { steps: self.next, asked: describe(asked) });
         };
         if held.asked != *asked {
             return Err(ReplayFault::Differs {
@@ -55,9 +48,7 @@ impl<'a> ReplayWorld<'a> {
         }
         self.next += 1;
         self.was_read.set(false);
-        held.answer
-            .event()
-            .map_err(|text| ReplayFault::Recorded(text.to_owned()))
+        held.answer.event().map_err(|text| ReplayFault::Recorded(text.to_owned()))
     }
 
     /// The clock's first and last reading before the next step.
@@ -69,11 +60,7 @@ impl<'a> ReplayWorld<'a> {
             return end.read;
         }
         // The recording was cut: time stands still.
-        let last = self
-            .run
-            .exchanges
-            .last()
-            .map_or(Stamp::from_nanos(0), |last| last.read.1);
+        let last = self.run.exchanges.last().map_or(Stamp::from_nanos(0), |last| last.read.1);
         (last, last)
     }
 }
@@ -100,11 +87,7 @@ impl World for ReplayWorld<'_> {
 
     fn stop_requested(&self) -> bool {
         let over = self.next == self.run.exchanges.len();
-        over && self
-            .run
-            .end
-            .as_ref()
-            .is_some_and(|end| end.stopped == Some(Reason::Interrupted))
+        over && self.run.end.as_ref().is_some_and(|end| end.stopped == Some(Reason::Interrupted))
     }
 }
 
@@ -118,11 +101,7 @@ pub fn describe(asked: &Request) -> String {
                 low = low.min(packet.ip_octets);
                 high = high.max(packet.ip_octets);
             }
-            let size = if low >= high {
-                high.to_string()
-            } else {
-                format!("{low} to {high}")
-            };
+            let size = if low >= high { high.to_string() } else { format!("{low} to {high}") };
             format!(
                 "train {} of {} packets of {size} octets over {}",
                 train.id.0,

@@ -33,16 +33,8 @@ struct RowForm {
 #[derive(Debug, Serialize, Deserialize)]
 enum FateForm {
     Received(i64),
-    Echoed {
-        returned: i64,
-        turned: Option<i64>,
-    },
-    Answered {
-        from: std::net::IpAddr,
-        returned: i64,
-        reply_ip_octets: u16,
-        kind: HopReplyKind,
-    },
+    Echoed { returned: i64, turned: Option<i64> },
+    Answered { from: std::net::IpAddr, returned: i64, reply_ip_octets: u16, kind: HopReplyKind },
     Lost,
 }
 
@@ -57,10 +49,7 @@ struct Before {
 
 impl From<&TrainReport> for TrainForm {
     fn from(report: &TrainReport) -> Self {
-        let mut before = Before {
-            seq: u32::MAX,
-            ..Before::default()
-        };
+        let mut before = Before { seq: u32::MAX, ..Before::default() };
         Self {
             id: report.id,
             reordered: report.reordered,
@@ -76,10 +65,7 @@ impl From<&TrainReport> for TrainForm {
 
 impl From<TrainForm> for TrainReport {
     fn from(form: TrainForm) -> Self {
-        let mut before = Before {
-            seq: u32::MAX,
-            ..Before::default()
-        };
+        let mut before = Before { seq: u32::MAX, ..Before::default() };
         Self {
             id: form.id,
             arrivals: form.rows.iter().map(|row| before.unpack(row)).collect(),
@@ -138,12 +124,7 @@ impl Before {
                 returned: Stamp::from_nanos(departed.wrapping_add(returned)),
                 turned: turned.map(|step| self.stamp(step)),
             },
-            FateForm::Answered {
-                from,
-                returned,
-                reply_ip_octets,
-                kind,
-            } => Fate::Answered(HopReply {
+            FateForm::Answered { from, returned, reply_ip_octets, kind } => Fate::Answered(HopReply {
                 from,
                 returned: Stamp::from_nanos(departed.wrapping_add(returned)),
                 reply_ip_octets,
@@ -151,12 +132,7 @@ impl Before {
             }),
             FateForm::Lost => Fate::Lost,
         };
-        Arrival {
-            seq: self.seq,
-            departed: Stamp::from_nanos(departed),
-            ip_octets: self.ip_octets,
-            fate,
-        }
+        Arrival { seq: self.seq, departed: Stamp::from_nanos(departed), ip_octets: self.ip_octets, fate }
     }
 
     fn stamp(&mut self, step: i64) -> Stamp<narrows_units::Receiver> {

@@ -22,9 +22,7 @@ impl Run {
     /// The clock's reading that the method saw with the answer to the exchange of this index.
     fn reported_at(&self, index: usize) -> Stamp<Sender> {
         let after = self.exchanges.get(index + 1).map(|next| next.read.1);
-        after
-            .or(self.end.as_ref().map(|end| end.read.0))
-            .unwrap_or(self.exchanges[index].read.1)
+        after.or(self.end.as_ref().map(|end| end.read.0)).unwrap_or(self.exchanges[index].read.1)
     }
 
     /// The raw rows, for a method's pure [`analyse`](narrows_probe::Method::analyse).

@@ -60,13 +60,7 @@ fn facts(facts: &PathFacts) -> Checked {
 }
 
 fn host(facts: &HostFacts) -> Checked {
-    let times = [
-        facts.send_cost,
-        facts.receive_cost,
-        facts.clock_resolution,
-        facts.stamp_error,
-        facts.min_gap,
-    ];
+    let times = [facts.send_cost, facts.receive_cost, facts.clock_resolution, facts.stamp_error, facts.min_gap];
     times.into_iter().try_for_each(time)
 }
 
@@ -98,10 +92,7 @@ fn probe(probe: &Probe) -> Checked {
     match probe {
         Probe::Train(train) => {
             check(!train.packets.is_empty(), "a train is empty")?;
-            let whole = train
-                .packets
-                .iter()
-                .try_fold(Duration::ZERO, |sum, packet| sum.checked_add(packet.gap));
+            let whole = train.packets.iter().try_fold(Duration::ZERO, |sum, packet| sum.checked_add(packet.gap));
             time(whole.unwrap_or(Duration::MAX))?;
             train.packets.iter().try_for_each(|packet| octets(packet.ip_octets))
         }
@@ -122,10 +113,7 @@ fn probe(probe: &Probe) -> Checked {
 
 fn train(asked: &Train, report: &TrainReport) -> Checked {
     use narrows_probe::probes::{Fate, PacingCheck};
-    check(
-        asked.packets.len() == report.arrivals.len(),
-        "a train has not one row per packet",
-    )?;
+    check(asked.packets.len() == report.arrivals.len(), "a train has not one row per packet")?;
     if let PacingCheck::Broken { worst } = report.pacing {
         time(worst)?;
     }
@@ -145,24 +133,14 @@ fn load(report: &LoadReport) -> Checked {
     stamp(report.began)?;
     stamp(report.ended)?;
     share(report.sender_cpu)?;
-    [report.sent_packets, report.sent_ip_octets, report.send_failures]
-        .into_iter()
-        .try_for_each(count)?;
+    [report.sent_packets, report.sent_ip_octets, report.send_failures].into_iter().try_for_each(count)?;
     report.statuses.iter().try_for_each(|status| {
         stamp(status.from)?;
         stamp(status.to)?;
-        let counts = [
-            status.packets,
-            status.ip_octets,
-            status.lost,
-            status.reordered,
-            status.duplicates,
-            status.local_drops,
-        ];
+        let counts =
+            [status.packets, status.ip_octets, status.lost, status.reordered, status.duplicates, status.local_drops];
         counts.into_iter().try_for_each(count)?;
-        status.delay_above_min.map_or(Ok(()), |(least, mean, most)| {
-            [least, mean, most].into_iter().try_for_each(time)
-        })
+        status.delay_above_min.map_or(Ok(()), |(least, mean, most)| [least, mean, most].into_iter().try_for_each(time))
     })
 }
 
@@ -187,11 +165,7 @@ fn transfer(report: &TransferReport) -> Checked {
             sample.limited_by_send_buffer,
         ];
         times.into_iter().flatten().try_for_each(time)?;
-        let counts = [
-            Some(sample.acked_octets),
-            sample.sent_octets,
-            sample.retransmitted_octets,
-        ];
+        let counts = [Some(sample.acked_octets), sample.sent_octets, sample.retransmitted_octets];
         counts.into_iter().flatten().try_for_each(count)
     })
 }

@@ -39,12 +39,7 @@ impl<S: Write> Writer<S> {
         sink.write_all(&MAGIC)?;
         sink.write_all(&VERSION.to_le_bytes())?;
         sink.flush()?;
-        Ok(Self {
-            sink: Some(sink),
-            block: Vec::new(),
-            since: None,
-            runs: 0,
-        })
+        Ok(Self { sink: Some(sink), block: Vec::new(), since: None, runs: 0 })
     }
 
     /// Runs begun so far.
@@ -90,10 +85,7 @@ impl<S: Write> Writer<S> {
         let packed = encoder.finish()?;
         let mut crc = Crc::new();
         crc.update(&packed);
-        let too_large = |_| WriteError::TooLarge {
-            octets: plain.len(),
-            most: frame::MAX_FRAME,
-        };
+        let too_large = |_| WriteError::TooLarge { octets: plain.len(), most: frame::MAX_FRAME };
         let stored = u32::try_from(packed.len()).map_err(too_large)?;
         let length = u32::try_from(plain.len()).map_err(too_large)?;
         let mut block = Vec::with_capacity(12 + packed.len());

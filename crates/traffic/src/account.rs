@@ -208,9 +208,7 @@ impl UdpAccount {
         }
         let least = self.delays.min().map(|least| least.saturating_add(self.origin_ns));
         let missing = sent.unwrap_or(0).max(self.expected).saturating_sub(self.distinct);
-        let span_ns = self
-            .span_ns
-            .map_or(0, |(first, last)| last.saturating_sub(first).unsigned_abs());
+        let span_ns = self.span_ns.map_or(0, |(first, last)| last.saturating_sub(first).unsigned_abs());
         let interval_ns = self.series.interval_ns();
         let intervals = self.series.iter().map(|(from_ns, bin)| ReceivedInterval {
             from_ns,
@@ -231,20 +229,10 @@ impl UdpAccount {
             span_ns,
             lost: missing,
             duplicates: self.duplicates,
-            reordering: Reordering {
-                packets: self.reordered,
-                distance_max: self.furthest,
-            },
-            one_way_delay_ns: if same_clock {
-                self.delays.reported(self.origin_ns.saturating_neg())
-            } else {
-                None
-            },
+            reordering: Reordering { packets: self.reordered, distance_max: self.furthest },
+            one_way_delay_ns: if same_clock { self.delays.reported(self.origin_ns.saturating_neg()) } else { None },
             delay_variation_ns: least.and_then(|least| self.delays.reported(least.saturating_sub(self.origin_ns))),
-            jitter_ns: (self.distinct > 1).then_some(Jitter {
-                last: self.jitter_ns,
-                max: self.jitter_max_ns,
-            }),
+            jitter_ns: (self.distinct > 1).then_some(Jitter { last: self.jitter_ns, max: self.jitter_max_ns }),
             packets_without_kernel_stamp: self.user_stamps,
             windows: self.windows.moments(self.last_since_ns),
             interval_ns,
@@ -269,12 +257,7 @@ pub(crate) struct TcpAccount {
 
 impl TcpAccount {
     pub(crate) fn new(interval_ns: u64, most_bins: usize) -> Self {
-        Self {
-            octets: 0,
-            span_ns: None,
-            series: Series::new(interval_ns, most_bins),
-            ended: false,
-        }
+        Self { octets: 0, span_ns: None, series: Series::new(interval_ns, most_bins), ended: false }
     }
 
     /// Payload was read.
@@ -288,9 +271,7 @@ impl TcpAccount {
     pub(crate) fn reported(&self) -> Received {
         Received {
             octets: self.octets,
-            span_ns: self
-                .span_ns
-                .map_or(0, |(first, last)| last.saturating_sub(first).unsigned_abs()),
+            span_ns: self.span_ns.map_or(0, |(first, last)| last.saturating_sub(first).unsigned_abs()),
             interval_ns: self.series.interval_ns(),
             intervals: self
                 .series

@@ -117,11 +117,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     pub(crate) fn new(most: usize) -> Self {
-        Self {
-            buffer: Vec::new(),
-            looked: 0,
-            most,
-        }
+        Self { buffer: Vec::new(), looked: 0, most }
     }
 
     /// Waits for a line until `deadline_ns` (monotonic) or until `stop` is set.
@@ -167,10 +163,7 @@ impl Lines {
 
 /// A read or write that may be tried again.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
-    )
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 /// Says something; gives up after some seconds of a peer that does not read.

@@ -257,9 +257,7 @@ impl Report {
     /// Nothing arrived of what left, though the sink answers: UDP does not pass.
     pub fn nothing_arrived(&self) -> bool {
         let reported = self.flows.iter().filter_map(|flow| flow.received.as_ref());
-        let (flows, octets) = reported.fold((0, 0), |(flows, octets), received| {
-            (flows + 1, octets + received.octets)
-        });
+        let (flows, octets) = reported.fold((0, 0), |(flows, octets), received| (flows + 1, octets + received.octets));
         flows > 0 && octets == 0 && self.flows.iter().any(|flow| flow.sent.octets > 0)
     }
 

@@ -56,19 +56,10 @@ impl Flow {
     /// is the business of whoever lays the path.
     pub fn from_cross(cross: &Cross, seed: u64, index: usize) -> Self {
         let kind = match &cross.source {
-            Source::Open { .. } => FlowKind::Model {
-                cross: cross.clone(),
-                seed,
-                index,
-            },
+            Source::Open { .. } => FlowKind::Model { cross: cross.clone(), seed, index },
             Source::Elastic(elastic) => FlowKind::Elastic(ElasticFlow::from(elastic)),
         };
-        Self {
-            name: name(cross),
-            from: cross.from,
-            until: cross.until,
-            kind,
-        }
+        Self { name: name(cross), from: cross.from, until: cross.until, kind }
     }
 
     /// A capture's packets.
@@ -83,12 +74,7 @@ impl Flow {
 
     /// TCP connections from the beginning to the end.
     pub fn elastic(elastic: ElasticFlow) -> Self {
-        Self {
-            name: elastic.control.clone(),
-            from: Duration::ZERO,
-            until: None,
-            kind: FlowKind::Elastic(elastic),
-        }
+        Self { name: elastic.control.clone(), from: Duration::ZERO, until: None, kind: FlowKind::Elastic(elastic) }
     }
 
     /// IP-layer rate asked for; `None` for what is not asked by rate.
@@ -118,24 +104,15 @@ impl Flow {
         (0..count.max(1))
             .map(|k| {
                 let arrivals = match *arrivals {
-                    Arrivals::ParetoOnOff { shape, mean_on, peak } => Arrivals::ParetoOnOff {
-                        shape,
-                        mean_on,
-                        peak: share(peak, k),
-                    },
+                    Arrivals::ParetoOnOff { shape, mean_on, peak } => {
+                        Arrivals::ParetoOnOff { shape, mean_on, peak: share(peak, k) }
+                    }
                     other => other,
                 };
-                let source = Source::Open {
-                    arrivals,
-                    rate: share(*rate, k),
-                    sizes: sizes.clone(),
-                };
+                let source = Source::Open { arrivals, rate: share(*rate, k), sizes: sizes.clone() };
                 Self {
                     kind: FlowKind::Model {
-                        cross: Cross {
-                            source,
-                            ..cross.clone()
-                        },
+                        cross: Cross { source, ..cross.clone() },
                         seed: *seed,
                         index: index + usize::from(k),
                     },

@@ -132,10 +132,7 @@ mod tests {
             histogram.add(value);
         }
         let reported = histogram.reported(-3).unwrap();
-        assert_eq!(
-            (reported.count, reported.min, reported.p50, reported.max),
-            (5, 0, 3, 13)
-        );
+        assert_eq!((reported.count, reported.min, reported.p50, reported.max), (5, 0, 3, 13));
         assert!((reported.mean - (7.0 / 5.0 + 3.0)).abs() < 1e-12);
         // Squares 9 1 0 1 100: mean 22.2, less 1.4 squared.
         assert!((reported.deviation - f64::sqrt(22.2 - 1.96)).abs() < 1e-12);

@@ -30,11 +30,7 @@ pub(crate) struct Header {
 impl Header {
     /// With the low bits of a number and of a time.
     pub(crate) fn new(cookie: u32, number: u64, at_ns: i64) -> Self {
-        Self {
-            cookie,
-            number: low(number),
-            stamp: low(at_ns.div_euclid(UNIT_NS).cast_unsigned()),
-        }
+        Self { cookie, number: low(number), stamp: low(at_ns.div_euclid(UNIT_NS).cast_unsigned()) }
     }
 
     /// Writes it at the head of a payload; shorter payloads stay as they are.
@@ -49,11 +45,7 @@ impl Header {
     /// Reads it; `None` if the payload is shorter.
     pub(crate) fn read(payload: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u32::from_be_bytes(payload.get(at..at + 4)?.try_into().ok()?));
-        Some(Self {
-            cookie: word(0)?,
-            number: word(4)?,
-            stamp: word(8)?,
-        })
+        Some(Self { cookie: word(0)?, number: word(4)?, stamp: word(8)? })
     }
 
     /// The whole number, nearest to the one that is expected next; `None` if that is below zero,

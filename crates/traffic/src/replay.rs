@@ -89,22 +89,11 @@ impl Replay {
         (contents.out_of_time, contents.damage) = (capture.out_of_time, capture.damage);
         if contents.packets == 0 {
             let why = contents.damage.unwrap_or_else(|| {
-                format!(
-                    "{} packets are no IP, {} are left out by the filter",
-                    contents.passed_over, contents.filtered
-                )
+                format!("{} packets are no IP, {} are left out by the filter", contents.passed_over, contents.filtered)
             });
-            return Err(CaptureError::Empty {
-                path: path.display().to_string(),
-                why,
-            });
+            return Err(CaptureError::Empty { path: path.display().to_string(), why });
         }
-        Ok(Self {
-            path: path.to_owned(),
-            filter,
-            factor,
-            contents,
-        })
+        Ok(Self { path: path.to_owned(), filter, factor, contents })
     }
 
     /// Where the capture is.
@@ -119,10 +108,7 @@ impl Replay {
 
     /// Its packets, the first at time zero.
     pub fn packets(&self) -> Result<ReplayStream, CaptureError> {
-        Ok(ReplayStream {
-            capture: Capture::open(&self.path, self.filter)?,
-            factor: self.factor,
-        })
+        Ok(ReplayStream { capture: Capture::open(&self.path, self.filter)?, factor: self.factor })
     }
 }
 
@@ -137,10 +123,7 @@ impl Iterator for ReplayStream {
 
     fn next(&mut self) -> Option<Arrival> {
         let packet = self.capture.next_packet()?;
-        Some(Arrival {
-            at_ns: scaled(packet.at_ns, self.factor),
-            ip_octets: packet.ip_octets,
-        })
+        Some(Arrival { at_ns: scaled(packet.at_ns, self.factor), ip_octets: packet.ip_octets })
     }
 }
 

@@ -19,10 +19,9 @@ impl Packets {
     fn next(&mut self) -> Option<Arrival> {
         match self {
             Self::Model(stream) => stream.next(),
-            Self::Replay { stream, from_ns } => stream.next().map(|arrival| Arrival {
-                at_ns: arrival.at_ns.saturating_add(*from_ns),
-                ..arrival
-            }),
+            Self::Replay { stream, from_ns } => {
+                stream.next().map(|arrival| Arrival { at_ns: arrival.at_ns.saturating_add(*from_ns), ..arrival })
+            }
         }
     }
 }

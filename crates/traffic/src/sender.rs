@@ -45,12 +45,7 @@ pub struct SenderOptions {
 
 impl Default for SenderOptions {
     fn default() -> Self {
-        Self {
-            duration: None,
-            interval: Duration::from_secs(1),
-            pacing: Pacing::default(),
-            pin_to: None,
-        }
+        Self { duration: None, interval: Duration::from_secs(1), pacing: Pacing::default(), pin_to: None }
     }
 }
 
@@ -118,11 +113,7 @@ impl Sender {
             return Err(CallerError::NoFlow.into());
         }
         if rows.len() > MOST_FLOWS {
-            return Err(CallerError::TooManyFlows {
-                flows: rows.len(),
-                most: MOST_FLOWS,
-            }
-            .into());
+            return Err(CallerError::TooManyFlows { flows: rows.len(), most: MOST_FLOWS }.into());
         }
         for flow in &flows {
             if let FlowKind::Elastic(elastic) = &flow.kind {
@@ -135,15 +126,7 @@ impl Sender {
         let link = Link::open(sink, nanos(options.interval), transports)?;
         let shared = Arc::new(Shared::default());
         let began_ns = clock::now_ns() + LEAD_NS;
-        let mut sender = Self {
-            shared: Arc::clone(&shared),
-            link,
-            rows,
-            udp: None,
-            elastic: None,
-            began_ns,
-            options,
-        };
+        let mut sender = Self { shared: Arc::clone(&shared), link, rows, udp: None, elastic: None, began_ns, options };
         sender.start_udp(&flows, sockets, sizes)?;
         sender.start_elastic(&flows)?;
         Ok(sender)
@@ -158,11 +141,7 @@ impl Sender {
         let Some(sizes) = sizes else { return Ok(()) };
         let mut sender = UdpSender::new(Arc::clone(&self.shared), sockets, self.began_ns, self.options);
         let udp = flows.iter().filter(|flow| !matches!(flow.kind, FlowKind::Elastic(_)));
-        let rows = self
-            .rows
-            .iter()
-            .enumerate()
-            .filter(|(_, row)| row.transport == Transport::Udp);
+        let rows = self.rows.iter().enumerate().filter(|(_, row)| row.transport == Transport::Udp);
         for (flow, (index, row)) in udp.zip(rows) {
             sender.add(flow, sizes, row.until_ns, self.link.cookies()[index])?;
         }
@@ -180,11 +159,7 @@ impl Sender {
             FlowKind::Model { .. } | FlowKind::Replay(_) => None,
         });
         let kinds = kinds.flat_map(|elastic| std::iter::repeat_n(elastic, usize::from(elastic.connections)));
-        let rows = self
-            .rows
-            .iter()
-            .enumerate()
-            .filter(|(_, row)| row.transport == Transport::Tcp);
+        let rows = self.rows.iter().enumerate().filter(|(_, row)| row.transport == Transport::Tcp);
         let plans = kinds.zip(rows).map(|(elastic, (index, row))| Connection {
             flow: index,
             from_ns: row.from_ns,
@@ -252,11 +227,7 @@ impl Sender {
     fn conclude(&mut self, interrupted: bool) -> Report {
         // A thread that panicked leaves no account.
         let udp = self.udp.take().and_then(|thread| thread.join().ok());
-        let elastic = self
-            .elastic
-            .take()
-            .and_then(|thread| thread.join().ok())
-            .unwrap_or_default();
+        let elastic = self.elastic.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let elapsed = u64::try_from(clock::now_ns() - self.began_ns).unwrap_or(0);
         let mut sent: Vec<Sent> = vec![Sent::default(); self.rows.len()];
         let mut notes = Vec::new();
@@ -271,9 +242,7 @@ impl Sender {
         }
         if run.behind_ns > 0 {
             let behind = narrows_units::format_duration(Duration::from_nanos(run.behind_ns));
-            notes.push(format!(
-                "this host could not keep up: sending ended {behind} behind the plan"
-            ));
+            notes.push(format!("this host could not keep up: sending ended {behind} behind the plan"));
         }
         let counts = sent.iter().map(|sent| sent.packets).collect();
         let statistics = self.link.end(counts);

@@ -20,11 +20,7 @@ pub(crate) struct Series<T> {
 impl<T: Bin> Series<T> {
     /// At least the shortest window's length, at least two bins.
     pub(crate) fn new(interval_ns: u64, most: usize) -> Self {
-        Self {
-            interval_ns: interval_ns.max(WIDTHS_NS[0]),
-            most: most.max(2),
-            bins: Vec::new(),
-        }
+        Self { interval_ns: interval_ns.max(WIDTHS_NS[0]), most: most.max(2), bins: Vec::new() }
     }
 
     /// The bin of this time.

@@ -95,11 +95,7 @@ impl Default for SinkOptions {
 impl SinkOptions {
     /// One address, any free port.
     pub fn private(address: IpAddr) -> Self {
-        Self {
-            listen: vec![address],
-            port: 0,
-            ..Self::default()
-        }
+        Self { listen: vec![address], port: 0, ..Self::default() }
     }
 }
 
@@ -161,19 +157,13 @@ impl Sink {
         }
         if listen_sockets.is_empty() {
             let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), options.port);
-            return Err(TrafficError::Listen {
-                address: nowhere,
-                source: io::ErrorKind::AddrNotAvailable.into(),
-            });
+            return Err(TrafficError::Listen { address: nowhere, source: io::ErrorKind::AddrNotAvailable.into() });
         }
         let shared = Arc::new(Shared::new(options));
         let mut sink = Self {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
-            addresses: listen_sockets
-                .iter()
-                .map(|listen_socket| listen_socket.address)
-                .collect(),
+            addresses: listen_sockets.iter().map(|listen_socket| listen_socket.address).collect(),
         };
         for listen_socket in listen_sockets {
             let (at_tcp, at_udp) = (Arc::clone(&shared), Arc::clone(&shared));
@@ -248,10 +238,7 @@ impl ListenSocket {
             match Self::try_open(wanted) {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && wanted.port() == 0 && tries < TRIES => {}
                 other => {
-                    return other.map_err(|source| TrafficError::Listen {
-                        address: wanted,
-                        source,
-                    });
+                    return other.map_err(|source| TrafficError::Listen { address: wanted, source });
                 }
             }
         }
@@ -271,16 +258,9 @@ impl ListenSocket {
         listener.set_read_timeout(Some(POLL))?;
         let listener = TcpListener::from(listener);
         let address = SocketAddr::new(wanted.ip(), listener.local_addr()?.port());
-        let options = SocketOptions {
-            receive_buffer_octets: 16 << 20,
-            ..SocketOptions::default()
-        };
+        let options = SocketOptions { receive_buffer_octets: 16 << 20, ..SocketOptions::default() };
         let socket = Arc::new(ProbeSocket::bind(address, &options)?);
-        Ok(Self {
-            address,
-            listener,
-            socket,
-        })
+        Ok(Self { address, listener, socket })
     }
 }
 

@@ -60,10 +60,7 @@ impl Sums {
 
 impl Default for Windows {
     fn default() -> Self {
-        Self(WIDTHS_NS.map(|width_ns| Window {
-            width_ns,
-            ..Window::default()
-        }))
+        Self(WIDTHS_NS.map(|width_ns| Window { width_ns, ..Window::default() }))
     }
 }
 

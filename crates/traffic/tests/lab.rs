@@ -100,11 +100,7 @@ fn achieved_rates_are_the_asked_ones() {
 #[test]
 #[ignore = "judge: fifteen seconds of traffic over loopback"]
 fn achieved_windows_are_the_planned_ones() {
-    let bursts = Arrivals::ParetoOnOff {
-        shape: 1.5,
-        mean_on: Duration::from_millis(10),
-        peak: BitRate::from_mbps(80),
-    };
+    let bursts = Arrivals::ParetoOnOff { shape: 1.5, mean_on: Duration::from_millis(10), peak: BitRate::from_mbps(80) };
     let mut missing = Vec::new();
     for arrivals in [Arrivals::Cbr, Arrivals::Poisson, bursts] {
         let name = format!("{arrivals:?}");

@@ -116,11 +116,7 @@ pub struct BucketSearchParams {
 
 impl Default for BucketSearchParams {
     fn default() -> Self {
-        Self {
-            min_ratio: 1.10,
-            agreement: 0.10,
-            min_trains: 2,
-        }
+        Self { min_ratio: 1.10, agreement: 0.10, min_trains: 2 }
     }
 }
 
@@ -132,10 +128,8 @@ pub fn search(trains: &[TrainReport]) -> BucketEvidence {
 /// The same with other parameters. Stamps are taken for exact; who knows what the clock ticks by
 /// reads each train with [`course`].
 pub fn search_with(trains: &[TrainReport], params: &BucketSearchParams) -> BucketEvidence {
-    let courses: Vec<Course> = trains
-        .iter()
-        .filter_map(|train| course(train, params.min_ratio, Duration::ZERO))
-        .collect();
+    let courses: Vec<Course> =
+        trains.iter().filter_map(|train| course(train, params.min_ratio, Duration::ZERO)).collect();
     of_courses(&courses, params)
 }
 
@@ -151,10 +145,7 @@ pub fn of_courses(courses: &[Course], params: &BucketSearchParams) -> BucketEvid
         .filter(|(course, fresh)| course.bend.is_none() && !**fresh && course.rate_bps * params.min_ratio < highest)
         .count();
     let fastest = courses.iter().map(|course| course.fastest_bps).fold(0.0, f64::max);
-    let excluded = courses
-        .iter()
-        .map(|course| course.excludes(fastest, EXCLUDED_RATIO))
-        .fold(0.0, f64::max);
+    let excluded = courses.iter().map(|course| course.excludes(fastest, EXCLUDED_RATIO)).fold(0.0, f64::max);
     BucketEvidence {
         turning_point,
         bent: bends.len(),
@@ -189,22 +180,13 @@ fn refilled(courses: &[Course], bends: &[&Bend]) -> Vec<bool> {
 }
 
 fn agree(courses: &[Course], fresh: &[bool], params: &BucketSearchParams) -> Option<TurningPoint> {
-    let (candidates, _): (Vec<&Course>, Vec<bool>) = courses
-        .iter()
-        .zip(fresh)
-        .filter(|(course, fresh)| course.bend.is_some() && **fresh)
-        .unzip();
+    let (candidates, _): (Vec<&Course>, Vec<bool>) =
+        courses.iter().zip(fresh).filter(|(course, fresh)| course.bend.is_some() && **fresh).unzip();
     let of = |read: fn(&Bend) -> f64| -> Vec<f64> {
-        candidates
-            .iter()
-            .filter_map(|course| course.bend.as_ref())
-            .map(read)
-            .collect()
+        candidates.iter().filter_map(|course| course.bend.as_ref()).map(read).collect()
     };
-    let (depth, rate) = (
-        narrows_stat::median(&of(|bend| bend.depth_octets))?,
-        narrows_stat::median(&of(|bend| bend.sustained_bps))?,
-    );
+    let (depth, rate) =
+        (narrows_stat::median(&of(|bend| bend.depth_octets))?, narrows_stat::median(&of(|bend| bend.sustained_bps))?);
     let near = |course: &&Course| {
         course.bend.as_ref().is_some_and(|bend| {
             let off = (bend.depth_octets - depth).abs();
@@ -216,11 +198,7 @@ fn agree(courses: &[Course], fresh: &[bool], params: &BucketSearchParams) -> Opt
     let (alike, others): (Vec<&Course>, Vec<&Course>) = candidates.into_iter().partition(near);
     let against = others.into_iter().filter(|course| reported(course)).count();
     // Every full bucket must have bent every train that is long enough.
-    let due = courses
-        .iter()
-        .zip(fresh)
-        .filter(|(course, fresh)| **fresh && course.would_bend(depth, rate))
-        .count();
+    let due = courses.iter().zip(fresh).filter(|(course, fresh)| **fresh && course.would_bend(depth, rate)).count();
     let enough = alike.len() >= params.min_trains.max(1) && alike.len() * 4 >= due * 3 && alike.len() >= 3 * against;
     enough.then(|| together(&alike)).flatten()
 }
@@ -239,9 +217,7 @@ fn together(alike: &[&Course]) -> Option<TurningPoint> {
     let longest = bends.iter().max_by(|a, b| a.after.cmp(&b.after))?;
     let of = |read: fn(&Bend) -> f64| -> Vec<f64> { bends.iter().map(|bend| read(bend)).collect() };
     let range = |values: &[f64]| {
-        values.iter().fold((f64::INFINITY, 0.0f64), |(low, high), value| {
-            (low.min(*value), high.max(*value))
-        })
+        values.iter().fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(*value), high.max(*value)))
     };
     // A line through a few packets behind a bend is loose; beside trains that show many they say
     // nothing of the rate.

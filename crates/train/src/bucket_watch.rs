@@ -59,10 +59,7 @@ impl BucketWatch {
     }
 
     fn search(&self) -> BucketEvidence {
-        let params = BucketSearchParams {
-            min_trains: AGREE,
-            ..BucketSearchParams::default()
-        };
+        let params = BucketSearchParams { min_trains: AGREE, ..BucketSearchParams::default() };
         of_courses(&self.courses, &params)
     }
 
@@ -81,9 +78,7 @@ impl BucketWatch {
             estimate.limited_by = Limit::Shaper;
             return within(estimate, &turning_point).caveat(Caveat::Shaped);
         }
-        estimate.caveat(Caveat::BucketNotExcluded {
-            deeper_than_octets: search.excluded_octets,
-        })
+        estimate.caveat(Caveat::BucketNotExcluded { deeper_than_octets: search.excluded_octets })
     }
 }
 
@@ -91,10 +86,7 @@ impl BucketWatch {
 /// less where others take tokens, too.
 fn within(mut estimate: Estimate, turning_point: &TurningPoint) -> Estimate {
     let got = |rate: BitRate| rate.scaled(turning_point.ours.clamp(0.0, 1.0)).unwrap_or(rate).bps();
-    let (low, high) = (
-        got(turning_point.sustained_range.0),
-        got(turning_point.sustained_range.1),
-    );
+    let (low, high) = (got(turning_point.sustained_range.0), got(turning_point.sustained_range.1));
     if estimate.value <= high {
         return estimate;
     }
@@ -107,10 +99,8 @@ fn within(mut estimate: Estimate, turning_point: &TurningPoint) -> Estimate {
 
 /// A host, or the path, did not run for a while within the train.
 fn stood_still(report: &TrainReport) -> bool {
-    let mut rows: Vec<(f64, f64)> = report
-        .received()
-        .map(|(row, stamp)| (row.departed.nanos() as f64, stamp.nanos() as f64))
-        .collect();
+    let mut rows: Vec<(f64, f64)> =
+        report.received().map(|(row, stamp)| (row.departed.nanos() as f64, stamp.nanos() as f64)).collect();
     let (Some(first), Some(last)) = (rows.first().copied(), rows.last().copied()) else {
         return false;
     };

@@ -41,11 +41,7 @@ pub fn check(name: &'static str, ok: bool, value: impl fmt::Display, why: &str) 
     if ok {
         return Ok(());
     }
-    Err(ParamError::OutOfRange {
-        name,
-        value: value.to_string(),
-        why: why.to_owned(),
-    })
+    Err(ParamError::OutOfRange { name, value: value.to_string(), why: why.to_owned() })
 }
 
 /// Why a refused probe leaves no number.
@@ -53,18 +49,16 @@ pub fn reason_of(refusal: Refusal, what: &str) -> Reason {
     match refusal {
         Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
         Refusal::NotOffered => Reason::NotOffered { what: what.to_owned() },
-        Refusal::TooLarge { max_ip_octets } => Reason::NotOffered {
-            what: format!("packets of more than {max_ip_octets} octets"),
-        },
-        Refusal::TooSmall { min_ip_octets } => Reason::NotOffered {
-            what: format!("packets of less than {min_ip_octets} octets"),
-        },
+        Refusal::TooLarge { max_ip_octets } => {
+            Reason::NotOffered { what: format!("packets of more than {max_ip_octets} octets") }
+        }
+        Refusal::TooSmall { min_ip_octets } => {
+            Reason::NotOffered { what: format!("packets of less than {min_ip_octets} octets") }
+        }
     }
 }
 
 /// An IP-layer rate of full-size packets, counted at `layer` instead.
 pub fn from_ip(rate: BitRate, layer: Layer, facts: &PathFacts) -> BitRate {
-    Framing::BARE
-        .convert(rate, Layer::Ip, layer, u32::from(facts.path_mtu), facts.ipv6)
-        .unwrap_or(rate)
+    Framing::BARE.convert(rate, Layer::Ip, layer, u32::from(facts.path_mtu), facts.ipv6).unwrap_or(rate)
 }

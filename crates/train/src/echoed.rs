@@ -62,12 +62,7 @@ impl<M> Echoed<M> {
             }
         };
         let own: RawParams = raw.iter().filter(|(name, _)| *name != PEER_KIND.name).collect();
-        Ok(Self {
-            machine: machine(&own)?,
-            asked,
-            via: asked,
-            seen: EchoAccount::default(),
-        })
+        Ok(Self { machine: machine(&own)?, asked, via: asked, seen: EchoAccount::default() })
     }
 
     fn echoes(&self) -> bool {
@@ -90,12 +85,7 @@ impl<M> Echoed<M> {
     }
 
     fn read(&mut self, mut report: TrainReport) -> TrainReport {
-        let echoed = || {
-            report
-                .arrivals
-                .iter()
-                .filter(|row| matches!(row.fate, Fate::Echoed { .. }))
-        };
+        let echoed = || report.arrivals.iter().filter(|row| matches!(row.fate, Fate::Echoed { .. }));
         let turned = |fate: Fate| match fate {
             Fate::Echoed { turned, .. } => turned,
             Fate::Received(_) | Fate::Answered(_) | Fate::Lost => None,
@@ -136,9 +126,7 @@ impl<M> Echoed<M> {
         if !self.echoes() {
             return outcome;
         }
-        let caveat = self.seen.returned.then_some(Caveat::ReverseInfluence {
-            reply_ip_octets: self.seen.longest,
-        });
+        let caveat = self.seen.returned.then_some(Caveat::ReverseInfluence { reply_ip_octets: self.seen.longest });
         let by_peer_kind = self.seen.turned && !self.seen.returned;
         match outcome {
             Outcome::Estimated(estimate) => {
@@ -147,21 +135,11 @@ impl<M> Echoed<M> {
                 estimate.details.stamped_by_remote = by_peer_kind;
                 estimate.into()
             }
-            Outcome::Inconclusive {
-                reason,
-                mut caveats,
-                mut details,
-                mut diagnostics,
-            } => {
+            Outcome::Inconclusive { reason, mut caveats, mut details, mut diagnostics } => {
                 caveats.extend(caveat.filter(|caveat| !caveats.contains(caveat)));
                 diagnostics.insert("stamped_by_remote", by_peer_kind);
                 details.stamped_by_remote = by_peer_kind;
-                Outcome::Inconclusive {
-                    reason,
-                    caveats,
-                    details,
-                    diagnostics,
-                }
+                Outcome::Inconclusive { reason, caveats, details, diagnostics }
             }
         }
     }
@@ -170,10 +148,7 @@ impl<M> Echoed<M> {
 /// The host whose stamps count is this one, and the remote host, which takes each packet and sends
 /// it off again, may be what is slow.
 fn coarser(near: &HostFacts, remote: &HostFacts) -> HostFacts {
-    HostFacts {
-        receive_cost: near.receive_cost.max(remote.receive_cost),
-        ..near.clone()
-    }
+    HostFacts { receive_cost: near.receive_cost.max(remote.receive_cost), ..near.clone() }
 }
 
 impl<M: Estimator> Estimator for Echoed<M> {
@@ -190,10 +165,7 @@ impl<M: Estimator> Estimator for Echoed<M> {
     fn latest(&self) -> Option<Latest> {
         let latest = self.machine.latest()?;
         match self.reported(latest.estimate.into()) {
-            Outcome::Estimated(estimate) => Some(Latest {
-                at: latest.at,
-                estimate: *estimate,
-            }),
+            Outcome::Estimated(estimate) => Some(Latest { at: latest.at, estimate: *estimate }),
             Outcome::Inconclusive { .. } => None,
         }
     }

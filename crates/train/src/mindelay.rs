@@ -201,10 +201,7 @@ impl Bulk {
         if stamps.windows(2).any(|two| two[1] < two[0]) {
             return Err(Flaw::Disordered);
         }
-        let gaps: Vec<f64> = stamps
-            .windows(2)
-            .map(|two| two[1].saturating_sub(two[0]) as f64)
-            .collect();
+        let gaps: Vec<f64> = stamps.windows(2).map(|two| two[1].saturating_sub(two[0]) as f64).collect();
         let (first, last) = (rows[0], rows[rows.len() - 1]);
         let span = stamps[stamps.len() - 1].saturating_sub(stamps[0]);
         if span <= 0 {
@@ -274,11 +271,7 @@ pub struct Reading {
 /// (ours).
 pub fn read(bulks: &[Bulk], rule: &Rule) -> Option<Reading> {
     let flat = read_with(bulks, rule, 0.0)?;
-    let tilted = if rule.two_clocks {
-        skew(bulks).and_then(|slope| read_with(bulks, rule, slope))
-    } else {
-        None
-    };
+    let tilted = if rule.two_clocks { skew(bulks).and_then(|slope| read_with(bulks, rule, slope)) } else { None };
     Some(match tilted {
         Some(tilted) if tilted.clean.len() > flat.clean.len() => tilted,
         _ => flat,
@@ -293,9 +286,7 @@ fn skew(bulks: &[Bulk]) -> Option<f64> {
 /// What one clock gains on the other per ns: the slope of the line below delays of two clocks,
 /// `None` if that is steeper than clocks drift.
 pub fn clock_skew(times_ns: &[f64], delays_ns: &[f64]) -> Option<f64> {
-    let slope = skew_line(times_ns, delays_ns, SkewObjective::SumOfDistances)
-        .ok()?
-        .slope;
+    let slope = skew_line(times_ns, delays_ns, SkewObjective::SumOfDistances).ok()?.slope;
     (slope.abs() < LARGEST_SKEW).then_some(slope)
 }
 
@@ -340,11 +331,7 @@ fn read_with(bulks: &[Bulk], rule: &Rule, slope: f64) -> Option<Reading> {
     }
     let floor = least.0 + least.1;
     let residual = sum(delays[best]) - floor;
-    let within = |most: f64| {
-        (0..delays.len())
-            .filter(|index| sum(delays[*index]) - floor <= most)
-            .collect()
-    };
+    let within = |most: f64| (0..delays.len()).filter(|index| sum(delays[*index]) - floor <= most).collect();
     Some(Reading {
         best,
         residual_ns: residual,

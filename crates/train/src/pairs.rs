@@ -48,24 +48,12 @@ pub struct Filter {
 
 impl Filter {
     /// The paper's weights.
-    pub const NETTIMER: Self = Self {
-        half_width: 0.10,
-        density: 0.4,
-        ratio: 0.3,
-        recency: 0.3,
-        window: 128,
-        closed_below: 1.0,
-    };
+    pub const NETTIMER: Self =
+        Self { half_width: 0.10, density: 0.4, ratio: 0.3, recency: 0.3, window: 128, closed_below: 1.0 };
 
     /// Density alone, over pairs that a link surely closed up: for probes that are all sent alike
     /// within a second or two, where ratio and recency tell nothing (ours).
-    pub const DENSITY: Self = Self {
-        density: 1.0,
-        ratio: 0.0,
-        recency: 0.0,
-        closed_below: 0.8,
-        ..Self::NETTIMER
-    };
+    pub const DENSITY: Self = Self { density: 1.0, ratio: 0.0, recency: 0.0, closed_below: 0.8, ..Self::NETTIMER };
 }
 
 /// Where the pairs of a run crowd.
@@ -135,9 +123,7 @@ impl Pair {
 /// Pairs that are not positive and finite are left out.
 pub fn pair_mode(pairs: &[Pair], filter: &Filter) -> Sifted {
     let window = &pairs[pairs.len().saturating_sub(filter.window)..];
-    let sane = window
-        .iter()
-        .filter(|pair| pair.received.is_finite() && pair.received > 0.0);
+    let sane = window.iter().filter(|pair| pair.received.is_finite() && pair.received > 0.0);
     let (closed, open): (Vec<Pair>, Vec<Pair>) = sane.partition(|pair| pair.closed(filter.closed_below));
     let open_rates: Vec<f64> = open.iter().map(|pair| pair.received).collect();
     Sifted {
@@ -167,11 +153,7 @@ fn peak(pairs: &[Pair], filter: &Filter) -> Option<PairMode> {
         low: peak.half_maximum.low(),
         high: peak.half_maximum.high(),
         share: peak.share,
-        inside: rates
-            .iter()
-            .filter(|rate| peak.half_maximum.contains(**rate))
-            .map(|_| 1)
-            .sum(),
+        inside: rates.iter().filter(|rate| peak.half_maximum.contains(**rate)).map(|_| 1).sum(),
         second: peak.second.map(|second| (second.at, second.ratio)),
     })
 }
@@ -196,10 +178,7 @@ mod tests {
     use super::*;
 
     fn pair(received: f64, sent: f64) -> Pair {
-        Pair {
-            received,
-            sent: Some(sent),
-        }
+        Pair { received, sent: Some(sent) }
     }
 
     #[test]
@@ -218,12 +197,7 @@ mod tests {
 
     #[test]
     fn a_pair_that_came_as_it_left_only_bounds() {
-        let pairs = [
-            pair(9.75e6, 1e9),
-            pair(9.75e6, 1e9),
-            pair(9.0e6, 9.1e6),
-            pair(30e6, 20e6),
-        ];
+        let pairs = [pair(9.75e6, 1e9), pair(9.75e6, 1e9), pair(9.0e6, 9.1e6), pair(30e6, 20e6)];
         let sifted = pair_mode(&pairs, &Filter::DENSITY);
         assert_eq!((sifted.closed, sifted.open), (2, 2));
         assert_eq!(sifted.open_rate, Some(19.5e6));
@@ -238,11 +212,7 @@ mod tests {
     #[test]
     fn the_rate_that_repeats_wins_over_those_that_scatter() {
         let spread = [2.6e6, 3.4e6, 4.5e6, 5.9e6, 7.6e6, 20e6];
-        let pairs: Vec<Pair> = [9.75e6, 9.74e6, 9.76e6]
-            .into_iter()
-            .chain(spread)
-            .map(|x| pair(x, 1e9))
-            .collect();
+        let pairs: Vec<Pair> = [9.75e6, 9.74e6, 9.76e6].into_iter().chain(spread).map(|x| pair(x, 1e9)).collect();
         for filter in [Filter::DENSITY, Filter::NETTIMER] {
             let peak = pair_mode(&pairs, &filter).pair_mode.unwrap();
             assert!((9.7e6..9.8e6).contains(&peak.rate), "{peak:?}");
@@ -263,26 +233,14 @@ mod tests {
     fn recency_and_ratio_decide_between_equals() {
         let none = |received: f64| Pair { received, sent: None };
         let moved = [10e6, 10e6, 5e6, 5e6].map(none);
-        assert_eq!(
-            Some(pair_mode(&moved, &Filter::NETTIMER).pair_mode.unwrap().rate),
-            Some(5e6)
-        );
+        assert_eq!(Some(pair_mode(&moved, &Filter::NETTIMER).pair_mode.unwrap().rate), Some(5e6));
         let reverse: Vec<Pair> = moved.iter().rev().copied().collect();
-        assert_eq!(
-            Some(pair_mode(&reverse, &Filter::NETTIMER).pair_mode.unwrap().rate),
-            Some(10e6)
-        );
-        let late = Filter {
-            recency: 0.0,
-            ..Filter::NETTIMER
-        };
+        assert_eq!(Some(pair_mode(&reverse, &Filter::NETTIMER).pair_mode.unwrap().rate), Some(10e6));
+        let late = Filter { recency: 0.0, ..Filter::NETTIMER };
         let sent = [pair(10e6, 1e9), pair(10e6, 1e9), pair(5e6, 6e6), pair(5e6, 6e6)];
         assert_eq!(Some(pair_mode(&sent, &late).pair_mode.unwrap().rate), Some(10e6));
         // Only the window's latest count.
-        let two = Filter {
-            window: 2,
-            ..Filter::DENSITY
-        };
+        let two = Filter { window: 2, ..Filter::DENSITY };
         assert_eq!(Some(pair_mode(&moved, &two).pair_mode.unwrap().rate), Some(5e6));
     }
 

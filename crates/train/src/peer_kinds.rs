@@ -21,10 +21,7 @@ pub struct PeerKinds {
 impl PeerKinds {
     /// Far ends to be tried, the best first.
     pub fn new(best_first: impl IntoIterator<Item = PeerKind>) -> Self {
-        Self {
-            left: best_first.into_iter().collect(),
-            refusals: 0,
-        }
+        Self { left: best_first.into_iter().collect(), refusals: 0 }
     }
 
     /// The one to ask now.
@@ -66,10 +63,7 @@ pub struct SizeBounds {
 
 impl SizeBounds {
     /// Any.
-    pub const ANY: Self = Self {
-        least_octets: 0,
-        most_octets: u16::MAX,
-    };
+    pub const ANY: Self = Self { least_octets: 0, most_octets: u16::MAX };
 
     /// Takes over what a refusal says of sizes, if that is news.
     pub fn take(&mut self, refusal: Refusal) -> bool {
@@ -149,12 +143,7 @@ mod tests {
         let least = |min_ip_octets| Refusal::TooSmall { min_ip_octets };
         assert!(resize_two(least(500), &mut large, 200, &mut small));
         assert!(!resize_two(least(501), &mut large, 200, &mut small));
-        assert!(!resize_two(
-            Refusal::TooLarge { max_ip_octets: 199 },
-            &mut large,
-            200,
-            &mut small
-        ));
+        assert!(!resize_two(Refusal::TooLarge { max_ip_octets: 199 }, &mut large, 200, &mut small));
         assert_eq!((large, small), (900, 500));
     }
 }

@@ -139,11 +139,7 @@ fn reduce(report: &TrainReport, fastest: Option<f64>, lenient: bool, least_step_
     }
     check_jump(&ends, span_ns, least_step_ns)?;
     let sub_trains = sub_train_rates(&ends.kept);
-    let Growth {
-        slope: growth,
-        error: growth_error,
-        remembered,
-    } = growth(&ends.kept, span_ns)?;
+    let Growth { slope: growth, error: growth_error, remembered } = growth(&ends.kept, span_ns)?;
     Ok(Reading {
         rate_sent,
         rate_in: rate_in(&samples, span_ns),
@@ -200,11 +196,7 @@ pub fn departure_span_ns(report: &TrainReport) -> f64 {
 /// it.
 fn rate_in(samples: &[Sample], span_ns: f64) -> f64 {
     let octets = rest_octets(samples);
-    if span_ns > 0.0 {
-        octets * 8e9 / span_ns
-    } else {
-        f64::INFINITY
-    }
+    if span_ns > 0.0 { octets * 8e9 / span_ns } else { f64::INFINITY }
 }
 
 /// Octets of all packets but one, of mean size.
@@ -217,16 +209,9 @@ fn check_pacing(report: &TrainReport, span_ns: f64, lenient: bool) -> Result<(),
     let PacingCheck::Broken { .. } = report.pacing else {
         return Ok(());
     };
-    let gaps = report
-        .arrivals
-        .windows(2)
-        .map(|pair| pair[1].departed - pair[0].departed);
+    let gaps = report.arrivals.windows(2).map(|pair| pair[1].departed - pair[0].departed);
     let widest = gaps.map(narrows_units::Delta::as_f64).fold(0.0, f64::max);
-    if lenient && widest <= span_ns / 10.0 {
-        Ok(())
-    } else {
-        Err(Unusable::Pacing)
-    }
+    if lenient && widest <= span_ns / 10.0 { Ok(()) } else { Err(Unusable::Pacing) }
 }
 
 /// Whether stamps run backwards more often than packets overtook one another, which the report
@@ -263,9 +248,7 @@ fn burst_ends_of(samples: &[Sample], fastest: Option<f64>) -> BurstEnds {
     let mut kept = Vec::with_capacity(samples.len());
     let (mut dropped, mut longest, mut run_began) = (0usize, 0.0f64, 0.0f64);
     for (index, sample) in samples.iter().enumerate() {
-        let follows_closely = samples
-            .get(index + 1)
-            .is_some_and(|next| next.arrived - sample.arrived < short);
+        let follows_closely = samples.get(index + 1).is_some_and(|next| next.arrived - sample.arrived < short);
         if follows_closely {
             dropped += 1;
         } else {
@@ -300,9 +283,7 @@ fn check_jump(ends: &BurstEnds, span_ns: f64, least_step_ns: f64) -> Result<(), 
     let delays: Vec<f64> = kept.iter().map(Sample::delay).collect();
     let jumps = delays.windows(2).map(|pair| (pair[1] - pair[0]).abs());
     // Batches make many jumps, a clock that is set makes one.
-    let (jump, next) = jumps.fold((0.0f64, 0.0f64), |(most, next), jump| {
-        (most.max(jump), next.max(jump.min(most)))
-    });
+    let (jump, next) = jumps.fold((0.0f64, 0.0f64), |(most, next), jump| (most.max(jump), next.max(jump.min(most))));
     let low = delays.iter().copied().fold(f64::INFINITY, f64::min);
     let high = delays.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if kept.len() >= 8
@@ -323,17 +304,9 @@ fn check_jump(ends: &BurstEnds, span_ns: f64, least_step_ns: f64) -> Result<(), 
 /// delays.
 fn growth(kept: &[Sample], span_ns: f64) -> Result<Growth, Unusable> {
     if span_ns <= 0.0 {
-        return Ok(Growth {
-            slope: f64::INFINITY,
-            error: f64::INFINITY,
-            remembered: 1.0,
-        });
+        return Ok(Growth { slope: f64::INFINITY, error: f64::INFINITY, remembered: 1.0 });
     }
-    let skip = if kept.len() >= 4 * MIN_SAMPLES {
-        kept.len() / 4
-    } else {
-        0
-    };
+    let skip = if kept.len() >= 4 * MIN_SAMPLES { kept.len() / 4 } else { 0 };
     let kept = &kept[skip..];
     if kept.len() < MIN_SAMPLES {
         return Err(Unusable::FewBatches);
@@ -343,16 +316,8 @@ fn growth(kept: &[Sample], span_ns: f64) -> Result<Growth, Unusable> {
     let fit = narrows_stat::ols(&xs, &ys).map_err(|_| Unusable::FewBatches)?;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (x, y) = (mean(&xs), mean(&ys));
-    let off: Vec<f64> = xs
-        .iter()
-        .zip(&ys)
-        .map(|(xi, yi)| yi - y - fit.line.slope * (xi - x))
-        .collect();
-    Ok(Growth {
-        slope: fit.line.slope,
-        error: fit.slope_se,
-        remembered: memory(&off).sqrt(),
-    })
+    let off: Vec<f64> = xs.iter().zip(&ys).map(|(xi, yi)| yi - y - fit.line.slope * (xi - x)).collect();
+    Ok(Growth { slope: fit.line.slope, error: fit.slope_se, remembered: memory(&off).sqrt() })
 }
 
 /// Slope of the delays, its error without memory, and the factor that memory puts on it.
@@ -384,11 +349,7 @@ fn rate_between(samples: &[Sample]) -> f64 {
         return f64::INFINITY;
     };
     let time = last.arrived - first.arrived;
-    if time > 0.0 {
-        (last.sustained - first.sustained) * 8e9 / time
-    } else {
-        f64::INFINITY
-    }
+    if time > 0.0 { (last.sustained - first.sustained) * 8e9 / time } else { f64::INFINITY }
 }
 
 /// Rates of ten consecutive sub-trains; fewer where there are fewer samples than that.
@@ -410,11 +371,7 @@ fn closest(samples: &[Sample], ends: &BurstEnds) -> Option<f64> {
     if ends.period.is_some() || ends.kept.len() * 20 < samples.len() * 19 {
         return None;
     }
-    let mut rates: Vec<f64> = samples
-        .windows(2)
-        .map(rate_between)
-        .filter(|rate| rate.is_finite())
-        .collect();
+    let mut rates: Vec<f64> = samples.windows(2).map(rate_between).filter(|rate| rate.is_finite()).collect();
     rates.sort_by(f64::total_cmp);
     let (mut best, mut from) = ((0, 0), 0);
     for to in 0..rates.len() {
@@ -427,9 +384,7 @@ fn closest(samples: &[Sample], ends: &BurstEnds) -> Option<f64> {
         }
     }
     let (from, to) = best;
-    (to - from >= MIN_ALIKE)
-        .then(|| narrows_stat::median(&rates[from..to]))
-        .flatten()
+    (to - from >= MIN_ALIKE).then(|| narrows_stat::median(&rates[from..to])).flatten()
 }
 
 /// By how much the first car outruns the median of the last half, as a share of the latter.

@@ -21,11 +21,7 @@ impl TokenPool {
 
     /// Nothing to spend.
     pub fn empty() -> Self {
-        Self {
-            balance: 0.0,
-            income: 0.0,
-            at: None,
-        }
+        Self { balance: 0.0, income: 0.0, at: None }
     }
 
     /// From `now` on there is this much, octets per second.
@@ -84,10 +80,7 @@ mod tests {
         assert_eq!(token_pool.wait_for(at(3_600_000), 1500.0), Some(Duration::ZERO));
         assert_eq!(token_pool.wait_for(at(3_600_000), 2500.0), Some(Duration::from_secs(1)));
         token_pool.lend(at(3_600_000), Duration::from_millis(500));
-        assert_eq!(
-            token_pool.wait_for(at(3_600_000), 2500.0),
-            Some(Duration::from_millis(500))
-        );
+        assert_eq!(token_pool.wait_for(at(3_600_000), 2500.0), Some(Duration::from_millis(500)));
         // A clock that is set back earns nothing.
         assert_eq!(token_pool.wait_for(at(0), 2500.0), Some(Duration::from_millis(500)));
     }

@@ -128,11 +128,7 @@ impl<C: TrainMethod> Machine<C> {
             return Step::Done(self.train_method.conclude(None));
         };
         self.serial += 1;
-        let train = Train {
-            id: TrainId(self.serial),
-            packets: next.packets,
-            peer_kind: next.peer_kind,
-        };
+        let train = Train { id: TrainId(self.serial), packets: next.packets, peer_kind: next.peer_kind };
         self.not_before = Some(now + next.spacing);
         self.rest = next.rest;
         self.asked = Some(train.clone());
@@ -229,10 +225,7 @@ pub fn returned_ns(row: &Arrival) -> Option<i64> {
 /// When the far end had the packet, on its own clock, ns: a receiver's stamp, or a reflector's.
 pub fn arrived_ns(row: &Arrival) -> Option<i64> {
     match row.fate {
-        Fate::Received(stamp)
-        | Fate::Echoed {
-            turned: Some(stamp), ..
-        } => Some(stamp.nanos()),
+        Fate::Received(stamp) | Fate::Echoed { turned: Some(stamp), .. } => Some(stamp.nanos()),
         Fate::Echoed { turned: None, .. } | Fate::Answered(_) | Fate::Lost => None,
     }
 }
@@ -275,20 +268,12 @@ pub fn parse_via(text: &str, auto: &[PeerKind], reply: u16) -> Result<Vec<PeerKi
 
 /// The error for a value that cannot be read, and why.
 pub fn unreadable(name: &str, value: &str, why: &str) -> ParamError {
-    ParamError::Unreadable {
-        name: name.to_owned(),
-        value: value.to_owned(),
-        why: why.to_owned(),
-    }
+    ParamError::Unreadable { name: name.to_owned(), value: value.to_owned(), why: why.to_owned() }
 }
 
 /// Refuses a value outside what the method can do.
 pub fn within(good: bool, name: &'static str, value: impl ToString + Copy, why: &str) -> Result<(), ParamError> {
-    let error = || ParamError::OutOfRange {
-        name,
-        value: value.to_string(),
-        why: why.to_owned(),
-    };
+    let error = || ParamError::OutOfRange { name, value: value.to_string(), why: why.to_owned() };
     if good { Ok(()) } else { Err(error()) }
 }
 

@@ -92,10 +92,7 @@ impl Windows {
         if self.began.is_none() {
             return;
         }
-        self.open = Open {
-            index: self.open.index.saturating_add(1),
-            ..Open::default()
-        };
+        self.open = Open { index: self.open.index.saturating_add(1), ..Open::default() };
     }
 
     /// Mean over the windows.
@@ -125,20 +122,13 @@ fn bin(value: f64) -> i32 {
     if value < 1.0 {
         return -1;
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the logarithm of a finite number is below 710"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a finite number is below 710")]
     let bin = (value.ln() / BIN).floor() as i32;
     bin
 }
 
 fn middle(bin: i32) -> f64 {
-    if bin < 0 {
-        0.0
-    } else {
-        ((f64::from(bin) + 0.5) * BIN).exp()
-    }
+    if bin < 0 { 0.0 } else { ((f64::from(bin) + 0.5) * BIN).exp() }
 }
 
 #[cfg(test)]
@@ -178,10 +168,7 @@ mod tests {
         windows.add(at(0), f64::NAN);
         windows.add(at(0), -1.0);
         windows.close();
-        assert_eq!(
-            (windows.count(), windows.mean(), windows.percentile(0.5)),
-            (0, None, None)
-        );
+        assert_eq!((windows.count(), windows.mean(), windows.percentile(0.5)), (0, None, None));
         windows.add(at(5), 0.0);
         windows.close();
         assert_eq!((windows.mean(), windows.percentile(0.5)), (Some(0.0), Some(0.0)));

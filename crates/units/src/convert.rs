@@ -33,10 +33,7 @@ pub fn rounded(value: f64) -> u64 {
 
 /// The nearest whole number, halves away from zero; zero for what is no number, and saturates
 /// either way.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the cast saturates, which is what is wanted"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the cast saturates, which is what is wanted")]
 pub fn rounded_signed(value: f64) -> i64 {
     value.round() as i64
 }

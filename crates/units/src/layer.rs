@@ -43,31 +43,16 @@ impl Framing {
     pub const ETHERNET: Self = Self::ethernet(0);
 
     /// A link that counts IP packets alone, such as an idealised queue or a TUN device.
-    pub const BARE: Self = Self {
-        frame_overhead: 0,
-        line_overhead: 0,
-        min_ip: 0,
-        cells: false,
-    };
+    pub const BARE: Self = Self { frame_overhead: 0, line_overhead: 0, min_ip: 0, cells: false };
 
     /// Ethernet with `vlan_tags` tags.
     pub const fn ethernet(vlan_tags: u8) -> Self {
-        Self {
-            frame_overhead: 18 + 4 * vlan_tags as u16,
-            line_overhead: 20,
-            min_ip: 46,
-            cells: false,
-        }
+        Self { frame_overhead: 18 + 4 * vlan_tags as u16, line_overhead: 20, min_ip: 46, cells: false }
     }
 
     /// A link with a fixed per-packet overhead, all of it counted as frame.
     pub const fn fixed(overhead_octets: u16) -> Self {
-        Self {
-            frame_overhead: overhead_octets,
-            line_overhead: 0,
-            min_ip: 0,
-            cells: false,
-        }
+        Self { frame_overhead: overhead_octets, line_overhead: 0, min_ip: 0, cells: false }
     }
 
     /// ATM with AAL5 (ADSL): the packet, `encapsulation_octets` around it (0 for VC-MUX to 32 for
@@ -89,17 +74,9 @@ impl Framing {
 
     /// Octet times on the wire for one packet of `ip_octets`.
     pub const fn wire_octets(self, ip_octets: u32) -> u32 {
-        let padded = if ip_octets < self.min_ip as u32 {
-            self.min_ip as u32
-        } else {
-            ip_octets
-        };
+        let padded = if ip_octets < self.min_ip as u32 { self.min_ip as u32 } else { ip_octets };
         let frame = padded + self.frame_overhead as u32 + self.line_overhead as u32;
-        if self.cells {
-            frame.div_ceil(CELL_PAYLOAD) * CELL
-        } else {
-            frame
-        }
+        if self.cells { frame.div_ceil(CELL_PAYLOAD) * CELL } else { frame }
     }
 
     /// Octets of one packet of `ip_octets` that count at `layer`; `None` if the packet is too short
@@ -165,29 +142,17 @@ mod tests {
         assert_eq!(Framing::ETHERNET.wire_octets(40), 84);
         assert_eq!(Framing::ETHERNET.counted_octets(Layer::UdpPayload, 27, false), None);
         assert_eq!(Framing::ETHERNET.counted_octets(Layer::Frame, 1500, false), Some(1518));
-        assert_eq!(
-            Framing::BARE.convert(BitRate::from_mbps(1), Layer::UdpPayload, Layer::Ip, 28, false),
-            None
-        );
+        assert_eq!(Framing::BARE.convert(BitRate::from_mbps(1), Layer::UdpPayload, Layer::Ip, 28, false), None);
     }
 
     /// By hand: 1500 + 8 octets are 31.4 cells, 576 + 8 and 600 + 8 both 13 of them; 32 octets more
     /// make 1540, 33 cells.
     #[test]
     fn cells_carry_48_octets_in_53() {
-        for (encapsulation, ip, cells) in [
-            (0, 1500, 32),
-            (0, 576, 13),
-            (0, 600, 13),
-            (32, 1500, 33),
-            (0, 40, 1),
-            (0, 41, 2),
-        ] {
-            assert_eq!(
-                Framing::atm(encapsulation).wire_octets(ip),
-                53 * cells,
-                "{encapsulation} {ip}"
-            );
+        for (encapsulation, ip, cells) in
+            [(0, 1500, 32), (0, 576, 13), (0, 600, 13), (32, 1500, 33), (0, 40, 1), (0, 41, 2)]
+        {
+            assert_eq!(Framing::atm(encapsulation).wire_octets(ip), 53 * cells, "{encapsulation} {ip}");
         }
         // 8 Mbit/s of cells carry 7.075 Mbit/s of packets of 1500 octets.
         let ip = Framing::atm(0).convert(BitRate::from_mbps(8), Layer::Wire, Layer::Ip, 1500, false);

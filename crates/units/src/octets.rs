@@ -66,13 +66,9 @@ mod tests {
 
     #[test]
     fn spellings_and_print() {
-        for (text, count) in [
-            ("64 kB", 64_000),
-            ("64KiB", 65_536),
-            ("1500", 1500),
-            ("1500 octets", 1500),
-            ("2.5MB", 2_500_000),
-        ] {
+        for (text, count) in
+            [("64 kB", 64_000), ("64KiB", 65_536), ("1500", 1500), ("1500 octets", 1500), ("2.5MB", 2_500_000)]
+        {
             assert_eq!(text.parse(), Ok(Octets::new(count)), "{text}");
         }
         assert!("12 bits".parse::<Octets>().is_err());

@@ -52,10 +52,7 @@ pub(crate) fn split<'a>(text: &'a str, example: &'static str) -> Result<(f64, &'
     let value: f64 = number
         .replace('_', "")
         .parse()
-        .map_err(|_| ParseQuantityError::NotANumber {
-            text: text.to_owned(),
-            example,
-        })?;
+        .map_err(|_| ParseQuantityError::NotANumber { text: text.to_owned(), example })?;
     Ok((value, unit.trim()))
 }
 
@@ -93,10 +90,7 @@ pub(crate) fn whole(text: &str, value: f64, scale: f64, expected: &'static str) 
         )]
         return Ok(scaled as u64);
     }
-    Err(ParseQuantityError::OutOfRange {
-        text: text.to_owned(),
-        expected,
-    })
+    Err(ParseQuantityError::OutOfRange { text: text.to_owned(), expected })
 }
 
 /// Four significant digits, trailing zeros dropped, with the largest prefix that leaves at least 1.
@@ -116,11 +110,7 @@ pub(crate) fn significant(value: f64, steps: &[(f64, &'static str)]) -> String {
         _ => 0,
     };
     let digits = format!("{scaled:.decimals$}");
-    let trimmed = if digits.contains('.') {
-        digits.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        &digits
-    };
+    let trimmed = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { &digits };
     format!("{trimmed} {unit}")
 }
 
@@ -150,10 +140,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
 
 /// Prints a duration with four significant digits: `"1.5 ms"`.
 pub fn format_duration(duration: Duration) -> String {
-    significant(
-        duration.as_secs_f64() * 1e9,
-        &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
-    )
+    significant(duration.as_secs_f64() * 1e9, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
 }
 
 #[cfg(test)]
@@ -166,19 +153,10 @@ mod tests {
         assert_eq!(parse_duration("50us"), Ok(Duration::from_micros(50)));
         assert_eq!(parse_duration("1e3 ns"), Ok(Duration::from_micros(1)));
         assert_eq!(parse_duration("0"), Ok(Duration::ZERO));
-        assert!(matches!(
-            parse_duration("5"),
-            Err(ParseQuantityError::UnknownUnit { .. })
-        ));
-        assert!(matches!(
-            parse_duration("-1 s"),
-            Err(ParseQuantityError::OutOfRange { .. })
-        ));
+        assert!(matches!(parse_duration("5"), Err(ParseQuantityError::UnknownUnit { .. })));
+        assert!(matches!(parse_duration("-1 s"), Err(ParseQuantityError::OutOfRange { .. })));
         assert!(matches!(parse_duration(" "), Err(ParseQuantityError::Empty { .. })));
-        assert!(matches!(
-            parse_duration("ms"),
-            Err(ParseQuantityError::NotANumber { .. })
-        ));
+        assert!(matches!(parse_duration("ms"), Err(ParseQuantityError::NotANumber { .. })));
         assert_eq!(format_duration(Duration::from_micros(1500)), "1.5 ms");
         assert_eq!(format_duration(Duration::from_nanos(999_999_999)), "1 s");
         assert_eq!(format_duration(Duration::ZERO), "0 ns");

@@ -105,13 +105,7 @@ impl fmt::Display for BitRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = significant(
             self.as_f64(),
-            &[
-                (1e12, "Tbit/s"),
-                (1e9, "Gbit/s"),
-                (1e6, "Mbit/s"),
-                (1e3, "kbit/s"),
-                (1.0, "bit/s"),
-            ],
+            &[(1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
         );
         f.pad(&text)
     }
@@ -189,10 +183,7 @@ mod tests {
     #[test]
     fn a_rate_over_no_time_is_none() {
         assert_eq!(BitRate::over(1500, Duration::ZERO), None);
-        assert_eq!(
-            BitRate::over(1500, Duration::from_micros(120)),
-            Some(BitRate::from_mbps(100))
-        );
+        assert_eq!(BitRate::over(1500, Duration::from_micros(120)), Some(BitRate::from_mbps(100)));
         assert_eq!(BitRate::ZERO.time_for(1), None);
     }
 

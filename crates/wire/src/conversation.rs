@@ -241,9 +241,7 @@ impl Conversation {
             self.broken_off = Some(id);
             return Ok(MessageVerdict::Act);
         }
-        let refused = [SlotKind::Load, SlotKind::Light]
-            .into_iter()
-            .find(|kind| *self.slot(*kind) == Slot::Wanted);
+        let refused = [SlotKind::Load, SlotKind::Light].into_iter().find(|kind| *self.slot(*kind) == Slot::Wanted);
         match refused {
             Some(kind) => {
                 *self.slot(kind) = Slot::None;
@@ -269,11 +267,7 @@ impl Conversation {
             (Table::Arrivals(_), Side::Server) => self.activity.arrivals(rows.id),
             _ => false,
         };
-        if fits {
-            Ok(MessageVerdict::Act)
-        } else {
-            Err(Violation("table that does not follow its announcement"))
-        }
+        if fits { Ok(MessageVerdict::Act) } else { Err(Violation("table that does not follow its announcement")) }
     }
 }
 

@@ -61,11 +61,7 @@ impl DataHello {
     }
 
     fn fields(reader: &mut Reader<'_>) -> Option<Self> {
-        let hello = Self {
-            token: Token::new(reader.take()?),
-            transfer: reader.u32()?,
-            stream: reader.u16()?,
-        };
+        let hello = Self { token: Token::new(reader.take()?), transfer: reader.u32()?, stream: reader.u16()? };
         reader.u16()?;
         Some(hello)
     }
@@ -77,11 +73,7 @@ mod tests {
 
     #[test]
     fn there_and_back_and_no_frame() {
-        let hello = DataHello {
-            token: Token::new([7; 16]),
-            transfer: 9,
-            stream: 3,
-        };
+        let hello = DataHello { token: Token::new([7; 16]), transfer: 9, stream: 3 };
         let octets = hello.encode();
         assert_eq!(DataHello::parse(&octets), Ok(hello));
         for cut in 0..DATA_HELLO_OCTETS {

@@ -114,9 +114,7 @@ impl Handshake {
         match self {
             Self::Hello { .. } => octets.resize(HELLO_OCTETS, 0),
             Self::Cookie { cookie, .. } => octets.extend(cookie.octets()),
-            Self::Start {
-                cookie, token, flow, ..
-            } => {
+            Self::Start { cookie, token, flow, .. } => {
                 octets.extend(cookie.octets());
                 octets.extend(token.octets());
                 octets.extend(flow.to_be_bytes());
@@ -136,11 +134,7 @@ impl Handshake {
         match kind {
             HELLO | START if length < HELLO_OCTETS => None,
             HELLO => Some(Self::Hello { session, nonce }),
-            COOKIE => Some(Self::Cookie {
-                session,
-                nonce,
-                cookie: Cookie::new(rest.take()?),
-            }),
+            COOKIE => Some(Self::Cookie { session, nonce, cookie: Cookie::new(rest.take()?) }),
             START => Some(Self::Start {
                 session,
                 nonce,
@@ -248,19 +242,11 @@ impl Probe {
             ECHO_REQUEST => {
                 let reply_octets = rest.u16()?;
                 rest.take::<6>()?;
-                ProbeKind::EchoRequest {
-                    reply_octets: (reply_octets > 0).then_some(reply_octets),
-                }
+                ProbeKind::EchoRequest { reply_octets: (reply_octets > 0).then_some(reply_octets) }
             }
             _ => ProbeKind::EchoReply { turned_ns: rest.i64()? },
         };
-        Some(Self {
-            kind,
-            tag,
-            id,
-            seq,
-            stamp_ns,
-        })
+        Some(Self { kind, tag, id, seq, stamp_ns })
     }
 
     /// Length of the answer to an echo request that came in a datagram of `received` octets; `None`

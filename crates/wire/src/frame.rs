@@ -28,10 +28,7 @@ impl FrameCaps {
     /// Before the peer has been let in: short messages, no tables.
     pub const HANDSHAKE: Self = Self { json: 4096, rows: 0 };
     /// In a session.
-    pub const SESSION: Self = Self {
-        json: 64 << 10,
-        rows: 4 << 20,
-    };
+    pub const SESSION: Self = Self { json: 64 << 10, rows: 4 << 20 };
 }
 
 /// A whole frame.
@@ -69,10 +66,7 @@ pub struct FrameReader {
 impl FrameReader {
     /// An empty reader.
     pub fn new(caps: FrameCaps) -> Self {
-        Self {
-            buffer: Vec::new(),
-            caps,
-        }
+        Self { buffer: Vec::new(), caps }
     }
 
     /// Other caps from the next frame on.

@@ -30,12 +30,7 @@ impl LightMeter {
     /// The server's: a quarter more (ours).
     pub fn with_slack(limits: &SessionLimits, now: Duration) -> Self {
         let burst_octets = limits.light_burst_octets.saturating_add(limits.light_burst_octets / 4);
-        Self {
-            rate_bps: u128::from(limits.light_rate_bps) * 5 / 4,
-            burst_octets,
-            level: burst_octets,
-            at: now,
-        }
+        Self { rate_bps: u128::from(limits.light_rate_bps) * 5 / 4, burst_octets, level: burst_octets, at: now }
     }
 
     fn refill(&mut self, now: Duration) {
@@ -77,11 +72,7 @@ mod tests {
     use super::*;
 
     fn limits() -> SessionLimits {
-        SessionLimits {
-            light_rate_bps: 8_000_000,
-            light_burst_octets: 100_000,
-            ..SessionLimits::default()
-        }
+        SessionLimits { light_rate_bps: 8_000_000, light_burst_octets: 100_000, ..SessionLimits::default() }
     }
 
     #[test]

@@ -97,10 +97,7 @@ pub enum RefusalCode {
 impl RefusalCode {
     /// The connection ends after this refusal.
     pub const fn is_final(self) -> bool {
-        matches!(
-            self,
-            Self::Version | Self::Key | Self::Full | Self::Protocol | Self::Expired
-        )
+        matches!(self, Self::Version | Self::Key | Self::Full | Self::Protocol | Self::Expired)
     }
 }
 

@@ -126,15 +126,8 @@ pub fn check_target(path: &str, query: Option<&str>) -> Result<Target, TargetErr
 /// Percent signs have two hexadecimal digits, and nothing is outside ASCII or a control character.
 fn is_encoded(text: &str) -> bool {
     let octets = text.as_bytes();
-    let escape = |at: usize| {
-        octets
-            .get(at + 1..at + 3)
-            .is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
-    };
-    octets
-        .iter()
-        .enumerate()
-        .all(|(at, octet)| octet.is_ascii_graphic() && (*octet != b'%' || escape(at)))
+    let escape = |at: usize| octets.get(at + 1..at + 3).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
+    octets.iter().enumerate().all(|(at, octet)| octet.is_ascii_graphic() && (*octet != b'%' || escape(at)))
 }
 
 /// What one side measured. Times are microseconds, rates nobody says.
@@ -247,11 +240,7 @@ pub fn payload_bps(octets: i64, micros: i64) -> Option<u64> {
 /// as soon as that is no more than a sixteenth of what was sent.
 pub fn next_octets(octets: usize, sent: u64) -> usize {
     let worth = u64::try_from(octets).unwrap_or(u64::MAX) <= sent / 16;
-    if worth && octets < LONGEST_OCTETS {
-        (octets * 2).min(LONGEST_OCTETS)
-    } else {
-        octets
-    }
+    if worth && octets < LONGEST_OCTETS { (octets * 2).min(LONGEST_OCTETS) } else { octets }
 }
 
 /// Time to the server's next measurement: exponential with a mean of 250 ms, held between 25 and

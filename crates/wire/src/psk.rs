@@ -99,10 +99,7 @@ mod tests {
 
     #[test]
     fn key_lengths() {
-        assert!(matches!(
-            Psk::from_file_content(b"0123456789abcde\n"),
-            Err(PskError::Short { octets: 15 })
-        ));
+        assert!(matches!(Psk::from_file_content(b"0123456789abcde\n"), Err(PskError::Short { octets: 15 })));
         assert!(Psk::from_file_content(b"0123456789abcdef\n").is_ok());
         assert!(matches!(Psk::from_file_content(&[7; 4097]), Err(PskError::Long)));
     }

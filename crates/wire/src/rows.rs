@@ -90,11 +90,7 @@ impl PlanRow {
     }
 
     fn read(row: &mut Reader<'_>) -> Option<Self> {
-        Some(Self {
-            gap_ns: row.u64()?,
-            ip_octets: row.u16()?,
-            hop_limit: row.u8()?,
-        })
+        Some(Self { gap_ns: row.u64()?, ip_octets: row.u16()?, hop_limit: row.u8()? })
     }
 }
 
@@ -108,11 +104,7 @@ impl DepartureRow {
 
     fn read(row: &mut Reader<'_>) -> Option<Self> {
         let (seq, ip_octets, _) = (row.u32()?, row.u16()?, row.u16()?);
-        Some(Self {
-            seq,
-            ip_octets,
-            stamp_ns: row.i64()?,
-        })
+        Some(Self { seq, ip_octets, stamp_ns: row.i64()? })
     }
 }
 
@@ -126,12 +118,7 @@ impl ArrivalRow {
 
     fn read(row: &mut Reader<'_>) -> Option<Self> {
         let (seq, ip_octets, hop_limit, _) = (row.u32()?, row.u16()?, row.u8()?, row.u8()?);
-        Some(Self {
-            seq,
-            ip_octets,
-            hop_limit,
-            stamp_ns: row.i64()?,
-        })
+        Some(Self { seq, ip_octets, hop_limit, stamp_ns: row.i64()? })
     }
 }
 

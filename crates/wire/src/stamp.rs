@@ -171,9 +171,7 @@ impl ReflectedPacket {
     pub fn parse(packet: &[u8], key: Option<&Psk>) -> Result<Self, StampError> {
         let at = layout(key);
         let least = if key.is_some() { at.octets } else { STAMP_REPLY_OCTETS };
-        let fields = packet
-            .get(..least.max(packet.len().min(at.octets)))
-            .ok_or(StampError::Truncated)?;
+        let fields = packet.get(..least.max(packet.len().min(at.octets))).ok_or(StampError::Truncated)?;
         verify(fields, key)?;
         let error = ErrorEstimate::parse(u16_at(fields, at.error)).ok_or(StampError::ErrorEstimate)?;
         Ok(Self {
@@ -226,11 +224,7 @@ fn sign(fields: &mut [u8], key: Option<&Psk>) {
 fn verify(fields: &[u8], key: Option<&Psk>) -> Result<(), StampError> {
     let Some(key) = key else { return Ok(()) };
     let shown = fields.get(HMAC).ok_or(StampError::Truncated)?;
-    if bool::from(key.stamp_mac(&fields[..HMAC.start]).ct_eq(shown)) {
-        Ok(())
-    } else {
-        Err(StampError::NotAuthentic)
-    }
+    if bool::from(key.stamp_mac(&fields[..HMAC.start]).ct_eq(shown)) { Ok(()) } else { Err(StampError::NotAuthentic) }
 }
 
 #[cfg(test)]

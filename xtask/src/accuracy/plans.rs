@@ -28,16 +28,7 @@ pub(super) fn sections() -> Result<String> {
         let stem = plan.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let path = format!("plans/{stem}.toml");
         let runs = format!("target/accuracy/{stem}.runs");
-        let args = [
-            "evaluate",
-            &path,
-            "--world",
-            "simulator",
-            "--runs-dir",
-            &runs,
-            "--json",
-            "--quiet",
-        ];
+        let args = ["evaluate", &path, "--world", "simulator", "--runs-dir", &runs, "--json", "--quiet"];
         let json = quiet_any("target/release/narrows", &args)?;
         let document: Value = serde_json::from_str(&json).with_context(|| path.clone())?;
         section(&mut out, &path, &document);
@@ -119,9 +110,7 @@ fn one_by_one(out: &mut String, rows: &[&Value]) {
             percent(&row["inconclusive_ratio"]),
             percent(&row["coverage_ratio"]),
             large(&row["median_octets"]),
-            row["median_seconds"]
-                .as_f64()
-                .map_or_else(dash, |seconds| format!("{seconds:.2}")),
+            row["median_seconds"].as_f64().map_or_else(dash, |seconds| format!("{seconds:.2}")),
             published(&row["published"]),
         ];
         let _ = writeln!(out, "| {} |", cells.join(" | "));
@@ -132,10 +121,7 @@ fn one_by_one(out: &mut String, rows: &[&Value]) {
 fn by_method(out: &mut String, rows: &[&Value]) {
     let mut methods: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
     for row in rows {
-        let key = (
-            row["method"].as_str().unwrap_or("?"),
-            row["metric"].as_str().unwrap_or("?"),
-        );
+        let key = (row["method"].as_str().unwrap_or("?"), row["metric"].as_str().unwrap_or("?"));
         methods.entry(key).or_default().push(row);
     }
     if methods.is_empty() {
@@ -206,9 +192,7 @@ fn dash() -> String {
 }
 
 fn percent(value: &Value) -> String {
-    value
-        .as_f64()
-        .map_or_else(dash, |ratio| format!("{:.2} %", ratio * 100.0))
+    value.as_f64().map_or_else(dash, |ratio| format!("{:.2} %", ratio * 100.0))
 }
 
 /// With the prefix that leaves one to three digits in front.
@@ -216,10 +200,7 @@ fn large(value: &Value) -> String {
     let Some(value) = value.as_f64() else { return dash() };
     let steps = [(1e9, " G"), (1e6, " M"), (1e3, " k")];
     let found = steps.iter().find(|(step, _)| value.abs() >= *step);
-    found.map_or_else(
-        || format!("{value:.0}"),
-        |(step, unit)| format!("{:.3}{unit}", value / step),
-    )
+    found.map_or_else(|| format!("{value:.0}"), |(step, unit)| format!("{:.3}{unit}", value / step))
 }
 
 #[cfg(test)]
@@ -237,10 +218,7 @@ mod tests {
         });
         let mut out = String::new();
         section(&mut out, "plans/p.toml", &document);
-        assert!(
-            out.contains("| not yet |") && out.contains("67.400 M, error -3.70 %, 32.0 s"),
-            "{out}"
-        );
+        assert!(out.contains("| not yet |") && out.contains("67.400 M, error -3.70 %, 32.0 s"), "{out}");
     }
 
     /// A hundred rows become a line per method; rows of what does not exist become one line.
@@ -258,10 +236,7 @@ mod tests {
         let mut out = String::new();
         section(&mut out, "plans/p.toml", &document);
         // By hand: of "a" the rows 0, 2, .. 98; the 26th of the 50 is 50 %, the last 98 %.
-        assert!(
-            out.contains("| a | ip_capacity | 50 | 500 | 50.00 % | 98.00 % |"),
-            "{out}"
-        );
+        assert!(out.contains("| a | ip_capacity | 50 | 500 | 50.00 % | 98.00 % |"), "{out}");
         assert!(out.contains("Rows not yet: c.") && out.lines().count() < 20, "{out}");
     }
 }

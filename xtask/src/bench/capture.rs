@@ -69,10 +69,7 @@ fn word(file: &[u8], at: usize) -> Option<u32> {
 
 /// How far the gaps are from the planned one: median and 99th percentile, in nanoseconds.
 pub(super) fn gap_errors(stamps: &[i64], planned_ns: i64) -> Result<Vec<f64>> {
-    let mut errors: Vec<i64> = stamps
-        .windows(2)
-        .map(|pair| (pair[1] - pair[0] - planned_ns).abs())
-        .collect();
+    let mut errors: Vec<i64> = stamps.windows(2).map(|pair| (pair[1] - pair[0] - planned_ns).abs()).collect();
     errors.sort_unstable();
     let last = errors.len().checked_sub(1).context("no gap was seen")?;
     Ok(vec![errors[last / 2] as f64, errors[last * 99 / 100] as f64])

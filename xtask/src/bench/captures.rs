@@ -58,11 +58,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
             Ok(vec![octets * 1e-6 / seconds, seconds * 1e9 / octets, peak])
         })
     });
-    let metric = |name, digits| Metric {
-        name,
-        digits,
-        ratio: Ratio::None,
-    };
+    let metric = |name, digits| Metric { name, digits, ratio: Ratio::None };
     let metrics = vec![
         metric("MB per second of the processor", 0),
         metric("seconds of the processor per GB", 2),

@@ -30,11 +30,7 @@ impl HostPair {
     pub(super) fn lay() -> Result<Self> {
         sweep();
         let name = |side: &str| format!("{PREFIX}{}-{side}", std::process::id());
-        let host_pair = Self {
-            near: name("near"),
-            remote: name("remote"),
-            ours: true,
-        };
+        let host_pair = Self { near: name("near"), remote: name("remote"), ours: true };
         let (near, remote) = (host_pair.near.as_str(), host_pair.remote.as_str());
         ip(&["netns", "add", near])?;
         ip(&["netns", "add", remote])?;
@@ -60,11 +56,7 @@ impl HostPair {
 
     /// Two namespaces that something else made, and will take away again.
     pub(super) fn of_others(near: &str, remote: &str) -> Self {
-        Self {
-            near: near.to_owned(),
-            remote: remote.to_owned(),
-            ours: false,
-        }
+        Self { near: near.to_owned(), remote: remote.to_owned(), ours: false }
     }
 
     /// Shapes what the sender's end sends by the kernel's token bucket: Mb/s, and the depth of its
@@ -74,9 +66,7 @@ impl HostPair {
         // Two milliseconds of the rate, and a segmented frame at least.
         let burst = (mbps * 1_000_000 / 8 / 500).max(70_000).to_string();
         let shaper = ["qdisc", "replace", "dev", INTERFACE, "root", "tbf", "rate", &rate];
-        let output = self
-            .near("tc", &[&shaper[..], &["burst", &burst, "limit", &limit]].concat())
-            .output()?;
+        let output = self.near("tc", &[&shaper[..], &["burst", &burst, "limit", &limit]].concat()).output()?;
         if !output.status.success() {
             bail!("tc: {}", String::from_utf8_lossy(&output.stderr).trim());
         }
@@ -119,11 +109,7 @@ fn inside(namespace: &str, name: &str, args: &[&str]) -> Command {
 fn ip(args: &[&str]) -> Result<()> {
     let output = program::command("ip").args(args).output()?;
     if !output.status.success() {
-        bail!(
-            "ip {}: {}",
-            args.join(" "),
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("ip {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(())
 }
@@ -155,12 +141,7 @@ mod tests {
     fn only_our_names_have_owners() {
         assert_eq!(owner("narrows-bench-17-near"), Some(17));
         assert_eq!(owner("narrows-bench-17-remote"), Some(17));
-        for other in [
-            "narrows-17-0-sender",
-            "narrows-bench-near",
-            "narrows-bench-x-remote",
-            "blue",
-        ] {
+        for other in ["narrows-17-0-sender", "narrows-bench-near", "narrows-bench-x-remote", "blue"] {
             assert_eq!(owner(other), None, "{other}");
         }
     }

@@ -76,11 +76,7 @@ fn spacing(options: &Options, kinds: &[&str], links: usize, mbps: u64) -> String
         let args = ["spacing", kind, &count, &rate, &seconds].map(str::to_owned);
         Contender::new(kind, move || {
             let said = ask(options, &args.each_ref().map(String::as_str))?;
-            Ok(vec![
-                number(&said, "/error_p50_ns")?,
-                number(&said, "/error_p99_ns")?,
-                timing_valid(&said)?,
-            ])
+            Ok(vec![number(&said, "/error_p50_ns")?, number(&said, "/error_p99_ns")?, timing_valid(&said)?])
         })
     });
     let metrics = vec![
@@ -112,10 +108,7 @@ fn loss_free(options: &Options, kinds: &[&str], octets: u64, wanted: Option<f64>
         let args = ["rate", kind, &size, &seconds].map(str::to_owned);
         Contender::new(kind, move || {
             let said = ask(options, &args.each_ref().map(String::as_str))?;
-            Ok(vec![
-                number(&said, "/loss_free_bps")? * 1e-6,
-                number(&said, "/loss_free_pps")? * 1e-3,
-            ])
+            Ok(vec![number(&said, "/loss_free_bps")? * 1e-6, number(&said, "/loss_free_pps")? * 1e-3])
         })
     });
     let metrics = vec![

@@ -50,10 +50,7 @@ fn at_rate(options: &Options, host_pair: &HostPair, mbps: u64) -> Result<String>
     })];
     if found("tcpdump") {
         contenders.push(Contender::new("narrows", || {
-            gap_errors(
-                &departures(host_pair, || ours(options, host_pair, mbps).map(|_| ()))?,
-                planned_ns,
-            )
+            gap_errors(&departures(host_pair, || ours(options, host_pair, mbps).map(|_| ()))?, planned_ns)
         }));
         for (name, send) in PEERS {
             if found(name) {
@@ -84,11 +81,7 @@ fn source(said: &str) -> Result<String> {
 
 fn metrics() -> Vec<Metric> {
     ["error of a gap, median, ns", "error of a gap, 99th percentile, ns"]
-        .map(|name| Metric {
-            name,
-            digits: 0,
-            ratio: Ratio::ToReference,
-        })
+        .map(|name| Metric { name, digits: 0, ratio: Ratio::ToReference })
         .into()
 }
 
@@ -97,10 +90,7 @@ fn ours(options: &Options, host_pair: &HostPair, mbps: u64) -> Result<String> {
     let _server = serve(host_pair)?;
     let program = built("examples/pacing");
     let (mbps, seconds) = (mbps.to_string(), options.seconds.to_string());
-    output(
-        host_pair.near(&program.to_string_lossy(), &[REMOTE, &mbps, &seconds]),
-        options.limit(),
-    )
+    output(host_pair.near(&program.to_string_lossy(), &[REMOTE, &mbps, &seconds]), options.limit())
 }
 
 type Send = fn(&Options, &HostPair, u64) -> Result<()>;
@@ -110,13 +100,7 @@ const PEERS: [(&str, Send); 2] = [("nuttcp", nuttcp), ("iperf3", iperf3)];
 fn nuttcp(options: &Options, host_pair: &HostPair, mbps: u64) -> Result<()> {
     let _server = peers::nuttcp_server(host_pair)?;
     let kbps = mbps * 1000 * PAYLOAD / 1500;
-    let args = [
-        "-u",
-        &format!("-Ri{kbps}"),
-        "-l1472",
-        &format!("-T{}", options.seconds),
-        REMOTE,
-    ];
+    let args = ["-u", &format!("-Ri{kbps}"), "-l1472", &format!("-T{}", options.seconds), REMOTE];
     output(host_pair.near("nuttcp", &args), options.limit()).map(|_| ())
 }
 

@@ -59,9 +59,7 @@ impl Program {
     /// Waits until it has a packet socket, seen in the table of its own namespace.
     pub(super) fn until_capturing(mut self) -> Result<Self> {
         let path = format!("/proc/{}/net/packet", self.child.id());
-        self.until("never captured", || {
-            std::fs::read_to_string(&path).is_ok_and(|text| text.lines().count() > 1)
-        })?;
+        self.until("never captured", || std::fs::read_to_string(&path).is_ok_and(|text| text.lines().count() > 1))?;
         Ok(self)
     }
 

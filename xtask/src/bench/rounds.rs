@@ -37,10 +37,7 @@ pub(super) struct Contender<'a> {
 
 impl<'a> Contender<'a> {
     pub(super) fn new(name: impl Into<String>, measure: impl FnMut() -> Result<Vec<f64>> + 'a) -> Self {
-        Self {
-            name: name.into(),
-            measure: Box::new(measure),
-        }
+        Self { name: name.into(), measure: Box::new(measure) }
     }
 }
 
@@ -76,22 +73,13 @@ pub(super) fn interleave(rounds: usize, metrics: Vec<Metric>, contenders: Vec<Co
         });
     }
     let rows = running.into_iter().map(|(c, reached)| (c.name, reached)).collect();
-    Results {
-        metrics,
-        rows,
-        failures,
-    }
+    Results { metrics, rows, failures }
 }
 
 impl Results {
     /// The ratios, round by round, of one contender to another in one metric.
     pub(super) fn median_ratio(&self, metric: usize, contender: &str, reference: &str) -> Option<f64> {
-        let find = |name: &str| {
-            self.rows
-                .iter()
-                .find(|(own, _)| own == name)
-                .map(|(_, reached)| reached)
-        };
+        let find = |name: &str| self.rows.iter().find(|(own, _)| own == name).map(|(_, reached)| reached);
         let (ours, theirs) = (find(contender)?, find(reference)?);
         let ratios = ours.iter().zip(theirs).map(|(our, their)| {
             let (our, their) = (our[metric], their[metric]);
@@ -126,20 +114,13 @@ impl Results {
                 Ratio::ToReference => (format!(" {reference} ÷ this |"), "--:|"),
                 Ratio::None => (String::new(), ""),
             };
-            let _ = writeln!(
-                text,
-                "| {} | min | median | max |{head}\n|---|--:|--:|--:|{rule}",
-                metric.name
-            );
+            let _ = writeln!(text, "| {} | min | median | max |{head}\n|---|--:|--:|--:|{rule}", metric.name);
             for (name, reached) in &self.rows {
                 let Some((least, middle, most)) = spread(reached.iter().map(|numbers| numbers[index])) else {
                     continue;
                 };
                 let digits = metric.digits;
-                let _ = write!(
-                    text,
-                    "| {name} | {least:.digits$} | {middle:.digits$} | {most:.digits$} |"
-                );
+                let _ = write!(text, "| {name} | {least:.digits$} | {middle:.digits$} | {most:.digits$} |");
                 if with_ratio {
                     let ratio = self.median_ratio(index, name, reference);
                     let _ = write!(text, " {} |", ratio.map_or("–".to_owned(), ratio_text));
@@ -178,11 +159,8 @@ fn spread(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64, f64)> {
     sorted.sort_by(f64::total_cmp);
     let (first, last) = (*sorted.first()?, *sorted.last()?);
     let middle = sorted.len() / 2;
-    let median = if sorted.len().is_multiple_of(2) {
-        f64::midpoint(sorted[middle - 1], sorted[middle])
-    } else {
-        sorted[middle]
-    };
+    let median =
+        if sorted.len().is_multiple_of(2) { f64::midpoint(sorted[middle - 1], sorted[middle]) } else { sorted[middle] };
     Some((first, median, last))
 }
 
@@ -199,11 +177,7 @@ mod tests {
 
     #[test]
     fn ratios_are_of_the_same_round_and_failures_are_out() {
-        let metric = |ratio| Metric {
-            name: "m",
-            digits: 0,
-            ratio,
-        };
+        let metric = |ratio| Metric { name: "m", digits: 0, ratio };
         let mut ours = [10.0, 40.0, 90.0].into_iter();
         let mut theirs = [10.0, 20.0, 30.0].into_iter();
         let mut calls = 0;

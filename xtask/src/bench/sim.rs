@@ -29,18 +29,8 @@ const SIMULATED: &str = "0.5";
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 pub(super) fn run(options: &Options) -> Result<String> {
-    program::build(&[
-        "-p",
-        "narrows-sim",
-        "--example",
-        "three_hop_trace",
-        "--example",
-        "packet_hops",
-    ])?;
-    let mut contenders = vec![
-        Contender::new(OURS, || ours("1500")),
-        Contender::new(IMIX, || ours("imix")),
-    ];
+    program::build(&["-p", "narrows-sim", "--example", "three_hop_trace", "--example", "packet_hops"])?;
+    let mut contenders = vec![Contender::new(OURS, || ours("1500")), Contender::new(IMIX, || ours("imix"))];
     let mut text = match compile() {
         Ok(theirs) => {
             for (name, mode) in [(BARE, "load"), (STACK, "ip")] {
@@ -53,11 +43,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
         }
         Err(why) => format!("skipped: {why:#}\n\n"),
     };
-    let metrics = vec![Metric {
-        name: "million packet-hops per second",
-        digits: 2,
-        ratio: Ratio::OfReference,
-    }];
+    let metrics = vec![Metric { name: "million packet-hops per second", digits: 2, ratio: Ratio::OfReference }];
     let results = interleave(options.rounds, metrics, contenders);
     text += &results.tables(BARE);
     for reference in [BARE, STACK] {
@@ -71,17 +57,11 @@ pub(super) fn run(options: &Options) -> Result<String> {
 /// Compiles the ns-3 program; where it is.
 fn compile() -> Result<PathBuf> {
     ensure!(found("g++"), "g++ is not installed");
-    ensure!(
-        versions::ns3().is_some(),
-        "ns-3 is not installed (Debian package: libns3-dev)"
-    );
+    ensure!(versions::ns3().is_some(), "ns-3 is not installed (Debian package: libns3-dev)");
     let folder = root().join("target/bench");
     std::fs::create_dir_all(&folder)?;
     let program = folder.join("three_hop");
-    let mut compiler = with(
-        Path::new("g++"),
-        &["-std=c++17", "-O2", "xtask/bench/three_hop.cc", "-o"],
-    );
+    let mut compiler = with(Path::new("g++"), &["-std=c++17", "-O2", "xtask/bench/three_hop.cc", "-o"]);
     // Not what pkg-config says: Debian's file names libraries that Debian's package does not need.
     compiler
         .arg(&program)
@@ -120,10 +100,7 @@ fn loaded(program: &Path, mode: &str) -> Result<Vec<f64>> {
 /// Lines of number, time sent, time arrived or `-`; says how far two of them agree.
 fn compare(ours: &str, theirs: &str) -> Result<String> {
     let (ours, theirs) = (parse(ours)?, parse(theirs)?);
-    ensure!(
-        !ours.is_empty() && ours.len() == theirs.len(),
-        "different numbers of packets"
-    );
+    ensure!(!ours.is_empty() && ours.len() == theirs.len(), "different numbers of packets");
     let (mut worst, mut drops, mut differing) = (0, 0, Vec::new());
     for (our, their) in ours.iter().zip(&theirs) {
         ensure!(our.0 == their.0, "different flows: {our:?} and {their:?}");
@@ -141,16 +118,10 @@ fn compare(ours: &str, theirs: &str) -> Result<String> {
     }
     let packets = ours.len();
     if differing.is_empty() {
-        return Ok(format!(
-            "{packets} packets, {drops} of them dropped by both; arrivals equal within {worst} ns."
-        ));
+        return Ok(format!("{packets} packets, {drops} of them dropped by both; arrivals equal within {worst} ns."));
     }
     let shown: Vec<String> = differing.iter().take(5).cloned().collect();
-    Ok(format!(
-        "DIFFERENT: {} of {packets} packets (ours first): {}",
-        differing.len(),
-        shown.join("; ")
-    ))
+    Ok(format!("DIFFERENT: {} of {packets} packets (ours first): {}", differing.len(), shown.join("; ")))
 }
 
 /// When each packet was sent, and when it arrived.

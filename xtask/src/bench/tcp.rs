@@ -25,11 +25,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
     } else {
         text += "skipped: iperf3 is not installed\n\n";
     }
-    let metrics = vec![Metric {
-        name: "received payload, Gb/s",
-        digits: 3,
-        ratio: Ratio::OfReference,
-    }];
+    let metrics = vec![Metric { name: "received payload, Gb/s", digits: 3, ratio: Ratio::OfReference }];
     let results = interleave(options.rounds, metrics, contenders);
     text += &results.tables("iperf3");
     Ok(text + &goal("narrows ÷ iperf3", results.median_ratio(0, "narrows", "iperf3"), 1.0))
@@ -39,19 +35,13 @@ fn ours(options: &Options, host_pair: &HostPair) -> Result<Vec<f64>> {
     let _server = serve(host_pair)?;
     let program = built("examples/transfer");
     let seconds = options.seconds.to_string();
-    let said = output(
-        host_pair.near(&program.to_string_lossy(), &[REMOTE, "1", &seconds]),
-        options.limit(),
-    )?;
+    let said = output(host_pair.near(&program.to_string_lossy(), &[REMOTE, "1", &seconds]), options.limit())?;
     Ok(vec![number(&said, "/received_payload_bps")? / 1e9])
 }
 
 fn iperf3(options: &Options, host_pair: &HostPair) -> Result<Vec<f64>> {
     let _server = peers::iperf3_server(host_pair)?;
     let seconds = options.seconds.to_string();
-    let said = output(
-        host_pair.near("iperf3", &["-c", REMOTE, "-t", &seconds, "-J"]),
-        options.limit(),
-    )?;
+    let said = output(host_pair.near("iperf3", &["-c", REMOTE, "-t", &seconds, "-J"]), options.limit())?;
     Ok(vec![number(&said, "/end/sum_received/bits_per_second")? / 1e9])
 }

@@ -12,12 +12,8 @@ use super::host_pair::{HostPair, REMOTE};
 use super::program::{self, found};
 use super::{Comparison, Options};
 
-pub(super) const COMPARISON: Comparison = Comparison {
-    name: "throughput",
-    title: "Throughput as users measure it",
-    about: ABOUT,
-    run,
-};
+pub(super) const COMPARISON: Comparison =
+    Comparison { name: "throughput", title: "Throughput as users measure it", about: ABOUT, run };
 
 const ABOUT: &str = "\
 `narrows throughput HOST` against `iperf3 -c HOST`: the same length, direction and congestion control, nothing else set. Rates are of
@@ -52,9 +48,6 @@ struct Hosts {
 
 impl Hosts {
     fn on_a_pair() -> Result<Self> {
-        Ok(Self {
-            host_pair: HostPair::lay()?,
-            address: REMOTE.to_owned(),
-        })
+        Ok(Self { host_pair: HostPair::lay()?, address: REMOTE.to_owned() })
     }
 }

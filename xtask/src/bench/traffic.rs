@@ -48,19 +48,14 @@ pub(super) fn run(options: &Options) -> Result<String> {
 }
 
 fn at_rate(options: &Options, host_pair: &HostPair, model: &str, mbps: u32) -> String {
-    let mut contenders = vec![Contender::new(OURS, || {
-        facts(&departures(host_pair, || ours(options, host_pair, model, mbps))?, mbps)
-    })];
+    let mut contenders =
+        vec![Contender::new(OURS, || facts(&departures(host_pair, || ours(options, host_pair, model, mbps))?, mbps))];
     if found("ITGSend") {
         contenders.push(Contender::new(PEER, || {
             facts(&departures(host_pair, || peer(options, host_pair, model, mbps))?, mbps)
         }));
     }
-    let metric = |name, digits| Metric {
-        name,
-        digits,
-        ratio: Ratio::None,
-    };
+    let metric = |name, digits| Metric { name, digits, ratio: Ratio::None };
     let metrics = vec![
         metric("achieved rate, % of asked", 3),
         metric("variation of gaps", 3),
@@ -76,11 +71,7 @@ fn goal(results: &Results) -> String {
     const GOAL: f64 = 0.5;
     match results.median(0, OURS) {
         Some(percent) => {
-            let verdict = if (percent - 100.0).abs() <= GOAL {
-                "met"
-            } else {
-                "missed"
-            };
+            let verdict = if (percent - 100.0).abs() <= GOAL { "met" } else { "missed" };
             format!("Goal: within {GOAL} % of the rate asked: {verdict} ({percent:.3} %).\n\n")
         }
         None => format!("Goal: within {GOAL} % of the rate asked: not judged.\n\n"),
@@ -122,11 +113,7 @@ fn facts(stamps: &[i64], mbps: u32) -> Result<Vec<f64>> {
     }
     let (gap, gap_variance) = moments(&gaps).context("too few packets were seen")?;
     let (count, count_variance) = moments(&counts).context("too little time was seen")?;
-    Ok(vec![
-        100.0 * bps / (f64::from(mbps) * 1e6),
-        gap_variance.sqrt() / gap,
-        count_variance / count,
-    ])
+    Ok(vec![100.0 * bps / (f64::from(mbps) * 1e6), gap_variance.sqrt() / gap, count_variance / count])
 }
 
 /// Mean and variance.
@@ -146,10 +133,7 @@ mod tests {
         // A packet per 120 µs is 100 Mbit/s; windows of 10 ms hold 83 or 84.
         let stamps: Vec<i64> = (0..10_000).map(|k| 7 + k * 120_000).collect();
         let facts = facts(&stamps, 100).unwrap();
-        assert!(
-            (facts[0] - 100.0).abs() < 1e-9 && facts[1] < 1e-9 && facts[2] < 0.01,
-            "{facts:?}"
-        );
+        assert!((facts[0] - 100.0).abs() < 1e-9 && facts[1] < 1e-9 && facts[2] < 0.01, "{facts:?}");
         assert!(super::facts(&[5], 100).is_err());
     }
 }

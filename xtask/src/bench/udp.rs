@@ -29,9 +29,7 @@ pub(super) fn run(options: &Options) -> Result<String> {
     let mut contenders = vec![
         Contender::new("narrows, 1 stream, burst 1", || ours(options, host_pair, "1", "1")),
         Contender::new(BEST, || ours(options, host_pair, "1", LARGEST)),
-        Contender::new("narrows, 2 streams, largest burst", || {
-            ours(options, host_pair, "2", LARGEST)
-        }),
+        Contender::new("narrows, 2 streams, largest burst", || ours(options, host_pair, "2", LARGEST)),
     ];
     let mut text = String::new();
     let peers: [(&str, Peer); 2] = [("iperf3", iperf3), ("nuttcp", nuttcp)];
@@ -43,16 +41,8 @@ pub(super) fn run(options: &Options) -> Result<String> {
         }
     }
     let metrics = vec![
-        Metric {
-            name: "received, IP layer, Gb/s",
-            digits: 3,
-            ratio: Ratio::OfReference,
-        },
-        Metric {
-            name: "loss, % of packets",
-            digits: 2,
-            ratio: Ratio::None,
-        },
+        Metric { name: "received, IP layer, Gb/s", digits: 3, ratio: Ratio::OfReference },
+        Metric { name: "loss, % of packets", digits: 2, ratio: Ratio::None },
     ];
     let results = interleave(options.rounds, metrics, contenders);
     text += &results.tables("iperf3");
@@ -66,15 +56,10 @@ fn ours(options: &Options, host_pair: &HostPair, streams: &str, burst: &str) -> 
     let _server = serve(host_pair)?;
     let program = built("examples/flood");
     let seconds = options.seconds.to_string();
-    let said = output(
-        host_pair.near(&program.to_string_lossy(), &[REMOTE, streams, burst, &seconds]),
-        options.limit(),
-    )?;
+    let said =
+        output(host_pair.near(&program.to_string_lossy(), &[REMOTE, streams, burst, &seconds]), options.limit())?;
     let (packets, lost) = (number(&said, "/packets")?, number(&said, "/lost")?);
-    Ok(vec![
-        number(&said, "/received_bps")? / 1e9,
-        100.0 * lost / (packets + lost),
-    ])
+    Ok(vec![number(&said, "/received_bps")? / 1e9, 100.0 * lost / (packets + lost)])
 }
 
 fn iperf3(options: &Options, host_pair: &HostPair) -> Result<Vec<f64>> {
@@ -90,19 +75,9 @@ fn iperf3(options: &Options, host_pair: &HostPair) -> Result<Vec<f64>> {
 
 fn nuttcp(options: &Options, host_pair: &HostPair) -> Result<Vec<f64>> {
     let _server = peers::nuttcp_server(host_pair)?;
-    let args = [
-        "-u",
-        "-Ru",
-        "-l1472",
-        &format!("-T{}", options.seconds),
-        "-fparse",
-        REMOTE,
-    ];
+    let args = ["-u", "-Ru", "-l1472", &format!("-T{}", options.seconds), "-fparse", REMOTE];
     let said = output(host_pair.near("nuttcp", &args), options.limit())?;
-    Ok(vec![
-        at_ip_layer(field(&said, "rate_Mbps")? * 1e6) / 1e9,
-        field(&said, "data_loss")?,
-    ])
+    Ok(vec![at_ip_layer(field(&said, "rate_Mbps")? * 1e6) / 1e9, field(&said, "data_loss")?])
 }
 
 fn at_ip_layer(payload_bps: f64) -> f64 {

@@ -36,9 +36,7 @@ pub(super) fn ns3() -> Option<String> {
 fn processor() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let model = text.lines().find_map(|line| line.strip_prefix("model name"));
-    let model = model
-        .and_then(|rest| rest.split_once(':'))
-        .map_or("unknown", |(_, model)| model.trim());
+    let model = model.and_then(|rest| rest.split_once(':')).map_or("unknown", |(_, model)| model.trim());
     let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Some(format!("{model}, {count} logical"))
 }

@@ -42,10 +42,7 @@ const REPORTED: [&str; 7] = [
 ];
 
 fn call(group: &str, args: &[&str]) -> Call {
-    Call {
-        group: group.to_owned(),
-        args: args.iter().map(|&arg| arg.to_owned()).collect(),
-    }
+    Call { group: group.to_owned(), args: args.iter().map(|&arg| arg.to_owned()).collect() }
 }
 
 /// What needs nothing that another call leaves.
@@ -71,9 +68,7 @@ pub(super) fn before(program: &Program) -> Result<Vec<Call>> {
 /// One recording per method, and those that every method is given.
 pub(super) fn recordings(program: &Program) -> Result<Vec<Call>> {
     let recorded = |path: &str, method: &str, file: &str| {
-        let args = [
-            "simulate", path, "--method", method, "--json", "-j", "1", "--record", file,
-        ];
+        let args = ["simulate", path, "--method", method, "--json", "-j", "1", "--record", file];
         call(RECORDINGS, &args)
     };
     let mut calls = Vec::new();
@@ -117,9 +112,7 @@ fn homes(program: &Program) -> Result<Vec<(String, String)>> {
         let named = format!("\"{method}\"");
         match texts.iter().find(|(text, _)| text.contains(&named)) {
             Some((_, path)) => homes.push((method, path.clone())),
-            None => say(&format!(
-                "no recording of {method}: no scenario expects anything of it\n"
-            )),
+            None => say(&format!("no recording of {method}: no scenario expects anything of it\n")),
         }
     }
     Ok(homes)

@@ -43,24 +43,14 @@ pub(super) struct Tally {
 impl Tally {
     /// Holds what a call leaves today against what it left before.
     pub(super) fn add(&mut self, old: &Document, new: &Document, names: &Names, texts: bool) {
-        let mut found = Walk {
-            names,
-            texts,
-            values: 0,
-            differences: Vec::new(),
-        };
+        let mut found = Walk { names, texts, values: 0, differences: Vec::new() };
         found.walk("", "", Some(&names.tree(old)), Some(&tree::of(new)));
         self.documents += 1;
         self.values += found.values;
         let name = old.name();
         for (path, old, new) in found.differences {
             if !names.wants(&name, &path, old.is_none()) {
-                self.differences.push(Difference {
-                    document: name.clone(),
-                    path,
-                    old,
-                    new,
-                });
+                self.differences.push(Difference { document: name.clone(), path, old, new });
             }
         }
     }

@@ -22,18 +22,13 @@ const NESTED: [&str; 2] = ["lab", "traffic"];
 pub(super) fn methods(program: &Program) -> Result<Vec<String>> {
     let list = calls::json(program, &["methods", "--json"])?;
     let list = list.as_array().into_iter().flatten();
-    Ok(list
-        .filter_map(|info| Some(info["name"].as_str()?.to_owned()))
-        .collect())
+    Ok(list.filter_map(|info| Some(info["name"].as_str()?.to_owned())).collect())
 }
 
 pub(super) fn calls(program: &Program) -> Result<Vec<Call>> {
     let help = |command: &[String]| -> Result<Vec<String>> {
         let args = [command, &["--help".to_owned()]].concat();
-        let call = Call {
-            group: GROUP.to_owned(),
-            args,
-        };
+        let call = Call { group: GROUP.to_owned(), args };
         Ok(commands(&program.run(&call)?.stdout))
     };
     let mut all: Vec<Vec<String>> = vec![vec!["methods".into()], vec!["methods".into(), "--json".into()]];
@@ -55,13 +50,7 @@ pub(super) fn calls(program: &Program) -> Result<Vec<Call>> {
     for method in methods(program)? {
         all.push(vec!["methods".into(), method]);
     }
-    Ok(all
-        .into_iter()
-        .map(|args| Call {
-            group: GROUP.to_owned(),
-            args,
-        })
-        .collect())
+    Ok(all.into_iter().map(|args| Call { group: GROUP.to_owned(), args }).collect())
 }
 
 /// The names of schemas in the sources: `narrows.<kind>/<version>` in quotes.
@@ -73,10 +62,7 @@ pub(super) fn schemas(call: &Call, tree: &Path) -> Result<Document> {
             let path = entry?.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path
-                .extension()
-                .is_some_and(|extension| extension == "rs" || extension == "json")
-            {
+            } else if path.extension().is_some_and(|extension| extension == "rs" || extension == "json") {
                 names.extend(schema_names(&std::fs::read_to_string(path)?));
             }
         }
@@ -97,9 +83,7 @@ fn schema_names(source: &str) -> impl Iterator<Item = String> {
         let parts = text["narrows.".len()..].split_once('/');
         parts.is_some_and(|(kind, version)| {
             !kind.is_empty()
-                && kind
-                    .bytes()
-                    .all(|octet| octet.is_ascii_lowercase() || b"-_".contains(&octet))
+                && kind.bytes().all(|octet| octet.is_ascii_lowercase() || b"-_".contains(&octet))
                 && version.bytes().all(|octet| octet.is_ascii_digit())
         })
     });
@@ -122,10 +106,7 @@ fn flags(help: &str) -> Vec<String> {
     help.lines()
         .map(str::trim_start)
         .filter(|line| line.starts_with('-'))
-        .flat_map(|line| {
-            line.split([',', ' '])
-                .take_while(|word| word.is_empty() || word.starts_with('-'))
-        })
+        .flat_map(|line| line.split([',', ' ']).take_while(|word| word.is_empty() || word.starts_with('-')))
         .filter(|word| !word.is_empty())
         .map(|word| word.split(['=', '[', '.']).next().unwrap_or(word).to_owned())
         .collect()
@@ -172,9 +153,7 @@ fn parameter(given: &Value) -> Option<(String, Value)> {
     let mut known = json!({ "text": text.unwrap_or_default() });
     if !given["default"].is_null() {
         let default = given["default"].as_str();
-        known["default"] = default
-            .map_or_else(|| given["default"].to_string(), str::to_owned)
-            .into();
+        known["default"] = default.map_or_else(|| given["default"].to_string(), str::to_owned).into();
     }
     Some((name, known))
 }

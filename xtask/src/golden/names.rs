@@ -136,16 +136,8 @@ impl Names {
 
     /// Among what there is, names of methods and flags are keys.
     fn key(&self, old: &str, listed: bool) -> String {
-        let among_others = || {
-            listed
-                .then(|| self.values.get(old).or_else(|| self.flags.get(old)))
-                .flatten()
-        };
-        self.keys
-            .get(old)
-            .or_else(among_others)
-            .cloned()
-            .unwrap_or_else(|| old.to_owned())
+        let among_others = || listed.then(|| self.values.get(old).or_else(|| self.flags.get(old))).flatten();
+        self.keys.get(old).or_else(among_others).cloned().unwrap_or_else(|| old.to_owned())
     }
 
     /// A text for people, with the words of today.
@@ -164,9 +156,7 @@ impl Names {
                 continue;
             }
             for (from, stars) in tree::matches(&top, &moved.from) {
-                let to = stars
-                    .iter()
-                    .fold(moved.to.clone(), |to, star| to.replacen('*', star, 1));
+                let to = stars.iter().fold(moved.to.clone(), |to, star| to.replacen('*', star, 1));
                 let Some(value) = tree::remove(&mut top, &from) else {
                     continue;
                 };
@@ -184,11 +174,7 @@ impl Names {
             Value::Array(list) => list.into_iter().map(|value| self.mapped(value, listed)).collect(),
             Value::Object(map) => {
                 let pairs = map.into_iter();
-                Value::Object(
-                    pairs
-                        .map(|(key, value)| (self.key(&key, listed), self.mapped(value, listed)))
-                        .collect(),
-                )
+                Value::Object(pairs.map(|(key, value)| (self.key(&key, listed), self.mapped(value, listed))).collect())
             }
             other => other,
         }
@@ -220,9 +206,6 @@ impl Names {
 
     /// Entries that were never used: the difference is gone, or the pattern is wrong.
     pub(super) fn unused(&self) -> Vec<String> {
-        self.entries()
-            .filter(|(_, used)| *used == 0)
-            .map(|(entry, _)| entry)
-            .collect()
+        self.entries().filter(|(_, used)| *used == 0).map(|(entry, _)| entry).collect()
     }
 }

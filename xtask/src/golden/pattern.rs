@@ -12,9 +12,9 @@ fn segments(pattern: &[&str], pointer: &[&str]) -> bool {
     match pattern.split_first() {
         None => true,
         Some((&"**", rest)) => (0..=pointer.len()).any(|skipped| segments(rest, &pointer[skipped..])),
-        Some((first, rest)) => pointer
-            .split_first()
-            .is_some_and(|(segment, below)| like(first, segment) && segments(rest, below)),
+        Some((first, rest)) => {
+            pointer.split_first().is_some_and(|(segment, below)| like(first, segment) && segments(rest, below))
+        }
     }
 }
 
@@ -33,9 +33,7 @@ pub(super) fn like(pattern: &str, text: &str) -> bool {
 /// The pointer with `*` for its numbers: what differences have in common.
 pub(super) fn general(pointer: &str) -> String {
     let number = |segment: &str| !segment.is_empty() && segment.bytes().all(|octet| octet.is_ascii_digit());
-    let segments = pointer
-        .split('/')
-        .map(|segment| if number(segment) { "*" } else { segment });
+    let segments = pointer.split('/').map(|segment| if number(segment) { "*" } else { segment });
     segments.collect::<Vec<_>>().join("/")
 }
 
@@ -58,10 +56,7 @@ mod tests {
         ] {
             assert_eq!(covers(pattern, pointer), expected, "{pattern} {pointer}");
         }
-        assert!(like(
-            "scenarios: simulate *hops-*",
-            "scenarios: simulate scenarios/hops-loop.toml"
-        ));
+        assert!(like("scenarios: simulate *hops-*", "scenarios: simulate scenarios/hops-loop.toml"));
         assert!(!like("*hops", "scenarios/hops-loop.toml"));
     }
 

@@ -67,11 +67,7 @@ impl Program {
             (CLOSED_PORT, self.closed_port.to_string()),
             (BUSY_PORT, busy_port.to_string()),
         ];
-        let put = |text: &String| {
-            stands_for
-                .iter()
-                .fold(text.clone(), |text, (name, value)| text.replace(name, value))
-        };
+        let put = |text: &String| stands_for.iter().fold(text.clone(), |text, (name, value)| text.replace(name, value));
         // Ports are numbers; among results they could be taken for values.
         let hidden = if call.group == refusals::GROUP { 3 } else { 1 };
         let hide = |octets: Vec<u8>| {
@@ -92,10 +88,7 @@ impl Program {
         if call.group == refusals::GROUP {
             command.env("NARROWS_PORT", self.closed_port.to_string());
         }
-        let output = command
-            .stdin(Stdio::null())
-            .output()
-            .context("nice and timeout cannot be run")?;
+        let output = command.stdin(Stdio::null()).output().context("nice and timeout cannot be run")?;
         Ok(Document {
             group: call.group.clone(),
             call: call.args.clone(),

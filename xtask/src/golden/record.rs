@@ -51,8 +51,5 @@ pub(super) fn write(path: &Path, documents: &[Document]) -> Result<u64> {
 
 pub(super) fn read(path: &Path) -> Result<Vec<Document>> {
     let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
-    BufReader::new(GzDecoder::new(file))
-        .lines()
-        .map(|line| Ok(serde_json::from_str(&line?)?))
-        .collect()
+    BufReader::new(GzDecoder::new(file)).lines().map(|line| Ok(serde_json::from_str(&line?)?)).collect()
 }

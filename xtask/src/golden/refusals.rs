@@ -62,12 +62,7 @@ const CALLS: &str = include_str!("refusals.txt");
 
 pub(super) fn calls() -> Vec<Call> {
     let lines = CALLS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines
-        .map(|line| Call {
-            group: GROUP.to_owned(),
-            args: line.split(' ').map(word).collect(),
-        })
-        .collect()
+    lines.map(|line| Call { group: GROUP.to_owned(), args: line.split(' ').map(word).collect() }).collect()
 }
 
 fn word(text: &str) -> String {
@@ -83,10 +78,7 @@ mod tests {
 
     #[test]
     fn blanks_within_words() {
-        assert_eq!(
-            ["a_b", "@", "no__such", "--budget=-5_MB"].map(word),
-            ["a b", "", "no_such", "--budget=-5 MB"]
-        );
+        assert_eq!(["a_b", "@", "no__such", "--budget=-5_MB"].map(word), ["a b", "", "no_such", "--budget=-5 MB"]);
         assert!(calls().len() > 100, "{}", calls().len());
     }
 }

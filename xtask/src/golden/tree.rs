@@ -6,9 +6,8 @@ use super::inventory;
 use super::record::Document;
 
 /// Keys whose strings are for people: compared for presence, unless texts are asked for.
-const PROSE: [&str; 12] = [
-    "text", "summary", "message", "about", "note", "notes", "reason", "needs", "source", "trigger", "error", NUMBERED,
-];
+const PROSE: [&str; 12] =
+    ["text", "summary", "message", "about", "note", "notes", "reason", "needs", "source", "trigger", "error", NUMBERED];
 
 /// The key of a text whose numbers count: where and how a replay left the recording.
 pub(super) const NUMBERED: &str = "differs";
@@ -27,19 +26,13 @@ pub(super) fn is_ignored(key: &str) -> bool {
 /// `{exit, stdout, stderr}`: standard output as a list of JSON documents, or as a text.
 pub(super) fn of(document: &Document) -> Value {
     let read = (document.group == inventory::GROUP).then(|| inventory::read(&document.call, &document.stdout));
-    let stdout = read
-        .flatten()
-        .or_else(|| lines(&document.stdout))
-        .unwrap_or_else(|| json!({ "text": document.stdout }));
+    let stdout =
+        read.flatten().or_else(|| lines(&document.stdout)).unwrap_or_else(|| json!({ "text": document.stdout }));
     json!({ "exit": document.exit, "stdout": stdout, "stderr": { "text": document.stderr } })
 }
 
 fn lines(text: &str) -> Option<Value> {
-    let lines: Result<Vec<Value>, _> = text
-        .lines()
-        .filter(|line| !line.is_empty())
-        .map(serde_json::from_str)
-        .collect();
+    let lines: Result<Vec<Value>, _> = text.lines().filter(|line| !line.is_empty()).map(serde_json::from_str).collect();
     let lines = lines.ok()?;
     let documents = !lines.is_empty() && lines.iter().all(|line| line.is_object() || line.is_array());
     documents.then_some(Value::Array(lines))
@@ -63,11 +56,7 @@ pub(super) fn matches(tree: &Value, pattern: &str) -> Vec<(String, Vec<String>)>
         for (pointer, value, stars) in found {
             let below: Vec<(String, &Value)> = match value {
                 Value::Object(map) => map.iter().map(|(key, value)| (segment(key), value)).collect(),
-                Value::Array(list) => list
-                    .iter()
-                    .enumerate()
-                    .map(|(at, value)| (at.to_string(), value))
-                    .collect(),
+                Value::Array(list) => list.iter().enumerate().map(|(at, value)| (at.to_string(), value)).collect(),
                 _ => Vec::new(),
             };
             for (name, value) in below {

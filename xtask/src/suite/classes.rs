@@ -44,10 +44,7 @@ impl Ignored {
 /// Every ignored test of the workspace.
 pub(crate) fn ignored() -> Result<Vec<Ignored>> {
     let mut all = Vec::new();
-    let files = quiet(
-        "git",
-        &["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"],
-    );
+    let files = quiet("git", &["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]);
     for path in files.context("git ls-files failed")?.lines() {
         if let Ok(text) = std::fs::read_to_string(root().join(Path::new(path))) {
             all.extend(of_file(&text).into_iter().filter_map(Result::ok));
@@ -59,30 +56,19 @@ pub(crate) fn ignored() -> Result<Vec<Ignored>> {
 /// The ignored tests of a file, or what is wrong with the way in which one says why.
 pub(crate) fn of_file(text: &str) -> Vec<Result<Ignored, String>> {
     let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
-    let attributes = lines
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| line.starts_with("#[ignore"));
+    let attributes = lines.iter().enumerate().filter(|(_, line)| line.starts_with("#[ignore"));
     attributes
         .map(|(at, line)| {
-            let reason = line
-                .strip_prefix("#[ignore = \"")
-                .and_then(|rest| rest.strip_suffix("\"]"));
+            let reason = line.strip_prefix("#[ignore = \"").and_then(|rest| rest.strip_suffix("\"]"));
             let (class, needs) = reason.and_then(read_reason).ok_or_else(|| {
                 format!(
                     "line {}: {line}: the reason begins with lab:, judge:, soak: or tool:, and names known needs",
                     at + 1
                 )
             })?;
-            let name = lines[at..]
-                .iter()
-                .find_map(|line| line.strip_prefix("fn ")?.split('(').next());
+            let name = lines[at..].iter().find_map(|line| line.strip_prefix("fn ")?.split('(').next());
             let name = name.ok_or_else(|| format!("line {}: no test follows", at + 1))?;
-            Ok(Ignored {
-                class,
-                needs,
-                name: name.to_owned(),
-            })
+            Ok(Ignored { class, needs, name: name.to_owned() })
         })
         .collect()
 }
@@ -127,31 +113,16 @@ mod tests {
         let text = "#[test]\n#[ignore = \"lab: needs namespaces, ping\"]\nfn one() {\n\
                     \x20   #[test]\n    #[ignore = \"soak: half an hour\"]\n    #[expect(x)]\n    fn two() {}";
         let found: Vec<_> = of_file(text).into_iter().map(Result::unwrap).collect();
-        let reported: Vec<_> = found
-            .iter()
-            .map(|test| (test.class, test.name.as_str(), test.needs.len()))
-            .collect();
+        let reported: Vec<_> = found.iter().map(|test| (test.class, test.name.as_str(), test.needs.len())).collect();
         assert_eq!(reported, [(Class::Lab, "one", 2), (Class::Soak, "two", 0)]);
         let missing = ["ping".to_owned()];
-        assert_eq!(
-            (found[0].lacks(&missing), found[1].lacks(&missing)),
-            (Some("ping"), None)
-        );
+        assert_eq!((found[0].lacks(&missing), found[1].lacks(&missing)), (Some("ping"), None));
     }
 
     #[test]
     fn other_reasons_are_faults() {
-        for reason in [
-            "",
-            " = \"slow\"",
-            " = \"lab\"",
-            " = \"lab: needs luck\"",
-            " = \"later: needs ping\"",
-        ] {
-            assert!(
-                of_file(&format!("#[ignore{reason}]\nfn one() {{}}"))[0].is_err(),
-                "{reason}"
-            );
+        for reason in ["", " = \"slow\"", " = \"lab\"", " = \"lab: needs luck\"", " = \"later: needs ping\""] {
+            assert!(of_file(&format!("#[ignore{reason}]\nfn one() {{}}"))[0].is_err(), "{reason}");
         }
     }
 }

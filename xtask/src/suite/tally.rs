@@ -17,14 +17,7 @@ pub(super) struct Tally {
 impl Default for Tally {
     fn default() -> Self {
         let began = now();
-        Self {
-            began,
-            step_began: began,
-            passed: 0,
-            failed: 0,
-            skipped: 0,
-            broken: Vec::new(),
-        }
+        Self { began, step_began: began, passed: 0, failed: 0, skipped: 0, broken: Vec::new() }
     }
 }
 
@@ -145,9 +138,6 @@ mod tests {
     #[test]
     fn cargo_s_closing_line_is_counted() {
         let line = "FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s";
-        assert_eq!(
-            (count(line, "passed"), count(line, "failed"), count(line, "ignored")),
-            (12, 3, 1)
-        );
+        assert_eq!((count(line, "passed"), count(line, "failed"), count(line, "ignored")), (12, 3, 1));
     }
 }

@@ -32,9 +32,7 @@ const MAY: &[(&str, &str)] = &[
 
 pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
     let offline = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
-    let text = quiet("cargo", &offline)
-        .or_else(|| quiet("cargo", &offline[..4]))
-        .context("cargo metadata failed")?;
+    let text = quiet("cargo", &offline).or_else(|| quiet("cargo", &offline[..4])).context("cargo metadata failed")?;
     let metadata: Value = serde_json::from_str(&text)?;
     for package in metadata["packages"].as_array().into_iter().flatten() {
         let name = short(package["name"].as_str().unwrap_or_default());
@@ -49,9 +47,7 @@ pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
 
 fn package_keeps(name: &str, package: &Value, broken: &mut Vec<String>) {
     let Some((_, allowed)) = MAY.iter().find(|(known, _)| *known == name) else {
-        broken.push(format!(
-            "crate {name} is not in the table of arrows; a new crate needs an ADR"
-        ));
+        broken.push(format!("crate {name} is not in the table of arrows; a new crate needs an ADR"));
         return;
     };
     for dependency in package["dependencies"].as_array().into_iter().flatten() {
@@ -64,9 +60,7 @@ fn package_keeps(name: &str, package: &Value, broken: &mut Vec<String>) {
     }
     let folder = package["manifest_path"].as_str().unwrap_or_default();
     if !folder.ends_with(&format!("/{name}/Cargo.toml")) {
-        broken.push(format!(
-            "crate {name} lies in {folder}: folder and package have one name"
-        ));
+        broken.push(format!("crate {name} lies in {folder}: folder and package have one name"));
     }
 }
 
@@ -76,10 +70,7 @@ fn page_agrees(page: &str, broken: &mut Vec<String>) {
         let start = format!("| `{name}` |");
         let rows: Vec<&str> = page.lines().filter(|line| line.starts_with(&start)).collect();
         let [row] = rows[..] else {
-            broken.push(format!(
-                "ARCHITECTURE.md: {} rows for the crate {name} instead of one",
-                rows.len()
-            ));
+            broken.push(format!("ARCHITECTURE.md: {} rows for the crate {name} instead of one", rows.len()));
             continue;
         };
         let last = row.trim_end_matches([' ', '|']).rsplit('|').next().unwrap_or_default();
@@ -89,9 +80,7 @@ fn page_agrees(page: &str, broken: &mut Vec<String>) {
             names => names.replace('`', ""),
         };
         if shown != *allowed {
-            broken.push(format!(
-                "ARCHITECTURE.md: {name} may depend on \"{shown}\" there, on \"{allowed}\" by tidy"
-            ));
+            broken.push(format!("ARCHITECTURE.md: {name} may depend on \"{shown}\" there, on \"{allowed}\" by tidy"));
         }
     }
 }
@@ -122,14 +111,8 @@ mod tests {
     #[test]
     fn a_page_that_disagrees_is_named() {
         let mut broken = Vec::new();
-        page_agrees(
-            "| `units` | rates | `stat` |\n| `stat` | order | nothing |\n",
-            &mut broken,
-        );
-        assert!(
-            broken[0].starts_with("ARCHITECTURE.md: units may depend on \"stat\" there"),
-            "{broken:?}"
-        );
+        page_agrees("| `units` | rates | `stat` |\n| `stat` | order | nothing |\n", &mut broken);
+        assert!(broken[0].starts_with("ARCHITECTURE.md: units may depend on \"stat\" there"), "{broken:?}");
         assert!(!broken.iter().any(|line| line.contains("crate stat")), "{broken:?}");
     }
 }

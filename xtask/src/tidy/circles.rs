@@ -12,9 +12,8 @@ use crate::shell::root;
 type Module = Vec<String>;
 
 pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
-    let mut crates: Vec<_> = std::fs::read_dir(root().join("crates"))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .collect();
+    let mut crates: Vec<_> =
+        std::fs::read_dir(root().join("crates"))?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     crates.push(root().join("apps/narrows"));
     crates.sort();
     for folder in crates {
@@ -22,10 +21,7 @@ pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
         collect(&folder.join("src"), &mut Vec::new(), &mut sources)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         for (place, circle) in circles(&sources) {
-            broken.push(format!(
-                "{name}/src/{place}: import circle between {}",
-                circle.join(", ")
-            ));
+            broken.push(format!("{name}/src/{place}: import circle between {}", circle.join(", ")));
         }
     }
     Ok(())
@@ -81,9 +77,7 @@ fn circles(sources: &BTreeMap<Module, String>) -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();
     for folder in folders {
         let depth = folder.len();
-        let has_subfolders = sources
-            .keys()
-            .any(|one| one.starts_with(folder) && one.len() > depth + 1);
+        let has_subfolders = sources.keys().any(|one| one.starts_with(folder) && one.len() > depth + 1);
         if depth > 0 && !has_subfolders {
             continue;
         }
@@ -114,10 +108,7 @@ fn module_of(mut path: Module, sources: &BTreeMap<Module, String>) -> Option<Mod
 fn named(from: &Module, text: &str) -> Vec<Module> {
     let mut paths = Vec::new();
     for part in text.split(';') {
-        let start = ["use crate::", "use super::", "use self::"]
-            .iter()
-            .filter_map(|head| part.rfind(head))
-            .max();
+        let start = ["use crate::", "use super::", "use self::"].iter().filter_map(|head| part.rfind(head)).max();
         if let Some(start) = start {
             leaves(&part[start + 4..], "", &mut paths);
         }
@@ -125,10 +116,8 @@ fn named(from: &Module, text: &str) -> Vec<Module> {
     for head in ["crate::", "super::"] {
         for (at, _) in text.match_indices(head) {
             let alone = !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':' || c == '$');
-            let path: String = text[at..]
-                .chars()
-                .take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':')
-                .collect();
+            let path: String =
+                text[at..].chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':').collect();
             if alone {
                 paths.push(path);
             }
@@ -163,11 +152,7 @@ fn leaves(tree: &str, head: &str, into: &mut Vec<String>) {
 
 /// `crate::`, `super::` and `self::` paths from the crate's root.
 fn resolved(from: &Module, path: &str) -> Option<Module> {
-    let mut parts = path
-        .split("::")
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .peekable();
+    let mut parts = path.split("::").map(str::trim).filter(|part| !part.is_empty()).peekable();
     let mut at = match parts.peek() {
         Some(&"crate") => {
             parts.next();
@@ -229,10 +214,7 @@ mod tests {
             ("b/deep", "use super::super::c::Three;\n"),
             ("b", "mod deep;\n"),
             ("c", "fn f() { crate::a::one() }\n"),
-            (
-                "d",
-                "// use crate::a;\n#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n",
-            ),
+            ("d", "// use crate::a;\n#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n"),
         ]);
         let knot = ["a", "b", "c"].map(str::to_owned).to_vec();
         assert_eq!(circles(&files), [(String::new(), knot)]);
@@ -240,11 +222,7 @@ mod tests {
 
     #[test]
     fn files_of_the_smallest_folder_may_know_each_other() {
-        let mut files = sources(&[
-            ("m/one", "use super::two::X;"),
-            ("m/two", "use super::one::Y;"),
-            ("m", ""),
-        ]);
+        let mut files = sources(&[("m/one", "use super::two::X;"), ("m/two", "use super::one::Y;"), ("m", "")]);
         assert!(circles(&files).is_empty());
         files.insert(vec!["m".into(), "sub".into(), "leaf".into()], String::new());
         assert_eq!(circles(&files).len(), 1);

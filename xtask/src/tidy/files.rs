@@ -35,15 +35,9 @@ pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
             results(&name, &text, broken);
         }
     }
-    for needed in [
-        "README.md",
-        "ARCHITECTURE.md",
-        "CONTRIBUTING.md",
-        "GLOSSARY.md",
-        "CHANGELOG.md",
-        "SECURITY.md",
-        ".ci/run",
-    ] {
+    for needed in
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "GLOSSARY.md", "CHANGELOG.md", "SECURITY.md", ".ci/run"]
+    {
         if !root().join(needed).exists() {
             broken.push(format!("{needed} is missing"));
         }
@@ -60,9 +54,7 @@ fn tracked() -> Result<Vec<PathBuf>> {
 fn length(name: &str, text: &str, broken: &mut Vec<String>) {
     let lines = text.lines().count();
     if lines > LONGEST {
-        broken.push(format!(
-            "{name}: {lines} lines; above {LONGEST} there is a second idea in it"
-        ));
+        broken.push(format!("{name}: {lines} lines; above {LONGEST} there is a second idea in it"));
     }
 }
 
@@ -74,10 +66,7 @@ fn width(name: &str, text: &str, broken: &mut Vec<String>) {
         let row = said.trim_start_matches(['/', '!', ' ']).starts_with('|');
         let columns = line.chars().count();
         if columns > WIDEST && !row {
-            broken.push(format!(
-                "{name}:{}: a comment of {columns} columns; {WIDEST} at most",
-                number + 1
-            ));
+            broken.push(format!("{name}:{}: a comment of {columns} columns; {WIDEST} at most", number + 1));
         }
     }
 }
@@ -86,10 +75,7 @@ fn width(name: &str, text: &str, broken: &mut Vec<String>) {
 fn results(name: &str, text: &str, broken: &mut Vec<String>) {
     for needed in ["Command:", "Commit:", "Machine:"] {
         let head = text.lines().take(12);
-        if !head
-            .into_iter()
-            .any(|line| line.trim_start_matches(['-', '*', '|', ' ']).starts_with(needed))
-        {
+        if !head.into_iter().any(|line| line.trim_start_matches(['-', '*', '|', ' ']).starts_with(needed)) {
             broken.push(format!("{name}: its first lines have no \"{needed}\""));
         }
     }
@@ -105,10 +91,7 @@ fn fence(name: &str, text: &str, broken: &mut Vec<String>) {
         return;
     }
     let opens = ["unsafe {", "unsafe fn", "unsafe impl"];
-    if text
-        .lines()
-        .any(|line| opens.iter().any(|open| line.contains(open)) && !line.trim_start().starts_with("//"))
-    {
+    if text.lines().any(|line| opens.iter().any(|open| line.contains(open)) && !line.trim_start().starts_with("//")) {
         broken.push(format!("{name}: unsafe belongs into crates/net"));
     }
 }
@@ -122,27 +105,19 @@ fn names(name: &str, text: &str, broken: &mut Vec<String>) {
         if line.starts_with("//") {
             continue;
         }
-        let words: Vec<&str> = line
-            .split(|c: char| !c.is_alphanumeric() && c != '_')
-            .filter(|word| !word.is_empty())
-            .collect();
+        let words: Vec<&str> =
+            line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
         let declares = words.windows(2).find_map(|pair| {
             let kind = ["struct", "enum", "trait", "type"].contains(&pair[0]);
             (kind && BANNED.contains(&pair[1].to_lowercase().as_str())).then_some(pair[1])
         });
         let field = BANNED.iter().find(|banned| {
-            let rest = line
-                .strip_prefix("pub ")
-                .or_else(|| line.strip_prefix("pub(crate) "))
-                .unwrap_or(line);
+            let rest = line.strip_prefix("pub ").or_else(|| line.strip_prefix("pub(crate) ")).unwrap_or(line);
             rest.strip_prefix(**banned).is_some_and(|rest| rest.starts_with(": "))
         });
         let key = BANNED.iter().find(|banned| line.contains(&format!("\"{banned}\":")));
         if let Some(word) = declares.or(field.copied()).or(key.copied()) {
-            broken.push(format!(
-                "{name}:{}: bare \"{word}\" names no type, field or key",
-                number + 1
-            ));
+            broken.push(format!("{name}:{}: bare \"{word}\" names no type, field or key", number + 1));
         }
     }
 }

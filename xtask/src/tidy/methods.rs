@@ -6,15 +6,7 @@ use anyhow::Result;
 
 use crate::shell::root;
 
-const HEADINGS: [&str; 7] = [
-    "Model",
-    "Assumptions",
-    "Formula",
-    "Parameters",
-    "Cost",
-    "Fails when",
-    "References",
-];
+const HEADINGS: [&str; 7] = ["Model", "Assumptions", "Formula", "Parameters", "Cost", "Fails when", "References"];
 
 /// Lines of a manual.
 const LONGEST: usize = 60;
@@ -31,26 +23,16 @@ pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
     for path in sources {
         let text = std::fs::read_to_string(&path)?;
         let Some(name) = registered(&text) else { continue };
-        manual(
-            name,
-            &std::fs::read_to_string(path.with_extension("md")).unwrap_or_default(),
-            broken,
-        );
-        let own: Vec<&String> = scenarios
-            .iter()
-            .filter(|text| text.contains(&format!("method = \"{name}\"")))
-            .collect();
+        manual(name, &std::fs::read_to_string(path.with_extension("md")).unwrap_or_default(), broken);
+        let own: Vec<&String> =
+            scenarios.iter().filter(|text| text.contains(&format!("method = \"{name}\""))).collect();
         if own.len() < SCENARIOS {
-            broken.push(format!(
-                "method {name}: {} scenarios expect something of it; {SCENARIOS} are needed",
-                own.len()
-            ));
+            broken
+                .push(format!("method {name}: {} scenarios expect something of it; {SCENARIOS} are needed", own.len()));
         }
         let refuses = |text: &&&String| text.contains("refused =") || text.contains("bounded =");
         if own.iter().filter(refuses).count() == 0 {
-            broken.push(format!(
-                "method {name}: no scenario in which no number (or a bound) is the right answer"
-            ));
+            broken.push(format!("method {name}: no scenario in which no number (or a bound) is the right answer"));
         }
     }
     Ok(())
@@ -60,9 +42,7 @@ pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
 fn manual(name: &str, text: &str, broken: &mut Vec<String>) {
     let found: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# ")).collect();
     if found != HEADINGS {
-        broken.push(format!(
-            "method {name}: the headings of its manual are {found:?} instead of {HEADINGS:?}"
-        ));
+        broken.push(format!("method {name}: the headings of its manual are {found:?} instead of {HEADINGS:?}"));
     }
     let lines = text.lines().count();
     if lines > LONGEST {
@@ -72,10 +52,7 @@ fn manual(name: &str, text: &str, broken: &mut Vec<String>) {
 
 /// The name in a file that holds a registry entry; macros that make them hold none themselves.
 fn registered(text: &str) -> Option<&str> {
-    let named = text
-        .split("::method!(")
-        .skip(1)
-        .any(|rest| !rest.trim_start().starts_with('$'));
+    let named = text.split("::method!(").skip(1).any(|rest| !rest.trim_start().starts_with('$'));
     let own = text.contains("impl Method for") || named;
     own.then_some(())?;
     let (before, _) = text.split_once("\n    summary: ")?;

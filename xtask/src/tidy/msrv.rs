@@ -45,9 +45,7 @@ fn judge(metadata: &Value) -> Result<Option<String>> {
             next.extend(ids.filter_map(|one| one["pkg"].as_str().map(str::to_owned)));
         }
     }
-    let foreign = packages
-        .iter()
-        .filter(|(id, package)| reached.contains(*id) && !package["source"].is_null());
+    let foreign = packages.iter().filter(|(id, package)| reached.contains(*id) && !package["source"].is_null());
     let needs = foreign.filter_map(|(_, package)| Some((version(package)?, package["name"].as_str()?)));
     let (needed, name) = needs.max().context("no dependency names its rust-version")?;
     let text = |[major, minor, patch]: [u64; 3]| format!("{major}.{minor}.{patch}");

@@ -53,13 +53,8 @@ const OURS: [&str; 8] = ["rs", "md", "toml", "json", "snap", "sh", "js", "py"];
 pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
     let files =
         quiet("git", &["ls-files", "--cached", "--others", "--exclude-standard"]).context("git ls-files failed")?;
-    for name in files
-        .lines()
-        .filter(|name| !EXEMPT.iter().any(|exempt| name.starts_with(exempt)))
-    {
-        let ours = Path::new(name)
-            .extension()
-            .is_some_and(|extension| OURS.iter().any(|ours| extension == *ours));
+    for name in files.lines().filter(|name| !EXEMPT.iter().any(|exempt| name.starts_with(exempt))) {
+        let ours = Path::new(name).extension().is_some_and(|extension| OURS.iter().any(|ours| extension == *ours));
         if let (true, Ok(text)) = (ours, std::fs::read_to_string(root().join(name))) {
             file(name, &text, broken);
         }
@@ -122,9 +117,7 @@ fn banned(name: &str) -> Option<&'static str> {
 
 fn everywhere(name: &str) -> Option<&'static str> {
     let parts = parts(name);
-    EVERYWHERE
-        .into_iter()
-        .find(|word| parts.iter().any(|part| part == word))
+    EVERYWHERE.into_iter().find(|word| parts.iter().any(|part| part == word))
 }
 
 /// `FarEndRow` and `FAR_END_ROW`: far, end, row.
@@ -157,13 +150,7 @@ mod tests {
 
     #[test]
     fn invented_words_are_found_in_every_style() {
-        assert_eq!(
-            found(
-                "a.rs",
-                "struct Purses; struct PurseOf; const PURSE_NS: u8 = 0; let x = \"my_purse\";"
-            ),
-            3
-        );
+        assert_eq!(found("a.rs", "struct Purses; struct PurseOf; const PURSE_NS: u8 = 0; let x = \"my_purse\";"), 3);
         assert_eq!(found("a.md", "The courier."), 1);
         assert_eq!(found("lobby.rs", ""), 1);
     }

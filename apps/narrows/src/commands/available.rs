@@ -50,9 +50,7 @@ const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 /// As a share of one.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim();
-    let value: f64 = number
-        .parse()
-        .map_err(|_| format!("\"{text}\" is no number of percent"))?;
+    let value: f64 = number.parse().map_err(|_| format!("\"{text}\" is no number of percent"))?;
     if (0.01..=50.0).contains(&value) {
         Ok(value / 100.0)
     } else {
@@ -61,11 +59,7 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &AvailableArgs) -> Result<Exit, Failure> {
-    if args.watch {
-        watch(args)
-    } else {
-        measure::run(&args.measure, Metric::AvailableIpCapacity)
-    }
+    if args.watch { watch(args) } else { measure::run(&args.measure, Metric::AvailableIpCapacity) }
 }
 
 /// Method and parameters, as flags have them.
@@ -86,9 +80,7 @@ fn chosen(args: &AvailableArgs) -> Result<(&'static dyn Method, RawParams), Fail
     if !(Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&interval) {
         return Err(Failure::usage("--interval: from 100 ms to 1 h"));
     }
-    method
-        .begin(&params)
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;
     Ok((method, params))
 }
 
@@ -100,38 +92,20 @@ impl AvailableArgs {
 
 fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
     let (method, params) = chosen(args)?;
-    let estimator = method
-        .begin(&params)
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    let estimator = method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;
     let stop = Arc::clone(interrupt::flag()?);
     let lines = Lines::open(args, Arc::clone(&stop))?;
     let writer = args.measure.record.open()?;
     let progress = Progress::new(true);
     let (remote, direction) = measure::remote(&args.measure, &stop, &progress)?;
-    let board = Rc::new(RefCell::new(Board {
-        watch: Watch::new(args.interval(), remote.now()),
-        lines,
-        now: remote.now(),
-    }));
-    let ticking = Ticking {
-        inner: remote,
-        board: Rc::clone(&board),
-        stop,
-    };
+    let board =
+        Rc::new(RefCell::new(Board { watch: Watch::new(args.interval(), remote.now()), lines, now: remote.now() }));
+    let ticking = Ticking { inner: remote, board: Rc::clone(&board), stop };
     let mut world = Recorder::maybe(ticking, writer, Setting::new(WorldKind::Sockets).towards(direction));
-    let usual = Budget {
-        steps: u32::MAX,
-        ..method.imposes(&params).budget()
-    };
+    let usual = Budget { steps: u32::MAX, ..method.imposes(&params).budget() };
     let budget = args.measure.budget.map_or(usual, |limits| limits.over(usual));
     let (metric, name) = (method.info().metric, method.info().name);
-    let order = Order {
-        metric,
-        method: name,
-        params: &params,
-        budget,
-        estimator,
-    };
+    let order = Order { metric, method: name, params: &params, budget, estimator };
     let clock = Rc::clone(&board);
     let mut tell = |latest: &Latest| clock.borrow_mut().tell(latest);
     let (measured, mut failure) = match narrows_probe::watch(&mut world, order, &mut tell) {
@@ -183,11 +157,7 @@ impl Board {
     fn end(&mut self, now: Stamp<Sender>, row: MetricRow) -> bool {
         self.tick(now);
         let summary = self.watch.summary(now, row);
-        let text = if self.lines.json {
-            summary.json()
-        } else {
-            summary.text()
-        };
+        let text = if self.lines.json { summary.json() } else { summary.text() };
         self.lines.last(&text);
         summary.result.value.is_some() || summary.windows.iter().any(|row| row.windows > 0)
     }
@@ -209,12 +179,7 @@ impl Lines {
         let refuse = |error: io::Error| Failure::usage(format!("-o: {error}"));
         let file = path.map(File::create).transpose().map_err(refuse)?;
         let json = args.measure.json();
-        Ok(Self {
-            rewrite: !json && file.is_none() && io::stdout().is_terminal(),
-            file,
-            json,
-            stop,
-        })
+        Ok(Self { rewrite: !json && file.is_none() && io::stdout().is_terminal(), file, json, stop })
     }
 
     fn live(&mut self, text: &str) {

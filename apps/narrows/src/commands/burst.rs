@@ -41,9 +41,7 @@ pub(crate) fn run(args: &BurstArgs) -> Result<Exit, Failure> {
         extra.push(("detail".to_owned(), "true".to_owned()));
         extra.push(("load".to_owned(), "0.05".to_owned()));
     }
-    let given = args
-        .available
-        .map(|rate| ("available_bps".to_owned(), rate.bps().to_string()));
+    let given = args.available.map(|rate| ("available_bps".to_owned(), rate.bps().to_string()));
     extra.extend(given);
     let available = match args.available {
         Some(rate) => Some(rate),
@@ -58,10 +56,6 @@ pub(crate) fn run(args: &BurstArgs) -> Result<Exit, Failure> {
             let title = format!("Bursts to {}", args.measure.host());
             output::write(&document.picture(&title).svg(), Some(path))?;
         }
-        Ok(if args.measure.json() {
-            document.json() + "\n"
-        } else {
-            document.text()
-        })
+        Ok(if args.measure.json() { document.json() + "\n" } else { document.text() })
     })
 }

@@ -77,14 +77,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
         direction: Direction::Forward,
     };
     let seed = args.seed.unwrap_or(scenario.seed);
-    let tape = Tape {
-        writer: args.record.open()?,
-        played: Played {
-            scenario: scenario.name.clone(),
-            text,
-            seed,
-        },
-    };
+    let tape = Tape { writer: args.record.open()?, played: Played { scenario: scenario.name.clone(), text, seed } };
     let quiet = args.print.quiet;
     let (mut document, writer, write_fault) = match narrows_lab::available() {
         Ok(()) if !args.simulate => in_real_time(&scenario, tape, &options, quiet)?,
@@ -93,9 +86,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     };
     document.params.insert("scenario".to_owned(), scenario.name.clone());
     document.params.insert("seed".to_owned(), seed.to_string());
-    document
-        .params
-        .insert("profile".to_owned(), format!("{:?}", options.profile).to_lowercase());
+    document.params.insert("profile".to_owned(), format!("{:?}", options.profile).to_lowercase());
     document.advice = advise(&document);
     args.print.write(&document)?;
     args.record.close(writer, write_fault)?;
@@ -122,35 +113,18 @@ type Shown = (Document, Option<FileWriter>, Option<WriteError>);
 fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bool) -> Result<Shown, Failure> {
     let stop = interrupt::flag()?;
     let begun = environment::now();
-    let start = StartOptions {
-        seed: Some(tape.played.seed),
-        ..StartOptions::default()
-    };
+    let start = StartOptions { seed: Some(tape.played.seed), ..StartOptions::default() };
     let lab_failure = |error: narrows_lab::LabError| super::emulate::failure(&error);
     let path = RealTimePath::start(scenario, start).map_err(lab_failure)?;
     let remote = path.host(Side::Receiver).addresses().ipv4;
-    let server = path
-        .host(Side::Receiver)
-        .run(|| super::serve::start_private(remote.into()))
-        .map_err(lab_failure)??;
-    let port = server
-        .addresses()
-        .first()
-        .map_or(narrows_wire::DEFAULT_PORT, std::net::SocketAddr::port);
+    let server =
+        path.host(Side::Receiver).run(|| super::serve::start_private(remote.into())).map_err(lab_failure)??;
+    let port = server.addresses().first().map_or(narrows_wire::DEFAULT_PORT, std::net::SocketAddr::port);
     let peer = Peer::plain(remote.to_string(), port);
-    let ended = path
-        .host(Side::Sender)
-        .run(|| measure(&peer, tape, options, stop, quiet))
-        .map_err(lab_failure)?;
+    let ended = path.host(Side::Sender).run(|| measure(&peer, tape, options, stop, quiet)).map_err(lab_failure)?;
     drop(server);
     let timing_report = path.stop().map_err(lab_failure)?;
-    let RunResult {
-        job,
-        environments,
-        failure,
-        writer,
-        write_fault,
-    } = ended?;
+    let RunResult { job, environments, failure, writer, write_fault } = ended?;
     let warm = scenario.warm_up;
     let span = (warm, warm + job.cost.time.max(Duration::from_secs(1)));
     let mut document = document(scenario, remote.into(), Some(port), job, environments, span);
@@ -170,11 +144,7 @@ fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bo
             scenario.name
         ),
     });
-    document.error = failure.map(|failure| Problem {
-        code: failure.exit.code(),
-        who: failure.who,
-        text: failure.text,
-    });
+    document.error = failure.map(|failure| Problem { code: failure.exit.code(), who: failure.who, text: failure.text });
     Ok((document, writer, write_fault))
 }
 
@@ -206,13 +176,7 @@ fn measure(
     let failure = job.fault.take().map(|fault| crate::connect::failure(&fault));
     let (mut world, writer, write_fault) = world.into_parts();
     let intact = failure.is_none().then_some(&mut world);
-    Ok(RunResult {
-        job,
-        environments: before.after(intact),
-        failure,
-        writer,
-        write_fault,
-    })
+    Ok(RunResult { job, environments: before.after(intact), failure, writer, write_fault })
 }
 
 /// The same scenario in the simulator.
@@ -226,19 +190,13 @@ fn in_simulator(scenario: &Scenario, tape: Tape, options: &JobOptions, why: &str
     let job = main_job(&mut world, options, &mut progress);
     progress.finish();
     let (world, writer, write_fault) = world.into_parts();
-    let span = (
-        began,
-        Duration::from_nanos(world.true_time()).max(began + Duration::from_millis(1)),
-    );
+    let span = (began, Duration::from_nanos(world.true_time()).max(began + Duration::from_millis(1)));
     let address = std::net::Ipv4Addr::UNSPECIFIED.into();
     let mut document = document(scenario, address, None, job, Environments::default(), span);
     document.target.address = None;
     document.notes.push(Note {
         id: "simulated",
-        text: format!(
-            "scenario {:?} in the simulator, not over real sockets: {why}",
-            scenario.name
-        ),
+        text: format!("scenario {:?} in the simulator, not over real sockets: {why}", scenario.name),
     });
     (document, writer, write_fault)
 }
@@ -251,11 +209,7 @@ fn document<F>(
     environments: Environments,
     span: (Duration, Duration),
 ) -> Document {
-    let target = Target {
-        name: format!("{} (demonstration)", scenario.name),
-        address: Some(address),
-        port,
-    };
+    let target = Target { name: format!("{} (demonstration)", scenario.name), address: Some(address), port };
     let truths: Vec<(Metric, u64)> = job
         .entries
         .iter()
@@ -273,13 +227,7 @@ fn document<F>(
             Some((entry.metric, truth))
         })
         .collect();
-    let mut document = Document::new(
-        "demo",
-        env!("CARGO_PKG_VERSION").to_owned(),
-        target,
-        &[job],
-        &[environments],
-    );
+    let mut document = Document::new("demo", env!("CARGO_PKG_VERSION").to_owned(), target, &[job], &[environments]);
     for (metric, truth) in truths {
         document.set_truth(metric, truth);
     }

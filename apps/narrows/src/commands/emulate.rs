@@ -45,10 +45,7 @@ pub(crate) struct EmulateArgs {
 pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
     if args.clean {
         let removed = narrows_lab::clean_leftovers();
-        output::write(
-            &format!("removed {} namespace(s) {}\n", removed.len(), removed.join(" ")),
-            None,
-        )?;
+        output::write(&format!("removed {} namespace(s) {}\n", removed.len(), removed.join(" ")), None)?;
         return Ok(Exit::Valid);
     }
     narrows_lab::available().map_err(|why| failure(&LabError::Unavailable(why)))?;
@@ -58,11 +55,7 @@ pub(crate) fn run(args: &EmulateArgs) -> Result<Exit, Failure> {
     };
     let scenario = super::simulate::load(file)?;
     let stop = interrupt::flag()?;
-    let options = StartOptions {
-        seed: args.seed,
-        cpu: args.cpu,
-        named: args.program.is_empty(),
-    };
+    let options = StartOptions { seed: args.seed, cpu: args.cpu, named: args.program.is_empty() };
     let path = RealTimePath::start(&scenario, options).map_err(|error| failure(&error))?;
     announce(&path, &scenario)?;
     let receiver = args
@@ -109,17 +102,12 @@ fn announce(path: &RealTimePath, scenario: &narrows_scenario::Scenario) -> Resul
         let _ = writeln!(text, "# {label:<8} {:<15} {name}", host.addresses().ipv4);
     }
     // The program's own output follows on standard output, so this goes beside it.
-    std::io::stderr()
-        .write_all(text.as_bytes())
-        .map_err(|error| Failure::host(error.to_string()))
+    std::io::stderr().write_all(text.as_bytes()).map_err(|error| Failure::host(error.to_string()))
 }
 
 fn spawn(path: &RealTimePath, side: Side, words: &[String]) -> Result<Program, Failure> {
     let (program, arguments) = words.split_first().ok_or_else(|| Failure::usage("an empty command"))?;
-    path.host(side)
-        .spawn(Command::new(program).args(arguments))
-        .map(Program)
-        .map_err(|error| failure(&error))
+    path.host(side).spawn(Command::new(program).args(arguments)).map(Program).map_err(|error| failure(&error))
 }
 
 /// The exit code and the party that go with a lab's error.
@@ -139,9 +127,5 @@ pub(crate) fn failure(error: &LabError) -> Failure {
         | LabError::Elastic => (Exit::Usage, "caller"),
         _ => (Exit::Failure, "host"),
     };
-    Failure {
-        exit,
-        who,
-        text: error.to_string(),
-    }
+    Failure { exit, who, text: error.to_string() }
 }

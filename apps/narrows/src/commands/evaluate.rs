@@ -119,16 +119,11 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<Exit, Failure> {
     let folder = folder.unwrap_or_else(|| PathBuf::from(format!("{}.runs", plan.name)));
     let mut store = Store::open(&folder).map_err(host)?;
     let cells = plan.cells();
-    let options = Options {
-        jobs: args.jobs.map_or_else(processors, usize::from),
-        stop,
-    };
+    let options = Options { jobs: args.jobs.map_or_else(processors, usize::from), stop };
     let mut bar = Bar::new(args.print.quiet);
     let mut runners = runners(stop);
-    let mut runners: Vec<&mut dyn ExternalRunner> = runners
-        .iter_mut()
-        .map(|bench| &mut **bench as &mut dyn ExternalRunner)
-        .collect();
+    let mut runners: Vec<&mut dyn ExternalRunner> =
+        runners.iter_mut().map(|bench| &mut **bench as &mut dyn ExternalRunner).collect();
     let shortfalls = carry_out(&cells, &mut store, &mut runners, options, &mut bar).map_err(host)?;
     bar.finish();
     let document = document(&plan, &cells, &store, &shortfalls);
@@ -161,11 +156,7 @@ fn narrow(args: &EvaluateArgs, plan: &mut Plan) -> Result<(), Failure> {
         plan.only_world(world);
     }
     if let Some(runs) = args.runs {
-        plan.runs = narrows_evaluate::plan::Runs {
-            simulator: runs,
-            lab: runs,
-            recording: runs,
-        };
+        plan.runs = narrows_evaluate::plan::Runs { simulator: runs, lab: runs, recording: runs };
         plan.check_size().map_err(|error| Failure::usage(error.to_string()))?;
     }
     if let Some(text) = &args.only
@@ -201,17 +192,11 @@ fn write(
         narrows_evaluate::runs_parquet(each_run(cells, store), path).map_err(host)?;
     }
     if let Some(path) = &print.html {
-        let pictures = Pictures {
-            figures: figures(cells, store, document),
-            reproduction: reproduction(args, plan, cells),
-        };
+        let pictures =
+            Pictures { figures: figures(cells, store, document), reproduction: reproduction(args, plan, cells) };
         output::write(&narrows_report::page::html(document, &pictures), Some(path))?;
     }
-    let text = if print.json {
-        document.json() + "\n"
-    } else {
-        document.text()
-    };
+    let text = if print.json { document.json() + "\n" } else { document.text() };
     output::write(&text, print.output.as_deref())
 }
 
@@ -235,10 +220,7 @@ fn reproduction(args: &EvaluateArgs, plan: &Plan, cells: &[Cell]) -> Reproductio
     flag("only", args.only.clone());
     let in_lab = cells.iter().any(|cell| cell.world == World::Lab);
     let kernel = std::fs::read_to_string(Path::new("/proc/sys/kernel/osrelease"));
-    let machine = kernel
-        .ok()
-        .filter(|_| in_lab)
-        .map(|release| format!("Linux {}", release.trim()));
+    let machine = kernel.ok().filter(|_| in_lab).map(|release| format!("Linux {}", release.trim()));
     Reproduction {
         command,
         seed: plan.seed,

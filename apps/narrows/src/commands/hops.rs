@@ -46,10 +46,7 @@ pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
     let ended = measure(args, method, &params)?;
     let mut document = ended.document;
     if interrupt::flag()?.load(Ordering::Relaxed) {
-        document.notes.push(Note {
-            id: "interrupted",
-            text: "interrupted: this is what was known by then".to_owned(),
-        });
+        document.notes.push(Note { id: "interrupted", text: "interrupted: this is what was known by then".to_owned() });
     }
     document.error = ended.failure.as_ref().map(|failure| Problem {
         code: failure.exit.code(),
@@ -73,11 +70,7 @@ fn print(args: &HopsArgs, document: &HopsDocument) -> Result<(), Failure> {
         Form::Mtr => document.mtr(&environment::hostname()) + "\n",
         Form::Text => {
             let table = strokes.plain(&document.text(args.wide));
-            if args.report || args.wide {
-                table
-            } else {
-                format!("{table}\n{}", Pipe::new(document).text(strokes))
-            }
+            if args.report || args.wide { table } else { format!("{table}\n{}", Pipe::new(document).text(strokes)) }
         }
     };
     let written = output::write(&text, args.output.as_deref());
@@ -90,9 +83,7 @@ fn print(args: &HopsArgs, document: &HopsDocument) -> Result<(), Failure> {
 fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> Result<RunResult, Failure> {
     let info = method.info();
     let run_params = args.run_params(method, params);
-    let estimator = method
-        .begin(&run_params)
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    let estimator = method.begin(&run_params).map_err(|error| Failure::usage(error.to_string()))?;
     let writer = args.record.open()?;
     let stop = Arc::clone(interrupt::flag()?);
     let progress = Progress::new(!args.live());
@@ -109,13 +100,7 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
     let mut world = Recorder::maybe(watched, writer, setting);
     let usual = method.imposes(&run_params).budget();
     let budget = args.budget.map_or(usual, |limits| limits.over(usual));
-    let order = Order {
-        metric: info.metric,
-        method: info.name,
-        params: &run_params,
-        budget,
-        estimator,
-    };
+    let order = Order { metric: info.metric, method: info.name, params: &run_params, budget, estimator };
     let teller = Rc::clone(&board);
     let mut tell = |latest: &narrows_probe::Latest| teller.borrow_mut().tell(latest);
     let (measured, mut failure) = match narrows_probe::watch(&mut world, order, &mut tell) {
@@ -142,12 +127,7 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
     if let Some(mut server) = server.filter(|_| failure.is_none()) {
         document = server.add_ways(document, args.budget, &measured.cost);
     }
-    Ok(RunResult {
-        document,
-        failure,
-        writer,
-        write_fault,
-    })
+    Ok(RunResult { document, failure, writer, write_fault })
 }
 
 fn asked(
@@ -172,10 +152,8 @@ fn asked(
 }
 
 fn parameters(args: &HopsArgs, params: &RawParams) -> std::collections::BTreeMap<String, String> {
-    let mut all: std::collections::BTreeMap<String, String> = params
-        .iter()
-        .map(|(name, value)| (format!("method.{name}"), value.to_owned()))
-        .collect();
+    let mut all: std::collections::BTreeMap<String, String> =
+        params.iter().map(|(name, value)| (format!("method.{name}"), value.to_owned())).collect();
     all.insert("flows".to_owned(), args.flows.to_string());
     all.insert("first_ttl".to_owned(), args.first_ttl.to_string());
     all

@@ -70,9 +70,7 @@ pub(crate) struct HostArgs {
 }
 
 fn rate(text: &str) -> Result<BitRate, String> {
-    let rate: BitRate = text
-        .parse()
-        .map_err(|error: narrows_units::ParseQuantityError| error.to_string())?;
+    let rate: BitRate = text.parse().map_err(|error: narrows_units::ParseQuantityError| error.to_string())?;
     if rate.bps() == 0 {
         return Err("a path of no rate carries nothing".to_owned());
     }
@@ -90,10 +88,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     let stop = Arc::clone(interrupt::flag()?);
     let started_at = Some(environment::now());
     // The remote host first: what is wrong with the call is told before anything is measured.
-    let remote = args
-        .peer()?
-        .map(|peer| remote::ask(&peer, &stop, &progress))
-        .transpose()?;
+    let remote = args.peer()?.map(|peer| remote::ask(&peer, &stop, &progress)).transpose()?;
     let interface = args.interface(remote.as_ref())?;
     progress.say("this host".to_owned());
     let here = here(interface.as_ref(), remote.as_ref())?;
@@ -137,11 +132,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
         who: failure.who,
         text: failure.text.clone(),
     });
-    let text = if args.json {
-        document.json() + "\n"
-    } else {
-        document.text()
-    };
+    let text = if args.json { document.json() + "\n" } else { document.text() };
     output::write(&text, args.output.as_deref())?;
     failure.map_or(Ok(Exit::Valid), Err)
 }
@@ -175,9 +166,7 @@ fn here(interface: Option<&Interface>, remote: Option<&remote::PeerKind>) -> Res
         inventory,
         costs,
         facts,
-        steal_ratio: steal
-            .and_then(|(before, after)| before.share_until(&after))
-            .map(f64::from),
+        steal_ratio: steal.and_then(|(before, after)| before.share_until(&after)).map(f64::from),
     })
 }
 
@@ -188,9 +177,7 @@ fn departures(costs: &mut Costs, peer: std::net::SocketAddr) {
     match narrows_net::host::departure_times(peer) {
         Ok(measured) => *row = measured,
         Err(error) => {
-            row.unknown = Some(format!(
-                "the discipline keeps departure times, how well cannot be seen: {error}"
-            ));
+            row.unknown = Some(format!("the discipline keeps departure times, how well cannot be seen: {error}"));
         }
     }
 }
@@ -231,10 +218,7 @@ impl HostArgs {
         // Addresses for documentation (RFC 5737, RFC 3849): the routing table is asked, nothing is
         // sent.
         let outside = ["192.0.2.1:9", "[2001:db8::1]:9"];
-        Ok(outside
-            .iter()
-            .filter_map(|address| address.parse().ok())
-            .find_map(Interface::towards))
+        Ok(outside.iter().filter_map(|address| address.parse().ok()).find_map(Interface::towards))
     }
 }
 
@@ -272,12 +256,7 @@ fn capture_row(
         measured,
         unknown,
         model,
-        buffer_octets: document
-            .near
-            .inventory
-            .processor
-            .cache_octets
-            .map(CaptureModel::buffer_octets),
+        buffer_octets: document.near.inventory.processor.cache_octets.map(CaptureModel::buffer_octets),
     }
 }
 
@@ -306,10 +285,7 @@ mod tests {
 
     #[test]
     fn the_mean_gap_is_of_all_trains() {
-        assert_eq!(
-            mean_gap(&[vec![0, 100, 200], vec![1_000, 1_400]]),
-            Duration::from_nanos(200)
-        );
+        assert_eq!(mean_gap(&[vec![0, 100, 200], vec![1_000, 1_400]]), Duration::from_nanos(200));
         assert_eq!(mean_gap(&[]), Duration::ZERO);
         assert_eq!(mean_gap(&[vec![7]]), Duration::ZERO);
         assert_eq!(mean_gap(&[vec![9, 3]]), Duration::ZERO);

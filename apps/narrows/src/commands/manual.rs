@@ -17,9 +17,7 @@ pub(crate) fn completions(shell: clap_complete::Shell, mut command: clap::Comman
 pub(crate) fn man(command: &clap::Command) -> Result<Exit, Failure> {
     let broken = |error: std::io::Error| Failure::host(format!("cannot write the manual: {error}"));
     let mut page = Vec::new();
-    clap_mangen::Man::new(command.clone())
-        .render(&mut page)
-        .map_err(broken)?;
+    clap_mangen::Man::new(command.clone()).render(&mut page).map_err(broken)?;
     parts(command, command.get_name(), &mut page).map_err(broken)?;
     output::write(&String::from_utf8_lossy(&page), None)?;
     Ok(Exit::Valid)

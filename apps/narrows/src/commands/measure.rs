@@ -139,11 +139,7 @@ pub(crate) fn run(args: &MeasureArgs, metric: Metric) -> Result<Exit, Failure> {
 /// The same with parameters that other flags stand for.
 pub(super) fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Result<Exit, Failure> {
     measure_as(args, metric, extra, |row, outcome| {
-        Ok(if args.json {
-            row.json() + "\n"
-        } else {
-            row.text() + &ways::text(outcome)
-        })
+        Ok(if args.json { row.json() + "\n" } else { row.text() + &ways::text(outcome) })
     })
 }
 
@@ -159,9 +155,7 @@ pub(super) fn measure_as(
     let given = super::simulate::split(&args.params)?;
     let params: RawParams = extra.iter().cloned().chain(given).collect();
     // Bad parameters are told before anything is connected.
-    method
-        .begin(&params)
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;
     let measured = over_sockets(args, method, &params)?;
     let row = MetricRow::new(&measured.entry);
     let any = row.value.is_some();
@@ -227,10 +221,7 @@ fn not_by(via: Via, name: Option<&str>, metric: Metric) -> Failure {
 fn hinting(failure: Failure) -> Failure {
     let text = match failure.exit {
         Exit::Unreachable => {
-            format!(
-                "{}; without a server there, --via icmp, udp, tcp or stamp may do",
-                failure.text
-            )
+            format!("{}; without a server there, --via icmp, udp, tcp or stamp may do", failure.text)
         }
         _ => failure.text,
     };
@@ -252,11 +243,7 @@ pub(super) fn remote(
     progress: &Progress,
 ) -> Result<(Remote, Direction), Failure> {
     let peer = args.connect.peer(&FileOptions::default())?;
-    let direction = if args.reverse {
-        Direction::Reverse
-    } else {
-        Direction::Forward
-    };
+    let direction = if args.reverse { Direction::Reverse } else { Direction::Forward };
     let world = if let Some(via) = args.via {
         Remote::SingleEnded(Box::new(peer.connect_single_ended(via, stop)?))
     } else {
@@ -267,9 +254,7 @@ pub(super) fn remote(
 }
 
 fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawParams) -> Result<RunResult, Failure> {
-    let estimator = method
-        .begin(params)
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    let estimator = method.begin(params).map_err(|error| Failure::usage(error.to_string()))?;
     let writer = args.record.open()?;
     let stop = interrupt::flag()?;
     let progress = Progress::new(args.quiet);
@@ -279,13 +264,7 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
     let usual = method.imposes(params).budget();
     let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
     let metric = method.info().metric;
-    let order = Order {
-        metric,
-        method: method.info().name,
-        params,
-        budget,
-        estimator,
-    };
+    let order = Order { metric, method: method.info().name, params, budget, estimator };
     let (measured, mut failure) = match narrows_probe::run(&mut world, order) {
         Ok(measured) => (measured, None),
         Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
@@ -313,7 +292,5 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
 /// Which methods stand behind the automatic choice's answer, where it says so.
 fn answered_by(outcome: &Outcome) -> Option<&'static str> {
     let name = outcome.details().answered_by.as_deref()?;
-    ["slope", "pathload", "slope and pathload"]
-        .into_iter()
-        .find(|known| *known == name)
+    ["slope", "pathload", "slope and pathload"].into_iter().find(|known| *known == name)
 }

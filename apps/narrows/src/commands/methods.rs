@@ -24,11 +24,7 @@ pub(crate) fn run(args: &MethodsArgs) -> Result<Exit, Failure> {
         None => table(),
         Some(name) => {
             let method = find(name).ok_or_else(|| unknown(name))?;
-            if args.json {
-                json(method.info())
-            } else {
-                manual(method.info())
-            }
+            if args.json { json(method.info()) } else { manual(method.info()) }
         }
     };
     output::write(&text, None)?;
@@ -38,10 +34,7 @@ pub(crate) fn run(args: &MethodsArgs) -> Result<Exit, Failure> {
 /// No such method; names those there are.
 pub(crate) fn unknown(name: &str) -> Failure {
     let known: Vec<&str> = METHODS.iter().map(|method| method.info().name).collect();
-    Failure::usage(format!(
-        "there is no method \"{name}\"; there are: {}",
-        known.join(", ")
-    ))
+    Failure::usage(format!("there is no method \"{name}\"; there are: {}", known.join(", ")))
 }
 
 fn json<T: serde::Serialize>(value: &T) -> String {
@@ -63,11 +56,7 @@ fn table() -> String {
             class.activity,
             class.protocol,
             class.deployment,
-            if class.works_on_asymmetric {
-                "right on asymmetric paths"
-            } else {
-                "not on asymmetric paths"
-            },
+            if class.works_on_asymmetric { "right on asymmetric paths" } else { "not on asymmetric paths" },
         );
     }
     out
@@ -83,15 +72,9 @@ fn manual(info: &MethodInfo) -> String {
         ("methodology", class.methodology.to_string()),
         ("activity", class.activity.to_string()),
         ("protocol", class.protocol.to_string()),
-        (
-            "asymmetric paths",
-            if class.works_on_asymmetric { "yes" } else { "no" }.to_owned(),
-        ),
+        ("asymmetric paths", if class.works_on_asymmetric { "yes" } else { "no" }.to_owned()),
         ("deployment", class.deployment.to_string()),
-        (
-            "layer",
-            class.layer.map_or("none".to_owned(), |layer| format!("{layer:?}")),
-        ),
+        ("layer", class.layer.map_or("none".to_owned(), |layer| format!("{layer:?}"))),
         ("privilege", class.privilege.to_string()),
         (
             "typical cost",

@@ -77,18 +77,11 @@ pub(crate) struct PassiveArgs {
 
 pub(crate) fn run(args: &PassiveArgs) -> Result<Exit, Failure> {
     output::check(args.output.as_ref())?;
-    let filter = args
-        .filter
-        .as_deref()
-        .map(Filter::parse)
-        .transpose()
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    let filter =
+        args.filter.as_deref().map(Filter::parse).transpose().map_err(|error| Failure::usage(error.to_string()))?;
     let analysis = Analysis::new(Options {
         methods: methods(args)?,
-        limits: FlowLimits {
-            min_packets: args.min_packets,
-            ..FlowLimits::default()
-        },
+        limits: FlowLimits { min_packets: args.min_packets, ..FlowLimits::default() },
         most_flows: usize::from(args.most_flows),
         only: args.flows.clone(),
     })
@@ -98,20 +91,12 @@ pub(crate) fn run(args: &PassiveArgs) -> Result<Exit, Failure> {
         None => files::read(args, filter, analysis)?,
     };
     let document = document::document(&read);
-    let text = if args.json {
-        document.json() + "\n"
-    } else {
-        document.text()
-    };
+    let text = if args.json { document.json() + "\n" } else { document.text() };
     output::write(&text, args.output.as_deref())?;
     if let Some(failure) = read.failure {
         return Err(failure);
     }
-    Ok(if document.is_conclusive() {
-        Exit::Valid
-    } else {
-        Exit::Inconclusive
-    })
+    Ok(if document.is_conclusive() { Exit::Valid } else { Exit::Inconclusive })
 }
 
 /// What was read, and how that ended.
@@ -129,13 +114,7 @@ type Chosen = Vec<(&'static dyn PassiveMethod, RawParams)>;
 
 /// The methods asked for, each with the parameters that are its own.
 fn methods(args: &PassiveArgs) -> Result<Chosen, Failure> {
-    let known = || {
-        PASSIVE
-            .iter()
-            .map(|method| method.info().name)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let known = || PASSIVE.iter().map(|method| method.info().name).collect::<Vec<_>>().join(", ");
     let unknown = |name: &str| Failure::usage(format!("there is no passive method \"{name}\"; there are: {}", known()));
     if let Some(name) = args.methods.iter().find(|name| find(name).is_none()) {
         return Err(unknown(name));
@@ -144,11 +123,8 @@ fn methods(args: &PassiveArgs) -> Result<Chosen, Failure> {
         let name = method.info().name;
         args.methods.is_empty() || args.methods.iter().any(|wanted| wanted == name)
     };
-    let mut chosen: Chosen = PASSIVE
-        .iter()
-        .filter(|method| wanted(**method))
-        .map(|method| (*method, RawParams::new()))
-        .collect();
+    let mut chosen: Chosen =
+        PASSIVE.iter().filter(|method| wanted(**method)).map(|method| (*method, RawParams::new())).collect();
     for (name, value) in super::simulate::split(&args.params)? {
         let (of, name) = match name.split_once('.') {
             Some((of, name)) => (Some(of), name),
@@ -170,10 +146,7 @@ fn methods(args: &PassiveArgs) -> Result<Chosen, Failure> {
         }
         if !taken {
             let chosen: Vec<&str> = chosen.iter().map(|(method, _)| method.info().name).collect();
-            return Err(Failure::usage(format!(
-                "--param {name}: none of {} has it",
-                chosen.join(", ")
-            )));
+            return Err(Failure::usage(format!("--param {name}: none of {} has it", chosen.join(", "))));
         }
     }
     Ok(chosen)
@@ -190,10 +163,7 @@ fn end(text: &str) -> Result<Endpoint, String> {
             IpAddr::V4(address) => address.to_ipv6_mapped(),
             IpAddr::V6(address) => address,
         };
-        Endpoint {
-            address: address.to_bits(),
-            port,
-        }
+        Endpoint { address: address.to_bits(), port }
     };
     if let Ok(whole) = text.parse::<std::net::SocketAddr>() {
         return Ok(of(whole.ip(), whole.port()));

@@ -61,10 +61,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Exit, Failure> {
     if let Some(number) = args.run
         && (number == 0 || number > recording.runs.len())
     {
-        return Err(refuse(format!(
-            "there is no run {number}; it holds {}",
-            recording.runs.len()
-        )));
+        return Err(refuse(format!("there is no run {number}; it holds {}", recording.runs.len())));
     }
     if let Some(damage) = &recording.damage {
         output::complain(&format!("{}: {damage}; what came before is read", args.file.display()));
@@ -89,17 +86,10 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<Exit, Failure> {
             shown.push(again::again(number, run, &wanted)?);
             Ok::<_, Failure>(shown)
         })
-        .map_err(|failure| Failure {
-            text: format!("{}: {failure}", args.file.display()),
-            ..failure
-        })?;
+        .map_err(|failure| Failure { text: format!("{}: {failure}", args.file.display()), ..failure })?;
     let damage = recording.damage.as_ref().map(ToString::to_string);
     let document = ReplayDocument::new(shown, damage);
-    let text = if args.json {
-        document.json() + "\n"
-    } else {
-        document.text()
-    };
+    let text = if args.json { document.json() + "\n" } else { document.text() };
     output::write(&text, args.output.as_deref())?;
     exit(&document).ok_or_else(|| refuse("it holds no run".to_owned()))
 }
@@ -114,10 +104,7 @@ fn exit(document: &ReplayDocument) -> Option<Exit> {
         Exit::Failure
     } else if runs.iter().all(|run| run.how == How::Refused) {
         Exit::Usage
-    } else if runs
-        .iter()
-        .any(|run| run.result.as_ref().is_some_and(|row| row.value.is_some()))
-    {
+    } else if runs.iter().any(|run| run.result.as_ref().is_some_and(|row| row.value.is_some())) {
         Exit::Valid
     } else {
         Exit::Inconclusive

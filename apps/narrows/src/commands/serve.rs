@@ -142,21 +142,13 @@ fn failure(error: &ServeError) -> Failure {
         ServeError::Listen { .. } => (Exit::Failure, "caller"),
         _ => (Exit::Failure, "host"),
     };
-    Failure {
-        exit,
-        who,
-        text: error.to_string(),
-    }
+    Failure { exit, who, text: error.to_string() }
 }
 
 /// Why a port of another protocol cannot be served; `doing`: `answer … on port N`.
 fn no_port(error: &std::io::Error, doing: &str) -> Failure {
     let denied = error.kind() == std::io::ErrorKind::PermissionDenied;
-    let hint = if denied {
-        "; ports below 1024 need CAP_NET_BIND_SERVICE"
-    } else {
-        ""
-    };
+    let hint = if denied { "; ports below 1024 need CAP_NET_BIND_SERVICE" } else { "" };
     Failure {
         exit: if denied { Exit::Privilege } else { Exit::Failure },
         who: "host",

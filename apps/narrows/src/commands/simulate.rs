@@ -59,15 +59,9 @@ pub(crate) struct SimulateArgs {
 pub(crate) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     output::check(args.output.as_ref())?;
     let (scenario, text) = load_with_text(&args.scenario)?;
-    let way = if args.reverse {
-        PathDirection::Reverse
-    } else {
-        PathDirection::Forward
-    };
+    let way = if args.reverse { PathDirection::Reverse } else { PathDirection::Forward };
     if args.record.file.is_some() && (args.expected || args.runs != 1) {
-        return Err(Failure::usage(
-            "--record keeps one run of one method; `narrows evaluate` keeps many",
-        ));
+        return Err(Failure::usage("--record keeps one run of one method; `narrows evaluate` keeps many"));
     }
     if args.expected {
         return expected(args, &scenario, way);
@@ -83,11 +77,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     } else {
         simulate(&batch)?
     };
-    let text = if args.json {
-        document.json() + "\n"
-    } else {
-        show::text(&document)
-    };
+    let text = if args.json { document.json() + "\n" } else { show::text(&document) };
     output::write(&text, args.output.as_deref())?;
     args.record.close(ended.0, ended.1)?;
     let any = document.runs.iter().any(|run| run.value_bps.is_some());
@@ -135,18 +125,8 @@ fn batch<'a>(
 ) -> Result<Batch<'a>, Failure> {
     let usual = metric.unwrap_or(Metric::IpCapacity);
     let method = narrows_methods::named(name, usual).ok_or_else(|| unknown(name))?;
-    let main = if name == narrows_methods::DEFAULT {
-        usual
-    } else {
-        method.info().metric
-    };
-    let simulation = Simulation {
-        scenario,
-        way,
-        method,
-        metric: metric.unwrap_or(main),
-        params,
-    };
+    let main = if name == narrows_methods::DEFAULT { usual } else { method.info().metric };
+    let simulation = Simulation { scenario, way, method, metric: metric.unwrap_or(main), params };
     Ok(Batch {
         simulation,
         name,
@@ -163,10 +143,7 @@ pub(crate) fn processors() -> usize {
 
 fn expected(args: &SimulateArgs, scenario: &Scenario, way: PathDirection) -> Result<Exit, Failure> {
     if scenario.expect.is_empty() {
-        let why = format!(
-            "{}: the scenario expects nothing of any method",
-            args.scenario.display()
-        );
+        let why = format!("{}: the scenario expects nothing of any method", args.scenario.display());
         return Err(Failure::usage(why));
     }
     let mut text = String::new();
@@ -197,17 +174,10 @@ fn holds(expectation: &Expectation, document: &narrows_report::SimulationDocumen
         document.runs.iter().filter(|run| fits(run)).count() as f64 / runs
     };
     match expectation.expected {
-        Expected::Within {
-            low,
-            high,
-            wrong_confident,
-            inconclusive,
-        } => {
+        Expected::Within { low, high, wrong_confident, inconclusive } => {
             let ratio = document.median_ratio();
             ratio.is_some_and(|ratio| (low..=high).contains(&ratio))
-                && summary
-                    .wrong_confident_ratio
-                    .is_some_and(|share| share <= wrong_confident)
+                && summary.wrong_confident_ratio.is_some_and(|share| share <= wrong_confident)
                 && summary.inconclusive_ratio.is_some_and(|share| share <= inconclusive)
         }
         Expected::Bounded { share: least } => {

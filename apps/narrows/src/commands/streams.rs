@@ -57,11 +57,7 @@ pub(crate) fn run(args: &StreamsArgs) -> Result<Exit, Failure> {
         ("available_bps", args.available.map(|rate| rate.bps().to_string())),
         ("max_streams", args.max.map(|most| most.to_string())),
     ];
-    extra.extend(
-        flags
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value?))),
-    );
+    extra.extend(flags.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     let ascii = args.ascii || std::env::var("TERM").is_ok_and(|term| term == "dumb");
     measure::measure_as(&args.measure, Metric::TcpStreamsToFill, &extra, |row, _| {
         let document = StreamsDocument::new(row);
@@ -69,10 +65,6 @@ pub(crate) fn run(args: &StreamsArgs) -> Result<Exit, Failure> {
             let title = format!("Parallel streams to {}", args.measure.host());
             output::write(&document.picture(&title).svg(), Some(path))?;
         }
-        Ok(if args.measure.json() {
-            document.json() + "\n"
-        } else {
-            document.text(ascii)
-        })
+        Ok(if args.measure.json() { document.json() + "\n" } else { document.text(ascii) })
     })
 }

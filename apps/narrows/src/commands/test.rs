@@ -128,11 +128,7 @@ impl Plan {
             (None, None) => BudgetLimits::default(),
         };
         let ways = u32::try_from(directions.len()).unwrap_or(1);
-        Ok(Self {
-            profile,
-            directions,
-            budget: limits.over(whole_job(profile, ways)),
-        })
+        Ok(Self { profile, directions, budget: limits.over(whole_job(profile, ways)) })
     }
 }
 
@@ -164,34 +160,19 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
     let Some(address) = jobs.address else {
         return Err(failure.unwrap_or_else(|| Failure::host("nothing was measured")));
     };
-    let target = Target {
-        name: peer.name.clone(),
-        address: Some(address.ip()),
-        port: Some(address.port()),
-    };
+    let target = Target { name: peer.name.clone(), address: Some(address.ip()), port: Some(address.port()) };
     // Nothing is measured any more.
     environment::add_costs(&mut jobs.environments, sustained(&jobs.reports), args.full);
-    let mut document = Document::new(
-        "test",
-        env!("CARGO_PKG_VERSION").to_owned(),
-        target,
-        &jobs.reports,
-        &jobs.environments,
-    );
+    let mut document =
+        Document::new("test", env!("CARGO_PKG_VERSION").to_owned(), target, &jobs.reports, &jobs.environments);
     document.started_at = Some(begun);
     document.params = parameters(&plan, &peer);
     document.advice = advise(&document);
     if stop.load(std::sync::atomic::Ordering::Relaxed) {
-        document.notes.push(Note {
-            id: "interrupted",
-            text: "interrupted: this is what was known by then".to_owned(),
-        });
+        document.notes.push(Note { id: "interrupted", text: "interrupted: this is what was known by then".to_owned() });
     }
-    let fault = failure.map(|failure| Problem {
-        code: failure.exit.code(),
-        who: failure.who,
-        text: failure.text.clone(),
-    });
+    let fault =
+        failure.map(|failure| Problem { code: failure.exit.code(), who: failure.who, text: failure.text.clone() });
     let exit = ended(&document, fault.as_ref());
     document.error = fault;
     let as_text = if args.full { Document::full_text } else { Document::text };
@@ -250,13 +231,7 @@ fn measure(
     mut progress: Progress,
     writer: Option<FileWriter>,
 ) -> (Jobs, Option<Failure>) {
-    let mut jobs = Jobs {
-        reports: Vec::new(),
-        address: None,
-        writer,
-        write_fault: None,
-        environments: Vec::new(),
-    };
+    let mut jobs = Jobs { reports: Vec::new(), address: None, writer, write_fault: None, environments: Vec::new() };
     let mut failure = None;
     let mut spent = Cost::default();
     let ways = u32::try_from(plan.directions.len()).unwrap_or(1);
@@ -273,11 +248,7 @@ fn measure(
         jobs.address = Some(world.peer());
         let before = Before::job(&mut world);
         let budget = share(plan.budget, spent, to_go);
-        let options = JobOptions {
-            profile: plan.profile,
-            budget,
-            direction,
-        };
+        let options = JobOptions { profile: plan.profile, budget, direction };
         let setting = Setting::new(WorldKind::Sockets).towards(direction);
         let mut world = Recorder::maybe(world, jobs.writer.take(), setting);
         let mut report = main_job(&mut world, &options, &mut progress);
@@ -298,15 +269,9 @@ fn measure(
 }
 
 fn parameters(plan: &Plan, peer: &Peer) -> std::collections::BTreeMap<String, String> {
-    let directions: Vec<String> = plan
-        .directions
-        .iter()
-        .map(|direction| format!("{direction:?}").to_lowercase())
-        .collect();
-    let peak = plan
-        .budget
-        .peak
-        .map_or_else(|| "none".to_owned(), |peak| peak.to_string());
+    let directions: Vec<String> =
+        plan.directions.iter().map(|direction| format!("{direction:?}").to_lowercase()).collect();
+    let peak = plan.budget.peak.map_or_else(|| "none".to_owned(), |peak| peak.to_string());
     [
         ("profile", format!("{:?}", plan.profile).to_lowercase()),
         ("directions", directions.join(",")),
@@ -329,16 +294,8 @@ mod tests {
 
     #[test]
     fn each_way_has_its_share_of_the_budget() {
-        let whole = Budget {
-            octets: 4_000,
-            time: Duration::from_secs(120),
-            ..Budget::default()
-        };
-        let spent = |octets, seconds| Cost {
-            octets,
-            time: Duration::from_secs(seconds),
-            ..Cost::default()
-        };
+        let whole = Budget { octets: 4_000, time: Duration::from_secs(120), ..Budget::default() };
+        let spent = |octets, seconds| Cost { octets, time: Duration::from_secs(seconds), ..Cost::default() };
         let first = share(whole, Cost::default(), 2);
         assert_eq!((first.octets, first.time), (2_000, Duration::from_secs(60)));
         // What the first left over, the second has.

@@ -202,18 +202,13 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     let mut interval = |part: &Part| (printer.borrow_mut())(text::interval(part, &judge.part(part), &options));
     let finished = if args.iperf3 {
         let finished = narrows_net::iperf3::run(&args.host, &options, &mut began, &mut interval);
-        finished
-            .map(|finished| (finished, own::Beside::default()))
-            .map_err(|error| {
-                let mut failure = crate::connect::failure(&error);
-                if matches!(
-                    error,
-                    narrows_net::Error::Peer(narrows_net::error::PeerError::NotAdmitted { .. })
-                ) {
-                    failure.text += args.login.hint();
-                }
-                failure
-            })
+        finished.map(|finished| (finished, own::Beside::default())).map_err(|error| {
+            let mut failure = crate::connect::failure(&error);
+            if matches!(error, narrows_net::Error::Peer(narrows_net::error::PeerError::NotAdmitted { .. })) {
+                failure.text += args.login.hint();
+            }
+            failure
+        })
     } else {
         own::run(args, &options, &mut began, &mut interval)
     };
@@ -222,14 +217,7 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     let asked = args.bottleneck.map(|rate| narrows_units::BitRate::from_bps(rate.bps));
     let metrics = metrics::Metrics::of(&finished, &beside, asked.or(judge.interface_rate()));
     if args.json {
-        let document = document::build(
-            args,
-            &options,
-            &finished,
-            &judge,
-            started_at,
-            (&beside, metrics.as_ref()),
-        );
+        let document = document::build(args, &options, &finished, &judge, started_at, (&beside, metrics.as_ref()));
         output::write(&format!("{document}\n"), args.output.as_deref())?;
     } else {
         (printer.borrow_mut())(text::summary(&finished, &verdict, &options));
@@ -245,10 +233,7 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
 /// What follows the sums.
 fn after(judge: &limit::Judge, finished: &Finished, beside: &own::Beside) -> String {
     let mut after = judge.reverse(finished).map_or_else(String::new, |reverse| {
-        format!(
-            "the far host's sending is limited by: {}\n",
-            reverse.limited_by.unwrap_or("unknown")
-        )
+        format!("the far host's sending is limited by: {}\n", reverse.limited_by.unwrap_or("unknown"))
     });
     if beside.ending == Some(own::Ending::Limit) {
         after += "ended by the server: it allows no longer test (its --max-duration)\n";
@@ -262,11 +247,7 @@ fn exit_of(finished: &Finished) -> Exit {
         let side = if stream.sends { &finished.theirs } else { &finished.ours };
         Some(side.stream(stream.id)?.octets)
     });
-    if received.sum::<u64>() > 0 {
-        Exit::Valid
-    } else {
-        Exit::Inconclusive
-    }
+    if received.sum::<u64>() > 0 { Exit::Valid } else { Exit::Inconclusive }
 }
 
 /// Programs that read iperf3's JSON look for the error there.
@@ -326,16 +307,11 @@ impl ThroughputArgs {
         };
         let block = self.length.map_or(default, Size::count);
         if self.length.is_some() && !(least..=most).contains(&block) {
-            return Err(Failure::usage(format!(
-                "-l {block}: {least} to {most} octets are possible"
-            )));
+            return Err(Failure::usage(format!("-l {block}: {least} to {most} octets are possible")));
         }
         let window = self.window.map(Size::count).filter(|&octets| octets > 0);
-        let window_octets = window
-            .map(u32::try_from)
-            .transpose()
-            .ok()
-            .filter(|window| window.is_none_or(|octets| octets <= 512 << 20));
+        let window_octets =
+            window.map(u32::try_from).transpose().ok().filter(|window| window.is_none_or(|octets| octets <= 512 << 20));
         let window_octets = window_octets.ok_or_else(|| Failure::usage("-w: at most 512M"))?;
         let rate = self.bitrate.unwrap_or(Rate::of(if self.udp { UDP_BPS } else { 0 }));
         if self.omit > Duration::from_secs(600) {
@@ -385,11 +361,8 @@ impl ThroughputArgs {
             interval if interval < LEAST_INTERVAL => return Err(Failure::usage("-i: at least 0.1 seconds")),
             interval => interval,
         };
-        let port = self.port.unwrap_or(if self.iperf3 {
-            narrows_wire::iperf3::PORT
-        } else {
-            narrows_wire::DEFAULT_PORT
-        });
+        let port =
+            self.port.unwrap_or(if self.iperf3 { narrows_wire::iperf3::PORT } else { narrows_wire::DEFAULT_PORT });
         Ok(TestOptions {
             parameters,
             duration: self.length(),

@@ -44,9 +44,5 @@ pub(crate) fn failure(error: &TrafficError) -> Failure {
         TrafficError::Protocol { .. } => (Exit::Protocol, "peer"),
         _ => (Exit::Failure, "host"),
     };
-    Failure {
-        exit,
-        who,
-        text: error.to_string(),
-    }
+    Failure { exit, who, text: error.to_string() }
 }

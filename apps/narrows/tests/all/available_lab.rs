@@ -48,16 +48,7 @@ metric = "available_ip_capacity"
     let mut row = Value::Null;
     for runs in 1..=RUNS {
         let count = runs.to_string();
-        let arguments = [
-            "evaluate",
-            text(&plan),
-            "--json",
-            "--quiet",
-            "--runs",
-            &count,
-            "--runs-dir",
-            text(&kept),
-        ];
+        let arguments = ["evaluate", text(&plan), "--json", "--quiet", "--runs", &count, "--runs-dir", text(&kept)];
         let ended = narrows(arguments).output().expect("the program is built");
         let document: Value =
             serde_json::from_slice(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));

@@ -16,9 +16,7 @@ fn has(object: &Value, keys: &[&str]) {
 
 #[track_caller]
 fn rows<'a>(document: &'a Value, name: &str) -> &'a Vec<Value> {
-    let rows = document[name]
-        .as_array()
-        .unwrap_or_else(|| panic!("{name} is no list in {document:#}"));
+    let rows = document[name].as_array().unwrap_or_else(|| panic!("{name} is no list in {document:#}"));
     assert!(!rows.is_empty(), "{name} is empty in {document:#}");
     rows
 }
@@ -52,10 +50,7 @@ fn simulate_is_as_promised() {
     validate(narrows_report::schema::SIMULATION, &document);
     has(&document, &["schema", "scenario", "method", "seed", "runs", "summary"]);
     assert_eq!(document["schema"], narrows_report::schema::SIMULATION_NAME);
-    assert_eq!(
-        (&document["scenario"], &document["method"]),
-        (&"demo".into(), &"fac2".into())
-    );
+    assert_eq!((&document["scenario"], &document["method"]), (&"demo".into(), &"fac2".into()));
     assert_eq!(document["seed"], 7);
     let runs = rows(&document, "runs");
     let seeds: Vec<u64> = runs.iter().filter_map(|row| row["seed"].as_u64()).collect();
@@ -63,17 +58,7 @@ fn simulate_is_as_promised() {
     for row in runs {
         has(
             row,
-            &[
-                "truth_bps",
-                "value_bps",
-                "low_bps",
-                "high_bps",
-                "verdict",
-                "octets",
-                "packets",
-                "seconds",
-                "caveats",
-            ],
+            &["truth_bps", "value_bps", "low_bps", "high_bps", "verdict", "octets", "packets", "seconds", "caveats"],
         );
         is_coherent(row, ["value_bps", "low_bps", "high_bps"]);
         assert!(row["octets"].as_u64() > row["packets"].as_u64(), "{row:#}");
@@ -203,15 +188,7 @@ fn test_over_loopback_is_as_promised() {
 fn hops_finds_a_server_there() {
     let server = Server::start(&[]);
     let port = server.address.port().to_string();
-    let flags = [
-        "--json",
-        "--quiet",
-        "-n",
-        "--server-port",
-        &port,
-        "--param",
-        "probes=24",
-    ];
+    let flags = ["--json", "--quiet", "-n", "--server-port", &port, "--param", "probes=24"];
     let hops = |more: &[&str]| {
         let ended = Running::start(narrows(["hops", "127.0.0.1"]).args(flags).args(more)).end();
         assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
@@ -222,10 +199,7 @@ fn hops_finds_a_server_there() {
     let found = hops(&[]);
     let remote = &found["server"];
     assert_eq!(remote["kind"], "server", "{found:#}");
-    assert!(
-        remote["one_way"]["packets"].as_u64().is_some_and(|count| count >= 64),
-        "{remote:#}"
-    );
+    assert!(remote["one_way"]["packets"].as_u64().is_some_and(|count| count >= 64), "{remote:#}");
     for way in ["forward", "reverse"] {
         assert_eq!(remote[way]["method"], "capacity", "{remote:#}");
     }
@@ -240,11 +214,7 @@ fn hops_finds_a_server_there() {
 /// What a result rests on: every packet has one fate.
 #[track_caller]
 fn has_samples(row: &Value) {
-    let count = |name: &str| {
-        row["samples"][name]
-            .as_u64()
-            .unwrap_or_else(|| panic!("{name}: {row:#}"))
-    };
+    let count = |name: &str| row["samples"][name].as_u64().unwrap_or_else(|| panic!("{name}: {row:#}"));
     let fates = count("answered") + count("lost") + count("dropped_by_host");
     if count("captures") == 0 && count("loads") == 0 {
         assert_eq!(count("sent"), fates, "{row:#}");
@@ -271,18 +241,8 @@ fn one_metric_is_a_row_of_the_report() {
 fn bursts_and_streams_follow_their_schemas() {
     let server = Server::start(&[]);
     for (command, budget, schema, name) in [
-        (
-            "burst",
-            "10 MB, 2 s",
-            narrows_report::schema::BURST,
-            narrows_report::schema::BURST_NAME,
-        ),
-        (
-            "streams",
-            "300 MB, 3 s",
-            narrows_report::schema::STREAMS,
-            narrows_report::schema::STREAMS_NAME,
-        ),
+        ("burst", "10 MB, 2 s", narrows_report::schema::BURST, narrows_report::schema::BURST_NAME),
+        ("streams", "300 MB, 3 s", narrows_report::schema::STREAMS, narrows_report::schema::STREAMS_NAME),
     ] {
         let mut call = client(command, server.address.port(), &["--json", "--budget", budget]);
         let ended = Running::start(&mut call).end();
@@ -301,10 +261,7 @@ fn a_host_that_runs_nothing_is_measured_by_what_it_answers() {
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let row = ended.json();
     is_a_row(&row);
-    assert_eq!(
-        (&row["metric"], &row["method"]),
-        (&"round_trip_time".into(), &"rtt".into())
-    );
+    assert_eq!((&row["metric"], &row["method"]), (&"round_trip_time".into(), &"rtt".into()));
     assert_eq!(row["evidence"]["answered_via"], "udp");
     let kept = row["samples"]["kept"]["round_trips"].as_u64();
     assert!(kept >= Some(6), "{row:#}");
@@ -315,23 +272,14 @@ fn a_host_that_runs_nothing_is_measured_by_what_it_answers() {
 #[test]
 fn methods_that_need_a_server_say_so_and_who_does_not() {
     for (call, words) in [
-        (
-            &["tcp", "127.0.0.1", "--via", "icmp"][..],
-            ["tcp_achievable_single", "narrows serve"],
-        ),
+        (&["tcp", "127.0.0.1", "--via", "icmp"][..], ["tcp_achievable_single", "narrows serve"]),
         (
             &["capacity", "127.0.0.1", "--via", "icmp", "--method", "pathrate"],
             ["pathrate cannot", "--via stamp: capacity, hops, pathrate"],
         ),
-        (
-            &["capacity", "127.0.0.1", "--via", "carrier-pigeon"],
-            ["carrier-pigeon", "stamp[:PORT]"],
-        ),
+        (&["capacity", "127.0.0.1", "--via", "carrier-pigeon"], ["carrier-pigeon", "stamp[:PORT]"]),
         (&["capacity", "127.0.0.1", "--via", "udp:0"], ["udp:0", "1 to 65535"]),
-        (
-            &["capacity", "127.0.0.1", "--via", "icmp", "--reverse"],
-            ["--reverse", "--via"],
-        ),
+        (&["capacity", "127.0.0.1", "--via", "icmp", "--reverse"], ["--reverse", "--via"]),
     ] {
         let ended = run(call);
         assert_eq!(ended.status.code(), Some(2), "{ended:?}");
@@ -357,23 +305,11 @@ fn a_reflector_stands_in_for_a_receiver() {
     drop(free);
     let _server = Server::start(&["--stamp", &port]);
     let via = format!("stamp:{port}");
-    let ended = run(&[
-        "capacity",
-        "127.0.0.1",
-        "--via",
-        &via,
-        "--quiet",
-        "--json",
-        "--budget",
-        "3 MB, 4 s",
-    ]);
+    let ended = run(&["capacity", "127.0.0.1", "--via", &via, "--quiet", "--json", "--budget", "3 MB, 4 s"]);
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
     let row = ended.json();
     is_a_row(&row);
-    assert_eq!(
-        (&row["direction"], &row["method"]),
-        (&"forward".into(), &"capacity".into())
-    );
+    assert_eq!((&row["direction"], &row["method"]), (&"forward".into(), &"capacity".into()));
     assert_eq!(row["evidence"]["answered_via"], "stamp");
     assert!(row["samples"]["answered"].as_u64() > Some(0), "{row:#}");
 }
@@ -400,10 +336,7 @@ fn available_bandwidth_from_one_end() {
     }
     let ended = run(&["available", "127.0.0.1", "--via", "udp"]);
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
-    assert!(
-        ended.stderr.contains("--via icmp: ") && ended.stderr.contains("fac2"),
-        "{ended:?}"
-    );
+    assert!(ended.stderr.contains("--via icmp: ") && ended.stderr.contains("fac2"), "{ended:?}");
 }
 
 #[track_caller]
@@ -426,9 +359,6 @@ fn csv_has_one_line_per_metric() {
     assert!(head.starts_with("metric,value,low,high,unit,layer,"), "{head}");
     let json = run(&["demo", "--simulate", "--quick", "--json"]).json();
     let names: Vec<&str> = lines.map(|line| line.split(',').next().unwrap_or_default()).collect();
-    let expected: Vec<&str> = rows(&json, "metrics")
-        .iter()
-        .filter_map(|row| row["metric"].as_str())
-        .collect();
+    let expected: Vec<&str> = rows(&json, "metrics").iter().filter_map(|row| row["metric"].as_str()).collect();
     assert_eq!(names, expected);
 }

@@ -96,25 +96,14 @@ fn a_killed_evaluation_goes_on() {
     child.kill().expect("it runs or has ended");
     child.wait().expect("its end");
     let held = lines(&log);
-    assert!(
-        (300..2000).contains(&held),
-        "killed at {held} runs of 2000: too early or too late to show anything"
-    );
+    assert!((300..2000).contains(&held), "killed at {held} runs of 2000: too early or too late to show anything");
     let resumed = call("broken");
     let ended = run(&resumed.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     assert_eq!(lines(&log), 2000);
     for (one, other) in files("whole").iter().zip(&files("broken")) {
-        let (one, other) = (
-            std::fs::read(one).expect("a file"),
-            std::fs::read(other).expect("a file"),
-        );
-        assert!(
-            !one.is_empty() && one == other,
-            "{} and {} octets",
-            one.len(),
-            other.len()
-        );
+        let (one, other) = (std::fs::read(one).expect("a file"), std::fs::read(other).expect("a file"));
+        assert!(!one.is_empty() && one == other, "{} and {} octets", one.len(), other.len());
     }
     let json = std::fs::read_to_string(&files("whole")[0]).expect("the document");
     let document: Value = serde_json::from_str(&json).expect("JSON");
@@ -129,11 +118,7 @@ fn check_runs_nothing() {
     let plan = folder.path().join("small.toml");
     let ended = run(&["evaluate", text(&plan), "--check"]);
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
-    assert!(
-        ended.stdout.contains("2 rows, 2000 runs, 1 published numbers"),
-        "{}",
-        ended.stdout
-    );
+    assert!(ended.stdout.contains("2 rows, 2000 runs, 1 published numbers"), "{}", ended.stdout);
     assert!(!Path::new("small.runs").exists());
 }
 
@@ -146,15 +131,9 @@ fn nonsense_is_refused() {
     for (call, word) in [
         (vec!["evaluate", text(&bad), "--check"], "rttt"),
         (vec!["evaluate", "/nowhere/plan.toml"], "/nowhere/plan.toml"),
-        (
-            vec!["evaluate", text(&plan), "--only", "nothing-of-it"],
-            "nothing-of-it",
-        ),
+        (vec!["evaluate", text(&plan), "--only", "nothing-of-it"], "nothing-of-it"),
         (vec!["evaluate", text(&plan), "--world", "moon"], "simulator"),
-        (
-            vec!["evaluate", text(&plan), "--csv", "/nowhere/x.csv"],
-            "/nowhere/x.csv",
-        ),
+        (vec!["evaluate", text(&plan), "--csv", "/nowhere/x.csv"], "/nowhere/x.csv"),
         (vec!["evaluate", text(&plan), "--runs", "0"], "--runs"),
     ] {
         let ended = run(&call);

@@ -78,11 +78,7 @@ fn every_command_is_in_the_list() {
 #[test]
 fn version() {
     assert_eq!(said(&["--version"]), format!("narrows {}\n", env!("CARGO_PKG_VERSION")));
-    assert_eq!(
-        run(&[]).status.code(),
-        Some(2),
-        "a call without a command makes no sense"
-    );
+    assert_eq!(run(&[]).status.code(), Some(2), "a call without a command makes no sense");
 }
 
 #[test]
@@ -98,9 +94,8 @@ fn every_flag_says_what_it_does() {
             }
             // Either after two blanks, or on the next line, further in.
             let beside = flag.split_once("  ").is_some_and(|(_, about)| !about.trim().is_empty());
-            let below = lines
-                .get(index + 1)
-                .is_some_and(|next| next.starts_with("          ") && !next.trim().is_empty());
+            let below =
+                lines.get(index + 1).is_some_and(|next| next.starts_with("          ") && !next.trim().is_empty());
             assert!(beside || below, "{command}: nothing is said of {line:?}");
         }
     }
@@ -121,29 +116,16 @@ fn the_documents_speak_of_flags_that_exist() {
     let known: Vec<String> = COMMANDS
         .iter()
         .flat_map(|command| flags(&said(&[command, "--help"])))
-        .chain(
-            PARTS
-                .iter()
-                .flat_map(|[command, part]| flags(&said(&[command, part, "--help"]))),
-        )
+        .chain(PARTS.iter().flat_map(|[command, part]| flags(&said(&[command, part, "--help"]))))
         .collect();
     let guide = std::fs::read_dir(root.join("docs/guide")).expect("the guide is there");
     let pages = guide.map(|page| page.expect("a page").path());
-    for path in [root.join("README.md"), root.join("docs/design/protocol.md")]
-        .into_iter()
-        .chain(pages)
-    {
+    for path in [root.join("README.md"), root.join("docs/design/protocol.md")].into_iter().chain(pages) {
         let name = path.display();
         let text = std::fs::read_to_string(&path).expect("the document is there");
-        for line in text
-            .lines()
-            .filter(|line| line.contains("narrows") && !line.contains("cargo"))
-        {
+        for line in text.lines().filter(|line| line.contains("narrows") && !line.contains("cargo")) {
             for flag in flags(line) {
-                assert!(
-                    known.contains(&flag),
-                    "{name} speaks of {flag}, which does not exist: {line}"
-                );
+                assert!(known.contains(&flag), "{name} speaks of {flag}, which does not exist: {line}");
             }
         }
     }
@@ -168,17 +150,13 @@ fn every_command_of_the_readme_exists() {
 fn methods() -> Vec<String> {
     let list: serde_json::Value = serde_json::from_str(&said(&["methods", "--json"])).expect("JSON");
     let names = list.as_array().expect("a list").iter();
-    names
-        .map(|info| info["name"].as_str().expect("a name").to_owned())
-        .collect()
+    names.map(|info| info["name"].as_str().expect("a name").to_owned()).collect()
 }
 
 #[test]
 fn the_list_of_methods() {
     insta::assert_snapshot!("methods", said(&["methods"]));
-    for name in [
-        "capacity", "pathrate", "fac2", "pathload", "burst", "udp", "tcp", "rtt", "pmtu",
-    ] {
+    for name in ["capacity", "pathrate", "fac2", "pathload", "burst", "udp", "tcp", "rtt", "pmtu"] {
         assert!(methods().iter().any(|known| known == name), "{name}");
     }
 }
@@ -188,20 +166,10 @@ fn manuals_have_all_headings() {
     for name in methods() {
         let manual = said(&["methods", &name]);
         let headings: Vec<&str> = manual.lines().filter(|line| line.starts_with("# ")).collect();
-        for heading in [
-            "Model",
-            "Assumptions",
-            "Formula",
-            "Parameters",
-            "Cost",
-            "Fails when",
-            "References",
-            "Classification",
-        ] {
-            assert!(
-                headings.contains(&format!("# {heading}").as_str()),
-                "{name} has no {heading:?}: {headings:?}"
-            );
+        for heading in
+            ["Model", "Assumptions", "Formula", "Parameters", "Cost", "Fails when", "References", "Classification"]
+        {
+            assert!(headings.contains(&format!("# {heading}").as_str()), "{name} has no {heading:?}: {headings:?}");
         }
         let json: serde_json::Value = serde_json::from_str(&said(&["methods", &name, "--json"])).expect("JSON");
         assert_eq!(json["name"], name.as_str());
@@ -224,10 +192,7 @@ fn completions_and_manual_page() {
     let page = said(&["man"]);
     assert!(page.contains(".TH narrows 1"), "{page}");
     for command in COMMANDS {
-        assert!(
-            page.contains(&format!(".SH NARROWS {}", command.to_uppercase())),
-            "{command}"
-        );
+        assert!(page.contains(&format!(".SH NARROWS {}", command.to_uppercase())), "{command}");
     }
     assert!(page.contains("\\-\\-psk\\-file"), "{page}");
 }

@@ -98,18 +98,12 @@ fn check_facts(document: &Value) {
         assert_eq!(routers.len(), 1, "{hop:#}");
         assert!(!met.contains(&&routers[0]["address"]), "{document:#}");
         met.push(&routers[0]["address"]);
-        assert!(
-            hop["probes"]["answered"].as_u64().is_some_and(|count| count > 0),
-            "{hop:#}"
-        );
+        assert!(hop["probes"]["answered"].as_u64().is_some_and(|count| count > 0), "{hop:#}");
         assert!(hop["round_trip_ns"].as_u64().is_some_and(|time| time > 0), "{hop:#}");
     }
     assert_eq!(met.last(), Some(&remote), "{document:#}");
     assert_eq!(document["unmatched_replies"]["foreign"], 0, "{document:#}");
-    assert!(
-        document["narrow_hop"].is_null() || document["narrow_hop"] == 2,
-        "{document:#}"
-    );
+    assert!(document["narrow_hop"].is_null() || document["narrow_hop"] == 2, "{document:#}");
 }
 
 /// Faults of capacities: a number that is off by more than 5 % and whose interval misses the truth,
@@ -144,10 +138,8 @@ fn judge(what: &str, scenario: &str, truths: &[&[f64]; 3], further: impl Fn(&Val
     for attempt in 1..=3 {
         let (document, ended) = hops(scenario, "NARROWS_RECEIVER", "");
         check_facts(&document);
-        let reported: Vec<String> = list(&document, "hops")
-            .iter()
-            .map(|hop| format!("{} ({})", hop["capacity"], hop["verdict"]))
-            .collect();
+        let reported: Vec<String> =
+            list(&document, "hops").iter().map(|hop| format!("{} ({})", hop["capacity"], hop["verdict"])).collect();
         println!(
             "{what}, measurement {attempt}: {}; {} s, {} octets",
             reported.join(", "),
@@ -182,24 +174,19 @@ fn hops_without_switches() {
 #[ignore = "judge: needs namespaces"]
 fn hops_with_switches() {
     let _alone = alone();
-    judge(
-        "hops, switches",
-        &path(SWITCH, ""),
-        &[&[], &[NARROW], &[]],
-        |document| {
-            let hops = list(document, "hops");
-            let outside = [0, 2].into_iter().filter(|&index| {
-                let number = |key: &str| hops[index][key].as_f64();
-                let between = |value: f64| (0.85 * EDGE / 2.0..=1.05 * EDGE).contains(&value);
-                // An interval of nine tenths that holds one of the readings says as much as it
-                // knows.
-                let held = number("low").zip(number("high"));
-                let holds = |reading: f64| held.is_some_and(|(low, high)| (0.9 * low..=1.1 * high).contains(&reading));
-                number("capacity").is_some_and(|value| !between(value) && !holds(EDGE) && !holds(EDGE / 2.0))
-            });
-            outside.map(|index| format!("outside: {}", hops[index])).collect()
-        },
-    );
+    judge("hops, switches", &path(SWITCH, ""), &[&[], &[NARROW], &[]], |document| {
+        let hops = list(document, "hops");
+        let outside = [0, 2].into_iter().filter(|&index| {
+            let number = |key: &str| hops[index][key].as_f64();
+            let between = |value: f64| (0.85 * EDGE / 2.0..=1.05 * EDGE).contains(&value);
+            // An interval of nine tenths that holds one of the readings says as much as it
+            // knows.
+            let held = number("low").zip(number("high"));
+            let holds = |reading: f64| held.is_some_and(|(low, high)| (0.9 * low..=1.1 * high).contains(&reading));
+            number("capacity").is_some_and(|value| !between(value) && !holds(EDGE) && !holds(EDGE / 2.0))
+        });
+        outside.map(|index| format!("outside: {}", hops[index])).collect()
+    });
 }
 
 /// Six answers at once and one per second: the command says beforehand how long it will take, and
@@ -219,12 +206,7 @@ fn hops_with_linuxs_own_limit() {
 }
 
 fn hops_to_a_server() -> (Value, ProgramResult) {
-    hops_in(
-        &["--no-calibration", "--serve"],
-        &path("", ""),
-        "NARROWS_RECEIVER",
-        "--param probes=48",
-    )
+    hops_in(&["--no-calibration", "--serve"], &path("", ""), "NARROWS_RECEIVER", "--param probes=48")
 }
 
 /// A server at the far end is found: it tells both whole ways, and stamps packets of the probes'
@@ -238,10 +220,7 @@ fn a_server_there_is_used() {
     let remote = &document["server"];
     assert_eq!(remote["kind"], "server", "{document:#}");
     assert_eq!(remote["one_way"]["other_way"], false, "{remote:#}");
-    assert!(
-        remote["one_way"]["packets"].as_u64().is_some_and(|count| count >= 64),
-        "{remote:#}"
-    );
+    assert!(remote["one_way"]["packets"].as_u64().is_some_and(|count| count >= 64), "{remote:#}");
     for way in ["forward", "reverse"] {
         assert_eq!(remote[way]["method"], "capacity", "{remote:#}");
     }
@@ -261,9 +240,7 @@ fn a_server_there_tells_both_ways_rates() {
     for way in ["forward", "reverse"] {
         if remote[way]["verdict"] == "estimated" {
             let (low, high) = (remote[way]["low"].as_f64(), remote[way]["high"].as_f64());
-            let held = low
-                .zip(high)
-                .is_some_and(|(low, high)| 0.9 * low <= NARROW && NARROW <= 1.1 * high);
+            let held = low.zip(high).is_some_and(|(low, high)| 0.9 * low <= NARROW && NARROW <= 1.1 * high);
             assert!(held, "{way}: {remote:#}");
         }
     }

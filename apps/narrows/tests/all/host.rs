@@ -7,16 +7,7 @@ use common::{Running, Server, client, directory, run, text, validate};
 use serde_json::Value;
 
 /// Every family, in the document's order.
-const FAMILIES: [&str; 8] = [
-    "pairs",
-    "gaps",
-    "variable_sizes",
-    "streams",
-    "chirps",
-    "trains",
-    "loads",
-    "round_trips",
-];
+const FAMILIES: [&str; 8] = ["pairs", "gaps", "variable_sizes", "streams", "chirps", "trains", "loads", "round_trips"];
 
 #[track_caller]
 fn families(rows: &Value) {
@@ -24,39 +15,21 @@ fn families(rows: &Value) {
     let names: Vec<&str> = rows.iter().filter_map(|row| row["family"].as_str()).collect();
     assert_eq!(names, FAMILIES);
     for row in rows {
-        assert!(
-            row["reason"].as_str().is_some_and(|reason| !reason.is_empty()),
-            "{row:#}"
-        );
+        assert!(row["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{row:#}");
     }
 }
 
 /// The whole of it, alone: seconds, and each number that needs no card and no privilege.
 #[test]
 fn this_host() {
-    let ended = run(&[
-        "host",
-        "--json",
-        "--quiet",
-        "--fix",
-        "--capture",
-        "--rate",
-        "1 Gbit/s",
-        "-I",
-        "lo",
-    ]);
+    let ended = run(&["host", "--json", "--quiet", "--fix", "--capture", "--rate", "1 Gbit/s", "-I", "lo"]);
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let document = ended.json();
     validate(narrows_report::schema::HOST, &document);
     assert_eq!(document["schema"], narrows_report::schema::HOST_NAME);
     families(&document["families"]);
-    assert_eq!(
-        (&document["rate_bps"], &document["rate_from"]),
-        (&1_000_000_000_u64.into(), &"given".into())
-    );
-    let ceiling = document["ceiling_bps"]
-        .as_u64()
-        .expect("memory and processor are known");
+    assert_eq!((&document["rate_bps"], &document["rate_from"]), (&1_000_000_000_u64.into(), &"given".into()));
+    let ceiling = document["ceiling_bps"].as_u64().expect("memory and processor are known");
     assert!(ceiling > 1_000_000 && ceiling < 100_000_000_000_000, "{ceiling}");
     assert_eq!(document["near"]["inventory"]["card"]["name"], "lo");
     // Loopback has no wire: single spacings over it are never fine.
@@ -64,9 +37,7 @@ fn this_host() {
         let spaced = ["pairs", "gaps", "chirps"].iter().any(|name| row["family"] == *name);
         assert!(!(spaced && row["verdict"] == "ok"), "{row:#}");
     }
-    let verdict = document["capture"]["verdict"]
-        .as_str()
-        .expect("a capture was asked for");
+    let verdict = document["capture"]["verdict"].as_str().expect("a capture was asked for");
     assert!(["measured", "at_least", "at_most"].contains(&verdict), "{verdict}");
     for fix in document["fixes"].as_array().expect("fixes were asked for") {
         assert!(fix["command"] != fix["undo"], "{fix:#}");
@@ -85,11 +56,7 @@ fn text_is_for_people() {
     ] {
         assert!(ended.stdout.contains(word), "no {word:?} in {}", ended.stdout);
     }
-    assert!(
-        !ended.stdout.contains("undo"),
-        "nobody asked for fixes: {}",
-        ended.stdout
-    );
+    assert!(!ended.stdout.contains("undo"), "nobody asked for fixes: {}", ended.stdout);
 }
 
 #[test]
@@ -103,10 +70,7 @@ fn both_ends() {
     families(&document["reverse_families"]);
     assert_eq!(document["target"]["port"], server.address.port());
     let remote = &document["remote"]["facts"];
-    assert!(
-        remote["send_cost_ns"].as_u64().is_some_and(|cost| cost > 0),
-        "{remote:#}"
-    );
+    assert!(remote["send_cost_ns"].as_u64().is_some_and(|cost| cost > 0), "{remote:#}");
     assert_eq!((&document["capture"], &document["fixes"]), (&Value::Null, &Value::Null));
 }
 

@@ -22,10 +22,7 @@ impl Pair {
     fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let id = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let pair = Self {
-            near: format!("narrows-host-{id}-a"),
-            remote: format!("narrows-host-{id}-b"),
-        };
+        let pair = Self { near: format!("narrows-host-{id}-a"), remote: format!("narrows-host-{id}-b") };
         for name in [&pair.near, &pair.remote] {
             ip(&["netns", "add", name]);
             ip(&["-n", name, "link", "set", "lo", "up"]);
@@ -62,9 +59,7 @@ impl Pair {
 
     /// Runs a shell's line in the near namespace.
     fn shell(&self, line: &str) {
-        let ended = Self::command(&self.near, &["sh", "-c", line])
-            .output()
-            .expect("ip is there");
+        let ended = Self::command(&self.near, &["sh", "-c", line]).output().expect("ip is there");
         assert!(ended.status.success(), "{line}: {ended:?}");
     }
 
@@ -123,21 +118,14 @@ fn both_ends_of_a_veth_pair() {
     let _server = pair.serve();
     let found = document(&pair.host(&[REMOTE, "--fix", "--capture"]));
     let card = &found["near"]["inventory"]["card"];
-    assert_eq!(
-        (&card["name"], &card["driver"], &card["is_virtual"]),
-        (&"near0".into(), &"veth".into(), &true.into())
-    );
+    assert_eq!((&card["name"], &card["driver"], &card["is_virtual"]), (&"near0".into(), &"veth".into(), &true.into()));
     assert_eq!((&card["mtu"], &card["qdisc"]), (&1400.into(), &"noqueue".into()));
     // What a veth pair says of its rate means nothing, and it has no slot.
     assert_eq!((&card["rate_bps"], &card["pcie"]), (&Value::Null, &Value::Null));
     let offloads = card["offloads"].as_array().expect("a list");
     assert!(offloads.iter().any(|offload| offload["name"] == "tso"), "{card:#}");
     assert_eq!(found["ip_octets"], 1400);
-    assert!(
-        found["remote"]["facts"]["receive_cost_ns"]
-            .as_u64()
-            .is_some_and(|cost| cost > 0)
-    );
+    assert!(found["remote"]["facts"]["receive_cost_ns"].as_u64().is_some_and(|cost| cost > 0));
     assert_eq!(found["remote"]["facts"]["virtual_interface"], true);
     for rows in [&found["families"], &found["reverse_families"]] {
         let rows = rows.as_array().expect("both ways");
@@ -152,10 +140,7 @@ fn both_ends_of_a_veth_pair() {
     // Without a discipline departure times are ignored, which is said.
     let unknown = departure_times(&found);
     assert_eq!((&unknown["error"], &unknown["kept"]), (&Value::Null, &Value::Null));
-    assert!(
-        unknown["unknown"].as_str().is_some_and(|why| why.contains("noqueue")),
-        "{unknown:#}"
-    );
+    assert!(unknown["unknown"].as_str().is_some_and(|why| why.contains("noqueue")), "{unknown:#}");
 }
 
 /// What a host found of the pacer that leaves the times to the kernel.
@@ -196,10 +181,7 @@ fn what_a_namespace_is_set_to_and_back() {
     pair.shell("sysctl -w net.ipv4.tcp_window_scaling=0");
     let flags = ["-I", "near0", "--fix", "--rate", "1 Gbit/s"];
     let before = document(&pair.host(&flags));
-    assert_eq!(
-        before["near"]["inventory"]["tcp"]["receive_memory"],
-        serde_json::json!([4096, 131_072, 1_000_000])
-    );
+    assert_eq!(before["near"]["inventory"]["tcp"]["receive_memory"], serde_json::json!([4096, 131_072, 1_000_000]));
     assert_eq!(before["near"]["inventory"]["card"]["qdisc"], "pfifo_fast");
     assert!(fix(&before, "qdisc").is_some(), "{:#}", before["fixes"]);
     let has_fq = pair.paced();
@@ -208,10 +190,8 @@ fn what_a_namespace_is_set_to_and_back() {
     if has_fq {
         ids.push("qdisc");
     }
-    let fixes: Vec<&Value> = ids
-        .iter()
-        .map(|id| fix(&before, id).unwrap_or_else(|| panic!("no {id}: {before:#}")))
-        .collect();
+    let fixes: Vec<&Value> =
+        ids.iter().map(|id| fix(&before, id).unwrap_or_else(|| panic!("no {id}: {before:#}"))).collect();
     // It printed them and ran none.
     let line = |fix: &Value, what: &str| fix[what].as_str().expect("a command").to_owned();
     for fix in &fixes {

@@ -41,21 +41,13 @@ fn free_udp_port() -> String {
 impl Everything {
     fn start(mut command: Command, address: &str) -> Self {
         let stamp = free_udp_port();
-        command.args([
-            "serve", "-p", "0", "-B", address, "--iperf3", "0", "--ndt7", "0", "--stamp", &stamp,
-        ]);
+        command.args(["serve", "-p", "0", "-B", address, "--iperf3", "0", "--ndt7", "0", "--stamp", &stamp]);
         let mut running = Running::start(&mut command);
         let own = port_in(&running.wait_for("listening on"));
         let stamp = port_in(&running.wait_for("reflecting STAMP on"));
         let iperf3 = port_in(&running.wait_for("answering iperf3 on"));
         let ndt7 = port_in(&running.wait_for("answering ndt7 on"));
-        Self {
-            running,
-            own,
-            iperf3,
-            ndt7,
-            stamp,
-        }
+        Self { running, own, iperf3, ndt7, stamp }
     }
 
     fn on_loopback() -> Self {
@@ -80,16 +72,7 @@ impl Everything {
             &["rtt", "127.0.0.1", "-p", &own, "--quiet", "-J"],
             &["rtt", "127.0.0.1", "--via", &stamp, "--quiet", "-J"],
             &["throughput", "127.0.0.1", "--iperf3", "-p", &iperf3, "-t", "0.3", "-J"],
-            &[
-                "throughput",
-                "127.0.0.1",
-                "--ndt7=download",
-                "-p",
-                &ndt7,
-                "-t",
-                "0.3",
-                "-J",
-            ],
+            &["throughput", "127.0.0.1", "--ndt7=download", "-p", &ndt7, "-t", "0.3", "-J"],
         ];
         for call in calls {
             let ended = run(call);
@@ -102,16 +85,8 @@ impl Everything {
 fn connect_from(near: Ipv4Addr, port: u16) -> Option<TcpStream> {
     let stream = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).ok()?;
     let [a, b, c, d] = near.octets();
-    bind(
-        std::os::fd::AsRawFd::as_raw_fd(&stream),
-        &SockaddrIn::new(a, b, c, d, 0),
-    )
-    .ok()?;
-    connect(
-        std::os::fd::AsRawFd::as_raw_fd(&stream),
-        &SockaddrIn::new(127, 0, 0, 1, port),
-    )
-    .ok()?;
+    bind(std::os::fd::AsRawFd::as_raw_fd(&stream), &SockaddrIn::new(a, b, c, d, 0)).ok()?;
+    connect(std::os::fd::AsRawFd::as_raw_fd(&stream), &SockaddrIn::new(127, 0, 0, 1, port)).ok()?;
     Some(stream.into())
 }
 
@@ -175,11 +150,7 @@ fn iperf3_reverse(near: Ipv4Addr, port: u16, name: u8) -> [TcpStream; 2] {
     control.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     control.write_all(cookie.octets()).expect("it is there");
     control.read_exact(&mut [0]).expect("it asks for parameters");
-    let parameters = Parameters {
-        flow: Flow::Reverse,
-        seconds: 60,
-        ..Parameters::default()
-    };
+    let parameters = Parameters { flow: Flow::Reverse, seconds: 60, ..Parameters::default() };
     control.write_all(&frame(&parameters.to_json())).expect("it is there");
     control.read_exact(&mut [0]).expect("it asks for streams");
     let mut data = connect_from(near, port).expect("the server listens");
@@ -231,12 +202,7 @@ const KINDS: [&[&str]; 6] = [
 ];
 
 fn client(server: &Everything, kind: &[&str]) -> Running {
-    let port = if kind[0] == "--iperf3" {
-        server.iperf3
-    } else {
-        server.ndt7
-    }
-    .to_string();
+    let port = if kind[0] == "--iperf3" { server.iperf3 } else { server.ndt7 }.to_string();
     let base = ["throughput", "127.0.0.1", "-p", &port, "-t", "30", "-i", "1"];
     Running::start(narrows(base).args(kind))
 }
@@ -261,10 +227,7 @@ fn falls_silent(what: &str) {
         if octets < 125_000 {
             return;
         }
-        assert!(
-            Instant::now() < deadline,
-            "{what}: still {octets} octets in a tenth of a second"
-        );
+        assert!(Instant::now() < deadline, "{what}: still {octets} octets in a tenth of a second");
     }
 }
 
@@ -321,10 +284,7 @@ const CLIENT: &str = "10.97.0.2";
 const VICTIM: &str = "10.97.0.9";
 
 fn ip(arguments: &str) {
-    let ended = Command::new("ip")
-        .args(arguments.split_whitespace())
-        .status()
-        .expect("there is `ip`");
+    let ended = Command::new("ip").args(arguments.split_whitespace()).status().expect("there is `ip`");
     assert!(ended.success(), "ip {arguments}");
 }
 
@@ -337,9 +297,7 @@ impl Cable {
         }
         let cable = Self { names };
         let [server, client] = &cable.names;
-        ip(&format!(
-            "-n {server} link add cable0 type veth peer name cable0 netns {client}"
-        ));
+        ip(&format!("-n {server} link add cable0 type veth peer name cable0 netns {client}"));
         for (name, address) in [(server, SERVER), (client, CLIENT), (client, VICTIM)] {
             ip(&format!("-n {name} addr add {address}/24 dev cable0"));
         }
@@ -393,14 +351,7 @@ fn forge(ports: [u16; 3]) -> u64 {
         packet
     };
     let short_stamp = vec![1; 43];
-    let datagrams: [&[u8]; 6] = [
-        b"9876",
-        &hello[..],
-        &asks_for_more,
-        &short_stamp,
-        &[0; 1],
-        &[0xff; 1_000],
-    ];
+    let datagrams: [&[u8]; 6] = [b"9876", &hello[..], &asks_for_more, &short_stamp, &[0; 1], &[0xff; 1_000]];
     let mut sent = 0;
     for _ in 0..500 {
         for datagram in datagrams {
@@ -451,15 +402,11 @@ fn forged_sources_get_no_more_than_was_sent() {
     // Who asks with its own address is served.
     let mut honest = cable.within(1);
     let (own, stamp) = (server.own.to_string(), format!("stamp:{}", server.stamp));
-    honest
-        .arg(env!("CARGO_BIN_EXE_narrows"))
-        .args(["rtt", SERVER, "-p", &own, "--quiet", "-J"]);
+    honest.arg(env!("CARGO_BIN_EXE_narrows")).args(["rtt", SERVER, "-p", &own, "--quiet", "-J"]);
     let ended = Running::start(&mut honest).end();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let mut honest = cable.within(1);
-    honest
-        .arg(env!("CARGO_BIN_EXE_narrows"))
-        .args(["rtt", SERVER, "--via", &stamp, "--quiet", "-J"]);
+    honest.arg(env!("CARGO_BIN_EXE_narrows")).args(["rtt", SERVER, "--via", &stamp, "--quiet", "-J"]);
     let ended = Running::start(&mut honest).end();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
 }

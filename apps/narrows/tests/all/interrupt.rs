@@ -1,9 +1,6 @@
 //! Ctrl-C: the first prints what is known, the second ends at once.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a program under test runs in real time, and so do its deadlines"
-)]
+#![expect(clippy::disallowed_methods, reason = "a program under test runs in real time, and so do its deadlines")]
 
 use crate::common;
 
@@ -15,11 +12,7 @@ use nix::sys::signal::Signal;
 
 #[test]
 fn the_first_interrupt_prints_what_is_known() {
-    for (method, signal) in [
-        ("capacity", Signal::SIGINT),
-        ("udp", Signal::SIGINT),
-        ("tcp", Signal::SIGTERM),
-    ] {
+    for (method, signal) in [("capacity", Signal::SIGINT), ("udp", Signal::SIGINT), ("tcp", Signal::SIGTERM)] {
         let server = Server::start(&[]);
         let arguments = ["--json", "-v", "--budget", "200 Mbit/s"];
         let mut running = Running::start(&mut client("test", server.address.port(), &arguments));
@@ -36,12 +29,7 @@ fn the_first_interrupt_prints_what_is_known() {
         let notes = document["notes"].as_array().expect("a list");
         assert!(notes.iter().any(|note| note["id"] == "interrupted"), "{document:#}");
         let known = document["metrics"].as_array().expect("a list");
-        assert!(
-            known
-                .iter()
-                .any(|row| row["metric"] == "round_trip_time" && row["value"].is_u64()),
-            "{document:#}"
-        );
+        assert!(known.iter().any(|row| row["metric"] == "round_trip_time" && row["value"].is_u64()), "{document:#}");
     }
 }
 

@@ -22,12 +22,7 @@ const TRANSPORTS: [(&str, &[&str]); 3] = [
 ];
 const FLOWS: [(&str, &[&str]); 3] = [("forward", &[]), ("reverse", &["-R"]), ("both ways", &["--bidir"])];
 const STREAMS: [&str; 2] = ["1", "4"];
-const SUMS: [&str; 4] = [
-    "sum_sent",
-    "sum_received",
-    "sum_sent_bidir_reverse",
-    "sum_received_bidir_reverse",
-];
+const SUMS: [&str; 4] = ["sum_sent", "sum_received", "sum_sent_bidir_reverse", "sum_received_bidir_reverse"];
 
 /// Every cell of the matrix: its name, and the arguments that both programs take.
 fn cells() -> Vec<(String, Vec<&'static str>)> {
@@ -72,11 +67,7 @@ impl Stock {
         let child = self.0.take().expect("taken once");
         let ended = child.wait_with_output().expect("it is our child");
         let text = String::from_utf8_lossy(&ended.stdout);
-        assert!(
-            ended.status.success(),
-            "{what}: {} {text}",
-            String::from_utf8_lossy(&ended.stderr)
-        );
+        assert!(ended.status.success(), "{what}: {} {text}", String::from_utf8_lossy(&ended.stderr));
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{what}: {error}: {text}"))
     }
 }
@@ -152,22 +143,14 @@ fn our_client_and_a_stock_server_count_the_same() {
                 compared += 1;
             }
         }
-        assert_eq!(
-            compared,
-            if arguments.contains(&"--bidir") { 2 } else { 1 },
-            "{what}: {theirs:#}"
-        );
+        assert_eq!(compared, if arguments.contains(&"--bidir") { 2 } else { 1 }, "{what}: {theirs:#}");
         for (sent, received, sum) in [(SUMS[0], SUMS[1], "sum"), (SUMS[2], SUMS[3], "sum_bidir_reverse")] {
             let Some(sent) = octets(&ours, sent) else { continue };
             // What did not arrive was lost on the way, or over TCP waited unread when the test
             // ended: a stock server closes with what its buffers hold.
             let lost = ours["end"][sum]["lost_packets"].as_u64().unwrap_or(0) * 1_000;
             let streams: u64 = arguments.last().and_then(|last| last.parse().ok()).expect("-P is last");
-            let held = if arguments.contains(&"-u") {
-                0
-            } else {
-                streams * buffers()
-            };
+            let held = if arguments.contains(&"-u") { 0 } else { streams * buffers() };
             let arrived = octets(&ours, received).map(|octets| octets + lost);
             assert!(
                 arrived.is_some_and(|arrived| (sent.saturating_sub(held)..=sent).contains(&arrived)),
@@ -175,11 +158,7 @@ fn our_client_and_a_stock_server_count_the_same() {
             );
             assert!(sent > 0, "{what}");
         }
-        println!(
-            "{what}: {:?} sent, {:?} received",
-            octets(&ours, SUMS[0]),
-            octets(&ours, SUMS[1])
-        );
+        println!("{what}: {:?} sent, {:?} received", octets(&ours, SUMS[0]), octets(&ours, SUMS[1]));
     }
 }
 
@@ -188,9 +167,7 @@ fn our_client_and_a_stock_server_count_the_same() {
 fn number(line: &str, word: &str) -> u64 {
     let rest = line.split(word).nth(1);
     let digits = rest.and_then(|rest| rest.trim_start().split(|c: char| !c.is_ascii_digit()).next());
-    digits
-        .and_then(|digits| digits.parse().ok())
-        .unwrap_or_else(|| panic!("no number behind {word:?} in {line:?}"))
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("no number behind {word:?} in {line:?}"))
 }
 
 #[test]
@@ -263,11 +240,7 @@ fn a_killed_stock_client_ends_its_traffic() {
         drop(client);
         let line = server.running.wait_for("iperf3 client");
         assert!(line.contains("the client went away"), "{line}");
-        assert!(
-            killed.elapsed() < Duration::from_secs(30),
-            "{kind:?}: {:?}",
-            killed.elapsed()
-        );
+        assert!(killed.elapsed() < Duration::from_secs(30), "{kind:?}: {:?}", killed.elapsed());
         println!("{kind:?}: ended {:?} after the client", killed.elapsed());
     }
     let after = Stock::start(&["-c", "127.0.0.1", "-p", &port, "-t", "1", "-J"]).json("afterwards");
@@ -277,18 +250,7 @@ fn a_killed_stock_client_ends_its_traffic() {
 /// Our client with this password, at a server that asks for one.
 fn with_password(port: &str, keys: &Keys, password: &str, more: &[&str]) -> common::ProgramResult {
     let public = text(&keys.public);
-    let base = [
-        "throughput",
-        "127.0.0.1",
-        "--iperf3",
-        "-p",
-        port,
-        "-t",
-        "0.4",
-        "-J",
-        "--username",
-        USER,
-    ];
+    let base = ["throughput", "127.0.0.1", "--iperf3", "-p", port, "-t", "0.4", "-J", "--username", USER];
     let mut client = narrows(base);
     client.args(["--rsa-public-key-path", public]).args(more);
     client.env("IPERF3_PASSWORD", password);
@@ -326,29 +288,16 @@ fn names_and_passwords_are_understood_by_stock_programs() {
     let mut ours = Iperf3::start(&gate);
     let port = ours.port();
     let public = text(&keys.public);
-    let call = [
-        "-c",
-        "127.0.0.1",
-        "-p",
-        &port,
-        "-t",
-        "1",
-        "-J",
-        "--username",
-        USER,
-        "--rsa-public-key-path",
-        public,
-    ];
+    let call = ["-c", "127.0.0.1", "-p", &port, "-t", "1", "-J", "--username", USER, "--rsa-public-key-path", public];
     for reverse in [&[][..], &["-R"]] {
         let document = Stock::start(&[&call, reverse].concat()).json("with a password");
         assert!(octets(&document, SUMS[1]) > Some(0), "{document:#}");
         let line = ours.running.wait_for("iperf3 client");
         assert!(line.ends_with("complete"), "{line}");
     }
-    for (mut stock, what) in [
-        (Stock::with_password(&call, "open-barley"), "the wrong one"),
-        (Stock::start(&call[..7]), "none"),
-    ] {
+    for (mut stock, what) in
+        [(Stock::with_password(&call, "open-barley"), "the wrong one"), (Stock::start(&call[..7]), "none")]
+    {
         let child = stock.0.take().expect("it runs");
         let ended = child.wait_with_output().expect("it is our child");
         // With -J the stock client says in its document what failed, and ends as if nothing had.

@@ -60,10 +60,7 @@ fn measured(
     for attempt in 1..=5 {
         let ended = measure();
         let judged = kept(&ended);
-        eprintln!(
-            "{what}, measurement {attempt}: {}",
-            if judged { "judged" } else { "did not keep time" }
-        );
+        eprintln!("{what}, measurement {attempt}: {}", if judged { "judged" } else { "did not keep time" });
         if judged {
             return Some(ended);
         }
@@ -88,14 +85,9 @@ impl Traces {
     fn of(id: nix::unistd::Pid) -> Self {
         let list = |path: &str| {
             let entries = std::fs::read_dir(path).into_iter().flatten();
-            entries
-                .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-                .collect::<Vec<_>>()
+            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect::<Vec<_>>()
         };
-        let names = list("/run/netns")
-            .into_iter()
-            .filter(|name| name.contains(&id.to_string()))
-            .collect();
+        let names = list("/run/netns").into_iter().filter(|name| name.contains(&id.to_string())).collect();
         let own = std::fs::read_link("/proc/self/ns/net").expect("our own namespace has a name");
         let program = Path::new(env!("CARGO_BIN_EXE_narrows"));
         let processes = list("/proc")
@@ -116,10 +108,7 @@ impl Traces {
     }
 
     fn none() -> Self {
-        Self {
-            names: Vec::new(),
-            processes: Vec::new(),
-        }
+        Self { names: Vec::new(), processes: Vec::new() }
     }
 
     /// A killed process takes a moment to be gone.
@@ -147,14 +136,9 @@ fn demo_puts_the_truth_beside_each_estimate_and_cleans_up() {
     Traces::assert_gone(id);
     // The control connection runs over the path, too: one that stood still for most of a second has
     // fallen silent, by its own report.
-    let stood_still = timing_report["late_ns_worst"]
-        .as_u64()
-        .is_some_and(|late| late > 500_000_000);
+    let stood_still = timing_report["late_ns_worst"].as_u64().is_some_and(|late| late > 500_000_000);
     if ended.status.code() == Some(3) && stood_still {
-        println!(
-            "\nNOT JUDGED: demo: the path held packets back for {} ns",
-            timing_report["late_ns_worst"]
-        );
+        println!("\nNOT JUDGED: demo: the path held packets back for {} ns", timing_report["late_ns_worst"]);
         return;
     }
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
@@ -218,32 +202,18 @@ fn ping_sees_the_round_trip() {
     let _alone = alone();
     let home = directory();
     let path = file(&home, "three.toml", THREE_HOPS);
-    let truth = Scenario::from_toml(THREE_HOPS)
-        .expect("a scenario")
-        .truth(PathDirection::Forward)
-        .base_rtt(84, 84);
+    let truth = Scenario::from_toml(THREE_HOPS).expect("a scenario").truth(PathDirection::Forward).base_rtt(84, 84);
     let call = ["ping", "-c", "20", "-i", "0.02", RECEIVER];
     let Some(ended) = measured("ping", || emulate(&path, None, &call), path_timing_valid) else {
         return;
     };
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
-    let numbers = ended
-        .stdout
-        .lines()
-        .find_map(|line| line.split_once("min/avg/max"))
-        .expect("a summary");
-    let least: f64 = numbers
-        .1
-        .split(" = ")
-        .nth(1)
-        .and_then(|rest| rest.split('/').next()?.parse().ok())
-        .expect("a number");
+    let numbers = ended.stdout.lines().find_map(|line| line.split_once("min/avg/max")).expect("a summary");
+    let least: f64 =
+        numbers.1.split(" = ").nth(1).and_then(|rest| rest.split('/').next()?.parse().ok()).expect("a number");
     let truth = truth.as_secs_f64() * 1e3;
     // ping prints microseconds.
-    assert!(
-        (truth - 0.001..=truth + 0.3).contains(&least),
-        "{least} ms, truth {truth} ms"
-    );
+    assert!((truth - 0.001..=truth + 0.3).contains(&least), "{least} ms, truth {truth} ms");
 }
 
 #[test]
@@ -317,11 +287,8 @@ delay = "1 ms"
     let _alone = alone();
     let home = directory();
     let path = file(&home, "asymmetric.toml", ASYMMETRIC);
-    let truth = Scenario::from_toml(ASYMMETRIC)
-        .expect("a scenario")
-        .truth(PathDirection::Forward)
-        .capacity(1500)
-        .as_f64();
+    let truth =
+        Scenario::from_toml(ASYMMETRIC).expect("a scenario").truth(PathDirection::Forward).capacity(1500).as_f64();
     let narrows = env!("CARGO_BIN_EXE_narrows");
     let script = format!("sleep 1; {narrows} capacity {RECEIVER} --via stamp --quiet --json");
     let measure = || emulate(&path, Some(&format!("{narrows} serve --stamp")), &["sh", "-c", &script]);
@@ -342,26 +309,19 @@ fn iperf3_sees_the_rate() {
     let home = directory();
     let path = file(&home, "three.toml", THREE_HOPS);
     let script = format!("sleep 0.5; exec iperf3 -c {RECEIVER} -u -b 140M -l 1472 -t 3 -f k");
-    let Some(ended) = measured(
-        "iperf3",
-        || emulate(&path, Some("iperf3 -s -1"), &["sh", "-c", &script]),
-        path_timing_valid,
-    ) else {
+    let Some(ended) =
+        measured("iperf3", || emulate(&path, Some("iperf3 -s -1"), &["sh", "-c", &script]), path_timing_valid)
+    else {
         return;
     };
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     // The server's own report, which may stand there too, picks its unit itself.
     let mut lines = ended.stdout.lines();
-    let line = lines
-        .find(|line| line.ends_with("receiver") && line.contains("Kbits/sec"))
-        .expect("a summary");
+    let line = lines.find(|line| line.ends_with("receiver") && line.contains("Kbits/sec")).expect("a summary");
     let words: Vec<&str> = line.split_whitespace().collect();
     let unit = words.iter().position(|&word| word == "Kbits/sec").expect("a rate");
     let payload_kbps: f64 = words[unit - 1].parse().expect("a number");
-    let capacity = Scenario::from_toml(THREE_HOPS)
-        .expect("a scenario")
-        .truth(PathDirection::Forward)
-        .capacity(1500);
+    let capacity = Scenario::from_toml(THREE_HOPS).expect("a scenario").truth(PathDirection::Forward).capacity(1500);
     let ratio = payload_kbps * 1e3 / (capacity.as_f64() * 1_472.0 / 1_500.0);
     // Its own clocking of three seconds is good for a percent or two.
     assert!((0.97..=1.02).contains(&ratio), "{ratio}: {ended:?}");
@@ -373,10 +333,7 @@ fn emulate_ends_as_its_program_does() {
     let _alone = alone();
     let home = directory();
     let path = file(&home, "three.toml", THREE_HOPS);
-    assert_eq!(
-        emulate(&path, Some("sleep 100"), &["sh", "-c", "exit 7"]).status.code(),
-        Some(7)
-    );
+    assert_eq!(emulate(&path, Some("sleep 100"), &["sh", "-c", "exit 7"]).status.code(), Some(7));
     let ended = emulate(&path, Some("sleep 100"), &["/nonexistent/program"]);
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
     assert!(ended.stderr.contains("/nonexistent/program"), "{ended:?}");
@@ -404,11 +361,7 @@ fn a_path_that_is_cut_in_the_middle() {
     let complaint = document["error"]["text"].as_str().expect("a text");
     assert!(ended.stderr.contains(complaint), "{ended:?}");
     let rows = document["metrics"].as_array().expect("a list");
-    assert!(
-        rows.iter()
-            .any(|row| row["metric"] == "round_trip_time" && row["value"].is_u64()),
-        "{document:#}"
-    );
+    assert!(rows.iter().any(|row| row["metric"] == "round_trip_time" && row["value"].is_u64()), "{document:#}");
 }
 
 const TWO_ROWS: &str = r#"
@@ -453,16 +406,7 @@ fn a_plan_is_evaluated_in_the_lab() {
     file(&directory, "absent.toml", ABSENT);
     let plan = file(&directory, "plan.toml", TWO_ROWS);
     let runs = directory.path().join("runs");
-    let arguments = [
-        "evaluate",
-        text(&plan),
-        "--world",
-        "lab",
-        "--json",
-        "--quiet",
-        "--runs-dir",
-        text(&runs),
-    ];
+    let arguments = ["evaluate", text(&plan), "--world", "lab", "--json", "--quiet", "--runs-dir", text(&runs)];
     let ended = Running::start(&mut narrows(arguments)).end();
     let document = ended.json();
     let row = |method: &str| {

@@ -1,10 +1,7 @@
 //! `narrows lab`: labs that stay, and what becomes of them. Needs privileges, so what builds a lab
 //! does not run by itself.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "tests of programs in real time, with their deadlines"
-)]
+#![expect(clippy::disallowed_methods, reason = "tests of programs in real time, with their deadlines")]
 
 use crate::common;
 
@@ -112,14 +109,8 @@ fn a_lab_stays_until_it_is_taken_down() {
     let inside = exec("cli_stays", "receiver", &["ip", "-br", "address"]);
     assert_eq!(inside.status.code(), Some(0), "{inside:?}");
     assert!(inside.stdout.contains("10.77.3.1/32"), "{inside:?}");
-    assert_eq!(
-        exec("cli_stays", "router1", &["sh", "-c", "exit 7"]).status.code(),
-        Some(7)
-    );
-    assert_eq!(
-        exec("cli_stays", "router1", &["/no/such/program"]).status.code(),
-        Some(127)
-    );
+    assert_eq!(exec("cli_stays", "router1", &["sh", "-c", "exit 7"]).status.code(), Some(7));
+    assert_eq!(exec("cli_stays", "router1", &["/no/such/program"]).status.code(), Some(127));
     let routes = exec("cli_stays", "sender", &["ip", "route", "get", "10.77.3.1"]);
     assert!(routes.stdout.contains("via 10.77.1.1 dev path0"), "{routes:?}");
 
@@ -133,10 +124,7 @@ fn a_lab_stays_until_it_is_taken_down() {
         std::thread::sleep(Duration::from_millis(100));
     };
     let lab = &status["labs"][0];
-    assert_eq!(
-        (&lab["id"], &lab["alive"], &lab["ready"]),
-        (&"cli_stays".into(), &true.into(), &true.into())
-    );
+    assert_eq!((&lab["id"], &lab["alive"], &lab["ready"]), (&"cli_stays".into(), &true.into(), &true.into()));
     assert_eq!(lab["links"].as_array().map(Vec::len), Some(2), "{status:#}");
     assert!(lab["timing_valid"].is_boolean() && lab["uptime_ns"].as_u64().is_some_and(|uptime| uptime > 0));
 
@@ -147,11 +135,7 @@ fn a_lab_stays_until_it_is_taken_down() {
     let process = document["process"].as_u64().expect("a number");
     assert!(is_alive(process));
     let down = run(&["lab", "down", "cli_stays"]);
-    assert_eq!(
-        (down.status.code(), down.stdout.as_str()),
-        (Some(0), "lab cli_stays is down\n"),
-        "{down:?}"
-    );
+    assert_eq!((down.status.code(), down.stdout.as_str()), (Some(0), "lab cli_stays is down\n"), "{down:?}");
     assert!(!is_alive(process));
     assert_eq!(traces("cli_stays"), Vec::<String>::new());
     run(&["lab", "exec", "cli_stays", "sender", "--", "true"]).refused(2, &["there is no lab cli_stays"]);
@@ -184,43 +168,15 @@ fn programs_run_in_labs_of_their_own() {
     let home = directory();
     let path = file(&home, "scenario.toml", WITH_TCP);
     let shell = "echo $NARROWS_SENDER $NARROWS_RECEIVER; ip -br address show path0; exit 5";
-    let call = [
-        "lab",
-        "run",
-        text(&path),
-        "--id",
-        "cli_run",
-        "--node",
-        "receiver",
-        "--",
-        "sh",
-        "-c",
-        shell,
-    ];
+    let call = ["lab", "run", text(&path), "--id", "cli_run", "--node", "receiver", "--", "sh", "-c", shell];
     let ended = run(&call);
     assert_eq!(ended.status.code(), Some(5), "{ended:?}");
     assert!(ended.stdout.starts_with("10.77.0.1 10.77.3.1\n"), "{ended:?}");
     assert!(ended.stdout.contains("10.77.3.1/32"), "{ended:?}");
     assert!(ended.stderr.contains("the links: "), "{ended:?}");
     assert_eq!(traces("cli_run"), Vec::<String>::new());
-    let nobody = run(&[
-        "lab",
-        "run",
-        text(&path),
-        "--id",
-        "cli_run",
-        "--node",
-        "nobody",
-        "--",
-        "true",
-    ]);
-    nobody.refused(
-        2,
-        &[
-            "no node nobody",
-            "sender, router1, receiver, cross-1-source, cross-1-sink",
-        ],
-    );
+    let nobody = run(&["lab", "run", text(&path), "--id", "cli_run", "--node", "nobody", "--", "true"]);
+    nobody.refused(2, &["no node nobody", "sender, router1, receiver, cross-1-source, cross-1-sink"]);
     assert_eq!(traces("cli_run"), Vec::<String>::new());
 }
 
@@ -234,14 +190,9 @@ fn elastic_traffic_is_sustained_by_hosts() {
     assert_eq!(document["real_flows"][0]["source"], "cross-1-source");
     let sent = || {
         let table = exec("cli_tcp", "cross-1-source", &["cat", "/proc/net/dev"]).stdout;
-        let line = table
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("path0:").map(ToOwned::to_owned));
+        let line = table.lines().find_map(|line| line.trim().strip_prefix("path0:").map(ToOwned::to_owned));
         let line = line.expect("the device is in the table");
-        line.split_whitespace()
-            .nth(8)
-            .and_then(|octets| octets.parse::<u64>().ok())
-            .expect("a number")
+        line.split_whitespace().nth(8).and_then(|octets| octets.parse::<u64>().ok()).expect("a number")
     };
     let (begin, before) = (Instant::now(), sent());
     std::thread::sleep(Duration::from_secs(2));
@@ -289,21 +240,14 @@ fn programs_in_a_lab_whose_holder_was_killed_are_ended() {
     };
     let mut willing = start(&["sleep", "600"]);
     let mut stubborn = start(&["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]);
-    let mut outside = std::process::Command::new("sleep")
-        .arg("600")
-        .spawn()
-        .expect("it starts");
+    let mut outside = std::process::Command::new("sleep").arg("600").spawn().expect("it starts");
     // Until both are inside.
     let deadline = Instant::now() + Duration::from_secs(20);
     let programs = || run(&["lab", "status", "cli_orphans", "--json"]).json()["labs"][0]["programs"].as_u64();
     while programs() < Some(2) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(50));
     }
-    kill(
-        Pid::from_raw(i32::try_from(holder).expect("a process")),
-        Signal::SIGKILL,
-    )
-    .expect("it can be killed");
+    kill(Pid::from_raw(i32::try_from(holder).expect("a process")), Signal::SIGKILL).expect("it can be killed");
     while is_alive(holder) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }

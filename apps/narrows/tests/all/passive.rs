@@ -74,10 +74,7 @@ fn a_file_becomes_rows_as_promised() {
     for key in ["schema", "flows", "pairs", "packets", "octets", "unreadable"] {
         assert!(document.get(key).is_some(), "no {key}");
     }
-    assert_eq!(
-        (&document["packets"], &document["unreadable"]),
-        (&420.into(), &0.into())
-    );
+    assert_eq!((&document["packets"], &document["unreadable"]), (&420.into(), &0.into()));
     assert_eq!(document["octets"], 200 * (1_514 + 54) + 20 * 50);
     let flows = document["flows"].as_array().expect("flows");
     assert_eq!(flows.len(), narrows_diagnose::passive::PASSIVE.len());
@@ -105,23 +102,14 @@ fn several_files_are_one_capture_and_damage_is_reported() {
     let cut = folder.path().join("cut.pcap");
     std::fs::write(&cut, &whole[..whole.len() - 7]).expect("a file");
     let document = read(&path, &[text(&cut)]);
-    assert_eq!(
-        (&document["packets"], &document["unreadable"]),
-        (&839.into(), &1.into())
-    );
+    assert_eq!((&document["packets"], &document["unreadable"]), (&839.into(), &1.into()));
     let damage = &document["damage"][0];
     assert_eq!(damage["packet"], 419);
-    assert!(
-        damage["why"].as_str().is_some_and(|why| why.contains("cut off")),
-        "{damage}"
-    );
+    assert!(damage["why"].as_str().is_some_and(|why| why.contains("cut off")), "{damage}");
     // From standard input, too.
     let mut child = common::narrows(["passive", "-", "--json", "--quiet"]);
-    let child = child
-        .stdin(std::fs::File::open(&path).expect("forward"))
-        .stdout(Stdio::piped())
-        .output()
-        .expect("it runs");
+    let child =
+        child.stdin(std::fs::File::open(&path).expect("forward")).stdout(Stdio::piped()).output().expect("it runs");
     let document: Value = serde_json::from_slice(&child.stdout).expect("JSON");
     assert_eq!(document["packets"], 420);
 }
@@ -173,10 +161,8 @@ fn filters_pass_what_tcpdump_passes() {
         "! tcp && ip",
     ];
     for expression in expressions {
-        let output = Command::new("tcpdump")
-            .args(["-n", "-r", text(&path), expression])
-            .output()
-            .expect("tcpdump is installed");
+        let output =
+            Command::new("tcpdump").args(["-n", "-r", text(&path), expression]).output().expect("tcpdump is installed");
         assert!(output.status.success(), "{expression}: {output:?}");
         let theirs = String::from_utf8_lossy(&output.stdout).lines().count();
         let ours = read(&path, &["--filter", expression]);
@@ -202,20 +188,13 @@ fn an_interface_is_heard() {
         narrows = env!("CARGO_BIN_EXE_narrows"),
         incoming = text(&incoming),
     );
-    let output = Command::new("unshare")
-        .args(["--net", "sh", "-c", &script])
-        .output()
-        .expect("unshare is there");
+    let output = Command::new("unshare").args(["--net", "sh", "-c", &script]).output().expect("unshare is there");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     validate(narrows_report::schema::PASSIVE, &document);
     assert_eq!(document["counts"]["dropped"], 0);
     let payload = |document: &Value| {
         let flows = document["flows"].as_array().cloned().unwrap_or_default();
-        flows
-            .iter()
-            .filter_map(|flow| flow["payload_octets"].as_u64())
-            .max()
-            .unwrap_or(0)
+        flows.iter().filter_map(|flow| flow["payload_octets"].as_u64()).max().unwrap_or(0)
     };
     let octets = payload(&document);
     // What iperf3 was asked for, in whole blocks of 128 KiB, the last of which its server need not

@@ -43,10 +43,8 @@ fn path(mbps: u64, loaded: bool) -> Scenario {
     let edge = BitRate::from_mbps(1_000);
     let rate = BitRate::from_mbps(mbps);
     let hop = |rate, ms| Hop::rate(rate).delay(Duration::from_millis(ms));
-    let scenario = Scenario::new("passive")
-        .hop(hop(edge, 1))
-        .hop(hop(rate, 5).queue(Queue::Packets(100)))
-        .hop(hop(edge, 2));
+    let scenario =
+        Scenario::new("passive").hop(hop(edge, 1)).hop(hop(rate, 5).queue(Queue::Packets(100))).hop(hop(edge, 2));
     let scenario = if loaded {
         let load = BitRate::from_bps(rate.bps() * 3 / 10);
         scenario.cross(Cross::on_hop(1, Arrivals::Poisson, load, SizeMix::constant(1500)))
@@ -62,11 +60,7 @@ struct Program(Child);
 impl Program {
     fn start(node: &Node, program: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Self(node.spawn(&mut command).expect("the program is installed"))
     }
 
@@ -93,28 +87,18 @@ fn output(node: &Node, program: &str, arguments: &[&str]) -> String {
 /// What it prints, or what it complains of.
 fn ran(node: &Node, program: &str, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = node.spawn(&mut command).expect("the program is installed");
     let ended = child.wait_with_output().expect("it is our child");
     let said = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
-    if ended.status.success() {
-        Ok(said(&ended.stdout))
-    } else {
-        Err(said(&ended.stderr))
-    }
+    if ended.status.success() { Ok(said(&ended.stdout)) } else { Err(said(&ended.stderr)) }
 }
 
 /// The interface on which a node's packets in both directions pass: its first.
 fn interface(node: &Node) -> String {
     let links = output(node, "ip", &["-o", "link", "show"]);
     let names = links.lines().filter_map(|line| line.split(": ").nth(1));
-    let name = names
-        .filter_map(|name| name.split('@').next())
-        .find(|name| *name != "lo");
+    let name = names.filter_map(|name| name.split('@').next()).find(|name| *name != "lo");
     name.expect("every node has a link").to_owned()
 }
 
@@ -124,10 +108,7 @@ fn address(node: &Node) -> String {
 
 /// Files of the captures, in the order of [`PLACES`]; `None` if the path did not keep time.
 fn captured(scenario: &Scenario, transfer: Transfer, home: &Path) -> Option<Vec<PathBuf>> {
-    let options = LabOptions {
-        uncalibrated: true,
-        ..LabOptions::default()
-    };
+    let options = LabOptions { uncalibrated: true, ..LabOptions::default() };
     let lab = Lab::up(scenario, options).expect("a lab can be had");
     let mut dumps = Vec::new();
     let mut files = Vec::new();
@@ -185,10 +166,7 @@ fn closer_than_the_link(file: &Path, seconds: f64) -> f64 {
             times.extend(packet.at_ns);
         }
     }
-    let close = times
-        .windows(2)
-        .filter(|pair| ((pair[1] - pair[0]) as f64) < seconds * 1e9 / 2.0)
-        .count();
+    let close = times.windows(2).filter(|pair| ((pair[1] - pair[0]) as f64) < seconds * 1e9 / 2.0).count();
     close as f64 / times.len().max(1) as f64
 }
 
@@ -196,10 +174,7 @@ fn iperf3(lab: &Lab, more: &[&str]) {
     let server = Program::start(lab.receiver(), "iperf3", &["-s", "-1"]);
     until("iperf3 listens", || listens(server.0.id(), 5201));
     let (to, seconds) = (address(lab.receiver()), SECONDS.to_string());
-    let arguments: Vec<&str> = ["-c", &to, "-t", &seconds]
-        .into_iter()
-        .chain(more.iter().copied())
-        .collect();
+    let arguments: Vec<&str> = ["-c", &to, "-t", &seconds].into_iter().chain(more.iter().copied()).collect();
     output(lab.sender(), "iperf3", &arguments);
 }
 
@@ -210,11 +185,7 @@ const SSHD: &str = "/usr/sbin/sshd";
 fn scp(lab: &Lab, scenario: &Scenario, home: &Path) {
     let (host_key, user_key) = (home.join("host"), home.join("user"));
     for key in [&host_key, &user_key] {
-        output(
-            lab.sender(),
-            "ssh-keygen",
-            &["-q", "-t", "ed25519", "-N", "", "-f", text(key)],
-        );
+        output(lab.sender(), "ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", text(key)]);
     }
     let content = scenario.truth(PathDirection::Forward).capacity(1500).bps() / 8 * u64::from(SECONDS);
     let (from, to) = (home.join("from"), home.join("to"));
@@ -265,21 +236,14 @@ fn scp(lab: &Lab, scenario: &Scenario, home: &Path) {
 
 /// What `narrows passive` says of the transfer's direction in this file: per method.
 fn said(file: &Path, sender: &str) -> Vec<Value> {
-    let ended = narrows(["passive", text(file), "--json"])
-        .output()
-        .expect("the program is built");
+    let ended = narrows(["passive", text(file), "--json"]).output().expect("the program is built");
     let document: Value = serde_json::from_slice(&ended.stdout).expect("it prints JSON");
     let flows = document["flows"].as_array().expect("flows").clone();
     // Other connections are the programs' own controls: the transfer has the most samples and
     // packets.
     let ours = |flow: &&Value| flow["source"].as_str().is_some_and(|source| source.starts_with(sender));
     let mut ours: Vec<Value> = flows.iter().filter(ours).cloned().collect();
-    let packets = |flow: &Value| {
-        flow["packets"]
-            .as_u64()
-            .or_else(|| flow["data_packets"].as_u64())
-            .unwrap_or(0)
-    };
+    let packets = |flow: &Value| flow["packets"].as_u64().or_else(|| flow["data_packets"].as_u64()).unwrap_or(0);
     let most = ours.iter().map(packets).max().unwrap_or(0);
     ours.retain(|flow| packets(flow) == most);
     ours
@@ -357,11 +321,8 @@ fn captures_of_iperf3_show_the_path() {
 #[test]
 #[ignore = "judge: needs namespaces, iperf3, tcpdump"]
 fn captures_of_what_is_held_back_show_no_wrong_path() {
-    let held: [(&str, &'static [&'static str]); 3] = [
-        ("window", &["-w", "16K"]),
-        ("application", &["-b", "2M", "-l", "1448"]),
-        ("pacing", &["--fq-rate", "3M"]),
-    ];
+    let held: [(&str, &'static [&'static str]); 3] =
+        [("window", &["-w", "16K"]), ("application", &["-b", "2M", "-l", "1448"]), ("pacing", &["--fq-rate", "3M"])];
     for (limit, more) in held {
         for mbps in [10, 100] {
             let what = format!("iperf3 over {mbps} Mbit/s, held back by its {limit}");

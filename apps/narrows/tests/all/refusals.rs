@@ -1,10 +1,7 @@
 //! Everything that can be refused or break: a clear complaint, the right exit code, and never a
 //! hang.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a program under test runs in real time, and so do its deadlines"
-)]
+#![expect(clippy::disallowed_methods, reason = "a program under test runs in real time, and so do its deadlines")]
 
 use crate::common;
 
@@ -59,11 +56,7 @@ fn keys() {
     let port = server.address.port();
     run_client("test", port, &["--json"]).refused(4, &["key"]);
     run_client("test", port, &["--json", "--psk-file", text(&wrong)]).refused(4, &["key"]);
-    let ended = run_client(
-        "capacity",
-        port,
-        &["--json", "--psk-file", text(&right), "--budget", "1 MB, 1 s"],
-    );
+    let ended = run_client("capacity", port, &["--json", "--psk-file", text(&right), "--budget", "1 MB, 1 s"]);
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
 }
 
@@ -82,11 +75,7 @@ fn key_files() {
     std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o644)).expect("it is ours");
     let short = file(&home, "short", "secret\n");
     let port = closed_port();
-    for (path, word) in [
-        (text(&open), "644"),
-        (text(&short), "16"),
-        ("/nonexistent/key", "/nonexistent/key"),
-    ] {
+    for (path, word) in [(text(&open), "644"), (text(&short), "16"), ("/nonexistent/key", "/nonexistent/key")] {
         run_client("test", port, &["--psk-file", path]).refused(2, &[word]);
         run_client("udp", port, &["--psk-file", path]).refused(2, &[word]);
         run(&["serve", "-p", "0", "-B", "127.0.0.1", "--psk-file", path]).refused(2, &[word]);
@@ -133,12 +122,7 @@ fn assert_partial(ended: &ProgramResult, broke: Instant, who: &[&str]) {
     let document = ended.json();
     common::validate(narrows_report::schema::REPORT, &document);
     let known = document["metrics"].as_array().expect("a list");
-    assert!(
-        known
-            .iter()
-            .any(|row| row["metric"] == "round_trip_time" && row["value"].is_u64()),
-        "{document:#}"
-    );
+    assert!(known.iter().any(|row| row["metric"] == "round_trip_time" && row["value"].is_u64()), "{document:#}");
     assert_eq!(document["error"]["code"], 3);
     let blamed = document["error"]["who"].as_str().expect("a party");
     assert!(who.contains(&blamed), "{document:#}");
@@ -203,15 +187,7 @@ fn path_cut_during_a_single_measurement() {
     let relay = Relay::start(server.address);
     let folder = directory();
     let tape = folder.path().join("tape");
-    let arguments = [
-        "--json",
-        "--time",
-        "20 s",
-        "--budget",
-        "50 Mbit/s",
-        "--record",
-        text(&tape),
-    ];
+    let arguments = ["--json", "--time", "20 s", "--budget", "50 Mbit/s", "--record", text(&tape)];
     let running = Running::start(&mut client("tcp", relay.port, &arguments));
     relay.wait_for_connections(2);
     // The first second is a segment of its own; it is over, and the long one has begun.
@@ -290,10 +266,7 @@ fn absurd_flags() {
         (&["simulate", demo, "--method", "rtt", "--runs", "-1"], "-1"),
         (&["simulate", demo, "--method", "rtt", "--jobs", "0"], "0"),
         (&["simulate", demo, "--method", "guess"], "guess"),
-        (
-            &["simulate", demo, "--method", "rtt", "--param", "colour=red"],
-            "colour",
-        ),
+        (&["simulate", demo, "--method", "rtt", "--param", "colour=red"], "colour"),
         (&["simulate", demo], "--method"),
         (&["methods", "guess"], "guess"),
         (&["emulate"], "SCENARIO"),
@@ -301,10 +274,7 @@ fn absurd_flags() {
     ];
     for (call, word) in calls {
         // A call that got as far as connecting would find nobody there, and end with 3.
-        let call: Vec<&str> = call
-            .iter()
-            .map(|word| if *word == "h" { "127.0.0.1" } else { word })
-            .collect();
+        let call: Vec<&str> = call.iter().map(|word| if *word == "h" { "127.0.0.1" } else { word }).collect();
         let mut command = narrows(&call);
         command.env("NARROWS_PORT", &port);
         let ended = Running::start(&mut command).end();
@@ -318,11 +288,7 @@ fn absurd_flags() {
 fn absurd_scenarios() {
     let home = directory();
     let cases = [
-        (
-            "negative",
-            "name = \"x\"\n[[hop]]\nrate = \"-5 Mbit/s\"\n",
-            "hop 0: rate",
-        ),
+        ("negative", "name = \"x\"\n[[hop]]\nrate = \"-5 Mbit/s\"\n", "hop 0: rate"),
         ("zero", "name = \"x\"\n[[hop]]\nrate = \"0 Mbit/s\"\n", "hop 0: rate"),
         (
             "loop",
@@ -334,11 +300,7 @@ fn absurd_scenarios() {
         ("binary", "\u{0}\u{1}\u{2}", "cannot be read"),
         ("empty", "", "name"),
         ("hopless", "name = \"x\"\n", "hop"),
-        (
-            "unknown",
-            "name = \"x\"\n[[hop]]\nrate = \"5 Mbit/s\"\ncolour = 3\n",
-            "colour",
-        ),
+        ("unknown", "name = \"x\"\n[[hop]]\nrate = \"5 Mbit/s\"\ncolour = 3\n", "colour"),
     ];
     for (name, content, word) in cases {
         let path = file(&home, name, content);
@@ -386,11 +348,8 @@ fn a_reader_that_leaves_is_no_fault() {
         vec!["completions", "bash"],
         vec!["simulate", text(&demo), "--method", "rtt", "--json"],
     ] {
-        let mut child = narrows(&call)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        let mut child =
+            narrows(&call).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         drop(child.stdout.take());
         let ended = child.wait_with_output().expect("it ends");
         assert_eq!(ended.status.code(), Some(0), "{call:?}: {ended:?}");

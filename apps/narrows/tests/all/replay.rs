@@ -34,11 +34,7 @@ fn a_run_comes_again_with_its_truth() {
         let simulated = record(name, method, text(&path)).json();
         let (code, document) = replayed(&[text(&path)]);
         let ran = &document["runs"][0];
-        assert_eq!(
-            (ran["how"].as_str(), &ran["same"]),
-            (Some("replayed"), &true.into()),
-            "{document:#}"
-        );
+        assert_eq!((ran["how"].as_str(), &ran["same"]), (Some("replayed"), &true.into()), "{document:#}");
         assert_eq!(ran["result"], ran["recorded"]);
         let (was, is) = (&simulated["runs"][0], &ran["result"]);
         assert_eq!(was["value_bps"], is["value"], "{method}");
@@ -59,17 +55,8 @@ fn rows_are_read_by_another_method_or_refused() {
     record("pathload-poisson-load.toml", "pathload", text(&path));
     let (code, document) = replayed(&[text(&path), "--method", "fac2"]);
     let ran = &document["runs"][0];
-    assert_eq!(
-        (code, ran["how"].as_str(), &ran["same"]),
-        (Some(0), Some("analysed"), &Value::Null)
-    );
-    assert!(
-        ran["differs"]
-            .as_str()
-            .expect("why")
-            .starts_with("at step 1 the recording holds train"),
-        "{ran:#}"
-    );
+    assert_eq!((code, ran["how"].as_str(), &ran["same"]), (Some(0), Some("analysed"), &Value::Null));
+    assert!(ran["differs"].as_str().expect("why").starts_with("at step 1 the recording holds train"), "{ran:#}");
     assert_eq!(ran["result"]["metric"], "available_ip_capacity");
     assert!(ran["rows"]["trains"].as_u64() > Some(20));
 
@@ -80,15 +67,9 @@ fn rows_are_read_by_another_method_or_refused() {
 
     let (code, document) = replayed(&[text(&path), "--method", "tcp"]);
     let ran = &document["runs"][0];
-    assert_eq!(
-        (code, ran["how"].as_str(), &ran["result"]),
-        (Some(2), Some("refused"), &Value::Null)
-    );
+    assert_eq!((code, ran["how"].as_str(), &ran["result"]), (Some(2), Some("refused"), &Value::Null));
     let why = ran["differs"].as_str().expect("why");
-    assert!(
-        why.starts_with("tcp needs transfers over one connection; there is"),
-        "{why}"
-    );
+    assert!(why.starts_with("tcp needs transfers over one connection; there is"), "{why}");
 }
 
 #[test]
@@ -101,14 +82,8 @@ fn a_job_is_one_run_per_method() {
     let runs = document["runs"].as_array().expect("a list");
     let methods: Vec<&str> = runs.iter().filter_map(|run| run["recorded_method"].as_str()).collect();
     assert_eq!(methods[..4], ["rtt", "pmtu", "capacity", "slope"], "{methods:?}");
-    assert!(
-        runs.iter().all(|run| run["same"] == true && run["complete"] == true),
-        "{document:#}"
-    );
-    assert!(
-        runs.iter()
-            .all(|run| run["world"] == "simulator" && run["scenario"].is_string())
-    );
+    assert!(runs.iter().all(|run| run["same"] == true && run["complete"] == true), "{document:#}");
+    assert!(runs.iter().all(|run| run["world"] == "simulator" && run["scenario"].is_string()));
     let (_, third) = replayed(&[text(&path), "--run", "3"]);
     assert_eq!(third["runs"], Value::from(vec![runs[2].clone()]));
 }
@@ -127,18 +102,11 @@ fn raw_rows() {
         line.split(',').nth(at).expect("as many cells").to_owned()
     };
     let json = run(&["replay", text(&path), "--dump", "json"]);
-    let rows: Vec<Value> = json
-        .stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("an object per line"))
-        .collect();
+    let rows: Vec<Value> =
+        json.stdout.lines().map(|line| serde_json::from_str(line).expect("an object per line")).collect();
     let lines: Vec<&str> = lines.collect();
     assert_eq!(rows.len(), lines.len());
-    let packets: Vec<_> = rows
-        .iter()
-        .zip(&lines)
-        .filter(|(row, _)| row["kind"] == "packet")
-        .collect();
+    let packets: Vec<_> = rows.iter().zip(&lines).filter(|(row, _)| row["kind"] == "packet").collect();
     assert!(packets.len() > 50);
     for (row, line) in packets {
         for column in ["run", "step", "seq", "ip_octets", "departed_ns", "received_ns"] {
@@ -182,23 +150,8 @@ fn what_makes_no_sense_is_refused() {
         (&["replay", good, "--run", "2"], &["there is no run 2"]),
         (&["replay", good, "--method", "nonsense"], &["no method"]),
         (&["replay", good, "--param", "nonsense=1"], &["nonsense"]),
-        (
-            &[
-                "simulate",
-                scenario,
-                "-m",
-                "rtt",
-                "--runs",
-                "2",
-                "--record",
-                "/tmp/never",
-            ],
-            &["one run"],
-        ),
-        (
-            &["simulate", scenario, "-m", "rtt", "--record", "/nowhere/at/all"],
-            &["--record /nowhere/at/all"],
-        ),
+        (&["simulate", scenario, "-m", "rtt", "--runs", "2", "--record", "/tmp/never"], &["one run"]),
+        (&["simulate", scenario, "-m", "rtt", "--record", "/nowhere/at/all"], &["--record /nowhere/at/all"]),
     ] {
         run(arguments).refused(2, words);
     }

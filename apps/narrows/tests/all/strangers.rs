@@ -1,9 +1,6 @@
 //! Servers that speak something else, stop in the middle, or refuse.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a program under test runs in real time, and so do its deadlines"
-)]
+#![expect(clippy::disallowed_methods, reason = "a program under test runs in real time, and so do its deadlines")]
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -121,16 +118,8 @@ fn refusals_during_the_handshake() {
         (RefusalCode::Protocol, 6),
         (RefusalCode::Expired, 4),
     ] {
-        let refused = ServerMessage::Refused {
-            code,
-            id: None,
-            text: "for this reason".to_owned(),
-        };
-        let words: &[&str] = if code == RefusalCode::Key {
-            &["key"]
-        } else {
-            &["for this reason"]
-        };
+        let refused = ServerMessage::Refused { code, id: None, text: "for this reason".to_owned() };
+        let words: &[&str] = if code == RefusalCode::Key { &["key"] } else { &["for this reason"] };
         meets(hostile(says(refused.frame())), exit, words);
     }
 }

@@ -27,10 +27,7 @@ fn octets(document: &Value, sum: &str) -> u64 {
 #[test]
 fn json_has_the_shape_that_readers_of_iperf3_know() {
     let server = Iperf3::start(&[]);
-    let document = measure(
-        &server.port(),
-        &["--iperf3", "--bidir", "-P", "2", "--get-server-output"],
-    );
+    let document = measure(&server.port(), &["--iperf3", "--bidir", "-P", "2", "--get-server-output"]);
     let start = &document["start"];
     assert_eq!(start["connected"].as_array().map(Vec::len), Some(4), "{document:#}");
     assert_eq!(start["test_start"]["protocol"], "TCP");
@@ -45,17 +42,11 @@ fn json_has_the_shape_that_readers_of_iperf3_know() {
         let sender = &interval["streams"][0];
         assert!(sender["rtt"].is_u64() && sender["snd_cwnd"].is_u64() && sender["retransmits"].is_u64());
     }
-    let parts: u64 = intervals
-        .iter()
-        .filter_map(|interval| interval["sum"]["bytes"].as_u64())
-        .sum();
+    let parts: u64 = intervals.iter().filter_map(|interval| interval["sum"]["bytes"].as_u64()).sum();
     // The last interval ends with the decision to stop; a write may still be under way.
     assert!(parts <= octets(&document, "sum_sent") && parts > 0);
     assert_eq!(octets(&document, "sum_sent"), octets(&document, "sum_received"));
-    assert_eq!(
-        octets(&document, "sum_sent_bidir_reverse"),
-        octets(&document, "sum_received_bidir_reverse")
-    );
+    assert_eq!(octets(&document, "sum_sent_bidir_reverse"), octets(&document, "sum_received_bidir_reverse"));
     for key in ["limited_by", "evidence", "quick", "spacing"] {
         assert!(document["narrows"].get(key).is_some(), "{document:#}");
     }
@@ -67,31 +58,16 @@ fn json_has_the_shape_that_readers_of_iperf3_know() {
 #[test]
 fn udp_keeps_its_rate_and_tells_its_spacing() {
     let server = Iperf3::start(&[]);
-    let document = measure(
-        &server.port(),
-        &["--iperf3", "-u", "-b", "4M", "-l", "500", "--dscp", "ef"],
-    );
+    let document = measure(&server.port(), &["--iperf3", "-u", "-b", "4M", "-l", "500", "--dscp", "ef"]);
     assert_eq!(document["start"]["test_start"]["tos"], 184);
     let sent = &document["end"]["sum_sent"];
-    let (packets, lost) = (
-        sent["packets"].as_u64(),
-        document["end"]["sum"]["lost_packets"].as_u64(),
-    );
-    assert_eq!(
-        packets.map(|packets| packets * 500),
-        Some(octets(&document, "sum_sent"))
-    );
+    let (packets, lost) = (sent["packets"].as_u64(), document["end"]["sum"]["lost_packets"].as_u64());
+    assert_eq!(packets.map(|packets| packets * 500), Some(octets(&document, "sum_sent")));
     let arrived = packets.unwrap_or(0) - lost.expect("it is counted");
     assert_eq!(octets(&document, "sum_received"), arrived * 500);
     let spacing = &document["narrows"]["spacing"][0];
-    assert_eq!(
-        (&spacing["planned_ns"], &spacing["packets_at_once"]),
-        (&1_000_000.into(), &1.into())
-    );
-    assert!(
-        spacing["gap_ns_p50"].as_u64() <= spacing["gap_ns_max"].as_u64(),
-        "{spacing:#}"
-    );
+    assert_eq!((&spacing["planned_ns"], &spacing["packets_at_once"]), (&1_000_000.into(), &1.into()));
+    assert!(spacing["gap_ns_p50"].as_u64() <= spacing["gap_ns_max"].as_u64(), "{spacing:#}");
     // Never more than was asked for, but for what a stalled host makes up.
     let bps = sent["bits_per_second"].as_f64().expect("a number");
     assert!(bps > 100_000.0 && bps < 5_000_000.0, "{bps}");
@@ -101,15 +77,9 @@ fn udp_keeps_its_rate_and_tells_its_spacing() {
 fn the_own_server_is_measured_too() {
     let server = Server::start(&[]);
     let document = measure(&server.port(), &["-P", "2"]);
-    assert!(
-        octets(&document, "sum_sent") > 0 && document["narrows"]["limited_by"].is_string(),
-        "{document:#}"
-    );
+    assert!(octets(&document, "sum_sent") > 0 && document["narrows"]["limited_by"].is_string(), "{document:#}");
     let foreign = &document["narrows"]["foreign_rtt"];
-    assert!(
-        foreign["opened"].as_u64() > Some(0) && foreign["p50_ns"].as_u64() > Some(0),
-        "{document:#}"
-    );
+    assert!(foreign["opened"].as_u64() > Some(0) && foreign["p50_ns"].as_u64() > Some(0), "{document:#}");
     let document = measure(&server.port(), &["-u", "-b", "2M", "-R"]);
     assert!(octets(&document, "sum_received") > 0, "{document:#}");
     let call = |arguments: &[&str]| {
@@ -145,12 +115,7 @@ fn both_ways_at_once_against_the_own_server() {
             assert_eq!(interval["streams"].as_array().map(Vec::len), Some(connected.len()));
             assert!(interval["sum"]["bytes"].is_u64() && interval["sum_bidir_reverse"]["bytes"].is_u64());
         }
-        for sum in [
-            "sum_sent",
-            "sum_received",
-            "sum_sent_bidir_reverse",
-            "sum_received_bidir_reverse",
-        ] {
+        for sum in ["sum_sent", "sum_received", "sum_sent_bidir_reverse", "sum_received_bidir_reverse"] {
             assert!(octets(&document, sum) > 0, "{sum}: {document:#}");
         }
         assert_eq!(document["narrows"]["ended_by"], "time");
@@ -159,10 +124,7 @@ fn both_ways_at_once_against_the_own_server() {
     }
     let ended = run(&["throughput", "127.0.0.1", "-p", &server.port(), "--bidir", "-t", "0.2"]);
     let text = &ended.stdout;
-    assert!(
-        text.contains("this host sent") && text.contains("the far host sent"),
-        "{text}"
-    );
+    assert!(text.contains("this host sent") && text.contains("the far host sent"), "{text}");
     assert!(text.contains("the far host's sending is limited by"), "{text}");
 }
 
@@ -230,10 +192,7 @@ fn a_test_without_a_length_ends_with_what_the_server_allows() {
 #[test]
 fn udp_tells_its_gaps_whoever_sends() {
     let server = Server::start(&[]);
-    for way in [
-        &["-u", "-b", "4M", "-l", "500"][..],
-        &["-u", "-b", "4M", "-l", "500", "-R"],
-    ] {
+    for way in [&["-u", "-b", "4M", "-l", "500"][..], &["-u", "-b", "4M", "-l", "500", "-R"]] {
         let document = measure(&server.port(), way);
         let spacing = &document["narrows"]["spacing"][0];
         assert_eq!(
@@ -241,11 +200,7 @@ fn udp_tells_its_gaps_whoever_sends() {
             (&1_000_000.into(), &1.into()),
             "{document:#}"
         );
-        let gap = |name: &str| {
-            spacing[name]
-                .as_u64()
-                .unwrap_or_else(|| panic!("no {name}: {document:#}"))
-        };
+        let gap = |name: &str| spacing[name].as_u64().unwrap_or_else(|| panic!("no {name}: {document:#}"));
         // Classes are three percent wide.
         assert!(gap("gap_ns_p50") <= gap("gap_ns_p99"), "{spacing:#}");
         assert!(gap("gap_ns_p99") <= gap("gap_ns_max") / 32 * 33, "{spacing:#}");
@@ -254,22 +209,10 @@ fn udp_tells_its_gaps_whoever_sends() {
         assert!(gap("gap_ns_p50") > 700_000, "{spacing:#}");
         let known = way.contains(&"-R");
         assert_eq!(spacing["unrecovered_ns"].is_null(), known, "{spacing:#}");
-        let bps = document["end"]["sum_sent"]["bits_per_second"]
-            .as_f64()
-            .expect("a number");
+        let bps = document["end"]["sum_sent"]["bits_per_second"].as_f64().expect("a number");
         assert!(bps < 4_100_000.0, "{bps}");
     }
-    let ended = run(&[
-        "throughput",
-        "127.0.0.1",
-        "-p",
-        &server.port(),
-        "-u",
-        "-b",
-        "0",
-        "-t",
-        "0.2",
-    ]);
+    let ended = run(&["throughput", "127.0.0.1", "-p", &server.port(), "-u", "-b", "0", "-t", "0.2"]);
     assert!(ended.stdout.contains("as fast as goes; gaps p50"), "{ended:?}");
 }
 
@@ -287,10 +230,7 @@ fn methods_run_over_real_sockets() {
         let ended = call(&["--method", "rfc9097", "-t", "1", "-b", "20M", "--param", &named]);
         assert_eq!(ended.status.code(), Some(0), "{ended:?}");
         let row = ended.json();
-        assert_eq!(
-            (&row["method"], &row["metric"]),
-            (&"rfc9097".into(), &"udp_achievable".into())
-        );
+        assert_eq!((&row["method"], &row["metric"]), (&"rfc9097".into(), &"udp_achievable".into()));
         // Nothing narrower than the cap lies on the way; what a busy host sends of it is another
         // matter.
         let value = row["value"].as_f64().expect("a rate");
@@ -299,11 +239,7 @@ fn methods_run_over_real_sockets() {
         assert!(row["seconds"].as_f64().is_some_and(|seconds| seconds > 0.9), "{row:#}");
     }
     let row = call(&["--method", "tcp", "-t", "0.5", "-R"]).json();
-    assert_eq!(
-        (&row["method"], &row["direction"]),
-        (&"tcp".into(), &"reverse".into()),
-        "{row:#}"
-    );
+    assert_eq!((&row["method"], &row["direction"]), (&"tcp".into(), &"reverse".into()), "{row:#}");
     call(&["--method", "pathload"]).refused(2, &["rfc9097", "streams", "window"]);
     call(&["--method", "udp", "-C", "cubic"]).refused(2, &["-C", "udp"]);
     call(&["--method", "udp", "-P", "2", "--iperf3"]).refused(2, &["--iperf3, -P"]);
@@ -339,11 +275,7 @@ fn what_cannot_be_is_said_so() {
 fn names_and_passwords_are_asked_for_and_shown() {
     let directory = common::directory();
     let keys = common::keys::Keys::make(&directory);
-    let (private, users, public) = (
-        common::text(&keys.private),
-        common::text(&keys.users),
-        common::text(&keys.public),
-    );
+    let (private, users, public) = (common::text(&keys.private), common::text(&keys.users), common::text(&keys.public));
     let server = Iperf3::start(&["--rsa-private-key-path", private, "--authorized-users-path", users]);
     let port = server.port();
     let base = ["throughput", "127.0.0.1", "--iperf3", "-p", &port, "-t", "0.3", "-J"];
@@ -367,9 +299,7 @@ fn names_and_passwords_are_asked_for_and_shown() {
     run(&["throughput", "h", "--iperf3", "--username", "x"]).refused(2, &["--rsa-public-key-path"]);
     run(&["serve", "--iperf3", "--rsa-private-key-path", private]).refused(2, &["--authorized-users-path"]);
     let mut no_key = common::narrows(base);
-    no_key
-        .args(["--username", "x", "--rsa-public-key-path", users])
-        .env("IPERF3_PASSWORD", "x");
+    no_key.args(["--username", "x", "--rsa-public-key-path", users]).env("IPERF3_PASSWORD", "x");
     let ended = common::Running::start(&mut no_key).end();
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     assert!(ended.stderr.contains("BEGIN PUBLIC KEY"), "{ended:?}");
@@ -403,26 +333,14 @@ fn ndt7_measures_both_ways() {
     for test in ["download", "upload"] {
         let of_test = |interval: &&Value| interval["sum"]["test"] == test;
         let intervals = document["intervals"].as_array().expect("a list");
-        counted.push(
-            intervals
-                .iter()
-                .filter(of_test)
-                .filter_map(|one| one["sum"]["bytes"].as_u64())
-                .sum(),
-        );
-        assert!(
-            counted.last() <= document["end"][test]["bytes"].as_u64().as_ref(),
-            "{document:#}"
-        );
+        counted.push(intervals.iter().filter(of_test).filter_map(|one| one["sum"]["bytes"].as_u64()).sum());
+        assert!(counted.last() <= document["end"][test]["bytes"].as_u64().as_ref(), "{document:#}");
     }
     assert!(counted.iter().all(|&octets| octets > 0), "{document:#}");
     let url = format!("ws://127.0.0.1:{port}/ndt/v7/upload?access_token=x");
     let reported = run(&["throughput", "--ndt7", &url, "-t", "2"]);
     assert_eq!(reported.status.code(), Some(0), "{reported:?}");
-    assert!(
-        reported.stdout.contains("upload") && !reported.stdout.contains("download"),
-        "{reported:?}"
-    );
+    assert!(reported.stdout.contains("upload") && !reported.stdout.contains("download"), "{reported:?}");
 }
 
 #[test]

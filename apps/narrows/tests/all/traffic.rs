@@ -1,9 +1,6 @@
 //! `narrows traffic`: two programs over loopback, their documents, and what they refuse.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a program under test runs in real time, and so do its deadlines"
-)]
+#![expect(clippy::disallowed_methods, reason = "a program under test runs in real time, and so do its deadlines")]
 
 use crate::common;
 
@@ -25,10 +22,7 @@ impl Sink {
         let arguments = ["traffic", "sink", "-p", "0", "-B", "127.0.0.1", "--json"];
         let mut running = Running::start(&mut narrows(arguments));
         let line = running.wait_for("listening on");
-        let word = line
-            .split("listening on ")
-            .nth(1)
-            .and_then(|rest| rest.split(',').next());
+        let word = line.split("listening on ").nth(1).and_then(|rest| rest.split(',').next());
         let address = word.and_then(|word| word.parse().ok()).expect("an address");
         Self { running, address }
     }
@@ -91,10 +85,7 @@ fn both_sides_tell_what_they_saw() {
     assert_eq!(names, ["poisson", "poisson", "cbr", "pareto", "reno"]);
     for flow in &flows[..4] {
         let (sent, received) = (&flow["sent"], &flow["received"]);
-        let arrived = received["packets"]
-            .as_u64()
-            .zip(received["lost"].as_u64())
-            .map(|(got, lost)| got + lost);
+        let arrived = received["packets"].as_u64().zip(received["lost"].as_u64()).map(|(got, lost)| got + lost);
         assert_eq!(arrived, sent["packets"].as_u64(), "{flow:#}");
         assert_eq!(sent["octets"], sent["planned_octets"], "{flow:#}");
     }
@@ -104,10 +95,7 @@ fn both_sides_tell_what_they_saw() {
     assert_eq!(reported.status.code(), Some(0), "{reported:?}");
     let session = reported.json();
     validate(narrows_report::schema::TRAFFIC, &session);
-    assert_eq!(
-        (&session["ended"], session["flows"].as_array().map(Vec::len)),
-        (&"complete".into(), Some(5))
-    );
+    assert_eq!((&session["ended"], session["flows"].as_array().map(Vec::len)), (&"complete".into(), Some(5)));
 }
 
 #[test]
@@ -132,28 +120,13 @@ fn tables_and_text() {
     let sink = Sink::start();
     let folder = directory();
     let table = folder.path().join("series.csv");
-    let base = [
-        "--model",
-        "cbr",
-        "--rate",
-        "500 kbit/s",
-        "--size",
-        "500",
-        "--time",
-        "50 ms",
-    ];
+    let base = ["--model", "cbr", "--rate", "500 kbit/s", "--size", "500", "--time", "50 ms"];
     let ended = sink.send(&[&base[..], &["--csv", "-o", text(&table)]].concat());
     assert_eq!((ended.status.code(), ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
     let csv = std::fs::read_to_string(&table).expect("it was written");
-    assert!(
-        csv.starts_with("flow,name,side,") && csv.contains("0,cbr,received,ip,0,"),
-        "{csv}"
-    );
+    assert!(csv.starts_with("flow,name,side,") && csv.contains("0,cbr,received,ip,0,"), "{csv}");
     let ended = sink.send(&base);
-    assert!(
-        ended.stdout.contains("flow 0: cbr (UDP, rates at the IP layer)"),
-        "{ended:?}"
-    );
+    assert!(ended.stdout.contains("flow 0: cbr (UDP, rates at the IP layer)"), "{ended:?}");
     assert!(ended.stdout.contains("jitter (RFC 3550)"), "{ended:?}");
 }
 
@@ -173,8 +146,7 @@ fn what_makes_no_sense_is_refused() {
     // Port 9 of loopback: nobody discards any more.
     send(&["--model", "cbr", "--rate", "1 M"]).refused(3, &["narrows traffic sink"]);
     let sink = Sink::start();
-    sink.send(&["--model", "cbr", "--rate", "1 M", "--size", "39"])
-        .refused(2, &["39 octets", "IPv4 has 40"]);
+    sink.send(&["--model", "cbr", "--rate", "1 M", "--size", "39"]).refused(2, &["39 octets", "IPv4 has 40"]);
     let port = sink.address.port().to_string();
     run(&["traffic", "sink", "-p", &port, "-B", "127.0.0.1"]).refused(1, &["cannot listen"]);
 }
@@ -184,9 +156,7 @@ fn a_cut_capture_is_sent_as_remote_as_it_goes() {
     let sink = Sink::start();
     let folder = directory();
     let capture = folder.path().join("cut.pcap");
-    let mut octets = vec![
-        0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 101, 0, 0, 0,
-    ];
+    let mut octets = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 101, 0, 0, 0];
     for at in 0..3u8 {
         // Raw IP: a header that says 600 octets, one millisecond after the last.
         let mut packet = [0; 20];
@@ -202,10 +172,5 @@ fn a_cut_capture_is_sent_as_remote_as_it_goes() {
     let document: Value = ended.json();
     validate(narrows_report::schema::TRAFFIC, &document);
     assert_eq!(document["flows"][0]["received"]["octets"], 1200);
-    assert!(
-        document["notes"][0]
-            .as_str()
-            .is_some_and(|note| note.contains("middle of a block")),
-        "{document:#}"
-    );
+    assert!(document["notes"][0].as_str().is_some_and(|note| note.contains("middle of a block")), "{document:#}");
 }

@@ -1,10 +1,7 @@
 //! `available --watch`: the stream that it prints, and how it ends when the remote host goes away
 //! or stops.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a program under test runs in real time, and so do its deadlines"
-)]
+#![expect(clippy::disallowed_methods, reason = "a program under test runs in real time, and so do its deadlines")]
 
 use crate::common;
 
@@ -26,9 +23,7 @@ fn lines(ended: &ProgramResult) -> Vec<Value> {
         validate(narrows_report::schema::WATCH, line);
     }
     let kinds: Vec<&str> = lines.iter().filter_map(|line| line["kind"].as_str()).collect();
-    let (last, others) = kinds
-        .split_last()
-        .unwrap_or_else(|| panic!("nothing was printed: {ended:?}"));
+    let (last, others) = kinds.split_last().unwrap_or_else(|| panic!("nothing was printed: {ended:?}"));
     assert_eq!(*last, "summary", "{ended:?}");
     assert!(others.iter().all(|kind| *kind == "interval"), "{ended:?}");
     lines
@@ -42,10 +37,8 @@ fn a_line_per_interval_and_a_summary() {
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
     let lines = lines(&ended);
     let summary = &lines[lines.len() - 1];
-    let intervals: u64 = lines[..lines.len() - 1]
-        .iter()
-        .map(|line| line["interval_ns"].as_u64().expect("a time") / 500_000_000)
-        .sum();
+    let intervals: u64 =
+        lines[..lines.len() - 1].iter().map(|line| line["interval_ns"].as_u64().expect("a time") / 500_000_000).sum();
     assert_eq!(summary["intervals"].as_u64(), Some(intervals));
     assert!((5..=30).contains(&intervals), "{ended:?}");
     assert!(summary["octets"].as_u64().is_some_and(|octets| octets > 0), "{ended:?}");
@@ -69,11 +62,7 @@ fn an_interrupt_ends_it_with_the_summary() {
 /// known until then is printed.
 #[test]
 fn a_remote_host_that_goes_away_ends_it() {
-    for (signal, method) in [
-        (Signal::SIGKILL, "track"),
-        (Signal::SIGSTOP, "track"),
-        (Signal::SIGKILL, "bart"),
-    ] {
+    for (signal, method) in [(Signal::SIGKILL, "track"), (Signal::SIGSTOP, "track"), (Signal::SIGKILL, "bart")] {
         let server = Server::start(&[]);
         let arguments = ["--watch", "--json", "--interval", "500 ms", "--method", method];
         let running = Running::start(&mut client("available", server.address.port(), &arguments));

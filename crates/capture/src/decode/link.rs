@@ -29,11 +29,7 @@ impl<'a> Encapsulated<'a> {
     /// A tag that the capturing host took off: the outermost.
     pub(super) fn push_outer(&mut self, tag: u16) {
         // One tag left in the frame stands in the lower half already.
-        self.vlan = if self.vlan == 0 {
-            named(tag)
-        } else {
-            named(tag) << 16 | self.vlan & 0xFFFF
-        };
+        self.vlan = if self.vlan == 0 { named(tag) } else { named(tag) << 16 | self.vlan & 0xFFFF };
         self.link_octets += 4;
     }
 }
@@ -147,10 +143,7 @@ fn loopback(whole: &[u8]) -> Result<Option<Encapsulated<'_>>, Unreadable> {
 fn cooked(whole: &[u8], way: usize, kind: usize) -> Result<Option<Encapsulated<'_>>, Unreadable> {
     let sent = sent(pair(whole, way)?);
     let encapsulated = ether_type(whole, kind)?;
-    Ok(encapsulated.map(|encapsulated| Encapsulated {
-        outgoing: sent,
-        ..encapsulated
-    }))
+    Ok(encapsulated.map(|encapsulated| Encapsulated { outgoing: sent, ..encapsulated }))
 }
 
 fn cooked_2(whole: &[u8]) -> Result<Option<Encapsulated<'_>>, Unreadable> {
@@ -165,10 +158,7 @@ fn cooked_2(whole: &[u8]) -> Result<Option<Encapsulated<'_>>, Unreadable> {
         }
         _ => None,
     };
-    Ok(encapsulated.map(|encapsulated| Encapsulated {
-        outgoing: sent,
-        ..encapsulated
-    }))
+    Ok(encapsulated.map(|encapsulated| Encapsulated { outgoing: sent, ..encapsulated }))
 }
 
 /// Linux's kinds of packets: 0 is to this host, 4 from it; 1 to 3 are broadcast, multicast and

@@ -29,11 +29,8 @@ fn ip6(extensions: &[u8], first: u8, payload_octets: u16) -> Vec<u8> {
     packet.extend(length.to_be_bytes());
     packet.extend([first, 60]);
     packet.extend(
-        [
-            [0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
-            [0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2],
-        ]
-        .concat(),
+        [[0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], [0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]]
+            .concat(),
     );
     packet.extend(extensions);
     packet.extend(SEGMENT);
@@ -74,15 +71,9 @@ fn a_tcp_packet_in_full() {
     assert_eq!(packet.destination.to_string(), "10.0.0.2:80");
     assert_eq!((packet.hop_limit, packet.vlan), (63, 0));
     let seen = packet.seen;
-    assert_eq!(
-        (seen.at_ns, seen.ip_octets, seen.link_octets, seen.ip_id),
-        (77, 1_052, 14, Some(0x1234))
-    );
+    assert_eq!((seen.at_ns, seen.ip_octets, seen.link_octets, seen.ip_id), (77, 1_052, 14, Some(0x1234)));
     let fields = seen.tcp;
-    assert_eq!(
-        (fields.sequence, fields.acknowledgement, fields.payload_octets),
-        (9, Some(7), 1_000)
-    );
+    assert_eq!((fields.sequence, fields.acknowledgement, fields.payload_octets), (9, Some(7), 1_000));
     assert_eq!((fields.window, fields.timestamps), (256, Some((5, 6))));
     assert!(!fields.is_boundary());
 }
@@ -93,67 +84,27 @@ fn links_of_every_kind() {
     let four = ip4(1_000, 6, 0, 0);
     let six = ip6(&[], 6, 1_000);
     let cases: [(LinkType, Vec<u8>, u16, u32); 19] = [
-        (
-            LinkType::ETHERNET,
-            ethernet(&[0x81, 0, 0x20, 5, 8, 0], &four),
-            18,
-            0x1005,
-        ),
-        (
-            LinkType::ETHERNET,
-            ethernet(&[0x88, 0xA8, 0, 7, 0x81, 0, 0, 5, 8, 0], &four),
-            22,
-            0x1007_1005,
-        ),
+        (LinkType::ETHERNET, ethernet(&[0x81, 0, 0x20, 5, 8, 0], &four), 18, 0x1005),
+        (LinkType::ETHERNET, ethernet(&[0x88, 0xA8, 0, 7, 0x81, 0, 0, 5, 8, 0], &four), 22, 0x1007_1005),
         (LinkType::ETHERNET, ethernet(&[0x86, 0xDD], &six), 14, 0),
-        (
-            LinkType::ETHERNET,
-            ethernet(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 0, 0, 0x21], &four),
-            22,
-            0,
-        ),
-        (
-            LinkType::ETHERNET,
-            ethernet(&[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64], &four),
-            22,
-            0,
-        ),
-        (
-            LinkType::ETHERNET,
-            ethernet(&[0, 200, 0xAA, 0xAA, 3, 0, 0, 0, 8, 0], &four),
-            22,
-            0,
-        ),
+        (LinkType::ETHERNET, ethernet(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 0, 0, 0x21], &four), 22, 0),
+        (LinkType::ETHERNET, ethernet(&[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64], &four), 22, 0),
+        (LinkType::ETHERNET, ethernet(&[0, 200, 0xAA, 0xAA, 3, 0, 0, 0, 8, 0], &four), 22, 0),
         (LinkType::RAW, four.clone(), 0, 0),
         (LinkType::new(12), six.clone(), 0, 0),
         (LinkType::IPV6, six.clone(), 0, 0),
         (LinkType::NULL, framed(&[2, 0, 0, 0], &four), 4, 0),
         (LinkType::NULL, framed(&[0, 0, 0, 30], &six), 4, 0),
         (LinkType::LOOP, framed(&[0, 0, 0, 2], &four), 4, 0),
-        (
-            LinkType::LINUX_SLL,
-            framed(&[0, 4, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0], &four),
-            16,
-            0,
-        ),
-        (
-            LinkType::LINUX_SLL2,
-            framed(&[8, 0, 0, 0, 0, 0, 0, 1, 0, 1, 4, 6, 0, 0, 0, 0, 0, 0, 0, 0], &four),
-            20,
-            0,
-        ),
+        (LinkType::LINUX_SLL, framed(&[0, 4, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0], &four), 16, 0),
+        (LinkType::LINUX_SLL2, framed(&[8, 0, 0, 0, 0, 0, 0, 1, 0, 1, 4, 6, 0, 0, 0, 0, 0, 0, 0, 0], &four), 20, 0),
         (LinkType::PPP, framed(&[0xFF, 3, 0, 0x21], &four), 4, 0),
         (LinkType::PPP, framed(&[0x21], &four), 1, 0),
         (LinkType::PPP_HDLC, framed(&[0xFF, 3, 0, 0x57], &six), 4, 0),
         (
             LinkType::RADIOTAP,
             framed(
-                &[
-                    &[0, 0, 8, 0, 0, 0, 0, 0, 0x88, 1][..],
-                    &[0; 24],
-                    &[0xAA, 0xAA, 3, 0, 0, 0, 8, 0],
-                ]
-                .concat(),
+                &[&[0, 0, 8, 0, 0, 0, 0, 0, 0x88, 1][..], &[0; 24], &[0xAA, 0xAA, 3, 0, 0, 0, 8, 0]].concat(),
                 &four,
             ),
             42,
@@ -161,10 +112,7 @@ fn links_of_every_kind() {
         ),
         (
             LinkType::IEEE_802_11,
-            framed(
-                &[&[8, 0][..], &[0; 22], &[0xAA, 0xAA, 3, 0, 0, 0, 0x86, 0xDD]].concat(),
-                &six,
-            ),
+            framed(&[&[8, 0][..], &[0; 22], &[0xAA, 0xAA, 3, 0, 0, 0, 0x86, 0xDD]].concat(), &six),
             32,
             0,
         ),
@@ -225,30 +173,18 @@ fn ip_headers_with_options_extensions_and_without_length() {
         outgoing: None,
     };
     let Decoded::Tcp(packet) = decode(&raw) else { panic!() };
-    assert_eq!(
-        (packet.seen.tcp.payload_octets, packet.seen.ip_octets),
-        (100_000, 100_052)
-    );
+    assert_eq!((packet.seen.tcp.payload_octets, packet.seen.ip_octets), (100_000, 100_052));
 }
 
 #[test]
 fn what_is_not_used_is_reported_apart() {
     assert_eq!(seen(LinkType::RAW, &ip4(0, 6, 0, 0x2000)), Decoded::Fragment);
     assert_eq!(seen(LinkType::RAW, &ip4(0, 6, 0, 0x0010)), Decoded::Fragment);
-    assert_eq!(
-        seen(LinkType::RAW, &ip6(&[6, 0, 0, 9, 0, 0, 0, 1], 44, 0)),
-        Decoded::Fragment
-    );
-    assert!(matches!(
-        seen(LinkType::RAW, &ip6(&[6, 0, 0, 0, 0, 0, 0, 1], 44, 0)),
-        Decoded::Tcp(_)
-    ));
+    assert_eq!(seen(LinkType::RAW, &ip6(&[6, 0, 0, 9, 0, 0, 0, 1], 44, 0)), Decoded::Fragment);
+    assert!(matches!(seen(LinkType::RAW, &ip6(&[6, 0, 0, 0, 0, 0, 0, 1], 44, 0)), Decoded::Tcp(_)));
     assert_eq!(seen(LinkType::RAW, &ip4(0, 17, 0, 0)), Decoded::Udp);
     assert_eq!(seen(LinkType::RAW, &ip4(0, 1, 0, 0)), Decoded::OtherIp);
-    assert_eq!(
-        seen(LinkType::ETHERNET, &ethernet(&[8, 6], &[0; 28])),
-        Decoded::OtherLink
-    );
+    assert_eq!(seen(LinkType::ETHERNET, &ethernet(&[8, 6], &[0; 28])), Decoded::OtherLink);
     let malformed = Decoded::Unreadable(Unreadable::Malformed);
     assert_eq!(seen(LinkType::RAW, &[0x50; 60]), malformed);
     let mut short_header = ip4(0, 6, 0, 0);
@@ -271,10 +207,7 @@ fn handshake_options_are_read_in_any_order() {
     packet[32] = 0xA0;
     packet[33] = 0x02;
     let read = tcp(LinkType::RAW, &packet);
-    assert_eq!(
-        (read.mss, read.window_scale, read.seen.tcp.timestamps),
-        (Some(1_460), Some(14), Some((1, 0)))
-    );
+    assert_eq!((read.mss, read.window_scale, read.seen.tcp.timestamps), (Some(1_460), Some(14), Some((1, 0))));
     assert_eq!(read.seen.tcp.payload_octets, 0);
     // Kept in part: what is there counts.
     let read = tcp(LinkType::RAW, &packet[..52]);

@@ -24,15 +24,7 @@ const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 /// Types that are written often enough to be a landmark after damage.
-const LANDMARKS: [u32; 7] = [
-    SECTION,
-    INTERFACE,
-    OLD_PACKET,
-    SIMPLE_PACKET,
-    4,
-    STATISTICS,
-    ENHANCED_PACKET,
-];
+const LANDMARKS: [u32; 7] = [SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, 4, STATISTICS, ENHANCED_PACKET];
 /// Longest block that is looked into; there is no packet that needs more.
 const MOST_BLOCK_OCTETS: usize = 512 * 1024;
 /// Interfaces of a section that are kept.
@@ -82,9 +74,7 @@ impl Blocks {
     /// latter.
     pub(super) fn next<R: Read>(&mut self, window: &mut Window<R>) -> Result<Option<LocatedPacket>, Stopped> {
         if !window.fill(12) {
-            return Err(Stopped::Ended {
-                clean: window.seen().is_empty(),
-            });
+            return Err(Stopped::Ended { clean: window.seen().is_empty() });
         }
         if word(window.seen(), 0, false) == SECTION {
             self.begin_section(window)?;
@@ -157,9 +147,7 @@ impl Blocks {
     /// The block's length, once all of it is in the window and says the same at its end.
     fn length<R: Read>(&self, window: &mut Window<R>) -> Result<usize, Stopped> {
         let said = word(window.seen(), 1, self.big_endian);
-        let wrong = Stopped::Damaged(Fault::BlockLength {
-            octets: u64::from(said),
-        });
+        let wrong = Stopped::Damaged(Fault::BlockLength { octets: u64::from(said) });
         let length = usize::try_from(said).unwrap_or(usize::MAX);
         if !(12..=MOST_BLOCK_OCTETS).contains(&length) || !length.is_multiple_of(4) {
             return Err(wrong);
@@ -167,11 +155,7 @@ impl Blocks {
         if !window.fill(length) {
             return Err(Stopped::Ended { clean: false });
         }
-        if word(window.part(length - 4, length), 0, self.big_endian) == said {
-            Ok(length)
-        } else {
-            Err(wrong)
-        }
+        if word(window.part(length - 4, length), 0, self.big_endian) == said { Ok(length) } else { Err(wrong) }
     }
 
     fn interface(&mut self, block: &[u8]) -> Result<(), Stopped> {
@@ -225,15 +209,9 @@ impl Blocks {
         let of = |code: OptionCode| {
             let option = statistics.options.iter().find(|option| option.code == code)?;
             let octets: [u8; 8] = option.as_bytes().ok()?.try_into().ok()?;
-            Some(if self.big_endian {
-                u64::from_be_bytes(octets)
-            } else {
-                u64::from_le_bytes(octets)
-            })
+            Some(if self.big_endian { u64::from_be_bytes(octets) } else { u64::from_le_bytes(octets) })
         };
-        let dropped = of(OptionCode::IsbIfDrop)
-            .unwrap_or(0)
-            .saturating_add(of(OptionCode::IsbOsDrop).unwrap_or(0));
+        let dropped = of(OptionCode::IsbIfDrop).unwrap_or(0).saturating_add(of(OptionCode::IsbOsDrop).unwrap_or(0));
         let index = usize::try_from(statistics.if_id).unwrap_or(usize::MAX);
         if let Some(interface) = self.interfaces.get_mut(index) {
             // Counted since the capture began; some writers repeat themselves.
@@ -260,15 +238,8 @@ impl Blocks {
     /// The obsolete packet block: as an enhanced one, but for 16 bits of interface and 16 of drops.
     fn old(&self, block: &[u8]) -> Result<LocatedPacket, Stopped> {
         const HEAD: usize = 28;
-        let first = block
-            .get(8..10)
-            .and_then(|octets| octets.try_into().ok())
-            .unwrap_or_default();
-        let number = if self.big_endian {
-            u16::from_be_bytes(first)
-        } else {
-            u16::from_le_bytes(first)
-        };
+        let first = block.get(8..10).and_then(|octets| octets.try_into().ok()).unwrap_or_default();
+        let number = if self.big_endian { u16::from_be_bytes(first) } else { u16::from_le_bytes(first) };
         let field = |index: usize| word(block, 2 + index, self.big_endian);
         let interface = self.described(u32::from(number), block)?;
         let kept = kept(field(3), HEAD, block)?;
@@ -330,11 +301,7 @@ impl Blocks {
         let mut rest = options;
         while let &[a, b, c, d, ref behind @ ..] = rest {
             let pair = |octets| {
-                if self.big_endian {
-                    u16::from_be_bytes(octets)
-                } else {
-                    u16::from_le_bytes(octets)
-                }
+                if self.big_endian { u16::from_be_bytes(octets) } else { u16::from_le_bytes(octets) }
             };
             let (code, length) = (pair([a, b]), usize::from(pair([c, d])));
             match code {
@@ -364,13 +331,8 @@ impl Unit {
 
 /// A stamp's unit: ten or two to the minus n, a millionth of a second if nothing is said.
 fn unit(description: &InterfaceDescriptionBlock<'_>) -> Unit {
-    let option = description
-        .options
-        .iter()
-        .find(|option| option.code == OptionCode::IfTsresol);
-    let code = option
-        .and_then(|option| option.as_bytes().ok()?.first().copied())
-        .unwrap_or(6);
+    let option = description.options.iter().find(|option| option.code == OptionCode::IfTsresol);
+    let code = option.and_then(|option| option.as_bytes().ok()?.first().copied()).unwrap_or(6);
     let exponent = u32::from(code & 0x7F);
     let units = if code & 0x80 == 0 {
         // Beyond 10^38 nothing fits, and no clock is.
@@ -398,9 +360,7 @@ fn order(head: &[u8]) -> Option<bool> {
 fn kept(said: u32, head: usize, block: &[u8]) -> Result<usize, Stopped> {
     let octets = usize::try_from(said).unwrap_or(usize::MAX);
     if said > MOST_PACKET_OCTETS || octets.saturating_add(head + 4) > block.len() {
-        let fault = Fault::RecordLength {
-            octets: u64::from(said),
-        };
+        let fault = Fault::RecordLength { octets: u64::from(said) };
         return Err(Stopped::Passable(fault, block.len()));
     }
     Ok(octets)
@@ -408,13 +368,7 @@ fn kept(said: u32, head: usize, block: &[u8]) -> Result<usize, Stopped> {
 
 #[inline]
 fn word(octets: &[u8], index: usize, big_endian: bool) -> u32 {
-    let octets: [u8; 4] = octets
-        .get(4 * index..4 * index + 4)
-        .and_then(|octets| octets.try_into().ok())
-        .unwrap_or_default();
-    if big_endian {
-        u32::from_be_bytes(octets)
-    } else {
-        u32::from_le_bytes(octets)
-    }
+    let octets: [u8; 4] =
+        octets.get(4 * index..4 * index + 4).and_then(|octets| octets.try_into().ok()).unwrap_or_default();
+    if big_endian { u32::from_be_bytes(octets) } else { u32::from_le_bytes(octets) }
 }

@@ -53,9 +53,7 @@ impl Legacy {
     /// The next record.
     pub(super) fn next<R: Read>(&mut self, window: &mut Window<R>) -> Result<LocatedPacket, Stopped> {
         if !window.fill(self.header_octets) {
-            return Err(Stopped::Ended {
-                clean: window.seen().is_empty(),
-            });
+            return Err(Stopped::Ended { clean: window.seen().is_empty() });
         }
         let head = self.head(window.seen());
         self.check(&head).map_err(Stopped::Damaged)?;
@@ -112,9 +110,7 @@ impl Legacy {
             [.., a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
             _ => 0,
         };
-        let hope = octets
-            .windows(12)
-            .position(|place| (1..=MOST_PACKET_OCTETS).contains(&kept(place)));
+        let hope = octets.windows(12).position(|place| (1..=MOST_PACKET_OCTETS).contains(&kept(place)));
         hope.unwrap_or(octets.len().saturating_sub(11))
     }
 
@@ -126,9 +122,7 @@ impl Legacy {
         // No packet has no octets; files that were laid out ahead and never filled are full of
         // them. Nor is more kept of one than it had.
         if head.kept > MOST_PACKET_OCTETS || head.whole == 0 || head.kept > head.whole {
-            return Err(Fault::RecordLength {
-                octets: u64::from(head.kept),
-            });
+            return Err(Fault::RecordLength { octets: u64::from(head.kept) });
         }
         if u64::from(head.fraction) * u64::from(self.unit_ns) >= 1_000_000_000 {
             return Err(Fault::Stamp);
@@ -138,21 +132,10 @@ impl Legacy {
 
     fn head(&self, octets: &[u8]) -> Head {
         let word = |index: usize| {
-            let octets: [u8; 4] = octets
-                .get(4 * index..4 * index + 4)
-                .and_then(|octets| octets.try_into().ok())
-                .unwrap_or_default();
-            if self.big_endian {
-                u32::from_be_bytes(octets)
-            } else {
-                u32::from_le_bytes(octets)
-            }
+            let octets: [u8; 4] =
+                octets.get(4 * index..4 * index + 4).and_then(|octets| octets.try_into().ok()).unwrap_or_default();
+            if self.big_endian { u32::from_be_bytes(octets) } else { u32::from_le_bytes(octets) }
         };
-        Head {
-            seconds: word(0),
-            fraction: word(1),
-            kept: word(2),
-            whole: word(3),
-        }
+        Head { seconds: word(0), fraction: word(1), kept: word(2), whole: word(3) }
     }
 }

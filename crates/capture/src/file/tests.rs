@@ -10,13 +10,7 @@ fn read(file: &[u8]) -> (Packets, Damages, u64) {
     let mut reader = CaptureReader::open(file).unwrap();
     let mut packets = Vec::new();
     while let Some(raw) = reader.next_packet() {
-        packets.push((
-            raw.at_ns,
-            raw.link.number(),
-            raw.octets.to_vec(),
-            raw.whole_octets,
-            raw.outgoing,
-        ));
+        packets.push((raw.at_ns, raw.link.number(), raw.octets.to_vec(), raw.whole_octets, raw.outgoing));
     }
     (packets, reader.damages().clone(), reader.dropped())
 }
@@ -55,10 +49,8 @@ fn little(magic: u32, records: &[(u32, u32, &[u8])]) -> Vec<u8> {
 
 fn hundred() -> Vec<u8> {
     let octets: Vec<Vec<u8>> = (0..100u8).map(|index| vec![index; 60]).collect();
-    let records: Vec<(u32, u32, &[u8])> = (0..)
-        .zip(&octets)
-        .map(|(index, octets)| (1_000, index, octets.as_slice()))
-        .collect();
+    let records: Vec<(u32, u32, &[u8])> =
+        (0..).zip(&octets).map(|(index, octets)| (1_000, index, octets.as_slice())).collect();
     little(0xA1B2_C3D4, &records)
 }
 
@@ -121,10 +113,7 @@ fn what_is_no_capture_is_named() {
     assert_eq!(open(b"x"), OpenError::NotACapture);
     assert_eq!(open(&hundred()[..20]), OpenError::NoHead { octets: 20 });
     assert_eq!(open(&[0x0A, 0x0D, 0x0D, 0x0A, 1]), OpenError::NoHead { octets: 5 });
-    assert_eq!(
-        open(&[0xFD, b'7', b'z', b'X', b'Z', 0]),
-        OpenError::Compressed { with: "xz" }
-    );
+    assert_eq!(open(&[0xFD, b'7', b'z', b'X', b'Z', 0]), OpenError::Compressed { with: "xz" });
     assert_eq!(open(b"snoop\0\0\0\0\0\0\x02"), OpenError::OtherKind { kind: "snoop" });
     let mut old = hundred();
     old[4] = 1;
@@ -159,16 +148,8 @@ fn behind_a_broken_record_reading_goes_on() {
     file[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
     let (packets, damages, _) = read(&file);
     assert_eq!(damages.count(), 1);
-    assert_eq!(
-        damages.first()[0].fault,
-        Fault::RecordLength {
-            octets: u64::from(u32::MAX)
-        }
-    );
-    assert_eq!(
-        (damages.first()[0].packet, damages.skipped_octets()),
-        (10, record as u64)
-    );
+    assert_eq!(damages.first()[0].fault, Fault::RecordLength { octets: u64::from(u32::MAX) });
+    assert_eq!((damages.first()[0].packet, damages.skipped_octets()), (10, record as u64));
     let firsts: Vec<u8> = packets.iter().map(|packet| packet.2[0]).collect();
     let expected: Vec<u8> = (0..100).filter(|index| *index != 10).collect();
     assert_eq!(firsts, expected);
@@ -198,20 +179,12 @@ impl Ng {
     }
 
     fn word(&self, value: u32) -> [u8; 4] {
-        if self.big {
-            value.to_be_bytes()
-        } else {
-            value.to_le_bytes()
-        }
+        if self.big { value.to_be_bytes() } else { value.to_le_bytes() }
     }
 
     fn halves(&self, a: u16, b: u16) -> [u8; 4] {
         let half = |value: u16| {
-            if self.big {
-                value.to_be_bytes()
-            } else {
-                value.to_le_bytes()
-            }
+            if self.big { value.to_be_bytes() } else { value.to_le_bytes() }
         };
         [half(a), half(b)].concat().try_into().unwrap()
     }
@@ -243,9 +216,7 @@ impl Ng {
         let kept = u32::try_from(octets.len()).unwrap();
         let high = u32::try_from(ticks >> 32).unwrap();
         let low = u32::try_from(ticks & 0xFFFF_FFFF).unwrap();
-        let mut body = [interface, high, low, kept, kept + 7]
-            .map(|value| self.word(value))
-            .concat();
+        let mut body = [interface, high, low, kept, kept + 7].map(|value| self.word(value)).concat();
         body.extend(octets);
         body.resize(body.len().next_multiple_of(4), 0);
         // A comment before the flags: options are walked, not assumed.
@@ -262,11 +233,7 @@ impl Ng {
 fn blocks_of_either_order_with_units_offsets_and_several_sections() {
     for big in [false, true] {
         let mut ng = Ng::new(big);
-        let offset = if big {
-            100i64.to_be_bytes()
-        } else {
-            100i64.to_le_bytes()
-        };
+        let offset = if big { 100i64.to_be_bytes() } else { 100i64.to_le_bytes() };
         ng.interface(1, &[]);
         ng.interface(101, &[(9, &[9]), (14, &offset)]);
         // A binary unit: 2^-10 s.

@@ -18,11 +18,7 @@ pub(super) const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
 impl<R: Read> Zstd<R> {
     pub(super) fn new(input: R) -> Self {
-        Self {
-            input,
-            decoder: FrameDecoder::new(),
-            within: false,
-        }
+        Self { input, decoder: FrameDecoder::new(), within: false }
     }
 
     /// Begins the next frame; whether there is one.
@@ -39,10 +35,7 @@ impl<R: Read> Zstd<R> {
                 continue;
             }
             if magic != MAGIC {
-                return Err(Error::new(
-                    ErrorKind::InvalidData,
-                    "no zstd frame where one should begin",
-                ));
+                return Err(Error::new(ErrorKind::InvalidData, "no zstd frame where one should begin"));
             }
             let source = Cursor::new(magic).chain(self.input.by_ref());
             self.decoder.init(source).map_err(Error::other)?;
@@ -65,10 +58,7 @@ impl<R: Read> Zstd<R> {
     /// The frame's checksum, if it has one.
     fn end(&mut self) -> Result<(), Error> {
         self.within = false;
-        match (
-            self.decoder.get_checksum_from_data(),
-            self.decoder.get_calculated_checksum(),
-        ) {
+        match (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum()) {
             (Some(reported), Some(found)) if reported != found => {
                 Err(Error::new(ErrorKind::InvalidData, "a zstd frame's checksum is wrong"))
             }

@@ -102,9 +102,7 @@ pub(super) fn generate(node: &Node, accepted: u32) -> Result<Program, FilterErro
     }
     let mut instructions = backwards.0;
     if instructions.len() > MOST_INSTRUCTIONS {
-        return Err(FilterError::TooLong {
-            instructions: instructions.len(),
-        });
+        return Err(FilterError::TooLong { instructions: instructions.len() });
     }
     instructions.reverse();
     Ok(Program(instructions))
@@ -115,12 +113,7 @@ struct Backwards(Vec<Instruction>);
 
 impl Backwards {
     fn push(&mut self, code: u16, operand: u32) -> usize {
-        self.0.push(Instruction {
-            code,
-            if_true: 0,
-            if_false: 0,
-            operand,
-        });
+        self.0.push(Instruction { code, if_true: 0, if_false: 0, operand });
         self.0.len() - 1
     }
 
@@ -165,12 +158,7 @@ impl Backwards {
         }
         let last = self.0.len() - 1;
         let distance = |place: usize| u8::try_from(last - place).unwrap_or(u8::MAX);
-        self.0.push(Instruction {
-            code,
-            if_true: distance(yes),
-            if_false: distance(no),
-            operand,
-        });
+        self.0.push(Instruction { code, if_true: distance(yes), if_false: distance(no), operand });
     }
 
     fn load(&mut self, load: Load) -> usize {
@@ -214,12 +202,7 @@ impl Program {
     fn run(&self, raw: &RawPacket<'_>) -> u32 {
         let (mut value, mut index, mut place) = (0u32, 0u32, 0usize);
         while let Some(instruction) = self.0.get(place) {
-            let Instruction {
-                code,
-                if_true,
-                if_false,
-                operand,
-            } = *instruction;
+            let Instruction { code, if_true, if_false, operand } = *instruction;
             place += 1;
             let branch = |holds: bool| usize::from(if holds { if_true } else { if_false });
             let loaded = match code {

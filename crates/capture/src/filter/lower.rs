@@ -25,11 +25,7 @@ pub(super) fn lower(expression: &Expression, link: LinkType, tags: Tags) -> Resu
         LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 | LinkType(12 | 14) => (None, 0),
         LinkType(number) => return Err(FilterError::LinkType { number }),
     };
-    let mut frame = Frame {
-        kind_at,
-        ip_at,
-        tags: (link == LinkType::ETHERNET).then_some(tags),
-    };
+    let mut frame = Frame { kind_at, ip_at, tags: (link == LinkType::ETHERNET).then_some(tags) };
     frame.expression(expression)
 }
 
@@ -56,18 +52,8 @@ impl Frame {
     fn test(&mut self, test: &Test) -> Result<Node, FilterError> {
         Ok(match *test {
             Test::Protocol(protocol) => self.protocol(protocol),
-            Test::Net {
-                protocol,
-                way,
-                address,
-                prefix,
-            } => self.net(protocol, way, address, prefix),
-            Test::Ports {
-                protocol,
-                way,
-                first,
-                last,
-            } => self.ports(protocol, way, (first, last)),
+            Test::Net { protocol, way, address, prefix } => self.net(protocol, way, address, prefix),
+            Test::Ports { protocol, way, first, last } => self.ports(protocol, way, (first, last)),
             Test::Vlan(number) => self.vlan(number)?,
             Test::AtMost(octets) => Node::not(Node::test(Load::Length, Compare::Above(octets))),
             Test::AtLeast(octets) => Node::test(Load::Length, Compare::AtLeast(octets)),
@@ -101,10 +87,7 @@ impl Frame {
     }
 
     fn encapsulated_by_4(&self, number: u32) -> Node {
-        Node::all([
-            self.kind(IP),
-            Node::test(Load::Octet(self.ip_at + 9), Compare::Equal(number)),
-        ])
+        Node::all([self.kind(IP), Node::test(Load::Octet(self.ip_at + 9), Compare::Equal(number))])
     }
 
     /// Directly, or behind a fragment header.
@@ -115,10 +98,7 @@ impl Frame {
             Node::test(next, Compare::Equal(FRAGMENT)),
             Node::test(Load::Octet(self.ip_at + 40), Compare::Equal(number)),
         ]);
-        Node::all([
-            self.kind(IP6),
-            Node::any([Node::test(next, Compare::Equal(number)), behind]),
-        ])
+        Node::all([self.kind(IP6), Node::any([Node::test(next, Compare::Equal(number)), behind])])
     }
 
     fn net(&self, protocol: Option<Protocol>, way: EndpointSide, address: IpAddr, prefix: u8) -> Node {
@@ -183,11 +163,7 @@ impl Frame {
         let behind_6 = |offset: u32| within(Load::Half(self.ip_at + 40 + offset));
         let first_fragment = Node::not(Node::test(Load::Half(self.ip_at + 6), Compare::AnyBit(0x1FFF)));
         Node::any([
-            Node::all([
-                self.kind(IP6),
-                one_of(Load::Octet(self.ip_at + 6)),
-                way.of(behind_6(0), behind_6(2)),
-            ]),
+            Node::all([self.kind(IP6), one_of(Load::Octet(self.ip_at + 6)), way.of(behind_6(0), behind_6(2))]),
             Node::all([
                 self.kind(IP),
                 one_of(Load::Octet(self.ip_at + 9)),

@@ -26,18 +26,8 @@ pub(super) enum Expression {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Test {
     Protocol(Protocol),
-    Net {
-        protocol: Option<Protocol>,
-        way: EndpointSide,
-        address: IpAddr,
-        prefix: u8,
-    },
-    Ports {
-        protocol: Option<Protocol>,
-        way: EndpointSide,
-        first: u16,
-        last: u16,
-    },
+    Net { protocol: Option<Protocol>, way: EndpointSide, address: IpAddr, prefix: u8 },
+    Ports { protocol: Option<Protocol>, way: EndpointSide, first: u16, last: u16 },
     Vlan(Option<u16>),
     AtMost(u32),
     AtLeast(u32),
@@ -86,12 +76,7 @@ struct Token<'a> {
 }
 
 pub(super) fn parse(text: &str) -> Result<Expression, FilterError> {
-    let mut parser = Parser {
-        tokens: tokens(text),
-        next: 0,
-        last: None,
-        depth: 0,
-    };
+    let mut parser = Parser { tokens: tokens(text), next: 0, last: None, depth: 0 };
     if parser.tokens.len() > MOST_WORDS {
         return Err(FilterError::TooManyWords { most: MOST_WORDS });
     }
@@ -121,10 +106,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
         } else {
             let ends = |c: char| c.is_whitespace() || "()!&|".contains(c);
             // A single `&` or `|` is a word of its own, and refused as such.
-            rest.char_indices()
-                .skip(1)
-                .find(|(_, c)| ends(*c))
-                .map_or(rest.len(), |(end, _)| end)
+            rest.char_indices().skip(1).find(|(_, c)| ends(*c)).map_or(rest.len(), |(end, _)| end)
         };
         let at = text[..at].chars().count() + 1;
         let word = &rest[..length];
@@ -222,19 +204,14 @@ impl<'a> Parser<'a> {
             }
             (None, None, None) => match (is_value(token.word), self.last) {
                 (true, Some(qualifiers)) => self.value(qualifiers),
-                (true, None) if token.word.parse::<u32>().is_err() => self.value(Qualifiers {
-                    protocol: None,
-                    way: EndpointSide::Either,
-                    kind: Kind::Host,
-                }),
+                (true, None) if token.word.parse::<u32>().is_err() => {
+                    self.value(Qualifiers { protocol: None, way: EndpointSide::Either, kind: Kind::Host })
+                }
                 _ => Err(unexpected(token, PRIMITIVE)),
             },
             (protocol, way, kind) => {
-                let qualifiers = Qualifiers {
-                    protocol,
-                    way: way.unwrap_or(EndpointSide::Either),
-                    kind: kind.unwrap_or(Kind::Host),
-                };
+                let qualifiers =
+                    Qualifiers { protocol, way: way.unwrap_or(EndpointSide::Either), kind: kind.unwrap_or(Kind::Host) };
                 Self::check(qualifiers, token)?;
                 self.last = Some(qualifiers);
                 self.value(qualifiers)
@@ -243,10 +220,7 @@ impl<'a> Parser<'a> {
     }
 
     fn check(qualifiers: Qualifiers, token: Token<'a>) -> Result<(), FilterError> {
-        let is_transport = matches!(
-            qualifiers.protocol,
-            Some(Protocol::Tcp | Protocol::Udp | Protocol::Sctp)
-        );
+        let is_transport = matches!(qualifiers.protocol, Some(Protocol::Tcp | Protocol::Udp | Protocol::Sctp));
         let has_ports = matches!(qualifiers.kind, Kind::Port | Kind::PortRange);
         match qualifiers.protocol {
             Some(_) if is_transport && !has_ports => {
@@ -278,11 +252,7 @@ impl<'a> Parser<'a> {
         if !source && !self.take_if(&["dst"]) {
             return Ok(None);
         }
-        let (own, other) = if source {
-            (EndpointSide::Source, "dst")
-        } else {
-            (EndpointSide::Destination, "src")
-        };
+        let (own, other) = if source { (EndpointSide::Source, "dst") } else { (EndpointSide::Destination, "src") };
         let is = |parser: &Self, ahead: usize, words: &[&str]| {
             let token = parser.tokens.get(parser.next + ahead);
             token.is_some_and(|token| words.contains(&token.word))
@@ -322,18 +292,11 @@ impl<'a> Parser<'a> {
                     Some((first, last)) if kind == Kind::PortRange => (first, last),
                     _ => (token.word, token.word),
                 };
-                let port = |text: &str| {
-                    text.parse::<u16>()
-                        .map_err(|_| unexpected(token, "a port is a number up to 65535"))
-                };
+                let port =
+                    |text: &str| text.parse::<u16>().map_err(|_| unexpected(token, "a port is a number up to 65535"));
                 let (first, last) = (port(first)?, port(last)?);
                 let (first, last) = (first.min(last), first.max(last));
-                Ok(Test::Ports {
-                    protocol,
-                    way,
-                    first,
-                    last,
-                })
+                Ok(Test::Ports { protocol, way, first, last })
             }
             Kind::Host | Kind::Net => {
                 let (address, prefix) = if kind == Kind::Host {
@@ -355,12 +318,7 @@ impl<'a> Parser<'a> {
                 if !fits {
                     return Err(unexpected(token, "the address is of the other version of IP"));
                 }
-                Ok(Test::Net {
-                    protocol,
-                    way,
-                    address,
-                    prefix,
-                })
+                Ok(Test::Net { protocol, way, address, prefix })
             }
         }
     }
@@ -381,19 +339,12 @@ impl<'a> Parser<'a> {
 
     fn number(&mut self, expected: &'static str) -> Result<u32, FilterError> {
         let token = self.take(expected)?;
-        token
-            .word
-            .parse()
-            .map_err(|_| unexpected(token, "a number is expected"))
+        token.word.parse().map_err(|_| unexpected(token, "a number is expected"))
     }
 }
 
 fn unexpected(token: Token<'_>, expected: &'static str) -> FilterError {
-    FilterError::Unexpected {
-        word: token.word.to_owned(),
-        at: token.at,
-        expected,
-    }
+    FilterError::Unexpected { word: token.word.to_owned(), at: token.at, expected }
 }
 
 fn is_value(word: &str) -> bool {
@@ -413,10 +364,7 @@ fn net(text: &str) -> Option<(IpAddr, u8)> {
         let behind = u128::MAX.checked_shr(u32::from(prefix)).unwrap_or(0);
         return (prefix <= 128 && address.to_bits() & behind == 0).then_some((address.into(), prefix));
     }
-    let parts: Vec<u8> = address
-        .split('.')
-        .map(|part| part.parse().ok())
-        .collect::<Option<_>>()?;
+    let parts: Vec<u8> = address.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
     let written = u8::try_from(parts.len()).ok().filter(|written| *written <= 4)?;
     let prefix = prefix.unwrap_or(8 * written);
     let mut octets = [0; 4];

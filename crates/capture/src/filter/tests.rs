@@ -39,14 +39,7 @@ fn passes(text: &str, link: LinkType, octets: &[u8]) -> bool {
 }
 
 fn raw(link: LinkType, octets: &[u8], vlan: Option<u16>) -> RawPacket<'_> {
-    RawPacket {
-        at_ns: Some(0),
-        link,
-        octets,
-        whole_octets: 100,
-        vlan,
-        outgoing: None,
-    }
+    RawPacket { at_ns: Some(0), link, octets, whole_octets: 100, vlan, outgoing: None }
 }
 
 #[test]
@@ -55,10 +48,7 @@ fn each_test_passes_what_it_names_and_nothing_else() {
         frame(&[8, 0], &web()),
         frame(&[8, 0], &name()),
         frame(&[0x86, 0xDD], &ip6(6, 1, 2, (443, 50_000))),
-        frame(
-            &[8, 6],
-            &[&[0; 14][..], &[10, 1, 2, 3], &[0; 6], &[10, 9, 9, 9], &[0; 20]].concat(),
-        ),
+        frame(&[8, 6], &[&[0; 14][..], &[10, 1, 2, 3], &[0; 6], &[10, 9, 9, 9], &[0; 20]].concat()),
         frame(&[0x81, 0, 0, 7, 8, 0], &web()),
         frame(&[8, 0], &ip4(1, [10, 1, 2, 3], [10, 1, 2, 4], (0, 0))),
         frame(&[0x86, 0xDD], &ip6(58, 1, 3, (0, 0))),
@@ -108,16 +98,8 @@ fn each_test_passes_what_it_names_and_nothing_else() {
         ("greater 101", "0000000"),
     ];
     for (text, expected) in cases {
-        let found: String = packets
-            .iter()
-            .map(|octets| {
-                if passes(text, LinkType::ETHERNET, octets) {
-                    '1'
-                } else {
-                    '0'
-                }
-            })
-            .collect();
+        let found: String =
+            packets.iter().map(|octets| if passes(text, LinkType::ETHERNET, octets) { '1' } else { '0' }).collect();
         assert_eq!(found, expected, "{text}");
     }
 }
@@ -125,21 +107,10 @@ fn each_test_passes_what_it_names_and_nothing_else() {
 #[test]
 fn other_links_have_their_fields_elsewhere() {
     let cooked = [&[0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0][..], &web()].concat();
-    let cooked_2 = [
-        &[8, 0, 0, 0, 0, 0, 0, 1, 0, 1, 4, 6, 0, 0, 0, 0, 0, 0, 0, 0][..],
-        &web(),
-    ]
-    .concat();
-    let links = [
-        (LinkType::RAW, web()),
-        (LinkType::LINUX_SLL, cooked),
-        (LinkType::LINUX_SLL2, cooked_2),
-    ];
+    let cooked_2 = [&[8, 0, 0, 0, 0, 0, 0, 1, 0, 1, 4, 6, 0, 0, 0, 0, 0, 0, 0, 0][..], &web()].concat();
+    let links = [(LinkType::RAW, web()), (LinkType::LINUX_SLL, cooked), (LinkType::LINUX_SLL2, cooked_2)];
     for (link, octets) in links {
-        assert!(
-            passes("tcp dst port 80 and src net 10.1.0.0/16", link, &octets),
-            "{link:?}"
-        );
+        assert!(passes("tcp dst port 80 and src net 10.1.0.0/16", link, &octets), "{link:?}");
         assert!(!passes("udp or ip6 or arp", link, &octets), "{link:?}");
     }
     let compile = |text: &str, link| Filter::parse(text).unwrap().compile(link, Tags::InFrames, 1).map(drop);
@@ -176,15 +147,9 @@ fn long_filters_jump_remote() {
     assert!(passes(&format!("({text}) and tcp"), LinkType::RAW, &web()));
     assert!(!passes(&format!("not ({text})"), LinkType::RAW, &web()));
     assert!(!passes(&format!("udp and ({text})"), LinkType::RAW, &web()));
-    assert!(passes(
-        &format!("tcp and ({text}) and host 10.1.2.3"),
-        LinkType::RAW,
-        &web()
-    ));
+    assert!(passes(&format!("tcp and ({text}) and host 10.1.2.3"), LinkType::RAW, &web()));
     let endless = vec!["host 2001:db8::1"; 340].join(" or ");
-    let long = Filter::parse(&endless)
-        .unwrap()
-        .compile(LinkType::RAW, Tags::InFrames, 1);
+    let long = Filter::parse(&endless).unwrap().compile(LinkType::RAW, Tags::InFrames, 1);
     assert!(matches!(long, Err(FilterError::TooLong { .. })), "{long:?}");
 }
 

@@ -188,10 +188,7 @@ impl Connection {
 
     fn sight(&self, host: Host, resolution_ns: i64, missed: u64) -> Sight {
         let (sender, receiver) = (&self.hosts[host.index()], &self.hosts[host.other().index()]);
-        let signs = |state: &HostState| Signs {
-            answer_ns: state.responses.smallest_ns(),
-            ..state.signs
-        };
+        let signs = |state: &HostState| Signs { answer_ns: state.responses.smallest_ns(), ..state.signs };
         let where_at: Vantage = vantage::vantage(&signs(sender), &signs(receiver));
         let both_syns = sender.syn_seen && receiver.syn_seen;
         Sight {
@@ -251,10 +248,7 @@ impl HostState {
             self.first_sequence = Some(tcp.sequence);
             self.mss = packet.mss;
             self.window_scale = packet.window_scale;
-        } else if self
-            .first_sequence
-            .is_none_or(|first| !self.syn_seen && before(tcp.sequence, first))
-        {
+        } else if self.first_sequence.is_none_or(|first| !self.syn_seen && before(tcp.sequence, first)) {
             self.first_sequence = Some(tcp.sequence);
         }
         self.finished |= tcp.fin;

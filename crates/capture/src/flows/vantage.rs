@@ -126,12 +126,7 @@ mod tests {
     use super::*;
 
     fn host(hop_limit: u8, answer_us: i64) -> Signs {
-        Signs {
-            packets: 100,
-            hop_limit,
-            answer_ns: Some(answer_us * 1_000),
-            ..Signs::default()
-        }
+        Signs { packets: 100, hop_limit, answer_ns: Some(answer_us * 1_000), ..Signs::default() }
     }
 
     /// The vantage, and that it is the mirrored one for the other direction.
@@ -170,10 +165,7 @@ mod tests {
 
     #[test]
     fn routers_to_one_host_alone_settle_it_unless_answers_object() {
-        let silent = |hop_limit| Signs {
-            answer_ns: None,
-            ..host(hop_limit, 0)
-        };
+        let silent = |hop_limit| Signs { answer_ns: None, ..host(hop_limit, 0) };
         assert_eq!(both(&silent(64), &silent(55)), Vantage::Sender);
         assert_eq!(both(&silent(64), &host(55, 9_000)), Vantage::Sender);
         assert_eq!(both(&host(64, 7_000), &host(55, 9_000)), Vantage::Middle);
@@ -187,18 +179,12 @@ mod tests {
         assert_eq!(both(&marked, &unmarked), Vantage::Sender);
         // A router sends both.
         assert_eq!(both(&marked, &marked), Vantage::Unknown);
-        let unfinished = Signs {
-            unfinished: 99,
-            ..plain
-        };
+        let unfinished = Signs { unfinished: 99, ..plain };
         assert_eq!(both(&unfinished, &plain), Vantage::Sender);
         // Two namespaces of one machine.
         assert_eq!(both(&unfinished, &unfinished), Vantage::Unknown);
         // What a router forwards was not sent here.
-        let forwarded = Signs {
-            hop_limit: 63,
-            ..marked
-        };
+        let forwarded = Signs { hop_limit: 63, ..marked };
         assert_eq!(both(&forwarded, &unmarked), Vantage::Unknown);
     }
 

@@ -16,9 +16,7 @@ fn found(packets: &[Tcp]) -> Findings {
 #[test]
 fn a_transfer_seen_at_its_sender() {
     let findings = found(&connection(40_000, 0, 300));
-    let [flow] = findings.flows.as_slice() else {
-        panic!("{:?}", findings.flows)
-    };
+    let [flow] = findings.flows.as_slice() else { panic!("{:?}", findings.flows) };
     assert_eq!(flow.source.to_string(), "10.0.0.1:40000");
     assert_eq!(flow.destination.to_string(), "10.0.0.2:5201");
     assert_eq!(flow.opened_by_source, Some(true));
@@ -48,11 +46,7 @@ fn directions_with_little_data_are_counted_alone() {
 #[test]
 fn ports_used_again_are_another_connection() {
     let first = connection(40_000, 0, 50);
-    let end = Tcp {
-        flags: FIN | ACK,
-        at_us: 1_000_000,
-        ..first[2]
-    };
+    let end = Tcp { flags: FIN | ACK, at_us: 1_000_000, ..first[2] };
     let mut second = connection(40_000, 2_000_000, 30);
     for packet in &mut second {
         packet.sequence = packet.sequence.wrapping_add(9_999);
@@ -72,10 +66,7 @@ fn silence_ends_a_connection_and_stamps_may_step_back() {
     let late: Vec<Tcp> = connection(40_000, 0, 60)
         .split_off(3 + 60)
         .into_iter()
-        .map(|packet| Tcp {
-            at_us: packet.at_us + 700_000_000,
-            ..packet
-        })
+        .map(|packet| Tcp { at_us: packet.at_us + 700_000_000, ..packet })
         .collect();
     let findings = found(&[early.clone(), late].concat());
     assert_eq!(findings.flows.len(), 2);
@@ -89,21 +80,12 @@ fn silence_ends_a_connection_and_stamps_may_step_back() {
 
 #[test]
 fn the_table_is_bounded_and_the_largest_flows_are_kept() {
-    let mut packets: Vec<Tcp> = (0..40)
-        .flat_map(|port| connection(40_000 + port, i64::from(port), 20 + u32::from(port)))
-        .collect();
+    let mut packets: Vec<Tcp> =
+        (0..40).flat_map(|port| connection(40_000 + port, i64::from(port), 20 + u32::from(port))).collect();
     packets.sort_by_key(|packet| packet.at_us);
     let limited = |live, held_octets, most_flows| {
-        let limits = FlowLimits {
-            live,
-            held_octets,
-            min_packets: 1,
-        };
-        let options = Options {
-            limits,
-            most_flows,
-            ..options()
-        };
+        let limits = FlowLimits { live, held_octets, min_packets: 1 };
+        let options = Options { limits, most_flows, ..options() };
         analyse(&pcap(&packets), options).unwrap()
     };
     let all = limited(100, usize::MAX, 100);
@@ -126,10 +108,7 @@ fn only_what_is_asked_for_is_followed() {
     let packets = [connection(40_000, 0, 30), connection(40_001, 0, 30)].concat();
     let only = |ends: &[(u128, u16)]| {
         let only = ends.iter().map(|&(address, port)| Endpoint { address, port }).collect();
-        analyse(&pcap(&packets), Options { only, ..options() })
-            .unwrap()
-            .flows
-            .len()
+        analyse(&pcap(&packets), Options { only, ..options() }).unwrap().flows.len()
     };
     let (near, remote) = (0xFFFF_0A00_0001, 0xFFFF_0A00_0002);
     assert_eq!(only(&[]), 2);
@@ -142,22 +121,12 @@ fn only_what_is_asked_for_is_followed() {
 #[test]
 fn what_was_acknowledged_unseen_was_missed() {
     let mut packets = connection(40_000, 0, 100);
-    let dropped: Vec<u16> = packets
-        .iter()
-        .filter(|packet| packet.payload > 0)
-        .map(|packet| packet.ip_id)
-        .skip(50)
-        .take(1)
-        .collect();
+    let dropped: Vec<u16> =
+        packets.iter().filter(|packet| packet.payload > 0).map(|packet| packet.ip_id).skip(50).take(1).collect();
     packets.retain(|packet| packet.payload == 0 || packet.ip_id != dropped[0]);
     let findings = found(&packets);
     assert_eq!(findings.flows[0].sight.missed, 1);
-    let ids: Vec<&str> = findings.flows[0].answers[0]
-        .outcome
-        .caveats()
-        .iter()
-        .map(narrows_probe::Caveat::id)
-        .collect();
+    let ids: Vec<&str> = findings.flows[0].answers[0].outcome.caveats().iter().map(narrows_probe::Caveat::id).collect();
     assert!(ids.contains(&"capture_missed"), "{ids:?}");
 }
 
@@ -175,10 +144,8 @@ fn a_second_capture_tells_when_packets_left() {
     // Unrelated traffic in the second capture does not matter, nor does a packet that it lacks.
     let mut second = [connection(50_000, -5_000, 400), near.clone()].concat();
     second.sort_by_key(|packet| packet.at_us);
-    let lacking = second
-        .iter()
-        .position(|packet| packet.payload > 0 && packet.ip_id == 52 && packet.from.1 == 40_000)
-        .unwrap();
+    let lacking =
+        second.iter().position(|packet| packet.payload > 0 && packet.ip_id == 52 && packet.from.1 == 40_000).unwrap();
     second.remove(lacking);
     let second = pcap(&second);
     let mut departures = Departures::new(CaptureReader::open(second.as_slice()).unwrap());

@@ -19,13 +19,7 @@ impl Chance {
 fn blocks(file: &[u8]) -> Vec<u8> {
     let block = |kind: u32, body: &[u8]| {
         let length = u32::try_from(12 + body.len()).unwrap();
-        [
-            &kind.to_le_bytes()[..],
-            &length.to_le_bytes(),
-            body,
-            &length.to_le_bytes(),
-        ]
-        .concat()
+        [&kind.to_le_bytes()[..], &length.to_le_bytes(), body, &length.to_le_bytes()].concat()
     };
     let section = [0x1A2B_3C4Du32.to_le_bytes(), [1, 0, 0, 0], [255; 4], [255; 4]].concat();
     let interface = [&[1u8, 0, 0, 0, 96, 0, 0, 0][..], &[9, 0, 1, 0, 9, 0, 0, 0]].concat();
@@ -108,11 +102,7 @@ fn one_flipped_bit_costs_few_packets() {
             let counts = analyse(&flipped, options()).unwrap().counts;
             // A length that grew by up to 1024 octets, less than its packet had, takes as many
             // records of 70 with it, and two more until they line up again.
-            assert!(
-                counts.packets + 17 >= packets && counts.packets <= packets + 2,
-                "{at}: {}",
-                counts.packets
-            );
+            assert!(counts.packets + 17 >= packets && counts.packets <= packets + 2, "{at}: {}", counts.packets);
         }
     }
 }
@@ -121,9 +111,8 @@ fn one_flipped_bit_costs_few_packets() {
 fn noise_is_no_capture_and_noise_behind_a_head_is_damage() {
     let mut chance = Chance(SplitMix64::new(13));
     for round in 0..300 {
-        let noise: Vec<u8> = (0..chance.below(5_000) + 30)
-            .map(|_| u8::try_from(chance.0.next_u64() & 0xFF).unwrap())
-            .collect();
+        let noise: Vec<u8> =
+            (0..chance.below(5_000) + 30).map(|_| u8::try_from(chance.0.next_u64() & 0xFF).unwrap()).collect();
         assert!(analyse(&noise, options()).is_none(), "{round}");
         let mut file = pcap(&[]);
         file.extend(&noise);

@@ -209,20 +209,10 @@ mod tests {
                 rate_max_bps: Some(10_000_000_000),
                 duplex: Some("half".to_owned()),
                 wireless: Some(false),
-                coalescing: Some(CoalescingSettings {
-                    receive_us: 500,
-                    ..CoalescingSettings::default()
-                }),
-                rings: Some(Rings {
-                    receive: 256,
-                    receive_max: 4096,
-                    ..Rings::default()
-                }),
+                coalescing: Some(CoalescingSettings { receive_us: 500, ..CoalescingSettings::default() }),
+                rings: Some(Rings { receive: 256, receive_max: 4096, ..Rings::default() }),
                 offloads: ["tso", "gso", "gro", "lro"].map(offload).to_vec(),
-                pcie: slot.then(|| Pcie {
-                    payload_bps: Some(2_000_000_000),
-                    ..Pcie::default()
-                }),
+                pcie: slot.then(|| Pcie { payload_bps: Some(2_000_000_000), ..Pcie::default() }),
                 ..CardFacts::default()
             }),
             ..Inventory::default()
@@ -230,11 +220,7 @@ mod tests {
     }
 
     fn state(exit_ns: u64, disabled: bool) -> IdleState {
-        IdleState {
-            name: "C".to_owned(),
-            exit_ns,
-            disabled,
-        }
+        IdleState { name: "C".to_owned(), exit_ns, disabled }
     }
 
     #[test]
@@ -257,22 +243,12 @@ mod tests {
         for driver in ["virtio_net", "vmxnet3", "ena", "hv_netvsc", "gve"] {
             let host = HostEnvironment::of(&talkative(Some(driver), true, true));
             assert_eq!(
-                (
-                    host.interface_bps,
-                    host.interface_most_bps,
-                    host.bus_bps,
-                    host.half_duplex
-                ),
+                (host.interface_bps, host.interface_most_bps, host.bus_bps, host.half_duplex),
                 (None, None, None, None),
                 "{driver}"
             );
             assert_eq!(
-                (
-                    host.receive_gather_us,
-                    host.ring_receive,
-                    host.send_offload,
-                    host.receive_offload
-                ),
+                (host.receive_gather_us, host.ring_receive, host.send_offload, host.receive_offload),
                 (Some(500), Some(256), Some(false), Some(false)),
                 "{driver}"
             );
@@ -286,28 +262,13 @@ mod tests {
 
         use crate::advice::{Findings, advise};
         use narrows_probe::facts::PathFacts;
-        for driver in [
-            None,
-            Some("veth"),
-            Some("tun"),
-            Some("bridge"),
-            Some("dummy"),
-            Some("bonding"),
-            Some("wireguard"),
-        ] {
+        for driver in
+            [None, Some("veth"), Some("tun"), Some("bridge"), Some("dummy"), Some("bonding"), Some("wireguard")]
+        {
             let host = HostEnvironment::of(&talkative(driver, true, false));
-            assert_eq!(
-                (host.receive_gather_us, host.ring_receive, host.ring_receive_most),
-                (None, None, None)
-            );
-            assert_eq!(
-                (host.send_offload, host.receive_offload, host.half_duplex),
-                (None, None, None)
-            );
-            assert_eq!(
-                (host.interface_bps, host.interface_most_bps, host.bus_bps),
-                (None, None, None)
-            );
+            assert_eq!((host.receive_gather_us, host.ring_receive, host.ring_receive_most), (None, None, None));
+            assert_eq!((host.send_offload, host.receive_offload, host.half_duplex), (None, None, None));
+            assert_eq!((host.interface_bps, host.interface_most_bps, host.bus_bps), (None, None, None));
             assert_eq!(host.interface.as_deref(), Some("x0"));
             let facts = PathFacts::ideal(1500, std::time::Duration::from_millis(1));
             let mut found = Findings::nothing(Direction::Forward, facts);

@@ -95,11 +95,7 @@ impl Findings {
         forward: &HostEnvironment,
     ) -> Self {
         let mut found = Self::nothing(direction, facts.clone());
-        let (sender, receiver) = if direction == Direction::Reverse {
-            (forward, here)
-        } else {
-            (here, forward)
-        };
+        let (sender, receiver) = if direction == Direction::Reverse { (forward, here) } else { (here, forward) };
         found.sender = sender.clone();
         found.receiver = receiver.clone();
         found.streams_asked = sender.sending_connections;
@@ -173,20 +169,12 @@ impl Findings {
 
     /// The same, of what it can do.
     pub fn end_facts(&self, is_sender: bool) -> &HostFacts {
-        if is_sender {
-            &self.facts.sender
-        } else {
-            &self.facts.receiver
-        }
+        if is_sender { &self.facts.sender } else { &self.facts.receiver }
     }
 
     /// Share of a processor that the thread of the transfer had there.
     pub fn thread(&self, is_sender: bool) -> Option<f64> {
-        if is_sender {
-            self.tcp.sender_cpu
-        } else {
-            self.tcp.receiver_cpu
-        }
+        if is_sender { self.tcp.sender_cpu } else { self.tcp.receiver_cpu }
     }
 
     /// The host that sends is the one that asks.
@@ -226,7 +214,5 @@ fn gain(entries: &[Entry], single: Option<u64>) -> Option<f64> {
 
 /// A figure of evidence as a count; below zero is zero.
 pub(super) fn whole(value: f64) -> u64 {
-    Duration::try_from_secs_f64(value.max(0.0))
-        .unwrap_or_default()
-        .as_secs()
+    Duration::try_from_secs_f64(value.max(0.0)).unwrap_or_default().as_secs()
 }

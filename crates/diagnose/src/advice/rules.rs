@@ -84,11 +84,7 @@ fn percent(share: f64) -> String {
 
 /// A command for the sending or the receiving host: said so where that is the far one.
 fn command(found: &Findings, at_sender: bool, command: String) -> String {
-    if found.sends_here() == at_sender {
-        command
-    } else {
-        format!("{command}   # on the far host")
-    }
+    if found.sends_here() == at_sender { command } else { format!("{command}   # on the far host") }
 }
 
 /// The interface of the sending or the receiving host, as it may stand in a command.
@@ -98,11 +94,7 @@ fn card(found: &Findings, is_sender: bool) -> &str {
 
 /// Where the sending or the receiving host stands, seen from here.
 fn place(found: &Findings, at_sender: bool) -> &'static str {
-    if found.sends_here() == at_sender {
-        "this host"
-    } else {
-        "the far host"
-    }
+    if found.sends_here() == at_sender { "this host" } else { "the far host" }
 }
 
 fn limited(found: &Findings, limiting_factor: LimitingFactor) -> bool {

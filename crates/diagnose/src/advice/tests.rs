@@ -46,10 +46,7 @@ fn sound() -> Findings {
         variation: Some(0.05),
         threshold_cached: Some(false),
         worst_case_share: Some(0.97),
-        pattern: Some(LossPattern {
-            burstiness: 1.2,
-            spacing_variation: Some(0.4),
-        }),
+        pattern: Some(LossPattern { burstiness: 1.2, spacing_variation: Some(0.4) }),
     };
     let host = HostEnvironment {
         clocksource: Some("tsc".to_owned()),
@@ -139,36 +136,16 @@ const OTHER_END: &[(&str, Change, Change)] = &[
             f.receiver.softirq_share = Some(0.97);
         },
     ),
-    (
-        "duplex",
-        |f| f.receiver.half_duplex = Some(true),
-        |f| f.receiver.half_duplex = None,
-    ),
-    (
-        "virtual_host",
-        |f| f.receiver.steal_ratio = Some(0.05),
-        |f| f.receiver.steal_ratio = None,
-    ),
-    (
-        "governor",
-        |f| f.receiver.idle_exit_ns = Some(133_000),
-        |f| f.receiver.idle_exit_ns = None,
-    ),
-    (
-        "receive_drops",
-        |f| f.receiver.counted.backlog_drops = Some(9),
-        |f| f.receiver.counted.backlog_drops = Some(0),
-    ),
+    ("duplex", |f| f.receiver.half_duplex = Some(true), |f| f.receiver.half_duplex = None),
+    ("virtual_host", |f| f.receiver.steal_ratio = Some(0.05), |f| f.receiver.steal_ratio = None),
+    ("governor", |f| f.receiver.idle_exit_ns = Some(133_000), |f| f.receiver.idle_exit_ns = None),
+    ("receive_drops", |f| f.receiver.counted.backlog_drops = Some(9), |f| f.receiver.counted.backlog_drops = Some(0)),
     (
         "clock",
         |f| f.receiver.clocksource = Some("acpi_pm".to_owned()),
         |f| f.receiver.clocksource = Some("tsc".to_owned()),
     ),
-    (
-        "window_scaling",
-        |f| f.receiver.window_scaling = Some(false),
-        |f| f.receiver.window_scaling = None,
-    ),
+    ("window_scaling", |f| f.receiver.window_scaling = Some(false), |f| f.receiver.window_scaling = None),
 ];
 
 #[test]
@@ -188,17 +165,9 @@ fn rules_about_hosts_look_at_both() {
             } else {
                 ("this host", "the far host")
             };
-            assert!(
-                own.text.contains(meant) && !own.text.contains(other),
-                "{id}: {}",
-                own.text
-            );
+            assert!(own.text.contains(meant) && !own.text.contains(other), "{id}: {}", own.text);
             if let Some(command) = &own.command {
-                assert_eq!(
-                    command.contains("on the far host"),
-                    direction == Direction::Forward,
-                    "{id}: {command}"
-                );
+                assert_eq!(command.contains("on the far host"), direction == Direction::Forward, "{id}: {command}");
             }
             assert!(!ids(&still).contains(id), "{id} should be silent: {:?}", ids(&still));
         }
@@ -238,19 +207,13 @@ fn drops_are_cured_where_they_are() {
     });
     assert_eq!(full, None);
     let backlog = command(|f| f.receiver.counted.backlog_drops = Some(3)).unwrap();
-    assert!(
-        backlog.contains("netdev_max_backlog") && !backlog.contains("rmem"),
-        "{backlog}"
-    );
+    assert!(backlog.contains("netdev_max_backlog") && !backlog.contains("rmem"), "{backlog}");
     let buffer = command(|f| f.receiver.counted.buffer_drops = Some(3)).unwrap();
     assert!(buffer.contains("rmem") && !buffer.contains("ethtool"), "{buffer}");
 }
 
 fn ids(found: &Findings) -> Vec<&'static str> {
-    advise(std::slice::from_ref(found))
-        .iter()
-        .map(|advice| advice.id)
-        .collect()
+    advise(std::slice::from_ref(found)).iter().map(|advice| advice.id).collect()
 }
 
 #[test]
@@ -270,11 +233,7 @@ fn each_rule_fires_and_is_silent() {
         assert!(!ids(&still).contains(id), "{id} should be silent: {:?}", ids(&still));
     }
     for rule in RULES {
-        assert!(
-            TABLE.iter().any(|(id, ..)| *id == rule.id),
-            "{} is not in the table",
-            rule.id
-        );
+        assert!(TABLE.iter().any(|(id, ..)| *id == rule.id), "{} is not in the table", rule.id);
     }
 }
 
@@ -322,10 +281,7 @@ fn the_binding_limit_comes_first() {
     // Without a name, the lower one binds: 30 kB per 40 ms are 6 Mbit/s.
     found.tcp.limits = vec![];
     let advice = advise(&[found]);
-    assert_eq!(
-        (advice[0].id, advice[0].binds_at_bps),
-        ("shallow_queue", Some(6_000_000))
-    );
+    assert_eq!((advice[0].id, advice[0].binds_at_bps), ("shallow_queue", Some(6_000_000)));
 }
 
 /// Seed 002's two cases: the OC-12 with an 82 kB queue, and the host of figure 3 that -`FullD`
@@ -355,10 +311,7 @@ fn the_cases_of_netest() {
     solaris.tcp.retransmitted = Some(0.0);
     let advice = advise(&[solaris]);
     let named: Vec<&str> = advice.iter().map(|advice| advice.id).collect();
-    assert!(
-        named.contains(&"set_buffers") && named.contains(&"parallel_streams"),
-        "{named:?}"
-    );
+    assert!(named.contains(&"set_buffers") && named.contains(&"parallel_streams"), "{named:?}");
 }
 
 /// What concerns the remote host says so.

@@ -62,13 +62,7 @@ impl CaptureModel {
     /// Today, for a ring of frames in shared memory (`PACKET_RX_RING`): one DMA pass, one copy into
     /// the ring, headers from the cache. The last two are ours: of a full-size packet, a filter and
     /// the layers read two cache lines of 24.
-    pub const RING: Self = Self {
-        dma: 1.0,
-        memory: 1.0,
-        cached: 0.04,
-        layers: 0.04,
-        filter: true,
-    };
+    pub const RING: Self = Self { dma: 1.0, memory: 1.0, cached: 0.04, layers: 0.04, filter: true };
 
     /// Octets that memory must move per second when `arriving` octets per second come and `kept` of
     /// them are kept.
@@ -132,11 +126,7 @@ mod tests {
     /// filter for all that arrives.
     #[test]
     fn what_a_filter_costs() {
-        let with = CaptureModel {
-            cached: 0.1,
-            layers: 0.1,
-            ..CaptureModel::RING
-        };
+        let with = CaptureModel { cached: 0.1, layers: 0.1, ..CaptureModel::RING };
         let without = CaptureModel { filter: false, ..with };
         assert!((with.memory_needed(1.0, 1.0) - 3.2).abs() < 1e-12);
         assert!((without.memory_needed(1.0, 1.0) - 3.0).abs() < 1e-12);
@@ -163,13 +153,9 @@ mod tests {
     #[test]
     fn nonsense_has_no_rate() {
         let model = CaptureModel::RING;
-        for (memory, octets, share) in [
-            (0.0, 1500, 1.0),
-            (-1.0, 1500, 1.0),
-            (1e9, 0, 1.0),
-            (1e9, 1500, 1.5),
-            (1e9, 1500, f64::NAN),
-        ] {
+        for (memory, octets, share) in
+            [(0.0, 1500, 1.0), (-1.0, 1500, 1.0), (1e9, 0, 1.0), (1e9, 1500, 1.5), (1e9, 1500, f64::NAN)]
+        {
             assert_eq!(model.highest(memory, octets, 96, share), None);
         }
         assert_eq!(model.highest(f64::INFINITY, 1500, 96, 1.0), None);

@@ -34,30 +34,13 @@ pub struct Path {
 
 impl Path {
     /// From a program to the wire.
-    pub const SENDING: Self = Self {
-        name: "sending",
-        copies: 1,
-        dma_passes: 1,
-        card: true,
-    };
+    pub const SENDING: Self = Self { name: "sending", copies: 1, dma_passes: 1, card: true };
     /// The same without the copy (`MSG_ZEROCOPY`, `sendfile`).
-    pub const SENDING_ZERO_COPY: Self = Self {
-        name: "sending_zero_copy",
-        copies: 0,
-        ..Self::SENDING
-    };
+    pub const SENDING_ZERO_COPY: Self = Self { name: "sending_zero_copy", copies: 0, ..Self::SENDING };
     /// From the wire to a program, past the cache: where the card writes into it, memory is spared.
-    pub const RECEIVING: Self = Self {
-        name: "receiving",
-        ..Self::SENDING
-    };
+    pub const RECEIVING: Self = Self { name: "receiving", ..Self::SENDING };
     /// From a program to a program on the same host.
-    pub const LOOPBACK: Self = Self {
-        name: "loopback",
-        copies: 2,
-        dma_passes: 0,
-        card: false,
-    };
+    pub const LOOPBACK: Self = Self { name: "loopback", copies: 2, dma_passes: 0, card: false };
 
     /// Times that each octet passes memory.
     pub fn memory_passes(&self) -> u32 {
@@ -111,10 +94,7 @@ impl Ceiling {
         }
         bounds.push(memory(path, costs));
         bounds.push(processor(path, costs, processors));
-        let least = bounds
-            .iter()
-            .filter_map(|bound| bound.rate_bps.map(|rate| (rate, bound.what)))
-            .min();
+        let least = bounds.iter().filter_map(|bound| bound.rate_bps.map(|rate| (rate, bound.what))).min();
         Self {
             path,
             ceiling_bps: least.map(|(rate, _)| rate),
@@ -134,11 +114,7 @@ fn reported(what: &'static str, rate: Option<BitRate>, how: &str) -> Bound {
     Bound {
         what,
         rate_bps: rate.map(BitRate::bps),
-        why: if rate.is_some() {
-            how.to_owned()
-        } else {
-            format!("the system does not tell the {how}")
-        },
+        why: if rate.is_some() { how.to_owned() } else { format!("the system does not tell the {how}") },
     }
 }
 
@@ -164,11 +140,7 @@ fn memory(path: Path, costs: &Costs) -> Bound {
 }
 
 fn processor(path: Path, costs: &Costs, processors: u32) -> Bound {
-    let cost = if path == Path::RECEIVING {
-        costs.receive_seconds_per_octet()
-    } else {
-        costs.send_seconds_per_octet()
-    };
+    let cost = if path == Path::RECEIVING { costs.receive_seconds_per_octet() } else { costs.send_seconds_per_octet() };
     let rate = cost.and_then(|cost| BitRate::from_bps_f64(f64::from(processors) * 8.0 / cost));
     Bound {
         what: "processor",
@@ -188,10 +160,7 @@ mod tests {
     /// 11.5 GB/s copied are 23 GB/s moved; a third of that for one copy and one pass of the card.
     #[test]
     fn memory_of_today() {
-        let costs = Costs {
-            memory_copy_octets_per_second: Some(11_500_000_000),
-            ..Costs::default()
-        };
+        let costs = Costs { memory_copy_octets_per_second: Some(11_500_000_000), ..Costs::default() };
         let of = |path| Ceiling::of(path, &costs, None, None, 1).ceiling_bps.unwrap() as f64 / 1e9;
         assert!((of(Path::SENDING) - 23.0 * 8.0 / 3.0).abs() < 1e-6);
         assert!((of(Path::SENDING_ZERO_COPY) - 23.0 * 8.0).abs() < 1e-6);
@@ -202,14 +171,8 @@ mod tests {
     /// and 3 of the paper.
     #[test]
     fn it_is_the_papers_equation() {
-        let costs = Costs {
-            memory_copy_octets_per_second: Some(144_000_000),
-            ..Costs::default()
-        };
-        let old = Path {
-            dma_passes: 4,
-            ..Path::SENDING
-        };
+        let costs = Costs { memory_copy_octets_per_second: Some(144_000_000), ..Costs::default() };
+        let old = Path { dma_passes: 4, ..Path::SENDING };
         let ours = Ceiling::of(old, &costs, None, None, 1).ceiling_bps.unwrap() as f64;
         let papers = 8.0 * seed::io_octets_per_second(288e6, 4.0, 1.0);
         assert!((ours - papers).abs() < 1.0, "{ours} {papers}");
@@ -227,20 +190,11 @@ mod tests {
         let card = Some(BitRate::from_gbps(10));
         let all = Ceiling::of(Path::SENDING, &costs, card, Some(BitRate::from_gbps(55)), 1);
         assert_eq!((all.ceiling_bps, all.by), (Some(10_000_000_000), Some("card")));
-        let faster = Ceiling::of(
-            Path::SENDING,
-            &costs,
-            Some(BitRate::from_gbps(100)),
-            Some(BitRate::from_gbps(50)),
-            1,
-        );
+        let faster = Ceiling::of(Path::SENDING, &costs, Some(BitRate::from_gbps(100)), Some(BitRate::from_gbps(50)), 1);
         assert_eq!(faster.by, Some("slot"));
         let unknown = Ceiling::of(Path::SENDING, &costs, None, None, 1);
         assert_eq!(unknown.by, Some("memory"));
-        assert_eq!(
-            unknown.bounds.iter().filter(|bound| bound.rate_bps.is_none()).count(),
-            2
-        );
+        assert_eq!(unknown.bounds.iter().filter(|bound| bound.rate_bps.is_none()).count(), 2);
         // 60 ns for 1500 octets: 200 Gbit/s.
         let processor = unknown.bounds.iter().find(|bound| bound.what == "processor").unwrap();
         assert_eq!(processor.rate_bps, Some(200_000_000_000));

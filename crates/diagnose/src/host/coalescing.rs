@@ -43,11 +43,7 @@ impl Coalescing {
             reason = "a median of differences of 64-bit stamps that is above a positive threshold; the cast saturates"
         )]
         let period_ns = period.map(|period| period.round() as u64);
-        Some(Self {
-            short_share: profile.small_share,
-            batch_packets: profile.batch_length(),
-            period_ns,
-        })
+        Some(Self { short_share: profile.small_share, batch_packets: profile.batch_length(), period_ns })
     }
 
     /// The period, where batches come regularly.
@@ -81,10 +77,7 @@ mod tests {
         let found = Coalescing::of(&trains, Duration::from_micros(12)).unwrap();
         let period = found.period().unwrap();
         // The last packet of a batch of eight or nine is 3 µs after its interrupt.
-        assert!(
-            period > Duration::from_micros(94) && period < Duration::from_micros(101),
-            "{found:?}"
-        );
+        assert!(period > Duration::from_micros(94) && period < Duration::from_micros(101), "{found:?}");
         assert!(found.batch_packets > 7.5 && found.batch_packets < 9.0, "{found:?}");
         assert!(found.short_share > 0.85 && found.short_share < 0.9, "{found:?}");
     }
@@ -102,10 +95,7 @@ mod tests {
                 at
             })
             .collect();
-        assert_eq!(
-            Coalescing::of(&[bursts], Duration::from_micros(12)).unwrap().period(),
-            None
-        );
+        assert_eq!(Coalescing::of(&[bursts], Duration::from_micros(12)).unwrap().period(), None);
     }
 
     #[test]

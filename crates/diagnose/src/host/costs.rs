@@ -219,11 +219,7 @@ mod tests {
     #[test]
     fn the_cheapest_way_counts() {
         let flat = |ns| Spread::of(&[ns]);
-        let mut costs = Costs {
-            send: flat(1500.0),
-            send_segments: flat(60.0),
-            ..Costs::default()
-        };
+        let mut costs = Costs { send: flat(1500.0), send_segments: flat(60.0), ..Costs::default() };
         let near = |value: Option<f64>, expected: f64| assert!((value.unwrap() / expected - 1.0).abs() < 1e-9);
         near(costs.send_seconds_per_octet(), 60e-9 / 1500.0);
         costs.loopback.tcp_send_ps_per_octet = Some(20);

@@ -113,12 +113,7 @@ pub struct Ends {
 impl End {
     /// A host of which only its facts are known.
     pub fn of(facts: HostFacts) -> Self {
-        Self {
-            facts,
-            coalescing: None,
-            departure_noise: None,
-            ceiling: None,
-        }
+        Self { facts, coalescing: None, departure_noise: None, ceiling: None }
     }
 
     /// Stamps of the card do not wait for interrupts.
@@ -162,10 +157,7 @@ impl Ends {
         let sending = sender.max_send_rate.or_else(|| BitRate::over(packet, sender.send_cost));
         [
             (sending, "what the sender can send"),
-            (
-                BitRate::over(packet, receiver.receive_cost),
-                "what the receiver can take, one call per packet",
-            ),
+            (BitRate::over(packet, receiver.receive_cost), "what the receiver can take, one call per packet"),
             (sender.interface_rate, "the sender's link"),
             (receiver.interface_rate, "the receiver's link"),
             (self.sender.ceiling, "the sender's ceiling"),

@@ -51,9 +51,7 @@ fn clock(inventory: &Inventory, found: &mut Vec<Fix>) {
     };
     let slow = ["hpet", "acpi_pm", "jiffies", "refined-jiffies"].contains(&now);
     let fast = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
-    let better = fast
-        .iter()
-        .find(|name| processor.clock_sources.iter().any(|have| have == *name));
+    let better = fast.iter().find(|name| processor.clock_sources.iter().any(|have| have == *name));
     if let (true, Some(better)) = (slow, better) {
         found.push(Fix {
             id: "clock_source",
@@ -86,9 +84,7 @@ fn interrupts(card: &CardFacts, found: &mut Vec<Fix>) {
 }
 
 fn stamps(card: &CardFacts, found: &mut Vec<Fix>) {
-    let can = card
-        .stamps
-        .filter(|stamps| stamps.hardware_receive && stamps.all_packets);
+    let can = card.stamps.filter(|stamps| stamps.hardware_receive && stamps.all_packets);
     if can.is_some_and(|stamps| stamps.all_packets_on == Some(false)) {
         let name = quoted(&card.name);
         found.push(Fix {
@@ -116,24 +112,14 @@ fn merged(card: &CardFacts, found: &mut Vec<Fix>) {
 }
 
 fn rings(card: &CardFacts, inventory: &Inventory, found: &mut Vec<Fix>) {
-    let Some(rings) = card
-        .rings
-        .filter(|rings| rings.receive > 0 && rings.receive < rings.receive_max)
-    else {
+    let Some(rings) = card.rings.filter(|rings| rings.receive > 0 && rings.receive < rings.receive_max) else {
         return;
     };
-    let lost = card
-        .receive_fifo_errors
-        .unwrap_or(0)
-        .saturating_add(card.receive_drops.unwrap_or(0));
+    let lost = card.receive_fifo_errors.unwrap_or(0).saturating_add(card.receive_drops.unwrap_or(0));
     let squeezed = inventory.counters.softirq_squeezed.unwrap_or(0) > 0;
     if lost > 0 {
         let name = quoted(&card.name);
-        let also = if squeezed {
-            ", and softirqs ran out of budget"
-        } else {
-            ""
-        };
+        let also = if squeezed { ", and softirqs ran out of budget" } else { "" };
         found.push(Fix {
             id: "ring",
             why: format!(
@@ -203,9 +189,7 @@ fn processor(inventory: &Inventory, found: &mut Vec<Fix>) {
 fn buffers(inventory: &Inventory, rate: Option<BitRate>, found: &mut Vec<Fix>) {
     // What 100 ms of the path hold, doubled; a path of unknown rate is taken for 1 Gbit/s and a
     // bit.
-    let wanted = rate.map_or(BUFFER_OCTETS, |rate| {
-        (rate.bps() / 8 / 10).saturating_mul(2).clamp(4 << 20, 1 << 30)
-    });
+    let wanted = rate.map_or(BUFFER_OCTETS, |rate| (rate.bps() / 8 / 10).saturating_mul(2).clamp(4 << 20, 1 << 30));
     let tcp = &inventory.tcp;
     for (name, now, id) in [
         ("net.core.rmem_max", tcp.receive_buffer_max, "receive_buffer"),
@@ -286,21 +270,14 @@ mod tests {
     }
 
     fn card() -> CardFacts {
-        CardFacts {
-            name: "eth0".to_owned(),
-            driver: Some("igb".to_owned()),
-            ..CardFacts::default()
-        }
+        CardFacts { name: "eth0".to_owned(), driver: Some("igb".to_owned()), ..CardFacts::default() }
     }
 
     /// What is not known is not mended.
     #[test]
     fn nothing_known_nothing_reported() {
         assert_eq!(ids(&Inventory::default()), [""; 0]);
-        let inventory = Inventory {
-            card: Some(card()),
-            ..Inventory::default()
-        };
+        let inventory = Inventory { card: Some(card()), ..Inventory::default() };
         assert_eq!(ids(&inventory), [""; 0]);
     }
 
@@ -315,11 +292,7 @@ mod tests {
                 adaptive_receive: true,
                 ..CoalescingSettings::default()
             }),
-            rings: Some(Rings {
-                receive: 256,
-                receive_max: 4096,
-                ..Rings::default()
-            }),
+            rings: Some(Rings { receive: 256, receive_max: 4096, ..Rings::default() }),
             receive_drops: Some(3),
             offloads: vec![Offload { name: "lro", on: true }],
             stamps: Some(StampCapability {
@@ -332,28 +305,16 @@ mod tests {
             ..card()
         });
         let found = fixes(&inventory, None);
-        let commands: Vec<(&str, &str)> = found
-            .iter()
-            .map(|fix| (fix.command.as_str(), fix.undo.as_str()))
-            .collect();
+        let commands: Vec<(&str, &str)> = found.iter().map(|fix| (fix.command.as_str(), fix.undo.as_str())).collect();
         assert_eq!(
             commands,
             [
-                (
-                    "ethtool -C eth0 adaptive-rx off rx-usecs 0",
-                    "ethtool -C eth0 adaptive-rx on rx-usecs 50"
-                ),
+                ("ethtool -C eth0 adaptive-rx off rx-usecs 0", "ethtool -C eth0 adaptive-rx on rx-usecs 50"),
                 ("hwstamp_ctl -i eth0 -t 1 -r 1", "hwstamp_ctl -i eth0 -t 0 -r 0"),
                 ("ethtool -K eth0 lro off", "ethtool -K eth0 lro on"),
                 ("ethtool -G eth0 rx 4096", "ethtool -G eth0 rx 256"),
-                (
-                    "tc qdisc replace dev eth0 root fq",
-                    "tc qdisc replace dev eth0 root fq_codel"
-                ),
-                (
-                    "sysctl -w net.core.netdev_max_backlog=4000",
-                    "sysctl -w net.core.netdev_max_backlog=1000"
-                ),
+                ("tc qdisc replace dev eth0 root fq", "tc qdisc replace dev eth0 root fq_codel"),
+                ("sysctl -w net.core.netdev_max_backlog=4000", "sysctl -w net.core.netdev_max_backlog=1000"),
             ]
         );
     }
@@ -364,11 +325,7 @@ mod tests {
         inventory.processor.clock_source = Some("hpet".to_owned());
         inventory.processor.clock_sources = vec!["hpet".to_owned(), "tsc".to_owned()];
         inventory.processor.governor = Some("powersave".to_owned());
-        inventory.processor.idle_states = vec![IdleState {
-            name: "C6".to_owned(),
-            exit_ns: 133_000,
-            disabled: false,
-        }];
+        inventory.processor.idle_states = vec![IdleState { name: "C6".to_owned(), exit_ns: 133_000, disabled: false }];
         assert_eq!(ids(&inventory), ["clock_source", "governor", "idle_states"]);
         inventory.processor.clock_sources = vec!["hpet".to_owned()];
         inventory.processor.governor = Some("performance".to_owned());
@@ -399,13 +356,8 @@ mod tests {
     #[test]
     fn what_could_not_be_undone_is_not_reported() {
         for qdisc in ["tbf", "htb", "netem", "cake", "mq", "noqueue", "fq"] {
-            let inventory = Inventory {
-                card: Some(CardFacts {
-                    qdisc: Some(qdisc.to_owned()),
-                    ..card()
-                }),
-                ..Inventory::default()
-            };
+            let inventory =
+                Inventory { card: Some(CardFacts { qdisc: Some(qdisc.to_owned()), ..card() }), ..Inventory::default() };
             assert_eq!(ids(&inventory), [""; 0], "{qdisc}");
         }
     }
@@ -427,13 +379,7 @@ mod tests {
         let mut card = card();
         card.name = "x;reboot".to_owned();
         card.qdisc = Some("pfifo_fast".to_owned());
-        let inventory = Inventory {
-            card: Some(card),
-            ..Inventory::default()
-        };
-        assert_eq!(
-            fixes(&inventory, None)[0].command,
-            "tc qdisc replace dev 'x;reboot' root fq"
-        );
+        let inventory = Inventory { card: Some(card), ..Inventory::default() };
+        assert_eq!(fixes(&inventory, None)[0].command, "tc qdisc replace dev 'x;reboot' root fq");
     }
 }

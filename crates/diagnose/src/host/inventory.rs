@@ -138,19 +138,13 @@ impl CardFacts {
     /// to it. Interfaces that are only software (`veth`, `lo`, tunnels, bridges) have the settings
     /// and no use for them.
     pub fn is_card(&self) -> bool {
-        let paravirtual = self
-            .driver
-            .as_deref()
-            .is_some_and(|driver| super::PARAVIRTUAL.contains(&driver));
+        let paravirtual = self.driver.as_deref().is_some_and(|driver| super::PARAVIRTUAL.contains(&driver));
         !self.is_virtual || paravirtual || self.pcie.is_some()
     }
 
     /// Whether the work of this name is left to it.
     pub fn offload(&self, name: &str) -> Option<bool> {
-        self.offloads
-            .iter()
-            .find(|offload| offload.name == name)
-            .map(|offload| offload.on)
+        self.offloads.iter().find(|offload| offload.name == name).map(|offload| offload.on)
     }
 }
 
@@ -208,10 +202,7 @@ pub struct Offload {
 
 /// `ethtool -T`, and what is switched on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a capability that the driver tells for itself"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a capability that the driver tells for itself")]
 pub struct StampCapability {
     /// The card can stamp packets that it receives.
     pub hardware_receive: bool,

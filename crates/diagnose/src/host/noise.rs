@@ -48,23 +48,14 @@ impl Noise {
         let mut remarks = Vec::new();
         let mut remark = |id, text| remarks.push(NoiseRemark { id, text });
         if let Some(steal) = steal_ratio.filter(|steal| *steal > STEAL) {
-            remark(
-                "steal",
-                format!("a hypervisor took {:.1} % of the processors' time", steal * 100.0),
-            );
+            remark("steal", format!("a hypervisor took {:.1} % of the processors' time", steal * 100.0));
         }
         if let Some(pressure) = pressure_ratio.filter(|pressure| *pressure > PRESSURE) {
-            let text = format!(
-                "in {:.0} % of the last ten seconds something waited for a processor",
-                pressure * 100.0
-            );
+            let text = format!("in {:.0} % of the last ten seconds something waited for a processor", pressure * 100.0);
             remark("pressure", text);
         }
         if let Some(load) = load.filter(|load| *load > 0.7) {
-            remark(
-                "load",
-                format!("{load:.1} tasks per processor wanted to run over the last minute"),
-            );
+            remark("load", format!("{load:.1} tasks per processor wanted to run over the last minute"));
         }
         if let Some(gap) = longest.filter(|gap| *gap > GAP_NS) {
             let text = format!(
@@ -92,10 +83,7 @@ mod tests {
     #[test]
     fn quiet_and_not() {
         let mut inventory = Inventory::default();
-        let mut costs = Costs {
-            clock_gaps: Spread::of(&[20.0, 25.0, 40_000.0]),
-            ..Costs::default()
-        };
+        let mut costs = Costs { clock_gaps: Spread::of(&[20.0, 25.0, 40_000.0]), ..Costs::default() };
         assert!(Noise::of(&inventory, &costs, Some(0.001)).quiet);
         assert!(Noise::of(&inventory, &Costs::default(), None).quiet);
         inventory.processor.pressure_ratio = Some(0.2);

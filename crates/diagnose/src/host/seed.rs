@@ -91,9 +91,7 @@ pub fn pci_burst_rate(transfers: u32, clock: Duration) -> f64 {
 /// §5: time to send `octets` as `datagrams`, on a path of `octets_per_second` through memory and
 /// bus, at one call each.
 pub fn send_time(octets: u64, datagrams: u32, octets_per_second: f64, call: Duration) -> Option<Duration> {
-    Duration::try_from_secs_f64(octets as f64 / octets_per_second)
-        .ok()?
-        .checked_add(call.checked_mul(datagrams)?)
+    Duration::try_from_secs_f64(octets as f64 / octets_per_second).ok()?.checked_add(call.checked_mul(datagrams)?)
 }
 
 #[cfg(test)]
@@ -101,10 +99,7 @@ mod tests {
     use super::*;
 
     fn is_near(value: f64, expected: f64, share: f64) {
-        assert!(
-            (value - expected).abs() <= share * expected,
-            "{value} is not {expected}"
-        );
+        assert!((value - expected).abs() <= share * expected, "{value} is not {expected}");
     }
 
     fn us(time: Option<Duration>) -> f64 {
@@ -151,15 +146,9 @@ mod tests {
         // pathchar: 75.97 µs at OC-3 against 50 µs of noise.
         is_near(us(size_difference_time(1472, BitRate::from_mbps(155))), 75.974, 2e-5);
         let limit = size_difference_limit(1472, Duration::from_micros(50)).unwrap();
-        assert!(
-            limit > BitRate::from_mbps(155) && limit < BitRate::from_mbps(240),
-            "{limit}"
-        );
+        assert!(limit > BitRate::from_mbps(155) && limit < BitRate::from_mbps(240), "{limit}");
         let jumbo = size_difference_limit(8972, Duration::from_micros(50)).unwrap();
-        assert!(
-            jumbo > BitRate::from_gbps(1) && jumbo < BitRate::from_mbps(1500),
-            "{jumbo}"
-        );
+        assert!(jumbo > BitRate::from_gbps(1) && jumbo < BitRate::from_mbps(1500), "{jumbo}");
         // pathChirp: 24 µs to 12 µs by steps of one leave 11 packets.
         let (low, high) = (BitRate::from_mbps(500), BitRate::from_gbps(1));
         assert_eq!(spacings_between(1500, low, high, microsecond), Some(11));
@@ -202,12 +191,8 @@ mod tests {
     #[test]
     fn table_4() {
         let (rates, latencies) = (Duration::from_nanos(33), Duration::from_nanos(30));
-        let rows = [
-            (8, 32, 16, 60.0, 480),
-            (16, 64, 24, 80.0, 720),
-            (32, 128, 40, 96.0, 1200),
-            (64, 256, 72, 107.0, 2160),
-        ];
+        let rows =
+            [(8, 32, 16, 60.0, 480), (16, 64, 24, 80.0, 720), (32, 128, 40, 96.0, 1200), (64, 256, 72, 107.0, 2160)];
         for (transfers, octets, clocks, rate, latency) in rows {
             assert_eq!(transfers * 4, octets);
             assert_eq!(pci_burst_clocks(transfers), clocks);

@@ -89,11 +89,7 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
         return settled.beside_model();
     }
     let chance = settled.chance();
-    let counted = if chance == Some(true) {
-        settled.counted(seen)
-    } else {
-        None
-    };
+    let counted = if chance == Some(true) { settled.counted(seen) } else { None };
     match (settled.alike(), settled.in_runs()) {
         // Over short round trips many cuts in each slot make rates alike, too, if chance strikes;
         // but not as often as all that.
@@ -105,11 +101,7 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
         _ => {}
     }
     if let Some(is_counted) = counted {
-        return Some(if is_counted {
-            LimitingFactor::Policer
-        } else {
-            LimitingFactor::Loss
-        });
+        return Some(if is_counted { LimitingFactor::Policer } else { LimitingFactor::Loss });
     }
     // Losses this frequent make timeouts of most cuts: neither their places nor the rates between
     // them tell any more.
@@ -117,11 +109,7 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
         return Some(LimitingFactor::Loss);
     }
     if chance == Some(false) {
-        return Some(if settled.excess() {
-            LimitingFactor::Policer
-        } else {
-            LimitingFactor::Loss
-        });
+        return Some(if settled.excess() { LimitingFactor::Policer } else { LimitingFactor::Loss });
     }
     settled.explains(seen).then_some(LimitingFactor::RandomLoss)
 }
@@ -167,11 +155,7 @@ impl<'a> Settled<'a> {
         Some(Self {
             slots,
             hit: hit(slots),
-            inflated: floor
-                + INFLATED
-                    .min(HOSTS.max(floor / INFLATED_SHORT))
-                    .max(floor / INFLATED_SHARE)
-                    .max(packets),
+            inflated: floor + INFLATED.min(HOSTS.max(floor / INFLATED_SHORT)).max(floor / INFLATED_SHARE).max(packets),
             needless: needless(seen, begin),
             mss: f64::from(mss.max(1)),
             floor,
@@ -203,9 +187,7 @@ impl<'a> Settled<'a> {
     /// out, too (the rate grows as the root of their length); `None` if losses one by one do.
     fn counted(&self, seen: &TransferSamples<'_>) -> Option<bool> {
         let lost: u64 = self.slots.iter().map(|slot| slot.retransmitted).sum();
-        let over = self
-            .over_model(seen)
-            .filter(|over| *over > BEYOND_MODEL && lost >= FEWEST_FOR_MODEL)?;
+        let over = self.over_model(seen).filter(|over| *over > BEYOND_MODEL && lost >= FEWEST_FOR_MODEL)?;
         let (unevenness, scatter) = self.unevenness()?;
         Some(unevenness + SURE * scatter < over * over)
     }
@@ -243,9 +225,7 @@ impl<'a> Settled<'a> {
         }
         let ratio = lost / sent;
         let expected = |sent: f64| sent * ratio;
-        let chi = calm
-            .iter()
-            .map(|&(lost, sent)| (lost - expected(sent)).powi(2) / expected(sent));
+        let chi = calm.iter().map(|&(lost, sent)| (lost - expected(sent)).powi(2) / expected(sent));
         let slots = calm.len() as f64;
         // Each term of a Poisson count with mean m has variance 2 + 1/m, which slots that carried
         // little make much of.
@@ -284,9 +264,7 @@ impl<'a> Settled<'a> {
     /// One event took a large share of what a round trip, or a slot, carried.
     fn largest(&self) -> bool {
         self.hit.iter().any(|&index| {
-            let around = self
-                .sent(index)
-                .max(index.checked_sub(1).map_or(0.0, |before| self.sent(before)));
+            let around = self.sent(index).max(index.checked_sub(1).map_or(0.0, |before| self.sent(before)));
             let lost = self.slots[index].retransmitted as f64;
             lost >= MANY_AT_ONCE && lost >= EXCESS * around
         })
@@ -296,11 +274,8 @@ impl<'a> Settled<'a> {
     /// at; `None` with few losses.
     fn above(&self) -> Option<f64> {
         let rate = |index: usize| self.sent(index) / self.slots[index].seconds;
-        let at_losses: Vec<f64> = self
-            .events()
-            .iter()
-            .map(|&index| rate(index).max(index.checked_sub(1).map_or(0.0, rate)))
-            .collect();
+        let at_losses: Vec<f64> =
+            self.events().iter().map(|&index| rate(index).max(index.checked_sub(1).map_or(0.0, rate))).collect();
         if at_losses.len() < FEWEST_EPOCHS {
             return None;
         }
@@ -309,11 +284,7 @@ impl<'a> Settled<'a> {
             .filter(|index| self.slots[*index].retransmitted == 0 && !self.hit.contains(&(index + 1)))
             .collect();
         let all: f64 = calm.iter().map(|&index| self.sent(index)).sum();
-        let above: f64 = calm
-            .iter()
-            .filter(|&&index| rate(index) > typical)
-            .map(|&index| self.sent(index))
-            .sum();
+        let above: f64 = calm.iter().filter(|&&index| rate(index) > typical).map(|&index| self.sent(index)).sum();
         Some(if all > 0.0 { above / all } else { 0.0 })
     }
 
@@ -329,11 +300,7 @@ impl<'a> Settled<'a> {
         if self.lost_share() < PROBED {
             return None;
         }
-        Some(if self.queued_share() < QUEUED_SHARE {
-            LimitingFactor::Policer
-        } else {
-            LimitingFactor::Queue
-        })
+        Some(if self.queued_share() < QUEUED_SHARE { LimitingFactor::Policer } else { LimitingFactor::Queue })
     }
 
     /// Losses come several at a time.
@@ -359,10 +326,7 @@ impl<'a> Settled<'a> {
             // What comes before the first loss counts only where there is little else.
             let head = (events.len() <= FEWEST_ALIKE && events.first() != Some(&0)).then_some(0);
             let bounds: Vec<usize> = head.into_iter().chain(events).collect();
-            bounds
-                .windows(2)
-                .filter_map(|pair| series::mean_bps(&self.slots[pair[0]..pair[1]]))
-                .collect()
+            bounds.windows(2).filter_map(|pair| series::mean_bps(&self.slots[pair[0]..pair[1]])).collect()
         };
         (rates.len() >= FEWEST_ALIKE).then_some(())?;
         Some(narrows_stat::coefficient_of_variation(&rates)? < PERIODIC)
@@ -391,10 +355,8 @@ fn needless(seen: &TransferSamples<'_>, begin: usize) -> bool {
     for stream in seen.reports.iter().flat_map(|report| &report.streams) {
         // Several reports are judged whole.
         let begin = if seen.reports.len() == 1 { begin } else { 0 };
-        let (Some(from), Some(to)) = (
-            stream.samples.get(begin).or(stream.samples.first()),
-            stream.samples.last(),
-        ) else {
+        let (Some(from), Some(to)) = (stream.samples.get(begin).or(stream.samples.first()), stream.samples.last())
+        else {
             continue;
         };
         let counted = |from: Option<u32>, to: Option<u32>| u64::from(to.unwrap_or(0).saturating_sub(from.unwrap_or(0)));
@@ -408,9 +370,7 @@ fn needless(seen: &TransferSamples<'_>, begin: usize) -> bool {
 
 /// The shortest round trip that the connections know.
 fn floor(seen: &TransferSamples<'_>) -> Option<Duration> {
-    samples(seen.reports)
-        .map(|sample| sample.min_rtt.unwrap_or(sample.rtt))
-        .min()
+    samples(seen.reports).map(|sample| sample.min_rtt.unwrap_or(sample.rtt)).min()
 }
 
 /// How much longer than the shortest the median round trip is.
@@ -421,9 +381,7 @@ pub(super) fn queued(seen: &TransferSamples<'_>) -> Duration {
 
 /// Slots in which something was sent again.
 fn hit(slots: &[Slot]) -> Vec<usize> {
-    (0..slots.len())
-        .filter(|&index| slots[index].retransmitted > 0)
-        .collect()
+    (0..slots.len()).filter(|&index| slots[index].retransmitted > 0).collect()
 }
 
 /// The longest round trip about a loss: a slot's own is that of its end, when a queue may have

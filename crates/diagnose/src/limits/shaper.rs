@@ -74,20 +74,13 @@ pub(super) fn shaped(seen: &TransferSamples<'_>, inflated: Duration) -> bool {
     // Acknowledgements come for two segments at a time.
     let mss = samples(seen.reports).map(|sample| sample.mss_octets).max().unwrap_or(0);
     let shortest = slots.iter().map(|slot| slot.seconds).fold(f64::INFINITY, f64::min);
-    let fall = Fall {
-        by: LEVEL_SHIFT,
-        within: SHAPED_VARIATION,
-        step: 2.0 * 8.0 * f64::from(mss) / shortest.max(1e-3),
-    };
+    let fall =
+        Fall { by: LEVEL_SHIFT, within: SHAPED_VARIATION, step: 2.0 * 8.0 * f64::from(mss) / shortest.max(1e-3) };
     if falls(slots, &acked, fall, inflated) {
         return true;
     }
     let delivered: Vec<f64> = slots.iter().map(|slot| slot.delivery_bps).collect();
-    let fall = Fall {
-        by: DELIVERY_SHIFT,
-        within: DELIVERY_VARIATION,
-        step: 0.0,
-    };
+    let fall = Fall { by: DELIVERY_SHIFT, within: DELIVERY_VARIATION, step: 0.0 };
     falls(slots, &delivered, fall, inflated)
 }
 
@@ -100,10 +93,7 @@ fn falls(slots: &[Slot], rates: &[f64], fall: Fall, inflated: Duration) -> bool 
             return false;
         };
         let share = |count: usize| count as f64 / settled.len() as f64;
-        let at_tokens = settled
-            .iter()
-            .filter(|rate| (*rate - low).abs() < (fall.within * low).max(fall.step))
-            .count();
+        let at_tokens = settled.iter().filter(|rate| (*rate - low).abs() < (fall.within * low).max(fall.step)).count();
         let above = settled.iter().filter(|rate| **rate * LEVEL_SHIFT.sqrt() > high).count();
         let queued = after.iter().filter(|slot| slot.rtt >= inflated).count();
         // Nothing goes at even rates, too, and the last round trip that was seen stands.

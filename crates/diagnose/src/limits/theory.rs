@@ -80,11 +80,7 @@ pub fn one_cut(congestion: &Congestion, segments: f64, rtt: Duration, backlog: f
 /// Share of the time that BBR spends with four segments in flight: 200 ms and a round trip in ten
 /// seconds (`[BBR16]`).
 pub fn looks(congestion: &Congestion, floor: f64) -> f64 {
-    if *congestion == Congestion::Bbr {
-        ((0.2 + floor) / 10.0).min(1.0)
-    } else {
-        0.0
-    }
+    if *congestion == Congestion::Bbr { ((0.2 + floor) / 10.0).min(1.0) } else { 0.0 }
 }
 
 /// Rate that a loss ratio `p` allows, bit/s: Reno's `1.2247 / sqrt(p)` segments per round trip, or
@@ -121,48 +117,16 @@ mod tests {
     fn worst_case_tables() {
         for (mbps, one, ten) in [
             (1.0, [100.0, 100.0, 100.0, 100.0, 100.0, 86.1], [100.0; 6]),
-            (
-                10.0,
-                [100.0, 100.0, 100.0, 97.8, 74.5, 68.6],
-                [100.0, 100.0, 100.0, 100.0, 100.0, 86.1],
-            ),
-            (
-                45.0,
-                [100.0, 100.0, 100.0, 73.6, 68.4, 67.1],
-                [100.0, 100.0, 100.0, 100.0, 84.0, 71.0],
-            ),
-            (
-                100.0,
-                [100.0, 100.0, 86.1, 69.8, 67.4, 66.9],
-                [100.0, 100.0, 100.0, 97.8, 74.5, 68.6],
-            ),
-            (
-                491.0,
-                [100.0, 82.5, 70.6, 67.3, 66.8, 66.7],
-                [100.0, 100.0, 100.0, 73.0, 68.3, 67.1],
-            ),
-            (
-                1000.0,
-                [97.8, 74.5, 68.6, 67.0, 66.7, 66.7],
-                [100.0, 100.0, 86.1, 69.8, 67.4, 66.9],
-            ),
-            (
-                10_000.0,
-                [69.8, 67.4, 66.9, 66.7, 66.7, 66.7],
-                [97.8, 74.5, 68.6, 67.0, 66.7, 66.7],
-            ),
+            (10.0, [100.0, 100.0, 100.0, 97.8, 74.5, 68.6], [100.0, 100.0, 100.0, 100.0, 100.0, 86.1]),
+            (45.0, [100.0, 100.0, 100.0, 73.6, 68.4, 67.1], [100.0, 100.0, 100.0, 100.0, 84.0, 71.0]),
+            (100.0, [100.0, 100.0, 86.1, 69.8, 67.4, 66.9], [100.0, 100.0, 100.0, 97.8, 74.5, 68.6]),
+            (491.0, [100.0, 82.5, 70.6, 67.3, 66.8, 66.7], [100.0, 100.0, 100.0, 73.0, 68.3, 67.1]),
+            (1000.0, [97.8, 74.5, 68.6, 67.0, 66.7, 66.7], [100.0, 100.0, 86.1, 69.8, 67.4, 66.9]),
+            (10_000.0, [69.8, 67.4, 66.9, 66.7, 66.7, 66.7], [97.8, 74.5, 68.6, 67.0, 66.7, 66.7]),
         ] {
             for (column, rtt) in [5, 10, 20, 50, 100, 200].into_iter().enumerate() {
-                assert!(
-                    (reno(mbps, rtt, 1.0) - one[column]).abs() < 0.06,
-                    "{mbps} {rtt} {}",
-                    reno(mbps, rtt, 1.0)
-                );
-                assert!(
-                    (reno(mbps, rtt, 10.0) - ten[column]).abs() < 0.06,
-                    "{mbps} {rtt} {}",
-                    reno(mbps, rtt, 10.0)
-                );
+                assert!((reno(mbps, rtt, 1.0) - one[column]).abs() < 0.06, "{mbps} {rtt} {}", reno(mbps, rtt, 1.0));
+                assert!((reno(mbps, rtt, 10.0) - ten[column]).abs() < 0.06, "{mbps} {rtt} {}", reno(mbps, rtt, 10.0));
             }
         }
     }
@@ -214,19 +178,11 @@ mod tests {
     #[test]
     fn what_one_cut_costs() {
         let cut = |congestion: &Congestion, backlog| one_cut(congestion, 863.0, ms(100), backlog, 20.0);
-        assert!(
-            (cut(&Congestion::Reno, 0.0) - 0.384).abs() < 2e-3,
-            "{}",
-            cut(&Congestion::Reno, 0.0)
-        );
+        assert!((cut(&Congestion::Reno, 0.0) - 0.384).abs() < 2e-3, "{}", cut(&Congestion::Reno, 0.0));
         assert!(cut(&Congestion::Reno, 1.0) < 1e-12);
         assert!(cut(&Congestion::Cubic, 0.43) < 1e-3);
         // K = 8.65 s: 7.5 % of it are lost, of 20 s so 3.2 %.
-        assert!(
-            (cut(&Congestion::Cubic, 0.0) - 0.0324).abs() < 3e-3,
-            "{}",
-            cut(&Congestion::Cubic, 0.0)
-        );
+        assert!((cut(&Congestion::Cubic, 0.0) - 0.0324).abs() < 3e-3, "{}", cut(&Congestion::Cubic, 0.0));
         assert!(cut(&Congestion::Bbr, 0.0).abs() < 1e-12);
     }
 

@@ -59,9 +59,7 @@ impl UdpLimits {
 pub fn udp_limits(seen: &UdpStreamState) -> UdpLimits {
     let share = |count: u64| count as f64 / seen.packets.max(1) as f64;
     let elsewhere = seen.lost.saturating_sub(seen.lost_in_host);
-    let met = seen
-        .requested_bps
-        .is_some_and(|asked| asked > 0.0 && seen.sent_bps >= ASKED * asked);
+    let met = seen.requested_bps.is_some_and(|asked| asked > 0.0 && seen.sent_bps >= ASKED * asked);
     if share(seen.lost_in_host) > LOST && seen.lost_in_host >= elsewhere {
         UdpLimits::ReceivingHost
     } else if share(elsewhere) > LOST {
@@ -81,45 +79,18 @@ mod tests {
 
     #[test]
     fn one_case_each() {
-        let asked = UdpStreamState {
-            sent_bps: 96e6,
-            requested_bps: Some(100e6),
-            packets: 10_000,
-            ..UdpStreamState::default()
-        };
-        let slow = UdpStreamState {
-            sent_bps: 90e6,
-            ..asked
-        };
+        let asked =
+            UdpStreamState { sent_bps: 96e6, requested_bps: Some(100e6), packets: 10_000, ..UdpStreamState::default() };
+        let slow = UdpStreamState { sent_bps: 90e6, ..asked };
         for (seen, expected) in [
             (asked, UdpLimits::Request),
             (slow, UdpLimits::SendingHost),
-            (
-                UdpStreamState {
-                    requested_bps: None,
-                    ..slow
-                },
-                UdpLimits::SendingHost,
-            ),
+            (UdpStreamState { requested_bps: None, ..slow }, UdpLimits::SendingHost),
             (UdpStreamState { refused: 1, ..slow }, UdpLimits::InterfaceQueue),
             (UdpStreamState { lost: 101, ..asked }, UdpLimits::Path),
             (UdpStreamState { lost: 100, ..asked }, UdpLimits::Request),
-            (
-                UdpStreamState {
-                    lost: 200,
-                    lost_in_host: 150,
-                    ..asked
-                },
-                UdpLimits::ReceivingHost,
-            ),
-            (
-                UdpStreamState {
-                    lost: 400,
-                    lost_in_host: 150,
-                    ..asked
-                },
-                UdpLimits::Path,
-            ),
+            (UdpStreamState { lost: 200, lost_in_host: 150, ..asked }, UdpLimits::ReceivingHost),
+            (UdpStreamState { lost: 400, lost_in_host: 150, ..asked }, UdpLimits::Path),
         ] {
             assert_eq!(udp_limits(&seen), expected, "{seen:?}");
         }

@@ -61,18 +61,9 @@ fn candidates(log: &FlowLog, sight: &Sight, series: &Series) -> Result<Candidate
     let none = RawParams::new();
     let few: RawParams = [("samples", "50")].into_iter().collect();
     Ok([
-        (
-            "pprate",
-            pprate::analyse(log, sight, series, &pprate::Params::try_from(&few)?),
-        ),
-        (
-            "multiq",
-            multiq::analyse(log, sight, series, &multiq::Params::try_from(&none)?),
-        ),
-        (
-            "nettimer",
-            nettimer::analyse(log, sight, series, &nettimer::Params::try_from(&none)?),
-        ),
+        ("pprate", pprate::analyse(log, sight, series, &pprate::Params::try_from(&few)?)),
+        ("multiq", multiq::analyse(log, sight, series, &multiq::Params::try_from(&none)?)),
+        ("nettimer", nettimer::analyse(log, sight, series, &nettimer::Params::try_from(&none)?)),
     ])
 }
 
@@ -117,15 +108,10 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
     }
     let count = agreeing(estimate);
     let mut answer = (*estimate).clone();
-    answer
-        .caveats
-        .retain(|caveat| count < 2 || !matches!(caveat, Caveat::Multimodal { .. }));
+    answer.caveats.retain(|caveat| count < 2 || !matches!(caveat, Caveat::Multimodal { .. }));
     let weak = judge::crowded(log, estimate.value as f64)
         || !series.judged
-        || answer
-            .caveats
-            .iter()
-            .any(|caveat| matches!(caveat, Caveat::FewSamples { .. } | Caveat::NotConverged));
+        || answer.caveats.iter().any(|caveat| matches!(caveat, Caveat::FewSamples { .. } | Caveat::NotConverged));
     answer.confidence = match count {
         _ if weak => Confidence::Low,
         3 => Confidence::High,
@@ -133,14 +119,8 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
         _ => Confidence::Low,
     };
     answer = witnessed(answer, estimate, &estimates, count >= 2);
-    answer = answer
-        .with("by", *method)
-        .with("agreeing", count)
-        .with("trains_reach_bps", bit_rate(reached));
-    Conclusion {
-        outcome: Outcome::from(answer),
-        samples: *samples,
-    }
+    answer = answer.with("by", *method).with("agreeing", count).with("trains_reach_bps", bit_rate(reached));
+    Conclusion { outcome: Outcome::from(answer), samples: *samples }
 }
 
 fn alike(a: &Estimate, b: &Estimate) -> bool {
@@ -188,8 +168,5 @@ fn bound(log: &FlowLog, sight: &Sight, series: &Series) -> Conclusion {
         estimate = estimate.caveat(Caveat::CaptureMissed { packets: sight.missed });
     }
     let samples = u64::try_from(trains.len()).unwrap_or(u64::MAX);
-    Conclusion {
-        outcome: Outcome::from(estimate),
-        samples,
-    }
+    Conclusion { outcome: Outcome::from(estimate), samples }
 }

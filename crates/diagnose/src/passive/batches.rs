@@ -33,12 +33,7 @@ pub(super) fn are(series: &Series) -> bool {
 /// Few long gaps, each as long as the batch behind it has packets.
 fn shaped(series: &Series) -> bool {
     let backlogged = |sample: &&Sample| sample.backlogged() || !series.judged;
-    let gaps: Vec<f64> = series
-        .samples
-        .iter()
-        .filter(backlogged)
-        .map(|sample| sample.gap)
-        .collect();
+    let gaps: Vec<f64> = series.samples.iter().filter(backlogged).map(|sample| sample.gap).collect();
     if series.source == Source::Acks || gaps.len() < 4 * LEAST_BATCHES {
         return false;
     }
@@ -72,11 +67,7 @@ fn correlation(pairs: &[(f64, f64)]) -> f64 {
         bb += (pair.1 - b).powi(2);
         ab += (pair.0 - a) * (pair.1 - b);
     }
-    if aa > 0.0 && bb > 0.0 {
-        ab / (aa * bb).sqrt()
-    } else {
-        0.0
-    }
+    if aa > 0.0 && bb > 0.0 { ab / (aa * bb).sqrt() } else { 0.0 }
 }
 
 /// Below this ratio what came between was no cross traffic (ours: whole batches at random phases
@@ -196,9 +187,7 @@ fn variance_ratio(runs: &[Vec<&Sample>], span: usize, delivered: f64) -> Option<
 fn in_whole_packets<'a>(samples: impl Iterator<Item = &'a Sample>, mode: f64) -> bool {
     const MOST: f64 = 12.0;
     const COHERENT: f64 = 0.7;
-    let times = samples
-        .map(|one| one.gap * mode / (one.octets * 8e9))
-        .filter(|times| (LONG..MOST).contains(times));
+    let times = samples.map(|one| one.gap * mode / (one.octets * 8e9)).filter(|times| (LONG..MOST).contains(times));
     let (mut count, mut along, mut across, mut most, mut least) = (0.0_f64, 0.0, 0.0, 0.0_f64, MOST);
     for times in times {
         let turn = std::f64::consts::TAU * times;

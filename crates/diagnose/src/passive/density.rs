@@ -34,11 +34,8 @@ pub(super) struct Peak {
 impl LogDensity {
     /// Of these positive rates; `None` if there is none.
     pub(super) fn new(rates: &[f64], width: f64) -> Option<Self> {
-        let logs: Vec<f64> = rates
-            .iter()
-            .filter(|rate| **rate > 0.0 && rate.is_finite())
-            .map(|rate| rate.ln())
-            .collect();
+        let logs: Vec<f64> =
+            rates.iter().filter(|rate| **rate > 0.0 && rate.is_finite()).map(|rate| rate.ln()).collect();
         let low = logs.iter().copied().reduce(f64::min)?;
         let high = logs.iter().copied().fold(low, f64::max);
         let mut step = width / STEPS as f64;
@@ -55,21 +52,14 @@ impl LogDensity {
                 *cell += 1.0;
             }
         }
-        Some(Self {
-            start,
-            step,
-            cells: triangle(&counts, reach),
-        })
+        Some(Self { start, step, cells: triangle(&counts, reach) })
     }
 
     /// The highest point.
     pub(super) fn peak(&self) -> Peak {
         let highest = |best: (usize, f64), one: (usize, &f64)| if *one.1 > best.1 { (one.0, *one.1) } else { best };
         let (cell, weight) = self.cells.iter().enumerate().fold((0, 0.0), highest);
-        Peak {
-            at: self.rate(cell),
-            weight,
-        }
+        Peak { at: self.rate(cell), weight }
     }
 
     fn rate(&self, cell: usize) -> f64 {
@@ -119,10 +109,7 @@ mod tests {
         assert!(LogDensity::new(&[], WIDTH).is_none());
         assert!(LogDensity::new(&[0.0, f64::NAN], WIDTH).is_none());
         let peak = LogDensity::new(&[5e6], WIDTH).unwrap().peak();
-        assert!(
-            (peak.at / 5e6 - 1.0).abs() < 0.003 && (peak.weight - 1.0).abs() < 1e-9,
-            "{peak:?}"
-        );
+        assert!((peak.at / 5e6 - 1.0).abs() < 0.003 && (peak.weight - 1.0).abs() < 1e-9, "{peak:?}");
     }
 
     #[test]

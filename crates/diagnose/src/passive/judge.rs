@@ -26,9 +26,7 @@ pub(super) fn refusal(log: &FlowLog, series: &Series, guard: bool) -> Option<Rea
         return Some(Reason::ReceiveBatching);
     }
     if have < LEAST_QUEUED {
-        return Some(Reason::TooFewSamples {
-            samples: u64::try_from(have).unwrap_or(u64::MAX),
-        });
+        return Some(Reason::TooFewSamples { samples: u64::try_from(have).unwrap_or(u64::MAX) });
     }
     if batches::are(series) {
         return Some(Reason::ReceiveBatching);
@@ -72,20 +70,15 @@ pub(super) fn verdict(log: &FlowLog, series: &Series, mode: f64, guard: bool) ->
     let mut width = CORE.max(1.5 * series.resolution / gap);
     let mut rate = mode;
     for _ in 0..3 {
-        let (octets, time) = core(series, rate, width, guard).fold((0.0, 0.0), |(octets, time), sample| {
-            (octets + sample.octets, time + sample.gap)
-        });
+        let (octets, time) = core(series, rate, width, guard)
+            .fold((0.0, 0.0), |(octets, time), sample| (octets + sample.octets, time + sample.gap));
         if time > 0.0 {
             rate = octets * 8e9 / time;
         }
         width = (0.6 * CORE).max(1.5 * series.resolution / gap);
     }
     let rates: Vec<f64> = core(series, rate, width, guard).map(Sample::rate).collect();
-    let all = series
-        .samples
-        .iter()
-        .filter(|sample| !guard || sample.queued || !series.judged)
-        .count();
+    let all = series.samples.iter().filter(|sample| !guard || sample.queued || !series.judged).count();
     if rates.len() < LEAST_QUEUED {
         return Err(Reason::NoAgreement);
     }
@@ -113,12 +106,8 @@ fn typical_gap(series: &Series, rate: f64) -> f64 {
 impl ModeRate {
     /// As an estimate, with what the log and the series have against it.
     pub(super) fn estimate(&self, log: &FlowLog, sight: &Sight, series: &Series) -> Estimate {
-        let mut estimate = Estimate::ip_rate(
-            Metric::IpCapacity,
-            bit_rate(self.rate),
-            bit_rate(self.low),
-            bit_rate(self.high),
-        );
+        let mut estimate =
+            Estimate::ip_rate(Metric::IpCapacity, bit_rate(self.rate), bit_rate(self.low), bit_rate(self.high));
         estimate.confidence = Confidence::Medium;
         if self.samples < FEW {
             let samples = u32::try_from(self.samples).unwrap_or(u32::MAX);
@@ -153,10 +142,7 @@ impl ModeRate {
             .with("source", name(series.source))
             .with("samples", self.samples)
             .with("share", self.share)
-            .with(
-                "queued_share",
-                series.queued_count() as f64 / series.samples.len().max(1) as f64,
-            )
+            .with("queued_share", series.queued_count() as f64 / series.samples.len().max(1) as f64)
             .with("data_packets", log.counts.data)
             .with("resent_packets", log.counts.resent)
             .with("holes", log.counts.holes)
@@ -212,10 +198,7 @@ pub(super) fn slack(log: &FlowLog, series: &Series, estimate: &Estimate) -> Opti
         .at_least(Limit::Window)
         .with("acknowledgements_bps", estimate.value)
         .with("data_packets", log.counts.data);
-    Some(Conclusion {
-        outcome: Outcome::from(bound),
-        samples: log.counts.data,
-    })
+    Some(Conclusion { outcome: Outcome::from(bound), samples: log.counts.data })
 }
 
 /// The conclusion of a single method, or what takes its place. A connection that lost packets
@@ -225,9 +208,7 @@ pub(super) fn unless_slack(log: &FlowLog, series: &Series, guard: bool, conclude
     let lost = log.counts.resent + log.counts.holes > 0;
     let doubted = |estimate: &&Estimate| guard && (!lost || crowded(log, estimate.value as f64));
     let estimate = concluded.outcome.estimate().filter(doubted);
-    estimate
-        .and_then(|estimate| slack(log, series, estimate))
-        .unwrap_or(concluded)
+    estimate.and_then(|estimate| slack(log, series, estimate)).unwrap_or(concluded)
 }
 
 /// No number.
@@ -237,18 +218,10 @@ pub(super) fn inconclusive(reason: Reason, log: &FlowLog, series: &Series) -> Co
     diagnostics.insert("data_packets", log.counts.data);
     diagnostics.insert("gaps", series.samples.len());
     diagnostics.insert("queued", series.queued_count());
-    let caveats = if series.merged > MOST_MERGED {
-        vec![Caveat::MergedPackets { ratio: series.merged }]
-    } else {
-        Vec::new()
-    };
+    let caveats =
+        if series.merged > MOST_MERGED { vec![Caveat::MergedPackets { ratio: series.merged }] } else { Vec::new() };
     Conclusion {
-        outcome: Outcome::Inconclusive {
-            reason,
-            caveats,
-            details: Details::default(),
-            diagnostics,
-        },
+        outcome: Outcome::Inconclusive { reason, caveats, details: Details::default(), diagnostics },
         samples: 0,
     }
 }

@@ -33,11 +33,7 @@ pub(super) const INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::RawSocket,
     },
-    needs: Needs {
-        single_packet_stamps: true,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: true, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 0,
         max_octets: 0,
@@ -91,11 +87,7 @@ macro_rules! method {
 pub(super) use method;
 
 fn out_of_range(name: &'static str, value: &str, why: &str) -> ParamError {
-    ParamError::OutOfRange {
-        name,
-        value: value.to_owned(),
-        why: why.to_owned(),
-    }
+    ParamError::OutOfRange { name, value: value.to_owned(), why: why.to_owned() }
 }
 
 /// What opening and closing a capture may take (ours).
@@ -155,12 +147,7 @@ impl Run {
     }
 
     fn capture(&self) -> Capture {
-        Capture {
-            duration: self.duration,
-            max_packets: MOST_PACKETS,
-            remote_host: None,
-            places: self.places.clone(),
-        }
+        Capture { duration: self.duration, max_packets: MOST_PACKETS, remote_host: None, places: self.places.clone() }
     }
 
     fn conclude(&self, report: &CaptureReport) -> Outcome {
@@ -168,9 +155,7 @@ impl Run {
         let mut sight = sight(place, resolution(report));
         sight.missed = report.dropped;
         let flows = flows(report, self.places.len());
-        let conclusions = flows
-            .values()
-            .filter_map(|log| self.method.conclude(log, &sight, &self.params).ok());
+        let conclusions = flows.values().filter_map(|log| self.method.conclude(log, &sight, &self.params).ok());
         let rank = |one: &Conclusion| {
             let estimate = one.outcome.estimate();
             let firm = estimate.is_some_and(|estimate| estimate.verdict == BoundKind::Estimated);
@@ -188,9 +173,9 @@ impl Estimator for Run {
             Event::Started(_) => return Step::Send(Probe::Capture(self.capture())),
             Event::Capture(report) => self.conclude(&report),
             Event::Refused(Refusal::ForbiddenByPeer) => Outcome::inconclusive(Reason::ForbiddenByPeer),
-            Event::Refused(_) => Outcome::inconclusive(Reason::NotOffered {
-                what: "a capture of packets that pass there".to_owned(),
-            }),
+            Event::Refused(_) => {
+                Outcome::inconclusive(Reason::NotOffered { what: "a capture of packets that pass there".to_owned() })
+            }
             Event::Stop(reason) => Outcome::inconclusive(reason),
             Event::Train(_) | Event::Load(_) | Event::Transfer(_) | Event::TimerFired => {
                 Outcome::inconclusive(Reason::UnexpectedEvent)
@@ -212,11 +197,7 @@ impl Replayable for Run {
 pub(super) fn analyse(run: Run, observations: &Observations) -> Result<Outcome, AnalyseError> {
     let name = run.method.info().name;
     observations::replay(run, observations).map_err(|error| match error {
-        AnalyseError::NothingToGoOn { needs, holds, .. } => AnalyseError::NothingToGoOn {
-            method: name,
-            needs,
-            holds,
-        },
+        AnalyseError::NothingToGoOn { needs, holds, .. } => AnalyseError::NothingToGoOn { method: name, needs, holds },
         other => other,
     })
 }

@@ -162,23 +162,14 @@ impl Delivered {
         if took >= SECOND_NS {
             // What waited less at the end than at the beginning came in less time than it took to
             // cross.
-            let drained = second
-                .ahead
-                .zip(ahead)
-                .map_or(0, |(then, now)| then.saturating_sub(now).max(0));
-            self.best = self
-                .best
-                .max(rate(self.octets - second.before, took.saturating_add(drained)));
+            let drained = second.ahead.zip(ahead).map_or(0, |(then, now)| then.saturating_sub(now).max(0));
+            self.best = self.best.max(rate(self.octets - second.before, took.saturating_add(drained)));
             self.begin(at, ahead);
         }
     }
 
     fn begin(&mut self, at: i64, ahead: Option<i64>) {
-        self.second = Some(Second {
-            begun: at,
-            before: self.octets,
-            ahead,
-        });
+        self.second = Some(Second { begun: at, before: self.octets, ahead });
     }
 
     /// Payload bit/s that the path carried, at least.
@@ -263,13 +254,8 @@ impl FlowLog {
 
     fn along(&mut self, packet: &SeenPacket) {
         let tcp = &packet.tcp;
-        let ticks = self
-            .sender_clock
-            .see(packet.at_ns, tcp.timestamps.map(|(value, _)| value));
-        let end = tcp
-            .sequence
-            .wrapping_add(tcp.payload_octets)
-            .wrapping_add(u32::from(tcp.syn) + u32::from(tcp.fin));
+        let ticks = self.sender_clock.see(packet.at_ns, tcp.timestamps.map(|(value, _)| value));
+        let end = tcp.sequence.wrapping_add(tcp.payload_octets).wrapping_add(u32::from(tcp.syn) + u32::from(tcp.fin));
         if tcp.is_boundary() || tcp.payload_octets == 0 {
             self.before = None;
             if tcp.syn {
@@ -321,20 +307,14 @@ impl FlowLog {
             }
         }
         if large {
-            self.before = Some(LastData {
-                at: packet.at_ns,
-                departed: packet.departed_ns,
-                ip_octets: packet.ip_octets,
-                chained,
-            });
+            self.before =
+                Some(LastData { at: packet.at_ns, departed: packet.departed_ns, ip_octets: packet.ip_octets, chained });
         }
     }
 
     fn back(&mut self, packet: &SeenPacket) {
         let tcp = &packet.tcp;
-        let ticks = self
-            .receiver_clock
-            .see(packet.at_ns, tcp.timestamps.map(|(value, _)| value));
+        let ticks = self.receiver_clock.see(packet.at_ns, tcp.timestamps.map(|(value, _)| value));
         let Some(number) = tcp.acknowledgement.filter(|_| !tcp.is_boundary()) else {
             self.ack_before = None;
             return;
@@ -348,8 +328,7 @@ impl FlowLog {
         let doubtful = self.doubtful_to.is_some_and(|to| distance(number, to) >= 0);
         let passed = self.acknowledge(number, packet.at_ns);
         let ahead = passed.map(|data_at| packet.at_ns - data_at);
-        self.delivered
-            .add(packet.at_ns, covered.unsigned_abs(), ahead, doubtful);
+        self.delivered.add(packet.at_ns, covered.unsigned_abs(), ahead, doubtful);
         let Some(data_at) = passed else {
             return;
         };
@@ -371,11 +350,7 @@ impl FlowLog {
                 covered_before: last.covered,
             });
         }
-        self.ack_before = Some(LastAck {
-            at: packet.at_ns,
-            data_at,
-            covered,
-        });
+        self.ack_before = Some(LastAck { at: packet.at_ns, data_at, covered });
     }
 
     /// Forgets data that is no longer under way; when the last of what this number acknowledges
@@ -401,11 +376,7 @@ impl FlowLog {
 }
 
 /// A time in [`FLIGHT_NS`], that wraps.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "it wraps, which is what is wanted"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it wraps, which is what is wanted")]
 fn flight_time(at: i64) -> u32 {
     at.div_euclid(FLIGHT_NS) as u32
 }

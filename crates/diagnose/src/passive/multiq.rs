@@ -121,16 +121,9 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
     let mut octets: Vec<f64> = used.iter().map(|sample| sample.octets).collect();
     octets.sort_by(f64::total_cmp);
     let octets = octets[octets.len() / 2];
-    let alike: Vec<f64> = used
-        .iter()
-        .filter(|sample| (sample.octets / octets - 1.0).abs() < 0.01)
-        .map(|sample| sample.gap)
-        .collect();
-    let gaps: Vec<f64> = alike
-        .iter()
-        .copied()
-        .step_by(alike.len().div_ceil(MOST_GAPS).max(1))
-        .collect();
+    let alike: Vec<f64> =
+        used.iter().filter(|sample| (sample.octets / octets - 1.0).abs() < 0.01).map(|sample| sample.gap).collect();
+    let gaps: Vec<f64> = alike.iter().copied().step_by(alike.len().div_ceil(MOST_GAPS).max(1)).collect();
     let times = families::transmission_times(&gaps, &params.rules(), series.source == Source::Acks, series.resolution);
     let Some(narrow) = times.last().copied() else {
         return judge::inconclusive(Reason::NoAgreement, log, series);
@@ -151,15 +144,10 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
     let own = super::density::LogDensity::new(&gaps, super::density::WIDTH).map(|density| density.peak().at);
     if let Some(own) = own.filter(|own| series.source != Source::Acks && (own / narrow.time).ln().abs() > 0.1) {
         // Few gaps are one transmission time long: the family stands without its first member.
-        estimate = estimate.caveat(Caveat::Multimodal {
-            other: super::math::bit_rate(octets * 8e9 / own),
-        });
+        estimate = estimate.caveat(Caveat::Multimodal { other: super::math::bit_rate(octets * 8e9 / own) });
         estimate.confidence = Confidence::Low;
     }
-    Conclusion {
-        outcome: Outcome::from(estimate),
-        samples: verdict.samples(),
-    }
+    Conclusion { outcome: Outcome::from(estimate), samples: verdict.samples() }
 }
 
 /// The standard link whose range this rate, in bit/s, falls into (`[MultiQ04]`, as its Click

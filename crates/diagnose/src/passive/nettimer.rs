@@ -115,15 +115,10 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
         .with("half_maximum_low_bps", bit_rate(peak.half_maximum.low()))
         .with("half_maximum_high_bps", bit_rate(peak.half_maximum.high()));
     if let Some(second) = peak.second.filter(|second| second.ratio >= RUNNER_UP) {
-        estimate = estimate.caveat(Caveat::Multimodal {
-            other: bit_rate(second.at),
-        });
+        estimate = estimate.caveat(Caveat::Multimodal { other: bit_rate(second.at) });
         estimate.confidence = Confidence::Low;
     }
-    Conclusion {
-        outcome: Outcome::from(estimate),
-        samples: verdict.samples(),
-    }
+    Conclusion { outcome: Outcome::from(estimate), samples: verdict.samples() }
 }
 
 /// The sample of the highest score.

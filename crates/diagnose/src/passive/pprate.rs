@@ -95,10 +95,7 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
         Ok(verdict) => verdict,
         Err(reason) => return judge::inconclusive(reason, log, series),
     };
-    let mut estimate = verdict
-        .estimate(log, sight, series)
-        .with("modes", choice.modes)
-        .with("group", choice.group);
+    let mut estimate = verdict.estimate(log, sight, series).with("modes", choice.modes).with("group", choice.group);
     if let Some(rate) = choice.dispersion_rate {
         estimate = estimate.with("asymptotic_dispersion_rate_bps", bit_rate(rate));
     }
@@ -106,17 +103,11 @@ pub(super) fn analyse(log: &FlowLog, sight: &Sight, series: &Series, params: &Pa
         estimate = estimate.caveat(Caveat::Multimodal { other: bit_rate(other) });
         estimate.confidence = Confidence::Low;
     }
-    Conclusion {
-        outcome: Outcome::from(estimate),
-        samples: verdict.samples(),
-    }
+    Conclusion { outcome: Outcome::from(estimate), samples: verdict.samples() }
 }
 
 fn used(series: &Series, guard: bool) -> impl Iterator<Item = &Sample> {
-    series
-        .samples
-        .iter()
-        .filter(move |sample| !guard || sample.queued || !series.judged)
+    series.samples.iter().filter(move |sample| !guard || sample.queued || !series.judged)
 }
 
 struct Choice {
@@ -139,13 +130,7 @@ fn choose(series: &Series, rates: &[f64], params: &Params) -> Option<Choice> {
     let modes = histogram::modes(rates, &params.shape());
     let strongest = *modes.iter().max_by(|a, b| a.height.total_cmp(&b.height))?;
     if modes.len() == 1 {
-        return Some(Choice {
-            rate: strongest.centre,
-            modes: 1,
-            group: 0,
-            dispersion_rate: None,
-            other: None,
-        });
+        return Some(Choice { rate: strongest.centre, modes: 1, group: 0, dispersion_rate: None, other: None });
     }
     let mut found = None;
     for group in 3..=LONGEST_GROUP {
@@ -169,10 +154,7 @@ fn choose(series: &Series, rates: &[f64], params: &Params) -> Option<Choice> {
             .map(|mode| mode.centre)
     };
     let Some((group, dispersion_rate)) = found else {
-        let other = modes
-            .iter()
-            .filter(|mode| **mode != strongest)
-            .max_by(|a, b| a.height.total_cmp(&b.height));
+        let other = modes.iter().filter(|mode| **mode != strongest).max_by(|a, b| a.height.total_cmp(&b.height));
         return Some(Choice {
             rate: strongest.centre,
             modes: modes.len(),

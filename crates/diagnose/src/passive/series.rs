@@ -132,10 +132,7 @@ pub(super) fn data(log: &FlowLog, sight: &Sight) -> Series {
 
 fn data_sample(log: &FlowLog, gap: &DataGap, tick: Option<f64>, follows: bool) -> Sample {
     let time = f64::from(gap.gap).max(1.0);
-    let waited = log
-        .sender_clock
-        .waited(gap.at, gap.ticks)
-        .filter(|_| gap.ticks != NO_TICKS);
+    let waited = log.sender_clock.waited(gap.at, gap.ticks).filter(|_| gap.ticks != NO_TICKS);
     let queue = waited.zip(tick).map_or(0.0, |(waited, tick)| waited - tick - HOST_NS);
     let queued = queue > HOST_PACKETS * time;
     Sample {
@@ -199,13 +196,13 @@ pub(super) fn acks(log: &FlowLog, sight: &Sight) -> Series {
     let covers = |octets: u32| f64::from(octets) / f64::from(payload.max(1));
     // Where every second segment is acknowledged, an acknowledgement of one was sent by a timer.
     let all = log.acks.blocks().flatten();
-    let (single, several) = all.fold((0_u32, 0_u32), |(single, several), gap| {
-        if covers(gap.covered) < 1.5 {
-            (single + 1, several)
-        } else {
-            (single, several + 1)
-        }
-    });
+    let (single, several) =
+        all.fold(
+            (0_u32, 0_u32),
+            |(single, several), gap| {
+                if covers(gap.covered) < 1.5 { (single + 1, several) } else { (single, several + 1) }
+            },
+        );
     let fewest = if several > single { 1.5 } else { 0.99 };
     let tick = log.receiver_clock.tick().unwrap_or(0.0);
     let mut before = None;
@@ -218,10 +215,7 @@ pub(super) fn acks(log: &FlowLog, sight: &Sight) -> Series {
         before = Some(gap.at);
         let segments = (f64::from(gap.covered) / f64::from(payload)).ceil();
         let octets = f64::from(gap.covered) + segments * f64::from(ip_octets - payload);
-        series.samples.push(Sample {
-            follows,
-            ..ack_sample(log, gap, octets, least, tick)
-        });
+        series.samples.push(Sample { follows, ..ack_sample(log, gap, octets, least, tick) });
     }
     let closed = |sample: &Sample| sample.queued && sample.sent.is_some_and(|sent| sent < CLOSED * sample.gap);
     series.closed = series.samples.iter().filter(|sample| closed(sample)).count() >= LEAST_CLOSED;
@@ -237,21 +231,14 @@ fn ack_sample(log: &FlowLog, gap: &AckGap, octets: f64, least: i64, tick: f64) -
     let (time, sent) = (f64::from(gap.gap), f64::from(gap.sent));
     let waited = f64::from(gap.ahead) - least as f64;
     // Of that, on the reverse direction.
-    let back = log
-        .receiver_clock
-        .waited(gap.at, gap.ticks)
-        .map_or(0.0, |back| back - tick);
+    let back = log.receiver_clock.waited(gap.at, gap.ticks).map_or(0.0, |back| back - tick);
     let waited_ahead = waited > time + AHEAD_NS && back < 0.5 * waited;
     let closed = sent < CLOSED * time && back < time.max(0.5 * waited);
     Sample {
         gap: time,
         octets,
         sent: Some(sent),
-        queue: if waited_ahead || closed {
-            (waited - back.max(0.0)).max(1.0)
-        } else {
-            0.0
-        },
+        queue: if waited_ahead || closed { (waited - back.max(0.0)).max(1.0) } else { 0.0 },
         waited: waited_ahead || closed,
         queued: waited_ahead || closed,
         follows: false,
@@ -292,11 +279,7 @@ fn typical(series: &Series) -> Option<f64> {
 }
 
 fn share(part: u32, whole: u32) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        f64::from(part) / f64::from(whole)
-    }
+    if whole == 0 { 0.0 } else { f64::from(part) / f64::from(whole) }
 }
 
 /// Rates of trains of at least so many gaps whatever their sizes, of data that waited: what is left

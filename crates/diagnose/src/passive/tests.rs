@@ -48,10 +48,7 @@ fn received(times: impl Iterator<Item = (i64, i64)>) -> FlowLog {
     for (number, (sent, came)) in (0_u32..).zip(times) {
         let ticks = u32::try_from(sent / 1_000_000).unwrap();
         log.see(Course::Along, &packet(came, 1 + 1448 * number, 1, 1448, (ticks, 0)));
-        log.see(
-            Course::Back,
-            &packet(came + 10_000, 1, 1 + 1448 * (number + 1), 0, (0, ticks)),
-        );
+        log.see(Course::Back, &packet(came + 10_000, 1, 1 + 1448 * (number + 1), 0, (0, ticks)));
     }
     log
 }
@@ -75,16 +72,10 @@ fn every_method_reads_a_queue_s_gaps() {
     for method in PASSIVE {
         let name = method.info().name;
         let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
-        let estimate = concluded
-            .outcome
-            .estimate()
-            .unwrap_or_else(|| panic!("{name}: {concluded:?}"));
+        let estimate = concluded.outcome.estimate().unwrap_or_else(|| panic!("{name}: {concluded:?}"));
         let ratio = estimate.value as f64 / TRUTH;
         assert!((0.9999..1.0001).contains(&ratio), "{name}: {ratio}");
-        assert!(
-            concluded.samples > 1000 && estimate.confidence >= Confidence::Medium,
-            "{name}: {concluded:?}"
-        );
+        assert!(concluded.samples > 1000 && estimate.confidence >= Confidence::Medium, "{name}: {concluded:?}");
         let inside = estimate.low as f64 <= TRUTH && TRUTH <= estimate.high as f64;
         assert!(inside, "{name}: {estimate:?}");
     }
@@ -97,13 +88,7 @@ fn the_same_gaps_of_a_slow_sender_are_none() {
     for method in PASSIVE {
         let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
         assert!(
-            matches!(
-                concluded.outcome,
-                Outcome::Inconclusive {
-                    reason: Reason::NeverQueued,
-                    ..
-                }
-            ),
+            matches!(concluded.outcome, Outcome::Inconclusive { reason: Reason::NeverQueued, .. }),
             "{}: {concluded:?}",
             method.info().name
         );
@@ -145,11 +130,7 @@ fn a_short_window_s_rhythm_says_nothing() {
     let log = windowed(20);
     for method in PASSIVE {
         let concluded = conclusion(*method, &log, &sight(Vantage::Sender, 1));
-        assert!(
-            concluded.outcome.estimate().is_none(),
-            "{}: {concluded:?}",
-            method.info().name
-        );
+        assert!(concluded.outcome.estimate().is_none(), "{}: {concluded:?}", method.info().name);
     }
 }
 
@@ -217,10 +198,7 @@ fn stamps_of_a_millisecond_show_no_gaps_of_a_tenth() {
     let tenth = queued(20_000).map(|(sent, came)| (sent / 10, came / 10 / 1_000_000 * 1_000_000));
     let log = received(tenth);
     let concluded = conclusion(&Passive, &log, &sight(Vantage::Receiver, 1_000_000));
-    let firm = concluded
-        .outcome
-        .estimate()
-        .is_some_and(|estimate| estimate.verdict == BoundKind::Estimated);
+    let firm = concluded.outcome.estimate().is_some_and(|estimate| estimate.verdict == BoundKind::Estimated);
     assert!(!firm, "{concluded:?}");
 }
 
@@ -290,10 +268,7 @@ fn random_cross_traffic_is_no_batch() {
     let concluded = conclusion(&Passive, &log, &sight(Vantage::Receiver, 1));
     let estimate = concluded.outcome.estimate().unwrap();
     let ratio = estimate.value as f64 / (10.0 * TRUTH);
-    assert!(
-        estimate.verdict == BoundKind::Estimated && (0.99..1.01).contains(&ratio),
-        "{concluded:?}"
-    );
+    assert!(estimate.verdict == BoundKind::Estimated && (0.99..1.01).contains(&ratio), "{concluded:?}");
 }
 
 #[test]
@@ -304,10 +279,7 @@ fn a_flow_of_any_length_takes_no_more_memory() {
     assert!(held < 105_000, "{held}");
     for number in 20_000..400_000_u32 {
         let at = i64::from(number) * GAP_NS;
-        log.see(
-            Course::Along,
-            &packet(at, 1_u32.wrapping_add(number.wrapping_mul(1448)), 1, 1448, (number, 0)),
-        );
+        log.see(Course::Along, &packet(at, 1_u32.wrapping_add(number.wrapping_mul(1448)), 1, 1448, (number, 0)));
     }
     // Now thousands of packets are under way without an acknowledgement.
     assert!(log.held_octets() < 125_000, "{}", log.held_octets());
@@ -320,10 +292,7 @@ fn sequence_numbers_wrap() {
     for (number, (sent, came)) in (0_u32..).zip(queued(2000)) {
         let ticks = u32::try_from(sent / 1_000_000).unwrap();
         let sequence = begin.wrapping_add(1448 * number);
-        log.see(
-            Course::Along,
-            &packet(came, sequence, 1, 1448, (u32::MAX - 500_u32.wrapping_sub(ticks), 0)),
-        );
+        log.see(Course::Along, &packet(came, sequence, 1, 1448, (u32::MAX - 500_u32.wrapping_sub(ticks), 0)));
     }
     assert_eq!((log.counts.holes, log.counts.resent), (0, 0));
 }
@@ -375,10 +344,7 @@ fn cost_per_packet() {
         for &(sent, came) in part {
             let ticks = u32::try_from(sent / 1_000_000).unwrap();
             let end = 1_u32.wrapping_add(1448_u32.wrapping_mul(number + 1));
-            log.see(
-                Course::Along,
-                &packet(came, end.wrapping_sub(1448), 1, 1448, (ticks, 0)),
-            );
+            log.see(Course::Along, &packet(came, end.wrapping_sub(1448), 1, 1448, (ticks, 0)));
             log.see(Course::Back, &packet(came + 10_000, 1, end, 0, (0, ticks)));
             number += 1;
         }
@@ -389,8 +355,5 @@ fn cost_per_packet() {
         let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
         assert!(concluded.samples > 0);
     }
-    eprintln!(
-        "{each:.1} ns per packet; {:.2} ms per flow",
-        begin.elapsed().as_secs_f64() * 1e3
-    );
+    eprintln!("{each:.1} ns per packet; {:.2} ms per flow", begin.elapsed().as_secs_f64() * 1e3);
 }

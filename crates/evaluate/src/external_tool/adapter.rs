@@ -124,11 +124,8 @@ impl Adapter {
         if let Some(name) = file.params.keys().find(|name| reserved(name)) {
             return Err(AdapterError::ReservedParam(name.clone()));
         }
-        let params: BTreeMap<String, String> = file
-            .params
-            .iter()
-            .map(|(name, value)| (name.clone(), value.text()))
-            .collect();
+        let params: BTreeMap<String, String> =
+            file.params.iter().map(|(name, value)| (name.clone(), value.text())).collect();
         let words = Words::new(&params, &file.program.needs);
         let has = (file.server.is_some(), file.after.is_some());
         let server = file.server.map(|server| words.server(server)).transpose()?;
@@ -140,25 +137,16 @@ impl Adapter {
         )?;
         let after = file.after.map(|after| {
             let timeout = time("after.timeout", &after.timeout)?;
-            words.command(
-                "after.command",
-                after.host.unwrap_or(Host::Sender),
-                &after.command,
-                timeout,
-            )
+            words.command("after.command", after.host.unwrap_or(Host::Sender), &after.command, timeout)
         });
-        let version = file
-            .program
-            .version
-            .zip(file.program.version_pattern)
-            .map(|(command, pattern)| {
-                if command.is_empty() {
-                    return Err(AdapterError::EmptyCommand { key: "program.version" });
-                }
-                let pattern = read::pattern("program.version_pattern", &pattern)?;
-                read::needs_group("program.version_pattern", &pattern, "version")?;
-                Ok((command, pattern))
-            });
+        let version = file.program.version.zip(file.program.version_pattern).map(|(command, pattern)| {
+            if command.is_empty() {
+                return Err(AdapterError::EmptyCommand { key: "program.version" });
+            }
+            let pattern = read::pattern("program.version_pattern", &pattern)?;
+            read::needs_group("program.version_pattern", &pattern, "version")?;
+            Ok((command, pattern))
+        });
         Ok(Self {
             name: file.name,
             about: file.about,
@@ -267,9 +255,7 @@ impl Adapter {
         }
         let rate = match values.get("rate") {
             None => setting.line_rate,
-            Some(text) => text
-                .parse()
-                .map_err(|_| self.bad_value("rate", text, "no rate, such as \"20 Mbit/s\""))?,
+            Some(text) => text.parse().map_err(|_| self.bad_value("rate", text, "no rate, such as \"20 Mbit/s\""))?,
         };
         let mtu = u32::from(setting.mtu);
         let udp = Framing::BARE.convert(rate, Layer::Ip, Layer::UdpPayload, mtu, false);
@@ -283,10 +269,7 @@ impl Adapter {
             ("rate", rate.bps().to_string()),
             ("rate_udp", udp.to_string()),
             ("rate_udp_kbps", (udp / 1000).max(1).to_string()),
-            (
-                "rate_pps",
-                (rate.bps() / (8 * u64::from(mtu.max(1)))).max(1).to_string(),
-            ),
+            ("rate_pps", (rate.bps() / (8 * u64::from(mtu.max(1)))).max(1).to_string()),
             ("folder", folder.display().to_string()),
         ];
         values.extend(standing.map(|(name, value)| (name.to_owned(), value)));
@@ -298,22 +281,14 @@ impl Adapter {
         let Some(text) = values.get("seconds") else {
             return Ok(None);
         };
-        let seconds = text
-            .parse::<f64>()
-            .ok()
-            .filter(|seconds| (0.001..=86_400.0).contains(seconds));
+        let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=86_400.0).contains(seconds));
         seconds
             .map(|seconds| Some(Duration::from_secs_f64(seconds)))
             .ok_or_else(|| self.bad_value("seconds", text, "no number of seconds up to a day"))
     }
 
     fn bad_value(&self, name: &'static str, value: &str, why: &'static str) -> ExternalToolError {
-        ExternalToolError::ParamValue {
-            adapter: self.name.clone(),
-            name,
-            value: value.to_owned(),
-            why,
-        }
+        ExternalToolError::ParamValue { adapter: self.name.clone(), name, value: value.to_owned(), why }
     }
 }
 
@@ -364,11 +339,7 @@ impl<'a> Words<'a> {
             return Err(AdapterError::NotNeeded { key, program });
         }
         let words = words.iter().map(|word| Template::parse(key, word, &self.known));
-        Ok(Command {
-            host,
-            timeout,
-            words: words.collect::<Result<_, _>>()?,
-        })
+        Ok(Command { host, timeout, words: words.collect::<Result<_, _>>()? })
     }
 
     fn server(&self, server: file::Server) -> Result<(Command, Ready), AdapterError> {
@@ -377,30 +348,18 @@ impl<'a> Words<'a> {
         let command = self.command("server.command", host, &server.command, Duration::ZERO)?;
         let port = |text: &str| Ok(PortTemplate(Template::parse("server.ready", text, &self.known)?));
         let ready = match server.ready {
-            file::Ready {
-                tcp_port: Some(text),
-                udp_port: None,
-                line: None,
-                after: None,
-            } => Ready::TcpPort(port(&text)?),
-            file::Ready {
-                tcp_port: None,
-                udp_port: Some(text),
-                line: None,
-                after: None,
-            } => Ready::UdpPort(port(&text)?),
-            file::Ready {
-                tcp_port: None,
-                udp_port: None,
-                line: Some(line),
-                after: None,
-            } => Ready::Line(read::pattern("server.ready", &line)?),
-            file::Ready {
-                tcp_port: None,
-                udp_port: None,
-                line: None,
-                after: Some(after),
-            } => Ready::After(time("server.ready", &after)?),
+            file::Ready { tcp_port: Some(text), udp_port: None, line: None, after: None } => {
+                Ready::TcpPort(port(&text)?)
+            }
+            file::Ready { tcp_port: None, udp_port: Some(text), line: None, after: None } => {
+                Ready::UdpPort(port(&text)?)
+            }
+            file::Ready { tcp_port: None, udp_port: None, line: Some(line), after: None } => {
+                Ready::Line(read::pattern("server.ready", &line)?)
+            }
+            file::Ready { tcp_port: None, udp_port: None, line: None, after: Some(after) } => {
+                Ready::After(time("server.ready", &after)?)
+            }
             _ => return Err(AdapterError::Ready),
         };
         Ok((command, ready))
@@ -409,10 +368,7 @@ impl<'a> Words<'a> {
 
 fn time(key: &'static str, text: &str) -> Result<Duration, AdapterError> {
     let time = narrows_units::parse_duration(text).ok();
-    time.ok_or_else(|| AdapterError::Time {
-        key,
-        text: text.to_owned(),
-    })
+    time.ok_or_else(|| AdapterError::Time { key, text: text.to_owned() })
 }
 
 #[cfg(test)]

@@ -88,10 +88,7 @@ impl Control {
             let capture = capture.lock().unwrap_or_else(PoisonError::into_inner);
             String::from_utf8_lossy(&capture.octets).into_owned()
         };
-        Printed {
-            stdout: text(&self.stdout),
-            stderr: text(&self.stderr),
-        }
+        Printed { stdout: text(&self.stdout), stderr: text(&self.stderr) }
     }
 
     fn over(&self) -> bool {
@@ -109,14 +106,8 @@ pub(super) fn watch(plan: &Plan, control: &Arc<Control>) -> io::Result<Done> {
     let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
     let (closed, all_closed) = mpsc::sync_channel(2);
     let streams = [
-        child
-            .stdout
-            .take()
-            .map(|stream| gather(stream, control, Which::Stdout, &closed)),
-        child
-            .stderr
-            .take()
-            .map(|stream| gather(stream, control, Which::Stderr, &closed)),
+        child.stdout.take().map(|stream| gather(stream, control, Which::Stdout, &closed)),
+        child.stderr.take().map(|stream| gather(stream, control, Which::Stderr, &closed)),
     ];
     let open = streams.iter().flatten().count();
     let end = wait(plan, control, group, began);
@@ -130,11 +121,7 @@ pub(super) fn watch(plan: &Plan, control: &Arc<Control>) -> io::Result<Done> {
     };
     close(&all_closed, open);
     let end = if control.over() { End::TooMuch } else { end };
-    Ok(Done {
-        end,
-        printed: control.printed(),
-        ran,
-    })
+    Ok(Done { end, printed: control.printed(), ran })
 }
 
 /// Until it has ended (`None`) or must be.
@@ -252,9 +239,7 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(Path::new(program).to_owned()).filter(|file| file.is_file());
     }
-    std::env::split_paths(&search_path())
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
+    std::env::split_paths(&search_path()).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 /// With the folders of system programs, where measurement tools are and which users' paths often

@@ -100,10 +100,7 @@ pub(super) struct Reader {
 #[derive(Debug, Clone)]
 enum How {
     Pattern(Regex),
-    Json {
-        value: String,
-        range: Option<(String, String)>,
-    },
+    Json { value: String, range: Option<(String, String)> },
 }
 
 #[derive(Debug, Clone)]
@@ -117,19 +114,12 @@ struct Rule {
 pub(super) fn pattern(key: &'static str, text: &str) -> Result<Regex, AdapterError> {
     let mut builder = RegexBuilder::new(text);
     builder.multi_line(true).crlf(true).size_limit(1 << 20);
-    builder.build().map_err(|error| AdapterError::Pattern {
-        key,
-        why: error.to_string(),
-    })
+    builder.build().map_err(|error| AdapterError::Pattern { key, why: error.to_string() })
 }
 
 /// Complains if the expression has no such group.
 pub(super) fn needs_group(key: &'static str, pattern: &Regex, missing: &'static str) -> Result<(), AdapterError> {
-    if has_group(pattern, missing) {
-        Ok(())
-    } else {
-        Err(AdapterError::Capture { key, missing })
-    }
+    if has_group(pattern, missing) { Ok(()) } else { Err(AdapterError::Capture { key, missing }) }
 }
 
 fn has_group(pattern: &Regex, name: &str) -> bool {
@@ -151,35 +141,23 @@ impl Reader {
                 let is_number = has("value") || (has("low") && has("high"));
                 if !is_number {
                     let missing = "`value`, nor both `low` and `high`";
-                    return Err(AdapterError::Capture {
-                        key: "read.pattern",
-                        missing,
-                    });
+                    return Err(AdapterError::Capture { key: "read.pattern", missing });
                 }
                 How::Pattern(pattern)
             }
             (None, Some(json)) => {
                 let range = json.low.zip(json.high);
-                let pointers = [
-                    Some(&json.value),
-                    range.as_ref().map(|(low, _)| low),
-                    range.as_ref().map(|(_, high)| high),
-                ];
+                let pointers =
+                    [Some(&json.value), range.as_ref().map(|(low, _)| low), range.as_ref().map(|(_, high)| high)];
                 for text in pointers.into_iter().flatten() {
                     pointer("read.json", text)?;
                 }
-                How::Json {
-                    value: json.value,
-                    range,
-                }
+                How::Json { value: json.value, range }
             }
             _ => return Err(AdapterError::OneWayToRead { key: "read" }),
         };
         let unit = read.unit.as_deref().unwrap_or("bit/s");
-        let in_bps = unit::bps(unit).ok_or_else(|| AdapterError::Unit {
-            key: "read.unit",
-            unit: unit.to_owned(),
-        })?;
+        let in_bps = unit::bps(unit).ok_or_else(|| AdapterError::Unit { key: "read.unit", unit: unit.to_owned() })?;
         Ok(Self {
             from: read.from,
             stream: read.stream,
@@ -254,10 +232,7 @@ impl Reader {
     }
 
     fn hop(&self, text: &str) -> Result<u16, ReadError> {
-        let hop = text
-            .parse::<u16>()
-            .ok()
-            .and_then(|hop| hop.checked_add(self.hop_offset));
+        let hop = text.parse::<u16>().ok().and_then(|hop| hop.checked_add(self.hop_offset));
         hop.ok_or_else(|| ReadError::Hop(text.to_owned()))
     }
 
@@ -280,10 +255,7 @@ impl Reader {
         let document: Json = serde_json::from_str(text).map_err(|error| ReadError::Json(error.to_string()))?;
         let number = |pointer: &str| {
             let there = document.pointer(pointer).and_then(Json::as_f64);
-            there.ok_or_else(|| ReadError::NoNumber {
-                pointer: pointer.to_owned(),
-                said: said(&document),
-            })
+            there.ok_or_else(|| ReadError::NoNumber { pointer: pointer.to_owned(), said: said(&document) })
         };
         let checked = |number: f64, least: f64| checked(number * self.factor, least).ok_or("a number that is no rate");
         let ends = range.map(|(low, high)| Ok((number(low)?, number(high)?))).transpose()?;
@@ -317,13 +289,7 @@ impl Rule {
     /// The last number that fits; what is not there is not known.
     fn read(&self, text: &str) -> Option<f64> {
         let number = match &self.how {
-            How::Pattern(pattern) => pattern
-                .captures_iter(text)
-                .last()?
-                .name("value")?
-                .as_str()
-                .parse::<f64>()
-                .ok()?,
+            How::Pattern(pattern) => pattern.captures_iter(text).last()?.name("value")?.as_str().parse::<f64>().ok()?,
             How::Json { value, .. } => serde_json::from_str::<Json>(text).ok()?.pointer(value)?.as_f64()?,
         };
         let number = number * self.scale;
@@ -347,10 +313,7 @@ fn found(value: ReportedValue<'_>, low: ReportedValue<'_>, high: ReportedValue<'
     let value = good(value).or_else(|| interval_bps.map(|(low, high)| low.midpoint(high)));
     Ok(value.map_or_else(
         || ParsedNumber::Inconclusive(String::new()),
-        |value_bps| ParsedNumber::Rate {
-            value_bps,
-            interval_bps,
-        },
+        |value_bps| ParsedNumber::Rate { value_bps, interval_bps },
     ))
 }
 
@@ -365,11 +328,7 @@ fn checked(bps: f64, least: f64) -> Option<u64> {
 }
 
 fn scale(key: &'static str, scale: f64) -> Result<f64, AdapterError> {
-    if scale.is_finite() && scale > 0.0 {
-        Ok(scale)
-    } else {
-        Err(AdapterError::Scale { key })
-    }
+    if scale.is_finite() && scale > 0.0 { Ok(scale) } else { Err(AdapterError::Scale { key }) }
 }
 
 fn pointer(key: &'static str, pointer: &str) -> Result<(), AdapterError> {

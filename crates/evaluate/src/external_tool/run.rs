@@ -125,14 +125,8 @@ impl Play<'_> {
             texts.server = server.finish().map(|done| done.printed).unwrap_or_default();
         }
         if let Some(why) = inconclusive {
-            let number = Number {
-                hop: None,
-                found: ParsedNumber::Inconclusive(why),
-            };
-            let reading = Reading {
-                numbers: vec![number],
-                printed: read::PrintedCost::default(),
-            };
+            let number = Number { hop: None, found: ParsedNumber::Inconclusive(why) };
+            let reading = Reading { numbers: vec![number], printed: read::PrintedCost::default() };
             return Ok(ExternalToolRun { reading, time });
         }
         if let Some(after) = &self.adapter.after {
@@ -157,12 +151,7 @@ impl Play<'_> {
         limit: Duration,
         interrupt_after: Option<Duration>,
     ) -> Result<Program, ExternalToolError> {
-        let plan = Plan {
-            words: command.words(&self.values),
-            folder: self.folder.to_owned(),
-            limit,
-            interrupt_after,
-        };
+        let plan = Plan { words: command.words(&self.values), folder: self.folder.to_owned(), limit, interrupt_after };
         Program::start(self.hosts, command.host, plan)
     }
 
@@ -170,16 +159,11 @@ impl Play<'_> {
     fn judge(&self, program: &str, done: &Done) -> Result<Option<String>, ExternalToolError> {
         let program = program.to_owned();
         match &done.end {
-            End::TooMuch => Err(ExternalToolError::TooMuch {
-                program,
-                limit: process::OUTPUT_LIMIT,
-            }),
+            End::TooMuch => Err(ExternalToolError::TooMuch { program, limit: process::OUTPUT_LIMIT }),
             End::Stopped => Err(ExternalToolError::Interrupted),
-            End::TimedOut => Err(ExternalToolError::TimedOut {
-                program,
-                seconds: done.ran.as_secs_f64(),
-                said: said(&done.printed),
-            }),
+            End::TimedOut => {
+                Err(ExternalToolError::TimedOut { program, seconds: done.ran.as_secs_f64(), said: said(&done.printed) })
+            }
             End::Ended(status) => {
                 let code = status.code();
                 let listed = |codes: &[i32]| code.is_some_and(|code| codes.contains(&code));
@@ -266,16 +250,9 @@ impl Program {
                 // Nobody may be waiting any more.
                 let _ = tell.send(process::watch(&plan, &control));
             };
-            hosts
-                .spawn_thread(where_, Box::new(work))
-                .map_err(ExternalToolError::Hosts)?
+            hosts.spawn_thread(where_, Box::new(work)).map_err(ExternalToolError::Hosts)?
         };
-        Ok(Self {
-            name,
-            control,
-            done,
-            watcher: Some(watcher),
-        })
+        Ok(Self { name, control, done, watcher: Some(watcher) })
     }
 
     fn has_ended(&self) -> bool {
@@ -292,10 +269,7 @@ impl Program {
                 Ok(done) => return done.map_err(|source| host(&format!("running {}", self.name), source)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(ExternalToolError::Hosts(format!(
-                        "the watcher of {} is gone",
-                        self.name
-                    )));
+                    return Err(ExternalToolError::Hosts(format!("the watcher of {} is gone", self.name)));
                 }
             }
         }
@@ -337,10 +311,7 @@ impl Ear {
     fn prick(hosts: &dyn Hosts, where_: Host, port: u16, transport: Transport) -> Result<Self, ExternalToolError> {
         let heard = Arc::new(AtomicBool::new(false));
         let enough = Arc::new(AtomicBool::new(false));
-        let ear = Self {
-            heard: Arc::clone(&heard),
-            enough: Arc::clone(&enough),
-        };
+        let ear = Self { heard: Arc::clone(&heard), enough: Arc::clone(&enough) };
         let work = move || {
             let began = process::now();
             while !enough.load(Ordering::Relaxed) && began.elapsed() < READY {
@@ -352,9 +323,7 @@ impl Ear {
             }
         };
         // It ends by itself, in its own time.
-        hosts
-            .spawn_thread(where_, Box::new(work))
-            .map_err(ExternalToolError::Hosts)?;
+        hosts.spawn_thread(where_, Box::new(work)).map_err(ExternalToolError::Hosts)?;
         Ok(ear)
     }
 
@@ -382,10 +351,7 @@ fn listens(port: u16, transport: Transport) -> bool {
 }
 
 fn host(doing: &str, source: std::io::Error) -> ExternalToolError {
-    ExternalToolError::Host {
-        doing: doing.to_owned(),
-        source,
-    }
+    ExternalToolError::Host { doing: doing.to_owned(), source }
 }
 
 /// The end of what it said, behind a colon, for an error: complaints first.

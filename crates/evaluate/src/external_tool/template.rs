@@ -17,10 +17,7 @@ enum Piece {
 impl Template {
     /// Reads a word that may name what is in `known`; `key` is for the complaint.
     pub(super) fn parse(key: &'static str, text: &str, known: &BTreeSet<String>) -> Result<Self, AdapterError> {
-        let unpaired = || AdapterError::Brace {
-            key,
-            text: text.to_owned(),
-        };
+        let unpaired = || AdapterError::Brace { key, text: text.to_owned() };
         let mut pieces = Vec::new();
         let mut plain = String::new();
         let mut rest = text.chars().peekable();
@@ -71,19 +68,12 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Template, AdapterError> {
-        Template::parse(
-            "client.command",
-            text,
-            &BTreeSet::from(["port".to_owned(), "a".to_owned()]),
-        )
+        Template::parse("client.command", text, &BTreeSet::from(["port".to_owned(), "a".to_owned()]))
     }
 
     #[test]
     fn values_take_their_places() {
-        let values = BTreeMap::from([
-            ("port".to_owned(), "5201".to_owned()),
-            ("a".to_owned(), "{port}".to_owned()),
-        ]);
+        let values = BTreeMap::from([("port".to_owned(), "5201".to_owned()), ("a".to_owned(), "{port}".to_owned())]);
         for (text, filled) in [
             ("-p{port}", "-p5201"),
             ("{{port}}", "{port}"),

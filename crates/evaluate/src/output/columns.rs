@@ -37,14 +37,8 @@ impl Table {
     }
 
     pub(super) fn write(&self, path: &Path) -> Result<(), StoreError> {
-        let file = File::create(path).map_err(|source| StoreError::File {
-            path: path.to_path_buf(),
-            source,
-        })?;
-        self.write_to(file).map_err(|error| StoreError::Table {
-            path: path.to_path_buf(),
-            why: error.to_string(),
-        })
+        let file = File::create(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
+        self.write_to(file).map_err(|error| StoreError::Table { path: path.to_path_buf(), why: error.to_string() })
     }
 
     fn write_to(&self, file: File) -> Result<(), ParquetError> {
@@ -62,23 +56,17 @@ impl Table {
             let Some(mut sink) = group.next_column()? else { break };
             match column {
                 Column::Texts(values) => {
-                    let present: Vec<ByteArray> = values
-                        .iter()
-                        .flatten()
-                        .map(|text| ByteArray::from(text.as_str()))
-                        .collect();
-                    sink.typed::<ByteArrayType>()
-                        .write_batch(&present, Some(&levels(values)), None)?;
+                    let present: Vec<ByteArray> =
+                        values.iter().flatten().map(|text| ByteArray::from(text.as_str())).collect();
+                    sink.typed::<ByteArrayType>().write_batch(&present, Some(&levels(values)), None)?;
                 }
                 Column::Whole(values) => {
                     let present: Vec<i64> = values.iter().flatten().copied().collect();
-                    sink.typed::<Int64Type>()
-                        .write_batch(&present, Some(&levels(values)), None)?;
+                    sink.typed::<Int64Type>().write_batch(&present, Some(&levels(values)), None)?;
                 }
                 Column::Numbers(values) => {
                     let present: Vec<f64> = values.iter().flatten().copied().collect();
-                    sink.typed::<DoubleType>()
-                        .write_batch(&present, Some(&levels(values)), None)?;
+                    sink.typed::<DoubleType>().write_batch(&present, Some(&levels(values)), None)?;
                 }
             }
             sink.close()?;
@@ -134,10 +122,6 @@ mod tests {
         assert_eq!(rows[1].get_double(2).unwrap().to_bits(), 0.25f64.to_bits());
         let first = std::fs::read(&path).unwrap();
         table.write(&path).unwrap();
-        assert_eq!(
-            first,
-            std::fs::read(&path).unwrap(),
-            "the same rows are the same octets"
-        );
+        assert_eq!(first, std::fs::read(&path).unwrap(), "the same rows are the same octets");
     }
 }

@@ -18,14 +18,9 @@ pub fn rows_parquet(document: &EvaluationDocument, path: &Path) -> Result<(), St
     table.texts("method", rows.iter().map(|row| Some(row.method.clone())));
     table.texts("kind", rows.iter().map(|row| word(&row.kind)));
     let pair = |(name, value): (&String, &String)| format!("{name}={value}");
-    let params = rows
-        .iter()
-        .map(|row| row.params.iter().map(pair).collect::<Vec<_>>().join(" "));
+    let params = rows.iter().map(|row| row.params.iter().map(pair).collect::<Vec<_>>().join(" "));
     table.texts("params", params.map(Some));
-    table.texts(
-        "world",
-        rows.iter().map(|row| row.world.map(|world| world.name().to_owned())),
-    );
+    table.texts("world", rows.iter().map(|row| row.world.map(|world| world.name().to_owned())));
     table.texts("metric", rows.iter().map(|row| Some(row.metric.name().to_owned())));
     table.whole("hop", rows.iter().map(|row| row.hop.map(i64::from)));
     table.texts("status", rows.iter().map(|row| Some(row.status.name().to_owned())));
@@ -47,17 +42,11 @@ pub fn rows_parquet(document: &EvaluationDocument, path: &Path) -> Result<(), St
     number("median_octets", |summary| summary.median_octets);
     number("median_packets", |summary| summary.median_packets);
     number("median_seconds", |summary| summary.median_seconds);
-    table.whole(
-        "peak_rate_bps",
-        rows.iter().map(|row| row.summary.peak_rate_bps.and_then(signed)),
-    );
+    table.whole("peak_rate_bps", rows.iter().map(|row| row.summary.peak_rate_bps.and_then(signed)));
     let count = |count: Option<usize>| count.and_then(|count| i64::try_from(count).ok());
     table.whole("judged_runs", rows.iter().map(|row| count(row.judged_runs)));
     table.whole("not_judged_runs", rows.iter().map(|row| count(row.not_judged_runs)));
-    table.texts(
-        "external_tool_version",
-        rows.iter().map(|row| row.external_tool_version.clone()),
-    );
+    table.texts("external_tool_version", rows.iter().map(|row| row.external_tool_version.clone()));
     published(&mut table, document);
     table.write(path)
 }
@@ -79,18 +68,9 @@ fn published(table: &mut Table, document: &EvaluationDocument) {
 pub fn runs_parquet<'a>(runs: impl Iterator<Item = (&'a Cell, u64, &'a Run)>, path: &Path) -> Result<(), StoreError> {
     let runs: Vec<(&Cell, u64, &Run)> = runs.collect();
     let mut table = Table::default();
-    table.texts(
-        "scenario",
-        runs.iter().map(|(cell, ..)| Some(cell.scenario.name.clone())),
-    );
-    table.texts(
-        "method",
-        runs.iter().map(|(cell, ..)| Some(cell.subject.label().to_owned())),
-    );
-    table.texts(
-        "world",
-        runs.iter().map(|(cell, ..)| Some(cell.world.name().to_owned())),
-    );
+    table.texts("scenario", runs.iter().map(|(cell, ..)| Some(cell.scenario.name.clone())));
+    table.texts("method", runs.iter().map(|(cell, ..)| Some(cell.subject.label().to_owned())));
+    table.texts("world", runs.iter().map(|(cell, ..)| Some(cell.world.name().to_owned())));
     table.whole("seed", runs.iter().map(|(_, seed, _)| signed(*seed)));
     table.texts("truth_basis", runs.iter().map(|(.., run)| word(&run.truth_basis)));
     table.texts("verdict", runs.iter().map(|(.., run)| word(&run.path.verdict)));

@@ -83,18 +83,13 @@ struct SortedRecording {
 impl SortedRecording {
     fn train(&mut self, report: &TrainReport, hop_limit: Option<u8>) {
         if let Some(rate) = report.arrival_rate() {
-            let into = if report.arrivals.len() == 2 {
-                &mut self.pairs
-            } else {
-                &mut self.trains
-            };
+            let into = if report.arrivals.len() == 2 { &mut self.pairs } else { &mut self.trains };
             into.push(rate.as_f64());
         }
         let count = report.received().count();
         if count >= ENOUGH {
             let rates = report.departure_rate().zip(report.arrival_rate());
-            self.responses
-                .extend(rates.map(|(sent, got)| (sent.as_f64(), got.as_f64())));
+            self.responses.extend(rates.map(|(sent, got)| (sent.as_f64(), got.as_f64())));
         }
         let longest = self.longest.as_ref().map_or(0, |longest| longest.received().count());
         // The last of equals: searches end near the answer.
@@ -103,10 +98,7 @@ impl SortedRecording {
         }
         for (row, time) in report.round_trips() {
             let sizes = self.round_trips.entry(hop_limit.unwrap_or(0)).or_default();
-            sizes
-                .entry(u64::from(row.ip_octets))
-                .or_default()
-                .push(time.as_nanos() as f64);
+            sizes.entry(u64::from(row.ip_octets)).or_default().push(time.as_nanos() as f64);
         }
     }
 
@@ -135,9 +127,7 @@ impl SortedRecording {
             return None;
         };
         let scenario = &cell.scenario.scenario;
-        let capacity = scenario
-            .truth(PathDirection::Forward)
-            .capacity(truth::path_mtu(scenario));
+        let capacity = scenario.truth(PathDirection::Forward).capacity(truth::path_mtu(scenario));
         let is_capacity = cell.subject.metric() == Some(Metric::IpCapacity);
         let answer = run.path.value.filter(|_| is_capacity).map(|value| value as f64);
         let picture = DispersionHistogram {
@@ -158,9 +148,7 @@ impl SortedRecording {
     fn response(&self, cell: &Cell, run: &Run, what: &str) -> Option<(Picture, &'static str)> {
         let points = readings::curve(&self.responses)?;
         let scenario = &cell.scenario.scenario;
-        let capacity = scenario
-            .truth(PathDirection::Forward)
-            .capacity(truth::path_mtu(scenario));
+        let capacity = scenario.truth(PathDirection::Forward).capacity(truth::path_mtu(scenario));
         let is_available = cell.subject.metric() == Some(Metric::AvailableIpCapacity);
         let picture = ResponseCurve {
             title: format!("rate out over rate in: {what}"),
@@ -186,10 +174,7 @@ impl SortedRecording {
             })
             .collect();
         let (trend, tests) = readings::trend(&packets);
-        let lost = report
-            .arrivals
-            .iter()
-            .filter(|row| row.fate == narrows_probe::probes::Fate::Lost);
+        let lost = report.arrivals.iter().filter(|row| row.fate == narrows_probe::probes::Fate::Lost);
         let picture = DelayTrend {
             title: format!("one-way delays along a train: {what}"),
             lost: lost.map(|row| u64::from(row.seq)).collect(),
@@ -214,14 +199,8 @@ impl SortedRecording {
         if hops.is_empty() {
             return None;
         }
-        let picture = SizeRegression {
-            title: format!("round trips over sizes: {what}"),
-            hops,
-        };
-        Some((
-            Picture::SizeRegression(picture),
-            "Least round trip per size, with a line through them.",
-        ))
+        let picture = SizeRegression { title: format!("round trips over sizes: {what}"), hops };
+        Some((Picture::SizeRegression(picture), "Least round trip per size, with a line through them."))
     }
 
     fn transfers(&self, run: &Run, what: &str) -> Option<(Picture, &'static str)> {
@@ -230,25 +209,15 @@ impl SortedRecording {
         }
         let series = |points: &[Vec<Point>]| -> Vec<Series> {
             let named = points.iter().enumerate();
-            named
-                .map(|(index, points)| Series::new(format!("connection {}", index + 1), points.clone()))
-                .collect()
+            named.map(|(index, points)| Series::new(format!("connection {}", index + 1), points.clone())).collect()
         };
         let picture = TransferOverTime {
             title: format!("rate and window: {what}"),
             rates: series(&self.rates),
             windows: series(&self.windows),
             stop_ns: None,
-            value_bps: run
-                .path
-                .value
-                .map(|value| value as f64)
-                .filter(|_| self.rates.len() == 1),
-            truth_bps: run
-                .path
-                .truth
-                .map(|truth| truth as f64)
-                .filter(|_| self.rates.len() == 1),
+            value_bps: run.path.value.map(|value| value as f64).filter(|_| self.rates.len() == 1),
+            truth_bps: run.path.truth.map(|truth| truth as f64).filter(|_| self.rates.len() == 1),
         };
         Some((
             Picture::TransferOverTime(picture),
@@ -275,32 +244,20 @@ fn width(samples: &[f64]) -> f64 {
 }
 
 fn regression(hop: u8, sizes: &BTreeMap<u64, Vec<f64>>) -> HopRegression {
-    let round_trip = |ip_octets: u64, round_trip_ns: f64| SizedRoundTrip {
-        ip_octets,
-        round_trip_ns,
-    };
+    let round_trip = |ip_octets: u64, round_trip_ns: f64| SizedRoundTrip { ip_octets, round_trip_ns };
     let least: Vec<SizedRoundTrip> = sizes
         .iter()
         .map(|(&size, times)| round_trip(size, times.iter().copied().fold(f64::INFINITY, f64::min)))
         .collect();
-    let (x, y): (Vec<f64>, Vec<f64>) = least
-        .iter()
-        .map(|point| (point.ip_octets as f64, point.round_trip_ns))
-        .unzip();
+    let (x, y): (Vec<f64>, Vec<f64>) = least.iter().map(|point| (point.ip_octets as f64, point.round_trip_ns)).unzip();
     let fit = narrows_stat::ols(&x, &y).ok().map(|fit| SizeFit {
         intercept_ns: fit.line.intercept,
         slope_ns_per_octet: fit.line.slope,
         rate_bps: None,
     });
-    let all = sizes
-        .iter()
-        .flat_map(|(&size, times)| times.iter().map(move |&time| round_trip(size, time)));
+    let all = sizes.iter().flat_map(|(&size, times)| times.iter().map(move |&time| round_trip(size, time)));
     HopRegression {
-        label: if hop == 0 {
-            "the far end".to_owned()
-        } else {
-            format!("hop {hop}")
-        },
+        label: if hop == 0 { "the far end".to_owned() } else { format!("hop {hop}") },
         least,
         all: all.collect(),
         fit,
@@ -320,10 +277,8 @@ mod tests {
     /// By hand: round trips of 1 ms and 8 ns per octet, twice per size, once with waiting.
     #[test]
     fn the_line_goes_through_the_least() {
-        let sizes: BTreeMap<u64, Vec<f64>> = [64u64, 700, 1500]
-            .into_iter()
-            .map(|size| (size, vec![1e6 + 8.0 * size as f64, 9e6]))
-            .collect();
+        let sizes: BTreeMap<u64, Vec<f64>> =
+            [64u64, 700, 1500].into_iter().map(|size| (size, vec![1e6 + 8.0 * size as f64, 9e6])).collect();
         let hop = regression(2, &sizes);
         let fit = hop.fit.unwrap();
         assert!((fit.slope_ns_per_octet - 8.0).abs() < 1e-6 && (fit.intercept_ns - 1e6).abs() < 1e-3);

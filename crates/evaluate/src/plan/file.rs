@@ -59,21 +59,11 @@ const MOST: u32 = 10_000_000;
 impl RunsFile {
     pub(super) fn read(self) -> Result<Runs, PlanError> {
         let lab = self.lab.unwrap_or(IN_THE_LAB);
-        let runs = Runs {
-            simulator: self.simulator.unwrap_or(SIMULATED),
-            lab,
-            recording: self.recording.unwrap_or(lab),
-        };
-        for (name, count) in [
-            ("simulator", runs.simulator),
-            ("lab", runs.lab),
-            ("recording", runs.recording),
-        ] {
+        let runs =
+            Runs { simulator: self.simulator.unwrap_or(SIMULATED), lab, recording: self.recording.unwrap_or(lab) };
+        for (name, count) in [("simulator", runs.simulator), ("lab", runs.lab), ("recording", runs.recording)] {
             if !(1..=MOST).contains(&count) {
-                return Err(PlanError::invalid(
-                    format!("runs: {name}"),
-                    format!("must be 1 to {MOST}"),
-                ));
+                return Err(PlanError::invalid(format!("runs: {name}"), format!("must be 1 to {MOST}")));
             }
         }
         Ok(runs)
@@ -163,9 +153,7 @@ pub(super) const COMBINATIONS: usize = 100_000;
 
 /// Every combination of one index per list, the last list running fastest.
 pub(super) fn combinations(place: &str, lengths: &[usize]) -> Result<Vec<Vec<usize>>, PlanError> {
-    let count = lengths
-        .iter()
-        .try_fold(1usize, |count, &length| count.checked_mul(length));
+    let count = lengths.iter().try_fold(1usize, |count, &length| count.checked_mul(length));
     let count = count.filter(|&count| count <= COMBINATIONS);
     let why = || PlanError::invalid(place, format!("makes more than {COMBINATIONS} combinations"));
     let count = count.ok_or_else(why)?;

@@ -30,27 +30,16 @@ fn one(file: &MethodFile, place: &str, all: &mut Vec<Subject>) -> Result<(), Pla
     }
     let lengths: Vec<usize> = lists.iter().map(|(_, values)| values.len()).collect();
     let narrowed = file.worlds.clone();
-    let narrowed = narrowed
-        .map(|given| worlds(&format!("{place}: worlds"), given))
-        .transpose()?;
+    let narrowed = narrowed.map(|given| worlds(&format!("{place}: worlds"), given)).transpose()?;
     for chosen in combinations(place, &lengths)? {
-        let params: Vec<(String, String)> = lists
-            .iter()
-            .zip(&chosen)
-            .map(|((name, values), &at)| ((*name).clone(), values[at].clone()))
-            .collect();
+        let params: Vec<(String, String)> =
+            lists.iter().zip(&chosen).map(|((name, values), &at)| ((*name).clone(), values[at].clone())).collect();
         if let Some(method) = method {
-            begin(method, &params).map_err(|source| PlanError::Parameter {
-                place: place.to_owned(),
-                source,
-            })?;
+            begin(method, &params).map_err(|source| PlanError::Parameter { place: place.to_owned(), source })?;
         }
         // What a label does not say already: parameters that vary, and without a label of the
         // user's all of them.
-        let reported = lists
-            .iter()
-            .zip(&params)
-            .filter(|((_, values), _)| values.len() > 1 || file.label.is_none());
+        let reported = lists.iter().zip(&params).filter(|((_, values), _)| values.len() > 1 || file.label.is_none());
         let reported: Vec<String> = reported.map(|(_, (name, value))| format!(" {name}={value}")).collect();
         all.push(Subject::Method(Arc::new(PlannedMethod {
             label: file.label.as_ref().unwrap_or(&file.name).clone() + &reported.concat(),
@@ -123,9 +112,7 @@ pub(super) fn external_tools(files: &[ExternalToolFile], folder: &Path) -> Resul
             adapter,
             metric: file.metric.or(Some(read.metric())),
             params: params?,
-            worlds: narrowed
-                .map(|given| worlds(&format!("{place}: worlds"), given))
-                .transpose()?,
+            worlds: narrowed.map(|given| worlds(&format!("{place}: worlds"), given)).transpose()?,
         })));
     }
     Ok(all)

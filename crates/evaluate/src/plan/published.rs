@@ -57,10 +57,7 @@ fn one(
     let metric = metric.ok_or_else(|| PlanError::invalid(place, why))?;
     let value = |name: &str, value: &Option<toml::Value>| {
         let place = format!("{place}: {name}");
-        value
-            .as_ref()
-            .map(|value| quantity(&place, metric.unit(), value))
-            .transpose()
+        value.as_ref().map(|value| quantity(&place, metric.unit(), value)).transpose()
     };
     let numbers = Published {
         value_bps: value("value", &file.value)?,
@@ -99,30 +96,15 @@ fn quantity(place: &str, unit: Unit, value: &toml::Value) -> Result<f64, PlanErr
     };
     if let Some(number) = bare {
         let fine = number.is_finite() && number >= 0.0;
-        return fine
-            .then_some(number)
-            .ok_or_else(|| PlanError::invalid(place, "must be at least zero"));
+        return fine.then_some(number).ok_or_else(|| PlanError::invalid(place, "must be at least zero"));
     }
-    let text = value
-        .as_str()
-        .ok_or_else(|| PlanError::invalid(place, "must be text with a unit, or a number"))?;
+    let text = value.as_str().ok_or_else(|| PlanError::invalid(place, "must be text with a unit, or a number"))?;
     let wrong = |error: &dyn std::fmt::Display| PlanError::invalid(place, error.to_string());
     match unit {
-        Unit::BitPerSecond => text
-            .parse::<BitRate>()
-            .map(BitRate::as_f64)
-            .map_err(|error| wrong(&error)),
-        Unit::Octet => text
-            .parse::<Octets>()
-            .map(|octets| octets.count() as f64)
-            .map_err(|error| wrong(&error)),
-        Unit::Nanosecond => parse_duration(text)
-            .map(|time| time.as_nanos() as f64)
-            .map_err(|error| wrong(&error)),
-        Unit::Count => text
-            .parse::<u64>()
-            .map(|count| count as f64)
-            .map_err(|error| wrong(&error)),
+        Unit::BitPerSecond => text.parse::<BitRate>().map(BitRate::as_f64).map_err(|error| wrong(&error)),
+        Unit::Octet => text.parse::<Octets>().map(|octets| octets.count() as f64).map_err(|error| wrong(&error)),
+        Unit::Nanosecond => parse_duration(text).map(|time| time.as_nanos() as f64).map_err(|error| wrong(&error)),
+        Unit::Count => text.parse::<u64>().map(|count| count as f64).map_err(|error| wrong(&error)),
     }
 }
 
@@ -132,10 +114,9 @@ fn octets(place: &str, value: &toml::Value) -> Result<u64, PlanError> {
         toml::Value::Integer(count) => {
             u64::try_from(*count).map_err(|_| PlanError::invalid(place, "must be at least zero"))
         }
-        toml::Value::String(text) => text
-            .parse::<Octets>()
-            .map(Octets::count)
-            .map_err(|error| PlanError::invalid(place, error.to_string())),
+        toml::Value::String(text) => {
+            text.parse::<Octets>().map(Octets::count).map_err(|error| PlanError::invalid(place, error.to_string()))
+        }
         _ => Err(PlanError::invalid(place, "must be text with a unit, or a whole number")),
     }
 }

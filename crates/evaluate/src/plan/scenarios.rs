@@ -39,10 +39,7 @@ fn one(file: &ScenarioFile, place: &str, folder: &Path, all: &mut Vec<Arc<Planne
     };
     let has_values = !file.with.is_empty() || !file.labels.is_empty();
     if has_values && !is_template {
-        return Err(PlanError::invalid(
-            place,
-            "with and as belong to a template, not to a file",
-        ));
+        return Err(PlanError::invalid(place, "with and as belong to a template, not to a file"));
     }
     let text = read(&path)?;
     let lists = lists(file, place)?;
@@ -57,11 +54,7 @@ fn one(file: &ScenarioFile, place: &str, folder: &Path, all: &mut Vec<Arc<Planne
         let choices: Vec<Choice<'_>> = lists
             .iter()
             .zip(&chosen)
-            .map(|((key, values, labels), &at)| Choice {
-                key,
-                text: &values[at],
-                label: &labels[at],
-            })
+            .map(|((key, values, labels), &at)| Choice { key, text: &values[at], label: &labels[at] })
             .collect();
         all.push(Arc::new(planned(file, place, &path, &text, is_template, &choices)?));
     }
@@ -74,10 +67,7 @@ type List<'a> = (&'a str, Vec<String>, Vec<String>);
 fn lists<'a>(file: &'a ScenarioFile, place: &str) -> Result<Vec<List<'a>>, PlanError> {
     for key in file.labels.keys() {
         if !file.with.contains_key(key) {
-            return Err(PlanError::invalid(
-                format!("{place}: as"),
-                format!("\"{key}\" is not in with"),
-            ));
+            return Err(PlanError::invalid(format!("{place}: as"), format!("\"{key}\" is not in with")));
         }
     }
     let mut lists = Vec::new();
@@ -86,11 +76,7 @@ fn lists<'a>(file: &'a ScenarioFile, place: &str) -> Result<Vec<List<'a>>, PlanE
         let values = texts(&place, value)?;
         let labels = file.labels.get(key).unwrap_or(&values).clone();
         if labels.len() != values.len() {
-            let why = format!(
-                "has {} values, and as has {} words for them",
-                values.len(),
-                labels.len()
-            );
+            let why = format!("has {} values, and as has {} words for them", values.len(), labels.len());
             return Err(PlanError::invalid(place, why));
         }
         // Replaced one after the other, such a value could grow without end.
@@ -131,14 +117,8 @@ fn planned(
         template.to_owned()
     };
     let mut scenario = Scenario::from_toml(&text).map_err(|source| {
-        let values: Vec<String> = choices
-            .iter()
-            .map(|choice| format!("{} = {}", choice.key, choice.text))
-            .collect();
-        PlanError::Scenario {
-            place: [format!("{place}: {}", path.display()), values.join(", ")].join(" "),
-            source,
-        }
+        let values: Vec<String> = choices.iter().map(|choice| format!("{} = {}", choice.key, choice.text)).collect();
+        PlanError::Scenario { place: [format!("{place}: {}", path.display()), values.join(", ")].join(" "), source }
     })?;
     if let Some(name) = name {
         if name.is_empty() {
@@ -150,11 +130,7 @@ fn planned(
         name: scenario.name.clone(),
         text,
         scenario,
-        worlds: file
-            .worlds
-            .clone()
-            .map(|given| worlds(&format!("{place}: worlds"), given))
-            .transpose()?,
+        worlds: file.worlds.clone().map(|given| worlds(&format!("{place}: worlds"), given)).transpose()?,
         methods: file.methods.clone(),
     })
 }
@@ -166,28 +142,19 @@ fn filled(place: &str, text: &str, values: &[(&str, &str)], all_used: bool) -> R
     for (key, value) in values {
         let placeholder = format!("{{{{{key}}}}}");
         if all_used && !text.contains(&placeholder) {
-            return Err(PlanError::invalid(
-                place,
-                format!("has no {placeholder}, for which with gives values"),
-            ));
+            return Err(PlanError::invalid(place, format!("has no {placeholder}, for which with gives values")));
         }
         out = out.replace(&placeholder, value);
     }
     if let Some((_, rest)) = out.split_once("{{") {
         let key = rest.split("}}").next().unwrap_or_default();
         let line = key.lines().next().unwrap_or_default();
-        return Err(PlanError::invalid(
-            place,
-            format!("{{{{{line}}}}} has no value in with"),
-        ));
+        return Err(PlanError::invalid(place, format!("{{{{{line}}}}} has no value in with")));
     }
     Ok(out)
 }
 
 /// A name that scenarios may have: no white space, and a dash for every other sign.
 fn valid(name: &str) -> String {
-    name.chars()
-        .filter(|c| !c.is_whitespace())
-        .map(|c| if is_name(c) { c } else { '-' })
-        .collect()
+    name.chars().filter(|c| !c.is_whitespace()).map(|c| if is_name(c) { c } else { '-' }).collect()
 }

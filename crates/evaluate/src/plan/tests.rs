@@ -95,10 +95,7 @@ fn everything_is_crossed() {
     assert_eq!(cells.len(), 6 * 8 + 2);
     let runs: u32 = cells.iter().map(|cell| cell.runs).sum();
     assert_eq!(runs, 6 * (3 * 9 + 7 + 2) + 14);
-    let labels: Vec<(&str, World)> = cells[..8]
-        .iter()
-        .map(|cell| (cell.subject.label(), cell.world))
-        .collect();
+    let labels: Vec<(&str, World)> = cells[..8].iter().map(|cell| (cell.subject.label(), cell.world)).collect();
     assert_eq!(
         labels,
         [
@@ -132,13 +129,7 @@ fn the_choice_per_hop_is_a_row() {
         })
         .take(2)
         .collect();
-    assert_eq!(
-        chosen,
-        [
-            ("default_per_hop last_hop=answers", "hops"),
-            ("default_per_hop last_hop=stamps", "hops")
-        ]
-    );
+    assert_eq!(chosen, [("default_per_hop last_hop=answers", "hops"), ("default_per_hop last_hop=stamps", "hops")]);
 }
 
 #[test]
@@ -162,22 +153,10 @@ fn refusals_name_the_place() {
         ("\"lab\", \"simulator\"]", "\"lab\", \"moon\"]", "moon"),
         ("worlds = [\"lab\", \"simulator\"]", "worlds = []", "worlds"),
         ("template = \"t.toml\"", "template = \"none.toml\"", "none.toml"),
-        (
-            "template = \"t.toml\"",
-            "template = \"t.toml\"\nfile = \"t.toml\"",
-            "exactly one",
-        ),
-        (
-            "delay = [\"1 ms\", \"5 ms\", \"10 ms\"]",
-            "delai = [\"1 ms\"]",
-            "scenario 1: as",
-        ),
+        ("template = \"t.toml\"", "template = \"t.toml\"\nfile = \"t.toml\"", "exactly one"),
+        ("delay = [\"1 ms\", \"5 ms\", \"10 ms\"]", "delai = [\"1 ms\"]", "scenario 1: as"),
         ("\"far\", \"farther\"]", "\"far\", \"far\"]", "twice"),
-        (
-            "\"10 Mbit/s\", \"1 Gbit/s\"]",
-            "\"10 Mbit/s\", \"1 parsec\"]",
-            "1 parsec",
-        ),
+        ("\"10 Mbit/s\", \"1 Gbit/s\"]", "\"10 Mbit/s\", \"1 parsec\"]", "1 parsec"),
         ("\"far\", \"farther\"]", "\"far\"]", "3 values"),
         ("x-{{rate}}-", "x-{{speed}}-", "{{speed}}"),
         (
@@ -193,11 +172,7 @@ fn refusals_name_the_place() {
         ("\"67.4 Mbit/s\"", "\"67.4 miles\"", "published 1"),
         ("\"67.4 Mbit/s\"", "-5", "zero"),
         ("label = \"tool\"", "label = \"default\"", "twice"),
-        (
-            "name = \"delphi\"\nmetric = \"available_ip_capacity\"",
-            "name = \"delphi\"",
-            "delphi",
-        ),
+        ("name = \"delphi\"\nmetric = \"available_ip_capacity\"", "name = \"delphi\"", "delphi"),
         ("quick = [\"true\", \"false\"]", "quick = []", "empty"),
     ] {
         let text = FULL.replace(from, to);
@@ -235,9 +210,7 @@ fn absurd_plans_are_refused() {
     let runs = crossed(11, 1_000_000).unwrap_err();
     assert!(runs.contains("11000000 runs"), "{runs}");
     let many = "{ a = [".to_owned() + &"1, ".repeat(400) + "], b = [" + &"1, ".repeat(400) + "] }";
-    let combined = read(&format!(
-        "name = \"p\"\n[[scenario]]\ntemplate = \"t.toml\"\nwith = {many}\n{method}"
-    ));
+    let combined = read(&format!("name = \"p\"\n[[scenario]]\ntemplate = \"t.toml\"\nwith = {many}\n{method}"));
     assert!(combined.unwrap_err().contains("100000 combinations"));
     let nested = read(&format!(
         "name = \"p\"\n[[scenario]]\ntemplate = \"t.toml\"\nwith = {{ delay = \"{{{{rate}}}}{{{{rate}}}}\", rate = \"1 Gbit/s\" }}\n{method}"

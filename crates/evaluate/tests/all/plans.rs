@@ -49,16 +49,8 @@ fn every_source_is_resolved() {
         }
         let key = plan.source.split_once(']').map(|(key, _)| format!("{key}]"));
         let key = key.unwrap_or_else(|| panic!("{}: the source names no key: {}", plan.name, plan.source));
-        assert!(
-            references.contains(&format!("- {key}")),
-            "{}: {key} is not in docs/design/references.md",
-            plan.name
-        );
-        assert!(
-            !plan.notes.is_empty(),
-            "{}: a reproduction says how it departs",
-            plan.name
-        );
+        assert!(references.contains(&format!("- {key}")), "{}: {key} is not in docs/design/references.md", plan.name);
+        assert!(!plan.notes.is_empty(), "{}: a reproduction says how it departs", plan.name);
     }
 }
 
@@ -71,10 +63,7 @@ fn the_index_is_whole() {
     let listed: Vec<&str> = first.filter(|cell| !cell.is_empty()).collect();
     let files: Vec<String> = files().iter().map(|path| stem(path)).collect();
     for name in &files {
-        assert!(
-            listed.contains(&name.as_str()),
-            "docs/design/plans.md has no line for {name}"
-        );
+        assert!(listed.contains(&name.as_str()), "docs/design/plans.md has no line for {name}");
     }
     for name in listed.iter().filter(|cell| cell.starts_with("seed")) {
         assert!(files.iter().any(|file| file == name), "there is no plan {name}");
@@ -84,10 +73,7 @@ fn the_index_is_whole() {
 /// A template that no plan uses is a scenario that nobody checks.
 #[test]
 fn every_template_is_used() {
-    let plans: String = files()
-        .iter()
-        .map(|path| std::fs::read_to_string(path).unwrap())
-        .collect();
+    let plans: String = files().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
     for folder in ["templates", "paths"] {
         for entry in std::fs::read_dir(root().join("plans").join(folder)).unwrap() {
             let name = entry.unwrap().file_name();

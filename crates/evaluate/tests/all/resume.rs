@@ -55,12 +55,9 @@ impl ExternalRunner for Fake {
     }
 
     fn run(&mut self, cell: &Cell, order: Order<'_>) -> Result<Run, RunFault> {
-        let broke = || RunFault::Broke {
-            why: "the machine is gone".to_owned(),
-        };
+        let broke = || RunFault::Broke { why: "the machine is gone".to_owned() };
         self.left = self.left.checked_sub(1).ok_or_else(broke)?;
-        self.seen
-            .push((format!("{} {}", cell.scenario.name, cell.subject.label()), order.seed));
+        self.seen.push((format!("{} {}", cell.scenario.name, cell.subject.label()), order.seed));
         let value = 1_000_000 * order.seed;
         Ok(Run {
             path: Judged {
@@ -110,10 +107,7 @@ fn go(plan: &Plan, folder: &Path, runner: &mut Fake, after: u32) -> String {
     let cells = plan.cells();
     let mut store = Store::open(folder).expect("a store");
     let stop = AtomicBool::new(false);
-    let mut progress = StopAfter {
-        left: after,
-        stop: &stop,
-    };
+    let mut progress = StopAfter { left: after, stop: &stop };
     let options = Options { jobs: 3, stop: &stop };
     let shortfalls = carry_out(&cells, &mut store, &mut [runner], options, &mut progress).expect("room on the disk");
     narrows_evaluate::document(plan, &cells, &store, &shortfalls).json()
@@ -138,10 +132,7 @@ fn a_resumed_plan_gives_the_same_octets() {
         let partial = go(&plan, &broken, &mut runner, after);
         assert!(partial != whole);
         seen.extend(runner.seen);
-        let mut log = std::fs::File::options()
-            .append(true)
-            .open(broken.join("runs.jsonl"))
-            .unwrap();
+        let mut log = std::fs::File::options().append(true).open(broken.join("runs.jsonl")).unwrap();
         log.write_all(b"{\"key\":\"0123456789abcdef01234567").unwrap();
     }
     let mut runner = fake(100);
@@ -152,10 +143,7 @@ fn a_resumed_plan_gives_the_same_octets() {
     assert_eq!(seen.iter().collect::<BTreeSet<_>>(), whole_bench.seen.iter().collect());
     let mut idle = fake(0);
     assert_eq!(go(&plan, &broken, &mut idle, u32::MAX), whole);
-    let lines = std::fs::read_to_string(broken.join("runs.jsonl"))
-        .unwrap()
-        .lines()
-        .count();
+    let lines = std::fs::read_to_string(broken.join("runs.jsonl")).unwrap().lines().count();
     assert_eq!(lines, 2 * 2 * (200 + 4));
 }
 
@@ -171,11 +159,8 @@ fn every_row_is_there() {
     let options = Options { jobs: 2, stop: &stop };
     let shortfalls = carry_out(&cells, &mut store, &mut [&mut fake(100)], options, &mut ()).unwrap();
     let document = narrows_evaluate::document(&plan, &cells, &store, &shortfalls);
-    let rows: Vec<(&str, Status, usize)> = document
-        .rows
-        .iter()
-        .map(|row| (row.method.as_str(), row.status, row.summary.runs))
-        .collect();
+    let rows: Vec<(&str, Status, usize)> =
+        document.rows.iter().map(|row| (row.method.as_str(), row.status, row.summary.runs)).collect();
     let of_one = |own: &[(&'static str, Status, usize)]| own.to_vec();
     let both = of_one(&[
         ("rtt probes=4", Status::Measured, 200),
@@ -195,24 +180,14 @@ fn every_row_is_there() {
     // truth.
     assert_eq!(lab.summary.median_error_ratio, Some(0.5));
     assert_eq!(lab.summary.wrong_confident_ratio, Some(1.0));
-    assert_eq!(
-        document.rows[0]
-            .published
-            .as_ref()
-            .and_then(|published| published.value_bps),
-        Some(3e6)
-    );
+    assert_eq!(document.rows[0].published.as_ref().and_then(|published| published.value_bps), Some(3e6));
     let schema: serde_json::Value = serde_json::from_str(narrows_report::schema::EVALUATION).unwrap();
     let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
     assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&json));
     let csv = document.csv();
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 1 + document.rows.len());
-    assert!(
-        lines
-            .iter()
-            .all(|line| line.matches(',').count() == lines[0].matches(',').count())
-    );
+    assert!(lines.iter().all(|line| line.matches(',').count() == lines[0].matches(',').count()));
     assert!(document.text().contains("not yet") && document.text().contains("3 ms"));
 }
 
@@ -230,16 +205,10 @@ fn recordings_are_analysed_again() {
     let options = Options { jobs: 2, stop: &stop };
     let shortfalls = carry_out(&cells, &mut store, &mut [], options, &mut ()).unwrap();
     let document = narrows_evaluate::document(&plan, &cells, &store, &shortfalls);
-    let [simulated, recorded] = &document.rows[..] else {
-        panic!("{} rows", document.rows.len())
-    };
+    let [simulated, recorded] = &document.rows[..] else { panic!("{} rows", document.rows.len()) };
     assert_eq!((simulated.status, recorded.status), (Status::Measured, Status::Partial));
     assert_eq!(recorded.summary, simulated.summary);
-    assert!(
-        recorded.why.as_ref().unwrap().contains("no observations"),
-        "{:?}",
-        recorded.why
-    );
+    assert!(recorded.why.as_ref().unwrap().contains("no observations"), "{:?}", recorded.why);
 }
 
 /// Says something of the second hop in every other run.
@@ -254,12 +223,7 @@ impl ExternalRunner for Hops {
         let mut run = fake(1).run(cell, order)?;
         run.not_judged = None;
         run.external_tool_version = Some("tool 1.2".to_owned());
-        let hop = Judged {
-            hop: Some(2),
-            truth: Some(4_000_000),
-            value: Some(5_000_000),
-            ..run.path
-        };
+        let hop = Judged { hop: Some(2), truth: Some(4_000_000), value: Some(5_000_000), ..run.path };
         run.hops.extend((order.seed % 2 == 1).then_some(hop));
         Ok(run)
     }
@@ -290,14 +254,8 @@ fn hops_have_rows() {
     assert_eq!((&hop["hop"], &hop["runs"]), (&2.into(), &4.into()));
     assert_eq!(hop["published"]["value_bps"], 4.5e6);
     // By hand: two of four runs speak of the hop, and say 5 M where 4 M are true.
-    assert_eq!(
-        (&hop["truth_bps"], &hop["median_value_bps"]),
-        (&4e6.into(), &5e6.into())
-    );
-    assert_eq!(
-        (&hop["median_error_ratio"], &hop["inconclusive_ratio"]),
-        (&0.25.into(), &0.5.into())
-    );
+    assert_eq!((&hop["truth_bps"], &hop["median_value_bps"]), (&4e6.into(), &5e6.into()));
+    assert_eq!((&hop["median_error_ratio"], &hop["inconclusive_ratio"]), (&0.25.into(), &0.5.into()));
 }
 
 /// A plan that says nothing keeps the first run of each row, and its page shows what that run saw.
@@ -316,15 +274,11 @@ fn the_first_run_is_kept_and_drawn() {
     assert_eq!(kept.collect::<Vec<_>>(), [true, false, false, true, false, false]);
     let figures = narrows_evaluate::pictures::of_runs(&cells, &store);
     let has = |fits: &dyn Fn(&Picture) -> bool| figures.iter().any(|figure| fits(&figure.picture));
-    assert!(has(
-        &|picture| matches!(picture, Picture::ResponseCurve(curve) if curve.series[0].points.len() >= 3)
-    ));
+    assert!(has(&|picture| matches!(picture, Picture::ResponseCurve(curve) if curve.series[0].points.len() >= 3)));
     assert!(has(
         &|picture| matches!(picture, Picture::DelayTrend(trend) if trend.trend.is_some() && trend.groups.len() > 4)
     ));
-    assert!(has(
-        &|picture| matches!(picture, Picture::DispersionHistogram(bins) if !bins.modes.is_empty())
-    ));
+    assert!(has(&|picture| matches!(picture, Picture::DispersionHistogram(bins) if !bins.modes.is_empty())));
 }
 
 /// One store, one evaluation at a time; what is not ours is left as it is.

@@ -37,11 +37,7 @@ fn stays_with_it(path: &str, seed: u64) {
     assert!(worst <= 0.02, "{path} {seed}: {worst}");
     let load = tracking.mean_load_ratio.unwrap();
     assert!((0.001..=0.01).contains(&load), "{path} {seed}: {load}");
-    assert!(
-        tracking.reported_ratio >= 0.7,
-        "{path} {seed}: {}",
-        tracking.reported_ratio
-    );
+    assert!(tracking.reported_ratio >= 0.7, "{path} {seed}: {}", tracking.reported_ratio);
     assert!(tracking.series.len() >= 1000);
 }
 

@@ -34,10 +34,7 @@ pub struct LinkEngine {
 #[derive(Debug)]
 enum Stage {
     Made(Vec<[Port; 2]>),
-    Plays {
-        playing: Playing<Port, Ethernet>,
-        started: Instant,
-    },
+    Plays { playing: Playing<Port, Ethernet>, started: Instant },
 }
 
 impl LinkEngine {
@@ -79,10 +76,7 @@ impl LinkEngine {
         })?;
         let started = reported.recv().map_err(|_| LabError::PlayerDied)?;
         self.stage = Stage::Plays { playing, started };
-        let begins = (0..self.links.len()).map(|link| Begin {
-            at: now(),
-            kernel_drops: self.kernel_drops(link),
-        });
+        let begins = (0..self.links.len()).map(|link| Begin { at: now(), kernel_drops: self.kernel_drops(link) });
         self.begins = Mutex::new(begins.collect());
         Ok(())
     }
@@ -122,12 +116,7 @@ impl LinkEngine {
         let reports: Vec<Report> = player.tracks.iter_mut().map(Track::report).collect();
         let begins = self.begins.lock().unwrap_or_else(PoisonError::into_inner);
         let timing_report = |(link, (report, begin)): (usize, (&Report, &Begin))| self.judge(link, report, begin);
-        Ok(reports
-            .iter()
-            .zip(begins.iter())
-            .enumerate()
-            .map(timing_report)
-            .collect())
+        Ok(reports.iter().zip(begins.iter()).enumerate().map(timing_report).collect())
     }
 
     fn report(&self, link: usize, afresh: bool) -> Result<TimingReport, LabError> {
@@ -138,10 +127,7 @@ impl LinkEngine {
         let report = playing.report(link, afresh)?;
         let timing_report = self.judge(link, &report, begin);
         if afresh {
-            *begin = Begin {
-                at: now(),
-                kernel_drops: total(self.kernel_drops(link), report.lost),
-            };
+            *begin = Begin { at: now(), kernel_drops: total(self.kernel_drops(link), report.lost) };
         }
         Ok(timing_report)
     }
@@ -188,10 +174,8 @@ fn total(devices: [u64; 2], rings: [u64; 2]) -> [u64; 2] {
 /// The links behind their warm-up, ready to play, and when their clock began to run.
 fn prepare(links: &[LinkSpec], mut ports: Vec<[Port; 2]>) -> (Player<Port, Ethernet, RealClock>, Instant) {
     let feeds = feeds(links);
-    let mut paths: Vec<Path<Buffer>> = links
-        .iter()
-        .map(|link| Path::link(&link.scenario, link.seed, &link.part))
-        .collect();
+    let mut paths: Vec<Path<Buffer>> =
+        links.iter().map(|link| Path::link(&link.scenario, link.seed, &link.part)).collect();
     let warm_up = links.iter().map(|link| link.scenario.warm_up).max();
     let warm_up = nanos(warm_up.unwrap_or_default());
     warm(&mut paths, &feeds, warm_up);
@@ -213,11 +197,7 @@ fn warm(paths: &mut [Path<Buffer>], feeds: &[Feed], until: u64) {
     const STEP_NS: u64 = 10_000;
     let mut at = 0;
     while at < until {
-        at = if feeds.is_empty() {
-            until
-        } else {
-            until.min(at + STEP_NS)
-        };
+        at = if feeds.is_empty() { until } else { until.min(at + STEP_NS) };
         for path in paths.iter_mut() {
             path.advance(at, &mut Vec::new());
         }
@@ -236,10 +216,10 @@ fn feeds(links: &[LinkSpec]) -> Vec<Feed> {
     let mut feeds = Vec::new();
     for way in [PathDirection::Forward, PathDirection::Reverse] {
         for (from, link) in links.iter().enumerate() {
-            let next = link.part.segment(way).map(|segment| Segment {
-                device: Some(segment.device.map_or(0, |device| device + 1)),
-                ..segment
-            });
+            let next = link
+                .part
+                .segment(way)
+                .map(|segment| Segment { device: Some(segment.device.map_or(0, |device| device + 1)), ..segment });
             let follows = |other: &LinkSpec| {
                 next.is_some() && other.part.segment(way) == next && Arc::ptr_eq(&other.scenario, &link.scenario)
             };

@@ -21,11 +21,7 @@ pub(crate) struct Ethernet;
 
 impl Rules for Ethernet {
     fn admit(&self, _: &Path<Buffer>, _: PathDirection, frame: &[u8]) -> Option<Admitted> {
-        Some(Admitted {
-            ip_octets: payload_octets(frame)?,
-            hop_limit: u8::MAX,
-            flow: flow(frame),
-        })
+        Some(Admitted { ip_octets: payload_octets(frame)?, hop_limit: u8::MAX, flow: flow(frame) })
     }
 
     fn arrive(&self, _: &mut [u8], _: u8) {}

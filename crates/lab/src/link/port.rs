@@ -73,11 +73,7 @@ impl Port {
 
     fn ring(spec: &PortSpec, own: &Namespace, number: usize) -> io::Result<Self> {
         let name = own_name(number);
-        let options = RingOptions {
-            frames: RING_FRAMES,
-            snap_octets: frame_octets(spec.mtu),
-            outgoing: false,
-        };
+        let options = RingOptions { frames: RING_FRAMES, snap_octets: frame_octets(spec.mtu), outgoing: false };
         let ring = own.inside(|| {
             make_pair(spec, &name)?;
             narrows_net::host::turn_off_offloads(&name)?;
@@ -86,8 +82,7 @@ impl Port {
         let ready = ring.and_then(|ring| ring).and_then(|ring| {
             // A frame that enters is as it would be on a wire: no longer than the MTU allows, with
             // all its checksums.
-            spec.namespace
-                .inside(|| narrows_net::host::turn_off_offloads(&spec.device))??;
+            spec.namespace.inside(|| narrows_net::host::turn_off_offloads(&spec.device))??;
             Ok(Self::Ring(ring))
         });
         if ready.is_err() {
@@ -100,9 +95,7 @@ impl Port {
     fn tap(spec: &PortSpec) -> io::Result<Self> {
         spec.namespace.inside(|| {
             let tap = Tun::create(&spec.device, TunLayer::Ethernet)?;
-            let settings = LinkUnspec::new_with_name(&spec.device)
-                .mtu(u32::from(spec.mtu))
-                .address(spec.mac.to_vec());
+            let settings = LinkUnspec::new_with_name(&spec.device).mtu(u32::from(spec.mtu)).address(spec.mac.to_vec());
             set_link(settings.build())?;
             set_queue_packets(&spec.device, TAP_QUEUE_PACKETS)?;
             Ok(Self::Tap(tap))
@@ -232,14 +225,7 @@ mod tests {
     use super::*;
 
     fn frame(octets: &[u8], vlan: Option<(u16, u16)>) -> RingFrame<'_> {
-        RingFrame {
-            octets,
-            whole_octets: octets.len(),
-            vlan,
-            stamp: (0, 0),
-            checksum_partial: false,
-            outgoing: false,
-        }
+        RingFrame { octets, whole_octets: octets.len(), vlan, stamp: (0, 0), checksum_partial: false, outgoing: false }
     }
 
     #[test]
@@ -258,20 +244,9 @@ mod tests {
     fn frames_that_are_not_whole_are_refused() {
         let octets = [1; 20];
         let mut into = [0; 22];
-        let cut = RingFrame {
-            whole_octets: 21,
-            ..frame(&octets, None)
-        };
-        let partial = RingFrame {
-            checksum_partial: true,
-            ..frame(&octets, None)
-        };
-        for wrong in [
-            cut,
-            partial,
-            frame(&octets[..13], None),
-            frame(&octets, Some((0x8100, 1))),
-        ] {
+        let cut = RingFrame { whole_octets: 21, ..frame(&octets, None) };
+        let partial = RingFrame { checksum_partial: true, ..frame(&octets, None) };
+        for wrong in [cut, partial, frame(&octets[..13], None), frame(&octets, Some((0x8100, 1)))] {
             assert!(copy(&wrong, &mut into).is_err(), "{wrong:?}");
         }
     }

@@ -53,10 +53,7 @@ impl Pool {
     /// Buffers of so many octets each.
     pub(crate) fn new(octets: usize) -> Self {
         let count = READY_OCTETS / octets.max(1);
-        Self {
-            free: (0..count).map(|_| new_buffer(octets)).collect(),
-            octets,
-        }
+        Self { free: (0..count).map(|_| new_buffer(octets)).collect(), octets }
     }
 
     pub(crate) fn take(&mut self) -> Buffer {
@@ -75,8 +72,5 @@ impl Pool {
 
 fn new_buffer(octets: usize) -> Buffer {
     // Touched once here, so that its pages exist before the first packet.
-    Buffer {
-        octets: vec![1; octets].into_boxed_slice(),
-        length: 0,
-    }
+    Buffer { octets: vec![1; octets].into_boxed_slice(), length: 0 }
 }

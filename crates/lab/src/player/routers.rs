@@ -26,11 +26,7 @@ pub(crate) struct Routers {
 
 impl Routers {
     pub(crate) fn new(plan: AddressPlan, limits: RouterLimits) -> Self {
-        Self {
-            plan,
-            limits,
-            answer: Vec::with_capacity(2_048),
-        }
+        Self { plan, limits, answer: Vec::with_capacity(2_048) }
     }
 
     /// With which hop limit the path carries a packet of this way, so that it ends where it should:
@@ -39,20 +35,14 @@ impl Routers {
     fn destination_limit(&self, path: &Path<Buffer>, way: PathDirection, header: &IpHeader) -> Option<u8> {
         match self.plan.owner(header.destination)? {
             Owner::Host(side) => (side == Side::at_end_of(way)).then_some(header.hop_limit),
-            Owner::Router(there, number) => self
-                .node(path, way, there, number)
-                .map(|node| header.hop_limit.min(node)),
+            Owner::Router(there, number) => self.node(path, way, there, number).map(|node| header.hop_limit.min(node)),
         }
     }
 
     /// The node of this way at which a router stands that answers by its number on that way; `None`
     /// if this way has none there.
     fn node(&self, path: &Path<Buffer>, way: PathDirection, there: PathDirection, number: u8) -> Option<u8> {
-        let node = if there == way {
-            number
-        } else {
-            u8::try_from(path.opposite(there, usize::from(number))).ok()?
-        };
+        let node = if there == way { number } else { u8::try_from(path.opposite(there, usize::from(number))).ok()? };
         (1..=self.plan.routers(way)).contains(&node).then_some(node)
     }
 
@@ -97,11 +87,7 @@ impl Rules for Routers {
     fn admit(&self, path: &Path<Buffer>, way: PathDirection, packet: &[u8]) -> Option<Admitted> {
         let (header, ip_octets) = IpHeader::read_whole(packet)?;
         let hop_limit = self.destination_limit(path, way, &header)?;
-        Some(Admitted {
-            ip_octets,
-            hop_limit,
-            flow: flow(&header, packet),
-        })
+        Some(Admitted { ip_octets, hop_limit, flow: flow(&header, packet) })
     }
 
     fn arrive(&self, packet: &mut [u8], hop_limit: u8) {

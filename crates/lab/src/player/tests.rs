@@ -67,12 +67,8 @@ fn rig() -> Rig {
             .framing(narrows_units::Framing::BARE)
             .delay(std::time::Duration::from_millis(1))
     };
-    let scenario = Scenario::new("rig")
-        .hop(hop())
-        .hop(hop().queue(Queue::Packets(2)))
-        .hop(hop().mtu(1_000))
-        .validate()
-        .unwrap();
+    let scenario =
+        Scenario::new("rig").hop(hop()).hop(hop().queue(Queue::Packets(2))).hop(hop().mtu(1_000)).validate().unwrap();
     let plan = AddressPlan::of(&scenario).unwrap();
     let limits = [vec![576; 3], vec![576; 3]];
     let track = Track::new(Path::new(&scenario, 1), Default::default(), Routers::new(plan, limits));
@@ -87,20 +83,12 @@ fn play_for(rig: &mut Rig, nanos: u64) {
 }
 
 fn timing_report(rig: &Rig) -> TimingReport {
-    rig.tracks[0]
-        .tally
-        .timing_report(std::time::Duration::from_secs(1), [0, 0])
+    rig.tracks[0].tally.timing_report(std::time::Duration::from_secs(1), [0, 0])
 }
 
 /// A packet of a protocol that nobody knows (or of ICMP, when `body` begins with an echo request).
 fn v4(to: [u8; 4], hop_limit: u8, protocol: u8, body: &[u8]) -> Vec<u8> {
-    let header = PlainHeader {
-        source: [10, 77, 0, 1].into(),
-        destination: to.into(),
-        protocol,
-        hop_limit,
-        service: 0,
-    };
+    let header = PlainHeader { source: [10, 77, 0, 1].into(), destination: to.into(), protocol, hop_limit, service: 0 };
     let mut packet = Vec::new();
     header.write(body.len(), &mut packet).unwrap();
     packet.extend(body);
@@ -135,9 +123,7 @@ fn a_packet_crosses_in_its_time() {
 fn a_hop_limit_ends_at_its_router() {
     for hop_limit in [1, 2] {
         let mut rig = rig();
-        rig.tracks[0].ends[0]
-            .sends
-            .push_back(v4(RECEIVER, hop_limit, 200, &[9; 80]));
+        rig.tracks[0].ends[0].sends.push_back(v4(RECEIVER, hop_limit, 200, &[9; 80]));
         play_for(&mut rig, 10 * MS);
         assert!(rig.tracks[0].ends[1].got.is_empty());
         let answer = &rig.tracks[0].ends[0].got[0];
@@ -166,20 +152,14 @@ fn routers_answer_pings_by_all_their_names() {
     rig.tracks[0].ends[0].sends.push_back(v4([10, 77, 1, 2], 1, 1, &echo));
     play_for(&mut rig, 10 * MS);
     let answer = &rig.tracks[0].ends[0].got[0];
-    assert_eq!(
-        (source(answer), answer[20]),
-        (IpAddr::from([10, 77, 1, 1]), 11),
-        "it ran out before"
-    );
+    assert_eq!((source(answer), answer[20]), (IpAddr::from([10, 77, 1, 1]), 11), "it ran out before");
 }
 
 #[test]
 fn routers_listen_on_no_port() {
     for (protocol, answers) in [(17, 1), (6, 0)] {
         let mut rig = rig();
-        rig.tracks[0].ends[0]
-            .sends
-            .push_back(v4([10, 77, 1, 2], 64, protocol, &[9; 80]));
+        rig.tracks[0].ends[0].sends.push_back(v4([10, 77, 1, 2], 64, protocol, &[9; 80]));
         play_for(&mut rig, 10 * MS);
         assert_eq!(rig.tracks[0].ends[0].got.len(), answers);
         for answer in &rig.tracks[0].ends[0].got {
@@ -192,9 +172,7 @@ fn routers_listen_on_no_port() {
 #[test]
 fn a_packet_too_big_is_reported_the_mtu() {
     let mut rig = rig();
-    rig.tracks[0].ends[0]
-        .sends
-        .push_back(v4(RECEIVER, 64, 200, &[9; 1_400]));
+    rig.tracks[0].ends[0].sends.push_back(v4(RECEIVER, 64, 200, &[9; 1_400]));
     play_for(&mut rig, 20 * MS);
     let answer = &rig.tracks[0].ends[0].got[0];
     assert_eq!(source(answer), IpAddr::from([10, 77, 1, 2]));
@@ -214,14 +192,7 @@ fn what_nobody_on_the_path_is_meant_by_is_not_sustained() {
     sends.push_back(v4([10, 77, 1, 3], 64, 200, &[]));
     play_for(&mut rig, 10 * MS);
     let timing_report = timing_report(&rig);
-    assert_eq!(
-        (
-            timing_report.unroutable_packets,
-            timing_report.accepted,
-            timing_report.releases
-        ),
-        (5, 0, 0)
-    );
+    assert_eq!((timing_report.unroutable_packets, timing_report.accepted, timing_report.releases), (5, 0, 0));
 }
 
 /// 1000 octets take 0.1 ms over the first hop and 1 ms over the second: while the first packet is
@@ -230,11 +201,7 @@ fn what_nobody_on_the_path_is_meant_by_is_not_sustained() {
 fn drops_are_reported_by_hop() {
     let mut rig = rig();
     let hop = |mbps| Hop::rate(BitRate::from_mbps(mbps)).framing(narrows_units::Framing::BARE);
-    let scenario = Scenario::new("narrow")
-        .hop(hop(80))
-        .hop(hop(8).queue(Queue::Packets(2)))
-        .validate()
-        .unwrap();
+    let scenario = Scenario::new("narrow").hop(hop(80)).hop(hop(8).queue(Queue::Packets(2))).validate().unwrap();
     rig.tracks[0].rules.plan = AddressPlan::of(&scenario).unwrap();
     rig.tracks[0].path = Path::new(&scenario, 1);
     for _ in 0..5 {
@@ -244,10 +211,7 @@ fn drops_are_reported_by_hop() {
     let timing_report = timing_report(&rig);
     assert_eq!((timing_report.releases, timing_report.packets_dropped()), (2, 3));
     let dropped = timing_report.dropped[0];
-    assert_eq!(
-        (dropped.way, dropped.hop, dropped.cause),
-        (PathDirection::Forward, 1, DropCause::Queue)
-    );
+    assert_eq!((dropped.way, dropped.hop, dropped.cause), (PathDirection::Forward, 1, DropCause::Queue));
 }
 
 #[test]
@@ -260,10 +224,7 @@ fn a_stall_is_seen() {
     let timing_report = timing_report(&rig);
     assert_eq!((timing_report.stalls, timing_report.late_over_100us), (1, 1));
     // Planned for 3.3 ms, released at 8 ms.
-    assert!(
-        (4_600_000..=4_710_000).contains(&timing_report.late_worst_ns),
-        "{timing_report:?}"
-    );
+    assert!((4_600_000..=4_710_000).contains(&timing_report.late_worst_ns), "{timing_report:?}");
     assert!((5_000_000..5_010_000).contains(&timing_report.poll_gap_worst_ns));
     assert!(!timing_report.timing_valid());
 }

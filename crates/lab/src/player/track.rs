@@ -97,23 +97,13 @@ const BEHIND_NS: u64 = 4_000;
 
 impl<E: End, R: Rules> Track<E, R> {
     pub(crate) fn new(path: Path<Buffer>, ends: [E; 2], rules: R) -> Self {
-        Self {
-            path,
-            ends,
-            rules,
-            tally: Tally::new(),
-            outputs: Vec::with_capacity(1_024),
-            next_at: 0,
-        }
+        Self { path, ends, rules, tally: Tally::new(), outputs: Vec::with_capacity(1_024), next_at: 0 }
     }
 
     /// The counts as they stand.
     pub(crate) fn report(&mut self) -> Report {
         let [sender, receiver] = &mut self.ends;
-        Report {
-            tally: self.tally.clone(),
-            lost: [sender.lost(), receiver.lost()],
-        }
+        Report { tally: self.tally.clone(), lost: [sender.lost(), receiver.lost()] }
     }
 
     /// When the path has something to do next.
@@ -187,31 +177,14 @@ impl<E: End, R: Rules> Track<E, R> {
 
     fn act(&mut self, output: Output<Buffer>, hands: &mut Hands<'_>) {
         match output {
-            Output::Delivered {
-                at,
-                way,
-                hop_limit,
-                payload,
-                ..
-            } => self.release(at, way, hop_limit, payload, hands),
-            Output::Expired {
-                at, way, node, payload, ..
-            } => self.answer(at, (way, node), Trouble::HopLimitExceeded, payload, hands),
-            Output::TooBig {
-                at,
-                way,
-                node,
-                mtu,
-                payload,
-                ..
-            } => self.answer(at, (way, node), Trouble::TooBig { mtu }, payload, hands),
-            Output::Dropped {
-                way,
-                hop,
-                cause,
-                payload,
-                ..
-            } => {
+            Output::Delivered { at, way, hop_limit, payload, .. } => self.release(at, way, hop_limit, payload, hands),
+            Output::Expired { at, way, node, payload, .. } => {
+                self.answer(at, (way, node), Trouble::HopLimitExceeded, payload, hands)
+            }
+            Output::TooBig { at, way, node, mtu, payload, .. } => {
+                self.answer(at, (way, node), Trouble::TooBig { mtu }, payload, hands)
+            }
+            Output::Dropped { way, hop, cause, payload, .. } => {
                 self.tally.dropped(way, hop, cause);
                 hands.pool.give_back(payload);
             }

@@ -25,10 +25,7 @@ pub(super) fn shapers(scenario: &Scenario, layout: &Layout) -> Vec<(usize, Strin
         let CableKind::Hop { part, .. } = cable.kind else {
             continue;
         };
-        for (way, end) in [
-            (PathDirection::Forward, &cable.ends[0]),
-            (PathDirection::Reverse, &cable.ends[1]),
-        ] {
+        for (way, end) in [(PathDirection::Forward, &cable.ends[0]), (PathDirection::Reverse, &cable.ends[1])] {
             let shaper = part.segment(way).and_then(|segment| Shaper::of(scenario, way, segment));
             found.extend(shaper.map(|shaper| (end.node, end.device.clone(), shaper)));
         }
@@ -129,16 +126,9 @@ fn without_real_flows(scenario: &Scenario) -> Scenario {
     let mut played = scenario.clone();
     for (cross, original) in played.cross.iter_mut().zip(&scenario.cross) {
         if flows::generated_by_hosts(scenario, original) {
-            let nothing = Cross::on_hop(
-                original.first_hop,
-                Arrivals::Cbr,
-                BitRate::from_mbps(1),
-                SizeMix::constant(1_500),
-            );
-            *cross = Cross {
-                until: Some(Duration::ZERO),
-                ..nothing.way(original.way)
-            };
+            let nothing =
+                Cross::on_hop(original.first_hop, Arrivals::Cbr, BitRate::from_mbps(1), SizeMix::constant(1_500));
+            *cross = Cross { until: Some(Duration::ZERO), ..nothing.way(original.way) };
         }
     }
     played
@@ -156,28 +146,19 @@ pub(super) fn describe(
             name: port.device.clone(),
             mtu: port.mtu,
             offloads: scenario.offloads && !layout.is_played_by_engine(port),
-            addresses: port
-                .addresses
-                .into_iter()
-                .flat_map(crate::plan::Addresses::all)
-                .collect(),
+            addresses: port.addresses.into_iter().flat_map(crate::plan::Addresses::all).collect(),
         });
         ports.collect()
     };
-    let described = layout
-        .nodes
-        .iter()
-        .zip(nodes)
-        .enumerate()
-        .map(|(index, (plan, node))| NodeDescription {
-            name: plan.name.clone(),
-            kind: plan.kind.name().to_owned(),
-            namespace: node.namespace_name().map(ToOwned::to_owned),
-            path: node.namespace_path().display().to_string(),
-            ipv4: plan.addresses.map(|addresses| addresses.ipv4),
-            ipv6: plan.addresses.and_then(|addresses| addresses.ipv6),
-            devices: devices(index),
-        });
+    let described = layout.nodes.iter().zip(nodes).enumerate().map(|(index, (plan, node))| NodeDescription {
+        name: plan.name.clone(),
+        kind: plan.kind.name().to_owned(),
+        namespace: node.namespace_name().map(ToOwned::to_owned),
+        path: node.namespace_path().display().to_string(),
+        ipv4: plan.addresses.map(|addresses| addresses.ipv4),
+        ipv6: plan.addresses.and_then(|addresses| addresses.ipv6),
+        devices: devices(index),
+    });
     let hops = describe::hops(scenario);
     LabDescription {
         schema: describe::SCHEMA,

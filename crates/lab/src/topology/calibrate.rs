@@ -75,9 +75,7 @@ fn saturate(
         Err(panic) => std::panic::resume_unwind(panic),
     }
     let (packets, time) = arrived.map_err(wrong)?;
-    Ok(packets
-        .checked_sub(1)
-        .and_then(|packets| BitRate::over(packets * u64::from(ip_octets), time)))
+    Ok(packets.checked_sub(1).and_then(|packets| BitRate::over(packets * u64::from(ip_octets), time)))
 }
 
 /// IPv4 and UDP.
@@ -160,10 +158,7 @@ fn stamped(socket: &UdpSocket, data: &mut [u8]) -> io::Result<Option<Duration>> 
 }
 
 fn now() -> Instant {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the rate of a real kernel is measured by the real clock"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the rate of a real kernel is measured by the real clock")]
     Instant::now()
 }
 

@@ -147,9 +147,7 @@ pub struct DirectionTruth {
 /// The hops of both ways, before calibration.
 pub(crate) fn hops(scenario: &Scenario) -> Vec<HopDescription> {
     let ways = [PathDirection::Forward, PathDirection::Reverse];
-    ways.into_iter()
-        .flat_map(|way| (0..scenario.hops(way).len()).map(move |index| hop(scenario, way, index)))
-        .collect()
+    ways.into_iter().flat_map(|way| (0..scenario.hops(way).len()).map(move |index| hop(scenario, way, index))).collect()
 }
 
 fn hop(scenario: &Scenario, way: PathDirection, index: usize) -> HopDescription {
@@ -256,33 +254,20 @@ fn unplayed_link(scenario: &Scenario, way: PathDirection, index: usize) -> Vec<S
     }
     let bare = hop.link == Link::Veth;
     let policer = hop.bucket.is_some_and(|bucket| bucket.queue.is_none());
-    let delay = hop.delay
-        + hop
-            .layer2
-            .iter()
-            .map(|device| device.delay)
-            .sum::<std::time::Duration>();
+    let delay = hop.delay + hop.layer2.iter().map(|device| device.delay).sum::<std::time::Duration>();
     let parts = [
         (bare, "rate".to_owned()),
         (bare, "queue".to_owned()),
-        (
-            bare && hop.bucket.is_some_and(|bucket| bucket.queue.is_some()),
-            "shaper".to_owned(),
-        ),
+        (bare && hop.bucket.is_some_and(|bucket| bucket.queue.is_some()), "shaper".to_owned()),
         (policer, "policer".to_owned()),
-        (
-            !delay.is_zero(),
-            format!("delay of {}", narrows_units::format_duration(delay)),
-        ),
+        (!delay.is_zero(), format!("delay of {}", narrows_units::format_duration(delay))),
         (hop.loss != Loss::None, "loss".to_owned()),
         (hop.jitter != Jitter::None, "jitter".to_owned()),
         (hop.reorder.is_some(), "reordering".to_owned()),
         (!hop.schedule.is_empty(), "schedule of rates".to_owned()),
     ];
     let named = parts.into_iter().filter(|(left_out, _)| *left_out);
-    named
-        .map(|(_, part)| format!("{part} ({} link)", hop.link.name()))
-        .collect()
+    named.map(|(_, part)| format!("{part} ({} link)", hop.link.name())).collect()
 }
 
 fn unplayed_router(router: &Router, reverse: &Router) -> Vec<String> {
@@ -309,9 +294,7 @@ fn unplayed_router(router: &Router, reverse: &Router) -> Vec<String> {
 fn unplayed_cross(scenario: &Scenario, index: usize, cross: &Cross) -> Vec<String> {
     let mut parts = Vec::new();
     if cross.generated_by == Some(GeneratedBy::Virtual) && cannot_be_virtual(scenario, cross) {
-        parts.push(format!(
-            "cross {index}: virtual packets; only real hosts can carry it here"
-        ));
+        parts.push(format!("cross {index}: virtual packets; only real hosts can carry it here"));
     }
     if matches!(&cross.source, Source::Elastic(elastic) if !elastic.extra_rtt.is_zero()) {
         parts.push(format!("cross {index}: round-trip time outside the path"));
@@ -336,9 +319,7 @@ fn way_truth(scenario: &Scenario, way: PathDirection, hops: &[HopDescription]) -
     let mut available: Option<u64> = Some(u64::MAX);
     for hop in hops.iter().filter(|hop| hop.way == way_name(way)) {
         let derived = truth.hop_capacity(hop.index, mtu).map_or(0, BitRate::bps);
-        let found = hop
-            .calibrated_capacity_bps
-            .map(|rate| at_size(rate, &scenario.hops(way)[hop.index], mtu));
+        let found = hop.calibrated_capacity_bps.map(|rate| at_size(rate, &scenario.hops(way)[hop.index], mtu));
         let rate = found.unwrap_or(derived);
         if capacity.is_none_or(|(least, _)| rate < least) {
             capacity = Some((rate, found.is_some()));
@@ -346,23 +327,13 @@ fn way_truth(scenario: &Scenario, way: PathDirection, hops: &[HopDescription]) -
         let here = truth.utilisation(hop.index).and_then(|load| {
             // A bare cable's load counts against what it can carry, not against the rate that the
             // scenario has for it.
-            let load = if derived == 0 {
-                load
-            } else {
-                load * derived as f64 / rate.max(1) as f64
-            };
+            let load = if derived == 0 { load } else { load * derived as f64 / rate.max(1) as f64 };
             Some(BitRate::from_bps(rate).scaled((1.0 - load).max(0.0))?.bps())
         });
         available = available.zip(here).map(|(least, here)| least.min(here));
     }
     let (capacity_bps, calibrated) = capacity.unwrap_or((derived, false));
-    DirectionTruth {
-        path_mtu: mtu,
-        capacity_bps,
-        derived_capacity_bps: derived,
-        available_bps: available,
-        calibrated,
-    }
+    DirectionTruth { path_mtu: mtu, capacity_bps, derived_capacity_bps: derived, available_bps: available, calibrated }
 }
 
 /// A calibrated rate was found with packets of the hop's MTU; at the path's MTU the link's framing
@@ -381,10 +352,7 @@ fn at_size(rate: u64, hop: &narrows_scenario::Hop, mtu: u16) -> u64 {
 /// up; nor do the hosts' interfaces.
 fn base_rtt(scenario: &Scenario) -> std::time::Duration {
     let mut played = scenario.clone();
-    for (hops, host) in [
-        (&mut played.forward, &mut played.sender),
-        (&mut played.reverse, &mut played.receiver),
-    ] {
+    for (hops, host) in [(&mut played.forward, &mut played.sender), (&mut played.reverse, &mut played.receiver)] {
         hops.retain(|hop| hop.link == Link::RealTime);
         host.interface_rate = None;
     }

@@ -15,10 +15,7 @@ use crate::placement::Placement;
 /// another user namespace.
 pub fn enter_node(id: &LabId, node: &str) -> Result<(), LabError> {
     let state = find(id)?;
-    let nodes = state
-        .description
-        .map(|description| description.nodes)
-        .unwrap_or_default();
+    let nodes = state.description.map(|description| description.nodes).unwrap_or_default();
     let Some(found) = nodes.iter().find(|one| one.name == node) else {
         return Err(LabError::NoSuchNode {
             id: id.to_string(),

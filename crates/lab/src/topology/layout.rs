@@ -99,23 +99,16 @@ impl Layout {
     /// real-time, and more than fits.
     pub(crate) fn of(scenario: &Scenario, ipv6: bool) -> Result<Self, LabError> {
         let plan = check(scenario, ipv6)?;
-        let mut layout = Self {
-            nodes: path_nodes(scenario, &plan),
-            cables: Vec::new(),
-        };
+        let mut layout = Self { nodes: path_nodes(scenario, &plan), cables: Vec::new() };
         let mut switches = Vec::new();
         for hop in 0..scenario.forward.len() {
             layout.add_hop(scenario, &plan, hop, &mut switches)?;
         }
         layout.nodes.extend(switches);
-        let flows: Vec<usize> = (0..scenario.cross.len())
-            .filter(|&index| generated_by_hosts(scenario, &scenario.cross[index]))
-            .collect();
+        let flows: Vec<usize> =
+            (0..scenario.cross.len()).filter(|&index| generated_by_hosts(scenario, &scenario.cross[index])).collect();
         if flows.len() > MOST_FLOWS {
-            return Err(LabError::TooManyFlows {
-                flows: flows.len(),
-                most: MOST_FLOWS,
-            });
+            return Err(LabError::TooManyFlows { flows: flows.len(), most: MOST_FLOWS });
         }
         for (number, &index) in (1_u8..).zip(&flows) {
             layout.add_flow(scenario, &plan, number, index);
@@ -145,12 +138,7 @@ impl Layout {
             let Some(next) = next.addresses else { continue };
             for to in addresses.all() {
                 if let Some(via) = next.like(to) {
-                    routes.push(Route {
-                        to,
-                        via,
-                        device: own.device.clone(),
-                        mtu: own.route_mtu,
-                    });
+                    routes.push(Route { to, via, device: own.device.clone(), mtu: own.route_mtu });
                 }
             }
         }
@@ -162,11 +150,7 @@ impl Layout {
         let mut neighbours = Vec::new();
         for (own, remote) in self.adjacent(node) {
             for address in remote.addresses.into_iter().flat_map(Addresses::all) {
-                neighbours.push(Neighbour {
-                    address,
-                    mac: remote.mac,
-                    device: own.device.clone(),
-                });
+                neighbours.push(Neighbour { address, mac: remote.mac, device: own.device.clone() });
             }
         }
         neighbours
@@ -174,10 +158,7 @@ impl Layout {
 
     /// The ports of a node.
     pub(crate) fn ports(&self, node: usize) -> impl Iterator<Item = &Port> {
-        self.cables
-            .iter()
-            .flat_map(|cable| &cable.ends)
-            .filter(move |port| port.node == node)
+        self.cables.iter().flat_map(|cable| &cable.ends).filter(move |port| port.node == node)
     }
 
     /// Whether a port is an end of a real-time link.
@@ -188,10 +169,7 @@ impl Layout {
 
     /// The device of `target` that faces its neighbour `node` on the path, through switches.
     pub(crate) fn facing(&self, node: usize, target: usize) -> Option<&Port> {
-        let (_, remote) = self
-            .adjacent(node)
-            .into_iter()
-            .find(|(_, remote)| remote.node == target)?;
+        let (_, remote) = self.adjacent(node).into_iter().find(|(_, remote)| remote.node == target)?;
         Some(remote)
     }
 
@@ -199,12 +177,8 @@ impl Layout {
     pub(crate) fn flows(&self, scenario: &Scenario) -> Vec<FlowDescription> {
         let generated_by =
             (0..scenario.cross.len()).filter(|&index| generated_by_hosts(scenario, &scenario.cross[index]));
-        let named = |kind: NodeKind| {
-            self.nodes
-                .iter()
-                .filter(move |node| node.kind == kind)
-                .map(|node| node.name.clone())
-        };
+        let named =
+            |kind: NodeKind| self.nodes.iter().filter(move |node| node.kind == kind).map(|node| node.name.clone());
         generated_by
             .zip(named(NodeKind::Source).zip(named(NodeKind::Sink)))
             .map(|(cross, (source, sink))| FlowDescription { cross, source, sink })
@@ -224,19 +198,12 @@ impl Layout {
         let links = [forward.link, reverse.link];
         let real_time = links.map(|link| link == Link::RealTime);
         if real_time[0] != real_time[1] {
-            return Err(LabError::MixedLink {
-                hop,
-                links: links.map(Link::name),
-            });
+            return Err(LabError::MixedLink { hop, links: links.map(Link::name) });
         }
         let parts = LinkPart::of_hop(scenario, hop);
         let last = parts.len() - 1;
         for (index, part) in parts.into_iter().enumerate() {
-            let near = if index == 0 {
-                hop
-            } else {
-                self.nodes.len() + switches.len() - 1
-            };
+            let near = if index == 0 { hop } else { self.nodes.len() + switches.len() - 1 };
             if index < last {
                 switches.push(NodePlan {
                     name: format!("switch{}", switches.len() + 1),
@@ -245,28 +212,18 @@ impl Layout {
                     addresses: None,
                 });
             }
-            let remote = if index == last {
-                hop + 1
-            } else {
-                self.nodes.len() + switches.len() - 1
-            };
+            let remote = if index == last { hop + 1 } else { self.nodes.len() + switches.len() - 1 };
             let larger = forward.mtu.max(reverse.mtu);
             let port = |node: usize, towards: PathDirection, mtu: u16| {
                 let is_switch = node > hops;
-                let (mtu, route_mtu) = if real_time[0] {
-                    (mtu, None)
-                } else {
-                    (larger, (mtu < larger).then_some(mtu))
-                };
+                let (mtu, route_mtu) = if real_time[0] { (mtu, None) } else { (larger, (mtu < larger).then_some(mtu)) };
                 Port {
                     node,
                     device: device_name(node, hops, towards),
                     mac: mac(node, u8::from(towards == PathDirection::Reverse)),
                     mtu,
                     route_mtu,
-                    addresses: (!is_switch)
-                        .then(|| port_addresses(plan, node, hops, towards))
-                        .flatten(),
+                    addresses: (!is_switch).then(|| port_addresses(plan, node, hops, towards)).flatten(),
                 }
             };
             self.cables.push(Cable {
@@ -311,12 +268,7 @@ impl Layout {
                 kind: CableKind::Access,
                 ends: [
                     port(node, INTERFACE.to_owned(), 0, addresses),
-                    port(
-                        position,
-                        format!("{}{number}", kind.name()),
-                        gate_port,
-                        plan.addresses(gate_group, number),
-                    ),
+                    port(position, format!("{}{number}", kind.name()), gate_port, plan.addresses(gate_group, number)),
                 ],
             });
         }
@@ -376,21 +328,14 @@ impl Layout {
 fn check(scenario: &Scenario, ipv6: bool) -> Result<AddressPlan, LabError> {
     let (forward, reverse) = (scenario.forward.len(), scenario.reverse.len());
     if forward.max(reverse) > MOST_HOPS {
-        return Err(LabError::TooManyHops {
-            hops: forward.max(reverse),
-            most: MOST_HOPS,
-        });
+        return Err(LabError::TooManyHops { hops: forward.max(reverse), most: MOST_HOPS });
     }
     if forward != reverse {
         return Err(LabError::UnequalWays { forward, reverse });
     }
     let plan = AddressPlan::of(scenario)?;
     // RFC 8200 §5: every link carries 1280 octets; Linux has no IPv6 on devices that do not.
-    let small = scenario
-        .forward
-        .iter()
-        .chain(&scenario.reverse)
-        .any(|hop| hop.mtu < 1280);
+    let small = scenario.forward.iter().chain(&scenario.reverse).any(|hop| hop.mtu < 1280);
     Ok(if ipv6 && !small { plan } else { plan.without_ipv6() })
 }
 
@@ -404,12 +349,7 @@ fn path_nodes(scenario: &Scenario, plan: &AddressPlan) -> Vec<NodePlan> {
         } else {
             (format!("router{position}"), NodeKind::Router, PathDirection::Reverse)
         };
-        NodePlan {
-            name,
-            kind,
-            position,
-            addresses: port_addresses(plan, position, hops, way),
-        }
+        NodePlan { name, kind, position, addresses: port_addresses(plan, position, hops, way) }
     };
     (0..=hops).map(node).collect()
 }

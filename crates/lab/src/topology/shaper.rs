@@ -183,19 +183,14 @@ impl Shaper {
         let mut table = words(&["stab", "overhead"]);
         table.push((i64::from(around) - i64::from(ETHERNET_HEADER)).to_string());
         if shortest > around {
-            let slots = (counting.framing.wire_octets(mtu) + 1)
-                .next_multiple_of(1_024)
-                .to_string();
+            let slots = (counting.framing.wire_octets(mtu) + 1).next_multiple_of(1_024).to_string();
             table.extend(words(&["mpu", &shortest.to_string(), "mtu", &slots, "tsize", &slots]));
         }
         table
     }
 
     fn limit(&self, counting: &Counting) -> Vec<String> {
-        let (mtu, packet) = (
-            u64::from(self.mtu),
-            u64::from(counting.framing.wire_octets(u32::from(self.mtu))),
-        );
+        let (mtu, packet) = (u64::from(self.mtu), u64::from(counting.framing.wire_octets(u32::from(self.mtu))));
         match counting.queue {
             Queue::Octets(octets) => {
                 // Without the packet that is being sent, and never less than one.
@@ -231,12 +226,7 @@ fn words(words: &[&str]) -> Vec<String> {
 
 /// Whether the program that does it can be had.
 pub(crate) fn have_tc() -> Result<(), WhyNot> {
-    let call = Command::new("tc")
-        .arg("-V")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    let call = Command::new("tc").arg("-V").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     match call {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(WhyNot::NoTc(io::Error::other(format!("tc -V: {status}")))),
@@ -321,10 +311,7 @@ mod tests {
         );
         // A bucket that is faster than its link never binds.
         let plain = commands(hop(100, Link::Tbf(Burst::OnePacket)).bucket(bucket));
-        assert!(
-            plain[0].contains("rate 100000000bit") && !plain[0].contains("peakrate"),
-            "{plain:?}"
-        );
+        assert!(plain[0].contains("rate 100000000bit") && !plain[0].contains("peakrate"), "{plain:?}");
     }
 
     #[test]

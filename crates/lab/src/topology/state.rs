@@ -127,14 +127,8 @@ impl FromStr for LabId {
 
     fn from_str(text: &str) -> Result<Self, LabError> {
         let fine = (1..=24).contains(&text.len())
-            && text
-                .chars()
-                .all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-        if fine {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(LabError::BadId { name: text.to_owned() })
-        }
+            && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        if fine { Ok(Self(text.to_owned())) } else { Err(LabError::BadId { name: text.to_owned() }) }
     }
 }
 
@@ -251,19 +245,12 @@ impl Drop for Claim {
 
 /// Every lab of this user that lives, in order of their names.
 pub fn labs() -> Vec<LabState> {
-    files()
-        .into_iter()
-        .map(|(_, state)| state)
-        .filter(LabState::is_alive)
-        .collect()
+    files().into_iter().map(|(_, state)| state).filter(LabState::is_alive).collect()
 }
 
 /// The lab of this name, if it lives.
 pub fn find(id: &LabId) -> Result<LabState, LabError> {
-    labs()
-        .into_iter()
-        .find(|state| state.id == *id)
-        .ok_or_else(|| LabError::NoSuchLab { id: id.to_string() })
+    labs().into_iter().find(|state| state.id == *id).ok_or_else(|| LabError::NoSuchLab { id: id.to_string() })
 }
 
 /// Makes other processes wait that clean, or take a name: between the look at a dead lab and its
@@ -311,9 +298,7 @@ fn files() -> Vec<(PathBuf, LabState)> {
         return Vec::new();
     }
     let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
-    let paths = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let paths = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "json"));
     let mut found: Vec<(PathBuf, LabState)> = paths
         .filter_map(|path| {
             let state = serde_json::from_str(&fs::read_to_string(&path).ok()?).ok()?;

@@ -84,32 +84,14 @@ impl Limit {
     /// whole milliseconds; and for all destinations, in whole credits per second, with any burst,
     /// of which an answer takes 0, 1 or 2 at random (`icmp_global_allow`).
     fn of(router: Option<&Router>) -> Self {
-        let none = Self {
-            spacing_ms: 0,
-            per_second: UNLIMITED,
-            burst: UNLIMITED,
-        };
+        let none = Self { spacing_ms: 0, per_second: UNLIMITED, burst: UNLIMITED };
         match router {
-            Some(router) if !router.answers => Self {
-                spacing_ms: NEVER_MS,
-                per_second: 0,
-                burst: 0,
-            },
-            Some(Router {
-                icmp_limit: Some((rate, burst)),
-                ..
-            }) => {
+            Some(router) if !router.answers => Self { spacing_ms: NEVER_MS, per_second: 0, burst: 0 },
+            Some(Router { icmp_limit: Some((rate, burst)), .. }) => {
                 if *burst == PEER_BURST || *rate < 1.0 {
-                    Self {
-                        spacing_ms: whole(1_000.0 / rate),
-                        ..none
-                    }
+                    Self { spacing_ms: whole(1_000.0 / rate), ..none }
                 } else {
-                    Self {
-                        per_second: whole(*rate),
-                        burst: *burst,
-                        ..none
-                    }
+                    Self { per_second: whole(*rate), burst: *burst, ..none }
                 }
             }
             Some(_) | None => none,
@@ -123,11 +105,8 @@ pub(crate) fn departure(router: &Router) -> Option<String> {
     let (rate, burst) = router.icmp_limit.filter(|_| router.answers)?;
     if burst == PEER_BURST || rate < 1.0 {
         let kept = 1_000.0 / f64::from(whole(1_000.0 / rate));
-        let burst = if burst == PEER_BURST {
-            String::new()
-        } else {
-            format!(", {PEER_BURST} at once instead of {burst}")
-        };
+        let burst =
+            if burst == PEER_BURST { String::new() } else { format!(", {PEER_BURST} at once instead of {burst}") };
         let same = (kept / rate - 1.0).abs() < 1e-9 && burst.is_empty();
         (!same).then(|| format!("ICMP answers: {kept:.3} per second and destination instead of {rate}{burst}"))
     } else {
@@ -175,10 +154,7 @@ mod tests {
     }
 
     fn limited(rate: f64, burst: u32) -> Router {
-        Router {
-            icmp_limit: Some((rate, burst)),
-            ..Router::default()
-        }
+        Router { icmp_limit: Some((rate, burst)), ..Router::default() }
     }
 
     #[test]
@@ -187,20 +163,13 @@ mod tests {
             let settings = settings(NodeKind::Router, Some(router), true);
             let get = |place| value(&settings, place).unwrap().parse::<u32>().unwrap();
             assert_eq!(get("net/ipv6/icmp/ratelimit"), get("net/ipv4/icmp_ratelimit"));
-            [
-                get("net/ipv4/icmp_ratelimit"),
-                get("net/ipv4/icmp_msgs_per_sec"),
-                get("net/ipv4/icmp_msgs_burst"),
-            ]
+            [get("net/ipv4/icmp_ratelimit"), get("net/ipv4/icmp_msgs_per_sec"), get("net/ipv4/icmp_msgs_burst")]
         };
         assert_eq!(of(&Router::default()), [0, UNLIMITED, UNLIMITED]);
         assert_eq!(of(&limited(1.0, 6)), [1_000, UNLIMITED, UNLIMITED]);
         assert_eq!(of(&limited(0.5, 1)), [2_000, UNLIMITED, UNLIMITED]);
         assert_eq!(of(&limited(50.0, 10)), [0, 50, 10]);
-        let silent = Router {
-            answers: false,
-            ..limited(50.0, 10)
-        };
+        let silent = Router { answers: false, ..limited(50.0, 10) };
         assert_eq!(of(&silent), [NEVER_MS, 0, 0]);
     }
 
@@ -212,11 +181,7 @@ mod tests {
         let third = departure(&limited(3.0, 6)).unwrap();
         assert_eq!(third, "ICMP answers: 3.003 per second and destination instead of 3");
         assert!(departure(&limited(0.5, 2)).unwrap().ends_with("6 at once instead of 2"));
-        assert!(
-            departure(&limited(50.0, 10))
-                .unwrap()
-                .contains("50 credits per second, 10 at once")
-        );
+        assert!(departure(&limited(50.0, 10)).unwrap().contains("50 credits per second, 10 at once"));
     }
 
     #[test]

@@ -28,9 +28,8 @@ pub(crate) fn lay_cable(nodes: &[Node], cable: &Cable, offloads: bool) -> Result
     let [near, remote] = &cable.ends;
     let (here, there) = (&nodes[near.node], &nodes[remote.node]);
     let doing = || format!("laying a cable from {} to {}", here.name(), there.name());
-    let peer = end(LinkMessageBuilder::<LinkUnspec>::new(), remote)
-        .setns_by_fd(there.namespace().file().as_raw_fd())
-        .build();
+    let peer =
+        end(LinkMessageBuilder::<LinkUnspec>::new(), remote).setns_by_fd(there.namespace().file().as_raw_fd()).build();
     let message = end(LinkVeth::new(&near.device, &remote.device), near)
         .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
         .build();
@@ -47,11 +46,7 @@ pub(crate) fn lay_cable(nodes: &[Node], cable: &Cable, offloads: bool) -> Result
 }
 
 fn end<T>(message: LinkMessageBuilder<T>, port: &Port) -> LinkMessageBuilder<T> {
-    message
-        .name(port.device.clone())
-        .mtu(u32::from(port.mtu))
-        .address(port.mac.to_vec())
-        .txqueuelen(VETH_QUEUE_PACKETS)
+    message.name(port.device.clone()).mtu(u32::from(port.mtu)).address(port.mac.to_vec()).txqueuelen(VETH_QUEUE_PACKETS)
 }
 
 /// Sets a node up: devices, then whom it knows and how it gets to everybody else.
@@ -98,11 +93,7 @@ fn host(layout: &Layout, index: usize) -> io::Result<()> {
         // The ways to neighbours first: the others lead over them.
         let (near, remote): (Vec<&Route>, Vec<&Route>) = routes.iter().partition(|route| route.to == route.via);
         for route in near.into_iter().chain(remote) {
-            handle
-                .route()
-                .add(message(route, number(&route.device)))
-                .execute()
-                .await?;
+            handle.route().add(message(route, number(&route.device))).execute().await?;
         }
         Ok(())
     })
@@ -134,18 +125,14 @@ fn message(route: &Route, number: u32) -> RouteMessage {
     let direct = route.to == route.via;
     let mut message = match route.to {
         IpAddr::V4(to) => {
-            let builder = RouteMessageBuilder::<Ipv4Addr>::new()
-                .destination_prefix(to, 32)
-                .output_interface(number);
+            let builder = RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(to, 32).output_interface(number);
             match route.via {
                 IpAddr::V4(via) if !direct => builder.gateway(via).onlink().build(),
                 _ => builder.scope(RouteScope::Link).build(),
             }
         }
         IpAddr::V6(to) => {
-            let builder = RouteMessageBuilder::<Ipv6Addr>::new()
-                .destination_prefix(to, 128)
-                .output_interface(number);
+            let builder = RouteMessageBuilder::<Ipv6Addr>::new().destination_prefix(to, 128).output_interface(number);
             match route.via {
                 IpAddr::V6(via) if !direct => builder.gateway(via).onlink().build(),
                 _ => builder.build(),

@@ -32,10 +32,7 @@ pub(crate) fn measured<T>(
     for attempt in 1..=5 {
         let path = start(scenario);
         let result = measure(&path);
-        let overrun: u64 = [Side::Sender, Side::Receiver]
-            .map(|side| overrun(path.host(side)))
-            .iter()
-            .sum();
+        let overrun: u64 = [Side::Sender, Side::Receiver].map(|side| overrun(path.host(side))).iter().sum();
         let timing_report = path.stop().unwrap();
         eprintln!("{what}, measurement {attempt}: {timing_report}; {overrun} datagrams not read in time");
         if timing_report.timing_valid() && overrun == 0 {
@@ -50,10 +47,7 @@ pub(crate) fn measured<T>(
 /// IPv4 datagrams that the host dropped because their program had not read the ones before
 /// (`RcvbufErrors`).
 fn overrun(host: &LabHost) -> u64 {
-    let table = host
-        .run(|| std::fs::read_to_string("/proc/thread-self/net/snmp"))
-        .unwrap()
-        .unwrap();
+    let table = host.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp")).unwrap().unwrap();
     let mut lines = table.lines().filter_map(|line| line.strip_prefix("Udp: "));
     let names = lines.next().unwrap().split(' ');
     let numbers = lines.next().unwrap().split(' ');
@@ -78,11 +72,7 @@ pub(crate) fn bound_in(host: &LabHost, ip: IpAddr, port: u16) -> UdpSocket {
 
 pub(crate) fn ip_of(path: &RealTimePath, side: Side, v6: bool) -> IpAddr {
     let addresses = path.host(side).addresses();
-    if v6 {
-        addresses.ipv6.unwrap().into()
-    } else {
-        addresses.ipv4.into()
-    }
+    if v6 { addresses.ipv6.unwrap().into() } else { addresses.ipv4.into() }
 }
 
 /// Round-trip times of `count` datagrams, one each 5 ms, against an echo in the receiver.

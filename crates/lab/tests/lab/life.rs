@@ -23,10 +23,7 @@ fn names_of_this_process() -> Vec<String> {
 #[ignore = "lab: needs namespaces"]
 fn nothing_is_left_behind() {
     let _alone = alone();
-    let named = StartOptions {
-        named: true,
-        ..StartOptions::default()
-    };
+    let named = StartOptions { named: true, ..StartOptions::default() };
     let path = RealTimePath::start(&three_hops(), named).unwrap();
     assert_eq!(names_of_this_process().len(), 2);
     let name = path.host(Side::Sender).name().unwrap().to_owned();
@@ -36,9 +33,7 @@ fn nothing_is_left_behind() {
 
     let panicked = std::panic::catch_unwind(|| {
         let path = RealTimePath::start(&three_hops(), named).unwrap();
-        path.host(Side::Receiver)
-            .run(|| panic!("the closure's own trouble"))
-            .unwrap();
+        path.host(Side::Receiver).run(|| panic!("the closure's own trouble")).unwrap();
     });
     let message = panicked.unwrap_err();
     assert_eq!(*message.downcast_ref::<&str>().unwrap(), "the closure's own trouble");
@@ -71,22 +66,15 @@ fn names_of_dead_processes_are_removed() {
 #[ignore = "lab: needs namespaces"]
 fn labs_live_side_by_side() {
     let _alone = alone();
-    let with_delay = |delay| {
-        Scenario::new("side by side")
-            .hop(Hop::rate(BitRate::from_mbps(100)).delay(delay))
-            .validate()
-            .unwrap()
-    };
+    let with_delay =
+        |delay| Scenario::new("side by side").hop(Hop::rate(BitRate::from_mbps(100)).delay(delay)).validate().unwrap();
     let scenarios = [with_delay(20 * MS), with_delay(100 * MS)];
     let paths = scenarios.each_ref().map(start);
     for (path, scenario) in paths.iter().zip(&scenarios) {
         let mut trips = round_trips(path, false, 100, 9);
         trips.sort();
         let truth = scenario.truth(PathDirection::Forward).base_rtt(128, 128);
-        assert!(
-            trips[0] >= truth && trips[0] <= truth + 150 * MS,
-            "{trips:?}, truth {truth:?}"
-        );
+        assert!(trips[0] >= truth && trips[0] <= truth + 150 * MS, "{trips:?}, truth {truth:?}");
     }
 }
 
@@ -104,8 +92,5 @@ fn a_report_taken_begins_anew() {
     round_trips(&path, false, 100, 2);
     let last = path.stop().unwrap();
     assert_eq!((last.releases, last.accepted), (4, 4));
-    assert!(
-        last.ran <= begun.elapsed().saturating_sub(WAIT),
-        "counted from the report that was taken"
-    );
+    assert!(last.ran <= begun.elapsed().saturating_sub(WAIT), "counted from the report that was taken");
 }

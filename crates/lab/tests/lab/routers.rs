@@ -16,11 +16,8 @@ use crate::bench::{MS, PORT, alone, bound_in, ip_of, start};
 
 /// An ICMP socket in the sender, with a time limit.
 fn icmp_socket(path: &RealTimePath, v6: bool) -> OwnedFd {
-    let (family, protocol) = if v6 {
-        (AddressFamily::Inet6, SockProtocol::IcmpV6)
-    } else {
-        (AddressFamily::Inet, SockProtocol::Icmp)
-    };
+    let (family, protocol) =
+        if v6 { (AddressFamily::Inet6, SockProtocol::IcmpV6) } else { (AddressFamily::Inet, SockProtocol::Icmp) };
     let open = || socket(family, SockType::Raw, SockFlag::empty(), protocol);
     let icmp = path.host(Side::Sender).run(open).unwrap().unwrap();
     setsockopt(&icmp, sockopt::ReceiveTimeout, &TimeVal::new(5, 0)).unwrap();
@@ -52,10 +49,7 @@ fn next_error(icmp: &OwnedFd, v6: bool) -> (IpAddr, u8, u8, [u8; 4], usize) {
 #[ignore = "lab: needs namespaces"]
 fn hop_limits_find_their_routers() {
     let _alone = alone();
-    let terse = Router {
-        icmp_max_octets: 56,
-        ..Router::default()
-    };
+    let terse = Router { icmp_max_octets: 56, ..Router::default() };
     let scenario = Scenario::new("routers")
         .hop(Hop::rate(BitRate::from_gbps(1)).delay(MS))
         .hop(Hop::rate(BitRate::from_mbps(100)).delay(MS).router(terse))
@@ -76,11 +70,7 @@ fn hop_limits_find_their_routers() {
             client.send_to(&[7; 1_000], target).unwrap();
             let (from, kind, code, _, quoted) = next_error(&icmp, v6);
             let router = path.addresses().router(PathDirection::Forward, number).unwrap();
-            let expected: IpAddr = if v6 {
-                router.ipv6.unwrap().into()
-            } else {
-                router.ipv4.into()
-            };
+            let expected: IpAddr = if v6 { router.ipv6.unwrap().into() } else { router.ipv4.into() };
             assert_eq!((from, kind, code), (expected, if v6 { 3 } else { 11 }, 0));
             let whole = match (v6, number) {
                 (false, 1) => 576 - 28,
@@ -116,11 +106,7 @@ fn a_smaller_mtu_is_reported_and_believed() {
         client.send_to(&[1; 1_452], target).unwrap();
         let (from, kind, code, mtu, _) = next_error(&icmp, v6);
         let router = path.addresses().router(PathDirection::Forward, 1).unwrap();
-        let expected: IpAddr = if v6 {
-            router.ipv6.unwrap().into()
-        } else {
-            router.ipv4.into()
-        };
+        let expected: IpAddr = if v6 { router.ipv6.unwrap().into() } else { router.ipv4.into() };
         assert_eq!(from, expected);
         assert_eq!((kind, code), if v6 { (2, 0) } else { (3, 4) });
         assert_eq!(mtu, [0, 0, 5, 120]);

@@ -10,9 +10,7 @@ use narrows_scenario::PathDirection;
 use crate::bench::{MS, alone, measured, start, three_hops};
 
 fn output(host: &LabHost, program: &str, arguments: &[&str]) -> String {
-    let child = host
-        .spawn(Command::new(program).args(arguments).stdout(Stdio::piped()))
-        .unwrap();
+    let child = host.spawn(Command::new(program).args(arguments).stdout(Stdio::piped())).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -30,17 +28,10 @@ fn stock_ping_sees_the_round_trip() {
     };
     let numbers = text.lines().last().unwrap().split(" = ").nth(1).unwrap();
     let least: f64 = numbers.split('/').next().unwrap().parse().unwrap();
-    let truth = scenario
-        .truth(PathDirection::Forward)
-        .base_rtt(1500, 1500)
-        .as_secs_f64()
-        * 1e3;
+    let truth = scenario.truth(PathDirection::Forward).base_rtt(1500, 1500).as_secs_f64() * 1e3;
     assert!(text.contains(" 0% packet loss"), "{text}");
     // ping prints microseconds.
-    assert!(
-        (truth - 0.001..=truth + 0.3).contains(&least),
-        "{least} ms, truth {truth} ms"
-    );
+    assert!((truth - 0.001..=truth + 0.3).contains(&least), "{least} ms, truth {truth} ms");
 }
 
 #[test]
@@ -50,17 +41,10 @@ fn stock_traceroute_sees_the_routers() {
     let path = start(&three_hops());
     for (target, expected) in [
         ("10.77.3.1", ["10.77.1.1", "10.77.1.2", "10.77.3.1"]),
-        (
-            "fd5e:4a1c:90b3::3:1",
-            ["fd5e:4a1c:90b3::1:1", "fd5e:4a1c:90b3::1:2", "fd5e:4a1c:90b3::3:1"],
-        ),
+        ("fd5e:4a1c:90b3::3:1", ["fd5e:4a1c:90b3::1:1", "fd5e:4a1c:90b3::1:2", "fd5e:4a1c:90b3::3:1"]),
     ] {
         let text = output(path.host(Side::Sender), "traceroute", &["-n", "-w", "1", target]);
-        let shown: Vec<&str> = text
-            .lines()
-            .skip(1)
-            .filter_map(|line| line.split_whitespace().nth(1))
-            .collect();
+        let shown: Vec<&str> = text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
         assert_eq!(shown, expected, "{text}");
     }
 }
@@ -74,30 +58,14 @@ fn stock_iperf3_sees_the_rate() {
         let quiet = Stdio::null;
         let mut server = path
             .host(Side::Receiver)
-            .spawn(
-                Command::new("iperf3")
-                    .args(["-s", "-1", "--forceflush"])
-                    .stdout(quiet()),
-            )
+            .spawn(Command::new("iperf3").args(["-s", "-1", "--forceflush"]).stdout(quiet()))
             .unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         while !listens(server.id(), 5201) {
             assert!(Instant::now() < deadline, "iperf3 does not listen");
             thread::sleep(MS);
         }
-        let arguments = [
-            "-c",
-            "10.77.3.1",
-            "-u",
-            "-b",
-            "140M",
-            "-l",
-            "1472",
-            "-t",
-            "3",
-            "-f",
-            "k",
-        ];
+        let arguments = ["-c", "10.77.3.1", "-u", "-b", "140M", "-l", "1472", "-t", "3", "-f", "k"];
         let text = output(path.host(Side::Sender), "iperf3", &arguments);
         server.wait().unwrap();
         text

@@ -50,11 +50,8 @@ fn round_trip_is_the_truth() {
 fn an_idle_path_serves_its_cross_traffic() {
     let _alone = alone();
     let cross = Cross::on_hop(0, Arrivals::Cbr, BitRate::from_mbps(4_000), SizeMix::constant(1500));
-    let scenario = Scenario::new("idle")
-        .hop(Hop::rate(BitRate::from_gbps(5)).delay(MS))
-        .cross(cross)
-        .validate()
-        .unwrap();
+    let scenario =
+        Scenario::new("idle").hop(Hop::rate(BitRate::from_gbps(5)).delay(MS)).cross(cross).validate().unwrap();
     let measure = |path: &RealTimePath| {
         (0..6)
             .map(|_| {
@@ -124,10 +121,7 @@ fn a_blast_gets_the_capacity() {
     let rate = |packets: usize, from: f64, to: f64| packets as f64 * 12_000.0 / (to - from) / truth;
     // The median of blocks of 200 packets (25 ms): a sender that has to wait leaves a hole in some
     // of them.
-    let mut blocks: Vec<f64> = stamps
-        .chunks_exact(201)
-        .map(|block| rate(200, block[0], block[200]))
-        .collect();
+    let mut blocks: Vec<f64> = stamps.chunks_exact(201).map(|block| rate(200, block[0], block[200])).collect();
     blocks.sort_by(f64::total_cmp);
     let median = blocks[blocks.len() / 2];
     let whole = rate(stamps.len() - 1, stamps[0], stamps[stamps.len() - 1]);

@@ -20,10 +20,7 @@ use nix::sys::time::TimeVal;
 use crate::bench::{MS, PORT, alone, echoed};
 
 fn up(scenario: &Scenario) -> Lab {
-    let options = LabOptions {
-        uncalibrated: true,
-        ..LabOptions::default()
-    };
+    let options = LabOptions { uncalibrated: true, ..LabOptions::default() };
     Lab::up(scenario, options).unwrap()
 }
 
@@ -46,11 +43,7 @@ fn switch(mbps: u64) -> Layer2 {
 
 fn ip(node: &Node, v6: bool) -> IpAddr {
     let addresses = node.addresses().unwrap();
-    if v6 {
-        addresses.ipv6.unwrap().into()
-    } else {
-        addresses.ipv4.into()
-    }
+    if v6 { addresses.ipv6.unwrap().into() } else { addresses.ipv4.into() }
 }
 
 fn bound(node: &Node, v6: bool, port: u16) -> UdpSocket {
@@ -61,15 +54,9 @@ fn bound(node: &Node, v6: bool, port: u16) -> UdpSocket {
 }
 
 fn icmp(node: &Node, v6: bool) -> OwnedFd {
-    let (family, protocol) = if v6 {
-        (AddressFamily::Inet6, SockProtocol::IcmpV6)
-    } else {
-        (AddressFamily::Inet, SockProtocol::Icmp)
-    };
-    let icmp = node
-        .run(|| socket(family, SockType::Raw, SockFlag::empty(), protocol))
-        .unwrap()
-        .unwrap();
+    let (family, protocol) =
+        if v6 { (AddressFamily::Inet6, SockProtocol::IcmpV6) } else { (AddressFamily::Inet, SockProtocol::Icmp) };
+    let icmp = node.run(|| socket(family, SockType::Raw, SockFlag::empty(), protocol)).unwrap().unwrap();
     setsockopt(&icmp, sockopt::ReceiveTimeout, &TimeVal::new(1, 0)).unwrap();
     icmp
 }
@@ -112,10 +99,7 @@ fn traces(id: &str) -> Vec<String> {
     let begin = format!("narrows-lab-{id}-");
     let names = std::fs::read_dir("/run/netns").into_iter().flatten();
     let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let labs = narrows_lab::labs()
-        .into_iter()
-        .map(|state| state.id.to_string())
-        .filter(|lab| lab == id);
+    let labs = narrows_lab::labs().into_iter().map(|state| state.id.to_string()).filter(|lab| lab == id);
     names.filter(|name| name.starts_with(&begin)).chain(labs).collect()
 }
 
@@ -150,19 +134,13 @@ fn routers_are_seen_and_switches_are_not() {
         let (from, kind, code, _) = next_error(&icmp, v6).unwrap();
         assert_eq!(from, target.ip());
         assert_eq!((kind, code), if v6 { (1, 4) } else { (3, 3) });
-        let least = round_trips(lab.sender(), lab.receiver(), v6, 1_000, 20)
-            .into_iter()
-            .min()
-            .unwrap();
+        let least = round_trips(lab.sender(), lab.receiver(), v6, 1_000, 20).into_iter().min().unwrap();
         let octets = if v6 { 1_048 } else { 1_028 };
         let truth = scenario.truth(PathDirection::Forward).base_rtt(octets, octets);
         assert!(least >= truth && least < truth + 500 * MS, "{least:?}, truth {truth:?}");
     }
     let timing_report = lab.down().unwrap();
-    assert!(
-        timing_report.releases > 0 && timing_report.router_answers == 0,
-        "kernels answer here"
-    );
+    assert!(timing_report.releases > 0 && timing_report.router_answers == 0, "kernels answer here");
 }
 
 /// The first datagram is too big for the second hop; the kernel learns it from the router and
@@ -218,14 +196,8 @@ fn answers(lab: &Lab, v6: bool) -> (usize, f64) {
 fn routers_keep_their_limits() {
     let _alone = alone();
     let limited = |router: Router| up(&valid(Scenario::new("icmp").hop(hop(100).router(router)).hop(hop(100))));
-    let limit = |rate, burst| Router {
-        icmp_limit: Some((rate, burst)),
-        ..Router::default()
-    };
-    let silent = Router {
-        answers: false,
-        ..Router::default()
-    };
+    let limit = |rate, burst| Router { icmp_limit: Some((rate, burst)), ..Router::default() };
+    let silent = Router { answers: false, ..Router::default() };
     for v6 in [false, true] {
         assert_eq!(answers(&limited(Router::default()), v6).0, 40, "no limit");
         assert_eq!(answers(&limited(silent), v6).0, 0, "silent");
@@ -255,10 +227,7 @@ fn topologies_live_side_by_side() {
         let trips = round_trips(lab.sender(), lab.receiver(), false, 100, 9);
         let truth = scenario.truth(PathDirection::Forward).base_rtt(128, 128);
         let least = trips.iter().min().unwrap();
-        assert!(
-            *least >= truth && *least <= truth + 150 * MS,
-            "{trips:?}, truth {truth:?}"
-        );
+        assert!(*least >= truth && *least <= truth + 150 * MS, "{trips:?}, truth {truth:?}");
     }
 }
 
@@ -268,18 +237,11 @@ fn no_topology_is_left_behind() {
     let _alone = alone();
     let scenario = valid(Scenario::new("gone").hop(hop(100)).hop(hop(100).link(Link::Veth)));
     let id: LabId = "test_gone".parse().unwrap();
-    let options = LabOptions {
-        id: Some(id.clone()),
-        uncalibrated: true,
-        ..LabOptions::default()
-    };
+    let options = LabOptions { id: Some(id.clone()), uncalibrated: true, ..LabOptions::default() };
     let lab = Lab::up(&scenario, options.clone()).unwrap();
     assert_eq!(traces("test_gone").len(), 4, "three namespaces and the lab");
     assert!(Path::new("/run/netns/narrows-lab-test_gone-router1").exists());
-    assert!(matches!(
-        Lab::up(&scenario, options.clone()),
-        Err(LabError::IdTaken { .. })
-    ));
+    assert!(matches!(Lab::up(&scenario, options.clone()), Err(LabError::IdTaken { .. })));
     assert_eq!(traces("test_gone").len(), 4, "what is there stays as it is");
     drop(lab);
     assert_eq!(traces("test_gone"), Vec::<String>::new());
@@ -288,10 +250,7 @@ fn no_topology_is_left_behind() {
         let (scenario, options) = (scenario.clone(), options.clone());
         thread::spawn(move || {
             let lab = Lab::up(&scenario, options).unwrap();
-            lab.node("router1")
-                .unwrap()
-                .run(|| panic!("the closure's own trouble"))
-                .unwrap();
+            lab.node("router1").unwrap().run(|| panic!("the closure's own trouble")).unwrap();
         })
     };
     let message = panicking.join().unwrap_err();
@@ -332,15 +291,10 @@ fn waited<T>(work: impl FnOnce() -> T) -> (T, f64) {
 fn shapers_are_calibrated() {
     let _alone = alone();
     let burst = Burst::Octets(Octets::new(30_000));
-    let bucket = TokenBucket {
-        rate: BitRate::from_mbps(30),
-        burst: Octets::new(30_000),
-        queue: Some(Queue::Packets(100)),
-    };
+    let bucket =
+        TokenBucket { rate: BitRate::from_mbps(30), burst: Octets::new(30_000), queue: Some(Queue::Packets(100)) };
     let tbf = hop(20).link(Link::Tbf(burst)).queue(Queue::Packets(100));
-    let htb = hop(50)
-        .link(Link::Htb(burst))
-        .queue(Queue::Octets(Octets::new(150_000)));
+    let htb = hop(50).link(Link::Htb(burst)).queue(Queue::Octets(Octets::new(150_000)));
     let shaped = hop(100).link(Link::Tbf(Burst::OnePacket)).bucket(bucket);
     let scenario = valid(
         Scenario::new("shaped")
@@ -368,10 +322,7 @@ fn shapers_are_calibrated() {
         if waited > 0.3 {
             continue;
         }
-        assert!(
-            ratios.iter().all(|(_, ratio)| (0.97..1.005).contains(ratio)),
-            "{ratios:?}"
-        );
+        assert!(ratios.iter().all(|(_, ratio)| (0.97..1.005).contains(ratio)), "{ratios:?}");
         let truth = &description.truth.forward;
         assert!(truth.calibrated);
         let ratio = truth.capacity_bps as f64 / truth.derived_capacity_bps as f64;
@@ -453,10 +404,7 @@ fn real_flows_cross_their_hops_only() {
     // receiver and router2.
     for (flow, nodes, delay) in [(&flows[0], 3, 2 * MS), (&flows[1], 2, MS)] {
         for v6 in [false, true] {
-            let least = round_trips(&flow.source, &flow.sink, v6, 100, 5)
-                .into_iter()
-                .min()
-                .unwrap();
+            let least = round_trips(&flow.source, &flow.sink, v6, 100, 5).into_iter().min().unwrap();
             assert!(least >= 2 * delay && least < 2 * delay + 500 * MS, "{least:?}");
             let icmp = icmp(&flow.source, v6);
             let client = bound(&flow.source, v6, 0);
@@ -479,12 +427,7 @@ fn real_flows_cross_their_hops_only() {
 #[ignore = "lab: needs namespaces"]
 fn an_unused_lab_is_silent() {
     let _alone = alone();
-    let lab = up(&valid(
-        Scenario::new("silent")
-            .hop(hop(100))
-            .hop(hop(100).layer2(switch(100)))
-            .hop(hop(100)),
-    ));
+    let lab = up(&valid(Scenario::new("silent").hop(hop(100)).hop(hop(100).layer2(switch(100))).hop(hop(100))));
     let mut seen = Vec::new();
     for _ in 0..6 {
         thread::sleep(Duration::from_millis(500));

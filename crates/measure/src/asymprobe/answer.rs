@@ -68,12 +68,8 @@ impl Run {
         let low = rate(found.each_high_ns)?;
         let high = rate(found.each_low_ns)?;
         let spread = |rate: BitRate, factor: f64| rate.scaled(factor).unwrap_or(rate);
-        let mut estimate = Estimate::ip_rate(
-            metric,
-            value,
-            spread(low, 1.0 - OTHER_ERROR),
-            spread(high, 1.0 + OTHER_ERROR),
-        );
+        let mut estimate =
+            Estimate::ip_rate(metric, value, spread(low, 1.0 - OTHER_ERROR), spread(high, 1.0 + OTHER_ERROR));
         let ratio = self.kind_found(third).map(|third| found.each_ns / third.each_ns);
         estimate.diagnostics.insert("size_test", ratio.unwrap_or(0.0));
         let framing = self.params.framing;
@@ -157,20 +153,12 @@ impl Run {
         let (forward_ns, reverse_ns) = (forward - short, reverse - short);
         let residual_ns = (long - short) - forward_ns - reverse_ns;
         let allowed = (TRIO_SHARE * (forward_ns + reverse_ns)).max(2.0 * self.grain_ns());
-        Some(Trio {
-            forward_ns,
-            reverse_ns,
-            residual_ns,
-            valid: residual_ns.abs() <= allowed,
-        })
+        Some(Trio { forward_ns, reverse_ns, residual_ns, valid: residual_ns.abs() <= allowed })
     }
 
     /// Why there is no forward capacity.
     fn why_not(&self) -> Reason {
-        if self
-            .kind_found(Kind::Forward)
-            .is_some_and(|found| self.is_coarse(&found))
-        {
+        if self.kind_found(Kind::Forward).is_some_and(|found| self.is_coarse(&found)) {
             return Reason::StampsTooCoarse;
         }
         let (sent, lost) = self.tally;
@@ -184,17 +172,9 @@ impl Run {
     pub(super) fn stopped(&self, reason: Reason) -> Outcome {
         match self.answer() {
             Outcome::Estimated(estimate) => estimate.caveat(Caveat::StoppedEarly).into(),
-            Outcome::Inconclusive {
-                caveats,
-                details,
-                diagnostics,
-                ..
-            } => Outcome::Inconclusive {
-                reason,
-                caveats,
-                details,
-                diagnostics,
-            },
+            Outcome::Inconclusive { caveats, details, diagnostics, .. } => {
+                Outcome::Inconclusive { reason, caveats, details, diagnostics }
+            }
         }
     }
 
@@ -205,12 +185,7 @@ impl Run {
             let period = mindelay::duration(self.batching.period_ns());
             caveats.push(Caveat::ReceiveBatching { period });
         }
-        Outcome::Inconclusive {
-            reason,
-            caveats,
-            details: Details::default(),
-            diagnostics: self.diagnostics(),
-        }
+        Outcome::Inconclusive { reason, caveats, details: Details::default(), diagnostics: self.diagnostics() }
     }
 
     fn caveats(&self) -> Vec<Caveat> {

@@ -32,14 +32,8 @@ pub(super) enum Kind {
     Long,
 }
 
-const KINDS: [Kind; 6] = [
-    Kind::Forward,
-    Kind::Reverse,
-    Kind::ForwardThird,
-    Kind::ReverseThird,
-    Kind::Short,
-    Kind::Long,
-];
+const KINDS: [Kind; 6] =
+    [Kind::Forward, Kind::Reverse, Kind::ForwardThird, Kind::ReverseThird, Kind::Short, Kind::Long];
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -163,11 +157,7 @@ impl Run {
     /// The dispersion is how long the slower of the two narrow links is busy with a packet.
     fn wait(&self, packets: usize) -> Duration {
         let rtt = self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
-        let found = self
-            .hunt
-            .as_ref()
-            .filter(|hunt| hunt.samples() >= FEW)
-            .and_then(|hunt| hunt.found(false));
+        let found = self.hunt.as_ref().filter(|hunt| hunt.samples() >= FEW).and_then(|hunt| hunt.found(false));
         let seconds = match found {
             Some(found) => packets as f64 * found.each_ns / 1e9 / self.params.utilisation,
             None => rtt.mul_f64(1.25).max(FIRST_WAIT).as_secs_f64(),
@@ -178,11 +168,7 @@ impl Run {
 }
 
 fn thousandths(share: f64) -> u32 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a parameter between 0.3 and 0.9"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a parameter between 0.3 and 0.9")]
     let whole = (share * 1000.0).round() as u32;
     whole
 }

@@ -63,12 +63,8 @@ impl World for Loop {
 
     #[expect(clippy::cast_possible_truncation, reason = "whole nanoseconds of a short test")]
     fn send(&mut self, probe: Probe) -> Result<Event, Infallible> {
-        let Probe::Train(train) = probe else {
-            panic!("it asks for trains")
-        };
-        let PeerKind::EchoSized(reply) = train.peer_kind else {
-            panic!("of sized echoes")
-        };
+        let Probe::Train(train) = probe else { panic!("it asks for trains") };
+        let PeerKind::EchoSized(reply) = train.peer_kind else { panic!("of sized echoes") };
         if !self.sizes {
             return Ok(Event::Refused(Refusal::NotOffered));
         }
@@ -76,19 +72,15 @@ impl World for Loop {
         let outbound = Self::cross(&self.outbound, sent, train.packets[0].ip_octets);
         let returning = Self::cross(&self.returning, outbound.clone(), reply);
         let step = self.step_ns;
-        let rows = (0..)
-            .zip(outbound.iter().zip(&returning))
-            .map(|(seq, (outbound, returning))| Arrival {
-                seq,
-                departed: Stamp::from_nanos(self.now),
-                ip_octets: train.packets[0].ip_octets,
-                fate: Fate::Echoed {
-                    returned: Stamp::from_nanos((*returning as i64 + 10_000_000) / step * step),
-                    turned: self
-                        .turns
-                        .then(|| Stamp::<Receiver>::from_nanos(*outbound as i64 + 77_000_000)),
-                },
-            });
+        let rows = (0..).zip(outbound.iter().zip(&returning)).map(|(seq, (outbound, returning))| Arrival {
+            seq,
+            departed: Stamp::from_nanos(self.now),
+            ip_octets: train.packets[0].ip_octets,
+            fate: Fate::Echoed {
+                returned: Stamp::from_nanos((*returning as i64 + 10_000_000) / step * step),
+                turned: self.turns.then(|| Stamp::<Receiver>::from_nanos(*outbound as i64 + 77_000_000)),
+            },
+        });
         let arrivals = rows.collect();
         self.now = *returning.last().unwrap() as i64 + 10_000_000;
         Ok(Event::Train(TrainReport {
@@ -138,16 +130,8 @@ fn both_directions_within_the_sizes_are_exact() {
             (BoundKind::Estimated, BoundKind::Estimated),
             "{outbound}/{returning}"
         );
-        assert!(
-            off(forward, outbound).abs() < 0.001,
-            "{outbound}/{returning}: {}",
-            off(forward, outbound)
-        );
-        assert!(
-            off(reverse, returning).abs() < 0.001,
-            "{outbound}/{returning}: {}",
-            off(reverse, returning)
-        );
+        assert!(off(forward, outbound).abs() < 0.001, "{outbound}/{returning}: {}", off(forward, outbound));
+        assert!(off(reverse, returning).abs() < 0.001, "{outbound}/{returning}: {}", off(reverse, returning));
         assert!(forward.low <= forward.value && forward.value <= forward.high);
         assert_eq!(forward.diagnostics.get("exact"), Some(&Diagnostic::Flag(true)));
     }
@@ -159,10 +143,7 @@ fn both_directions_within_the_sizes_are_exact() {
 fn beyond_the_sizes_one_is_exact_and_one_a_bound() {
     let plain = measure(&mut Loop::new(&[100_000], &[2000]), &[("trio", "false")]);
     let (forward, reverse) = both(&plain);
-    assert_eq!(
-        (forward.verdict, reverse.verdict),
-        (BoundKind::LowerBound, BoundKind::Estimated)
-    );
+    assert_eq!((forward.verdict, reverse.verdict), (BoundKind::LowerBound, BoundKind::Estimated));
     assert!(forward.caveats.contains(&Caveat::AsymmetricLimit));
     assert!(off(reverse, 2000).abs() < 0.001);
     // 2 Mbit/s times the ratio of the sizes.
@@ -170,10 +151,7 @@ fn beyond_the_sizes_one_is_exact_and_one_a_bound() {
     assert!((forward.value as f64 / bound - 1.0).abs() < 0.01, "{}", forward.value);
     let other = measure(&mut Loop::new(&[2000], &[100_000]), &[("trio", "false")]);
     let (forward, reverse) = both(&other);
-    assert_eq!(
-        (forward.verdict, reverse.verdict),
-        (BoundKind::Estimated, BoundKind::LowerBound)
-    );
+    assert_eq!((forward.verdict, reverse.verdict), (BoundKind::Estimated, BoundKind::LowerBound));
 }
 
 /// Least round trips have no such limit: of one hop they tell the capacity, of several less than
@@ -184,11 +162,7 @@ fn least_round_trips_raise_the_bound_and_never_above_the_truth() {
     let (forward, _) = both(&outcome);
     assert_eq!(forward.verdict, BoundKind::LowerBound);
     assert_eq!(forward.diagnostics.get("by_round_trips"), Some(&Diagnostic::Flag(true)));
-    assert!(
-        (-0.01..=0.0).contains(&off(forward, 100_000)),
-        "{}",
-        off(forward, 100_000)
-    );
+    assert!((-0.01..=0.0).contains(&off(forward, 100_000)), "{}", off(forward, 100_000));
     let outcome = measure(&mut Loop::new(&[200_000, 100_000, 200_000], &[1000]), &[]);
     let (forward, _) = both(&outcome);
     // 1/100 against 1/200 + 1/100 + 1/200.
@@ -213,13 +187,8 @@ fn stamps_too_coarse_for_a_packet_are_said_so() {
     path.step_ns = 5000;
     path.facts.sender.clock_resolution = Duration::from_micros(5);
     let outcome = measure(&mut path, &[]);
-    let Outcome::Inconclusive { reason, .. } = &outcome else {
-        panic!("{outcome:?}")
-    };
-    assert!(
-        matches!(reason, Reason::StampsTooCoarse | Reason::ReceiveBatching),
-        "{reason}"
-    );
+    let Outcome::Inconclusive { reason, .. } = &outcome else { panic!("{outcome:?}") };
+    assert!(matches!(reason, Reason::StampsTooCoarse | Reason::ReceiveBatching), "{reason}");
 }
 
 #[test]
@@ -227,25 +196,14 @@ fn a_peer_kind_with_one_size_is_not_enough() {
     let mut path = Loop::new(&[10_000], &[10_000]);
     path.sizes = false;
     let outcome = measure(&mut path, &[]);
-    assert!(matches!(
-        outcome,
-        Outcome::Inconclusive {
-            reason: Reason::NotOffered { .. },
-            ..
-        }
-    ));
+    assert!(matches!(outcome, Outcome::Inconclusive { reason: Reason::NotOffered { .. }, .. }));
 }
 
 #[test]
 fn parameters_out_of_range_are_refused() {
-    for (name, value) in [
-        ("large", "100"),
-        ("small", "10"),
-        ("third", "1"),
-        ("moved", "0"),
-        ("clean", "0"),
-        ("via", "x"),
-    ] {
+    for (name, value) in
+        [("large", "100"), ("small", "10"), ("third", "1"), ("moved", "0"), ("clean", "0"), ("via", "x")]
+    {
         let raw: RawParams = [(name, value)].into_iter().collect();
         assert!(AsymProbe.begin(&raw).is_err(), "{name} = {value}");
     }

@@ -118,12 +118,7 @@ impl RunAccount {
         for (name, value) in self.samples() {
             diagnostics.insert(name, value);
         }
-        Outcome::Inconclusive {
-            reason,
-            caveats: self.caveats(),
-            details: Details::default(),
-            diagnostics,
-        }
+        Outcome::Inconclusive { reason, caveats: self.caveats(), details: Details::default(), diagnostics }
     }
 
     /// Trains that were read, and those that told nothing.
@@ -146,28 +141,17 @@ impl RunAccount {
         // What is lost behind the tight link has gone through it; nothing tells which losses those
         // are.
         let through = 1.0 - (self.lost as f64 / self.sent.max(1) as f64).min(0.5);
-        let low_by = if self.curves.is_empty() {
-            0.0
-        } else {
-            CURVES_LOW * scale
-        };
+        let low_by = if self.curves.is_empty() { 0.0 } else { CURVES_LOW * scale };
         let rate = BitRate::from_bps_f64;
         let mut estimate = Estimate::ip_rate(
             Metric::AvailableIpCapacity,
             rate(available)?,
             rate((pooled.available - low_half).clamp(0.0, available))?,
-            rate(
-                ((pooled.available + high_half + low_by) / through)
-                    .min(pooled.most())
-                    .max(available),
-            )?,
+            rate(((pooled.available + high_half + low_by) / through).min(pooled.most()).max(available))?,
         )
         .with("path_rate_bps", scale)
         .with("tight_capacity_bps", pooled.capacity)
-        .with(
-            "tight_capacity_relative_error",
-            pooled.capacity_own_error / pooled.capacity,
-        )
+        .with("tight_capacity_relative_error", pooled.capacity_own_error / pooled.capacity)
         .with("tight_is_narrow", pooled.one_link)
         .with("spread_error_bps", pooled.spread_error)
         .with("train_spread_bps", pooled.train_spread)
@@ -175,9 +159,7 @@ impl RunAccount {
         .with("backed_off_bps", backed_off)
         .with("idle_more_bps", pooled.idle_more);
         if let Some(yielded) = pooled.yielded {
-            estimate = estimate
-                .with("yielded_bps", yielded.less)
-                .with("yielded_error_bps", yielded.error);
+            estimate = estimate.with("yielded_bps", yielded.less).with("yielded_error_bps", yielded.error);
         }
         if backed_off > FLOOR * scale {
             estimate = estimate.caveat(Caveat::ElasticCrossTraffic);
@@ -227,11 +209,7 @@ impl RunAccount {
             lengths.push(length * 1e9);
         }
         let mut estimate = estimate;
-        for (name, share) in [
-            ("available_p10_bps", 0.1),
-            ("available_p50_bps", 0.5),
-            ("available_p90_bps", 0.9),
-        ] {
+        for (name, share) in [("available_p10_bps", 0.1), ("available_p50_bps", 0.5), ("available_p90_bps", 0.9)] {
             if let Some(value) = narrows_stat::quantile(&values, share) {
                 estimate = estimate.with(name, value);
             }
@@ -239,11 +217,8 @@ impl RunAccount {
         if let Some(length) = narrows_stat::median(&lengths) {
             estimate = estimate.with("window_ns", length);
         }
-        let found = AvailableFinding {
-            path_rate_bps: self.scale(),
-            per_train_bps: values.clone(),
-            last_train_bps: None,
-        };
+        let found =
+            AvailableFinding { path_rate_bps: self.scale(), per_train_bps: values.clone(), last_train_bps: None };
         let estimate = estimate.with("per_train_bps", values).with("per_train_at_ns", at);
         estimate.found(Finding::Available(Box::new(found)))
     }
@@ -290,11 +265,7 @@ impl RunAccount {
         // Growth of a hundredth is not seen: so much less may be available.
         let rate = rate.scaled(0.98)?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, rate, rate, rate).at_least(limit);
-        Some(if capped {
-            bound
-        } else {
-            bound.caveat(Caveat::SenderLimited)
-        })
+        Some(if capped { bound } else { bound.caveat(Caveat::SenderLimited) })
     }
 
     /// What looks like the turning point is the rate at which the receiving host takes packets.
@@ -308,13 +279,8 @@ impl RunAccount {
     /// No train near the turning point overloaded the path, yet none at the sender's limit either:
     /// what came through is available.
     fn undecided(&self) -> Option<Estimate> {
-        let no_congestion_seen = self
-            .trains
-            .iter()
-            .filter(|train| train.is_quiet() && train.rate_in.is_finite());
-        let most = no_congestion_seen
-            .map(|train| train.rate_out.min(train.rate_in))
-            .reduce(f64::max)?;
+        let no_congestion_seen = self.trains.iter().filter(|train| train.is_quiet() && train.rate_in.is_finite());
+        let most = no_congestion_seen.map(|train| train.rate_out.min(train.rate_in)).reduce(f64::max)?;
         let value = BitRate::from_bps_f64(0.98 * most)?;
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value);
         Some(bound.at_least(Limit::Budget).caveat(Caveat::NotConverged))
@@ -338,10 +304,7 @@ impl RunAccount {
             estimate = estimate.caveat(Caveat::StoppedEarly);
         }
         let all = |of: fn(&TrainSlope) -> f64| self.trains.iter().map(of).collect::<Vec<f64>>();
-        let estimate = self
-            .samples()
-            .into_iter()
-            .fold(estimate, |estimate, (name, value)| estimate.with(name, value));
+        let estimate = self.samples().into_iter().fold(estimate, |estimate, (name, value)| estimate.with(name, value));
         estimate
             .with("rate_in_bps", all(|train| train.rate))
             .with("rate_out_bps", all(|train| train.rate_out))
@@ -356,15 +319,9 @@ impl RunAccount {
         let share = |count: u64| count as f64 / self.sent.max(1) as f64;
         let seen = [
             self.batch.map(|period| Caveat::ReceiveBatching { period }),
-            (share(self.lost) > 0.001).then(|| Caveat::Loss {
-                ratio: share(self.lost),
-            }),
-            (self.local_drops > 0).then_some(Caveat::LocalDrops {
-                packets: self.local_drops,
-            }),
-            (share(self.reordered) > 0.001).then(|| Caveat::Reordering {
-                ratio: share(self.reordered),
-            }),
+            (share(self.lost) > 0.001).then(|| Caveat::Loss { ratio: share(self.lost) }),
+            (self.local_drops > 0).then_some(Caveat::LocalDrops { packets: self.local_drops }),
+            (share(self.reordered) > 0.001).then(|| Caveat::Reordering { ratio: share(self.reordered) }),
             (self.clock_steps > 0).then_some(Caveat::ClockStep),
             (self.paused > 0 || self.trains.iter().any(|train| train.slept)).then_some(Caveat::HostStall),
             self.exceeds_burst.then_some(Caveat::TrainExceedsBurstLimit),

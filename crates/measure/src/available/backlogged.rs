@@ -58,11 +58,7 @@ pub(crate) struct Early {
 
 impl Early {
     /// Nothing was busy in it.
-    const NONE: Self = Self {
-        time: 0.0,
-        rate: 0.0,
-        growth: 0.0,
-    };
+    const NONE: Self = Self { time: 0.0, rate: 0.0, growth: 0.0 };
 
     /// What is available in it on a link of `capacity`.
     pub(crate) fn available(self, capacity: f64) -> f64 {
@@ -98,21 +94,14 @@ impl Slope {
         time: 0.0,
         paused: 0.0,
         backlogged: true,
-        idle: Idle {
-            time: 0.0,
-            rate: 0.0,
-            free: 0.0,
-        },
+        idle: Idle { time: 0.0, rate: 0.0, free: 0.0 },
         early: [Early::NONE; 4],
     };
 }
 
 /// The burst ends of packets that did not belong to the head.
 pub(super) fn behind(kept: &[Sample], priming_packets: f64) -> &[Sample] {
-    let first = kept
-        .iter()
-        .position(|sample| sample.departed >= priming_packets)
-        .unwrap_or(0);
+    let first = kept.iter().position(|sample| sample.departed >= priming_packets).unwrap_or(0);
     &kept[first..]
 }
 
@@ -135,10 +124,8 @@ pub(super) fn slope(
 ) -> Option<(Slope, Vec<Block>)> {
     let delays = smoothed(kept);
     let stretches = stretches(kept, least, pauses);
-    let parts: Vec<(usize, usize)> = stretches
-        .iter()
-        .flat_map(|&(begin, end)| parts(&delays, (begin, end), least, backlogged_from))
-        .collect();
+    let parts: Vec<(usize, usize)> =
+        stretches.iter().flat_map(|&(begin, end)| parts(&delays, (begin, end), least, backlogged_from)).collect();
     let length = |&(begin, end): &(usize, usize)| kept[end].departed - kept[begin].departed;
     let whole: f64 = stretches.iter().map(length).sum();
     let backlogged: f64 = parts.iter().map(length).sum();
@@ -152,23 +139,11 @@ pub(super) fn slope(
     } else {
         idle(kept, least, &stretches, &[], packet)
     };
-    let early = if line.backlogged {
-        ROUND_TRIPS.map(|within| early(kept, &delays, &parts, within))
-    } else {
-        [Early::NONE; 4]
-    };
-    let blocks = if line.backlogged {
-        blocks(kept, &delays, least, &parts)
-    } else {
-        Vec::new()
-    };
+    let early =
+        if line.backlogged { ROUND_TRIPS.map(|within| early(kept, &delays, &parts, within)) } else { [Early::NONE; 4] };
+    let blocks = if line.backlogged { blocks(kept, &delays, least, &parts) } else { Vec::new() };
     let pause = |pair: &[(usize, usize)]| kept[pair[1].0].departed - kept[pair[0].1].departed;
-    let line = Slope {
-        paused: stretches.windows(2).map(pause).sum(),
-        idle,
-        early,
-        ..line
-    };
+    let line = Slope { paused: stretches.windows(2).map(pause).sum(), idle, early, ..line };
     Some((line, blocks))
 }
 
@@ -176,23 +151,12 @@ pub(super) fn slope(
 fn early(kept: &[Sample], delays: &[f64], parts: &[(usize, usize)], within: f64) -> Early {
     let (mut time, mut bits, mut growth) = (0.0, 0.0, 0.0);
     for &(begin, end) in parts {
-        let end = (begin..=end)
-            .take_while(|&index| kept[index].departed <= within)
-            .last()
-            .unwrap_or(begin);
+        let end = (begin..=end).take_while(|&index| kept[index].departed <= within).last().unwrap_or(begin);
         time += kept[end].departed - kept[begin].departed;
         bits += kept[end].cumulative_bits - kept[begin].cumulative_bits;
         growth += delays[end] - delays[begin];
     }
-    if time > 0.0 {
-        Early {
-            time,
-            rate: bits / time,
-            growth: growth / time,
-        }
-    } else {
-        Early::NONE
-    }
+    if time > 0.0 { Early { time, rate: bits / time, growth: growth / time } } else { Early::NONE }
 }
 
 /// What lies outside `parts`, all of it together.
@@ -217,11 +181,7 @@ fn idle(kept: &[Sample], least: f64, stretches: &[(usize, usize)], parts: &[(usi
         }
         add(from, end);
     }
-    Idle {
-        time,
-        rate: if time > 0.0 { bits / time } else { 0.0 },
-        free: f64::from(free) / f64::from(count.max(1)),
-    }
+    Idle { time, rate: if time > 0.0 { bits / time } else { 0.0 }, free: f64::from(free) / f64::from(count.max(1)) }
 }
 
 /// Medians of five neighbours; fewer at the ends.
@@ -296,21 +256,16 @@ fn regression(kept: &[Sample], delays: &[f64], stretches: &[(usize, usize)]) -> 
     let (mut time, mut rate, mut growth, mut wander) = (0.0, 0.0, 0.0, 0.0);
     for &(begin, end) in stretches {
         let count = end + 1 - begin;
-        let begin = if count >= 4 * MIN_ENDS {
-            begin + count / 3
-        } else {
-            begin
-        };
+        let begin = if count >= 4 * MIN_ENDS { begin + count / 3 } else { begin };
         if end + 1 < begin + MIN_ENDS {
             continue;
         }
         let length = kept[end].departed - kept[begin].departed;
         let times: Vec<f64> = kept[begin..=end].iter().map(|sample| sample.departed).collect();
         let cumulative_bits: Vec<f64> = kept[begin..=end].iter().map(|sample| sample.cumulative_bits).collect();
-        let (Ok(bits), Ok(line)) = (
-            narrows_stat::ols(&times, &cumulative_bits),
-            narrows_stat::ols(&times, &delays[begin..=end]),
-        ) else {
+        let (Ok(bits), Ok(line)) =
+            (narrows_stat::ols(&times, &cumulative_bits), narrows_stat::ols(&times, &delays[begin..=end]))
+        else {
             continue;
         };
         time += length;
@@ -363,11 +318,7 @@ mod tests {
             .map(|index| {
                 let departed = f64::from(index) * 0.002;
                 let waits = if index % 2 == 1 { 0.0005 } else { 0.0 };
-                Sample {
-                    departed,
-                    arrived: departed + waits,
-                    cumulative_bits: f64::from(index + 1) * 12_000.0,
-                }
+                Sample { departed, arrived: departed + waits, cumulative_bits: f64::from(index + 1) * 12_000.0 }
             })
             .collect();
         let (found, blocks) = slope(&kept, 0.0, &[], f64::INFINITY, 0.0005).expect("a line");

@@ -34,11 +34,7 @@ impl Yielded {
     /// What is left of the difference when what chance makes of it is taken off.
     pub(super) fn beyond_chance(self) -> f64 {
         let chance = self.looks * self.error;
-        if self.less > chance {
-            self.less * (1.0 - (chance / self.less).powi(2))
-        } else {
-            0.0
-        }
+        if self.less > chance { self.less * (1.0 - (chance / self.less).powi(2)) } else { 0.0 }
     }
 
     /// So much less, and more than `floor`, that nobody should be sure of the whole trains.
@@ -56,13 +52,7 @@ impl Yielded {
 /// that fall look like more that is left, and they fall behind long queues.
 pub(super) fn under_either(near: &[(usize, &TrainSlope)], capacities: [f64; 2], levels: bool) -> Option<Yielded> {
     let [one, other] = capacities.map(|capacity| yielded(near, capacity, levels));
-    one.zip(other).map(|(one, other)| {
-        if other.by_chance() < one.by_chance() {
-            other
-        } else {
-            one
-        }
-    })
+    one.zip(other).map(|(one, other)| if other.by_chance() < one.by_chance() { other } else { one })
 }
 
 /// What others backed off within the trains, by the begins of trains and by the queues that stood:
@@ -108,25 +98,11 @@ mod tests {
 
     #[test]
     fn chance_is_taken_off() {
-        let beyond = |less: f64, error: f64| {
-            Yielded {
-                less,
-                error,
-                looks: 2.0,
-            }
-            .beyond_chance()
-        };
+        let beyond = |less: f64, error: f64| Yielded { less, error, looks: 2.0 }.beyond_chance();
         assert!(beyond(1.0, 1.0).abs() < 1e-12);
         assert!(beyond(-3.0, 1.0).abs() < 1e-12);
         assert!((beyond(2.0, 0.5) - 1.5).abs() < 1e-12);
-        let doubt = |less: f64| {
-            Yielded {
-                less,
-                error: 1.0,
-                looks: 2.0,
-            }
-            .is_doubt(1.8)
-        };
+        let doubt = |less: f64| Yielded { less, error: 1.0, looks: 2.0 }.is_doubt(1.8);
         assert!(doubt(1.9) && !doubt(1.7));
     }
 }

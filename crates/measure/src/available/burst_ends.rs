@@ -103,9 +103,5 @@ pub(crate) fn rate_between(samples: &[Sample]) -> f64 {
         return f64::INFINITY;
     };
     let time = last.arrived - first.arrived;
-    if time > 0.0 {
-        (last.cumulative_bits - first.cumulative_bits) / time
-    } else {
-        f64::INFINITY
-    }
+    if time > 0.0 { (last.cumulative_bits - first.cumulative_bits) / time } else { f64::INFINITY }
 }

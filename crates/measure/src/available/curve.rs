@@ -81,34 +81,20 @@ pub(crate) fn fit(report: &TrainReport, prior: Option<Prior>, capacity: Option<f
     if line.scale <= 0.0 || scaled < LEAST_SCALE || f < F_TEST {
         return Ok(Shape::Flat);
     }
-    Ok(Shape::TurningPoint(Curve {
-        available,
-        capacity: 1.0 / line.scale,
-        f,
-    }))
+    Ok(Shape::TurningPoint(Curve { available, capacity: 1.0 / line.scale, f }))
 }
 
 /// The queue in bits behind each burst end.
 fn queue(samples: &[Sample], kept: &[Sample], available: f64) -> Vec<f64> {
     let mut queues = Vec::with_capacity(kept.len());
     let mut burst_ends = kept.iter().peekable();
-    let (mut queue, mut before) = (
-        0.0f64,
-        Sample {
-            departed: 0.0,
-            arrived: 0.0,
-            cumulative_bits: 0.0,
-        },
-    );
+    let (mut queue, mut before) = (0.0f64, Sample { departed: 0.0, arrived: 0.0, cumulative_bits: 0.0 });
     for sample in samples {
         let bits = sample.cumulative_bits - before.cumulative_bits;
         let gap = sample.departed - before.departed;
         queue = (queue + bits - available * gap).max(0.0);
         before = *sample;
-        if burst_ends
-            .next_if(|end| end.cumulative_bits <= sample.cumulative_bits)
-            .is_some()
-        {
+        if burst_ends.next_if(|end| end.cumulative_bits <= sample.cumulative_bits).is_some() {
             queues.push(queue);
         }
     }
@@ -134,10 +120,7 @@ fn against(samples: &[Sample], kept: &[Sample], available: f64) -> Option<Line> 
         sdd += d * d;
     }
     let scale = (sqd / sqq).max(0.0);
-    (sqq > 0.0 && scale.is_finite()).then_some(Line {
-        scale,
-        residual: sdd - 2.0 * scale * sqd + scale * scale * sqq,
-    })
+    (sqq > 0.0 && scale.is_finite()).then_some(Line { scale, residual: sdd - 2.0 * scale * sqd + scale * scale * sqq })
 }
 
 /// Squares about the mean.

@@ -18,17 +18,10 @@ pub(super) fn pooled(curves: &[(Stamp<Sender>, Duration, Curve)], scale: f64) ->
     let each: Vec<f64> = curves.iter().map(|(_, _, curve)| curve.available).collect();
     let middle = narrows_stat::median(&each)?;
     let spread = (1.4826 * narrows_stat::mad(&each)?).max(1e-3 * scale);
-    let weights: Vec<f64> = each
-        .iter()
-        .map(|value| (HUBER * spread / (value - middle).abs()).min(1.0))
-        .collect();
+    let weights: Vec<f64> = each.iter().map(|value| (HUBER * spread / (value - middle).abs()).min(1.0)).collect();
     let total: f64 = weights.iter().sum();
     let available = each.iter().zip(&weights).map(|(a, w)| a * w).sum::<f64>() / total;
-    let squares: f64 = each
-        .iter()
-        .zip(&weights)
-        .map(|(a, w)| w * (a - available).powi(2))
-        .sum();
+    let squares: f64 = each.iter().zip(&weights).map(|(a, w)| w * (a - available).powi(2)).sum();
     let dof = (total - 1.0).max(0.5);
     let capacities: Vec<f64> = curves.iter().map(|(_, _, curve)| curve.capacity).collect();
     let capacity = narrows_stat::median(&capacities)?;

@@ -97,12 +97,7 @@ mod tests {
             let mut level = 1e-3 * f64::from(1 + index % 4);
             let mut block = || {
                 let growth = 1e-3 * (60e6 + others(level) + 5e6 * random() - 100e6) / 100e6;
-                let block = Block {
-                    level,
-                    time: 1e-3,
-                    bits: 60e3,
-                    growth,
-                };
+                let block = Block { level, time: 1e-3, bits: 60e3, growth };
                 level = (level + growth).max(0.0);
                 block
             };

@@ -78,10 +78,7 @@ impl Machine {
     /// Ready to start.
     pub fn new(params: Params) -> Self {
         Self {
-            seen: RunAccount {
-                capacity: params.capacity,
-                ..RunAccount::default()
-            },
+            seen: RunAccount { capacity: params.capacity, ..RunAccount::default() },
             phase: Phase::Coarse,
             facts: None,
             pooled: None,
@@ -222,11 +219,7 @@ impl Machine {
         self.note_queue(&train);
         self.seen.paused += u32::from(train.pauses > 0);
         let at_max = self.seen.max_rate.is_some_and(|max| train.rate_sent >= AT_MAX * max);
-        self.no_congestion_seen = if train.is_quiet() {
-            self.no_congestion_seen + 1
-        } else {
-            0
-        };
+        self.no_congestion_seen = if train.is_quiet() { self.no_congestion_seen + 1 } else { 0 };
         let rate_in = train.rate_in;
         self.seen.trains.push(train);
         if at_max && self.quiet_at_most() {
@@ -270,23 +263,14 @@ impl Machine {
             return Some(Capacity::Known(known.as_f64()));
         }
         if let Some(narrow) = self.params.narrow {
-            return Some(Capacity::Narrow {
-                rate: narrow.as_f64(),
-                error: 0.02,
-            });
+            return Some(Capacity::Narrow { rate: narrow.as_f64(), error: 0.02 });
         }
         let fastest = self.seen.scale()?;
         // Without a train far above the turning point: the interface's rate, if the sender reaches
         // it, else what came through at most.
         let interface = self.seen.interface_rate.map(BitRate::as_f64);
-        let fallback = interface
-            .filter(|rate| *rate <= 1.3 * fastest)
-            .unwrap_or(fastest)
-            .max(fastest);
-        Some(narrow(&self.seen.trains, self.available).unwrap_or(Capacity::Narrow {
-            rate: fallback,
-            error: 0.1,
-        }))
+        let fallback = interface.filter(|rate| *rate <= 1.3 * fastest).unwrap_or(fastest).max(fastest);
+        Some(narrow(&self.seen.trains, self.available).unwrap_or(Capacity::Narrow { rate: fallback, error: 0.1 }))
     }
 
     /// What all trains say by now. Those that the receiving host slowed down say nothing of the
@@ -305,13 +289,7 @@ impl Machine {
             self.pooled = pooled(&self.seen.trains, self.available, scale, capacity);
             return Some(false);
         };
-        let path: Vec<TrainSlope> = self
-            .seen
-            .trains
-            .iter()
-            .filter(|train| !train.receiver_bound)
-            .cloned()
-            .collect();
+        let path: Vec<TrainSlope> = self.seen.trains.iter().filter(|train| !train.receiver_bound).cloned().collect();
         let found = pooled(&path, self.available, scale, capacity)
             .filter(|found| found.available + found.half_width(FLOOR * scale) < BELOW_HOST * most);
         let receiver = found.is_none();
@@ -354,10 +332,7 @@ impl Machine {
                 // it left at.
                 let sent = report.departure_rate().map_or(0.0, BitRate::as_f64);
                 let top = self.rate.unwrap_or(sent);
-                let at_max = self
-                    .seen
-                    .max_rate
-                    .is_some_and(|max| self.rate.is_some_and(|rate| rate >= AT_MAX * max));
+                let at_max = self.seen.max_rate.is_some_and(|max| self.rate.is_some_and(|rate| rate >= AT_MAX * max));
                 if self.seen.flat_curves >= 3 && at_max {
                     return Some(Ending::HostLimited);
                 }
@@ -388,19 +363,16 @@ impl Machine {
                 return self.send(now);
             }
             Refusal::ForbiddenByPeer => Reason::ForbiddenByPeer,
-            Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => Reason::NotOffered {
-                what: "paced trains towards a receiver".to_owned(),
-            },
+            Refusal::TooLarge { .. } | Refusal::TooSmall { .. } | Refusal::NotOffered => {
+                Reason::NotOffered { what: "paced trains towards a receiver".to_owned() }
+            }
         };
         self.done(&Ending::Flawed(reason))
     }
 
     fn done(&mut self, ending: &Ending) -> Step {
         let receiver = self.update().unwrap_or(false);
-        let verdict = TurningPointVerdict {
-            pooled: self.pooled.as_ref(),
-            receiver,
-        };
+        let verdict = TurningPointVerdict { pooled: self.pooled.as_ref(), receiver };
         Step::Done(self.seen.finish(ending, &verdict))
     }
 }

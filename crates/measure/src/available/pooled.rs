@@ -184,9 +184,7 @@ impl PooledEstimate {
     /// By what a run goes on or ends: Student's for the spread, normal for the capacity, and a
     /// floor.
     pub(crate) fn half_width(&self, floor: f64) -> f64 {
-        (self.by_spread() * self.heavy())
-            .hypot(1.645 * self.capacity_error)
-            .hypot(floor)
+        (self.by_spread() * self.heavy()).hypot(1.645 * self.capacity_error).hypot(floor)
     }
 }
 
@@ -210,11 +208,7 @@ pub(crate) fn narrow(trains: &[TrainSlope], available: f64) -> Option<Capacity> 
         .filter(|train| train.rate.is_finite() && train.rate >= available + FAR * fastest && train.growth > 0.0)
         // Noise of the rate is that of the traffic of others while the train comes out.
         .map(|train| ((train.rate - available) / train.growth, train.packets as f64));
-    let rates: Vec<(f64, f64)> = if at_once.is_empty() {
-        by_slope.collect()
-    } else {
-        at_once
-    };
+    let rates: Vec<(f64, f64)> = if at_once.is_empty() { by_slope.collect() } else { at_once };
     let weight: f64 = rates.iter().map(|(_, weight)| weight).sum();
     if rates.is_empty() {
         return None;
@@ -253,10 +247,7 @@ pub(crate) fn pooled(trains: &[TrainSlope], start: f64, scale: f64, capacity: Ca
     let all = fit_all(trains, start, scale, capacity, 1.0).map_or(backlogged.available, |all| all.available);
     if idle <= 0.0 {
         let idle_more = (all - backlogged.available - IDLE_BIAS * scale).max(0.0);
-        return Some(PooledEstimate {
-            idle_more,
-            ..backlogged
-        });
+        return Some(PooledEstimate { idle_more, ..backlogged });
     }
     let Some(whole) = fit_all(trains, start, scale, capacity, idle) else {
         return Some(backlogged);
@@ -341,17 +332,9 @@ fn posterior(
 fn is_above(train: &TrainSlope, turning_point: f64, scale: f64, idle: f64) -> bool {
     // One that found the link idle although it went faster counts, too: without it, only trains
     // that met a burst would. Between batches nobody sees whether the link was idle.
-    let margin = if train.headed && train.backlogged {
-        -HEADED
-    } else {
-        NEAR
-    };
+    let margin = if train.headed && train.backlogged { -HEADED } else { NEAR };
     // With what lies between the backlogged periods read, any train says what is available.
-    let margin = if train.idle.time > 0.0 && idle > 0.5 {
-        -1.0
-    } else {
-        margin
-    };
+    let margin = if train.idle.time > 0.0 && idle > 0.5 { -1.0 } else { margin };
     (train.backlogged || train.batch.is_none()) && train.rate >= turning_point + margin * scale
 }
 
@@ -390,11 +373,8 @@ fn conditional_fit(
         let counts = is_above(train, turning_point, scale, idle);
         // Right above the turning point an idle link makes delays grow a little anyway.
         let expected = f64::midpoint(over, over.hypot(2.0 * ROUNDED * scale));
-        let off = if counts {
-            train.whole(capacity, idle).0 - turning_point
-        } else {
-            capacity * train.growth - expected
-        };
+        let off =
+            if counts { train.whole(capacity, idle).0 - turning_point } else { capacity * train.growth - expected };
         let square = weight * (off.powi(2) + (RESOLUTION * scale).powi(2));
         squares += square;
         total += weight;
@@ -422,21 +402,11 @@ fn average(
     lengths: &[f64],
     idle: f64,
 ) -> Option<PooledEstimate> {
-    let most = grid
-        .iter()
-        .map(|conditional_fit| conditional_fit.log_weight)
-        .reduce(f64::max)?;
-    let weights: Vec<f64> = grid
-        .iter()
-        .map(|conditional_fit| (conditional_fit.log_weight - most).exp())
-        .collect();
+    let most = grid.iter().map(|conditional_fit| conditional_fit.log_weight).reduce(f64::max)?;
+    let weights: Vec<f64> = grid.iter().map(|conditional_fit| (conditional_fit.log_weight - most).exp()).collect();
     let sum: f64 = weights.iter().sum();
     let mean = |of: &dyn Fn(&ConditionalFit) -> f64| {
-        grid.iter()
-            .zip(&weights)
-            .map(|(conditional_fit, weight)| weight * of(conditional_fit))
-            .sum::<f64>()
-            / sum
+        grid.iter().zip(&weights).map(|(conditional_fit, weight)| weight * of(conditional_fit)).sum::<f64>() / sum
     };
     let turning_points = turning_points(grid, &weights);
     // The median: the mean would lean to where little probability reaches far, for faster links put
@@ -447,14 +417,10 @@ fn average(
         return None;
     }
     let variance = mean(&|conditional_fit| conditional_fit.variance);
-    let above: Vec<&(usize, &TrainSlope)> = near
-        .iter()
-        .filter(|(_, train)| is_above(train, available, scale, idle))
-        .collect();
+    let above: Vec<&(usize, &TrainSlope)> =
+        near.iter().filter(|(_, train)| is_above(train, available, scale, idle)).collect();
     let overload = above.iter().map(|(_, train)| train.rate - available).sum::<f64>() / above.len().max(1) as f64;
-    let per_train = above
-        .iter()
-        .map(|(index, train)| (*index, train.whole(capacity, idle).0.max(0.0)));
+    let per_train = above.iter().map(|(index, train)| (*index, train.whole(capacity, idle).0.max(0.0)));
     let train_spread = (variance * above.len() as f64).sqrt().max(RESOLUTION * scale);
     Some(PooledEstimate {
         available,

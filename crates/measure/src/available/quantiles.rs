@@ -11,11 +11,8 @@ pub(super) struct ConditionalFit {
 
 /// The turning points of the grid with their weights, lowest first.
 pub(super) fn turning_points(grid: &[ConditionalFit], weights: &[f64]) -> Vec<(f64, f64)> {
-    let mut turning_points: Vec<(f64, f64)> = grid
-        .iter()
-        .map(|conditional_fit| conditional_fit.available)
-        .zip(weights.iter().copied())
-        .collect();
+    let mut turning_points: Vec<(f64, f64)> =
+        grid.iter().map(|conditional_fit| conditional_fit.available).zip(weights.iter().copied()).collect();
     turning_points.sort_by(|a, b| a.0.total_cmp(&b.0));
     turning_points
 }

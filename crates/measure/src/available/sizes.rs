@@ -114,9 +114,7 @@ impl Scale {
         let load = (usual * more).min(MOST_LOAD).max(usual);
         let uneven = 1.0 + UNEVEN * (2.0 * (GOLDEN * index as f64).fract() - 1.0);
         let seconds = uneven * octets as f64 * 8.0 / (load * self.rate.max(1.0));
-        Duration::try_from_secs_f64(seconds)
-            .unwrap_or(Duration::from_secs(1))
-            .min(Duration::from_secs(5))
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(5))
     }
 
     /// Overload of the `index`-th train near the turning point, bit/s, where single trains'

@@ -65,11 +65,7 @@ fn through_fluid(departed: &[i64]) -> TrainReport {
     report(departed, |index, _| Some(5_000_000 + delays[index]))
 }
 
-const PRIOR: Prior = Prior {
-    fastest: C,
-    backlogged_from: 0.0005,
-    priming_packets: 0,
-};
+const PRIOR: Prior = Prior { fastest: C, backlogged_from: 0.0005, priming_packets: 0 };
 
 fn read(report: &TrainReport) -> TrainSlope {
     analyse(report, Some(PRIOR)).expect("a slope")
@@ -92,25 +88,11 @@ fn slopes_of_a_fluid_are_exact() {
 fn a_priming_burst_fills_the_queue_and_does_not_count() {
     let priming_packets = at_rate(20, 200e6);
     let from = priming_packets.last().unwrap() + 200_000;
-    let departed: Vec<i64> = priming_packets
-        .iter()
-        .copied()
-        .chain(at_rate(100, 58e6).iter().map(|at| from + at))
-        .collect();
-    let train = analyse(
-        &through_fluid(&departed),
-        Some(Prior {
-            priming_packets: 20,
-            ..PRIOR
-        }),
-    )
-    .expect("a slope");
+    let departed: Vec<i64> =
+        priming_packets.iter().copied().chain(at_rate(100, 58e6).iter().map(|at| from + at)).collect();
+    let train = analyse(&through_fluid(&departed), Some(Prior { priming_packets: 20, ..PRIOR })).expect("a slope");
     // Below the turning point the queue drains as fast as the line says.
-    assert!(
-        train.backlogged && (train.growth + 0.02).abs() < 1e-3,
-        "{}",
-        train.growth
-    );
+    assert!(train.backlogged && (train.growth + 0.02).abs() < 1e-3, "{}", train.growth);
     assert!((train.available(C) / A - 1.0).abs() < 2e-3);
 }
 
@@ -142,11 +124,7 @@ fn burst_ends_carry_the_slope() {
         Some((arrived + 999_999) / 1_000_000 * 1_000_000 - at)
     });
     let train = read(&batched);
-    assert!(
-        train
-            .batch
-            .is_some_and(|period| period.abs_diff(Duration::from_millis(1)) < Duration::from_micros(10))
-    );
+    assert!(train.batch.is_some_and(|period| period.abs_diff(Duration::from_millis(1)) < Duration::from_micros(10)));
     assert!((train.available(C) / A - 1.0).abs() < 0.02, "{}", train.available(C));
 }
 
@@ -157,11 +135,7 @@ fn a_receiver_that_slept_leaves_its_last_packet() {
     let woke = departed[180] + delays[180];
     let slept = report(&departed, |index, at| {
         let arrived = at + delays[index];
-        Some(if (100..180).contains(&index) {
-            woke - at
-        } else {
-            arrived - at
-        })
+        Some(if (100..180).contains(&index) { woke - at } else { arrived - at })
     });
     let train = read(&slept);
     assert!(train.slept);
@@ -173,10 +147,7 @@ fn what_says_nothing_is_refused() {
     let departed = at_rate(100, 80e6);
     let refused = |report: &TrainReport| analyse(report, Some(PRIOR)).err();
     assert_eq!(refused(&report(&departed, |_, _| None)), Some(Unusable::AllLost));
-    assert_eq!(
-        refused(&report(&departed[..1], |_, _| Some(0))),
-        Some(Unusable::AllLost)
-    );
+    assert_eq!(refused(&report(&departed[..1], |_, _| Some(0))), Some(Unusable::AllLost));
     assert_eq!(refused(&report(&[], |_, _| Some(0))), Some(Unusable::AllLost));
     let reverse = report(&departed, |index, _| Some(if index < 50 { 0 } else { -1_000_000_000 }));
     assert_eq!(refused(&reverse), Some(Unusable::ClockStep));
@@ -195,10 +166,7 @@ fn what_says_nothing_is_refused() {
 }
 
 fn of_fluid(rates: &[f64]) -> Vec<TrainSlope> {
-    rates
-        .iter()
-        .map(|&rate| read(&through_fluid(&at_rate(200, rate))))
-        .collect()
+    rates.iter().map(|&rate| read(&through_fluid(&at_rate(200, rate)))).collect()
 }
 
 /// Begins of 20 ms that say less by a tenth of the link than their trains, and by nearly the same
@@ -208,11 +176,8 @@ fn begins_that_say_less_move_the_value_and_the_interval() {
     let with = |less: &[f64]| {
         let mut trains = of_fluid(&[65e6, 66e6, 64e6, 65e6, 66e6, 64e6]);
         for (train, less) in trains.iter_mut().zip(less) {
-            train.early[1] = Early {
-                time: 0.3 * train.backlogged_time,
-                rate: train.rate,
-                growth: train.growth + less / C,
-            };
+            train.early[1] =
+                Early { time: 0.3 * train.backlogged_time, rate: train.rate, growth: train.growth + less / C };
         }
         pooled(&trains, 60e6, C, Capacity::Known(C)).expect("a turning point")
     };
@@ -231,24 +196,9 @@ fn trains_together_give_the_turning_point_whatever_is_known_of_the_link() {
     let known = pooled(&trains, 55e6, C, Capacity::Known(C)).expect("a turning point");
     assert!((known.available / A - 1.0).abs() < 1e-3, "{known:?}");
     let narrow = pooled(&trains, 55e6, C, Capacity::Narrow { rate: C, error: 0.02 }).expect("a turning point");
-    assert!(
-        (narrow.available / A - 1.0).abs() < 5e-3 && narrow.one_link > 0.9,
-        "{narrow:?}"
-    );
-    let other = pooled(
-        &trains,
-        55e6,
-        96e6,
-        Capacity::Narrow {
-            rate: 60e6,
-            error: 0.02,
-        },
-    )
-    .expect("a turning point");
-    assert!(
-        (other.available / A - 1.0).abs() < 0.01 && other.one_link < 0.1,
-        "{other:?}"
-    );
+    assert!((narrow.available / A - 1.0).abs() < 5e-3 && narrow.one_link > 0.9, "{narrow:?}");
+    let other = pooled(&trains, 55e6, 96e6, Capacity::Narrow { rate: 60e6, error: 0.02 }).expect("a turning point");
+    assert!((other.available / A - 1.0).abs() < 0.01 && other.one_link < 0.1, "{other:?}");
     assert!((other.capacity / C - 1.0).abs() < 0.05, "{}", other.capacity);
     assert_eq!(pooled(&of_fluid(&[40e6, 50e6]), 50e6, C, Capacity::Known(C)), None);
 }
@@ -268,25 +218,18 @@ fn curves_of_a_fluid_are_exact() {
     };
     assert!((found.available / A - 1.0).abs() < 0.02, "{found:?}");
     assert!((found.capacity / C - 1.0).abs() < 0.05, "{found:?}");
-    let flat = report(&departed, |index, _| {
-        Some(5_000_000 + i64::try_from(index % 7).unwrap() * 1000)
-    });
+    let flat = report(&departed, |index, _| Some(5_000_000 + i64::try_from(index % 7).unwrap() * 1000));
     assert_eq!(curve::fit(&flat, Some(PRIOR), Some(C)), Ok(Shape::Flat));
 }
 
 fn measured(host_pair: &mut ClosedFormWorld, params: &[(&str, &str)]) -> Outcome {
     let params: RawParams = params.iter().copied().collect();
     let mut estimator = SlopeMethod.begin(&params).expect("parameters");
-    host_pair
-        .measure(estimator.as_mut(), SlopeMethod.info().imposes.budget())
-        .outcome
+    host_pair.measure(estimator.as_mut(), SlopeMethod.info().imposes.budget()).outcome
 }
 
 fn loaded(cross: Cross) -> Vec<Hop> {
-    vec![
-        Hop::ethernet(BitRate::from_gbps(1)),
-        Hop::loaded(BitRate::from_mbps(100), cross),
-    ]
+    vec![Hop::ethernet(BitRate::from_gbps(1)), Hop::loaded(BitRate::from_mbps(100), cross)]
 }
 
 #[test]
@@ -300,11 +243,7 @@ fn constant_traffic_is_read_within_two_percent() {
         let error = (estimate.value as f64 - truth) / 97.5e6;
         assert!(error.abs() < 0.02, "{load}: {error}");
         assert_eq!(estimate.verdict, BoundKind::Estimated);
-        let octets: u64 = host_pair
-            .reports
-            .iter()
-            .map(|report| report.arrivals.len() as u64 * 1500)
-            .sum();
+        let octets: u64 = host_pair.reports.iter().map(|report| report.arrivals.len() as u64 * 1500).sum();
         assert!(octets <= 1_200_000, "{load}: {octets}");
     }
 }
@@ -319,25 +258,16 @@ fn poisson_traffic_is_read_without_bias() {
                 ClosedFormWorld::new(loaded(Cross::poisson(BitRate::from_mbps(load.into()))), seed + 100);
             let truth = host_pair.available(1500).as_f64();
             let outcome = measured(&mut host_pair, &[("mode", mode)]);
-            let estimate = outcome
-                .estimate()
-                .unwrap_or_else(|| panic!("{load}, {mode}, seed {seed}: {outcome:?}"));
+            let estimate = outcome.estimate().unwrap_or_else(|| panic!("{load}, {mode}, seed {seed}: {outcome:?}"));
             errors.push((estimate.value as f64 - truth) / 97.5e6);
             covered += u32::from(estimate.low as f64 <= truth && truth <= estimate.high as f64);
         }
         let mean = narrows_stat::mean(&errors).unwrap();
         let typical: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
         // Traffic in packets rounds the turning point off; curves read low by that, and say so.
-        let (biases, far) = if mode == "slope" {
-            (-0.012..0.012, 0.03)
-        } else {
-            (-0.12..0.0, 0.12)
-        };
+        let (biases, far) = if mode == "slope" { (-0.012..0.012, 0.03) } else { (-0.12..0.0, 0.12) };
         assert!(biases.contains(&mean), "{load} {mode}: mean {mean}");
-        assert!(
-            narrows_stat::median(&typical).unwrap() < far,
-            "{load} {mode}: {typical:?}"
-        );
+        assert!(narrows_stat::median(&typical).unwrap() < far, "{load} {mode}: {typical:?}");
         assert!((24..=30).contains(&covered), "{load} {mode}: {covered} of 30");
     }
 }
@@ -350,22 +280,13 @@ fn slopes_on_burst_ends_are_those_of_the_table() {
     for (count, spread) in [(1000, 0.06), (4000, 0.035)] {
         let mut slopes = Vec::new();
         for seed in 0..20 {
-            let cross = Cross {
-                burst: 4,
-                ..Cross::poisson(BitRate::from_mbps(4876))
-            };
+            let cross = Cross { burst: 4, ..Cross::poisson(BitRate::from_mbps(4876)) };
             let mut host_pair = ClosedFormWorld::new(vec![Hop::loaded(BitRate::from_gbps(10), cross)], seed + 7);
             host_pair.stamping.batch = Some(Duration::from_micros(50));
             let rate = host_pair.available(1500).scaled(1.4).unwrap();
             let train = Train::at_rate(TrainId(0), count, 1500, rate);
-            let Ok(Event::Train(report)) = host_pair.send(Probe::Train(train)) else {
-                panic!("no train")
-            };
-            let prior = Prior {
-                fastest: 9.75e9,
-                backlogged_from: 20e-6,
-                priming_packets: 0,
-            };
+            let Ok(Event::Train(report)) = host_pair.send(Probe::Train(train)) else { panic!("no train") };
+            let prior = Prior { fastest: 9.75e9, backlogged_from: 20e-6, priming_packets: 0 };
             slopes.push(analyse(&report, Some(prior)).expect("a slope").growth);
         }
         let mean = narrows_stat::mean(&slopes).unwrap();
@@ -424,46 +345,22 @@ fn a_sender_that_is_held_up_is_asked_for_more() {
 
 #[test]
 fn a_slow_sender_gives_a_lower_bound() {
-    let mut host_pair = ClosedFormWorld::new(
-        vec![Hop::loaded(
-            BitRate::from_gbps(1),
-            Cross::poisson(BitRate::from_mbps(200)),
-        )],
-        5,
-    );
+    let mut host_pair =
+        ClosedFormWorld::new(vec![Hop::loaded(BitRate::from_gbps(1), Cross::poisson(BitRate::from_mbps(200)))], 5);
     host_pair.facts.sender.send_cost = Duration::from_micros(40);
     host_pair.facts.sender.min_gap = Duration::from_micros(40);
     let outcome = measured(&mut host_pair, &[]);
     let estimate = outcome.estimate().expect("a bound");
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
-    assert!(
-        (285_000_000..=300_000_000).contains(&estimate.value),
-        "{}",
-        estimate.value
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    assert!((285_000_000..=300_000_000).contains(&estimate.value), "{}", estimate.value);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));
 }
 
 #[test]
 fn a_dead_path_and_a_stop_end_it() {
-    let dead = Hop {
-        loss: 1.0,
-        ..Hop::ethernet(BitRate::from_mbps(100))
-    };
+    let dead = Hop { loss: 1.0, ..Hop::ethernet(BitRate::from_mbps(100)) };
     let outcome = measured(&mut ClosedFormWorld::new(vec![dead], 1), &[]);
-    assert!(
-        matches!(
-            outcome,
-            Outcome::Inconclusive {
-                reason: Reason::NoAnswer,
-                ..
-            }
-        ),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, Outcome::Inconclusive { reason: Reason::NoAnswer, .. }), "{outcome:?}");
     let mut estimator = SlopeMethod.begin(&RawParams::new()).expect("parameters");
     let at = Stamp::from_nanos(0);
     let facts = PathFacts::ideal(1500, Duration::from_millis(1));

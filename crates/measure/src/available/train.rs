@@ -32,10 +32,7 @@ pub(crate) struct Prior {
 
 /// One train, reduced. Rates in bit/s at the IP layer, times in seconds.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is one fact of the train, none a state"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one fact of the train, none a state")]
 pub(crate) struct TrainSlope {
     /// Its first departure.
     pub(crate) at: Stamp<Sender>,
@@ -103,20 +100,10 @@ impl TrainSlope {
         if self.backlogged {
             let time = self.backlogged_time + idle;
             let sum = self.backlogged_time * self.available(capacity) + idle * self.idle.available(capacity);
-            return (
-                if time > 0.0 {
-                    sum / time
-                } else {
-                    self.available(capacity)
-                },
-                time,
-            );
+            return (if time > 0.0 { sum / time } else { self.available(capacity) }, time);
         }
         let found = (1.0 - share) * self.available(capacity) + share * self.idle.available(capacity);
-        (
-            if idle > 0.0 { found } else { self.available(capacity) },
-            self.backlogged_time.max(idle),
-        )
+        (if idle > 0.0 { found } else { self.available(capacity) }, self.backlogged_time.max(idle))
     }
 
     /// It has not overloaded the path: neither its rate nor its delays say so.
@@ -156,13 +143,10 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
     }
     check_jump(&burst_ends, span)?;
     let pauses = pauses(&samples);
-    let priming_packets = prior
-        .and_then(|prior| report.arrivals.get(prior.priming_packets))
-        .map(|row| row.departed);
+    let priming_packets = prior.and_then(|prior| report.arrivals.get(prior.priming_packets)).map(|row| row.departed);
     let origin = report.received().next().map(|(row, _)| row.departed);
-    let priming_packets = priming_packets.zip(origin).map_or(0.0, |(priming_packets, origin)| {
-        (priming_packets - origin).as_f64() * 1e-9
-    });
+    let priming_packets =
+        priming_packets.zip(origin).map_or(0.0, |(priming_packets, origin)| (priming_packets - origin).as_f64() * 1e-9);
     let least = burst_ends.kept.iter().map(Sample::delay).fold(f64::INFINITY, f64::min);
     let tail = behind(&burst_ends.kept, priming_packets);
     let (line, blocks) = if span > 0.0 {
@@ -195,11 +179,7 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
         highest_delay: tail.iter().map(Sample::delay).fold(0.0, f64::max) - least.min(0.0),
         headed: priming_packets > 0.0,
         backlogged: line.backlogged,
-        idle: if burst_ends.period.is_some() {
-            Idle::default()
-        } else {
-            line.idle
-        },
+        idle: if burst_ends.period.is_some() { Idle::default() } else { line.idle },
         early: line.early,
         blocks,
         receiver_bound: false,
@@ -214,17 +194,13 @@ fn check_jump(burst_ends: &BurstEnds, span: f64) -> Result<(), Unusable> {
     let delays: Vec<f64> = burst_ends.kept.iter().map(Sample::delay).collect();
     let jumps = delays.windows(2).map(|pair| (pair[1] - pair[0]).abs());
     // Batches make many jumps, a clock that is set makes one.
-    let (jump, next) = jumps.fold((0.0f64, 0.0f64), |(most, next), jump| {
-        (most.max(jump), next.max(jump.min(most)))
-    });
+    let (jump, next) = jumps.fold((0.0f64, 0.0f64), |(most, next), jump| (most.max(jump), next.max(jump.min(most))));
     let low = delays.iter().copied().fold(f64::INFINITY, f64::min);
     let high = delays.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let stays = jump > (high - low) / 2.0 && next < jump / 2.0;
     // Where the sender paused, a queue ran empty or a host caught up: that is no clock.
-    let quiet_sender = burst_ends
-        .kept
-        .windows(2)
-        .all(|pair| pair[1].departed - pair[0].departed < (span / 10.0).max(3.0 * batch));
+    let quiet_sender =
+        burst_ends.kept.windows(2).all(|pair| pair[1].departed - pair[0].departed < (span / 10.0).max(3.0 * batch));
     if delays.len() >= 8 && span > 0.0 && jump > (span / 5.0).max(3.0 * batch) && stays && quiet_sender {
         Err(Unusable::ClockStep)
     } else {
@@ -235,15 +211,9 @@ fn check_jump(burst_ends: &BurstEnds, span: f64) -> Result<(), Unusable> {
 /// Departures before which the sender did not run: the time of the first packet behind each pause,
 /// with the pause's length.
 fn pauses(samples: &[Sample]) -> Vec<(f64, f64)> {
-    let gaps: Vec<f64> = samples
-        .windows(2)
-        .map(|pair| pair[1].departed - pair[0].departed)
-        .collect();
+    let gaps: Vec<f64> = samples.windows(2).map(|pair| pair[1].departed - pair[0].departed).collect();
     let mean = samples.last().map_or(0.0, |last| last.departed) / samples.len() as f64;
     let usual = narrows_stat::median(&gaps).unwrap_or(0.0).max(mean / 4.0);
-    let long = samples
-        .windows(2)
-        .filter(|pair| pair[1].departed - pair[0].departed > PAUSE * usual);
-    long.map(|pair| (pair[1].departed, pair[1].departed - pair[0].departed))
-        .collect()
+    let long = samples.windows(2).filter(|pair| pair[1].departed - pair[0].departed > PAUSE * usual);
+    long.map(|pair| (pair[1].departed, pair[1].departed - pair[0].departed)).collect()
 }

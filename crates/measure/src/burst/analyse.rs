@@ -76,11 +76,7 @@ fn turn(report: &TrainReport, cut: usize) -> Option<Turn> {
     // From the last packet ahead of the loss on: the gap that the loss left is the bucket's.
     let behind = received(cut - 1, report.arrivals.len())?;
     let behind_bps = rate(&behind).filter(|rate| behind.len() > TURN_PACKETS && *rate > 0.0)?;
-    Some(Turn {
-        late: late / early,
-        behind: behind_bps / early,
-        behind_bps,
-    })
+    Some(Turn { late: late / early, behind: behind_bps / early, behind_bps })
 }
 
 /// How long packets of one burst took, nanoseconds with an unknown offset.
@@ -117,11 +113,8 @@ fn delays_of(report: &TrainReport, cut: Option<usize>) -> Option<Delays> {
     };
     let rows = &report.arrivals;
     let all: Vec<i64> = rows.iter().filter_map(taken).collect();
-    let ahead: Vec<i64> = rows
-        .windows(2)
-        .filter(|pair| pair[1].fate == Fate::Lost)
-        .filter_map(|pair| taken(&pair[0]))
-        .collect();
+    let ahead: Vec<i64> =
+        rows.windows(2).filter(|pair| pair[1].fate == Fate::Lost).filter_map(|pair| taken(&pair[0])).collect();
     Some(Delays {
         at_ns: rows.first()?.departed.nanos(),
         first: *all.first()?,
@@ -141,9 +134,8 @@ fn rate_ahead(report: &TrainReport, cut: Option<usize>) -> Option<f64> {
         Fate::Lost | Fate::Echoed { .. } | Fate::Answered(_) => None,
     });
     let (_, first) = received.next()?;
-    let (octets, last) = received.fold((0u64, first), |(sum, last), (octets, stamp)| {
-        (sum.saturating_add(octets), last.max(stamp))
-    });
+    let (octets, last) =
+        received.fold((0u64, first), |(sum, last), (octets, stamp)| (sum.saturating_add(octets), last.max(stamp)));
     // Few packets make poor rates: a single gap would decide.
     (ahead.len() >= 4).then_some(())?;
     BitRate::over(octets, last.since(first)).map(BitRate::as_f64)
@@ -153,10 +145,7 @@ fn rate_ahead(report: &TrainReport, cut: Option<usize>) -> Option<f64> {
 pub(super) fn seen(report: &TrainReport) -> ObservedBurst {
     let spoilt = report.local_drops > 0;
     let first_loss = report.arrivals.iter().position(|row| row.fate == Fate::Lost);
-    let delays: Vec<i64> = report
-        .received()
-        .map(|(row, stamp)| stamp.relative_to(row.departed).nanos())
-        .collect();
+    let delays: Vec<i64> = report.received().map(|(row, stamp)| stamp.relative_to(row.departed).nanos()).collect();
     let growth = match (delays.iter().min(), delays.iter().max()) {
         (Some(low), Some(high)) => Delta::from_nanos(high.saturating_sub(*low)),
         _ => Delta::ZERO,
@@ -300,10 +289,7 @@ mod tests {
     }
 
     fn survived(size: u64) -> Cut {
-        Cut {
-            through: size,
-            whole: true,
-        }
+        Cut { through: size, whole: true }
     }
 
     /// 20 bursts without loss: at most 13.9 % at 95 %; 29: 9.8 %; 59: 5 % (published tables of the

@@ -109,17 +109,14 @@ impl Ledger {
     /// Whether the last bursts found a queue that the ones before had left: their first packets
     /// waited for more than this share of the longest delay.
     pub(super) fn finds_left_over(&mut self, share: f64) -> bool {
-        let (Some(least), Some(most)) = (
-            self.recent.iter().map(|(first, _)| *first).min(),
-            self.recent.iter().map(|(_, most)| *most).max(),
-        ) else {
+        let (Some(least), Some(most)) =
+            (self.recent.iter().map(|(first, _)| *first).min(), self.recent.iter().map(|(_, most)| *most).max())
+        else {
             return false;
         };
         let longest = most.saturating_sub(least) as f64;
         let newest = self.recent.iter().rev().take(RECENT);
-        let waited = newest
-            .filter(|(first, _)| first.saturating_sub(least) as f64 > share * longest)
-            .count();
+        let waited = newest.filter(|(first, _)| first.saturating_sub(least) as f64 > share * longest).count();
         let left_over = self.recent.len() >= 2 * RECENT && waited * 2 > RECENT;
         if left_over {
             self.recent.clear();
@@ -173,10 +170,7 @@ impl Ledger {
 
     /// The sample with the rate that it may have left at.
     pub(super) fn rated_sample(&self) -> Rated {
-        Rated {
-            departures: self.burst_rate().into_iter().collect(),
-            ..self.sample.clone()
-        }
+        Rated { departures: self.burst_rate().into_iter().collect(), ..self.sample.clone() }
     }
 
     /// Curve, slowest rate first.

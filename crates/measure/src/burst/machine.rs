@@ -101,18 +101,10 @@ impl Run {
 
     fn start(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {
         self.began = now;
-        self.main_octets = self
-            .params
-            .ip_octets
-            .unwrap_or(facts.path_mtu)
-            .min(facts.path_mtu)
-            .max(1);
+        self.main_octets = self.params.ip_octets.unwrap_or(facts.path_mtu).min(facts.path_mtu).max(1);
         self.ip_octets = self.main_octets;
-        self.ledger.fastest_bps = [facts.sender.interface_rate, facts.sender.max_send_rate]
-            .into_iter()
-            .flatten()
-            .min()
-            .map(BitRate::as_f64);
+        self.ledger.fastest_bps =
+            [facts.sender.interface_rate, facts.sender.max_send_rate].into_iter().flatten().min().map(BitRate::as_f64);
         self.facts = facts;
         self.search = Search::new(self.cap(), self.params.confirm);
         self.packets = self.search.size();
@@ -122,10 +114,7 @@ impl Run {
     /// Packets of the largest burst that is allowed: by the parameter, and by a user's peak rate
     /// over 100 ms.
     fn cap(&self) -> usize {
-        let peak = self
-            .facts
-            .rate_cap
-            .map(|rate| rate.octets_in(Duration::from_millis(100)));
+        let peak = self.facts.rate_cap.map(|rate| rate.octets_in(Duration::from_millis(100)));
         let octets = self.params.max_octets.min(peak.unwrap_or(u64::MAX));
         to_usize(octets / u64::from(self.ip_octets.max(1))).max(1)
     }
@@ -251,10 +240,7 @@ impl Run {
         if seen.first_loss.is_none() {
             self.packets = (self.packets + self.packets / 4 + 1).min(self.cap());
         }
-        Cut {
-            through: seen.first_loss.unwrap_or(seen.packets) as u64,
-            whole: seen.first_loss.is_none(),
-        }
+        Cut { through: seen.first_loss.unwrap_or(seen.packets) as u64, whole: seen.first_loss.is_none() }
     }
 
     fn take_sample(&mut self, seen: &ObservedBurst) -> bool {
@@ -272,10 +258,7 @@ impl Run {
         self.turn_to(Phase::Long);
         // At twice the rate a queue takes twice its room; behind that, half of the packets are
         // lost, of a policer's more.
-        let rate = self
-            .ledger
-            .rate_through()
-            .and_then(|through| BitRate::from_bps_f64(LONG_RATE * through));
+        let rate = self.ledger.rate_through().and_then(|through| BitRate::from_bps_f64(LONG_RATE * through));
         self.rates = rate.into_iter().collect();
         let long = self.ledger.usual().unwrap_or(self.packets as u64).saturating_mul(4);
         self.packets = to_usize(long).max(self.packets).min(self.cap());
@@ -294,9 +277,7 @@ impl Run {
         self.turn_to(Phase::Small);
         let octets = self.ledger.usual().unwrap_or(1) * u64::from(self.main_octets);
         self.ip_octets = small;
-        self.packets = to_usize((octets + octets / 4) / u64::from(small))
-            .max(1)
-            .min(self.cap());
+        self.packets = to_usize((octets + octets / 4) / u64::from(small)).max(1).min(self.cap());
         false
     }
 
@@ -320,9 +301,7 @@ impl Run {
             let steps = self.params.curve;
             let rate = |step: u32| 1.0 / (most + (least - most) * f64::from(step) / f64::from(steps));
             if least > most * 1.05 {
-                self.rates = (1..=steps)
-                    .filter_map(|step| BitRate::from_bps_f64(rate(step)))
-                    .collect();
+                self.rates = (1..=steps).filter_map(|step| BitRate::from_bps_f64(rate(step))).collect();
             }
         }
         self.turn_to_rate(0)

@@ -109,11 +109,7 @@ const AHEAD: f64 = 0.8;
 pub(super) fn bucket(turns: &[Turn]) -> Option<Bucket> {
     let (late, behind): (Vec<f64>, Vec<f64>) = turns.iter().map(|turn| (turn.late, turn.behind)).unzip();
     let falls = turns.len() >= FEWEST_TURNS && narrows_stat::median(&behind)? <= BEHIND;
-    falls.then_some(if narrows_stat::median(&late)? <= AHEAD {
-        Bucket::Keeps
-    } else {
-        Bucket::Drops
-    })
+    falls.then_some(if narrows_stat::median(&late)? <= AHEAD { Bucket::Keeps } else { Bucket::Drops })
 }
 
 /// What drops.
@@ -123,9 +119,7 @@ pub(super) fn policy(bursts: &[Delays], courses: &[Course], shown: Shown) -> Opt
     match shown.bucket {
         Some(Bucket::Drops) => return Some(Policy::Policer(turning_point.filter(TurningPoint::is_policer))),
         Some(Bucket::Keeps) => {
-            return Some(Policy::Shaper(
-                turning_point.filter(|turning_point| !turning_point.is_policer()),
-            ));
+            return Some(Policy::Shaper(turning_point.filter(|turning_point| !turning_point.is_policer())));
         }
         None => {}
     }
@@ -235,10 +229,7 @@ impl Relative {
             Ok(fit) if bursts.len() >= FOR_DRIFT => fit.line.slope,
             _ => 0.0,
         };
-        let base = bursts
-            .iter()
-            .map(|burst| beyond(burst.least) - drift * at(burst))
-            .fold(f64::INFINITY, f64::min);
+        let base = bursts.iter().map(|burst| beyond(burst.least) - drift * at(burst)).fold(f64::INFINITY, f64::min);
         let relative = |of: fn(&Delays) -> &[i64]| -> Vec<f64> {
             bursts
                 .iter()
@@ -275,13 +266,7 @@ mod tests {
     }
 
     fn named(bursts: &[Delays]) -> Option<&'static str> {
-        let shown = Shown {
-            policed: None,
-            packet_ns: 100_000.0,
-            cut_octets: 60e3,
-            scattered: false,
-            bucket: None,
-        };
+        let shown = Shown { policed: None, packet_ns: 100_000.0, cut_octets: 60e3, scattered: false, bucket: None };
         policy(bursts, &[], shown).map(Policy::name)
     }
 

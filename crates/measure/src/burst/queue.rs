@@ -48,10 +48,7 @@ impl Rated {
     /// Octets that a full queue holds, by delay: packets wait as long as what is ahead of them
     /// takes, and are part of it themselves.
     pub(super) fn queue_by_delay(&self, ip_octets: u16) -> Option<f64> {
-        let (growth, through) = (
-            narrows_stat::median(&self.growth)?,
-            narrows_stat::median(&self.through)?,
-        );
+        let (growth, through) = (narrows_stat::median(&self.growth)?, narrows_stat::median(&self.through)?);
         Some(growth * through / 8e9 + f64::from(ip_octets))
     }
 
@@ -101,11 +98,7 @@ pub(super) fn counted(large: &Rated, large_octets: u16, small: &Rated, small_oct
 /// Points of the curve that say something of the line: those at which more came through than at any
 /// faster rate. Behind a link that is slower than the sender all faster bursts are the same.
 pub(super) fn telling(curve: &[CurvePoint], ip_octets: u16) -> Vec<(f64, f64)> {
-    let mut sorted: Vec<CurvePoint> = curve
-        .iter()
-        .copied()
-        .filter(|point| !point.bound && point.median > 0)
-        .collect();
+    let mut sorted: Vec<CurvePoint> = curve.iter().copied().filter(|point| !point.bound && point.median > 0).collect();
     sorted.sort_by(|a, b| b.rate_bps.total_cmp(&a.rate_bps));
     let mut points: Vec<(f64, f64)> = Vec::new();
     for point in sorted {
@@ -135,13 +128,8 @@ pub(super) fn effective(points: &[(f64, f64)]) -> Option<Effective> {
     let inverse_rates: Vec<f64> = points.iter().map(|(rate, _)| 1e6 / rate).collect();
     let inverse_bursts: Vec<f64> = points.iter().map(|(_, burst)| 1e3 / burst).collect();
     let weights: Vec<f64> = points.iter().map(|(_, burst)| (burst / 1e3).powi(4)).collect();
-    let line = narrows_stat::weighted_ols(&inverse_rates, &inverse_bursts, &weights)
-        .ok()?
-        .line;
-    let fit = Effective {
-        queue_octets: 1e3 / line.intercept,
-        available_bps: -line.slope / line.intercept * 1e6,
-    };
+    let line = narrows_stat::weighted_ols(&inverse_rates, &inverse_bursts, &weights).ok()?.line;
+    let fit = Effective { queue_octets: 1e3 / line.intercept, available_bps: -line.slope / line.intercept * 1e6 };
     (line.intercept > 0.0 && fit.queue_octets.is_finite() && fit.available_bps.is_finite()).then_some(fit)
 }
 
@@ -154,13 +142,7 @@ mod tests {
             departures: vec![rate; 3],
             through: vec![through; 3],
             growth: vec![5.0e6; 3],
-            cuts: vec![
-                Cut {
-                    through: packets,
-                    whole: false
-                };
-                3
-            ],
+            cuts: vec![Cut { through: packets, whole: false }; 3],
         }
     }
 
@@ -186,21 +168,9 @@ mod tests {
     /// slowest of the rates that are told apart from it stands for all.
     #[test]
     fn rates_that_a_link_hides() {
-        let point = |rate_bps, median| CurvePoint {
-            rate_bps,
-            p10: median,
-            median,
-            max: median,
-            bursts: 3,
-            bound: false,
-        };
-        let curve = [
-            point(1e9, 100),
-            point(480e6, 100),
-            point(240e6, 101),
-            point(150e6, 170),
-            point(120e6, 250),
-        ];
+        let point =
+            |rate_bps, median| CurvePoint { rate_bps, p10: median, median, max: median, bursts: 3, bound: false };
+        let curve = [point(1e9, 100), point(480e6, 100), point(240e6, 101), point(150e6, 170), point(120e6, 250)];
         let points = telling(&curve, 1000);
         assert_eq!(points, [(240e6, 101e3), (150e6, 170e3), (120e6, 250e3)]);
     }

@@ -72,17 +72,9 @@ fn burst(value: u64, low: u64, high: u64) -> Estimate {
 }
 
 fn from_sample(known: &Known<'_>, all: &Together) -> Estimate {
-    let mut estimate = burst(
-        octets(known, all.median),
-        octets(known, all.p10),
-        octets(known, all.max + 1),
-    );
+    let mut estimate = burst(octets(known, all.median), octets(known, all.p10), octets(known, all.max + 1));
     if all.median_is_bound {
-        let limit = if octets(known, all.max + 1) > known.cap {
-            Limit::Budget
-        } else {
-            Limit::Path
-        };
+        let limit = if octets(known, all.max + 1) > known.cap { Limit::Budget } else { Limit::Path };
         estimate = estimate.at_least(limit).caveat(Caveat::LargestTried);
     }
     // Bursts that were all cut at the same place need no company.
@@ -100,9 +92,7 @@ fn from_search(known: &Known<'_>, cut: usize) -> Estimate {
     let cut = octets(known, cut as u64);
     let survived = octets(known, known.survived as u64);
     let (low, high) = (survived.min(cut), survived.max(cut) + u64::from(known.ip_octets));
-    let mut estimate = burst(cut, low, high)
-        .caveat(Caveat::FewSamples { samples: 1 })
-        .caveat(Caveat::NotConverged);
+    let mut estimate = burst(cut, low, high).caveat(Caveat::FewSamples { samples: 1 }).caveat(Caveat::NotConverged);
     estimate.confidence = Confidence::Low;
     estimate
 }
@@ -118,10 +108,7 @@ fn from_survivors(known: &Known<'_>) -> Option<Estimate> {
     if ledger.spoilt > 0 {
         let packets = ledger.local_drops;
         return Some(
-            estimate
-                .at_least(Limit::Receiver)
-                .caveat(Caveat::ReceiverLimited)
-                .caveat(Caveat::LocalDrops { packets }),
+            estimate.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited).caveat(Caveat::LocalDrops { packets }),
         );
     }
     if sender_cannot_overrun(ledger) {
@@ -133,10 +120,7 @@ fn from_survivors(known: &Known<'_>) -> Option<Estimate> {
 
 /// Bursts arrive as fast as they leave: nothing on the path is slower than the sender.
 fn sender_cannot_overrun(ledger: &Ledger) -> bool {
-    match (
-        narrows_stat::median(&ledger.departures),
-        narrows_stat::median(&ledger.arrivals),
-    ) {
+    match (narrows_stat::median(&ledger.departures), narrows_stat::median(&ledger.arrivals)) {
         (Some(departure), Some(arrival)) => arrival >= departure * OVERRUN,
         _ => false,
     }
@@ -285,11 +269,7 @@ fn queue_behind(
     }
     // Bursts that leave at rates that are known, slower than the first link: their delays are the
     // queue's alone.
-    let by_delay: Vec<f64> = ledger
-        .line
-        .iter()
-        .filter_map(|rated| rated.queue_by_delay(known.ip_octets))
-        .collect();
+    let by_delay: Vec<f64> = ledger.line.iter().filter_map(|rated| rated.queue_by_delay(known.ip_octets)).collect();
     // Of others the delay begins where the sender's own link does.
     let own = || {
         let known_rate = ledger.burst_rate().is_some();
@@ -297,10 +277,7 @@ fn queue_behind(
     };
     let by_delay = narrows_stat::median(&by_delay).or_else(own);
     found.queue.by_delay_octets = by_delay.map(rounded).or(found.queue.by_delay_octets);
-    let by_model = ledger
-        .rated_sample()
-        .queue_by_rate()
-        .map(|packets| packets * f64::from(known.ip_octets));
+    let by_model = ledger.rated_sample().queue_by_rate().map(|packets| packets * f64::from(known.ip_octets));
     let (queue, basis) = match (&fit, by_model) {
         (Some(fit), _) => (fit.queue_octets, "line"),
         (None, Some(octets)) => (octets, "rate"),
@@ -308,11 +285,7 @@ fn queue_behind(
     };
     found.queue.effective_octets = Some(rounded(queue));
     found.queue.basis = Some(basis.to_owned());
-    let drains = [
-        known.available.map(BitRate::as_f64),
-        fit.map(|fit| fit.available_bps),
-        ledger.rate_through(),
-    ];
+    let drains = [known.available.map(BitRate::as_f64), fit.map(|fit| fit.available_bps), ledger.rate_through()];
     let drain = drains.into_iter().flatten().find(|rate| *rate > 0.0);
     found.queue.drain_ns = drain.map(|rate| rounded(queue * 8e9 / rate));
     found.rtt_ns = u64::try_from(known.rtt.as_nanos()).ok();

@@ -134,10 +134,7 @@ mod tests {
     #[test]
     fn a_fixed_limit_is_bracketed_to_a_twentieth() {
         // 8, 16, 32, 64 survive, 128 is cut after 100; then 100 survives and 105 is cut.
-        assert_eq!(
-            against(100, 4096, 1),
-            (Next::Bracketed(100, 105), 8 + 16 + 32 + 64 + 128 + 100 + 105)
-        );
+        assert_eq!(against(100, 4096, 1), (Next::Bracketed(100, 105), 8 + 16 + 32 + 64 + 128 + 100 + 105));
         assert_eq!(against(3, 4096, 1).0, Next::Bracketed(3, 4));
         assert_eq!(against(0, 4096, 1).0, Next::Bracketed(0, 1));
         assert_eq!(against(5000, 4096, 1).0, Next::Capped(4096));

@@ -120,21 +120,11 @@ fn the_line_over_rates() {
     let mut path = Fluid::new(100e6, 64e3, 0.01);
     path.cross = 40e6;
     path.sender = 1e9;
-    let params = [
-        ("rates", "120M, 200M, 400M"),
-        ("max_time", "20 s"),
-        ("total_octets", "20 MB"),
-        ("available_bps", "60M"),
-    ];
+    let params =
+        [("rates", "120M, 200M, 400M"), ("max_time", "20 s"), ("total_octets", "20 MB"), ("available_bps", "60M")];
     let estimate = path.estimate(&Burst, &params);
-    assert!(
-        (number(&estimate, "effective_queue_octets") - 64e3).abs() < 3e3,
-        "{estimate:?}"
-    );
-    assert!(
-        (number(&estimate, "effective_available_bps") - 60e6).abs() < 4e6,
-        "{estimate:?}"
-    );
+    assert!((number(&estimate, "effective_queue_octets") - 64e3).abs() < 3e3, "{estimate:?}");
+    assert!((number(&estimate, "effective_available_bps") - 60e6).abs() < 4e6, "{estimate:?}");
 }
 
 fn word(estimate: &Estimate, name: &str) -> String {
@@ -161,9 +151,7 @@ fn the_detail_of_an_idle_queue() {
     between(number(&estimate, "queue_by_delay_octets"), 61e3, 66e3);
     // 64 kB at 100 Mbit/s.
     between(number(&estimate, "drain_ns"), 4.9e6, 5.4e6);
-    let Some(Diagnostic::Series(rates)) = estimate.diagnostics.get("curve_rate_bps") else {
-        panic!("{estimate:?}")
-    };
+    let Some(Diagnostic::Series(rates)) = estimate.diagnostics.get("curve_rate_bps") else { panic!("{estimate:?}") };
     let Some(Diagnostic::Series(medians)) = estimate.diagnostics.get("curve_median_octets") else {
         panic!("{estimate:?}")
     };
@@ -171,10 +159,7 @@ fn the_detail_of_an_idle_queue() {
     for (rate, burst) in rates.iter().zip(medians) {
         let model = 64e3 * rate / (rate - 100e6);
         // Packets are whole: one too many at either end of a step of the queue.
-        assert!(
-            (burst - model).abs() < 1500.0 + 0.02 * model,
-            "{rate}: {burst}, by the model {model}"
-        );
+        assert!((burst - model).abs() < 1500.0 + 0.02 * model, "{rate}: {burst}, by the model {model}");
     }
 }
 
@@ -214,23 +199,12 @@ fn refused_at_once_and_later() {
 #[test]
 fn smaller_packets_when_the_path_wants_them() {
     let mut run = Run::new(Params::try_from(&RawParams::new()).unwrap());
-    run.step(
-        Stamp::from_nanos(0),
-        Event::Started(PathFacts::ideal(1500, Duration::ZERO)),
-    );
-    let step = run.step(
-        Stamp::from_nanos(1),
-        Event::Refused(Refusal::TooLarge { max_ip_octets: 1400 }),
-    );
-    let Step::Send(Probe::Train(train)) = step else {
-        panic!("{step:?}")
-    };
+    run.step(Stamp::from_nanos(0), Event::Started(PathFacts::ideal(1500, Duration::ZERO)));
+    let step = run.step(Stamp::from_nanos(1), Event::Refused(Refusal::TooLarge { max_ip_octets: 1400 }));
+    let Step::Send(Probe::Train(train)) = step else { panic!("{step:?}") };
     assert!(train.packets.iter().all(|packet| packet.ip_octets == 1400));
     // No second time at the same size: that would never end.
-    let step = run.step(
-        Stamp::from_nanos(2),
-        Event::Refused(Refusal::TooLarge { max_ip_octets: 1400 }),
-    );
+    let step = run.step(Stamp::from_nanos(2), Event::Refused(Refusal::TooLarge { max_ip_octets: 1400 }));
     assert!(matches!(step, Step::Done(Outcome::Inconclusive { .. })));
 }
 
@@ -279,14 +253,8 @@ fn parameters_out_of_range_are_refused() {
 #[test]
 fn an_answer_of_another_kind_ends_the_run() {
     let mut run = Run::new(Params::try_from(&RawParams::new()).unwrap());
-    run.step(
-        Stamp::from_nanos(0),
-        Event::Started(PathFacts::ideal(1500, Duration::ZERO)),
-    );
-    let capture = narrows_probe::probes::CaptureReport {
-        packets: Vec::new(),
-        dropped: 0,
-    };
+    run.step(Stamp::from_nanos(0), Event::Started(PathFacts::ideal(1500, Duration::ZERO)));
+    let capture = narrows_probe::probes::CaptureReport { packets: Vec::new(), dropped: 0 };
     let step = run.step(Stamp::from_nanos(1), Event::Capture(capture));
     assert_eq!(step, Step::Done(Outcome::inconclusive(Reason::UnexpectedEvent)));
 }

@@ -16,18 +16,10 @@ use narrows_probe::probes::{Fate, TrainReport};
 /// again.
 pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: &Outcome) -> bool {
     let settled = outcome.caveats().iter().any(|caveat| {
-        matches!(
-            caveat,
-            Caveat::SenderLimited | Caveat::ReceiverLimited | Caveat::Shaped | Caveat::StoppedEarly
-        )
+        matches!(caveat, Caveat::SenderLimited | Caveat::ReceiverLimited | Caveat::Shaped | Caveat::StoppedEarly)
     });
-    let hopeless = matches!(
-        outcome,
-        Outcome::Inconclusive {
-            reason: Reason::NoAnswer | Reason::TooMuchLoss { .. },
-            ..
-        }
-    );
+    let hopeless =
+        matches!(outcome, Outcome::Inconclusive { reason: Reason::NoAnswer | Reason::TooMuchLoss { .. }, .. });
     if settled || hopeless {
         return false;
     }
@@ -45,9 +37,7 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
     }
     // Steady traffic spaces packets as regularly as bursts do; where paced trains name it and pairs
     // are sure, nothing is left to ask.
-    let sure = outcome
-        .estimate()
-        .is_some_and(|estimate| estimate.confidence > Confidence::Low);
+    let sure = outcome.estimate().is_some_and(|estimate| estimate.confidence > Confidence::Low);
     let named = signature.cause == Cause::CrossTraffic && sure;
     let affordable = rate.is_some_and(|rate| rate >= AFFORDABLE_BPS);
     let unsure = outcome.verdict() == BoundKind::Estimated && !sure;
@@ -62,10 +52,8 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
 /// won, or traffic that they queue behind. A queue is empty now and then, and what meets it so is
 /// delayed by nothing; a medium is won after a time drawn from many, and a grant comes at any time.
 fn begins_at_random(facts: &PathFacts, reports: &[TrainReport]) -> bool {
-    let full: Vec<&TrainReport> = reports
-        .iter()
-        .filter(|report| report.arrivals.iter().all(|row| row.ip_octets == facts.path_mtu))
-        .collect();
+    let full: Vec<&TrainReport> =
+        reports.iter().filter(|report| report.arrivals.iter().all(|row| row.ip_octets == facts.path_mtu)).collect();
     let rate = |report: &TrainReport| report.arrival_rate().map(BitRate::as_f64);
     let all: Vec<f64> = full.iter().filter_map(|report| rate(report)).collect();
     let Some(usual) = narrows_stat::median(&all) else {
@@ -74,17 +62,11 @@ fn begins_at_random(facts: &PathFacts, reports: &[TrainReport]) -> bool {
     // Paced ones are not asked: a medium that has to be won slows them, too.
     let pushed: Vec<&TrainReport> = full
         .into_iter()
-        .filter(|report| {
-            report
-                .departure_rate()
-                .is_none_or(|left| left.as_f64() > PUSHED * usual)
-        })
+        .filter(|report| report.departure_rate().is_none_or(|left| left.as_f64() > PUSHED * usual))
         .collect();
     let rates: Vec<f64> = pushed.iter().filter_map(|report| rate(report)).collect();
-    let (times, delays): (Vec<f64>, Vec<f64>) = pushed
-        .iter()
-        .filter_map(|report| Some((begin_ns(report), head_delay_ns(report)?)))
-        .unzip();
+    let (times, delays): (Vec<f64>, Vec<f64>) =
+        pushed.iter().filter_map(|report| Some((begin_ns(report), head_delay_ns(report)?))).unzip();
     let level = levelled(&times, &delays);
     let (Ok(rates), Ok(delays)) = (Sorted::new(rates), Sorted::new(delays)) else {
         return false;
@@ -97,10 +79,8 @@ fn begins_at_random(facts: &PathFacts, reports: &[TrainReport]) -> bool {
         return false;
     };
     let host = &facts.receiver;
-    let error_ns = [host.stamp_error, host.clock_resolution]
-        .map(|time| time.as_nanos() as f64)
-        .into_iter()
-        .fold(0.0, f64::max);
+    let error_ns =
+        [host.stamp_error, host.clock_resolution].map(|time| time.as_nanos() as f64).into_iter().fold(0.0, f64::max);
     let lasted_ns = match (reports.first(), reports.last()) {
         (Some(first), Some(last)) => begin_ns(last) - begin_ns(first),
         _ => 0.0,
@@ -122,11 +102,7 @@ fn levelled(times: &[f64], delays: &[f64]) -> Vec<f64> {
     let delays: Vec<f64> = delays.iter().map(|delay| delay - base).collect();
     let slope = skew_line(&times, &delays, SkewObjective::SumOfDistances).map_or(0.0, |line| line.slope);
     let slope = if slope.abs() < CLOCKS_APART { slope } else { 0.0 };
-    let flat: Vec<f64> = times
-        .iter()
-        .zip(&delays)
-        .map(|(time, delay)| delay - slope * time)
-        .collect();
+    let flat: Vec<f64> = times.iter().zip(&delays).map(|(time, delay)| delay - slope * time).collect();
     let least = flat.iter().copied().fold(f64::INFINITY, f64::min);
     flat.into_iter().map(|delay| delay - least).collect()
 }
@@ -189,10 +165,7 @@ fn within_a_burst(short: &Estimate, long: &Estimate) -> bool {
 
 /// The long trains' answer stands.
 fn reported_apart(long: Estimate, short: &Estimate, cause: ShapeCause) -> Outcome {
-    long.with("branch", "signature")
-        .with("cause", cause.name())
-        .with("pairs_bps", short.value)
-        .into()
+    long.with("branch", "signature").with("cause", cause.name()).with("pairs_bps", short.value).into()
 }
 
 /// The pairs' answer stands, for the long trains do not speak against it.
@@ -213,10 +186,7 @@ fn named(mut short: Estimate, long: &Estimate, cause: ShapeCause) -> Outcome {
             short = short.caveat(caveat.clone());
         }
     }
-    short
-        .with("cause", cause.name())
-        .with("long_trains_bps", long.value)
-        .into()
+    short.with("cause", cause.name()).with("long_trains_bps", long.value).into()
 }
 
 fn has(estimate: &Estimate, caveat: &Caveat) -> bool {
@@ -226,21 +196,13 @@ fn has(estimate: &Estimate, caveat: &Caveat) -> bool {
 /// Two rates and nothing that explains them. Long trains came at the lower, so that the path
 /// carries at least that.
 fn least(long: Estimate, short: &Estimate, cause: ShapeCause) -> Outcome {
-    let least = long.low.min(if short.verdict == BoundKind::Estimated {
-        short.high
-    } else {
-        long.low
-    });
-    let mut bound = Estimate {
-        value: least,
-        low: least,
-        ..long
-    }
-    .at_least(Limit::Path)
-    .caveat(Caveat::NotConverged)
-    .with("branch", "signature")
-    .with("cause", cause.name())
-    .with("pairs_bps", short.value);
+    let least = long.low.min(if short.verdict == BoundKind::Estimated { short.high } else { long.low });
+    let mut bound = Estimate { value: least, low: least, ..long }
+        .at_least(Limit::Path)
+        .caveat(Caveat::NotConverged)
+        .with("branch", "signature")
+        .with("cause", cause.name())
+        .with("pairs_bps", short.value);
     for caveat in &short.caveats {
         if !has(&bound, caveat) {
             bound = bound.caveat(caveat.clone());
@@ -255,11 +217,7 @@ fn doubted(first: Outcome, second: &Outcome) -> Outcome {
     match first {
         Outcome::Estimated(mut short) => {
             short.confidence = Confidence::Low;
-            let caveat = if stopped {
-                Caveat::StoppedEarly
-            } else {
-                Caveat::NotConverged
-            };
+            let caveat = if stopped { Caveat::StoppedEarly } else { Caveat::NotConverged };
             (*short).caveat(caveat).into()
         }
         inconclusive @ Outcome::Inconclusive { .. } => inconclusive,

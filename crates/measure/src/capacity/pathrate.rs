@@ -63,11 +63,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: false,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: false },
     imposes: Imposes {
         typical_octets: 1_300_000,
         max_octets: 63_000_000,
@@ -195,14 +191,7 @@ pub struct Run {
 impl Run {
     /// A run with these parameters.
     pub fn new(params: Params) -> Self {
-        Self {
-            planner: Planner::new(params.preset),
-            params,
-            session: None,
-            current: None,
-            serial: 0,
-            not_before: None,
-        }
+        Self { planner: Planner::new(params.preset), params, session: None, current: None, serial: 0, not_before: None }
     }
 
     fn begin(&mut self, now: Stamp<Sender>, facts: PathFacts) -> Step {

@@ -34,12 +34,7 @@ struct Second {
 
 impl Run {
     pub(super) fn new(params: pathrate::Params) -> Self {
-        Self {
-            first: pathrate::Run::new(params),
-            facts: None,
-            reports: Vec::new(),
-            second: None,
-        }
+        Self { first: pathrate::Run::new(params), facts: None, reports: Vec::new(), second: None }
     }
 
     fn first_step(&mut self, now: Stamp<Sender>, event: Event) -> Step {
@@ -57,11 +52,7 @@ impl Run {
             return step;
         }
         let facts = facts.clone();
-        let second = Second {
-            run: signature::Run::new(second_params()),
-            found: found.clone(),
-            trains: 0,
-        };
+        let second = Second { run: signature::Run::new(second_params()), found: found.clone(), trains: 0 };
         self.second.insert(second).step(now, Event::Started(facts))
     }
 }
@@ -105,21 +96,13 @@ pub(super) fn analyse(observations: &Observations, params: pathrate::Params) -> 
         return pathrate::analyse_recorded(observations, params);
     }
     let stopped = observations.stopped.clone();
-    let first = Observations {
-        rows: first,
-        stopped: None,
-        ..observations.clone()
-    };
+    let first = Observations { rows: first, stopped: None, ..observations.clone() };
     let found = pathrate::analyse_recorded(&first, params)?;
     let came = second.iter().any(|row| matches!(row.reported, Event::Train(_)));
     if let (false, Some(reason)) = (came, &stopped) {
         return Ok(cut_short(found, reason));
     }
-    let second = Observations {
-        rows: second,
-        stopped,
-        ..observations.clone()
-    };
+    let second = Observations { rows: second, stopped, ..observations.clone() };
     let long = signature::SignatureMethod.analyse(&second, &RawParams::new())?;
     Ok(odd::combine(found, long))
 }
@@ -135,17 +118,9 @@ fn cut_short(found: Outcome, stopped: &Reason) -> Outcome {
             estimate.confidence = Confidence::Low;
             (*estimate).caveat(Caveat::StoppedEarly).into()
         }
-        Outcome::Inconclusive {
-            caveats,
-            details,
-            diagnostics,
-            ..
-        } => Outcome::Inconclusive {
-            reason: stopped.clone(),
-            caveats,
-            details,
-            diagnostics,
-        },
+        Outcome::Inconclusive { caveats, details, diagnostics, .. } => {
+            Outcome::Inconclusive { reason: stopped.clone(), caveats, details, diagnostics }
+        }
     }
 }
 

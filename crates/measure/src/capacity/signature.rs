@@ -52,11 +52,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: true },
     imposes: Imposes {
         typical_octets: 6_000_000,
         max_octets: 400_000_000,
@@ -107,9 +103,9 @@ impl Method for SignatureMethod {
 fn refusal_reason(refusal: Refusal) -> Option<Reason> {
     match refusal {
         Refusal::TooLarge { .. } => None,
-        Refusal::TooSmall { .. } | Refusal::NotOffered => Some(Reason::NotOffered {
-            what: "trains of packets towards a receiver that stamps them".to_owned(),
-        }),
+        Refusal::TooSmall { .. } | Refusal::NotOffered => {
+            Some(Reason::NotOffered { what: "trains of packets towards a receiver that stamps them".to_owned() })
+        }
         Refusal::ForbiddenByPeer => Some(Reason::ForbiddenByPeer),
     }
 }

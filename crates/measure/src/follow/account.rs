@@ -66,9 +66,7 @@ impl Account {
             flaw: verdict.as_ref().err().copied(),
             stalled: reading.is_some_and(|reading| reading.stalled),
             batch: reading.and_then(|reading| reading.batch),
-            head_excess: reading
-                .filter(|reading| reading.growth > OVERLOAD)
-                .map(|reading| reading.head_excess),
+            head_excess: reading.filter(|reading| reading.growth > OVERLOAD).map(|reading| reading.head_excess),
         });
     }
 
@@ -85,20 +83,13 @@ impl Account {
 
     /// Share of packets that is lost in most trains.
     pub(super) fn usual_loss(&self) -> f64 {
-        let shares: Vec<f64> = self
-            .recent
-            .iter()
-            .map(|fate| fate.lost as f64 / fate.sent.max(1) as f64)
-            .collect();
+        let shares: Vec<f64> = self.recent.iter().map(|fate| fate.lost as f64 / fate.sent.max(1) as f64).collect();
         narrows_stat::median(&shares).unwrap_or(0.0).min(0.3)
     }
 
     /// Trains of the last ones that told nothing.
     pub(super) fn useless(&self) -> usize {
-        self.recent
-            .iter()
-            .filter(|fate| fate.flaw.is_some() || fate.stalled)
-            .count()
+        self.recent.iter().filter(|fate| fate.flaw.is_some() || fate.stalled).count()
     }
 
     /// What the last trains met with.
@@ -118,9 +109,7 @@ impl Account {
             (broken > 0).then_some(Caveat::PacingBroken { trains: broken }),
             (lost > 0.001).then_some(Caveat::Loss { ratio: lost.min(1.0) }),
             (packets > 0).then_some(Caveat::LocalDrops { packets }),
-            (reordered > 0.001).then_some(Caveat::Reordering {
-                ratio: reordered.min(1.0),
-            }),
+            (reordered > 0.001).then_some(Caveat::Reordering { ratio: reordered.min(1.0) }),
             (flawed(Unusable::ClockStep) > 0).then_some(Caveat::ClockStep),
             self.recent.iter().any(|fate| fate.stalled).then_some(Caveat::HostStall),
             (self.overflows > 0).then_some(Caveat::TrainExceedsBurstLimit),

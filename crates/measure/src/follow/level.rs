@@ -46,11 +46,7 @@ impl Point {
 
     /// What came out, bit/s: no less than what is available, no more than the capacity of any link.
     pub(super) fn out(&self) -> f64 {
-        if self.rate.is_finite() {
-            self.rate / (1.0 + self.growth.max(0.0))
-        } else {
-            0.0
-        }
+        if self.rate.is_finite() { self.rate / (1.0 + self.growth.max(0.0)) } else { 0.0 }
     }
 }
 
@@ -93,12 +89,7 @@ pub(super) struct Level {
 
 impl Level {
     pub(super) fn new(known: Option<f64>) -> Self {
-        Self {
-            points: VecDeque::new(),
-            asymptote: 0.0,
-            known,
-            prior: (1.0, PRIOR_ERROR),
-        }
+        Self { points: VecDeque::new(), asymptote: 0.0, known, prior: (1.0, PRIOR_ERROR) }
     }
 
     /// With only these trains. What the line has told of the path's traffic is kept as a guess: a
@@ -107,15 +98,8 @@ impl Level {
         let learnt = self.capacity().zip(self.scale());
         let prior = learnt
             .filter(|((_, error), _)| *error < 0.25 * PRIOR_ERROR)
-            .map_or(self.prior, |((capacity, _), scale)| {
-                ((capacity / scale).clamp(1.0, 3.0), 0.5 * PRIOR_ERROR)
-            });
-        Self {
-            points: points.iter().copied().collect(),
-            asymptote: 0.0,
-            known: self.known,
-            prior,
-        }
+            .map_or(self.prior, |((capacity, _), scale)| ((capacity / scale).clamp(1.0, 3.0), 0.5 * PRIOR_ERROR));
+        Self { points: points.iter().copied().collect(), asymptote: 0.0, known: self.known, prior }
     }
 
     pub(super) fn push(&mut self, point: Point) {
@@ -189,9 +173,7 @@ impl Level {
         // Where the tight link is not the narrow one, far trains tell of another link: they count,
         // and not for much.
         let roughly = |point: &Point| Point {
-            error: point
-                .error
-                .hypot(if point.far() { FAR_ERROR * point.growth } else { 0.0 }),
+            error: point.error.hypot(if point.far() { FAR_ERROR * point.growth } else { 0.0 }),
             ..*point
         };
         let over = self.points.iter().filter(|point| point.overloaded());
@@ -230,18 +212,12 @@ impl Level {
             return None;
         }
         let (first, last) = (fresh.last()?.at, fresh.first()?.at);
-        let values: Vec<(f64, f64)> = fresh
-            .iter()
-            .map(|point| (by(point, capacity), capacity * point.error.hypot(LEAST_ERROR)))
-            .collect();
+        let values: Vec<(f64, f64)> =
+            fresh.iter().map(|point| (by(point, capacity), capacity * point.error.hypot(LEAST_ERROR))).collect();
         let kept = without_outliers(&values);
         let mean = weighted(&kept)?;
         let available = mean.value.max(0.0);
-        let between = if values.len() < 4 {
-            mean.between.max(0.03 * capacity)
-        } else {
-            mean.between
-        };
+        let between = if values.len() < 4 { mean.between.max(0.03 * capacity) } else { mean.between };
         let overload = fresh.iter().map(|point| point.growth.abs()).sum::<f64>() / fresh.len() as f64;
         let by_capacity = capacity_error * overload * capacity;
         let span = last.since(first);
@@ -342,11 +318,7 @@ fn line(points: &[&Point], scale: f64, beside: f64) -> Option<Line> {
     let variance = (count * residual + 2.0 * LEAST_ERROR * LEAST_ERROR) / (count - 1.0);
     // Three points may lie on a line by chance: no better than their own errors allow.
     let least = (weight * sxx).recip();
-    Some(Line {
-        gradient,
-        error: (variance / (count * sxx)).max(least).sqrt(),
-        mean: (rate, growth),
-    })
+    Some(Line { gradient, error: (variance / (count * sxx)).max(least).sqrt(), mean: (rate, growth) })
 }
 
 /// `A = R - C s`; a train that has not overloaded the path says that its own rate is there.

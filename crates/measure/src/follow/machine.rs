@@ -298,9 +298,7 @@ impl Machine {
     /// Puts the train into the level, or begins another level if two in a row do not fit the one
     /// there is.
     fn judge(&mut self, point: Point) -> bool {
-        let now = (self.mode == Mode::Follow)
-            .then(|| self.level.now(self.params.memory))
-            .flatten();
+        let now = (self.mode == Mode::Follow).then(|| self.level.now(self.params.memory)).flatten();
         let (Some(now), Some(available)) = (now, self.level.available_by(&point)) else {
             if self.mode == Mode::Follow {
                 // Nothing overloads the path any more.
@@ -451,11 +449,7 @@ const LEAST_SHARE: f64 = 0.05;
 
 /// A whole count of packets, at least one.
 fn count(value: f64) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to a range that fits"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
     let whole = value.clamp(1.0, 1e6).round() as usize;
     whole
 }
@@ -472,9 +466,9 @@ impl Estimator for Machine {
                 self.send(now)
             }
             Event::Refused(Refusal::ForbiddenByPeer) => Step::Done(self.finish(Some(Reason::ForbiddenByPeer))),
-            Event::Refused(_) => Step::Done(self.finish(Some(Reason::NotOffered {
-                what: "trains of UDP packets towards a receiver".to_owned(),
-            }))),
+            Event::Refused(_) => Step::Done(
+                self.finish(Some(Reason::NotOffered { what: "trains of UDP packets towards a receiver".to_owned() })),
+            ),
             Event::Stop(reason) => Step::Done(self.finish(Some(reason))),
             Event::Load(_) | Event::Transfer(_) | Event::Capture(_) => {
                 Step::Done(self.finish(Some(Reason::UnexpectedEvent)))

@@ -20,10 +20,7 @@ fn exact_in_the_fluid_model() {
             let truth = (capacity.bps() - cross.bps()) as f64;
             let off = (estimate.value as f64 - truth).abs() / capacity.as_f64();
             assert!(off < 0.01, "{capacity} {cross}: {off} {estimate:?}");
-            assert!(
-                estimate.low as f64 <= truth && truth <= estimate.high as f64,
-                "{estimate:?}"
-            );
+            assert!(estimate.low as f64 <= truth && truth <= estimate.high as f64, "{estimate:?}");
             let load = measured.cost.octets as f64 * 8.0 / measured.cost.time.as_secs_f64() / capacity.as_f64();
             assert!(load < 0.0102, "{capacity} {cross}: {load}");
         }
@@ -77,31 +74,18 @@ fn a_slow_sender_is_a_bound() {
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(estimate.verdict, BoundKind::LowerBound);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));
-    assert!(
-        (190_000_000..=200_500_000).contains(&estimate.value),
-        "{}",
-        estimate.value
-    );
+    assert!((190_000_000..=200_500_000).contains(&estimate.value), "{}", estimate.value);
 }
 
 /// A path that lets nothing through ends it after the timeout, with a reason.
 #[test]
 fn silence_ends_it() {
-    let hop = Hop {
-        loss: 1.0,
-        ..Hop::ethernet(BitRate::from_mbps(100))
-    };
+    let hop = Hop { loss: 1.0, ..Hop::ethernet(BitRate::from_mbps(100)) };
     let mut host_pair = ClosedFormWorld::new(vec![hop], 4);
     let measured = host_pair.measure(begun(&[("timeout", "3 s")]).as_mut(), INFO.imposes.budget());
-    let Outcome::Inconclusive { reason, .. } = &measured.outcome else {
-        panic!("{measured:?}")
-    };
+    let Outcome::Inconclusive { reason, .. } = &measured.outcome else { panic!("{measured:?}") };
     assert_eq!(*reason, Reason::NoAnswer);
-    assert!(
-        (3..6).contains(&measured.cost.time.as_secs()),
-        "{:?}",
-        measured.cost.time
-    );
+    assert!((3..6).contains(&measured.cost.time.as_secs()), "{:?}", measured.cost.time);
 }
 
 #[test]
@@ -113,22 +97,15 @@ fn stops_at_once_and_says_what_it_knows() {
     assert!(machine.latest().is_none());
     let refused = machine.step(at, Event::Refused(Refusal::TooLarge { max_ip_octets: 1400 }));
     assert!(matches!(refused, Step::Send(_)));
-    let Step::Done(outcome) = machine.step(at, Event::Stop(Reason::Interrupted)) else {
-        panic!()
-    };
+    let Step::Done(outcome) = machine.step(at, Event::Stop(Reason::Interrupted)) else { panic!() };
     assert_eq!(outcome.verdict(), BoundKind::Inconclusive);
 }
 
 #[test]
 fn parameters_are_checked() {
-    for (name, value) in [
-        ("period", "1 ms"),
-        ("load", "0"),
-        ("burst", "1"),
-        ("size", "20"),
-        ("capacity", "0"),
-        ("nosuch", "1"),
-    ] {
+    for (name, value) in
+        [("period", "1 ms"), ("load", "0"), ("burst", "1"), ("size", "20"), ("capacity", "0"), ("nosuch", "1")]
+    {
         assert!(Track.begin(&[(name, value)].into_iter().collect()).is_err(), "{name}");
     }
 }

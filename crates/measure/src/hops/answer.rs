@@ -42,22 +42,13 @@ pub(super) fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
     let value = |finding: &HopFinding| finding.capacity.map(|capacity| capacity.value);
     let reported = |finding: &&HopFinding| finding.capacity.is_some_and(|c| c.verdict == BoundKind::Estimated);
     let narrow = findings.iter().filter(reported).min_by_key(|finding| value(finding));
-    let bound = findings
-        .iter()
-        .filter(|finding| !reported(finding))
-        .filter_map(value)
-        .min();
+    let bound = findings.iter().filter(|finding| !reported(finding)).filter_map(value).min();
     let (mut estimate, narrow_hop) = match (narrow, bound) {
         // Where a bound is below all values the narrow link may be there, and that is all there is
         // to say.
-        (
-            Some(HopFinding {
-                ttl,
-                capacity: Some(capacity),
-                ..
-            }),
-            bound,
-        ) if bound.is_none_or(|b| b >= capacity.value) => {
+        (Some(HopFinding { ttl, capacity: Some(capacity), .. }), bound)
+            if bound.is_none_or(|b| b >= capacity.value) =>
+        {
             let low = bound.map_or(capacity.low, |bound| bound.min(capacity.low));
             let others = findings.iter().filter(reported).filter_map(|finding| finding.capacity);
             let high = others.map(|other| other.high).min().unwrap_or(capacity.high);
@@ -92,18 +83,13 @@ pub(super) fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
 }
 
 fn weighs(caveat: &Caveat) -> bool {
-    matches!(
-        caveat,
-        Caveat::StagesAssumed | Caveat::StagesAmbiguous | Caveat::AsymmetricLimit | Caveat::RouteChanged
-    )
+    matches!(caveat, Caveat::StagesAssumed | Caveat::StagesAmbiguous | Caveat::AsymmetricLimit | Caveat::RouteChanged)
 }
 
 /// The hop with the least left over.
 fn tight_hop(findings: &[HopFinding]) -> Option<u16> {
     let left = |finding: &HopFinding| {
-        let capacity = finding
-            .capacity
-            .filter(|capacity| capacity.verdict == BoundKind::Estimated)?;
+        let capacity = finding.capacity.filter(|capacity| capacity.verdict == BoundKind::Estimated)?;
         let free = 1.0 - finding.busy_ratio?;
         Some((finding.ttl, capacity.value.as_f64() * free))
     };
@@ -132,25 +118,17 @@ fn findings(session: &MethodRun, picture: &Picture) -> Vec<HopFinding> {
         let mut routers: Vec<Responder> = table
             .samples
             .iter()
-            .map(|(&address, samples)| Responder {
-                address,
-                answers: u64::try_from(samples.len()).unwrap_or(u64::MAX),
-            })
+            .map(|(&address, samples)| Responder { address, answers: u64::try_from(samples.len()).unwrap_or(u64::MAX) })
             .filter(|responder| !responder.address.is_unspecified())
             .collect();
         routers.sort_by_key(|responder| std::cmp::Reverse(responder.answers));
-        let limited = table.pace.limit().map(|(burst, every)| AnswerPace {
-            burst: burst.into(),
-            every,
-        });
+        let limited = table.pace.limit().map(|(burst, every)| AnswerPace { burst: burst.into(), every });
         findings.push(HopFinding {
             ttl: u16::try_from(hop + 1).unwrap_or(u16::MAX),
             routers,
             is_destination: table.remote,
             capacity,
-            after: added
-                .and_then(|added| u16::try_from(added.after).ok())
-                .filter(|&after| usize::from(after) < hop),
+            after: added.and_then(|added| u16::try_from(added.after).ok()).filter(|&after| usize::from(after) < hop),
             latency_ns: here.map(|(intercept, _)| (intercept - after_intercept) / 2.0),
             queueing_ns: here.map(|(_, waits)| (waits - after_waits).max(0.0)),
             round_trip_ns: table.least_ns(session.plan.smallest()).map(|ns| ns as f64),
@@ -187,9 +165,7 @@ fn least_waits(session: &MethodRun, picture: &Picture, hop: usize) -> f64 {
 
 fn waits(session: &MethodRun, table: &HopTable, line: &Line) -> Option<f64> {
     let (_, samples) = table.main_router()?;
-    let above = samples
-        .iter()
-        .map(|sample| HopTable::above(sample, line, session.params.framing).max(0.0));
+    let above = samples.iter().map(|sample| HopTable::above(sample, line, session.params.framing).max(0.0));
     Some(above.sum::<f64>() / samples.len().max(1) as f64)
 }
 
@@ -202,10 +178,8 @@ fn clean_shares(session: &MethodRun, picture: &Picture) -> Vec<Option<f64>> {
         let table = &session.hops[hop];
         let (_, samples) = table.main_router()?;
         let near = (3.0 * line.spread_ns).max(2.0 * floor);
-        let clean = samples
-            .iter()
-            .filter(|sample| HopTable::above(sample, &line, session.params.framing) <= near)
-            .count();
+        let clean =
+            samples.iter().filter(|sample| HopTable::above(sample, &line, session.params.framing) <= near).count();
         Some(clean as f64 / samples.len() as f64)
     };
     let mut shares: Vec<Option<f64>> = (0..session.hops.len()).map(share).collect();
@@ -235,34 +209,16 @@ fn loss(session: &MethodRun, hop: usize) -> Option<f64> {
 
 fn capacity(session: &MethodRun, added: &Added) -> Option<HopCapacity> {
     let predicted = session.predicted.get(added.hop - 1);
-    let needed = if predicted == Some(&Predicted::Bounded) {
-        AFTER_ALL
-    } else {
-        STANDS_OUT
-    };
-    let (low, high) = (
-        added.slope + added.half_width(),
-        added.slope - added.half_width() - added.unseen,
-    );
-    let known = |value, low, high, verdict| HopCapacity {
-        value,
-        low,
-        high,
-        verdict,
-        layer: Layer::Ip,
-    };
+    let needed = if predicted == Some(&Predicted::Bounded) { AFTER_ALL } else { STANDS_OUT };
+    let (low, high) = (added.slope + added.half_width(), added.slope - added.half_width() - added.unseen);
+    let known = |value, low, high, verdict| HopCapacity { value, low, high, verdict, layer: Layer::Ip };
     if !(is_reported(added, needed) && high > 0.0) {
         let bound = rate(session, added.most())?;
         return Some(known(bound, bound, bound, BoundKind::LowerBound));
     }
     let (low, high) = (rate(session, low)?, rate(session, high)?);
     let Some(stages) = &added.stages else {
-        return Some(known(
-            rate(session, added.likeliest())?,
-            low,
-            high,
-            BoundKind::Estimated,
-        ));
+        return Some(known(rate(session, added.likeliest())?, low, high, BoundKind::Estimated));
     };
     let slowest = rate(session, 8e9 / stages.rates[0])?;
     if stages.vague {
@@ -327,9 +283,7 @@ fn of_hop(
     let line = picture.lines[hop];
     let covered = line.is_some_and(|line| {
         let noise = (3.0 * line.spread_ns).max(3.0 * session.floor_ns());
-        behind
-            .into_iter()
-            .any(|later| line.intercept_ns - later.intercept_ns > noise)
+        behind.into_iter().any(|later| line.intercept_ns - later.intercept_ns > noise)
     });
     if picture.slow[hop] || covered {
         caveats.push(Caveat::SlowRouter);
@@ -337,9 +291,7 @@ fn of_hop(
     let all: usize = table.samples.values().map(Vec::len).sum();
     let main = table.main_router().map_or(0, |(_, samples)| samples.len());
     if (all - main) as f64 > OTHER_RATES * all as f64 {
-        caveats.push(Caveat::SeveralRouters {
-            routers: u32::try_from(table.samples.len()).unwrap_or(u32::MAX),
-        });
+        caveats.push(Caveat::SeveralRouters { routers: u32::try_from(table.samples.len()).unwrap_or(u32::MAX) });
     }
     if table.route_changed {
         caveats.push(Caveat::RouteChanged);
@@ -347,9 +299,7 @@ fn of_hop(
     if passes_on(&session.hops, hop) {
         caveats.push(Caveat::ForwardsExpired);
     } else if let Some(before) = earlier(&session.hops, hop).filter(|_| is_no_hop(&session.hops, hop)) {
-        caveats.push(Caveat::RoutingLoop {
-            earlier_ttl: u8::try_from(before + 1).unwrap_or(u8::MAX),
-        });
+        caveats.push(Caveat::RoutingLoop { earlier_ttl: u8::try_from(before + 1).unwrap_or(u8::MAX) });
     }
     if !table.quotes_by_rule() {
         caveats.push(Caveat::QuotesUneven);

@@ -35,10 +35,8 @@ impl MethodRun {
     /// By how much the large packet comes to the narrow link after the leader has left it, if
     /// nobody waits there: it falls behind on each link in front.
     fn parted(&self, added: &[Added]) -> f64 {
-        let narrow = added
-            .iter()
-            .filter(|added| added.stands_alone())
-            .max_by(|one, other| one.slope.total_cmp(&other.slope));
+        let narrow =
+            added.iter().filter(|added| added.stands_alone()).max_by(|one, other| one.slope.total_cmp(&other.slope));
         let Some(narrow) = narrow else { return f64::INFINITY };
         let front = added.iter().filter(|added| added.hop < narrow.hop).map(Added::most);
         let (large, small) = (self.wire(self.plan.largest()), self.wire(self.plan.smallest()));
@@ -53,11 +51,7 @@ impl MethodRun {
         let held = here.ns - before.ns;
         // Where queues come and go the three are together at the narrow link at one time, and not
         // at another.
-        let apart = if spacings.agreed {
-            0.0
-        } else {
-            self.parted(added) + spacings.ahead_ns
-        };
+        let apart = if spacings.agreed { 0.0 } else { self.parted(added) + spacings.ahead_ns };
         let error = ERRORS * here.error_ns.hypot(before.error_ns) + apart;
         let behind = self.behind(added, hop, self.ratio());
         if !behind.1.is_finite() {
@@ -81,9 +75,7 @@ impl MethodRun {
         for at in 0..added.len() {
             let own = added[at].clone();
             let hop = own.hop - 1;
-            let reported = self
-                .reported_by_tailgating_probes(&added, hop)
-                .filter(|_| own.stands_alone() && hop > 0);
+            let reported = self.reported_by_tailgating_probes(&added, hop).filter(|_| own.stands_alone() && hop > 0);
             let seen = own.slope * large;
             let (time, half) = match reported {
                 Some(Known::Time { time, half }) => (time, half),
@@ -110,15 +102,11 @@ impl MethodRun {
     /// What sizes tell from there on may be a router's.
     pub(super) fn unchecked_from(&self, by_sizes: &[Added]) -> Option<usize> {
         let alone = by_sizes.iter().filter(|added| added.stands_alone());
-        let check = alone
-            .filter(|added| self.may_check(added.hop - 1))
-            .map(|added| added.hop - 1);
+        let check = alone.filter(|added| self.may_check(added.hop - 1)).map(|added| added.hop - 1);
         let tried = |hop: &usize| {
             *hop > 0 && self.tailgating_probes.tried(*hop) && self.responder(*hop, self.plan.smallest()).is_none()
         };
-        check
-            .filter(tried)
-            .find(|&hop| self.reported_by_tailgating_probes(by_sizes, hop).is_none())
+        check.filter(tried).find(|&hop| self.reported_by_tailgating_probes(by_sizes, hop).is_none())
     }
 
     /// Whether a hop that sizes see as a row of links is one: of the row all links but the last

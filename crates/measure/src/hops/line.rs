@@ -70,16 +70,8 @@ impl Both {
     /// Of a slope of the forward direction that is less sure than the fit says, and all else by as
     /// much.
     fn scaled(self, se: f64) -> Self {
-        let by = if self.forward > 0.0 {
-            se * se / self.forward
-        } else {
-            1.0
-        };
-        Self {
-            forward: self.forward * by,
-            reverse: self.reverse * by,
-            mixed: self.mixed * by,
-        }
+        let by = if self.forward > 0.0 { se * se / self.forward } else { 1.0 };
+        Self { forward: self.forward * by, reverse: self.reverse * by, mixed: self.mixed * by }
     }
 }
 
@@ -88,11 +80,7 @@ impl Ways {
     pub(super) fn between(before: Option<&Line>, here: &Line) -> Option<Self> {
         let both = here.both?;
         let Some(before) = before else {
-            return Some(Self {
-                forward: here.forward,
-                reverse: here.reverse,
-                both,
-            });
+            return Some(Self { forward: here.forward, reverse: here.reverse, both });
         };
         let other = before.both?;
         Some(Self {
@@ -108,15 +96,8 @@ impl Ways {
 
     /// By how much the two ways differ, and its standard error.
     fn apart(&self) -> (f64, f64) {
-        let Both {
-            forward,
-            reverse,
-            mixed,
-        } = self.both;
-        (
-            (self.forward - self.reverse).abs(),
-            (forward + reverse - 2.0 * mixed).max(0.0).sqrt(),
-        )
+        let Both { forward, reverse, mixed } = self.both;
+        ((self.forward - self.reverse).abs(), (forward + reverse - 2.0 * mixed).max(0.0).sqrt())
     }
 
     /// They differ, beyond what errors explain and by more than framing would.
@@ -138,28 +119,18 @@ impl Ways {
         if apart > LIKELY * se || se <= 0.0 {
             return None;
         }
-        let Both {
-            forward,
-            reverse,
-            mixed,
-        } = self.both;
+        let Both { forward, reverse, mixed } = self.both;
         let share = (reverse - mixed) / (se * se);
         let variance = (forward * reverse - mixed * mixed) / (se * se);
-        (variance > 0.0).then(|| Alike {
-            slope: share * self.forward + (1.0 - share) * self.reverse,
-            se: variance.sqrt(),
-        })
+        (variance > 0.0)
+            .then(|| Alike { slope: share * self.forward + (1.0 - share) * self.reverse, se: variance.sqrt() })
     }
 }
 
 impl Line {
     /// The same, not so sure.
     pub(super) fn unsure(self, se: f64) -> Self {
-        Self {
-            se,
-            both: self.both.map(|both| both.scaled(se)),
-            ..self
-        }
+        Self { se, both: self.both.map(|both| both.scaled(se)), ..self }
     }
 
     pub(super) fn at(&self, forward: f64, reverse: f64) -> f64 {
@@ -194,9 +165,7 @@ pub(super) fn draw(points: &[Point], floor_ns: f64) -> Option<Line> {
     if points.len() < LEAST_POINTS {
         return None;
     }
-    let varies = points
-        .iter()
-        .any(|point| (point.reverse - points[0].reverse).abs() > 0.5);
+    let varies = points.iter().any(|point| (point.reverse - points[0].reverse).abs() > 0.5);
     let errors: Vec<f64> = points.iter().map(|point| error_ns(point, floor_ns)).collect();
     let plain: Vec<f64> = errors.iter().map(|error| error.powi(-2)).collect();
     let own = if varies { own_share(points, &plain) } else { 0.0 };
@@ -221,18 +190,10 @@ pub(super) fn draw(points: &[Point], floor_ns: f64) -> Option<Line> {
         solved = solve(&rows, &weights, two)?;
     }
     // Scatter beyond the stamps' makes all of it as much less sure.
-    let squares: f64 = rows
-        .iter()
-        .zip(&weights)
-        .map(|((x, y), weight)| weight * (y - solved.at(*x)).powi(2))
-        .sum();
+    let squares: f64 = rows.iter().zip(&weights).map(|((x, y), weight)| weight * (y - solved.at(*x)).powi(2)).sum();
     let kept: f64 = weights.iter().zip(&plain).map(|(weight, plain)| weight / plain).sum();
     let free = kept - if two { 3.0 } else { 2.0 };
-    let inflation = if free >= 1.0 {
-        (squares / free).sqrt().max(1.0)
-    } else {
-        1e3
-    };
+    let inflation = if free >= 1.0 { (squares / free).sqrt().max(1.0) } else { 1e3 };
     let mut ordered = errors;
     ordered.sort_by(f64::total_cmp);
     let line = Line {
@@ -265,33 +226,21 @@ fn error_ns(point: &Point, floor_ns: f64) -> f64 {
 pub(super) fn shares(points: &[Point]) -> Vec<f64> {
     let count = points.len().max(1) as f64;
     let plain = vec![1.0; points.len()];
-    let varies = points
-        .iter()
-        .any(|point| (point.reverse - points[0].reverse).abs() > 0.5);
+    let varies = points.iter().any(|point| (point.reverse - points[0].reverse).abs() > 0.5);
     let own = if varies { own_share(points, &plain) } else { 0.0 };
     let alike = varies && own <= LEAST_OWN;
     let first = |point: &Point| point.forward + if alike { point.reverse } else { 0.0 };
     let mean = |pick: &dyn Fn(&Point) -> f64| points.iter().map(pick).sum::<f64>() / count;
     let (forward, reverse) = (mean(&first), mean(&|point| point.reverse));
     let sum = |pick: &dyn Fn(f64, f64) -> f64| -> f64 {
-        points
-            .iter()
-            .map(|point| pick(first(point) - forward, point.reverse - reverse))
-            .sum()
+        points.iter().map(|point| pick(first(point) - forward, point.reverse - reverse)).sum()
     };
     let (squares, other, mixed) = (sum(&|t, _| t * t), sum(&|_, b| b * b), sum(&|t, b| t * b));
     // What of the probe's length goes with the answer's tells nothing of the forward direction
     // alone.
-    let with = if varies && !alike && other > 0.0 {
-        mixed / other
-    } else {
-        0.0
-    };
+    let with = if varies && !alike && other > 0.0 { mixed / other } else { 0.0 };
     let share = |point: &Point| (first(point) - forward) - with * (point.reverse - reverse);
-    points
-        .iter()
-        .map(|point| share(point).abs() / squares.max(1.0))
-        .collect()
+    points.iter().map(|point| share(point).abs() / squares.max(1.0)).collect()
 }
 
 /// Share of the variation of the answers' lengths that does not go with the probes'.
@@ -367,13 +316,7 @@ fn solve(rows: &[([f64; 2], f64)], weights: &[f64], two: bool) -> Option<Solved>
         }
         (products[0] / squares[0], 0.0, squares[0].powf(-0.5), None)
     };
-    Some(Solved {
-        first,
-        first_se,
-        second,
-        intercept: mean[2] - first * mean[0] - second * mean[1],
-        both,
-    })
+    Some(Solved { first, first_se, second, intercept: mean[2] - first * mean[0] - second * mean[1], both })
 }
 
 #[cfg(test)]

@@ -136,11 +136,7 @@ impl Pace {
             self.set(None);
         } else if every < USUAL && self.missing(3) >= 2 {
             self.too_fast = Some(self.too_fast.map_or(every, |fast| fast.max(every)));
-            let slower = if every <= QUICKEST {
-                USUAL.mul_f64(MARGIN)
-            } else {
-                every * 2
-            };
+            let slower = if every <= QUICKEST { USUAL.mul_f64(MARGIN) } else { every * 2 };
             self.set(Some(slower));
         } else if self.missing(LOOK_BACK) >= FEW {
             self.set(Some((every * 2).min(SLOWEST)));
@@ -196,17 +192,11 @@ mod tests {
     fn quicker_and_slower_limits_are_met() {
         let (pace, answers) = against(5, Duration::from_millis(400), 60);
         let (_, every) = pace.limit().unwrap();
-        assert!(
-            every >= Duration::from_millis(300) && every <= Duration::from_millis(600),
-            "{every:?}"
-        );
+        assert!(every >= Duration::from_millis(300) && every <= Duration::from_millis(600), "{every:?}");
         assert!(answers >= 36, "{answers}");
         let (pace, answers) = against(3, Duration::from_secs(3), 40);
         let (_, every) = pace.limit().unwrap();
-        assert!(
-            every >= Duration::from_millis(2500) && every <= Duration::from_secs(5),
-            "{every:?}"
-        );
+        assert!(every >= Duration::from_millis(2500) && every <= Duration::from_secs(5), "{every:?}");
         assert!(answers >= 20, "{answers}");
     }
 

@@ -72,10 +72,7 @@ impl Picture {
     /// What a hop of its own adds, over the error that `error` makes of its line's and of the one's
     /// before; `None` for what is no hop of its own.
     pub(super) fn stands_out_by(&self, hop: usize, error: fn(&Line) -> f64) -> Option<f64> {
-        let added = self
-            .added
-            .iter()
-            .find(|added| added.hop == hop + 1 && added.after == hop)?;
+        let added = self.added.iter().find(|added| added.hop == hop + 1 && added.after == hop)?;
         if added.by_trains {
             return added.at_most.is_none().then(|| added.slope / added.se);
         }
@@ -88,16 +85,9 @@ impl Picture {
     /// less well.
     pub(super) fn error_about(&self, hop: usize) -> f64 {
         let of = |added: &Added| {
-            if added.slope > 0.0 {
-                added.half_width() / added.slope
-            } else {
-                f64::INFINITY
-            }
+            if added.slope > 0.0 { added.half_width() / added.slope } else { f64::INFINITY }
         };
-        let about = self
-            .by_sizes
-            .iter()
-            .filter(|added| added.hop == hop + 1 || added.after == hop + 1);
+        let about = self.by_sizes.iter().filter(|added| added.hop == hop + 1 || added.after == hop + 1);
         about.map(of).fold(0.0, f64::max)
     }
 }
@@ -194,14 +184,7 @@ pub(super) fn picture(session: &MethodRun) -> Picture {
     }
     let unchecked = unchecked(session, &by_sizes);
     let added = with_trains(session, &by_sizes);
-    Picture {
-        lines,
-        slow,
-        by_sizes,
-        added,
-        by_stamps: stamps.is_some(),
-        unchecked,
-    }
+    Picture { lines, slow, by_sizes, added, by_stamps: stamps.is_some(), unchecked }
 }
 
 /// Hops (from zero) whose routers, or one in front of which no later one told, may be what takes so
@@ -211,9 +194,7 @@ fn unchecked(session: &MethodRun, by_sizes: &[Added]) -> Vec<usize> {
         return Vec::new();
     };
     let behind = by_sizes.iter().map(|added| added.hop - 1).filter(|hop| *hop >= from);
-    behind
-        .filter(|&hop| session.reported_by_tailgating_probes(by_sizes, hop).is_none())
-        .collect()
+    behind.filter(|&hop| session.reported_by_tailgating_probes(by_sizes, hop).is_none()).collect()
 }
 
 /// What each line adds to the one before.
@@ -260,10 +241,7 @@ fn by_sizes(session: &MethodRun, known: &[(usize, Line)]) -> Vec<Added> {
 /// leaves them so unsure, is known to be one.
 fn read_alike(added: &mut [Added], known: &[(usize, Line)]) {
     let before = std::iter::once(None).chain(known.iter().map(|(_, line)| Some(line)));
-    let ways: Vec<Option<Ways>> = before
-        .zip(known)
-        .map(|(before, (_, here))| Ways::between(before, here))
-        .collect();
+    let ways: Vec<Option<Ways>> = before.zip(known).map(|(before, (_, here))| Ways::between(before, here)).collect();
     if ways.iter().flatten().any(Ways::differ) {
         return;
     }
@@ -271,9 +249,7 @@ fn read_alike(added: &mut [Added], known: &[(usize, Line)]) {
     for (here, ways) in added.iter_mut().zip(ways) {
         let confirmed = slowest.is_some_and(|(_, alike)| alike);
         if confirmed && here.half_width() > ALIKE_FROM * here.slope && here.excess <= 0.0 {
-            here.alike = ways
-                .and_then(|ways| ways.as_one())
-                .filter(|alike| alike.se < BETTER * here.se);
+            here.alike = ways.and_then(|ways| ways.as_one()).filter(|alike| alike.se < BETTER * here.se);
         }
         if slowest.is_none_or(|(slope, _)| here.slope > slope) {
             slowest = Some((here.slope, ways.is_some_and(|ways| ways.are_alike())));
@@ -391,10 +367,7 @@ fn with_trains(session: &MethodRun, by_sizes: &[Added]) -> Vec<Added> {
         let both = if first { [own, rest] } else { [rest, own] };
         added.splice(at..=at, both);
     }
-    for rest in added
-        .iter_mut()
-        .filter(|added| added.by_trains && added.stages.is_none())
-    {
+    for rest in added.iter_mut().filter(|added| added.by_trains && added.stages.is_none()) {
         rest.stages = stages(rest.slope, rest.half_width()).filter(|_| rest.stands_alone());
     }
     added
@@ -410,10 +383,5 @@ pub(super) fn worth_pairs(session: &MethodRun) -> Vec<usize> {
         let (whole, row) = added.readings_ns;
         (added.stages.is_some() || free(added)) && whole - row > (8.0 * session.floor_ns()).max(0.05 * row)
     };
-    picture
-        .by_sizes
-        .iter()
-        .filter(reported)
-        .map(|added| added.hop - 1)
-        .collect()
+    picture.by_sizes.iter().filter(reported).map(|added| added.hop - 1).collect()
 }

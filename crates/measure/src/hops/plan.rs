@@ -72,22 +72,15 @@ impl Plan {
             top.saturating_sub(32),
             top,
         ];
-        let mut sizes: Vec<u16> = wanted
-            .into_iter()
-            .map(|octets| octets.max(least))
-            .filter(|octets| *octets <= top)
-            .collect();
+        let mut sizes: Vec<u16> =
+            wanted.into_iter().map(|octets| octets.max(least)).filter(|octets| *octets <= top).collect();
         if least > SMALLEST {
             // Two different ones at the lower end.
             sizes.push(least.saturating_add(16).min(top));
         }
         sizes.sort_unstable();
         sizes.dedup();
-        Self {
-            sizes,
-            most: params.probes,
-            most_limited: params.probes.div_ceil(5),
-        }
+        Self { sizes, most: params.probes, most_limited: params.probes.div_ceil(5) }
     }
 
     pub(super) fn smallest(&self) -> u16 {
@@ -107,11 +100,7 @@ impl Plan {
         let count = self.sizes.len();
         let round = usize::try_from(round).unwrap_or(0);
         let turn = round / 2 % count.max(1);
-        let index = if round.is_multiple_of(2) {
-            count.saturating_sub(1 + turn)
-        } else {
-            turn
-        };
+        let index = if round.is_multiple_of(2) { count.saturating_sub(1 + turn) } else { turn };
         self.sizes.get(index).copied().unwrap_or(SMALLEST)
     }
 
@@ -171,9 +160,8 @@ impl Plan {
     pub(super) fn is_blurred(session: &MethodRun, picture: &Picture, hop: usize) -> bool {
         let table = &session.hops[hop];
         let free = table.answers > 0 && table.pace.every().is_none();
-        let blurred = picture
-            .line(hop)
-            .is_some_and(|line| line.se > BLURRED * line.least_se && line.se > line.forward * GOAL);
+        let blurred =
+            picture.line(hop).is_some_and(|line| line.se > BLURRED * line.least_se && line.se > line.forward * GOAL);
         free && blurred
     }
 
@@ -209,10 +197,7 @@ impl Plan {
         let predicted = (0..session.hops.len())
             .map(|hop| {
                 let forward = session.hops[hop].answers > 0 && !route::is_no_hop(&session.hops, hop);
-                let by_trains = picture
-                    .added
-                    .iter()
-                    .any(|added| added.hop == hop + 1 && added.by_trains);
+                let by_trains = picture.added.iter().any(|added| added.hop == hop + 1 && added.by_trains);
                 match picture.stands_out_by(hop, Self::least_error) {
                     _ if !forward && !by_trains => Predicted::Silent,
                     Some(times) if times > SURELY => Predicted::Resolved,

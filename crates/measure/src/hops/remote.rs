@@ -74,10 +74,7 @@ pub(super) struct RemoteStamps {
 
 impl RemoteStamps {
     pub(super) fn new(wanted: bool) -> Self {
-        Self {
-            wanted,
-            ..Self::default()
-        }
+        Self { wanted, ..Self::default() }
     }
 
     /// Nothing more is asked, and nothing that was told counts.
@@ -96,19 +93,12 @@ impl RemoteStamps {
         for _ in 0..ROUNDS {
             let mut table = HopTable::new();
             for (row, at) in self.rows.iter().zip(&times) {
-                let sample = Sample {
-                    octets: row.octets,
-                    reply_octets: 0,
-                    round_trip_ns: rounded_signed(of(row) - drift * at),
-                };
+                let sample =
+                    Sample { octets: row.octets, reply_octets: 0, round_trip_ns: rounded_signed(of(row) - drift * at) };
                 table.take(IpAddr::from([0, 0, 0, 0]), sample);
             }
             let line = draw(&table)?;
-            let above: Vec<f64> = self
-                .rows
-                .iter()
-                .map(|row| of(row) - line.forward * f64::from(row.octets))
-                .collect();
+            let above: Vec<f64> = self.rows.iter().map(|row| of(row) - line.forward * f64::from(row.octets)).collect();
             found = Some((table, line));
             drift = skew_line(&times, &above, SkewObjective::SumOfDistances).ok()?.slope;
         }
@@ -127,15 +117,11 @@ impl MethodRun {
         if self.remote.way == RouteMatch::Other || self.remote.trains < LEAST || !self.hops.last()?.remote {
             return None;
         }
-        self.remote
-            .table(|table| table.line(self.params.framing, self.floor_ns()))
+        self.remote.table(|table| table.line(self.params.framing, self.floor_ns()))
     }
 
     fn remote_sizes(&self) -> Vec<u16> {
-        let most = self
-            .remote
-            .most_octets
-            .map_or(self.full(), |most| most.min(self.full()));
+        let most = self.remote.most_octets.map_or(self.full(), |most| most.min(self.full()));
         Plan::new(&self.params, self.remote.least_octets, most).sizes
     }
 
@@ -173,13 +159,7 @@ impl MethodRun {
     fn ask_way(&self) -> Vec<PacketPlan> {
         let octets = self.remote_sizes().first().copied().unwrap_or(0);
         let asked = (0..self.hops.len().saturating_sub(1)).filter(|&hop| self.hops[hop].answers > 0);
-        let packet = |hop| {
-            Some(PacketPlan {
-                gap: ROUTE_GAP,
-                ip_octets: octets,
-                hop_limit: Some(hop_limit(hop)?),
-            })
-        };
+        let packet = |hop| Some(PacketPlan { gap: ROUTE_GAP, ip_octets: octets, hop_limit: Some(hop_limit(hop)?) });
         asked.filter_map(packet).collect()
     }
 
@@ -187,10 +167,8 @@ impl MethodRun {
     fn remote_is_known(&self) -> bool {
         let Some(line) = self.remote_line() else { return false };
         let lines = self.hops.iter().rev().skip(1);
-        let before = lines
-            .filter_map(|table| table.line(self.params.framing, self.floor_ns()))
-            .map(|line| line.forward)
-            .next();
+        let before =
+            lines.filter_map(|table| table.line(self.params.framing, self.floor_ns())).map(|line| line.forward).next();
         EITHER * line.se <= GOAL / 2.0 * (line.forward - before.unwrap_or(0.0))
     }
 
@@ -257,9 +235,7 @@ impl MethodRun {
         let framing = self.params.framing;
         let waits = found.as_ref().map(|(table, line)| {
             let (_, samples) = table.main_router().unwrap_or((IpAddr::from([0, 0, 0, 0]), &[]));
-            let above = samples
-                .iter()
-                .map(|sample| HopTable::above(sample, line, framing).max(0.0));
+            let above = samples.iter().map(|sample| HopTable::above(sample, line, framing).max(0.0));
             above.sum::<f64>() / samples.len().max(1) as f64
         });
         let full = f64::from(framing.wire_octets(u32::from(self.full())));

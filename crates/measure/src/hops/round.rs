@@ -27,11 +27,7 @@ impl MethodRun {
             let Some(hop_limit) = hop_limit(hop) else { continue };
             let word = self.draw.next_u64() >> 11;
             let share = 1.0 + word as f64 / (1u64 << 53) as f64;
-            packets.push(PacketPlan {
-                gap: gap.mul_f64(share),
-                ip_octets,
-                hop_limit: Some(hop_limit),
-            });
+            packets.push(PacketPlan { gap: gap.mul_f64(share), ip_octets, hop_limit: Some(hop_limit) });
             gap = self.gap(hop);
         }
         packets
@@ -46,9 +42,7 @@ impl MethodRun {
             u64::try_from(full.saturating_sub(small)).ok().map(Duration::from_nanos)
         };
         let longest = self.hops.get(hop).and_then(takes);
-        longest.map_or(FIRST_GAP, |longest| {
-            longest.mul_f64(1.1).clamp(Duration::from_micros(100), LONGEST_GAP)
-        })
+        longest.map_or(FIRST_GAP, |longest| longest.mul_f64(1.1).clamp(Duration::from_micros(100), LONGEST_GAP))
     }
 
     /// A packet's fate, told to its hop.
@@ -105,10 +99,6 @@ pub(super) fn reported(asked: &Train, row: &Arrival) -> Option<ProbeFate> {
         Fate::Lost => return Some(ProbeFate::Nothing),
     };
     let round_trip_ns = returned.nanos().saturating_sub(row.departed.nanos());
-    let sample = Sample {
-        octets: row.ip_octets,
-        reply_octets: reply_octets(asked, row).unwrap_or(0),
-        round_trip_ns,
-    };
+    let sample = Sample { octets: row.ip_octets, reply_octets: reply_octets(asked, row).unwrap_or(0), round_trip_ns };
     (round_trip_ns > 0).then_some(ProbeFate::Answer { from, remote, sample })
 }

@@ -9,10 +9,7 @@ pub(super) fn is_idle(hops: &[HopTable], hop: usize) -> bool {
 
 /// Who answers here answered before: at which hop limit, if not the one before this.
 pub(super) fn earlier(hops: &[HopTable], hop: usize) -> Option<usize> {
-    let (router, _) = hops
-        .get(hop)?
-        .main_router()
-        .filter(|(from, _)| !from.is_unspecified())?;
+    let (router, _) = hops.get(hop)?.main_router().filter(|(from, _)| !from.is_unspecified())?;
     let same = |table: &HopTable| table.main_router().is_some_and(|(from, _)| from == router);
     hops.iter().take(hop).position(same)
 }

@@ -95,12 +95,8 @@ pub(super) const PAIRS: u32 = 7;
 /// quotes least.
 const REPLY_OCTETS: u16 = 64;
 /// Whom to ask at the far end, the best first.
-const PEER_KINDS: [PeerKind; 4] = [
-    PeerKind::ClosedPort,
-    PeerKind::EchoSized(REPLY_OCTETS),
-    PeerKind::Echo,
-    PeerKind::TcpSyn,
-];
+const PEER_KINDS: [PeerKind; 4] =
+    [PeerKind::ClosedPort, PeerKind::EchoSized(REPLY_OCTETS), PeerKind::Echo, PeerKind::TcpSyn];
 /// A world waits this long for what does not come, and longer by a round trip; of real worlds not
 /// known, of the simulator 0.3 s.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -139,9 +135,7 @@ impl MethodRun {
     /// What one round trip is off by at any rate: a tick, or what a stamp is.
     pub(super) fn floor_ns(&self) -> f64 {
         self.facts.as_ref().map_or(1.0, |facts| {
-            nanos_f64(facts.sender.clock_resolution)
-                .max(nanos_f64(facts.sender.stamp_error))
-                .max(1.0)
+            nanos_f64(facts.sender.clock_resolution).max(nanos_f64(facts.sender.stamp_error)).max(1.0)
         })
     }
 
@@ -288,25 +282,16 @@ impl MethodRun {
 
     fn pair(&mut self) -> Option<Vec<PacketPlan>> {
         let doubtful = picture::worth_pairs(self);
-        let open: Vec<usize> = doubtful
-            .into_iter()
-            .filter(|&hop| self.hops.get(hop).is_some_and(|hop| hop.pairs_sent < PAIRS))
-            .collect();
+        let open: Vec<usize> =
+            doubtful.into_iter().filter(|&hop| self.hops.get(hop).is_some_and(|hop| hop.pairs_sent < PAIRS)).collect();
         let hop = *open.iter().min_by_key(|&&hop| self.hops[hop].pairs_sent)?;
         let octets = self.plan.largest();
         let limit = hop_limit(hop)?;
         let table = &mut self.hops[hop];
-        let due = table
-            .pace
-            .due_at()
-            .map(|at| at + table.pace.every().unwrap_or_default());
+        let due = table.pace.due_at().map(|at| at + table.pace.every().unwrap_or_default());
         self.not_before = due;
         table.pairs_sent += 1;
-        let packet = PacketPlan {
-            gap: Duration::ZERO,
-            ip_octets: octets,
-            hop_limit: Some(limit),
-        };
+        let packet = PacketPlan { gap: Duration::ZERO, ip_octets: octets, hop_limit: Some(limit) };
         Some(vec![packet; 2])
     }
 
@@ -321,12 +306,7 @@ impl MethodRun {
         let gaps: Duration = (0..self.hops.len()).map(|hop| self.gap(hop)).sum();
         let (forecast, predicted) = self.plan.foretell(self, self.now.since(began), gaps, TIMEOUT);
         let rtt = self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
-        self.deadline = Some(
-            began
-                + forecast
-                    .time
-                    .saturating_sub(TIMEOUT + 2 * rtt + 2 * gaps + self.params.pace),
-        );
+        self.deadline = Some(began + forecast.time.saturating_sub(TIMEOUT + 2 * rtt + 2 * gaps + self.params.pace));
         self.forecast = Some(forecast);
         self.predicted = predicted;
     }
@@ -449,9 +429,7 @@ impl TrainMethod for MethodRun {
         peer_kinds.refused(refusal, what, |refusal| bounds.take(refusal))?;
         self.resize();
         if self.plan.is_too_narrow() {
-            return Err(Reason::NotOffered {
-                what: "packets of enough different sizes".to_owned(),
-            });
+            return Err(Reason::NotOffered { what: "packets of enough different sizes".to_owned() });
         }
         Ok(())
     }

@@ -105,11 +105,7 @@ impl TailgatingProbes {
             kind.died == hop && kind.trailing_packet > least && 4 * octets.abs_diff(kind.trailing_packet) <= octets
         };
         let sent = |kind: &Kind| (self.sent_alike(*kind), std::cmp::Reverse(kind.trailing_packet));
-        self.trains
-            .keys()
-            .filter(|kind| near(kind))
-            .max_by_key(|kind| sent(kind))
-            .map(|kind| kind.trailing_packet)
+        self.trains.keys().filter(|kind| near(kind)).max_by_key(|kind| sent(kind)).map(|kind| kind.trailing_packet)
     }
 
     /// `wire`: octets of a small packet's answer.
@@ -135,18 +131,12 @@ impl TailgatingProbes {
     pub(super) fn spacings(&self, hop: usize, trailing_packet: u16, floor_ns: f64) -> Option<ProbeFate> {
         let of = |key: Kind| {
             let reverse = &self.trains.get(&key)?.reverse;
-            let free: Vec<f64> = reverse
-                .iter()
-                .filter(|reverse| !reverse.waited(self.guard))
-                .map(|reverse| reverse.spacing)
-                .collect();
+            let free: Vec<f64> =
+                reverse.iter().filter(|reverse| !reverse.waited(self.guard)).map(|reverse| reverse.spacing).collect();
             // Of a spacing that ticks take one of two readings the more frequent is off by half a
             // tick.
             let found = pair_mode(&free, floor_ns / 2.0)?;
-            let near = free
-                .iter()
-                .filter(|ns| (**ns - found.ns).abs() <= 2.0 * found.error_ns + floor_ns)
-                .count();
+            let near = free.iter().filter(|ns| (**ns - found.ns).abs() <= 2.0 * found.error_ns + floor_ns).count();
             Some((found, near as f64 >= AGREED * free.len() as f64))
         };
         let before = hop.checked_sub(1)?;
@@ -157,12 +147,7 @@ impl TailgatingProbes {
             .map(|kind| (std::cmp::Reverse(kind.responder), kind.replay))
             .collect();
         let both = |(responder, replay): (std::cmp::Reverse<usize>, usize)| {
-            let kind = |died| Kind {
-                responder: responder.0,
-                replay,
-                died,
-                trailing_packet,
-            };
+            let kind = |died| Kind { responder: responder.0, replay, died, trailing_packet };
             let ((here, one), (before, other)) = (of(kind(hop))?, of(kind(before))?);
             Some(ProbeFate {
                 here,
@@ -182,11 +167,7 @@ impl TailgatingProbes {
     /// Answers of trains like these wait for one another more often than not.
     pub(super) fn is_in_the_way(&self, kind: Kind) -> bool {
         let waited = |brought: &Brought| {
-            let waited = brought
-                .reverse
-                .iter()
-                .filter(|reverse| reverse.waited(self.guard))
-                .count();
+            let waited = brought.reverse.iter().filter(|reverse| reverse.waited(self.guard)).count();
             waited >= 3 && 2 * waited > brought.reverse.len()
         };
         self.trains.get(&kind).is_some_and(waited)
@@ -198,20 +179,8 @@ mod tests {
     use super::*;
 
     fn course(died: usize, leader: i64, large: Option<i64>, trailing_packet: i64) -> Course {
-        let kind = Kind {
-            responder: 5,
-            replay: 0,
-            died,
-            trailing_packet: 48,
-        };
-        Course {
-            kind,
-            leader: Some(leader),
-            large,
-            trailing_packet: Some(trailing_packet),
-            behind: 3,
-            ahead: 0,
-        }
+        let kind = Kind { responder: 5, replay: 0, died, trailing_packet: 48 };
+        Course { kind, leader: Some(leader), large, trailing_packet: Some(trailing_packet), behind: 3, ahead: 0 }
     }
 
     #[test]
@@ -235,35 +204,19 @@ mod tests {
     /// A small packet's answer right behind the large one's may have waited for it.
     #[test]
     fn answers_behind_answers_do_not_count() {
-        let mut tailgating_probes = TailgatingProbes {
-            guard: 1000.0,
-            ..TailgatingProbes::default()
-        };
+        let mut tailgating_probes = TailgatingProbes { guard: 1000.0, ..TailgatingProbes::default() };
         for k in 0..8 {
             tailgating_probes.take(&course(1, 1_000_000, Some(950_000), 2_300_000 + k), 114.0);
             tailgating_probes.take(&course(2, 1_000_000, Some(1_100_000), 2_300_000 + k), 114.0);
         }
-        let kind = |replay, died| Kind {
-            responder: 5,
-            replay,
-            died,
-            trailing_packet: 48,
-        };
+        let kind = |replay, died| Kind { responder: 5, replay, died, trailing_packet: 48 };
         assert!(tailgating_probes.is_in_the_way(kind(0, 1)) && !tailgating_probes.is_in_the_way(kind(0, 2)));
         // With a lead of a millisecond, of which spacings are told without.
         for died in [1, 2] {
             for k in 0..8 {
-                let ahead = course(
-                    died,
-                    1_000_000,
-                    Some(1_600_000),
-                    2_300_000 + i64::try_from(died).unwrap() * 100_000 + k,
-                );
-                let ahead = Course {
-                    kind: kind(1, died),
-                    ahead: 1_000_000,
-                    ..ahead
-                };
+                let ahead =
+                    course(died, 1_000_000, Some(1_600_000), 2_300_000 + i64::try_from(died).unwrap() * 100_000 + k);
+                let ahead = Course { kind: kind(1, died), ahead: 1_000_000, ..ahead };
                 tailgating_probes.take(&ahead, 114.0);
             }
         }

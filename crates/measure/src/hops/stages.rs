@@ -8,9 +8,7 @@
 
 /// Standard rates, Mbit/s: of Ethernet, which devices inside a hop may have (IEEE 802.3); and of
 /// other links, which may only stand alone (ITU-T G.702, G.707).
-const ETHERNET: [f64; 10] = [
-    10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0,
-];
+const ETHERNET: [f64; 10] = [10.0, 100.0, 1000.0, 2500.0, 5000.0, 10_000.0, 25_000.0, 40_000.0, 50_000.0, 100_000.0];
 const OTHER_RATES: [f64; 9] = [1.544, 2.048, 34.368, 44.736, 51.84, 155.52, 622.08, 2488.32, 9953.28];
 /// Links in a row at most.
 const MOST_STAGES: usize = 3;
@@ -74,10 +72,7 @@ pub(super) fn stages(slope: f64, half_width: f64) -> Option<Stages> {
     let one = if vague { off } else { (1.5 * off).max(slope * ALONE) };
     // In a wide interval there is always some old rate.
     let others: &[f64] = if vague { &[] } else { &OTHER_RATES };
-    let alone = ETHERNET
-        .iter()
-        .chain(others)
-        .any(|&mbps| (per_octet(mbps) - slope).abs() <= one);
+    let alone = ETHERNET.iter().chain(others).any(|&mbps| (per_octet(mbps) - slope).abs() <= one);
     if alone {
         return None;
     }
@@ -153,11 +148,8 @@ pub(super) fn slowest(spacings_ns: &[i64], (whole_ns, off_ns): (f64, f64), front
 /// all.
 fn agreed(spacings_ns: &[i64], near_ns: f64) -> Option<f64> {
     let around = |&at: &i64| {
-        let close: Vec<f64> = spacings_ns
-            .iter()
-            .map(|&ns| ns as f64)
-            .filter(|ns| (ns - at as f64).abs() <= near_ns)
-            .collect();
+        let close: Vec<f64> =
+            spacings_ns.iter().map(|&ns| ns as f64).filter(|ns| (ns - at as f64).abs() <= near_ns).collect();
         (close.len(), close.iter().sum::<f64>() / close.len().max(1) as f64)
     };
     let (count, mean) = spacings_ns.iter().map(around).max_by_key(|(count, _)| *count)?;
@@ -260,18 +252,9 @@ mod tests {
         assert_eq!(slowest(&row, (whole, 1000.0), 410_133.0, 1000.0), Slowest::Hidden);
         assert_eq!(slowest(&[820_000; 4], (whole, 1000.0), 123_040.0, 1000.0), Slowest::All);
         // Further apart than one link makes them, too few, or no two alike.
-        assert_eq!(
-            slowest(&[990_000; 7], (whole, 1000.0), 123_040.0, 1000.0),
-            Slowest::Unreported
-        );
-        assert_eq!(
-            slowest(&row[..3], (whole, 1000.0), 123_040.0, 1000.0),
-            Slowest::Unreported
-        );
-        assert_eq!(
-            slowest(&[410_000, 500_000, 600_000, 700_000], (whole, 1000.0), 0.0, 1000.0),
-            Slowest::Unreported
-        );
+        assert_eq!(slowest(&[990_000; 7], (whole, 1000.0), 123_040.0, 1000.0), Slowest::Unreported);
+        assert_eq!(slowest(&row[..3], (whole, 1000.0), 123_040.0, 1000.0), Slowest::Unreported);
+        assert_eq!(slowest(&[410_000, 500_000, 600_000, 700_000], (whole, 1000.0), 0.0, 1000.0), Slowest::Unreported);
         // A first packet that was late by 40 us looks like a link of 145 Mbit/s.
         let late = [83_000, 84_000, 82_500, 83_200];
         assert!(matches!(
@@ -284,10 +267,7 @@ mod tests {
             slowest(&[89_900, 90_000, 90_100, 90_000], (246_080.0, 500.0), 0.0, 1000.0),
             Slowest::Doubtful(ns) if (ns - 90_000.0).abs() < 1.0
         ));
-        assert!(matches!(
-            slowest(&[125_000; 4], (246_080.0, 500.0), 0.0, 1000.0),
-            Slowest::Takes(_)
-        ));
+        assert!(matches!(slowest(&[125_000; 4], (246_080.0, 500.0), 0.0, 1000.0), Slowest::Takes(_)));
         assert!(is_standard(80.0, 0.1) && !is_standard(8000.0 / 30.0, 0.1));
     }
 

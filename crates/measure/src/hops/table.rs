@@ -33,11 +33,7 @@ fn surer(all: &[Point], halves: [&[Point]; 2], floor_ns: f64) -> Option<Line> {
         [Some(even), Some(odd)] => (even.forward - odd.forward) / 2.0,
         _ => 0.0,
     };
-    let known = halves
-        .iter()
-        .flatten()
-        .map(|half| half.least_se.powi(2) / 2.0)
-        .sum::<f64>();
+    let known = halves.iter().flatten().map(|half| half.least_se.powi(2) / 2.0).sum::<f64>();
     let scatter = (apart.powi(2) - known).max(0.0).sqrt();
     Some(all.unsure(all.se.hypot(scatter)))
 }
@@ -118,12 +114,7 @@ impl HopTable {
     pub(super) fn is_rerouted(&self) -> bool {
         let Some(&last) = self.recent.back() else { return false };
         let run = self.recent.len() >= NEW_ROUTE && self.recent.iter().all(|&from| from == last);
-        let others = self
-            .samples
-            .iter()
-            .filter(|(from, _)| **from != last)
-            .map(|(_, samples)| samples.len())
-            .max();
+        let others = self.samples.iter().filter(|(from, _)| **from != last).map(|(_, samples)| samples.len()).max();
         let own = self.samples.get(&last).map_or(0, Vec::len);
         // As many from the new one as were seen in a row: it had never answered before.
         run && own == NEW_ROUTE && others.unwrap_or(0) >= NEW_ROUTE
@@ -171,11 +162,8 @@ impl HopTable {
             let least = *times.first()? as f64;
             // A steady clock that ticks gives one of two readings for one time: their mean tells
             // what lies between.
-            let near: Vec<f64> = times
-                .iter()
-                .map(|&time| time as f64)
-                .take_while(|time| *time <= least + 1.01 * floor_ns)
-                .collect();
+            let near: Vec<f64> =
+                times.iter().map(|&time| time as f64).take_while(|time| *time <= least + 1.01 * floor_ns).collect();
             Some(Point {
                 forward: wire(octets),
                 reverse: wire(reply),
@@ -200,11 +188,7 @@ impl HopTable {
     fn usual_points(&self, half: Half, framing: Framing, floor_ns: f64) -> Option<Vec<Point>> {
         let wire = |octets: u16| f64::from(framing.wire_octets(u32::from(octets)));
         let cells = self.cells(half);
-        let least = if half == Half::All {
-            LEAST_USUAL
-        } else {
-            LEAST_USUAL / 2
-        };
+        let least = if half == Half::All { LEAST_USUAL } else { LEAST_USUAL / 2 };
         if cells.values().any(|times| times.len() < least) {
             return None;
         }
@@ -301,9 +285,7 @@ impl HopTable {
         });
         // Headers of IPv6 and ICMP, and extensions of some hundred octets (RFC 4884), are the most
         // there can be on top.
-        let fits = lengths
-            .iter()
-            .all(|(&octets, &reply)| reply <= octets.saturating_add(700));
+        let fits = lengths.iter().all(|(&octets, &reply)| reply <= octets.saturating_add(700));
         same && grows && fits
     }
 }

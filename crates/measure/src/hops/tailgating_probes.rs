@@ -64,10 +64,7 @@ type Behind = (f64, f64);
 /// here but for the least, which the last of them alone may leave.
 fn after(behind: Behind, time: (f64, f64), ratio: f64, row: bool) -> Behind {
     let least = if row { 0.0 } else { ratio * time.0 };
-    (
-        (behind.0 - time.1).max(0.0) + least,
-        (behind.1 - time.0).max(0.0) + ratio * time.1,
-    )
+    ((behind.0 - time.1).max(0.0) + least, (behind.1 - time.0).max(0.0) + ratio * time.1)
 }
 
 impl MethodRun {
@@ -84,10 +81,7 @@ impl MethodRun {
     pub(super) fn behind(&self, added: &[Added], hop: usize, ratio: f64) -> Behind {
         let large = self.wire(self.plan.largest());
         let left = narrows_stat::median(&self.tailgating_probes.behind_ns);
-        let cost = self
-            .facts
-            .as_ref()
-            .map_or(0.0, |facts| nanos_f64(facts.sender.send_cost));
+        let cost = self.facts.as_ref().map_or(0.0, |facts| nanos_f64(facts.sender.send_cost));
         let mut behind = (0.0, 2.0 * left.unwrap_or(cost) + self.floor_ns());
         for link in 1..=hop {
             let time = match added.iter().find(|added| added.covers(link)) {
@@ -122,9 +116,7 @@ impl MethodRun {
             let held = (1.0 + CAUGHT) * self.behind(&picture.by_sizes, hop, self.ratio()).0 + 4.0 * self.floor_ns();
             usable(hop) && usable(hop - 1) && !own.stands_alone() && own.most() * large > held
         };
-        (behind_narrow(&picture.by_sizes)..last.unwrap_or(0))
-            .filter(worth)
-            .collect()
+        (behind_narrow(&picture.by_sizes)..last.unwrap_or(0)).filter(worth).collect()
     }
 
     /// Hops (from zero) that answer, and are hops of their own.
@@ -142,28 +134,15 @@ impl MethodRun {
         let behind: Vec<usize> = self.answering().into_iter().filter(|&other| other > hop).collect();
         let free = |other: &usize| self.hops[*other].pace.every().is_none();
         let clear = |responder: usize, replay: usize| {
-            let kind = |died| Kind {
-                responder,
-                replay,
-                died,
-                trailing_packet,
-            };
+            let kind = |died| Kind { responder, replay, died, trailing_packet };
             !(hop.saturating_sub(1)..=hop).any(|died| self.tailgating_probes.is_in_the_way(kind(died)))
         };
         let furthest = behind.iter().rev().copied();
         let limited = behind.iter().all(|other| !free(other));
         let first = |replay: usize| {
-            let found = furthest
-                .clone()
-                .filter(free)
-                .take(ANCHORS)
-                .find(|responder| clear(*responder, replay));
-            let found = found.or_else(|| {
-                furthest
-                    .clone()
-                    .take(1)
-                    .find(|responder| limited && clear(*responder, replay))
-            });
+            let found = furthest.clone().filter(free).take(ANCHORS).find(|responder| clear(*responder, replay));
+            let found =
+                found.or_else(|| furthest.clone().take(1).find(|responder| limited && clear(*responder, replay)));
             found.map(|responder| (responder, replay))
         };
         // In front of the narrow link the small packets would come so close together that they wait
@@ -177,12 +156,7 @@ impl MethodRun {
         let Some((responder, replay)) = self.responder(hop, trailing_packet) else {
             return Vec::new();
         };
-        let kind = |died| Kind {
-            responder,
-            replay,
-            died,
-            trailing_packet,
-        };
+        let kind = |died| Kind { responder, replay, died, trailing_packet };
         vec![kind(hop - 1), kind(hop)]
     }
 
@@ -205,23 +179,14 @@ impl MethodRun {
     /// Hops (from zero) that look like several links in a row, of which pairs do not tell.
     fn worth_a_row(&self, picture: &Picture) -> Vec<usize> {
         let check = self.worth_a_check();
-        let open = picture
-            .added
-            .iter()
-            .filter(|added| added.stages.is_some() && added.pairs == Pairs::Unknown);
-        open.map(|added| added.hop - 1)
-            .filter(|hop| check.contains(hop))
-            .collect()
+        let open = picture.added.iter().filter(|added| added.stages.is_some() && added.pairs == Pairs::Unknown);
+        open.map(|added| added.hop - 1).filter(|hop| check.contains(hop)).collect()
     }
 
     /// The next train of the first look, or of what comes after it, if any is wanted.
     fn next_tailgating_probe(&self, picture: &Picture, search: bool) -> Option<Vec<PacketPlan>> {
         let mut worth = self.worth_tailgating_probes(picture);
-        worth.extend(if search {
-            self.worth_a_check()
-        } else {
-            self.worth_a_row(picture)
-        });
+        worth.extend(if search { self.worth_a_check() } else { self.worth_a_row(picture) });
         let large = self.wire(self.plan.largest());
         let known = |hop: usize| match self.reported_by_tailgating_probes(&picture.added, hop) {
             Some(Known::Time { time, half }) => half <= GOAL * time,
@@ -248,11 +213,7 @@ impl MethodRun {
     fn train(&self, kind: Kind) -> Option<Vec<PacketPlan>> {
         let (remote, near) = (hop_limit(kind.responder)?, hop_limit(kind.died)?);
         let ahead = Duration::from_millis(LEADS_MS.get(kind.replay).copied().unwrap_or(0));
-        let packet = |gap, ip_octets, limit| PacketPlan {
-            gap,
-            ip_octets,
-            hop_limit: Some(limit),
-        };
+        let packet = |gap, ip_octets, limit| PacketPlan { gap, ip_octets, hop_limit: Some(limit) };
         Some(vec![
             packet(Duration::ZERO, self.plan.smallest(), remote),
             packet(ahead, self.plan.largest(), near),
@@ -280,11 +241,7 @@ impl MethodRun {
     pub(super) fn take_tailgating_probe(&mut self, kind: Kind, asked: &Train, report: &TrainReport) {
         let (died, responder) = (kind.died, kind.responder);
         let mut answers = [None; 3];
-        for ((answer, hop), row) in answers
-            .iter_mut()
-            .zip([responder, died, responder])
-            .zip(&report.arrivals)
-        {
+        for ((answer, hop), row) in answers.iter_mut().zip([responder, died, responder]).zip(&report.arrivals) {
             let table = &mut self.hops[hop];
             table.probes = table.probes.saturating_add(1);
             table.pace.sent(row.departed);
@@ -292,10 +249,7 @@ impl MethodRun {
                 Some(ProbeFate::Answer { sample, .. }) => {
                     table.answers = table.answers.saturating_add(1);
                     table.pace.reported(true);
-                    *answer = Some((
-                        row.departed.nanos().saturating_add(sample.round_trip_ns),
-                        sample.reply_octets,
-                    ));
+                    *answer = Some((row.departed.nanos().saturating_add(sample.round_trip_ns), sample.reply_octets));
                 }
                 Some(ProbeFate::Nothing) => table.pace.reported(false),
                 None => {}
@@ -311,14 +265,8 @@ impl MethodRun {
         let ahead = if kind.replay == 0 { 0 } else { since(first) };
         let wire = self.wire(trailing_packet.map_or(0, |(_, octets)| octets));
         let at = |answer: Option<(i64, u16)>| answer.map(|(at, _)| at);
-        let course = Course {
-            kind,
-            leader: at(leader),
-            large: at(large),
-            trailing_packet: at(trailing_packet),
-            behind,
-            ahead,
-        };
+        let course =
+            Course { kind, leader: at(leader), large: at(large), trailing_packet: at(trailing_packet), behind, ahead };
         self.tailgating_probes.take(&course, wire);
     }
 
@@ -335,10 +283,7 @@ impl MethodRun {
     /// What all links of the reverse direction take for an octet of an answer; where that is not
     /// known, what those there may take.
     pub(super) fn look_back(&mut self) {
-        let lines = self
-            .hops
-            .iter()
-            .map(|table| table.line(self.params.framing, self.floor_ns()));
+        let lines = self.hops.iter().map(|table| table.line(self.params.framing, self.floor_ns()));
         let per_octet = lines.flatten().map(|line| match line.se < CLEAR * line.forward {
             true if line.reverse > KNOWN * line.forward => line.reverse,
             true => 4.0 * line.forward,
@@ -356,11 +301,7 @@ impl MethodRun {
         let mut kinds: BTreeSet<Kind> = wanted.into_iter().flat_map(|hop| self.kinds(hop, small)).collect();
         kinds.extend(self.trailing_packets(picture));
         let left = |kind: &Kind| {
-            let most = if kind.trailing_packet > small {
-                MOST_TRAILING_PACKETS
-            } else {
-                MOST
-            };
+            let most = if kind.trailing_packet > small { MOST_TRAILING_PACKETS } else { MOST };
             most.saturating_sub(self.tailgating_probes.sent(*kind))
         };
         let unanswered = |kind: &Kind| {
@@ -374,9 +315,7 @@ impl MethodRun {
 /// The first hop (from zero) behind the narrow link.
 fn behind_narrow(by_sizes: &[Added]) -> usize {
     let alone = by_sizes.iter().filter(|added| added.stands_alone());
-    alone
-        .max_by(|one, other| one.slope.total_cmp(&other.slope))
-        .map_or(1, |narrow| narrow.hop)
+    alone.max_by(|one, other| one.slope.total_cmp(&other.slope)).map_or(1, |narrow| narrow.hop)
 }
 
 /// The hop at which the large packet of a train dies, the one that answers the small ones, and the

@@ -59,10 +59,7 @@ fn made(missing: f64, off: f64, time: f64, ratio: f64) -> Option<Made> {
         return Some(Made::OneLink { unseen });
     }
     let rest = missing / ratio;
-    (missing > 2.0 * off && rest <= time).then(|| Made::Row {
-        rest: rest.min(time - rest),
-        off: off / ratio,
-    })
+    (missing > 2.0 * off && rest <= time).then(|| Made::Row { rest: rest.min(time - rest), off: off / ratio })
 }
 
 impl MethodRun {
@@ -79,11 +76,7 @@ impl MethodRun {
         let sizes = (self.plan.smallest()..self.plan.largest()).step_by(STEP.into()).skip(1);
         let octets = sizes.take_while(|octets| self.wire(*octets) <= most).last()?;
         // What is learned of the hop in between does not ask for another.
-        Some(
-            self.tailgating_probes
-                .trailing_packet_near(own.hop - 1, octets, self.plan.smallest())
-                .unwrap_or(octets),
-        )
+        Some(self.tailgating_probes.trailing_packet_near(own.hop - 1, octets, self.plan.smallest()).unwrap_or(octets))
     }
 
     /// What tails say so far of a hop that sizes tell.
@@ -139,9 +132,7 @@ impl MethodRun {
             };
             let kinds = self.trailing_packets_of(picture, own).into_iter();
             // Trains whose answers waited for one another, and were asked of somebody else, count.
-            kinds
-                .filter(|kind| self.tailgating_probes.sent_alike(*kind) < most)
-                .collect::<Vec<Kind>>()
+            kinds.filter(|kind| self.tailgating_probes.sent_alike(*kind) < most).collect::<Vec<Kind>>()
         };
         let worth = self.worth_trailing_packets(picture);
         let kinds = worth.iter().flat_map(open);
@@ -203,11 +194,7 @@ mod tests {
     #[test]
     fn rows_hold_a_trailing_packet_back_by_less() {
         let ratio = 0.25;
-        for (times, x) in [
-            (vec![61_520.0], 30_760.0),
-            (vec![30_760.0; 2], 30_760.0),
-            (vec![61_520.0; 2], 61_520.0),
-        ] {
+        for (times, x) in [(vec![61_520.0], 30_760.0), (vec![30_760.0; 2], 30_760.0), (vec![61_520.0; 2], 61_520.0)] {
             let time: f64 = times.iter().sum();
             let missing = time - x - held(&times, ratio, x);
             let made = made(missing, 1000.0, time, ratio);

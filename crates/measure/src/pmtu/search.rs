@@ -191,9 +191,8 @@ fn too_big(row: &Arrival) -> Option<HopReplyKind> {
 
 /// What links and tunnels leave, in IP octets: the guaranteed sizes; Teredo, 6in4, `WireGuard` over
 /// IPv6 and over IPv4, GRE, `PPPoE` with and without a tunnel; Ethernet; FDDI; jumbo frames.
-const USUAL: [u16; 17] = [
-    576, 1006, 1280, 1400, 1420, 1440, 1450, 1460, 1472, 1476, 1480, 1492, 1500, 4352, 8192, 9000, 9216,
-];
+const USUAL: [u16; 17] =
+    [576, 1006, 1280, 1400, 1420, 1440, 1450, 1460, 1472, 1476, 1480, 1492, 1500, 4352, 8192, 9000, 9216];
 
 /// Ours: with so many trains at one size and still no verdict, too much is lost for any.
 const MOST_TRAINS: u32 = 8;

@@ -6,10 +6,7 @@ use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Hop};
 
 /// A path whose second hop has this MTU, behind an interface of 1500 unless that hop takes more.
 fn path(mtu: u16, seed: u64) -> ClosedFormWorld {
-    let second = Hop {
-        mtu,
-        ..Hop::ethernet(BitRate::from_mbps(100))
-    };
+    let second = Hop { mtu, ..Hop::ethernet(BitRate::from_mbps(100)) };
     let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), second], seed);
     host_pair.facts.path_mtu = mtu.max(1500);
     host_pair
@@ -24,10 +21,7 @@ fn the_interfaces_own_mtu_takes_one_train() {
     for mtu in [1500, 9000] {
         let measured = run_on(&mut path(mtu, 1));
         let estimate = measured.outcome.estimate().unwrap();
-        assert_eq!(
-            (estimate.low, estimate.value, estimate.high),
-            (mtu.into(), mtu.into(), mtu.into())
-        );
+        assert_eq!((estimate.low, estimate.value, estimate.high), (mtu.into(), mtu.into(), mtu.into()));
         assert_eq!(estimate.confidence, Confidence::High);
         assert_eq!(measured.cost.packets, 6);
     }
@@ -40,18 +34,12 @@ fn every_mtu_is_found_with_and_without_routers_words() {
             let mut host_pair = path(mtu, 1);
             host_pair.hops[1].reports_too_big = reports;
             let measured = run_on(&mut host_pair);
-            let estimate = measured
-                .outcome
-                .estimate()
-                .unwrap_or_else(|| panic!("{mtu}: {measured:?}"));
+            let estimate = measured.outcome.estimate().unwrap_or_else(|| panic!("{mtu}: {measured:?}"));
             assert_eq!((estimate.value, estimate.high), (mtu.into(), mtu.into()), "{reports}");
             assert_eq!(estimate.diagnostics.get("black_hole"), Some(&(!reports).into()));
             let trains = if reports { 3 } else { 17 };
             assert!(host_pair.reports.len() <= trains, "{mtu}: {}", host_pair.reports.len());
-            assert_eq!(
-                analyse(&host_pair.facts, &host_pair.reports, &Params::default()),
-                measured.outcome
-            );
+            assert_eq!(analyse(&host_pair.facts, &host_pair.reports, &Params::default()), measured.outcome);
             assert_eq!(estimate.confidence == Confidence::High, reports);
         }
     }
@@ -104,9 +92,7 @@ fn a_dead_path_has_no_mtu() {
     let mut host_pair = path(1500, 1);
     host_pair.hops[0].loss = 1.0;
     let measured = run_on(&mut host_pair);
-    let Outcome::Inconclusive { reason, .. } = measured.outcome else {
-        panic!("{measured:?}")
-    };
+    let Outcome::Inconclusive { reason, .. } = measured.outcome else { panic!("{measured:?}") };
     assert_eq!(reason, Reason::NoAnswer);
     assert!(host_pair.reports.len() <= 8);
 }
@@ -127,32 +113,18 @@ fn refusals_are_mended_where_they_can_be() {
     assert_eq!(train(raised), (600, 1500, PeerKind::EchoSized(600)));
     let whole = run.step(now, Event::Refused(Refusal::NotOffered));
     assert_eq!(train(whole), (600, 1500, PeerKind::Echo));
-    let Step::Done(outcome) = run.step(now, Event::Refused(Refusal::NotOffered)) else {
-        panic!()
-    };
-    assert!(matches!(
-        outcome,
-        Outcome::Inconclusive {
-            reason: Reason::NotOffered { .. },
-            ..
-        }
-    ));
+    let Step::Done(outcome) = run.step(now, Event::Refused(Refusal::NotOffered)) else { panic!() };
+    assert!(matches!(outcome, Outcome::Inconclusive { reason: Reason::NotOffered { .. }, .. }));
 }
 
 #[test]
 fn a_stop_leaves_what_is_known() {
     let mut host_pair = path(1420, 1);
     host_pair.hops[1].reports_too_big = false;
-    let budget = narrows_probe::Budget {
-        octets: 20_000,
-        ..narrows_probe::Budget::default()
-    };
+    let budget = narrows_probe::Budget { octets: 20_000, ..narrows_probe::Budget::default() };
     let measured = host_pair.measure(&mut Run::new(Params::default()), budget);
     let estimate = measured.outcome.estimate().unwrap();
-    assert!(
-        estimate.low <= 1420 && 1420 <= estimate.high && estimate.high < 1500,
-        "{estimate:?}"
-    );
+    assert!(estimate.low <= 1420 && 1420 <= estimate.high && estimate.high < 1500, "{estimate:?}");
     assert!(estimate.caveats.contains(&Caveat::StoppedEarly));
 }
 

@@ -29,15 +29,7 @@ pub struct Run {
 impl Run {
     /// A run with these parameters.
     pub fn new(params: Params) -> Self {
-        Self {
-            params,
-            facts: None,
-            began: None,
-            reports: Vec::new(),
-            sent: 0,
-            serial: 0,
-            densely: false,
-        }
+        Self { params, facts: None, began: None, reports: Vec::new(), sent: 0, serial: 0, densely: false }
     }
 
     fn proceed(&mut self, now: Stamp<Sender>) -> Step {
@@ -62,29 +54,19 @@ impl Run {
     /// The train, answered by what there is.
     fn answered(&self, train: Train) -> Train {
         let answering = self.facts.as_ref().map_or(Answering::Server, |facts| facts.answering);
-        Train {
-            peer_kind: answering.peer_kind(),
-            ..train
-        }
+        Train { peer_kind: answering.peer_kind(), ..train }
     }
 
     /// On a short path, one train of packets so close that batches show.
     fn dense(&mut self) -> Option<Step> {
-        let times = self
-            .reports
-            .iter()
-            .flat_map(|report| &report.arrivals)
-            .filter_map(round_trip);
+        let times = self.reports.iter().flat_map(|report| &report.arrivals).filter_map(round_trip);
         let least = times.min().filter(|least| *least < Delta::from(SHORT_PATH))?;
         if self.densely || least <= Delta::ZERO || self.limit().is_some() {
             return None;
         }
         self.densely = true;
         self.serial += 1;
-        let gap = self
-            .facts
-            .as_ref()
-            .map_or(DENSE_GAP, |facts| facts.sender.min_gap.max(DENSE_GAP));
+        let gap = self.facts.as_ref().map_or(DENSE_GAP, |facts| facts.sender.min_gap.max(DENSE_GAP));
         let packets = usize::try_from(DENSE).unwrap_or(usize::MAX);
         let train = Train::uniform(TrainId(self.serial), packets, self.params.ip_octets, gap);
         Some(Step::Send(Probe::Train(self.answered(train))))
@@ -100,17 +82,9 @@ impl Run {
     fn stop(&self, reason: Reason) -> Outcome {
         match self.conclude() {
             Outcome::Estimated(estimate) => estimate.caveat(Caveat::StoppedEarly).into(),
-            Outcome::Inconclusive {
-                caveats,
-                details,
-                diagnostics,
-                ..
-            } => Outcome::Inconclusive {
-                reason,
-                caveats,
-                details,
-                diagnostics,
-            },
+            Outcome::Inconclusive { caveats, details, diagnostics, .. } => {
+                Outcome::Inconclusive { reason, caveats, details, diagnostics }
+            }
         }
     }
 

@@ -8,10 +8,7 @@ use narrows_probe::{Budget, StampSource};
 
 fn report(times_us: &[Option<i64>]) -> TrainReport {
     let fate = |at: i64, time: &Option<i64>| match time {
-        Some(us) => Fate::Echoed {
-            returned: Stamp::from_nanos(at + us * 1000),
-            turned: None,
-        },
+        Some(us) => Fate::Echoed { returned: Stamp::from_nanos(at + us * 1000), turned: None },
         None => Fate::Lost,
     };
     TrainReport {
@@ -40,16 +37,10 @@ fn facts() -> PathFacts {
 
 #[test]
 fn the_value_is_the_minimum_and_the_rest_is_evidence() {
-    let outcome = analyse(
-        &facts(),
-        &[report(&[Some(300), Some(100), None, Some(200), Some(110), Some(130)])],
-    );
+    let outcome = analyse(&facts(), &[report(&[Some(300), Some(100), None, Some(200), Some(110), Some(130)])]);
     let estimate = outcome.estimate().unwrap();
     // The third smallest, 130 µs, lies 30 µs above.
-    assert_eq!(
-        (estimate.value, estimate.low, estimate.high),
-        (100_000, 70_000, 100_001)
-    );
+    assert_eq!((estimate.value, estimate.low, estimate.high), (100_000, 70_000, 100_001));
     assert_eq!(estimate.confidence, Confidence::Medium);
     let number = |name: &str| estimate.diagnostics.get(name).unwrap().as_f64().unwrap();
     assert!((number("median_ns") - 130_000.0).abs() < 1.0);
@@ -64,13 +55,8 @@ fn few_or_impossible_answers_show() {
     let estimate = outcome.estimate().unwrap();
     assert_eq!(estimate.value, 100_000);
     assert_eq!(estimate.confidence, Confidence::Low);
-    assert_eq!(
-        estimate.caveats,
-        vec![Caveat::FewSamples { samples: 1 }, Caveat::ClockStep]
-    );
-    let Outcome::Inconclusive { reason, .. } = analyse(&facts(), &[report(&[None, None])]) else {
-        panic!()
-    };
+    assert_eq!(estimate.caveats, vec![Caveat::FewSamples { samples: 1 }, Caveat::ClockStep]);
+    let Outcome::Inconclusive { reason, .. } = analyse(&facts(), &[report(&[None, None])]) else { panic!() };
     assert_eq!(reason, Reason::NoAnswer);
 }
 
@@ -83,10 +69,7 @@ fn a_loaded_path_gives_its_base() {
         // 102 octets on either wire, and four times a millisecond.
         let base = 4_000_000 + 816 + 8160;
         let estimate = measured.outcome.estimate().unwrap();
-        assert!(
-            (estimate.value as f64 / f64::from(base) - 1.0).abs() < 0.005,
-            "{estimate:?}"
-        );
+        assert!((estimate.value as f64 / f64::from(base) - 1.0).abs() < 0.005, "{estimate:?}");
         assert!(estimate.diagnostics.get("p95_ns").unwrap().as_f64().unwrap() >= estimate.value as f64);
         assert_eq!((measured.cost.packets, measured.cost.octets), (84, 84 * 64));
         assert!(measured.cost.time < Duration::from_millis(500));
@@ -96,22 +79,12 @@ fn a_loaded_path_gives_its_base() {
 #[test]
 fn the_duration_bounds_the_run_and_a_stop_is_reported() {
     let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 1);
-    let params = Params {
-        probes: 1000,
-        duration: Duration::from_secs(1),
-        ..Params::default()
-    };
+    let params = Params { probes: 1000, duration: Duration::from_secs(1), ..Params::default() };
     let measured = host_pair.measure(&mut Run::new(params.clone()), Budget::default());
     assert!(measured.cost.time < Duration::from_millis(1200) && measured.cost.packets < 100 + u64::from(DENSE));
-    let budget = Budget {
-        octets: 700,
-        ..Budget::default()
-    };
+    let budget = Budget { octets: 700, ..Budget::default() };
     let measured = host_pair.measure(&mut Run::new(params), budget);
-    assert!(
-        measured.outcome.caveats().contains(&Caveat::StoppedEarly),
-        "{measured:?}"
-    );
+    assert!(measured.outcome.caveats().contains(&Caveat::StoppedEarly), "{measured:?}");
 }
 
 #[test]
@@ -126,31 +99,14 @@ fn a_world_that_needs_larger_packets_gets_them() {
     };
     assert_eq!(train(first).packets[0].ip_octets, 64);
     let second = train(second);
-    assert_eq!(
-        (second.packets.len(), second.packets[0].ip_octets, second.peer_kind),
-        (10, 80, PeerKind::Echo)
-    );
-    let Step::Done(outcome) = run.step(now, Event::Refused(Refusal::NotOffered)) else {
-        panic!()
-    };
-    assert!(matches!(
-        outcome,
-        Outcome::Inconclusive {
-            reason: Reason::NotOffered { .. },
-            ..
-        }
-    ));
+    assert_eq!((second.packets.len(), second.packets[0].ip_octets, second.peer_kind), (10, 80, PeerKind::Echo));
+    let Step::Done(outcome) = run.step(now, Event::Refused(Refusal::NotOffered)) else { panic!() };
+    assert!(matches!(outcome, Outcome::Inconclusive { reason: Reason::NotOffered { .. }, .. }));
 }
 
 #[test]
 fn parameters_are_checked() {
-    for (name, value) in [
-        ("probes", "0"),
-        ("spacing", "1 us"),
-        ("octets", "20"),
-        ("duration", "2 h"),
-        ("size", "3"),
-    ] {
+    for (name, value) in [("probes", "0"), ("spacing", "1 us"), ("octets", "20"), ("duration", "2 h"), ("size", "3")] {
         let mut raw = RawParams::new();
         raw.set(name, value);
         assert!(Rtt.begin(&raw).is_err(), "{name}");
@@ -194,9 +150,8 @@ fn reported(report: TrainReport) -> impl Fn(&str) -> Option<f64> {
 fn each_way_has_its_own_variation_whatever_the_clocks_say() {
     for offset_ns in [0, -7, 1_700_000_000_000_000_003, -3_000_000_000] {
         // 0, 1, 2, 3, 4 ms there and a fifth of that back, over and over.
-        let reported = reported(turned(25, 20_000_000, offset_ns, 0.0, |seq| {
-            (1_000_000 * (seq % 5), 200_000 * (seq % 5))
-        }));
+        let reported =
+            reported(turned(25, 20_000_000, offset_ns, 0.0, |seq| (1_000_000 * (seq % 5), 200_000 * (seq % 5))));
         // The ways differ by 20 ms, of which nothing is known: the offset is wrong by half of that,
         // within a bound of half the 40 ms.
         let error = reported("clock_offset_ns").unwrap() - offset_ns as f64;
@@ -223,16 +178,11 @@ fn each_way_has_its_own_variation_whatever_the_clocks_say() {
 
 #[test]
 fn skew_is_taken_out_and_a_rising_queue_is_not() {
-    let skewed = reported(turned(200, 100_000_000, 5_000_000, 30e-6, |seq| {
-        (40_000 * (seq % 3), 9_000 * (seq % 7))
-    }));
+    let skewed = reported(turned(200, 100_000_000, 5_000_000, 30e-6, |seq| (40_000 * (seq % 3), 9_000 * (seq % 7))));
     let ppm = skewed("clock_skew_ppm").unwrap();
     assert!((ppm - 30.0).abs() < 0.1, "{ppm}");
     let most = skewed("forward_delay_variation_max_ns").unwrap();
-    assert!(
-        (most - 80_000.0).abs() < 2_000.0,
-        "20 s of 30 ppm would be 600 µs: {most}"
-    );
+    assert!((most - 80_000.0).abs() < 2_000.0, "20 s of 30 ppm would be 600 µs: {most}");
     // A queue that grows by 0.1 ms a second one way: the other way does not fall.
     let rising = reported(turned(200, 100_000_000, 0, 0.0, |seq| (10_000 * seq, 0)));
     assert_eq!(rising("clock_skew_ppm"), None);

@@ -90,11 +90,7 @@ fn statistics(delays: &[f64]) -> Option<WayDelays> {
 fn turns<'a>(rows: impl Iterator<Item = &'a Arrival>) -> (i64, Vec<Turn>) {
     let mut first = None;
     let turn = |row: &Arrival| {
-        let Fate::Echoed {
-            returned,
-            turned: Some(turned),
-        } = row.fate
-        else {
+        let Fate::Echoed { returned, turned: Some(turned) } = row.fate else {
             return None;
         };
         // An echo that came back before it left: the clock was set, and tells nothing.

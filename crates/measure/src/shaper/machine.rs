@@ -129,12 +129,7 @@ impl Run {
             Phase::Capacity => {
                 let id = self.id();
                 let packets = self.params.train_packets;
-                Step::Send(Probe::Train(Train::uniform(
-                    id,
-                    packets,
-                    self.ip_octets,
-                    Duration::ZERO,
-                )))
+                Step::Send(Probe::Train(Train::uniform(id, packets, self.ip_octets, Duration::ZERO)))
             }
             Phase::Settle => self.load(self.params.settle, Then::Finish),
             Phase::Quiet => self.hush(),
@@ -147,12 +142,7 @@ impl Run {
         let packets = to_usize(u64::try_from(self.quiet.as_nanos() / QUIET_GAP.as_nanos()).unwrap_or(u64::MAX));
         let id = self.id();
         let octets = QUIET_OCTETS.min(self.ip_octets);
-        Step::Send(Probe::Train(Train::uniform(
-            id,
-            packets.clamp(2, 1000),
-            octets,
-            QUIET_GAP,
-        )))
+        Step::Send(Probe::Train(Train::uniform(id, packets.clamp(2, 1000), octets, QUIET_GAP)))
     }
 
     /// A constant-rate flow in mini-trains.
@@ -225,11 +215,7 @@ impl Run {
         self.capacity = Some(rate);
         let cap = self.params.rate_cap;
         let tool = self.params.preset == Preset::Faithful && rate >= cap;
-        let wanted = if tool {
-            cap.scaled(BELOW_CAP).unwrap_or(cap)
-        } else {
-            rate
-        };
+        let wanted = if tool { cap.scaled(BELOW_CAP).unwrap_or(cap) } else { rate };
         let limits = [self.facts.rate_cap, self.facts.sender.max_send_rate];
         self.probe_rate = limits.into_iter().flatten().fold(wanted, BitRate::min);
         self.rate_was_capped = self.probe_rate < rate;
@@ -295,10 +281,7 @@ impl Run {
     fn take_probe(&mut self, now: Stamp<Sender>, report: &LoadReport) -> Step {
         self.probe.note(report, self.params.bin);
         self.count_load(report);
-        let spent = self
-            .params
-            .probe_octets
-            .is_some_and(|most| self.probe.sent_octets >= most);
+        let spent = self.params.probe_octets.is_some_and(|most| self.probe.sent_octets >= most);
         let over = self.probe.seconds() >= self.params.probe_time.as_secs_f64();
         // Reports without intervals end it too: nothing arrives.
         self.silent = if report.statuses.is_empty() { self.silent + 1 } else { 0 };

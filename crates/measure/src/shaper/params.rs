@@ -95,22 +95,12 @@ impl Params {
         }
         // The tool probes at 195 Mbit/s at most; a deep probe of ours at what the trains found,
         // which nobody knows yet.
-        let rate = if self.preset == Preset::Faithful {
-            self.rate_cap
-        } else {
-            BitRate::from_gbps(1)
-        };
+        let rate = if self.preset == Preset::Faithful { self.rate_cap } else { BitRate::from_gbps(1) };
         let settle = self.settle_below.octets_in(self.settle);
         let probe = rate.octets_in(self.probe_time);
         let max_octets = trains.0 + settle + self.probe_octets.map_or(probe, |most| most.min(probe));
         let max_time = trains.1 + LONGEST_QUIET.max(self.quiet) + self.probe_time;
-        Imposes {
-            typical_octets: max_octets / 4,
-            max_octets,
-            typical_time: max_time / 2,
-            max_time,
-            fills_path: true,
-        }
+        Imposes { typical_octets: max_octets / 4, max_octets, typical_time: max_time / 2, max_time, fills_path: true }
     }
 }
 

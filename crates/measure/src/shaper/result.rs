@@ -33,10 +33,7 @@ struct Bucket {
 pub(super) fn outcome(run: &Run, reason: Option<Reason>) -> Outcome {
     let bucket_evidence = run.search.bucket_evidence();
     // The tool reads no more of its trains than their rate.
-    let turning_point = run
-        .search
-        .turning_point()
-        .filter(|_| run.params.preset == Preset::Adaptive);
+    let turning_point = run.search.turning_point().filter(|_| run.params.preset == Preset::Adaptive);
     let outcome = match (run.probe.fall(), turning_point) {
         (Some(fall), _) => from_fall(run, &fall),
         (None, Some(turning_point)) => from_turning_point(run, &turning_point),
@@ -55,20 +52,12 @@ fn from_turning_point(run: &Run, turning_point: &TurningPoint) -> Estimate {
     let rate = turning_point.sustained.as_f64();
     // Long trains are paced; the short ones before them show what the links carry.
     let outpaces = turning_point.sender_limited && run.search.outpaces();
-    let peak = if outpaces {
-        run.search.peak_bps()
-    } else {
-        turning_point.peak.as_f64()
-    };
+    let peak = if outpaces { run.search.peak_bps() } else { turning_point.peak.as_f64() };
     let mut estimate = bucket(&Bucket {
         peak: at_full_size(run, peak),
         peak_limited: turning_point.sender_limited && !outpaces,
         lower_bound: turning_point.uneven && turning_point.ours >= 1.0,
-        sustained: (
-            slow.as_f64() * (1.0 - LEAST_ERROR),
-            rate,
-            fast.as_f64() * (1.0 + LEAST_ERROR),
-        ),
+        sustained: (slow.as_f64() * (1.0 - LEAST_ERROR), rate, fast.as_f64() * (1.0 + LEAST_ERROR)),
         depth: (
             turning_point.depth_range.0 as f64,
             turning_point.depth_octets as f64,
@@ -82,9 +71,7 @@ fn from_turning_point(run: &Run, turning_point: &TurningPoint) -> Estimate {
         estimate.confidence = Confidence::High;
     }
     if turning_point.ours < CROSS_TRAFFIC {
-        estimate = estimate
-            .with("token_share", turning_point.ours)
-            .caveat(Caveat::VariableRate);
+        estimate = estimate.with("token_share", turning_point.ours).caveat(Caveat::VariableRate);
     }
     estimate
 }
@@ -159,31 +146,13 @@ fn bucket(found: &Bucket) -> Estimate {
         main = main.with("refill_ns", delta(8.0 * depth / rate));
     }
     if !found.policer {
-        let name = if found.queue.1 {
-            "buffer_octets"
-        } else {
-            "buffer_octets_at_least"
-        };
+        let name = if found.queue.1 { "buffer_octets" } else { "buffer_octets_at_least" };
         main = main.with(name, rounded(found.queue.0));
     }
-    let peak = Estimate::ip_rate(
-        Metric::PeakRate,
-        bps(found.peak),
-        bps(found.peak * 0.98),
-        bps(found.peak * 1.02),
-    );
-    let peak = if found.peak_limited {
-        peak.at_least(Limit::Sender)
-    } else {
-        peak
-    };
-    let burst = Estimate::new(
-        Metric::CommittedBurstOctets,
-        Some(Layer::Ip),
-        rounded(depth),
-        rounded(shallow),
-        rounded(deep),
-    );
+    let peak = Estimate::ip_rate(Metric::PeakRate, bps(found.peak), bps(found.peak * 0.98), bps(found.peak * 1.02));
+    let peak = if found.peak_limited { peak.at_least(Limit::Sender) } else { peak };
+    let burst =
+        Estimate::new(Metric::CommittedBurstOctets, Some(Layer::Ip), rounded(depth), rounded(shallow), rounded(deep));
     if !found.lower_bound {
         main.also = vec![peak, burst];
         return main;
@@ -220,10 +189,7 @@ fn without(run: &Run, bucket_evidence: &BucketEvidence, reason: Option<Reason>) 
         return Outcome::inconclusive(reason.unwrap_or(Reason::NoAnswer));
     }
     if run.sent_packets > 0 && (run.probe.lossy() || run.loss() > MOST_LOSS) {
-        return unproven(Reason::TooMuchLoss {
-            lost: run.lost_packets,
-            sent: run.sent_packets,
-        });
+        return unproven(Reason::TooMuchLoss { lost: run.lost_packets, sent: run.sent_packets });
     }
     let by_trains = bucket_evidence.excluded_octets as f64;
     let by_probe = excluded_by_probe(run, &run.probe);
@@ -241,9 +207,7 @@ fn without(run: &Run, bucket_evidence: &BucketEvidence, reason: Option<Reason>) 
     // Others' packets may be in every train, so a whole train is no bound from above; its closest
     // neighbours are a safer one.
     let rate = bps(at_full_size(run, fastest.max(run.search.closest_bps)));
-    let mut main = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate)
-        .at_most()
-        .with("token_bucket", "none seen");
+    let mut main = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate).at_most().with("token_bucket", "none seen");
     main.low = 0;
     if bucket_evidence.is_unclear() || excluded <= 0.0 {
         main = main.caveat(Caveat::VariableRate);
@@ -278,9 +242,7 @@ fn diagnostics(mut estimate: Estimate, run: &Run, bucket_evidence: &BucketEviden
         estimate = estimate.with("capacity_phase_bps", capacity);
     }
     if !run.probe.bins.is_empty() {
-        estimate = estimate
-            .with("probe_rate_bps", run.probe_rate)
-            .with("interval_rates_bps", run.probe.rates());
+        estimate = estimate.with("probe_rate_bps", run.probe_rate).with("interval_rates_bps", run.probe.rates());
         if let Some(rate) = narrows_stat::median(&run.probe.rates()) {
             estimate = estimate.with("median_rate_bps", rounded(rate));
         }

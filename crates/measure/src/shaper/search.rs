@@ -63,11 +63,7 @@ impl Search {
         let octets = params.max_octets.min(peak.unwrap_or(u64::MAX));
         let most = to_usize(octets / u64::from(ip_octets.max(1))).max(1);
         Self {
-            params: BucketSearchParams {
-                min_ratio: params.min_ratio,
-                agreement: params.agreement,
-                min_trains: 2,
-            },
+            params: BucketSearchParams { min_ratio: params.min_ratio, agreement: params.agreement, min_trains: 2 },
             confirm: params.confirm,
             ip_octets,
             most,
@@ -196,8 +192,7 @@ impl Search {
 
     /// Takes the answer to a train of another phase.
     pub(super) fn keep(&mut self, report: &TrainReport) {
-        self.courses
-            .extend(bucket::course(report, self.params.min_ratio, self.tick));
+        self.courses.extend(bucket::course(report, self.params.min_ratio, self.tick));
     }
 
     /// What the train that is out really was.

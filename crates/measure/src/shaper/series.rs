@@ -113,10 +113,7 @@ impl Series {
             min_ratio: params.min_ratio,
             ..ShiftParams::default()
         };
-        Self {
-            test: ShiftTest::new(shift).ok(),
-            ..Self::default()
-        }
+        Self { test: ShiftTest::new(shift).ok(), ..Self::default() }
     }
 
     /// Where the rate falls for good, if it does.
@@ -133,10 +130,7 @@ impl Series {
         let (head, tail) = (self.bins.get(..=end)?, self.bins.get(end + 1..)?);
         let rates: Vec<f64> = tail.iter().map(|bin| bin.rate_bps).collect();
         let sustained = narrows_stat::median(&rates)?;
-        let depth: f64 = head
-            .iter()
-            .map(|bin| (bin.rate_bps - sustained) * bin.seconds / 8.0)
-            .sum();
+        let depth: f64 = head.iter().map(|bin| (bin.rate_bps - sustained) * bin.seconds / 8.0).sum();
         let until = self.bins.get(..=shift.fall)?;
         let peak = narrows_stat::median(&until.iter().map(|bin| bin.rate_bps).collect::<Vec<_>>())?;
         let bin = narrows_stat::median(&head.iter().map(|bin| bin.seconds).collect::<Vec<_>>())?;

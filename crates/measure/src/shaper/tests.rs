@@ -19,10 +19,8 @@ fn params(pairs: &[(&str, &str)]) -> RawParams {
 
 fn host_pair(bucket: Option<(u64, u32)>, cross: Option<Cross>, seed: u64) -> ClosedFormWorld {
     let mut narrow = Hop::ethernet(BitRate::from_mbps(100));
-    narrow.bucket = bucket.map(|(mbps, packets)| Bucket {
-        rate: BitRate::from_mbps(mbps),
-        depth_octets: packets * 1538,
-    });
+    narrow.bucket =
+        bucket.map(|(mbps, packets)| Bucket { rate: BitRate::from_mbps(mbps), depth_octets: packets * 1538 });
     narrow.cross = cross;
     ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed)
 }
@@ -46,19 +44,10 @@ fn buckets_of_ten_to_three_hundred_packets_come_out() {
                 panic!("{mbps} {packets}: {outcome:?}");
             };
             let sustained = mbps as f64 * 1e6 * 1500.0 / 1538.0;
-            assert!(
-                (estimate.value as f64 / sustained - 1.0).abs() < 0.01,
-                "{mbps} {packets}: {estimate:?}"
-            );
-            assert_eq!(
-                (estimate.verdict, estimate.limited_by),
-                (BoundKind::Estimated, Limit::Shaper)
-            );
+            assert!((estimate.value as f64 / sustained - 1.0).abs() < 0.01, "{mbps} {packets}: {estimate:?}");
+            assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::Estimated, Limit::Shaper));
             let depth = also(estimate, Metric::CommittedBurstOctets);
-            assert!(
-                depth.value.abs_diff(u64::from(packets) * 1500) <= 3000,
-                "{mbps} {packets}: {depth:?}"
-            );
+            assert!(depth.value.abs_diff(u64::from(packets) * 1500) <= 3000, "{mbps} {packets}: {depth:?}");
             let peak = also(estimate, Metric::PeakRate).value as f64;
             assert!((peak / 97_529_259.0 - 1.0).abs() < 0.02, "{mbps} {packets}: {peak}");
         }
@@ -72,10 +61,8 @@ fn a_plain_link_gives_a_bound_and_what_is_excluded() {
     assert_eq!(estimate.verdict, BoundKind::UpperBound);
     assert!(estimate.value.abs_diff(97_529_259) < 200_000, "{estimate:?}");
     // A fifth of a megaoctet, less the packets that a bend needs.
-    let excluded = estimate
-        .diagnostics
-        .get("bucket_excluded_octets")
-        .and_then(narrows_probe::outcome::Diagnostic::as_f64);
+    let excluded =
+        estimate.diagnostics.get("bucket_excluded_octets").and_then(narrows_probe::outcome::Diagnostic::as_f64);
     assert!((190e3..=200e3).contains(&excluded.unwrap()), "{excluded:?}");
 }
 
@@ -83,11 +70,7 @@ fn a_plain_link_gives_a_bound_and_what_is_excluded() {
 fn other_traffic_is_no_bucket() {
     for seed in 0..20 {
         for mbps in [20, 50, 70] {
-            let outcome = measure(&mut host_pair(
-                None,
-                Some(Cross::poisson(BitRate::from_mbps(mbps))),
-                seed,
-            ));
+            let outcome = measure(&mut host_pair(None, Some(Cross::poisson(BitRate::from_mbps(mbps))), seed));
             if let Some(estimate) = outcome.estimate() {
                 assert_eq!(estimate.verdict, BoundKind::UpperBound, "{mbps} {seed}: {estimate:?}");
                 assert!(estimate.value > 95_000_000, "{mbps} {seed}: {estimate:?}");
@@ -101,10 +84,7 @@ fn others_take_tokens_and_the_gaps_still_tell() {
     for seed in 0..10 {
         let cross = Cross::poisson(BitRate::from_mbps(10));
         let outcome = measure(&mut host_pair(Some((40, 80)), Some(cross), seed));
-        if let Some(estimate) = outcome
-            .estimate()
-            .filter(|estimate| estimate.limited_by == Limit::Shaper)
-        {
+        if let Some(estimate) = outcome.estimate().filter(|estimate| estimate.limited_by == Limit::Shaper) {
             let ratio = estimate.value as f64 / (40e6 * 1500.0 / 1538.0);
             assert!((0.9..1.05).contains(&ratio), "{seed}: {ratio} {estimate:?}");
         }
@@ -164,10 +144,7 @@ fn a_fall_gives_rate_and_depth_within_half_an_interval() {
         let depth = 1.25e6 * f64::from(tenths) / 10.0;
         let fall = series(&flow(20e6, 10e6, depth, 150, false)).fall().unwrap();
         assert!((fall.sustained_bps / 10e6 - 1.0).abs() < 1e-3, "{fall:?}");
-        assert!(
-            (fall.depth_octets - depth).abs() <= fall.half_bin_octets,
-            "{tenths}: {fall:?}"
-        );
+        assert!((fall.depth_octets - depth).abs() <= fall.half_bin_octets, "{tenths}: {fall:?}");
         assert!((fall.half_bin_octets - 187_500.0).abs() < 1e3, "{fall:?}");
         assert!(fall.loss < 1e-9 && fall.delay_s > 0.5, "{fall:?}");
     }
@@ -221,10 +198,7 @@ fn parameters_are_checked() {
 #[test]
 fn its_own_observations_give_its_own_answer() {
     let mut host_pair = host_pair(Some((30, 40)), None, 1);
-    let (facts, began) = (
-        narrows_probe::World::facts(&host_pair),
-        narrows_probe::World::now(&host_pair),
-    );
+    let (facts, began) = (narrows_probe::World::facts(&host_pair), narrows_probe::World::now(&host_pair));
     let mut method = Shaper.begin(&RawParams::new()).unwrap();
     let Ok(measured) = drive(&mut host_pair, method.as_mut(), Budget::default());
     let rows = host_pair.reports.iter().map(|report| observations::Observation {

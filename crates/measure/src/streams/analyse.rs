@@ -189,11 +189,7 @@ pub(super) fn findings(levels: &[Level], available: Option<Available>) -> Option
     } else if let Some(index) = flat {
         let low = index.checked_sub(1).map_or(1, |before| levels[before].streams + 1);
         let (less, more) = (&levels[index], &levels[index + 1]);
-        let (basis, high) = if gains(less, more) {
-            (Basis::Unsure, more.streams)
-        } else {
-            (Basis::Flat, less.streams)
-        };
+        let (basis, high) = if gains(less, more) { (Basis::Unsure, more.streams) } else { (Basis::Flat, less.streams) };
         (less.streams, low, high, basis)
     } else {
         let linear = last.mean() >= PROPORTIONAL * f64::from(last.streams) * one.mean();
@@ -225,10 +221,7 @@ fn intrusive(levels: &[Level], filling: &Level, available: Option<Available>) ->
             return None;
         }
         let over = available.is_some_and(|available| {
-            let constant = Level {
-                rates: vec![available.high_bps; 2],
-                ..more.clone()
-            };
+            let constant = Level { rates: vec![available.high_bps; 2], ..more.clone() };
             more.mean() > MORE * available.high_bps && exceeds(more, &constant)
         });
         // A level that was given, not measured here, has no round-trip time.
@@ -256,19 +249,13 @@ fn intrusive(levels: &[Level], filling: &Level, available: Option<Available>) ->
 /// rate more than 8 % off the model.
 pub(super) fn sharing(levels: &[Level]) -> Option<Sharing> {
     let streams: Vec<f64> = levels.iter().map(|level| f64::from(level.streams)).collect();
-    let inverse: Vec<f64> = levels
-        .iter()
-        .map(|level| f64::from(level.streams) * 1e6 / level.mean())
-        .collect();
+    let inverse: Vec<f64> = levels.iter().map(|level| f64::from(level.streams) * 1e6 / level.mean()).collect();
     if levels.len() < FEWEST_LEVELS || inverse.iter().any(|value| !value.is_finite()) {
         return None;
     }
     let weights: Vec<f64> = inverse.iter().map(|value| value.powi(-2)).collect();
     let line = narrows_stat::weighted_ols(&streams, &inverse, &weights).ok()?.line;
-    let found = Sharing {
-        shared_bps: 1e6 / line.slope,
-        flows: line.intercept / line.slope,
-    };
+    let found = Sharing { shared_bps: 1e6 / line.slope, flows: line.intercept / line.slope };
     let fits = streams.iter().zip(levels).all(|(n, level)| {
         let model = found.shared_bps * n / (n + found.flows);
         (model - level.mean()).abs() <= OFF_MODEL * level.mean()
@@ -298,19 +285,11 @@ mod tests {
     use super::*;
 
     fn level(streams: u16, mbps: f64) -> Level {
-        Level {
-            streams,
-            rates: [0.99, 1.0, 1.01].map(|factor| factor * mbps * 1e6).to_vec(),
-            rtt: 0.02,
-            loss: 0.0,
-        }
+        Level { streams, rates: [0.99, 1.0, 1.01].map(|factor| factor * mbps * 1e6).to_vec(), rtt: 0.02, loss: 0.0 }
     }
 
     fn available(mbps: f64) -> Available {
-        Available {
-            bps: mbps * 1e6,
-            high_bps: mbps * 1e6,
-        }
+        Available { bps: mbps * 1e6, high_bps: mbps * 1e6 }
     }
 
     /// Streams in the published report: 391.624 by 136.7045 gives 3, 804.1 by 475.5225 gives 2,
@@ -328,10 +307,7 @@ mod tests {
     fn streams_held_by_their_windows() {
         let levels: Vec<_> = [1, 2, 3, 4].map(|n| level(n, (30.0 * f64::from(n)).min(95.0))).to_vec();
         let found = findings(&levels, Some(available(95.0))).unwrap();
-        assert_eq!(
-            (found.fill, found.low, found.high, found.basis),
-            (4, 4, 4, Basis::Reached)
-        );
+        assert_eq!((found.fill, found.low, found.high, found.basis), (4, 4, 4, Basis::Reached));
         assert!(found.recommended);
         assert_eq!((found.intrusive, found.harmful), (None, None));
     }
@@ -357,23 +333,15 @@ mod tests {
     /// others less than half a share.
     #[test]
     fn competition_is_intrusive() {
-        let levels: Vec<_> = [1, 2, 3, 4, 6, 8]
-            .map(|n| level(n, 100.0 * f64::from(n) / (f64::from(n) + 4.0)))
-            .to_vec();
+        let levels: Vec<_> = [1, 2, 3, 4, 6, 8].map(|n| level(n, 100.0 * f64::from(n) / (f64::from(n) + 4.0))).to_vec();
         let found = findings(&levels, Some(available(33.0))).unwrap();
         assert_eq!((found.fill, found.basis), (2, Basis::Reached));
         // Three get 42.9 where 33 are available, and 14.3 each where one got 20.
         let (streams, signs) = found.intrusive.unwrap();
         assert_eq!(streams, 3);
-        assert!(
-            signs.contains(&Sign::MoreThanAvailable) && signs.contains(&Sign::Canary),
-            "{signs:?}"
-        );
+        assert!(signs.contains(&Sign::MoreThanAvailable) && signs.contains(&Sign::Canary), "{signs:?}");
         let shared = sharing(&levels).unwrap();
-        assert!(
-            (shared.flows - 4.0).abs() < 0.01 && (shared.shared_bps - 100e6).abs() < 1e4,
-            "{shared:?}"
-        );
+        assert!((shared.flows - 4.0).abs() < 0.01 && (shared.shared_bps - 100e6).abs() < 1e4, "{shared:?}");
         let unknown = findings(&levels, None).unwrap();
         assert_eq!(unknown.basis, Basis::Rising);
     }
@@ -383,9 +351,7 @@ mod tests {
     fn no_others_without_their_curve() {
         let held: Vec<_> = [1, 2, 3, 4, 6].map(|n| level(n, 10.0 * f64::from(n))).to_vec();
         assert_eq!(sharing(&held), None);
-        let full: Vec<_> = [1, 2, 3, 4, 6]
-            .map(|n| level(n, (40.0 * f64::from(n)).min(95.0)))
-            .to_vec();
+        let full: Vec<_> = [1, 2, 3, 4, 6].map(|n| level(n, (40.0 * f64::from(n)).min(95.0))).to_vec();
         assert_eq!(sharing(&full), None);
         assert_eq!(sharing(&held[..2]), None);
     }
@@ -395,11 +361,7 @@ mod tests {
     #[test]
     fn one_low_level_is_no_end() {
         let levels = |rates: [f64; 4]| -> Vec<Level> {
-            [1, 2, 3, 4]
-                .into_iter()
-                .zip(rates)
-                .map(|(n, rate)| level(n, rate))
-                .collect()
+            [1, 2, 3, 4].into_iter().zip(rates).map(|(n, rate)| level(n, rate)).collect()
         };
         assert_eq!(flat_from(&levels([10.0, 10.5, 29.0, 38.0])), None);
         assert_eq!(flat_from(&levels([10.0, 19.0, 20.0, 20.5])), Some(1));
@@ -413,9 +375,7 @@ mod tests {
         let flat: Vec<_> = [1, 2, 3].map(|n| level(n, 50.0)).to_vec();
         let found = findings(&flat, Some(available(95.0))).unwrap();
         assert_eq!((found.fill, found.basis, found.recommended), (1, Basis::Flat, false));
-        let falling: Vec<_> = [(1, 40.0), (2, 78.0), (3, 80.0), (4, 70.0)]
-            .map(|(n, rate)| level(n, rate))
-            .to_vec();
+        let falling: Vec<_> = [(1, 40.0), (2, 78.0), (3, 80.0), (4, 70.0)].map(|(n, rate)| level(n, rate)).to_vec();
         let found = findings(&falling, None).unwrap();
         assert_eq!((found.fill, found.harmful), (2, Some(4)));
     }
@@ -423,10 +383,8 @@ mod tests {
     /// 10, 20, 60 and 15, 25, 80: a third more, and no more than chance.
     #[test]
     fn a_gain_that_may_be_chance() {
-        let scattered = |streams, rates: [f64; 3]| Level {
-            rates: rates.map(|mbps| mbps * 1e6).to_vec(),
-            ..level(streams, 0.0)
-        };
+        let scattered =
+            |streams, rates: [f64; 3]| Level { rates: rates.map(|mbps| mbps * 1e6).to_vec(), ..level(streams, 0.0) };
         let levels = [scattered(1, [10.0, 20.0, 60.0]), scattered(2, [15.0, 25.0, 80.0])];
         let found = findings(&levels, None).unwrap();
         assert_eq!((found.fill, found.high, found.basis), (1, 2, Basis::Unsure));

@@ -43,25 +43,13 @@ const BUSY: f32 = 0.9;
 impl Known {
     /// One stream's rate, as another method has measured it.
     pub(super) fn given(&mut self, rate: BitRate) {
-        self.levels.push(Level {
-            streams: 1,
-            rates: vec![rate.as_f64()],
-            rtt: 0.0,
-            loss: 0.0,
-        });
+        self.levels.push(Level { streams: 1, rates: vec![rate.as_f64()], rtt: 0.0, loss: 0.0 });
     }
 
     /// Takes in a run with explicit buffers.
     pub(super) fn note_buffers(&mut self, requested_octets: u32, report: &TransferReport, bps: f64) {
-        let granted = report
-            .streams
-            .iter()
-            .filter_map(|stream| stream.granted_send_buffer_octets);
-        self.buffers = Some(Buffers {
-            requested_octets,
-            granted_octets: granted.min(),
-            bps,
-        });
+        let granted = report.streams.iter().filter_map(|stream| stream.granted_send_buffer_octets);
+        self.buffers = Some(Buffers { requested_octets, granted_octets: granted.min(), bps });
     }
 
     /// Adds a measurement to its level.
@@ -70,10 +58,8 @@ impl Known {
         if streams == 1 {
             self.window_held |= held_by_windows(report);
         }
-        self.cpu = (
-            report.sender_cpu.unwrap_or(0.0).max(self.cpu.0),
-            report.receiver_cpu.unwrap_or(0.0).max(self.cpu.1),
-        );
+        self.cpu =
+            (report.sender_cpu.unwrap_or(0.0).max(self.cpu.0), report.receiver_cpu.unwrap_or(0.0).max(self.cpu.1));
         let at = self.levels.partition_point(|level| level.streams < streams);
         match self.levels.get_mut(at).filter(|level| level.streams == streams) {
             Some(level) => {
@@ -83,15 +69,7 @@ impl Known {
                 level.loss = (level.loss * runs + loss) / (runs + 1.0);
                 level.rates.extend(rates);
             }
-            None => self.levels.insert(
-                at,
-                Level {
-                    streams,
-                    rates,
-                    rtt,
-                    loss,
-                },
-            ),
+            None => self.levels.insert(at, Level { streams, rates, rtt, loss }),
         }
     }
 }
@@ -104,9 +82,7 @@ fn held_by_windows(report: &TransferReport) -> bool {
             return false;
         };
         let grown = |of: fn(&TcpSample) -> Option<std::time::Duration>| {
-            of(last)
-                .unwrap_or_default()
-                .saturating_sub(of(first).unwrap_or_default())
+            of(last).unwrap_or_default().saturating_sub(of(first).unwrap_or_default())
         };
         let stalled = grown(|sample| sample.limited_by_receive_window) + grown(|sample| sample.limited_by_send_buffer);
         stalled.as_secs_f64() > 0.2 * whole
@@ -146,11 +122,7 @@ pub(super) fn outcome(known: &Known, reason: Option<Reason>) -> Outcome {
 
 /// The sum at the filling number, as far as it was tried.
 fn parallel(mut estimate: Estimate, known: &Known, found: &Findings) -> Estimate {
-    let level = known
-        .levels
-        .iter()
-        .find(|level| level.streams >= found.fill)
-        .or(known.levels.last());
+    let level = known.levels.iter().find(|level| level.streams >= found.fill).or(known.levels.last());
     let Some(level) = level else { return estimate };
     let half =
         narrows_stat::mean_interval_correlated(&level.rates, 0.95).map_or(0.0, |interval| interval.width() / 2.0);
@@ -185,12 +157,7 @@ fn diagnostics(mut estimate: Estimate, known: &Known, found: &Findings) -> Estim
         recommended: found.recommended,
         available_payload_bps: known.available.map(|available| rounded(available.bps)),
         intrusive: found.intrusive.as_ref().map(|(streams, _)| *streams),
-        intrusive_by: found
-            .intrusive
-            .iter()
-            .flat_map(|(_, signs)| signs)
-            .map(|sign| sign.name().to_owned())
-            .collect(),
+        intrusive_by: found.intrusive.iter().flat_map(|(_, signs)| signs).map(|sign| sign.name().to_owned()).collect(),
         harmful: found.harmful,
         competing_flows: None,
         buffers: buffers(known),
@@ -213,9 +180,7 @@ fn diagnostics(mut estimate: Estimate, known: &Known, found: &Findings) -> Estim
 fn buffers(known: &Known) -> Option<BuffersFinding> {
     let (run, one) = (known.buffers?, known.levels.first()?);
     let gain = run.bps / one.mean().max(1.0);
-    let held = known
-        .available
-        .is_some_and(|available| one.mean() < HELD_BACK * available.bps);
+    let held = known.available.is_some_and(|available| one.mean() < HELD_BACK * available.bps);
     Some(BuffersFinding {
         requested_octets: run.requested_octets,
         granted_octets: run.granted_octets,

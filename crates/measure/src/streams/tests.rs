@@ -41,10 +41,7 @@ fn streams_held_by_their_windows() {
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!((estimate.value, estimate.low, estimate.high), (3, 3, 3));
     assert_eq!(estimate.diagnostics.get("recommended"), Some(&Diagnostic::Flag(true)));
-    assert_eq!(
-        estimate.diagnostics.get("streams_tried"),
-        Some(&Diagnostic::Series(vec![1.0, 3.0]))
-    );
+    assert_eq!(estimate.diagnostics.get("streams_tried"), Some(&Diagnostic::Series(vec![1.0, 3.0])));
     within(estimate.also[0].value, 92e6, 97e6);
     assert!(measured.cost.time <= Duration::from_millis(2700), "{:?}", measured.cost);
 }
@@ -88,10 +85,7 @@ fn thorough_sees_what_harms() {
     let measured = path.measure(&Streams, &[("thorough", "true"), ("available_bps", "100M")]);
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(estimate.value, 3);
-    assert_eq!(
-        estimate.diagnostics.get("harmful_streams"),
-        Some(&Diagnostic::Integer(6))
-    );
+    assert_eq!(estimate.diagnostics.get("harmful_streams"), Some(&Diagnostic::Integer(6)));
     // Three runs of 1, 2, 3, 4 and 6 streams.
     between(measured.cost.time.as_secs_f64(), 75.0, 95.0);
 }
@@ -117,26 +111,17 @@ fn a_busy_host_is_named() {
     path.tcp.cpu = (0.99, 0.4);
     let estimate = path.estimate(&Streams, &[("available_bps", "100M"), ("max_time", "20 s")]);
     assert_eq!(estimate.limited_by, Limit::Sender);
-    assert_eq!(
-        estimate.diagnostics.get("fills_available"),
-        Some(&Diagnostic::Flag(false))
-    );
+    assert_eq!(estimate.diagnostics.get("fills_available"), Some(&Diagnostic::Flag(false)));
 }
 
 #[test]
 fn dead_refused_and_stopped() {
     let mut dead = windowed();
     dead.dead = true;
-    assert_eq!(
-        dead.measure(&Streams, &[]).outcome,
-        Outcome::inconclusive(Reason::NoAnswer)
-    );
+    assert_eq!(dead.measure(&Streams, &[]).outcome, Outcome::inconclusive(Reason::NoAnswer));
     let mut refused = windowed();
     refused.refuse_after = Some((0, Refusal::ForbiddenByPeer));
-    assert_eq!(
-        refused.measure(&Streams, &[]).outcome,
-        Outcome::inconclusive(Reason::ForbiddenByPeer)
-    );
+    assert_eq!(refused.measure(&Streams, &[]).outcome, Outcome::inconclusive(Reason::ForbiddenByPeer));
     // The peer allows one stream only.
     let mut refused = windowed();
     refused.refuse_after = Some((2, Refusal::ForbiddenByPeer));
@@ -162,13 +147,9 @@ fn extreme_round_trips() {
 
 #[test]
 fn parameters_out_of_range_are_refused() {
-    for (name, value) in [
-        ("thorough", "very"),
-        ("max_streams", "0"),
-        ("runs", "0"),
-        ("available_bps", "0"),
-        ("run", "1"),
-    ] {
+    for (name, value) in
+        [("thorough", "very"), ("max_streams", "0"), ("runs", "0"), ("available_bps", "0"), ("run", "1")]
+    {
         let mut raw = RawParams::new();
         raw.set(name, value);
         assert!(Streams.begin(&raw).is_err(), "{name} = {value}");

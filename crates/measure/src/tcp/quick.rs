@@ -272,9 +272,7 @@ impl Quick {
             bps,
             parts_bps,
             held: Held::Unasked,
-            risk: (half / bps.max(1.0))
-                .max(self.worst(bps, seconds.as_secs_f64()))
-                .max(self.missed(bps)),
+            risk: (half / bps.max(1.0)).max(self.worst(bps, seconds.as_secs_f64())).max(self.missed(bps)),
         })
     }
 
@@ -367,10 +365,7 @@ impl Quick {
 
     /// The rows since `from`, in sums.
     fn window(&self, from: Stamp<Sender>) -> Option<Window> {
-        let begin = self
-            .rows
-            .partition_point(|row| row.at.nanos() <= from.nanos())
-            .saturating_sub(1);
+        let begin = self.rows.partition_point(|row| row.at.nanos() <= from.nanos()).saturating_sub(1);
         let rows = &self.rows[begin..];
         let (first, last) = (rows.first()?, rows.last()?);
         let bps = rate(first, last).filter(|bps| *bps > 0.0)?;
@@ -454,12 +449,8 @@ impl Row {
             rtt: samples.iter().map(|s| s.rtt.as_secs_f64()).sum::<f64>() / count,
             floor: samples.iter().map(|s| floor(s).as_secs_f64()).sum::<f64>() / count,
             mss_octets: f64::from(first.mss_octets.max(1)),
-            recovering: samples
-                .iter()
-                .any(|s| matches!(s.state, TcpState::Recovery | TcpState::Loss)),
-            queued: samples
-                .iter()
-                .all(|s| s.rtt.as_secs_f64() > QUEUED * floor(s).as_secs_f64()),
+            recovering: samples.iter().any(|s| matches!(s.state, TcpState::Recovery | TcpState::Loss)),
+            queued: samples.iter().all(|s| s.rtt.as_secs_f64() > QUEUED * floor(s).as_secs_f64()),
             elsewhere: samples.iter().all(|s| elsewhere(s)),
         })
     }

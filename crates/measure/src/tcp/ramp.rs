@@ -79,13 +79,7 @@ const BBR_DRAIN: u32 = 128;
 
 impl Ramp {
     pub(super) fn new(rule: Rule) -> Self {
-        Self {
-            rule,
-            first: None,
-            last: None,
-            still: 0,
-            rates: Vec::new(),
-        }
+        Self { rule, first: None, last: None, still: 0, rates: Vec::new() }
     }
 
     /// How long to wait for the next poll: two round trips, within what timers and timeout allow.
@@ -149,11 +143,7 @@ impl Ramp {
         let moved = f64::from(sample.cwnd_segments.abs_diff(last.cwnd_segments));
         let allowed = f64::from(STILL_SEGMENTS).max(STILL_SHARE * f64::from(last.cwnd_segments));
         let comparable = self.last.is_some() && !rtt_changed(&last, sample);
-        self.still = if calm && comparable && moved < allowed {
-            self.still + 1
-        } else {
-            0
-        };
+        self.still = if calm && comparable && moved < allowed { self.still + 1 } else { 0 };
         let began = sample.at.since(first.at) >= FEWEST_RTTS * sample.rtt
             && sample.acked_octets >= FEWEST_SEGMENTS * u64::from(sample.mss_octets);
         if !began || matches!(sample.state, TcpState::Recovery | TcpState::Loss) || window_moves(&last, sample) {
@@ -286,11 +276,7 @@ mod tests {
         let mut ramp = Ramp::new(Rule::Composite);
         ramp.begin(&sample(0, 10));
         (1..).zip(polls).find_map(|(k, &(cwnd, acked_octets))| {
-            let poll = TcpSample {
-                acked_octets,
-                bbr_pacing_gain: gain,
-                ..sample(50 * k, cwnd)
-            };
+            let poll = TcpSample { acked_octets, bbr_pacing_gain: gain, ..sample(50 * k, cwnd) };
             ramp.poll(&poll, congestion)?;
             usize::try_from(k).ok()
         })
@@ -298,21 +284,9 @@ mod tests {
 
     #[test]
     fn the_window_must_stand_still_twice() {
-        let polls = [
-            (40, 80_000),
-            (160, 400_000),
-            (620, 1_700_000),
-            (640, 4_000_000),
-            (660, 9_000_000),
-        ];
+        let polls = [(40, 80_000), (160, 400_000), (620, 1_700_000), (640, 4_000_000), (660, 9_000_000)];
         assert_eq!(composite(&polls, &Congestion::Cubic, None), Some(5));
-        let growing = [
-            (40, 80_000),
-            (160, 400_000),
-            (620, 1_700_000),
-            (740, 4_000_000),
-            (900, 9_000_000),
-        ];
+        let growing = [(40, 80_000), (160, 400_000), (620, 1_700_000), (740, 4_000_000), (900, 9_000_000)];
         assert_eq!(composite(&growing, &Congestion::Cubic, None), None);
     }
 

@@ -132,10 +132,7 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
         _ => Standing::Unstable,
     };
     let slots: Vec<_> = measured.iter().flat_map(telling).collect();
-    let sums = measured
-        .iter()
-        .map(series::sums)
-        .fold(series::Sums::default(), series::Sums::plus);
+    let sums = measured.iter().map(series::sums).fold(series::Sums::default(), series::Sums::plus);
     let Some(by_sender) = series::mean_bps(&slots).filter(|bps| *bps > 0.0) else {
         return nothing_arrived(known, facts, pacing, reason);
     };
@@ -152,14 +149,7 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
     );
     let seconds: f64 = slots.iter().map(|slot| slot.seconds).sum();
     estimate.interval = Duration::try_from_secs_f64(seconds).ok();
-    let seen = TransferSamples {
-        reports: measured,
-        slots: &slots,
-        sums,
-        bps,
-        facts,
-        pacing,
-    };
+    let seen = TransferSamples { reports: measured, slots: &slots, sums, bps, facts, pacing };
     let mut found = TcpFinding::default();
     estimate = limiting_factor(estimate, &seen, &mut found);
     estimate = judge(estimate, known, worth, reason.is_some());
@@ -183,9 +173,8 @@ fn nothing_arrived(known: &Known, facts: &PathFacts, pacing: Option<BitRate>, re
     let mut diagnostics = Diagnostics::default();
     let mut found = TcpFinding::default();
     let last = known.window.last().or(known.ramp.last());
-    if let Some(limiting_factor) = last
-        .and_then(|report| limits(report, facts, pacing))
-        .and_then(|limits| limits.verdicts.first().copied())
+    if let Some(limiting_factor) =
+        last.and_then(|report| limits(report, facts, pacing)).and_then(|limits| limits.verdicts.first().copied())
     {
         diagnostics.insert("limit", limiting_factor.name());
         found.limits.push(limiting_factor);
@@ -199,10 +188,7 @@ fn nothing_arrived(known: &Known, facts: &PathFacts, pacing: Option<BitRate>, re
     Outcome::Inconclusive {
         reason: reason.unwrap_or(Reason::NoAnswer),
         caveats: Vec::new(),
-        details: Details {
-            finding: Finding::Tcp(Box::new(found)),
-            ..Details::default()
-        },
+        details: Details { finding: Finding::Tcp(Box::new(found)), ..Details::default() },
         diagnostics,
     }
 }
@@ -224,10 +210,7 @@ fn merged(known: &Known) -> Option<TransferReport> {
     let streams = (0..count).map(|place| {
         let samples = known.window.iter().flat_map(|report| &report.streams[place].samples);
         let samples: Vec<TcpSample> = samples.copied().collect();
-        StreamReport {
-            samples: thinned(&samples, from, whole, slots),
-            ..last.streams[place].clone()
-        }
+        StreamReport { samples: thinned(&samples, from, whole, slots), ..last.streams[place].clone() }
     });
     Some(TransferReport {
         began: from,
@@ -269,9 +252,7 @@ fn received_bps(report: &TransferReport) -> Option<f64> {
 
 fn limiting_factor(mut estimate: Estimate, seen: &TransferSamples<'_>, found: &mut TcpFinding) -> Estimate {
     let (verdicts, shares) = diagnose(seen);
-    estimate.limited_by = verdicts
-        .first()
-        .map_or(Limit::Path, |limiting_factor| limiting_factor.limit());
+    estimate.limited_by = verdicts.first().map_or(Limit::Path, |limiting_factor| limiting_factor.limit());
     for limiting_factor in &verdicts {
         estimate = match limiting_factor {
             LimitingFactor::SendingHost | LimitingFactor::Application => estimate.caveat(Caveat::SenderLimited),
@@ -373,10 +354,7 @@ fn window_evidence(
         .with("buffer_delay_percent", 100.0 * delay)
         .with("efficiency_percent", 100.0 * (1.0 - seen.sums.loss()))
         .with("retransmitted_share", seen.sums.loss())
-        .with(
-            "slow_start_expected_ns",
-            Delta::from(theory::slow_start(segments, floor)),
-        )
+        .with("slow_start_expected_ns", Delta::from(theory::slow_start(segments, floor)))
         .with("worst_case_share", share)
         .with("stable", worth == Standing::Stable);
     if let Some(recovery) = recovery {
@@ -432,10 +410,8 @@ fn host_evidence(mut estimate: Estimate, seen: &TransferSamples<'_>, found: &mut
     }
     if let Some((burstiness, spacing)) = loss_pattern(seen) {
         estimate = estimate.with("loss_burstiness", burstiness);
-        found.pattern = finite(burstiness).map(|burstiness| LossPattern {
-            burstiness,
-            spacing_variation: spacing.and_then(finite),
-        });
+        found.pattern = finite(burstiness)
+            .map(|burstiness| LossPattern { burstiness, spacing_variation: spacing.and_then(finite) });
         if let Some(spacing) = spacing {
             estimate = estimate.with("loss_spacing_variation", spacing);
         }
@@ -467,10 +443,7 @@ pub fn over_20_s(congestion: &Congestion, floor: Duration, acked_octets: u64, se
 /// What the test took, and what it saved.
 fn cost_evidence(estimate: Estimate, known: &Known, bps: f64) -> Estimate {
     let octets = |reports: &[TransferReport]| {
-        reports
-            .iter()
-            .map(|report| series::sums(report).sent)
-            .fold(0, u64::saturating_add)
+        reports.iter().map(|report| series::sums(report).sent).fold(0, u64::saturating_add)
     };
     let time = |reports: &[TransferReport]| {
         let lasted = reports.iter().map(|report| report.ended.since(report.began));
@@ -489,9 +462,6 @@ fn cost_evidence(estimate: Estimate, known: &Known, bps: f64) -> Estimate {
         .with("ramp_ns", Delta::from(ramp))
         .with("window_ns", Delta::from(window))
         .with("threshold_cached", known.cached_threshold)
-        .with(
-            "saved_time_share",
-            1.0 - (ramp + window).as_secs_f64() / STANDARD_SECONDS,
-        )
+        .with("saved_time_share", 1.0 - (ramp + window).as_secs_f64() / STANDARD_SECONDS)
         .with("saved_octets_share", 1.0 - all as f64 / standard_octets.max(1.0))
 }

@@ -32,17 +32,10 @@ fn a_well_buffered_link() {
         let measured = path(flavour, 100e6, 0.02).measure(&Tcp, &[]);
         let estimate = measured.outcome.estimate().unwrap().clone();
         within(estimate.value, payload(97e6), payload(100.1e6));
-        assert_eq!(
-            (estimate.layer, estimate.verdict),
-            (Some(Layer::TcpPayload), BoundKind::Estimated)
-        );
+        assert_eq!((estimate.layer, estimate.verdict), (Some(Layer::TcpPayload), BoundKind::Estimated));
         assert_eq!(estimate.limited_by, Limit::Path, "{estimate:?}");
         assert!(!has(&estimate, "not_converged"), "{flavour:?} {estimate:?}");
-        assert!(
-            measured.cost.time <= Duration::from_millis(3500),
-            "{flavour:?} {:?}",
-            measured.cost
-        );
+        assert!(measured.cost.time <= Duration::from_millis(3500), "{flavour:?} {:?}", measured.cost);
         assert!(number(&estimate, "saved_time_share") > 0.8);
         assert!(number(&estimate, "saved_octets_share") > 0.8);
         assert!(number(&estimate, "worst_case_share") > 0.6);
@@ -135,10 +128,7 @@ fn an_early_end_of_slow_start() {
     let mut early = path(Flavour::Cubic, 100e6, 0.1);
     early.tcp.hystart = 20.0;
     let estimate = early.estimate(&Tcp, &[("duration", "4 s")]);
-    assert!(
-        has(&estimate, "not_converged") || has(&estimate, "test_too_short"),
-        "{estimate:?}"
-    );
+    assert!(has(&estimate, "not_converged") || has(&estimate, "test_too_short"), "{estimate:?}");
 }
 
 #[test]
@@ -156,10 +146,7 @@ fn a_window_that_never_stands_still() {
     let mut restless = path(Flavour::Restless, 1e9, 0.1);
     restless.queue = 1e9;
     let estimate = restless.estimate(&Tcp, &[("duration", "6 s"), ("rule", "seed003")]);
-    assert!(
-        has(&estimate, "not_converged") || has(&estimate, "test_too_short"),
-        "{estimate:?}"
-    );
+    assert!(has(&estimate, "not_converged") || has(&estimate, "test_too_short"), "{estimate:?}");
     // 10 to 100 segments per 100 ms, about 39 on the mean: 4.5 Mbit/s.
     within(estimate.value, 3e6, 6e6);
 }
@@ -190,10 +177,7 @@ fn no_connection_and_refusals() {
     assert_eq!(reason(dead.measure(&Tcp, &[]).outcome), Some(Reason::NoAnswer));
     let mut refused = path(Flavour::Cubic, 100e6, 0.02);
     refused.refuse_after = Some((0, Refusal::ForbiddenByPeer));
-    assert_eq!(
-        reason(refused.measure(&Tcp, &[]).outcome),
-        Some(Reason::ForbiddenByPeer)
-    );
+    assert_eq!(reason(refused.measure(&Tcp, &[]).outcome), Some(Reason::ForbiddenByPeer));
     refused.probes = 0;
     refused.refuse_after = Some((4, Refusal::ForbiddenByPeer));
     let estimate = refused.estimate(&Tcp, &[]);

@@ -79,8 +79,7 @@ impl Bracket {
     /// Whether what arrived is all that the receiving program can take. A queue in front of it
     /// delays as one on the path does, in the program's own stamps.
     fn at_receivers_rate(&self, trial: &Trial) -> bool {
-        self.receiver
-            .is_some_and(|most| trial.delivered.as_f64() >= AT_RECEIVER * most.as_f64())
+        self.receiver.is_some_and(|most| trial.delivered.as_f64() >= AT_RECEIVER * most.as_f64())
     }
 
     /// Whether that trial would go on for ever with no more loss than allowed, at either end.

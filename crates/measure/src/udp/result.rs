@@ -151,10 +151,7 @@ fn diagnostics(mut estimate: Estimate, known: &Known, best: &Trial, ip_octets: u
             .with("two_streams_gain", gain)
             .with("two_streams", verdict)
             .found(Finding::Udp(Box::new(UdpFinding {
-                two_streams: Some(TwoStreams {
-                    delivered_bps: two.delivered.bps(),
-                    verdict: verdict.to_owned(),
-                }),
+                two_streams: Some(TwoStreams { delivered_bps: two.delivered.bps(), verdict: verdict.to_owned() }),
             })));
     }
     estimate

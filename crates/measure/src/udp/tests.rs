@@ -28,17 +28,10 @@ fn an_idle_link_gives_its_rate() {
         within(estimate.value, payload(98e6), payload(100.1e6));
         within(estimate.high, payload(99.5e6), payload(102.1e6));
         assert!(estimate.low <= estimate.value);
-        assert_eq!(
-            (estimate.layer, estimate.verdict),
-            (Some(Layer::UdpPayload), BoundKind::Estimated)
-        );
+        assert_eq!((estimate.layer, estimate.verdict), (Some(Layer::UdpPayload), BoundKind::Estimated));
         assert_eq!(estimate.limited_by, Limit::Path);
         between(number(&estimate, "delivered_ip_bps"), 98e6, 100.1e6);
-        assert!(
-            measured.cost.time <= Duration::from_secs(5),
-            "{start}: {:?}",
-            measured.cost
-        );
+        assert!(measured.cost.time <= Duration::from_secs(5), "{start}: {:?}", measured.cost);
     }
 }
 
@@ -61,11 +54,7 @@ fn cross_traffic_leaves_the_rest() {
         path.cross = cross;
         let estimate = path.estimate(&Udp, &[("start_bps", start), ("max_time", "20 s")]);
         // Up to 1 % of the link may be lost, and another is put down to chance.
-        within(
-            estimate.value,
-            payload((100e6 - cross) * 0.96),
-            payload(102.1e6 - cross),
-        );
+        within(estimate.value, payload((100e6 - cross) * 0.96), payload(102.1e6 - cross));
     }
 }
 
@@ -85,10 +74,7 @@ fn a_slow_sender_gives_a_lower_bound() {
     path.sender_cpu = 0.98;
     let estimate = path.estimate(&Udp, &[("start_bps", "200M")]);
     within(estimate.value, payload(290e6), payload(301e6));
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     assert!(has(&estimate, "sender_limited"));
 }
 
@@ -98,10 +84,7 @@ fn a_slow_receiver_is_reported_from_the_path() {
     path.receiver_rate = 400e6;
     let estimate = path.estimate(&Udp, &[("start_bps", "200M"), ("max_time", "20 s")]);
     within(estimate.value, payload(380e6), payload(405e6));
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Receiver)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Receiver));
     assert!(has(&estimate, "local_drops") && has(&estimate, "receiver_limited"));
 }
 
@@ -112,10 +95,7 @@ fn the_users_cap_is_kept_and_named() {
     let measured = path.measure(&Udp, &[("start_bps", "200M")]);
     let estimate = measured.outcome.estimate().unwrap();
     within(estimate.value, payload(49e6), payload(50.1e6));
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Budget)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Budget));
     assert!(measured.cost.peak_bps <= 50_000_000);
 }
 
@@ -163,13 +143,7 @@ fn refused_at_once_and_later() {
     let mut path = Fluid::new(100e6, 64e3, 0.01);
     path.refuse_after = Some((0, Refusal::NotOffered));
     let outcome = path.measure(&Udp, &[]).outcome;
-    assert!(matches!(
-        outcome,
-        Outcome::Inconclusive {
-            reason: Reason::NotOffered { .. },
-            ..
-        }
-    ));
+    assert!(matches!(outcome, Outcome::Inconclusive { reason: Reason::NotOffered { .. }, .. }));
     path = Fluid::new(100e6, 64e3, 0.01);
     path.refuse_after = Some((1, Refusal::ForbiddenByPeer));
     let estimate = path.estimate(&Udp, &[("start_bps", "80M")]);

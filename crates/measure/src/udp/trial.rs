@@ -120,9 +120,7 @@ fn delivered(statuses: &[LoadStatus]) -> BitRate {
 }
 
 fn delays(statuses: &[LoadStatus]) -> impl Iterator<Item = Duration> + '_ {
-    statuses
-        .iter()
-        .filter_map(|status| status.delay_above_min.map(|(_, mean, _)| mean))
+    statuses.iter().filter_map(|status| status.delay_above_min.map(|(_, mean, _)| mean))
 }
 
 /// Growth that chance explains. A queue near its limit wanders: in a time `T` Poisson arrivals of
@@ -132,11 +130,7 @@ fn delays(statuses: &[LoadStatus]) -> impl Iterator<Item = Duration> + '_ {
 fn wander(report: &LoadReport, delivered: BitRate, lasted: Duration) -> f64 {
     let bits = report.sent_ip_octets as f64 * 8.0 / report.sent_packets.max(1) as f64;
     let packets = delivered.as_f64() * lasted.as_secs_f64() / bits;
-    if packets > 0.0 {
-        packets.sqrt().recip().min(MOST_WANDER)
-    } else {
-        0.0
-    }
+    if packets > 0.0 { packets.sqrt().recip().min(MOST_WANDER) } else { 0.0 }
 }
 
 /// Growth of the mean delay from the first two status intervals to the last two, per time between

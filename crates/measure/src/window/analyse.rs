@@ -46,11 +46,7 @@ pub(super) fn reckon(available: BitRate, rtt: Duration, burst: Option<u64>, mss_
         _ => (product, Bound::DelayProduct),
     };
     let bound = if window < floor { Bound::Floor } else { bound };
-    Reckoned {
-        product,
-        window: window.clamp(floor, LARGEST),
-        bound,
-    }
+    Reckoned { product, window: window.clamp(floor, LARGEST), bound }
 }
 
 /// Windows to try around `window`, the most telling first: itself, double, half, four times, a
@@ -100,19 +96,13 @@ pub(super) fn choose(tried: &[Tried]) -> Option<Chosen> {
         let before = index.checked_sub(1).map_or(0.0, |before| sorted[before].loss);
         sorted[index].loss <= before + MORE_LOSS
     };
-    let index = (0..sorted.len())
-        .find(|index| fast(&sorted[*index]) && calm(*index))
-        .or_else(|| {
-            let fast_ones = (0..sorted.len()).filter(|index| fast(&sorted[*index]));
-            fast_ones.min_by(|a, b| sorted[*a].loss.total_cmp(&sorted[*b].loss))
-        })?;
+    let index = (0..sorted.len()).find(|index| fast(&sorted[*index]) && calm(*index)).or_else(|| {
+        let fast_ones = (0..sorted.len()).filter(|index| fast(&sorted[*index]));
+        fast_ones.min_by(|a, b| sorted[*a].loss.total_cmp(&sorted[*b].loss))
+    })?;
     let below = index.checked_sub(1).map(|before| sorted[before].window);
     let rising = index + 1 == sorted.len() && below.is_some();
-    Some(Chosen {
-        best: sorted[index],
-        below,
-        rising,
-    })
+    Some(Chosen { best: sorted[index], below, rising })
 }
 
 #[cfg(test)]
@@ -126,17 +116,9 @@ mod tests {
         let t3 = reckon(BitRate::from_bps(44_210_000), Duration::from_millis(25), None, 1448);
         assert_eq!((t3.window, t3.bound), (138_156, Bound::DelayProduct));
         let oc12 = reckon(BitRate::from_mbps(622), Duration::from_millis(30), Some(82_000), 1448);
-        assert_eq!(
-            (oc12.product, oc12.window, oc12.bound),
-            (2_332_500, 82_000, Bound::Burst)
-        );
+        assert_eq!((oc12.product, oc12.window, oc12.bound), (2_332_500, 82_000, Bound::Burst));
         // 796.5 Mbit/s over 158.9 ms are 15.8 MB; the report chose its burst size.
-        let fig6 = reckon(
-            BitRate::from_bps(796_515_400),
-            Duration::from_micros(158_900),
-            Some(6_029_312),
-            1448,
-        );
+        let fig6 = reckon(BitRate::from_bps(796_515_400), Duration::from_micros(158_900), Some(6_029_312), 1448);
         assert_eq!((fig6.window, fig6.bound), (6_029_312, Bound::Burst));
         assert!((15_800_000..15_850_000).contains(&fig6.product));
     }
@@ -151,19 +133,14 @@ mod tests {
     }
 
     fn tried(rows: &[(u64, f64, f64)]) -> Vec<Tried> {
-        rows.iter()
-            .map(|&(window, bps, loss)| Tried { window, bps, loss })
-            .collect()
+        rows.iter().map(|&(window, bps, loss)| Tried { window, bps, loss }).collect()
     }
 
     #[test]
     fn the_smallest_that_is_as_good_as_any() {
         let rows = tried(&[(100, 94.0, 0.0), (50, 47.0, 0.0), (200, 95.0, 0.0), (400, 95.0, 0.0)]);
         let chosen = choose(&rows).unwrap();
-        assert_eq!(
-            (chosen.best.window, chosen.below, chosen.rising),
-            (100, Some(50), false)
-        );
+        assert_eq!((chosen.best.window, chosen.below, chosen.rising), (100, Some(50), false));
         // Loss counts: the one that gains its rate by losing is not it.
         let rows = tried(&[(50, 80.0, 0.0), (100, 92.0, 0.02), (200, 90.0, 0.0205)]);
         assert_eq!(choose(&rows).unwrap().best.window, 200);

@@ -24,10 +24,7 @@ fn path() -> Fluid {
 fn the_product_is_verified() {
     let measured = path().measure(&Window, &[("available_bps", "100M"), ("default_bps", "40M")]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(
-        (estimate.value, estimate.low, estimate.high),
-        (250_000, 125_001, 250_000)
-    );
+    assert_eq!((estimate.value, estimate.low, estimate.high), (250_000, 125_001, 250_000));
     assert_eq!(
         (estimate.verdict, word(estimate, "bound_by").as_str()),
         (BoundKind::Estimated, "bandwidth-delay product")
@@ -76,23 +73,11 @@ fn an_underrated_path() {
 #[test]
 fn missing_inputs() {
     let outcome = path().measure(&Window, &[]).outcome;
-    assert!(matches!(
-        outcome,
-        Outcome::Inconclusive {
-            reason: Reason::MissingInput { .. },
-            ..
-        }
-    ));
+    assert!(matches!(outcome, Outcome::Inconclusive { reason: Reason::MissingInput { .. }, .. }));
     let mut unknown = path();
     unknown.facts_mut().rtt = Duration::ZERO;
     let outcome = unknown.measure(&Window, &[("available_bps", "100M")]).outcome;
-    assert!(matches!(
-        outcome,
-        Outcome::Inconclusive {
-            reason: Reason::MissingInput { .. },
-            ..
-        }
-    ));
+    assert!(matches!(outcome, Outcome::Inconclusive { reason: Reason::MissingInput { .. }, .. }));
 }
 
 #[test]
@@ -100,10 +85,7 @@ fn dead_refused_and_stopped() {
     let params = [("available_bps", "100M")];
     let mut dead = path();
     dead.dead = true;
-    assert_eq!(
-        dead.measure(&Window, &params).outcome,
-        Outcome::inconclusive(Reason::NoAnswer)
-    );
+    assert_eq!(dead.measure(&Window, &params).outcome, Outcome::inconclusive(Reason::NoAnswer));
     // Without a transfer the formula still stands, unverified.
     let mut refused = path();
     refused.refuse_after = Some((0, Refusal::ForbiddenByPeer));
@@ -132,13 +114,9 @@ fn extreme_round_trips() {
 
 #[test]
 fn parameters_out_of_range_are_refused() {
-    for (name, value) in [
-        ("burst_octets", "0"),
-        ("available_bps", "0"),
-        ("rtt", "0"),
-        ("paced", "maybe"),
-        ("window", "1"),
-    ] {
+    for (name, value) in
+        [("burst_octets", "0"), ("available_bps", "0"), ("rtt", "0"), ("paced", "maybe"), ("window", "1")]
+    {
         let mut raw = RawParams::new();
         raw.set(name, value);
         assert!(Window.begin(&raw).is_err(), "{name} = {value}");

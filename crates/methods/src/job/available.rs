@@ -58,11 +58,7 @@ static INFO: MethodInfo = MethodInfo {
         layer: Some(Layer::Ip),
         privilege: Privilege::None,
     },
-    needs: Needs {
-        single_packet_stamps: false,
-        sender_faster_than_result: true,
-        pacing: true,
-    },
+    needs: Needs { single_packet_stamps: false, sender_faster_than_result: true, pacing: true },
     // What the first imposes, and of the second what fits into its time.
     imposes: Imposes {
         typical_octets: 1_000_000,
@@ -121,10 +117,7 @@ impl Joined {
             Some(facts) if !stopped && Self::wants_another(&outcome) => facts.clone(),
             _ => return Step::Done(answered_by(outcome, "slope")),
         };
-        self.under_way = UnderWay::Second {
-            first: outcome,
-            until: now + SECOND_OPINION,
-        };
+        self.under_way = UnderWay::Second { first: outcome, until: now + SECOND_OPINION };
         let step = self.second.step(now, Event::Started(facts));
         self.after_second(now, step)
     }
@@ -207,9 +200,7 @@ fn entry(method: &'static str, outcome: Outcome) -> Entry {
 fn answered_by(mut outcome: Outcome, method: &'static str) -> Outcome {
     let (details, diagnostics) = match &mut outcome {
         Outcome::Estimated(estimate) => (&mut estimate.details, &mut estimate.diagnostics),
-        Outcome::Inconclusive {
-            details, diagnostics, ..
-        } => (details, diagnostics),
+        Outcome::Inconclusive { details, diagnostics, .. } => (details, diagnostics),
     };
     details.answered_by = Some(method.to_owned());
     diagnostics.insert("answered_by", method);
@@ -225,9 +216,7 @@ mod tests {
     fn measured(hops: Vec<Hop>, seed: u64) -> Outcome {
         let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
         let mut host_pair = ClosedFormWorld::new(hops, seed);
-        host_pair
-            .measure(estimator.as_mut(), Available.info().imposes.budget())
-            .outcome
+        host_pair.measure(estimator.as_mut(), Available.info().imposes.budget()).outcome
     }
 
     fn by(outcome: &Outcome) -> String {
@@ -258,10 +247,7 @@ mod tests {
     /// most six seconds. Single values may be far off.
     #[test]
     fn bursts_make_a_range() {
-        let traffic = Cross {
-            burst: 20,
-            ..Cross::poisson(BitRate::from_mbps(50))
-        };
+        let traffic = Cross { burst: 20, ..Cross::poisson(BitRate::from_mbps(50)) };
         let (mut held, mut values) = (0, Vec::new());
         for seed in 1..=10 {
             let outcome = measured(vec![Hop::loaded(BitRate::from_mbps(100), traffic.clone())], seed);
@@ -284,16 +270,11 @@ mod tests {
         let facts = PathFacts::ideal(1500, Duration::from_millis(10));
         let at = Stamp::from_nanos(0);
         assert!(matches!(estimator.step(at, Event::Started(facts)), Step::Send(_)));
-        assert!(matches!(
-            estimator.step(at, Event::Stop(Reason::Interrupted)),
-            Step::Done(_)
-        ));
+        assert!(matches!(estimator.step(at, Event::Stop(Reason::Interrupted)), Step::Done(_)));
         let hop = Hop::loaded(BitRate::from_mbps(2), Cross::poisson(BitRate::from_mbps(1)));
         let mut host_pair = ClosedFormWorld::new(vec![hop], 7);
         let mut estimator = Available.begin(&RawParams::new()).expect("defaults are fine");
-        let cost = host_pair
-            .measure(estimator.as_mut(), Available.info().imposes.budget())
-            .cost;
+        let cost = host_pair.measure(estimator.as_mut(), Available.info().imposes.budget()).cost;
         assert!(cost.time <= Duration::from_secs(60 + 9), "{cost:?}");
     }
 }

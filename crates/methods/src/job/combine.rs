@@ -37,13 +37,7 @@ pub(super) fn combine(trains: Entry, search: Entry, capacity: u64) -> Entry {
     let disagreement = (a.value as f64 - b.value as f64).abs() / 2.0;
     let half = (NINETY / (weight_a + weight_b).sqrt()).max(disagreement);
     let agree = a.value.abs_diff(b.value) * 20 <= a.value.max(b.value);
-    let mut estimate = Estimate::new(
-        a.metric,
-        a.layer,
-        whole(value),
-        whole(value - half),
-        whole(value + half),
-    );
+    let mut estimate = Estimate::new(a.metric, a.layer, whole(value), whole(value - half), whole(value + half));
     estimate.interval = a.interval.into_iter().chain(b.interval).max();
     estimate.confidence = if agree { Confidence::High } else { Confidence::Medium };
     estimate.caveats = union(&a.caveats, &b.caveats);
@@ -54,20 +48,12 @@ pub(super) fn combine(trains: Entry, search: Entry, capacity: u64) -> Entry {
         .with("slope_bps", a.value)
         .with("pathload_bps", b.value)
         .with("slope_weight", weight_a / (weight_a + weight_b));
-    Entry {
-        method: "slope and pathload",
-        cost: trains.cost.then(search.cost),
-        outcome: estimate.into(),
-        ..trains
-    }
+    Entry { method: "slope and pathload", cost: trains.cost.then(search.cost), outcome: estimate.into(), ..trains }
 }
 
 /// The entry's estimate, if it claims a value and not a bound.
 fn claim(entry: &Entry) -> Option<&Estimate> {
-    entry
-        .outcome
-        .estimate()
-        .filter(|estimate| estimate.verdict == BoundKind::Estimated)
+    entry.outcome.estimate().filter(|estimate| estimate.verdict == BoundKind::Estimated)
 }
 
 /// The entry that says more: an estimate before a bound before nothing, then the narrower interval.
@@ -82,11 +68,7 @@ fn better(first: Entry, second: Entry) -> Entry {
         estimate.map_or(u64::MAX, |estimate| estimate.high - estimate.low)
     };
     let cost = first.cost.then(second.cost);
-    let mut best = if (rank(&second), width(&second)) < (rank(&first), width(&first)) {
-        second
-    } else {
-        first
-    };
+    let mut best = if (rank(&second), width(&second)) < (rank(&first), width(&first)) { second } else { first };
     best.cost = cost;
     if let Outcome::Estimated(estimate) = &mut best.outcome {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
@@ -146,27 +128,15 @@ mod tests {
     /// difference.
     #[test]
     fn weights_go_by_variance() {
-        let both = combine(
-            entry("slope", Some((50, 60, 70))),
-            entry("pathload", Some((64, 66, 68))),
-            CAPACITY,
-        );
+        let both = combine(entry("slope", Some((50, 60, 70))), entry("pathload", Some((64, 66, 68))), CAPACITY);
         let estimate = both.outcome.estimate().expect("both claim a value");
         assert!(estimate.value.abs_diff(64_374_000) < 20_000, "{}", estimate.value);
-        assert!(
-            (estimate.high - estimate.value).abs_diff(5_204_000) < 20_000,
-            "{}",
-            estimate.high
-        );
+        assert!((estimate.high - estimate.value).abs_diff(5_204_000) < 20_000, "{}", estimate.high);
     }
 
     #[test]
     fn contradiction_widens_the_interval() {
-        let both = combine(
-            entry("slope", Some((49, 50, 51))),
-            entry("pathload", Some((89, 90, 91))),
-            CAPACITY,
-        );
+        let both = combine(entry("slope", Some((49, 50, 51))), entry("pathload", Some((89, 90, 91))), CAPACITY);
         let estimate = both.outcome.estimate().expect("both claim a value");
         assert!(estimate.high - estimate.low >= 40_000_000 - 2);
         assert_eq!(estimate.confidence, Confidence::Medium);
@@ -175,10 +145,7 @@ mod tests {
     #[test]
     fn what_claims_nothing_has_no_weight() {
         let one = combine(entry("slope", None), entry("pathload", Some((64, 66, 68))), CAPACITY);
-        assert_eq!(
-            (one.method, one.outcome.estimate().map(|e| e.value)),
-            ("pathload", Some(66_000_000))
-        );
+        assert_eq!((one.method, one.outcome.estimate().map(|e| e.value)), ("pathload", Some(66_000_000)));
         let none = combine(entry("slope", None), entry("pathload", None), CAPACITY);
         assert_eq!(none.outcome.verdict(), BoundKind::Inconclusive);
     }

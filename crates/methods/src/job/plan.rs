@@ -59,9 +59,7 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Obse
     let quick = job.options.profile == Profile::Quick;
     let mut best = job.measure(world, observer, metric, if quick { "slope" } else { "available" }, &[])?;
     if job.options.profile == Profile::Thorough {
-        let scale = job
-            .value(Metric::IpCapacity)
-            .or(best.outcome.estimate().map(|estimate| estimate.high));
+        let scale = job.value(Metric::IpCapacity).or(best.outcome.estimate().map(|estimate| estimate.high));
         let second = job.measure(world, observer, metric, "pathload", &[])?;
         best = combine(best, second, scale.unwrap_or(0));
     }
@@ -77,10 +75,7 @@ pub(super) const SECOND_OPINION: Duration = Duration::from_secs(8);
 /// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is
 /// cut there.
 fn cap_by_capacity(job: &Job<'_>, entry: &mut Entry) {
-    let Some(capacity) = job
-        .known(Metric::IpCapacity)
-        .filter(|known| known.verdict == BoundKind::Estimated)
-    else {
+    let Some(capacity) = job.known(Metric::IpCapacity).filter(|known| known.verdict == BoundKind::Estimated) else {
         return;
     };
     let bound = capacity.high;
@@ -105,9 +100,7 @@ fn cross_traffic(job: &mut Job<'_>) {
             let estimate = Estimate::ip_rate(metric, least, least, least).at_least(Limit::Path);
             Outcome::from(estimate.with("basis", "the least capacity minus the most that is available"))
         }
-        _ => Outcome::inconclusive(Reason::MissingInput {
-            what: "capacity and available bandwidth".to_owned(),
-        }),
+        _ => Outcome::inconclusive(Reason::MissingInput { what: "capacity and available bandwidth".to_owned() }),
     };
     job.entries.push(Entry {
         metric,
@@ -124,13 +117,8 @@ fn burst<W: World>(
     observer: &mut dyn Observer,
     available: Option<BitRate>,
 ) -> Result<(), W::Fault> {
-    let entry = job.measure(
-        world,
-        observer,
-        Metric::MaximumBurstOctets,
-        "burst",
-        &given("available_bps", available),
-    )?;
+    let entry =
+        job.measure(world, observer, Metric::MaximumBurstOctets, "burst", &given("available_bps", available))?;
     job.keep(entry);
     Ok(())
 }
@@ -141,13 +129,7 @@ fn udp<W: World>(
     observer: &mut dyn Observer,
     available: Option<BitRate>,
 ) -> Result<(), W::Fault> {
-    let entry = job.measure(
-        world,
-        observer,
-        Metric::UdpAchievable,
-        "udp",
-        &given("start_bps", available),
-    )?;
+    let entry = job.measure(world, observer, Metric::UdpAchievable, "udp", &given("start_bps", available))?;
     job.keep(entry);
     Ok(())
 }
@@ -160,20 +142,11 @@ fn tcp<W: World>(
 ) -> Result<(), W::Fault> {
     let thorough = job.options.profile == Profile::Thorough;
     let mode = if thorough { "full" } else { "quick" };
-    let single = job.measure(
-        world,
-        observer,
-        Metric::TcpAchievableSingle,
-        "tcp",
-        &[("mode", mode.to_owned())],
-    )?;
+    let single = job.measure(world, observer, Metric::TcpAchievableSingle, "tcp", &[("mode", mode.to_owned())])?;
     job.keep(single);
 
     let mut params = given("available_bps", available);
-    params.extend(given(
-        "single_bps",
-        job.value(Metric::TcpAchievableSingle).map(BitRate::from_bps),
-    ));
+    params.extend(given("single_bps", job.value(Metric::TcpAchievableSingle).map(BitRate::from_bps)));
     params.push(("thorough", thorough.to_string()));
     let streams = job.measure(world, observer, Metric::TcpStreamsToFill, "streams", &params)?;
     job.keep(streams);
@@ -190,10 +163,7 @@ fn one_fills(job: &mut Job<'_>) {
     if job.value(Metric::TcpStreamsToFill) != Some(1) {
         return;
     }
-    let parallel = job
-        .entries
-        .iter_mut()
-        .find(|entry| entry.metric == Metric::TcpAchievableParallel);
+    let parallel = job.entries.iter_mut().find(|entry| entry.metric == Metric::TcpAchievableParallel);
     if let Some(Outcome::Estimated(estimate)) = parallel.map(|entry| &mut entry.outcome)
         && estimate.low == estimate.high
     {
@@ -217,9 +187,7 @@ fn window<W: World>(
             metric,
             direction: job.options.direction,
             method: "window",
-            outcome: Outcome::inconclusive(Reason::MissingInput {
-                what: "available bandwidth or capacity".to_owned(),
-            }),
+            outcome: Outcome::inconclusive(Reason::MissingInput { what: "available bandwidth or capacity".to_owned() }),
             cost: narrows_probe::Cost::default(),
         });
         return Ok(());

@@ -24,16 +24,8 @@ pub(super) fn moderate(report: &mut TrainReport, timer: Duration, frames: usize,
     let (mut from, mut free) = (0, i64::MIN);
     while from < rows.len() {
         let first = rows[from].0;
-        let together = rows[from..]
-            .iter()
-            .take(frames)
-            .take_while(|(at, _)| *at <= first + timer_ns)
-            .count();
-        let fires = if together == frames {
-            rows[from + together - 1].0
-        } else {
-            first + timer_ns
-        };
+        let together = rows[from..].iter().take(frames).take_while(|(at, _)| *at <= first + timer_ns).count();
+        let fires = if together == frames { rows[from + together - 1].0 } else { first + timer_ns };
         let mut at = fires.max(free);
         for (_, row) in &mut rows[from..from + together] {
             row.fate = Fate::Received(Stamp::from_nanos(at));

@@ -51,36 +51,12 @@ fn shift(fate: &mut Fate, by_ns: i64) {
 fn cases() -> Vec<(&'static str, Fault, bool)> {
     vec![
         ("nothing arrives", each(|_, report| lose(report, |_, _| true)), false),
-        (
-            "only the first packet arrives",
-            each(|_, report| lose(report, |k, _| k > 0)),
-            false,
-        ),
-        (
-            "the first packet is lost",
-            each(|_, report| lose(report, |k, _| k == 0)),
-            true,
-        ),
-        (
-            "the last packet is lost",
-            each(|_, report| lose(report, |k, n| k + 1 == n)),
-            true,
-        ),
-        (
-            "a packet in the middle is lost",
-            each(|_, report| lose(report, |k, n| k == n / 2)),
-            true,
-        ),
-        (
-            "every tenth packet is lost",
-            each(|_, report| lose(report, |k, _| k % 10 == 9)),
-            true,
-        ),
-        (
-            "every third train is lost",
-            each(|count, report| lose(report, |_, _| count % 3 == 0)),
-            true,
-        ),
+        ("only the first packet arrives", each(|_, report| lose(report, |k, _| k > 0)), false),
+        ("the first packet is lost", each(|_, report| lose(report, |k, _| k == 0)), true),
+        ("the last packet is lost", each(|_, report| lose(report, |k, n| k + 1 == n)), true),
+        ("a packet in the middle is lost", each(|_, report| lose(report, |k, n| k == n / 2)), true),
+        ("every tenth packet is lost", each(|_, report| lose(report, |k, _| k % 10 == 9)), true),
+        ("every third train is lost", each(|count, report| lose(report, |_, _| count % 3 == 0)), true),
         (
             "neighbours change places",
             each(|_, report| {
@@ -110,23 +86,12 @@ fn cases() -> Vec<(&'static str, Fault, bool)> {
         (
             "arrival before departure",
             each(|_, report| {
-                report
-                    .arrivals
-                    .iter_mut()
-                    .for_each(|row| shift(&mut row.fate, -3_600_000_000_000));
+                report.arrivals.iter_mut().for_each(|row| shift(&mut row.fate, -3_600_000_000_000));
             }),
             true,
         ),
-        (
-            "a clock is set forward within a train",
-            each(|count, report| step_clock(count, report, 30_000_000)),
-            true,
-        ),
-        (
-            "a clock is set back within a train",
-            each(|count, report| step_clock(count, report, -30_000_000)),
-            true,
-        ),
+        ("a clock is set forward within a train", each(|count, report| step_clock(count, report, 30_000_000)), true),
+        ("a clock is set back within a train", each(|count, report| step_clock(count, report, -30_000_000)), true),
         (
             "packets leave at once",
             each(|_, report| {
@@ -136,11 +101,7 @@ fn cases() -> Vec<(&'static str, Fault, bool)> {
             }),
             true,
         ),
-        (
-            "one row per train",
-            each(|_, report| report.arrivals.truncate(1)),
-            false,
-        ),
+        ("one row per train", each(|_, report| report.arrivals.truncate(1)), false),
         ("no rows at all", each(|_, report| report.arrivals.clear()), false),
         (
             "all delays are equal",
@@ -167,9 +128,7 @@ fn cases() -> Vec<(&'static str, Fault, bool)> {
 fn step_clock(count: u64, report: &mut TrainReport, by_ns: i64) {
     if count % 4 == 3 {
         let half = report.arrivals.len() / 2;
-        report.arrivals[half..]
-            .iter_mut()
-            .for_each(|row| shift(&mut row.fate, by_ns));
+        report.arrivals[half..].iter_mut().for_each(|row| shift(&mut row.fate, by_ns));
     }
 }
 
@@ -222,11 +181,9 @@ fn delays_that_never_grow_are_no_turning_point() {
 fn a_slow_sender_gives_a_bound_never_a_point() {
     let mut faults = Faults::default();
     for (method, law) in subjects() {
-        for (case, reported, sender) in [
-            ("a sender known to be slow", true, 50),
-            ("a slow sender", false, 50),
-            ("a sender of a tenth", true, 10),
-        ] {
+        for (case, reported, sender) in
+            [("a sender known to be slow", true, 50), ("a slow sender", false, 50), ("a sender of a tenth", true, 10)]
+        {
             let mut world = path();
             world.sender_rate = Some(BitRate::from_mbps(sender));
             world.facts.sender.max_send_rate = world.sender_rate.filter(|_| reported);
@@ -236,11 +193,7 @@ fn a_slow_sender_gives_a_bound_never_a_point() {
                 None => Ok(()),
                 Some(estimate) if estimate.verdict == BoundKind::LowerBound => {
                     let value = estimate.value as f64;
-                    if value <= 1.02 * limit {
-                        Ok(())
-                    } else {
-                        Err(format!("at least {value} by {limit}"))
-                    }
+                    if value <= 1.02 * limit { Ok(()) } else { Err(format!("at least {value} by {limit}")) }
                 }
                 Some(estimate) => Err(format!("{:?} {}..{}", estimate.verdict, estimate.low, estimate.high)),
             };
@@ -258,10 +211,7 @@ fn a_slow_sender_gives_a_bound_never_a_point() {
 fn nothing_overflows() {
     let rate = BitRate::over(125_000_000_000, Duration::from_secs(10));
     assert_eq!(rate, Some(BitRate::from_gbps(100)));
-    assert_eq!(
-        BitRate::from_gbps(100).time_for(125_000_000_000),
-        Some(Duration::from_secs(10))
-    );
+    assert_eq!(BitRate::from_gbps(100).time_for(125_000_000_000), Some(Duration::from_secs(10)));
     let (truth, capacity) = (70e9, 100e9);
     let mut faults = Faults::default();
     for (method, law) in subjects() {
@@ -374,10 +324,7 @@ fn garbled(train: &narrows_probe::probes::Train, word: u64) -> TrainReport {
     for row in &mut report.arrivals {
         match next() % 6 {
             0 => row.fate = Fate::Lost,
-            1 => shift(
-                &mut row.fate,
-                i64::try_from(next() % 1_000_000_000).unwrap() - 500_000_000,
-            ),
+            1 => shift(&mut row.fate, i64::try_from(next() % 1_000_000_000).unwrap() - 500_000_000),
             2 => row.departed = Stamp::from_nanos(i64::try_from(next()).unwrap()),
             _ => {}
         }

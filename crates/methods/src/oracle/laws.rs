@@ -44,60 +44,17 @@ const LAW: Law = Law {
 
 /// By name; a method of the registry without a line here fails `every_method_has_its_law`.
 pub(super) const LAWS: &[Law] = &[
-    Law {
-        method: "fac2",
-        within: 0.005,
-        ..LAW
-    },
-    Law {
-        method: "pathload",
-        within: 0.0105,
-        range: true,
-        ..LAW
-    },
-    Law {
-        method: "fac2 and pathload",
-        within: 0.01,
-        ..LAW
-    },
-    Law {
-        method: "available",
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
-    Law {
-        method: "slope",
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
-    Law {
-        method: "track",
-        params: &[("duration", "10 s")],
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
-    Law {
-        method: "bart",
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
+    Law { method: "fac2", within: 0.005, ..LAW },
+    Law { method: "pathload", within: 0.0105, range: true, ..LAW },
+    Law { method: "fac2 and pathload", within: 0.01, ..LAW },
+    Law { method: "available", blind: UNSEEN_BUCKETS, ..LAW },
+    Law { method: "slope", blind: UNSEEN_BUCKETS, ..LAW },
+    Law { method: "track", params: &[("duration", "10 s")], blind: UNSEEN_BUCKETS, ..LAW },
+    Law { method: "bart", blind: UNSEEN_BUCKETS, ..LAW },
     // The published stop leaves it above by what it tolerates: at most this.
-    Law {
-        method: "yaz",
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
-    Law {
-        method: "kite",
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
-    Law {
-        method: "kite2",
-        silent_above: 0.8,
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
+    Law { method: "yaz", blind: UNSEEN_BUCKETS, ..LAW },
+    Law { method: "kite", blind: UNSEEN_BUCKETS, ..LAW },
+    Law { method: "kite2", silent_above: 0.8, blind: UNSEEN_BUCKETS, ..LAW },
     // It locates: a rate that the path let through bounds what is available from above.
     Law {
         method: "pathneck",
@@ -122,13 +79,7 @@ pub(super) const LAWS: &[Law] = &[
         blind: UNSEEN_BUCKETS,
         ..LAW
     },
-    Law {
-        method: "ptr",
-        within: 0.03,
-        silent_above: 0.9,
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
+    Law { method: "ptr", within: 0.03, silent_above: 0.9, blind: UNSEEN_BUCKETS, ..LAW },
     // Exact for any gap in which the queue does not empty.
     Law {
         method: "spruce",
@@ -137,41 +88,13 @@ pub(super) const LAWS: &[Law] = &[
         blind: &["bucket", "all delays are equal"],
         ..LAW
     },
-    Law {
-        method: "topp",
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
-    Law {
-        method: "diettopp",
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
-    Law {
-        method: "wbest",
-        within: 0.05,
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
+    Law { method: "topp", blind: UNSEEN_BUCKETS, ..LAW },
+    Law { method: "diettopp", blind: UNSEEN_BUCKETS, ..LAW },
+    Law { method: "wbest", within: 0.05, blind: UNSEEN_BUCKETS, ..LAW },
     // Known to one step of the rates, spread by 1.05 by default.
-    Law {
-        method: "pathchirp",
-        within: 0.06,
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
-    Law {
-        method: "assolo",
-        within: 0.1,
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
-    Law {
-        method: "rapid",
-        within: 0.06,
-        blind: UNSEEN_BUCKETS,
-        ..LAW
-    },
+    Law { method: "pathchirp", within: 0.06, blind: UNSEEN_BUCKETS, ..LAW },
+    Law { method: "assolo", within: 0.1, blind: UNSEEN_BUCKETS, ..LAW },
+    Law { method: "rapid", within: 0.06, blind: UNSEEN_BUCKETS, ..LAW },
     Law {
         // No pair of a fluid passes with nothing between: its spacings do not show the capacity.
         method: "abing",

@@ -73,9 +73,7 @@ impl Control {
     ) -> Result<Self, Error> {
         let peer = stream.peer_addr().map_err(Error::host("name its peer"))?;
         let writer = stream.try_clone().map_err(Error::host("share a connection"))?;
-        stream
-            .set_read_timeout(Some(POLL))
-            .map_err(Error::host("set a timeout"))?;
+        stream.set_read_timeout(Some(POLL)).map_err(Error::host("set a timeout"))?;
         let now = clock::now_ns();
         let link = Arc::new(Link {
             writer: Mutex::new(writer),
@@ -92,14 +90,7 @@ impl Control {
             .name("control".to_owned())
             .spawn(move || thread_link.listen(stream, reader, &sender))
             .map_err(Error::host("start a thread"))?;
-        Ok(Self {
-            peer,
-            link,
-            incoming,
-            conversation,
-            listener: Some(listener),
-            refused: None,
-        })
+        Ok(Self { peer, link, incoming, conversation, listener: Some(listener), refused: None })
     }
 
     pub(super) fn peer(&self) -> SocketAddr {
@@ -133,20 +124,14 @@ impl Control {
 
     /// Says something.
     pub(super) fn say(&mut self, message: &ClientMessage) -> Result<(), Error> {
-        self.conversation
-            .client(message)
-            .map_err(|violation| self.broken(violation.to_string()))?;
+        self.conversation.client(message).map_err(|violation| self.broken(violation.to_string()))?;
         self.write(&message.frame())
     }
 
     /// Says a table.
     pub(super) fn say_rows(&mut self, rows: &Rows) -> Result<(), Error> {
-        let frame = rows
-            .frame()
-            .ok_or_else(|| self.broken("a table too long to send".to_owned()))?;
-        self.conversation
-            .rows(Side::Client, rows)
-            .map_err(|violation| self.broken(violation.to_string()))?;
+        let frame = rows.frame().ok_or_else(|| self.broken("a table too long to send".to_owned()))?;
+        self.conversation.rows(Side::Client, rows).map_err(|violation| self.broken(violation.to_string()))?;
         self.write(&frame)
     }
 
@@ -165,11 +150,7 @@ impl Control {
                 waited: PEER_SILENT_AFTER,
             }
             .into(),
-            _ => PathError::Unreachable {
-                peer: self.peer,
-                source: error,
-            }
-            .into(),
+            _ => PathError::Unreachable { peer: self.peer, source: error }.into(),
         })
     }
 
@@ -212,12 +193,7 @@ impl Control {
         loop {
             match self.hear(deadline)? {
                 None => {
-                    return Err(PathError::Silent {
-                        peer: self.peer,
-                        doing,
-                        waited: timeout,
-                    }
-                    .into());
+                    return Err(PathError::Silent { peer: self.peer, doing, waited: timeout }.into());
                 }
                 Some(Incoming::Message(ServerMessage::Refused { code, text, .. })) => {
                     return self.refusal(code, text).map(Err);
@@ -320,11 +296,7 @@ impl Link {
                 Err(_) => break End::Closed,
             }
             let now = clock::now_ns();
-            let limit = if self.busy.load(Ordering::Relaxed) {
-                PEER_SILENT_AFTER
-            } else {
-                IDLE_LIMIT
-            };
+            let limit = if self.busy.load(Ordering::Relaxed) { PEER_SILENT_AFTER } else { IDLE_LIMIT };
             if now - self.last_received_ns.load(Ordering::Relaxed) > nanos(limit) {
                 break End::Silent;
             }

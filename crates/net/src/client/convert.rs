@@ -19,9 +19,7 @@ pub(super) fn stamp_source(source: narrows_wire::StampSource) -> StampSource {
 pub(super) fn pacing(pacing: narrows_wire::Pacing) -> PacingCheck {
     match pacing {
         narrows_wire::Pacing::Kept => PacingCheck::Kept,
-        narrows_wire::Pacing::Broken { worst_ns } => PacingCheck::Broken {
-            worst: Duration::from_nanos(worst_ns),
-        },
+        narrows_wire::Pacing::Broken { worst_ns } => PacingCheck::Broken { worst: Duration::from_nanos(worst_ns) },
         narrows_wire::Pacing::Unknown => PacingCheck::Unknown,
     }
 }
@@ -63,9 +61,7 @@ pub(super) fn tcp_sample(sample: &narrows_wire::TcpSample) -> TcpSample {
         retransmitted_octets: sample.retransmitted_octets,
         retransmitted_segments: sample.retransmitted_segments,
         timeouts: sample.timeouts,
-        delivery_rate: sample
-            .delivery_rate_bps
-            .map(|(bps, limited)| (BitRate::from_bps(bps), limited)),
+        delivery_rate: sample.delivery_rate_bps.map(|(bps, limited)| (BitRate::from_bps(bps), limited)),
         pacing_rate: sample.pacing_rate_bps.map(BitRate::from_bps),
         peer_window_octets: sample.peer_window_octets,
         unsent_octets: sample.unsent_octets,
@@ -104,24 +100,12 @@ mod tests {
             interface_rate_bps: None,
             virtual_interface: true,
         });
-        let times = [
-            facts.send_cost,
-            facts.receive_cost,
-            facts.clock_resolution,
-            facts.stamp_error,
-            facts.min_gap,
-        ];
+        let times = [facts.send_cost, facts.receive_cost, facts.clock_resolution, facts.stamp_error, facts.min_gap];
         assert_eq!(times.map(|time| time.as_nanos()), [1, 2, 3, 4, 5]);
-        assert_eq!(
-            (facts.max_send_rate, facts.interface_rate),
-            (Some(BitRate::from_bps(6)), None)
-        );
+        assert_eq!((facts.max_send_rate, facts.interface_rate), (Some(BitRate::from_bps(6)), None));
         assert!(facts.virtual_interface && facts.stamp_source == StampSource::Kernel);
         let worst = Duration::from_micros(9);
-        assert_eq!(
-            pacing(narrows_wire::Pacing::Broken { worst_ns: 9_000 }),
-            PacingCheck::Broken { worst }
-        );
+        assert_eq!(pacing(narrows_wire::Pacing::Broken { worst_ns: 9_000 }), PacingCheck::Broken { worst });
         assert!((share(250) - 0.25).abs() < 1e-6);
     }
 }

@@ -112,13 +112,9 @@ impl Gatherer {
         wanted: Wanted,
         last_received_ns: &Arc<AtomicI64>,
     ) -> Result<Self, Error> {
-        Self::reading(
-            socket,
-            wanted.expected,
-            SLOT_OCTETS,
-            last_received_ns,
-            move |datagram| wanted.read(datagram.payload),
-        )
+        Self::reading(socket, wanted.expected, SLOT_OCTETS, last_received_ns, move |datagram| {
+            wanted.read(datagram.payload)
+        })
     }
 
     /// Gathers what `read` takes for one of the expected packets, by its position. `slot_octets` of
@@ -135,10 +131,7 @@ impl Gatherer {
             count: AtomicU32::new(0),
             last_ns: AtomicI64::new(i64::MIN),
             last_received_ns: Arc::clone(last_received_ns),
-            gathered: Mutex::new(Gathered {
-                packets: vec![None; expected.packets],
-                ..Gathered::default()
-            }),
+            gathered: Mutex::new(Gathered { packets: vec![None; expected.packets], ..Gathered::default() }),
         });
         let receiver = Receiver::new(socket, slot_octets);
         let poll_interval_ns = expected.poll_interval_ns(socket);
@@ -147,18 +140,12 @@ impl Gatherer {
             .name("gather".to_owned())
             .spawn(move || thread_shared.run(&socket, receiver, poll_interval_ns, read))
             .map_err(Error::host("start a thread"))?;
-        Ok(Self {
-            shared,
-            thread: Some(thread),
-        })
+        Ok(Self { shared, thread: Some(thread) })
     }
 
     /// Different packets that came, and when the last did (monotonic nanoseconds).
     pub(crate) fn progress(&self) -> (usize, i64) {
-        (
-            self.shared.count.load(Ordering::Relaxed) as usize,
-            self.shared.last_ns.load(Ordering::Relaxed),
-        )
+        (self.shared.count.load(Ordering::Relaxed) as usize, self.shared.last_ns.load(Ordering::Relaxed))
     }
 
     pub(crate) fn finish(mut self) -> Gathered {
@@ -202,13 +189,9 @@ impl Shared {
                 let Some((seq, turned_ns)) = read(&datagram) else {
                     continue;
                 };
-                let arrived = Arrived {
-                    seen: datagram.seen,
-                    turned_ns,
-                };
+                let arrived = Arrived { seen: datagram.seen, turned_ns };
                 self.last_ns.store(datagram.seen.user_ns, Ordering::Relaxed);
-                self.last_received_ns
-                    .fetch_max(datagram.seen.user_ns, Ordering::Relaxed);
+                self.last_received_ns.fetch_max(datagram.seen.user_ns, Ordering::Relaxed);
                 if gathered.take(seq, arrived) {
                     self.count.fetch_add(1, Ordering::Relaxed);
                 }
@@ -233,21 +216,11 @@ mod tests {
 
     #[test]
     fn first_arrivals_are_kept_and_the_rest_counted() {
-        let mut gathered = Gathered {
-            packets: vec![None; 4],
-            ..Gathered::default()
-        };
-        let at = |user_ns| Arrived {
-            seen: ArrivalTimes {
-                user_ns,
-                kernel_ns: None,
-                hardware_ns: None,
-            },
-            turned_ns: None,
-        };
-        let taken: Vec<bool> = [(0, 1), (2, 2), (1, 3), (2, 4), (4, 5)]
-            .map(|(seq, ns)| gathered.take(seq, at(ns)))
-            .to_vec();
+        let mut gathered = Gathered { packets: vec![None; 4], ..Gathered::default() };
+        let at =
+            |user_ns| Arrived { seen: ArrivalTimes { user_ns, kernel_ns: None, hardware_ns: None }, turned_ns: None };
+        let taken: Vec<bool> =
+            [(0, 1), (2, 2), (1, 3), (2, 4), (4, 5)].map(|(seq, ns)| gathered.take(seq, at(ns))).to_vec();
         assert_eq!(taken, [true, true, true, false, false]);
         assert_eq!((gathered.reordered, gathered.duplicates), (1, 1));
         assert_eq!(gathered.packets, [Some(at(1)), Some(at(3)), Some(at(2)), None]);

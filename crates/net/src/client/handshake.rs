@@ -63,13 +63,8 @@ fn enter(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions) -> Resul
 
 /// All addresses of a name, in the system's order.
 pub(crate) fn resolve(target: &str, port: u16, version: IpVersion) -> Result<Vec<SocketAddr>, Error> {
-    let bare = target
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .unwrap_or(target);
-    let found = (bare, port)
-        .to_socket_addrs()
-        .map_err(|_| no_address(target, version))?;
+    let bare = target.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(target);
+    let found = (bare, port).to_socket_addrs().map_err(|_| no_address(target, version))?;
     let wanted: Vec<SocketAddr> = found
         .filter(|address| match version {
             IpVersion::Any => true,
@@ -77,11 +72,7 @@ pub(crate) fn resolve(target: &str, port: u16, version: IpVersion) -> Result<Vec
             IpVersion::V6 => address.is_ipv6(),
         })
         .collect();
-    if wanted.is_empty() {
-        Err(no_address(target, version))
-    } else {
-        Ok(wanted)
-    }
+    if wanted.is_empty() { Err(no_address(target, version)) } else { Ok(wanted) }
 }
 
 fn no_address(target: &str, version: IpVersion) -> Error {
@@ -103,9 +94,7 @@ fn connect(peer: SocketAddr, options: &ConnectOptions) -> Result<TcpStream, Erro
         ..TransferOptions::default()
     };
     let socket = prepare(peer, &near).map_err(Error::host("connect from that local address"))?;
-    socket
-        .connect_timeout(&peer.into(), timeout)
-        .map_err(|error| connect_error(peer, timeout, error))?;
+    socket.connect_timeout(&peer.into(), timeout).map_err(|error| connect_error(peer, timeout, error))?;
     let stream = TcpStream::from(socket);
     let prepare = || {
         stream.set_nodelay(true)?;
@@ -119,19 +108,13 @@ fn connect(peer: SocketAddr, options: &ConnectOptions) -> Result<TcpStream, Erro
 fn connect_error(peer: SocketAddr, timeout: Duration, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset => PeerError::NotListening { peer }.into(),
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => PathError::Silent {
-            peer,
-            doing: "connecting",
-            waited: timeout,
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+            PathError::Silent { peer, doing: "connecting", waited: timeout }.into()
         }
-        .into(),
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             PathError::Unreachable { peer, source: error }.into()
         }
-        _ => Error::Host {
-            doing: "connect",
-            source: error,
-        },
+        _ => Error::Host { doing: "connect", source: error },
     }
 }
 
@@ -156,12 +139,7 @@ fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions, newest: 
     };
     let nonce = random_nonce()?;
     greeting.say(&ClientMessage::Hello { version: newest, nonce })?;
-    let ServerMessage::Welcome {
-        version,
-        nonce: remote_nonce,
-        auth,
-    } = greeting.hear()?
-    else {
+    let ServerMessage::Welcome { version, nonce: remote_nonce, auth } = greeting.hear()? else {
         return Err(greeting.broken("no welcome"));
     };
     if version < narrows_wire::OLDEST_VERSION || version > newest {
@@ -176,18 +154,9 @@ fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions, newest: 
         (Auth::Psk, Some(key)) => Some(key),
     };
     if let Some(key) = key {
-        greeting.say(&ClientMessage::Prove {
-            proof: key.client_proof(&nonce, &remote_nonce),
-        })?;
+        greeting.say(&ClientMessage::Prove { proof: key.client_proof(&nonce, &remote_nonce) })?;
     }
-    let ServerMessage::Session {
-        session,
-        token,
-        proof,
-        limits,
-        host,
-    } = greeting.hear()?
-    else {
+    let ServerMessage::Session { session, token, proof, limits, host } = greeting.hear()? else {
         return Err(greeting.broken("no session"));
     };
     if key.is_some_and(|key: &Psk| proof != Some(key.server_proof(&nonce, &remote_nonce))) {
@@ -209,47 +178,33 @@ fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions, newest: 
 
 impl Greeting<'_> {
     fn say(&mut self, message: &ClientMessage) -> Result<(), Error> {
-        self.conversation
-            .client(message)
-            .map_err(|violation| self.broken(&violation.to_string()))?;
-        self.stream
-            .write_all(&message.frame())
-            .map_err(|_| PeerError::Closed { peer: self.peer }.into())
+        self.conversation.client(message).map_err(|violation| self.broken(&violation.to_string()))?;
+        self.stream.write_all(&message.frame()).map_err(|_| PeerError::Closed { peer: self.peer }.into())
     }
 
     fn hear(&mut self) -> Result<ServerMessage, Error> {
         let mut octets = [0; 4096];
         loop {
-            let frame = self
-                .reader
-                .next_frame()
-                .map_err(|error| self.broken(&error.to_string()))?;
+            let frame = self.reader.next_frame().map_err(|error| self.broken(&error.to_string()))?;
             if let Some(frame) = frame {
                 if frame.kind != FrameKind::Json {
                     return Err(self.broken("a table during the handshake"));
                 }
                 let message = ServerMessage::parse(&frame.body).map_err(|error| self.broken(&error.to_string()))?;
-                self.conversation
-                    .server(&message)
-                    .map_err(|violation| self.broken(&violation.to_string()))?;
+                self.conversation.server(&message).map_err(|violation| self.broken(&violation.to_string()))?;
                 match message {
                     ServerMessage::Refused { code, text, .. } => return Err(refused(self.peer, code, text)),
                     other => return Ok(other),
                 }
             }
             let left = self.deadline_ns.saturating_sub(clock::now_ns());
-            let silent = PathError::Silent {
-                peer: self.peer,
-                doing: "opening the session",
-                waited: self.options.timeout,
-            };
+            let silent =
+                PathError::Silent { peer: self.peer, doing: "opening the session", waited: self.options.timeout };
             if left <= 0 {
                 return Err(silent.into());
             }
             let left = Duration::from_nanos(u64::try_from(left).unwrap_or(0)).max(Duration::from_millis(1));
-            self.stream
-                .set_read_timeout(Some(left))
-                .map_err(Error::host("set a timeout"))?;
+            self.stream.set_read_timeout(Some(left)).map_err(Error::host("set a timeout"))?;
             match self.stream.read(&mut octets) {
                 Ok(0) => return Err(PeerError::Closed { peer: self.peer }.into()),
                 Ok(length) => self.reader.push(&octets[..length]),
@@ -264,11 +219,7 @@ impl Greeting<'_> {
     }
 
     fn broken(&self, what: &str) -> Error {
-        PeerError::Protocol {
-            peer: self.peer,
-            what: what.to_owned(),
-        }
-        .into()
+        PeerError::Protocol { peer: self.peer, what: what.to_owned() }.into()
     }
 }
 
@@ -285,56 +236,36 @@ pub(super) struct SessionKeys {
 pub(super) fn open_flow(keys: &SessionKeys, flow: u16, options: &ConnectOptions) -> Result<Arc<ProbeSocket>, Error> {
     /// Between attempts, at first; doubles.
     const FIRST_NS: i64 = 100_000_000;
-    let any: SocketAddr = if keys.peer.is_ipv6() {
-        ([0u16; 8], 0).into()
-    } else {
-        ([0u8; 4], 0).into()
-    };
+    let any: SocketAddr = if keys.peer.is_ipv6() { ([0u16; 8], 0).into() } else { ([0u8; 4], 0).into() };
     let near = options.traffic.near(keys.peer.is_ipv6(), flow).unwrap_or(any);
     let socket = ProbeSocket::bind(near, &SocketOptions::default()).map_err(Error::host("open a UDP socket"))?;
     let mut receiver = Receiver::new(&socket, 256);
     let nonce = random_nonce()?;
-    let mut message = Handshake::Hello {
-        session: keys.session,
-        nonce,
-    };
+    let mut message = Handshake::Hello { session: keys.session, nonce };
     let deadline = clock::now_ns().saturating_add(nanos(options.timeout));
     let mut wait = FIRST_NS;
     while clock::now_ns() < deadline {
         socket
             .send_to(&message.encode(), keys.peer)
-            .map_err(|source| PathError::Unreachable {
-                peer: keys.peer,
-                source,
-            })?;
+            .map_err(|source| PathError::Unreachable { peer: keys.peer, source })?;
         let until = deadline.min(clock::now_ns() + wait);
         wait = (2 * wait).min(8 * FIRST_NS);
         'answers: while receiver.receive(&socket, until).map_err(Error::host("receive"))? > 0 {
             for datagram in receiver.iter() {
-                let Some(from) = datagram
-                    .from
-                    .filter(|from| from.ip().to_canonical() == keys.peer.ip().to_canonical())
+                let Some(from) = datagram.from.filter(|from| from.ip().to_canonical() == keys.peer.ip().to_canonical())
                 else {
                     continue;
                 };
                 match Datagram::parse(datagram.payload) {
-                    Ok(Datagram::Handshake(Handshake::Cookie {
-                        nonce: theirs, cookie, ..
-                    })) if theirs == nonce && matches!(message, Handshake::Hello { .. }) => {
-                        message = Handshake::Start {
-                            session: keys.session,
-                            nonce,
-                            cookie,
-                            token: keys.token,
-                            flow,
-                        };
+                    Ok(Datagram::Handshake(Handshake::Cookie { nonce: theirs, cookie, .. }))
+                        if theirs == nonce && matches!(message, Handshake::Hello { .. }) =>
+                    {
+                        message = Handshake::Start { session: keys.session, nonce, cookie, token: keys.token, flow };
                         break 'answers;
                     }
-                    Ok(Datagram::Handshake(Handshake::Started {
-                        nonce: theirs,
-                        flow: number,
-                        ..
-                    })) if theirs == nonce && number == flow => {
+                    Ok(Datagram::Handshake(Handshake::Started { nonce: theirs, flow: number, .. }))
+                        if theirs == nonce && number == flow =>
+                    {
                         socket.connect(from).map_err(Error::host("connect a UDP socket"))?;
                         return Ok(Arc::new(socket));
                     }
@@ -348,10 +279,8 @@ pub(super) fn open_flow(keys: &SessionKeys, flow: u16, options: &ConnectOptions)
 
 fn random_nonce() -> Result<Nonce, Error> {
     let mut octets = [0; Nonce::OCTETS];
-    getrandom::fill(&mut octets).map_err(|error| Error::Host {
-        doing: "draw random numbers",
-        source: io::Error::other(error.to_string()),
-    })?;
+    getrandom::fill(&mut octets)
+        .map_err(|error| Error::Host { doing: "draw random numbers", source: io::Error::other(error.to_string()) })?;
     Ok(Nonce::new(octets))
 }
 

@@ -55,10 +55,7 @@ impl Running {
 
     /// Takes in what the receiver saw.
     fn status(&mut self, interval: &Interval) {
-        self.accounted = self
-            .accounted
-            .saturating_add(interval.packets)
-            .saturating_add(interval.lost);
+        self.accounted = self.accounted.saturating_add(interval.packets).saturating_add(interval.lost);
         if let Some((least, ..)) = interval.delay_ns {
             self.floor_ns = Some(self.floor_ns.map_or(least, |floor| floor.min(least)));
         }
@@ -75,9 +72,7 @@ impl Running {
             reordered: interval.reordered,
             duplicates: interval.duplicates,
             local_drops: interval.local_drops,
-            delay_above_min: interval
-                .delay_ns
-                .map(|(least, mean, most)| (above(least), above(mean), above(most))),
+            delay_above_min: interval.delay_ns.map(|(least, mean, most)| (above(least), above(mean), above(most))),
         });
     }
 
@@ -142,15 +137,9 @@ fn interval(status: &narrows_wire::LoadStatus) -> Interval {
 fn planned_as(seen: Vec<Spacing>, load: &Load) -> Vec<Spacing> {
     let burst = usize::from(load.burst.max(1));
     let bits = burst as u128 * u128::from(load.ip_octets) * 8 * u128::from(load.streams);
-    let rate = if load.rate.bps() == u64::MAX {
-        0
-    } else {
-        load.rate.bps()
-    };
+    let rate = if load.rate.bps() == u64::MAX { 0 } else { load.rate.bps() };
     let planned = Timetable::lasts_ns(rate, bits).unsigned_abs();
-    seen.into_iter()
-        .map(|spacing| spacing.planned_as(planned, burst))
-        .collect()
+    seen.into_iter().map(|spacing| spacing.planned_as(planned, burst)).collect()
 }
 
 impl SocketWorld {
@@ -162,9 +151,7 @@ impl SocketWorld {
 
     pub(super) fn load_segment(&mut self, load: Load) -> Result<Event, Error> {
         // What the protocol demands of intervals; a coarser answer is still an answer.
-        let status_every = load
-            .status_every
-            .clamp(Duration::from_millis(5), Duration::from_secs(10));
+        let status_every = load.status_every.clamp(Duration::from_millis(5), Duration::from_secs(10));
         let load = Load { status_every, ..load };
         if let Err(refusal) = self.load_fits(&load) {
             self.end_load()?;
@@ -180,11 +167,8 @@ impl SocketWorld {
                 Err(refusal) => return Ok(Event::Refused(refusal)),
             },
         };
-        let report = if self.reverse() {
-            self.reverse_segment(running, &load)?
-        } else {
-            self.forward_segment(running, &load)?
-        };
+        let report =
+            if self.reverse() { self.reverse_segment(running, &load)? } else { self.forward_segment(running, &load)? };
         Ok(report.map_or_else(Event::Refused, Event::Load))
     }
 
@@ -192,9 +176,7 @@ impl SocketWorld {
         let headers: u16 = if self.ipv6() { 48 } else { 28 };
         let min_ip_octets = headers + u16::try_from(PROBE_OCTETS).unwrap_or(u16::MAX);
         if load.ip_octets > self.path_mtu {
-            return Err(Refusal::TooLarge {
-                max_ip_octets: self.path_mtu,
-            });
+            return Err(Refusal::TooLarge { max_ip_octets: self.path_mtu });
         }
         if load.ip_octets < min_ip_octets {
             return Err(Refusal::TooSmall { min_ip_octets });
@@ -215,10 +197,7 @@ impl SocketWorld {
             return Ok(Err(refusal));
         }
         let flows = self.flows(load.streams)?;
-        self.ends = flows
-            .iter()
-            .filter_map(|flow| flow.local().ok().zip(flow.peer().ok()))
-            .collect();
+        self.ends = flows.iter().filter_map(|flow| flow.local().ok().zip(flow.peer().ok())).collect();
         let class = self.options.traffic.traffic_class;
         if class > 0 {
             let marked = flows.iter().try_for_each(|flow| flow.set_traffic_class(class));
@@ -236,12 +215,9 @@ impl SocketWorld {
             quiet_ns: narrows_units::nanos(self.quiet()),
             tuning: self.options.traffic.load().filter(|_| self.tunes()),
         }))?;
-        let ready = self
-            .control
-            .await_answer("beginning a load", self.timeout(), |incoming| {
-                matches!(incoming, Incoming::Message(ServerMessage::LoadReady { id: ready }) if ready == id)
-                    .then_some(())
-            })?;
+        let ready = self.control.await_answer("beginning a load", self.timeout(), |incoming| {
+            matches!(incoming, Incoming::Message(ServerMessage::LoadReady { id: ready }) if ready == id).then_some(())
+        })?;
         if let Err(refusal) = ready {
             return Ok(Err(refusal));
         }
@@ -277,11 +253,7 @@ impl SocketWorld {
     }
 
     fn on_their_way(&self) -> Duration {
-        if self.tunes() || !self.reverse() {
-            Duration::from_millis(800)
-        } else {
-            Duration::ZERO
-        }
+        if self.tunes() || !self.reverse() { Duration::from_millis(800) } else { Duration::ZERO }
     }
 
     /// What the local sender shall do from now on.
@@ -308,11 +280,7 @@ impl SocketWorld {
         let spec = self.spec(load);
         sender.steer(spec);
         let ends = clock::now_ns().saturating_add(nanos(load.duration));
-        let poll = if self.options.traffic.packets.is_some() {
-            nanos(send_budget::POLL)
-        } else {
-            50_000_000
-        };
+        let poll = if self.options.traffic.packets.is_some() { nanos(send_budget::POLL) } else { 50_000_000 };
         let spent = |running: &Running| matches!(&running.traffic, Traffic::Forward(sender) if sender.spent());
         while clock::now_ns() < ends && !self.control.stop_requested() && !spent(&running) {
             match self.control.hear(ends.min(clock::now_ns() + poll))? {

@@ -85,11 +85,7 @@ impl TrafficOptions {
             return None;
         }
         let port = self.near_port.map_or(0, |port| port.saturating_add(number));
-        let any = if ipv6 {
-            IpAddr::from([0u16; 8])
-        } else {
-            IpAddr::from([0u8; 4])
-        };
+        let any = if ipv6 { IpAddr::from([0u16; 8]) } else { IpAddr::from([0u8; 4]) };
         Some(SocketAddr::new(self.near.unwrap_or(any), port))
     }
 
@@ -108,10 +104,7 @@ impl TrafficOptions {
 
     /// The same of a load.
     pub(super) fn load(&self) -> Option<LoadTuning> {
-        let tuning = LoadTuning {
-            packets: self.packets,
-            traffic_class: self.traffic_class,
-        };
+        let tuning = LoadTuning { packets: self.packets, traffic_class: self.traffic_class };
         Some(tuning).filter(|tuning| *tuning != LoadTuning::default())
     }
 }

@@ -73,12 +73,7 @@ fn give_up(
 ) -> Result<Result<(), Refusal>, Error> {
     let peer = control.peer();
     let Some(place) = queued else {
-        return Err(PathError::Silent {
-            peer,
-            doing: "asking for a slot",
-            waited: timeout,
-        }
-        .into());
+        return Err(PathError::Silent { peer, doing: "asking for a slot", waited: timeout }.into());
     };
     release(control, kind)?;
     Err(PeerError::Refused {

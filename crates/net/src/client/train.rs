@@ -47,14 +47,10 @@ impl SocketWorld {
 
     /// Whether the train can be sent at all; its first size that cannot is the reason.
     fn fits(&self, train: &Train, header_octets: usize) -> Result<(), Refusal> {
-        let least = u16::try_from(header_octets)
-            .unwrap_or(u16::MAX)
-            .saturating_add(if self.ipv6() { 48 } else { 28 });
+        let least = u16::try_from(header_octets).unwrap_or(u16::MAX).saturating_add(if self.ipv6() { 48 } else { 28 });
         for packet in &train.packets {
             if packet.ip_octets > self.path_mtu {
-                return Err(Refusal::TooLarge {
-                    max_ip_octets: self.path_mtu,
-                });
+                return Err(Refusal::TooLarge { max_ip_octets: self.path_mtu });
             }
             if packet.ip_octets < least {
                 return Err(Refusal::TooSmall { min_ip_octets: least });
@@ -84,11 +80,9 @@ impl SocketWorld {
             duration_ns: narrows_units::nanos(train.duration()),
             quiet_ns: narrows_units::nanos(self.quiet()),
         }))?;
-        let armed = self
-            .control
-            .await_answer("announcing a train", self.timeout(), |incoming| {
-                matches!(incoming, Incoming::Message(ServerMessage::Armed { id: armed }) if armed == id).then_some(())
-            })?;
+        let armed = self.control.await_answer("announcing a train", self.timeout(), |incoming| {
+            matches!(incoming, Incoming::Message(ServerMessage::Armed { id: armed }) if armed == id).then_some(())
+        })?;
         if let Err(refusal) = armed {
             return Ok(Err(refusal));
         }
@@ -101,9 +95,8 @@ impl SocketWorld {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let departures = self.settle(train, sent, &socket);
-        let answers = self.icmp_answers(train, id, &departures, &socket, |seq| {
-            arrivals.iter().any(|row| row.seq as usize == seq)
-        });
+        let answers = self
+            .icmp_answers(train, id, &departures, &socket, |seq| arrivals.iter().any(|row| row.seq as usize == seq));
         let report = rows::forward(train, &departures, &result, &arrivals, &answers);
         Ok(Ok(Event::Train(report)))
     }
@@ -113,41 +106,28 @@ impl SocketWorld {
         let mut result = None;
         // The remote host waits for stragglers itself, and says in between that it is still there.
         let timeout = self.timeout() + 2 * self.quiet() + Duration::from_secs(8);
-        self.control
-            .await_answer("waiting for a train's arrivals", timeout, |incoming| match incoming {
-                Incoming::Message(ServerMessage::TrainResult(announced)) if announced.id == id => {
-                    result = Some(announced);
-                    None
-                }
-                Incoming::Rows(Rows {
-                    table: Table::Arrivals(rows),
-                    ..
-                }) => Some((result.take()?, rows)),
-                _ => None,
-            })
+        self.control.await_answer("waiting for a train's arrivals", timeout, |incoming| match incoming {
+            Incoming::Message(ServerMessage::TrainResult(announced)) if announced.id == id => {
+                result = Some(announced);
+                None
+            }
+            Incoming::Rows(Rows { table: Table::Arrivals(rows), .. }) => Some((result.take()?, rows)),
+            _ => None,
+        })
     }
 
     /// Sends a train on flow 0.
     fn send(&mut self, train: &Train, id: u32, payloads: &Payloads) -> Result<(Arc<ProbeSocket>, Sent), Error> {
         let socket = Arc::clone(&self.flows[0]);
         let mut wake = [0; PROBE_OCTETS];
-        self.probe(ProbeKind::Wake, id, 0)
-            .write(&mut wake)
-            .expect("the array is as long as the header");
+        self.probe(ProbeKind::Wake, id, 0).write(&mut wake).expect("the array is as long as the header");
         let options = PaceOptions {
             back_to_back: self.back_to_back(),
             kernel_stamps: worth_stamping(&train.packets),
             wake: Some(&wake),
         };
-        let sent = send_train(
-            &socket,
-            &train.packets,
-            payloads,
-            &options,
-            &mut self.queue,
-            self.control.halt(),
-        )
-        .map_err(Error::host("send a train"))?;
+        let sent = send_train(&socket, &train.packets, payloads, &options, &mut self.queue, self.control.halt())
+            .map_err(Error::host("send a train"))?;
         Ok((socket, sent))
     }
 
@@ -156,11 +136,7 @@ impl SocketWorld {
     fn back_to_back(&self) -> BackToBack {
         let full = u64::from(self.path_mtu.min(1500));
         let at_wire = self.near.interface_rate.and_then(|rate| rate.time_for(full));
-        if at_wire.is_some_and(|time| time < self.near.send_cost) {
-            BackToBack::Segments
-        } else {
-            BackToBack::Messages
-        }
+        if at_wire.is_some_and(|time| time < self.near.send_cost) { BackToBack::Segments } else { BackToBack::Messages }
     }
 
     fn settle(&mut self, train: &Train, sent: Sent, socket: &ProbeSocket) -> Departures {
@@ -168,26 +144,15 @@ impl SocketWorld {
     }
 
     pub(super) fn probe(&self, kind: ProbeKind, id: u32, seq: u32) -> Probe {
-        Probe {
-            kind,
-            tag: self.keys.token.tag(),
-            id,
-            seq,
-            stamp_ns: 0,
-        }
+        Probe { kind, tag: self.keys.token.tag(), id, seq, stamp_ns: 0 }
     }
 
     fn payloads(&self, train: &Train, id: u32, kind: ProbeKind) -> Payloads {
         let headers = if self.ipv6() { 48 } else { 28 };
-        let lengths = train
-            .packets
-            .iter()
-            .map(|packet| usize::from(packet.ip_octets.saturating_sub(headers)));
+        let lengths = train.packets.iter().map(|packet| usize::from(packet.ip_octets.saturating_sub(headers)));
         let mut payloads = Payloads::new(lengths, u64::from(id));
         for (k, seq) in (0..train.packets.len()).zip(0..) {
-            self.probe(kind, id, seq)
-                .write(payloads.get_mut(k))
-                .expect("sizes were checked against the header");
+            self.probe(kind, id, seq).write(payloads.get_mut(k)).expect("sizes were checked against the header");
         }
         payloads
     }
@@ -226,9 +191,8 @@ impl SocketWorld {
         self.await_quiet(&gatherer, expected, sent.last_ns().unwrap_or(0));
         let departures = self.settle(train, sent, &socket);
         let came = gatherer.finish();
-        let answers = self.icmp_answers(train, id, &departures, &socket, |seq| {
-            came.packets.get(seq).is_some_and(Option::is_some)
-        });
+        let answers = self
+            .icmp_answers(train, id, &departures, &socket, |seq| came.packets.get(seq).is_some_and(Option::is_some));
         let report = rows::echoed(train, &departures, &came, &answers);
         let echoes = report.arrivals.iter().filter_map(|row| match row.fate {
             Fate::Echoed { returned, .. } => Some(returned.since(row.departed)),
@@ -239,12 +203,7 @@ impl SocketWorld {
     }
 
     fn wanted(&self, id: u32, echoes: bool, train: &Train) -> Wanted {
-        Wanted {
-            tag: self.keys.token.tag(),
-            id,
-            echoes,
-            expected: Expected::of(train),
-        }
+        Wanted { tag: self.keys.token.tag(), id, echoes, expected: Expected::of(train) }
     }
 
     /// Waits until so many packets came, or none did for a while since `last_ns`.
@@ -274,50 +233,29 @@ impl SocketWorld {
         let wanted = self.wanted(id, false, train);
         let gatherer = Gatherer::start(&self.flows[0], wanted, self.control.last_received_at())?;
         self.control.say(&ClientMessage::SendTrain { id, flow: 0 })?;
-        self.control.say_rows(&Rows {
-            id,
-            table: Table::Plan(train.packets.iter().map(plan_row).collect()),
-        })?;
+        self.control.say_rows(&Rows { id, table: Table::Plan(train.packets.iter().map(plan_row).collect()) })?;
         let left = match self.departures(id, train.duration())? {
             Ok(left) => left,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        self.await_quiet(
-            &gatherer,
-            train.packets.len().saturating_sub(left.send_failures as usize),
-            clock::now_ns(),
-        );
+        self.await_quiet(&gatherer, train.packets.len().saturating_sub(left.send_failures as usize), clock::now_ns());
         Ok(Ok(Event::Train(rows::reverse(train, &left, &gatherer.finish()))))
     }
 
     fn departures(&mut self, id: u32, duration: Duration) -> Answered<Left> {
         let mut announced = None;
         let timeout = self.timeout() + duration + Duration::from_secs(1);
-        self.control
-            .await_answer("waiting for a train's departures", timeout, |incoming| match incoming {
-                Incoming::Message(ServerMessage::TrainLeft {
-                    id: left,
-                    stamps,
-                    pacing,
-                    send_failures,
-                }) if left == id => {
-                    announced = Some((stamps, pacing, send_failures));
-                    None
-                }
-                Incoming::Rows(Rows {
-                    table: Table::Departures(rows),
-                    ..
-                }) => {
-                    let (stamps, pacing, send_failures) = announced.take()?;
-                    Some(Left {
-                        stamps,
-                        pacing,
-                        send_failures,
-                        rows,
-                    })
-                }
-                _ => None,
-            })
+        self.control.await_answer("waiting for a train's departures", timeout, |incoming| match incoming {
+            Incoming::Message(ServerMessage::TrainLeft { id: left, stamps, pacing, send_failures }) if left == id => {
+                announced = Some((stamps, pacing, send_failures));
+                None
+            }
+            Incoming::Rows(Rows { table: Table::Departures(rows), .. }) => {
+                let (stamps, pacing, send_failures) = announced.take()?;
+                Some(Left { stamps, pacing, send_failures, rows })
+            }
+            _ => None,
+        })
     }
 }
 

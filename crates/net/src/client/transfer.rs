@@ -50,10 +50,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 fn options(transfer: &Transfer, traffic: &TrafficOptions) -> TransferOptions {
     TransferOptions {
-        congestion: transfer
-            .congestion
-            .as_ref()
-            .map(|congestion| congestion.name().to_owned()),
+        congestion: transfer.congestion.as_ref().map(|congestion| congestion.name().to_owned()),
         window_octets: transfer.window_octets,
         // Bursts of blocks are kept at their rate by the program.
         pacing: transfer.pacing.filter(|_| traffic.burst_blocks.is_none()),
@@ -145,22 +142,17 @@ impl SocketWorld {
             pacing_bps: transfer.pacing.map(BitRate::bps),
             tuning,
         }))?;
-        let ready = self
-            .control
-            .await_answer("beginning a transfer", self.timeout(), |incoming| {
-                matches!(incoming, Incoming::Message(ServerMessage::TransferReady { id: ready }) if ready == id)
-                    .then_some(())
-            })?;
+        let ready = self.control.await_answer("beginning a transfer", self.timeout(), |incoming| {
+            matches!(incoming, Incoming::Message(ServerMessage::TransferReady { id: ready }) if ready == id)
+                .then_some(())
+        })?;
         Ok(ready.map(|()| Running {
             id,
             options,
             opened: 0,
             reported: None,
             traffic: match self.options.direction {
-                Direction::Forward => Traffic::Forward {
-                    bulk: BulkSender::new(writing),
-                    read: RemoteRead::default(),
-                },
+                Direction::Forward => Traffic::Forward { bulk: BulkSender::new(writing), read: RemoteRead::default() },
                 Direction::Reverse => Traffic::Reverse(BulkReceiver::reading(block)),
             },
             // The remote host allows some more, for what is on its way.
@@ -172,34 +164,20 @@ impl SocketWorld {
         let mut opened: Vec<TcpStream> = Vec::new();
         for number in running.opened..streams {
             let peer = self.keys.peer;
-            let silent = |_| PathError::Silent {
-                peer,
-                doing: "opening a data connection",
-                waited: self.options.timeout,
-            };
-            let options = TransferOptions {
-                near: self.options.traffic.near(peer.is_ipv6(), number),
-                ..running.options.clone()
-            };
-            let socket = prepare(peer, &options).map_err(Error::host(
-                "prepare a data connection (its local address and port, or an option)",
-            ))?;
-            socket
-                .connect_timeout(&peer.into(), self.options.timeout)
-                .map_err(silent)?;
+            let silent =
+                |_| PathError::Silent { peer, doing: "opening a data connection", waited: self.options.timeout };
+            let options =
+                TransferOptions { near: self.options.traffic.near(peer.is_ipv6(), number), ..running.options.clone() };
+            let socket = prepare(peer, &options)
+                .map_err(Error::host("prepare a data connection (its local address and port, or an option)"))?;
+            socket.connect_timeout(&peer.into(), self.options.timeout).map_err(silent)?;
             let mut stream = TcpStream::from(socket);
             if number == 0 {
                 self.ends.clear();
             }
             self.ends.extend(stream.local_addr().ok().zip(stream.peer_addr().ok()));
-            let hello = DataHello {
-                token: self.keys.token,
-                transfer: running.id,
-                stream: number,
-            };
-            stream
-                .write_all(&hello.encode())
-                .map_err(|_| PeerError::Closed { peer })?;
+            let hello = DataHello { token: self.keys.token, transfer: running.id, stream: number };
+            stream.write_all(&hello.encode()).map_err(|_| PeerError::Closed { peer })?;
             opened.push(stream);
         }
         // All are open before the first sends: none has a head start.
@@ -259,14 +237,11 @@ impl SocketWorld {
             self.read = Some(read_since((0, None), (read.octets, read.span_ns)));
         }
         let elapsed = Duration::from_nanos(u64::try_from(ended - began).unwrap_or(0));
-        let streams = settings
-            .into_iter()
-            .zip(samples)
-            .map(|(settings, samples)| StreamReport {
-                congestion: Congestion::from_name(&settings.congestion),
-                granted_send_buffer_octets: settings.send_buffer_octets,
-                samples,
-            });
+        let streams = settings.into_iter().zip(samples).map(|(settings, samples)| StreamReport {
+            congestion: Congestion::from_name(&settings.congestion),
+            granted_send_buffer_octets: settings.send_buffer_octets,
+            samples,
+        });
         let report = TransferReport {
             began: Stamp::from_nanos(began),
             ended: Stamp::from_nanos(ended),
@@ -320,9 +295,7 @@ impl SocketWorld {
             return Ok(Err(Refusal::NotOffered));
         };
         let (began, before) = (clock::now_ns(), bulk.progress());
-        let every = transfer
-            .sample_every
-            .clamp(Duration::from_millis(1), Duration::from_secs(60));
+        let every = transfer.sample_every.clamp(Duration::from_millis(1), Duration::from_secs(60));
         self.control.say(&ClientMessage::TransferSegment(TransferSegment {
             id: running.id,
             streams: transfer.streams,
@@ -384,11 +357,9 @@ impl SocketWorld {
                 self.control.say(&ClientMessage::TransferEnd { id })?;
             }
             match self.control.hear(deadline.min(clock::now_ns() + 50_000_000))? {
-                Some(Incoming::Message(ServerMessage::TransferSamples {
-                    id: of,
-                    stream,
-                    samples: new,
-                })) if of == id => {
+                Some(Incoming::Message(ServerMessage::TransferSamples { id: of, stream, samples: new }))
+                    if of == id =>
+                {
                     if let Some(kept) = samples.get_mut(usize::from(stream)) {
                         kept.extend(new.iter().map(tcp_sample));
                     }
@@ -425,10 +396,7 @@ impl SocketWorld {
             self.control.say(&ClientMessage::TransferEnd { id })?;
         }
         self.await_transfer_done(id, |_| {})?;
-        Ok(bulk.wait(
-            clock::now_ns().saturating_add(nanos(self.quiet())),
-            &AtomicBool::new(false),
-        ))
+        Ok(bulk.wait(clock::now_ns().saturating_add(nanos(self.quiet())), &AtomicBool::new(false)))
     }
 
     /// Data that comes is the remote host's sign of life.

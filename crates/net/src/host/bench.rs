@@ -98,10 +98,7 @@ mod tests {
             ("receive batch", costs.receive_batch),
         ] {
             let spread = spread.unwrap_or_else(|| panic!("no {name}"));
-            assert!(
-                spread.min_ns <= spread.median_ns && spread.median_ns <= spread.p99_ns,
-                "{name}: {spread:?}"
-            );
+            assert!(spread.min_ns <= spread.median_ns && spread.median_ns <= spread.p99_ns, "{name}: {spread:?}");
             assert!(spread.min_ns < 1_000_000, "{name}: {spread:?}");
         }
         let copied = costs.memory_copy_octets_per_second.unwrap();

@@ -30,15 +30,8 @@ pub fn capture(snap_octets: usize) -> io::Result<CaptureMeasured> {
     let remote = UdpSocket::bind(loopback())?;
     let near = UdpSocket::bind(loopback())?;
     near.connect(remote.local_addr()?)?;
-    let options = RingOptions {
-        frames: RING_FRAMES,
-        snap_octets,
-        outgoing: false,
-    };
-    let program = datagrams_to(
-        remote.local_addr()?.port(),
-        u32::try_from(snap_octets).unwrap_or(u32::MAX),
-    );
+    let options = RingOptions { frames: RING_FRAMES, snap_octets, outgoing: false };
+    let program = datagrams_to(remote.local_addr()?.port(), u32::try_from(snap_octets).unwrap_or(u32::MAX));
     let mut pace = None;
     let mut tries = 0;
     loop {
@@ -60,9 +53,7 @@ pub fn capture(snap_octets: usize) -> io::Result<CaptureMeasured> {
                 ring_octets: (ring.capacity() as u64).saturating_mul(snap_octets as u64),
             });
         }
-        pace = rate
-            .and_then(|rate| rate.scaled(SLOWER))
-            .and_then(|rate| rate.time_for(IP_OCTETS));
+        pace = rate.and_then(|rate| rate.scaled(SLOWER)).and_then(|rate| rate.time_for(IP_OCTETS));
     }
 }
 
@@ -107,11 +98,7 @@ fn attempt(near: &UdpSocket, ring: &mut PacketRing, gap: Option<Duration>) -> io
             match near.send(&payload) {
                 Ok(_) => sent += 1,
                 // Nobody empties the socket that they are for, which the ring does not mind.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused
-                    ) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused) => {}
                 Err(error) => {
                     result = Err(error);
                     break;
@@ -122,15 +109,9 @@ fn attempt(near: &UdpSocket, ring: &mut PacketRing, gap: Option<Duration>) -> io
         // Receiving on loopback may be left to a softirq of a busy processor.
         clock::sleep_until_ns(clock::now_ns() + 5_000_000);
         over.store(true, Ordering::Release);
-        let captured = reading
-            .join()
-            .map_err(|_| io::Error::other("a measuring thread panicked"))?;
+        let captured = reading.join().map_err(|_| io::Error::other("a measuring thread panicked"))?;
         result?;
-        Ok(Attempt {
-            sent,
-            captured,
-            lasted: Duration::from_nanos(lasted),
-        })
+        Ok(Attempt { sent, captured, lasted: Duration::from_nanos(lasted) })
     })
 }
 
@@ -151,12 +132,7 @@ fn datagrams_to(port: u16, snap_octets: u32) -> [FilterInstruction; 11] {
     const IF_ANY_BIT: u16 = 0x45;
     /// `BPF_RET + BPF_K`.
     const RETURN: u16 = 0x06;
-    let step = |code, operand, if_true, if_false| FilterInstruction {
-        code,
-        if_true,
-        if_false,
-        operand,
-    };
+    let step = |code, operand, if_true, if_false| FilterInstruction { code, if_true, if_false, operand };
     [
         step(LOAD_HALF, 12, 0, 0),
         step(IF_EQUAL, 0x0800, 0, 8),

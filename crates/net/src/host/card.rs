@@ -37,12 +37,8 @@ pub(super) fn read(interface: &Interface, qdisc: Option<String>) -> CardFacts {
     let ask = |question: Question| ethtool::ask(socket.as_fd(), &interface.name, question).ok();
     let bus = driver(&mut card, ask(Question::Driver));
     link(&mut card, ask(Question::Link));
-    card.rate_max_bps = ask(Question::Modes)
-        .and_then(|answer| highest(&answer))
-        .filter(|_| !card.is_virtual);
-    card.carrier = ask(Question::Carrier)
-        .and_then(|answer| answer.number(4))
-        .map(|value| value != 0);
+    card.rate_max_bps = ask(Question::Modes).and_then(|answer| highest(&answer)).filter(|_| !card.is_virtual);
+    card.carrier = ask(Question::Carrier).and_then(|answer| answer.number(4)).map(|value| value != 0);
     card.coalescing = ask(Question::Coalescing).and_then(|answer| coalescing(&answer));
     card.rings = ask(Question::Rings).and_then(|answer| rings(&answer));
     card.channels = ask(Question::Channels).and_then(|answer| channels(&answer));
@@ -136,10 +132,7 @@ fn stamps(answer: &Answer, on: Option<&Answer>) -> Option<StampCapability> {
     const FILTER_ALL: u32 = 1;
     let modes = answer.number(4)?;
     let filters = answer.number(28)?;
-    let clock = answer
-        .number(8)
-        .map(u32::cast_signed)
-        .and_then(|clock| u32::try_from(clock).ok());
+    let clock = answer.number(8).map(u32::cast_signed).and_then(|clock| u32::try_from(clock).ok());
     Some(StampCapability {
         hardware_transmit: modes & (1 << 0) != 0,
         software_transmit: modes & (1 << 1) != 0,
@@ -166,10 +159,7 @@ fn offloads(ask: impl Fn(Question) -> Option<Answer>) -> Vec<Offload> {
         .into_iter()
         .filter_map(|(name, question, bits)| {
             let value = ask(question)?.number(4)?;
-            Some(Offload {
-                name,
-                on: value & bits != 0,
-            })
+            Some(Offload { name, on: value & bits != 0 })
         })
         .collect()
 }
@@ -206,10 +196,7 @@ mod tests {
     #[test]
     fn drivers_answers() {
         let found = coalescing(&answer(&[(4, 50), (8, 64), (20, 72), (24, 128), (40, 1)])).unwrap();
-        assert_eq!(
-            (found.receive_us, found.receive_frames, found.transmit_us),
-            (50, 64, 72)
-        );
+        assert_eq!((found.receive_us, found.receive_frames, found.transmit_us), (50, 64, 72));
         assert!(found.adaptive_receive && !found.adaptive_transmit);
         let found = rings(&answer(&[(4, 4096), (16, 4096), (20, 256), (32, 512)])).unwrap();
         assert_eq!((found.receive, found.receive_max, found.transmit), (256, 4096, 512));
@@ -229,14 +216,8 @@ mod tests {
         link(&mut card, Some(answer(&[(4, u32::MAX), (8, 0xff)])));
         assert_eq!((card.rate_bps, card.duplex.as_deref()), (None, None));
         link(&mut card, Some(answer(&[(4, 25_000), (8, 1)])));
-        assert_eq!(
-            (card.rate_bps, card.duplex.as_deref()),
-            (Some(25_000_000_000), Some("full"))
-        );
-        let mut software = CardFacts {
-            is_virtual: true,
-            ..CardFacts::default()
-        };
+        assert_eq!((card.rate_bps, card.duplex.as_deref()), (Some(25_000_000_000), Some("full")));
+        let mut software = CardFacts { is_virtual: true, ..CardFacts::default() };
         link(&mut software, Some(answer(&[(4, 10_000), (8, 1)])));
         assert_eq!(software.rate_bps, None);
     }
@@ -254,12 +235,7 @@ mod tests {
     fn short_answers_say_nothing() {
         let short = Answer::from_octets(&[1, 2, 3]);
         assert_eq!(
-            (
-                coalescing(&short),
-                rings(&short),
-                channels(&short),
-                stamps(&short, None)
-            ),
+            (coalescing(&short), rings(&short), channels(&short), stamps(&short, None)),
             (None, None, None, None)
         );
         assert_eq!(driver(&mut CardFacts::default(), Some(short)), None);

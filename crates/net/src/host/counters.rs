@@ -47,9 +47,7 @@ impl CounterReading {
     pub fn until(&self, later: &Self, environment: &mut HostEnvironment) {
         let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
         let steal = self.steal.as_ref().zip(later.steal.as_ref());
-        environment.steal_ratio = steal
-            .and_then(|(before, after)| before.share_until(after))
-            .map(f64::from);
+        environment.steal_ratio = steal.and_then(|(before, after)| before.share_until(after)).map(f64::from);
         let processors = self.processors.iter().zip(&later.processors);
         let shares = processors.filter_map(|(before, after)| {
             let all = after.1.checked_sub(before.1).filter(|&ticks| ticks > 0)?;

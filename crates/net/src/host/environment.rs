@@ -78,10 +78,7 @@ impl Steal {
             return None;
         }
         let ticks: Vec<u64> = words.take(FIELDS).map_while(|word| word.parse().ok()).collect();
-        Some(Self {
-            stolen: *ticks.get(FIELDS - 1)?,
-            total: ticks.iter().sum(),
-        })
+        Some(Self { stolen: *ticks.get(FIELDS - 1)?, total: ticks.iter().sum() })
     }
 
     /// Share of all CPU time since this reading that was stolen, 0..1; `None` if no tick has
@@ -103,10 +100,7 @@ fn number(path: &str) -> Option<u64> {
 }
 
 fn triple(path: &str) -> Option<[u64; 3]> {
-    let numbers: Vec<u64> = line(path)?
-        .split_whitespace()
-        .map_while(|word| word.parse().ok())
-        .collect();
+    let numbers: Vec<u64> = line(path)?.split_whitespace().map_while(|word| word.parse().ok()).collect();
     numbers.try_into().ok()
 }
 
@@ -129,11 +123,7 @@ mod tests {
         let environment = Environment::read(Interface::with_address([127, 0, 0, 1].into()));
         assert!(environment.cpus > 0);
         assert!(environment.tcp_receive_memory.unwrap()[2] > 0);
-        assert!(
-            environment
-                .congestion_controls
-                .contains(&environment.congestion_control.unwrap())
-        );
+        assert!(environment.congestion_controls.contains(&environment.congestion_control.unwrap()));
         assert_eq!(environment.qdisc.as_deref(), Some("noqueue"));
     }
 }

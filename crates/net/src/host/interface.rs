@@ -29,11 +29,7 @@ impl Interface {
     /// The interface from which packets to `peer` leave: the one that has the address which the
     /// routing table gives them. Sends nothing.
     pub fn towards(peer: SocketAddr) -> Option<Self> {
-        let any: IpAddr = if peer.is_ipv6() {
-            [0u16; 8].into()
-        } else {
-            [0u8; 4].into()
-        };
+        let any: IpAddr = if peer.is_ipv6() { [0u16; 8].into() } else { [0u8; 4].into() };
         let socket = UdpSocket::bind((any, 0)).ok()?;
         socket.connect(peer).ok()?;
         Self::with_address(socket.local_addr().ok()?.ip())
@@ -73,28 +69,15 @@ impl Interface {
     fn by_name(name: &str) -> Self {
         let index = nix::net::if_::if_nametoindex(name).unwrap_or(0);
         let Some(folder) = Self::folder(name, index) else {
-            return Self {
-                name: name.to_owned(),
-                index,
-                mtu: None,
-                rate: None,
-                driver: None,
-                is_virtual: true,
-            };
+            return Self { name: name.to_owned(), index, mtu: None, rate: None, driver: None, is_virtual: true };
         };
-        let read = |file: &str| {
-            fs::read_to_string(folder.join(file))
-                .ok()
-                .map(|text| text.trim().to_owned())
-        };
+        let read = |file: &str| fs::read_to_string(folder.join(file)).ok().map(|text| text.trim().to_owned());
         let driver = fs::read_link(folder.join("device/driver"))
             .ok()
             .and_then(|link| link.file_name().map(|name| name.to_string_lossy().into_owned()));
         let has_device = folder.join("device").exists();
         // Virtual cards report a rate that means nothing; unknown is reported as -1.
-        let megabits = read("speed")
-            .and_then(|text| text.parse::<u64>().ok())
-            .filter(|&rate| rate > 0);
+        let megabits = read("speed").and_then(|text| text.parse::<u64>().ok()).filter(|&rate| rate > 0);
         // Both ends of a `veth` are this kernel's.
         let invented = |driver: &str| driver == "veth" || PARAVIRTUAL.contains(&driver);
         let is_virtual = !has_device || driver.as_deref().is_some_and(invented);
@@ -102,10 +85,7 @@ impl Interface {
             name: name.to_owned(),
             index,
             mtu: read("mtu").and_then(|text| text.parse().ok()),
-            rate: megabits
-                .filter(|_| !is_virtual)
-                .and_then(|rate| rate.checked_mul(1_000_000))
-                .map(BitRate::from_bps),
+            rate: megabits.filter(|_| !is_virtual).and_then(|rate| rate.checked_mul(1_000_000)).map(BitRate::from_bps),
             driver,
             is_virtual,
         }
@@ -116,10 +96,7 @@ impl Interface {
 fn has_hardware_address(name: &str, address: &str) -> bool {
     let Ok(mut interfaces) = getifaddrs() else { return false };
     interfaces.any(|interface| {
-        let octets = interface
-            .address
-            .as_ref()
-            .and_then(|storage| storage.as_link_addr()?.addr());
+        let octets = interface.address.as_ref().and_then(|storage| storage.as_link_addr()?.addr());
         let text = octets.map(|octets| octets.map(|octet| format!("{octet:02x}")).join(":"));
         interface.interface_name == name && text.as_deref() == Some(address)
     })

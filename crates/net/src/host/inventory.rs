@@ -19,18 +19,10 @@ pub fn inventory(interface: Option<Interface>) -> Inventory {
         hostname: line("/proc/sys/kernel/hostname"),
         kernel: line("/proc/sys/kernel/osrelease"),
         processor: processor(&environment, &cpuinfo),
-        machine: Virtual {
-            hypervisor: text::has_flag(&cpuinfo, "hypervisor"),
-            product: product(),
-        },
-        card: environment
-            .interface
-            .as_ref()
-            .map(|interface| card::read(interface, environment.qdisc.clone())),
+        machine: Virtual { hypervisor: text::has_flag(&cpuinfo, "hypervisor"), product: product() },
+        card: environment.interface.as_ref().map(|interface| card::read(interface, environment.qdisc.clone())),
         tcp: tcp(&environment),
-        memory_octets: fs::read_to_string("/proc/meminfo")
-            .ok()
-            .and_then(|text| text::available_memory(&text)),
+        memory_octets: fs::read_to_string("/proc/meminfo").ok().and_then(|text| text::available_memory(&text)),
         counters: counters(),
     }
 }
@@ -92,18 +84,12 @@ fn processor(environment: &Environment, cpuinfo: &str) -> Processor {
         frequency_max_hz: frequency("cpuinfo_max_freq"),
         idle_states: idle_states(FIRST),
         cache_octets: cache(FIRST),
-        quota: group
-            .as_ref()
-            .and_then(|group| text::quota(&fs::read_to_string(format!("{group}/cpu.max")).ok()?)),
+        quota: group.as_ref().and_then(|group| text::quota(&fs::read_to_string(format!("{group}/cpu.max")).ok()?)),
         throttled: group
             .as_ref()
             .and_then(|group| text::stat(&fs::read_to_string(format!("{group}/cpu.stat")).ok()?, "nr_throttled")),
-        load: fs::read_to_string("/proc/loadavg")
-            .ok()
-            .and_then(|text| text::load(&text)),
-        pressure_ratio: fs::read_to_string("/proc/pressure/cpu")
-            .ok()
-            .and_then(|text| text::pressure(&text)),
+        load: fs::read_to_string("/proc/loadavg").ok().and_then(|text| text::load(&text)),
+        pressure_ratio: fs::read_to_string("/proc/pressure/cpu").ok().and_then(|text| text::pressure(&text)),
     }
 }
 
@@ -131,9 +117,7 @@ fn idle_states(processor: &str) -> Vec<IdleState> {
 fn cache(processor: &str) -> Option<u64> {
     /// More levels than any processor has.
     const MOST: usize = 8;
-    (0..MOST)
-        .filter_map(|k| text::cache_octets(&line(format!("{processor}/cache/index{k}/size"))?))
-        .max()
+    (0..MOST).filter_map(|k| text::cache_octets(&line(format!("{processor}/cache/index{k}/size"))?)).max()
 }
 
 /// Maker and product by the firmware, or the hypervisor's kind by the kernel.
@@ -196,10 +180,7 @@ mod tests {
         assert!(found.tcp.receive_memory.unwrap()[2] > 0);
         assert!(found.counters.softirq_packets.is_some() && found.counters.udp_in_errors.is_some());
         let card = found.card.unwrap();
-        assert_eq!(
-            (card.name.as_str(), card.is_virtual, card.mtu),
-            ("lo", true, Some(65_536))
-        );
+        assert_eq!((card.name.as_str(), card.is_virtual, card.mtu), ("lo", true, Some(65_536)));
         // Loopback has no driver, no rings, no slot and no wire: unknown, not zero.
         assert_eq!(
             (card.driver, card.coalescing, card.rings, card.pcie, card.rate_bps),

@@ -109,11 +109,8 @@ fn stamp_error() -> io::Result<(Duration, StampSource)> {
         seen.len() < PACKETS
     })?;
     let alignment = Alignment::choose(&seen);
-    let mut delays: Vec<i64> = seen
-        .iter()
-        .zip(&departures.stamps_ns)
-        .map(|(seen, departed)| alignment.stamp_ns(seen) - departed)
-        .collect();
+    let mut delays: Vec<i64> =
+        seen.iter().zip(&departures.stamps_ns).map(|(seen, departed)| alignment.stamp_ns(seen) - departed).collect();
     let error = quantile(&mut delays, 0.99).saturating_sub(quantile(&mut delays, 0.5));
     Ok((error, alignment.source()))
 }
@@ -139,27 +136,14 @@ fn await_stamps(near: &ProbeSocket, remote: &ProbeSocket, receiver: &mut Receive
 fn max_send_rate() -> io::Result<Option<BitRate>> {
     const BLASTS: usize = 8;
     const PACKETS: usize = 440;
-    let options = SocketOptions {
-        receive_buffer_octets: 4_096,
-        ..SocketOptions::default()
-    };
+    let options = SocketOptions { receive_buffer_octets: 4_096, ..SocketOptions::default() };
     let (near, _remote) = pair(&options)?;
     let plan = vec![full_packet(Duration::ZERO); PACKETS];
     let payloads = Payloads::new((0..PACKETS).map(|_| FULL_PAYLOAD), 1);
-    let pace = PaceOptions {
-        back_to_back: BackToBack::Segments,
-        ..PaceOptions::default()
-    };
+    let pace = PaceOptions { back_to_back: BackToBack::Segments, ..PaceOptions::default() };
     let mut best: Option<BitRate> = None;
     for _ in 0..BLASTS {
-        let sent = send_train(
-            &near,
-            &plan,
-            &payloads,
-            &pace,
-            &mut ErrorQueue::new(),
-            &AtomicBool::new(false),
-        )?;
+        let sent = send_train(&near, &plan, &payloads, &pace, &mut ErrorQueue::new(), &AtomicBool::new(false))?;
         let lasted = sent.first_ns().map_or(0, |first| clock::now_ns() - first);
         let lasted = Duration::from_nanos(u64::try_from(lasted).unwrap_or(0));
         best = best.max(BitRate::over(PACKETS as u64 * u64::from(FULL_IP_OCTETS), lasted));
@@ -168,11 +152,7 @@ fn max_send_rate() -> io::Result<Option<BitRate>> {
 }
 
 fn full_packet(gap: Duration) -> PacketPlan {
-    PacketPlan {
-        gap,
-        ip_octets: FULL_IP_OCTETS,
-        hop_limit: None,
-    }
+    PacketPlan { gap, ip_octets: FULL_IP_OCTETS, hop_limit: None }
 }
 
 fn pair(options: &SocketOptions) -> io::Result<(ProbeSocket, ProbeSocket)> {
@@ -211,9 +191,6 @@ mod tests {
         }
         assert_eq!(facts.stamp_source, StampSource::Kernel);
         let rate = facts.max_send_rate.unwrap();
-        assert!(
-            rate > BitRate::from_mbps(10) && rate < BitRate::from_gbps(10_000),
-            "{facts:?}"
-        );
+        assert!(rate > BitRate::from_mbps(10) && rate < BitRate::from_gbps(10_000), "{facts:?}");
     }
 }

@@ -7,11 +7,7 @@ use narrows_wire::{HostSettings, SettingsCounted};
 /// what it must refuse.
 pub(crate) fn settings(environment: &HostEnvironment) -> HostSettings {
     let permille = |share: Option<f64>| {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped to what a permille is"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what a permille is")]
         let whole = |share: f64| (share * 1000.0).round().clamp(0.0, 1000.0) as u16;
         share.filter(|share| share.is_finite()).map(whole)
     };
@@ -124,18 +120,10 @@ mod tests {
         let reported = settings(&own);
         let frame = narrows_wire::ServerMessage::HostReported(Box::new(reported.clone())).frame();
         let parsed = narrows_wire::ServerMessage::parse(&frame[narrows_wire::FRAME_HEADER_OCTETS..]);
-        assert_eq!(
-            parsed,
-            Ok(narrows_wire::ServerMessage::HostReported(Box::new(reported.clone())))
-        );
+        assert_eq!(parsed, Ok(narrows_wire::ServerMessage::HostReported(Box::new(reported.clone()))));
         let back = environment(reported);
-        let expected = HostEnvironment {
-            hostname: None,
-            kernel: None,
-            processor_mhz: None,
-            memory_octets: None,
-            ..own
-        };
+        let expected =
+            HostEnvironment { hostname: None, kernel: None, processor_mhz: None, memory_octets: None, ..own };
         assert_eq!(back, expected);
     }
 
@@ -154,10 +142,7 @@ mod tests {
         let reported = settings(&odd);
         assert_eq!((&reported.driver, &reported.interface), (&None, &None));
         assert_eq!(reported.congestion_controls, ["cubic"]);
-        assert_eq!(
-            (reported.counted.steal_permille, reported.counted.softirq_permille),
-            (None, Some(1000))
-        );
+        assert_eq!((reported.counted.steal_permille, reported.counted.softirq_permille), (None, Some(1000)));
         let frame = narrows_wire::ServerMessage::HostReported(Box::new(reported)).frame();
         assert!(narrows_wire::ServerMessage::parse(&frame[narrows_wire::FRAME_HEADER_OCTETS..]).is_ok());
     }

@@ -11,11 +11,8 @@ pub(super) fn softnet(text: &str) -> Option<[u64; 3]> {
     let mut sum = [0u64; 3];
     let mut lines = 0;
     for line in text.lines() {
-        let words: Vec<u64> = line
-            .split_whitespace()
-            .take(3)
-            .map_while(|word| u64::from_str_radix(word, 16).ok())
-            .collect();
+        let words: Vec<u64> =
+            line.split_whitespace().take(3).map_while(|word| u64::from_str_radix(word, 16).ok()).collect();
         let words: [u64; 3] = words.try_into().ok()?;
         for (total, word) in sum.iter_mut().zip(words) {
             *total = total.saturating_add(word);
@@ -67,11 +64,8 @@ fn remote(hexadecimal: &str) -> Option<IpAddr> {
 /// A counter of `/proc/net/snmp` or `/proc/net/netstat`: a line of names and a line of values
 /// behind the same first word.
 pub(super) fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
-    let mut lines = text
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .filter(|(first, _)| *first == group)
-        .map(|(_, rest)| rest);
+    let mut lines =
+        text.lines().filter_map(|line| line.split_once(':')).filter(|(first, _)| *first == group).map(|(_, rest)| rest);
     let (names, values) = (lines.next()?, lines.next()?);
     let place = names.split_whitespace().position(|word| word == name)?;
     values.split_whitespace().nth(place)?.parse().ok()
@@ -80,11 +74,7 @@ pub(super) fn counter(text: &str, group: &str, name: &str) -> Option<u64> {
 /// `/proc/pressure/cpu`: share of the last ten seconds in which some task waited, 0..1.
 pub(super) fn pressure(text: &str) -> Option<f64> {
     let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    let percent: f64 = some
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix("avg10="))?
-        .parse()
-        .ok()?;
+    let percent: f64 = some.split_whitespace().find_map(|word| word.strip_prefix("avg10="))?.parse().ok()?;
     (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
 }
 
@@ -130,11 +120,7 @@ pub(super) fn cache_octets(text: &str) -> Option<u64> {
         _ => 1,
     };
     let digits = text.trim_end_matches(['K', 'M', 'G']);
-    digits
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(factor)
-        .filter(|octets| *octets > 0)
+    digits.parse::<u64>().ok()?.checked_mul(factor).filter(|octets| *octets > 0)
 }
 
 /// `cpu.max` of a control group (`200000 100000`): processors; `None` for `max`, too.
@@ -161,17 +147,12 @@ pub(super) fn control_group(text: &str) -> Option<&str> {
 /// first eight columns together; those behind are counted in the first ones already.
 pub(super) fn softirq_ticks(stat: &str) -> Vec<(u64, u64)> {
     const COLUMNS: usize = 8;
-    let lines = stat
-        .lines()
-        .filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "));
+    let lines = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "));
     lines
         .filter_map(|line| {
             let words = line.split_whitespace().skip(1).take(COLUMNS);
             let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
-            Some((
-                *ticks.get(6)?,
-                ticks.iter().fold(0, |sum: u64, ticks| sum.saturating_add(*ticks)),
-            ))
+            Some((*ticks.get(6)?, ticks.iter().fold(0, |sum: u64, ticks| sum.saturating_add(*ticks))))
         })
         .collect()
 }
@@ -179,11 +160,7 @@ pub(super) fn softirq_ticks(stat: &str) -> Vec<(u64, u64)> {
 /// An interface's row of `/proc/net/dev`: dropped on receiving, without buffers on receiving,
 /// dropped on sending.
 pub(super) fn device_drops(text: &str, interface: &str) -> Option<[u64; 3]> {
-    let row = text
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(name, _)| name.trim() == interface)?
-        .1;
+    let row = text.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.trim() == interface)?.1;
     let numbers: Vec<u64> = row.split_whitespace().map_while(|word| word.parse().ok()).collect();
     Some([*numbers.get(3)?, *numbers.get(4)?, *numbers.get(11)?])
 }
@@ -212,12 +189,7 @@ pub(super) fn is_pci_address(text: &str) -> bool {
 /// Free memory by `/proc/meminfo`, octets.
 pub(super) fn available_memory(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim()
-        .trim_end_matches("kB")
-        .trim()
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1024)
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// One line without what a terminal would act on, of a sensible length.
@@ -277,10 +249,7 @@ mod tests {
         for hostile in ["", "xyz", "1 2", "1 2 3\n4 5", "ffffffffffffffffff 0 0", "-1 0 0"] {
             assert_eq!(softnet(hostile), None, "{hostile:?}");
         }
-        assert_eq!(
-            softnet("ffffffffffffffff 0 0\nffffffffffffffff 0 1").unwrap(),
-            [u64::MAX, 0, 1]
-        );
+        assert_eq!(softnet("ffffffffffffffff 0 0\nffffffffffffffff 0 1").unwrap(), [u64::MAX, 0, 1]);
     }
 
     #[test]
@@ -301,15 +270,9 @@ mod tests {
         let text =
             "some avg10=2.02 avg60=4.34 avg300=3.88 total=22136082056\nfull avg10=0.00 avg60=0 avg300=0 total=0\n";
         assert_eq!(pressure(text), Some(0.0202));
-        for hostile in [
-            "",
-            "some",
-            "some avg10=x",
-            "some avg10=nan",
-            "some avg10=1e9",
-            "full avg10=1.0",
-            "some avg10=-1",
-        ] {
+        for hostile in
+            ["", "some", "some avg10=x", "some avg10=nan", "some avg10=1e9", "full avg10=1.0", "some avg10=-1"]
+        {
             assert_eq!(pressure(hostile), None, "{hostile:?}");
         }
         assert_eq!(load("0.52 0.40 0.30 1/200 999\n"), Some(0.52));
@@ -333,15 +296,7 @@ mod tests {
         }
         assert_eq!(cache_octets("2048K\n"), Some(2 << 20));
         assert_eq!(cache_octets("260M"), Some(260 << 20));
-        for hostile in [
-            "",
-            "K",
-            "0K",
-            "-1K",
-            "99999999999999999999K",
-            "18446744073709551615G",
-            "1é",
-        ] {
+        for hostile in ["", "K", "0K", "-1K", "99999999999999999999K", "18446744073709551615G", "1é"] {
             assert_eq!(cache_octets(hostile), None, "{hostile:?}");
         }
     }
@@ -368,16 +323,9 @@ mod tests {
         for address in ["0000:03:00.0", "10000:e1:00.1"] {
             assert!(is_pci_address(address), "{address}");
         }
-        for hostile in [
-            "",
-            "../../etc",
-            "0000:03:00",
-            "0000:03:00.0/..",
-            "usb-1.2",
-            "virtio0",
-            "0000:03:0é.0",
-            "é000:03:00.0",
-        ] {
+        for hostile in
+            ["", "../../etc", "0000:03:00", "0000:03:00.0/..", "usb-1.2", "virtio0", "0000:03:0é.0", "é000:03:00.0"]
+        {
             assert!(!is_pci_address(hostile), "{hostile}");
         }
     }
@@ -385,16 +333,10 @@ mod tests {
     #[test]
     fn the_rest() {
         let state = idle_state("C6\n", "133\n", "0\n").unwrap();
-        assert_eq!(
-            (state.name.as_str(), state.exit_ns, state.disabled),
-            ("C6", 133_000, false)
-        );
+        assert_eq!((state.name.as_str(), state.exit_ns, state.disabled), ("C6", 133_000, false));
         assert_eq!(idle_state("C6", "18446744073709551615", "0"), None);
         assert_eq!(idle_state("C6", "", "0"), None);
-        assert_eq!(
-            available_memory("MemTotal: 1 kB\nMemAvailable:    2048 kB\n"),
-            Some(2 << 20)
-        );
+        assert_eq!(available_memory("MemTotal: 1 kB\nMemAvailable:    2048 kB\n"), Some(2 << 20));
         assert_eq!(available_memory("MemAvailable: lots"), None);
         assert_eq!(clean(" a\u{1b}[31mb\n"), Some("a[31mb".to_owned()));
         assert_eq!(clean("\u{7}\n"), None);

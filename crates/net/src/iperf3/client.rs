@@ -35,10 +35,7 @@ pub fn run(
     began: &mut dyn FnMut(&Outline),
     interval: &mut dyn FnMut(&Part),
 ) -> Result<Finished, Error> {
-    let near = Near {
-        address: options.near,
-        port: None,
-    };
+    let near = Near { address: options.near, port: None };
     let mut last = None;
     for peer in crate::client::resolve(host, options.port, options.version)? {
         match connect::control(peer, near, options.timeout) {
@@ -50,10 +47,7 @@ pub fn run(
             Err(error) => last = last.or(Some(unreachable(peer, error, options.timeout))),
         }
     }
-    Err(last.unwrap_or_else(|| Error::Host {
-        doing: "look up that name",
-        source: io::ErrorKind::NotFound.into(),
-    }))
+    Err(last.unwrap_or_else(|| Error::Host { doing: "look up that name", source: io::ErrorKind::NotFound.into() }))
 }
 
 fn host_cannot(doing: &'static str) -> impl FnOnce(io::Error) -> Error {
@@ -63,12 +57,7 @@ fn host_cannot(doing: &'static str) -> impl FnOnce(io::Error) -> Error {
 fn unreachable(peer: SocketAddr, source: io::Error, waited: Duration) -> Error {
     match source.kind() {
         io::ErrorKind::ConnectionRefused => PeerError::NoIperf3 { peer }.into(),
-        io::ErrorKind::TimedOut => PathError::Silent {
-            peer,
-            doing: "connecting",
-            waited,
-        }
-        .into(),
+        io::ErrorKind::TimedOut => PathError::Silent { peer, doing: "connecting", waited }.into(),
         _ => PathError::Unreachable { peer, source }.into(),
     }
 }
@@ -124,8 +113,7 @@ impl<'a> Test<'a> {
             source: io::Error::other(error.to_string()),
         })?;
         let cookie = Cookie::new(random);
-        link.send(cookie.octets())
-            .map_err(|source| PathError::Unreachable { peer, source })?;
+        link.send(cookie.octets()).map_err(|source| PathError::Unreachable { peer, source })?;
         let mut parameters = options.parameters.clone();
         let whole = |time: Duration| u32::try_from(time.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX);
         parameters.omit_seconds = whole(options.omit);
@@ -144,11 +132,7 @@ impl<'a> Test<'a> {
             cookie,
             streams: Vec::new(),
             send_budget: Arc::new(SendBudget::new(octets)),
-            outline: Outline {
-                peer,
-                cookie: cookie.text().to_owned(),
-                streams: Vec::new(),
-            },
+            outline: Outline { peer, cookie: cookie.text().to_owned(), streams: Vec::new() },
             clock: None,
             parts: Intervals::default(),
             ours: None,
@@ -172,11 +156,7 @@ impl<'a> Test<'a> {
                 last_received_ns = now;
                 self.tick(now, interval)?;
             }
-            let timeout = if self.clock.is_some() {
-                ENDING_NS
-            } else {
-                nanos(self.options.timeout)
-            };
+            let timeout = if self.clock.is_some() { ENDING_NS } else { nanos(self.options.timeout) };
             if now - last_received_ns > timeout {
                 return Err(self.silent("waiting for the iperf3 server"));
             }
@@ -221,46 +201,29 @@ impl<'a> Test<'a> {
 
     fn send(&mut self, octets: &[u8]) -> Result<(), Error> {
         let peer = self.peer;
-        self.link
-            .send(octets)
-            .map_err(|source| PathError::Unreachable { peer, source }.into())
+        self.link.send(octets).map_err(|source| PathError::Unreachable { peer, source }.into())
     }
 
     fn fault(&self, fault: ClientFault) -> Error {
         let peer = self.peer;
         match fault {
             ClientFault::Refused { number, .. } if number == ErrorNumber::AUTH => PeerError::NotAdmitted { peer },
-            ClientFault::Busy | ClientFault::Refused { .. } => PeerError::Refused {
-                peer,
-                reason: fault.to_string(),
-            },
+            ClientFault::Busy | ClientFault::Refused { .. } => PeerError::Refused { peer, reason: fault.to_string() },
             ClientFault::Terminated | ClientFault::Closed { .. } => PeerError::Closed { peer },
-            other => PeerError::Protocol {
-                peer,
-                what: other.to_string(),
-            },
+            other => PeerError::Protocol { peer, what: other.to_string() },
         }
         .into()
     }
 
     fn silent(&self, doing: &'static str) -> Error {
-        PathError::Silent {
-            peer: self.peer,
-            doing,
-            waited: self.options.timeout,
-        }
-        .into()
+        PathError::Silent { peer: self.peer, doing, waited: self.options.timeout }.into()
     }
 
     fn start(&mut self) -> Result<(), Error> {
         let began_ns = clock::now_ns();
         // Whatever happens to this thread: nobody floods for ever.
         let endless = self.amount().is_some() || self.options.duration.is_zero();
-        let length = if endless {
-            i64::MAX
-        } else {
-            nanos(self.options.duration)
-        };
+        let length = if endless { i64::MAX } else { nanos(self.options.duration) };
         let until_ns = began_ns.saturating_add(nanos(self.options.omit)).saturating_add(length);
         let counters = self.counters();
         for stream in &mut self.streams {
@@ -337,11 +300,7 @@ impl<'a> Test<'a> {
     /// look.
     fn ended_at(&self, clock: &Running) -> i64 {
         let now = clock::now_ns();
-        if self.parameters.flow == Flow::Forward {
-            now.min(clock.until_ns)
-        } else {
-            now
-        }
+        if self.parameters.flow == Flow::Forward { now.min(clock.until_ns) } else { now }
     }
 
     fn close_part(&self, clock: &mut Running, omitted: bool, ended: i64) -> Part {
@@ -406,12 +365,7 @@ impl<'a> Test<'a> {
             clock::sleep_until_ns(clock::now_ns() + 1_000_000);
         }
         // What the far kernel has, the far program must still read; and datagrams are under way.
-        let rtt = self
-            .streams
-            .iter()
-            .filter_map(|stream| stream.snapshot().tcp)
-            .map(|tcp| tcp.rtt)
-            .max();
+        let rtt = self.streams.iter().filter_map(|stream| stream.snapshot().tcp).map(|tcp| tcp.rtt).max();
         let late = LATE_NS.max(rtt.map_or(0, nanos)).min(nanos(MOST_DRAIN));
         clock::sleep_until_ns(clock::now_ns() + late);
         self.send(&[State::TestEnd.octet()])
@@ -436,20 +390,10 @@ impl<'a> Test<'a> {
 
     fn finished(mut self) -> Result<Finished, Error> {
         let peer = self.peer;
-        let missing = || PeerError::Protocol {
-            peer,
-            what: "it ended without results".to_owned(),
-        };
-        let (ours, theirs) = (
-            self.ours.take().ok_or_else(missing)?,
-            self.theirs.take().ok_or_else(missing)?,
-        );
+        let missing = || PeerError::Protocol { peer, what: "it ended without results".to_owned() };
+        let (ours, theirs) = (self.ours.take().ok_or_else(missing)?, self.theirs.take().ok_or_else(missing)?);
         let began = self.clock.as_ref().map_or(0, |clock| clock.began_ns);
-        let counted = self
-            .clock
-            .as_ref()
-            .and_then(|clock| clock.counting.as_ref())
-            .map_or(began, |(at, _)| *at);
+        let counted = self.clock.as_ref().and_then(|clock| clock.counting.as_ref()).map_or(began, |(at, _)| *at);
         let over = self.clock.as_ref().and_then(|clock| clock.over_ns).unwrap_or(began);
         let since = |at: i64| Duration::from_nanos(u64::try_from(at - began).unwrap_or(0));
         let udp = self.parameters.transport != Transport::Tcp;

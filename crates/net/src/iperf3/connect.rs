@@ -30,11 +30,7 @@ impl Near {
         if self.address.is_none() && self.port.is_none() {
             return None;
         }
-        let any = if ipv6 {
-            IpAddr::from([0u16; 8])
-        } else {
-            IpAddr::from([0u8; 4])
-        };
+        let any = if ipv6 { IpAddr::from([0u16; 8]) } else { IpAddr::from([0u8; 4]) };
         Some(SocketAddr::new(self.address.unwrap_or(any), self.port.unwrap_or(0)))
     }
 }
@@ -56,10 +52,7 @@ pub(super) fn control(peer: SocketAddr, near: Near, timeout: Duration) -> io::Re
 pub(super) fn watch(stream: &TcpStream) -> io::Result<()> {
     const EVERY: Duration = Duration::from_secs(1);
     stream.set_nodelay(true)?;
-    let alive = TcpKeepalive::new()
-        .with_time(EVERY)
-        .with_interval(EVERY)
-        .with_retries(3);
+    let alive = TcpKeepalive::new().with_time(EVERY).with_interval(EVERY).with_retries(3);
     SockRef::from(stream).set_tcp_keepalive(&alive)
 }
 
@@ -75,37 +68,27 @@ pub(super) fn stream(
         Socket::new(Domain::for_address(peer), Type::STREAM, Some(Protocol::TCP)).map_err(say("open a TCP socket"))?;
     if let Some(address) = near.socket_address(peer.is_ipv6()) {
         socket.set_reuse_address(true).map_err(say("share an address"))?;
-        socket
-            .bind(&address.into())
-            .map_err(say("use that local address and port"))?;
+        socket.bind(&address.into()).map_err(say("use that local address and port"))?;
     }
     if let Some(octets) = parameters.window_octets {
         let octets = usize::try_from(octets).unwrap_or(usize::MAX);
-        socket
-            .set_send_buffer_size(octets)
-            .map_err(say("set the send buffer"))?;
-        socket
-            .set_recv_buffer_size(octets)
-            .map_err(say("set the receive buffer"))?;
+        socket.set_send_buffer_size(octets).map_err(say("set the send buffer"))?;
+        socket.set_recv_buffer_size(octets).map_err(say("set the receive buffer"))?;
     }
     if let Some(octets) = parameters.mss_octets {
         socket.set_tcp_mss(octets).map_err(say("set the segment size"))?;
     }
     if let Some(name) = &parameters.congestion {
-        socket.set_tcp_congestion(name.as_bytes()).map_err(say(
-            "use that congestion control (not loaded, or not allowed to this user)",
-        ))?;
+        socket
+            .set_tcp_congestion(name.as_bytes())
+            .map_err(say("use that congestion control (not loaded, or not allowed to this user)"))?;
     }
     if parameters.no_delay {
-        socket
-            .set_tcp_nodelay(true)
-            .map_err(say("turn Nagle's algorithm off"))?;
+        socket.set_tcp_nodelay(true).map_err(say("turn Nagle's algorithm off"))?;
     }
     mark(&socket, peer.ip(), parameters.tos).map_err(say("mark packets with that DSCP"))?;
     pace(&socket, parameters.fq_rate_bps).map_err(say("pace that connection"))?;
-    socket
-        .connect_timeout(&peer.into(), timeout)
-        .map_err(say("open a data connection"))?;
+    socket.connect_timeout(&peer.into(), timeout).map_err(say("open a data connection"))?;
     Ok(socket.into())
 }
 
@@ -124,11 +107,7 @@ pub(super) fn accepted(stream: &TcpStream, parameters: &Parameters, most_bps: u6
         let _ = socket.set_tcp_nodelay(true);
     }
     let _ = mark(stream, stream.peer_addr()?.ip(), parameters.tos);
-    let asked = if parameters.fq_rate_bps == 0 {
-        u64::MAX
-    } else {
-        parameters.fq_rate_bps
-    };
+    let asked = if parameters.fq_rate_bps == 0 { u64::MAX } else { parameters.fq_rate_bps };
     let rate = asked.min(most_bps);
     pace(stream, if rate == u64::MAX { 0 } else { rate })
 }
@@ -163,11 +142,7 @@ pub(super) fn datagrams(
 
 /// Any local address for a peer, or the one that was asked for.
 pub(super) fn near_of(near: Near, peer: SocketAddr) -> SocketAddr {
-    let any = if peer.is_ipv6() {
-        SocketAddr::from(([0u16; 8], 0))
-    } else {
-        SocketAddr::from(([0u8; 4], 0))
-    };
+    let any = if peer.is_ipv6() { SocketAddr::from(([0u16; 8], 0)) } else { SocketAddr::from(([0u8; 4], 0)) };
     near.socket_address(peer.is_ipv6()).unwrap_or(any)
 }
 

@@ -55,12 +55,7 @@ impl Default for Intervals {
 
 impl Intervals {
     fn keeping(most_rows: usize, most_samples: usize) -> Self {
-        Self {
-            parts: Vec::new(),
-            samples: 0,
-            most_rows,
-            most_samples,
-        }
+        Self { parts: Vec::new(), samples: 0, most_rows, most_samples }
     }
 
     /// One more.
@@ -151,10 +146,7 @@ mod tests {
     use super::*;
 
     fn snapshot(id: u32, octets: u64) -> Snapshot {
-        Snapshot {
-            octets,
-            ..Snapshot::nothing(id, true)
-        }
+        Snapshot { octets, ..Snapshot::nothing(id, true) }
     }
 
     fn part(number: u32, streams: u32, samples: &[TcpSample]) -> Part {
@@ -209,10 +201,7 @@ mod tests {
             intervals.push(part(number, streams, &[sample(i64::from(number)); 2]));
             let rows = intervals.kept().len() * streams as usize;
             let samples: usize = intervals.kept().iter().map(count).sum();
-            assert!(
-                rows <= most_rows && samples <= most_samples,
-                "{number}: {rows} {samples}"
-            );
+            assert!(rows <= most_rows && samples <= most_samples, "{number}: {rows} {samples}");
         }
         let parts = intervals.into_parts();
         // Nothing between them is missing, and what was omitted stayed apart.
@@ -245,13 +234,7 @@ mod tests {
             let mut samples: Vec<_> = (0..length).map(sample).collect();
             halve(&mut samples);
             let left: Vec<i64> = samples.iter().map(|sample| sample.at.nanos()).collect();
-            let expected: Vec<i64> = (0..length)
-                .rev()
-                .step_by(2)
-                .collect::<Vec<_>>()
-                .into_iter()
-                .rev()
-                .collect();
+            let expected: Vec<i64> = (0..length).rev().step_by(2).collect::<Vec<_>>().into_iter().rev().collect();
             assert_eq!(left, expected, "{length}");
         }
     }

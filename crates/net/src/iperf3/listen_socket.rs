@@ -63,10 +63,7 @@ struct Said {
 
 impl Default for Said {
     fn default() -> Self {
-        Self {
-            octets: [0; COOKIE_OCTETS],
-            got: 0,
-        }
+        Self { octets: [0; COOKIE_OCTETS], got: 0 }
     }
 }
 
@@ -108,11 +105,7 @@ pub(super) fn attend(listener: &TcpListener, shared: &Arc<Shared>) {
         pending = pending
             .into_iter()
             .filter_map(|mut one| {
-                let progress = if ready.next().unwrap_or(true) {
-                    read(&mut one)
-                } else {
-                    Progress::Waits
-                };
+                let progress = if ready.next().unwrap_or(true) { read(&mut one) } else { Progress::Waits };
                 match progress {
                     Progress::Waits => (now - one.since_ns < GREETING_NS).then_some(one),
                     Progress::Gone => None,
@@ -146,13 +139,7 @@ fn admit(shared: &Arc<Shared>, cookie: Cookie, pending: Pending) {
         return;
     }
     let (sender, streams) = mpsc::sync_channel(2 * usize::from(MOST_STREAMS));
-    sessions.insert(
-        cookie,
-        Entry {
-            peer: address,
-            streams: sender,
-        },
-    );
+    sessions.insert(cookie, Entry { peer: address, streams: sender });
     drop(sessions);
     let server = Arc::clone(shared);
     let thread = std::thread::Builder::new()
@@ -168,10 +155,8 @@ fn admit(shared: &Arc<Shared>, cookie: Cookie, pending: Pending) {
 pub(super) fn greet(socket: &ProbeSocket, shared: &Shared) {
     let mut packets = Receiver::new(socket, 16);
     while !shared.ended.load(Ordering::Relaxed) {
-        let deadline = clock::now_ns()
-            + nanos(std::time::Duration::from_millis(
-                pending_connections::POLL_MILLIS.into(),
-            ));
+        let deadline =
+            clock::now_ns() + nanos(std::time::Duration::from_millis(pending_connections::POLL_MILLIS.into()));
         if packets.receive(socket, deadline).unwrap_or(0) == 0 {
             continue;
         }

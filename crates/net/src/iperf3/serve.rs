@@ -23,21 +23,13 @@ impl Iperf3Server {
     pub fn start(options: Iperf3Options) -> io::Result<Self> {
         let (listen_sockets, addresses) = listen_socket::open_all(&options.listen, options.port)?;
         let shared = Arc::new(Shared::new(options));
-        let mut server = Self {
-            shared: Arc::clone(&shared),
-            threads: Vec::new(),
-            addresses,
-        };
+        let mut server = Self { shared: Arc::clone(&shared), threads: Vec::new(), addresses };
         for listen_socket in listen_sockets {
             let (tcp, udp) = (Arc::clone(&shared), Arc::clone(&shared));
             let (listener, greetings) = (listen_socket.tcp, listen_socket.udp);
             let named = |name: &str| std::thread::Builder::new().name(name.to_owned());
-            server
-                .threads
-                .push(named("iperf3-tcp").spawn(move || listen_socket::attend(&listener, &tcp))?);
-            server
-                .threads
-                .push(named("iperf3-udp").spawn(move || listen_socket::greet(&greetings, &udp))?);
+            server.threads.push(named("iperf3-tcp").spawn(move || listen_socket::attend(&listener, &tcp))?);
+            server.threads.push(named("iperf3-udp").spawn(move || listen_socket::greet(&greetings, &udp))?);
         }
         Ok(server)
     }

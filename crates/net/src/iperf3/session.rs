@@ -44,14 +44,8 @@ pub(super) fn conduct(
     peer: SocketAddr,
     streams: Receiver<TcpStream>,
 ) {
-    let mut summary = SessionSummary {
-        peer,
-        what: None,
-        sent_octets: 0,
-        received_octets: 0,
-        lost: 0,
-        end: SessionEnd::Vanished,
-    };
+    let mut summary =
+        SessionSummary { peer, what: None, sent_octets: 0, received_octets: 0, lost: 0, end: SessionEnd::Vanished };
     let opened = connect::watch(&stream).and_then(|()| Link::new(stream));
     if let Ok(link) = opened {
         let session = Session {
@@ -134,11 +128,7 @@ impl Session<'_> {
         self.settle(ended.is_ok());
         let mut results = self.results(&parameters, &counting, over_ns);
         for (stream, counted) in self.streams.iter().zip(&results.streams) {
-            let sum = if stream.sends {
-                &mut summary.sent_octets
-            } else {
-                &mut summary.received_octets
-            };
+            let sum = if stream.sends { &mut summary.sent_octets } else { &mut summary.received_octets };
             *sum = sum.saturating_add(counted.octets);
             summary.lost = summary.lost.saturating_add(counted.lost);
         }
@@ -209,12 +199,7 @@ impl Session<'_> {
                     let stream = self.wait_for(&arriving, deadline)?;
                     let accepted = connect::accepted(&stream, parameters, self.share_of_rate(parameters));
                     accepted.map_err(|_| SessionEnd::Vanished)?;
-                    self.add(
-                        !client_sends,
-                        Carrier::Tcp(Arc::new(stream)),
-                        Counters::Bits64,
-                        parameters,
-                    )?;
+                    self.add(!client_sends, Carrier::Tcp(Arc::new(stream)), Counters::Bits64, parameters)?;
                 }
                 Ok(())
             }
@@ -226,9 +211,7 @@ impl Session<'_> {
     /// What each stream that this side sends may have of the server's rate, bit/s.
     fn share_of_rate(&self, parameters: &Parameters) -> u64 {
         let rate = self.shared.options.limits.rate;
-        rate.map_or(u64::MAX, |rate| {
-            (rate.bps() / u64::from(parameters.streams.max(1))).max(1)
-        })
+        rate.map_or(u64::MAX, |rate| (rate.bps() / u64::from(parameters.streams.max(1))).max(1))
     }
 
     fn open_udp(&mut self, client: &[bool], counters: Counters, parameters: &Parameters) -> Result<(), SessionEnd> {
@@ -330,9 +313,7 @@ impl Session<'_> {
         if !sends {
             let block = usize::try_from(parameters.block_octets).unwrap_or(0);
             let crowded = udp::crowded(parameters);
-            stream
-                .receive(block, crowded)
-                .map_err(|_| self.refuse(ErrorNumber(201)))?;
+            stream.receive(block, crowded).map_err(|_| self.refuse(ErrorNumber(201)))?;
         }
         self.streams.push(stream);
         Ok(())
@@ -403,10 +384,7 @@ impl Session<'_> {
     }
 
     fn octets(&self) -> u64 {
-        let octets = self
-            .streams
-            .iter()
-            .map(|stream| stream.shared.octets.load(Ordering::Relaxed));
+        let octets = self.streams.iter().map(|stream| stream.shared.octets.load(Ordering::Relaxed));
         octets.fold(0, u64::saturating_add)
     }
 

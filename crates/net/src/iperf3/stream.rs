@@ -158,19 +158,11 @@ impl Stream {
     }
 
     fn arrivals(&self) -> ArrivalCounts {
-        self.shared
-            .arrivals
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .counts()
+        self.shared.arrivals.lock().unwrap_or_else(PoisonError::into_inner).counts()
     }
 
     pub(super) fn spacing(&self) -> Spacing {
-        self.shared
-            .spacing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.shared.spacing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The congestion control that a connection really uses.

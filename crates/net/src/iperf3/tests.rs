@@ -20,9 +20,7 @@ fn server(change: impl FnOnce(&mut Iperf3Options)) -> (Iperf3Server, Ends) {
         listen: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
         port: 0,
         on_end: Arc::new(move |summary| {
-            sink.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(summary.clone());
+            sink.lock().unwrap_or_else(PoisonError::into_inner).push(summary.clone());
         }),
         ..Iperf3Options::default()
     };
@@ -76,11 +74,7 @@ fn every_kind_of_test_counts_the_same_on_both_sides() {
     for base in [Parameters::default(), udp(Counters::Bits32), udp(Counters::Bits64)] {
         for flow in [Flow::Forward, Flow::Reverse, Flow::Both] {
             for streams in [1, 4] {
-                let parameters = Parameters {
-                    flow,
-                    streams,
-                    ..base.clone()
-                };
+                let parameters = Parameters { flow, streams, ..base.clone() };
                 let what = format!("{parameters:?}");
                 let finished = test(&options(&server, parameters)).unwrap_or_else(|error| panic!("{what}: {error}"));
                 assert_eq!(finished.ours.streams.len(), finished.theirs.streams.len(), "{what}");
@@ -92,16 +86,9 @@ fn every_kind_of_test_counts_the_same_on_both_sides() {
                     let ours = finished.ours.stream(connected.id).unwrap();
                     let theirs = finished.theirs.stream(connected.id).unwrap();
                     assert!(ours.octets > 0, "{what}");
-                    let (sent, received) = if connected.sends {
-                        (ours, theirs)
-                    } else {
-                        (theirs, ours)
-                    };
+                    let (sent, received) = if connected.sends { (ours, theirs) } else { (theirs, ours) };
                     let lost = received.lost * u64::from(base.block_octets);
-                    assert!(
-                        received.octets <= sent.octets && sent.octets <= received.octets + lost.max(1),
-                        "{what}"
-                    );
+                    assert!(received.octets <= sent.octets && sent.octets <= received.octets + lost.max(1), "{what}");
                     let side = if connected.sends { &mut sums.1 } else { &mut sums.0 };
                     *side += theirs.octets;
                 }
@@ -115,18 +102,11 @@ fn every_kind_of_test_counts_the_same_on_both_sides() {
 #[test]
 fn an_amount_is_sent_to_the_octet_and_a_rate_is_held() {
     let (server, ends) = server(|_| {});
-    let parameters = Parameters {
-        octets: 3_000_001,
-        streams: 3,
-        ..Parameters::default()
-    };
+    let parameters = Parameters { octets: 3_000_001, streams: 3, ..Parameters::default() };
     let finished = test(&options(&server, parameters)).unwrap();
     let summary = end(&ends);
     assert_eq!(summary.received_octets, 3_000_001);
-    assert_eq!(
-        finished.ours.streams.iter().map(|stream| stream.octets).sum::<u64>(),
-        3_000_001
-    );
+    assert_eq!(finished.ours.streams.iter().map(|stream| stream.octets).sum::<u64>(), 3_000_001);
     let parameters = Parameters {
         blocks: 37,
         transport: Transport::Udp(Counters::Bits64),
@@ -140,12 +120,7 @@ fn an_amount_is_sent_to_the_octet_and_a_rate_is_held() {
     assert_eq!(spacing.planned(), Duration::from_micros(400));
     assert!(spacing.quantile(0.5).unwrap() > Duration::ZERO && spacing.most() >= spacing.quantile(0.5).unwrap() / 2);
     // What the network carries is bounded by the rate from above, however late this host is.
-    let parameters = Parameters {
-        rate_bps: 8_000_000,
-        block_octets: 10_000,
-        zero_copy: true,
-        ..Parameters::default()
-    };
+    let parameters = Parameters { rate_bps: 8_000_000, block_octets: 10_000, zero_copy: true, ..Parameters::default() };
     let finished = test(&options(&server, parameters)).unwrap();
     let octets = finished.ours.streams[0].octets;
     let most = 1_000_000.0 * finished.span.1.as_secs_f64() + 10_001.0;
@@ -155,14 +130,7 @@ fn an_amount_is_sent_to_the_octet_and_a_rate_is_held() {
 #[test]
 fn omitted_octets_do_not_count() {
     let (server, _) = server(|_| {});
-    let mut wanted = options(
-        &server,
-        Parameters {
-            rate_bps: 8_000_000,
-            block_octets: 1_000,
-            ..Parameters::default()
-        },
-    );
+    let mut wanted = options(&server, Parameters { rate_bps: 8_000_000, block_octets: 1_000, ..Parameters::default() });
     wanted.omit = Duration::from_secs(1);
     let finished = test(&wanted).unwrap();
     assert!(finished.parts.iter().any(|part| part.omitted) && finished.parts.iter().any(|part| !part.omitted));
@@ -183,11 +151,7 @@ fn several_tests_at_once_and_no_more_than_may() {
         block_octets: 1_000,
         ..Parameters::default()
     };
-    let kinds = [
-        Transport::Tcp,
-        Transport::Udp(Counters::Bits32),
-        Transport::Udp(Counters::Bits64),
-    ];
+    let kinds = [Transport::Tcp, Transport::Udp(Counters::Bits32), Transport::Udp(Counters::Bits64)];
     let mut three: Vec<_> = kinds.map(|kind| options(&server, parameters(kind))).into();
     for one in &mut three {
         one.duration = Duration::from_millis(1_500);
@@ -196,10 +160,7 @@ fn several_tests_at_once_and_no_more_than_may() {
         let running: Vec<_> = three.iter().map(|one| scope.spawn(|| test(one))).collect();
         until(|| (server.sessions() == 3).then_some(()));
         let refused = test(&options(&server, Parameters::default()));
-        assert!(
-            matches!(refused, Err(Error::Peer(PeerError::Refused { .. }))),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Err(Error::Peer(PeerError::Refused { .. }))), "{refused:?}");
         for one in running {
             let finished = one.join().unwrap().unwrap();
             assert_eq!(finished.theirs.streams.len(), 4);
@@ -227,32 +188,18 @@ fn limits_are_reported_and_held() {
         (error, end(&ends).end)
     };
     let same = |_: &mut TestOptions| {};
-    let fast = Parameters {
-        rate_bps: 6_000_000,
-        streams: 2,
-        ..Parameters::default()
-    };
+    let fast = Parameters { rate_bps: 6_000_000, streams: 2, ..Parameters::default() };
     assert!(refused(fast, &same).0.contains("(iperf3 error 27)"));
     let (error, why) = refused(Parameters::default(), &|options| {
         options.duration = Duration::from_secs(6);
     });
-    assert!(
-        error.contains("(iperf3 error 5)") && matches!(why, SessionEnd::Refused(_)),
-        "{error}"
-    );
-    let wide = Parameters {
-        streams: 5,
-        ..Parameters::default()
-    };
+    assert!(error.contains("(iperf3 error 5)") && matches!(why, SessionEnd::Refused(_)), "{error}");
+    let wide = Parameters { streams: 5, ..Parameters::default() };
     assert!(refused(wide, &same).0.contains("(iperf3 error 6)"));
     // More octets than a test may have.
-    let (_, why) = refused(
-        Parameters {
-            flow: Flow::Reverse,
-            ..Parameters::default()
-        },
-        &|options| options.duration = Duration::from_secs(4),
-    );
+    let (_, why) = refused(Parameters { flow: Flow::Reverse, ..Parameters::default() }, &|options| {
+        options.duration = Duration::from_secs(4)
+    });
     assert_eq!(why, SessionEnd::Limit);
 }
 
@@ -279,10 +226,7 @@ fn by_hand(server: &Iperf3Server, parameters: &Parameters) -> (TcpStream, TcpStr
 #[test]
 fn a_client_that_goes_away_stops_the_traffic() {
     let (server, ends) = server(|_| {});
-    let reverse = Parameters {
-        flow: Flow::Reverse,
-        ..Parameters::default()
-    };
+    let reverse = Parameters { flow: Flow::Reverse, ..Parameters::default() };
     let (control, mut data) = by_hand(&server, &reverse);
     data.read_exact(&mut vec![0; 1 << 16]).unwrap();
     let gone = clock::now_ns();
@@ -330,11 +274,7 @@ fn nonsense_and_silence_leave_the_server_as_it_was() {
 
 #[test]
 fn nobody_there_is_said_so() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (server, _) = server(|_| {});
     let mut options = options(&server, Parameters::default());
     options.port = port;
@@ -350,10 +290,7 @@ fn a_server_that_ends_ends_its_tests() {
         let running = scope.spawn(|| test(&long));
         until(|| (server.sessions() == 1).then_some(()));
         drop(server);
-        assert!(matches!(
-            running.join().unwrap(),
-            Err(Error::Peer(PeerError::Closed { .. }))
-        ));
+        assert!(matches!(running.join().unwrap(), Err(Error::Peer(PeerError::Closed { .. }))));
     });
 }
 
@@ -364,11 +301,7 @@ fn a_server_with_a_gate_lets_in_whom_it_knows() {
     let (server, ends) = server(|options| options.gate = Some(Arc::new(gate)));
     let unix_seconds = u64::try_from(clock::wall_ns() / 1_000_000_000).unwrap();
     let with = |password: &str, padding| Parameters {
-        auth_token: Some(
-            public
-                .seal(&token::tests::alice(password, unix_seconds), padding)
-                .unwrap(),
-        ),
+        auth_token: Some(public.seal(&token::tests::alice(password, unix_seconds), padding).unwrap()),
         ..Parameters::default()
     };
     for padding in [Padding::Pkcs1, Padding::Oaep] {
@@ -377,23 +310,14 @@ fn a_server_with_a_gate_lets_in_whom_it_knows() {
         assert_eq!(end(&ends).end, SessionEnd::Complete);
         // Somebody heard it.
         let again = test(&options(&server, parameters));
-        assert!(
-            matches!(again, Err(Error::Peer(PeerError::NotAdmitted { .. }))),
-            "{again:?}"
-        );
+        assert!(matches!(again, Err(Error::Peer(PeerError::NotAdmitted { .. }))), "{again:?}");
         assert!(matches!(end(&ends).end, SessionEnd::Refused(_)));
     }
     for parameters in [Parameters::default(), with("open barley", Padding::Oaep)] {
         let began_ns = clock::now_ns();
         let refused = test(&options(&server, parameters));
-        assert!(
-            matches!(refused, Err(Error::Peer(PeerError::NotAdmitted { .. }))),
-            "{refused:?}"
-        );
-        assert!(
-            clock::now_ns() - began_ns >= clock::nanos(REFUSED_AFTER),
-            "it told too early"
-        );
+        assert!(matches!(refused, Err(Error::Peer(PeerError::NotAdmitted { .. }))), "{refused:?}");
+        assert!(clock::now_ns() - began_ns >= clock::nanos(REFUSED_AFTER), "it told too early");
         assert!(matches!(end(&ends).end, SessionEnd::Refused(_)));
     }
 }

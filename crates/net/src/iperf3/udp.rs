@@ -24,10 +24,7 @@ use crate::thread_scheduling::ThreadScheduling;
 use crate::timetable::{Slack, Timetable};
 
 /// What a late stream may make up for (ours: an outage longer than a second is no scheduler's).
-const SLACK: Slack = Slack {
-    most_debt: Duration::from_secs(1),
-    at_once: Duration::from_millis(25),
-};
+const SLACK: Slack = Slack { most_debt: Duration::from_secs(1), at_once: Duration::from_millis(25) };
 /// A waiting thread looks at its stop flag this often.
 const POLL_NS: i64 = 10_000_000;
 /// CPU time and spacing are noted this often.
@@ -58,9 +55,7 @@ impl<'a> Sender<'a> {
     fn new(socket: &'a ProbeSocket, shared: &'a Shared, plan: &'a SendPlan) -> Self {
         let block = plan.block.clamp(plan.counters.head_octets(), 65_507);
         let most = (MOST_OCTETS / block).clamp(1, BATCH);
-        let gap_ns = (block as u64 * 8)
-            .saturating_mul(1_000_000_000)
-            .checked_div(plan.rate_bps);
+        let gap_ns = (block as u64 * 8).saturating_mul(1_000_000_000).checked_div(plan.rate_bps);
         let group = match usize::try_from(plan.burst) {
             Ok(0) => crate::spacing::group(gap_ns, most),
             burst => burst.unwrap_or(most).clamp(1, most),
@@ -124,18 +119,11 @@ impl<'a> Sender<'a> {
     fn group_of(&mut self, count: usize) -> u64 {
         let sent_at = Duration::from_nanos(u64::try_from(clock::now_ns()).unwrap_or(0));
         for k in 0..count {
-            let head = DatagramHead {
-                sent: sent_at,
-                number: self.number + 1 + k as u64,
-            };
+            let head = DatagramHead { sent: sent_at, number: self.number + 1 + k as u64 };
             // Blocks are never shorter than a head.
             let _ = head.write(self.payloads.get_mut(k), self.plan.counters);
         }
-        let segmented = if count > 1 && self.segments {
-            self.segmented(count)
-        } else {
-            None
-        };
+        let segmented = if count > 1 && self.segments { self.segmented(count) } else { None };
         let sent = segmented.unwrap_or_else(|| self.one_by_one(count)) as u64;
         self.number += sent;
         self.shared.datagrams.fetch_add(sent, Ordering::Relaxed);
@@ -163,11 +151,7 @@ impl<'a> Sender<'a> {
     }
 
     fn one_by_one(&self, count: usize) -> usize {
-        let mut messages = [Message {
-            payload: &[],
-            hop_limit: None,
-            segment_octets: None,
-        }; BATCH];
+        let mut messages = [Message { payload: &[], hop_limit: None, segment_octets: None }; BATCH];
         for (k, message) in messages.iter_mut().enumerate().take(count) {
             message.payload = self.payloads.get(k);
         }

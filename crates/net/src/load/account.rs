@@ -98,12 +98,7 @@ enum Place {
 
 impl Flow {
     fn new() -> Self {
-        Self {
-            expected: 0,
-            distinct: 0,
-            seen: vec![0; (WINDOW / 64) as usize],
-            dropped: Dropped::default(),
-        }
+        Self { expected: 0, distinct: 0, seen: vec![0; (WINDOW / 64) as usize], dropped: Dropped::default() }
     }
 
     fn bit(seq: u32) -> (usize, u64) {
@@ -235,14 +230,8 @@ mod tests {
         let mut account = Account::new(1, 10);
         feed(&mut account, &[0, 1, 4]);
         let first = account.close(20);
-        assert_eq!(
-            (first.packets, first.ip_octets, first.lost, first.reordered),
-            (3, 300, 2, 0)
-        );
-        assert_eq!(
-            (first.from_ns, first.to_ns, first.delay_ns),
-            (10, 20, Some((50, 50, 50)))
-        );
+        assert_eq!((first.packets, first.ip_octets, first.lost, first.reordered), (3, 300, 2, 0));
+        assert_eq!((first.from_ns, first.to_ns, first.delay_ns), (10, 20, Some((50, 50, 50))));
         // Two and three come late after all; seven is missing: one loss fewer than reported in sum.
         feed(&mut account, &[3, 2, 5, 6, 8]);
         let second = account.close(30);
@@ -298,10 +287,7 @@ mod tests {
         let mut account = Account::new(1, 0);
         feed(&mut account, &[0, 100_000, 99_999, 5]);
         let interval = account.close(1);
-        assert_eq!(
-            (interval.packets, interval.lost, interval.reordered, interval.duplicates),
-            (3, 99_998, 1, 1)
-        );
+        assert_eq!((interval.packets, interval.lost, interval.reordered, interval.duplicates), (3, 99_998, 1, 1));
     }
 
     proptest! {

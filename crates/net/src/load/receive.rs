@@ -67,10 +67,7 @@ impl LoadReceiver {
             cpu_ns: flows.iter().map(|_| AtomicU64::new(0)).collect(),
             spacing: flows.iter().map(|_| Mutex::default()).collect(),
         });
-        let mut receiver = Self {
-            shared: Arc::clone(&shared),
-            threads: Vec::new(),
-        };
+        let mut receiver = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         for (index, socket) in flows.iter().enumerate() {
             let (shared, socket) = (Arc::clone(&shared), Arc::clone(socket));
             let packets = Receiver::new(&socket, SLOT_OCTETS);
@@ -95,11 +92,7 @@ impl LoadReceiver {
 
     /// CPU time of each receiving thread.
     pub fn cpu(&self) -> Vec<Duration> {
-        self.shared
-            .cpu_ns
-            .iter()
-            .map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed)))
-            .collect()
+        self.shared.cpu_ns.iter().map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed))).collect()
     }
 
     /// How evenly each flow's packets left, as far as they came; what was planned is not in them.
@@ -204,13 +197,7 @@ mod tests {
     }
 
     fn probe() -> Probe {
-        Probe {
-            kind: ProbeKind::Load,
-            tag: Token::new([3; 16]).tag(),
-            id: 5,
-            seq: 0,
-            stamp_ns: 0,
-        }
+        Probe { kind: ProbeKind::Load, tag: Token::new([3; 16]).tag(), id: 5, seq: 0, stamp_ns: 0 }
     }
 
     /// Both ends of a load of so many flows.
@@ -232,11 +219,7 @@ mod tests {
         let (receiver, sender) = ends(2, spec);
         clock::sleep_until_ns(begun + 100_000_000);
         let slow = sender.totals();
-        sender.steer(LoadSpec {
-            rate: Some(BitRate::from_mbps(240)),
-            burst: 10,
-            ..spec
-        });
+        sender.steer(LoadSpec { rate: Some(BitRate::from_mbps(240)), burst: 10, ..spec });
         clock::sleep_until_ns(begun + 200_000_000);
         let totals = sender.stop();
         let lasted = u64::try_from(clock::now_ns() - begun).unwrap();
@@ -249,10 +232,7 @@ mod tests {
         assert_eq!((interval.duplicates, interval.reordered), (0, 0));
         // 24 Mbit/s are 2 packets per millisecond, never more save the flows' first bursts.
         assert!(slow.packets >= 20 && slow.packets <= lasted / 500_000 + 20, "{slow:?}");
-        assert!(
-            totals.packets <= lasted / 50_000 + 20 && totals.packets > slow.packets,
-            "{totals:?}"
-        );
+        assert!(totals.packets <= lasted / 50_000 + 20 && totals.packets > slow.packets, "{totals:?}");
         assert!(interval.delay_ns.unwrap().0 >= -2_000, "{interval:?}");
         assert!(totals.cpu.iter().all(|cpu| !cpu.is_zero()));
     }
@@ -260,15 +240,7 @@ mod tests {
     #[test]
     fn departures_are_reported_where_nothing_is_missing() {
         let mut departures = Departures::default();
-        for (seq, stamp) in [
-            (0, 0),
-            (1, 0),
-            (2, 1_000),
-            (4, 5_000),
-            (3, 5_000),
-            (5, 7_000),
-            (6, 8_000),
-        ] {
+        for (seq, stamp) in [(0, 0), (1, 0), (2, 1_000), (4, 5_000), (3, 5_000), (5, 7_000), (6, 8_000)] {
             departures.note(seq, stamp);
         }
         // From 1 to 2 and from 5 to 6.
@@ -296,10 +268,7 @@ mod tests {
         let sent = sender.totals().packets;
         assert!((30..=40).contains(&sent), "{sent}");
         let left = &sender.spacing()[0];
-        assert_eq!(
-            (left.planned(), left.group(), left.count()),
-            (Duration::from_millis(10), 1, sent - 1)
-        );
+        assert_eq!((left.planned(), left.group(), left.count()), (Duration::from_millis(10), 1, sent - 1));
         sender.stop();
         assert!(receiver.spacing()[0].count() < sent);
         receiver.stop();
@@ -308,12 +277,7 @@ mod tests {
     #[test]
     fn a_load_ends_by_itself() {
         let (near, _remote) = flows(1);
-        let spec = LoadSpec {
-            rate: None,
-            burst: 16,
-            until_ns: clock::now_ns() + 20_000_000,
-            segment: Duration::ZERO,
-        };
+        let spec = LoadSpec { rate: None, burst: 16, until_ns: clock::now_ns() + 20_000_000, segment: Duration::ZERO };
         let sender = LoadSender::start(&near, probe(), 1500, spec).unwrap();
         clock::sleep_until_ns(spec.until_ns + 100_000_000);
         let then = sender.totals().packets;

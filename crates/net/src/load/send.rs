@@ -115,15 +115,9 @@ impl LoadSender {
             flows: flows.iter().map(|_| Counters::default()).collect(),
             send_budget: SendBudget::new(packets),
         });
-        let mut sender = Self {
-            shared: Arc::clone(&shared),
-            threads: Vec::new(),
-            ip_octets,
-        };
+        let mut sender = Self { shared: Arc::clone(&shared), threads: Vec::new(), ip_octets };
         for (index, socket) in flows.iter().enumerate() {
-            let octets = socket
-                .payload_octets(ip_octets)
-                .filter(|&octets| octets >= probe.header_octets());
+            let octets = socket.payload_octets(ip_octets).filter(|&octets| octets >= probe.header_octets());
             let octets = octets.ok_or(io::ErrorKind::InvalidInput)?;
             let most = (MOST_OCTETS / octets).clamp(1, MOST_BURST);
             let mut payloads = Payloads::new((0..most).map(|_| octets), 1 + index as u64);
@@ -142,9 +136,7 @@ impl LoadSender {
                 spun_ns: 0,
                 spacing: Spacing::default(),
             };
-            let thread = std::thread::Builder::new()
-                .name(format!("load-{index}"))
-                .spawn(move || flow.run())?;
+            let thread = std::thread::Builder::new().name(format!("load-{index}")).spawn(move || flow.run())?;
             sender.threads.push(thread);
         }
         Ok(sender)
@@ -164,11 +156,7 @@ impl LoadSender {
     /// What has left so far.
     pub fn totals(&self) -> LoadTotals {
         let sum = |field: fn(&Counters) -> &AtomicU64| {
-            self.shared
-                .flows
-                .iter()
-                .map(|flow| field(flow).load(Ordering::Relaxed))
-                .sum::<u64>()
+            self.shared.flows.iter().map(|flow| field(flow).load(Ordering::Relaxed)).sum::<u64>()
         };
         let packets = sum(|flow| &flow.packets);
         LoadTotals {
@@ -323,10 +311,7 @@ impl Flow {
     fn note(&mut self, course: &Course) {
         self.note_cpu();
         self.spacing.give_up(course.timetable.unrecovered_ns());
-        let mut shown = self.shared.flows[self.index]
-            .spacing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.shared.flows[self.index].spacing.lock().unwrap_or_else(PoisonError::into_inner);
         shown.clone_from(&self.spacing);
     }
 
@@ -349,11 +334,7 @@ impl Flow {
             header[Probe::SEQ_OFFSET..Probe::SEQ_OFFSET + 4].copy_from_slice(&seq.to_be_bytes());
             header[Probe::STAMP_OFFSET..Probe::STAMP_OFFSET + 8].copy_from_slice(&stamp);
         }
-        let sent = if burst > 1 && self.segments {
-            self.send_segments(burst)
-        } else {
-            None
-        };
+        let sent = if burst > 1 && self.segments { self.send_segments(burst) } else { None };
         let sent = sent.unwrap_or_else(|| self.send_messages(burst));
         self.seq = self.seq.wrapping_add(u32::try_from(sent).unwrap_or(0));
         let counters = &self.shared.flows[self.index];
@@ -367,11 +348,7 @@ impl Flow {
     /// `None` if this kernel or card will not cut.
     fn send_segments(&mut self, burst: usize) -> Option<usize> {
         let octets = u16::try_from(self.payloads.get(0).len()).ok()?;
-        let message = Message {
-            payload: self.payloads.span(0, burst),
-            hop_limit: None,
-            segment_octets: Some(octets),
-        };
+        let message = Message { payload: self.payloads.span(0, burst), hop_limit: None, segment_octets: Some(octets) };
         match self.push(&[message]) {
             Ok(_) => Some(burst),
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE)) => {
@@ -383,11 +360,7 @@ impl Flow {
     }
 
     fn send_messages(&self, burst: usize) -> usize {
-        let mut messages = [Message {
-            payload: &[],
-            hop_limit: None,
-            segment_octets: None,
-        }; MOST_BURST];
+        let mut messages = [Message { payload: &[], hop_limit: None, segment_octets: None }; MOST_BURST];
         for (k, message) in messages.iter_mut().enumerate().take(burst) {
             message.payload = self.payloads.get(k);
         }

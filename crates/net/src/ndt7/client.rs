@@ -114,10 +114,7 @@ pub fn run(options: &TestOptions, tick: &mut dyn FnMut(&Tick)) -> Result<Finishe
             Err(error) => last = last.or(Some(unreachable(peer, error, options.timeout))),
         }
     }
-    Err(last.unwrap_or_else(|| Error::Host {
-        doing: "look up that name",
-        source: io::ErrorKind::NotFound.into(),
-    }))
+    Err(last.unwrap_or_else(|| Error::Host { doing: "look up that name", source: io::ErrorKind::NotFound.into() }))
 }
 
 fn unreachable(peer: SocketAddr, source: io::Error, waited: Duration) -> Error {
@@ -154,11 +151,8 @@ impl<'a> Test<'a> {
         let wrong = |what: String| Error::from(PeerError::Protocol { peer, what });
         let scheme = if options.trust.is_some() { "wss" } else { "ws" };
         let bare = options.host.trim_start_matches('[').trim_end_matches(']');
-        let authority = if bare.contains(':') {
-            format!("[{bare}]:{}", options.port)
-        } else {
-            format!("{bare}:{}", options.port)
-        };
+        let authority =
+            if bare.contains(':') { format!("[{bare}]:{}", options.port) } else { format!("{bare}:{}", options.port) };
         let uri: Uri = format!("{scheme}://{authority}{}", options.target)
             .parse()
             .map_err(|_| wrong("its address makes no request".to_owned()))?;
@@ -177,11 +171,7 @@ impl<'a> Test<'a> {
         let (socket, response) = shake(&handle, begun, deadline_ns).map_err(|broken| match broken {
             Broken::Closed => PeerError::Closed { peer }.into(),
             Broken::Protocol(what) => wrong(what),
-            Broken::Refused(status) => PeerError::Refused {
-                peer,
-                reason: format!("it answers HTTP {status}"),
-            }
-            .into(),
+            Broken::Refused(status) => PeerError::Refused { peer, reason: format!("it answers HTTP {status}") }.into(),
             Broken::Late => silent(peer, "waiting for the WebSocket", options.timeout),
         })?;
         let chosen = response.headers().get("Sec-WebSocket-Protocol");
@@ -232,10 +222,7 @@ impl<'a> Test<'a> {
     fn measurement(&self) -> Measurement {
         let micros = (self.last_ns - self.channel.began_ns()).max(0) / 1_000;
         Measurement {
-            app_info: Some(AppInfo {
-                elapsed_time: micros,
-                num_bytes: i64::try_from(self.octets).unwrap_or(i64::MAX),
-            }),
+            app_info: Some(AppInfo { elapsed_time: micros, num_bytes: i64::try_from(self.octets).unwrap_or(i64::MAX) }),
             origin: Some("client".to_owned()),
             test: Some(self.options.subtest),
             tcp_info: self.channel.tcp_info(),
@@ -254,10 +241,7 @@ impl<'a> Test<'a> {
         }
         *due_ns = now + TICK_NS;
         let since = u64::try_from(now - self.channel.began_ns()).unwrap_or(0);
-        let tick = Tick {
-            at: Duration::from_nanos(since),
-            octets: self.octets,
-        };
+        let tick = Tick { at: Duration::from_nanos(since), octets: self.octets };
         tell(&tick);
         self.ticks.push(tick);
         let measurement = self.measurement();

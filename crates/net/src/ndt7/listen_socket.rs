@@ -30,11 +30,7 @@ pub struct Ndt7Limits {
 
 impl Default for Ndt7Limits {
     fn default() -> Self {
-        Self {
-            sessions: 32,
-            sessions_per_address: 8,
-            half_open: 256,
-        }
+        Self { sessions: 32, sessions_per_address: 8, half_open: 256 }
     }
 }
 
@@ -171,10 +167,7 @@ impl Shared {
         }
         sessions.insert(network, same + 1);
         drop(sessions);
-        Some(Place {
-            shared: Arc::clone(self),
-            network,
-        })
+        Some(Place { shared: Arc::clone(self), network })
     }
 }
 
@@ -182,16 +175,8 @@ impl Ndt7Server {
     /// Opens all sockets, and serves.
     pub fn start(options: Ndt7Options) -> io::Result<Self> {
         let (listeners, addresses) = pending_connections::open_all(&options.listen, options.port, open)?;
-        let shared = Arc::new(Shared {
-            options,
-            ended: AtomicBool::new(false),
-            sessions: Mutex::new(BTreeMap::new()),
-        });
-        let mut server = Self {
-            shared: Arc::clone(&shared),
-            threads: Vec::new(),
-            addresses,
-        };
+        let shared = Arc::new(Shared { options, ended: AtomicBool::new(false), sessions: Mutex::new(BTreeMap::new()) });
+        let mut server = Self { shared: Arc::clone(&shared), threads: Vec::new(), addresses };
         for listener in listeners {
             let shared = Arc::clone(&shared);
             let named = std::thread::Builder::new().name("ndt7".to_owned());

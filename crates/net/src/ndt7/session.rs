@@ -28,12 +28,7 @@ const MOST_WORDS: u32 = 400;
 
 /// Conducts a test, whatever the client does.
 pub(super) fn conduct(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
-    let mut summary = SessionSummary {
-        peer,
-        subtest: None,
-        octets: 0,
-        end: SessionEnd::Vanished,
-    };
+    let mut summary = SessionSummary { peer, subtest: None, octets: 0, end: SessionEnd::Vanished };
     summary.end = match Session::open(shared, stream, peer) {
         Ok(mut session) => {
             summary.subtest = Some(session.target.subtest);
@@ -80,15 +75,9 @@ fn examine(request: &Request, mut response: Response, found: &mut Option<Target>
         Err(refusal)
     };
     let offered = request.headers().get_all("Sec-WebSocket-Protocol");
-    let mut names = offered
-        .iter()
-        .filter_map(|names| names.to_str().ok())
-        .flat_map(|names| names.split(','));
+    let mut names = offered.iter().filter_map(|names| names.to_str().ok()).flat_map(|names| names.split(','));
     if !names.any(|name| name.trim() == SUBPROTOCOL) {
-        return refuse(
-            StatusCode::BAD_REQUEST,
-            "Sec-WebSocket-Protocol must be net.measurementlab.ndt.v7",
-        );
+        return refuse(StatusCode::BAD_REQUEST, "Sec-WebSocket-Protocol must be net.measurementlab.ndt.v7");
     }
     let uri = request.uri();
     match check_target(uri.path(), uri.query()) {

@@ -69,11 +69,7 @@ fn taken(count: usize, octets: &[u8]) -> io::Result<usize> {
 
 /// A flush of the TLS library ends well where it wrote a part, or read something.
 fn left(some: bool) -> io::Result<()> {
-    if some {
-        Err(io::ErrorKind::WouldBlock.into())
-    } else {
-        Ok(())
-    }
+    if some { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
 }
 
 /// Messages of either side are no longer than this.
@@ -181,13 +177,7 @@ pub(super) struct Channel {
 impl Channel {
     pub(super) fn new(socket: WebSocket<Carrier>, handle: TcpStream) -> Self {
         let congestion = congestion(&handle);
-        Self {
-            socket,
-            handle,
-            congestion,
-            began_ns: clock::now_ns(),
-            pending: false,
-        }
+        Self { socket, handle, congestion, began_ns: clock::now_ns(), pending: false }
     }
 
     pub(super) fn began_ns(&self) -> i64 {
@@ -241,10 +231,7 @@ impl Channel {
     /// Says that this side has done.
     pub(super) fn close(&mut self, why: &'static str) -> Result<(), Broken> {
         self.pending = true;
-        let frame = CloseFrame {
-            code: CloseCode::Normal,
-            reason: why.into(),
-        };
+        let frame = CloseFrame { code: CloseCode::Normal, reason: why.into() };
         match self.socket.close(Some(frame)) {
             // A peer that has read nothing for so long reads no good-bye either.
             Ok(()) | Err(tungstenite::Error::WriteBufferFull(_)) => Ok(()),
@@ -274,11 +261,7 @@ impl Channel {
     /// Waits until there is something to read, or room to write where something waits, at most
     /// until `deadline_ns`.
     pub(super) fn wait(&self, deadline_ns: i64) {
-        let wanted = if self.pending {
-            PollFlags::POLLIN | PollFlags::POLLOUT
-        } else {
-            PollFlags::POLLIN
-        };
+        let wanted = if self.pending { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
         wait(&self.handle, wanted, deadline_ns);
     }
 

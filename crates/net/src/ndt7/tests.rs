@@ -26,9 +26,7 @@ fn server(change: impl FnOnce(&mut Ndt7Options)) -> (Ndt7Server, Ends) {
     let mut options = Ndt7Options {
         listen: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
         on_end: Arc::new(move |summary| {
-            sink.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(summary.clone());
+            sink.lock().unwrap_or_else(PoisonError::into_inner).push(summary.clone());
         }),
         ..Ndt7Options::default()
     };
@@ -74,11 +72,7 @@ fn vouched() -> Vouched {
     let (chain, key) = (directory.path().join("chain.pem"), directory.path().join("key.pem"));
     std::fs::write(&chain, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    Vouched {
-        chain,
-        key,
-        _directory: directory,
-    }
+    Vouched { chain, key, _directory: directory }
 }
 
 fn end(ends: &Ends) -> SessionSummary {
@@ -118,10 +112,7 @@ fn both_ways(server: &Ndt7Server, ends: &Ends, trust: Option<&Trust>) {
             // What the client had not read when it closed the server had sent all the same.
             Subtest::Download => assert!(summary.octets >= finished.octets, "{summary:?} {finished:?}"),
             Subtest::Upload => {
-                assert!(
-                    summary.octets <= finished.octets && summary.octets > 0,
-                    "{summary:?} {finished:?}"
-                );
+                assert!(summary.octets <= finished.octets && summary.octets > 0, "{summary:?} {finished:?}");
                 let incoming = theirs.app_info.unwrap().num_bytes;
                 assert!(u64::try_from(incoming).unwrap() <= finished.octets);
             }
@@ -143,23 +134,14 @@ fn both_tests_run_over_tls_with_a_certificate_that_is_believed() {
     let (server, ends) = server(|options| options.identity = Some(identity));
     both_ways(&server, &ends, Some(&Trust::read(chain).unwrap()));
     // Nobody else vouches for it.
-    let doubting = TestOptions {
-        trust: Some(Trust::public()),
-        ..options(&server, Subtest::Download)
-    };
+    let doubting = TestOptions { trust: Some(Trust::public()), ..options(&server, Subtest::Download) };
     let refused = run(&doubting, &mut |_| {});
-    assert!(
-        matches!(refused, Err(Error::Peer(PeerError::Protocol { .. }))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(Error::Peer(PeerError::Protocol { .. }))), "{refused:?}");
     assert!(!matches!(end(&ends).end, SessionEnd::Complete));
     for (chain, key) in [(key, key), (chain, chain)] {
         assert!(matches!(Identity::read(chain, key), Err(TlsError::Nothing { .. })));
     }
-    assert!(matches!(
-        Trust::read(std::path::Path::new("/nowhere")),
-        Err(TlsError::Read { .. })
-    ));
+    assert!(matches!(Trust::read(std::path::Path::new("/nowhere")), Err(TlsError::Read { .. })));
 }
 
 /// A word of the server in the middle of a write that waits for room once was taken for the end of
@@ -179,14 +161,9 @@ fn a_word_while_a_write_waits_for_room_ends_nothing() {
     let mut near = Carrier::Client(Box::new(StreamOwned::new(tls, near)));
     let tls = ServerConnection::new(Arc::clone(&Identity::read(chain, key).unwrap().0)).unwrap();
     let mut remote = StreamOwned::new(tls, remote);
-    let Carrier::Client(shaking) = &mut near else {
-        unreachable!()
-    };
+    let Carrier::Client(shaking) = &mut near else { unreachable!() };
     until(|| {
-        let _ = (
-            shaking.conn.complete_io(&mut shaking.sock),
-            remote.conn.complete_io(&mut remote.sock),
-        );
+        let _ = (shaking.conn.complete_io(&mut shaking.sock), remote.conn.complete_io(&mut remote.sock));
         (!shaking.conn.is_handshaking() && !remote.conn.is_handshaking()).then_some(())
     });
     let octets = vec![7; 100_000];
@@ -255,10 +232,7 @@ fn requests_for_something_else_are_refused() {
         ("\u{16}\u{3}\u{1}nonsense\r\n\r\n".to_owned(), "400"),
     ] {
         let answer = request(&server, &text);
-        assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{text:.60}: {answer}"
-        );
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{text:.60}: {answer}");
         assert!(!matches!(end(&ends).end, SessionEnd::Complete));
     }
     // A request that never ends.
@@ -295,10 +269,7 @@ fn a_server_keeps_to_the_specification() {
             Message::Text(text) => {
                 let said = Measurement::parse(text.as_str()).expect("it is one");
                 first.get_or_insert_with(|| said.connection_info.clone());
-                assert_eq!(
-                    (said.origin.as_deref(), said.test),
-                    (Some("server"), Some(Subtest::Download))
-                );
+                assert_eq!((said.origin.as_deref(), said.test), (Some("server"), Some(Subtest::Download)));
                 texts += 1;
             }
             Message::Ping(_) => pings += 1,
@@ -309,14 +280,8 @@ fn a_server_keeps_to_the_specification() {
     assert!(lengths.windows(2).all(|pair| pair[1] == 2 * pair[0]), "{lengths:?}");
     assert!(*lengths.last().unwrap() <= 1 << 20);
     // Four a second on average, at most ten.
-    assert!(
-        (1..=20).contains(&texts) && (1..=20).contains(&pings),
-        "{texts} {pings}"
-    );
-    assert!(
-        first.flatten().is_some_and(|ends| !ends.uuid.is_empty()),
-        "the first says whose connection it is"
-    );
+    assert!((1..=20).contains(&texts) && (1..=20).contains(&pings), "{texts} {pings}");
+    assert!(first.flatten().is_some_and(|ends| !ends.uuid.is_empty()), "the first says whose connection it is");
     socket.close(None).unwrap();
     while socket.read().is_ok() {}
     assert_eq!(end(&ends).end, SessionEnd::Complete);
@@ -348,9 +313,7 @@ fn who_goes_away_or_says_nothing_holds_no_place() {
         options.limits.half_open = 8;
         options.limits.sessions_per_address = 2;
     });
-    let silent: Vec<_> = (0..40)
-        .map(|_| TcpStream::connect(server.addresses()[0]).unwrap())
-        .collect();
+    let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(server.addresses()[0]).unwrap()).collect();
     // Two that read nothing, and one too many.
     let slow: Vec<_> = (0..2).map(|_| by_hand(&server, Subtest::Download)).collect();
     let refused = run(&options(&server, Subtest::Download), &mut |_| {});
@@ -388,8 +351,5 @@ fn a_server_that_ends_or_is_none_is_said_so() {
     let mut nobody = long.clone();
     nobody.port = port;
     let refused = run(&nobody, &mut |_| {});
-    assert!(
-        matches!(refused, Err(Error::Peer(PeerError::NoNdt7 { .. }))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(Error::Peer(PeerError::NoNdt7 { .. }))), "{refused:?}");
 }

@@ -39,10 +39,7 @@ pub enum TlsError {
 }
 
 fn content(path: &Path) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(path).map_err(|source| TlsError::Read {
-        path: path.to_owned(),
-        source,
-    })
+    std::fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
@@ -51,10 +48,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     found
         .ok()
         .filter(|found| !found.is_empty())
-        .ok_or_else(|| TlsError::Nothing {
-            path: path.to_owned(),
-            wanted: "certificate",
-        })
+        .ok_or_else(|| TlsError::Nothing { path: path.to_owned(), wanted: "certificate" })
 }
 
 /// Who a server is.
@@ -65,14 +59,9 @@ impl Identity {
     /// From a chain of certificates and its private key, both PEM.
     pub fn read(chain: &Path, key: &Path) -> Result<Self, TlsError> {
         let certificates = certificates(chain)?;
-        let private = PrivateKeyDer::from_pem_slice(&content(key)?).map_err(|_| TlsError::Nothing {
-            path: key.to_owned(),
-            wanted: "private key without a passphrase",
-        })?;
-        Self::of(certificates, private).map_err(|source| TlsError::Useless {
-            path: chain.to_owned(),
-            source,
-        })
+        let private = PrivateKeyDer::from_pem_slice(&content(key)?)
+            .map_err(|_| TlsError::Nothing { path: key.to_owned(), wanted: "private key without a passphrase" })?;
+        Self::of(certificates, private).map_err(|source| TlsError::Useless { path: chain.to_owned(), source })
     }
 
     pub(super) fn of(
@@ -104,10 +93,7 @@ impl Trust {
     pub fn read(path: &Path) -> Result<Self, TlsError> {
         let mut roots = RootCertStore::empty();
         for certificate in certificates(path)? {
-            roots.add(certificate).map_err(|source| TlsError::Useless {
-                path: path.to_owned(),
-                source,
-            })?;
+            roots.add(certificate).map_err(|source| TlsError::Useless { path: path.to_owned(), source })?;
         }
         Ok(Self::of(roots))
     }

@@ -30,13 +30,7 @@ pub fn check(plan: &[PacketPlan], departures_ns: &[i64]) -> PacingCheck {
     }
     broken |= i128::from(actual - planned).abs() * 50 > i128::from(planned);
     broken |= off * 20 > gaps;
-    if broken {
-        PacingCheck::Broken {
-            worst: Duration::from_nanos(worst.unsigned_abs()),
-        }
-    } else {
-        PacingCheck::Kept
-    }
+    if broken { PacingCheck::Broken { worst: Duration::from_nanos(worst.unsigned_abs()) } } else { PacingCheck::Kept }
 }
 
 /// Whether stamps by the kernel are worth what they cost this train: a microsecond or so per
@@ -45,9 +39,7 @@ pub fn worth_stamping(plan: &[PacketPlan]) -> bool {
     const SMALLEST_GAP: Duration = Duration::from_micros(10);
     const LONGEST_RUN: usize = 16;
     let rest = plan.get(1..).unwrap_or_default();
-    let spaced = rest
-        .iter()
-        .all(|packet| packet.gap.is_zero() || packet.gap >= SMALLEST_GAP);
+    let spaced = rest.iter().all(|packet| packet.gap.is_zero() || packet.gap >= SMALLEST_GAP);
     let runs = rest.split(|packet| !packet.gap.is_zero());
     spaced && runs.map(<[PacketPlan]>::len).max().unwrap_or(0) < LONGEST_RUN
 }
@@ -59,11 +51,7 @@ mod tests {
     fn plan(gaps_us: &[u64]) -> Vec<PacketPlan> {
         gaps_us
             .iter()
-            .map(|&us| PacketPlan {
-                gap: Duration::from_micros(us),
-                ip_octets: 1500,
-                hop_limit: None,
-            })
+            .map(|&us| PacketPlan { gap: Duration::from_micros(us), ip_octets: 1500, hop_limit: None })
             .collect()
     }
 
@@ -82,10 +70,7 @@ mod tests {
     #[test]
     fn the_plan_itself_is_kept() {
         let plan = plan(&[0, 100, 50, 0, 0, 20]);
-        assert_eq!(
-            check(&plan, &departures(&[0, 100_000, 50_000, 700, 900, 20_000])),
-            PacingCheck::Kept
-        );
+        assert_eq!(check(&plan, &departures(&[0, 100_000, 50_000, 700, 900, 20_000])), PacingCheck::Kept);
         assert_eq!(check(&plan[..1], &[5]), PacingCheck::Kept);
         assert_eq!(check(&[], &[]), PacingCheck::Kept);
     }
@@ -95,12 +80,7 @@ mod tests {
         let plan = plan(&[0, 100, 100, 100]);
         let just = departures(&[0, 150_000, 52_000, 100_000]);
         // Half is allowed for one gap, but two of three are off by more than a tenth.
-        assert_eq!(
-            check(&plan, &just),
-            PacingCheck::Broken {
-                worst: Duration::from_micros(50)
-            }
-        );
+        assert_eq!(check(&plan, &just), PacingCheck::Broken { worst: Duration::from_micros(50) });
         let mut long = vec![0];
         long.extend([100_000i64; 98]);
         let plan = tests::plan(&[100; 99]);
@@ -115,14 +95,8 @@ mod tests {
     fn a_mean_off_by_two_percent_breaks() {
         let plan = plan(&[100; 100]);
         assert_eq!(check(&plan, &departures(&[101_900; 100])), PacingCheck::Kept);
-        assert!(matches!(
-            check(&plan, &departures(&[102_100; 100])),
-            PacingCheck::Broken { .. }
-        ));
-        assert!(matches!(
-            check(&plan, &departures(&[97_900; 100])),
-            PacingCheck::Broken { .. }
-        ));
+        assert!(matches!(check(&plan, &departures(&[102_100; 100])), PacingCheck::Broken { .. }));
+        assert!(matches!(check(&plan, &departures(&[97_900; 100])), PacingCheck::Broken { .. }));
     }
 
     #[test]

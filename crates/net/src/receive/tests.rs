@@ -27,10 +27,7 @@ fn kernel_stamps_lie_on_the_monotonic_scale() {
         assert_eq!(datagram.hop_limit, Some(64));
         // The kernel's switch for stamps takes effect a while after the first socket asks.
         if let Some(kernel) = datagram.seen.kernel_ns {
-            assert!(
-                before - 2_000 <= kernel && kernel <= datagram.seen.user_ns + 2_000,
-                "{before} {datagram:?}"
-            );
+            assert!(before - 2_000 <= kernel && kernel <= datagram.seen.user_ns + 2_000, "{before} {datagram:?}");
             stamps.push(kernel);
         }
     }
@@ -41,10 +38,7 @@ fn kernel_stamps_lie_on_the_monotonic_scale() {
 
 #[test]
 fn overflow_is_counted_as_local_drops() {
-    let options = SocketOptions {
-        receive_buffer_octets: 4_096,
-        ..SocketOptions::default()
-    };
+    let options = SocketOptions { receive_buffer_octets: 4_096, ..SocketOptions::default() };
     let (near, remote) = pair(&options);
     let mut receiver = Receiver::new(&remote, 2048);
     for _ in 0..100 {
@@ -70,9 +64,7 @@ fn an_empty_socket_ends_at_the_deadline_and_a_flag_ends_the_loop() {
     let deadline = clock::now_ns() + 5_000_000;
     assert_eq!(receiver.receive(&remote, deadline).unwrap(), 0);
     assert!(clock::now_ns() >= deadline);
-    receiver
-        .receive_until(&remote, i64::MAX, &AtomicBool::new(true), |_| true)
-        .unwrap();
+    receiver.receive_until(&remote, i64::MAX, &AtomicBool::new(true), |_| true).unwrap();
 }
 
 #[test]
@@ -87,11 +79,7 @@ fn a_long_datagram_is_cut_but_its_length_known() {
 
 #[test]
 fn sources_of_stamps_are_not_mixed() {
-    let seen = |user_ns, kernel_ns, hardware_ns| ArrivalTimes {
-        user_ns,
-        kernel_ns,
-        hardware_ns,
-    };
+    let seen = |user_ns, kernel_ns, hardware_ns| ArrivalTimes { user_ns, kernel_ns, hardware_ns };
     let all = [seen(110, Some(100), Some(7)), seen(210, Some(205), Some(107))];
     let alignment = Alignment::choose(&all);
     assert_eq!(alignment.source(), StampSource::Hardware);
@@ -115,11 +103,7 @@ fn datagrams_that_came_together_are_reported_apart() {
     receiver.gather(&remote, true);
     // Three whole ones and a shorter one.
     let payload: Vec<u8> = (0..4u8).flat_map(|k| vec![k; if k < 3 { 500 } else { 200 }]).collect();
-    let message = Message {
-        payload: &payload,
-        hop_limit: None,
-        segment_octets: Some(500),
-    };
+    let message = Message { payload: &payload, hop_limit: None, segment_octets: Some(500) };
     assert_eq!(send::send(near.as_fd(), &[message], false).unwrap(), 1);
     near.send(&[9; 300]).unwrap();
     let mut seen = Vec::new();
@@ -135,10 +119,7 @@ fn datagrams_that_came_together_are_reported_apart() {
     let octets: Vec<_> = seen.iter().map(|&(mark, octets, _)| (mark, octets)).collect();
     assert_eq!(octets, [(0, 500), (1, 500), (2, 500), (3, 200), (9, 300)]);
     // A kernel that does not gather (before Linux 5.0) hands them over one by one.
-    assert!(
-        seen[..4].iter().all(|&(.., gathered)| gathered == 4 || gathered == 1),
-        "{seen:?}"
-    );
+    assert!(seen[..4].iter().all(|&(.., gathered)| gathered == 4 || gathered == 1), "{seen:?}");
     assert_eq!(seen[4].2, 1);
     // And no more, once it is not wanted.
     receiver.gather(&remote, false);
@@ -147,11 +128,7 @@ fn datagrams_that_came_together_are_reported_apart() {
     while octets < payload.len() {
         assert!(receiver.receive(&remote, clock::now_ns() + 30_000_000_000).unwrap() > 0);
         octets += receiver.iter().map(|datagram| datagram.payload_octets).sum::<usize>();
-        assert!(
-            receiver
-                .iter()
-                .all(|datagram| datagram.gathered == 1 && datagram.payload.len() <= 64)
-        );
+        assert!(receiver.iter().all(|datagram| datagram.gathered == 1 && datagram.payload.len() <= 64));
     }
     assert_eq!(octets, payload.len());
 }

@@ -52,10 +52,7 @@ pub(super) struct Counted {
 
 impl Rate {
     fn fresh(self, now_ns: i64) -> Bucket {
-        Bucket {
-            left: self.burst,
-            at_ns: now_ns,
-        }
+        Bucket { left: self.burst, at_ns: now_ns }
     }
 }
 
@@ -72,15 +69,9 @@ impl Allowance {
     /// proportion.
     pub(super) fn new(per_source: u32, burst: u32, total: u32) -> Self {
         let (per_source, burst, total) = (f64::from(per_source), f64::from(burst), f64::from(total));
-        let total_rate = Rate {
-            per_second: total,
-            burst: (total * burst / per_source.max(1.0)).max(burst),
-        };
+        let total_rate = Rate { per_second: total, burst: (total * burst / per_source.max(1.0)).max(burst) };
         Self {
-            per_source: Rate {
-                per_second: per_source,
-                burst,
-            },
+            per_source: Rate { per_second: per_source, burst },
             sources: BTreeMap::new(),
             total_rate,
             total: total_rate.fresh(i64::MIN),
@@ -113,11 +104,7 @@ impl Allowance {
         if self.sessions.len() >= MOST && !self.sessions.contains_key(&key) {
             forget_oldest(&mut self.sessions, |session| session.at_ns);
         }
-        let fresh = Session {
-            next: 0,
-            at_ns: now_ns,
-            last: None,
-        };
+        let fresh = Session { next: 0, at_ns: now_ns, last: None };
         let session = self.sessions.entry(key).or_insert(fresh);
         if seq == 0 || now_ns.saturating_sub(session.at_ns) > FORGET_NS {
             *session = fresh;
@@ -125,10 +112,7 @@ impl Allowance {
         let number = session.next;
         session.next = session.next.wrapping_add(1);
         session.at_ns = now_ns;
-        Counted {
-            number,
-            last: session.last,
-        }
+        Counted { number, last: session.last }
     }
 
     /// An answer left, at `stamp` as stamps are written.
@@ -140,10 +124,7 @@ impl Allowance {
 }
 
 fn forget_oldest<K: Ord + Copy, V>(entries: &mut BTreeMap<K, V>, at_ns: impl Fn(&V) -> i64) {
-    let oldest = entries
-        .iter()
-        .min_by_key(|(_, value)| at_ns(value))
-        .map(|(key, _)| *key);
+    let oldest = entries.iter().min_by_key(|(_, value)| at_ns(value)).map(|(key, _)| *key);
     if let Some(key) = oldest {
         entries.remove(&key);
     }

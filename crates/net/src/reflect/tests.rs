@@ -51,10 +51,7 @@ fn a_session_has_stamps_of_both_ends() {
         let mut world = world(&reflector, psk).expect("it answers");
         let facts = world.facts();
         assert_eq!((facts.answering, facts.answer_limit), (Answers::Reflector, None));
-        assert!(
-            facts.rtt > Duration::ZERO && facts.rtt < Duration::from_millis(50),
-            "{facts:?}"
-        );
+        assert!(facts.rtt > Duration::ZERO && facts.rtt < Duration::from_millis(50), "{facts:?}");
         let wall_ns = clock::wall_ns();
         for (peer_kind, octets) in [(PeerKind::Echo, 200), (PeerKind::Receiver, 1400)] {
             let mut train = Train::uniform(TrainId(7), 30, octets, Duration::from_millis(1));
@@ -71,10 +68,7 @@ fn a_session_has_stamps_of_both_ends() {
                     }
                     Fate::Answered(_) | Fate::Lost => panic!("{row:?}"),
                 };
-                assert!(
-                    turned.nanos() > last && turned.nanos().abs_diff(wall_ns) < 10_000_000_000,
-                    "{row:?}"
-                );
+                assert!(turned.nanos() > last && turned.nanos().abs_diff(wall_ns) < 10_000_000_000, "{row:?}");
                 last = turned.nanos();
             }
             if peer_kind == PeerKind::Receiver {
@@ -95,16 +89,10 @@ fn what_a_reflector_cannot_is_refused() {
         train.peer_kind = peer_kind;
         world.send(Probe::Train(train)).expect("the machine is well")
     };
-    assert_eq!(
-        event(PeerKind::EchoSized(80), 1000),
-        Event::Refused(Refusal::NotOffered)
-    );
+    assert_eq!(event(PeerKind::EchoSized(80), 1000), Event::Refused(Refusal::NotOffered));
     assert_eq!(event(PeerKind::ClosedPort, 1000), Event::Refused(Refusal::NotOffered));
     assert_eq!(event(PeerKind::TcpSyn, 1000), Event::Refused(Refusal::NotOffered));
-    assert_eq!(
-        event(PeerKind::Echo, 71),
-        Event::Refused(Refusal::TooSmall { min_ip_octets: 72 })
-    );
+    assert_eq!(event(PeerKind::Echo, 71), Event::Refused(Refusal::TooSmall { min_ip_octets: 72 }));
     assert!(matches!(event(PeerKind::EchoSized(72), 72), Event::Train(_)));
 }
 
@@ -146,12 +134,7 @@ fn garbage_is_met_with_silence_and_floods_are_limited() {
     for hostile in [&whole[..0], &whole[..40], &corrupt[..]] {
         near.send(hostile).expect("loopback");
     }
-    assert_eq!(
-        receiver
-            .receive(&near, clock::now_ns() + 100_000_000)
-            .expect("the socket is well"),
-        0
-    );
+    assert_eq!(receiver.receive(&near, clock::now_ns() + 100_000_000).expect("the socket is well"), 0);
     // 47 are left of the burst, and a few more come in meanwhile.
     for seq in 0..200u32 {
         let mut next = whole;
@@ -168,17 +151,11 @@ fn garbage_is_met_with_silence_and_floods_are_limited() {
             break counts;
         }
         assert!(clock::now_ns() < deadline_ns, "{answered} answers came of {counts:?}");
-        receiver
-            .receive(&near, clock::now_ns() + 20_000_000)
-            .expect("the socket is well");
+        receiver.receive(&near, clock::now_ns() + 20_000_000).expect("the socket is well");
         for datagram in receiver.iter() {
             assert_eq!(datagram.payload_octets, 60);
             let reply = ReflectedPacket::parse(datagram.payload, None).expect("its own format");
-            assert_eq!(
-                (u64::from(reply.seq), reply.ssid),
-                (answered, 5),
-                "answers count answers"
-            );
+            assert_eq!((u64::from(reply.seq), reply.ssid), (answered, 5), "answers count answers");
             assert!(reply.sender_seq >= reply.seq, "{reply:?}");
             assert_eq!(reply.sender_time, packet.time.wire());
             // The kernel's own default, for this socket sets none.

@@ -35,10 +35,7 @@ const SHIP_NS: i64 = 200_000_000;
 pub(super) fn run(conductor: &Conductor, plan: &TransferPlan) -> Result<(), BrokenOff> {
     admit(conductor, plan)?;
     let (streams, listen_socket) = channel();
-    *lock(&conductor.session.listen_socket) = Some(DataListener {
-        transfer: plan.id,
-        streams,
-    });
+    *lock(&conductor.session.listen_socket) = Some(DataListener { transfer: plan.id, streams });
     conductor.say(ServerMessage::TransferReady { id: plan.id });
     let done = match plan.direction {
         Direction::Forward => receive(conductor, plan, &listen_socket),
@@ -60,25 +57,16 @@ fn admit(conductor: &Conductor, plan: &TransferPlan) -> Result<(), BrokenOff> {
         return Err(BrokenOff::limit("a transfer needs the load slot"));
     }
     if plan.max_streams > limits.max_streams {
-        return Err(BrokenOff::limit(format!(
-            "a transfer may have {} streams at most",
-            limits.max_streams
-        )));
+        return Err(BrokenOff::limit(format!("a transfer may have {} streams at most", limits.max_streams)));
     }
     if let Some(tuning) = &plan.tuning {
         if tuning.payload_octets.is_some_and(|octets| octets > limits.max_octets) {
-            return Err(BrokenOff::limit(format!(
-                "a transfer may have {} octets at most",
-                limits.max_octets
-            )));
+            return Err(BrokenOff::limit(format!("a transfer may have {} octets at most", limits.max_octets)));
         }
         session.may_mark(tuning.traffic_class)?;
     }
     if Duration::from_nanos(plan.max_duration_ns) > limits.max_duration() {
-        return Err(BrokenOff::limit(format!(
-            "a transfer may take {:?} at most",
-            limits.max_duration()
-        )));
+        return Err(BrokenOff::limit(format!("a transfer may take {:?} at most", limits.max_duration())));
     }
     Ok(())
 }
@@ -89,10 +77,7 @@ fn options(plan: &TransferPlan) -> TransferOptions {
         congestion: plan.congestion.clone(),
         window_octets: plan.window_octets,
         // Bursts of blocks are kept at their rate by the program.
-        pacing: plan
-            .pacing_bps
-            .map(BitRate::from_bps)
-            .filter(|_| tuning.burst_blocks.is_none()),
+        pacing: plan.pacing_bps.map(BitRate::from_bps).filter(|_| tuning.burst_blocks.is_none()),
         no_delay: tuning.no_delay,
         traffic_class: tuning.traffic_class,
         ..TransferOptions::default()
@@ -315,14 +300,9 @@ impl<'a> Sending<'a> {
             return Err(BrokenOff::limit("the transfer has more octets than a test may have"));
         }
         let now = clock::now_ns();
-        segment.next_ns = segment
-            .next_ns
-            .saturating_add(segment.every_ns)
-            .max(now.saturating_add(segment.every_ns / 2));
-        let full = segment
-            .samples
-            .iter()
-            .any(|kept| kept.len() >= TransferSent::MAX_SAMPLES);
+        segment.next_ns =
+            segment.next_ns.saturating_add(segment.every_ns).max(now.saturating_add(segment.every_ns / 2));
+        let full = segment.samples.iter().any(|kept| kept.len() >= TransferSent::MAX_SAMPLES);
         if full || now - segment.shipped_ns > SHIP_NS {
             segment.shipped_ns = now;
             self.ship();

@@ -93,11 +93,7 @@ impl TrainCollector {
 
     /// How long the receiver may rest now; not at all once everything is there.
     pub(super) fn poll_interval_ns(&self) -> i64 {
-        if self.arrivals.len() < self.present.len() {
-            self.poll_interval_ns
-        } else {
-            0
-        }
+        if self.arrivals.len() < self.present.len() { self.poll_interval_ns } else { 0 }
     }
 
     /// Packets that arrived, and when the last one did.
@@ -125,10 +121,7 @@ impl TrainCollector {
             local_drops: self.drops,
             stamps: stamp_source(alignment.source()),
         };
-        let rows = Rows {
-            id: self.id,
-            table: Table::Arrivals(rows),
-        };
+        let rows = Rows { id: self.id, table: Table::Arrivals(rows) };
         (result, rows)
     }
 }
@@ -173,11 +166,7 @@ mod tests {
             id: 1,
             seq,
             sent_ns,
-            seen: ArrivalTimes {
-                user_ns: kernel_ns + 5,
-                kernel_ns: Some(kernel_ns),
-                hardware_ns: None,
-            },
+            seen: ArrivalTimes { user_ns: kernel_ns + 5, kernel_ns: Some(kernel_ns), hardware_ns: None },
             ip_octets: 1500,
             hop_limit: 64,
             gathered: 1,
@@ -190,19 +179,14 @@ mod tests {
         for (seq, at) in [(0, 100), (2, 200), (1, 300), (1, 400), (4, 500), (9, 600)] {
             train.take(packet(seq, 0, at));
         }
-        train.take(Arrived {
-            id: 2,
-            ..packet(3, 0, 700)
-        });
+        train.take(Arrived { id: 2, ..packet(3, 0, 700) });
         train.add_drops(1);
         assert_eq!(train.progress(), (4, 505));
         assert_eq!(train.poll_interval_ns(), 1000);
         let (result, rows) = train.finish();
         assert_eq!((result.reordered, result.duplicates, result.local_drops), (1, 1, 1));
         assert_eq!(result.stamps, narrows_wire::StampSource::Kernel);
-        let Table::Arrivals(rows) = rows.table else {
-            panic!("arrivals")
-        };
+        let Table::Arrivals(rows) = rows.table else { panic!("arrivals") };
         let seen: Vec<_> = rows.iter().map(|row| (row.seq, row.stamp_ns)).collect();
         assert_eq!(seen, [(0, 100), (2, 200), (1, 300), (4, 500)]);
     }

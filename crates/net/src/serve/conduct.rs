@@ -19,18 +19,14 @@ use super::{bulk, load, train};
 /// Starts the thread; it ends with the session, or when the sender of orders is dropped.
 pub(super) fn start(session: Arc<Session>, orders: Receiver<Order>, words: UnboundedSender<Word>) -> io::Result<()> {
     let conductor = Conductor::new(session, orders, words);
-    thread::Builder::new()
-        .name("conductor".to_owned())
-        .spawn(move || run(&conductor))?;
+    thread::Builder::new().name("conductor".to_owned()).spawn(move || run(&conductor))?;
     Ok(())
 }
 
 fn run(conductor: &Conductor) {
     let session = &conductor.session;
     while let Some(order) = conductor.next() {
-        session
-            .halted
-            .store(session.ended.load(Ordering::Relaxed), Ordering::Relaxed);
+        session.halted.store(session.ended.load(Ordering::Relaxed), Ordering::Relaxed);
         let (id, done) = match order {
             Order::ExpectTrain(train) => (train.id, train::receive(conductor, &train)),
             Order::SendTrain { id, flow, plan } => (id, train::send(conductor, id, flow, &plan)),

@@ -70,20 +70,14 @@ impl Conductor {
         if self.session.must_stop() {
             return Err(BrokenOff {
                 code: RefusalCode::Internal,
-                text: format!(
-                    "no word from the client for {} ms",
-                    narrows_wire::PEER_SILENT_AFTER.as_millis()
-                ),
+                text: format!("no word from the client for {} ms", narrows_wire::PEER_SILENT_AFTER.as_millis()),
             });
         }
         Ok(())
     }
 
     fn gone() -> BrokenOff {
-        BrokenOff {
-            code: RefusalCode::Internal,
-            text: "the session has ended".to_owned(),
-        }
+        BrokenOff { code: RefusalCode::Internal, text: "the session has ended".to_owned() }
     }
 }
 
@@ -105,11 +99,7 @@ mod tests {
             "in_flight_segments": 0, "acked_octets": 0, "retransmitted_segments": 0,
         }))
         .unwrap();
-        ServerMessage::TransferSamples {
-            id: 1,
-            stream: 0,
-            samples: vec![sample; count],
-        }
+        ServerMessage::TransferSamples { id: 1, stream: 0, samples: vec![sample; count] }
     }
 
     /// Samples count each, other words one; a client that takes what waits may be told more.
@@ -119,31 +109,19 @@ mod tests {
         let guard = server.open(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
         // Whoever gives orders stays; whoever tells the client its words does not.
         let ((_giver, orders), (words, mut unread)) = (sync_channel(1), unbounded_channel());
-        let conductor = Conductor {
-            session: Arc::clone(&guard.session),
-            orders,
-            words,
-        };
+        let conductor = Conductor { session: Arc::clone(&guard.session), orders, words };
         conductor.say(samples(MOST_UNREPORTED - 2));
         conductor.say(samples(0));
-        conductor.say(ServerMessage::GrantedScheduling {
-            kind: narrows_wire::SlotKind::Load,
-        });
+        conductor.say(ServerMessage::GrantedScheduling { kind: narrows_wire::SlotKind::Load });
         assert!(conductor.still_there().is_ok(), "as much as may wait");
         assert!(conductor.order(Duration::ZERO).unwrap().is_none());
         conductor.say(samples(1));
-        for broken in [
-            conductor.still_there().unwrap_err(),
-            conductor.order(Duration::ZERO).unwrap_err(),
-        ] {
+        for broken in [conductor.still_there().unwrap_err(), conductor.order(Duration::ZERO).unwrap_err()] {
             assert_eq!(broken.code, RefusalCode::Limit);
             assert!(broken.text.contains("does not read"), "{}", broken.text);
         }
         let reported = unread.try_recv().unwrap();
-        conductor
-            .session
-            .unreported
-            .fetch_sub(reported.weight(), Ordering::Relaxed);
+        conductor.session.unreported.fetch_sub(reported.weight(), Ordering::Relaxed);
         assert!(conductor.still_there().is_ok());
     }
 }

@@ -60,9 +60,7 @@ pub(super) async fn attend(stream: TcpStream, peer: SocketAddr, server: Arc<Serv
     let Ok(local) = stream.local_addr() else { return };
     let (read, write) = stream.into_split();
     let mut link = Link::new(read, write, &first);
-    let entered = timeout(time_limit, link.enter(peer, local.ip(), &server))
-        .await
-        .unwrap_or(Err(End::Late));
+    let entered = timeout(time_limit, link.enter(peer, local.ip(), &server)).await.unwrap_or(Err(End::Late));
     drop(pending);
     let ended = match entered {
         Ok(guard) => {
@@ -93,14 +91,9 @@ async fn data(mut stream: TcpStream, first: [u8; 4], peer: SocketAddr, server: &
     }
     let stream = stream.into_std()?;
     let listen_socket = lock(&session.listen_socket);
-    let listen_socket = listen_socket
-        .as_ref()
-        .filter(|listen_socket| listen_socket.transfer == hello.transfer)
-        .ok_or_else(refused)?;
-    listen_socket
-        .streams
-        .send((hello.stream, stream))
-        .map_err(|_| refused())
+    let listen_socket =
+        listen_socket.as_ref().filter(|listen_socket| listen_socket.transfer == hello.transfer).ok_or_else(refused)?;
+    listen_socket.streams.send((hello.stream, stream)).map_err(|_| refused())
 }
 
 /// A session in progress.
@@ -217,11 +210,7 @@ impl<'a> Attendance<'a> {
             let text = format!("sessions end after {:?}", limits.session_time);
             return Err(End::Refused(RefusalCode::Expired, text));
         }
-        let quiet = if busy {
-            narrows_wire::ALIVE_EVERY
-        } else {
-            narrows_wire::IDLE_LIMIT / 4
-        };
+        let quiet = if busy { narrows_wire::ALIVE_EVERY } else { narrows_wire::IDLE_LIMIT / 4 };
         // Half a tick early rather than half a tick late.
         if self.link.said.elapsed() + TICK / 2 >= quiet {
             self.link.say(&ServerMessage::Alive).await?;
@@ -253,10 +242,7 @@ impl<'a> Attendance<'a> {
 
     async fn act(&mut self, message: ClientMessage, orders: &mpsc::SyncSender<Order>) -> Result<(), End> {
         let asked = match message {
-            ClientMessage::Slot {
-                kind,
-                beside: Some(token),
-            } => return self.share(kind, &token).await,
+            ClientMessage::Slot { kind, beside: Some(token) } => return self.share(kind, &token).await,
             ClientMessage::Slot { kind, beside: None } => {
                 let (reported, news) = unbounded_channel();
                 self.waiting = Some(news);
@@ -303,9 +289,7 @@ impl<'a> Attendance<'a> {
             return self.tell(SlotNews::GrantedScheduling(kind)).await;
         }
         let text = "no other session of this client holds the slot, or it is shared already";
-        self.link
-            .say(&ServerMessage::refused(RefusalCode::Limit, None, text))
-            .await
+        self.link.say(&ServerMessage::refused(RefusalCode::Limit, None, text)).await
     }
 
     /// How this host is set up towards the client, and what it counted since it was asked before.
@@ -328,15 +312,9 @@ impl<'a> Attendance<'a> {
                 }
                 None => crate::host::environment(interface),
             };
-            HostAnswer {
-                environment,
-                counts,
-                at: Instant::now(),
-            }
+            HostAnswer { environment, counts, at: Instant::now() }
         });
-        let reported = reported
-            .await
-            .map_err(|error| internal("read its settings")(error.into()))?;
+        let reported = reported.await.map_err(|error| internal("read its settings")(error.into()))?;
         let settings = crate::host::reported::settings(&reported.environment);
         self.reported = Some(reported);
         self.link.say(&ServerMessage::HostReported(Box::new(settings))).await

@@ -66,11 +66,7 @@ pub(super) fn sample(sample: &TcpSample) -> narrows_wire::TcpSample {
 }
 
 /// A share of 0..1 in thousandths.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "clamped to 0..=1000 before the cast"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..=1000 before the cast")]
 pub(super) fn permille(share: Option<f32>) -> Option<u16> {
     share.map(|share| (share * 1000.0).round().clamp(0.0, 1000.0) as u16)
 }

@@ -36,22 +36,13 @@ impl Flow {
         number: u16,
         count: &Arc<AtomicUsize>,
     ) -> io::Result<Arc<Self>> {
-        let options = SocketOptions {
-            reuse_port: true,
-            ..SocketOptions::default()
-        };
+        let options = SocketOptions { reuse_port: true, ..SocketOptions::default() };
         let socket = ProbeSocket::bind(local, &options)?;
         socket.connect(peer)?;
-        let started = Handshake::Started {
-            session: session.id,
-            nonce,
-            flow: number,
-        };
+        let started = Handshake::Started { session: session.id, nonce, flow: number };
         let flow = Arc::new(Self::new(socket, peer, started.encode(), count));
         let (listener, session) = (Arc::clone(&flow), Arc::clone(session));
-        thread::Builder::new()
-            .name(format!("flow-{number}"))
-            .spawn(move || listener.listen(&session))?;
+        thread::Builder::new().name(format!("flow-{number}")).spawn(move || listener.listen(&session))?;
         Ok(flow)
     }
 
@@ -135,12 +126,7 @@ impl Flow {
     }
 
     fn collect(&self, batch: &[(ProbeKind, Arrived)], drops: u32) {
-        let of = |wanted: ProbeKind| {
-            batch
-                .iter()
-                .filter(move |(kind, _)| *kind == wanted)
-                .map(|(_, arrived)| *arrived)
-        };
+        let of = |wanted: ProbeKind| batch.iter().filter(move |(kind, _)| *kind == wanted).map(|(_, arrived)| *arrived);
         match &mut *lock(&self.collector) {
             Collector::Idle => {}
             Collector::Train(train) => {
@@ -160,12 +146,7 @@ impl Flow {
         if !session.admits(u64::from(self.socket.ip_octets(octets))) {
             return;
         }
-        let answer = Probe {
-            kind: ProbeKind::EchoReply {
-                turned_ns: datagram.seen.best_ns(),
-            },
-            ..*probe
-        };
+        let answer = Probe { kind: ProbeKind::EchoReply { turned_ns: datagram.seen.best_ns() }, ..*probe };
         if answer.write(reply).is_some() {
             // What the host will not send is a lost echo, as the client sees it.
             let _ = self.socket.send(reply);

@@ -50,11 +50,7 @@ struct DatagramRoute {
 
 /// Answers until the server ends.
 pub(super) fn attend(socket: &Socket, server: &Arc<Server>) {
-    let port = socket
-        .local_addr()
-        .ok()
-        .and_then(|local| local.as_socket())
-        .map_or(0, |local| local.port());
+    let port = socket.local_addr().ok().and_then(|local| local.as_socket()).map_or(0, |local| local.port());
     let mut octets = [0u8; 256];
     while !server.ended.load(Ordering::Relaxed) {
         match receive(socket, port, &mut octets) {
@@ -74,10 +70,8 @@ pub(super) fn attend(socket: &Socket, server: &Arc<Server>) {
 }
 
 fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::TimedOut
-    ) || crate::socket::is_queued_icmp(error)
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::TimedOut)
+        || crate::socket::is_queued_icmp(error)
 }
 
 fn receive(socket: &Socket, port: u16, octets: &mut [u8]) -> io::Result<Option<(DatagramRoute, usize)>> {
@@ -96,11 +90,7 @@ fn receive(socket: &Socket, port: u16, octets: &mut [u8]) -> io::Result<Option<(
             }
             ControlMessageOwned::Ipv6PacketInfo(info) => {
                 let address = Ipv6Addr::from(info.ipi6_addr.s6_addr);
-                let scope = if address.is_unicast_link_local() {
-                    info.ipi6_ifindex
-                } else {
-                    0
-                };
+                let scope = if address.is_unicast_link_local() { info.ipi6_ifindex } else { 0 };
                 Some(SocketAddr::V6(SocketAddrV6::new(address, port, 0, scope)))
             }
             _ => to,
@@ -126,35 +116,19 @@ fn send(socket: &Socket, way: DatagramRoute, octets: &[u8]) -> io::Result<()> {
         (SocketAddr::V4(from), SocketAddr::V4(to)) => {
             let info = libc::in_pktinfo {
                 ipi_ifindex: 0,
-                ipi_spec_dst: libc::in_addr {
-                    s_addr: u32::from(*to.ip()).to_be(),
-                },
+                ipi_spec_dst: libc::in_addr { s_addr: u32::from(*to.ip()).to_be() },
                 ipi_addr: libc::in_addr { s_addr: 0 },
             };
             let control = [ControlMessage::Ipv4PacketInfo(&info)];
-            sendmsg(
-                socket.as_raw_fd(),
-                &parts,
-                &control,
-                flags,
-                Some(&SockaddrIn::from(from)),
-            )?;
+            sendmsg(socket.as_raw_fd(), &parts, &control, flags, Some(&SockaddrIn::from(from)))?;
         }
         (SocketAddr::V6(from), SocketAddr::V6(to)) => {
             let info = libc::in6_pktinfo {
-                ipi6_addr: libc::in6_addr {
-                    s6_addr: to.ip().octets(),
-                },
+                ipi6_addr: libc::in6_addr { s6_addr: to.ip().octets() },
                 ipi6_ifindex: to.scope_id(),
             };
             let control = [ControlMessage::Ipv6PacketInfo(&info)];
-            sendmsg(
-                socket.as_raw_fd(),
-                &parts,
-                &control,
-                flags,
-                Some(&SockaddrIn6::from(from)),
-            )?;
+            sendmsg(socket.as_raw_fd(), &parts, &control, flags, Some(&SockaddrIn6::from(from)))?;
         }
         // One socket is of one version.
         _ => {}
@@ -166,10 +140,7 @@ fn answer(socket: &Socket, server: &Arc<Server>, way: DatagramRoute, message: Ha
     match message {
         Handshake::Hello { session, nonce } => {
             // A stranger's address gets nothing at all, so that the port reflects nothing.
-            if !server
-                .session(session)
-                .is_some_and(|session| same_address(session.peer, way.from.ip()))
-            {
+            if !server.session(session).is_some_and(|session| same_address(session.peer, way.from.ip())) {
                 return;
             }
             let cookie = server.keys.make(way.from, &nonce, now());
@@ -177,13 +148,7 @@ fn answer(socket: &Socket, server: &Arc<Server>, way: DatagramRoute, message: Ha
             // Whether it failed here or on the path, the client asks again.
             let _ = send(socket, way, &reply.encode());
         }
-        Handshake::Start {
-            session,
-            nonce,
-            cookie,
-            token,
-            flow,
-        } => {
+        Handshake::Start { session, nonce, cookie, token, flow } => {
             if !server.keys.check(way.from, &nonce, &cookie, now()) {
                 return;
             }

@@ -55,9 +55,7 @@ fn admit(conductor: &Conductor, plan: &LoadPlan) -> Result<Vec<Arc<Flow>>, Broke
     let session = &conductor.session;
     let limits = &session.limits;
     if limits.max_load_rate_bps == 0 {
-        return Err(BrokenOff::limit(
-            "no UDP load without a key from outside this server's network",
-        ));
+        return Err(BrokenOff::limit("no UDP load without a key from outside this server's network"));
     }
     if !session.loads.load(Ordering::Relaxed) {
         return Err(BrokenOff::limit("a load needs the load slot"));
@@ -67,30 +65,19 @@ fn admit(conductor: &Conductor, plan: &LoadPlan) -> Result<Vec<Arc<Flow>>, Broke
         return Err(BrokenOff::limit(format!("a load may have {most} at most")));
     }
     if plan.streams > limits.max_streams {
-        return Err(BrokenOff::limit(format!(
-            "a load may have {} streams at most",
-            limits.max_streams
-        )));
+        return Err(BrokenOff::limit(format!("a load may have {} streams at most", limits.max_streams)));
     }
     if let Some(tuning) = &plan.tuning {
         let octets = tuning.packets.unwrap_or(0).saturating_mul(plan.ip_octets.into());
         if octets > limits.max_octets {
-            return Err(BrokenOff::limit(format!(
-                "a load may have {} octets at most",
-                limits.max_octets
-            )));
+            return Err(BrokenOff::limit(format!("a load may have {} octets at most", limits.max_octets)));
         }
         session.may_mark(tuning.traffic_class)?;
     }
     if Duration::from_nanos(plan.max_duration_ns) > limits.max_duration() {
-        return Err(BrokenOff::limit(format!(
-            "a load may take {:?} at most",
-            limits.max_duration()
-        )));
+        return Err(BrokenOff::limit(format!("a load may take {:?} at most", limits.max_duration())));
     }
-    session
-        .first_flows(plan.streams)
-        .ok_or_else(|| BrokenOff::limit("not all flows of the load are open"))
+    session.first_flows(plan.streams).ok_or_else(|| BrokenOff::limit("not all flows of the load are open"))
 }
 
 /// Monotonic time at which a load must be over, come what may.
@@ -113,27 +100,13 @@ struct Receiving<'a> {
 impl<'a> Receiving<'a> {
     fn begin(conductor: &'a Conductor, plan: &'a LoadPlan, flows: &'a [Arc<Flow>]) -> Self {
         let now = clock::now_ns();
-        let tally = Arc::new(Tally {
-            account: Mutex::new(Account::new(flows.len(), now)),
-            last_ns: AtomicI64::new(now),
-        });
+        let tally =
+            Arc::new(Tally { account: Mutex::new(Account::new(flows.len(), now)), last_ns: AtomicI64::new(now) });
         for (flow, number) in flows.iter().zip(0..) {
-            *lock(&flow.collector) = Collector::Load(LoadShare {
-                id: plan.id,
-                flow: number,
-                tally: Arc::clone(&tally),
-            });
+            *lock(&flow.collector) =
+                Collector::Load(LoadShare { id: plan.id, flow: number, tally: Arc::clone(&tally) });
         }
-        Self {
-            conductor,
-            plan,
-            flows,
-            tally,
-            octets: 0,
-            cpu: cpu(flows),
-            began_ns: now,
-            reported_ns: now,
-        }
+        Self { conductor, plan, flows, tally, octets: 0, cpu: cpu(flows), began_ns: now, reported_ns: now }
     }
 
     fn run(mut self) -> Result<(), BrokenOff> {
@@ -177,8 +150,7 @@ impl<'a> Receiving<'a> {
         self.reported_ns = interval.to_ns;
         self.cpu = cpu;
         self.octets = self.octets.saturating_add(interval.ip_octets);
-        self.conductor
-            .say(ServerMessage::LoadStatus(status(self.plan.id, &interval, share)));
+        self.conductor.say(ServerMessage::LoadStatus(status(self.plan.id, &interval, share)));
         if self.octets > self.conductor.session.limits.max_octets {
             return Err(BrokenOff::limit("the load has more octets than a test may have"));
         }
@@ -200,10 +172,7 @@ impl Drop for Receiving<'_> {
 }
 
 fn cpu(flows: &[Arc<Flow>]) -> Vec<Duration> {
-    flows
-        .iter()
-        .map(|flow| Duration::from_nanos(flow.cpu_ns.load(Ordering::Relaxed)))
-        .collect()
+    flows.iter().map(|flow| Duration::from_nanos(flow.cpu_ns.load(Ordering::Relaxed))).collect()
 }
 
 fn status(id: u32, interval: &Interval, receiver_cpu_permille: Option<u16>) -> LoadStatus {
@@ -311,12 +280,7 @@ impl<'a> Sending<'a> {
     }
 
     fn begin_segment(&mut self, order: &LoadSegment) -> Result<(), BrokenOff> {
-        let most = self
-            .conductor
-            .session
-            .limits
-            .max_load_rate_bps
-            .min(self.plan.max_rate_bps.unwrap_or(u64::MAX));
+        let most = self.conductor.session.limits.max_load_rate_bps.min(self.plan.max_rate_bps.unwrap_or(u64::MAX));
         if order.rate_bps.is_some_and(|rate| rate > most) {
             return Err(BrokenOff::limit("a segment is faster than the load was announced"));
         }
@@ -327,23 +291,14 @@ impl<'a> Sending<'a> {
             // As fast as the host can, but never faster than allowed.
             rate: Some(BitRate::from_bps(order.rate_bps.unwrap_or(most))).filter(|rate| rate.bps() < UNPACED_BPS),
             burst: order.burst,
-            until_ns: if order.continues {
-                self.over_ns
-            } else {
-                ends_ns.min(self.over_ns)
-            },
+            until_ns: if order.continues { self.over_ns } else { ends_ns.min(self.over_ns) },
             segment: Duration::from_nanos(order.duration_ns),
         };
         if let Some(sender) = &self.sender {
             sender.steer(spec);
         } else {
-            let probe = Probe {
-                kind: ProbeKind::Load,
-                tag: self.conductor.session.tag,
-                id: self.plan.id,
-                seq: 0,
-                stamp_ns: 0,
-            };
+            let probe =
+                Probe { kind: ProbeKind::Load, tag: self.conductor.session.tag, id: self.plan.id, seq: 0, stamp_ns: 0 };
             let sockets: Vec<_> = self.flows.iter().map(|flow| Arc::clone(&flow.socket)).collect();
             let sender = LoadSender::start_with(&sockets, probe, self.plan.ip_octets, spec, self.packets());
             self.sender = Some(sender.map_err(BrokenOff::host("start the load"))?);
@@ -351,12 +306,7 @@ impl<'a> Sending<'a> {
         // What left while the next order was on its way belongs to what that order began.
         let began = self.reported.take().unwrap_or((LoadTotals::default(), now));
         let (before, began_ns) = began;
-        self.segment = Some(Segment {
-            began_ns,
-            ends_ns,
-            continues: order.continues,
-            before,
-        });
+        self.segment = Some(Segment { began_ns, ends_ns, continues: order.continues, before });
         Ok(())
     }
 

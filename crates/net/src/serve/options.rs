@@ -94,11 +94,7 @@ impl ServeOptions {
 
     /// Only this host's loopback, any free port: for tests and demonstrations.
     pub fn loopback(host: HostFacts) -> Self {
-        Self {
-            listen: vec![Ipv4Addr::LOCALHOST.into()],
-            port: 0,
-            ..Self::new(host)
-        }
+        Self { listen: vec![Ipv4Addr::LOCALHOST.into()], port: 0, ..Self::new(host) }
     }
 
     /// Whether UDP loads may be sent for this client: it has proved the key, or it is on this host
@@ -191,10 +187,7 @@ pub enum PskFileError {
 /// Reads a pre-shared key. Refuses a file that group or others may read or write, and keys below 16
 /// octets.
 pub fn read_psk_file(path: &Path) -> Result<Psk, PskFileError> {
-    let unreadable = |source| PskFileError::Read {
-        path: path.to_owned(),
-        source,
-    };
+    let unreadable = |source| PskFileError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
@@ -202,20 +195,12 @@ pub fn read_psk_file(path: &Path) -> Result<Psk, PskFileError> {
     }
     let mode = metadata.mode() & 0o7777;
     if mode & 0o077 != 0 {
-        return Err(PskFileError::Open {
-            path: path.to_owned(),
-            mode,
-        });
+        return Err(PskFileError::Open { path: path.to_owned(), mode });
     }
     let mut content = Vec::new();
     // Two more for the newline, one more to tell that it is too long.
-    file.take(Psk::MAX_OCTETS as u64 + 3)
-        .read_to_end(&mut content)
-        .map_err(unreadable)?;
-    Psk::from_file_content(&content).map_err(|source| PskFileError::Content {
-        path: path.to_owned(),
-        source,
-    })
+    file.take(Psk::MAX_OCTETS as u64 + 3).read_to_end(&mut content).map_err(unreadable)?;
+    Psk::from_file_content(&content).map_err(|source| PskFileError::Content { path: path.to_owned(), source })
 }
 
 #[cfg(test)]
@@ -228,9 +213,7 @@ mod tests {
     fn key_file(content: &[u8], mode: u32) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(content).unwrap();
-        file.as_file()
-            .set_permissions(std::fs::Permissions::from_mode(mode))
-            .unwrap();
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();
         file
     }
 
@@ -244,40 +227,19 @@ mod tests {
         }
         let short = key_file(b"fifteen octets!\n", 0o600);
         assert!(matches!(read_psk_file(short.path()), Err(PskFileError::Content { .. })));
-        assert!(matches!(
-            read_psk_file(Path::new("/nonexistent/key")),
-            Err(PskFileError::Read { .. })
-        ));
-        assert!(matches!(
-            read_psk_file(Path::new("/dev/zero")),
-            Err(PskFileError::Read { .. })
-        ));
+        assert!(matches!(read_psk_file(Path::new("/nonexistent/key")), Err(PskFileError::Read { .. })));
+        assert!(matches!(read_psk_file(Path::new("/dev/zero")), Err(PskFileError::Read { .. })));
     }
 
     #[test]
     fn strangers_get_no_udp_load() {
         let host = crate::serve::tests::host();
         let mut options = ServeOptions::new(host);
-        for private in [
-            "127.0.0.1",
-            "::1",
-            "10.1.2.3",
-            "192.168.0.9",
-            "fd00::1",
-            "fe80::1",
-            "::ffff:10.0.0.1",
-        ] {
-            assert!(
-                options.session_limits(private.parse().unwrap()).max_load_rate_bps > 0,
-                "{private}"
-            );
+        for private in ["127.0.0.1", "::1", "10.1.2.3", "192.168.0.9", "fd00::1", "fe80::1", "::ffff:10.0.0.1"] {
+            assert!(options.session_limits(private.parse().unwrap()).max_load_rate_bps > 0, "{private}");
         }
         for public in ["192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1"] {
-            assert_eq!(
-                options.session_limits(public.parse().unwrap()).max_load_rate_bps,
-                0,
-                "{public}"
-            );
+            assert_eq!(options.session_limits(public.parse().unwrap()).max_load_rate_bps, 0, "{public}");
         }
         options.allow_load = true;
         assert!(options.session_limits("192.0.2.1".parse().unwrap()).max_load_rate_bps > 0);

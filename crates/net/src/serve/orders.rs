@@ -46,16 +46,10 @@ pub(super) struct BrokenOff {
 
 impl BrokenOff {
     pub(super) fn limit(text: impl Into<String>) -> Self {
-        Self {
-            code: RefusalCode::Limit,
-            text: text.into(),
-        }
+        Self { code: RefusalCode::Limit, text: text.into() }
     }
 
     pub(super) fn host(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self {
-            code: RefusalCode::Internal,
-            text: format!("the server's host cannot {doing}: {error}"),
-        }
+        move |error| Self { code: RefusalCode::Internal, text: format!("the server's host cannot {doing}: {error}") }
     }
 }

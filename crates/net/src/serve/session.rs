@@ -176,10 +176,7 @@ impl Server {
         if sessions.len() >= self.options.limits.sessions {
             return Err(NoRoom::Server);
         }
-        let same = sessions
-            .values()
-            .filter(|session| same_site(session.peer, peer))
-            .count();
+        let same = sessions.values().filter(|session| same_site(session.peer, peer)).count();
         if same >= self.options.limits.sessions_per_address {
             return Err(NoRoom::Address);
         }
@@ -210,10 +207,7 @@ impl Server {
             used_ns: AtomicI64::new(clock::now_ns()),
         });
         sessions.insert(id, Arc::clone(&session));
-        Ok(SessionGuard {
-            server: Arc::clone(self),
-            session,
-        })
+        Ok(SessionGuard { server: Arc::clone(self), session })
     }
 
     pub(super) fn session(&self, id: u64) -> Option<Arc<Session>> {
@@ -222,10 +216,7 @@ impl Server {
 
     /// By token, compared in constant time with each.
     pub(super) fn session_by_token(&self, token: &Token) -> Option<Arc<Session>> {
-        lock(&self.sessions)
-            .values()
-            .find(|session| session.token == *token)
-            .cloned()
+        lock(&self.sessions).values().find(|session| session.token == *token).cloned()
     }
 
     pub(super) fn sessions(&self) -> usize {
@@ -251,10 +242,7 @@ impl Pending {
             return None;
         }
         *count += 1;
-        Some(Self {
-            server: Arc::clone(server),
-            address,
-        })
+        Some(Self { server: Arc::clone(server), address })
     }
 }
 

@@ -45,11 +45,7 @@ impl Line {
         } else if self.waiting.len() >= self.queue_room {
             let _ = reported.send(SlotNews::Busy(self.kind));
         } else {
-            self.waiting.push(Waiter {
-                session,
-                reported,
-                last_place: 0,
-            });
+            self.waiting.push(Waiter { session, reported, last_place: 0 });
         }
         self.advance();
     }
@@ -113,10 +109,7 @@ impl Slots {
                 waiting: Vec::new(),
             }))
         };
-        Self {
-            light: line(SlotKind::Light, light),
-            load: line(SlotKind::Load, load),
-        }
+        Self { light: line(SlotKind::Light, light), load: line(SlotKind::Load, load) }
     }
 
     fn line(&self, kind: SlotKind) -> MutexGuard<'_, Line> {

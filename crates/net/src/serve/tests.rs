@@ -82,24 +82,12 @@ fn keys() {
     let right = key("the right key, long enough");
     assert!(Client::enter(address, Some(&right)).is_ok());
     let wrong = key("the wrong key, long enough");
-    assert_eq!(
-        refusal(&Client::enter(address, Some(&wrong)).unwrap_err()),
-        RefusalCode::Key
-    );
+    assert_eq!(refusal(&Client::enter(address, Some(&wrong)).unwrap_err()), RefusalCode::Key);
     // A client that has no key and goes on regardless.
     let mut rude = Client::dial(address);
     rude.hello();
-    assert!(matches!(
-        rude.hear(),
-        ServerMessage::Welcome {
-            auth: narrows_wire::Auth::Psk,
-            ..
-        }
-    ));
-    rude.say(&ClientMessage::Slot {
-        kind: SlotKind::Load,
-        beside: None,
-    });
+    assert!(matches!(rude.hear(), ServerMessage::Welcome { auth: narrows_wire::Auth::Psk, .. }));
+    rude.say(&ClientMessage::Slot { kind: SlotKind::Load, beside: None });
     assert_eq!(refusal(&rude.hear()), RefusalCode::Protocol);
     assert!(rude.is_closed());
 }
@@ -109,10 +97,7 @@ fn keys() {
 fn a_version_that_was_unrecovered_is_reported_so() {
     let server = start(|_| ());
     let mut client = Client::dial(server.addresses()[0]);
-    client.say(&ClientMessage::Hello {
-        version: narrows_wire::OLDEST_VERSION - 1,
-        nonce: Nonce::new([0; 16]),
-    });
+    client.say(&ClientMessage::Hello { version: narrows_wire::OLDEST_VERSION - 1, nonce: Nonce::new([0; 16]) });
     let refused = client.hear();
     assert_eq!(refusal(&refused), RefusalCode::Version);
     let ServerMessage::Refused { text, .. } = refused else {
@@ -160,10 +145,7 @@ fn a_newer_client_is_answered_in_our_version() {
     assert!(matches!(client.hear(), ServerMessage::Welcome { version, .. } if version == narrows_wire::VERSION));
     assert!(matches!(client.hear(), ServerMessage::Session { .. }));
     client.say_text(r#"{"slot":{"kind":"light","mood":"good"}}"#);
-    assert_eq!(
-        client.hear(),
-        ServerMessage::GrantedScheduling { kind: SlotKind::Light }
-    );
+    assert_eq!(client.hear(), ServerMessage::GrantedScheduling { kind: SlotKind::Light });
     // A message of which we know nothing has no place in a session of our version.
     client.say_text(r#""sing""#);
     assert_eq!(refusal(&client.hear()), RefusalCode::Protocol);
@@ -188,21 +170,13 @@ fn the_host_is_reported_to_whoever_asks() {
     assert!(first.congestion_controls.contains(&first.congestion_control.unwrap()));
     // Loopback is only software: nothing that a card does is told of it.
     assert_eq!(
-        (
-            first.send_offload,
-            first.receive_offload,
-            first.interface_bps,
-            first.half_duplex
-        ),
+        (first.send_offload, first.receive_offload, first.interface_bps, first.half_duplex),
         (None, None, None, None)
     );
     assert_eq!(first.counted, narrows_wire::SettingsCounted::default());
     let begun = crate::clock::now_ns();
     let second = ask();
-    assert!(
-        crate::clock::now_ns() - begun > 50_000_000,
-        "no faster than ten a second"
-    );
+    assert!(crate::clock::now_ns() - begun > 50_000_000, "no faster than ten a second");
     assert!(second.counted.fragments.is_some() && second.counted.buffer_drops.is_some());
     assert_eq!(second.interface, first.interface);
 }
@@ -235,19 +209,14 @@ fn a_full_server_says_so() {
 
     let server = start(|options| options.limits.sessions_per_address = 1);
     let _first = Client::enter(server.addresses()[0], None).unwrap();
-    assert_eq!(
-        refusal(&Client::enter(server.addresses()[0], None).unwrap_err()),
-        RefusalCode::Full
-    );
+    assert_eq!(refusal(&Client::enter(server.addresses()[0], None).unwrap_err()), RefusalCode::Full);
 }
 
 #[test]
 fn the_load_slot_has_a_queue_and_everyone_knows_their_place() {
     let kind = SlotKind::Load;
     let server = start(|options| options.limits.queue = 2);
-    let mut clients: Vec<_> = (0..4)
-        .map(|_| Client::enter(server.addresses()[0], None).unwrap())
-        .collect();
+    let mut clients: Vec<_> = (0..4).map(|_| Client::enter(server.addresses()[0], None).unwrap()).collect();
     for (client, place) in clients.iter_mut().zip(0u32..) {
         client.say(&ClientMessage::Slot { kind, beside: None });
         match (place, client.hear()) {
@@ -258,14 +227,8 @@ fn the_load_slot_has_a_queue_and_everyone_knows_their_place() {
         }
     }
     // A light test does not wait for loads.
-    clients[3].say(&ClientMessage::Slot {
-        kind: SlotKind::Light,
-        beside: None,
-    });
-    assert_eq!(
-        clients[3].hear(),
-        ServerMessage::GrantedScheduling { kind: SlotKind::Light }
-    );
+    clients[3].say(&ClientMessage::Slot { kind: SlotKind::Light, beside: None });
+    assert_eq!(clients[3].hear(), ServerMessage::GrantedScheduling { kind: SlotKind::Light });
     // The holder is killed, the first in the queue gives up: the second gets it.
     clients.remove(0);
     assert_eq!(clients[0].hear(), ServerMessage::GrantedScheduling { kind });
@@ -304,9 +267,7 @@ fn many_clients_side_by_side_each_have_their_own_flows() {
     for thread in threads {
         thread.join().unwrap();
     }
-    assert!(soon(
-        || server.sessions() == 0 && server.server.flows.load(Ordering::Relaxed) == 0
-    ));
+    assert!(soon(|| server.sessions() == 0 && server.server.flows.load(Ordering::Relaxed) == 0));
 }
 
 #[test]
@@ -333,8 +294,5 @@ fn an_address_in_use_is_named() {
     let mut options = ServeOptions::loopback(host());
     options.port = server.addresses()[0].port();
     let error = Running::start(options).unwrap_err();
-    assert!(
-        error.to_string().contains(&server.addresses()[0].to_string()),
-        "{error}"
-    );
+    assert!(error.to_string().contains(&server.addresses()[0].to_string()), "{error}");
 }

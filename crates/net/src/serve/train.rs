@@ -24,27 +24,16 @@ const SETTLE_NS: i64 = 2_000_000;
 fn admit(session: &Session, packets: u64, ip_octets: u64, duration: Duration) -> Result<(), BrokenOff> {
     let limits = &session.limits;
     if packets > u64::from(limits.max_train_packets) {
-        return Err(BrokenOff::limit(format!(
-            "a train may have {} packets at most",
-            limits.max_train_packets
-        )));
+        return Err(BrokenOff::limit(format!("a train may have {} packets at most", limits.max_train_packets)));
     }
     if duration > limits.max_duration() {
-        return Err(BrokenOff::limit(format!(
-            "a train may take {:?} at most",
-            limits.max_duration()
-        )));
+        return Err(BrokenOff::limit(format!("a train may take {:?} at most", limits.max_duration())));
     }
     if ip_octets > limits.max_octets {
-        return Err(BrokenOff::limit(format!(
-            "a train may have {} octets at most",
-            limits.max_octets
-        )));
+        return Err(BrokenOff::limit(format!("a train may have {} octets at most", limits.max_octets)));
     }
     if !session.admits(ip_octets) {
-        return Err(BrokenOff::limit(
-            "more than the light limits allow; ask for the load slot",
-        ));
+        return Err(BrokenOff::limit("more than the light limits allow; ask for the load slot"));
     }
     Ok(())
 }
@@ -52,12 +41,7 @@ fn admit(session: &Session, packets: u64, ip_octets: u64, duration: Duration) ->
 /// Receives a train.
 pub(super) fn receive(conductor: &Conductor, train: &TrainExpectation) -> Result<(), BrokenOff> {
     let session = &conductor.session;
-    admit(
-        session,
-        train.packets.into(),
-        train.ip_octets,
-        Duration::from_nanos(train.duration_ns),
-    )?;
+    admit(session, train.packets.into(), train.ip_octets, Duration::from_nanos(train.duration_ns))?;
     let flow = lock(&session.flows).get(&train.flow).cloned();
     let flow = flow.ok_or_else(|| BrokenOff::limit("that flow is not open"))?;
     let expected = Expected {
@@ -115,27 +99,15 @@ pub(super) fn send(conductor: &Conductor, id: u32, flow: u16, rows: &[PlanRow]) 
         })
         .collect();
     let octets = plan.iter().map(|packet| u64::from(packet.ip_octets)).sum();
-    let duration = plan
-        .iter()
-        .skip(1)
-        .fold(Duration::ZERO, |sum, packet| sum.saturating_add(packet.gap));
+    let duration = plan.iter().skip(1).fold(Duration::ZERO, |sum, packet| sum.saturating_add(packet.gap));
     admit(session, plan.len() as u64, octets, duration)?;
     let flow = lock(&session.flows).get(&flow).cloned();
     let flow = flow.ok_or_else(|| BrokenOff::limit("that flow is not open"))?;
     let socket = &flow.socket;
-    let probe = Probe {
-        kind: ProbeKind::Train,
-        tag: session.tag,
-        id,
-        seq: 0,
-        stamp_ns: clock::now_ns(),
-    };
+    let probe = Probe { kind: ProbeKind::Train, tag: session.tag, id, seq: 0, stamp_ns: clock::now_ns() };
     let payloads = payloads(socket, &plan, probe)?;
     let mut wake = [0; narrows_wire::PROBE_OCTETS];
-    let waker = Probe {
-        kind: ProbeKind::Wake,
-        ..probe
-    };
+    let waker = Probe { kind: ProbeKind::Wake, ..probe };
     let options = PaceOptions {
         kernel_stamps: worth_stamping(&plan),
         wake: waker.write(&mut wake).map(|()| wake.as_slice()),
@@ -157,25 +129,15 @@ pub(super) fn send(conductor: &Conductor, id: u32, flow: u16, rows: &[PlanRow]) 
         .zip(&plan)
         .zip(&departures.stamps_ns)
         .filter(|((seq, _), _)| departures.refused.binary_search(seq).is_err())
-        .map(|((seq, packet), stamp_ns)| DepartureRow {
-            seq,
-            ip_octets: packet.ip_octets,
-            stamp_ns: *stamp_ns,
-        })
+        .map(|((seq, packet), stamp_ns)| DepartureRow { seq, ip_octets: packet.ip_octets, stamp_ns: *stamp_ns })
         .collect();
-    conductor.say_rows(Rows {
-        id,
-        table: Table::Departures(rows),
-    });
+    conductor.say_rows(Rows { id, table: Table::Departures(rows) });
     Ok(())
 }
 
 /// The train's datagrams.
 fn payloads(socket: &ProbeSocket, plan: &[PacketPlan], mut probe: Probe) -> Result<Payloads, BrokenOff> {
-    let lengths: Option<Vec<_>> = plan
-        .iter()
-        .map(|packet| socket.payload_octets(packet.ip_octets))
-        .collect();
+    let lengths: Option<Vec<_>> = plan.iter().map(|packet| socket.payload_octets(packet.ip_octets)).collect();
     let small = || BrokenOff::limit("a packet is too small for the probe header");
     let lengths = lengths.ok_or_else(small)?;
     if lengths.is_empty() {

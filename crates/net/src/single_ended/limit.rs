@@ -16,11 +16,7 @@ pub(super) struct Tokens {
 impl Tokens {
     /// With so many answers left at `now_ns`.
     pub(super) fn new(limit: AnswerLimit, left: u32, now_ns: i64) -> Self {
-        Self {
-            limit,
-            left: f64::from(left),
-            at_ns: now_ns,
-        }
+        Self { limit, left: f64::from(left), at_ns: now_ns }
     }
 
     pub(super) fn limit(&self) -> AnswerLimit {
@@ -34,10 +30,7 @@ impl Tokens {
         if missing <= 0.0 {
             return self.at_ns;
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "saturates, and is bounded by bucket and refill"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "saturates, and is bounded by bucket and refill")]
         let wait = (missing * nanos(self.limit.every()) as f64).ceil() as i64;
         self.at_ns.saturating_add(wait)
     }

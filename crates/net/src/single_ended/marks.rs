@@ -30,29 +30,13 @@ pub(super) struct Marks {
 #[derive(Debug, Clone)]
 pub(super) enum Form {
     /// ICMP echo requests. `checksum`: this program computes it, and sets the identifier.
-    Icmp {
-        mark: Mark,
-        ipv6: bool,
-        identifier: u16,
-        checksum: bool,
-    },
+    Icmp { mark: Mark, ipv6: bool, identifier: u16, checksum: bool },
     /// UDP datagrams.
     Udp { mark: Mark },
     /// STAMP packets, numbered from `first`.
-    Stamp {
-        first: u32,
-        packet: SessionPacket,
-        key: Option<Psk>,
-    },
+    Stamp { first: u32, packet: SessionPacket, key: Option<Psk> },
     /// SYNs, each from a port of its own unless they must be of one flow.
-    Tcp {
-        one_port: bool,
-        near: IpAddr,
-        remote: IpAddr,
-        remote_port: u16,
-        first_port: u16,
-        first_sequence: u32,
-    },
+    Tcp { one_port: bool, near: IpAddr, remote: IpAddr, remote_port: u16, first_port: u16, first_sequence: u32 },
 }
 
 /// Nobody else's packets, and which train.
@@ -110,11 +94,7 @@ impl Mark {
         };
         place.fill(0);
         // The pseudo header of ICMPv6 has the length; addresses are the same anyway.
-        let length = if ipv6 {
-            u16::try_from(packet.len()).unwrap_or(0)
-        } else {
-            0
-        };
+        let length = if ipv6 { u16::try_from(packet.len()).unwrap_or(0) } else { 0 };
         let sum = u32::from(Sum::new().word(length).octets(packet).value());
         let wanted = u32::from(u16::from_be_bytes([self.tag[0], self.tag[1]]));
         let missing = u16::try_from((0xffff + wanted - sum) % 0xffff).unwrap_or(0);
@@ -154,19 +134,11 @@ impl Marks {
     /// Writes packet `seq` over the front of `payload`.
     pub(super) fn write(&self, seq: u32, payload: &mut [u8]) {
         match &self.form {
-            Form::Icmp {
-                mark,
-                ipv6,
-                identifier,
-                checksum,
-            } => {
+            Form::Icmp { mark, ipv6, identifier, checksum } => {
                 let Some((header, data)) = payload.split_first_chunk_mut::<ICMP_OCTETS>() else {
                     return;
                 };
-                let echo = icmp::Echo {
-                    identifier: *identifier,
-                    sequence: low16(seq),
-                };
+                let echo = icmp::Echo { identifier: *identifier, sequence: low16(seq) };
                 *header = Message::EchoRequest(echo).header(*ipv6);
                 mark.write(seq, data);
                 mark.balance(payload, *ipv6);
@@ -207,12 +179,7 @@ impl Marks {
     /// Port and sequence number of a SYN. Numbers lie further apart than a payload is long.
     fn syn(&self, seq: u32) -> (u16, u32) {
         match &self.form {
-            Form::Tcp {
-                one_port,
-                first_port,
-                first_sequence,
-                ..
-            } => (
+            Form::Tcp { one_port, first_port, first_sequence, .. } => (
                 first_port.wrapping_add(if *one_port { 0 } else { low16(seq) }),
                 first_sequence.wrapping_add(seq.wrapping_mul(1 << 16)),
             ),
@@ -224,13 +191,7 @@ impl Marks {
     /// `octets`, its length, may be more than `payload` holds). `None`: not an answer to this
     /// train.
     pub(super) fn read_echo(&self, payload: &[u8], octets: usize) -> Option<Echo> {
-        let plain = |seq| Echo {
-            seq,
-            turned_ns: None,
-            residence_ns: None,
-            behind: 0,
-            clock: None,
-        };
+        let plain = |seq| Echo { seq, turned_ns: None, residence_ns: None, behind: 0, clock: None };
         let echo = match &self.form {
             Form::Icmp { mark, ipv6, .. } => {
                 let (Message::EchoReply(_), data) = Message::read_echo(payload, *ipv6)? else {
@@ -266,12 +227,9 @@ impl Marks {
     /// Position of the SYN from this port with (about) this sequence number.
     fn seq_of(&self, port: u16, sequence: u32) -> Option<u32> {
         match &self.form {
-            Form::Tcp {
-                one_port: true,
-                first_port,
-                first_sequence,
-                ..
-            } => (port == *first_port).then(|| sequence.wrapping_sub(*first_sequence) >> 16),
+            Form::Tcp { one_port: true, first_port, first_sequence, .. } => {
+                (port == *first_port).then(|| sequence.wrapping_sub(*first_sequence) >> 16)
+            }
             Form::Tcp { first_port, .. } => Some(u32::from(port.wrapping_sub(*first_port))),
             Form::Icmp { .. } | Form::Udp { .. } | Form::Stamp { .. } => None,
         }
@@ -334,20 +292,13 @@ pub(super) fn session_packet(unix_ns: i64, ssid: u16) -> SessionPacket {
     /// T1 is written before the train leaves, and only marks it: departures are stamped otherwise.
     const OFF_BY_NS: u64 = 1_000_000_000;
     let error = stamp::ErrorEstimate::new(OFF_BY_NS, false, stamp::StampFormat::Ntp);
-    SessionPacket {
-        seq: 0,
-        time: StampTime::from_unix_ns(unix_ns, error.format),
-        error,
-        ssid,
-    }
+    SessionPacket { seq: 0, time: StampTime::from_unix_ns(unix_ns, error.format), error, ssid }
 }
 
 /// What follows the header of a received IPv4 packet; nothing if it has none.
 pub(super) fn behind_ipv4(packet: &[u8]) -> &[u8] {
     let header = IpHeader::read(packet).ok();
-    header
-        .and_then(|header| packet.get(header.header_octets..))
-        .unwrap_or_default()
+    header.and_then(|header| packet.get(header.header_octets..)).unwrap_or_default()
 }
 
 fn be32(octets: &[u8]) -> u32 {

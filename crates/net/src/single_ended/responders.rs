@@ -69,10 +69,8 @@ impl Responders {
 
     /// One more train.
     pub(super) fn learn(&mut self, train: &Train, report: &TrainReport) {
-        if let ([plan], Some(limit)) = (
-            train.packets.as_slice(),
-            train.packets.first().and_then(|plan| plan.hop_limit),
-        ) {
+        if let ([plan], Some(limit)) = (train.packets.as_slice(), train.packets.first().and_then(|plan| plan.hop_limit))
+        {
             debug_assert_eq!(plan.hop_limit, Some(limit));
             self.alone.insert(limit);
         }
@@ -82,10 +80,7 @@ impl Responders {
             };
             let took = reply.returned.since(row.departed).min(TIMEOUT);
             if self.routers.len() < MOST || self.routers.contains_key(&reply.from) {
-                let router = self.routers.entry(reply.from).or_insert(Router {
-                    limits: BTreeSet::new(),
-                    least: took,
-                });
+                let router = self.routers.entry(reply.from).or_insert(Router { limits: BTreeSet::new(), least: took });
                 router.limits.insert(limit);
                 router.least = router.least.min(took);
             }
@@ -140,17 +135,9 @@ mod tests {
     fn learned(responders: &mut Responders, hops: &[(u8, u8, i64)]) {
         let packets: Vec<PacketPlan> = hops
             .iter()
-            .map(|(hop, ..)| PacketPlan {
-                gap: Duration::ZERO,
-                ip_octets: 100,
-                hop_limit: NonZeroU8::new(*hop),
-            })
+            .map(|(hop, ..)| PacketPlan { gap: Duration::ZERO, ip_octets: 100, hop_limit: NonZeroU8::new(*hop) })
             .collect();
-        let train = Train {
-            id: TrainId(1),
-            packets,
-            peer_kind: PeerKind::ClosedPort,
-        };
+        let train = Train { id: TrainId(1), packets, peer_kind: PeerKind::ClosedPort };
         let rows = (0..).zip(hops).map(|(seq, (_, last, ms))| Arrival {
             seq,
             departed: Stamp::from_nanos(0),
@@ -189,25 +176,14 @@ mod tests {
         learned(&mut responders, &[(5, 5, 90_000)]);
         assert_eq!(responders.limit_of([192, 0, 2, 2].into()), None);
         assert!(responders.asked_alone(limit(4)));
-        assert_eq!(
-            responders.longest(),
-            Some(TIMEOUT),
-            "a clock that says more is not waited for"
-        );
+        assert_eq!(responders.longest(), Some(TIMEOUT), "a clock that says more is not waited for");
     }
 
     #[test]
     fn label_stacks_are_kept_by_hop_and_router() {
         let mut responders = Responders::default();
-        let label = MplsLabel {
-            label: 24_001,
-            traffic_class: 0,
-            bottom: true,
-            ttl: 1,
-        };
-        let stack = Extensions {
-            objects: vec![Object::Mpls(vec![label])],
-        };
+        let label = MplsLabel { label: 24_001, traffic_class: 0, bottom: true, ttl: 1 };
+        let stack = Extensions { objects: vec![Object::Mpls(vec![label])] };
         responders.reported(Some(limit(3)), [192, 0, 2, 3].into(), &stack);
         responders.reported(Some(limit(4)), [192, 0, 2, 4].into(), &Extensions::default());
         assert_eq!(responders.labels().len(), 1);

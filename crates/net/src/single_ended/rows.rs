@@ -58,10 +58,7 @@ pub(super) fn report(
             PeerKind::Echo | PeerKind::EchoSized(_) | PeerKind::ClosedPort => {
                 let left_ns = departures.stamps_ns.get(k).copied().unwrap_or(back_ns);
                 let returned_ns = back_ns - residence(side, single, back_ns - left_ns);
-                Fate::Echoed {
-                    returned: Stamp::from_nanos(returned_ns),
-                    turned,
-                }
+                Fate::Echoed { returned: Stamp::from_nanos(returned_ns), turned }
             }
         })
     };
@@ -96,9 +93,7 @@ pub(super) fn report(
 /// The remote host's time, where it may be taken off the round trip: of packets sent one by one,
 /// and no more than there was.
 fn residence(side: Side, single: bool, round_trip_ns: i64) -> i64 {
-    side.residence_ns
-        .filter(|time| single && (0..=round_trip_ns).contains(time))
-        .unwrap_or(0)
+    side.residence_ns.filter(|time| single && (0..=round_trip_ns).contains(time)).unwrap_or(0)
 }
 
 /// Closed ports' answers that came back before an earlier packet's.
@@ -156,11 +151,7 @@ pub(super) struct Losses {
 impl Losses {
     /// One more train.
     pub(super) fn take(&mut self, report: &TrainReport, sides: &[Option<Side>]) {
-        let answered = report
-            .arrivals
-            .iter()
-            .filter(|row| matches!(row.fate, Fate::Answered(_)))
-            .count();
+        let answered = report.arrivals.iter().filter(|row| matches!(row.fate, Fate::Answered(_))).count();
         self.lost += to_u64(report.lost());
         // Packets that a router answered never reached the remote host, and nobody lost them.
         self.expired += to_u64(answered);
@@ -176,10 +167,7 @@ impl Losses {
     /// Losses each way; `None` unless the remote host was seen to count for itself.
     pub(super) fn split(&self) -> Option<LossSplit> {
         let forward = self.behind.saturating_sub(self.expired).min(self.lost);
-        (self.behind > 0).then_some(LossSplit {
-            forward,
-            reverse: self.lost - forward,
-        })
+        (self.behind > 0).then_some(LossSplit { forward, reverse: self.lost - forward })
     }
 }
 
@@ -188,12 +176,7 @@ mod tests {
     use super::*;
 
     fn side(behind: u32, residence_ns: Option<i64>) -> Side {
-        Side {
-            ip_octets: 100,
-            residence_ns,
-            behind,
-            clock: None,
-        }
+        Side { ip_octets: 100, residence_ns, behind, clock: None }
     }
 
     #[test]
@@ -211,12 +194,7 @@ mod tests {
             id: narrows_probe::probes::TrainId(1),
             arrivals: (0..)
                 .zip(fates)
-                .map(|(seq, &fate)| Arrival {
-                    seq,
-                    departed: Stamp::from_nanos(0),
-                    ip_octets: 100,
-                    fate,
-                })
+                .map(|(seq, &fate)| Arrival { seq, departed: Stamp::from_nanos(0), ip_octets: 100, fate })
                 .collect(),
             reordered: 0,
             duplicates: 0,
@@ -225,20 +203,11 @@ mod tests {
             arrived_by: StampSource::Kernel,
             pacing: narrows_probe::probes::PacingCheck::Kept,
         };
-        let back = Fate::Echoed {
-            returned: Stamp::from_nanos(1),
-            turned: None,
-        };
+        let back = Fate::Echoed { returned: Stamp::from_nanos(1), turned: None };
         let mut losses = Losses::default();
-        losses.take(
-            &report(&[back, Fate::Lost, back]),
-            &[Some(side(0, None)), None, Some(side(0, None))],
-        );
+        losses.take(&report(&[back, Fate::Lost, back]), &[Some(side(0, None)), None, Some(side(0, None))]);
         assert_eq!(losses.split(), None, "it may not count at all");
-        losses.take(
-            &report(&[Fate::Lost, back, Fate::Lost]),
-            &[None, Some(side(1, None)), None],
-        );
+        losses.take(&report(&[Fate::Lost, back, Fate::Lost]), &[None, Some(side(1, None)), None]);
         let split = losses.split().unwrap();
         assert_eq!((split.forward, split.reverse), (1, 2));
         // A reflector that says nonsense cannot lose more than was lost.

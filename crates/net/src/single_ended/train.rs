@@ -42,20 +42,14 @@ impl SingleEndedWorld {
             (Via::Icmp | Via::Stamp { .. }, PeerKind::EchoSized(octets)) => whole(octets),
             _ => false,
         };
-        let most = if matches!(self.options.via, Via::Tcp { .. }) {
-            usize::from(PORTS)
-        } else {
-            usize::from(u16::MAX)
-        };
+        let most = if matches!(self.options.via, Via::Tcp { .. }) { usize::from(PORTS) } else { usize::from(u16::MAX) };
         if !offered || train.packets.is_empty() || train.packets.len() > most {
             return Some(Refusal::NotOffered);
         }
         let least = self.least_ip_octets();
         let sizes = || train.packets.iter().map(|packet| packet.ip_octets);
         if sizes().any(|octets| octets > self.path_mtu) {
-            Some(Refusal::TooLarge {
-                max_ip_octets: self.path_mtu,
-            })
+            Some(Refusal::TooLarge { max_ip_octets: self.path_mtu })
         } else if sizes().any(|octets| octets < least) {
             Some(Refusal::TooSmall { min_ip_octets: least })
         } else {
@@ -81,12 +75,8 @@ impl SingleEndedWorld {
         let sent = self.dispatch(train, &payloads)?;
         let expected = train.packets.iter().filter(|packet| packet.hop_limit.is_none()).count();
         let expected = expected.saturating_sub(sent.refused().len());
-        let mut answers = Answers {
-            replies: vec![None; train.packets.len()],
-            by_kernel: true,
-            duplicates: 0,
-            nameless: Vec::new(),
-        };
+        let mut answers =
+            Answers { replies: vec![None; train.packets.len()], by_kernel: true, duplicates: 0, nameless: Vec::new() };
         self.await_all(&mut answers, &marks, gatherer.as_ref(), expected, &sent, train);
         let departures = sent.settle(&train.packets, &self.socket, &mut self.queue);
         self.sort_answers(&mut answers, &marks, &[], train);
@@ -131,11 +121,7 @@ impl SingleEndedWorld {
                 let one_port = self.options.per_hop;
                 let moved = if one_port { start } else { start.wrapping_add(id) };
                 let block = u16::try_from(moved % 17).unwrap_or(0);
-                let within = if one_port {
-                    u16::from_be_bytes([a, b]) % PORTS
-                } else {
-                    0
-                };
+                let within = if one_port { u16::from_be_bytes([a, b]) % PORTS } else { 0 };
                 Form::Tcp {
                     one_port,
                     near: self.socket.local().map_or(self.peer.ip(), |local| local.ip()),
@@ -150,10 +136,7 @@ impl SingleEndedWorld {
     }
 
     fn payloads(&self, train: &Train, marks: &Marks) -> Payloads {
-        let lengths = train
-            .packets
-            .iter()
-            .map(|packet| self.socket.payload_octets(packet.ip_octets).unwrap_or(0));
+        let lengths = train.packets.iter().map(|packet| self.socket.payload_octets(packet.ip_octets).unwrap_or(0));
         let mut payloads = Payloads::new(lengths, u64::from(self.next_id));
         for (k, seq) in (0..train.packets.len()).zip(0..) {
             marks.write(seq, payloads.get_mut(k));
@@ -171,39 +154,19 @@ impl SingleEndedWorld {
         let header = self.socket.header_octets();
         let read = move |datagram: &Datagram<'_>| {
             let (payload, ip_octets) = if kind.receives_ip_header(ipv6) {
-                (
-                    marks::behind_ipv4(datagram.payload),
-                    u16::try_from(datagram.payload_octets).ok()?,
-                )
+                (marks::behind_ipv4(datagram.payload), u16::try_from(datagram.payload_octets).ok()?)
             } else {
                 let ip_octets = u16::try_from(datagram.payload_octets).ok()?.checked_add(header)?;
                 (datagram.payload, ip_octets)
             };
-            let Echo {
-                seq,
-                turned_ns,
-                residence_ns,
-                behind,
-                clock,
-            } = marks.read_echo(payload, usize::from(ip_octets))?;
-            let side = Side {
-                ip_octets,
-                residence_ns,
-                behind,
-                clock,
-            };
+            let Echo { seq, turned_ns, residence_ns, behind, clock } =
+                marks.read_echo(payload, usize::from(ip_octets))?;
+            let side = Side { ip_octets, residence_ns, behind, clock };
             let mut sides = sides.lock().unwrap_or_else(PoisonError::into_inner);
             sides.get_mut(seq as usize)?.get_or_insert(side);
             Some((seq, turned_ns))
         };
-        Gatherer::reading(
-            &self.socket,
-            Expected::of(train),
-            SLOT_OCTETS,
-            &self.last_received_ns,
-            read,
-        )
-        .map(Some)
+        Gatherer::reading(&self.socket, Expected::of(train), SLOT_OCTETS, &self.last_received_ns, read).map(Some)
     }
 
     fn dispatch(&mut self, train: &Train, payloads: &Payloads) -> Result<Sent, Error> {
@@ -211,23 +174,12 @@ impl SingleEndedWorld {
         let at_wire = self.near.interface_rate.and_then(|rate| rate.time_for(full));
         let cut = self.socket.kind() == Kind::Udp && at_wire.is_some_and(|time| time < self.near.send_cost);
         let options = PaceOptions {
-            back_to_back: if cut {
-                BackToBack::Segments
-            } else {
-                BackToBack::Messages
-            },
+            back_to_back: if cut { BackToBack::Segments } else { BackToBack::Messages },
             kernel_stamps: worth_stamping(&train.packets),
             wake: None,
         };
-        send_train(
-            &self.socket,
-            &train.packets,
-            payloads,
-            &options,
-            &mut self.queue,
-            &self.options.stop,
-        )
-        .map_err(Error::host("send a train"))
+        send_train(&self.socket, &train.packets, payloads, &options, &mut self.queue, &self.options.stop)
+            .map_err(Error::host("send a train"))
     }
 
     /// Waits until every packet is accounted for, or nothing came for a while.
@@ -240,9 +192,8 @@ impl SingleEndedWorld {
         sent: &Sent,
         train: &Train,
     ) {
-        let limited: Vec<usize> = (0..train.packets.len())
-            .filter(|&seq| train.packets[seq].hop_limit.is_some())
-            .collect();
+        let limited: Vec<usize> =
+            (0..train.packets.len()).filter(|&seq| train.packets[seq].hop_limit.is_some()).collect();
         let quiet = nanos(self.quiet());
         let mut last = sent.last_ns().unwrap_or(0);
         loop {
@@ -266,10 +217,7 @@ impl SingleEndedWorld {
     fn sort_answers(&mut self, answers: &mut Answers, marks: &Marks, limited: &[usize], train: &Train) -> bool {
         let mut any = false;
         for answer in self.queue.take_answers() {
-            if answer
-                .bound_for
-                .is_some_and(|bound_for| bound_for.ip() != self.peer.ip())
-            {
+            if answer.bound_for.is_some_and(|bound_for| bound_for.ip() != self.peer.ip()) {
                 self.responders.unmatched_replies.foreign += 1;
                 continue;
             }
@@ -356,17 +304,9 @@ impl SingleEndedWorld {
 
     /// Round trip, and the remote host's count of packets, from one more train.
     fn learn(&mut self, report: &TrainReport, peer_kind: PeerKind, sides: &[Option<Side>]) {
-        self.rtt = [self.rtt, rows::least_round_trip(report, peer_kind)]
-            .into_iter()
-            .flatten()
-            .min();
+        self.rtt = [self.rtt, rows::least_round_trip(report, peer_kind)].into_iter().flatten().min();
         self.losses.take(report, sides);
-        self.remote_clock = sides
-            .iter()
-            .flatten()
-            .rev()
-            .find_map(|side| side.clock)
-            .or(self.remote_clock);
+        self.remote_clock = sides.iter().flatten().rev().find_map(|side| side.clock).or(self.remote_clock);
         self.largest_reply = self.largest_reply.max(rows::largest_reply(report, sides));
     }
 

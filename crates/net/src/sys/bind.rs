@@ -16,9 +16,5 @@ pub(crate) fn to_interface(fd: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     // SAFETY: the kernel reads `length` octets through a pointer to a structure of that length,
     // which outlives the call.
     let result = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -10,10 +10,7 @@ pub(crate) fn clock_by_system_call() -> Option<i64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one `timespec` through a pointer that is valid for the whole call.
     let result = unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut time) };
-    #[allow(
-        clippy::useless_conversion,
-        reason = "the fields' types differ between architectures"
-    )]
+    #[allow(clippy::useless_conversion, reason = "the fields' types differ between architectures")]
     let (seconds, nanos) = (i64::from(time.tv_sec), i64::from(time.tv_nsec));
     (result == 0).then(|| seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
 }
@@ -54,9 +51,6 @@ mod tests {
         assert!(after >= before && before > 0);
         // The counter may differ from processor to processor; that it is there depends on the
         // architecture alone.
-        assert_eq!(
-            cycles().is_some(),
-            cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))
-        );
+        assert_eq!(cycles().is_some(), cfg!(any(target_arch = "x86_64", target_arch = "aarch64")));
     }
 }

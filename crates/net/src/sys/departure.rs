@@ -35,10 +35,7 @@ pub(crate) fn send_at(fd: BorrowedFd<'_>, payload: &[u8], at_ns: u64) -> io::Res
     control.0[ALIGNMENT..ALIGNMENT + 4].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());
     control.0[ALIGNMENT + 4..HEADER_OCTETS].copy_from_slice(&SCM_TXTIME.to_ne_bytes());
     control.0[HEADER_OCTETS..].copy_from_slice(&at_ns.to_ne_bytes());
-    let mut vector = libc::iovec {
-        iov_base: payload.as_ptr().cast_mut().cast(),
-        iov_len: payload.len(),
-    };
+    let mut vector = libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
     // SAFETY: `msghdr` is a C structure of integers and pointers, for all of which zero is a valid
     // value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -50,11 +47,7 @@ pub(crate) fn send_at(fd: BorrowedFd<'_>, payload: &[u8], at_ns: u64) -> io::Res
     // SAFETY: the message points to one vector, one payload and one control block with their true
     // lengths, all of which outlive the call; the kernel only reads through them.
     let sent = unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT) };
-    if sent < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -68,9 +61,7 @@ mod tests {
     #[test]
     fn a_message_with_a_time_is_sent() {
         let remote = UdpSocket::bind("127.0.0.1:0").unwrap();
-        remote
-            .set_read_timeout(Some(std::time::Duration::from_secs(5)))
-            .unwrap();
+        remote.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
         let near = UdpSocket::bind("127.0.0.1:0").unwrap();
         near.connect(remote.local_addr().unwrap()).unwrap();
         enable(near.as_fd()).unwrap();

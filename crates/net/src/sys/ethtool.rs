@@ -1,10 +1,7 @@
 //! `SIOCETHTOOL`: settings of an interface that are one number each, and what its driver says of
 //! it.
 
-#![expect(
-    unsafe_code,
-    reason = "this ioctl takes a pointer within a structure and has no safe wrapper"
-)]
+#![expect(unsafe_code, reason = "this ioctl takes a pointer within a structure and has no safe wrapper")]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -23,11 +20,7 @@ pub(crate) fn set(socket: BorrowedFd<'_>, interface: &str, command: u32, data: u
     // SAFETY: the kernel reads and writes one `ifreq`, and through it one `Value`, which is as long
     // as these commands say; both outlive the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Octets of the longest answer of any [`Question`], with room: `ETHTOOL_GLINKSETTINGS` has 48 and
@@ -97,11 +90,7 @@ impl Question {
 
     fn request(self) -> libc::Ioctl {
         const SIOCGHWTSTAMP: libc::Ioctl = 0x89b1;
-        if self == Self::StampsOn {
-            SIOCGHWTSTAMP
-        } else {
-            libc::SIOCETHTOOL as libc::Ioctl
-        }
+        if self == Self::StampsOn { SIOCGHWTSTAMP } else { libc::SIOCETHTOOL as libc::Ioctl }
     }
 }
 

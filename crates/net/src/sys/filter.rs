@@ -1,10 +1,7 @@
 //! `SO_ATTACH_FILTER`: the kernel drops what a classic packet filter refuses before it costs
 //! anything.
 
-#![expect(
-    unsafe_code,
-    reason = "the option's value holds a pointer to the program; nothing safe makes one"
-)]
+#![expect(unsafe_code, reason = "the option's value holds a pointer to the program; nothing safe makes one")]
 
 use std::ffi::c_int;
 use std::io;
@@ -51,9 +48,5 @@ pub(crate) fn attach(fd: BorrowedFd<'_>, program: &[FilterInstruction]) -> io::R
             length,
         )
     };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

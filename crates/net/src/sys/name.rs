@@ -1,9 +1,6 @@
 //! `getnameinfo`: the name of an address, as the host's own resolver has it.
 
-#![expect(
-    unsafe_code,
-    reason = "getnameinfo takes raw pointers and no crate that we have wraps it"
-)]
+#![expect(unsafe_code, reason = "getnameinfo takes raw pointers and no crate that we have wraps it")]
 
 use std::ffi::c_char;
 use std::net::{IpAddr, SocketAddr};

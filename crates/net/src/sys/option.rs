@@ -15,11 +15,7 @@ pub(crate) fn set(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &[u8]) -
     // SAFETY: `value` is valid for reads of `length` octets for the whole call, and the kernel only
     // reads it.
     let result = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value.as_ptr().cast(), length) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Sets an option that is an `int`.

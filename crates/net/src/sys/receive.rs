@@ -55,17 +55,10 @@ impl Slots {
     pub(crate) fn receive(&mut self, fd: BorrowedFd<'_>, errors: bool) -> io::Result<usize> {
         self.messages.clear();
         let count = self.names.len();
-        let mut vectors = [libc::iovec {
-            iov_base: ptr::null_mut(),
-            iov_len: 0,
-        }; BATCH];
+        let mut vectors = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; BATCH];
         let mut headers = [EMPTY_HEADER; BATCH];
         let room = self.payloads.chunks_mut(self.slot_octets.max(1));
-        let parts = vectors
-            .iter_mut()
-            .zip(&mut headers)
-            .zip(room)
-            .zip(self.names.iter_mut().zip(&mut self.controls));
+        let parts = vectors.iter_mut().zip(&mut headers).zip(room).zip(self.names.iter_mut().zip(&mut self.controls));
         for (((vector, header), payload), (name, control)) in parts {
             vector.iov_base = payload.as_mut_ptr().cast();
             vector.iov_len = payload.len();
@@ -85,9 +78,7 @@ impl Slots {
             unsafe { libc::recvmmsg(fd.as_raw_fd(), headers.as_mut_ptr(), vlen, flags as _, ptr::null_mut()) };
         let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
         for ((header, name), control) in headers.iter().zip(&self.names).zip(&self.controls).take(received) {
-            let named = usize::try_from(header.msg_hdr.msg_namelen)
-                .unwrap_or(0)
-                .min(NAME_OCTETS);
+            let named = usize::try_from(header.msg_hdr.msg_namelen).unwrap_or(0).min(NAME_OCTETS);
             #[allow(clippy::unnecessary_cast, reason = "the field's type differs between C libraries")]
             let controlled = (header.msg_hdr.msg_controllen as usize).min(CONTROL_OCTETS);
             self.messages.push(Message {

@@ -61,12 +61,7 @@ impl Slots {
         let per_block = BLOCK_OCTETS / slot_octets;
         let blocks = frames.div_ceil(per_block).max(1);
         let number = |value: usize| u32::try_from(value).map_err(|_| io::ErrorKind::InvalidInput);
-        let request = [
-            number(BLOCK_OCTETS)?,
-            number(blocks)?,
-            number(slot_octets)?,
-            number(blocks * per_block)?,
-        ];
+        let request = [number(BLOCK_OCTETS)?, number(blocks)?, number(slot_octets)?, number(blocks * per_block)?];
         // `struct tpacket_req`: block size, blocks, frame size, frames.
         let request = request.map(u32::to_ne_bytes).concat();
         option::set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
@@ -86,16 +81,7 @@ impl Slots {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self {
-            base,
-            octets,
-            slot_octets,
-            snap_octets,
-            per_block,
-            count: blocks * per_block,
-            block: 0,
-            place: 0,
-        })
+        Ok(Self { base, octets, slot_octets, snap_octets, per_block, count: blocks * per_block, block: 0, place: 0 })
     }
 
     /// How many frames it holds.
@@ -130,11 +116,7 @@ impl Slots {
         // SAFETY: begin and length stay within the slot, which is ours until its status is written
         // below; the borrow ends with `see`.
         let octets = unsafe { std::slice::from_raw_parts(slot.add(begin).as_ptr(), length) };
-        let result = see(Filled {
-            header,
-            kind: address.sll_pkttype,
-            octets,
-        });
+        let result = see(Filled { header, kind: address.sll_pkttype, octets });
         self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.place += 1;
         if self.place == self.per_block {

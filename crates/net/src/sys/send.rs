@@ -64,22 +64,12 @@ impl Control {
 /// Sends up to [`BATCH`] messages back to back; how many the kernel took. An error means that it
 /// took none.
 pub(crate) fn send(fd: BorrowedFd<'_>, messages: &[Message<'_>], ipv6: bool) -> io::Result<usize> {
-    if let [
-        Message {
-            payload,
-            hop_limit: None,
-            segment_octets: None,
-        },
-    ] = messages
-    {
+    if let [Message { payload, hop_limit: None, segment_octets: None }] = messages {
         return send_plain(fd, payload).map(|()| 1);
     }
     let messages = &messages[..messages.len().min(BATCH)];
     let mut controls = [Control([0; CONTROL_OCTETS], 0); BATCH];
-    let mut vectors = [libc::iovec {
-        iov_base: ptr::null_mut(),
-        iov_len: 0,
-    }; BATCH];
+    let mut vectors = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; BATCH];
     let mut headers = [EMPTY_HEADER; BATCH];
     let parts = messages.iter().zip(&mut controls).zip(&mut vectors).zip(&mut headers);
     for (((message, control), vector), header) in parts {
@@ -104,10 +94,7 @@ pub(crate) fn send(fd: BorrowedFd<'_>, messages: &[Message<'_>], ipv6: bool) -> 
 /// Sends up to [`BATCH`] plain messages back to back; how many the kernel took. An error means that
 /// it took none.
 pub(crate) fn send_many<'a>(fd: BorrowedFd<'_>, payloads: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
-    let mut vectors = [libc::iovec {
-        iov_base: ptr::null_mut(),
-        iov_len: 0,
-    }; BATCH];
+    let mut vectors = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; BATCH];
     let mut headers = [EMPTY_HEADER; BATCH];
     let mut vlen = 0;
     for ((payload, vector), header) in payloads.zip(&mut vectors).zip(&mut headers) {
@@ -128,19 +115,8 @@ pub(crate) fn send_many<'a>(fd: BorrowedFd<'_>, payloads: impl Iterator<Item = &
 pub(crate) fn send_plain(fd: BorrowedFd<'_>, payload: &[u8]) -> io::Result<()> {
     // SAFETY: `payload` is valid for reads of its length for the whole call, and the kernel only
     // reads it.
-    let sent = unsafe {
-        libc::send(
-            fd.as_raw_fd(),
-            payload.as_ptr().cast(),
-            payload.len(),
-            libc::MSG_DONTWAIT,
-        )
-    };
-    if sent < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    let sent = unsafe { libc::send(fd.as_raw_fd(), payload.as_ptr().cast(), payload.len(), libc::MSG_DONTWAIT) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Sends octets of a file from its page cache, without copying them; how many the kernel took.
@@ -165,11 +141,7 @@ mod tests {
 
     #[test]
     fn control_blocks_read_back() {
-        let message = Message {
-            payload: &[],
-            hop_limit: NonZeroU8::new(7),
-            segment_octets: Some(1000),
-        };
+        let message = Message { payload: &[], hop_limit: NonZeroU8::new(7), segment_octets: Some(1000) };
         let control = Control::of(&message, false);
         let found = crate::sys::control::Ancillary::parse(&control.0[..control.1]);
         assert_eq!(found.hop_limit, Some(7));

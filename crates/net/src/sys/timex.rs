@@ -1,9 +1,6 @@
 //! What the kernel knows of its clock's discipline.
 
-#![expect(
-    unsafe_code,
-    reason = "adjtimex takes a raw pointer and has no safe wrapper among our dependencies"
-)]
+#![expect(unsafe_code, reason = "adjtimex takes a raw pointer and has no safe wrapper among our dependencies")]
 
 use std::time::Duration;
 

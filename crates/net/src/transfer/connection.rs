@@ -108,12 +108,7 @@ pub(crate) fn marked(socket: &impl AsFd, peer: IpAddr) -> Option<u8> {
 pub(crate) fn set_pacing(socket: &impl AsFd, rate: Option<BitRate>) -> io::Result<()> {
     // Octets per second, 64 bit since Linux 4.20; all ones: no limit.
     let octets_per_second = rate.map_or(u64::MAX, |rate| (rate.bps() / 8).max(1));
-    option::set(
-        socket.as_fd(),
-        libc::SOL_SOCKET,
-        libc::SO_MAX_PACING_RATE,
-        &octets_per_second.to_ne_bytes(),
-    )
+    option::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &octets_per_second.to_ne_bytes())
 }
 
 /// A call on a bulk connection waits at most this long: so late a thread looks at its stop flag.

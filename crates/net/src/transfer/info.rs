@@ -33,11 +33,7 @@ impl TcpInfo {
         Ok(Self {
             octets,
             length,
-            bbr_pacing_gain: if congestion.starts_with("bbr") {
-                bbr_pacing_gain(fd)
-            } else {
-                None
-            },
+            bbr_pacing_gain: if congestion.starts_with("bbr") { bbr_pacing_gain(fd) } else { None },
             at_ns,
         })
     }
@@ -47,21 +43,15 @@ impl TcpInfo {
     }
 
     fn u16(&self, offset: usize) -> Option<u16> {
-        Some(u16::from_ne_bytes(
-            self.octets[..self.length].get(offset..offset + 2)?.try_into().ok()?,
-        ))
+        Some(u16::from_ne_bytes(self.octets[..self.length].get(offset..offset + 2)?.try_into().ok()?))
     }
 
     fn u32(&self, offset: usize) -> Option<u32> {
-        Some(u32::from_ne_bytes(
-            self.octets[..self.length].get(offset..offset + 4)?.try_into().ok()?,
-        ))
+        Some(u32::from_ne_bytes(self.octets[..self.length].get(offset..offset + 4)?.try_into().ok()?))
     }
 
     fn u64(&self, offset: usize) -> Option<u64> {
-        Some(u64::from_ne_bytes(
-            self.octets[..self.length].get(offset..offset + 8)?.try_into().ok()?,
-        ))
+        Some(u64::from_ne_bytes(self.octets[..self.length].get(offset..offset + 8)?.try_into().ok()?))
     }
 
     fn micros(value: Option<u64>) -> Option<Duration> {
@@ -129,11 +119,7 @@ impl TcpInfo {
             retransmitted_octets: self.u64(208),
             retransmitted_segments: self.u32(100).unwrap_or(0),
             timeouts: self.u16(240).map(u32::from),
-            delivery_rate: self
-                .u64(160)
-                .filter(|&rate| rate > 0)
-                .and_then(octet_rate)
-                .map(|rate| (rate, app_limited)),
+            delivery_rate: self.u64(160).filter(|&rate| rate > 0).and_then(octet_rate).map(|rate| (rate, app_limited)),
             pacing_rate: self.u64(104).filter(|&rate| rate != u64::MAX).and_then(octet_rate),
             peer_window_octets: self.u32(228),
             unsent_octets: self.unsent_octets(),
@@ -162,9 +148,7 @@ impl TcpInfo {
     fn in_flight(&self) -> u32 {
         let field = |offset| self.u32(offset).unwrap_or(0);
         let (unacked, sacked, lost, resent) = (field(24), field(28), field(32), field(36));
-        unacked
-            .saturating_add(resent)
-            .saturating_sub(sacked.saturating_add(lost))
+        unacked.saturating_add(resent).saturating_sub(sacked.saturating_add(lost))
     }
 }
 
@@ -184,12 +168,7 @@ mod tests {
         for (offset, value) in fields {
             octets[*offset..offset + value.len()].copy_from_slice(value);
         }
-        TcpInfo {
-            octets,
-            length,
-            bbr_pacing_gain: None,
-            at_ns: 7,
-        }
+        TcpInfo { octets, length, bbr_pacing_gain: None, at_ns: 7 }
     }
 
     #[test]
@@ -214,10 +193,7 @@ mod tests {
             ],
         )
         .sample(1);
-        assert_eq!(
-            (sample.state, sample.mss_octets, sample.in_flight_segments),
-            (TcpState::Recovery, 1448, 65)
-        );
+        assert_eq!((sample.state, sample.mss_octets, sample.in_flight_segments), (TcpState::Recovery, 1448, 65));
         assert_eq!((sample.rtt, sample.min_rtt), (Duration::from_millis(20), None));
         assert_eq!((sample.ssthresh_segments, sample.pacing_rate), (None, None));
         assert_eq!((sample.acked_octets, sample.timeouts), (1000, Some(2)));
@@ -227,10 +203,7 @@ mod tests {
     #[test]
     fn an_older_kernel_has_fewer_fields() {
         let sample = info(192, &[(200, &[9; 8]), (228, &[9; 4]), (168, &5u64.to_ne_bytes())]).sample(0);
-        assert_eq!(
-            (sample.sent_octets, sample.peer_window_octets, sample.timeouts),
-            (None, None, None)
-        );
+        assert_eq!((sample.sent_octets, sample.peer_window_octets, sample.timeouts), (None, None, None));
         assert_eq!(sample.busy, Some(Duration::from_micros(5)));
     }
 }

@@ -82,14 +82,12 @@ impl BulkReceiver {
         self.shared.open.fetch_add(1, Ordering::Relaxed);
         let shared = Arc::clone(&self.shared);
         let block = self.block;
-        let thread = std::thread::Builder::new()
-            .name(format!("sink-{}", self.threads.len()))
-            .spawn(move || {
-                shared.read_all(&stream, block, &cpu_ns);
-                // Fails only where the connection is gone already.
-                let _ = stream.shutdown(Shutdown::Both);
-                shared.open.fetch_sub(1, Ordering::Relaxed);
-            });
+        let thread = std::thread::Builder::new().name(format!("sink-{}", self.threads.len())).spawn(move || {
+            shared.read_all(&stream, block, &cpu_ns);
+            // Fails only where the connection is gone already.
+            let _ = stream.shutdown(Shutdown::Both);
+            shared.open.fetch_sub(1, Ordering::Relaxed);
+        });
         match thread {
             Ok(thread) => self.threads.push(thread),
             Err(error) => {
@@ -102,19 +100,12 @@ impl BulkReceiver {
 
     /// What was read so far.
     pub fn progress(&self) -> Progress {
-        let (first, last) = (
-            self.shared.first_ns.load(Ordering::Relaxed),
-            self.shared.last_ns.load(Ordering::Relaxed),
-        );
+        let (first, last) = (self.shared.first_ns.load(Ordering::Relaxed), self.shared.last_ns.load(Ordering::Relaxed));
         Progress {
             octets: self.shared.octets.load(Ordering::Relaxed),
             span_ns: (first <= last).then_some((first, last)),
             open: self.shared.open.load(Ordering::Relaxed),
-            cpu: self
-                .cpu_ns
-                .iter()
-                .map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed)))
-                .collect(),
+            cpu: self.cpu_ns.iter().map(|nanos| Duration::from_nanos(nanos.load(Ordering::Relaxed))).collect(),
         }
     }
 
@@ -236,10 +227,7 @@ mod tests {
         let ends = 2;
         let acked: u64 = sender.samples().unwrap().iter().map(|sample| sample.acked_octets).sum();
         assert!(progress.octets > 100_000, "{progress:?}");
-        assert!(
-            (progress.octets..=progress.octets + ends).contains(&acked),
-            "{acked} {progress:?}"
-        );
+        assert!((progress.octets..=progress.octets + ends).contains(&acked), "{acked} {progress:?}");
         for (sample, settings) in samples.iter().zip(sender.settings()) {
             assert!(sample.acked_octets > 0 && sample.mss_octets > 500, "{sample:?}");
             assert_eq!(
@@ -251,19 +239,13 @@ mod tests {
                     no_delay: Some(true),
                 }
             );
-            assert_eq!(
-                sample.pacing_rate.map(|rate| rate <= BitRate::from_mbps(100)),
-                Some(true)
-            );
+            assert_eq!(sample.pacing_rate.map(|rate| rate <= BitRate::from_mbps(100)), Some(true));
         }
         // 100 Mbit/s per connection, a tenth more, and what the pacing lets through at once: a
         // buffer's content, several times.
         let lasted = clock::now_ns() - begun;
         let at_once = 10 * 131_072;
-        assert!(
-            (i128::from(progress.octets) - at_once) * 8_000 < i128::from(lasted) * 220,
-            "{progress:?} {lasted}"
-        );
+        assert!((i128::from(progress.octets) - at_once) * 8_000 < i128::from(lasted) * 220, "{progress:?} {lasted}");
         assert!(!sender.broken());
     }
 
@@ -271,9 +253,7 @@ mod tests {
     fn a_peer_that_goes_away_is_noticed_and_a_drop_does_not_hang() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = BulkSender::default();
-        sender
-            .add(connect(listener.local_addr().unwrap(), &TransferOptions::default(), TIMEOUT).unwrap())
-            .unwrap();
+        sender.add(connect(listener.local_addr().unwrap(), &TransferOptions::default(), TIMEOUT).unwrap()).unwrap();
         drop(listener.accept().unwrap());
         let deadline = clock::now_ns() + 30_000_000_000;
         while !sender.broken() && clock::now_ns() < deadline {
@@ -282,9 +262,7 @@ mod tests {
         assert!(sender.broken());
         // A peer that does not read.
         let mut sender = BulkSender::default();
-        sender
-            .add(connect(listener.local_addr().unwrap(), &TransferOptions::default(), TIMEOUT).unwrap())
-            .unwrap();
+        sender.add(connect(listener.local_addr().unwrap(), &TransferOptions::default(), TIMEOUT).unwrap()).unwrap();
         clock::sleep_until_ns(clock::now_ns() + 20_000_000);
         assert!(!sender.drained());
         let begun = clock::now_ns();
@@ -303,12 +281,7 @@ mod tests {
             // connections.
             (false, Some(10_000), Some((BitRate::from_mbps(80), 10))),
         ] {
-            let writing = Writing {
-                block_octets: block,
-                zero_copy,
-                pace,
-                payload_octets: Some(OCTETS),
-            };
+            let writing = Writing { block_octets: block, zero_copy, pace, payload_octets: Some(OCTETS) };
             let options = TransferOptions {
                 mss_octets: Some(1_000),
                 near: Some("127.0.0.1:0".parse().unwrap()),

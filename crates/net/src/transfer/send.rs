@@ -85,11 +85,7 @@ impl Default for BulkSender {
 impl BulkSender {
     /// Without any connection yet.
     pub fn new(writing: Writing) -> Self {
-        Self {
-            connections: Vec::new(),
-            send_budget: Arc::new(SendBudget::new(writing.payload_octets)),
-            writing,
-        }
+        Self { connections: Vec::new(), send_budget: Arc::new(SendBudget::new(writing.payload_octets)), writing }
     }
 
     /// One more connection, which is kept full from now on.
@@ -110,14 +106,7 @@ impl BulkSender {
         let thread = std::thread::Builder::new()
             .name(format!("bulk-{}", self.connections.len()))
             .spawn(move || write_all(&writer, &state, &send_budget, writing))?;
-        self.connections.push(Connection {
-            stream,
-            peer,
-            congestion,
-            acked_before,
-            shared,
-            thread: Some(thread),
-        });
+        self.connections.push(Connection { stream, peer, congestion, acked_before, shared, thread: Some(thread) });
         Ok(())
     }
 
@@ -133,10 +122,7 @@ impl BulkSender {
 
     /// What each connection's `TCP_INFO` says now, in the order in which they were added.
     pub fn samples(&self) -> io::Result<Vec<TcpSample>> {
-        self.connections
-            .iter()
-            .map(|connection| Ok(connection.info()?.sample(connection.acked_before)))
-            .collect()
+        self.connections.iter().map(|connection| Ok(connection.info()?.sample(connection.acked_before))).collect()
     }
 
     /// How each connection really stands.
@@ -146,9 +132,7 @@ impl BulkSender {
 
     /// Limits every connection's rate; `None` lifts the limit.
     pub fn pace(&self, rate: Option<BitRate>) -> io::Result<()> {
-        self.connections
-            .iter()
-            .try_for_each(|connection| set_pacing(&*connection.stream, rate))
+        self.connections.iter().try_for_each(|connection| set_pacing(&*connection.stream, rate))
     }
 
     /// CPU time of each sending thread.
@@ -161,9 +145,7 @@ impl BulkSender {
 
     /// A connection broke: the peer or the path ended it.
     pub fn broken(&self) -> bool {
-        self.connections
-            .iter()
-            .any(|connection| connection.shared.broken.load(Ordering::Relaxed))
+        self.connections.iter().any(|connection| connection.shared.broken.load(Ordering::Relaxed))
     }
 
     /// All that was to be sent has been sent, and was acknowledged by the peer's kernel. Never so
@@ -204,10 +186,7 @@ impl Connection {
         let socket = socket2::SockRef::from(&*self.stream);
         Settings {
             congestion: self.congestion.clone(),
-            send_buffer_octets: socket
-                .send_buffer_size()
-                .ok()
-                .and_then(|octets| u32::try_from(octets).ok()),
+            send_buffer_octets: socket.send_buffer_size().ok().and_then(|octets| u32::try_from(octets).ok()),
             traffic_class: marked(&*self.stream, self.peer),
             no_delay: socket.tcp_nodelay().ok(),
         }

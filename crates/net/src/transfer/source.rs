@@ -70,13 +70,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// Payload bit/s (0: as fast as it goes), and how many blocks leave at a time.
     pub(crate) fn new(rate_bps: u64, burst: u32) -> Self {
-        Self {
-            rate_bps,
-            burst: burst.max(1),
-            written: 0,
-            base_ns: clock::now_ns(),
-            sent_bits: 0,
-        }
+        Self { rate_bps, burst: burst.max(1), written: 0, base_ns: clock::now_ns(), sent_bits: 0 }
     }
 
     /// When the next block may be written; `None`: at once.

@@ -17,24 +17,13 @@ use crate::loopback::{bulk, gap, options, segment, server, train, world};
 fn the_stop_flag_ends_what_is_under_way() {
     let server = server();
     for direction in [Direction::Forward, Direction::Reverse] {
-        let long_load = Load {
-            duration: Duration::from_secs(20),
-            ..segment(12, Then::Finish)
-        };
-        let long_transfer = Transfer {
-            duration: Duration::from_secs(20),
-            ..bulk(1, Then::Finish)
-        };
+        let long_load = Load { duration: Duration::from_secs(20), ..segment(12, Then::Finish) };
+        let long_transfer = Transfer { duration: Duration::from_secs(20), ..bulk(1, Then::Finish) };
         let mut probes = vec![Probe::Load(long_load), Probe::Transfer(long_transfer)];
         if direction == Direction::Forward {
             // In reverse the remote host sends the whole train: it cannot be told to stop in the
             // middle.
-            probes.push(Probe::Train(Train::uniform(
-                TrainId(1),
-                20,
-                100,
-                Duration::from_secs(1),
-            )));
+            probes.push(Probe::Train(Train::uniform(TrainId(1), 20, 100, Duration::from_secs(1))));
         }
         for probe in probes {
             let stop = Arc::new(AtomicBool::new(false));
@@ -86,15 +75,9 @@ fn a_firewall_that_lets_only_tcp_pass_is_named() {
 #[test]
 fn nobody_there_is_reported_at_once() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let asked = ConnectOptions {
-        port,
-        ..ConnectOptions::default()
-    };
+    let asked = ConnectOptions { port, ..ConnectOptions::default() };
     let refused = SocketWorld::connect("127.0.0.1", asked).unwrap_err();
-    assert!(
-        matches!(refused, Error::Peer(PeerError::NotListening { .. })),
-        "{refused}"
-    );
+    assert!(matches!(refused, Error::Peer(PeerError::NotListening { .. })), "{refused}");
 }
 
 #[test]
@@ -115,27 +98,15 @@ fn a_listener_that_says_nothing_is_unrecovered() {
 fn a_server_that_goes_away_ends_the_measurement() {
     let server = server();
     let mut world = world(&server, Direction::Forward);
-    assert_eq!(
-        train(&mut world, &Train::uniform(TrainId(1), 10, 100, gap(100))).lost(),
-        0
-    );
+    assert_eq!(train(&mut world, &Train::uniform(TrainId(1), 10, 100, gap(100))).lost(), 0);
     let timer = std::thread::spawn(move || {
         narrows_net::clock::sleep_until_ns(narrows_net::clock::now_ns() + 300_000_000);
         server.stop().unwrap();
     });
     let begun = world.now();
-    let long = Load {
-        duration: Duration::from_secs(20),
-        ..segment(12, Then::Finish)
-    };
+    let long = Load { duration: Duration::from_secs(20), ..segment(12, Then::Finish) };
     let error = world.send(Probe::Load(long)).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            Error::Peer(PeerError::Closed { .. }) | Error::Path(PathError::Silent { .. })
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, Error::Peer(PeerError::Closed { .. }) | Error::Path(PathError::Silent { .. })), "{error}");
     assert!(world.now().since(begun) < Duration::from_secs(15));
     timer.join().unwrap();
     drop(world);

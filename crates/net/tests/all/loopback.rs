@@ -27,11 +27,7 @@ pub(crate) fn server() -> Running {
 }
 
 pub(crate) fn options(server: &Running, direction: Direction) -> ConnectOptions {
-    ConnectOptions {
-        port: server.addresses()[0].port(),
-        direction,
-        ..ConnectOptions::default()
-    }
+    ConnectOptions { port: server.addresses()[0].port(), direction, ..ConnectOptions::default() }
 }
 
 pub(crate) fn world(server: &Running, direction: Direction) -> SocketWorld {
@@ -71,10 +67,7 @@ fn facts_of_both_hosts() {
     assert_eq!(facts.receiver.min_gap, Duration::from_micros(7));
     assert!(facts.sender.send_cost > Duration::ZERO);
     assert_eq!((facts.path_mtu, facts.ipv6), (65_535, false));
-    assert!(
-        facts.rtt > Duration::ZERO && facts.rtt < Duration::from_millis(100),
-        "{facts:?}"
-    );
+    assert!(facts.rtt > Duration::ZERO && facts.rtt < Duration::from_millis(100), "{facts:?}");
     let reverse = world(&server, Direction::Reverse);
     assert_eq!(reverse.facts().sender.min_gap, Duration::from_micros(7));
     assert!(forward.environment().cpus > 0);
@@ -116,30 +109,11 @@ fn trains_both_ways() {
 fn a_train_of_pairs_keeps_its_sizes_and_its_plan() {
     let server = server();
     let mut world = world(&server, Direction::Forward);
-    let packet = |gap, ip_octets| PacketPlan {
-        gap,
-        ip_octets,
-        hop_limit: None,
-    };
-    let packets: Vec<PacketPlan> = (0..20)
-        .flat_map(|_| [packet(gap(2_000), 1500), packet(gap(0), 100)])
-        .collect();
-    let report = train(
-        &mut world,
-        &Train {
-            id: TrainId(1),
-            packets,
-            peer_kind: PeerKind::Receiver,
-        },
-    );
+    let packet = |gap, ip_octets| PacketPlan { gap, ip_octets, hop_limit: None };
+    let packets: Vec<PacketPlan> = (0..20).flat_map(|_| [packet(gap(2_000), 1500), packet(gap(0), 100)]).collect();
+    let report = train(&mut world, &Train { id: TrainId(1), packets, peer_kind: PeerKind::Receiver });
     assert_eq!(report.lost(), 0);
-    assert!(
-        report
-            .arrivals
-            .iter()
-            .zip([1500, 100].into_iter().cycle())
-            .all(|(row, octets)| row.ip_octets == octets)
-    );
+    assert!(report.arrivals.iter().zip([1500, 100].into_iter().cycle()).all(|(row, octets)| row.ip_octets == octets));
     let lasted = report.arrivals[39].departed.since(report.arrivals[0].departed);
     assert!(lasted >= Duration::from_micros(37_900), "{lasted:?}");
 }
@@ -149,10 +123,7 @@ fn a_train_longer_than_any_silence() {
     let server = server();
     for direction in [Direction::Forward, Direction::Reverse] {
         let mut world = world(&server, direction);
-        let report = train(
-            &mut world,
-            &Train::uniform(TrainId(1), 25, 100, Duration::from_millis(100)),
-        );
+        let report = train(&mut world, &Train::uniform(TrainId(1), 25, 100, Duration::from_millis(100)));
         assert_eq!(report.lost(), 0);
         world.release_load_slot().unwrap();
     }
@@ -170,14 +141,9 @@ fn echoes_return() {
         assert_eq!(report.lost(), 0);
         assert_eq!(report.round_trips().count(), 20);
         for row in &report.arrivals {
-            let Fate::Echoed { returned, turned } = row.fate else {
-                panic!("{row:?}")
-            };
+            let Fate::Echoed { returned, turned } = row.fate else { panic!("{row:?}") };
             let turned = turned.unwrap().nanos();
-            assert!(
-                row.departed.nanos() - 2_000 <= turned && turned - 2_000 <= returned.nanos(),
-                "{row:?}"
-            );
+            assert!(row.departed.nanos() - 2_000 <= turned && turned - 2_000 <= returned.nanos(), "{row:?}");
         }
     }
 }
@@ -202,15 +168,9 @@ fn what_cannot_be_sent_is_refused_and_the_session_goes_on() {
         Event::Refused(refusal) => refusal,
         other => panic!("{other:?}"),
     };
-    assert_eq!(
-        refused(forward.send(small(55)).unwrap()),
-        Refusal::TooSmall { min_ip_octets: 56 }
-    );
+    assert_eq!(refused(forward.send(small(55)).unwrap()), Refusal::TooSmall { min_ip_octets: 56 });
     let echo = Probe::Train(Train::uniform(TrainId(1), 2, 63, gap(10)).echoed());
-    assert_eq!(
-        refused(forward.send(echo).unwrap()),
-        Refusal::TooSmall { min_ip_octets: 64 }
-    );
+    assert_eq!(refused(forward.send(echo).unwrap()), Refusal::TooSmall { min_ip_octets: 64 });
     let capture = Probe::Capture(Capture {
         duration: Duration::from_millis(1),
         max_packets: 1,
@@ -227,10 +187,7 @@ fn what_cannot_be_sent_is_refused_and_the_session_goes_on() {
     echo.peer_kind = PeerKind::EchoSized(80);
     assert_eq!(refused(reverse.send(Probe::Train(echo)).unwrap()), Refusal::NotOffered);
     for mut world in [forward, reverse] {
-        assert_eq!(
-            train(&mut world, &Train::uniform(TrainId(1), 5, 100, gap(100))).lost(),
-            0
-        );
+        assert_eq!(train(&mut world, &Train::uniform(TrainId(1), 5, 100, gap(100))).lost(), 0);
     }
 }
 
@@ -269,10 +226,7 @@ fn loads_are_steered_and_accounted_for_both_ways() {
         // In reverse, what leaves between the segments is in neither report.
         let sent = first.sent_packets + second.sent_packets;
         let between = if direction == Direction::Forward { 0 } else { 50 };
-        assert!(
-            (sent..=sent + between).contains(&(arrived + lost)),
-            "{direction:?} {sent} {arrived} {lost}"
-        );
+        assert!((sent..=sent + between).contains(&(arrived + lost)), "{direction:?} {sent} {arrived} {lost}");
         assert_eq!(lost, local, "{direction:?}");
         assert_eq!(octets, arrived * 1200);
         // 12 and 48 Mbit/s of 9600-bit packets for 0.2 s are 250 and 1000 packets; never more than
@@ -282,16 +236,9 @@ fn loads_are_steered_and_accounted_for_both_ways() {
         let statuses: Vec<_> = first.statuses.iter().chain(&second.statuses).collect();
         assert!(statuses.len() >= 2, "{direction:?} {}", statuses.len());
         assert!(statuses.windows(2).all(|pair| pair[0].to == pair[1].from));
-        assert!(
-            statuses
-                .iter()
-                .any(|status| status.delay_above_min.is_some_and(|delay| delay.0.is_zero()))
-        );
+        assert!(statuses.iter().any(|status| status.delay_above_min.is_some_and(|delay| delay.0.is_zero())));
         // A train right after it: nothing of the load is left.
-        assert_eq!(
-            train(&mut world, &Train::uniform(TrainId(1), 10, 100, gap(100))).lost(),
-            0
-        );
+        assert_eq!(train(&mut world, &Train::uniform(TrainId(1), 10, 100, gap(100))).lost(), 0);
     }
 }
 
@@ -304,22 +251,14 @@ fn a_load_that_runs_on_ends_when_something_else_comes() {
         assert!(report.sent_packets > 0);
         let now = world.now();
         world.wait(now + Duration::from_millis(10)).unwrap();
-        assert_eq!(
-            train(&mut world, &Train::uniform(TrainId(1), 10, 100, gap(100))).lost(),
-            0
-        );
+        assert_eq!(train(&mut world, &Train::uniform(TrainId(1), 10, 100, gap(100))).lost(), 0);
         // Other packets begin another load.
         load(&mut world, segment(12, Then::Continue));
         let mut other = segment(12, Then::Finish);
         other.ip_octets = 600;
         let report = load(&mut world, other);
         assert_eq!(report.sent_ip_octets, report.sent_packets * 600);
-        assert!(
-            report
-                .statuses
-                .iter()
-                .all(|status| status.ip_octets == status.packets * 600)
-        );
+        assert!(report.statuses.iter().all(|status| status.ip_octets == status.packets * 600));
     }
 }
 
@@ -346,10 +285,7 @@ fn transfers_both_ways() {
         let second = transfer(&mut world, &bulk(3, Then::Finish));
         assert_eq!(second.streams.len(), 3);
         let (octets, time) = second.remote_read.unwrap();
-        assert!(
-            time > Duration::from_millis(100) && time < Duration::from_secs(3),
-            "{direction:?} {time:?}"
-        );
+        assert!(time > Duration::from_millis(100) && time < Duration::from_secs(3), "{direction:?} {time:?}");
         let mut acked = 0;
         for stream in &second.streams {
             assert!(!stream.congestion.name().is_empty());
@@ -357,25 +293,16 @@ fn transfers_both_ways() {
             assert!(stream.samples.len() >= 4, "{direction:?} {}", stream.samples.len());
             assert!(stream.samples.is_sorted_by_key(|sample| sample.at));
             assert!(stream.samples.is_sorted_by_key(|sample| sample.acked_octets));
-            let (from, to) = (
-                stream.samples[0].acked_octets,
-                stream.samples.last().unwrap().acked_octets,
-            );
+            let (from, to) = (stream.samples[0].acked_octets, stream.samples.last().unwrap().acked_octets);
             acked += to - from;
         }
         // What was acknowledged in the segment was read, and what was read and not yet acknowledged
         // then was in the buffers.
-        assert!(
-            octets > acked / 2 && octets < acked + 20_000_000,
-            "{direction:?} {octets} {acked}"
-        );
+        assert!(octets > acked / 2 && octets < acked + 20_000_000, "{direction:?} {octets} {acked}");
         // Three connections at 100 Mbit/s for about 0.2 s, and what the pacing lets through at
         // once.
         assert!(octets > 200_000 && octets < 60_000_000, "{direction:?} {octets}");
-        assert_eq!(
-            train(&mut world, &Train::uniform(TrainId(1), 10, 100, gap(100))).lost(),
-            0
-        );
+        assert_eq!(train(&mut world, &Train::uniform(TrainId(1), 10, 100, gap(100))).lost(), 0);
     }
 }
 
@@ -391,10 +318,7 @@ fn a_single_transfer_reads_what_it_acknowledged() {
         let acked = report.streams[0].samples.last().unwrap().acked_octets;
         // At most what the two socket buffers hold is on its way when the last sample is taken; a
         // receiver may also have acknowledged nothing that it did not get.
-        assert!(
-            octets >= acked && octets - acked < 1_000_000,
-            "{direction:?} {octets} {acked}"
-        );
+        assert!(octets >= acked && octets - acked < 1_000_000, "{direction:?} {octets} {acked}");
         assert_eq!(report.streams[0].granted_send_buffer_octets, Some(131_072));
         // The next one starts from nothing.
         let again = transfer(&mut world, &wanted);
@@ -412,25 +336,13 @@ fn ipv6_and_a_shared_key() {
     let mut asked = options(&server, Direction::Forward);
     asked.version = IpVersion::V6;
     let connect = |asked: &ConnectOptions| SocketWorld::connect("::1", asked.clone());
-    assert!(matches!(
-        connect(&asked),
-        Err(Error::Caller(CallerError::KeyNeeded { .. }))
-    ));
+    assert!(matches!(connect(&asked), Err(Error::Caller(CallerError::KeyNeeded { .. }))));
     asked.psk = Some(key(b"0123456789abcdeX"));
-    assert!(matches!(
-        connect(&asked),
-        Err(Error::Caller(CallerError::KeyNeeded { .. }))
-    ));
+    assert!(matches!(connect(&asked), Err(Error::Caller(CallerError::KeyNeeded { .. }))));
     asked.psk = Some(key(b"0123456789abcdef"));
     let mut world = connect(&asked).unwrap();
     assert!(world.facts().ipv6);
-    assert_eq!(
-        train(&mut world, &Train::uniform(TrainId(1), 10, 1500, gap(100))).lost(),
-        0
-    );
+    assert_eq!(train(&mut world, &Train::uniform(TrainId(1), 10, 1500, gap(100))).lost(), 0);
     asked.version = IpVersion::V4;
-    assert!(matches!(
-        connect(&asked),
-        Err(Error::Caller(CallerError::NoAddress { .. }))
-    ));
+    assert!(matches!(connect(&asked), Err(Error::Caller(CallerError::NoAddress { .. }))));
 }

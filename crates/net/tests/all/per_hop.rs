@@ -13,10 +13,7 @@ use crate::single_ended::{send, train};
 
 fn per_hop(path: &Namespaces, target: &str, via: Via) -> SingleEndedWorld {
     path.enter(NEAR);
-    let options = SingleEndedOptions {
-        per_hop: true,
-        ..SingleEndedOptions::new(via)
-    };
+    let options = SingleEndedOptions { per_hop: true, ..SingleEndedOptions::new(via) };
     SingleEndedWorld::connect(target, &options).unwrap()
 }
 
@@ -51,10 +48,7 @@ fn hops_answer_packets_of_one_flow() {
             }
             assert!(responders[0] == 4 && responders[1] >= 1, "{via} {remote}: {report:?}");
             assert_eq!(
-                (
-                    world.responders().unmatched_replies.foreign,
-                    world.responders().unmatched_replies.short
-                ),
+                (world.responders().unmatched_replies.foreign, world.responders().unmatched_replies.short),
                 (0, 0),
                 "{via} {remote}"
             );

@@ -41,10 +41,7 @@ fn train(world: &mut SocketWorld, train: Train) -> TrainReport {
 #[ignore = "lab: needs namespaces"]
 fn routers_answer_packets_whose_hops_run_out() {
     let path = Namespaces::new("ttl");
-    for ((target, router), reply_octets) in REMOTE_ADDRESSES
-        .into_iter()
-        .zip(ROUTER_ADDRESSES)
-        .zip([28 + 100, 48 + 100])
+    for ((target, router), reply_octets) in REMOTE_ADDRESSES.into_iter().zip(ROUTER_ADDRESSES).zip([28 + 100, 48 + 100])
     {
         let (_server, mut world) = world(&path, target);
         for echoed in [false, true] {
@@ -59,10 +56,7 @@ fn routers_answer_packets_whose_hops_run_out() {
                 match row.fate {
                     Fate::Answered(reply) => {
                         assert!(answered, "{row:?}");
-                        assert_eq!(
-                            (reply.from, reply.kind),
-                            (router.parse().unwrap(), HopReplyKind::TimeExceeded)
-                        );
+                        assert_eq!((reply.from, reply.kind), (router.parse().unwrap(), HopReplyKind::TimeExceeded));
                         // Linux quotes the whole of a short packet behind the ICMP header.
                         assert_eq!(reply.reply_ip_octets, reply_octets);
                         assert!(reply.returned > row.departed);
@@ -84,19 +78,9 @@ fn a_smaller_link_on_the_way_is_found() {
         in_router(&path, "link set right mtu 1500");
         let (_server, mut world) = world(&path, target);
         assert_eq!(world.facts().path_mtu, 1500);
-        assert_eq!(
-            train(
-                &mut world,
-                Train::uniform(TrainId(1), 3, 1500, Duration::from_millis(5))
-            )
-            .lost(),
-            0
-        );
+        assert_eq!(train(&mut world, Train::uniform(TrainId(1), 3, 1500, Duration::from_millis(5))).lost(), 0);
         in_router(&path, "link set right mtu 1300");
-        let report = train(
-            &mut world,
-            Train::uniform(TrainId(1), 3, 1500, Duration::from_millis(5)),
-        );
+        let report = train(&mut world, Train::uniform(TrainId(1), 3, 1500, Duration::from_millis(5)));
         let mtu = Some(1300);
         assert!(
             report.arrivals.iter().any(|row| matches!(row.fate,
@@ -104,23 +88,9 @@ fn a_smaller_link_on_the_way_is_found() {
             "{report:?}"
         );
         assert_eq!(world.facts().path_mtu, 1300);
-        let again = world
-            .send(Probe::Train(Train::uniform(
-                TrainId(1),
-                3,
-                1500,
-                Duration::from_millis(5),
-            )))
-            .unwrap();
+        let again = world.send(Probe::Train(Train::uniform(TrainId(1), 3, 1500, Duration::from_millis(5)))).unwrap();
         assert_eq!(again, Event::Refused(Refusal::TooLarge { max_ip_octets: 1300 }));
-        assert_eq!(
-            train(
-                &mut world,
-                Train::uniform(TrainId(1), 3, 1300, Duration::from_millis(5))
-            )
-            .lost(),
-            0
-        );
+        assert_eq!(train(&mut world, Train::uniform(TrainId(1), 3, 1300, Duration::from_millis(5))).lost(), 0);
     }
 }
 
@@ -153,10 +123,7 @@ fn a_cut_path_ends_the_measurement() {
         let lasted = world.now().since(begun);
         cut.join().unwrap();
         assert!(
-            matches!(
-                error,
-                Error::Path(PathError::Silent { .. }) | Error::Peer(PeerError::Closed { .. })
-            ),
+            matches!(error, Error::Path(PathError::Silent { .. }) | Error::Peer(PeerError::Closed { .. })),
             "{error}"
         );
         assert!(lasted < Duration::from_secs(15), "{lasted:?} {error}");

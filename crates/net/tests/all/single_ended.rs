@@ -31,10 +31,7 @@ fn world(path: &Namespaces, target: &str, via: Via) -> SingleEndedWorld {
 }
 
 pub(super) fn train(peer_kind: PeerKind, count: usize, ip_octets: u16, gap: Duration) -> Train {
-    Train {
-        peer_kind,
-        ..Train::uniform(TrainId(1), count, ip_octets, gap)
-    }
+    Train { peer_kind, ..Train::uniform(TrainId(1), count, ip_octets, gap) }
 }
 
 pub(super) fn send(world: &mut SingleEndedWorld, train: Train) -> TrainReport {
@@ -46,17 +43,11 @@ pub(super) fn send(world: &mut SingleEndedWorld, train: Train) -> TrainReport {
 
 /// Every packet answered with this kind and size, after it left and in order.
 fn check_answers(report: &TrainReport, kind: HopReplyKind, reply_ip_octets: u16, remote: &str) {
-    assert_eq!(
-        (report.lost(), report.reordered, report.duplicates),
-        (0, 0, 0),
-        "{report:?}"
-    );
+    assert_eq!((report.lost(), report.reordered, report.duplicates), (0, 0, 0), "{report:?}");
     assert_eq!(report.arrived_by, StampSource::Kernel);
     let mut last = None;
     for row in &report.arrivals {
-        let Fate::Answered(reply) = row.fate else {
-            panic!("{row:?}")
-        };
+        let Fate::Answered(reply) = row.fate else { panic!("{row:?}") };
         assert_eq!((reply.kind, reply.reply_ip_octets), (kind, reply_ip_octets));
         assert_eq!(reply.from.to_string(), remote);
         assert!(reply.returned > row.departed && last < Some(reply.returned));
@@ -81,44 +72,29 @@ fn kernels_echo_icmp_whole() {
         let mut world = world(&path, remote, Via::Icmp);
         let facts = world.facts();
         assert_eq!((facts.path_mtu, facts.ipv6), (1500, remote.contains(':')));
-        assert!(
-            facts.rtt > Duration::ZERO && facts.rtt < Duration::from_secs(1),
-            "{facts:?}"
-        );
+        assert!(facts.rtt > Duration::ZERO && facts.rtt < Duration::from_secs(1), "{facts:?}");
         let least = if facts.ipv6 { 64 } else { 44 };
-        for (octets, gap) in [
-            (least, Duration::from_millis(1)),
-            (1500, Duration::ZERO),
-            (777, Duration::from_micros(300)),
-        ] {
+        for (octets, gap) in
+            [(least, Duration::from_millis(1)), (1500, Duration::ZERO), (777, Duration::from_micros(300))]
+        {
             let report = send(&mut world, train(PeerKind::Echo, 40, octets, gap));
-            assert_eq!(
-                (report.lost(), report.reordered, report.duplicates),
-                (0, 0, 0),
-                "{remote} {octets}"
-            );
+            assert_eq!((report.lost(), report.reordered, report.duplicates), (0, 0, 0), "{remote} {octets}");
             assert_eq!(report.arrived_by, StampSource::Kernel);
             if gap == Duration::from_millis(1) {
                 // Where packets follow faster, asking for stamps would cost more than they tell.
                 assert_eq!(report.departed_by, StampSource::Kernel);
             }
             for row in &report.arrivals {
-                let Fate::Echoed { returned, turned: None } = row.fate else {
-                    panic!("{row:?}")
-                };
+                let Fate::Echoed { returned, turned: None } = row.fate else { panic!("{row:?}") };
                 assert!(returned > row.departed && returned.since(row.departed) < Duration::from_secs(1));
             }
         }
         assert_eq!(
-            world
-                .send(Probe::Train(train(PeerKind::Echo, 1, least - 1, Duration::ZERO)))
-                .unwrap(),
+            world.send(Probe::Train(train(PeerKind::Echo, 1, least - 1, Duration::ZERO))).unwrap(),
             Event::Refused(Refusal::TooSmall { min_ip_octets: least })
         );
         assert_eq!(
-            world
-                .send(Probe::Train(train(PeerKind::Receiver, 1, 100, Duration::ZERO)))
-                .unwrap(),
+            world.send(Probe::Train(train(PeerKind::Receiver, 1, 100, Duration::ZERO))).unwrap(),
             Event::Refused(Refusal::NotOffered)
         );
     }
@@ -131,17 +107,11 @@ fn closed_ports_answer_in_order() {
     // Linux's global limit (1000 per second, 50 at once) is not this test's subject.
     path.sysctl(REMOTE, "net.ipv4.icmp_ratemask=0");
     // The same one counts for IPv6, whose mask does not let it through.
-    path.sysctl(
-        REMOTE,
-        "net.ipv4.icmp_msgs_per_sec=100000 net.ipv4.icmp_msgs_burst=10000",
-    );
+    path.sysctl(REMOTE, "net.ipv4.icmp_msgs_per_sec=100000 net.ipv4.icmp_msgs_burst=10000");
     for remote in REMOTE_ADDRESSES {
         let mut world = world(&path, remote, Via::Udp { port: 33_434 });
         assert_eq!(world.answer_limit(), None);
-        let report = send(
-            &mut world,
-            train(PeerKind::ClosedPort, 30, 1500, Duration::from_micros(500)),
-        );
+        let report = send(&mut world, train(PeerKind::ClosedPort, 30, 1500, Duration::from_micros(500)));
         let reply = if remote.contains(':') { 1280 } else { 576 };
         check_answers(&report, HopReplyKind::PortUnreachable, reply, remote);
         let report = send(&mut world, train(PeerKind::ClosedPort, 30, 200, Duration::ZERO));
@@ -159,10 +129,7 @@ fn limited_answers_are_no_losses() {
     let mut world = world(&path, REMOTE_ADDRESSES[0], Via::Udp { port: 33_434 });
     let limit = world.answer_limit().expect("six of fifteen were answered");
     assert_eq!(limit.burst(), 6);
-    assert!(
-        (Duration::from_millis(980)..=Duration::from_millis(1200)).contains(&limit.every()),
-        "{limit:?}"
-    );
+    assert!((Duration::from_millis(980)..=Duration::from_millis(1200)).contains(&limit.every()), "{limit:?}");
     assert_eq!(world.facts().answer_limit, Some(limit));
     let before = world.now();
     let report = send(&mut world, train(PeerKind::ClosedPort, 10, 500, Duration::ZERO));
@@ -181,30 +148,20 @@ fn limited_answers_are_no_losses() {
 fn tcp_answers_syns_at_open_and_closed_ports() {
     let path = Namespaces::new("tcp");
     path.enter(REMOTE);
-    let _open: Vec<TcpListener> = ["0.0.0.0:80", "[::]:8080"]
-        .map(|at| TcpListener::bind(at).unwrap())
-        .into();
-    for (remote, port) in [
-        (REMOTE_ADDRESSES[0], 80),
-        (REMOTE_ADDRESSES[0], 81),
-        (REMOTE_ADDRESSES[1], 8080),
-        (REMOTE_ADDRESSES[1], 81),
-    ] {
+    let _open: Vec<TcpListener> = ["0.0.0.0:80", "[::]:8080"].map(|at| TcpListener::bind(at).unwrap()).into();
+    for (remote, port) in
+        [(REMOTE_ADDRESSES[0], 80), (REMOTE_ADDRESSES[0], 81), (REMOTE_ADDRESSES[1], 8080), (REMOTE_ADDRESSES[1], 81)]
+    {
         let mut world = world(&path, remote, Via::Tcp { port });
         let ip = if remote.contains(':') { 40 } else { 20 };
         for octets in [ip + 20, 1500] {
-            let report = send(
-                &mut world,
-                train(PeerKind::TcpSyn, 20, octets, Duration::from_millis(1)),
-            );
+            let report = send(&mut world, train(PeerKind::TcpSyn, 20, octets, Duration::from_millis(1)));
             // RST without options; SYN and ACK with at least the segment size.
             let reply = if port == 81 { ip + 20 } else { ip + 24 };
             check_answers(&report, HopReplyKind::TcpAnswer, reply, remote);
         }
         assert_eq!(
-            world
-                .send(Probe::Train(train(PeerKind::TcpSyn, 1, ip + 19, Duration::ZERO)))
-                .unwrap(),
+            world.send(Probe::Train(train(PeerKind::TcpSyn, 1, ip + 19, Duration::ZERO))).unwrap(),
             Event::Refused(Refusal::TooSmall { min_ip_octets: ip + 20 })
         );
         // Kept to a hundred per second in the long run.
@@ -251,11 +208,7 @@ fn routers_answer_what_expires_by_every_way() {
             // Back to back, a large packet that expires in front of a small one, as packet
             // tailgating has it.
             let mut pair = train(peer_kind, 2, 100, Duration::ZERO);
-            pair.packets[0] = PacketPlan {
-                gap: Duration::ZERO,
-                ip_octets: 1500,
-                hop_limit: NonZeroU8::new(1),
-            };
+            pair.packets[0] = PacketPlan { gap: Duration::ZERO, ip_octets: 1500, hop_limit: NonZeroU8::new(1) };
             assert_eq!(send(&mut world, pair).lost(), 0, "{via} {remote}");
         }
         drop(reflector);
@@ -270,10 +223,7 @@ fn reflectors_tell_the_ways_apart() {
     let _reflector = Reflector::start(&ReflectorOptions::new(vec!["0.0.0.0".parse().unwrap()], 862)).unwrap();
     // The forward direction is 12 Mbit/s: 1 ms per full packet; the reverse direction is not
     // narrowed.
-    run(&format!(
-        "{} tc qdisc add dev right root tbf rate 12mbit burst 1514 limit 1000000",
-        path.within(ROUTER)
-    ));
+    run(&format!("{} tc qdisc add dev right root tbf rate 12mbit burst 1514 limit 1000000", path.within(ROUTER)));
     let mut world = world(&path, REMOTE_ADDRESSES[0], Via::Stamp { port: 862 });
     let report = send(&mut world, train(PeerKind::Receiver, 40, 1486, Duration::ZERO));
     assert_eq!(report.lost(), 0);
@@ -282,10 +232,7 @@ fn reflectors_tell_the_ways_apart() {
     assert!((11.0..12.5).contains(&rate), "{rate}");
     // 8 Mbit/s into 4: first on the way here, then on the forward direction.
     let shape = |verb: &str, link: &str, tbf: &str| {
-        run(&format!(
-            "{} tc qdisc {verb} dev {link} root {tbf}",
-            path.within(ROUTER)
-        ));
+        run(&format!("{} tc qdisc {verb} dev {link} root {tbf}", path.within(ROUTER)));
     };
     let tight = "tbf rate 4mbit burst 3000 limit 6000";
     let mut lost = || {
@@ -304,10 +251,7 @@ fn reflectors_tell_the_ways_apart() {
     let split = split.expect("it counts");
     // Packets behind the last answer are in nobody's count.
     assert_eq!(split.forward + split.reverse, there + back);
-    assert!(
-        split.reverse >= back && split.reverse <= back + 5,
-        "{split:?} {there} {back}"
-    );
+    assert!(split.reverse >= back && split.reverse <= back + 5, "{split:?} {there} {back}");
 }
 
 /// What is no answer to our packets counts for nothing.
@@ -322,21 +266,14 @@ fn hostile_replies_are_not_taken() {
     let stopped = Arc::clone(&stop);
     let foe = std::thread::spawn(move || answer_badly(&socket, &stopped));
     path.enter(NEAR);
-    let options = SingleEndedOptions {
-        timeout: Duration::from_secs(2),
-        ..SingleEndedOptions::new(Via::Stamp { port: 862 })
-    };
+    let options =
+        SingleEndedOptions { timeout: Duration::from_secs(2), ..SingleEndedOptions::new(Via::Stamp { port: 862 }) };
     let mut world = SingleEndedWorld::connect(REMOTE_ADDRESSES[0], &options).unwrap();
     let report = send(&mut world, train(PeerKind::Echo, 60, 200, Duration::from_millis(1)));
     stop.store(true, Ordering::Relaxed);
     foe.join().unwrap();
     // It answers every third packet well, and those thrice.
-    let answered: Vec<u32> = report
-        .arrivals
-        .iter()
-        .filter(|row| row.fate != Fate::Lost)
-        .map(|row| row.seq)
-        .collect();
+    let answered: Vec<u32> = report.arrivals.iter().filter(|row| row.fate != Fate::Lost).map(|row| row.seq).collect();
     assert_eq!(answered.len(), 20, "{answered:?}");
     assert!(answered.windows(2).all(|pair| pair[1] - pair[0] == 3));
     assert_eq!(report.duplicates, 40);
@@ -390,21 +327,15 @@ fn available_bandwidth_by_echoes_alone() {
     let shaper = "tc qdisc add dev right root tbf rate 40mbit burst 3028 limit 400000";
     run(&format!("{} {shaper}", path.within(ROUTER)));
     groups(&path, "0 65535");
-    let method = narrows_methods::automatic_for(
-        narrows_units::Metric::AvailableIpCapacity,
-        narrows_probe::Answering::Echo,
-    )
-    .unwrap();
+    let method =
+        narrows_methods::automatic_for(narrows_units::Metric::AvailableIpCapacity, narrows_probe::Answering::Echo)
+            .unwrap();
     for _ in 0..3 {
         let mut world = world(&path, REMOTE_ADDRESSES[0], Via::Icmp);
         let raw = narrows_probe::RawParams::new();
         let mut estimator = method.begin(&raw).unwrap();
         let measured = narrows_probe::drive(&mut world, estimator.as_mut(), method.imposes(&raw).budget()).unwrap();
-        let warned = measured
-            .outcome
-            .caveats()
-            .iter()
-            .any(|caveat| caveat.id() == "reverse_influence");
+        let warned = measured.outcome.caveats().iter().any(|caveat| caveat.id() == "reverse_influence");
         assert!(warned, "{measured:?}");
         let Some(estimate) = measured.outcome.estimate() else {
             continue;
@@ -428,10 +359,7 @@ fn available_bandwidth_by_echoes_alone() {
 fn silence_and_missing_ways_are_said() {
     let path = Namespaces::new("none");
     path.enter(NEAR);
-    let options = |via| SingleEndedOptions {
-        timeout: Duration::from_millis(300),
-        ..SingleEndedOptions::new(via)
-    };
+    let options = |via| SingleEndedOptions { timeout: Duration::from_millis(300), ..SingleEndedOptions::new(via) };
     // The router knows no such network.
     let error = SingleEndedWorld::connect("10.99.0.1", &options(Via::Icmp)).unwrap_err();
     assert!(matches!(error, Error::Path(PathError::Unreachable { .. })), "{error}");

@@ -153,11 +153,7 @@ impl Object {
                 Self::Mpls(labels.collect())
             }
             (2, _) => Self::Interface(InterfaceInfo::read(kind, payload)),
-            _ => Self::Other {
-                class,
-                kind,
-                octets: payload.len(),
-            },
+            _ => Self::Other { class, kind, octets: payload.len() },
         }
     }
 }
@@ -166,12 +162,7 @@ impl MplsLabel {
     fn read(octets: [u8; 4]) -> Self {
         let word = u32::from_be_bytes(octets);
         let [_, _, middle, ttl] = octets;
-        Self {
-            label: word >> 12,
-            traffic_class: (middle >> 1) & 7,
-            bottom: middle & 1 == 1,
-            ttl,
-        }
+        Self { label: word >> 12, traffic_class: (middle >> 1) & 7, bottom: middle & 1 == 1, ttl }
     }
 }
 

@@ -5,9 +5,7 @@ use super::*;
 /// A quoted UDP packet of 300 octets from 192.0.2.1 port 40000 to 198.51.100.7 port 33434, whose
 /// hop limit ran out; as many octets of it as asked for.
 fn quote_v4(octets: usize) -> Vec<u8> {
-    let mut quote = vec![
-        0x45, 0, 1, 44, 0x12, 0x34, 0x40, 0, 1, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 7,
-    ];
+    let mut quote = vec![0x45, 0, 1, 44, 0x12, 0x34, 0x40, 0, 1, 17, 0, 0, 192, 0, 2, 1, 198, 51, 100, 7];
     quote.extend([0x9c, 0x40, 0x82, 0x9a, 1, 24, 0xab, 0xcd]);
     quote.resize(octets, 0x5a);
     quote
@@ -59,10 +57,7 @@ fn kinds_of_both_versions() {
         (3, 13, IcmpKind::Unreachable { code: 13 }),
         (11, 1, IcmpKind::TimeExceeded),
     ] {
-        assert_eq!(
-            IcmpError::parse_v4(&message_v4(kind, code, 0, &quote)).unwrap().kind,
-            expected
-        );
+        assert_eq!(IcmpError::parse_v4(&message_v4(kind, code, 0, &quote)).unwrap().kind, expected);
     }
     let mut too_big = message_v4(3, 4, 0, &quote);
     too_big[6..8].copy_from_slice(&1400u16.to_be_bytes());
@@ -70,14 +65,8 @@ fn kinds_of_both_versions() {
     too_big[2..4].fill(0);
     let sum = checksum(&too_big).to_be_bytes();
     too_big[2..4].copy_from_slice(&sum);
-    assert_eq!(
-        IcmpError::parse_v4(&too_big).unwrap().kind,
-        IcmpKind::PacketTooBig { mtu: 1400 }
-    );
-    assert_eq!(
-        IcmpError::parse_v4(&message_v4(0, 0, 0, &quote)),
-        Err(IcmpParseError::NoError(0))
-    );
+    assert_eq!(IcmpError::parse_v4(&too_big).unwrap().kind, IcmpKind::PacketTooBig { mtu: 1400 });
+    assert_eq!(IcmpError::parse_v4(&message_v4(0, 0, 0, &quote)), Err(IcmpParseError::NoError(0)));
 }
 
 #[test]
@@ -97,10 +86,7 @@ fn a_v6_quote_behind_options() {
         message.extend(&quote);
         let error = IcmpError::parse_v6(&message).unwrap();
         assert_eq!((error.kind, error.quoted.ports()), (expected, Some((40_000, 33_434))));
-        assert_eq!(
-            (error.quoted.ip_octets, error.quoted.hop_limit, error.quoted.id),
-            (64, 2, None)
-        );
+        assert_eq!((error.quoted.ip_octets, error.quoted.hop_limit, error.quoted.id), (64, 2, None));
     }
 }
 
@@ -111,12 +97,7 @@ fn labels_are_read_where_the_length_says() {
     let message = message_v4(11, 0, 32, &body);
     let error = IcmpError::parse_v4(&message).unwrap();
     let labels: Vec<MplsLabel> = error.extensions.unwrap().labels().collect();
-    let label = MplsLabel {
-        label: 24_001,
-        traffic_class: 5,
-        bottom: true,
-        ttl: 1,
-    };
+    let label = MplsLabel { label: 24_001, traffic_class: 5, bottom: true, ttl: 1 };
     assert_eq!(labels, [label]);
     // The quote ends where the extensions begin.
     assert_eq!(error.quoted.transport.len(), 108);
@@ -150,21 +131,14 @@ fn interfaces_are_read_field_by_field() {
         name: Some("eth0".to_owned()),
         mtu: Some(1500),
     };
-    let other = Object::Other {
-        class: 9,
-        kind: 3,
-        octets: 2,
-    };
+    let other = Object::Other { class: 9, kind: 3, octets: 2 };
     assert_eq!(read.objects, [Object::Interface(expected), other]);
     // Cut in the name: index and address stay.
     let cut = extensions(&[(2, 0b1111, &payload[..14])], true);
     let Object::Interface(info) = &Extensions::parse(&cut).unwrap().objects[0] else {
         panic!("an interface");
     };
-    assert_eq!(
-        (info.index, info.address.is_some(), &info.name, info.mtu),
-        (Some(7), true, &None, None)
-    );
+    assert_eq!((info.index, info.address.is_some(), &info.name, info.mtu), (Some(7), true, &None, None));
 }
 
 #[test]
@@ -183,10 +157,7 @@ fn wrong_extensions_are_named() {
     assert_eq!(Extensions::parse(&length), Err(ExtensionsError::Length(3)));
     assert_eq!(Extensions::parse(&beyond), Err(ExtensionsError::Length(9)));
     assert_eq!(Extensions::parse(&good[..6]), Err(ExtensionsError::Checksum));
-    assert_eq!(
-        Extensions::parse(&good[..3]),
-        Err(ExtensionsError::Short("their header"))
-    );
+    assert_eq!(Extensions::parse(&good[..3]), Err(ExtensionsError::Short("their header")));
 }
 
 /// A Linux kernel takes ICMP header, quoted IP header and UDP header off, and says where in the

@@ -75,11 +75,9 @@ impl Message {
                 let next_hop_mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
                 Icmpv4Type::DestinationUnreachable(DestUnreachableHeader::FragmentationNeeded { next_hop_mtu })
             }
-            Self::Error(IcmpKind::Unreachable { code }) => Icmpv4Type::Unknown {
-                type_u8: icmpv4::TYPE_DEST_UNREACH,
-                code_u8: code,
-                bytes5to8: [0; 4],
-            },
+            Self::Error(IcmpKind::Unreachable { code }) => {
+                Icmpv4Type::Unknown { type_u8: icmpv4::TYPE_DEST_UNREACH, code_u8: code, bytes5to8: [0; 4] }
+            }
         }
     }
 
@@ -91,11 +89,9 @@ impl Message {
             Self::Error(IcmpKind::TimeExceeded) => Icmpv6Type::TimeExceeded(TimeExceededCode::HopLimitExceeded),
             Self::Error(IcmpKind::PortUnreachable) => Icmpv6Type::DestinationUnreachable(DestUnreachableCode::Port),
             Self::Error(IcmpKind::PacketTooBig { mtu }) => Icmpv6Type::PacketTooBig { mtu },
-            Self::Error(IcmpKind::Unreachable { code }) => Icmpv6Type::Unknown {
-                type_u8: icmpv6::TYPE_DST_UNREACH,
-                code_u8: code,
-                bytes5to8: [0; 4],
-            },
+            Self::Error(IcmpKind::Unreachable { code }) => {
+                Icmpv6Type::Unknown { type_u8: icmpv6::TYPE_DST_UNREACH, code_u8: code, bytes5to8: [0; 4] }
+            }
         }
     }
 }
@@ -136,19 +132,13 @@ pub fn write_checksum(message: &mut [u8]) {
 
 impl From<Echo> for IcmpEchoHeader {
     fn from(echo: Echo) -> Self {
-        Self {
-            id: echo.identifier,
-            seq: echo.sequence,
-        }
+        Self { id: echo.identifier, seq: echo.sequence }
     }
 }
 
 impl From<IcmpEchoHeader> for Echo {
     fn from(header: IcmpEchoHeader) -> Self {
-        Self {
-            identifier: header.id,
-            sequence: header.seq,
-        }
+        Self { identifier: header.id, sequence: header.seq }
     }
 }
 
@@ -168,10 +158,7 @@ mod tests {
     /// 0001 + 6162 + 6364 = defb.
     #[test]
     fn an_echo_by_hand() {
-        let echo = Echo {
-            identifier: 0x1234,
-            sequence: 1,
-        };
+        let echo = Echo { identifier: 0x1234, sequence: 1 };
         let mut message = [&Message::EchoRequest(echo).header(false)[..], b"abcd"].concat();
         write_checksum(&mut message);
         assert_eq!(message, *b"\x08\0\x21\x04\x12\x34\0\x01abcd");
@@ -194,13 +181,7 @@ mod tests {
 
     fn plain(ipv6: bool, protocol: u8) -> PlainHeader {
         let (source, destination) = ends(ipv6);
-        PlainHeader {
-            source,
-            destination,
-            protocol,
-            hop_limit: 64,
-            service: 0xc0,
-        }
+        PlainHeader { source, destination, protocol, hop_limit: 64, service: 0xc0 }
     }
 
     /// A UDP packet that an error is about.

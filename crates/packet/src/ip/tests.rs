@@ -72,10 +72,7 @@ fn contradictions_are_malformed_and_cuts_are_short() {
         for length in 0..header_octets {
             assert_eq!(IpHeader::read(&packet[..length]), Err(HeaderError::Short), "{length}");
         }
-        assert_eq!(
-            IpHeader::read(&packet[..header_octets]).unwrap().header_octets,
-            header_octets
-        );
+        assert_eq!(IpHeader::read(&packet[..header_octets]).unwrap().header_octets, header_octets);
     }
 }
 
@@ -94,12 +91,7 @@ fn extension_headers_are_passed_over() {
     .concat();
     let packet = ipv6(0, &chain);
     let header = IpHeader::read(&packet).unwrap();
-    let expected = Transport {
-        protocol: 6,
-        fragment: false,
-        header_octets: 40 + 60,
-        octets: &[9; 20],
-    };
+    let expected = Transport { protocol: 6, fragment: false, header_octets: 40 + 60, octets: &[9; 20] };
     assert_eq!(header.transport(&packet), Ok(expected));
     for length in 0..100 {
         assert_eq!(header.transport(&packet[..length]), Err(HeaderError::Short), "{length}");
@@ -134,10 +126,7 @@ fn what_is_too_long_or_of_two_versions_is_not_written() {
     };
     let mut packet = Vec::new();
     assert_eq!(plain.write(65_516, &mut packet), None);
-    let mixed = PlainHeader {
-        destination: Ipv6Addr::LOCALHOST.into(),
-        ..plain
-    };
+    let mixed = PlainHeader { destination: Ipv6Addr::LOCALHOST.into(), ..plain };
     assert_eq!(mixed.write(8, &mut packet), None);
     assert!(packet.is_empty());
     assert_eq!(plain.write(65_515, &mut packet), Some(()));

@@ -98,11 +98,7 @@ fn spread(stream: &StreamReport, began: Stamp<Sender>, bins: &mut [f64]) {
         for (index, slot) in bins.iter_mut().enumerate().take(last + 1).skip(first) {
             let left = (WINDOW.as_secs_f64() * index as f64).max(start.as_secs_f64());
             let right = (WINDOW.as_secs_f64() * (index + 1) as f64).min(end.as_secs_f64());
-            let share = if length > 0.0 {
-                ((right - left) / length).max(0.0)
-            } else {
-                1.0
-            };
+            let share = if length > 0.0 { ((right - left) / length).max(0.0) } else { 1.0 };
             *slot += octets * share;
         }
     }

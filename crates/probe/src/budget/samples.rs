@@ -61,10 +61,7 @@ impl Samples {
                 let (packets, lost) = (to_u64(report.arrivals.len()), to_u64(report.lost()));
                 let dropped = u64::from(report.local_drops).min(lost);
                 add(&mut self.trains, 1);
-                add(
-                    &mut self.pacing_broken,
-                    u64::from(matches!(report.pacing, PacingCheck::Broken { .. })),
-                );
+                add(&mut self.pacing_broken, u64::from(matches!(report.pacing, PacingCheck::Broken { .. })));
                 add(&mut self.packets, packets);
                 add(&mut self.answered, packets - lost);
                 add(&mut self.lost, lost - dropped);
@@ -108,12 +105,7 @@ mod tests {
 
     #[test]
     fn losses_are_the_paths_or_a_hosts() {
-        let row = |seq, fate| Arrival {
-            seq,
-            departed: Stamp::from_nanos(i64::from(seq)),
-            ip_octets: 100,
-            fate,
-        };
+        let row = |seq, fate| Arrival { seq, departed: Stamp::from_nanos(i64::from(seq)), ip_octets: 100, fate };
         let reverse = Fate::Received(Stamp::from_nanos(7));
         let report = TrainReport {
             id: TrainId(1),
@@ -143,10 +135,7 @@ mod tests {
         assert_eq!((twice.packets, twice.answered, twice.trains), (8, 4, 2));
         // More drops than losses are not believed.
         let mut odd = Samples::default();
-        odd.take(&Event::Train(TrainReport {
-            local_drops: 9,
-            ..report
-        }));
+        odd.take(&Event::Train(TrainReport { local_drops: 9, ..report }));
         assert_eq!((odd.lost, odd.dropped_by_host), (0, 2));
     }
 }

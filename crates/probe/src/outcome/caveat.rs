@@ -405,14 +405,8 @@ mod tests {
     fn a_grey_region_without_width_has_one_rate() {
         let at = |kbps: u64| BitRate::from_bps(kbps * 1000);
         let text = |low, high| Caveat::GreyRegion { low, high }.to_string();
-        assert_eq!(
-            text(at(60_000), at(60_000)),
-            "it moved about 60 Mbit/s while it was measured"
-        );
-        assert_eq!(
-            text(at(60_000), at(70_000)),
-            "it moved between 60 Mbit/s and 70 Mbit/s while it was measured"
-        );
+        assert_eq!(text(at(60_000), at(60_000)), "it moved about 60 Mbit/s while it was measured");
+        assert_eq!(text(at(60_000), at(70_000)), "it moved between 60 Mbit/s and 70 Mbit/s while it was measured");
     }
 
     #[test]
@@ -422,15 +416,8 @@ mod tests {
             Caveat::Loss { ratio: 0.5 },
             Caveat::TrainExceedsBurstLimit,
             Caveat::LargestTried,
-            Caveat::Multichannel {
-                channels: 2,
-                each: BitRate::ZERO,
-                by_flow: false,
-            },
-            Caveat::MacAggregation {
-                frames: 1,
-                period: Duration::ZERO,
-            },
+            Caveat::Multichannel { channels: 2, each: BitRate::ZERO, by_flow: false },
+            Caveat::MacAggregation { frames: 1, period: Duration::ZERO },
             Caveat::GrantScheduled { slot: Duration::ZERO },
             Caveat::BucketNotExcluded { deeper_than_octets: 1 },
         ] {

@@ -267,10 +267,9 @@ impl HopFinding {
                 verdict: capacity.verdict,
                 ..Estimate::ip_rate(Metric::IpCapacity, capacity.value, capacity.low, capacity.high)
             },
-            None => Estimate {
-                verdict: BoundKind::Inconclusive,
-                ..Estimate::ip_rate(Metric::IpCapacity, zero, zero, zero)
-            },
+            None => {
+                Estimate { verdict: BoundKind::Inconclusive, ..Estimate::ip_rate(Metric::IpCapacity, zero, zero, zero) }
+            }
         };
         estimate.confidence = crate::Confidence::Low;
         estimate.caveats.clone_from(&self.caveats);
@@ -316,18 +315,12 @@ impl HopFinding {
         if let Some(predicted) = self.predicted {
             diagnostics.insert("predicted", predicted.name());
         }
-        let routers = self
-            .routers
-            .iter()
-            .map(|router| format!("{}={}", router.address, router.answers));
+        let routers = self.routers.iter().map(|router| format!("{}={}", router.address, router.answers));
         let devices = self
             .hidden_devices
             .iter()
             .map(|device| format!("{}={}={}", device.kind, device.nominal.bps(), device.capacity.bps()));
-        for (name, list) in [
-            ("routers", routers.collect::<Vec<_>>()),
-            ("hidden_devices", devices.collect()),
-        ] {
+        for (name, list) in [("routers", routers.collect::<Vec<_>>()), ("hidden_devices", devices.collect())] {
             if !list.is_empty() {
                 diagnostics.insert(name, list.join(" ").as_str());
             }
@@ -341,10 +334,7 @@ impl RemoteStamped {
         diagnostics.insert("stamped_lost", self.lost);
         diagnostics.insert("stamped_other_way", self.other_way);
         diagnostics.insert("stamped_last_hop", self.last_hop);
-        let times = [
-            ("stamped_all_links_ns", self.all_links_ns),
-            ("stamped_queueing_ns", self.queueing_ns),
-        ];
+        let times = [("stamped_all_links_ns", self.all_links_ns), ("stamped_queueing_ns", self.queueing_ns)];
         for (name, time) in times {
             if let Some(time) = time {
                 diagnostics.insert(name, time);
@@ -361,14 +351,8 @@ mod tests {
         HopFinding {
             ttl: 3,
             routers: vec![
-                Responder {
-                    address: "198.18.0.3".parse().unwrap(),
-                    answers: 60,
-                },
-                Responder {
-                    address: "2001:db8::3".parse().unwrap(),
-                    answers: 4,
-                },
+                Responder { address: "198.18.0.3".parse().unwrap(), answers: 60 },
+                Responder { address: "2001:db8::3".parse().unwrap(), answers: 4 },
             ],
             is_destination: true,
             capacity: Some(HopCapacity {
@@ -384,10 +368,7 @@ mod tests {
             round_trip_ns: Some(4e6),
             loss_ratio: Some(0.01),
             busy_ratio: Some(0.3),
-            limited: Some(AnswerPace {
-                burst: 6,
-                every: Duration::from_secs(1),
-            }),
+            limited: Some(AnswerPace { burst: 6, every: Duration::from_secs(1) }),
             hidden_devices: vec![HiddenDevice {
                 kind: "switch".to_owned(),
                 capacity: BitRate::from_mbps(975),
@@ -414,11 +395,7 @@ mod tests {
         };
         let rate = BitRate::from_mbps(97);
         let mut main = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate);
-        let forecast = Forecast {
-            time: Duration::from_secs(9),
-            octets: 400_000,
-            ceiling: Some(BitRate::from_gbps(2)),
-        };
+        let forecast = Forecast { time: Duration::from_secs(9), octets: 400_000, ceiling: Some(BitRate::from_gbps(2)) };
         let remote = RemoteStamped {
             packets: 64,
             lost: 2,
@@ -427,13 +404,8 @@ mod tests {
             all_links_ns: Some(1.5e6),
             queueing_ns: None,
         };
-        main = PathFinding {
-            narrow_hop: Some(3),
-            tight_hop: None,
-            forecast: Some(forecast),
-            remote: Some(remote),
-        }
-        .put(main);
+        main = PathFinding { narrow_hop: Some(3), tight_hop: None, forecast: Some(forecast), remote: Some(remote) }
+            .put(main);
         main.also = vec![finding().estimate(), silent.estimate()];
         let json = serde_json::to_string(&Outcome::from(main)).unwrap();
         let read = PathHops::of(&serde_json::from_str(&json).unwrap()).unwrap();

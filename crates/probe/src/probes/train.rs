@@ -64,16 +64,8 @@ impl Train {
     /// `count` packets of one size at one gap, towards the receiver. A gap of zero makes a
     /// back-to-back train.
     pub fn uniform(id: TrainId, count: usize, ip_octets: u16, gap: Duration) -> Self {
-        let packet = PacketPlan {
-            gap,
-            ip_octets,
-            hop_limit: None,
-        };
-        Self {
-            id,
-            packets: vec![packet; count],
-            peer_kind: PeerKind::Receiver,
-        }
+        let packet = PacketPlan { gap, ip_octets, hop_limit: None };
+        Self { id, packets: vec![packet; count], peer_kind: PeerKind::Receiver }
     }
 
     /// `count` packets of one size whose gaps average the packet time at `rate` (gaps are whole
@@ -249,8 +241,7 @@ impl TrainReport {
 
     /// Packets lost on the path: without any answer, and not dropped by the receiving host.
     pub fn lost_on_path(&self) -> usize {
-        self.lost()
-            .saturating_sub(usize::try_from(self.local_drops).unwrap_or(usize::MAX))
+        self.lost().saturating_sub(usize::try_from(self.local_drops).unwrap_or(usize::MAX))
     }
 
     /// The IP-layer rate at which the packets actually left, first packet not counted; `None` below
@@ -291,14 +282,8 @@ mod tests {
 
     #[test]
     fn back_to_back_has_no_planned_rate() {
-        assert_eq!(
-            Train::uniform(TrainId(1), 10, 1500, Duration::ZERO).planned_rate(),
-            None
-        );
-        assert_eq!(
-            Train::at_rate(TrainId(1), 10, 1500, BitRate::ZERO).duration(),
-            Duration::ZERO
-        );
+        assert_eq!(Train::uniform(TrainId(1), 10, 1500, Duration::ZERO).planned_rate(), None);
+        assert_eq!(Train::at_rate(TrainId(1), 10, 1500, BitRate::ZERO).duration(), Duration::ZERO);
     }
 
     fn report(fates: &[Fate]) -> TrainReport {

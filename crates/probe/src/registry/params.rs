@@ -116,14 +116,7 @@ impl Parameter {
             Some(unset) => format!("{}; {unset}: {}", self.range, self.default),
         };
         let summary = self.summary.trim_end_matches('.').to_owned();
-        [
-            self.name.to_owned(),
-            self.unit.to_owned(),
-            default,
-            range,
-            summary,
-            self.source.to_owned(),
-        ]
+        [self.name.to_owned(), self.unit.to_owned(), default, range, summary, self.source.to_owned()]
     }
 
     fn out_of_range(&self, value: &str) -> ParamError {
@@ -136,28 +129,18 @@ impl Parameter {
     }
 
     fn unreadable(&self, value: &str, why: String) -> ParamError {
-        ParamError::Unreadable {
-            name: self.name.to_owned(),
-            value: value.to_owned(),
-            why,
-        }
+        ParamError::Unreadable { name: self.name.to_owned(), value: value.to_owned(), why }
     }
 }
 
 /// The table of a manual.
 pub(super) fn table(parameters: &[Parameter]) -> String {
     let head = ["name", "unit", "default", "range", "what it is", "source"].map(str::to_owned);
-    let rows: Vec<[String; 6]> = std::iter::once(head)
-        .chain(parameters.iter().map(Parameter::row))
-        .collect();
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(parameters.iter().map(Parameter::row)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; 6] = std::array::from_fn(width);
     let line = |row: &[String; 6]| {
-        let cells: Vec<String> = row
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!(" {cell:<width$} "))
-            .collect();
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!(" {cell:<width$} ")).collect();
         format!("|{}|", cells.join("|"))
     };
     let rule = widths.map(|width| "-".repeat(width + 2)).join("|");
@@ -167,20 +150,13 @@ pub(super) fn table(parameters: &[Parameter]) -> String {
 }
 
 /// Two tables as one.
-#[allow(
-    clippy::missing_panics_doc,
-    reason = "evaluated by the compiler: a wrong length does not build"
-)]
+#[allow(clippy::missing_panics_doc, reason = "evaluated by the compiler: a wrong length does not build")]
 pub const fn joined<const N: usize>(first: &[Parameter], second: &[Parameter]) -> [Parameter; N] {
     assert!(first.len() + second.len() == N, "as many rows as both have");
     let mut all = [Parameter::new("", "", ""); N];
     let mut at = 0;
     while at < N {
-        all[at] = if at < first.len() {
-            first[at]
-        } else {
-            second[at - first.len()]
-        };
+        all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
         at += 1;
     }
     all
@@ -273,11 +249,7 @@ impl<T: Value + PartialEq> Declared for Option<T> {
 
 fn value<T: Value>(parameter: &Parameter, text: &str) -> Result<T, ParamError> {
     let value = T::parse(text).map_err(|why| parameter.unreadable(text, why))?;
-    if value.lies_in(parameter.range) {
-        Ok(value)
-    } else {
-        Err(parameter.out_of_range(text))
-    }
+    if value.lies_in(parameter.range) { Ok(value) } else { Err(parameter.out_of_range(text)) }
 }
 
 /// What the user typed, beside the value of the first parameter, which may change the defaults of

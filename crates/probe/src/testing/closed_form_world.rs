@@ -71,10 +71,7 @@ impl ClosedFormWorld {
                 turn: 0,
                 // The first arrival falls anywhere within one mean gap, so that seeds differ in
                 // phase.
-                next_cross: hop
-                    .cross
-                    .as_ref()
-                    .and_then(|cross| Some(scaled(mean_gap(cross)?, random.unit()))),
+                next_cross: hop.cross.as_ref().and_then(|cross| Some(scaled(mean_gap(cross)?, random.unit()))),
                 tokens_at: i64::MIN / 4,
             })
             .collect();
@@ -164,11 +161,7 @@ impl ClosedFormWorld {
             };
         }
         // The report crosses the path back; losses cost the timeout of the far end.
-        let timeout = if rows.iter().any(|row| row.fate == Fate::Lost) {
-            200_000_000_000
-        } else {
-            0
-        };
+        let timeout = if rows.iter().any(|row| row.fate == Fate::Lost) { 200_000_000_000 } else { 0 };
         self.now_ps = end + timeout + ps(self.facts.rtt) / 2;
         let report = TrainReport {
             id: train.id,
@@ -226,11 +219,7 @@ impl ClosedFormWorld {
         let Some(mean) = mean_gap(cross) else { return };
         while let Some(at) = state.next_cross.filter(|at| *at <= until) {
             for _ in 0..cross.burst.max(1) {
-                let octets = if cross.mixed {
-                    mixed_size(self.random.unit())
-                } else {
-                    cross.ip_octets
-                };
+                let octets = if cross.mixed { mixed_size(self.random.unit()) } else { cross.ip_octets };
                 enqueue(hop, state, at, octets);
             }
             let gap = match cross.arrivals {
@@ -244,11 +233,8 @@ impl ClosedFormWorld {
     /// Arrival times as the receiving host stamps them, in ps of true time.
     fn stamp(&mut self, arrivals: &[Option<i64>]) -> Vec<Option<i64>> {
         let jitter = ps(self.stamping.jitter);
-        let mut in_order: Vec<(i64, usize)> = arrivals
-            .iter()
-            .enumerate()
-            .filter_map(|(index, at)| at.map(|at| (at, index)))
-            .collect();
+        let mut in_order: Vec<(i64, usize)> =
+            arrivals.iter().enumerate().filter_map(|(index, at)| at.map(|at| (at, index))).collect();
         in_order.sort_unstable();
         let mut stamps = vec![None; arrivals.len()];
         let (mut last, mut interrupt, mut within) = (i64::MIN, i64::MIN, 0i64);
@@ -312,9 +298,7 @@ impl World for ClosedFormWorld {
         if let Some(largest) = train.packets.iter().map(|packet| packet.ip_octets).max()
             && largest > self.facts.path_mtu
         {
-            return Ok(Event::Refused(Refusal::TooLarge {
-                max_ip_octets: self.facts.path_mtu,
-            }));
+            return Ok(Event::Refused(Refusal::TooLarge { max_ip_octets: self.facts.path_mtu }));
         }
         Ok(Event::Train(self.carry(&train)))
     }
@@ -365,18 +349,10 @@ fn mean_gap(cross: &Cross) -> Option<i64> {
 }
 
 fn pacing(train: &Train, rows: &[Arrival]) -> PacingCheck {
-    let worst = train
-        .packets
-        .iter()
-        .zip(rows)
-        .skip(1)
-        .zip(rows)
-        .filter(|((plan, _), _)| plan.gap > Duration::ZERO);
+    let worst = train.packets.iter().zip(rows).skip(1).zip(rows).filter(|((plan, _), _)| plan.gap > Duration::ZERO);
     let worst = worst.map(|((plan, row), before)| (row.departed - before.departed - Delta::from(plan.gap)).nanos());
     match worst.map(i64::unsigned_abs).max().filter(|worst| *worst > 1000) {
-        Some(worst) => PacingCheck::Broken {
-            worst: Duration::from_nanos(worst),
-        },
+        Some(worst) => PacingCheck::Broken { worst: Duration::from_nanos(worst) },
         None => PacingCheck::Kept,
     }
 }
@@ -397,10 +373,7 @@ fn ps(time: Duration) -> i64 {
     Delta::from(time).nanos().saturating_mul(PS_PER_NS)
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "test times are far below 2^53 ps in any product used here"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "test times are far below 2^53 ps in any product used here")]
 fn scaled(ps: i64, factor: f64) -> i64 {
     (ps as f64 * factor).round() as i64
 }
@@ -419,10 +392,7 @@ impl Lcg {
     }
 
     fn unit(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 }
@@ -430,13 +400,7 @@ impl Lcg {
 /// A host that stamps in the kernel with this error, sends a packet in `send_cost` and receives one
 /// in `receive_cost`.
 pub fn real_host(stamp_error: Duration, send_cost: Duration, receive_cost: Duration) -> HostFacts {
-    HostFacts {
-        send_cost,
-        receive_cost,
-        stamp_error,
-        stamp_source: StampSource::Kernel,
-        ..HostFacts::ideal()
-    }
+    HostFacts { send_cost, receive_cost, stamp_error, stamp_source: StampSource::Kernel, ..HostFacts::ideal() }
 }
 
 #[cfg(test)]

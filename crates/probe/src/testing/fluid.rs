@@ -102,10 +102,7 @@ impl Fluid {
     pub fn measure(&mut self, method: &dyn crate::registry::Method, params: &[(&str, &str)]) -> Measured {
         let raw: RawParams = params.iter().copied().collect();
         let mut estimator = method.begin(&raw).expect("the parameters are good");
-        let budget = Budget {
-            time: Duration::from_secs(600),
-            ..method.imposes(&raw).budget()
-        };
+        let budget = Budget { time: Duration::from_secs(600), ..method.imposes(&raw).budget() };
         let Ok(measured) = drive(self, estimator.as_mut(), budget);
         measured
     }
@@ -157,12 +154,7 @@ impl Fluid {
             } else {
                 Fate::Lost
             };
-            arrivals.push(Arrival {
-                seq,
-                departed: stamp(self.now + at),
-                ip_octets: packet.ip_octets,
-                fate,
-            });
+            arrivals.push(Arrival { seq, departed: stamp(self.now + at), ip_octets: packet.ip_octets, fate });
         }
         // The report waits for stragglers and comes back half a round trip later.
         let rest = self.rtt + self.backlog * 8.0 / self.link;
@@ -267,11 +259,7 @@ impl Fluid {
         let waiting = self.backlog + arriving - overflow;
         let own_waiting = self.own_backlog + offered - dropped;
         let leaving = served.min(waiting);
-        let out = if waiting > 0.0 {
-            leaving * own_waiting / waiting
-        } else {
-            0.0
-        };
+        let out = if waiting > 0.0 { leaving * own_waiting / waiting } else { 0.0 };
         self.backlog = waiting - leaving;
         self.own_backlog = own_waiting - out;
         sums[1] += dropped;
@@ -342,10 +330,7 @@ pub fn between(value: f64, low: f64, high: f64) {
 /// One piece of evidence as a number.
 #[track_caller]
 pub fn number(estimate: &Estimate, name: &str) -> f64 {
-    let value = estimate
-        .diagnostics
-        .get(name)
-        .and_then(crate::outcome::Diagnostic::as_f64);
+    let value = estimate.diagnostics.get(name).and_then(crate::outcome::Diagnostic::as_f64);
     value.unwrap_or_else(|| panic!("no number {name} in {:?}", estimate.diagnostics))
 }
 

@@ -61,9 +61,7 @@ impl Fluid {
         for (seq, packet) in (0u32..).zip(&train.packets) {
             let service_ns = f64::from(packet.ip_octets) * 8e9 / self.capacity.as_f64();
             if seq > 0 {
-                let least = self
-                    .sender_rate
-                    .and_then(|rate| rate.time_for(u64::from(packet.ip_octets)));
+                let least = self.sender_rate.and_then(|rate| rate.time_for(u64::from(packet.ip_octets)));
                 let gap = packet.gap.max(least.unwrap_or_default());
                 if !packet.gap.is_zero() {
                     worst = worst.max(gap.saturating_sub(packet.gap));
@@ -90,11 +88,7 @@ impl Fluid {
             local_drops: 0,
             departed_by: StampSource::Simulated,
             arrived_by: StampSource::Simulated,
-            pacing: if worst.is_zero() {
-                PacingCheck::Kept
-            } else {
-                PacingCheck::Broken { worst }
-            },
+            pacing: if worst.is_zero() { PacingCheck::Kept } else { PacingCheck::Broken { worst } },
         }
     }
 }

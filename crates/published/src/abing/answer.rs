@@ -64,10 +64,7 @@ fn closest(session: &MethodRun) -> Vec<PairGap> {
 fn sifted(session: &MethodRun) -> Sifted {
     let octets = f64::from(session.ip_octets);
     let pair = |gap: &PairGap| {
-        (gap.came > 0.0).then_some(Pair {
-            received: 8e9 * octets / gap.came,
-            sent: Some(8e9 * octets / gap.sent),
-        })
+        (gap.came > 0.0).then_some(Pair { received: 8e9 * octets / gap.came, sent: Some(8e9 * octets / gap.sent) })
     };
     let pairs: Vec<Pair> = closest(session).iter().filter_map(pair).collect();
     pair_mode(&pairs, &Filter::DENSITY)
@@ -76,11 +73,7 @@ fn sifted(session: &MethodRun) -> Sifted {
 /// The caller's capacity, or where the spacings crowd of pairs that the path closed up.
 pub(super) fn narrow(session: &MethodRun) -> Option<Narrow> {
     if let Some(capacity) = session.params.capacity {
-        return Some(Narrow {
-            ns: bits(session) * 1e9 / capacity.as_f64(),
-            error: 0.0,
-            runner_up: None,
-        });
+        return Some(Narrow { ns: bits(session) * 1e9 / capacity.as_f64(), error: 0.0, runner_up: None });
     }
     let sifted = sifted(session);
     // Most of the first pairs, as close as the host can send them, must have come further apart
@@ -105,22 +98,14 @@ pub(super) fn narrow(session: &MethodRun) -> Option<Narrow> {
 
 /// Stamps or hosts that hide what is inside pairs.
 pub(super) fn hidden(session: &MethodRun) -> Option<Reason> {
-    pairtrain::hidden(
-        &all(session),
-        session.facts.as_ref()?,
-        session.ip_octets,
-        session.source?,
-    )
+    pairtrain::hidden(&all(session), session.facts.as_ref()?, session.ip_octets, session.source?)
 }
 
 pub(super) fn silent(session: &MethodRun) -> Reason {
     if session.lost >= session.packets {
         Reason::NoAnswer
     } else if 2 * session.lost > session.packets {
-        Reason::TooMuchLoss {
-            lost: session.lost,
-            sent: session.packets,
-        }
+        Reason::TooMuchLoss { lost: session.lost, sent: session.packets }
     } else {
         Reason::TooFewSamples { samples: 0 }
     }
@@ -142,10 +127,8 @@ pub(super) fn law(bits: f64, narrow_ns: f64, gaps: &[PairGap]) -> Option<(f64, f
 /// divides by next to nothing.
 fn useful(session: &MethodRun, narrow_ns: f64) -> Vec<PairGap> {
     let apart = |gap: &PairGap| gap.sent > 0.0 && gap.sent <= OPEN * narrow_ns;
-    let paced: Vec<PairGap> = all(session)
-        .into_iter()
-        .filter(|gap| apart(gap) && gap.sent >= CLOSE * narrow_ns)
-        .collect();
+    let paced: Vec<PairGap> =
+        all(session).into_iter().filter(|gap| apart(gap) && gap.sent >= CLOSE * narrow_ns).collect();
     if paced.len() >= session.params.pairs {
         return paced;
     }
@@ -161,9 +144,7 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
         return Err(match gaps.len() {
             0 => silent(session),
             _ if 2 * session.lost > session.packets => silent(session),
-            samples => Reason::TooFewSamples {
-                samples: samples as u64,
-            },
+            samples => Reason::TooFewSamples { samples: samples as u64 },
         });
     }
     if let Some(reason) = hidden(session) {
@@ -182,9 +163,7 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     let (available, error) = law(bits(session), narrow.ns, &pairs).ok_or(Reason::NoAgreement)?;
     let capacity = bits(session) * 1e9 / narrow.ns;
     let lever = (mean(&pairs, |gap| gap.came) / mean(&pairs, |gap| gap.sent) - 1.0).abs();
-    let half = (SPANNED * error)
-        .hypot(lever * narrow.error * capacity)
-        .max(FLOOR * capacity);
+    let half = (SPANNED * error).hypot(lever * narrow.error * capacity).max(FLOOR * capacity);
     // More than the link carries is no answer either.
     if half > WIDEST * capacity || available - half > (1.0 + 2.0 * FLOOR) * capacity {
         return Err(Reason::NoAgreement);
@@ -197,16 +176,9 @@ fn state(session: &MethodRun, narrow: Narrow, available: f64, half: f64) -> Resu
     let rate = |value: f64| BitRate::from_bps_f64(value.max(0.0)).ok_or(Reason::NoAgreement);
     let value = available.clamp(0.0, capacity);
     let high = (available + half).clamp(FLOOR * capacity, capacity * (1.0 + narrow.error + FLOOR));
-    let mut estimate = Estimate::ip_rate(
-        Metric::AvailableIpCapacity,
-        rate(value)?,
-        rate((available - half).min(value))?,
-        rate(high)?,
-    );
-    estimate.interval = session
-        .began
-        .zip(session.ended)
-        .map(|(began, ended)| ended.since(began));
+    let mut estimate =
+        Estimate::ip_rate(Metric::AvailableIpCapacity, rate(value)?, rate((available - half).min(value))?, rate(high)?);
+    estimate.interval = session.began.zip(session.ended).map(|(began, ended)| ended.since(began));
     if half > WIDE * capacity {
         estimate.confidence = Confidence::Low;
     }
@@ -222,12 +194,8 @@ fn state(session: &MethodRun, narrow: Narrow, available: f64, half: f64) -> Resu
         estimate
     };
     let margin = 1.0 + narrow.error + FLOOR;
-    let own = Estimate::ip_rate(
-        Metric::IpCapacity,
-        rate(capacity)?,
-        rate(capacity / margin)?,
-        rate(capacity * margin)?,
-    );
+    let own =
+        Estimate::ip_rate(Metric::IpCapacity, rate(capacity)?, rate(capacity / margin)?, rate(capacity * margin)?);
     let cross = Estimate::ip_rate(
         Metric::CrossTraffic,
         rate(capacity - value)?,
@@ -269,10 +237,7 @@ fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics
         .map(|(available, _)| available)
         .collect();
     let weight = session.params.weight;
-    let smoothed = single
-        .iter()
-        .copied()
-        .reduce(|smooth, new| (1.0 - weight) * smooth + weight * new);
+    let smoothed = single.iter().copied().reduce(|smooth, new| (1.0 - weight) * smooth + weight * new);
     diagnostics.insert("measurements_bps", single);
     if let Some(smoothed) = smoothed {
         diagnostics.insert("smoothed_bps", smoothed);

@@ -79,12 +79,7 @@ impl TrainMethod for MethodRun {
         let silence = self.params.silence.max(4 * intra);
         let packets = pairtrain::plan(self.ip_octets, intra, silence, self.params.pairs, self.serial);
         self.serial = self.serial.wrapping_add(u32::try_from(self.params.pairs).unwrap_or(0));
-        Some(Next {
-            packets,
-            peer_kind: PeerKind::Receiver,
-            spacing: Duration::ZERO,
-            rest: silence,
-        })
+        Some(Next { packets, peer_kind: PeerKind::Receiver, spacing: Duration::ZERO, rest: silence })
     }
 
     fn take(&mut self, _: &Train, report: &TrainReport) {

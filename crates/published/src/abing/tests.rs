@@ -24,10 +24,7 @@ fn reason(outcome: Outcome) -> Reason {
 }
 
 fn loaded(arrivals: Arrivals, mbps: u64, seed: u64) -> ClosedFormWorld {
-    let cross = Cross {
-        arrivals,
-        ..Cross::poisson(BitRate::from_mbps(mbps))
-    };
+    let cross = Cross { arrivals, ..Cross::poisson(BitRate::from_mbps(mbps)) };
     let narrow = Hop::loaded(BitRate::from_mbps(100), cross);
     ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed)
 }
@@ -36,10 +33,7 @@ fn loaded(arrivals: Arrivals, mbps: u64, seed: u64) -> ClosedFormWorld {
 /// link between them: 120 + 0.5 * 90.
 #[test]
 fn the_law_by_hand() {
-    let gap = PairGap {
-        sent: 90_000.0,
-        came: 165_000.0,
-    };
+    let gap = PairGap { sent: 90_000.0, came: 165_000.0 };
     let (available, error) = law(12_000.0, 120_000.0, &[gap, gap]).unwrap();
     assert!((available - 50e6).abs() < 1.0 && error.abs() < 1e-9);
     // Two that differ by 20 us: the mean's standard error is 10 us, over 90 us of 100 Mbit/s.
@@ -62,22 +56,13 @@ fn a_fluid_needs_the_capacity() {
 
 #[test]
 fn an_idle_path_is_all_available() {
-    let mut host_pair = ClosedFormWorld::new(
-        vec![
-            Hop::ethernet(BitRate::from_gbps(1)),
-            Hop::ethernet(BitRate::from_mbps(100)),
-        ],
-        1,
-    );
+    let mut host_pair =
+        ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), Hop::ethernet(BitRate::from_mbps(100))], 1);
     let truth = host_pair.ip_capacity(1500).as_f64();
     let outcome = measure(&mut host_pair, &[]);
     let estimate = outcome.estimate().expect("an answer");
     between(estimate.value as f64 / truth, 0.99, 1.01);
-    let capacity = estimate
-        .also
-        .iter()
-        .find(|one| one.metric == Metric::IpCapacity)
-        .unwrap();
+    let capacity = estimate.also.iter().find(|one| one.metric == Metric::IpCapacity).unwrap();
     between(capacity.value as f64 / truth, 0.995, 1.005);
 }
 
@@ -130,20 +115,14 @@ fn batches_and_coarse_stamps_are_refused() {
 fn a_slow_sender_gives_no_answer() {
     let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 1);
     host_pair.facts.sender.send_cost = Duration::from_micros(50);
-    assert!(matches!(
-        reason(measure(&mut host_pair, &[])),
-        Reason::SenderTooSlow { .. }
-    ));
+    assert!(matches!(reason(measure(&mut host_pair, &[])), Reason::SenderTooSlow { .. }));
 }
 
 #[test]
 fn total_loss_ends() {
     let mut path = Fluid::new(100e6, 1e6, 0.02);
     path.dead = true;
-    assert_eq!(
-        reason(path.measure(&crate::abing::Abing, &[]).outcome),
-        Reason::NoAnswer
-    );
+    assert_eq!(reason(path.measure(&crate::abing::Abing, &[]).outcome), Reason::NoAnswer);
     assert!(path.probes <= 4, "{}", path.probes);
 }
 
@@ -155,28 +134,15 @@ fn losses_tear_pairs_and_leave_the_rest() {
     let outcome = measure(&mut host_pair, &[]);
     let estimate = outcome.estimate().expect("an answer");
     between(estimate.value as f64 / truth, 0.8, 1.2);
-    assert!(
-        estimate
-            .caveats
-            .iter()
-            .any(|caveat| matches!(caveat, Caveat::Loss { .. }))
-    );
+    assert!(estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Loss { .. })));
 }
 
 #[test]
 fn parameters_are_checked() {
-    for (name, value) in [
-        ("pairs", "1"),
-        ("gap", "2"),
-        ("weight", "0"),
-        ("capacity", "0"),
-        ("silence", "0"),
-        ("x", "1"),
-    ] {
+    for (name, value) in
+        [("pairs", "1"), ("gap", "2"), ("weight", "0"), ("capacity", "0"), ("silence", "0"), ("x", "1")]
+    {
         let raw = [(name, value)].into_iter().collect();
-        assert!(
-            narrows_probe::Method::begin(&crate::abing::Abing, &raw).is_err(),
-            "{name}={value}"
-        );
+        assert!(narrows_probe::Method::begin(&crate::abing::Abing, &raw).is_err(), "{name}={value}");
     }
 }

@@ -7,13 +7,7 @@ use narrows_probe::registry::Method;
 use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid_path::Fluid;
 
-const TOOL: Reflected = Reflected {
-    spread: 1.2,
-    density: 0.05,
-    decrease: 1.5,
-    busy: 5,
-    filter: Filter::Mean,
-};
+const TOOL: Reflected = Reflected { spread: 1.2, density: 0.05, decrease: 1.5, busy: 5, filter: Filter::Mean };
 
 fn measure<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: &[(&str, &str)]) -> Outcome {
     testing::measure(&Assolo, world, params)
@@ -30,11 +24,7 @@ fn a_fluid_path_gives_the_last_rate_that_is_kept() {
         let rates = TOOL.rates(10e6, 150e6);
         let available = f64::from(100 - cross) * 1e6;
         let found = one(&rates, &fluid(&train(&rates), 100e6, f64::from(cross) * 1e6));
-        let kept = rates
-            .iter()
-            .copied()
-            .filter(|rate| *rate <= available)
-            .fold(0.0, f64::max);
+        let kept = rates.iter().copied().filter(|rate| *rate <= available).fold(0.0, f64::max);
         assert!((found.rate / kept - 1.0).abs() < 1e-4, "{cross}: {} {kept}", found.rate);
         assert!(!found.open);
     }
@@ -57,10 +47,7 @@ fn a_fluid_path_from_end_to_end() {
         let available = mbps(capacity - cross).as_f64();
         let ratio = result.value as f64 / available;
         assert!((0.93..=1.07).contains(&ratio), "{capacity} {cross}: {ratio} {result:?}");
-        assert!(
-            result.low as f64 <= available && available <= result.high as f64,
-            "{result:?}"
-        );
+        assert!(result.low as f64 <= available && available <= result.high as f64, "{result:?}");
     }
 }
 
@@ -86,10 +73,7 @@ fn hosts_slower_than_what_is_available_bound_it() {
     host_pair.facts.sender.min_gap = Duration::from_micros(40);
     let outcome = measure(&mut host_pair, &[]);
     let result = estimate(&outcome);
-    assert_eq!(
-        (result.verdict, result.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((result.verdict, result.limited_by), (BoundKind::LowerBound, Limit::Sender));
     assert!((0.8..=1.0).contains(&(result.value as f64 / 300e6)), "{}", result.value);
     assert!(result.caveats.contains(&Caveat::SenderLimited));
 }
@@ -104,18 +88,12 @@ fn what_spoils_chirps_has_its_reason() {
             other @ Outcome::Estimated(_) => panic!("{other:?}"),
         }
     };
-    assert_eq!(
-        with(|host_pair| host_pair.stamping.batch = Some(Duration::from_millis(1))),
-        Reason::ReceiveBatching
-    );
+    assert_eq!(with(|host_pair| host_pair.stamping.batch = Some(Duration::from_millis(1))), Reason::ReceiveBatching);
     assert_eq!(
         with(|host_pair| host_pair.facts.receiver.clock_resolution = Duration::from_micros(10)),
         Reason::StampsTooCoarse
     );
-    assert!(matches!(
-        with(|host_pair| host_pair.hops[0].loss = 0.4),
-        Reason::TooMuchLoss { .. }
-    ));
+    assert!(matches!(with(|host_pair| host_pair.hops[0].loss = 0.4), Reason::TooMuchLoss { .. }));
     assert_eq!(with(|host_pair| host_pair.hops[0].loss = 1.0), Reason::NoAnswer);
 }
 

@@ -29,12 +29,7 @@ impl Filter {
     pub(super) fn through(first: (f64, f64), second: (f64, f64), q: f64) -> Option<Self> {
         let a = (second.1 - first.1) / (second.0 - first.0);
         let x = [a, first.1 - a * first.0];
-        possible(x).then_some(Self {
-            x,
-            p: [1.0, 0.0, 1.0],
-            q,
-            agility: 1.0,
-        })
+        possible(x).then_some(Self { x, p: [1.0, 0.0, 1.0], q, agility: 1.0 })
     }
 
     /// Where the line crosses zero: what is available, as a share of the highest rate.
@@ -85,11 +80,7 @@ impl Filter {
         }
         self.x = next;
         // (I - K h) P, whose off-diagonal terms are equal for this K.
-        self.p = [
-            prior[0] - gain[0] * ph[0],
-            prior[1] - gain[0] * ph[1],
-            prior[2] - gain[1] * ph[1],
-        ];
+        self.p = [prior[0] - gain[0] * ph[0], prior[1] - gain[0] * ph[1], prior[2] - gain[1] * ph[1]];
         Took::Yes
     }
 

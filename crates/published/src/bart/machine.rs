@@ -167,11 +167,7 @@ impl Machine {
         let u = seen.rate / self.max_rate;
         let deviation = seen.variance.max(LEAST_VARIANCE).sqrt();
         let strained = seen.mean > CONGESTED.max(3.0 * deviation);
-        self.unstrained = if strained {
-            0
-        } else {
-            self.unstrained.saturating_add(u32::from(u > 0.8))
-        };
+        self.unstrained = if strained { 0 } else { self.unstrained.saturating_add(u32::from(u > 0.8)) };
         let Some(filter) = &mut self.filter else {
             if strained {
                 self.begin(now, seen);
@@ -245,17 +241,10 @@ impl Machine {
         };
         let stamps = (facts.receiver.stamp_error + facts.receiver.clock_resolution).as_secs_f64();
         let sigma = stamps + self.batch.unwrap_or(0.0) / 2.0;
-        let idle = self
-            .filter
-            .as_ref()
-            .map_or(0.5, |filter| filter.crossing() / filter.capacity());
+        let idle = self.filter.as_ref().map_or(0.5, |filter| filter.crossing() / filter.capacity());
         let bits = 8.0 * f64::from(self.packet_octets.max(1));
         let wanted = 2.0 * sigma * rate / (bits * 0.02 * idle.clamp(0.1, 1.0));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped to a range that fits"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
         let wanted = wanted.clamp(0.0, MAX_PACKETS as f64) as usize;
         wanted.max(self.params.packets)
     }
@@ -263,17 +252,10 @@ impl Machine {
     fn pause(&mut self, now: Stamp<Sender>) -> Step {
         let cost = self.packets as f64 * f64::from(self.packet_octets);
         self.token_pool.earn(now, self.params.load * self.scale() / 8.0);
-        let paid = self
-            .token_pool
-            .wait_for(now, cost)
-            .unwrap_or(Duration::from_millis(300));
+        let paid = self.token_pool.wait_for(now, cost).unwrap_or(Duration::from_millis(300));
         let end = self.began + self.params.duration;
         let until = (now + paid.min(Duration::from_secs(60))).min(end.max(now));
-        if until > now {
-            Step::Wait { until }
-        } else {
-            self.send(now)
-        }
+        if until > now { Step::Wait { until } } else { self.send(now) }
     }
 
     /// What the income is a share of: the capacity where the filter has it, else what came through.
@@ -353,9 +335,9 @@ impl Estimator for Machine {
                 self.send(now)
             }
             Event::Refused(Refusal::ForbiddenByPeer) => Step::Done(self.finish(Some(Reason::ForbiddenByPeer))),
-            Event::Refused(_) => Step::Done(self.finish(Some(Reason::NotOffered {
-                what: "trains of UDP packets towards a receiver".to_owned(),
-            }))),
+            Event::Refused(_) => Step::Done(
+                self.finish(Some(Reason::NotOffered { what: "trains of UDP packets towards a receiver".to_owned() })),
+            ),
             Event::Stop(reason) => Step::Done(self.finish(Some(reason))),
             Event::Load(_) | Event::Transfer(_) | Event::Capture(_) => {
                 Step::Done(self.finish(Some(Reason::UnexpectedEvent)))

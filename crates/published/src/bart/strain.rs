@@ -32,10 +32,7 @@ pub(super) fn strain(report: &TrainReport, burst_ends: bool) -> Option<Strain> {
     let seen: Vec<(u32, f64, f64)> = {
         let (first, arrived) = report.received().next().map(|(row, stamp)| (row.departed, stamp))?;
         let of = |delta: Delta| delta.as_f64();
-        report
-            .received()
-            .map(|(row, stamp)| (row.seq, of(row.departed - first), of(stamp - arrived)))
-            .collect()
+        report.received().map(|(row, stamp)| (row.seq, of(row.departed - first), of(stamp - arrived))).collect()
     };
     let gap_in = seen.last()?.1 / (seen.len() as f64 - 1.0);
     let short = |pair: &[(u32, f64, f64)]| pair[1].2 - pair[0].2 < SHORT_GAP * gap_in;
@@ -62,10 +59,7 @@ pub(super) fn strain(report: &TrainReport, burst_ends: bool) -> Option<Strain> {
     // Of a mean weighted by time: the sum of squared weighted residuals over the squared sum of
     // weights.
     let count = gaps.len() as f64;
-    let squares: f64 = gaps
-        .iter()
-        .map(|(sent, seen)| (seen - sent - mean * sent).powi(2))
-        .sum();
+    let squares: f64 = gaps.iter().map(|(sent, seen)| (seen - sent - mean * sent).powi(2)).sum();
     let variance = squares / (time * time) * count / (count - 1.0);
     let span = kept.last()?.2 - kept.first()?.2;
     (mean.is_finite() && variance.is_finite()).then_some(Strain {

@@ -51,23 +51,14 @@ fn a_slow_sender_is_a_bound() {
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(estimate.verdict, BoundKind::LowerBound);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));
-    assert!(
-        (150_000_000..=200_500_000).contains(&estimate.value),
-        "{}",
-        estimate.value
-    );
+    assert!((150_000_000..=200_500_000).contains(&estimate.value), "{}", estimate.value);
 }
 
 #[test]
 fn parameters_are_checked() {
-    for (name, value) in [
-        ("packets", "2"),
-        ("load", "0"),
-        ("q", "2"),
-        ("size", "20"),
-        ("timeout", "1 ms"),
-        ("nosuch", "1"),
-    ] {
+    for (name, value) in
+        [("packets", "2"), ("load", "0"), ("q", "2"), ("size", "20"), ("timeout", "1 ms"), ("nosuch", "1")]
+    {
         assert!(Bart.begin(&[(name, value)].into_iter().collect()).is_err(), "{name}");
     }
 }

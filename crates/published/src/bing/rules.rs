@@ -28,9 +28,7 @@ pub(super) fn clean(hops: &[HopTable], slack_ns: f64) -> Vec<Vec<bool>> {
         };
         let sooner_though_larger = |size: usize| {
             let Some((mine, _)) = own(size) else { return false };
-            (size + 1..sizes)
-                .filter_map(own)
-                .any(|(larger, _)| larger as f64 + slack_ns < mine as f64)
+            (size + 1..sizes).filter_map(own).any(|(larger, _)| larger as f64 + slack_ns < mine as f64)
         };
         let further: Vec<bool> = (0..sizes).map(sooner_further_on).collect();
         let answered = (0..sizes).filter(|&size| own(size).is_some()).count();
@@ -52,15 +50,11 @@ pub(super) fn lines(hops: &[HopTable], drawing: Drawing<'_>) -> Vec<Option<Drawn
             return None;
         }
         let counted = hop.cells.iter().zip(clean).filter(|(_, clean)| **clean);
-        let points: Vec<Point> = counted
-            .filter_map(|(cell, _)| drawing.point(cell, Half::Both))
-            .collect();
+        let points: Vec<Point> = counted.filter_map(|(cell, _)| drawing.point(cell, Half::Both)).collect();
         let all = if points.len() < LEAST_SIZES {
             two_sizes(&points, drawing.floor_ns())?
         } else {
-            drawing
-                .through(&points)
-                .filter(|sum| !contradicted(sum, &points, drawing))?
+            drawing.through(&points).filter(|sum| !contradicted(sum, &points, drawing))?
         };
         Some(Drawn { all, halves: None })
     };
@@ -70,10 +64,7 @@ pub(super) fn lines(hops: &[HopTable], drawing: Drawing<'_>) -> Vec<Option<Drawn
 /// Whether probes and answers cost differently per octet, where that can be told: a reverse
 /// direction of another rate, or a router that copies.
 fn contradicted(sum: &Slope, points: &[Point], drawing: Drawing<'_>) -> bool {
-    let apart = Drawing {
-        regress: Regress::Both,
-        ..drawing
-    };
+    let apart = Drawing { regress: Regress::Both, ..drawing };
     let both = apart.through(points).filter(|both| both.assumed == Assumed::Nothing);
     sum.assumed == Assumed::Alike
         && both.is_some_and(|both| {
@@ -112,18 +103,10 @@ pub(super) fn worst(hops: &[HopTable], drawing: Drawing<'_>) -> Vec<(usize, usiz
     let answering = |at: usize| hops.get(at).is_some_and(|hop| hop.answered() > 0);
     let mut again = Vec::new();
     for (at, sizes) in clean.iter().enumerate().filter(|(at, _)| answering(*at)) {
-        again.extend(
-            sizes
-                .iter()
-                .enumerate()
-                .filter(|(_, clean)| !**clean)
-                .map(|(size, _)| (at, size)),
-        );
+        again.extend(sizes.iter().enumerate().filter(|(_, clean)| !**clean).map(|(size, _)| (at, size)));
     }
-    let mut links: Vec<Link> = (0..hops.len())
-        .filter(|&at| answering(at))
-        .filter_map(|at| link(hops, at, &clean, drawing))
-        .collect();
+    let mut links: Vec<Link> =
+        (0..hops.len()).filter(|&at| answering(at)).filter_map(|at| link(hops, at, &clean, drawing)).collect();
     links.sort_by(|one, other| one.correlation.total_cmp(&other.correlation));
     let half = links.len().div_ceil(2);
     for link in links.iter().take(half).filter(|link| link.correlation < CLEAN) {
@@ -170,21 +153,13 @@ fn link(hops: &[HopTable], remote: usize, clean: &[Vec<bool>], drawing: Drawing<
     let points: Vec<(usize, f64, f64)> = (0..hops[remote].cells.len()).filter_map(difference).collect();
     let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().map(|point| (point.1, point.2)).unzip();
     let fit = ols(&xs, &ys).ok()?;
-    let mut off: Vec<(usize, f64)> = points
-        .iter()
-        .map(|(size, x, y)| (*size, (y - fit.line.at(*x)).abs()))
-        .collect();
+    let mut off: Vec<(usize, f64)> = points.iter().map(|(size, x, y)| (*size, (y - fit.line.at(*x)).abs())).collect();
     off.sort_by(|one, other| other.1.total_cmp(&one.1));
     let half = off.len().div_ceil(2);
     let mut worst: Vec<usize> = off.iter().take(half).map(|(size, _)| *size).collect();
     let falls = points.windows(2).filter(|pair| pair[1].2 < pair[0].2);
     worst.extend(falls.map(|pair| pair[0].0));
-    Some(Link {
-        near,
-        remote,
-        correlation: correlation(&xs, &ys),
-        worst,
-    })
+    Some(Link { near, remote, correlation: correlation(&xs, &ys), worst })
 }
 
 /// Pearson's; zero where one of them does not vary.
@@ -250,13 +225,8 @@ mod tests {
 
     #[test]
     fn the_worst_half_is_probed_again_and_clean_links_are_not() {
-        let drawing = Drawing {
-            facts: None,
-            framing: Framing::BARE,
-            regress: Regress::Sum,
-            draw: Draw::Lsq,
-            halves: false,
-        };
+        let drawing =
+            Drawing { facts: None, framing: Framing::BARE, regress: Regress::Sum, draw: Draw::Lsq, halves: false };
         let straight = hop(&[1_000, 5_000, 9_000, 13_000], 0);
         // The second link's differences are 1000, 6500, 5000, 8000 around a line, and fall once.
         let bent = hop(&[2_000, 11_500, 14_000, 21_000], 0);

@@ -66,10 +66,7 @@ impl MethodRun {
     /// Evenly from the smallest to the largest, and from the beginning.
     fn resize(&mut self) {
         let path_mtu = self.facts.as_ref().map_or(1500, |facts| facts.path_mtu);
-        let (least, most) = (
-            self.params.smallest.max(self.bounds.least_octets),
-            path_mtu.min(self.bounds.most_octets),
-        );
+        let (least, most) = (self.params.smallest.max(self.bounds.least_octets), path_mtu.min(self.bounds.most_octets));
         let room = u32::from(most.saturating_sub(least));
         let steps = u32::from(self.params.sizes - 1).max(1);
         let size = |step: u32| least.saturating_add(u16::try_from(room * step / steps).unwrap_or(u16::MAX));
@@ -105,9 +102,7 @@ impl MethodRun {
         if !self.found && self.find() {
             return true;
         }
-        let answering: Vec<usize> = (0..self.hops.len())
-            .filter(|&at| self.hops[at].answered() > 0)
-            .collect();
+        let answering: Vec<usize> = (0..self.hops.len()).filter(|&at| self.hops[at].answered() > 0).collect();
         if self.round < self.params.repeats {
             self.round += 1;
             for size in 0..self.sizes.len() {
@@ -177,9 +172,7 @@ impl TrainMethod for MethodRun {
         peer_kinds.refused(refusal, what, |refusal| bounds.take(refusal))?;
         self.resize();
         if self.sizes.len() < 2 {
-            return Err(Reason::NotOffered {
-                what: "packets of two different sizes".to_owned(),
-            });
+            return Err(Reason::NotOffered { what: "packets of two different sizes".to_owned() });
         }
         Ok(())
     }
@@ -194,28 +187,16 @@ impl TrainMethod for MethodRun {
 
     fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
         let drawing = self.drawing();
-        let lines = Lines {
-            drawing,
-            hops: &self.hops,
-            drawn: rules::lines(&self.hops, drawing),
-        };
+        let lines = Lines { drawing, hops: &self.hops, drawn: rules::lines(&self.hops, drawing) };
         let left_out = self.hops.iter().zip(&lines.drawn);
-        let left_out = left_out
-            .filter(|(hop, drawn)| drawn.is_none() && hop.answered() > 1)
-            .count();
+        let left_out = left_out.filter(|(hop, drawn)| drawn.is_none() && hop.answered() > 1).count();
         match lines.conclude(stopped) {
             // What the stamps are like had nothing to do with it.
-            Outcome::Inconclusive {
-                reason: Reason::StampsTooCoarse,
-                caveats,
-                details,
-                diagnostics,
-            } if left_out > 0 => Outcome::Inconclusive {
-                reason: Reason::NoAgreement,
-                caveats,
-                details,
-                diagnostics,
-            },
+            Outcome::Inconclusive { reason: Reason::StampsTooCoarse, caveats, details, diagnostics }
+                if left_out > 0 =>
+            {
+                Outcome::Inconclusive { reason: Reason::NoAgreement, caveats, details, diagnostics }
+            }
             other => other,
         }
     }

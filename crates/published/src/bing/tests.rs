@@ -45,15 +45,10 @@ fn refusals_change_sizes_and_peer_kind_and_end() {
     let facts = narrows_probe::PathFacts::ideal(1500, Duration::from_millis(1));
     assert_eq!(asked(run.step(now, Event::Started(facts))), (64, PeerKind::Echo));
     let mut refuse = |refusal| run.step(now, Event::Refused(refusal));
-    assert_eq!(
-        asked(refuse(Refusal::TooSmall { min_ip_octets: 76 })),
-        (76, PeerKind::Echo)
-    );
+    assert_eq!(asked(refuse(Refusal::TooSmall { min_ip_octets: 76 })), (76, PeerKind::Echo));
     assert_eq!(asked(refuse(Refusal::NotOffered)), (76, PeerKind::ClosedPort));
     assert_eq!(asked(refuse(Refusal::NotOffered)), (76, PeerKind::EchoSized(64)));
-    let Step::Done(Outcome::Inconclusive { reason, .. }) = refuse(Refusal::NotOffered) else {
-        panic!("it goes on")
-    };
+    let Step::Done(Outcome::Inconclusive { reason, .. }) = refuse(Refusal::NotOffered) else { panic!("it goes on") };
     assert!(matches!(reason, Reason::NotOffered { .. }), "{reason:?}");
 }
 

@@ -32,10 +32,7 @@ type Phases = BTreeMap<u16, Vec<Spacing>>;
 
 fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     let facts = session.facts.as_ref().ok_or(Reason::UnexpectedEvent)?;
-    let loss = Reason::TooMuchLoss {
-        lost: session.lost,
-        sent: session.packets,
-    };
+    let loss = Reason::TooMuchLoss { lost: session.lost, sent: session.packets };
     let Some(last) = session.spacings.last() else {
         let none = session.lost == session.packets;
         return Err(if none { Reason::NoAnswer } else { loss });
@@ -53,10 +50,8 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     if open * 2 > session.spacings.len() {
         return sender_limited(session, &phases);
     }
-    let sets: Vec<(u16, Vec<Joined>)> = phases
-        .iter()
-        .map(|(octets, spacings)| (*octets, union(estimates(session, spacings, &trust))))
-        .collect();
+    let sets: Vec<(u16, Vec<Joined>)> =
+        phases.iter().map(|(octets, spacings)| (*octets, union(estimates(session, spacings, &trust)))).collect();
     let joined: Vec<Vec<Joined>> = sets.iter().map(|(_, set)| set.clone()).collect();
     let usable = joined.iter().filter(|set| !set.is_empty()).count();
     let agreed = intersect(&joined).filter(|common| {
@@ -67,11 +62,7 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     let outrun = |common: &Common| {
         let (octets, largest) = phases.iter().next_back()?;
         let spans: Vec<f64> = largest.iter().map(|spacing| spacing.gap_ns as f64).collect();
-        Some(outruns(
-            f64::midpoint(common.low, common.high),
-            wire_octets(session, *octets),
-            &spans,
-        ))
+        Some(outruns(f64::midpoint(common.low, common.high), wire_octets(session, *octets), &spans))
     };
     match agreed {
         Some(common) if outrun(&common) == Some(true) => at_least(session),
@@ -109,22 +100,14 @@ fn check_stamps(session: &MethodRun, phases: &Phases, trust: &Trust) -> Result<(
     if together as f64 > MOST_TOGETHER * spans.len() as f64 {
         let mean = narrows_stat::mean(&spans).unwrap_or(0.0).max(sent);
         let fine = mean <= 0.0 || trust.resolves(mean);
-        return Err(if fine {
-            Reason::ReceiveBatching
-        } else {
-            Reason::StampsTooCoarse
-        });
+        return Err(if fine { Reason::ReceiveBatching } else { Reason::StampsTooCoarse });
     }
     let wire = wire_octets(session, *octets);
     let by_host = spans.iter().filter(|span| trust.by_host(wire, **span)).count();
     if by_host as f64 > MOST_TOGETHER * spans.len() as f64 {
         return Err(Reason::ReceiverTooSlow);
     }
-    if trust.resolves(median) {
-        Ok(())
-    } else {
-        Err(Reason::StampsTooCoarse)
-    }
+    if trust.resolves(median) { Ok(()) } else { Err(Reason::StampsTooCoarse) }
 }
 
 /// It came no slower than it left.
@@ -138,9 +121,7 @@ fn wire_octets(session: &MethodRun, ip_octets: u16) -> f64 {
 
 /// Rates on the wire, with what each may be wrong by.
 fn estimates(session: &MethodRun, spacings: &[Spacing], trust: &Trust) -> Vec<Interval> {
-    let good = spacings
-        .iter()
-        .filter(|spacing| spacing.gap_ns > 0 && !is_open(spacing));
+    let good = spacings.iter().filter(|spacing| spacing.gap_ns > 0 && !is_open(spacing));
     good.filter_map(|spacing| {
         let gap = spacing.gap_ns as f64;
         let blur = trust.blur(gap);
@@ -164,11 +145,7 @@ fn restated(session: &MethodRun, wire_rate: f64) -> Result<BitRate, Reason> {
 
 fn sender_limited(session: &MethodRun, phases: &Phases) -> Result<Estimate, Reason> {
     let (octets, largest) = phases.iter().next_back().ok_or(Reason::NoAnswer)?;
-    let spans: Vec<f64> = largest
-        .iter()
-        .map(|spacing| spacing.gap_ns as f64)
-        .filter(|gap| *gap > 0.0)
-        .collect();
+    let spans: Vec<f64> = largest.iter().map(|spacing| spacing.gap_ns as f64).filter(|gap| *gap > 0.0).collect();
     let span = narrows_stat::median(&spans).ok_or(Reason::NoAgreement)?;
     let rate = restated(session, 8e9 * wire_octets(session, *octets) / span)?;
     let estimate = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate).at_least(Limit::Sender);
@@ -178,20 +155,12 @@ fn sender_limited(session: &MethodRun, phases: &Phases) -> Result<Estimate, Reas
 fn state(session: &MethodRun, sets: &[(u16, Vec<Joined>)], common: &Common, trust: &Trust) -> Result<Estimate, Reason> {
     let inside = |rate: &f64| common.low <= *rate && *rate <= common.high;
     let of_set = |(octets, set): &(u16, Vec<Joined>)| {
-        let points: Vec<f64> = set
-            .iter()
-            .flat_map(|one| one.points.iter().copied())
-            .filter(inside)
-            .collect();
+        let points: Vec<f64> = set.iter().flat_map(|one| one.points.iter().copied()).filter(inside).collect();
         narrows_stat::median(&points).map(|point| (*octets, point))
     };
     let middle = f64::midpoint(common.low, common.high);
     // The largest packets have the smallest errors.
-    let (octets, point) = sets
-        .iter()
-        .rev()
-        .find_map(of_set)
-        .unwrap_or((session.full_size(), middle));
+    let (octets, point) = sets.iter().rev().find_map(of_set).unwrap_or((session.full_size(), middle));
     let wire = wire_octets(session, octets);
     let all: Vec<f64> = session
         .spacings
@@ -225,11 +194,7 @@ fn state(session: &MethodRun, sets: &[(u16, Vec<Joined>)], common: &Common, trus
         .with("phases", to_u32(sets.len()))
         .with("phases_that_agree", to_u32(common.phases))
         .with("estimates_that_agree", to_u32(common.weight));
-    Ok(if reply_share(session) > DECIDES {
-        estimate.at_least(Limit::Path)
-    } else {
-        estimate
-    })
+    Ok(if reply_share(session) > DECIDES { estimate.at_least(Limit::Path) } else { estimate })
 }
 
 /// Trains that came at the answer's rate and too soon to have been drawn together: to bring a train
@@ -278,14 +243,10 @@ fn caveats(session: &MethodRun) -> Vec<Caveat> {
     }
     let ratio = |count: f64| count / (session.packets as f64).max(1.0);
     if session.lost > 0 {
-        caveats.push(Caveat::Loss {
-            ratio: ratio(session.lost as f64),
-        });
+        caveats.push(Caveat::Loss { ratio: ratio(session.lost as f64) });
     }
     if session.disordered > 0 {
-        caveats.push(Caveat::Reordering {
-            ratio: ratio(f64::from(session.disordered)),
-        });
+        caveats.push(Caveat::Reordering { ratio: ratio(f64::from(session.disordered)) });
     }
     caveats
 }
@@ -302,10 +263,7 @@ fn reply_share(session: &MethodRun) -> f64 {
 
 fn details(session: &MethodRun) -> Details {
     Details {
-        stamped_by_remote: session
-            .spacings
-            .last()
-            .is_some_and(|last| last.stamped == Stamped::PeerKind),
+        stamped_by_remote: session.spacings.last().is_some_and(|last| last.stamped == Stamped::PeerKind),
         ..Details::default()
     }
 }
@@ -315,10 +273,7 @@ fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics
     let open = session.spacings.iter().filter(|spacing| is_open(spacing)).count();
     diagnostics.insert("open_spacings", to_u32(open));
     let together = session.spacings.iter().filter(|spacing| spacing.gap_ns == 0).count();
-    diagnostics.insert(
-        "kept_spacings",
-        to_u32(session.spacings.len().saturating_sub(open).saturating_sub(together)),
-    );
+    diagnostics.insert("kept_spacings", to_u32(session.spacings.len().saturating_sub(open).saturating_sub(together)));
     diagnostics.insert("rejected_open_spacings", to_u32(open));
     diagnostics.insert("rejected_one_stamp_spacings", to_u32(together));
     diagnostics.insert("rejected_reordered_spacings", session.disordered);

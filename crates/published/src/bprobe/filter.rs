@@ -39,11 +39,7 @@ pub(super) fn union(mut estimates: Vec<Interval>) -> Vec<Joined> {
                 last.high = last.high.max(one.high);
                 last.points.push(one.point);
             }
-            _ => joined.push(Joined {
-                low: one.low,
-                high: one.high,
-                points: vec![one.point],
-            }),
+            _ => joined.push(Joined { low: one.low, high: one.high, points: vec![one.point] }),
         }
     }
     joined.retain(|set| set.points.len() > 1);
@@ -94,11 +90,7 @@ mod tests {
     use super::*;
 
     fn around(point: f64) -> Interval {
-        Interval {
-            low: point * 0.95,
-            point,
-            high: point * 1.05,
-        }
+        Interval { low: point * 0.95, point, high: point * 1.05 }
     }
 
     #[test]
@@ -113,19 +105,13 @@ mod tests {
     #[test]
     fn intersection_takes_what_most_phases_share() {
         // Three sizes see 10; two see something at the same added time, at different rates.
-        let phases: Vec<Vec<Joined>> = [
-            vec![10.0, 10.1, 2.0, 2.1],
-            vec![9.9, 10.0, 4.0, 4.1, 4.05],
-            vec![10.0, 10.05, 6.0, 6.1],
-        ]
-        .map(|points| union(points.into_iter().map(around).collect()))
-        .to_vec();
+        let phases: Vec<Vec<Joined>> =
+            [vec![10.0, 10.1, 2.0, 2.1], vec![9.9, 10.0, 4.0, 4.1, 4.05], vec![10.0, 10.05, 6.0, 6.1]]
+                .map(|points| union(points.into_iter().map(around).collect()))
+                .to_vec();
         let common = intersect(&phases).unwrap();
         assert_eq!((common.phases, common.weight), (3, 6));
-        assert!(
-            (common.low - 9.5).abs() < 1e-9 && (common.high - 10.5).abs() < 1e-9,
-            "{common:?}"
-        );
+        assert!((common.low - 9.5).abs() < 1e-9 && (common.high - 10.5).abs() < 1e-9, "{common:?}");
         assert_eq!(common.second, Some((1, 3)));
         assert_eq!(intersect(&[]), None);
         assert_eq!(intersect(&[union(vec![around(1.0)])]), None);

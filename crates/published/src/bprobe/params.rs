@@ -48,12 +48,7 @@ params! {
 }
 
 /// An echo as the original's, small replies where there is none.
-const AUTO: [PeerKind; 4] = [
-    PeerKind::Echo,
-    PeerKind::EchoSized(REPLY),
-    PeerKind::ClosedPort,
-    PeerKind::TcpSyn,
-];
+const AUTO: [PeerKind; 4] = [PeerKind::Echo, PeerKind::EchoSized(REPLY), PeerKind::ClosedPort, PeerKind::TcpSyn];
 const REPLY: u16 = 60;
 
 impl Params {

@@ -113,11 +113,7 @@ impl TrainMethod for MethodRun {
         }
         // Size by size, and then all over again: what changes with time does not change with size.
         let phase = usize::try_from(self.trains % phases.max(1)).unwrap_or(0);
-        let packet = PacketPlan {
-            gap: Duration::ZERO,
-            ip_octets: *self.sizes.get(phase)?,
-            hop_limit: None,
-        };
+        let packet = PacketPlan { gap: Duration::ZERO, ip_octets: *self.sizes.get(phase)?, hop_limit: None };
         Some(Next {
             packets: vec![packet; self.params.packets],
             peer_kind,

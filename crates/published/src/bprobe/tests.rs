@@ -36,15 +36,8 @@ fn all_sizes_of_an_idle_path_agree_on_the_wire() {
     let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
     assert_eq!(estimate.verdict, BoundKind::Estimated);
-    assert!(
-        (estimate.value as f64 / 9.752_926e6 - 1.0).abs() < 1e-3,
-        "{}",
-        estimate.value
-    );
-    assert_eq!(
-        estimate.diagnostics.get("phases_that_agree").unwrap().as_f64(),
-        Some(5.0)
-    );
+    assert!((estimate.value as f64 / 9.752_926e6 - 1.0).abs() < 1e-3, "{}", estimate.value);
+    assert_eq!(estimate.diagnostics.get("phases_that_agree").unwrap().as_f64(), Some(5.0));
     // Five sizes, ten packets, twice.
     assert_eq!(measured.cost.packets, 100);
     assert_eq!(measured.cost.octets, 20 * (124 + 186 + 465 + 697 + 1500));
@@ -60,10 +53,7 @@ fn round_trips_of_one_size_bound_the_way_there() {
     let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
     let measured = measure(&mut host_pair, &[("stamps", "returned")]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Path)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Path));
     assert!(estimate.caveats.contains(&Caveat::AsymmetricLimit));
 }
 
@@ -73,17 +63,12 @@ fn hosts_that_set_the_spacing_are_seen() {
     host_pair.facts.sender.send_cost = Duration::from_micros(60);
     let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     assert!(estimate.value < 487_000_000 && estimate.value > 150_000_000);
     let mut host_pair = between(Hop::ethernet(mbps(500)), 1);
     host_pair.stamping.batch = Some(Duration::from_micros(500));
     let measured = measure(&mut host_pair, &[]);
-    let Outcome::Inconclusive { reason, .. } = &measured.outcome else {
-        panic!("{:?}", measured.outcome)
-    };
+    let Outcome::Inconclusive { reason, .. } = &measured.outcome else { panic!("{:?}", measured.outcome) };
     assert_eq!(*reason, Reason::ReceiveBatching);
 }
 
@@ -99,11 +84,7 @@ fn load_gives_the_truth_or_a_bound_that_holds() {
         let truth = 97_529_259;
         estimated += u32::from(estimate.verdict == BoundKind::Estimated);
         let holds = estimate.low <= truth && (estimate.verdict == BoundKind::LowerBound || truth <= estimate.high);
-        assert!(
-            holds,
-            "{seed}: {} in {}..={}",
-            estimate.value, estimate.low, estimate.high
-        );
+        assert!(holds, "{seed}: {} in {}..={}", estimate.value, estimate.low, estimate.high);
     }
     assert!(estimated >= 15, "{estimated}");
 }
@@ -127,12 +108,7 @@ fn parameters_that_make_no_sense_are_refused() {
     }
     let mut run = Bprobe.begin(&RawParams::new()).unwrap();
     let facts = narrows_probe::PathFacts::ideal(1500, Duration::from_millis(1));
-    let step = run.step(
-        narrows_units::Stamp::from_nanos(0),
-        narrows_probe::Event::Started(facts),
-    );
-    let narrows_probe::Step::Send(Probe::Train(train)) = step else {
-        panic!("{step:?}")
-    };
+    let step = run.step(narrows_units::Stamp::from_nanos(0), narrows_probe::Event::Started(facts));
+    let narrows_probe::Step::Send(Probe::Train(train)) = step else { panic!("{step:?}") };
     assert_eq!((train.packets.len(), train.packets[0].ip_octets), (10, 124));
 }

@@ -14,25 +14,12 @@ impl Run {
             return Outcome::inconclusive(Reason::UnexpectedEvent);
         };
         let rate = |octets: u16, each_ns: f64| {
-            full_size_rate(
-                &self.params,
-                facts,
-                mindelay::wire_rate(self.params.framing, octets, each_ns),
-            )
+            full_size_rate(&self.params, facts, mindelay::wire_rate(self.params.framing, octets, each_ns))
         };
-        let values: Vec<f64> = self
-            .found
-            .iter()
-            .filter_map(|(octets, found)| Some(rate(*octets, found.each_ns)?.as_f64()))
-            .collect();
-        let lows = self
-            .found
-            .iter()
-            .filter_map(|(octets, found)| rate(*octets, found.each_high_ns));
-        let highs = self
-            .found
-            .iter()
-            .filter_map(|(octets, found)| rate(*octets, found.each_low_ns));
+        let values: Vec<f64> =
+            self.found.iter().filter_map(|(octets, found)| Some(rate(*octets, found.each_ns)?.as_f64())).collect();
+        let lows = self.found.iter().filter_map(|(octets, found)| rate(*octets, found.each_high_ns));
+        let highs = self.found.iter().filter_map(|(octets, found)| rate(*octets, found.each_low_ns));
         let mean = narrows_stat::mean(&values).and_then(narrows_units::BitRate::from_bps_f64);
         let (Some(value), Some(low), Some(high)) = (mean, lows.min(), highs.max()) else {
             return self.no_number(Reason::StampsTooCoarse);
@@ -40,10 +27,7 @@ impl Run {
         let widened = |rate: narrows_units::BitRate, factor: f64| rate.scaled(factor).unwrap_or(rate);
         let (low, high) = (widened(low, 1.0 - OTHER_ERROR), widened(high, 1.0 + OTHER_ERROR));
         let mut estimate = Estimate::ip_rate(Metric::IpCapacity, value, low, high);
-        let unchecked = self
-            .checks
-            .iter()
-            .any(|checks| checks.iter().all(|(_, found)| found.is_none()));
+        let unchecked = self.checks.iter().any(|checks| checks.iter().all(|(_, found)| found.is_none()));
         if unchecked || self.batching.seen().is_none() {
             // Stamps too coarse for small packets leave it open whether something steady parts the
             // large ones. Without the test, batches cannot be ruled out.
@@ -63,10 +47,7 @@ impl Run {
         };
         let value = estimate.value as f64;
         let wire = mindelay::wire_rate(self.params.framing, *octets, found.each_ns);
-        let is_interface = facts
-            .sender
-            .interface_rate
-            .is_some_and(|rate| (wire / rate.as_f64() - 1.0).abs() < SAME);
+        let is_interface = facts.sender.interface_rate.is_some_and(|rate| (wire / rate.as_f64() - 1.0).abs() < SAME);
         if found.best.open() && !is_interface {
             return estimate.caveat(Caveat::SenderLimited).at_least(Limit::Sender);
         }
@@ -92,12 +73,7 @@ impl Run {
             let nanos = mindelay::duration(self.batching.period_ns());
             caveats.push(Caveat::ReceiveBatching { period: nanos });
         }
-        Outcome::Inconclusive {
-            reason,
-            caveats,
-            details: Details::default(),
-            diagnostics: self.diagnostics(),
-        }
+        Outcome::Inconclusive { reason, caveats, details: Details::default(), diagnostics: self.diagnostics() }
     }
 
     fn caveats(&self) -> Vec<Caveat> {
@@ -125,20 +101,8 @@ impl Run {
         diagnostics.insert("restarts", self.restarts);
         diagnostics.insert("batches_seen", self.batching.seen().unwrap_or(false));
         let names = [
-            (
-                "first_octets",
-                "first_bps",
-                "first_clean",
-                "first_pairs",
-                "first_residual_ns",
-            ),
-            (
-                "second_octets",
-                "second_bps",
-                "second_clean",
-                "second_pairs",
-                "second_residual_ns",
-            ),
+            ("first_octets", "first_bps", "first_clean", "first_pairs", "first_residual_ns"),
+            ("second_octets", "second_bps", "second_clean", "second_pairs", "second_residual_ns"),
         ];
         for ((octets, found), names) in self.found.iter().zip(names) {
             diagnostics.insert(names.0, u32::from(*octets));
@@ -161,11 +125,7 @@ impl Run {
         }
         let last = self.hunt.as_ref().and_then(|hunt| hunt.found(false));
         if let Some(found) = last {
-            let octets = if self.found.len() == 1 {
-                self.octets.1
-            } else {
-                self.octets.0
-            };
+            let octets = if self.found.len() == 1 { self.octets.1 } else { self.octets.0 };
             diagnostics.insert("best_pair_bps", self.ip_bps(octets, &found));
             diagnostics.insert("best_pair_residual_ns", found.residual_ns);
             diagnostics.insert("stable_pairs", found.stable);
@@ -173,10 +133,7 @@ impl Run {
         diagnostics.insert("pairs", self.tally.pairs);
         diagnostics.insert("clean_pairs", self.tally.clean);
         diagnostics.insert("kept_clean_pairs", self.tally.clean);
-        diagnostics.insert(
-            "rejected_queued_pairs",
-            self.tally.pairs.saturating_sub(self.tally.clean),
-        );
+        diagnostics.insert("rejected_queued_pairs", self.tally.pairs.saturating_sub(self.tally.clean));
         diagnostics.insert("rejected_incomplete_pairs", self.tally.lost);
         diagnostics.insert("rejected_reordered_pairs", self.tally.disordered);
         if self.tally.clean > 0 {

@@ -17,11 +17,7 @@ impl Run {
     /// Takes over what a check found; the answer after the last one. Small packets find idle
     /// moments more often than those that found some: if some of them do not, those had not.
     pub(super) fn checked(&mut self, settled: bool) -> Option<Step> {
-        let found = self
-            .hunt
-            .as_ref()
-            .and_then(|hunt| hunt.found(false))
-            .filter(|_| settled);
+        let found = self.hunt.as_ref().and_then(|hunt| hunt.found(false)).filter(|_| settled);
         let (size, coarse) = (self.size(), self.too_coarse());
         self.close_hunt();
         let checks = self.checks.get_or_insert_default();

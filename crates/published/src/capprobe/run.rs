@@ -83,11 +83,7 @@ impl Run {
             let sevenths = CHECKS[checks.len().min(CHECKS.len() - 1)];
             return scaled(self.octets.0.min(self.octets.1), sevenths / 7.0);
         }
-        if self.found.is_empty() {
-            self.octets.0
-        } else {
-            self.octets.1
-        }
+        if self.found.is_empty() { self.octets.0 } else { self.octets.1 }
     }
 
     /// Takes over what the hunt found; the answer if that was the second and they agree.
@@ -133,11 +129,7 @@ impl Run {
         self.close_hunt();
         self.found.clear();
         if coarse || self.restarts.is_multiple_of(self.params.preset.judges_every()) {
-            let factor = if larger {
-                1.0 + self.params.resize
-            } else {
-                1.0 - self.params.resize
-            };
+            let factor = if larger { 1.0 + self.params.resize } else { 1.0 - self.params.resize };
             self.resize(factor, most);
         }
         self.start_hunt();
@@ -152,11 +144,7 @@ impl Run {
         } else {
             f64::from(SMALLEST.min(low)) / f64::from(low)
         };
-        let factor = if factor > 1.0 {
-            factor.min(limit.max(1.0))
-        } else {
-            factor.max(limit)
-        };
+        let factor = if factor > 1.0 { factor.min(limit.max(1.0)) } else { factor.max(limit) };
         self.octets = (scaled(self.octets.0, factor), scaled(self.octets.1, factor));
     }
 
@@ -183,11 +171,7 @@ impl Run {
         let checking = self.checks.is_some();
         let rule = Rule {
             // A check is of differences of a seventh and more.
-            tolerance: if checking {
-                self.params.tolerance.max(CHECK_TOLERANCE)
-            } else {
-                self.params.tolerance
-            },
+            tolerance: if checking { self.params.tolerance.max(CHECK_TOLERANCE) } else { self.params.tolerance },
             grain: Grain::of(facts, reads),
             two_clocks: reads.two_clocks(),
             period_ns: 0.0,
@@ -195,11 +179,7 @@ impl Run {
         let stop = Stop {
             stable: self.params.stable,
             least: self.params.least,
-            most: if checking {
-                self.params.most.max(CHECK_PAIRS)
-            } else {
-                self.params.most
-            },
+            most: if checking { self.params.most.max(CHECK_PAIRS) } else { self.params.most },
             clean: self.params.clean,
             still: (self.params.still > 0).then_some((self.params.still, STILL)),
         };
@@ -248,11 +228,7 @@ impl Run {
     /// far; before there is one, a round trip and a quarter, as the kernel re-implementation.
     fn wait(&self, train: &Train) -> Duration {
         let rtt = self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
-        let seen = self
-            .hunt
-            .as_ref()
-            .filter(|hunt| hunt.samples() >= FEW)
-            .and_then(|hunt| hunt.found(false));
+        let seen = self.hunt.as_ref().filter(|hunt| hunt.samples() >= FEW).and_then(|hunt| hunt.found(false));
         let octets = train.packets.first().map_or(0, |packet| packet.ip_octets);
         let rate = seen.map(|found| mindelay::wire_rate(self.params.framing, octets, found.each_ns));
         let seconds = match rate.or(self.rate_bps) {
@@ -275,11 +251,7 @@ impl Run {
 }
 
 fn scaled(octets: u16, factor: f64) -> u16 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to what fits"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits")]
     let scaled = (f64::from(octets) * factor).round().clamp(28.0, 65_535.0) as u16;
     scaled
 }

@@ -41,15 +41,9 @@ fn an_idle_path_takes_a_test_train_and_eighty_two_pairs() {
         assert_eq!(measured.cost.packets, 20 + 2 * 82, "{rate}");
         assert_eq!(measured.cost.octets, 20 * 700 + 82 * 900 + 82 * 700, "{rate}");
         let estimate = measured.outcome.estimate().unwrap();
-        assert_eq!(
-            (estimate.verdict, estimate.confidence),
-            (BoundKind::Estimated, Confidence::Medium)
-        );
+        assert_eq!((estimate.verdict, estimate.confidence), (BoundKind::Estimated, Confidence::Medium));
         assert!(estimate.caveats.is_empty(), "{:?}", estimate.caveats);
-        assert_eq!(
-            estimate.diagnostics.get("expected_pairs"),
-            Some(&Diagnostic::Number(1.0))
-        );
+        assert_eq!(estimate.diagnostics.get("expected_pairs"), Some(&Diagnostic::Number(1.0)));
     }
 }
 
@@ -57,32 +51,14 @@ fn an_idle_path_takes_a_test_train_and_eighty_two_pairs() {
 fn presets_have_the_constants_of_paper_and_kernel() {
     let read = |preset: &str| Params::try_from(&[("preset", preset)].into_iter().collect::<RawParams>()).unwrap();
     let (paper, kernel) = (read("paper"), read("kernel"));
+    assert_eq!(((paper.octets, paper.second_octets), paper.stable, paper.most, paper.least), ((900, 700), 40, 100, 0));
     assert_eq!(
-        (
-            (paper.octets, paper.second_octets),
-            paper.stable,
-            paper.most,
-            paper.least
-        ),
-        ((900, 700), 40, 100, 0)
-    );
-    assert_eq!(
-        (
-            (kernel.octets, kernel.second_octets),
-            kernel.stable,
-            kernel.most,
-            kernel.least
-        ),
+        ((kernel.octets, kernel.second_octets), kernel.stable, kernel.most, kernel.least),
         ((1200, 900), 20, 500, 120)
     );
     assert_eq!((paper.still, kernel.still), (0, 100));
     let spreads = [paper.spread, kernel.spread];
-    assert!(
-        spreads
-            .iter()
-            .zip([50.0, 5.0])
-            .all(|(own, theirs)| (own - theirs).abs() < 1e-9)
-    );
+    assert!(spreads.iter().zip([50.0, 5.0]).all(|(own, theirs)| (own - theirs).abs() < 1e-9));
     assert_eq!((paper.preset.judges_every(), kernel.preset.judges_every()), (1, 2));
     let mut host_pair = ClosedFormWorld::new(gigabit_then(BitRate::from_mbps(10)), 1);
     let measured = run_with(&mut host_pair, &[("preset", "kernel")]);
@@ -108,17 +84,12 @@ fn loaded_hops_change_nothing_but_the_count() {
 
 #[test]
 fn a_path_that_is_never_idle_has_no_number_but_a_best_pair() {
-    let steady = Cross {
-        ip_octets: 700,
-        ..Cross::poisson(BitRate::from_mbps(9))
-    };
+    let steady = Cross { ip_octets: 700, ..Cross::poisson(BitRate::from_mbps(9)) };
     let hops = || Hop::loaded(BitRate::from_mbps(10), steady.clone());
     let mut host_pair = ClosedFormWorld::new(vec![hops(), hops(), hops(), hops()], 3);
     let measured = run_with(&mut host_pair, &[]);
     assert_eq!(reason(&measured), &Reason::NotConverged);
-    let Outcome::Inconclusive { diagnostics, .. } = &measured.outcome else {
-        panic!()
-    };
+    let Outcome::Inconclusive { diagnostics, .. } = &measured.outcome else { panic!() };
     assert!(diagnostics.get("best_pair_bps").is_some());
     assert_eq!(diagnostics.get("restarts"), Some(&Diagnostic::Integer(6)));
 }
@@ -132,13 +103,7 @@ fn batches_are_refused_before_any_pair() {
     host_pair.stamping.batch_step = Duration::from_nanos(300);
     let measured = run_with(&mut host_pair, &[]);
     assert_eq!(reason(&measured), &Reason::ReceiveBatching);
-    assert!(
-        measured
-            .outcome
-            .caveats()
-            .iter()
-            .any(|caveat| caveat.id() == "receive_batching")
-    );
+    assert!(measured.outcome.caveats().iter().any(|caveat| caveat.id() == "receive_batching"));
     assert_eq!(measured.cost.packets, 40);
     // At 10 Mbit/s packets come further apart than the timer is long.
     let mut slow = ClosedFormWorld::new(gigabit_then(BitRate::from_mbps(10)), 1);
@@ -161,13 +126,7 @@ fn coarse_stamps_make_packets_larger_and_then_a_refusal() {
     assert_eq!(reason(&refused), &Reason::StampsTooCoarse);
     let (host_pair, grown) = coarse(100, 10);
     assert!((ratio(&host_pair, &grown) - 1.0).abs() < 0.1);
-    let first = grown
-        .outcome
-        .estimate()
-        .unwrap()
-        .diagnostics
-        .get("first_octets")
-        .cloned();
+    let first = grown.outcome.estimate().unwrap().diagnostics.get("first_octets").cloned();
     assert!(first.and_then(|octets| octets.as_f64()).unwrap() > 900.0);
 }
 
@@ -176,10 +135,7 @@ fn an_echo_is_a_bound_and_says_why() {
     let mut host_pair = ClosedFormWorld::new(gigabit_then(BitRate::from_mbps(10)), 1);
     let measured = run_with(&mut host_pair, &[("peer_kind", "echo")]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Path)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Path));
     assert!(estimate.caveats.contains(&Caveat::AsymmetricLimit));
     assert!((ratio(&host_pair, &measured) - 1.0).abs() < 0.001);
 }
@@ -190,10 +146,7 @@ fn a_slow_sender_bounds() {
     host_pair.facts.sender.send_cost = Duration::from_micros(300);
     let measured = run_with(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     assert!(estimate.value < host_pair.ip_capacity(1500).bps());
 }
 
@@ -201,10 +154,7 @@ fn a_slow_sender_bounds() {
 /// pair is taken.
 #[test]
 fn steady_small_packets_are_caught_by_smaller_ones() {
-    let steady = Cross {
-        ip_octets: 100,
-        ..Cross::constant(BitRate::from_bps(3_600_000))
-    };
+    let steady = Cross { ip_octets: 100, ..Cross::constant(BitRate::from_bps(3_600_000)) };
     let hop = || Hop::loaded(BitRate::from_mbps(10), steady.clone());
     let host_pair = |seed| ClosedFormWorld::new(vec![hop(), hop(), hop()], seed);
     let (mut fooled, mut caught) = (0, 0);

@@ -43,10 +43,7 @@ pub(crate) fn excursions(delays: &[f64], rule: &Rule) -> Excursions {
 
 fn next_rise(delays: &[f64], from: usize, noise: f64) -> Option<usize> {
     let steps = delays.windows(2).enumerate().skip(from);
-    steps
-        .into_iter()
-        .find(|(_, two)| two[1] - two[0] > noise)
-        .map(|(at, _)| at)
+    steps.into_iter().find(|(_, two)| two[1] - two[0] > noise).map(|(at, _)| at)
 }
 
 fn end(delays: &[f64], begin: usize, decrease: f64) -> Option<usize> {
@@ -67,12 +64,7 @@ fn end(delays: &[f64], begin: usize, decrease: f64) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const TOOL: Rule = Rule {
-        decrease: 1.5,
-        busy: 5,
-        from: 0,
-        noise: 0.0,
-    };
+    const TOOL: Rule = Rule { decrease: 1.5, busy: 5, from: 0, noise: 0.0 };
 
     #[test]
     fn one_that_ends_and_one_that_does_not() {

@@ -21,9 +21,7 @@ pub(crate) fn geometric(low: f64, high: f64, spread: f64) -> Vec<f64> {
 
 /// From `low` to `high`, both ends included, in even steps of at most `spread`.
 pub(crate) fn geometric_to(low: f64, high: f64, spread: f64) -> Vec<f64> {
-    let steps = ((high / low).ln() / spread.ln())
-        .ceil()
-        .clamp(1.0, MOST_RATES as f64 - 1.0);
+    let steps = ((high / low).ln() / spread.ln()).ceil().clamp(1.0, MOST_RATES as f64 - 1.0);
     let factor = (high / low).powf(1.0 / steps);
     let mut rates = vec![low];
     while (rates.len() as f64) <= steps {
@@ -54,11 +52,7 @@ pub(crate) fn reflected(low: f64, high: f64, spread: f64, density: f64) -> Vec<f
 /// only whole nanoseconds are lost; with a `tick` departures fall on whole ticks of it, and `each`
 /// gap by itself is cut to ticks where nothing is carried on, as the tools do.
 pub(crate) fn plan(rates: &[f64], group: u32, ip_octets: u16, tick_ns: f64, each: bool) -> Vec<PacketPlan> {
-    let packet = |gap| PacketPlan {
-        gap,
-        ip_octets,
-        hop_limit: None,
-    };
+    let packet = |gap| PacketPlan { gap, ip_octets, hop_limit: None };
     let mut packets = vec![packet(Duration::ZERO)];
     let (mut due, mut sent) = (0.0, 0.0);
     for rate in rates {
@@ -123,10 +117,8 @@ mod tests {
         // Between 500 Mbit/s and 1 Gbit/s (24 and 12 us) there are 13 gaps of whole microseconds,
         // ends included (`[Jin03a]` counts 11 in between).
         let fine = geometric_to(500e6, 1.0e9, 1.005);
-        let mut gaps: Vec<u128> = plan(&fine, 1, 1500, 1000.0, true)[1..]
-            .iter()
-            .map(|packet| packet.gap.as_nanos())
-            .collect();
+        let mut gaps: Vec<u128> =
+            plan(&fine, 1, 1500, 1000.0, true)[1..].iter().map(|packet| packet.gap.as_nanos()).collect();
         gaps.dedup();
         assert_eq!(gaps.len(), 13);
         assert!(gaps.iter().all(|gap| gap % 1000 == 0));

@@ -90,12 +90,7 @@ impl Shared {
             (Some(low), Some(high)) => {
                 let (low, high) = (low.as_f64(), high.as_f64());
                 let good = high >= 1.05 * low && high <= 1e13;
-                within(
-                    good,
-                    "low",
-                    low,
-                    "1 kbit/s at least, and high above it by a twentieth at least",
-                )
+                within(good, "low", low, "1 kbit/s at least, and high above it by a twentieth at least")
             }
             _ => Err(unreadable("low", "", "low and high go together")),
         }
@@ -103,17 +98,9 @@ impl Shared {
 
     fn range(&self, moves: bool) -> Range {
         match (self.low.zip(self.high), self.tool) {
-            (Some((low, high)), true) => Range::Tool {
-                low: low.as_f64(),
-                high: high.as_f64(),
-                moves,
-            },
+            (Some((low, high)), true) => Range::Tool { low: low.as_f64(), high: high.as_f64(), moves },
             (Some((low, high)), false) => Range::Given(low.as_f64(), high.as_f64()),
-            (None, true) => Range::Tool {
-                low: 10e6,
-                high: 200e6,
-                moves,
-            },
+            (None, true) => Range::Tool { low: 10e6, high: 200e6, moves },
             (None, false) => Range::ChirpReading,
         }
     }

@@ -170,11 +170,7 @@ impl Reader {
         let first_in = rows.iter().find_map(arrived_ns).unwrap_or(0);
         let cut = |ns: i64| {
             let ns = ns as f64;
-            if self.tick_ns > 0.0 {
-                (ns / self.tick_ns).floor() * self.tick_ns
-            } else {
-                ns
-            }
+            if self.tick_ns > 0.0 { (ns / self.tick_ns).floor() * self.tick_ns } else { ns }
         };
         let mut offered = 0.0;
         let mut packets = Vec::with_capacity(rows.len());
@@ -257,12 +253,7 @@ fn broken(asked: &Train, rows: &[Arrival]) -> bool {
     let gaps: Vec<(f64, f64)> = asked.packets[1..]
         .iter()
         .zip(rows.windows(2))
-        .map(|(plan, two)| {
-            (
-                plan.gap.as_secs_f64() * 1e9,
-                (two[1].departed - two[0].departed).as_f64(),
-            )
-        })
+        .map(|(plan, two)| (plan.gap.as_secs_f64() * 1e9, (two[1].departed - two[0].departed).as_f64()))
         .collect();
     let paused = gaps.iter().any(|(plan, real)| *real > 3.0 * plan + 200_000.0);
     let last = &gaps[gaps.len() - gaps.len().div_ceil(3)..];
@@ -283,9 +274,7 @@ impl Chirp {
     pub(crate) fn rates(&self) -> Vec<f64> {
         let reach = if self.kept { 0 } else { 2 };
         let last = self.points.len() - 1;
-        (0..last)
-            .map(|step| self.rate(step.saturating_sub(reach), (step + 1 + reach).min(last)))
-            .collect()
+        (0..last).map(|step| self.rate(step.saturating_sub(reach), (step + 1 + reach).min(last))).collect()
     }
 
     /// Rate at which what lies between two points left.
@@ -308,11 +297,7 @@ impl Chirp {
     pub(crate) fn blur_ns(&self, rate: f64) -> f64 {
         let octets = self.packets.windows(2).map(|two| two[1].offered - two[0].offered);
         let gap = octets.fold(0.0, f64::max) * 8e9 / rate.max(1.0);
-        if self.batched >= BATCHED {
-            self.noise.max(gap)
-        } else {
-            self.noise
-        }
+        if self.batched >= BATCHED { self.noise.max(gap) } else { self.noise }
     }
 
     /// Times that the steps took at the sender.
@@ -338,14 +323,7 @@ mod tests {
     use narrows_probe::probes::Fate;
     use narrows_units::Stamp;
 
-    const READER: Reader = Reader {
-        short_ns: 2000.0,
-        tick_ns: 0.0,
-        noise_ns: 0.0,
-        loss: 0.1,
-        tool: false,
-        group: 1,
-    };
+    const READER: Reader = Reader { short_ns: 2000.0, tick_ns: 0.0, noise_ns: 0.0, loss: 0.1, tool: false, group: 1 };
 
     #[test]
     fn departures_are_what_counts_and_losses_were_offered() {
@@ -375,11 +353,7 @@ mod tests {
         let delays = chirp.delays();
         assert!(delays[..11].windows(2).all(|two| two[1] - two[0] < 1.0), "{delays:?}");
         // The tool's rule cuts the chirp at the second of them.
-        let tool = Reader {
-            short_ns: 10_000.0,
-            tool: true,
-            ..READER
-        };
+        let tool = Reader { short_ns: 10_000.0, tool: true, ..READER };
         assert_eq!(tool.read(&asked, &report).map(|chirp| chirp.points.len()), Ok(2));
     }
 
@@ -414,9 +388,7 @@ mod tests {
         let slept = chirp_report(&asked, |k| if (10..25).contains(&k) { (25 - k) * 120_000 } else { 0 });
         assert_eq!(read(slept), Err(Flaw::Asleep));
         let mut paused = chirp_report(&asked, |_| 0);
-        paused.pacing = PacingCheck::Broken {
-            worst: std::time::Duration::from_millis(2),
-        };
+        paused.pacing = PacingCheck::Broken { worst: std::time::Duration::from_millis(2) };
         for row in &mut paused.arrivals[20..] {
             row.departed = row.departed + narrows_units::Delta::from_nanos(2_000_000);
         }

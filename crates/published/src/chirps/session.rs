@@ -110,10 +110,7 @@ const TOOL_AVERAGES: (f64, f64) = (0.005e6, 3e6);
 
 impl<F: Flavour> MethodRun<F> {
     pub(crate) fn new(settings: Settings<F>) -> Self {
-        let Settings {
-            common: params,
-            flavour,
-        } = settings;
+        let Settings { common: params, flavour } = settings;
         Self {
             flavour,
             facts: None,
@@ -146,13 +143,7 @@ impl<F: Flavour> MethodRun<F> {
             (sender.max_send_rate, Limit::Sender, 1.0),
             (sender.interface_rate, Limit::Sender, 1.0),
             (facts.rate_cap, Limit::Budget, 1.0),
-            (
-                facts
-                    .receiver
-                    .max_stamped_rate(self.octets, facts.receiver.stamp_source),
-                Limit::Receiver,
-                OF_RECEIVER,
-            ),
+            (facts.receiver.max_stamped_rate(self.octets, facts.receiver.stamp_source), Limit::Receiver, OF_RECEIVER),
         ];
         let mut least = (FASTEST, Limit::Sender);
         for (rate, limit, share) in all {
@@ -174,13 +165,7 @@ impl<F: Flavour> MethodRun<F> {
 
     fn chirp(&mut self) -> Next {
         let rates = self.rates();
-        let packets = ladder::plan(
-            &rates,
-            self.group,
-            self.octets,
-            nanos_f64(self.params.tick),
-            self.params.tool,
-        );
+        let packets = ladder::plan(&rates, self.group, self.octets, nanos_f64(self.params.tick), self.params.tool);
         let duration = Duration::from_secs_f64(
             (ladder::duration_ns(&rates, self.group, self.octets) * 1e-9).clamp(0.0, LONGEST_CHIRP_S),
         );
@@ -204,11 +189,7 @@ impl<F: Flavour> MethodRun<F> {
     }
 
     fn anchor(&mut self) -> Next {
-        let packet = PacketPlan {
-            gap: Duration::ZERO,
-            ip_octets: self.octets,
-            hop_limit: None,
-        };
+        let packet = PacketPlan { gap: Duration::ZERO, ip_octets: self.octets, hop_limit: None };
         let length = ANCHORS.get(self.tries - 1).copied().unwrap_or(ANCHORS[0]);
         Next {
             packets: vec![packet; length + 1],
@@ -222,10 +203,7 @@ impl<F: Flavour> MethodRun<F> {
     fn take_anchor(&mut self, report: &TrainReport) {
         let mut stamps: Vec<i64> = report.arrivals.iter().filter_map(arrived_ns).collect();
         stamps.sort_unstable();
-        let gaps: Vec<f64> = stamps
-            .windows(2)
-            .map(|two| two[1].saturating_sub(two[0]) as f64)
-            .collect();
+        let gaps: Vec<f64> = stamps.windows(2).map(|two| two[1].saturating_sub(two[0]) as f64).collect();
         let mean = narrows_stat::mean(&gaps).unwrap_or(0.0);
         let ends: Vec<usize> = (0..gaps.len()).filter(|at| gaps[*at] >= SHORT * mean).collect();
         let batched = gaps.len() - ends.len();
@@ -294,11 +272,7 @@ impl<F: Flavour> MethodRun<F> {
             (None, Phase::Anchor | Phase::Fine) => self.params.least_group,
         };
         let needed = by_stamps.max(by_batches).ceil().clamp(1.0, most);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between 1 and 20"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 20")]
         let needed = needed as u32;
         Ok(needed.max(least))
     }
@@ -331,14 +305,8 @@ impl<F: Flavour> MethodRun<F> {
     /// Packets that came closer than this waited for the program that stamps them.
     fn program_ns(&self) -> f64 {
         let facts = self.facts.as_ref();
-        let stamped = facts.and_then(|facts| {
-            facts
-                .receiver
-                .max_stamped_rate(self.octets, facts.receiver.stamp_source)
-        });
-        stamped.map_or(0.0, |rate| {
-            AT_PROGRAM * f64::from(self.octets) * 8e9 / rate.as_f64().max(1.0)
-        })
+        let stamped = facts.and_then(|facts| facts.receiver.max_stamped_rate(self.octets, facts.receiver.stamp_source));
+        stamped.map_or(0.0, |rate| AT_PROGRAM * f64::from(self.octets) * 8e9 / rate.as_f64().max(1.0))
     }
 
     fn take_chirp(&mut self, asked: &Train, report: &TrainReport) {
@@ -392,11 +360,7 @@ impl<F: Flavour> TrainMethod for MethodRun<F> {
     const READS: (&'static str, &'static str) = F::READS;
 
     fn begin(&mut self, facts: &PathFacts) {
-        self.octets = self
-            .params
-            .ip_octets
-            .unwrap_or(facts.path_mtu)
-            .clamp(64, facts.path_mtu.max(64));
+        self.octets = self.params.ip_octets.unwrap_or(facts.path_mtu).clamp(64, facts.path_mtu.max(64));
         self.top = self.limits(facts);
         self.facts = Some(facts.clone());
         match self.params.range {

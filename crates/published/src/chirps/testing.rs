@@ -18,11 +18,7 @@ pub(crate) fn mbps(rate: u64) -> BitRate {
 
 /// What no run of a test comes near to.
 pub(crate) fn budget() -> Budget {
-    Budget {
-        octets: 500_000_000,
-        time: Duration::from_secs(600),
-        ..Budget::default()
-    }
+    Budget { octets: 500_000_000, time: Duration::from_secs(600), ..Budget::default() }
 }
 
 pub(crate) fn measure<W: World<Fault = Infallible>>(
@@ -44,24 +40,13 @@ pub(crate) fn estimate(outcome: &Outcome) -> &Estimate {
 pub(crate) fn found<F: Flavour>(flavour: &F, tool: bool, rates: &[f64], delays: &[i64]) -> ChirpReading {
     let asked = train(rates);
     let report = chirp_report(&asked, |k| delays[usize::try_from(k).unwrap()]);
-    let reader = Reader {
-        short_ns: 0.0,
-        tick_ns: 0.0,
-        noise_ns: 0.0,
-        loss: 0.1,
-        tool,
-        group: 1,
-    };
+    let reader = Reader { short_ns: 0.0, tick_ns: 0.0, noise_ns: 0.0, loss: 0.1, tool, group: 1 };
     flavour.find(&reader.read(&asked, &report).unwrap()).unwrap()
 }
 
 /// A train of full packets at these rates.
 pub(crate) fn train(rates: &[f64]) -> Train {
-    Train {
-        id: TrainId(1),
-        packets: ladder::plan(rates, 1, 1500, 0.0, false),
-        peer_kind: PeerKind::Receiver,
-    }
+    Train { id: TrainId(1), packets: ladder::plan(rates, 1, 1500, 0.0, false), peer_kind: PeerKind::Receiver }
 }
 
 /// It left as planned, and packet `k` came `delay(k)` ns late, on a clock far behind.

@@ -11,9 +11,7 @@ pub(crate) fn weigh(chirp: &Chirp, rule: &Rule, before: usize) -> Option<ChirpRe
     let (delays, rates, times) = (chirp.delays(), chirp.rates(), chirp.times());
     let found = excursions(&delays, rule);
     let last = rates.len().checked_sub(1)?;
-    let lasting = found
-        .lasting
-        .filter(|begin| taken_off(&delays, *begin, chirp.blur_ns(rates[*begin])));
+    let lasting = found.lasting.filter(|begin| taken_off(&delays, *begin, chirp.blur_ns(rates[*begin])));
     let usual = lasting.map_or(rates[last], |begin| rates[begin.saturating_sub(before)]);
     let mut each = vec![usual; rates.len()];
     for (begin, end) in found.ended {

@@ -67,10 +67,7 @@ pub(super) fn inverted(capacity: f64, bits: f64, means: Means) -> Option<(f64, f
 }
 
 fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
-    let loss = Reason::TooMuchLoss {
-        lost: session.lost,
-        sent: session.packets,
-    };
+    let loss = Reason::TooMuchLoss { lost: session.lost, sent: session.packets };
     let Some(means) = means(&session.trains) else {
         let none = session.lost >= session.packets;
         return Err(if none { Reason::NoAnswer } else { loss });
@@ -80,9 +77,7 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     }
     check_stamps(session, means)?;
     if !session.one_way() && !session.params.symmetric {
-        return Err(Reason::NotOffered {
-            what: NEEDED.to_owned(),
-        });
+        return Err(Reason::NotOffered { what: NEEDED.to_owned() });
     }
     let bits = f64::from(session.ip_octets) * 8.0;
     let rate = |value: f64| BitRate::from_bps_f64(value.max(0.0)).ok_or(Reason::NoAgreement);
@@ -134,31 +129,22 @@ fn caveats(session: &MethodRun) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     if session.stamped == Some(Stamped::Returned) {
         caveats.push(if session.one_way() {
-            Caveat::ReverseInfluence {
-                reply_ip_octets: session.reply_octets,
-            }
+            Caveat::ReverseInfluence { reply_ip_octets: session.reply_octets }
         } else {
             Caveat::AsymmetricLimit
         });
     }
     if session.lost > 0 {
-        caveats.push(Caveat::Loss {
-            ratio: share(session.lost),
-        });
+        caveats.push(Caveat::Loss { ratio: share(session.lost) });
     }
     if session.disordered > 0 {
-        caveats.push(Caveat::Reordering {
-            ratio: share(session.disordered),
-        });
+        caveats.push(Caveat::Reordering { ratio: share(session.disordered) });
     }
     caveats
 }
 
 fn details(session: &MethodRun) -> Details {
-    Details {
-        stamped_by_remote: session.stamped == Some(Stamped::PeerKind),
-        ..Details::default()
-    }
+    Details { stamped_by_remote: session.stamped == Some(Stamped::PeerKind), ..Details::default() }
 }
 
 fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {

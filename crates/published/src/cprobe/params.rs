@@ -37,12 +37,7 @@ params! {
 
 /// An echo as the original's, small replies where there is none, or where it does not tell the ways
 /// apart.
-const AUTO: [PeerKind; 4] = [
-    PeerKind::Echo,
-    PeerKind::EchoSized(REPLY),
-    PeerKind::ClosedPort,
-    PeerKind::TcpSyn,
-];
+const AUTO: [PeerKind; 4] = [PeerKind::Echo, PeerKind::EchoSized(REPLY), PeerKind::ClosedPort, PeerKind::TcpSyn];
 const REPLY: u16 = 60;
 
 impl Params {
@@ -58,9 +53,7 @@ impl Params {
         let packets = u64::from(trains) * self.packets as u64;
         Imposes {
             max_octets: usual.max_octets.max(packets * octets),
-            max_time: usual
-                .max_time
-                .max((self.spacing + Duration::from_secs(1)) * (2 * trains)),
+            max_time: usual.max_time.max((self.spacing + Duration::from_secs(1)) * (2 * trains)),
             ..usual.clone()
         }
     }

@@ -165,11 +165,7 @@ impl TrainMethod for MethodRun {
         if self.taken >= self.params.trains {
             return None;
         }
-        let packet = PacketPlan {
-            gap: Duration::ZERO,
-            ip_octets: self.ip_octets,
-            hop_limit: None,
-        };
+        let packet = PacketPlan { gap: Duration::ZERO, ip_octets: self.ip_octets, hop_limit: None };
         Some(Next {
             packets: vec![packet; self.params.packets],
             peer_kind: *self.peer_kinds.first()?,

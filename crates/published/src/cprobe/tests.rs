@@ -35,12 +35,7 @@ fn loaded(mbps: u64, seed: u64) -> ClosedFormWorld {
 /// 80)/80 = 50, A = 50; the dispersion rate itself is 60 % above that.
 #[test]
 fn the_inversion_by_hand() {
-    let exact = Means {
-        sent: 60_000.0,
-        came: 150_000.0,
-        trimmed: 150_000.0,
-        error: 0.0,
-    };
+    let exact = Means { sent: 60_000.0, came: 150_000.0, trimmed: 150_000.0, error: 0.0 };
     let (available, half) = inverted(100e6, 12_000.0, exact).unwrap();
     assert!((available - 50e6).abs() < 1.0 && (half - 2e6).abs() < 1.0);
     // An error of 6 us is 20 % of the spacing in, for two errors.
@@ -49,15 +44,8 @@ fn the_inversion_by_hand() {
     assert!((half - 20e6).abs() < 1.0);
     // Trains that leave at once divide by nothing.
     assert_eq!(inverted(100e6, 12_000.0, Means { sent: 0.0, ..exact }), None);
-    let train = Spread {
-        sent: 60_000.0,
-        came: 140_000.0,
-        trimmed: 140_000.0,
-    };
-    let other = Spread {
-        came: 160_000.0,
-        ..train
-    };
+    let train = Spread { sent: 60_000.0, came: 140_000.0, trimmed: 140_000.0 };
+    let other = Spread { came: 160_000.0, ..train };
     let both = means(&[train, other]).unwrap();
     assert!((both.came - 150_000.0).abs() < 1e-6 && (both.error - 10_000.0).abs() < 1e-6);
 }
@@ -107,10 +95,7 @@ fn with_the_capacity_it_estimates() {
 fn trains_that_come_as_they_left_prove_nothing() {
     let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 1);
     host_pair.facts.sender.send_cost = Duration::from_micros(50);
-    assert!(matches!(
-        reason(measure(&mut host_pair, &[])),
-        Reason::SenderTooSlow { .. }
-    ));
+    assert!(matches!(reason(measure(&mut host_pair, &[])), Reason::SenderTooSlow { .. }));
 }
 
 #[test]
@@ -133,10 +118,7 @@ fn long_answers_without_stamps_are_refused_unless_the_ways_are_alike() {
     // Short ones are.
     let outcome = measure(&mut loaded(30, 4), &[("via", "tcp_syn")]);
     let estimate = outcome.estimate().expect("a bound");
-    assert!(matches!(
-        estimate.caveats[0],
-        Caveat::ReverseInfluence { reply_ip_octets: 40 }
-    ));
+    assert!(matches!(estimate.caveats[0], Caveat::ReverseInfluence { reply_ip_octets: 40 }));
     between(estimate.value as f64, 67e6, 110e6);
 }
 
@@ -150,18 +132,10 @@ fn total_loss_ends_after_every_peer_kind() {
 
 #[test]
 fn parameters_are_checked() {
-    for (name, value) in [
-        ("trains", "1"),
-        ("packets", "3"),
-        ("dropped", "4"),
-        ("via", "x"),
-        ("symmetric", "2"),
-        ("capacity", "0"),
-    ] {
+    for (name, value) in
+        [("trains", "1"), ("packets", "3"), ("dropped", "4"), ("via", "x"), ("symmetric", "2"), ("capacity", "0")]
+    {
         let raw = [(name, value)].into_iter().collect();
-        assert!(
-            narrows_probe::Method::begin(&crate::cprobe::Cprobe, &raw).is_err(),
-            "{name}={value}"
-        );
+        assert!(narrows_probe::Method::begin(&crate::cprobe::Cprobe, &raw).is_err(), "{name}={value}");
     }
 }

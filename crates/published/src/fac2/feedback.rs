@@ -52,11 +52,7 @@ impl Feedback {
         let excess = last.rate_in / last.rate_out - 1.0;
         let epsilon = EPSILON.max(2.0 * end_error / last.send_time.max(1e-9));
         let congested = excess > epsilon;
-        *(if congested {
-            &mut self.congested
-        } else {
-            &mut self.quiet
-        }) = Some(last.rate_in);
+        *(if congested { &mut self.congested } else { &mut self.quiet }) = Some(last.rate_in);
         if let Some(candidate) = self.candidate.take() {
             return self.confirm(readings, candidate, excess);
         }

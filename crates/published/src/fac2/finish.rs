@@ -72,10 +72,7 @@ pub(super) struct RunAccount {
 
 impl RunAccount {
     pub(super) fn new(capacity: Option<BitRate>) -> Self {
-        Self {
-            capacity,
-            ..Self::default()
-        }
+        Self { capacity, ..Self::default() }
     }
 
     pub(super) fn count(&mut self, report: &TrainReport) {
@@ -121,13 +118,10 @@ impl RunAccount {
             diagnostics: [("trains", self.trains), ("readings", self.readings.len())]
                 .into_iter()
                 .chain(self.samples())
-                .fold(
-                    narrows_probe::Diagnostics::default(),
-                    |mut diagnostics, (name, value)| {
-                        diagnostics.insert(name, value);
-                        diagnostics
-                    },
-                ),
+                .fold(narrows_probe::Diagnostics::default(), |mut diagnostics, (name, value)| {
+                    diagnostics.insert(name, value);
+                    diagnostics
+                }),
         }
     }
 
@@ -207,12 +201,7 @@ impl RunAccount {
         if self.capacity.is_some() || receiver || fit.capacity_error > GOOD_FIT {
             return Vec::new();
         }
-        let cross = rate(
-            Metric::CrossTraffic,
-            fit.capacity - fit.available,
-            low - fit.high,
-            high - fit.low,
-        );
+        let cross = rate(Metric::CrossTraffic, fit.capacity - fit.available, low - fit.high, high - fit.low);
         // The tight link's capacity is the path's only where the far trains and the near ones agree
         // on it.
         let capacity = rate(Metric::IpCapacity, fit.capacity, low, high).filter(|_| !fit.local);
@@ -231,9 +220,7 @@ impl RunAccount {
         let shown = self.readings.iter().filter(|reading| reading.closest.is_some());
         let fastest = shown.max_by(|a, b| a.rate_in.total_cmp(&b.rate_in))?;
         let margin = (2.0 * fit.capacity_error).max(SAME_LINK);
-        fastest
-            .closest
-            .filter(|rate| (rate / fit.capacity).max(fit.capacity / rate) > 1.0 + margin)
+        fastest.closest.filter(|rate| (rate / fit.capacity).max(fit.capacity / rate) > 1.0 + margin)
     }
 
     /// The tight link is at least as fast as the narrow one, and carries at least what that leaves.
@@ -247,10 +234,7 @@ impl RunAccount {
         let least = (narrow * (1.0 - SAME_LINK) - fit.high).max(0.0);
         let bound = BitRate::from_bps_f64(least).map(|rate| {
             let estimate = Estimate::ip_rate(Metric::CrossTraffic, rate, rate, rate).at_least(Limit::Path);
-            estimate.with(
-                "basis",
-                "the narrow link's rate between single packets, less the most that is available",
-            )
+            estimate.with("basis", "the narrow link's rate between single packets, less the most that is available")
         });
         bound.into_iter().collect()
     }
@@ -269,11 +253,7 @@ impl RunAccount {
         let capped = self.rate_cap.is_some_and(|cap| max >= 0.97 * cap.as_f64());
         let limit = if capped { Limit::Budget } else { Limit::Sender };
         let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, value, value, value).at_least(limit);
-        Some(if capped {
-            bound
-        } else {
-            bound.caveat(Caveat::SenderLimited)
-        })
+        Some(if capped { bound } else { bound.caveat(Caveat::SenderLimited) })
     }
 
     /// What looks like the turning point is the rate at which the receiving host takes packets.
@@ -308,15 +288,8 @@ impl RunAccount {
             estimate = estimate.caveat(Caveat::StoppedEarly);
         }
         let rates = |of: fn(&Reading) -> f64| self.readings.iter().map(of).collect::<Vec<f64>>();
-        let sub_trains: Vec<f64> = self
-            .readings
-            .iter()
-            .filter_map(|reading| reading.sub_train_variation)
-            .collect();
-        let estimate = self
-            .samples()
-            .into_iter()
-            .fold(estimate, |estimate, (name, value)| estimate.with(name, value));
+        let sub_trains: Vec<f64> = self.readings.iter().filter_map(|reading| reading.sub_train_variation).collect();
+        let estimate = self.samples().into_iter().fold(estimate, |estimate, (name, value)| estimate.with(name, value));
         estimate
             .with("rate_in_bps", rates(|reading| reading.rate_in))
             .with("rate_out_bps", rates(|reading| reading.rate_out))
@@ -338,20 +311,11 @@ impl RunAccount {
         let seen = [
             self.batch.map(|period| Caveat::ReceiveBatching { period }),
             (self.broken > 0).then_some(Caveat::PacingBroken { trains: self.broken }),
-            (share(self.lost) > 0.001).then(|| Caveat::Loss {
-                ratio: share(self.lost),
-            }),
-            (self.local_drops > 0).then_some(Caveat::LocalDrops {
-                packets: self.local_drops,
-            }),
-            (share(self.reordered) > 0.001).then(|| Caveat::Reordering {
-                ratio: share(self.reordered),
-            }),
+            (share(self.lost) > 0.001).then(|| Caveat::Loss { ratio: share(self.lost) }),
+            (self.local_drops > 0).then_some(Caveat::LocalDrops { packets: self.local_drops }),
+            (share(self.reordered) > 0.001).then(|| Caveat::Reordering { ratio: share(self.reordered) }),
             (self.clock_steps > 0).then_some(Caveat::ClockStep),
-            self.readings
-                .iter()
-                .any(|reading| reading.stalled)
-                .then_some(Caveat::HostStall),
+            self.readings.iter().any(|reading| reading.stalled).then_some(Caveat::HostStall),
             self.exceeds_burst.then_some(Caveat::TrainExceedsBurstLimit),
             self.shaped().then_some(Caveat::Shaped),
         ];

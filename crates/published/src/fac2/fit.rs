@@ -94,11 +94,7 @@ pub(super) fn fit(readings: &[Reading], start: f64, capacity: Option<f64>) -> Op
     let Some(most) = host.map(|reading| reading.rate_out).reduce(f64::max) else {
         return of_path(readings, start, capacity);
     };
-    let of_path_alone: Vec<Reading> = readings
-        .iter()
-        .filter(|reading| !reading.receiver_bound)
-        .cloned()
-        .collect();
+    let of_path_alone: Vec<Reading> = readings.iter().filter(|reading| !reading.receiver_bound).cloned().collect();
     let found = of_path(&of_path_alone, start, capacity).filter(|fit| fit.high < BELOW_HOST * most);
     found.or_else(|| {
         let all = of_path(readings, start, capacity)?;
@@ -112,11 +108,7 @@ fn of_path(readings: &[Reading], start: f64, capacity: Option<f64>) -> Option<Fi
         Some(known) => Some(Gradient::exact(1.0 / known)),
         None => through_turning_point(readings, available, scale),
     })?;
-    let runner_up = if capacity.is_some() {
-        None
-    } else {
-        runner_up(readings, &one, scale)
-    };
+    let runner_up = if capacity.is_some() { None } else { runner_up(readings, &one, scale) };
     Some(match runner_up {
         Some((other, weight)) => average(&one, &other, weight),
         None => one,
@@ -140,10 +132,8 @@ fn settle(
             break;
         }
         let slope = gradient(available)?;
-        let per_train: Vec<f64> = near
-            .iter()
-            .map(|reading| (reading.rate_in - reading.growth / slope.value).max(0.0))
-            .collect();
+        let per_train: Vec<f64> =
+            near.iter().map(|reading| (reading.rate_in - reading.growth / slope.value).max(0.0)).collect();
         let overload = near.iter().map(|reading| reading.growth).sum::<f64>() / near.len() as f64 / slope.value;
         let next = narrows_stat::median(&per_train)?;
         let settled = (next - available).abs() <= 1e-6 * scale;
@@ -172,12 +162,7 @@ fn settle(
 /// One link would answer to all trains alike, so the weight comes from all that are not far above
 /// the turning point; but only trains that the narrow link lets through say what another link does.
 fn runner_up(readings: &[Reading], one: &Fit, scale: f64) -> Option<(Fit, f64)> {
-    let up_to = |top: f64| {
-        readings
-            .iter()
-            .filter(move |reading| reading.rate_in <= top)
-            .collect::<Vec<_>>()
-    };
+    let up_to = |top: f64| readings.iter().filter(move |reading| reading.rate_in <= top).collect::<Vec<_>>();
     let all = up_to(one.available + TESTED * scale);
     let dof = all.len().checked_sub(2).filter(|_| all.len() >= LOCAL_MIN)? as f64;
     let time = all.iter().map(|reading| reading.send_time).sum::<f64>() / all.len() as f64;
@@ -201,27 +186,13 @@ fn runner_up(readings: &[Reading], one: &Fit, scale: f64) -> Option<(Fit, f64)> 
     let points = up_to(top);
     let plausible = 0.05 / scale..=3.0 / scale;
     let local = hinge(&points, scale, round, None).filter(|local| plausible.contains(&local.gradient))?;
-    let over: Vec<&&Reading> = points
-        .iter()
-        .filter(|reading| reading.rate_in > local.turning_point)
-        .collect();
+    let over: Vec<&&Reading> = points.iter().filter(|reading| reading.rate_in > local.turning_point).collect();
     let weights: f64 = over.iter().map(|reading| reading.send_time).sum();
-    let mean = over
-        .iter()
-        .map(|reading| reading.send_time * reading.rate_in)
-        .sum::<f64>()
-        / weights;
-    let spread: f64 = over
-        .iter()
-        .map(|reading| reading.send_time * (reading.rate_in - mean).powi(2))
-        .sum();
+    let mean = over.iter().map(|reading| reading.send_time * reading.rate_in).sum::<f64>() / weights;
+    let spread: f64 = over.iter().map(|reading| reading.send_time * (reading.rate_in - mean).powi(2)).sum();
     let error = ((noise / spread).sqrt() / local.gradient).min(1.0);
-    let mut other = settle(readings, local.turning_point, scale, top, |_| {
-        Some(Gradient {
-            value: local.gradient,
-            error,
-        })
-    })?;
+    let mut other =
+        settle(readings, local.turning_point, scale, top, |_| Some(Gradient { value: local.gradient, error }))?;
     other.local = true;
     let (low, high) = turning_points(&points, scale, round, local.residual + CHI_SQUARED * noise);
     other.low = other.low.min(low);
@@ -256,16 +227,10 @@ fn near(readings: &[Reading], available: f64, scale: f64, top: f64) -> Vec<&Read
     let over = |reading: &&Reading| {
         reading.rate_in.is_finite() && reading.rate_in >= available + NEAR * scale && reading.rate_in <= top
     };
-    let close: Vec<&Reading> = readings
-        .iter()
-        .filter(over)
-        .filter(|reading| reading.rate_in <= available + FAR * scale)
-        .collect();
+    let close: Vec<&Reading> =
+        readings.iter().filter(over).filter(|reading| reading.rate_in <= available + FAR * scale).collect();
     if close.is_empty() {
-        let lowest = readings
-            .iter()
-            .filter(over)
-            .min_by(|a, b| a.rate_in.total_cmp(&b.rate_in));
+        let lowest = readings.iter().filter(over).min_by(|a, b| a.rate_in.total_cmp(&b.rate_in));
         return lowest.into_iter().collect();
     }
     close
@@ -303,9 +268,7 @@ fn hinge(points: &[&Reading], scale: f64, round: f64, gradient: Option<f64>) -> 
         let tried = turning_points
             .filter(|turning_point| (0.0..=top).contains(turning_point))
             .map(|turning_point| hinge_at(points, turning_point, round, gradient));
-        let found = tried
-            .filter(|hinge| hinge.residual.is_finite())
-            .min_by(|a, b| a.residual.total_cmp(&b.residual));
+        let found = tried.filter(|hinge| hinge.residual.is_finite()).min_by(|a, b| a.residual.total_cmp(&b.residual));
         best = found.or(best);
         width /= 10.0;
         low = best.as_ref()?.turning_point - width / 2.0;
@@ -328,14 +291,8 @@ fn hinge_at(points: &[&Reading], turning_point: f64, round: f64, gradient: Optio
         sxy += reading.send_time * x(reading) * reading.growth;
     }
     let gradient = gradient.unwrap_or(sxy / sxx);
-    let residual = points
-        .iter()
-        .map(|reading| reading.send_time * (reading.growth - gradient * x(reading)).powi(2));
-    Hinge {
-        turning_point,
-        gradient,
-        residual: residual.sum(),
-    }
+    let residual = points.iter().map(|reading| reading.send_time * (reading.growth - gradient * x(reading)).powi(2));
+    Hinge { turning_point, gradient, residual: residual.sum() }
 }
 
 /// Least and greatest turning point whose best gradient leaves no more than this residual: the
@@ -345,9 +302,7 @@ fn turning_points(points: &[&Reading], scale: f64, round: f64, residual: f64) ->
     (0..=5 * HINGE_GRID)
         .map(|k| top * f64::from(k) / f64::from(5 * HINGE_GRID))
         .filter(|turning_point| hinge_at(points, *turning_point, round, None).residual <= residual)
-        .fold((f64::INFINITY, 0.0), |(low, high), turning_point| {
-            (turning_point.min(low), turning_point.max(high))
-        })
+        .fold((f64::INFINITY, 0.0), |(low, high), turning_point| (turning_point.min(low), turning_point.max(high)))
 }
 
 /// The line from the turning point through all overloaded trains: the far ones, if the narrow link
@@ -378,10 +333,7 @@ fn through_turning_point(readings: &[Reading], available: f64, scale: f64) -> Op
     let value = value.clamp(0.25 / scale, 1.1 / scale);
     let residual: f64 = points.iter().map(|(x, y, w)| w * (y - value * x).powi(2)).sum();
     let dof = points.len().saturating_sub(1).max(1) as f64;
-    Some(Gradient {
-        value,
-        error: (residual / dof / sxx).sqrt() / value,
-    })
+    Some(Gradient { value, error: (residual / dof / sxx).sqrt() / value })
 }
 
 /// Distribution-free interval of the median at 95 % or more, widened by what an error of the

@@ -125,11 +125,7 @@ impl Machine {
         let scale = fit::fastest(&self.seen.readings).or(self.rate).unwrap_or(1e9);
         let period = sent_octets as f64 * 8.0 / (self.params.load * scale.max(1.0));
         let until = self.train_began + Duration::try_from_secs_f64(period).unwrap_or(Duration::from_secs(1));
-        if until > now {
-            Step::Wait { until }
-        } else {
-            self.send(now)
-        }
+        if until > now { Step::Wait { until } } else { self.send(now) }
     }
 
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
@@ -173,11 +169,7 @@ impl Machine {
             }
         };
         *count += 1;
-        let retry_limit = if flaw == Unusable::Pacing {
-            2 * RETRY_LIMIT
-        } else {
-            RETRY_LIMIT
-        };
+        let retry_limit = if flaw == Unusable::Pacing { 2 * RETRY_LIMIT } else { RETRY_LIMIT };
         (*count > retry_limit).then_some(Ending::Flawed(reason))
     }
 
@@ -220,9 +212,10 @@ impl Machine {
 
     /// The feedback loop's next train.
     fn feed(&mut self, at_max: bool) -> Option<Ending> {
-        let end_error = self.facts.as_ref().map_or(Duration::ZERO, |facts| {
-            facts.receiver.stamp_error + facts.receiver.clock_resolution
-        });
+        let end_error = self
+            .facts
+            .as_ref()
+            .map_or(Duration::ZERO, |facts| facts.receiver.stamp_error + facts.receiver.clock_resolution);
         let feedback = self.feedback.as_mut()?;
         match feedback.next(&self.seen.readings, at_max, end_error.as_secs_f64()) {
             Next::Rate(rate) => {
@@ -232,11 +225,7 @@ impl Machine {
                 None
             }
             Next::AtMax => Some(Ending::HostLimited),
-            Next::Done => Some(
-                feedback
-                    .found()
-                    .map_or(Ending::Flawed(Reason::NotConverged), Ending::Fed),
-            ),
+            Next::Done => Some(feedback.found().map_or(Ending::Flawed(Reason::NotConverged), Ending::Fed)),
         }
     }
 
@@ -258,10 +247,8 @@ impl Machine {
         self.seen.exceeds_burst |= overflow;
         if lost > LOSS_LIMIT * sent {
             self.seen.lossy += 1;
-            let ending = (self.seen.lossy > RETRY_LIMIT).then_some(Ending::Flawed(Reason::TooMuchLoss {
-                lost: self.seen.lost,
-                sent: self.seen.sent,
-            }));
+            let ending = (self.seen.lossy > RETRY_LIMIT)
+                .then_some(Ending::Flawed(Reason::TooMuchLoss { lost: self.seen.lost, sent: self.seen.sent }));
             return Some(ending);
         }
         None
@@ -299,11 +286,7 @@ impl Machine {
         let scale = fit::fastest(&self.seen.readings).unwrap_or(self.available);
         let step = STEPS[self.slope_trains % STEPS.len()];
         let least = self.available + STEPS[0] * scale;
-        let most = if self.local {
-            least.max(0.98 * scale)
-        } else {
-            f64::INFINITY
-        };
+        let most = if self.local { least.max(0.98 * scale) } else { f64::INFINITY };
         let rate = (self.available + step * scale).min(most).max(0.05 * scale);
         self.slope_trains += 1;
         self.rate = Some(self.seen.max_rate.map_or(rate, |max| rate.min(max)));
@@ -357,14 +340,12 @@ impl Machine {
         };
         let target = whole_packets(rate * self.params.train_time.as_secs_f64() / self.packet_bits())
             .clamp(MIN_PACKETS, MAX_PACKETS);
-        let sigma = self.facts.as_ref().map_or(Duration::ZERO, |facts| {
-            facts.receiver.stamp_error + facts.receiver.clock_resolution
-        });
+        let sigma = self
+            .facts
+            .as_ref()
+            .map_or(Duration::ZERO, |facts| facts.receiver.stamp_error + facts.receiver.clock_resolution);
         let for_stamps = whole_packets(50.0 * sigma.as_secs_f64() * rate / self.packet_bits());
-        let wanted = target
-            .max(for_stamps)
-            .max(self.least_packets)
-            .min(self.params.max_packets);
+        let wanted = target.max(for_stamps).max(self.least_packets).min(self.params.max_packets);
         let growth = ((rate - self.available) / scale).max(0.02);
         let allowed = whole_packets(self.burst_octets / f64::from(self.seen.packet_octets) * (1.0 + growth) / growth);
         wanted.min(allowed.max(self.extra_packets()).max(SHORTEST))

@@ -53,9 +53,7 @@ fn exact_in_the_fluid_model_with_its_by_products() {
             assert!(off(estimate, truth, scale) < 2e-3, "{capacity} {cross} {estimate:?}");
             assert!(estimate.low as f64 <= truth && truth <= estimate.high as f64);
             assert_eq!(estimate.verdict, BoundKind::Estimated);
-            let [seen, others] = &estimate.also[..] else {
-                panic!("{estimate:?}")
-            };
+            let [seen, others] = &estimate.also[..] else { panic!("{estimate:?}") };
             assert_eq!((seen.metric, others.metric), (Metric::IpCapacity, Metric::CrossTraffic));
             assert!(off(seen, scale, scale) < 0.01 && off(others, cross.as_f64(), scale) < 0.01);
         }
@@ -63,10 +61,7 @@ fn exact_in_the_fluid_model_with_its_by_products() {
 }
 
 fn feedback() -> Params {
-    Params {
-        preset: Preset::Feedback,
-        ..Params::default()
-    }
+    Params { preset: Preset::Feedback, ..Params::default() }
 }
 
 /// The published loop: exact in the fluid model, and within the bracket of its last trains.
@@ -77,19 +72,12 @@ fn the_feedback_loop_alone_brackets_the_turning_point() {
         let estimate = outcome.estimate().unwrap();
         let truth = 1e9 - 1e8 * tenths as f64;
         assert!(off(estimate, truth, 1e9) < 0.01, "{tenths} {estimate:?}");
-        assert!(
-            estimate.low as f64 <= truth * 1.001 && truth <= estimate.high as f64,
-            "{tenths} {estimate:?}"
-        );
+        assert!(estimate.low as f64 <= truth * 1.001 && truth <= estimate.high as f64, "{tenths} {estimate:?}");
     }
     let mut slow = Fluid::new(mbps(100), mbps(30));
     slow.facts.sender.max_send_rate = Some(mbps(50));
     let outcome = on(&mut slow, feedback()).0;
-    assert_eq!(
-        outcome.estimate().unwrap().verdict,
-        BoundKind::LowerBound,
-        "{outcome:?}"
-    );
+    assert_eq!(outcome.estimate().unwrap().verdict, BoundKind::LowerBound, "{outcome:?}");
 }
 
 /// Under Poisson traffic it is right to a tenth of the capacity up to 70 % (single trains spread by
@@ -145,10 +133,7 @@ fn aitken_is_exact_after_two_trains() {
 
 #[test]
 fn a_known_capacity_is_used_and_said() {
-    let params = Params {
-        capacity: Some(mbps(100)),
-        ..Params::default()
-    };
+    let params = Params { capacity: Some(mbps(100)), ..Params::default() };
     let (outcome, _) = on(&mut Fluid::new(mbps(100), mbps(60)), params);
     let estimate = outcome.estimate().unwrap();
     assert!(off(estimate, 40e6, 100e6) < 2e-3);
@@ -180,10 +165,7 @@ fn a_sender_below_the_turning_point_gives_a_bound_never_a_point() {
         world.facts.sender.max_send_rate = Some(mbps(max));
         let outcome = fluid(&mut world);
         let estimate = outcome.estimate().unwrap();
-        assert_eq!(
-            (estimate.verdict, estimate.limited_by),
-            (BoundKind::LowerBound, Limit::Sender)
-        );
+        assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
         assert!(off(estimate, mbps(max).as_f64(), 100e6) < 0.01, "{estimate:?}");
         assert!(has(&outcome, "sender_limited"));
         assert_eq!(estimate.confidence, Confidence::Low);
@@ -196,10 +178,7 @@ fn a_users_cap_is_kept_and_named() {
     world.facts.rate_cap = Some(mbps(20));
     let (outcome, cost) = on(&mut world, Params::default());
     let estimate = outcome.estimate().unwrap();
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Budget)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Budget));
     assert!(off(estimate, 20e6, 20e6) < 0.01);
     assert!(cost.peak_bps <= 20_500_000, "{cost:?}");
 }
@@ -236,25 +215,14 @@ fn trains_that_were_not_paced_are_repeated_and_counted() {
 #[test]
 fn a_sender_that_never_paces_ends_without_a_number() {
     let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(|report| {
-        report.pacing = PacingCheck::Broken {
-            worst: Duration::from_millis(9),
-        };
+        report.pacing = PacingCheck::Broken { worst: Duration::from_millis(9) };
         let half = report.arrivals.len() / 2;
         for row in &mut report.arrivals[half..] {
             row.departed = row.departed + Duration::from_millis(50);
         }
     });
     let outcome = fluid(&mut world);
-    assert!(
-        matches!(
-            &outcome,
-            Outcome::Inconclusive {
-                reason: Reason::SenderCannotPace,
-                ..
-            }
-        ),
-        "{outcome:?}"
-    );
+    assert!(matches!(&outcome, Outcome::Inconclusive { reason: Reason::SenderCannotPace, .. }), "{outcome:?}");
     assert!(world.trains.len() <= 20);
 }
 
@@ -310,16 +278,7 @@ fn nothing_arrives() {
         }
     });
     let outcome = fluid(&mut world);
-    assert!(
-        matches!(
-            &outcome,
-            Outcome::Inconclusive {
-                reason: Reason::NoAnswer,
-                ..
-            }
-        ),
-        "{outcome:?}"
-    );
+    assert!(matches!(&outcome, Outcome::Inconclusive { reason: Reason::NoAnswer, .. }), "{outcome:?}");
 }
 
 #[test]
@@ -336,11 +295,7 @@ fn a_single_packet_of_each_train_is_not_enough() {
 
 #[test]
 fn first_last_and_scattered_losses_leave_the_result() {
-    let lost: [fn(u32, u32) -> bool; 3] = [
-        |seq, _| seq == 0,
-        |seq, count| seq + 1 == count,
-        |seq, _| seq % 50 == 25,
-    ];
+    let lost: [fn(u32, u32) -> bool; 3] = [|seq, _| seq == 0, |seq, count| seq + 1 == count, |seq, _| seq % 50 == 25];
     for rule in lost {
         let mut world = Fluid::new(mbps(100), mbps(50)).with_fault(move |report| {
             let count = u32::try_from(report.arrivals.len()).unwrap();
@@ -382,33 +337,20 @@ fn refusals() {
         panic!("not tried again")
     };
     assert!(train.packets.iter().all(|packet| packet.ip_octets == 1400));
-    for refusal in [
-        Refusal::NotOffered,
-        Refusal::ForbiddenByPeer,
-        Refusal::TooLarge { max_ip_octets: 9000 },
-    ] {
-        assert!(
-            matches!(after(refusal), Step::Done(Outcome::Inconclusive { .. })),
-            "{refusal:?}"
-        );
+    for refusal in [Refusal::NotOffered, Refusal::ForbiddenByPeer, Refusal::TooLarge { max_ip_octets: 9000 }] {
+        assert!(matches!(after(refusal), Step::Done(Outcome::Inconclusive { .. })), "{refusal:?}");
     }
 }
 
 #[test]
 fn a_stop_is_answered_with_what_there_is() {
     for trains in 0..8u32 {
-        let budget = Budget {
-            steps: 2 * trains + 1,
-            ..Budget::default()
-        };
+        let budget = Budget { steps: 2 * trains + 1, ..Budget::default() };
         let mut world = Fluid::new(mbps(100), mbps(50));
         let Ok(measured) = drive(&mut world, &mut machine::Machine::new(Params::default()), budget);
         match &measured.outcome {
             Outcome::Estimated(estimate) => {
-                assert!(
-                    trains >= 1 && off(estimate, 50e6, 100e6) < 0.05,
-                    "{trains} {estimate:?}"
-                );
+                assert!(trains >= 1 && off(estimate, 50e6, 100e6) < 0.05, "{trains} {estimate:?}");
                 assert!(has(&measured.outcome, "stopped_early"));
                 assert_eq!(estimate.confidence, Confidence::Low);
             }
@@ -426,10 +368,7 @@ fn parameters_are_checked() {
     };
     assert_eq!(Params::try_from(&RawParams::new()), Ok(Params::default()));
     assert_eq!(with("capacity", "1 Gbit/s").unwrap().capacity, Some(mbps(1000)));
-    assert_eq!(
-        with("train-time", "10 ms").unwrap().train_time,
-        Duration::from_millis(10)
-    );
+    assert_eq!(with("train-time", "10 ms").unwrap().train_time, Duration::from_millis(10));
     for (name, value) in [
         ("preset", "netest"),
         ("size", "20"),
@@ -456,10 +395,7 @@ fn parameters_are_checked() {
 fn reports_alone_give_the_runs_own_answer() {
     for (mut host_pair, seed) in (0..4).map(|seed| (one_link(100, 40, seed), seed)) {
         let (outcome, _) = on(&mut host_pair, Params::default());
-        let (run, again) = (
-            outcome.estimate(),
-            analyse(&host_pair.facts, &host_pair.reports, &Params::default()),
-        );
+        let (run, again) = (outcome.estimate(), analyse(&host_pair.facts, &host_pair.reports, &Params::default()));
         let of = |estimate: &Estimate| (estimate.value, estimate.low, estimate.high, estimate.verdict);
         assert_eq!(run.map(of), again.estimate().map(of), "{seed}");
     }

@@ -91,9 +91,7 @@ impl Account {
 
     /// Whether packets at this rate may have come faster than the receiving host can stamp them.
     pub(crate) fn receiver_bound(&self, rate_out: f64, report: &TrainReport) -> bool {
-        self.facts
-            .as_ref()
-            .is_some_and(|facts| facts.receiver.stamps_limit(rate_out, self.octets, report.arrived_by))
+        self.facts.as_ref().is_some_and(|facts| facts.receiver.stamps_limit(rate_out, self.octets, report.arrived_by))
     }
 
     fn good(&mut self, reading: &Reading) {
@@ -160,9 +158,7 @@ impl Account {
             self.batch.map(|period| Caveat::ReceiveBatching { period }),
             (broken > 0).then_some(Caveat::PacingBroken { trains: broken }),
             (lost > 0.001).then_some(Caveat::Loss { ratio: lost }),
-            (self.local_drops > 0).then_some(Caveat::LocalDrops {
-                packets: self.local_drops,
-            }),
+            (self.local_drops > 0).then_some(Caveat::LocalDrops { packets: self.local_drops }),
             (reordered > 0.001).then_some(Caveat::Reordering { ratio: reordered }),
             (self.clock_steps > 0).then_some(Caveat::ClockStep),
             self.stalled.then_some(Caveat::HostStall),
@@ -186,12 +182,7 @@ impl Account {
         for (name, value) in self.diagnostics() {
             diagnostics.insert(name, value);
         }
-        Outcome::Inconclusive {
-            reason,
-            caveats: self.caveats(),
-            details: Details::default(),
-            diagnostics,
-        }
+        Outcome::Inconclusive { reason, caveats: self.caveats(), details: Details::default(), diagnostics }
     }
 
     /// What is available, with the account. Rates in bit/s; `None` if they are not numbers.
@@ -231,11 +222,7 @@ impl Account {
         let capped = facts.rate_cap.is_some_and(|cap| sent >= AT_INTERFACE * cap.as_f64());
         let limit = if capped { Limit::Budget } else { Limit::Sender };
         let bound = self.available(through, through, through)?.at_least(limit);
-        Some(if capped {
-            bound
-        } else {
-            bound.caveat(Caveat::SenderLimited)
-        })
+        Some(if capped { bound } else { bound.caveat(Caveat::SenderLimited) })
     }
 
     /// Whether a rate is that of the sender's own interface, which is a link of the path.

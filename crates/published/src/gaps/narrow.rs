@@ -90,24 +90,10 @@ impl Narrow {
         if mean_ns <= 0.0 {
             return None;
         }
-        let short = came
-            .iter()
-            .filter(|gap| **gap < SHORT * mean_ns)
-            .map(|_| 1.0)
-            .sum::<f64>()
-            / came.len() as f64;
-        let closer = spacings
-            .iter()
-            .filter(|gap| gap.came_ns < CLOSER * gap.sent_ns)
-            .map(|_| 1.0)
-            .sum::<f64>();
+        let short = came.iter().filter(|gap| **gap < SHORT * mean_ns).map(|_| 1.0).sum::<f64>() / came.len() as f64;
+        let closer = spacings.iter().filter(|gap| gap.came_ns < CLOSER * gap.sent_ns).map(|_| 1.0).sum::<f64>();
         let trust = Trust::new(facts, Stamped::PeerKind, source);
-        let blurred = facts
-            .receiver
-            .clock_resolution
-            .max(facts.receiver.stamp_error)
-            .as_secs_f64()
-            * 1e9;
+        let blurred = facts.receiver.clock_resolution.max(facts.receiver.stamp_error).as_secs_f64() * 1e9;
         let width = match binning {
             Binning::Relative(share) => (share * narrows_stat::median(&came)?.max(share * mean_ns)).max(blurred),
             Binning::Absolute(ns) => ns,
@@ -151,9 +137,7 @@ impl Narrow {
         if spacings.len() >= LEAST && 4 * together > spacings.len() {
             Reason::ReceiveBatching
         } else {
-            Reason::TooFewSamples {
-                samples: spacings.len() as u64,
-            }
+            Reason::TooFewSamples { samples: spacings.len() as u64 }
         }
     }
 

@@ -8,11 +8,7 @@ use narrows_probe::probes::{PacketPlan, TrainReport};
 
 /// A train of pairs: `gap` within each, `between(k)` in front of pair `k`.
 pub(crate) fn pair_train(pairs: u32, octets: u16, gap: Duration, between: impl Fn(u32) -> Duration) -> Vec<PacketPlan> {
-    let packet = |gap| PacketPlan {
-        gap,
-        ip_octets: octets,
-        hop_limit: None,
-    };
+    let packet = |gap| PacketPlan { gap, ip_octets: octets, hop_limit: None };
     (0..pairs).flat_map(|k| [packet(between(k)), packet(gap)]).collect()
 }
 

@@ -40,50 +40,28 @@ fn batches_and_too_few_gaps_are_reported() {
     let all = spacings(&[0.0, 0.0, 0.0, 48e3, 0.0, 0.0, 0.0, 48e3]);
     let narrow = Narrow::of(&all, Binning::Relative(0.02), &ideal(), StampSource::Simulated);
     assert!(narrow.is_none_or(|narrow| narrow.batching()));
-    assert_eq!(
-        Narrow::of(&all[..7], Binning::Relative(0.02), &ideal(), StampSource::Simulated),
-        None
-    );
-    assert_eq!(
-        Narrow::of(
-            &spacings(&[0.0; 9]),
-            Binning::Relative(0.02),
-            &ideal(),
-            StampSource::Simulated
-        ),
-        None
-    );
+    assert_eq!(Narrow::of(&all[..7], Binning::Relative(0.02), &ideal(), StampSource::Simulated), None);
+    assert_eq!(Narrow::of(&spacings(&[0.0; 9]), Binning::Relative(0.02), &ideal(), StampSource::Simulated), None);
 }
 
 #[test]
 fn pairs_are_reported_from_the_silence_between_them() {
     let between = |k| exponential(Duration::from_millis(5), k);
     let packets = pair_train(4, 1500, Duration::from_micros(12), between);
-    let train = Train {
-        packets,
-        ..Train::uniform(TrainId(1), 8, 1500, Duration::ZERO)
-    };
+    let train = Train { packets, ..Train::uniform(TrainId(1), 8, 1500, Duration::ZERO) };
     let hop = Hop::loaded(BitRate::from_mbps(100), Cross::poisson(BitRate::ZERO));
-    let Ok(Event::Train(report)) = ClosedFormWorld::new(vec![hop], 1).send(Probe::Train(train)) else {
-        panic!()
-    };
+    let Ok(Event::Train(report)) = ClosedFormWorld::new(vec![hop], 1).send(Probe::Train(train)) else { panic!() };
     let pairs = pair_spacings(&report);
     assert_eq!(pairs.len(), 4);
     // 1538 octets at 100 Mbit/s.
-    assert!(
-        pairs
-            .iter()
-            .all(|pair| (pair.came_ns - 123_040.0).abs() < 1.0 && (pair.sent_ns - 12_000.0).abs() < 1.0)
-    );
+    assert!(pairs.iter().all(|pair| (pair.came_ns - 123_040.0).abs() < 1.0 && (pair.sent_ns - 12_000.0).abs() < 1.0));
     assert_eq!(gaps(&report).len(), 7);
 }
 
 /// Mean and variance of what stands for chance are those of the distribution, cut at six means.
 #[test]
 fn silences_are_exponential() {
-    let all: Vec<f64> = (0..2000)
-        .map(|k| exponential(Duration::from_secs(1), k).as_secs_f64())
-        .collect();
+    let all: Vec<f64> = (0..2000).map(|k| exponential(Duration::from_secs(1), k).as_secs_f64()).collect();
     let mean = narrows_stat::mean(&all).unwrap();
     let variance = narrows_stat::variance_sample(&all).unwrap();
     assert!((mean - 1.0).abs() < 0.02, "{mean}");

@@ -40,11 +40,7 @@ impl Tight {
             return Self::Unchecked;
         }
         let expected = |sent: f64, taken: f64| {
-            if sent.is_finite() {
-                capacity * sent / (sent + taken)
-            } else {
-                capacity
-            }
+            if sent.is_finite() { capacity * sent / (sent + taken) } else { capacity }
         };
         let (taken, error) = taken;
         let short = |taken: f64| -> Vec<f64> {
@@ -69,10 +65,8 @@ impl Tight {
         if pairs.len() < 2 || !faster || own_ns <= 0.0 {
             return Self::Unchecked;
         }
-        let grown: Vec<f64> = pairs
-            .iter()
-            .map(|(sent_ns, came_ns)| (came_ns - own_ns - share.0 * sent_ns) / own_ns)
-            .collect();
+        let grown: Vec<f64> =
+            pairs.iter().map(|(sent_ns, came_ns)| (came_ns - own_ns - share.0 * sent_ns) / own_ns).collect();
         let mean = narrows_stat::mean(&grown).unwrap_or(0.0);
         let scatter = narrows_stat::variance_sample(&grown).unwrap_or(0.0) / grown.len() as f64;
         let by_share = share.1 / FASTER;
@@ -81,11 +75,7 @@ impl Tight {
 
     fn apart(difference: f64, error: f64) -> Self {
         let apart = difference / error;
-        if apart.is_finite() {
-            Self::Apart(apart)
-        } else {
-            Self::Unchecked
-        }
+        if apart.is_finite() { Self::Apart(apart) } else { Self::Unchecked }
     }
 
     /// The data speak against the assumption, though not loudly.
@@ -120,15 +110,11 @@ mod tests {
     #[test]
     fn a_tight_link_behind_the_narrow_one_shows() {
         let trains = [(1000.0, 83.3), (1000.0, 85.0), (1000.0, 81.6)];
-        let Tight::Apart(apart) = Tight::by_trains(&trains, 50.0, 100.0, (28.0, 5.0)) else {
-            panic!()
-        };
+        let Tight::Apart(apart) = Tight::by_trains(&trains, 50.0, 100.0, (28.0, 5.0)) else { panic!() };
         assert!((3.0..15.0).contains(&apart), "{apart}");
         // What one link would do.
         let alike = [(1000.0, 97.3), (1000.0, 97.0), (1000.0, 97.6)];
-        let Tight::Apart(apart) = Tight::by_trains(&alike, 50.0, 100.0, (28.0, 5.0)) else {
-            panic!()
-        };
+        let Tight::Apart(apart) = Tight::by_trains(&alike, 50.0, 100.0, (28.0, 5.0)) else { panic!() };
         assert!(apart.abs() < 0.1, "{apart}");
         let slow = [(150.0, 83.3), (150.0, 84.0)];
         assert_eq!(Tight::by_trains(&slow, 50.0, 100.0, (28.0, 5.0)), Tight::Unchecked);
@@ -136,23 +122,12 @@ mod tests {
 
     #[test]
     fn pairs_that_grow_where_trains_say_they_should_not_show_it() {
-        let pairs: Vec<(f64, f64)> = (0..60)
-            .map(|index| (12.0, 120.0 + 60.0 * f64::from(index % 2)))
-            .collect();
-        let Tight::Apart(apart) = Tight::by_pairs(&pairs, 120.0, (0.28, 0.1)) else {
-            panic!()
-        };
+        let pairs: Vec<(f64, f64)> = (0..60).map(|index| (12.0, 120.0 + 60.0 * f64::from(index % 2))).collect();
+        let Tight::Apart(apart) = Tight::by_pairs(&pairs, 120.0, (0.28, 0.1)) else { panic!() };
         assert!(apart > DOUBTED, "{apart}");
-        let own: Vec<(f64, f64)> = (0..60)
-            .map(|index| (12.0, 120.0 + 6.0 * f64::from(index % 2)))
-            .collect();
-        let Tight::Apart(apart) = Tight::by_pairs(&own, 120.0, (0.28, 0.1)) else {
-            panic!()
-        };
+        let own: Vec<(f64, f64)> = (0..60).map(|index| (12.0, 120.0 + 6.0 * f64::from(index % 2))).collect();
+        let Tight::Apart(apart) = Tight::by_pairs(&own, 120.0, (0.28, 0.1)) else { panic!() };
         assert!(apart.abs() < DOUBTED, "{apart}");
-        assert_eq!(
-            Tight::by_pairs(&[(100.0, 120.0); 9], 120.0, (0.3, 0.1)),
-            Tight::Unchecked
-        );
+        assert_eq!(Tight::by_pairs(&[(100.0, 120.0); 9], 120.0, (0.3, 0.1)), Tight::Unchecked);
     }
 }

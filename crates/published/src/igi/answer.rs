@@ -62,8 +62,7 @@ fn limited(session: &MethodRun) -> Option<Estimate> {
 /// What came through at the receiver's pace was at least what the path let through.
 fn least_through(session: &MethodRun) -> Option<f64> {
     let all = session.levels.iter().flat_map(|level| &level.readings);
-    all.map(|reading| reading.rate_out.min(reading.rate_in))
-        .reduce(f64::min)
+    all.map(|reading| reading.rate_out.min(reading.rate_in)).reduce(f64::min)
 }
 
 /// The levels on either side of the turning point.
@@ -72,10 +71,7 @@ fn around(session: &MethodRun) -> Vec<&Level> {
     let [over, under] = [one(session.over), one(session.under)];
     // As the tool has it: the first of the two that did not grow.
     let over = over.filter(|_| !session.params.faithful());
-    over.into_iter()
-        .chain(under)
-        .filter(|level| !level.readings.is_empty())
-        .collect()
+    over.into_iter().chain(under).filter(|level| !level.readings.is_empty()).collect()
 }
 
 fn readings(session: &MethodRun) -> Vec<&Reading> {
@@ -89,11 +85,7 @@ fn turning(session: &MethodRun) -> Option<(f64, f64)> {
     let out = rates(all.iter().copied(), |reading| reading.rate_out);
     // The sum of mean gaps, as the tool has it: a harmonic mean of rates.
     let gaps: Vec<f64> = out.iter().map(|rate| 1.0 / rate).collect();
-    let rounded = if session.params.faithful() {
-        0.0
-    } else {
-        rounding(all.iter().copied())
-    };
+    let rounded = if session.params.faithful() { 0.0 } else { rounding(all.iter().copied()) };
     // What bursts add to a train at the turning point is not the path's doing.
     let rate = (1.0 + rounded) / narrows_stat::mean(&gaps)?;
     let scale = session.account.fastest.unwrap_or(rate);
@@ -113,38 +105,22 @@ fn igi(session: &MethodRun) -> Option<Result<Estimate, Reason>> {
     session.under?;
     // Where the queue never empties the gaps hold the cross traffic: on the side where gaps grew.
     let side = around(session).into_iter().next()?;
-    let cross: Vec<f64> = side
-        .gaps
-        .iter()
-        .filter_map(|gaps| cross_share(gaps, own_ns, faithful))
-        .collect();
+    let cross: Vec<f64> = side.gaps.iter().filter_map(|gaps| cross_share(gaps, own_ns, faithful)).collect();
     let all: Vec<f64> = side.gaps.iter().filter_map(|gaps| held_share(gaps, own_ns)).collect();
     let value = capacity * (1.0 - narrows_stat::median(&cross)?.min(1.0));
     let half = capacity * (half_width(&cross)?.max(LEAST) + error);
     // Gaps that did not grow may hold cross traffic, too: if all do, this is what is left.
     let least = capacity * (1.0 - narrows_stat::mean(&all)?.min(1.0));
-    let low = if faithful {
-        value - half
-    } else {
-        (value - half).min(least - half)
-    };
+    let low = if faithful { value - half } else { (value - half).min(least - half) };
     if !faithful && value - least > APART * capacity {
         return Some(Err(Reason::NoAgreement));
     }
-    let mut estimate = session
-        .account
-        .available(value, low, (value + half).min(capacity * (1.0 + error)))?;
+    let mut estimate = session.account.available(value, low, (value + half).min(capacity * (1.0 + error)))?;
     estimate = estimate
         .with("capacity_bps", capacity)
         .with("capacity_gap_share", narrow.share)
-        .with(
-            "all_gaps_cross_bps",
-            all.iter().map(|share| share * capacity).collect::<Vec<_>>(),
-        )
-        .with(
-            "increased_gaps_cross_bps",
-            cross.iter().map(|share| share * capacity).collect::<Vec<_>>(),
-        );
+        .with("all_gaps_cross_bps", all.iter().map(|share| share * capacity).collect::<Vec<_>>())
+        .with("increased_gaps_cross_bps", cross.iter().map(|share| share * capacity).collect::<Vec<_>>());
     estimate.confidence = Confidence::Low;
     if value - least > COARSE * capacity {
         estimate = estimate.caveat(Caveat::CoarseResolution);
@@ -195,24 +171,11 @@ const SLACK: f64 = 0.002;
 fn reported(session: &MethodRun, estimate: Estimate) -> Estimate {
     let levels = session.levels.iter().filter(|level| !level.readings.is_empty());
     let mean = |level: &Level, of: fn(&Reading) -> f64| narrows_stat::mean(&rates(&level.readings, of)).unwrap_or(0.0);
-    let rate_in: Vec<f64> = levels
-        .clone()
-        .map(|level| mean(level, |reading| reading.rate_in))
-        .collect();
-    let rate_out: Vec<f64> = levels
-        .clone()
-        .map(|level| mean(level, |reading| reading.rate_out))
-        .collect();
+    let rate_in: Vec<f64> = levels.clone().map(|level| mean(level, |reading| reading.rate_in)).collect();
+    let rate_out: Vec<f64> = levels.clone().map(|level| mean(level, |reading| reading.rate_out)).collect();
     let grew: Vec<f64> = levels.map(|level| if level.larger { 1.0 } else { 0.0 }).collect();
     let few = session.params.trains < 3;
     let samples = u32::try_from(2 * session.params.trains).unwrap_or(u32::MAX);
-    let estimate = if few {
-        estimate.caveat(Caveat::FewSamples { samples })
-    } else {
-        estimate
-    };
-    estimate
-        .with("level_rate_in_bps", rate_in)
-        .with("level_rate_out_bps", rate_out)
-        .with("level_grew", grew)
+    let estimate = if few { estimate.caveat(Caveat::FewSamples { samples }) } else { estimate };
+    estimate.with("level_rate_in_bps", rate_in).with("level_rate_out_bps", rate_out).with("level_grew", grew)
 }

@@ -71,10 +71,7 @@ impl Params {
     /// grains (`[IGI03]`, recalled: about 700).
     pub(super) fn of_igi(raw: &RawParams) -> Result<Self, ParamError> {
         let params = Self::try_from(raw)?;
-        Ok(Self {
-            ip_octets: params.ip_octets.or(Some(IGI_OCTETS)),
-            ..params
-        })
+        Ok(Self { ip_octets: params.ip_octets.or(Some(IGI_OCTETS)), ..params })
     }
 
     pub(crate) fn faithful(&self) -> bool {
@@ -83,11 +80,7 @@ impl Params {
 
     /// How gaps are sorted for capacity.
     pub(super) fn binning(&self) -> Binning {
-        if self.faithful() {
-            Binning::Absolute(25_000.0)
-        } else {
-            Binning::Relative(0.02)
-        }
+        if self.faithful() { Binning::Absolute(25_000.0) } else { Binning::Relative(0.02) }
     }
 
     /// What the longest run imposes: as many trains as a search may take, and a round trip of up to

@@ -33,10 +33,7 @@ pub(super) struct Level {
 
 impl Level {
     fn at(gap_ns: f64) -> Self {
-        Self {
-            gap_ns,
-            ..Self::default()
-        }
+        Self { gap_ns, ..Self::default() }
     }
 
     /// Sums of the trains' mean gaps at sender and receiver, ns.
@@ -121,11 +118,7 @@ impl MethodRun {
             return;
         }
         self.step_ns = out_ns * self.params.step;
-        let begin = if self.params.faithful() {
-            0.5 * out_ns + self.step_ns
-        } else {
-            0.75 * out_ns
-        };
+        let begin = if self.params.faithful() { 0.5 * out_ns + self.step_ns } else { 0.75 * out_ns };
         self.phase = Phase::Search;
         self.levels.push(Level::at(begin));
     }
@@ -140,12 +133,7 @@ impl MethodRun {
         // Single gaps count for IGI alone.
         if self.formula == Formula::Igi {
             let batching = self.narrow.is_some_and(|narrow| narrow.batching()) || self.account.batch.is_some();
-            let all: Vec<Spacing> = self
-                .levels
-                .iter()
-                .flat_map(|level| level.gaps.iter().flatten())
-                .copied()
-                .collect();
+            let all: Vec<Spacing> = self.levels.iter().flat_map(|level| level.gaps.iter().flatten()).copied().collect();
             self.failed = match self.narrow {
                 _ if batching => Some(Reason::ReceiveBatching),
                 None => Some(Narrow::missing(&all)),
@@ -162,9 +150,7 @@ impl MethodRun {
         let sent = self.account.bits() * 1e9 / narrow.sent_ns;
         let own =
             self.params.capacity.is_none() && narrow.sender() && !self.unspaced() && !self.account.at_interface(sent);
-        own.then(|| Reason::SenderTooSlow {
-            reached: BitRate::from_bps_f64(sent).unwrap_or(BitRate::ZERO),
-        })
+        own.then(|| Reason::SenderTooSlow { reached: BitRate::from_bps_f64(sent).unwrap_or(BitRate::ZERO) })
     }
 
     /// The sender's fastest trains came as they left.
@@ -283,10 +269,8 @@ impl MethodRun {
 }
 
 impl TrainMethod for MethodRun {
-    const READS: (&'static str, &'static str) = (
-        "igi and ptr",
-        "trains of eight packets or more of one size to the receiver",
-    );
+    const READS: (&'static str, &'static str) =
+        ("igi and ptr", "trains of eight packets or more of one size to the receiver");
 
     fn begin(&mut self, facts: &PathFacts) {
         self.account.begin(facts, self.params.ip_octets);
@@ -310,12 +294,7 @@ impl TrainMethod for MethodRun {
         Some(Next {
             packets: train.packets,
             peer_kind: PeerKind::Receiver,
-            spacing: spacing(
-                octets,
-                self.params.load,
-                self.account.fastest.unwrap_or(octets * 80.0),
-                cap,
-            ),
+            spacing: spacing(octets, self.params.load, self.account.fastest.unwrap_or(octets * 80.0), cap),
             rest: Duration::ZERO,
         })
     }
@@ -365,9 +344,8 @@ impl TrainMethod for MethodRun {
         };
         let alike = asked.packets.iter().all(|packet| packet.ip_octets == first.ip_octets);
         let wanted = self.levels.last().map_or(0.0, |level| level.gap_ns);
-        let planned = asked
-            .planned_rate()
-            .map_or(0.0, |rate| f64::from(first.ip_octets) * 8e9 / rate.as_f64().max(1.0));
+        let planned =
+            asked.planned_rate().map_or(0.0, |rate| f64::from(first.ip_octets) * 8e9 / rate.as_f64().max(1.0));
         let near = (planned - wanted).abs() <= 0.02 * wanted;
         alike
             && first.ip_octets == self.account.octets
@@ -383,10 +361,7 @@ impl TrainMethod for MethodRun {
 
 /// How much longer trains came than they left, on the median.
 fn stretch(readings: &[Reading]) -> Option<f64> {
-    let all: Vec<f64> = readings
-        .iter()
-        .map(|reading| reading.rate_in / reading.rate_out)
-        .collect();
+    let all: Vec<f64> = readings.iter().map(|reading| reading.rate_in / reading.rate_out).collect();
     narrows_stat::median(&all)
 }
 

@@ -29,10 +29,7 @@ fn in_a_fluid_both_find_what_is_available() {
             let error = (found.value as f64 / 1e6 - (capacity - cross) as f64) / capacity as f64;
             assert!(error.abs() < 0.015, "{name} {capacity} {cross}: {error}");
             assert_eq!(found.verdict, BoundKind::Estimated);
-            assert!(
-                found.low <= free && free <= found.high,
-                "{name} {capacity} {cross}: {found:?}"
-            );
+            assert!(found.low <= free && free <= found.high, "{name} {capacity} {cross}: {found:?}");
         }
     }
 }
@@ -70,10 +67,7 @@ fn constants_of_the_tool_underestimate_a_gigabit_from_a_slow_host_and_ours_bound
         let measured = on_host_pair(&mut host_pair, method, &[]);
         let found = estimate(&measured);
         // 1500 or 700 octets in 17.391 us.
-        assert_eq!(
-            (found.verdict, found.limited_by),
-            (BoundKind::LowerBound, Limit::Sender)
-        );
+        assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Sender));
         assert!(found.value <= free && found.value > 300_000_000, "{}", found.value);
         assert!(found.caveats.contains(&Caveat::SenderLimited));
     }
@@ -96,20 +90,13 @@ fn the_tools_slack_never_sees_congestion_at_a_gigabit() {
 fn single_gaps_in_batches_are_refused_and_mean_gaps_are_not() {
     let mut host_pair = gigabit(Some(Cross::poisson(mbps(300))));
     host_pair.stamping.batch = Some(Duration::from_micros(148));
-    assert_eq!(
-        reason(&on_host_pair(&mut host_pair, &igi::Igi, &[])),
-        Reason::ReceiveBatching
-    );
+    assert_eq!(reason(&on_host_pair(&mut host_pair, &igi::Igi, &[])), Reason::ReceiveBatching);
     let mut host_pair = gigabit(Some(Cross::poisson(mbps(300))));
     host_pair.stamping.batch = Some(Duration::from_micros(148));
     let free = host_pair.available(1500).as_f64();
     let measured = on_host_pair(&mut host_pair, &ptr::Ptr, &[]);
     let found = estimate(&measured);
-    assert!(
-        (found.value as f64 / free - 1.0).abs() < 0.1,
-        "{} of {free}",
-        found.value
-    );
+    assert!((found.value as f64 / free - 1.0).abs() < 0.1, "{} of {free}", found.value);
     assert!(matches!(found.caveats[0], Caveat::ReceiveBatching { .. }));
 }
 
@@ -130,10 +117,7 @@ fn a_receiver_slower_than_what_is_free_bounds_it() {
         fluid.facts.receiver.stamp_source = narrows_probe::StampSource::User;
         let measured = on_fluid(&mut fluid, method, &[("size", "1500")]);
         let found = estimate(&measured);
-        assert_eq!(
-            (found.verdict, found.limited_by),
-            (BoundKind::LowerBound, Limit::Receiver)
-        );
+        assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Receiver));
         assert!((380_000_000..=401_000_000).contains(&found.value), "{}", found.value);
     }
 }
@@ -153,10 +137,7 @@ fn trains_that_are_lost_whole_do_not_keep_it_waiting() {
                     }
                 });
                 let measured = on_fluid(&mut fluid, method, &[("preset", preset)]);
-                assert!(
-                    matches!(reason(&measured), Reason::NoAnswer | Reason::TooMuchLoss { .. }),
-                    "{measured:?}"
-                );
+                assert!(matches!(reason(&measured), Reason::NoAnswer | Reason::TooMuchLoss { .. }), "{measured:?}");
                 assert!(fluid.trains.len() <= from + 4, "{}", fluid.trains.len());
             }
         }

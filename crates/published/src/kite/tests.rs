@@ -67,10 +67,7 @@ fn hosts_slower_than_the_path_give_a_bound() {
     let mut path = Fluid::new(1e9, 1e6, 0.02);
     path.sender = 200e6;
     let estimate = path.estimate(&crate::kite::Kite, &[]);
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     between(estimate.value as f64, 180e6, 200.1e6);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));
 }
@@ -88,17 +85,8 @@ fn total_loss_ends() {
 
 #[test]
 fn parameters_are_checked() {
-    for (name, value) in [
-        ("factor", "0"),
-        ("factor", "2"),
-        ("packets", "5"),
-        ("resolution", "-1"),
-        ("step", "1"),
-    ] {
+    for (name, value) in [("factor", "0"), ("factor", "2"), ("packets", "5"), ("resolution", "-1"), ("step", "1")] {
         let raw = [(name, value)].into_iter().collect();
-        assert!(
-            narrows_probe::Method::begin(&crate::kite::Kite, &raw).is_err(),
-            "{name}={value}"
-        );
+        assert!(narrows_probe::Method::begin(&crate::kite::Kite, &raw).is_err(), "{name}={value}");
     }
 }

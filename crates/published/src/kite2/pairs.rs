@@ -106,16 +106,10 @@ impl PairRun {
         let first = self.rounds.first()?;
         let pair = |gap: &PairGap| {
             let received = 8e9 * f64::from(self.ip_octets) / gap.came;
-            (gap.came > 0.0).then_some(Pair {
-                received,
-                sent: Some(8e9 * f64::from(self.ip_octets) / gap.sent),
-            })
+            (gap.came > 0.0).then_some(Pair { received, sent: Some(8e9 * f64::from(self.ip_octets) / gap.sent) })
         };
         let pairs: Vec<Pair> = first.gaps.iter().filter_map(pair).collect();
-        let window = Filter {
-            window: usize::MAX,
-            ..Filter::DENSITY
-        };
+        let window = Filter { window: usize::MAX, ..Filter::DENSITY };
         let sifted = pair_mode(&pairs, &window);
         if sifted.closed >= sifted.open {
             return Some(self.bits() * 1e9 / sifted.pair_mode?.rate);
@@ -179,10 +173,7 @@ impl PairRun {
         if !clear && round.gaps.len() < self.params.most_pairs {
             return;
         }
-        let (sent, grown) = (
-            round.sent(),
-            pairtrain::trimmed_growth(&round.gaps).map_or(0.0, |(grown, _)| grown),
-        );
+        let (sent, grown) = (round.sent(), pairtrain::trimmed_growth(&round.gaps).map_or(0.0, |(grown, _)| grown));
         if let Some(round) = self.rounds.last_mut() {
             round.congested = Some(congested);
         }
@@ -237,12 +228,8 @@ impl PairRun {
         let value = stop.clamp(low, high);
         let margin = (2.0 * resolution + FLOOR) * high;
         let rate = |value: f64| BitRate::from_bps_f64(value.max(0.0)).ok_or(Reason::NoAgreement);
-        let mut estimate = Estimate::ip_rate(
-            Metric::AvailableIpCapacity,
-            rate(value)?,
-            rate(low - margin)?,
-            rate(high + margin)?,
-        );
+        let mut estimate =
+            Estimate::ip_rate(Metric::AvailableIpCapacity, rate(value)?, rate(low - margin)?, rate(high + margin)?);
         if high - low > WIDE * high {
             estimate.confidence = Confidence::Low;
         }
@@ -266,10 +253,7 @@ impl PairRun {
         diagnostics.insert("gap_in_ns", judged().map(Round::sent).collect::<Vec<f64>>());
         diagnostics.insert("gap_out_ns", judged().map(Round::came).collect::<Vec<f64>>());
         diagnostics.insert("gap_error_ns", judged().map(Round::error).collect::<Vec<f64>>());
-        diagnostics.insert(
-            "pairs_of_round",
-            judged().map(|round| round.gaps.len() as f64).collect::<Vec<f64>>(),
-        );
+        diagnostics.insert("pairs_of_round", judged().map(|round| round.gaps.len() as f64).collect::<Vec<f64>>());
         diagnostics.insert("rounds", judged().count());
         diagnostics.insert("kept_pairs", judged().map(|round| round.gaps.len()).sum::<usize>());
         diagnostics.insert("rejected_torn_pairs", self.torn);
@@ -285,17 +269,9 @@ impl TrainMethod for PairRun {
     const READS: (&'static str, &'static str) = ("kite2", "trains of pairs to the receiver");
 
     fn begin(&mut self, facts: &PathFacts) {
-        self.ip_octets = self
-            .params
-            .search
-            .ip_octets
-            .unwrap_or(facts.path_mtu)
-            .min(facts.path_mtu);
+        self.ip_octets = self.params.search.ip_octets.unwrap_or(facts.path_mtu).min(facts.path_mtu);
         let start = self.params.search.start;
-        let rate = [start, facts.max_paced_rate(self.ip_octets)]
-            .into_iter()
-            .flatten()
-            .min();
+        let rate = [start, facts.max_paced_rate(self.ip_octets)].into_iter().flatten().min();
         self.gap_ns = rate.map_or(0.0, |rate| self.bits() * 1e9 / rate.as_f64().max(1.0));
         self.facts = Some(facts.clone());
     }
@@ -310,12 +286,7 @@ impl TrainMethod for PairRun {
         let intra = Duration::from_secs_f64((self.gap_ns * 1e-9).min(0.1));
         let packets = pairtrain::plan(self.ip_octets, intra, silence, pairs, self.serial);
         self.serial = self.serial.wrapping_add(u32::try_from(pairs).unwrap_or(0));
-        Some(Next {
-            packets,
-            peer_kind: PeerKind::Receiver,
-            spacing: Duration::ZERO,
-            rest: silence,
-        })
+        Some(Next { packets, peer_kind: PeerKind::Receiver, spacing: Duration::ZERO, rest: silence })
     }
 
     fn take(&mut self, _: &Train, report: &TrainReport) {
@@ -402,10 +373,7 @@ impl PairRun {
         if self.lost >= self.packets {
             Reason::NoAnswer
         } else if 2 * self.lost > self.packets {
-            Reason::TooMuchLoss {
-                lost: self.lost,
-                sent: self.packets,
-            }
+            Reason::TooMuchLoss { lost: self.lost, sent: self.packets }
         } else {
             Reason::NoAgreement
         }

@@ -26,10 +26,7 @@ fn reason(outcome: Outcome) -> Reason {
 fn measure(host_pair: &mut ClosedFormWorld, params: &[(&str, &str)]) -> Outcome {
     let raw = params.iter().copied().collect();
     let mut method = narrows_probe::Method::begin(&crate::kite2::Kite2, &raw).unwrap();
-    let budget = Budget {
-        time: Duration::from_secs(600),
-        ..Budget::default()
-    };
+    let budget = Budget { time: Duration::from_secs(600), ..Budget::default() };
     host_pair.measure(method.as_mut(), budget).outcome
 }
 
@@ -50,11 +47,7 @@ fn pairs_in_a_fluid_follow_the_law_of_trains() {
         between(available, estimate.low as f64, estimate.high as f64);
         let gaps = series(&estimate, "gap_in_ns");
         let turning_point = 12_000.0 / available * 1e9;
-        between(
-            (turning_point - gaps[2]) / (turning_point - gaps[1]),
-            used - 0.02,
-            used + 0.02,
-        );
+        between((turning_point - gaps[2]) / (turning_point - gaps[1]), used - 0.02, used + 0.02);
     }
 }
 
@@ -80,10 +73,7 @@ fn batches_are_refused_in_pairs_and_change_auto_to_trains() {
         host_pair.stamping.batch = Some(Duration::from_micros(50));
         host_pair
     };
-    assert_eq!(
-        reason(measure(&mut host_pair(1), &[("mode", "pairs")])),
-        Reason::ReceiveBatching
-    );
+    assert_eq!(reason(measure(&mut host_pair(1), &[("mode", "pairs")])), Reason::ReceiveBatching);
     let mut path = host_pair(1);
     let truth = path.ip_capacity(1500).as_f64();
     let outcome = measure(&mut path, &[]);
@@ -96,10 +86,7 @@ fn coarse_stamps_are_refused_in_pairs() {
     let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1))], 3);
     host_pair.stamping.granularity = Duration::from_micros(10);
     host_pair.facts.receiver.clock_resolution = Duration::from_micros(10);
-    assert_eq!(
-        reason(measure(&mut host_pair, &[("mode", "pairs")])),
-        Reason::StampsTooCoarse
-    );
+    assert_eq!(reason(measure(&mut host_pair, &[("mode", "pairs")])), Reason::StampsTooCoarse);
 }
 
 /// Pairs under Poisson traffic know little, and say so: the truth is inside, and wide intervals
@@ -124,10 +111,7 @@ fn slow_hosts_give_no_point() {
     let mut path = Fluid::new(1e9, 1e6, 0.02);
     path.sender = 200e6;
     let estimate = path.estimate(&crate::kite2::Kite2, &[("mode", "trains")]);
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     let outcome = path.measure(&crate::kite2::Kite2, &[("mode", "pairs")]).outcome;
     assert!(matches!(reason(outcome), Reason::SenderTooSlow { .. }));
 }
@@ -137,27 +121,15 @@ fn total_loss_ends_in_both_modes() {
     for mode in ["pairs", "trains", "auto"] {
         let mut path = Fluid::new(1e9, 1e6, 0.02);
         path.dead = true;
-        assert_eq!(
-            reason(path.measure(&crate::kite2::Kite2, &[("mode", mode)]).outcome),
-            Reason::NoAnswer
-        );
+        assert_eq!(reason(path.measure(&crate::kite2::Kite2, &[("mode", mode)]).outcome), Reason::NoAnswer);
         assert!(path.probes <= 10, "{}", path.probes);
     }
 }
 
 #[test]
 fn parameters_are_checked() {
-    for (name, value) in [
-        ("mode", "x"),
-        ("occupied", "0"),
-        ("pairs", "1"),
-        ("iterations", "0"),
-        ("preset", "kite"),
-    ] {
+    for (name, value) in [("mode", "x"), ("occupied", "0"), ("pairs", "1"), ("iterations", "0"), ("preset", "kite")] {
         let raw = [(name, value)].into_iter().collect();
-        assert!(
-            narrows_probe::Method::begin(&crate::kite2::Kite2, &raw).is_err(),
-            "{name}={value}"
-        );
+        assert!(narrows_probe::Method::begin(&crate::kite2::Kite2, &raw).is_err(), "{name}={value}");
     }
 }

@@ -25,10 +25,7 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
 
 /// Whether what stopped the run says more than what the few pairs till then lacked.
 fn gives_way(own: &Reason) -> bool {
-    !matches!(
-        own,
-        Reason::StampsTooCoarse | Reason::ReceiveBatching | Reason::ReceiverTooSlow
-    )
+    !matches!(own, Reason::StampsTooCoarse | Reason::ReceiveBatching | Reason::ReceiverTooSlow)
 }
 
 fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
@@ -79,21 +76,13 @@ fn check_stamps(session: &MethodRun, trust: &Trust) -> Result<(), Reason> {
     let together = session.samples.iter().filter(|sample| sample.span_ns == 0).count();
     if share(together) > MOST_TOGETHER {
         let fine = trust.resolves(span.max(sent_span_ns(&session.samples)));
-        return Err(if fine {
-            Reason::ReceiveBatching
-        } else {
-            Reason::StampsTooCoarse
-        });
+        return Err(if fine { Reason::ReceiveBatching } else { Reason::StampsTooCoarse });
     }
     let by_host = |sample: &&Sample| trust.by_host(wire_octets(session, sample), sample.span_ns as f64);
     if share(session.samples.iter().filter(by_host).count()) > MOST_TOGETHER {
         return Err(Reason::ReceiverTooSlow);
     }
-    if trust.resolves(span) {
-        Ok(())
-    } else {
-        Err(Reason::StampsTooCoarse)
-    }
+    if trust.resolves(span) { Ok(()) } else { Err(Reason::StampsTooCoarse) }
 }
 
 /// Pairs that do not crowd at one rate still say what the path carries at least.
@@ -101,9 +90,7 @@ fn at_least(session: &MethodRun, peak: &PairMode) -> Result<Estimate, Reason> {
     let last = session.samples.last().ok_or(Reason::NoAnswer)?;
     let spans: Vec<f64> = session.samples.iter().map(|sample| sample.span_ns as f64).collect();
     let rate = mean_bound(wire_octets(session, last), &spans).ok_or(Reason::NoAgreement)?;
-    let mut estimate = bound(session, rate, Limit::Path)?
-        .with("peak_share", peak.share)
-        .with("peak_bps", peak.rate);
+    let mut estimate = bound(session, rate, Limit::Path)?.with("peak_share", peak.share).with("peak_bps", peak.rate);
     let other = peak.second.map_or(peak.rate, |(rate, _)| rate);
     if let Some(other) = restated(session, other) {
         estimate = estimate.caveat(Caveat::Multimodal { other });
@@ -112,19 +99,12 @@ fn at_least(session: &MethodRun, peak: &PairMode) -> Result<Estimate, Reason> {
 }
 
 fn too_much_loss(session: &MethodRun) -> Reason {
-    Reason::TooMuchLoss {
-        lost: session.tally.lost_packets,
-        sent: session.tally.packets,
-    }
+    Reason::TooMuchLoss { lost: session.tally.lost_packets, sent: session.tally.packets }
 }
 
 /// Median spacing of the pairs whose packets do not share a stamp.
 fn typical_span_ns(samples: &[Sample]) -> Option<f64> {
-    let spans: Vec<f64> = samples
-        .iter()
-        .map(|sample| sample.span_ns as f64)
-        .filter(|span| *span > 0.0)
-        .collect();
+    let spans: Vec<f64> = samples.iter().map(|sample| sample.span_ns as f64).filter(|span| *span > 0.0).collect();
     narrows_stat::median(&spans)
 }
 
@@ -217,10 +197,7 @@ fn reply_share(session: &MethodRun) -> f64 {
 
 fn details(session: &MethodRun) -> Details {
     Details {
-        stamped_by_remote: session
-            .samples
-            .last()
-            .is_some_and(|last| last.stamped == Stamped::PeerKind),
+        stamped_by_remote: session.samples.last().is_some_and(|last| last.stamped == Stamped::PeerKind),
         ..Details::default()
     }
 }

@@ -91,10 +91,7 @@ impl TryFrom<&RawParams> for Params {
             ip_octets: typed.octets,
             reply_octets: typed.reply,
             spacing: typed.spacing,
-            filter: Filter {
-                half_width: typed.width,
-                ..filter
-            },
+            filter: Filter { half_width: typed.width, ..filter },
             framing: typed.framing,
         })
     }
@@ -147,10 +144,5 @@ impl Params {
 
 /// Small replies before whole ones, and what hosts do unasked only where nobody echoes.
 fn auto(reply: u16) -> Vec<PeerKind> {
-    vec![
-        PeerKind::EchoSized(reply),
-        PeerKind::Echo,
-        PeerKind::ClosedPort,
-        PeerKind::TcpSyn,
-    ]
+    vec![PeerKind::EchoSized(reply), PeerKind::Echo, PeerKind::ClosedPort, PeerKind::TcpSyn]
 }

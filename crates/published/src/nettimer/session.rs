@@ -96,11 +96,7 @@ impl MethodRun {
             let rate = pair.received;
             rate >= peak.low * (1.0 - edge) && rate <= peak.high * (1.0 + edge)
         };
-        let agree = self
-            .smaller
-            .iter()
-            .filter_map(|sample| self.pair(sample))
-            .filter(forward);
+        let agree = self.smaller.iter().filter_map(|sample| self.pair(sample)).filter(forward);
         2 * agree.count() >= self.smaller.len()
     }
 
@@ -171,15 +167,8 @@ impl TrainMethod for MethodRun {
         if self.tally.pairs >= self.params.pairs || self.settled() || self.unanswered() {
             return None;
         }
-        let packet = PacketPlan {
-            gap: Duration::ZERO,
-            ip_octets: self.next_octets(),
-            hop_limit: None,
-        };
-        let last_ns = self
-            .samples
-            .last()
-            .map_or(0, |sample| sample.span_ns.clamp(0, LONGEST_REST_NS));
+        let packet = PacketPlan { gap: Duration::ZERO, ip_octets: self.next_octets(), hop_limit: None };
+        let last_ns = self.samples.last().map_or(0, |sample| sample.span_ns.clamp(0, LONGEST_REST_NS));
         Some(Next {
             packets: vec![packet; 2],
             peer_kind,

@@ -32,32 +32,18 @@ fn inconclusive(measured: &Measured) -> Reason {
 
 #[test]
 fn an_idle_path_is_reported_to_a_rounding_with_every_peer_kind() {
-    for params in [
-        &[][..],
-        &[("end", "receiver")],
-        &[("via", "sized_echo"), ("stamps", "returned")],
-        &[("via", "tcp_syn")],
-    ] {
+    for params in
+        [&[][..], &[("end", "receiver")], &[("via", "sized_echo"), ("stamps", "returned")], &[("via", "tcp_syn")]]
+    {
         let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
         let measured = measure(&mut host_pair, params);
         let estimate = measured.outcome.estimate().unwrap();
         assert_eq!(estimate.verdict, BoundKind::Estimated, "{params:?}");
         // 10 Mbit/s x 1500 / 1538.
-        assert!(
-            (estimate.value as f64 / 9.752_926e6 - 1.0).abs() < 1e-4,
-            "{params:?} {}",
-            estimate.value
-        );
+        assert!((estimate.value as f64 / 9.752_926e6 - 1.0).abs() < 1e-4, "{params:?} {}", estimate.value);
         assert!(estimate.low < estimate.value && (estimate.low as f64) > 0.94 * estimate.value as f64);
         assert!(estimate.high > estimate.value && (estimate.high as f64) < 1.06 * estimate.value as f64);
-        let only_size = |caveat: &Caveat| {
-            matches!(
-                caveat,
-                Caveat::ReverseInfluence {
-                    reply_ip_octets: 40 | 60
-                }
-            )
-        };
+        let only_size = |caveat: &Caveat| matches!(caveat, Caveat::ReverseInfluence { reply_ip_octets: 40 | 60 });
         assert!(estimate.caveats.iter().all(only_size), "{:?}", estimate.caveats);
         // Eight pairs, and two of smaller packets.
         assert_eq!(measured.cost.packets, 20);
@@ -71,17 +57,9 @@ fn the_tool_sends_eight_small_pairs_and_reads_low() {
     let measured = measure(&mut host_pair, &[("preset", "tool")]);
     let estimate = measured.outcome.estimate().unwrap();
     // 10 Mbit/s x 565 / 603.
-    assert!(
-        (estimate.value as f64 / 9.369_818e6 - 1.0).abs() < 1e-4,
-        "{}",
-        estimate.value
-    );
+    assert!((estimate.value as f64 / 9.369_818e6 - 1.0).abs() < 1e-4, "{}", estimate.value);
     assert_eq!((measured.cost.packets, measured.cost.octets), (16, 9040));
-    assert!(
-        (0.8..1.1).contains(&measured.cost.time.as_secs_f64()),
-        "{:?}",
-        measured.cost.time
-    );
+    assert!((0.8..1.1).contains(&measured.cost.time.as_secs_f64()), "{:?}", measured.cost.time);
     let small = Caveat::ReverseInfluence { reply_ip_octets: 60 };
     assert_eq!(estimate.caveats, [small]);
 }
@@ -91,18 +69,11 @@ fn echoes_of_the_same_size_bound_the_way_there() {
     let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
     let measured = measure(&mut host_pair, &[("via", "echo"), ("stamps", "returned")]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Path)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Path));
     assert!(estimate.caveats.contains(&Caveat::AsymmetricLimit));
     let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
     let measured = measure(&mut host_pair, &[("via", "closed_port")]);
-    assert_eq!(
-        measured.outcome.verdict(),
-        BoundKind::LowerBound,
-        "messages of 576 octets"
-    );
+    assert_eq!(measured.outcome.verdict(), BoundKind::LowerBound, "messages of 576 octets");
 }
 
 #[test]
@@ -111,10 +82,7 @@ fn a_slow_sender_gives_a_lower_bound() {
     host_pair.facts.sender.send_cost = Duration::from_micros(60);
     let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     assert!(estimate.value < 487_000_000, "{}", estimate.value);
     assert!(estimate.value > 150_000_000, "{}", estimate.value);
 }
@@ -138,10 +106,7 @@ fn losses_and_silence_are_reported_apart() {
     assert_eq!(inconclusive(&measured), Reason::NoAnswer);
     assert_eq!(measured.cost.packets, 8, "four pairs tell that nobody answers");
     host_pair.hops[0].loss = 0.5;
-    assert!(matches!(
-        inconclusive(&measure(&mut host_pair, &[])),
-        Reason::TooMuchLoss { .. }
-    ));
+    assert!(matches!(inconclusive(&measure(&mut host_pair, &[])), Reason::TooMuchLoss { .. }));
 }
 
 /// Over seeds, under Poisson traffic of mixed sizes at six tenths of the narrow link: right, or a
@@ -154,11 +119,7 @@ fn a_loaded_narrow_link_is_right_or_bounded() {
         let estimate = measured.outcome.estimate().unwrap();
         let truth = 97_529_259;
         let holds = estimate.low <= truth && (estimate.verdict == BoundKind::LowerBound || truth <= estimate.high);
-        assert!(
-            holds,
-            "{seed}: {} in {}..={}",
-            estimate.value, estimate.low, estimate.high
-        );
+        assert!(holds, "{seed}: {} in {}..={}", estimate.value, estimate.low, estimate.high);
     }
 }
 
@@ -205,9 +166,7 @@ fn refusals_end() {
                 Step::Done(_) => break,
             };
         }
-        let Step::Done(Outcome::Inconclusive { reason, .. }) = step else {
-            panic!("{refusal:?}: {step:?}")
-        };
+        let Step::Done(Outcome::Inconclusive { reason, .. }) = step else { panic!("{refusal:?}: {step:?}") };
         let right = match refusal {
             Refusal::ForbiddenByPeer => reason == Reason::ForbiddenByPeer,
             _ => matches!(reason, Reason::NotOffered { .. }),
@@ -227,12 +186,7 @@ fn other_trains_are_left_out() {
         let asked = Probe::Train(train);
         let Ok(reported) = narrows_probe::World::send(&mut host_pair, asked.clone());
         let at = narrows_probe::World::now(&host_pair);
-        rows.push(Observation {
-            requested_at: at,
-            asked,
-            reported_at: at,
-            reported,
-        });
+        rows.push(Observation { requested_at: at, asked, reported_at: at, reported });
     }
     let observations = Observations {
         facts: host_pair.facts.clone(),
@@ -243,11 +197,7 @@ fn other_trains_are_left_out() {
     };
     let outcome = Nettimer.analyse(&observations, &RawParams::new()).unwrap();
     let estimate = outcome.estimate().unwrap();
-    assert!(
-        (estimate.value as f64 / 19.505_852e6 - 1.0).abs() < 1e-3,
-        "{}",
-        estimate.value
-    );
+    assert!((estimate.value as f64 / 19.505_852e6 - 1.0).abs() < 1e-3, "{}", estimate.value);
     assert!(estimate.caveats.contains(&Caveat::FewSamples { samples: 5 }));
     let budget = Budget::default();
     assert!(Nettimer.imposes(&RawParams::new()).budget().octets <= budget.octets);

@@ -7,12 +7,7 @@ use narrows_probe::registry::Method;
 use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid_path::Fluid;
 
-const TOOL: Excursionist = Excursionist {
-    tool: true,
-    spread: 1.2,
-    decrease: 1.5,
-    busy: 5,
-};
+const TOOL: Excursionist = Excursionist { tool: true, spread: 1.2, decrease: 1.5, busy: 5 };
 
 fn measure<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: &[(&str, &str)]) -> Outcome {
     testing::measure(&Pathchirp, world, params)
@@ -53,11 +48,7 @@ fn a_fluid_path_gives_the_first_rate_above() {
         for cross in [0.0, 0.1, 0.3, 0.5, 0.7, 0.85] {
             let rates = ladder::geometric(10e6, 200e6, spread);
             let asked = train(&rates);
-            let found = one(
-                &rates,
-                &fluid(&asked, 100e6, cross * 100e6),
-                &Excursionist { spread, busy, ..TOOL },
-            );
+            let found = one(&rates, &fluid(&asked, 100e6, cross * 100e6), &Excursionist { spread, busy, ..TOOL });
             let available = 100e6 * (1.0 - cross);
             let ratio = found.rate / available;
             assert!((0.9999..=spread * 1.0001).contains(&ratio), "{spread} {cross}: {ratio}");
@@ -75,28 +66,14 @@ fn without_a_queue_the_highest_rate_is_all_there_is() {
 
 #[test]
 fn a_fluid_path_from_end_to_end() {
-    for (capacity, cross) in [
-        (100, 0),
-        (100, 30),
-        (100, 70),
-        (1000, 500),
-        (10_000, 3000),
-        (40_000, 12_000),
-        (2, 1),
-    ] {
+    for (capacity, cross) in [(100, 0), (100, 30), (100, 70), (1000, 500), (10_000, 3000), (40_000, 12_000), (2, 1)] {
         let mut path = Fluid::new(mbps(capacity), mbps(cross));
         let outcome = measure(&mut path, &[]);
         let result = estimate(&outcome);
         let available = mbps(capacity - cross).as_f64();
         let ratio = result.value as f64 / available;
-        assert!(
-            (1.0 / 1.05..=1.05).contains(&ratio),
-            "{capacity} {cross}: {ratio} {result:?}"
-        );
-        assert!(
-            result.low as f64 <= available && available <= result.high as f64,
-            "{result:?}"
-        );
+        assert!((1.0 / 1.05..=1.05).contains(&ratio), "{capacity} {cross}: {ratio} {result:?}");
+        assert!(result.low as f64 <= available && available <= result.high as f64, "{result:?}");
         assert_eq!(result.verdict, BoundKind::Estimated);
     }
 }
@@ -125,9 +102,7 @@ fn a_clock_of_a_microsecond_above_oc12() {
         let tool = measure(&mut path, &[("preset", "tool")]);
         let off = tool.estimate().map(|result| result.value as f64 / available - 1.0);
         let usable = |off: f64| off.abs() < 0.15;
-        let claims = tool
-            .estimate()
-            .is_some_and(|result| result.verdict == BoundKind::Estimated);
+        let claims = tool.estimate().is_some_and(|result| result.verdict == BoundKind::Estimated);
         assert!(!claims || !off.is_some_and(usable), "the tool should fail: {tool:?}");
         // Ours takes more packets per rate,
         let mut path = Fluid::new(mbps(capacity), mbps(cross));
@@ -150,10 +125,7 @@ fn hosts_slower_than_what_is_available_bound_it() {
     host_pair.facts.sender.min_gap = Duration::from_micros(40);
     let outcome = measure(&mut host_pair, &[]);
     let result = estimate(&outcome);
-    assert_eq!(
-        (result.verdict, result.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((result.verdict, result.limited_by), (BoundKind::LowerBound, Limit::Sender));
     // 1500 octets in 40 us.
     assert!((0.9..=1.0).contains(&(result.value as f64 / 300e6)), "{}", result.value);
     assert!(result.caveats.contains(&Caveat::SenderLimited));
@@ -199,12 +171,7 @@ fn batches_are_borne_or_refused() {
     let borne = batched(50, 1000);
     let ratio = estimate(&borne).value as f64 / 475.293e6;
     assert!((0.85..=1.15).contains(&ratio), "{ratio}");
-    assert!(
-        borne
-            .caveats()
-            .iter()
-            .any(|caveat| matches!(caveat, Caveat::ReceiveBatching { .. }))
-    );
+    assert!(borne.caveats().iter().any(|caveat| matches!(caveat, Caveat::ReceiveBatching { .. })));
     let Outcome::Inconclusive { reason, .. } = batched(1000, 10_000) else {
         panic!("a batch of a millisecond");
     };
@@ -216,11 +183,7 @@ fn clocks_that_drift_or_are_remote_apart_change_nothing() {
     let rates = ladder::geometric(10e6, 200e6, 1.05);
     let asked = train(&rates);
     let level = fluid(&asked, 100e6, 40e6);
-    let ours = Excursionist {
-        tool: false,
-        spread: 1.05,
-        ..TOOL
-    };
+    let ours = Excursionist { tool: false, spread: 1.05, ..TOOL };
     let found = |offset: i64, ppm: i64| {
         let mut at = 0;
         let drifting: Vec<i64> = level

@@ -81,18 +81,10 @@ impl Fleet {
             return Judgement::Unjudgeable;
         }
         if self.few_bursts[1] >= FEW_BURSTS_RETRY_LIMIT {
-            return if rules.lengthened {
-                Judgement::Unjudgeable
-            } else {
-                Judgement::TooShort
-            };
+            return if rules.lengthened { Judgement::Unjudgeable } else { Judgement::TooShort };
         }
         let left = rules.streams.saturating_sub(self.sent);
-        if left == 0 {
-            self.last(rules)
-        } else {
-            self.early(rules, left)
-        }
+        if left == 0 { self.last(rules) } else { self.early(rules, left) }
     }
 
     fn usable(&self) -> usize {
@@ -149,12 +141,7 @@ mod tests {
 
     use super::*;
 
-    const RULES: Rules = Rules {
-        streams: 12,
-        fraction: 0.6,
-        coalescing: false,
-        lengthened: false,
-    };
+    const RULES: Rules = Rules { streams: 12, fraction: 0.6, coalescing: false, lengthened: false };
 
     fn stream(grade: Trend) -> StreamReading {
         StreamReading {
@@ -178,33 +165,22 @@ mod tests {
             assert_eq!(fleet.take(&stream(Trend::NoTrend), RULES), Judgement::Open);
         }
         // 8 of 12 are 67 %; 7 of 12, 58 %, would not do.
-        assert_eq!(
-            fleet.take(&stream(Trend::NoTrend), RULES),
-            Judgement::FleetVerdict(FleetVerdict::NoTrend)
-        );
+        assert_eq!(fleet.take(&stream(Trend::NoTrend), RULES), Judgement::FleetVerdict(FleetVerdict::NoTrend));
     }
 
     #[test]
     fn loss_aborts() {
-        let lossy = |loss| StreamReading {
-            loss,
-            ..stream(Trend::NoTrend)
-        };
+        let lossy = |loss| StreamReading { loss, ..stream(Trend::NoTrend) };
         assert_eq!(Fleet::default().take(&lossy(0.15), RULES), Judgement::Lost);
         let mut fleet = Fleet::default();
-        let judgements: Vec<_> = (0..12)
-            .map(|k| fleet.take(&lossy(if k < 6 { 0.05 } else { 0.0 }), RULES))
-            .collect();
+        let judgements: Vec<_> = (0..12).map(|k| fleet.take(&lossy(if k < 6 { 0.05 } else { 0.0 }), RULES)).collect();
         assert!(judgements[..11].iter().all(|judgement| *judgement == Judgement::Open));
         assert_eq!(judgements[11], Judgement::Lost);
     }
 
     #[test]
     fn few_bursts_lengthen_or_give_up() {
-        let rules = Rules {
-            coalescing: true,
-            ..RULES
-        };
+        let rules = Rules { coalescing: true, ..RULES };
         let third = |bursts: usize, rules| {
             let reading = bursts_reading(bursts);
             let mut fleet = Fleet::default();
@@ -214,24 +190,11 @@ mod tests {
         };
         assert_eq!(third(1, rules), Judgement::Unjudgeable);
         assert_eq!(third(4, rules), Judgement::TooShort);
-        assert_eq!(
-            third(
-                4,
-                Rules {
-                    lengthened: true,
-                    ..rules
-                }
-            ),
-            Judgement::Unjudgeable
-        );
+        assert_eq!(third(4, Rules { lengthened: true, ..rules }), Judgement::Unjudgeable);
     }
 
     fn bursts_reading(bursts: usize) -> StreamReading {
-        StreamReading {
-            bursts: Some(bursts),
-            grades: Vec::new(),
-            ..stream(Trend::NoTrend)
-        }
+        StreamReading { bursts: Some(bursts), grades: Vec::new(), ..stream(Trend::NoTrend) }
     }
 
     proptest! {

@@ -86,24 +86,13 @@ impl Machine {
                 thresholds: Thresholds::PATHLOAD,
             },
             params,
-            phase: Phase::Initial {
-                tries: 0,
-                rates: Vec::new(),
-            },
+            phase: Phase::Initial { tries: 0, rates: Vec::new() },
             facts: None,
-            limits: Limits {
-                least_octets: 228,
-                most_octets: 1500,
-                least_gap_ns: 0.0,
-                full_size,
-            },
+            limits: Limits { least_octets: 228, most_octets: 1500, least_gap_ns: 0.0, full_size },
             search: None,
             initial_rate: None,
             wanted: 0.0,
-            shape: Shape {
-                ip_octets: 1500,
-                gap_ns: 0,
-            },
+            shape: Shape { ip_octets: 1500, gap_ns: 0 },
             fleet: Fleet::default(),
             lengthened: false,
             judged: None,
@@ -139,9 +128,7 @@ impl Machine {
         let gap = calls.max(facts.sender.min_gap).max(tick);
         self.limits.most_octets = facts.path_mtu;
         self.limits.least_octets = (LEAST_PAYLOAD + header).min(facts.path_mtu);
-        let by_rate = facts
-            .max_paced_rate(facts.path_mtu)
-            .and_then(|rate| rate.time_for(u64::from(facts.path_mtu)));
+        let by_rate = facts.max_paced_rate(facts.path_mtu).and_then(|rate| rate.time_for(u64::from(facts.path_mtu)));
         self.limits.least_gap_ns = gap.max(by_rate.unwrap_or_default()).as_nanos() as f64;
         self.reader.receiving.receive_cost_ns = facts.receiver.receive_cost.as_nanos() as f64;
         self.facts = Some(facts);
@@ -165,11 +152,7 @@ impl Machine {
     }
 
     fn pause(&mut self, until: Stamp<Sender>) -> Step {
-        if until > self.now {
-            Step::Wait { until }
-        } else {
-            self.send()
-        }
+        if until > self.now { Step::Wait { until } } else { self.send() }
     }
 
     fn train(&mut self, report: &TrainReport) -> Step {
@@ -198,11 +181,7 @@ impl Machine {
         }
         // All bad: the mean over the tries, those without a rate counting as zero, as the tool has
         // it.
-        let rate = if whole {
-            rate
-        } else {
-            Some(rates.iter().sum::<f64>() / *tries as f64)
-        };
+        let rate = if whole { rate } else { Some(rates.iter().sum::<f64>() / *tries as f64) };
         self.initial_rate = rate.filter(|rate| *rate > 0.0);
         if stamps.is_empty() && rates.is_empty() {
             return Step::Done(self.finish_without(Reason::NoAnswer));
@@ -250,11 +229,7 @@ impl Machine {
     fn rules(&self) -> Rules {
         let length = Duration::from_nanos(self.shape.gap_ns.saturating_mul(self.stream_packets() as u64));
         Rules {
-            streams: if length >= SLOW_STREAM {
-                1
-            } else {
-                self.params.fleet_streams()
-            },
+            streams: if length >= SLOW_STREAM { 1 } else { self.params.fleet_streams() },
             fraction: self.params.fraction,
             coalescing: self.reader.coalescing,
             lengthened: self.lengthened,
@@ -291,11 +266,7 @@ impl Machine {
                 self.repeats += 1;
                 if self.repeats > 1 {
                     let by_receiver = self.receiver_switches > self.sender_switches;
-                    let reason = if by_receiver {
-                        Reason::StampsTooCoarse
-                    } else {
-                        Reason::SenderCannotPace
-                    };
+                    let reason = if by_receiver { Reason::StampsTooCoarse } else { Reason::SenderCannotPace };
                     return Step::Done(self.finish_unless(reason));
                 }
                 self.begin_fleet(self.wanted)

@@ -121,11 +121,7 @@ impl Search {
         // can ask for.
         if verdict != FleetVerdict::Increasing && rate >= 0.999 * self.max_rate {
             self.at_max += 1;
-            return if self.at_max >= 2 {
-                Next::Stop(Stop::MaxRate)
-            } else {
-                Next::Repeat
-            };
+            return if self.at_max >= 2 { Next::Stop(Stop::MaxRate) } else { Next::Repeat };
         }
         next
     }
@@ -269,10 +265,7 @@ mod tests {
         assert_eq!(search.next(FleetVerdict::NoTrend, 40e6), Next::Rate(80e6));
         assert_eq!(search.next(FleetVerdict::Increasing, 80e6), Next::Rate(60e6));
         assert_eq!(search.next(FleetVerdict::NoTrend, 60e6), Next::Rate(70e6));
-        assert_eq!(
-            search.next(FleetVerdict::Increasing, 61.9e6),
-            Next::Stop(Stop::Resolution)
-        );
+        assert_eq!(search.next(FleetVerdict::Increasing, 61.9e6), Next::Stop(Stop::Resolution));
     }
 
     #[test]
@@ -287,10 +280,7 @@ mod tests {
         assert_eq!(search.next(FleetVerdict::Increasing, 45e6), Next::Rate(20e6));
         assert_eq!(search.next(FleetVerdict::NoTrend, 20e6), Next::Rate(30e6));
         assert_eq!(search.next(FleetVerdict::Grey, 30e6), Next::Rate(25e6));
-        assert_eq!(
-            search.next(FleetVerdict::NoTrend, 25e6),
-            Next::Stop(Stop::GreyResolution)
-        );
+        assert_eq!(search.next(FleetVerdict::NoTrend, 25e6), Next::Stop(Stop::GreyResolution));
         assert_eq!((search.grey_low, search.grey_high), (Some(30e6), Some(40e6)));
     }
 

@@ -54,12 +54,7 @@ impl Limits {
         if rate >= SMALL_PACKETS_BELOW {
             return at_full_size;
         }
-        let gap = if self.full_size {
-            FULL_SIZE_GAP
-        } else {
-            SMALL_PACKET_GAP
-        }
-        .max(self.least_gap_ns);
+        let gap = if self.full_size { FULL_SIZE_GAP } else { SMALL_PACKET_GAP }.max(self.least_gap_ns);
         let octets = (rate * gap / 8e9).round();
         if octets < f64::from(self.least_octets) {
             let octets = f64::from(self.least_octets);
@@ -79,10 +74,7 @@ impl Shape {
         reason = "sizes are packets, periods at most 200 ms"
     )]
     fn new(octets: f64, gap_ns: f64) -> Self {
-        Self {
-            ip_octets: octets as u16,
-            gap_ns: gap_ns.round().max(1.0) as u64,
-        }
+        Self { ip_octets: octets as u16, gap_ns: gap_ns.round().max(1.0) as u64 }
     }
 
     /// Its rate, bit/s.
@@ -101,66 +93,22 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits {
-        least_octets: 228,
-        most_octets: 1500,
-        least_gap_ns: 7000.0,
-        full_size: false,
-    };
+    const LIMITS: Limits = Limits { least_octets: 228, most_octets: 1500, least_gap_ns: 7000.0, full_size: false };
 
     #[test]
     fn sizes_and_periods_of_the_tool() {
         // 100 Mbit/s in 80 µs are 1000 octets; 10 Mbit/s would be 100, so 228 every 182.4 µs; 1
         // Gbit/s is 1500 every 12 µs.
         let of = |mbps: f64| LIMITS.shape(mbps * 1e6);
-        assert_eq!(
-            of(100.0),
-            Shape {
-                ip_octets: 1000,
-                gap_ns: 80_000
-            }
-        );
-        assert_eq!(
-            of(10.0),
-            Shape {
-                ip_octets: 228,
-                gap_ns: 182_400
-            }
-        );
-        assert_eq!(
-            of(1000.0),
-            Shape {
-                ip_octets: 1500,
-                gap_ns: 12_000
-            }
-        );
+        assert_eq!(of(100.0), Shape { ip_octets: 1000, gap_ns: 80_000 });
+        assert_eq!(of(10.0), Shape { ip_octets: 228, gap_ns: 182_400 });
+        assert_eq!(of(1000.0), Shape { ip_octets: 1500, gap_ns: 12_000 });
         // 12 000 bit per 7 µs is the limit: 1.714 Gbit/s.
-        assert_eq!(
-            of(5000.0),
-            Shape {
-                ip_octets: 1500,
-                gap_ns: 7000
-            }
-        );
+        assert_eq!(of(5000.0), Shape { ip_octets: 1500, gap_ns: 7000 });
         assert_eq!(of(0.0).gap(), Duration::from_millis(200));
-        let full = Limits {
-            full_size: true,
-            ..LIMITS
-        };
-        assert_eq!(
-            full.shape(50e6),
-            Shape {
-                ip_octets: 1500,
-                gap_ns: 240_000
-            }
-        );
-        assert_eq!(
-            full.shape(10e6),
-            Shape {
-                ip_octets: 1250,
-                gap_ns: 1_000_000
-            }
-        );
+        let full = Limits { full_size: true, ..LIMITS };
+        assert_eq!(full.shape(50e6), Shape { ip_octets: 1500, gap_ns: 240_000 });
+        assert_eq!(full.shape(10e6), Shape { ip_octets: 1250, gap_ns: 1_000_000 });
     }
 
     proptest! {

@@ -38,11 +38,7 @@ pub(super) struct Receiving {
 impl Receiving {
     /// A packet followed this closely was read from a queue of the host.
     fn back_to_back_ns(self, gap_ns: f64) -> f64 {
-        let tool = if 1.5 * self.receive_cost_ns < 7000.0 {
-            7000.0
-        } else {
-            2.5 * self.receive_cost_ns
-        };
+        let tool = if 1.5 * self.receive_cost_ns < 7000.0 { 7000.0 } else { 2.5 * self.receive_cost_ns };
         tool.min(SHORT_SHARE * gap_ns)
     }
 
@@ -58,11 +54,8 @@ impl Receiving {
         let steps = stamps.len() - 1;
         let mean = (*last - *first).as_f64() / steps.max(1) as f64;
         let short = self.coalesced_ns(mean);
-        let ends: Vec<Stamp<Receiver>> = stamps
-            .windows(2)
-            .filter(|pair| (pair[1] - pair[0]).as_f64() > short)
-            .map(|pair| pair[0])
-            .collect();
+        let ends: Vec<Stamp<Receiver>> =
+            stamps.windows(2).filter(|pair| (pair[1] - pair[0]).as_f64() > short).map(|pair| pair[0]).collect();
         if mean <= 0.0 || (steps - ends.len()) as f64 <= COALESCED * steps as f64 {
             return None;
         }
@@ -152,10 +145,7 @@ impl Reader {
     /// interrupt, and are read as ever.
     fn bunched(&self, samples: &[Sample], gap_ns: f64) -> bool {
         let short = self.receiving.coalesced_ns(gap_ns);
-        let close = samples
-            .windows(2)
-            .filter(|pair| pair[1].arrived_ns - pair[0].arrived_ns <= short)
-            .count();
+        let close = samples.windows(2).filter(|pair| pair[1].arrived_ns - pair[0].arrived_ns <= short).count();
         close as f64 > COALESCED * samples.len() as f64
     }
 
@@ -171,9 +161,7 @@ impl Reader {
                 began.get_or_insert(sample.departed_ns);
             } else {
                 delays.push(sample.delay());
-                let slept = began
-                    .take()
-                    .is_some_and(|began| sample.departed_ns - began >= ASLEEP_NS);
+                let slept = began.take().is_some_and(|began| sample.departed_ns - began >= ASLEEP_NS);
                 runs += usize::from(slept);
             }
         }
@@ -245,10 +233,7 @@ fn pieces(samples: &[Sample]) -> impl Iterator<Item = &[Sample]> {
 /// clock's tick shows in the gaps, those are the gaps of one tick more, and the rate comes out too
 /// high.
 fn mean_gap(rows: &[Arrival]) -> Option<f64> {
-    let gaps: Vec<f64> = rows
-        .windows(2)
-        .map(|pair| (pair[1].departed - pair[0].departed).as_f64())
-        .collect();
+    let gaps: Vec<f64> = rows.windows(2).map(|pair| (pair[1].departed - pair[0].departed).as_f64()).collect();
     let most = gaps.len() * 15 / 100;
     let usual = PAUSE * narrows_stat::median(&gaps)?;
     let pauses = gaps.iter().filter(|gap| **gap > usual).count();
@@ -261,17 +246,10 @@ mod tests {
     use narrows_probe::StampSource;
     use narrows_probe::probes::{Fate, PacingCheck, TrainId};
 
-    const SHAPE: Shape = Shape {
-        ip_octets: 1000,
-        gap_ns: 80_000,
-    };
+    const SHAPE: Shape = Shape { ip_octets: 1000, gap_ns: 80_000 };
 
     fn reader(coalescing: bool) -> Reader {
-        Reader {
-            receiving: Receiving { receive_cost_ns: 0.0 },
-            coalescing,
-            thresholds: Thresholds::PATHLOAD,
-        }
+        Reader { receiving: Receiving { receive_cost_ns: 0.0 }, coalescing, thresholds: Thresholds::PATHLOAD }
     }
 
     /// A stream of 100 packets whose delays are `delay(k)` nanoseconds; `None` is lost.
@@ -280,9 +258,7 @@ mod tests {
             seq: u32::try_from(k).unwrap(),
             departed: Stamp::from_nanos(k * 80_000),
             ip_octets: 1000,
-            fate: delay(k).map_or(Fate::Lost, |delay| {
-                Fate::Received(Stamp::from_nanos(k * 80_000 + delay))
-            }),
+            fate: delay(k).map_or(Fate::Lost, |delay| Fate::Received(Stamp::from_nanos(k * 80_000 + delay))),
         };
         TrainReport {
             id: TrainId(0),
@@ -325,9 +301,7 @@ mod tests {
         for row in &mut report.arrivals[50..] {
             row.departed = row.departed + Duration::from_millis(5);
             // Delays start afresh behind the pause.
-            row.fate = Fate::Received(Stamp::from_nanos(
-                row.departed.nanos() + 500 * (i64::from(row.seq) - 50),
-            ));
+            row.fate = Fate::Received(Stamp::from_nanos(row.departed.nanos() + 500 * (i64::from(row.seq) - 50)));
         }
         let reading = reader(false).read(&report, SHAPE);
         assert_eq!(reading.grades, [Trend::Increasing; 2]);
@@ -349,10 +323,7 @@ mod tests {
         // Ten packets per interrupt, the delay of the last of each rising.
         let report = stream(|k| Some((9 - k % 10) * 80_000 + 5000 * (k / 10)));
         let stamps: Vec<_> = report.received().map(|(_, stamp)| stamp).collect();
-        assert_eq!(
-            reader(false).receiving.coalesces(&stamps),
-            Some(Duration::from_micros(805))
-        );
+        assert_eq!(reader(false).receiving.coalesces(&stamps), Some(Duration::from_micros(805)));
         let reading = reader(true).read(&report, SHAPE);
         // The last burst does not end within the stream.
         assert_eq!((reading.bursts, reading.grades), (Some(9), vec![Trend::Increasing]));

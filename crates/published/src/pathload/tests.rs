@@ -40,10 +40,7 @@ fn ratio(estimate: &Estimate, truth: f64) -> f64 {
 
 /// The tool's own packet sizes.
 fn faithful() -> Params {
-    Params {
-        full_size: false,
-        ..Params::default()
-    }
+    Params { full_size: false, ..Params::default() }
 }
 
 // The fluid oracle.
@@ -59,29 +56,14 @@ fn the_range_holds_the_truth_in_the_fluid_model() {
                 let truth = (capacity.bps() - cross.bps()) as f64;
                 let (low, high) = (estimate.low as f64, estimate.high as f64);
                 // A rate at the turning point itself gives no trend.
-                assert!(
-                    low <= truth * 1.001 && truth <= high * 1.001,
-                    "{capacity} {tenths} {estimate:?}"
-                );
+                assert!(low <= truth * 1.001 && truth <= high * 1.001, "{capacity} {tenths} {estimate:?}");
                 // The search is as narrow as it was told to be; the interval adds one packet of
                 // others per stream on either side.
-                let of = |name| {
-                    estimate
-                        .diagnostics
-                        .get(name)
-                        .and_then(narrows_probe::Diagnostic::as_f64)
-                        .unwrap()
-                };
+                let of = |name| estimate.diagnostics.get(name).and_then(narrows_probe::Diagnostic::as_f64).unwrap();
                 let searched = of("increasing_from_bps") - of("no_trend_up_to_bps");
-                assert!(
-                    searched <= 0.021 * capacity.as_f64(),
-                    "{capacity} {tenths} {estimate:?}"
-                );
+                assert!(searched <= 0.021 * capacity.as_f64(), "{capacity} {tenths} {estimate:?}");
                 if params.full_size && truth > 12e6 {
-                    assert!(
-                        high - low <= 0.042 * capacity.as_f64(),
-                        "{capacity} {tenths} {estimate:?}"
-                    );
+                    assert!(high - low <= 0.042 * capacity.as_f64(), "{capacity} {tenths} {estimate:?}");
                 }
                 assert_eq!(estimate.verdict, BoundKind::Estimated);
             }
@@ -105,10 +87,7 @@ fn a_sender_below_the_turning_point_gives_a_bound_never_a_point() {
     world.facts.sender.max_send_rate = Some(mbps(50));
     let outcome = fluid(&mut world);
     let estimate = outcome.estimate().unwrap();
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     assert!((0.98..=1.001).contains(&ratio(estimate, 50e6)), "{estimate:?}");
     assert!(has(&outcome, "sender_limited"));
 }
@@ -119,10 +98,7 @@ fn a_users_cap_is_the_budgets() {
     world.facts.rate_cap = Some(mbps(20));
     let outcome = fluid(&mut world);
     let estimate = outcome.estimate().unwrap();
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Budget)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Budget));
     assert!((0.98..=1.001).contains(&ratio(estimate, 20e6)), "{estimate:?}");
 }
 
@@ -151,14 +127,8 @@ fn a_moving_path_is_grey() {
         _ => None,
     });
     let (low, high) = grey.unwrap();
-    assert!(
-        (50e6..56e6).contains(&low) && (64e6..70.1e6).contains(&high),
-        "{low} {high}"
-    );
-    assert!(
-        estimate.low as f64 <= 50.1e6 && estimate.high as f64 >= 69.9e6,
-        "{estimate:?}"
-    );
+    assert!((50e6..56e6).contains(&low) && (64e6..70.1e6).contains(&high), "{low} {high}");
+    assert!(estimate.low as f64 <= 50.1e6 && estimate.high as f64 >= 69.9e6, "{estimate:?}");
 }
 
 // Loss, and worse.
@@ -173,14 +143,9 @@ fn nothing_arrives_and_single_packets_arrive() {
         });
         let outcome = fluid(&mut world);
         assert_eq!(outcome.estimate(), None);
-        let Outcome::Inconclusive { reason, .. } = outcome else {
-            panic!("a number from nothing")
-        };
+        let Outcome::Inconclusive { reason, .. } = outcome else { panic!("a number from nothing") };
         let expected = matches!(reason, Reason::NoAnswer | Reason::TooMuchLoss { .. });
-        assert!(
-            expected && (survivor.is_some() || reason == Reason::NoAnswer),
-            "{reason:?}"
-        );
+        assert!(expected && (survivor.is_some() || reason == Reason::NoAnswer), "{reason:?}");
     }
 }
 
@@ -206,10 +171,7 @@ fn without_any_whole_initial_train_the_search_still_starts() {
         }
     });
     let outcome = fluid(&mut world);
-    assert!(
-        (0.97..1.03).contains(&ratio(outcome.estimate().unwrap(), 50e6)),
-        "{outcome:?}"
-    );
+    assert!((0.97..1.03).contains(&ratio(outcome.estimate().unwrap(), 50e6)), "{outcome:?}");
 }
 
 #[test]
@@ -225,10 +187,7 @@ fn scattered_loss_and_reordering_do_not_move_the_range() {
         report.reordered = 1;
     });
     let outcome = fluid(&mut world);
-    assert!(
-        (0.97..1.03).contains(&ratio(outcome.estimate().unwrap(), 50e6)),
-        "{outcome:?}"
-    );
+    assert!((0.97..1.03).contains(&ratio(outcome.estimate().unwrap(), 50e6)), "{outcome:?}");
     assert!(has(&outcome, "loss") && has(&outcome, "reordering"));
 }
 
@@ -249,13 +208,7 @@ fn a_receiver_that_shows_one_burst_per_stream_gives_no_point() {
     host_pair.stamping.batch_step = Duration::from_nanos(300);
     host_pair.facts.sender.max_send_rate = Some(mbps(1000));
     let (outcome, _) = on(&mut host_pair, Params::default());
-    let refused = matches!(
-        outcome,
-        Outcome::Inconclusive {
-            reason: Reason::StampsTooCoarse,
-            ..
-        }
-    );
+    let refused = matches!(outcome, Outcome::Inconclusive { reason: Reason::StampsTooCoarse, .. });
     assert!(refused, "{outcome:?}");
 }
 
@@ -273,33 +226,20 @@ fn refusals() {
         panic!("not tried again")
     };
     assert!(train.packets.iter().all(|packet| packet.ip_octets == 1400));
-    for refusal in [
-        Refusal::NotOffered,
-        Refusal::ForbiddenByPeer,
-        Refusal::TooLarge { max_ip_octets: 9000 },
-    ] {
-        assert!(
-            matches!(after(refusal), Step::Done(Outcome::Inconclusive { .. })),
-            "{refusal:?}"
-        );
+    for refusal in [Refusal::NotOffered, Refusal::ForbiddenByPeer, Refusal::TooLarge { max_ip_octets: 9000 }] {
+        assert!(matches!(after(refusal), Step::Done(Outcome::Inconclusive { .. })), "{refusal:?}");
     }
 }
 
 #[test]
 fn a_stop_is_answered_with_the_bounds_so_far() {
     for steps in [1, 3, 30, 60, 90] {
-        let budget = Budget {
-            steps,
-            ..Budget::default()
-        };
+        let budget = Budget { steps, ..Budget::default() };
         let mut world = Fluid::new(mbps(100), mbps(50));
         let Ok(measured) = drive(&mut world, &mut machine::Machine::new(Params::default()), budget);
         match &measured.outcome {
             Outcome::Estimated(estimate) => {
-                assert!(
-                    estimate.low <= 50_000_000 && estimate.high >= 50_000_000,
-                    "{estimate:?}"
-                );
+                assert!(estimate.low <= 50_000_000 && estimate.high >= 50_000_000, "{estimate:?}");
                 assert!(has(&measured.outcome, "stopped_early"));
             }
             Outcome::Inconclusive { reason, .. } => assert!(steps < 60 && *reason == Reason::StepsSpent),
@@ -341,10 +281,7 @@ fn parameters_are_checked() {
 fn reports_alone_give_the_runs_own_answer() {
     for (mut host_pair, seed) in (0..4).map(|seed| (path(Cross::poisson(mbps(40)), seed), seed)) {
         let (outcome, _) = on(&mut host_pair, Params::default());
-        let (run, again) = (
-            outcome.estimate(),
-            analyse(&host_pair.facts, &host_pair.reports, &Params::default()),
-        );
+        let (run, again) = (outcome.estimate(), analyse(&host_pair.facts, &host_pair.reports, &Params::default()));
         let of = |estimate: &Estimate| (estimate.value, estimate.low, estimate.high, estimate.verdict);
         assert_eq!(run.map(of), again.estimate().map(of), "{seed}");
     }

@@ -43,17 +43,11 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
 fn dominant(runs: &[Run]) -> Vec<&Run> {
     let agree = |one: &Run, other: &Run| {
         let both = one.hops.iter().zip(&other.hops);
-        both.filter_map(|(one, other)| one.from.zip(other.from))
-            .all(|(one, other)| one == other)
+        both.filter_map(|(one, other)| one.from.zip(other.from)).all(|(one, other)| one == other)
     };
     let with = |one: &Run| -> Vec<&Run> { runs.iter().filter(|other| agree(one, other)).collect() };
     let groups = runs.iter().map(with);
-    groups.fold(
-        Vec::new(),
-        |best, group| {
-            if group.len() > best.len() { group } else { best }
-        },
-    )
+    groups.fold(Vec::new(), |best, group| if group.len() > best.len() { group } else { best })
 }
 
 fn judge(session: &MethodRun, route: &[&Run]) -> Result<Estimate, Reason> {
@@ -71,9 +65,7 @@ fn judge(session: &MethodRun, route: &[&Run]) -> Result<Estimate, Reason> {
         });
     }
     if usable.len() < LEAST_RUNS {
-        return Err(Reason::TooFewSamples {
-            samples: u64::try_from(usable.len()).unwrap_or(u64::MAX),
-        });
+        return Err(Reason::TooFewSamples { samples: u64::try_from(usable.len()).unwrap_or(u64::MAX) });
     }
     let hops = hops(session, &usable);
     let last = hops.last().ok_or(Reason::NotConverged)?;
@@ -86,16 +78,12 @@ fn judge(session: &MethodRun, route: &[&Run]) -> Result<Estimate, Reason> {
             .with("bottleneck_confidence", worst.confidence)
             .with("bottleneck_detected", worst.detected),
         // Nothing made the train longer: all of the path has as much to spare as was sent.
-        None if hops.iter().all(|hop| hop.fall <= STEADY) => available(last.rate)
-            .at_least(Limit::Sender)
-            .caveat(Caveat::SenderLimited),
+        None if hops.iter().all(|hop| hop.fall <= STEADY) => {
+            available(last.rate).at_least(Limit::Sender).caveat(Caveat::SenderLimited)
+        }
         None => return Err(Reason::NotConverged),
     };
-    let points: Vec<f64> = hops
-        .iter()
-        .filter(|hop| hop.chokes())
-        .map(|hop| to_u32(hop.number).into())
-        .collect();
+    let points: Vec<f64> = hops.iter().filter(|hop| hop.chokes()).map(|hop| to_u32(hop.number).into()).collect();
     let passes = usable.iter().map(|run| run.hops.len()).max().unwrap_or(0);
     estimate = estimate
         .with("runs", to_u32(usable.len()))

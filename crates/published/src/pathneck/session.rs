@@ -59,16 +59,10 @@ impl MethodRun {
     }
 
     fn plan(&self) -> Vec<PacketPlan> {
-        let packet = |ip_octets, hop_limit| PacketPlan {
-            gap: Duration::ZERO,
-            ip_octets,
-            hop_limit,
-        };
+        let packet = |ip_octets, hop_limit| PacketPlan { gap: Duration::ZERO, ip_octets, hop_limit };
         let heads = (1..=self.params.hops).map(|limit| packet(self.small, NonZeroU8::new(limit)));
         let load = std::iter::repeat_n(packet(self.load_octets, None), self.params.load.into());
-        let tails = (1..=self.params.hops)
-            .rev()
-            .map(|limit| packet(self.small, NonZeroU8::new(limit)));
+        let tails = (1..=self.params.hops).rev().map(|limit| packet(self.small, NonZeroU8::new(limit)));
         heads.chain(load).chain(tails).collect()
     }
 }
@@ -94,17 +88,10 @@ fn heard(row: &Arrival) -> Option<(i64, Option<IpAddr>, bool)> {
 /// What two arrivals at the far end may be off by, ns, where that takes packets in by batches: no
 /// packet of a train comes ten times as close as they do on average, unless it waited for others.
 fn batched_ns(rows: &[Arrival]) -> Option<f64> {
-    let mut times: Vec<i64> = rows
-        .iter()
-        .filter_map(heard)
-        .filter(|(_, _, remote)| *remote)
-        .map(|(at, _, _)| at)
-        .collect();
+    let mut times: Vec<i64> =
+        rows.iter().filter_map(heard).filter(|(_, _, remote)| *remote).map(|(at, _, _)| at).collect();
     times.sort_unstable();
-    let gaps: Vec<f64> = times
-        .windows(2)
-        .map(|pair| pair[1].saturating_sub(pair[0]) as f64)
-        .collect();
+    let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
     let close = gaps.iter().filter(|gap| **gap < mean / CLOSE).count();
     let batched = gaps.len() >= LEAST_GAPS && 10 * close >= 3 * gaps.len();
@@ -139,10 +126,7 @@ fn read(rows: &[Arrival], hops: usize) -> Option<Run> {
         }
     }
     let sent = last.departed.nanos().saturating_sub(first.departed.nanos());
-    Some(Run {
-        sent_ns: sent.max(0) as f64,
-        hops: passes,
-    })
+    Some(Run { sent_ns: sent.max(0) as f64, hops: passes })
 }
 
 impl TrainMethod for MethodRun {
@@ -177,8 +161,7 @@ impl TrainMethod for MethodRun {
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
         let (large, small) = (&mut self.load_octets, &mut self.small);
         let what = "trains whose packets carry hop limits, and the routers' answers";
-        self.peer_kinds
-            .refused(refusal, what, |refusal| resize_two(refusal, large, 100, small))
+        self.peer_kinds.refused(refusal, what, |refusal| resize_two(refusal, large, 100, small))
     }
 
     fn reads(&self, asked: &Train) -> bool {

@@ -15,18 +15,14 @@ pub(super) fn chokes(gaps: &[f64], step_ns: f64, as_tool: bool) -> Vec<Choke> {
     let gaps = cleaned(gaps, as_tool);
     let segments = segments(&gaps, step_ns);
     let means: Vec<f64> = segments.iter().map(|&(from, to)| mean(&gaps[from..to])).collect();
-    let mut cuts: Vec<(usize, f64, f64)> = (1..segments.len())
-        .map(|index| (segments[index].0, means[index - 1], means[index]))
-        .collect();
+    let mut cuts: Vec<(usize, f64, f64)> =
+        (1..segments.len()).map(|index| (segments[index].0, means[index - 1], means[index])).collect();
     cuts.sort_by(|one, other| (other.2 - other.1).abs().total_cmp(&(one.2 - one.1).abs()));
     cuts.truncate(MOST_CUTS);
     cuts.sort_by_key(|cut| cut.0);
     cuts.iter()
         .filter(|(_, before, after)| after > before)
-        .map(|&(at, before, after)| Choke {
-            at,
-            confidence: confidence(before, after),
-        })
+        .map(|&(at, before, after)| Choke { at, confidence: confidence(before, after) })
         .collect()
 }
 
@@ -131,19 +127,13 @@ mod tests {
 
     fn found(gaps: &[f64], as_tool: bool) -> Vec<(usize, f64)> {
         let chokes = chokes(&ms(gaps), 100e3, as_tool);
-        chokes
-            .iter()
-            .map(|choke| (choke.at, (choke.confidence * 1e3).round() / 1e3))
-            .collect()
+        chokes.iter().map(|choke| (choke.at, (choke.confidence * 1e3).round() / 1e3)).collect()
     }
 
     #[test]
     fn steps_are_found_with_the_part_of_the_rate_that_they_take() {
         // From 3 to 6 ms the rate halves; from 6 to 8 it falls by a quarter.
-        assert_eq!(
-            found(&[3.0, 3.0, 3.05, 6.0, 6.0, 8.0, 8.02], false),
-            [(3, 0.497), (5, 0.251)]
-        );
+        assert_eq!(found(&[3.0, 3.0, 3.05, 6.0, 6.0, 8.0, 8.02], false), [(3, 0.497), (5, 0.251)]);
         // Differences of less than 100 us are none.
         assert_eq!(found(&[3.0, 3.05, 3.09, 3.02], false), []);
         // Falls are no choke points.

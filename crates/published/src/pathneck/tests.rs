@@ -64,15 +64,12 @@ fn forwarded(train: &Train, free: &[f64], sent_ns: i64, silent: Option<u8>) -> T
             }
         }
     }
-    let rows = (0u32..)
-        .zip(&train.packets)
-        .zip(fates)
-        .map(|((seq, plan), fate)| Arrival {
-            seq,
-            departed: Stamp::from_nanos(departed(seq.into())),
-            ip_octets: plan.ip_octets,
-            fate,
-        });
+    let rows = (0u32..).zip(&train.packets).zip(fates).map(|((seq, plan), fate)| Arrival {
+        seq,
+        departed: Stamp::from_nanos(departed(seq.into())),
+        ip_octets: plan.ip_octets,
+        fate,
+    });
     TrainReport {
         id: train.id,
         arrivals: rows.collect(),
@@ -100,11 +97,7 @@ fn a_train_has_heads_a_load_and_tails_of_33_6_kb() {
     };
     assert_eq!((train.packets.len(), train.peer_kind), (120, PeerKind::Receiver));
     assert_eq!(train.ip_octets(), 33_600);
-    let limits: Vec<u8> = train
-        .packets
-        .iter()
-        .map(|plan| plan.hop_limit.map_or(0, Into::into))
-        .collect();
+    let limits: Vec<u8> = train.packets.iter().map(|plan| plan.hop_limit.map_or(0, Into::into)).collect();
     assert_eq!(limits[..3], [1, 2, 3]);
     assert_eq!(limits[29..31], [30, 0]);
     assert_eq!(limits[89..92], [0, 30, 29]);
@@ -117,11 +110,7 @@ fn the_choke_points_are_those_of_the_path_and_the_bounds_hold() {
     let estimate = outcome.estimate().unwrap();
     assert_eq!(estimate.verdict, BoundKind::UpperBound);
     let mbps = |free: f64| free * 1500.0 / 1538.0;
-    assert!(
-        (estimate.value as f64 / 1e6 / mbps(5.0) - 1.0).abs() < 0.01,
-        "{}",
-        estimate.value
-    );
+    assert!((estimate.value as f64 / 1e6 / mbps(5.0) - 1.0).abs() < 0.01, "{}", estimate.value);
     let available = hops_of(estimate, Metric::AvailableIpCapacity);
     let truth = [
         (1, BoundKind::UpperBound, 100.0),

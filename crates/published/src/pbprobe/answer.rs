@@ -27,19 +27,11 @@ impl Run {
             let wire = mindelay::wire_rate(self.params.framing, self.octets, each_ns);
             BitRate::from_bps_f64(mindelay::ip_rate(self.params.framing, facts.path_mtu, wire))
         };
-        let ends = (
-            rate(found.each_ns),
-            rate(found.each_high_ns),
-            rate(self.least_each_ns(found)),
-        );
+        let ends = (rate(found.each_ns), rate(found.each_high_ns), rate(self.least_each_ns(found)));
         let (Some(value), Some(low), Some(high)) = ends else {
             return self.no_number(Reason::StampsTooCoarse);
         };
-        let other = if self.octets == facts.path_mtu {
-            CLOCK_ERROR
-        } else {
-            FRAMING_ERROR
-        };
+        let other = if self.octets == facts.path_mtu { CLOCK_ERROR } else { FRAMING_ERROR };
         let low = low.scaled(1.0 - other).unwrap_or(low);
         let high = high.scaled(1.0 + other).unwrap_or(high);
         let mut estimate = Estimate::ip_rate(Metric::IpCapacity, value, low, high);
@@ -69,15 +61,9 @@ impl Run {
 
     /// What steps of the clock and batches scatter a dispersion by.
     fn stamp_scatter_ns(&self) -> f64 {
-        let grain = self
-            .facts
-            .as_ref()
-            .map_or(0.0, |facts| Grain::of(facts, self.via.reads()).arrival_ns);
+        let grain = self.facts.as_ref().map_or(0.0, |facts| Grain::of(facts, self.via.reads()).arrival_ns);
         let period = if self.batched() {
-            self.hunt
-                .as_ref()
-                .map_or(0.0, Hunt::period_ns)
-                .max(self.batching.period_ns())
+            self.hunt.as_ref().map_or(0.0, Hunt::period_ns).max(self.batching.period_ns())
         } else {
             0.0
         };
@@ -88,10 +74,7 @@ impl Run {
     fn bounded(&self, estimate: Estimate, found: &HuntResult) -> Estimate {
         let Some(facts) = &self.facts else { return estimate };
         let wire = mindelay::wire_rate(self.params.framing, self.octets, found.each_ns);
-        let is_interface = facts
-            .sender
-            .interface_rate
-            .is_some_and(|rate| (wire / rate.as_f64() - 1.0).abs() < SAME);
+        let is_interface = facts.sender.interface_rate.is_some_and(|rate| (wire / rate.as_f64() - 1.0).abs() < SAME);
         if found.best.open() && !is_interface {
             return estimate.caveat(Caveat::SenderLimited).at_least(Limit::Sender);
         }
@@ -125,9 +108,7 @@ impl Run {
         let share = |part: u64| part as f64 / self.tally.sent.max(1) as f64;
         if self.batched() {
             let period = self.hunt.as_ref().map_or(0.0, Hunt::period_ns);
-            caveats.push(Caveat::ReceiveBatching {
-                period: mindelay::duration(period.max(self.batching.period_ns())),
-            });
+            caveats.push(Caveat::ReceiveBatching { period: mindelay::duration(period.max(self.batching.period_ns())) });
         }
         if self.tally.lost > 0 {
             let ratio = share(self.tally.lost);
@@ -168,10 +149,7 @@ impl Run {
         };
         let mtu = self.facts.as_ref().map_or(1500, |facts| facts.path_mtu);
         let wire = mindelay::wire_rate(self.params.framing, self.octets, found.each_ns);
-        diagnostics.insert(
-            "best_bulk_bps",
-            mindelay::ip_rate(self.params.framing, mtu, wire).round(),
-        );
+        diagnostics.insert("best_bulk_bps", mindelay::ip_rate(self.params.framing, mtu, wire).round());
         diagnostics.insert("typical_gap_ns", found.typical_ns);
         diagnostics.insert("bulks", found.samples);
         diagnostics.insert("clean_bulks", found.clean);

@@ -70,14 +70,9 @@ impl Run {
     /// Takes a bulk of the test, if there is one.
     pub(super) fn take_paced(&mut self, report: &TrainReport) -> bool {
         let reads = self.via.reads();
-        let grain = self
-            .grain()
-            .map_or(0.0, |grain| 2.0 * grain.arrival_ns + grain.departure_ns);
+        let grain = self.grain().map_or(0.0, |grain| 2.0 * grain.arrival_ns + grain.departure_ns);
         let period = if self.batched() {
-            self.hunt
-                .as_ref()
-                .map_or(0.0, Hunt::period_ns)
-                .max(self.batching.period_ns())
+            self.hunt.as_ref().map_or(0.0, Hunt::period_ns).max(self.batching.period_ns())
         } else {
             0.0
         };

@@ -77,11 +77,8 @@ impl Run {
 
     /// Two packets for each of the bulks of one.
     fn answers_wanted(&self) -> u64 {
-        let bulks = if self.params.stable == 0 {
-            self.params.bulks
-        } else {
-            (self.params.stable + 1).min(self.params.bulks)
-        };
+        let bulks =
+            if self.params.stable == 0 { self.params.bulks } else { (self.params.stable + 1).min(self.params.bulks) };
         2 * u64::try_from(bulks).unwrap_or(u64::MAX / 2)
     }
 
@@ -145,15 +142,9 @@ impl Run {
 
     /// The paper's threshold; ours where stamps are coarser than it thinks of, or come in batches.
     fn wanted_ns(&self, hunt: &Hunt) -> f64 {
-        let batched = if self.batched() {
-            hunt.period_ns().max(self.batching.period_ns())
-        } else {
-            0.0
-        };
+        let batched = if self.batched() { hunt.period_ns().max(self.batching.period_ns()) } else { 0.0 };
         let grain = self.grain().map_or(0.0, |grain| grain.arrival_ns);
-        narrows_units::nanos_f64(self.params.threshold)
-            .max(BATCHES * batched)
-            .max(STEPS * grain)
+        narrows_units::nanos_f64(self.params.threshold).max(BATCHES * batched).max(STEPS * grain)
     }
 
     pub(super) fn grain(&self) -> Option<Grain> {
@@ -214,18 +205,9 @@ impl Run {
         } else {
             0.0
         };
-        let rule = Rule {
-            tolerance: self.params.tolerance,
-            grain,
-            two_clocks: reads.two_clocks(),
-            period_ns,
-        };
+        let rule = Rule { tolerance: self.params.tolerance, grain, two_clocks: reads.two_clocks(), period_ns };
         let stop = Stop {
-            stable: if self.params.stable == 0 {
-                usize::MAX
-            } else {
-                self.params.stable
-            },
+            stable: if self.params.stable == 0 { usize::MAX } else { self.params.stable },
             least: 0,
             most: self.params.bulks,
             clean: self.params.clean,
@@ -258,11 +240,7 @@ impl Run {
     /// U the permitted utilisation.
     fn wait(&self) -> Duration {
         let rtt = self.facts.as_ref().map_or(Duration::ZERO, |facts| facts.rtt);
-        let span = self
-            .hunt
-            .as_ref()
-            .and_then(|hunt| hunt.found(false))
-            .map(|found| found.span_ns);
+        let span = self.hunt.as_ref().and_then(|hunt| hunt.found(false)).map(|found| found.span_ns);
         let seconds = match span {
             Some(span) => 2.0 * span / 1e9 / self.params.utilisation,
             None => rtt.mul_f64(1.25).max(FIRST_WAIT).as_secs_f64(),

@@ -44,11 +44,7 @@ fn bulks_grow_with_the_rate() {
 fn bulks_are_spaced_by_their_dispersion() {
     let mut host_pair = ClosedFormWorld::new(path(BitRate::from_mbps(10)), 1);
     let measured = run_with(&mut host_pair, &[]);
-    let begins: Vec<i64> = host_pair
-        .reports
-        .iter()
-        .map(|report| report.arrivals[0].departed.nanos())
-        .collect();
+    let begins: Vec<i64> = host_pair.reports.iter().map(|report| report.arrivals[0].departed.nanos()).collect();
     let last = &begins[begins.len() - 30..];
     let mean = (last[29] - last[0]) as f64 / 29.0;
     assert!((mean / 246.08e6 - 1.0).abs() < 0.05, "{mean}");
@@ -120,12 +116,7 @@ fn shorter_bulks_find_idle_moments() {
                 assert!((ratio(&host_pair, &measured) - 1.0).abs() < 0.02, "{seed}");
                 right += 1;
             }
-            None => assert!(
-                run_with(&mut host_pair, &[("shorten", "false")])
-                    .outcome
-                    .estimate()
-                    .is_none()
-            ),
+            None => assert!(run_with(&mut host_pair, &[("shorten", "false")]).outcome.estimate().is_none()),
         }
         let mut again = ClosedFormWorld::new(path.clone(), seed);
         let long = run_with(&mut again, &[("shorten", "false")]);
@@ -140,16 +131,11 @@ fn a_slow_sender_bounds_and_a_dead_path_is_silent() {
     host_pair.facts.sender.send_cost = Duration::from_micros(30);
     let measured = run_with(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     let mut dead = Hop::ethernet(BitRate::from_gbps(1));
     dead.loss = 1.0;
     let measured = run_with(&mut ClosedFormWorld::new(vec![dead], 1), &[]);
-    let Outcome::Inconclusive { reason, .. } = measured.outcome else {
-        panic!()
-    };
+    let Outcome::Inconclusive { reason, .. } = measured.outcome else { panic!() };
     assert_eq!(reason, Reason::NoAnswer);
 }
 
@@ -173,10 +159,7 @@ fn parameters_out_of_range_are_refused() {
 /// what is left of them.
 #[test]
 fn a_steady_share_of_a_link_behind_is_no_capacity() {
-    let others = Cross {
-        arrivals: Arrivals::Constant,
-        ..Cross::poisson(BitRate::from_mbps(1755))
-    };
+    let others = Cross { arrivals: Arrivals::Constant, ..Cross::poisson(BitRate::from_mbps(1755)) };
     let behind = Hop::loaded(BitRate::from_gbps(2), others);
     let mut hops = path(BitRate::from_gbps(1));
     hops.push(behind);

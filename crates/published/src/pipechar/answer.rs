@@ -91,16 +91,7 @@ fn hops(session: &MethodRun) -> Vec<Hop> {
         let others = rate * came / mean - came;
         let load =
             (only.is_none() && came.is_finite() && mean < BESIDE * came).then(|| (others / rate).clamp(0.0, 1.0));
-        hops.push(Hop {
-            number,
-            rate,
-            low,
-            high,
-            mean,
-            only,
-            load,
-            reply_octets: trains.reply_octets,
-        });
+        hops.push(Hop { number, rate, low, high, mean, only, load, reply_octets: trains.reply_octets });
     }
     hops
 }
@@ -112,9 +103,7 @@ fn fastest(session: &MethodRun, trains: &HopTrains, floor: f64) -> Option<((f64,
     let least = session.params.least;
     let apart = f64::from(least.saturating_sub(1).max(1));
     let long = shortest_mode(&trains.parts, 2.0 * floor / apart).map(|mode| (mode, least));
-    let short = shortest_mode(&trains.pairs, 2.0 * floor)
-        .filter(|mode| mode.0 >= TICKS * floor)
-        .map(|mode| (mode, 2));
+    let short = shortest_mode(&trains.pairs, 2.0 * floor).filter(|mode| mode.0 >= TICKS * floor).map(|mode| (mode, 2));
     match (long, short) {
         (Some(long), Some(short)) if short.0.0 < (1.0 - PUSHED) * long.0.0 => Some(short),
         (long, short) => long.or(short),
@@ -135,10 +124,7 @@ fn judge(session: &MethodRun, hops: &[Hop]) -> Result<Estimate, Reason> {
         } else if session.hops.iter().any(answers) {
             Reason::NoAgreement
         } else {
-            Reason::TooMuchLoss {
-                lost: asked - heard,
-                sent: asked,
-            }
+            Reason::TooMuchLoss { lost: asked - heard, sent: asked }
         });
     };
     if hops.iter().all(|hop| hop.only == Some(Only::Clock)) {
@@ -148,20 +134,13 @@ fn judge(session: &MethodRun, hops: &[Hop]) -> Result<Estimate, Reason> {
     let only = narrow.only.filter(|only| *only != Only::Path);
     let path = Hop { only, ..*narrow };
     let mut estimate = of_hop(session, &path).ok_or(Reason::NoAgreement)?;
-    estimate = estimate
-        .with("hops", to_u32(session.hops.len()))
-        .with("packets", u32::from(session.params.packets));
-    let path = PathFinding {
-        narrow_hop: u16::try_from(narrow.number).ok(),
-        ..PathFinding::default()
-    };
+    estimate = estimate.with("hops", to_u32(session.hops.len())).with("packets", u32::from(session.params.packets));
+    let path = PathFinding { narrow_hop: u16::try_from(narrow.number).ok(), ..PathFinding::default() };
     estimate = path.put(estimate);
     let last = session.hops.last().is_some_and(|hop| hop.remote);
     let unknown = session.hops.len() - hops.len();
     if unknown > 0 || !last {
-        estimate = estimate
-            .with("unknown_hops", to_u32(unknown))
-            .caveat(Caveat::NotConverged);
+        estimate = estimate.with("unknown_hops", to_u32(unknown)).caveat(Caveat::NotConverged);
     }
     estimate.also = hops.iter().flat_map(|hop| also(session, hop)).collect();
     Ok(estimate)
@@ -215,10 +194,7 @@ fn as_rate(session: &MethodRun, packets_per_ns: f64) -> Option<BitRate> {
 fn caveats(session: &MethodRun, hops: &[Hop]) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     if session.hops.iter().any(|hop| hop.answered > 0 && !answers(hop)) {
-        caveats.push(Caveat::AnswersLimited {
-            burst: 1,
-            every: Duration::from_secs(1),
-        });
+        caveats.push(Caveat::AnswersLimited { burst: 1, every: Duration::from_secs(1) });
     }
     if session.mixed > 0 {
         caveats.push(Caveat::VariableRate);

@@ -135,13 +135,8 @@ impl TrainMethod for MethodRun {
         let stride = usize::from(self.params.every);
         let rows: Vec<(usize, &Arrival)> = report.arrivals.iter().enumerate().step_by(stride).collect();
         hop.asked = hop.asked.saturating_add(u32::try_from(rows.len()).unwrap_or(u32::MAX));
-        let found: Vec<_> = rows
-            .iter()
-            .filter_map(|(place, row)| Some((*place, heard(row)?)))
-            .collect();
-        hop.answered = hop
-            .answered
-            .saturating_add(u32::try_from(found.len()).unwrap_or(u32::MAX));
+        let found: Vec<_> = rows.iter().filter_map(|(place, row)| Some((*place, heard(row)?))).collect();
+        hop.answered = hop.answered.saturating_add(u32::try_from(found.len()).unwrap_or(u32::MAX));
         let Some((_, (_, from, reply_octets, remote))) = found.first().copied() else {
             return;
         };

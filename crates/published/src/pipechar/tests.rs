@@ -25,12 +25,7 @@ fn all_packets_die_at_the_hop_or_every_third_does() {
         assert_eq!((train.packets.len(), train.peer_kind), (24, PeerKind::Receiver));
         let limited = train.packets.iter().filter(|plan| plan.hop_limit.is_some());
         assert_eq!(limited.count(), dying);
-        assert!(
-            train
-                .packets
-                .iter()
-                .all(|plan| plan.ip_octets == 1500 && plan.gap.is_zero())
-        );
+        assert!(train.packets.iter().all(|plan| plan.ip_octets == 1500 && plan.gap.is_zero()));
     }
 }
 
@@ -38,10 +33,7 @@ fn all_packets_die_at_the_hop_or_every_third_does() {
 fn refusals_change_sizes_and_peer_kind_and_end() {
     let mut run = Pipechar.begin(&RawParams::new()).unwrap();
     let now = narrows_units::Stamp::from_nanos(0);
-    run.step(
-        now,
-        Event::Started(narrows_probe::PathFacts::ideal(1500, Duration::from_millis(1))),
-    );
+    run.step(now, Event::Started(narrows_probe::PathFacts::ideal(1500, Duration::from_millis(1))));
     let step = run.step(now, Event::Refused(Refusal::TooLarge { max_ip_octets: 1280 }));
     assert_eq!(train(&step).packets[0].ip_octets, 1280);
     let step = run.step(now, Event::Refused(Refusal::NotOffered));

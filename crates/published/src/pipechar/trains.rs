@@ -32,11 +32,7 @@ pub(super) fn shortest_mode(times: &[f64], slack_ns: f64) -> Option<(f64, f64, f
     let need = times.len().div_ceil(SHARE).max(LEAST_PARTS);
     let upto = |from: f64| from * (1.0 + NEAR) + slack_ns;
     let range = sorted.windows(need).find(|range| range[need - 1] <= upto(range[0]))?;
-    let near: Vec<f64> = sorted
-        .iter()
-        .copied()
-        .filter(|time| (range[0]..=upto(range[0])).contains(time))
-        .collect();
+    let near: Vec<f64> = sorted.iter().copied().filter(|time| (range[0]..=upto(range[0])).contains(time)).collect();
     Some((narrows_stat::median(&near)?, *near.first()?, *near.last()?))
 }
 

@@ -59,10 +59,7 @@ fn read(session: &MethodRun) -> Result<(Vec<Difference>, Vec<HopTime>), Reason> 
     let differences: Option<Vec<Difference>> = (1..=last).map(of_hop).collect();
     let differences = differences
         .filter(|found| !found.is_empty())
-        .ok_or(Reason::TooMuchLoss {
-            lost: session.lost,
-            sent: session.packets,
-        })?;
+        .ok_or(Reason::TooMuchLoss { lost: session.lost, sent: session.packets })?;
     let sent_ns = session.sent_ns.unwrap_or(0).max(0) as f64;
     let ratio = (wire(session, session.small) / wire(session, session.large)).min(1.0);
     let hops = chain(&differences, ratio, sent_ns);
@@ -79,33 +76,21 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     }
     let (differences, found) = read(session)?;
     let rate_of = |hop: HopTime| hop.estimate(session.params.framing, session.facts.as_ref(), session.large);
-    let hops: Vec<Estimate> = (1u16..)
-        .zip(&found)
-        .filter_map(|(number, hop)| Some(rate_of(*hop)?.at_hop(number)))
-        .collect();
+    let hops: Vec<Estimate> =
+        (1u16..).zip(&found).filter_map(|(number, hop)| Some(rate_of(*hop)?.at_hop(number))).collect();
     let known = hops.iter().filter(measured).count();
     let worst = differences.iter().map(|found| found.error_ns).fold(0.0, f64::max);
     let noisy = worst > 3.0 * floor_ns(session);
     // Few hops above the noise: the narrow one may well be among the others.
     if known == 0 || hops.len() < found.len() || (noisy && hops.len() > 3 * known) {
-        return Err(if noisy {
-            Reason::NotConverged
-        } else {
-            Reason::StampsTooCoarse
-        });
+        return Err(if noisy { Reason::NotConverged } else { Reason::StampsTooCoarse });
     }
     let slowest = hops.iter().filter(measured).min_by_key(|hop| hop.value);
     let slowest = slowest.ok_or(Reason::NotConverged)?;
     let mut estimate = of_path(&hops, slowest)
         .with("hops", u32::from(session.hops.unwrap_or(0)))
-        .with(
-            "differences_ns",
-            differences.iter().map(|found| found.ns).collect::<Vec<f64>>(),
-        );
-    let path = PathFinding {
-        narrow_hop: slowest.hop(),
-        ..PathFinding::default()
-    };
+        .with("differences_ns", differences.iter().map(|found| found.ns).collect::<Vec<f64>>());
+    let path = PathFinding { narrow_hop: slowest.hop(), ..PathFinding::default() };
     estimate = path.put(estimate);
     if (estimate.high - estimate.low) as f64 > WIDE * estimate.value as f64 {
         estimate = estimate.caveat(Caveat::NotConverged);

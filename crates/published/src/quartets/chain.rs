@@ -77,11 +77,7 @@ mod tests {
 
     fn differences(rates: &[f64], error_ns: f64) -> Vec<Difference> {
         (1..=rates.len())
-            .map(|hop| Difference {
-                ns: delay(rates, hop) - delay(rates, hop - 1),
-                error_ns,
-                spread_ns: 0.0,
-            })
+            .map(|hop| Difference { ns: delay(rates, hop) - delay(rates, hop - 1), error_ns, spread_ns: 0.0 })
             .collect()
     }
 
@@ -93,9 +89,7 @@ mod tests {
         let second = 1538.0 * 8e3 / 10.0 - 102.0 * 8e3 / 100.0;
         assert!((found[1].ns - second).abs() < 1e-6);
         for (hop, rate) in chain(&found, RATIO, 0.0).iter().zip(truth) {
-            let HopTime::Measured { time, .. } = hop else {
-                panic!("{hop:?} for {rate}")
-            };
+            let HopTime::Measured { time, .. } = hop else { panic!("{hop:?} for {rate}") };
             assert!((1538.0 * 8e3 / time / rate - 1.0).abs() < 1e-9);
         }
     }
@@ -104,13 +98,8 @@ mod tests {
     fn a_hop_much_faster_than_the_last_has_a_bound_that_holds_and_the_next_a_range_that_does() {
         let truth = [100.0, 10.0, 1000.0, 20.0];
         let found = chain(&differences(&truth, 1.0), RATIO, 0.0);
-        assert!(
-            matches!(found[2], HopTime::AtMost(most) if most >= 12_304.0),
-            "{found:?}"
-        );
-        let HopTime::Measured { low, high, .. } = found[3] else {
-            panic!("{found:?}")
-        };
+        assert!(matches!(found[2], HopTime::AtMost(most) if most >= 12_304.0), "{found:?}");
+        let HopTime::Measured { low, high, .. } = found[3] else { panic!("{found:?}") };
         let time = 1538.0 * 8e3 / 20.0;
         assert!(low <= time && time <= high && high < 1.3 * time, "{low} {time} {high}");
     }
@@ -119,22 +108,12 @@ mod tests {
     fn a_small_packet_that_leaves_late_bounds_the_first_hop() {
         // The first link takes 1.2 us, and the small packet leaves 30 us behind.
         let late = [
-            Difference {
-                ns: 30_000.0,
-                error_ns: 1.0,
-                spread_ns: 0.0,
-            },
-            Difference {
-                ns: 123_040.0 + 1_230.0 - 30_000.0 - 82.0,
-                error_ns: 1.0,
-                spread_ns: 0.0,
-            },
+            Difference { ns: 30_000.0, error_ns: 1.0, spread_ns: 0.0 },
+            Difference { ns: 123_040.0 + 1_230.0 - 30_000.0 - 82.0, error_ns: 1.0, spread_ns: 0.0 },
         ];
         let found = chain(&late, RATIO, 30_000.0);
         assert!(matches!(found[0], HopTime::AtMost(most) if most >= 1_230.0));
-        let HopTime::Measured { low, high, .. } = found[1] else {
-            panic!("{found:?}")
-        };
+        let HopTime::Measured { low, high, .. } = found[1] else { panic!("{found:?}") };
         assert!(low <= 123_040.0 && 123_040.0 <= high, "{low} {high}");
     }
 
@@ -143,19 +122,12 @@ mod tests {
         let mut values: Vec<f64> = (0..30).map(|k| f64::from(k) * 10.0).collect();
         values.extend([100.5; 10]);
         let found = pair_mode(&values, 0.1).unwrap();
-        assert!(
-            (found.ns - 100.5).abs() < 1e-9 && (found.error_ns - 0.1).abs() < 1e-9,
-            "{found:?}"
-        );
+        assert!((found.ns - 100.5).abs() < 1e-9 && (found.error_ns - 0.1).abs() < 1e-9, "{found:?}");
         assert_eq!(pair_mode(&[1.0; 4], 0.0), None);
         // Evenly spread there is no mode: 20 from quarter to quarter.
         let even: Vec<f64> = (0..40).map(f64::from).collect();
         assert!((pair_mode(&even, 0.1).unwrap().error_ns - 10.0).abs() < 1e-9);
-        let way = |ns, error_ns| Difference {
-            ns,
-            error_ns,
-            spread_ns: 3.0,
-        };
+        let way = |ns, error_ns| Difference { ns, error_ns, spread_ns: 3.0 };
         assert_eq!(either_way(way(101.0, 1.0), way(99.0, 2.0), 5.0), way(100.0, 2.0));
         // Further apart than clocks drift.
         assert!((either_way(way(180.0, 1.0), way(120.0, 2.0), 5.0).error_ns - 30.0).abs() < 1e-9);

@@ -68,16 +68,8 @@ impl MethodRun {
     /// Every other quartet the other way around.
     fn plan(&self) -> Vec<PacketPlan> {
         let pair = |limit: Option<NonZeroU8>, gap: Duration| {
-            let small = |gap| PacketPlan {
-                gap,
-                ip_octets: self.small,
-                hop_limit: None,
-            };
-            let large = PacketPlan {
-                gap,
-                ip_octets: self.large,
-                hop_limit: limit,
-            };
+            let small = |gap| PacketPlan { gap, ip_octets: self.small, hop_limit: None };
+            let large = PacketPlan { gap, ip_octets: self.large, hop_limit: limit };
             match limit {
                 // In front of the first hop nothing can die.
                 None => vec![small(gap)],
@@ -85,17 +77,11 @@ impl MethodRun {
             }
         };
         let (further, nearer) = (NonZeroU8::new(self.hop), NonZeroU8::new(self.hop.saturating_sub(1)));
-        let (first, second) = if self.round.is_multiple_of(2) {
-            (further, nearer)
-        } else {
-            (nearer, further)
-        };
+        let (first, second) = if self.round.is_multiple_of(2) { (further, nearer) } else { (nearer, further) };
         let mut packets = pair(first, Duration::ZERO);
         // Never twice the same in a row, and the same either way around: periodic traffic would
         // meet both pairs alike.
-        let turn = (self.round / 2)
-            .saturating_mul(self.params.hops.into())
-            .saturating_add(self.hop.into());
+        let turn = (self.round / 2).saturating_mul(self.params.hops.into()).saturating_add(self.hop.into());
         packets.extend(pair(second, uneven(self.head_start, turn)));
         packets
     }
@@ -103,10 +89,7 @@ impl MethodRun {
     /// The delay from one packet's departure to another's arrival, ns; whether it is a round trip.
     fn delay(from: &Arrival, to: &Arrival) -> Option<(i64, bool)> {
         let (stamp, stamped) = stamp(to)?;
-        Some((
-            stamp.saturating_sub(from.departed.nanos()),
-            stamped == Stamped::Returned,
-        ))
+        Some((stamp.saturating_sub(from.departed.nanos()), stamped == Stamped::Returned))
     }
 
     fn note(&mut self, hop: u8, order: usize, further: Option<(i64, bool)>, nearer: Option<(i64, bool)>) {
@@ -147,10 +130,8 @@ impl MethodRun {
 }
 
 impl TrainMethod for MethodRun {
-    const READS: (&'static str, &'static str) = (
-        "quartets",
-        "pairs of a large packet with a hop limit and a small one behind it, two at a time",
-    );
+    const READS: (&'static str, &'static str) =
+        ("quartets", "pairs of a large packet with a hop limit and a small one behind it, two at a time");
 
     fn begin(&mut self, facts: &PathFacts) {
         self.large = self.params.large_octets.unwrap_or(facts.path_mtu);
@@ -179,11 +160,7 @@ impl TrainMethod for MethodRun {
     fn take(&mut self, asked: &Train, report: &TrainReport) {
         self.quartets = self.quartets.saturating_add(1);
         self.packets += to_u64(report.arrivals.len());
-        let limits: Vec<u8> = asked
-            .packets
-            .iter()
-            .map(|plan| plan.hop_limit.map_or(0, NonZeroU8::get))
-            .collect();
+        let limits: Vec<u8> = asked.packets.iter().map(|plan| plan.hop_limit.map_or(0, NonZeroU8::get)).collect();
         // Where the large packet that goes further is, and the packets that the nearer pair begins
         // and ends with.
         let (remote, near, order) = match limits.as_slice() {
@@ -194,12 +171,9 @@ impl TrainMethod for MethodRun {
             _ => return self.advance(),
         };
         let rows = report.arrivals.as_slice();
-        let (Some(large), Some(small), Some(from), Some(to)) = (
-            rows.get(remote),
-            rows.get(remote + 1),
-            rows.get(near.0),
-            rows.get(near.1),
-        ) else {
+        let (Some(large), Some(small), Some(from), Some(to)) =
+            (rows.get(remote), rows.get(remote + 1), rows.get(near.0), rows.get(near.1))
+        else {
             return self.advance();
         };
         let limit = limits[remote];
@@ -219,18 +193,13 @@ impl TrainMethod for MethodRun {
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
         let (large, small) = (&mut self.large, &mut self.small);
         let what = "packets with a hop limit to a far end that answers";
-        self.peer_kinds
-            .refused(refusal, what, |refusal| resize_two(refusal, large, 200, small))
+        self.peer_kinds.refused(refusal, what, |refusal| resize_two(refusal, large, 200, small))
     }
 
     /// Its own sizes only: delays of others do not compare.
     fn reads(&self, asked: &Train) -> bool {
         let sizes: Vec<u16> = asked.packets.iter().map(|packet| packet.ip_octets).collect();
-        let limits: Vec<u8> = asked
-            .packets
-            .iter()
-            .map(|packet| packet.hop_limit.map_or(0, NonZeroU8::get))
-            .collect();
+        let limits: Vec<u8> = asked.packets.iter().map(|packet| packet.hop_limit.map_or(0, NonZeroU8::get)).collect();
         let (large, small) = (self.large, self.small);
         let single = (sizes == [large, small, small] && limits == [1, 0, 0])
             || (sizes == [small, large, small] && limits == [0, 1, 0]);

@@ -16,11 +16,7 @@ fn train(step: &Step) -> &Train {
 
 fn shape(train: &Train) -> Vec<(u16, u8, Duration)> {
     let limit = |plan: &narrows_probe::probes::PacketPlan| plan.hop_limit.map_or(0, Into::into);
-    train
-        .packets
-        .iter()
-        .map(|plan| (plan.ip_octets, limit(plan), plan.gap))
-        .collect()
+    train.packets.iter().map(|plan| (plan.ip_octets, limit(plan), plan.gap)).collect()
 }
 
 #[test]
@@ -31,14 +27,8 @@ fn the_first_hop_has_a_single_packet_and_the_others_a_second_pair() {
     let step = run.step(now, Event::Started(facts));
     let zero = Duration::ZERO;
     let head_start = train(&step).packets[2].gap;
-    assert!(
-        (Duration::from_millis(5)..=Duration::from_millis(15)).contains(&head_start),
-        "{head_start:?}"
-    );
-    assert_eq!(
-        shape(train(&step)),
-        [(1500, 1, zero), (64, 0, zero), (64, 0, head_start)]
-    );
+    assert!((Duration::from_millis(5)..=Duration::from_millis(15)).contains(&head_start), "{head_start:?}");
+    assert_eq!(shape(train(&step)), [(1500, 1, zero), (64, 0, zero), (64, 0, head_start)]);
     assert_eq!(train(&step).peer_kind, PeerKind::Receiver);
     let stamp = narrows_units::Stamp::from_nanos;
     let report = TrainReport {
@@ -66,20 +56,14 @@ fn the_first_hop_has_a_single_packet_and_the_others_a_second_pair() {
     let step = run.step(now, Event::Train(report));
     let other = train(&step).packets[2].gap;
     assert_ne!(other, head_start);
-    assert_eq!(
-        shape(train(&step)),
-        [(1500, 2, zero), (64, 0, zero), (1500, 1, other), (64, 0, zero)]
-    );
+    assert_eq!(shape(train(&step)), [(1500, 2, zero), (64, 0, zero), (1500, 1, other), (64, 0, zero)]);
 }
 
 #[test]
 fn refusals_change_peer_kind_and_sizes_and_end() {
     let now = narrows_units::Stamp::from_nanos(0);
     let mut run = Quartets.begin(&RawParams::new()).unwrap();
-    run.step(
-        now,
-        Event::Started(narrows_probe::PathFacts::ideal(1500, Duration::from_millis(1))),
-    );
+    run.step(now, Event::Started(narrows_probe::PathFacts::ideal(1500, Duration::from_millis(1))));
     let mut refuse = |refusal| run.step(now, Event::Refused(refusal));
     let step = refuse(Refusal::TooLarge { max_ip_octets: 1280 });
     assert_eq!(train(&step).packets[0].ip_octets, 1280);
@@ -87,9 +71,7 @@ fn refusals_change_peer_kind_and_sizes_and_end() {
     assert_eq!(train(&step).packets[1].ip_octets, 76);
     assert_eq!(train(&refuse(Refusal::NotOffered)).peer_kind, PeerKind::EchoSized(76));
     assert_eq!(train(&refuse(Refusal::NotOffered)).peer_kind, PeerKind::Echo);
-    let Step::Done(Outcome::Inconclusive { reason, .. }) = refuse(Refusal::NotOffered) else {
-        panic!("it goes on")
-    };
+    let Step::Done(Outcome::Inconclusive { reason, .. }) = refuse(Refusal::NotOffered) else { panic!("it goes on") };
     assert!(matches!(reason, Reason::NotOffered { .. }), "{reason:?}");
 }
 

@@ -50,11 +50,7 @@ pub(super) fn segments(gaps: &[Gap]) -> Vec<Segment> {
         };
         match segments.last_mut() {
             Some(last) if within => last.add(gap),
-            _ => segments.push(Segment {
-                first: index,
-                sent: gap.sent,
-                received: gap.received,
-            }),
+            _ => segments.push(Segment { first: index, sent: gap.sent, received: gap.received }),
         }
     }
     merged(segments)
@@ -83,10 +79,7 @@ fn merged(segments: Vec<Segment>) -> Vec<Segment> {
 }
 
 fn jump(gaps: &[Gap]) -> f64 {
-    let mut changes: Vec<f64> = gaps
-        .windows(2)
-        .map(|two| (two[1].received - two[0].received).abs())
-        .collect();
+    let mut changes: Vec<f64> = gaps.windows(2).map(|two| (two[1].received - two[0].received).abs()).collect();
     changes.sort_by(f64::total_cmp);
     let smaller = narrows_stat::median(&changes[..changes.len() / 2]).unwrap_or(0.0);
     let sent: Vec<f64> = gaps.iter().map(|gap| gap.sent).collect();
@@ -126,9 +119,7 @@ mod tests {
 
     #[test]
     fn a_path_without_batches_keeps_its_gaps() {
-        let fluid: Vec<(f64, f64)> = (0..20)
-            .map(|k| (20.0 - f64::from(k) / 2.0, 20.0 - f64::from(k) / 4.0))
-            .collect();
+        let fluid: Vec<(f64, f64)> = (0..20).map(|k| (20.0 - f64::from(k) / 2.0, 20.0 - f64::from(k) / 4.0)).collect();
         assert_eq!(segments(&gaps(&fluid)).len(), 20);
     }
 
@@ -139,20 +130,12 @@ mod tests {
         let found = segments(&gaps(&of));
         assert_eq!(found.len(), 4);
         assert!(
-            found
-                .iter()
-                .all(|segment| (segment.received - 40.5).abs() < 1e-9 && (segment.sent - 40.0).abs() < 1e-9)
+            found.iter().all(|segment| (segment.received - 40.5).abs() < 1e-9 && (segment.sent - 40.0).abs() < 1e-9)
         );
         // A stream that begins in the middle of a batch: its first gaps are the tail of what was
         // not seen.
         let tail: Vec<(f64, f64)> = (0..16).map(|k| (10.0, if k % 4 == 2 { 39.0 } else { 0.5 })).collect();
-        assert_eq!(
-            segments(&gaps(&tail))
-                .iter()
-                .map(|segment| segment.first)
-                .collect::<Vec<_>>(),
-            [0, 2, 6, 10, 14]
-        );
+        assert_eq!(segments(&gaps(&tail)).iter().map(|segment| segment.first).collect::<Vec<_>>(), [0, 2, 6, 10, 14]);
     }
 
     #[test]

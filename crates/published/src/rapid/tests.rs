@@ -7,13 +7,7 @@ use narrows_probe::registry::Method;
 use narrows_probe::testing::closed_form_world::{ClosedFormWorld, Cross, Hop};
 use narrows_probe::testing::fluid_path::Fluid;
 
-const FLAVOUR: MultiRate = MultiRate {
-    packets: 64,
-    width: 1.5,
-    growth: 0.01,
-    run: 6,
-    batch: 5.0,
-};
+const FLAVOUR: MultiRate = MultiRate { packets: 64, width: 1.5, growth: 0.01, run: 6, batch: 5.0 };
 
 fn measure<W: World<Fault = std::convert::Infallible>>(world: &mut W, params: &[(&str, &str)]) -> Outcome {
     testing::measure(&Rapid, world, params)
@@ -86,10 +80,7 @@ fn a_fluid_path_from_end_to_end() {
         let available = mbps(capacity - cross).as_f64();
         let off = (result.value as f64 - available) / mbps(capacity).as_f64();
         assert!((-0.02..=0.03).contains(&off), "{capacity} {cross}: {off} {result:?}");
-        assert!(
-            result.low as f64 <= available && available <= result.high as f64,
-            "{result:?}"
-        );
+        assert!(result.low as f64 <= available && available <= result.high as f64, "{result:?}");
     }
 }
 
@@ -119,18 +110,12 @@ fn large_batches_and_coarse_clocks_are_refused() {
             other @ Outcome::Estimated(_) => panic!("{other:?}"),
         }
     };
-    assert_eq!(
-        with(|host_pair| host_pair.stamping.batch = Some(Duration::from_micros(50))),
-        Reason::ReceiveBatching
-    );
+    assert_eq!(with(|host_pair| host_pair.stamping.batch = Some(Duration::from_micros(50))), Reason::ReceiveBatching);
     assert_eq!(
         with(|host_pair| host_pair.facts.receiver.clock_resolution = Duration::from_micros(10)),
         Reason::StampsTooCoarse
     );
-    assert!(matches!(
-        with(|host_pair| host_pair.hops[0].loss = 0.4),
-        Reason::TooMuchLoss { .. }
-    ));
+    assert!(matches!(with(|host_pair| host_pair.hops[0].loss = 0.4), Reason::TooMuchLoss { .. }));
     assert_eq!(with(|host_pair| host_pair.hops[0].loss = 1.0), Reason::NoAnswer);
 }
 
@@ -141,10 +126,7 @@ fn hosts_slower_than_what_is_available_bound_it() {
     host_pair.facts.sender.min_gap = Duration::from_micros(40);
     let outcome = measure(&mut host_pair, &[]);
     let result = estimate(&outcome);
-    assert_eq!(
-        (result.verdict, result.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((result.verdict, result.limited_by), (BoundKind::LowerBound, Limit::Sender));
     assert!((0.8..=1.0).contains(&(result.value as f64 / 300e6)), "{}", result.value);
     assert!(result.caveats.contains(&Caveat::SenderLimited));
 }

@@ -68,13 +68,7 @@ const MOST: usize = 36_000;
 
 impl Intervals {
     pub(super) fn new(length: Duration) -> Self {
-        Self {
-            length,
-            whole: Vec::new(),
-            arrived: 0,
-            local_drops: 0,
-            open: SubInterval::default(),
-        }
+        Self { length, whole: Vec::new(), arrived: 0, local_drops: 0, open: SubInterval::default() }
     }
 
     /// A sub-interval ends with the trial with which it is nearer to its length than with the next.
@@ -93,9 +87,7 @@ impl Intervals {
 pub(super) fn highest(intervals: &[SubInterval], max_loss: f64) -> Option<usize> {
     let fits = |interval: &SubInterval| interval.packets > 0 && interval.loss() <= max_loss;
     let within = intervals.iter().enumerate().filter(|(_, interval)| fits(interval));
-    within
-        .max_by_key(|(_, interval)| interval.rate())
-        .map(|(place, _)| place)
+    within.max_by_key(|(_, interval)| interval.rate()).map(|(place, _)| place)
 }
 
 #[cfg(test)]
@@ -129,15 +121,9 @@ mod tests {
         assert_eq!(intervals.whole.len(), 1, "the second one lacks a trial");
         let first = intervals.whole[0];
         assert_eq!(first.rate(), BitRate::from_mbps(100));
-        assert_eq!(
-            (first.lasted, first.packets, first.reordered),
-            (Duration::from_secs(1), 10_000, 20)
-        );
+        assert_eq!((first.lasted, first.packets, first.reordered), (Duration::from_secs(1), 10_000, 20));
         assert!((first.loss() - 5.0 / 505.0).abs() < 1e-12);
-        assert_eq!(
-            first.delay,
-            Some((Duration::from_millis(1), Duration::from_millis(500)))
-        );
+        assert_eq!(first.delay, Some((Duration::from_millis(1), Duration::from_millis(500))));
         intervals.note(&status(1950, 500, 5));
         assert_eq!(intervals.whole.len(), 2);
     }

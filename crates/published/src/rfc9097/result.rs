@@ -92,12 +92,8 @@ impl Known {
 
     /// Most segments at rates as high as what arrived, or higher, did not leave as asked.
     fn sender_limits(&self, value: BitRate) -> bool {
-        let high: Vec<bool> = self
-            .segments
-            .iter()
-            .filter(|(asked, _)| *asked >= value)
-            .map(|(_, kept)| *kept)
-            .collect();
+        let high: Vec<bool> =
+            self.segments.iter().filter(|(asked, _)| *asked >= value).map(|(_, kept)| *kept).collect();
         !high.is_empty() && high.iter().filter(|kept| !**kept).count() * 2 > high.len()
     }
 }
@@ -121,19 +117,11 @@ pub(super) fn outcome(
     }
     let Some(best) = highest(counted, settings.max_loss).map(|place| counted[place]) else {
         let lost = counted.iter().map(|interval| interval.lost).sum();
-        let sent = counted
-            .iter()
-            .map(|interval| interval.packets.saturating_add(interval.lost));
-        return Outcome::inconclusive(Reason::TooMuchLoss {
-            lost,
-            sent: sent.fold(0, u64::saturating_add),
-        });
+        let sent = counted.iter().map(|interval| interval.packets.saturating_add(interval.lost));
+        return Outcome::inconclusive(Reason::TooMuchLoss { lost, sent: sent.fold(0, u64::saturating_add) });
     };
     let value = best.rate();
-    let settled = known
-        .congested_at
-        .map_or(0, |at| at.saturating_sub(apart))
-        .min(counted.len() - 1);
+    let settled = known.congested_at.map_or(0, |at| at.saturating_sub(apart)).min(counted.len() - 1);
     let rates: Vec<f64> = counted.iter().map(|interval| interval.rate().as_f64()).collect();
     let low = narrows_stat::median(&rates[settled..]).unwrap_or(0.0);
     let next = search::rate(search::row_of(value) + 1);
@@ -157,9 +145,7 @@ pub(super) fn outcome(
 
 /// What kept the rate from being higher.
 fn limits(mut estimate: Estimate, known: &Known, settings: &Settings, facts: &PathFacts, value: BitRate) -> Estimate {
-    let receiver = facts
-        .receiver
-        .max_stamped_rate(settings.ip_octets, facts.receiver.stamp_source);
+    let receiver = facts.receiver.max_stamped_rate(settings.ip_octets, facts.receiver.stamp_source);
     if known.sender_limits(value) || known.sender_cpu > BUSY {
         return estimate.at_least(Limit::Sender).caveat(Caveat::SenderLimited);
     }
@@ -168,9 +154,7 @@ fn limits(mut estimate: Estimate, known: &Known, settings: &Settings, facts: &Pa
     }
     if known.intervals.local_drops > 0 {
         let packets = known.intervals.local_drops;
-        estimate = estimate
-            .at_least(Limit::Receiver)
-            .caveat(Caveat::LocalDrops { packets });
+        estimate = estimate.at_least(Limit::Receiver).caveat(Caveat::LocalDrops { packets });
         return estimate.caveat(Caveat::ReceiverLimited);
     }
     if known.congested_at.is_none() {
@@ -178,11 +162,7 @@ fn limits(mut estimate: Estimate, known: &Known, settings: &Settings, facts: &Pa
         // up.
         estimate = estimate.at_least(Limit::Budget);
         let at_end = known.highest_row >= settings.most || settings.capped;
-        return estimate.caveat(if at_end {
-            Caveat::LargestTried
-        } else {
-            Caveat::TestTooShort
-        });
+        return estimate.caveat(if at_end { Caveat::LargestTried } else { Caveat::TestTooShort });
     }
     estimate
 }
@@ -229,9 +209,7 @@ fn diagnostics(
         .with("highest_row", u64::try_from(known.highest_row).unwrap_or(u64::MAX))
         .with("last_row", u64::try_from(row).unwrap_or(u64::MAX));
     if let Some((least, most)) = best.delay {
-        estimate = estimate
-            .with("delay_least_ns", Delta::from(least))
-            .with("delay_most_ns", Delta::from(most));
+        estimate = estimate.with("delay_least_ns", Delta::from(least)).with("delay_most_ns", Delta::from(most));
     }
     estimate
 }

@@ -108,14 +108,7 @@ pub(super) struct Search {
 
 impl Search {
     pub(super) fn new(tuning: Tuning, row: usize) -> Self {
-        Self {
-            row: row.min(tuning.most),
-            tuning,
-            slow: 0,
-            retries: 0,
-            retries_wanted: RETRIES,
-            doubles: false,
-        }
+        Self { row: row.min(tuning.most), tuning, slow: 0, retries: 0, retries_wanted: RETRIES, doubles: false }
     }
 
     /// The row to send at.
@@ -205,14 +198,8 @@ impl Search {
 mod tests {
     use super::*;
 
-    const CLEAR: Trial = Trial {
-        sequence_errors: 0,
-        delay: Some(Duration::from_millis(1)),
-    };
-    const LOST: Trial = Trial {
-        sequence_errors: 11,
-        delay: Some(Duration::from_millis(1)),
-    };
+    const CLEAR: Trial = Trial { sequence_errors: 0, delay: Some(Duration::from_millis(1)) };
+    const LOST: Trial = Trial { sequence_errors: 11, delay: Some(Duration::from_millis(1)) };
 
     fn tuning(algorithm: Algorithm) -> Tuning {
         Tuning {
@@ -245,14 +232,7 @@ mod tests {
     #[test]
     fn the_table_of_rates() {
         assert_eq!(rate(0), BitRate::from_bps(500_000));
-        for (row, mbps) in [
-            (1, 1),
-            (1000, 1000),
-            (1001, 1100),
-            (1090, 10_000),
-            (1091, 11_000),
-            (LAST, 100_000),
-        ] {
+        for (row, mbps) in [(1, 1), (1000, 1000), (1001, 1100), (1090, 10_000), (1091, 11_000), (LAST, 100_000)] {
             assert_eq!(rate(row), BitRate::from_mbps(mbps), "{row}");
             assert_eq!(row_of(BitRate::from_mbps(mbps)), row);
         }
@@ -282,10 +262,7 @@ mod tests {
     #[test]
     fn algorithm_b_slows_down_for_good() {
         let mut search = search(Algorithm::B, 100);
-        assert_eq!(
-            rows(&mut search, &[CLEAR, LOST, LOST, LOST, LOST]),
-            [110, 109, 108, 78, 77]
-        );
+        assert_eq!(rows(&mut search, &[CLEAR, LOST, LOST, LOST, LOST]), [110, 109, 108, 78, 77]);
         assert_eq!(rows(&mut search, &[CLEAR; 4]), [78, 79, 80, 81]);
         assert_eq!(rows(&mut search, &[LOST; 3]), [80, 79, 78]);
     }
@@ -294,24 +271,15 @@ mod tests {
     #[test]
     fn algorithm_b_forgives_two() {
         let mut search = search(Algorithm::B, 100);
-        assert_eq!(
-            rows(&mut search, &[LOST, LOST, CLEAR, LOST, LOST]),
-            [99, 98, 108, 107, 106]
-        );
+        assert_eq!(rows(&mut search, &[LOST, LOST, CLEAR, LOST, LOST]), [99, 98, 108, 107, 106]);
     }
 
     /// Between the thresholds, and without news, nothing moves; loss counts also where nothing
     /// arrived.
     #[test]
     fn thresholds() {
-        let at = |ms| Trial {
-            sequence_errors: 10,
-            delay: Some(Duration::from_millis(ms)),
-        };
-        let silent = Trial {
-            sequence_errors: 0,
-            delay: None,
-        };
+        let at = |ms| Trial { sequence_errors: 10, delay: Some(Duration::from_millis(ms)) };
+        let silent = Trial { sequence_errors: 0, delay: None };
         let mut search = search(Algorithm::B, 100);
         assert_eq!(search.note(at(30)), TrialVerdict::Hold);
         assert_eq!(search.note(at(90)), TrialVerdict::Hold);
@@ -319,10 +287,7 @@ mod tests {
         assert_eq!(search.row(), 100);
         assert_eq!(search.note(at(29)), TrialVerdict::Clear);
         assert_eq!(search.note(at(91)), TrialVerdict::Congested);
-        let gone = Trial {
-            sequence_errors: 50,
-            delay: None,
-        };
+        let gone = Trial { sequence_errors: 50, delay: None };
         assert_eq!(search.note(gone), TrialVerdict::Congested);
         assert_eq!(search.row(), 108);
     }
@@ -347,13 +312,7 @@ mod tests {
         assert_eq!(rows(&mut search, &[CLEAR, CLEAR, LOST]), [1001, 1002, 1001]);
         let mut low = Search::new(tuning(Algorithm::B), 2);
         assert_eq!(rows(&mut low, &[LOST; 4]), [1, 0, 0, 0]);
-        let mut capped = Search::new(
-            Tuning {
-                most: 45,
-                ..tuning(Algorithm::B)
-            },
-            0,
-        );
+        let mut capped = Search::new(Tuning { most: 45, ..tuning(Algorithm::B) }, 0);
         assert_eq!(rows(&mut capped, &[CLEAR; 7])[6], 45);
     }
 }

@@ -20,11 +20,7 @@ fn an_idle_link_by_both_algorithms() {
     for algorithm in ["B", "C"] {
         let estimate = path().estimate(&Rfc9097, &[("algorithm", algorithm)]);
         within(estimate.value, 98e6, 100.5e6);
-        assert_eq!(
-            (estimate.verdict, estimate.layer),
-            (Claim::Estimated, Some(Layer::Ip)),
-            "{estimate:?}"
-        );
+        assert_eq!((estimate.verdict, estimate.layer), (Claim::Estimated, Some(Layer::Ip)), "{estimate:?}");
         assert_eq!(estimate.interval.unwrap().as_millis() / 100, 10);
     }
 }
@@ -62,18 +58,12 @@ fn a_slow_sender_and_a_cap_are_bounds() {
     slow.sender = 30e6;
     let estimate = slow.estimate(&Rfc9097, &[]);
     within(estimate.value, 25e6, 30.5e6);
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (Claim::LowerBound, Limit::Sender)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (Claim::LowerBound, Limit::Sender));
     let mut capped = path();
     capped.facts_mut().rate_cap = Some(bps(20e6));
     let estimate = capped.estimate(&Rfc9097, &[]);
     within(estimate.value, 19e6, 20.1e6);
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (Claim::LowerBound, Limit::Budget)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (Claim::LowerBound, Limit::Budget));
     assert!(has(&estimate, "largest_tried"), "{estimate:?}");
 }
 
@@ -81,10 +71,7 @@ fn a_slow_sender_and_a_cap_are_bounds() {
 fn a_dead_path_and_refusals() {
     let mut dead = path();
     dead.dead = true;
-    assert_eq!(
-        dead.measure(&Rfc9097, &[]).outcome,
-        Outcome::inconclusive(Reason::NoAnswer)
-    );
+    assert_eq!(dead.measure(&Rfc9097, &[]).outcome, Outcome::inconclusive(Reason::NoAnswer));
     let mut refused = path();
     refused.refuse_after = Some((0, Refusal::ForbiddenByPeer));
     let outcome = refused.measure(&Rfc9097, &[]).outcome;

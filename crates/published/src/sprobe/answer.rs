@@ -65,12 +65,8 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
         return Err(Reason::ReceiverTooSlow);
     }
     let half = trust.blur(span).max(LEAST_HALF);
-    let mut estimate = Estimate::ip_rate(
-        Metric::IpCapacity,
-        value,
-        rate(longest * (1.0 + half))?,
-        rate(shortest * (1.0 - half))?,
-    );
+    let mut estimate =
+        Estimate::ip_rate(Metric::IpCapacity, value, rate(longest * (1.0 + half))?, rate(shortest * (1.0 - half))?);
     if reply_share(last) > DECIDES {
         let reply_ip_octets = last.reply_octets;
         estimate = estimate.caveat(Caveat::ReverseInfluence { reply_ip_octets });
@@ -83,19 +79,12 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
 fn why_not(session: &MethodRun, facts: &narrows_probe::PathFacts) -> Reason {
     let most = most_common(&session.flaws);
     match most {
-        Some(Flaw::Lost) => Reason::TooMuchLoss {
-            lost: session.lost,
-            sent: session.packets,
-        },
+        Some(Flaw::Lost) => Reason::TooMuchLoss { lost: session.lost, sent: session.packets },
         Some(Flaw::Together) => {
             let trust = Trust::new(facts, Stamped::Returned, session.source);
             let sent = (session.sent_ns.max(0)) as f64;
             let fine = sent > 0.0 && trust.resolves(sent);
-            if fine {
-                Reason::ReceiveBatching
-            } else {
-                Reason::StampsTooCoarse
-            }
+            if fine { Reason::ReceiveBatching } else { Reason::StampsTooCoarse }
         }
         Some(Flaw::Open) => sender_too_slow(session),
         Some(Flaw::Disordered | Flaw::Spread | Flaw::Disturbed) | None => Reason::NoAgreement,

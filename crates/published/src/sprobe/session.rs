@@ -63,11 +63,7 @@ impl MethodRun {
     /// Every third train has a smaller pair: what a link does to it follows from its size, what
     /// others' traffic does to it does not.
     fn next_large(&self) -> u16 {
-        if self.trains % 3 == 2 {
-            self.smaller_size()
-        } else {
-            self.large
-        }
+        if self.trains % 3 == 2 { self.smaller_size() } else { self.large }
     }
 
     /// Whether large pairs of two sizes can be had.
@@ -81,10 +77,8 @@ impl MethodRun {
 }
 
 impl TrainMethod for MethodRun {
-    const READS: (&'static str, &'static str) = (
-        "sprobe",
-        "trains of two large packets amid small ones that hosts answered",
-    );
+    const READS: (&'static str, &'static str) =
+        ("sprobe", "trains of two large packets amid small ones that hosts answered");
 
     fn begin(&mut self, facts: &PathFacts) {
         self.large = self.params.ip_octets.unwrap_or(facts.path_mtu);
@@ -103,11 +97,7 @@ impl TrainMethod for MethodRun {
         if enough || unanswered || self.trains >= self.params.trains {
             return None;
         }
-        let packet = |ip_octets| PacketPlan {
-            gap: Duration::ZERO,
-            ip_octets,
-            hop_limit: None,
-        };
+        let packet = |ip_octets| PacketPlan { gap: Duration::ZERO, ip_octets, hop_limit: None };
         let small = vec![packet(self.small); self.params.small];
         let packets = [&small[..], &[packet(self.next_large()); 2], &small[..]].concat();
         Some(Next {
@@ -147,18 +137,12 @@ impl TrainMethod for MethodRun {
                 self.small = min_ip_octets;
                 Ok(())
             }
-            other => Err(refusal_reason(
-                other,
-                "TCP SYNs with data to a host that need not know of us",
-            )),
+            other => Err(refusal_reason(other, "TCP SYNs with data to a host that need not know of us")),
         }
     }
 
     fn reads(&self, asked: &Train) -> bool {
-        let plain = asked
-            .packets
-            .iter()
-            .all(|packet| packet.gap.is_zero() && packet.hop_limit.is_none());
+        let plain = asked.packets.iter().all(|packet| packet.gap.is_zero() && packet.hop_limit.is_none());
         plain && asked.peer_kind != PeerKind::Receiver && large_pair(asked).is_some()
     }
 

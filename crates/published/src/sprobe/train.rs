@@ -37,9 +37,7 @@ pub(super) fn read(asked: &Train, report: &TrainReport) -> Result<Sample, Flaw> 
     let rows = &report.arrivals;
     let pair = large_pair(asked).ok_or(Flaw::Lost)?;
     let reverse: Option<Vec<i64>> = rows.iter().map(returned_ns).collect();
-    let reverse = reverse
-        .filter(|reverse| reverse.len() == asked.packets.len())
-        .ok_or(Flaw::Lost)?;
+    let reverse = reverse.filter(|reverse| reverse.len() == asked.packets.len()).ok_or(Flaw::Lost)?;
     let replies = rows.iter().map(|row| reply_octets(asked, row));
     let replies: Option<Vec<u16>> = replies.collect();
     let replies = replies.ok_or(Flaw::Lost)?;
@@ -66,10 +64,7 @@ pub(super) fn large_pair(train: &Train) -> Option<usize> {
     let sizes: Vec<u16> = train.packets.iter().map(|packet| packet.ip_octets).collect();
     let largest = sizes.iter().max()?;
     let first = sizes.iter().position(|size| size == largest)?;
-    let rest = sizes
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| *at != first && *at != first + 1);
+    let rest = sizes.iter().enumerate().filter(|(at, _)| *at != first && *at != first + 1);
     let small = rest.map(|(_, size)| *size).max()?;
     let two = sizes.get(first + 1) == Some(largest);
     (two && first > 0 && first + 2 < sizes.len() && u32::from(small) * 2 < u32::from(*largest)).then_some(first)
@@ -83,28 +78,17 @@ fn judge(gaps: &[i64], pair: usize, sample: &Sample) -> Result<(), Flaw> {
     if sample.sent_ns as f64 > OPEN * span {
         return Err(Flaw::Open);
     }
-    let small: Vec<f64> = gaps
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| *at != pair && *at + 1 != pair)
-        .map(|(_, gap)| *gap as f64)
-        .collect();
+    let small: Vec<f64> =
+        gaps.iter().enumerate().filter(|(at, _)| *at != pair && *at + 1 != pair).map(|(_, gap)| *gap as f64).collect();
     if narrows_stat::median(&small).is_some_and(|median| median > SPREAD * span) {
         return Err(Flaw::Spread);
     }
     let largest = small.iter().copied().fold(0.0, f64::max);
-    let before = pair
-        .checked_sub(1)
-        .and_then(|at| gaps.get(at))
-        .map_or(span, |gap| *gap as f64);
+    let before = pair.checked_sub(1).and_then(|at| gaps.get(at)).map_or(span, |gap| *gap as f64);
     // The first large packet falls behind the small ones on every link, by its own time there at
     // least.
     let stretched = before < (1.0 - ALIKE) * span;
-    if largest >= span || stretched {
-        Err(Flaw::Disturbed)
-    } else {
-        Ok(())
-    }
+    if largest >= span || stretched { Err(Flaw::Disturbed) } else { Ok(()) }
 }
 
 /// A pair that left at more than this share of the time in which it came was not closed up (ours).

@@ -40,24 +40,15 @@ fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
     }
     let (capacity, own_ns) = session.capacity().ok_or(Reason::TooFewSamples { samples: 0 })?;
     trusted(session, own_ns)?;
-    let (good, late): (Vec<Spacing>, Vec<Spacing>) = session
-        .pairs
-        .iter()
-        .filter(|pair| pair.sent_ns > 0.0)
-        .partition(|pair| pair.sent_ns <= LATE * own_ns);
+    let (good, late): (Vec<Spacing>, Vec<Spacing>) =
+        session.pairs.iter().filter(|pair| pair.sent_ns > 0.0).partition(|pair| pair.sent_ns <= LATE * own_ns);
     let bounded = late.len() > good.len();
     let pairs = if bounded { late.clone() } else { good };
     if pairs.len() < FEWEST {
-        return Err(Reason::TooFewSamples {
-            samples: pairs.len() as u64,
-        });
+        return Err(Reason::TooFewSamples { samples: pairs.len() as u64 });
     }
-    let (share, half) = if session.params.faithful {
-        published(&pairs, own_ns)
-    } else {
-        ratio(&pairs, own_ns)
-    }
-    .ok_or(Reason::NoAgreement)?;
+    let (share, half) = if session.params.faithful { published(&pairs, own_ns) } else { ratio(&pairs, own_ns) }
+        .ok_or(Reason::NoAgreement)?;
     let error = session.narrow.map_or(0.0, |narrow| narrow.error) * share.clamp(0.0, 1.0);
     let half = capacity * (half.max(LEAST) + error);
     let free = capacity * (1.0 - share).clamp(0.0, 1.0);
@@ -96,11 +87,7 @@ fn trusted(session: &MethodRun, own_ns: f64) -> Result<(), Reason> {
     let Some(facts) = &session.account.facts else {
         return Ok(());
     };
-    let short = session
-        .pairs
-        .iter()
-        .filter(|pair| pair.came_ns < SHORT * own_ns.min(pair.sent_ns.max(own_ns)))
-        .count();
+    let short = session.pairs.iter().filter(|pair| pair.came_ns < SHORT * own_ns.min(pair.sent_ns.max(own_ns))).count();
     if short as f64 > BATCHING * session.pairs.len().max(1) as f64 {
         return Err(Reason::ReceiveBatching);
     }
@@ -120,19 +107,14 @@ fn ratio(pairs: &[Spacing], own_ns: f64) -> Option<(f64, f64)> {
     let grown: f64 = pairs.iter().map(|pair| pair.came_ns - own_ns).sum();
     let share = grown / sent;
     let mean = sent / pairs.len() as f64;
-    let residuals: Vec<f64> = pairs
-        .iter()
-        .map(|pair| (pair.came_ns - own_ns - share * pair.sent_ns) / mean)
-        .collect();
+    let residuals: Vec<f64> = pairs.iter().map(|pair| (pair.came_ns - own_ns - share * pair.sent_ns) / mean).collect();
     Some((share, half_width(&residuals)?)).filter(|(share, half)| share.is_finite() && half.is_finite())
 }
 
 /// The same as the tool has it.
 fn published(pairs: &[Spacing], own_ns: f64) -> Option<(f64, f64)> {
-    let free: Vec<f64> = pairs
-        .iter()
-        .map(|pair| (1.0 - (pair.came_ns - own_ns).max(0.0) / pair.sent_ns).max(-0.8))
-        .collect();
+    let free: Vec<f64> =
+        pairs.iter().map(|pair| (1.0 - (pair.came_ns - own_ns).max(0.0) / pair.sent_ns).max(-0.8)).collect();
     Some((1.0 - narrows_stat::mean(&free)?.max(0.0), half_width(&free)?))
         .filter(|(share, half)| share.is_finite() && half.is_finite())
 }

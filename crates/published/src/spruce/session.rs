@@ -76,9 +76,7 @@ impl MethodRun {
             self.failed = Some(Reason::ReceiverTooSlow);
         } else if narrow.sender() && !self.account.at_interface(self.account.bits() * 1e9 / narrow.sent_ns) {
             let reached = BitRate::from_bps_f64(self.account.bits() * 1e9 / narrow.sent_ns);
-            self.failed = Some(Reason::SenderTooSlow {
-                reached: reached.unwrap_or(BitRate::ZERO),
-            });
+            self.failed = Some(Reason::SenderTooSlow { reached: reached.unwrap_or(BitRate::ZERO) });
         }
     }
 
@@ -98,19 +96,12 @@ impl MethodRun {
         let (capacity, gap_ns) = self.capacity()?;
         let bits = self.account.bits();
         let cap = self.account.facts.as_ref().and_then(|facts| facts.rate_cap);
-        let mean = self
-            .params
-            .spacing
-            .max(spacing(bits / 4.0, self.params.load, capacity, cap));
+        let mean = self.params.spacing.max(spacing(bits / 4.0, self.params.load, capacity, cap));
         let gap = Duration::try_from_secs_f64(gap_ns * 1e-9).ok()?;
-        let pairs = PAIRS_PER_TRAIN
-            .min(self.params.pairs.saturating_sub(self.sent_pairs))
-            .max(1);
+        let pairs = PAIRS_PER_TRAIN.min(self.params.pairs.saturating_sub(self.sent_pairs)).max(1);
         let from = self.sent_pairs;
         Some(Next {
-            packets: pair_train(pairs, self.account.octets, gap, |k| {
-                exponential(mean, from.saturating_add(k))
-            }),
+            packets: pair_train(pairs, self.account.octets, gap, |k| exponential(mean, from.saturating_add(k))),
             peer_kind: PeerKind::Receiver,
             spacing: Duration::ZERO,
             rest: exponential(mean, from),
@@ -134,11 +125,7 @@ impl TrainMethod for MethodRun {
         if self.failed.is_some() || self.over || enough {
             return None;
         }
-        if self.capacity().is_none() {
-            Some(self.first_train())
-        } else {
-            self.pair_train()
-        }
+        if self.capacity().is_none() { Some(self.first_train()) } else { self.pair_train() }
     }
 
     fn take(&mut self, _: &Train, report: &TrainReport) {
@@ -178,10 +165,7 @@ impl TrainMethod for MethodRun {
     }
 
     fn reads(&self, asked: &Train) -> bool {
-        let alike = asked
-            .packets
-            .iter()
-            .all(|packet| packet.ip_octets == self.account.octets);
+        let alike = asked.packets.iter().all(|packet| packet.ip_octets == self.account.octets);
         let towards = asked.peer_kind == PeerKind::Receiver && alike;
         let gap = |index: usize| asked.packets.get(index).map(|packet| packet.gap);
         if self.capacity().is_none() {

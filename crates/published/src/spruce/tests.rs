@@ -28,18 +28,13 @@ fn loaded(rate: u64, cross: u64, seed: u64) -> ClosedFormWorld {
 fn a_fluid_is_exact() {
     for (capacity, cross) in [(100, 0), (100, 30), (100, 70), (100, 90), (1000, 500)] {
         let reported = format!("{capacity} Mbit/s");
-        for params in [
-            &[][..],
-            &[("capacity", reported.as_str())],
-            &[("preset", "faithful"), ("capacity", reported.as_str())],
-        ] {
+        for params in
+            [&[][..], &[("capacity", reported.as_str())], &[("preset", "faithful"), ("capacity", reported.as_str())]]
+        {
             let measured = on_fluid(&mut Fluid::new(mbps(capacity), mbps(cross)), params);
             let found = estimate(&measured);
             let error = found.value as f64 / 1e6 - (capacity - cross) as f64;
-            assert!(
-                error.abs() < 1e-3 * capacity as f64,
-                "{capacity} {cross} {params:?}: {error}"
-            );
+            assert!(error.abs() < 1e-3 * capacity as f64, "{capacity} {cross} {params:?}: {error}");
             assert_eq!(found.verdict, BoundKind::Estimated);
         }
     }
@@ -62,10 +57,7 @@ fn under_poisson_load_the_interval_holds_the_truth() {
             errors.push((found.value as f64 - free as f64) / 97.53e6);
         }
         let median = narrows_stat::median(&errors).unwrap();
-        assert!(
-            (50..=60).contains(&held) && median.abs() < 0.03,
-            "{load}: {held} held, median {median}"
-        );
+        assert!((50..=60).contains(&held) && median.abs() < 0.03, "{load}: {held} held, median {median}");
     }
 }
 
@@ -91,10 +83,7 @@ fn clocks_coarser_than_a_quarter_of_the_gap_are_refused() {
     host_pair.stamping.granularity = Duration::from_micros(1);
     host_pair.facts.receiver.clock_resolution = Duration::from_micros(1);
     let said = reason(&on_host_pair(&mut host_pair, &[("capacity", "9753 Mbit/s")]));
-    assert!(
-        matches!(said, Reason::StampsTooCoarse | Reason::ReceiveBatching),
-        "{said:?}"
-    );
+    assert!(matches!(said, Reason::StampsTooCoarse | Reason::ReceiveBatching), "{said:?}");
 }
 
 /// The tool cuts the gap to whole microseconds and derives capacity from it again; 2.6 % at 100
@@ -116,11 +105,7 @@ fn a_slow_sender_gives_a_bound() {
         let free = host_pair.available(1500).bps();
         let measured = on_host_pair(&mut host_pair, reported);
         let found = estimate(&measured);
-        assert_eq!(
-            (found.verdict, found.limited_by),
-            (BoundKind::LowerBound, Limit::Sender),
-            "{found:?}"
-        );
+        assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Sender), "{found:?}");
         assert!(found.value < free && found.value > 250_000_000, "{}", found.value);
     }
 }
@@ -137,10 +122,7 @@ fn pairs_that_are_lost_do_not_keep_it_waiting() {
             }
         });
         let said = reason(&on_fluid(&mut fluid, &[]));
-        assert!(
-            matches!(said, Reason::NoAnswer | Reason::TooMuchLoss { .. }),
-            "{said:?}"
-        );
+        assert!(matches!(said, Reason::NoAnswer | Reason::TooMuchLoss { .. }), "{said:?}");
         assert!(fluid.trains.len() <= from + 4, "{}", fluid.trains.len());
     }
 }

@@ -40,35 +40,22 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     }
     let (found, closure) = read(session)?;
     let rate_of = |hop: HopTime| hop.estimate(session.params.framing, session.facts.as_ref(), session.large);
-    let hops: Vec<Estimate> = (1u16..)
-        .zip(&found.hops)
-        .filter_map(|(number, hop)| Some(rate_of(*hop)?.at_hop(number)))
-        .collect();
+    let hops: Vec<Estimate> =
+        (1u16..).zip(&found.hops).filter_map(|(number, hop)| Some(rate_of(*hop)?.at_hop(number))).collect();
     if hops.len() < found.hops.len() || !hops.iter().any(|hop| measured(&hop)) {
         let noisy = found.worst_ns > 3.0 * floor_ns(session);
-        return Err(if noisy {
-            Reason::NotConverged
-        } else {
-            Reason::StampsTooCoarse
-        });
+        return Err(if noisy { Reason::NotConverged } else { Reason::StampsTooCoarse });
     }
     // Few hops above the noise: the narrow one may well be among the others.
     let known = hops.iter().filter(measured).count();
     if found.worst_ns > 3.0 * floor_ns(session) && hops.len() > 3 * known {
         return Err(Reason::NotConverged);
     }
-    let slowest = hops
-        .iter()
-        .filter(measured)
-        .min_by_key(|hop| hop.value)
-        .ok_or(Reason::NoAgreement)?;
+    let slowest = hops.iter().filter(measured).min_by_key(|hop| hop.value).ok_or(Reason::NoAgreement)?;
     let mut estimate = of_path(&hops, slowest)
         .with("hops", u32::from(session.hops.unwrap_or(0)))
         .with("rounds", to_u32(count_of(session, What::Behind(1))));
-    let path = PathFinding {
-        narrow_hop: slowest.hop(),
-        ..PathFinding::default()
-    };
+    let path = PathFinding { narrow_hop: slowest.hop(), ..PathFinding::default() };
     estimate = path.put(estimate);
     if let Some(closure) = closure {
         estimate = close(estimate.with("closure_ns", closure.delay_ns), &found, closure)?;
@@ -113,21 +100,9 @@ fn count_of(session: &MethodRun, what: What) -> usize {
 /// Delays over the same stamps as most, freed of the clocks' drift: in order of the samples, with
 /// what they are.
 fn delays(session: &MethodRun) -> (Vec<(What, f64)>, Stamped) {
-    let peer_kind = session
-        .samples
-        .iter()
-        .filter(|sample| sample.stamped == Stamped::PeerKind)
-        .count();
-    let stamped = if 2 * peer_kind >= session.samples.len() {
-        Stamped::PeerKind
-    } else {
-        Stamped::Returned
-    };
-    let alike: Vec<&Sample> = session
-        .samples
-        .iter()
-        .filter(|sample| sample.stamped == stamped)
-        .collect();
+    let peer_kind = session.samples.iter().filter(|sample| sample.stamped == Stamped::PeerKind).count();
+    let stamped = if 2 * peer_kind >= session.samples.len() { Stamped::PeerKind } else { Stamped::Returned };
+    let alike: Vec<&Sample> = session.samples.iter().filter(|sample| sample.stamped == stamped).collect();
     let Some(origin) = alike.first().map(|sample| (sample.departed_ns, sample.delay_ns)) else {
         return (Vec::new(), stamped);
     };
@@ -135,11 +110,7 @@ fn delays(session: &MethodRun) -> (Vec<(What, f64)>, Stamped) {
         let time = sample.departed_ns.saturating_sub(origin.0) as f64;
         (time, sample.delay_ns.saturating_sub(origin.1) as f64)
     };
-    let slope = if stamped == Stamped::PeerKind {
-        drift(&alike, relative)
-    } else {
-        0.0
-    };
+    let slope = if stamped == Stamped::PeerKind { drift(&alike, relative) } else { 0.0 };
     let freed = alike.iter().map(|sample| {
         let (time, delay) = relative(sample);
         (sample.what, delay - slope * time)
@@ -159,10 +130,7 @@ fn drift(samples: &[&Sample], relative: impl Fn(&Sample) -> (f64, f64)) -> f64 {
 fn floor_of(facts: &PathFacts, stamped: Stamped) -> f64 {
     let (sender, receiver) = (&facts.sender, &facts.receiver);
     let (ticks, error) = match stamped {
-        Stamped::PeerKind => (
-            sender.clock_resolution.max(receiver.clock_resolution),
-            receiver.stamp_error,
-        ),
+        Stamped::PeerKind => (sender.clock_resolution.max(receiver.clock_resolution), receiver.stamp_error),
         Stamped::Returned => (sender.clock_resolution, sender.stamp_error),
     };
     nanos_f64(ticks).max(nanos_f64(error) / 2.0).max(1.0)
@@ -179,17 +147,10 @@ fn read(session: &MethodRun) -> Result<(Chain, Option<Least>), Reason> {
     let (delays, stamped) = delays(session);
     let floor = floor_of(facts, stamped);
     let of = |what: What| {
-        let own: Vec<f64> = delays
-            .iter()
-            .filter(|(other, _)| *other == what)
-            .map(|(_, delay)| *delay)
-            .collect();
+        let own: Vec<f64> = delays.iter().filter(|(other, _)| *other == what).map(|(_, delay)| *delay).collect();
         least(&own, floor)
     };
-    let loss = || Reason::TooMuchLoss {
-        lost: session.lost,
-        sent: session.packets,
-    };
+    let loss = || Reason::TooMuchLoss { lost: session.lost, sent: session.packets };
     let alone = of(What::Small).ok_or_else(loss)?;
     let mut last = session.hops.unwrap_or(0);
     if session.whole_echoes && stamped == Stamped::Returned {

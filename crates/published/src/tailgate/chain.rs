@@ -45,11 +45,7 @@ pub(super) fn chain(alone: Least, behind: &[Least], setting: Setting) -> Chain {
     let mut hops = Vec::with_capacity(behind.len());
     for (index, least) in behind.iter().enumerate() {
         let time = least.delay_ns - base.delay_ns;
-        let late = if index + 1 == behind.len() {
-            setting.late_ns
-        } else {
-            0.0
-        };
+        let late = if index + 1 == behind.len() { setting.late_ns } else { 0.0 };
         let error = ERRORS * least.error_ns.hypot(base.error_ns) + slack + late;
         let hop = if time - trail < error || time <= 0.0 {
             HopTime::AtMost(time.max(0.0) + error)
@@ -95,13 +91,8 @@ pub(super) fn least(delays_ns: &[f64], floor_ns: f64) -> Option<Least> {
     sorted.sort_by(f64::total_cmp);
     let (first, fifth) = (*sorted.first()?, *sorted.get(4)?);
     let near = fifth - first;
-    let thin = sorted
-        .get(19)
-        .map_or(1.0, |twentieth| thinning(near, twentieth - fifth));
-    Some(Least {
-        delay_ns: first,
-        error_ns: (near / 2.0 * thin).max(floor_ns),
-    })
+    let thin = sorted.get(19).map_or(1.0, |twentieth| thinning(near, twentieth - fifth));
+    Some(Least { delay_ns: first, error_ns: (near / 2.0 * thin).max(floor_ns) })
 }
 
 /// By how much more than half of `near` (from the least to the fifth delay) the least may lie above
@@ -150,11 +141,7 @@ mod tests {
     }
 
     fn setting() -> Setting {
-        Setting {
-            ratio: 102.0 / 1538.0,
-            sent_ns: 0.0,
-            late_ns: 0.0,
-        }
+        Setting { ratio: 102.0 / 1538.0, sent_ns: 0.0, late_ns: 0.0 }
     }
 
     #[test]
@@ -164,23 +151,15 @@ mod tests {
         let (p, q) = ([1230.0, 123_040.0], [82.0, 8160.0]);
         let alone = q[0] + q[1];
         let behind = [30_000.0 + alone, p[0] + p[1] + q[1]].map(sure);
-        let late = Setting {
-            sent_ns: 30_000.0,
-            ..setting()
-        };
+        let late = Setting { sent_ns: 30_000.0, ..setting() };
         let chain = chain(sure(alone), &behind, late);
         assert!(matches!(chain.hops[0], HopTime::AtMost(most) if (1230.0..40_000.0).contains(&most)));
-        let HopTime::Measured { low, high, .. } = chain.hops[1] else {
-            panic!("{:?}", chain.hops)
-        };
+        let HopTime::Measured { low, high, .. } = chain.hops[1] else { panic!("{:?}", chain.hops) };
         assert!(low <= p[1] && p[1] <= high, "{low} {high}");
     }
 
     fn sure(delay_ns: f64) -> Least {
-        Least {
-            delay_ns,
-            error_ns: 1.0,
-        }
+        Least { delay_ns, error_ns: 1.0 }
     }
 
     fn rates(chain: &Chain, large: f64) -> Vec<f64> {
@@ -206,11 +185,7 @@ mod tests {
         assert!((large * 8e3 / delta - 10.0).abs() < 1e-9);
         // A large packet alone takes the sum of its times.
         let whole: f64 = truth.iter().map(|rate| large * 8e3 / rate).sum::<f64>() + 5e6;
-        assert!(
-            (chain.whole.delay_ns - whole).abs() < 1e-3,
-            "{} {whole}",
-            chain.whole.delay_ns
-        );
+        assert!((chain.whole.delay_ns - whole).abs() < 1e-3, "{} {whole}", chain.whole.delay_ns);
     }
 
     #[test]
@@ -221,13 +196,9 @@ mod tests {
         let (alone, behind) = delays(&truth, large, small);
         let behind: Vec<Least> = behind.into_iter().map(sure).collect();
         let chain = chain(sure(alone), &behind, setting());
-        let HopTime::AtMost(most) = chain.hops[2] else {
-            panic!("{:?}", chain.hops)
-        };
+        let HopTime::AtMost(most) = chain.hops[2] else { panic!("{:?}", chain.hops) };
         assert!(most >= large * 8e3 / 1000.0, "{most}");
-        let HopTime::Measured { low, high, .. } = chain.hops[3] else {
-            panic!("{:?}", chain.hops)
-        };
+        let HopTime::Measured { low, high, .. } = chain.hops[3] else { panic!("{:?}", chain.hops) };
         let time = large * 8e3 / 20.0;
         assert!(low <= time && time <= high && high < 1.3 * time, "{low} {time} {high}");
     }
@@ -235,16 +206,11 @@ mod tests {
     #[test]
     fn errors_do_not_grow_along_the_chain() {
         let (alone, behind) = delays(&[50.0; 8], 1538.0, 102.0);
-        let blurred = |delay_ns| Least {
-            delay_ns,
-            error_ns: 5000.0,
-        };
+        let blurred = |delay_ns| Least { delay_ns, error_ns: 5000.0 };
         let behind: Vec<Least> = behind.into_iter().map(blurred).collect();
         let chain = chain(blurred(alone), &behind, setting());
         for hop in &chain.hops {
-            let HopTime::Measured { low, time, high } = hop else {
-                panic!("{hop:?}")
-            };
+            let HopTime::Measured { low, time, high } = hop else { panic!("{hop:?}") };
             assert!(high - time < 15_000.0 && time - low < 15_000.0);
         }
         let (alone, behind) = delays(&[500.0; 3], 1538.0, 102.0);
@@ -255,12 +221,7 @@ mod tests {
         let (alone, behind) = delays(&[1000.0; 3], 1538.0, 102.0);
         let behind: Vec<Least> = behind.into_iter().map(blurred).collect();
         let refused = super::chain(blurred(alone), &behind, setting());
-        assert!(
-            refused
-                .hops
-                .iter()
-                .all(|hop| matches!(hop, HopTime::AtMost(most) if *most >= 12_304.0))
-        );
+        assert!(refused.hops.iter().all(|hop| matches!(hop, HopTime::AtMost(most) if *most >= 12_304.0)));
     }
 
     #[test]
@@ -273,13 +234,8 @@ mod tests {
         // more.
         let even: Vec<f64> = (1..=60).map(f64::from).collect();
         assert!((least(&even, 0.0).unwrap().error_ns - 2.0).abs() < 1e-9);
-        let remote: Vec<f64> = (1..=60)
-            .map(|r| 1000.0 * (f64::from(r) / 60.0).powf(1.0 / 6.0))
-            .collect();
+        let remote: Vec<f64> = (1..=60).map(|r| 1000.0 * (f64::from(r) / 60.0).powf(1.0 / 6.0)).collect();
         let one = least(&remote, 0.0).unwrap();
-        assert!(
-            one.delay_ns > 500.0 && 2.0 * one.error_ns > 500.0 && 2.0 * one.error_ns < 1000.0,
-            "{one:?}"
-        );
+        assert!(one.delay_ns > 500.0 && 2.0 * one.error_ns > 500.0 && 2.0 * one.error_ns < 1000.0, "{one:?}");
     }
 }

@@ -81,11 +81,7 @@ impl MethodRun {
     }
 
     fn plan(&self) -> Vec<PacketPlan> {
-        let packet = |gap, ip_octets, hop_limit| PacketPlan {
-            gap,
-            ip_octets,
-            hop_limit,
-        };
+        let packet = |gap, ip_octets, hop_limit| PacketPlan { gap, ip_octets, hop_limit };
         let head_start = packet(Duration::ZERO, self.small, None);
         match NonZeroU8::new(self.hop) {
             None => vec![head_start, packet(self.params.head_start, self.large, None)],
@@ -100,12 +96,7 @@ impl MethodRun {
     fn note(&mut self, what: What, from: &Arrival, to: &Arrival) {
         let Some((stamp, stamped)) = stamp(to) else { return };
         let departed_ns = from.departed.nanos();
-        self.samples.push(Sample {
-            what,
-            stamped,
-            departed_ns,
-            delay_ns: stamp.saturating_sub(departed_ns),
-        });
+        self.samples.push(Sample { what, stamped, departed_ns, delay_ns: stamp.saturating_sub(departed_ns) });
     }
 
     fn advance(&mut self) {
@@ -118,10 +109,8 @@ impl MethodRun {
 }
 
 impl TrainMethod for MethodRun {
-    const READS: (&'static str, &'static str) = (
-        "tailgate",
-        "trains of a small packet, a large one with a hop limit, and a small one behind it",
-    );
+    const READS: (&'static str, &'static str) =
+        ("tailgate", "trains of a small packet, a large one with a hop limit, and a small one behind it");
 
     fn begin(&mut self, facts: &PathFacts) {
         self.large = self.params.large_octets.unwrap_or(facts.path_mtu);
@@ -150,11 +139,7 @@ impl TrainMethod for MethodRun {
     fn take(&mut self, asked: &Train, report: &TrainReport) {
         self.trains = self.trains.saturating_add(1);
         self.packets += to_u64(report.arrivals.len());
-        let limit = asked
-            .packets
-            .get(1)
-            .and_then(|packet| packet.hop_limit)
-            .map(NonZeroU8::get);
+        let limit = asked.packets.get(1).and_then(|packet| packet.hop_limit).map(NonZeroU8::get);
         match (report.arrivals.as_slice(), limit) {
             ([head_start, large], None) => {
                 self.note(What::Small, head_start, head_start);
@@ -174,11 +159,7 @@ impl TrainMethod for MethodRun {
         }
         // Large packets are meant to be lost, and the silence of routers is no loss.
         let meant = |at: usize| at == 1 && limit.is_some();
-        let lost = report
-            .arrivals
-            .iter()
-            .enumerate()
-            .filter(|(at, row)| !meant(*at) && stamp(row).is_none());
+        let lost = report.arrivals.iter().enumerate().filter(|(at, row)| !meant(*at) && stamp(row).is_none());
         self.lost += to_u64(lost.count());
         self.advance();
     }
@@ -186,8 +167,7 @@ impl TrainMethod for MethodRun {
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
         let (large, small) = (&mut self.large, &mut self.small);
         let what = "packets with a hop limit to a far end that answers";
-        self.peer_kinds
-            .refused(refusal, what, |refusal| resize_two(refusal, large, 200, small))
+        self.peer_kinds.refused(refusal, what, |refusal| resize_two(refusal, large, 200, small))
     }
 
     /// Its own sizes only: delays of others do not compare.

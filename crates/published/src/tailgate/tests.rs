@@ -50,11 +50,7 @@ fn a_train_is_a_single_ended_packet_and_a_large_one_with_a_small_one_behind() {
     assert!(matches!(step, Step::Wait { .. }));
     let first = train(&run.step(now, Event::TimerFired));
     assert_eq!(sizes(&first), [64, 1500, 64]);
-    let limits: Vec<Option<u8>> = first
-        .packets
-        .iter()
-        .map(|packet| packet.hop_limit.map(Into::into))
-        .collect();
+    let limits: Vec<Option<u8>> = first.packets.iter().map(|packet| packet.hop_limit.map(Into::into)).collect();
     assert_eq!(limits, [None, Some(1), None]);
     assert_eq!(first.packets[2].gap, Duration::ZERO);
     assert_eq!(first.packets[1].gap, Duration::from_millis(5));

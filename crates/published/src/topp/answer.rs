@@ -31,11 +31,7 @@ fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
     let account = &session.account;
     let share = session.proportional().ok_or(Reason::NoAnswer)?;
     if session.first.iter().all(|reading| reading.receiver_bound) {
-        let least = session
-            .first
-            .iter()
-            .map(|reading| reading.rate_out)
-            .fold(share, f64::min);
+        let least = session.first.iter().map(|reading| reading.rate_out).fold(share, f64::min);
         return account.receiver_limit(least).ok_or(Reason::ReceiverTooSlow);
     }
     let points = points(session);
@@ -91,11 +87,7 @@ fn answer(session: &MethodRun, points: &[Point], found: LineFit, share: f64) -> 
 /// unless they are far out.
 fn points(session: &MethodRun) -> Vec<Point> {
     let honest = |readings: &[Reading]| {
-        let kept: Vec<Reading> = readings
-            .iter()
-            .filter(|reading| !reading.receiver_bound)
-            .cloned()
-            .collect();
+        let kept: Vec<Reading> = readings.iter().filter(|reading| !reading.receiver_bound).cloned().collect();
         MethodRun::points(&kept)
     };
     let levels = session.levels.iter().map(|level| honest(level));
@@ -107,10 +99,7 @@ fn points(session: &MethodRun) -> Vec<Point> {
                 let all: Vec<f64> = points.iter().map(|point| point.y).collect();
                 narrows_stat::mean(&all).is_some_and(|mean| mean > STRETCHED)
             };
-            let near = honest(&session.first)
-                .into_iter()
-                .filter(|point| point.x <= FARTHEST * share)
-                .collect();
+            let near = honest(&session.first).into_iter().filter(|point| point.x <= FARTHEST * share).collect();
             levels.chain([near]).filter(stretched).flatten().collect()
         }
     }
@@ -128,16 +117,9 @@ fn bound(session: &MethodRun) -> Option<Estimate> {
 
 /// With the points that it rests on.
 fn reported(session: &MethodRun, estimate: Estimate) -> Estimate {
-    let points: Vec<Point> = session
-        .levels
-        .iter()
-        .flat_map(|level| MethodRun::points(level))
-        .collect();
+    let points: Vec<Point> = session.levels.iter().flat_map(|level| MethodRun::points(level)).collect();
     estimate
         .with("offered_bps", points.iter().map(|point| point.x).collect::<Vec<_>>())
-        .with(
-            "offered_over_measured",
-            points.iter().map(|point| point.y).collect::<Vec<_>>(),
-        )
+        .with("offered_over_measured", points.iter().map(|point| point.y).collect::<Vec<_>>())
         .with("proportional_share_bps", session.proportional().unwrap_or(0.0))
 }

@@ -93,10 +93,7 @@ pub(crate) fn segments(points: &[Point]) -> Option<LineFit> {
     let paid = |less: f64| n as f64 * ((squares + noise) / (less + noise)).ln() > 3.0 * (n as f64).ln();
     if let Some(two) = two_lines(&sorted, &flat).filter(|two| paid(two.squares)) {
         let found = straight(&sorted[two.first..two.last])?;
-        return Some(LineFit {
-            second: Some(sorted[two.last].x),
-            ..found
-        });
+        return Some(LineFit { second: Some(sorted[two.last].x), ..found });
     }
     let found = clear_of_the_turning_point(&sorted, straight(&sorted[split..])?);
     (found.available <= scale).then_some(found)
@@ -161,10 +158,7 @@ fn two_lines(sorted: &[Point], flat: &[f64]) -> Option<TwoLines> {
 
 fn residual(points: &[Point], fit: &Fit) -> f64 {
     let scale = points.iter().map(|point| point.x).fold(0.0, f64::max);
-    points
-        .iter()
-        .map(|point| point.weight * (point.y - fit.line.at(point.x / scale)).powi(2))
-        .sum()
+    points.iter().map(|point| point.weight * (point.y - fit.line.at(point.x / scale)).powi(2)).sum()
 }
 
 /// Squares about one of the first so many points.
@@ -199,18 +193,13 @@ mod tests {
 
     /// The fluid response of links in a row, each with its capacity and cross traffic.
     fn fluid(x: f64, links: &[(f64, f64)]) -> Point {
-        let out = links.iter().fold(x, |rate, (capacity, cross)| {
-            if rate + cross > *capacity {
-                capacity * rate / (rate + cross)
-            } else {
-                rate
-            }
-        });
-        Point {
+        let out = links.iter().fold(
             x,
-            y: x / out,
-            weight: 1.0 / x,
-        }
+            |rate, (capacity, cross)| {
+                if rate + cross > *capacity { capacity * rate / (rate + cross) } else { rate }
+            },
+        );
+        Point { x, y: x / out, weight: 1.0 / x }
     }
 
     fn near(a: f64, b: f64) -> bool {
@@ -220,21 +209,14 @@ mod tests {
     #[test]
     fn a_fluid_is_exact() {
         for (capacity, cross) in [(100.0, 0.0), (100.0, 30.0), (100.0, 75.0), (10e9, 5e9)] {
-            let all: Vec<Point> = (1..=24)
-                .map(|k| fluid(f64::from(k) / 24.0 * 1.3 * capacity, &[(capacity, cross)]))
-                .collect();
+            let all: Vec<Point> =
+                (1..=24).map(|k| fluid(f64::from(k) / 24.0 * 1.3 * capacity, &[(capacity, cross)])).collect();
             let found = segments(&all).unwrap();
-            assert!(
-                near(found.available, capacity - cross) && near(found.capacity, capacity),
-                "{found:?}"
-            );
+            assert!(near(found.available, capacity - cross) && near(found.capacity, capacity), "{found:?}");
             assert_eq!(found.second, None);
             let over: Vec<Point> = all.iter().copied().filter(|point| point.y > 1.05).collect();
             let found = straight(&over).unwrap();
-            assert!(
-                near(found.available, capacity - cross) && near(found.capacity, capacity),
-                "{found:?}"
-            );
+            assert!(near(found.available, capacity - cross) && near(found.capacity, capacity), "{found:?}");
             assert!(found.r_squared > 1.0 - 1e-9);
         }
     }
@@ -265,11 +247,7 @@ mod tests {
                 .map(|k| {
                     let x = 50.0 + f64::from(k) * 2.5;
                     let clean = fluid(x, &[(100.0, 60.0)]);
-                    Point {
-                        y: clean.y + 0.02 * draw() / x.sqrt() * 8.0,
-                        weight: x,
-                        ..clean
-                    }
+                    Point { y: clean.y + 0.02 * draw() / x.sqrt() * 8.0, weight: x, ..clean }
                 })
                 .collect();
             let found = straight(&points).unwrap();

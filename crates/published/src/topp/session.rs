@@ -58,11 +58,7 @@ impl MethodRun {
 
     /// The sender's fastest trains came as they left.
     pub(super) fn unspaced(&self) -> bool {
-        let all: Vec<f64> = self
-            .first
-            .iter()
-            .map(|reading| reading.rate_in / reading.rate_out)
-            .collect();
+        let all: Vec<f64> = self.first.iter().map(|reading| reading.rate_in / reading.rate_out).collect();
         narrows_stat::median(&all).is_some_and(|stretch| stretch <= STRETCHED)
     }
 
@@ -101,11 +97,7 @@ impl MethodRun {
     fn advance(&mut self) {
         for _ in 0..self.levels.len() {
             self.at = (self.at + 1) % self.levels.len();
-            if self
-                .levels
-                .get(self.at)
-                .is_some_and(|level| level.len() < self.params.trains)
-            {
+            if self.levels.get(self.at).is_some_and(|level| level.len() < self.params.trains) {
                 return;
             }
         }
@@ -125,10 +117,8 @@ impl MethodRun {
 }
 
 impl TrainMethod for MethodRun {
-    const READS: (&'static str, &'static str) = (
-        "topp and diettopp",
-        "trains of eight packets or more of one size to the receiver",
-    );
+    const READS: (&'static str, &'static str) =
+        ("topp and diettopp", "trains of eight packets or more of one size to the receiver");
 
     fn begin(&mut self, facts: &PathFacts) {
         self.account.begin(facts, self.params.ip_octets);
@@ -144,11 +134,8 @@ impl TrainMethod for MethodRun {
             Some(rate) => BitRate::from_bps_f64(*rate)?,
             None => BitRate::ZERO,
         };
-        let packets = if rate == BitRate::ZERO {
-            self.account.length(FIRST_PACKETS, MOST_PACKETS)
-        } else {
-            self.packets()
-        };
+        let packets =
+            if rate == BitRate::ZERO { self.account.length(FIRST_PACKETS, MOST_PACKETS) } else { self.packets() };
         self.sent += 1;
         let train = Train::at_rate(TrainId(0), packets, self.account.octets, rate);
         let octets = train.ip_octets() as f64;
@@ -156,12 +143,7 @@ impl TrainMethod for MethodRun {
         Some(Next {
             packets: train.packets,
             peer_kind: PeerKind::Receiver,
-            spacing: spacing(
-                octets,
-                self.params.load,
-                self.account.fastest.unwrap_or(octets * 80.0),
-                cap,
-            ),
+            spacing: spacing(octets, self.params.load, self.account.fastest.unwrap_or(octets * 80.0), cap),
             rest: Duration::ZERO,
         })
     }
@@ -206,10 +188,7 @@ impl TrainMethod for MethodRun {
 
     /// A train at any rate is a point; those in front leave back to back.
     fn reads(&self, asked: &Train) -> bool {
-        let alike = asked
-            .packets
-            .iter()
-            .all(|packet| packet.ip_octets == self.account.octets);
+        let alike = asked.packets.iter().all(|packet| packet.ip_octets == self.account.octets);
         let back_to_back = asked.packets.iter().skip(1).all(|packet| packet.gap.is_zero());
         alike
             && asked.packets.len() >= 8

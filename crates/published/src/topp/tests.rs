@@ -24,15 +24,8 @@ fn a_fluid_is_exact() {
             let ratio = found.value as f64 / free as f64;
             assert!((ratio - 1.0).abs() < 2e-3, "{name} {capacity} {cross}: {ratio}");
             assert_eq!(found.verdict, BoundKind::Estimated);
-            let tight = found
-                .diagnostics
-                .get("tight_capacity_bps")
-                .and_then(Diagnostic::as_f64)
-                .unwrap();
-            assert!(
-                (tight / capacity as f64 / 1e6 - 1.0).abs() < 2e-3,
-                "{name} {capacity} {cross}: {tight}"
-            );
+            let tight = found.diagnostics.get("tight_capacity_bps").and_then(Diagnostic::as_f64).unwrap();
+            assert!((tight / capacity as f64 / 1e6 - 1.0).abs() < 2e-3, "{name} {capacity} {cross}: {tight}");
         }
     }
 }
@@ -41,26 +34,16 @@ fn a_fluid_is_exact() {
 fn a_sender_slower_than_what_is_free_bounds_it() {
     for method in BOTH {
         let mut host_pair = ClosedFormWorld::new(
-            vec![
-                Hop::ethernet(BitRate::from_gbps(10)),
-                Hop::loaded(mbps(1000), Cross::poisson(mbps(200))),
-            ],
+            vec![Hop::ethernet(BitRate::from_gbps(10)), Hop::loaded(mbps(1000), Cross::poisson(mbps(200)))],
             3,
         );
         host_pair.facts.sender.send_cost = Duration::from_micros(30);
         let free = host_pair.available(1500).bps();
         let measured = on_host_pair(&mut host_pair, method, &[]);
         let found = estimate(&measured);
-        assert_eq!(
-            (found.verdict, found.limited_by),
-            (BoundKind::LowerBound, Limit::Sender)
-        );
+        assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Sender));
         // 1500 octets in 30 us.
-        assert!(
-            (380_000_000..=400_000_000).contains(&found.value) && found.value < free,
-            "{}",
-            found.value
-        );
+        assert!((380_000_000..=400_000_000).contains(&found.value) && found.value < free, "{}", found.value);
         assert!(found.caveats.contains(&Caveat::SenderLimited));
     }
 }
@@ -81,10 +64,7 @@ fn a_receiver_slower_than_what_is_free_bounds_it() {
         fluid.facts.receiver.stamp_source = narrows_probe::StampSource::User;
         let measured = on_fluid(&mut fluid, method, &[]);
         let found = estimate(&measured);
-        assert_eq!(
-            (found.verdict, found.limited_by),
-            (BoundKind::LowerBound, Limit::Receiver)
-        );
+        assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Receiver));
         assert!((390_000_000..=401_000_000).contains(&found.value), "{}", found.value);
     }
 }
@@ -104,10 +84,7 @@ fn trains_that_are_lost_whole_do_not_keep_it_waiting() {
             let measured = on_fluid(&mut fluid, method, &[]);
             match &measured.outcome {
                 Outcome::Inconclusive { reason, .. } => {
-                    assert!(
-                        matches!(reason, Reason::NoAnswer | Reason::TooMuchLoss { .. }),
-                        "{reason:?}"
-                    );
+                    assert!(matches!(reason, Reason::NoAnswer | Reason::TooMuchLoss { .. }), "{reason:?}");
                 }
                 Outcome::Estimated(estimate) => panic!("{estimate:?}"),
             }
@@ -120,10 +97,7 @@ fn trains_that_are_lost_whole_do_not_keep_it_waiting() {
 fn batches_are_no_obstacle() {
     for method in BOTH {
         let mut host_pair = ClosedFormWorld::new(
-            vec![
-                Hop::ethernet(BitRate::from_gbps(10)),
-                Hop::loaded(mbps(1000), Cross::poisson(mbps(300))),
-            ],
+            vec![Hop::ethernet(BitRate::from_gbps(10)), Hop::loaded(mbps(1000), Cross::poisson(mbps(300)))],
             5,
         );
         host_pair.stamping.batch = Some(Duration::from_micros(148));

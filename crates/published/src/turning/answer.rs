@@ -34,11 +34,7 @@ pub(super) fn conclude<R: Rule>(session: &MethodRun<R>, stopped: Option<&Reason>
 
 fn reason(seen: &RoundAccount, own: Option<Reason>) -> Reason {
     let (lost, sent) = (seen.tally.lost, seen.tally.sent);
-    own.unwrap_or(if lost * LOSSY > sent {
-        Reason::TooMuchLoss { lost, sent }
-    } else {
-        Reason::NotConverged
-    })
+    own.unwrap_or(if lost * LOSSY > sent { Reason::TooMuchLoss { lost, sent } } else { Reason::NotConverged })
 }
 
 fn of(value: f64, low: f64, high: f64) -> Option<Estimate> {
@@ -53,11 +49,7 @@ fn of(value: f64, low: f64, high: f64) -> Option<Estimate> {
 /// The rounds that filled the queue of a link.
 fn full<R: Rule>(session: &MethodRun<R>) -> impl Iterator<Item = &Round> {
     let stretched = |round: &&Round| session.seen.stretched(&session.settings, round);
-    session
-        .seen
-        .judged()
-        .filter(|round| round.is_congested())
-        .filter(stretched)
+    session.seen.judged().filter(|round| round.is_congested()).filter(stretched)
 }
 
 /// The rates between which the turning point lies if `round` is at it, as far as its trains tell:
@@ -115,10 +107,7 @@ fn unreached<R: Rule>(session: &MethodRun<R>) -> Option<Estimate> {
     let value = round.rate_in().min(round.rate_out());
     let cap = seen.facts.as_ref().and_then(|facts| facts.rate_cap);
     let max = seen.max_rate.unwrap_or(f64::INFINITY);
-    if let Some(interface) = seen
-        .interface()
-        .filter(|link| seen.at_max(round) && max >= 0.9 * link.as_f64())
-    {
+    if let Some(interface) = seen.interface().filter(|link| seen.at_max(round) && max >= 0.9 * link.as_f64()) {
         // No more can be available than the path's first link carries.
         let low = low.min(value * (1.0 - FLOOR));
         return of(value.min(interface.as_f64()), low, interface.as_f64());
@@ -188,15 +177,9 @@ fn caveats(seen: &RoundAccount) -> Vec<Caveat> {
     let all = [
         seen.batch.map(|period| Caveat::ReceiveBatching { period }),
         (tally.broken > 0).then_some(Caveat::PacingBroken { trains: tally.broken }),
-        (share(tally.lost) > 0.001).then(|| Caveat::Loss {
-            ratio: share(tally.lost),
-        }),
-        (tally.local_drops > 0).then_some(Caveat::LocalDrops {
-            packets: tally.local_drops,
-        }),
-        (share(tally.reordered) > 0.001).then(|| Caveat::Reordering {
-            ratio: share(tally.reordered),
-        }),
+        (share(tally.lost) > 0.001).then(|| Caveat::Loss { ratio: share(tally.lost) }),
+        (tally.local_drops > 0).then_some(Caveat::LocalDrops { packets: tally.local_drops }),
+        (share(tally.reordered) > 0.001).then(|| Caveat::Reordering { ratio: share(tally.reordered) }),
         (tally.clock_steps > 0).then_some(Caveat::ClockStep),
         (tally.stalls > 0).then_some(Caveat::HostStall),
         tally.exceeds_burst.then_some(Caveat::TrainExceedsBurstLimit),

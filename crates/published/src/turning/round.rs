@@ -31,11 +31,7 @@ pub(crate) enum RoundVerdict {
 
 impl Round {
     pub(super) fn new(ip_octets: u16) -> Self {
-        Self {
-            ip_octets,
-            looks: Vec::new(),
-            verdict: None,
-        }
+        Self { ip_octets, looks: Vec::new(), verdict: None }
     }
 
     fn bits(&self) -> f64 {
@@ -54,11 +50,7 @@ impl Round {
 
     fn mean(&self, of: impl Fn(&TrainObservation) -> f64) -> f64 {
         let weights: f64 = self.looks.iter().map(|observation| observation.packets as f64).sum();
-        let sum: f64 = self
-            .looks
-            .iter()
-            .map(|observation| observation.packets as f64 * of(observation))
-            .sum();
+        let sum: f64 = self.looks.iter().map(|observation| observation.packets as f64 * of(observation)).sum();
         sum / weights.max(1.0)
     }
 
@@ -79,10 +71,7 @@ impl Round {
 
     /// Rate at which the sender sent them, lost packets included.
     pub(super) fn rate_sent(&self) -> f64 {
-        rate(
-            self.bits(),
-            self.mean(|observation| spacing(self.bits(), observation.rate_sent)),
-        )
+        rate(self.bits(), self.mean(|observation| spacing(self.bits(), observation.rate_sent)))
     }
 
     /// Time of one train at the receiver, s, on the mean.
@@ -114,11 +103,7 @@ pub(super) fn spacing(bits: f64, rate: f64) -> f64 {
 
 /// The rate at which so many bits take this time; infinite if that is none.
 pub(super) fn rate(bits: f64, gap_ns: f64) -> f64 {
-    if gap_ns > 0.0 {
-        bits * 1e9 / gap_ns
-    } else {
-        f64::INFINITY
-    }
+    if gap_ns > 0.0 { bits * 1e9 / gap_ns } else { f64::INFINITY }
 }
 
 /// All that a run saw.
@@ -178,10 +163,7 @@ impl RoundAccount {
     pub(super) fn stamp_error_ns(&self) -> f64 {
         let error =
             |host: &narrows_probe::HostFacts| nanos_f64(host.stamp_error) + nanos_f64(host.clock_resolution) / 2.0;
-        let hosts = self
-            .facts
-            .as_ref()
-            .map_or(0.0, |facts| error(&facts.receiver).hypot(error(&facts.sender)));
+        let hosts = self.facts.as_ref().map_or(0.0, |facts| error(&facts.receiver).hypot(error(&facts.sender)));
         let batch = self.batch.map_or(0.0, |batch| BURST_END * nanos_f64(batch));
         std::f64::consts::SQRT_2 * hosts.hypot(batch)
     }
@@ -202,10 +184,7 @@ impl RoundAccount {
         }
         let within = self.rounds.iter().flat_map(|round| {
             let time = round.time();
-            let sub_trains = round
-                .looks
-                .iter()
-                .filter_map(|observation| observation.sub_train_variation);
+            let sub_trains = round.looks.iter().filter_map(|observation| observation.sub_train_variation);
             sub_trains.map(move |variation| variation * variation * time / SUB_TRAINS)
         });
         let within: Vec<f64> = within.collect();
@@ -265,11 +244,7 @@ impl RoundAccount {
         }
         let (stretch, limit) = (round.stretch(), self.limit_ns(settings, round));
         let stretch = if settings.compression { stretch.abs() } else { stretch };
-        let verdict = if stretch > limit {
-            RoundVerdict::Congested
-        } else {
-            RoundVerdict::Matched
-        };
+        let verdict = if stretch > limit { RoundVerdict::Congested } else { RoundVerdict::Matched };
         (verdict, (stretch - limit).abs() > super::CLEAR * self.error_ns(round))
     }
 

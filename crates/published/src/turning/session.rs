@@ -92,9 +92,7 @@ impl<R: Rule> MethodRun<R> {
     }
 
     fn planned_rate(&self) -> Option<f64> {
-        self.gap_ns
-            .map(|gap| rate(self.bits(), gap))
-            .filter(|rate| rate.is_finite())
+        self.gap_ns.map(|gap| rate(self.bits(), gap)).filter(|rate| rate.is_finite())
     }
 
     /// Packets of the next train: as set, enough for stamps and batches, and no more queue than
@@ -113,18 +111,11 @@ impl<R: Rule> MethodRun<R> {
             let resolved = RESOLVED * (1.0 - TYPICAL_USE);
             whole_packets(2.0 * self.seen.stamp_error_ns() * 1e-9 * rate / (self.bits() * resolved))
         });
-        let wanted = wanted
-            .max(for_stamps)
-            .max(self.least_packets)
-            .min(self.settings.max_packets);
+        let wanted = wanted.max(for_stamps).max(self.least_packets).min(self.settings.max_packets);
         let growth = self.seen.rounds.iter().rev().find(|round| !round.looks.is_empty());
         let growth = growth.map_or(1.0, |round| (round.stretch() / round.gap_out()).max(0.02));
         let allowed = whole_packets(self.burst_octets / f64::from(self.ip_octets.max(1)) / growth);
-        let extra = if self.seen.tally.overflows > 0 {
-            0
-        } else {
-            self.least_packets
-        };
+        let extra = if self.seen.tally.overflows > 0 { 0 } else { self.least_packets };
         wanted.min(allowed.max(extra).max(SHORTEST))
     }
 
@@ -191,9 +182,7 @@ impl<R: Rule> MethodRun<R> {
     }
 
     fn push(&mut self, observation: TrainObservation) {
-        if self
-            .planned_rate()
-            .is_none_or(|planned| observation.rate_sent < 0.9 * planned)
+        if self.planned_rate().is_none_or(|planned| observation.rate_sent < 0.9 * planned)
             && observation.rate_sent.is_finite()
         {
             self.seen.max_rate = Some(observation.rate_sent);
@@ -222,11 +211,7 @@ impl<R: Rule> MethodRun<R> {
         if trains < least || (!clear && trains < self.settings.most_streams) {
             return;
         }
-        let head = round
-            .looks
-            .iter()
-            .map(|observation| observation.head_excess)
-            .collect::<Vec<f64>>();
+        let head = round.looks.iter().map(|observation| observation.head_excess).collect::<Vec<f64>>();
         if verdict == RoundVerdict::Congested {
             self.seen.tally.heads.extend(head);
         }
@@ -278,15 +263,10 @@ impl<R: Rule> TrainMethod for MethodRun<R> {
         if self.ended.is_some() {
             return None;
         }
-        let rate = self
-            .planned_rate()
-            .and_then(BitRate::from_bps_f64)
-            .unwrap_or(BitRate::ZERO);
+        let rate = self.planned_rate().and_then(BitRate::from_bps_f64).unwrap_or(BitRate::ZERO);
         let train = Train::at_rate(TrainId(0), self.packets(), self.ip_octets, rate);
         let period = train.ip_octets() as f64 * 8.0 / (self.settings.load * self.seen.scale());
-        let period = Duration::try_from_secs_f64(period)
-            .unwrap_or(LONGEST_PAUSE)
-            .min(LONGEST_PAUSE);
+        let period = Duration::try_from_secs_f64(period).unwrap_or(LONGEST_PAUSE).min(LONGEST_PAUSE);
         self.serial = self.serial.wrapping_add(1);
         Some(Next {
             packets: train.packets,
@@ -338,10 +318,8 @@ impl<R: Rule> TrainMethod for MethodRun<R> {
         let Some(first) = asked.packets.first() else {
             return false;
         };
-        let alike = asked
-            .packets
-            .iter()
-            .all(|packet| packet.ip_octets == first.ip_octets && packet.hop_limit.is_none());
+        let alike =
+            asked.packets.iter().all(|packet| packet.ip_octets == first.ip_octets && packet.hop_limit.is_none());
         let near = match (self.planned_rate(), asked.planned_rate()) {
             (None, None) => true,
             (Some(wanted), Some(asked)) => (asked.as_f64() / wanted - 1.0).abs() <= SAME_RATE,

@@ -44,10 +44,7 @@ fn observation(rate_in: f64, rate_out: f64) -> TrainObservation {
 fn round(outs: &[f64]) -> RoundAccount {
     let mut round = Round::new(1250);
     round.looks = outs.iter().map(|gap| observation(100e6, 1e13 / gap)).collect();
-    RoundAccount {
-        rounds: vec![round],
-        ..RoundAccount::default()
-    }
+    RoundAccount { rounds: vec![round], ..RoundAccount::default() }
 }
 
 #[test]
@@ -84,10 +81,7 @@ fn the_limit_is_resolution_and_the_spread_of_full_queues() {
 #[test]
 fn a_resolution_coarser_than_the_rate_is_the_spacing() {
     let seen = round(&[100_000.0]);
-    let coarse = Settings {
-        resolution: Resolution::Rate(narrows_units::BitRate::from_mbps(100)),
-        ..settings(0.0)
-    };
+    let coarse = Settings { resolution: Resolution::Rate(narrows_units::BitRate::from_mbps(100)), ..settings(0.0) };
     assert!((RoundAccount::resolution_ns(&coarse, &seen.rounds[0]) - 100_000.0).abs() < 1e-6);
 }
 
@@ -96,10 +90,7 @@ fn shrinking_counts_only_where_set() {
     let seen = round(&[90_000.0, 90_000.0]);
     let one = &seen.rounds[0];
     assert_eq!(seen.judge(&settings(0.0), one).0, RoundVerdict::Matched);
-    let tool = Settings {
-        compression: true,
-        ..settings(0.0)
-    };
+    let tool = Settings { compression: true, ..settings(0.0) };
     assert_eq!(seen.judge(&tool, one).0, RoundVerdict::Congested);
 }
 

@@ -68,9 +68,7 @@ impl Drawing<'_> {
     /// is.
     pub(crate) fn floor_ns(&self) -> f64 {
         self.facts.map_or(1.0, |facts| {
-            nanos_f64(facts.sender.clock_resolution)
-                .max(nanos_f64(facts.sender.stamp_error) / 2.0)
-                .max(1.0)
+            nanos_f64(facts.sender.clock_resolution).max(nanos_f64(facts.sender.stamp_error) / 2.0).max(1.0)
         })
     }
 
@@ -121,11 +119,7 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
 impl<'a> Lines<'a> {
     pub(super) fn of(session: &'a MethodRun) -> Self {
         let drawing = Drawing::of(session);
-        Self {
-            drawing,
-            hops: &session.hops,
-            drawn: session.hops.iter().map(|hop| drawing.hop(hop)).collect(),
-        }
+        Self { drawing, hops: &session.hops, drawn: session.hops.iter().map(|hop| drawing.hop(hop)).collect() }
     }
 
     /// The answer; `stopped` if it was not the method's own end.
@@ -184,21 +178,14 @@ fn added(lines: &Lines<'_>) -> Vec<Added> {
     let mut before: Option<(usize, Drawn)> = None;
     for (hop, drawn) in known {
         let (after, slope, se) = before.map_or((0, drawn.all.forward, drawn.all.se), |(at, before)| {
-            (
-                at,
-                drawn.all.forward - before.all.forward,
-                drawn.all.se.hypot(before.all.se),
-            )
+            (at, drawn.all.forward - before.all.forward, drawn.all.se.hypot(before.all.se))
         });
         added.push(Added {
             hop,
             after,
             slope,
             se,
-            halves: crossed(
-                drawn.halves,
-                before.map_or(Some([0.0; 2]), |(_, before)| before.slopes()),
-            ),
+            halves: crossed(drawn.halves, before.map_or(Some([0.0; 2]), |(_, before)| before.slopes())),
         });
         before = Some((hop, drawn));
     }
@@ -209,12 +196,7 @@ fn added(lines: &Lines<'_>) -> Vec<Added> {
 fn crossed(halves: Option<[Slope; 2]>, before: Option<[f64; 2]>) -> Option<[f64; 4]> {
     let [even, odd] = halves?.map(|slope| slope.forward);
     let [even_before, odd_before] = before?;
-    let mut four = [
-        even - even_before,
-        even - odd_before,
-        odd - even_before,
-        odd - odd_before,
-    ];
+    let mut four = [even - even_before, even - odd_before, odd - even_before, odd - odd_before];
     four.sort_by(f64::total_cmp);
     Some(four)
 }
@@ -228,25 +210,11 @@ fn judge(lines: &Lines<'_>) -> Result<Estimate, Reason> {
     let hops: Vec<Estimate> = added.iter().filter_map(|added| of_hop(lines, added)).collect();
     let measured = |estimate: &&Estimate| estimate.high > estimate.low;
     let Some(slowest) = hops.iter().filter(measured).min_by_key(|hop| hop.value) else {
-        let sizes = lines
-            .hops
-            .iter()
-            .map(|hop| hop.cells.iter().filter(|cell| cell.answered > 0).count());
+        let sizes = lines.hops.iter().map(|hop| hop.cells.iter().filter(|cell| cell.answered > 0).count());
         let few = sizes.max().unwrap_or(0) < LEAST_SIZES;
-        return Err(if few {
-            Reason::TooFewSamples {
-                samples: answered.into(),
-            }
-        } else {
-            Reason::StampsTooCoarse
-        });
+        return Err(if few { Reason::TooFewSamples { samples: answered.into() } } else { Reason::StampsTooCoarse });
     };
-    let high = hops
-        .iter()
-        .filter(measured)
-        .map(|hop| hop.high)
-        .min()
-        .unwrap_or(slowest.high);
+    let high = hops.iter().filter(measured).map(|hop| hop.high).min().unwrap_or(slowest.high);
     let low = hops.iter().map(|hop| hop.low).min().unwrap_or(slowest.low);
     let bps = BitRate::from_bps;
     let mut estimate = Estimate::ip_rate(Metric::IpCapacity, bps(slowest.value), bps(low), bps(high))
@@ -256,14 +224,9 @@ fn judge(lines: &Lines<'_>) -> Result<Estimate, Reason> {
     estimate.confidence = Confidence::Low;
     let unknown = lines.hops.len() - added.iter().filter(|added| added.hop - added.after == 1).count();
     if unknown > 0 || !lines.hops.last().is_some_and(|hop| hop.remote) {
-        estimate = estimate
-            .with("unknown_hops", to_u32(unknown))
-            .caveat(Caveat::NotConverged);
+        estimate = estimate.with("unknown_hops", to_u32(unknown)).caveat(Caveat::NotConverged);
     }
-    let path = PathFinding {
-        narrow_hop: slowest.hop(),
-        ..PathFinding::default()
-    };
+    let path = PathFinding { narrow_hop: slowest.hop(), ..PathFinding::default() };
     estimate.also = hops;
     Ok(path.put(estimate))
 }
@@ -323,10 +286,7 @@ fn caveats(lines: &Lines<'_>) -> Vec<Caveat> {
         caveats.push(Caveat::Loss { ratio });
     }
     if limited(&heard) {
-        caveats.push(Caveat::AnswersLimited {
-            burst: 1,
-            every: Duration::from_secs(1),
-        });
+        caveats.push(Caveat::AnswersLimited { burst: 1, every: Duration::from_secs(1) });
     }
     caveats
 }

@@ -51,11 +51,7 @@ pub(crate) fn slope(points: &[Point], regress: Regress, draw: Draw, floor_ns: f6
     let reverse: Vec<f64> = points.iter().map(|point| point.reverse).collect();
     let least: Vec<f64> = points.iter().map(|point| point.least_ns).collect();
     let varies = reverse.iter().any(|&octets| (octets - reverse[0]).abs() > 0.5);
-    let both = || {
-        ols_two(&forward, &reverse, &least)
-            .ok()
-            .filter(narrows_stat::TwoFit::is_well_conditioned)
-    };
+    let both = || ols_two(&forward, &reverse, &least).ok().filter(narrows_stat::TwoFit::is_well_conditioned);
     let (assumed, back_slope, separate) = match regress {
         _ if !varies => (Assumed::Nothing, 0.0, None),
         Regress::Probe => (Assumed::Free, 0.0, None),
@@ -69,10 +65,7 @@ pub(crate) fn slope(points: &[Point], regress: Regress, draw: Draw, floor_ns: f6
         Assumed::Alike => points.iter().map(|point| point.forward + point.reverse).collect(),
         Assumed::Nothing | Assumed::Free => forward,
     };
-    let ys: Vec<f64> = points
-        .iter()
-        .map(|point| point.least_ns - back_slope * point.reverse)
-        .collect();
+    let ys: Vec<f64> = points.iter().map(|point| point.least_ns - back_slope * point.reverse).collect();
     let (intercept_ns, slope, mut se) = line(&xs, &ys, draw)?;
     // What the other slope's error adds.
     if let Some(fit) = separate {
@@ -98,9 +91,7 @@ fn line(xs: &[f64], ys: &[f64], draw: Draw) -> Option<(f64, f64, f64)> {
         }
         Draw::Kendall => {
             let fit = theil_sen(xs, ys, 0.9).ok()?;
-            let se = fit
-                .slope_interval
-                .map_or(f64::INFINITY, |range| (range.high() - range.low()) / 2.0 / NINETY);
+            let se = fit.slope_interval.map_or(f64::INFINITY, |range| (range.high() - range.low()) / 2.0 / NINETY);
             Some((fit.line.intercept, fit.line.slope, se))
         }
         Draw::Lms => {

@@ -76,9 +76,7 @@ impl MethodRun {
 
     fn resize(&mut self) {
         let path_mtu = self.facts.as_ref().map_or(1500, |facts| facts.path_mtu);
-        self.sizes = self
-            .settings
-            .sizes(self.bounds.least_octets, path_mtu.min(self.bounds.most_octets));
+        self.sizes = self.settings.sizes(self.bounds.least_octets, path_mtu.min(self.bounds.most_octets));
         self.hops.clear();
         self.start_hop();
     }
@@ -123,13 +121,8 @@ impl MethodRun {
         // Every size above the line as often again as it was probed.
         let above = lines.above_line();
         for index in above {
-            let sent = self
-                .hops
-                .last()
-                .and_then(|hop| hop.cells.get(index))
-                .map_or(0, |cell| cell.sent);
-            self.queue
-                .extend(std::iter::repeat_n(index, usize::try_from(sent).unwrap_or(0)));
+            let sent = self.hops.last().and_then(|hop| hop.cells.get(index)).map_or(0, |cell| cell.sent);
+            self.queue.extend(std::iter::repeat_n(index, usize::try_from(sent).unwrap_or(0)));
         }
         self.extra += u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
         !self.queue.is_empty()
@@ -162,10 +155,7 @@ impl TrainMethod for MethodRun {
     }
 
     fn next(&mut self) -> Option<Next> {
-        let abandoned = self
-            .hops
-            .last()
-            .is_some_and(|hop| hop.answered() == 0 && hop.sent() >= UNANSWERED);
+        let abandoned = self.hops.last().is_some_and(|hop| hop.answered() == 0 && hop.sent() >= UNANSWERED);
         if abandoned {
             self.queue.clear();
         }
@@ -218,9 +208,7 @@ impl TrainMethod for MethodRun {
         peer_kinds.refused(refusal, what, |refusal| bounds.take(refusal))?;
         self.resize();
         if self.sizes.len() < super::fit::LEAST_SIZES {
-            return Err(Reason::NotOffered {
-                what: "packets of enough different sizes".to_owned(),
-            });
+            return Err(Reason::NotOffered { what: "packets of enough different sizes".to_owned() });
         }
         Ok(())
     }

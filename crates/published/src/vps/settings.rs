@@ -137,9 +137,7 @@ impl Settings {
         };
         Imposes {
             max_octets: usual.max_octets.max(u64::from(probes) * 1500),
-            max_time: usual
-                .max_time
-                .max((pause + Duration::from_millis(100)).saturating_mul(probes)),
+            max_time: usual.max_time.max((pause + Duration::from_millis(100)).saturating_mul(probes)),
             ..usual.clone()
         }
     }

@@ -45,23 +45,12 @@ impl Half {
 
 impl Cell {
     pub(crate) fn new(octets: u16) -> Self {
-        Self {
-            octets,
-            sent: 0,
-            answered: 0,
-            sum_ns: 0.0,
-            least_ns: [None; 3],
-            reply_octets: 0,
-        }
+        Self { octets, sent: 0, answered: 0, sum_ns: 0.0, least_ns: [None; 3], reply_octets: 0 }
     }
 
     /// Takes an answer; true if none of this size was quicker.
     pub(crate) fn take(&mut self, round_trip_ns: i64, reply_octets: u16) -> bool {
-        let half = if self.answered.is_multiple_of(2) {
-            Half::Even
-        } else {
-            Half::Odd
-        };
+        let half = if self.answered.is_multiple_of(2) { Half::Even } else { Half::Odd };
         self.answered += 1;
         self.sum_ns += round_trip_ns as f64;
         let better = self.least_ns[0].is_none_or(|least| round_trip_ns < least);
@@ -98,11 +87,7 @@ pub(crate) struct HopTable {
 
 impl HopTable {
     pub(crate) fn new(sizes: &[u16]) -> Self {
-        Self {
-            cells: sizes.iter().map(|&octets| Cell::new(octets)).collect(),
-            routers: BTreeMap::new(),
-            remote: false,
-        }
+        Self { cells: sizes.iter().map(|&octets| Cell::new(octets)).collect(), routers: BTreeMap::new(), remote: false }
     }
 
     /// Takes what became of a probe of the size with this index: its round trip, ns, and whether
@@ -128,10 +113,7 @@ impl HopTable {
             return None;
         }
         self.remote |= remote;
-        Some((
-            round_trip_ns,
-            cell.take(round_trip_ns, reply_octets(asked, row).unwrap_or(0)),
-        ))
+        Some((round_trip_ns, cell.take(round_trip_ns, reply_octets(asked, row).unwrap_or(0))))
     }
 
     pub(crate) fn answered(&self) -> u32 {

@@ -18,11 +18,7 @@ fn grid(ns_per_octet: f64, quoted: u16) -> Vec<Point> {
         .step_by(16)
         .map(|octets: u16| {
             let (forward, reverse) = (f64::from(octets) + 38.0, f64::from(octets.min(quoted) + 28) + 38.0);
-            Point {
-                forward,
-                reverse,
-                least_ns: 250_000.0 + ns_per_octet * (forward + reverse),
-            }
+            Point { forward, reverse, least_ns: 250_000.0 + ns_per_octet * (forward + reverse) }
         })
         .collect()
 }
@@ -136,20 +132,12 @@ fn answered(train: &Train, departed: i64, slow: Option<u8>) -> TrainReport {
     let octets = wire(plan.ip_octets) + wire(reply);
     let times = [80, 800, 80];
     let links: i64 = times.iter().take(limit.into()).map(|ns| ns * octets).sum();
-    let own = if slow == Some(limit) {
-        1_000 * i64::from(plan.ip_octets)
-    } else {
-        0
-    };
+    let own = if slow == Some(limit) { 1_000 * i64::from(plan.ip_octets) } else { 0 };
     let hop = HopReply {
         from: std::net::Ipv4Addr::new(10, 0, 0, limit.min(3)).into(),
         returned: Stamp::from_nanos(departed + 300_000 * i64::from(limit) + links + own),
         reply_ip_octets: reply,
-        kind: if limit >= 3 {
-            HopReplyKind::PortUnreachable
-        } else {
-            HopReplyKind::TimeExceeded
-        },
+        kind: if limit >= 3 { HopReplyKind::PortUnreachable } else { HopReplyKind::TimeExceeded },
     };
     TrainReport {
         id: train.id,
@@ -201,11 +189,7 @@ fn a_slow_router_is_left_out_and_the_next_hop_bounded() {
     // 100 and 10 Mbit/s one after the other look like 9.09.
     let both = &estimate.also[0];
     assert_eq!(both.verdict, narrows_probe::BoundKind::LowerBound);
-    assert!(
-        (both.value as f64 / 1e6 - 9.7529 * 100.0 / 110.0).abs() < 0.05,
-        "{}",
-        both.value
-    );
+    assert!((both.value as f64 / 1e6 - 9.7529 * 100.0 / 110.0).abs() < 0.05, "{}", both.value);
 }
 
 #[test]

@@ -49,13 +49,8 @@ fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
     let mean = narrows_stat::mean(&values).ok_or(Reason::NoAnswer)?;
     let spread = half_width(&values)
         .or_else(|| own_gaps(session, capacity))
-        .ok_or(Reason::TooFewSamples {
-            samples: values.len() as u64,
-        })?;
-    let error = session
-        .narrow
-        .filter(|_| session.params.capacity.is_none())
-        .map_or(0.0, |narrow| narrow.error);
+        .ok_or(Reason::TooFewSamples { samples: values.len() as u64 })?;
+    let error = session.narrow.filter(|_| session.params.capacity.is_none()).map_or(0.0, |narrow| narrow.error);
     let half = spread.max(LEAST * capacity) + error * capacity;
     let lost: usize = readings.iter().map(|reading| reading.lost).sum();
     let sent: usize = readings.iter().map(|reading| reading.packets).sum();
@@ -106,9 +101,7 @@ fn limited(session: &MethodRun, capacity: f64) -> Option<Result<Estimate, Reason
         return Some(if stretched {
             Err(Reason::SenderTooSlow { reached })
         } else {
-            account
-                .sender_bound(sent, least)
-                .ok_or(Reason::SenderTooSlow { reached })
+            account.sender_bound(sent, least).ok_or(Reason::SenderTooSlow { reached })
         });
     }
     if sent < SLOW * capacity && !stretched {

@@ -59,9 +59,7 @@ impl MethodRun {
         } else {
             self.narrow.map(|narrow| narrow.rate(bits))
         };
-        reported
-            .or(seen)
-            .filter(|capacity| capacity.is_finite() && *capacity > 0.0)
+        reported.or(seen).filter(|capacity| capacity.is_finite() && *capacity > 0.0)
     }
 
     /// The pairs came as far apart as they left: the sender's pace, not a link's.
@@ -93,16 +91,10 @@ impl MethodRun {
         let octets = f64::from(self.account.octets) * 2.0;
         let cap = self.account.facts.as_ref().and_then(|facts| facts.rate_cap);
         let between = spacing(octets, self.params.load, octets * 8.0 / 2e-4, cap);
-        let left = self
-            .params
-            .pairs
-            .saturating_sub(self.sent_pairs)
-            .clamp(1, PAIRS_PER_TRAIN);
+        let left = self.params.pairs.saturating_sub(self.sent_pairs).clamp(1, PAIRS_PER_TRAIN);
         let from = self.sent_pairs;
         Next {
-            packets: pair_train(left, self.account.octets, Duration::ZERO, |k| {
-                uneven(between, from.saturating_add(k))
-            }),
+            packets: pair_train(left, self.account.octets, Duration::ZERO, |k| uneven(between, from.saturating_add(k))),
             peer_kind: PeerKind::Receiver,
             spacing: Duration::ZERO,
             rest: between,
@@ -116,19 +108,11 @@ impl MethodRun {
         } else {
             self.account.length(self.params.packets, MOST_PACKETS)
         };
-        let train = Train::at_rate(
-            TrainId(0),
-            packets,
-            self.account.octets,
-            BitRate::from_bps_f64(capacity)?,
-        );
+        let train = Train::at_rate(TrainId(0), packets, self.account.octets, BitRate::from_bps_f64(capacity)?);
         let cap = self.account.facts.as_ref().and_then(|facts| facts.rate_cap);
         let serial = u32::try_from(self.sent_trains).unwrap_or(u32::MAX);
         Some(Next {
-            spacing: uneven(
-                spacing(train.ip_octets() as f64, self.params.load, capacity, cap),
-                serial,
-            ),
+            spacing: uneven(spacing(train.ip_octets() as f64, self.params.load, capacity, cap), serial),
             packets: train.packets,
             peer_kind: PeerKind::Receiver,
             rest: Duration::ZERO,
@@ -152,11 +136,7 @@ impl TrainMethod for MethodRun {
         if self.failed.is_some() || over {
             return None;
         }
-        if self.judged {
-            self.train()
-        } else {
-            Some(self.pair_train())
-        }
+        if self.judged { self.train() } else { Some(self.pair_train()) }
     }
 
     fn take(&mut self, _: &Train, report: &TrainReport) {
@@ -203,10 +183,7 @@ impl TrainMethod for MethodRun {
     }
 
     fn reads(&self, asked: &Train) -> bool {
-        let alike = asked
-            .packets
-            .iter()
-            .all(|packet| packet.ip_octets == self.account.octets);
+        let alike = asked.packets.iter().all(|packet| packet.ip_octets == self.account.octets);
         let towards = alike && asked.peer_kind == PeerKind::Receiver;
         if self.judged {
             return towards && asked.packets.len() >= 10;

@@ -31,10 +31,7 @@ fn a_fluid_is_exact() {
             let measured = on_fluid(&mut Fluid::new(mbps(capacity), mbps(cross)), &[("preset", preset)]);
             let found = estimate(&measured);
             let error = found.value as f64 / 1e6 - (capacity - cross) as f64;
-            assert!(
-                error.abs() < 2e-3 * capacity as f64,
-                "{capacity} {cross} {preset}: {error}"
-            );
+            assert!(error.abs() < 2e-3 * capacity as f64, "{capacity} {cross} {preset}: {error}");
             assert_eq!(found.verdict, BoundKind::Estimated);
         }
     }
@@ -99,19 +96,13 @@ fn a_slow_sender_gives_a_bound_or_nothing() {
     let free = host_pair.available(1500).bps();
     let measured = on_host_pair(&mut host_pair, &[]);
     let found = estimate(&measured);
-    assert_eq!(
-        (found.verdict, found.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Sender));
     assert!(found.value < free && found.value > 300_000_000, "{}", found.value);
     // 800 of 975 Mbit/s are gone, and the sender's 400 overload what is left: its own pace passes
     // for no capacity.
     let mut host_pair = loaded(1000, 800, 1);
     host_pair.facts.sender.send_cost = Duration::from_micros(30);
-    assert!(matches!(
-        reason(&on_host_pair(&mut host_pair, &[])),
-        Reason::SenderTooSlow { .. }
-    ));
+    assert!(matches!(reason(&on_host_pair(&mut host_pair, &[])), Reason::SenderTooSlow { .. }));
 }
 
 #[test]
@@ -126,10 +117,7 @@ fn what_is_lost_does_not_keep_it_waiting() {
             }
         });
         let said = reason(&on_fluid(&mut fluid, &[]));
-        assert!(
-            matches!(said, Reason::NoAnswer | Reason::TooMuchLoss { .. }),
-            "{said:?}"
-        );
+        assert!(matches!(said, Reason::NoAnswer | Reason::TooMuchLoss { .. }), "{said:?}");
         assert!(fluid.trains.len() <= from + 5, "{}", fluid.trains.len());
     }
 }

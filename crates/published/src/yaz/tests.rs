@@ -73,10 +73,7 @@ fn steps_contract_the_spacing_by_the_fluid_law() {
         let mut path = Fluid::new(100e6, 1e9, 0.01);
         path.cross = used * 100e6;
         path.sender = 100e6;
-        let estimate = path.estimate(
-            &crate::yaz::Yaz,
-            &[("step", step), ("resolution", "100k"), ("allowance", "0")],
-        );
+        let estimate = path.estimate(&crate::yaz::Yaz, &[("step", step), ("resolution", "100k"), ("allowance", "0")]);
         let turning_point = 12_000.0 / (100e6 * (1.0 - used)) * 1e9;
         let gaps = series(&estimate, "gap_in_ns");
         let contraction = 1.0 - step.parse::<f64>().unwrap() * (1.0 - used);
@@ -100,10 +97,7 @@ fn a_slow_sender_gives_a_bound() {
     let mut path = Fluid::new(1e9, 1e6, 0.02);
     path.sender = 200e6;
     let estimate = path.estimate(&crate::yaz::Yaz, &[]);
-    assert_eq!(
-        (estimate.verdict, estimate.limited_by),
-        (BoundKind::LowerBound, Limit::Sender)
-    );
+    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     between(estimate.value as f64, 180e6, 200.1e6);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));
     // What the sender's own card carries is the path's first link: a point, not a bound.
@@ -169,9 +163,6 @@ fn parameters_are_checked() {
         ("gamma", "1"),
     ] {
         let raw = [(name, value)].into_iter().collect();
-        assert!(
-            narrows_probe::Method::begin(&crate::yaz::Yaz, &raw).is_err(),
-            "{name}={value}"
-        );
+        assert!(narrows_probe::Method::begin(&crate::yaz::Yaz, &raw).is_err(), "{name}={value}");
     }
 }

@@ -20,10 +20,7 @@ fn main() -> ExitCode {
     };
     let text = match arguments.next().as_deref() {
         Some("many") => html(&many(), &Pictures::default()),
-        Some("svg") => pictures::pictures()
-            .figures
-            .first()
-            .map_or_else(String::new, |figure| figure.picture.svg()),
+        Some("svg") => pictures::pictures().figures.first().map_or_else(String::new, |figure| figure.picture.svg()),
         Some("empty") => html(&document(Vec::new()), &Pictures::default()),
         _ => html(&document(rows()), &pictures::pictures()),
     };
@@ -39,10 +36,7 @@ struct Noise(u64);
 impl Noise {
     /// From −1 to 1.
     fn next(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 
@@ -155,11 +149,7 @@ fn rows() -> Vec<EvaluationRow> {
                 if external_tool && world == World::Simulator {
                     continue;
                 }
-                let kind = if external_tool {
-                    RowKind::ExternalTool
-                } else {
-                    RowKind::Method
-                };
+                let kind = if external_tool { RowKind::ExternalTool } else { RowKind::Method };
                 let mut one = row(load, method, kind, Some(world), Status::Measured);
                 let runs = if world == World::Lab { 3 } else { 20 };
                 one.summary = summary(method, world, load, runs, &mut noise);
@@ -176,20 +166,8 @@ fn rows() -> Vec<EvaluationRow> {
                 rows.push(one);
             }
         }
-        rows.push(row(
-            load,
-            "pathchirp",
-            RowKind::Method,
-            Some(World::Simulator),
-            Status::NotYet,
-        ));
-        let mut spruce = row(
-            load,
-            "spruce",
-            RowKind::ExternalTool,
-            Some(World::Lab),
-            Status::NotInstalled,
-        );
+        rows.push(row(load, "pathchirp", RowKind::Method, Some(World::Simulator), Status::NotYet));
+        let mut spruce = row(load, "spruce", RowKind::ExternalTool, Some(World::Lab), Status::NotInstalled);
         spruce.why = Some("no program \"spruce\" in PATH; see its adapter for where to get it".to_owned());
         rows.push(spruce);
     }

@@ -12,33 +12,18 @@ use crate::{CAPACITY, LOADS, Noise, PAPER, character, scenario};
 
 pub(crate) fn pictures() -> Pictures {
     let of_plan = [
-        (
-            error_against_utilisation(),
-            "Hollow: as printed, relative to the paper’s truth.",
-        ),
-        (
-            timeline(),
-            "A tight link whose load changes every 40 s, polled by two methods.",
-        ),
+        (error_against_utilisation(), "Hollow: as printed, relative to the paper’s truth."),
+        (timeline(), "A tight link whose load changes every 40 s, polled by two methods."),
         (loss(), "Loss starts where the burst no longer fits the queue."),
-        (
-            regression(),
-            "Slopes rise hop by hop; what a slope adds is the hop's serialisation time per octet.",
-        ),
+        (regression(), "Slopes rise hop by hop; what a slope adds is the hop's serialisation time per octet."),
     ];
     let of_scenario = [
         (response(Response::Rates), "Trains at rates from 5 to 100 Mbit/s."),
         (response(Response::RateRatio), "The same trains as a ratio."),
         (gaps(), "Pairs, by gap."),
-        (
-            histogram(),
-            "600 packet pairs; post-narrow-link traffic squeezes some of them.",
-        ),
+        (histogram(), "600 packet pairs; post-narrow-link traffic squeezes some of them."),
         (trend(), "One stream above what is available."),
-        (
-            transfer(),
-            "One TCP connection; the quick mode stops once its rate has settled.",
-        ),
+        (transfer(), "One TCP connection; the quick mode stops once its rate has settled."),
         (convergence(), "The interval after each fleet of streams."),
     ];
     let figure = |scenario: Option<String>| {
@@ -57,10 +42,7 @@ pub(crate) fn pictures() -> Pictures {
             command: "narrows evaluate plans/seed001-table10.toml --html table10.html".to_owned(),
             seed: Some(1),
             program: "narrows 0.1.0".to_owned(),
-            machine: vec![
-                "Linux 6.12, 2 CPUs, timestamps by the kernel".to_owned(),
-                "iperf3 3.12".to_owned(),
-            ],
+            machine: vec!["Linux 6.12, 2 CPUs, timestamps by the kernel".to_owned(), "iperf3 3.12".to_owned()],
         },
     }
 }
@@ -82,11 +64,7 @@ fn error_against_utilisation() -> Picture {
         let truth = 97.52 - load;
         Point::new(load * 1e6 / CAPACITY, (value - truth) / truth)
     });
-    series.push(Series::published(
-        "pathload, [Abut18]",
-        Some("pathload"),
-        printed.collect(),
-    ));
+    series.push(Series::published("pathload, [Abut18]", Some("pathload"), printed.collect()));
     Picture::ErrorAgainstUtilisation(ErrorAgainstUtilisation {
         title: "Error against load: available IP-layer capacity, lab".to_owned(),
         series,
@@ -99,11 +77,7 @@ fn response(response: Response) -> Picture {
     let points: Vec<Point> = (1..=20)
         .map(|k| {
             let sent = f64::from(k) * 5e6;
-            let received = if sent <= available {
-                sent
-            } else {
-                CAPACITY * sent / (sent + 30e6)
-            };
+            let received = if sent <= available { sent } else { CAPACITY * sent / (sent + 30e6) };
             let spread = 0.4e6 + if sent > available { 1.6e6 } else { 0.0 };
             let middle = received + spread * 0.3 * noise.next();
             match response {
@@ -115,10 +89,9 @@ fn response(response: Response) -> Picture {
         })
         .collect();
     let fitted = match response {
-        Response::RateRatio => vec![Series::new(
-            "fitted",
-            vec![Point::new(available, 1.0), Point::new(100e6, (100e6 + 30e6) / CAPACITY)],
-        )],
+        Response::RateRatio => {
+            vec![Series::new("fitted", vec![Point::new(available, 1.0), Point::new(100e6, (100e6 + 30e6) / CAPACITY)])]
+        }
         _ => Vec::new(),
     };
     Picture::ResponseCurve(ResponseCurve {
@@ -163,21 +136,9 @@ fn histogram() -> Picture {
         quantity: Quantity::Rate,
         bins: DispersionHistogram::bins(&samples, 1e6),
         modes: vec![
-            Mode {
-                low: 70e6,
-                high: 78e6,
-                chosen: false,
-            },
-            Mode {
-                low: 96e6,
-                high: 99e6,
-                chosen: true,
-            },
-            Mode {
-                low: 119e6,
-                high: 131e6,
-                chosen: false,
-            },
+            Mode { low: 70e6, high: 78e6, chosen: false },
+            Mode { low: 96e6, high: 99e6, chosen: true },
+            Mode { low: 119e6, high: 131e6, chosen: false },
         ],
         truth: Some(CAPACITY),
         estimate: Some(97.1e6),
@@ -197,11 +158,7 @@ fn trend() -> Picture {
     let groups = packets.chunks(10).map(|part| {
         let mut delays: Vec<i64> = part.iter().map(|packet| packet.delay_ns).collect();
         delays.sort_unstable();
-        DelayGroup {
-            first: part[0].packet,
-            last: part[part.len() - 1].packet,
-            median_ns: delays[delays.len() / 2],
-        }
+        DelayGroup { first: part[0].packet, last: part[part.len() - 1].packet, median_ns: delays[delays.len() / 2] }
     });
     Picture::DelayTrend(DelayTrend {
         title: "One-way delays of a stream at 80 Mbit/s".to_owned(),
@@ -210,18 +167,8 @@ fn trend() -> Picture {
         lost: vec![61, 88],
         trend: Some(Trend::Increasing),
         tests: vec![
-            TrendTest {
-                name: "PCT".to_owned(),
-                value: 0.89,
-                increasing_above: 0.66,
-                none_below: 0.54,
-            },
-            TrendTest {
-                name: "PDT".to_owned(),
-                value: 0.81,
-                increasing_above: 0.55,
-                none_below: 0.45,
-            },
+            TrendTest { name: "PCT".to_owned(), value: 0.89, increasing_above: 0.66, none_below: 0.54 },
+            TrendTest { name: "PDT".to_owned(), value: 0.81, increasing_above: 0.55, none_below: 0.45 },
         ],
     })
 }
@@ -242,25 +189,15 @@ fn regression() -> Picture {
                 let late = noise.next().abs();
                 let round_trip_ns = line + 8e3 * noise.next().abs() + if late > 0.7 { 400e3 * late } else { 0.0 };
                 lowest = lowest.min(round_trip_ns);
-                all.push(SizedRoundTrip {
-                    ip_octets: size,
-                    round_trip_ns,
-                });
+                all.push(SizedRoundTrip { ip_octets: size, round_trip_ns });
             }
-            least.push(SizedRoundTrip {
-                ip_octets: size,
-                round_trip_ns: lowest,
-            });
+            least.push(SizedRoundTrip { ip_octets: size, round_trip_ns: lowest });
         }
         HopRegression {
             label: format!("hop {}", index + 1),
             least,
             all,
-            fit: Some(SizeFit {
-                intercept_ns: base,
-                slope_ns_per_octet: slope,
-                rate_bps: Some(rate * 0.98),
-            }),
+            fit: Some(SizeFit { intercept_ns: base, slope_ns_per_octet: slope, rate_bps: Some(rate * 0.98) }),
         }
     });
     Picture::SizeRegression(SizeRegression {
@@ -338,29 +275,15 @@ fn loss() -> Picture {
 fn timeline() -> Picture {
     let mut noise = Noise(41);
     let levels = [2e9, 7e9, 10e9, 7e9, 2e9, 10e9];
-    let truth: Vec<Point> = levels
-        .into_iter()
-        .enumerate()
-        .map(|(k, level)| Point::new(k as f64 * 40e9, level * 0.975))
-        .collect();
-    let at = |time: f64| {
-        truth
-            .iter()
-            .rev()
-            .find(|point| point.x <= time)
-            .map_or(0.0, |point| point.y)
-    };
+    let truth: Vec<Point> =
+        levels.into_iter().enumerate().map(|(k, level)| Point::new(k as f64 * 40e9, level * 0.975)).collect();
+    let at = |time: f64| truth.iter().rev().find(|point| point.x <= time).map_or(0.0, |point| point.y);
     let polled = |every: f64, lag: f64, spread: f64, noise: &mut Noise| -> Vec<Point> {
         let mut points = Vec::new();
         let mut time = every;
         while time < 240e9 {
             let value = at(time - lag) * (1.0 + spread * noise.normal());
-            points.push(Point::between(
-                time,
-                value,
-                value * (1.0 - 2.0 * spread),
-                value * (1.0 + 2.0 * spread),
-            ));
+            points.push(Point::between(time, value, value * (1.0 - 2.0 * spread), value * (1.0 + 2.0 * spread)));
             time += every;
         }
         points

@@ -86,11 +86,7 @@ impl Means {
             safe_udp_bps: rate(safe, interval),
             slow_start_loss_octets: queue.map(|queue| {
                 let twice = queue.saturating_mul(2);
-                if twice < product {
-                    twice
-                } else {
-                    product.saturating_add(queue)
-                }
+                if twice < product { twice } else { product.saturating_add(queue) }
             }),
             reno_queue_octets: product,
             cubic_queue_octets: product.saturating_mul(3) / 7,

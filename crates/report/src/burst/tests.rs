@@ -64,13 +64,7 @@ fn the_queue_that_the_burst_implies() {
 
 #[test]
 fn deep_and_fair_queues() {
-    let with = |queue_octets| {
-        Means::of(Facts {
-            queue_octets: Some(queue_octets),
-            burst_octets: queue_octets,
-            ..OC12
-        })
-    };
+    let with = |queue_octets| Means::of(Facts { queue_octets: Some(queue_octets), burst_octets: queue_octets, ..OC12 });
     assert_eq!(with(8_000_000).queue, Some(QueueVerdict::Bloated));
     assert_eq!(with(2_000_000).queue, Some(QueueVerdict::Fair));
     // 8 MB of switch in front of the router, as the paper's engineers tried: nothing to pace for.
@@ -85,10 +79,7 @@ fn deep_and_fair_queues() {
         available_bps: 0,
         rtt_ns: 0,
     });
-    assert_eq!(
-        (nothing.queue, nothing.unpaced_tcp_bps, nothing.unpaced_streams),
-        (None, 0, 1)
-    );
+    assert_eq!((nothing.queue, nothing.unpaced_tcp_bps, nothing.unpaced_streams), (None, 0, 1));
 }
 
 fn document(outcome: Outcome) -> BurstDocument {
@@ -103,29 +94,15 @@ fn document(outcome: Outcome) -> BurstDocument {
 }
 
 fn found() -> BurstFinding {
-    let point = |(rate_bps, p10, median, max, bursts)| BurstPoint {
-        rate_bps,
-        p10,
-        median,
-        max,
-        bursts,
-    };
+    let point = |(rate_bps, p10, median, max, bursts)| BurstPoint { rate_bps, p10, median, max, bursts };
     BurstFinding {
         ip_octets: 1500,
         rate_bps: Some(1_000_000_000),
         through_rate_bps: Some(97_000_000),
-        sample: Some(BurstSample {
-            p10: 69_000,
-            median: 70_500,
-            max: 70_500,
-            max_is_bound: false,
-        }),
-        curve: [
-            (200_000_000, 120_000, 124_500, 126_000, 4),
-            (1_000_000_000, 69_000, 70_500, 70_500, 23),
-        ]
-        .map(point)
-        .to_vec(),
+        sample: Some(BurstSample { p10: 69_000, median: 70_500, max: 70_500, max_is_bound: false }),
+        curve: [(200_000_000, 120_000, 124_500, 126_000, 4), (1_000_000_000, 69_000, 70_500, 70_500, 23)]
+            .map(point)
+            .to_vec(),
         queue: QueueFinding {
             policy: Some("drop_tail".to_owned()),
             counts: Some("octets".to_owned()),
@@ -147,13 +124,9 @@ fn estimate(found: BurstFinding) -> Outcome {
 fn the_machine_contract() {
     let document = document(estimate(found()));
     let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
-    for (name, value) in [
-        ("value", 70_500),
-        ("p10", 69_000),
-        ("median", 70_500),
-        ("max", 70_500),
-        ("rate_bps", 1_000_000_000),
-    ] {
+    for (name, value) in
+        [("value", 70_500), ("p10", 69_000), ("median", 70_500), ("max", 70_500), ("rate_bps", 1_000_000_000)]
+    {
         assert_eq!(json[name], value, "{name}");
     }
     assert_eq!(json["metric"], "maximum_burst_octets");
@@ -173,10 +146,7 @@ fn json_follows_the_shipped_schema() {
     let schema: serde_json::Value = serde_json::from_str(crate::schema::BURST).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let mut bucket = found();
-    bucket.sample = bucket.sample.map(|sample| BurstSample {
-        max_is_bound: true,
-        ..sample
-    });
+    bucket.sample = bucket.sample.map(|sample| BurstSample { max_is_bound: true, ..sample });
     bucket.queue = QueueFinding {
         policy: Some("policer".to_owned()),
         basis: Some("rate".to_owned()),
@@ -185,11 +155,7 @@ fn json_follows_the_shipped_schema() {
         drain_ns: Some(9_000_000),
         ..bucket.queue
     };
-    for outcome in [
-        estimate(found()),
-        estimate(bucket),
-        Outcome::inconclusive(Reason::NoAnswer),
-    ] {
+    for outcome in [estimate(found()), estimate(bucket), Outcome::inconclusive(Reason::NoAnswer)] {
         let mut json: serde_json::Value = serde_json::from_str(&document(outcome).json()).unwrap();
         let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:#?}");
@@ -201,10 +167,7 @@ fn json_follows_the_shipped_schema() {
 #[test]
 fn nothing_measured() {
     let document = document(Outcome::inconclusive(Reason::NoAnswer));
-    assert_eq!(
-        (document.p10, document.median, document.means.is_none()),
-        (None, None, true)
-    );
+    assert_eq!((document.p10, document.median, document.means.is_none()), (None, None, true));
     let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
     assert!(json["value"].is_null() && json["p10"].is_null() && json["rate_bps"].is_null());
     assert!(!document.text().is_empty());

@@ -16,14 +16,8 @@ impl BurstDocument {
             out.push('\n');
         }
         if let (Some(p10), Some(median), Some(max)) = (self.p10, self.median, self.max) {
-            let more = if self.max_is_bound == Some(true) {
-                " or more"
-            } else {
-                ""
-            };
-            let at = self
-                .rate_bps
-                .map_or_else(|| "back to back".to_owned(), |rate| format!("at {}", bits(rate)));
+            let more = if self.max_is_bound == Some(true) { " or more" } else { "" };
+            let at = self.rate_bps.map_or_else(|| "back to back".to_owned(), |rate| format!("at {}", bits(rate)));
             let _ = writeln!(
                 out,
                 "  sent {at}: nine of ten survive up to {}, half up to {}, the best {}{more}",
@@ -44,11 +38,7 @@ impl BurstDocument {
         if self.curve.len() < 2 {
             return;
         }
-        let _ = writeln!(
-            out,
-            "\n  {:>14}  {:>10}  {:>10}  {:>10}  bursts",
-            "sent at", "p10", "median", "max"
-        );
+        let _ = writeln!(out, "\n  {:>14}  {:>10}  {:>10}  {:>10}  bursts", "sent at", "p10", "median", "max");
         for row in &self.curve {
             let _ = writeln!(
                 out,
@@ -85,12 +75,9 @@ impl BurstDocument {
             } else {
                 "by one rate"
             };
-            let delay = queue
-                .by_delay_octets
-                .map_or_else(String::new, |by_delay| format!("; by delay {}", octets(by_delay)));
-            let drain = queue
-                .drain_ns
-                .map_or_else(String::new, |ns| format!("; drains in {}", time(ns)));
+            let delay =
+                queue.by_delay_octets.map_or_else(String::new, |by_delay| format!("; by delay {}", octets(by_delay)));
+            let drain = queue.drain_ns.map_or_else(String::new, |ns| format!("; drains in {}", time(ns)));
             let _ = writeln!(out, "  effective queue {} {by}{delay}{drain}", octets(effective));
         }
     }
@@ -120,11 +107,7 @@ fn put_means(out: &mut String, means: &Means, bound: bool) {
         bits(means.safe_udp_bps)
     );
     if let Some(window) = means.slow_start_loss_octets.filter(|_| !bound) {
-        let _ = writeln!(
-            out,
-            "  An unpaced slow start loses first with about {} in flight.",
-            octets(window)
-        );
+        let _ = writeln!(out, "  An unpaced slow start loses first with about {} in flight.", octets(window));
     }
     let said = match means.queue {
         Some(QueueVerdict::Shallow) => "shallow: one Reno connection needs",

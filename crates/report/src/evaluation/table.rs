@@ -44,9 +44,7 @@ impl EvaluationDocument {
         let heads: Vec<String> = HEADS.iter().map(|head| (*head).to_owned()).collect();
         let all = || std::iter::once(&heads).chain(&lines);
         // A column that no row fills is left out.
-        let used: Vec<usize> = (0..HEADS.len())
-            .filter(|&at| lines.iter().any(|line| !line[at].is_empty()))
-            .collect();
+        let used: Vec<usize> = (0..HEADS.len()).filter(|&at| lines.iter().any(|line| !line[at].is_empty())).collect();
         let width = |at: usize| all().map(|line| line[at].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
         for line in all() {
@@ -54,11 +52,7 @@ impl EvaluationDocument {
             for &at in &used {
                 let (cell, width) = (&line[at], widths[at]);
                 let left = at < 5 || at + 1 == HEADS.len();
-                let _ = if left {
-                    write!(text, "{cell:<width$}  ")
-                } else {
-                    write!(text, "{cell:>width$}  ")
-                };
+                let _ = if left { write!(text, "{cell:<width$}  ") } else { write!(text, "{cell:>width$}  ") };
             }
             let _ = writeln!(out, "{}", text.trim_end());
         }
@@ -156,10 +150,8 @@ fn field(row: &serde_json::Value, name: &str) -> String {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
         Some(Value::Object(pairs)) => {
-            let pairs: Vec<String> = pairs
-                .iter()
-                .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
-                .collect();
+            let pairs: Vec<String> =
+                pairs.iter().map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default())).collect();
             pairs.join(" ")
         }
         Some(other) => other.to_string(),
@@ -169,11 +161,7 @@ fn field(row: &serde_json::Value, name: &str) -> String {
 /// Quoted where RFC 4180 asks for it. A leading `=`, `+`, `-` or `@` of a text would be taken for a
 /// formula by spreadsheets, but texts of ours begin with letters and numbers must stay numbers.
 fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", cell.replace('"', "\"\""))
-    } else {
-        cell.to_owned()
-    }
+    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }
 
 fn cells(row: &EvaluationRow) -> Vec<String> {
@@ -205,15 +193,9 @@ fn cells(row: &EvaluationRow) -> Vec<String> {
         percent(summary.wrong_confident_ratio),
         percent(summary.coverage_ratio),
         seconds(summary.median_seconds),
-        summary
-            .median_octets
-            .map_or_else(String::new, |octets| quantity(Unit::Octet, octets)),
-        summary
-            .median_packets
-            .map_or_else(String::new, |packets| format!("{packets:.0}")),
-        summary
-            .peak_rate_bps
-            .map_or_else(String::new, |rate| BitRate::from_bps(rate).to_string()),
+        summary.median_octets.map_or_else(String::new, |octets| quantity(Unit::Octet, octets)),
+        summary.median_packets.map_or_else(String::new, |packets| format!("{packets:.0}")),
+        summary.peak_rate_bps.map_or_else(String::new, |rate| BitRate::from_bps(rate).to_string()),
         published(row),
     ]
 }

@@ -18,12 +18,7 @@ fn document() -> EvaluationDocument {
             octets: Some(7_200_000),
             ..Published::default()
         }),
-        summary: Summary {
-            runs: 3,
-            truth_bps: Some(70e6),
-            peak_rate_bps: Some(1),
-            ..Summary::default()
-        },
+        summary: Summary { runs: 3, truth_bps: Some(70e6), peak_rate_bps: Some(1), ..Summary::default() },
         judged_runs: None,
         not_judged_runs: None,
         external_tool_version: None,
@@ -65,10 +60,7 @@ fn json_follows_the_shipped_schema() {
     }
     let mut bad = json;
     bad["rows"][1].as_object_mut().unwrap().remove("runs");
-    assert!(
-        !validator.is_valid(&bad),
-        "every summary field is there, also where nothing ran"
-    );
+    assert!(!validator.is_valid(&bad), "every summary field is there, also where nothing ran");
 }
 
 /// Rows hold every field of `simulate`'s summary, under the same name.

@@ -22,9 +22,7 @@ pub fn live(reported: Option<&Estimate>, found: &ProbeFindings, columns: usize) 
     let mut out = String::new();
     for hop in rows.iter().take(MOST_HOPS) {
         let name = hop.routers.first().map_or_else(|| "???".to_owned(), label);
-        let time = hop
-            .round_trip_ns
-            .map_or_else(|| "–".to_owned(), |ns| format_duration(Duration::from_nanos(ns)));
+        let time = hop.round_trip_ns.map_or_else(|| "–".to_owned(), |ns| format_duration(Duration::from_nanos(ns)));
         let (sent, answered) = (hop.probes.sent, hop.probes.answered);
         let mark = if narrow == Some(hop.ttl) { "◀ narrow " } else { "" };
         let line = format!(

@@ -72,15 +72,10 @@ impl Pipe {
     /// Of a finished document.
     pub fn new(document: &HopsDocument) -> Self {
         let logs = document.hops.iter().filter_map(|hop| log(hop.capacity?));
-        let (low, high) = logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), log| {
-            (low.min(log), high.max(log))
-        });
+        let (low, high) =
+            logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), log| (low.min(log), high.max(log)));
         let decades = decades(low, high);
-        let mut segments: Vec<Segment> = document
-            .hops
-            .iter()
-            .map(|hop| segment(document, hop, decades))
-            .collect();
+        let mut segments: Vec<Segment> = document.hops.iter().map(|hop| segment(document, hop, decades)).collect();
         fill_gaps(&mut segments);
         Self {
             title: format!("Path to {}", super::table::printable(&document.target.name)),
@@ -93,16 +88,8 @@ impl Pipe {
     /// The scale in words.
     pub(super) fn scale(&self) -> String {
         let (low, high) = self.decades;
-        let free = if self.any_free {
-            "shaded: the share that is free"
-        } else {
-            "what is free was not measured"
-        };
-        format!(
-            "width: capacity, logarithmic, {} to {}; {free}",
-            power(low),
-            power(high)
-        )
+        let free = if self.any_free { "shaded: the share that is free" } else { "what is free was not measured" };
+        format!("width: capacity, logarithmic, {} to {}; {free}", power(low), power(high))
     }
 
     /// The drawing for a terminal, ending in a newline; empty without hops.
@@ -139,11 +126,7 @@ fn fill_gaps(segments: &mut [Segment]) {
 
 /// Inside the walls; always even, so that the middle stays where it is.
 fn columns(width: f64) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between zero and the half of MORE"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between zero and the half of MORE")]
     let half = (width.clamp(0.0, 1.0) * (MORE / 2) as f64).round() as usize;
     LEAST + 2 * half
 }
@@ -164,10 +147,7 @@ fn decades(low: f64, high: f64) -> (i32, i32) {
 
 fn power(decade: i32) -> String {
     let bps = u32::try_from(decade).ok().and_then(|decade| 10u64.checked_pow(decade));
-    bps.map_or_else(
-        || format!("10^{decade} bit/s"),
-        |bps| BitRate::from_bps(bps).to_string(),
-    )
+    bps.map_or_else(|| format!("10^{decade} bit/s"), |bps| BitRate::from_bps(bps).to_string())
 }
 
 fn segment(document: &HopsDocument, hop: &HopRow, (low, high): (i32, i32)) -> Segment {
@@ -238,36 +218,21 @@ impl Glyphs {
             (_, None) => " ".repeat(columns),
         };
         let side = (LEAST + MORE - columns) / 2;
-        let mark = if segment.mark.is_empty() {
-            String::new()
-        } else {
-            format!(" <- {}", segment.mark)
-        };
+        let mark = if segment.mark.is_empty() { String::new() } else { format!(" <- {}", segment.mark) };
         let label = self.strokes.plain(&format!("{}{mark}", segment.label));
         let router = self.strokes.plain(&cut(&segment.router, 24));
         let (blank, after) = (" ".repeat(side), " ".repeat(side));
-        let line = format!(
-            "{:>4} {blank}{wall}{inside}{wall}{after} {router:<24} {label}",
-            segment.ttl
-        );
+        let line = format!("{:>4} {blank}{wall}{inside}{wall}{after} {router:<24} {label}", segment.ttl);
         line.trim_end().to_owned()
     }
 
     /// The free part lies in the middle, where the way is open.
     fn shaded(&self, free: f64, columns: usize) -> String {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share of a small number"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a small number")]
         let cells = (free * columns as f64).round() as usize;
         let left = (columns - cells.min(columns)) / 2;
         let filled: String = std::iter::repeat_n(self.free, cells.min(columns)).collect();
-        format!(
-            "{}{filled}{}",
-            " ".repeat(left),
-            " ".repeat(columns - cells.min(columns) - left)
-        )
+        format!("{}{filled}{}", " ".repeat(left), " ".repeat(columns - cells.min(columns) - left))
     }
 
     /// The line between two bodies, or at an end of the pipe.

@@ -64,12 +64,7 @@ pub struct DirectionRow {
 
 impl Default for ServerRow {
     fn default() -> Self {
-        Self {
-            kind: "server",
-            one_way: None,
-            forward: None,
-            reverse: None,
-        }
+        Self { kind: "server", one_way: None, forward: None, reverse: None }
     }
 }
 
@@ -93,9 +88,7 @@ impl From<RemoteStamped> for ServerRow {
 impl From<&Entry> for DirectionRow {
     fn from(entry: &Entry) -> Self {
         let outcome = &entry.outcome;
-        let reported = outcome
-            .estimate()
-            .filter(|estimate| estimate.verdict != BoundKind::Inconclusive);
+        let reported = outcome.estimate().filter(|estimate| estimate.verdict != BoundKind::Inconclusive);
         let reason = match outcome {
             Outcome::Estimated(_) => None,
             Outcome::Inconclusive { reason, .. } => Some(Remark::from(reason)),
@@ -154,9 +147,7 @@ impl HopsDocument {
         let narrow = self.hops.iter().find(|hop| Some(hop.ttl) == self.narrow_hop);
         let interval = narrow.and_then(|hop| Some((hop.low?, hop.high?)));
         let forward = self.server.as_ref().and_then(|remote| remote.forward.as_ref());
-        forward
-            .zip(interval)
-            .is_some_and(|(way, (low, high))| way.contradicts(low, high))
+        forward.zip(interval).is_some_and(|(way, (low, high))| way.contradicts(low, high))
     }
 
     pub(super) fn write_peer_kind(&self, out: &mut String) -> std::fmt::Result {

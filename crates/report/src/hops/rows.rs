@@ -120,11 +120,7 @@ pub(super) fn rows(reported: Option<&PathHops>, found: &ProbeFindings) -> Vec<Ho
     let findings = reported.map_or(&[][..], |reported| reported.hops.as_slice());
     let last_reported = findings.iter().map(|hop| hop.ttl).max().unwrap_or(0);
     // Where the remote host was reached, nothing lies beyond it.
-    let remote = findings
-        .iter()
-        .filter(|hop| hop.is_destination)
-        .map(|hop| hop.ttl)
-        .min();
+    let remote = findings.iter().filter(|hop| hop.is_destination).map(|hop| hop.ttl).min();
     let last = match remote.or(found.seen.remote().map(u16::from)) {
         Some(remote) => remote,
         None => last_reported.max(found.seen.last().into()),
@@ -135,12 +131,8 @@ pub(super) fn rows(reported: Option<&PathHops>, found: &ProbeFindings) -> Vec<Ho
 
 fn row(ttl: u16, reported: Option<&HopFinding>, found: &ProbeFindings) -> HopRow {
     let seen = u8::try_from(ttl).ok().and_then(|limit| found.seen.hop(limit));
-    let claimed = reported
-        .and_then(|hop| hop.capacity)
-        .filter(|claimed| claimed.value.bps() > 0);
-    let busy = reported
-        .and_then(|hop| hop.busy_ratio)
-        .filter(|busy| (0.0..=1.0).contains(busy));
+    let claimed = reported.and_then(|hop| hop.capacity).filter(|claimed| claimed.value.bps() > 0);
+    let busy = reported.and_then(|hop| hop.busy_ratio).filter(|busy| (0.0..=1.0).contains(busy));
     let estimated = claimed.filter(|claimed| claimed.verdict == BoundKind::Estimated);
     HopRow {
         ttl,
@@ -148,10 +140,7 @@ fn row(ttl: u16, reported: Option<&HopFinding>, found: &ProbeFindings) -> HopRow
         capacity: claimed.map(|claimed| claimed.value.bps()),
         low: claimed.map(|claimed| claimed.low.bps()),
         high: claimed.map(|claimed| claimed.high.bps()),
-        available: busy
-            .zip(estimated)
-            .and_then(|(busy, claimed)| claimed.value.scaled(1.0 - busy))
-            .map(BitRate::bps),
+        available: busy.zip(estimated).and_then(|(busy, claimed)| claimed.value.scaled(1.0 - busy)).map(BitRate::bps),
         latency_ns: reported.and_then(|hop| signed(hop.latency_ns?)),
         queueing_ns: reported.and_then(|hop| whole(hop.queueing_ns?.max(0.0))),
         round_trip_ns: [
@@ -234,20 +223,13 @@ fn probes(seen: &HopCounts) -> ProbesRow {
 
 impl From<&HiddenDevice> for HiddenRow {
     fn from(device: &HiddenDevice) -> Self {
-        Self {
-            kind: device.kind.clone(),
-            capacity: device.capacity.bps(),
-            nominal: device.nominal.bps(),
-        }
+        Self { kind: device.kind.clone(), capacity: device.capacity.bps(), nominal: device.nominal.bps() }
     }
 }
 
 impl From<AnswerPace> for LimitedRow {
     fn from(pace: AnswerPace) -> Self {
-        Self {
-            burst: pace.burst,
-            every_ns: nanos(pace.every),
-        }
+        Self { burst: pace.burst, every_ns: nanos(pace.every) }
     }
 }
 
@@ -284,20 +266,14 @@ pub(super) fn narrow(reported: Option<&PathHops>, hops: &[HopRow]) -> Option<u16
 pub(super) fn tight(reported: Option<&PathHops>, hops: &[HopRow]) -> Option<u16> {
     let said = reported.and_then(|reported| reported.tight_hop);
     let remote = said.filter(|said| hops.iter().any(|hop| hop.ttl == *said));
-    let known = hops
-        .iter()
-        .filter(|hop| hop.capacity.is_some())
-        .all(|hop| hop.available.is_some());
+    let known = hops.iter().filter(|hop| hop.capacity.is_some()).all(|hop| hop.available.is_some());
     remote.or_else(|| least(hops, |hop| Some((hop.available?, hop.available?))).filter(|_| known))
 }
 
 fn least(hops: &[HopRow], of: impl Fn(&HopRow) -> Option<(u64, u64)>) -> Option<u16> {
     let measured = hops.iter().filter(|hop| hop.verdict == BoundKind::Estimated);
-    let (ttl, value) = measured
-        .filter_map(|hop| Some((hop.ttl, of(hop)?.0)))
-        .min_by_key(|(_, value)| *value)?;
+    let (ttl, value) = measured.filter_map(|hop| Some((hop.ttl, of(hop)?.0))).min_by_key(|(_, value)| *value)?;
     let others = hops.iter().filter(|hop| hop.ttl != ttl);
     let mut lows = others.filter_map(|hop| Some((hop.verdict, of(hop)?.1)));
-    lows.all(|(verdict, low)| verdict == BoundKind::Estimated || low >= value)
-        .then_some(ttl)
+    lows.all(|(verdict, low)| verdict == BoundKind::Estimated || low >= value).then_some(ttl)
 }

@@ -80,10 +80,7 @@ impl HopStatistics {
     pub fn meet(&mut self, limit: u8, from: IpAddr) {
         let hop = self.hops.entry(limit).or_default();
         let order = u64::try_from(hop.routers.len()).unwrap_or(u64::MAX);
-        hop.routers.entry(from).or_insert(Router {
-            order,
-            ..Router::default()
-        });
+        hop.routers.entry(from).or_insert(Router { order, ..Router::default() });
     }
 
     fn reaches(&mut self, limit: u8) {
@@ -102,12 +99,8 @@ impl HopStatistics {
 
     /// The last hop worth telling of: the remote host's, or the last that anybody answered at.
     pub fn last(&self) -> u8 {
-        let answered = self
-            .hops
-            .iter()
-            .filter(|(_, hop)| hop.answered > 0 || !hop.routers.is_empty());
-        self.remote
-            .unwrap_or_else(|| answered.map(|(limit, _)| *limit).max().unwrap_or(0))
+        let answered = self.hops.iter().filter(|(_, hop)| hop.answered > 0 || !hop.routers.is_empty());
+        self.remote.unwrap_or_else(|| answered.map(|(limit, _)| *limit).max().unwrap_or(0))
     }
 
     /// Everybody who answered.
@@ -132,11 +125,7 @@ impl HopCounts {
     fn answer(&mut self, round_trip_ns: i64) {
         self.answered = self.answered.saturating_add(1);
         let time = round_trip_ns.max(0);
-        self.best_ns = if self.answered == 1 {
-            time
-        } else {
-            self.best_ns.min(time)
-        };
+        self.best_ns = if self.answered == 1 { time } else { self.best_ns.min(time) };
         self.worst_ns = self.worst_ns.max(time);
         self.last_ns = time;
         // Welford's update: no sum grows beyond what a float holds.
@@ -147,10 +136,7 @@ impl HopCounts {
 
     fn answered_by(&mut self, from: IpAddr, kind: Option<HopReplyKind>) {
         let order = u64::try_from(self.routers.len()).unwrap_or(u64::MAX);
-        let router = self.routers.entry(from).or_insert(Router {
-            order,
-            ..Router::default()
-        });
+        let router = self.routers.entry(from).or_insert(Router { order, ..Router::default() });
         router.answers = router.answers.saturating_add(1);
         if let Some(HopReplyKind::Unreachable { code }) = kind {
             router.unreachable = Some(code);

@@ -46,11 +46,8 @@ impl Pipe {
     }
 
     fn description(&self) -> String {
-        let hops: Vec<String> = self
-            .segments
-            .iter()
-            .map(|segment| format!("hop {}: {}", segment.ttl, segment.label))
-            .collect();
+        let hops: Vec<String> =
+            self.segments.iter().map(|segment| format!("hop {}: {}", segment.ttl, segment.label)).collect();
         format!("{}. {}", self.scale(), hops.join("; "))
     }
 
@@ -85,12 +82,7 @@ fn draw_body(svg: &mut Svg, segment: &Segment, top: f64) {
     let tip = format!("hop {}: {}", segment.ttl, segment.label);
     if let Some(free) = segment.free {
         let inside = half * free.clamp(0.0, 1.0);
-        svg.rect(
-            "bar c2",
-            (MIDDLE - inside, top + 1.0),
-            (MIDDLE + inside, top + BODY - 1.0),
-            Some(&tip),
-        );
+        svg.rect("bar c2", (MIDDLE - inside, top + 1.0), (MIDDLE + inside, top + BODY - 1.0), Some(&tip));
     }
     if segment.width.is_none() {
         svg.text("so", Anchor::Middle, (MIDDLE, top + 20.0), "?");
@@ -102,16 +94,7 @@ fn draw_body(svg: &mut Svg, segment: &Segment, top: f64) {
         }
     }
     svg.text("so", Anchor::End, (34.0, top + 20.0), &segment.ttl.to_string());
-    let mark = if segment.mark.is_empty() {
-        String::new()
-    } else {
-        format!("  ◀ {}", segment.mark)
-    };
+    let mark = if segment.mark.is_empty() { String::new() } else { format!("  ◀ {}", segment.mark) };
     svg.text("", Anchor::Start, (TEXT, top + 13.0), &shorten(&segment.router, 52));
-    svg.text(
-        "so",
-        Anchor::Start,
-        (TEXT, top + 28.0),
-        &shorten(&format!("{}{mark}", segment.label), 60),
-    );
+    svg.text("so", Anchor::Start, (TEXT, top + 28.0), &shorten(&format!("{}{mark}", segment.label), 60));
 }

@@ -21,10 +21,7 @@ impl HopsDocument {
     }
 
     fn write(&self, out: &mut String, wide: bool) -> std::fmt::Result {
-        let address = self
-            .target
-            .address
-            .map_or_else(String::new, |address| format!(" ({address})"));
+        let address = self.target.address.map_or_else(String::new, |address| format!(" ({address})"));
         let target = printable(&self.target.name);
         writeln!(out, "Path to {target}{address} by {}, method {}", self.via, self.method)?;
         for note in &self.notes {
@@ -51,11 +48,7 @@ impl HopsDocument {
     }
 
     fn name_columns(&self, wide: bool) -> usize {
-        let names = self
-            .hops
-            .iter()
-            .flat_map(|hop| &hop.routers)
-            .map(|router| label(router).chars().count());
+        let names = self.hops.iter().flat_map(|hop| &hop.routers).map(|router| label(router).chars().count());
         let longest = names.max().unwrap_or(0).max(15);
         if wide { longest } else { longest.min(NAME_COLUMNS) }
     }
@@ -64,9 +57,7 @@ impl HopsDocument {
         let mut routers = hop.routers.iter();
         let first = routers.next().map_or_else(|| "???".to_owned(), label);
         let time = |ns: Option<u64>| ns.map_or_else(|| "–".to_owned(), |ns| format_duration(Duration::from_nanos(ns)));
-        let loss = hop
-            .loss_ratio
-            .map_or_else(|| "–".to_owned(), |ratio| format!("{:.1} %", 100.0 * ratio));
+        let loss = hop.loss_ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{:.1} %", 100.0 * ratio));
         let line = format!(
             "{:>4}  {:<columns$}  {loss:>7}  {:>10}  {:>10}  {}{}",
             hop.ttl,
@@ -134,11 +125,8 @@ impl HopsDocument {
             (unmatched_replies.foreign, "about packets never sent"),
             (unmatched_replies.short, "quoting too little"),
         ];
-        let reported: Vec<String> = kinds
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
+        let reported: Vec<String> =
+            kinds.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
         if !reported.is_empty() {
             writeln!(out, "  answers left out: {}", reported.join(", "))?;
         }
@@ -167,10 +155,10 @@ pub(super) fn capacity(hop: &HopRow) -> String {
 
 /// Address, with its name before it if there is one.
 pub(super) fn label(router: &RouterRow) -> String {
-    router.name.as_ref().map_or_else(
-        || router.address.to_string(),
-        |name| format!("{} ({})", printable(name), router.address),
-    )
+    router
+        .name
+        .as_ref()
+        .map_or_else(|| router.address.to_string(), |name| format!("{} ({})", printable(name), router.address))
 }
 
 /// At most so many characters.

@@ -21,23 +21,12 @@ fn rate(mbps: f64) -> BitRate {
 fn finding(ttl: u16, mbps: Option<f64>, verdict: BoundKind) -> HopFinding {
     HopFinding {
         ttl,
-        routers: vec![Responder {
-            address: IpAddr::from([198, 18, 0, u8::try_from(ttl).unwrap()]),
-            answers: 60,
-        }],
+        routers: vec![Responder { address: IpAddr::from([198, 18, 0, u8::try_from(ttl).unwrap()]), answers: 60 }],
         is_destination: ttl == 5,
         capacity: mbps.map(|mbps| HopCapacity {
             value: rate(mbps),
-            low: rate(if verdict == BoundKind::Estimated {
-                mbps * 0.98
-            } else {
-                mbps
-            }),
-            high: rate(if verdict == BoundKind::Estimated {
-                mbps * 1.02
-            } else {
-                mbps
-            }),
+            low: rate(if verdict == BoundKind::Estimated { mbps * 0.98 } else { mbps }),
+            high: rate(if verdict == BoundKind::Estimated { mbps * 1.02 } else { mbps }),
             verdict,
             layer: Layer::Ip,
         }),
@@ -61,55 +50,33 @@ fn finding(ttl: u16, mbps: Option<f64>, verdict: BoundKind) -> HopFinding {
 /// only a bound, the remote host.
 fn outcome() -> Outcome {
     let mut first = finding(1, Some(97.529), BoundKind::Estimated);
-    first.hidden_devices = vec![HiddenDevice {
-        kind: "switch".to_owned(),
-        capacity: rate(975.29),
-        nominal: BitRate::from_gbps(1),
-    }];
+    first.hidden_devices =
+        vec![HiddenDevice { kind: "switch".to_owned(), capacity: rate(975.29), nominal: BitRate::from_gbps(1) }];
     let mut silent = finding(2, None, BoundKind::Inconclusive);
     silent.routers.clear();
-    (
-        silent.round_trip_ns,
-        silent.latency_ns,
-        silent.queueing_ns,
-        silent.loss_ratio,
-    ) = (None, None, None, None);
+    (silent.round_trip_ns, silent.latency_ns, silent.queueing_ns, silent.loss_ratio) = (None, None, None, None);
     silent.caveats = vec![Caveat::SilentRouter];
     let mut third = finding(3, Some(9.7529), BoundKind::Estimated);
     third.after = Some(1);
     third.loss_ratio = Some(0.015);
     let mut fourth = finding(4, Some(40.0), BoundKind::LowerBound);
     fourth.latency_ns = Some(-3_000.0);
-    fourth.limited = Some(AnswerPace {
-        burst: 6,
-        every: Duration::from_secs(1),
-    });
+    fourth.limited = Some(AnswerPace { burst: 6, every: Duration::from_secs(1) });
     let fifth = finding(5, Some(97.529), BoundKind::Estimated);
     let mut main = Estimate::ip_rate(Metric::IpCapacity, rate(9.7529), rate(9.6), rate(9.9)).found(Finding::Path(
         Box::new(PathFinding {
             narrow_hop: Some(3),
             tight_hop: Some(3),
-            forecast: Some(Forecast {
-                time: Duration::from_secs(9),
-                octets: 400_000,
-                ceiling: None,
-            }),
+            forecast: Some(Forecast { time: Duration::from_secs(9), octets: 400_000, ceiling: None }),
             remote: None,
         }),
     ));
-    main.also = [first, silent, third, fourth, fifth]
-        .iter()
-        .map(HopFinding::estimate)
-        .collect();
+    main.also = [first, silent, third, fourth, fifth].iter().map(HopFinding::estimate).collect();
     main.caveat(Caveat::Loss { ratio: 0.003 }).into()
 }
 
 fn plan(limit: u8) -> PacketPlan {
-    PacketPlan {
-        gap: Duration::ZERO,
-        ip_octets: 100,
-        hop_limit: NonZeroU8::new(limit),
-    }
+    PacketPlan { gap: Duration::ZERO, ip_octets: 100, hop_limit: NonZeroU8::new(limit) }
 }
 
 fn answered(from: [u8; 4], after_ns: i64, kind: HopReplyKind) -> Fate {
@@ -124,19 +91,10 @@ fn answered(from: [u8; 4], after_ns: i64, kind: HopReplyKind) -> Fate {
 fn seen(fates: &[(u8, Fate)]) -> HopStatistics {
     let mut seen = HopStatistics::default();
     for (limit, fate) in fates {
-        let train = Train {
-            id: TrainId(1),
-            packets: vec![plan(*limit)],
-            peer_kind: PeerKind::ClosedPort,
-        };
+        let train = Train { id: TrainId(1), packets: vec![plan(*limit)], peer_kind: PeerKind::ClosedPort };
         let report = TrainReport {
             id: TrainId(1),
-            arrivals: vec![Arrival {
-                seq: 0,
-                departed: Stamp::from_nanos(1_000),
-                ip_octets: 100,
-                fate: *fate,
-            }],
+            arrivals: vec![Arrival { seq: 0, departed: Stamp::from_nanos(1_000), ip_octets: 100, fate: *fate }],
             reordered: 0,
             duplicates: 0,
             local_drops: 0,
@@ -167,14 +125,8 @@ fn found() -> ProbeFindings {
         ]),
         ..ProbeFindings::default()
     };
-    found
-        .names
-        .insert([198, 18, 0, 1].into(), "edge.example.net".to_owned());
-    let label = LabelRow {
-        label: 24_001,
-        traffic_class: 5,
-        ttl: 1,
-    };
+    found.names.insert([198, 18, 0, 1].into(), "edge.example.net".to_owned());
+    let label = LabelRow { label: 24_001, traffic_class: 5, ttl: 1 };
     found.labels.insert((4, [198, 18, 0, 4].into()), vec![label]);
     found.unmatched_replies.late = 2;
     found
@@ -209,11 +161,7 @@ fn documents_follow_the_shipped_schema() {
     let validator = jsonschema::validator_for(&schema).unwrap();
     let nothing = Outcome::inconclusive(Reason::NoAnswer);
     let mut broken = document(&outcome(), &found());
-    broken.error = Some(Problem {
-        code: 1,
-        who: "host",
-        text: "no more sockets".to_owned(),
-    });
+    broken.error = Some(Problem { code: 1, who: "host", text: "no more sockets".to_owned() });
     for document in [
         document(&outcome(), &found()),
         document(&outcome(), &ProbeFindings::default()),
@@ -240,10 +188,7 @@ fn ways(mbps: f64) -> [Entry; 2] {
         cost: Cost::default(),
     };
     let forward = Estimate::ip_rate(Metric::IpCapacity, rate(mbps), rate(mbps * 0.99), rate(mbps * 1.01));
-    [
-        entry(Direction::Forward, forward.into()),
-        entry(Direction::Reverse, Outcome::inconclusive(Reason::NoAnswer)),
-    ]
+    [entry(Direction::Forward, forward.into()), entry(Direction::Reverse, Outcome::inconclusive(Reason::NoAnswer))]
 }
 
 #[test]
@@ -275,14 +220,8 @@ fn a_server_there_tells_both_ways() {
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&json), "{json:#}");
     let remote = &json["server"];
-    assert_eq!(
-        (&remote["one_way"]["lost"], &remote["one_way"]["queueing_ns"]),
-        (&2.into(), &12_000.into())
-    );
-    assert_eq!(
-        (&remote["forward"]["capacity"], &remote["reverse"]["capacity"]),
-        (&9_760_000.into(), &json!(null))
-    );
+    assert_eq!((&remote["one_way"]["lost"], &remote["one_way"]["queueing_ns"]), (&2.into(), &12_000.into()));
+    assert_eq!((&remote["forward"]["capacity"], &remote["reverse"]["capacity"]), (&9_760_000.into(), &json!(null)));
     let text = document.text(false);
     for line in [
         "62 of 64 packets came; they tell the last hop",
@@ -297,10 +236,7 @@ fn a_server_there_tells_both_ways() {
 fn rows_join_the_answer_and_what_was_seen() {
     let document = document(&outcome(), &found());
     assert_eq!(document.hops.len(), 5, "nothing lies beyond the far host");
-    assert_eq!(
-        (document.narrow_hop, document.tight_hop, document.reached),
-        (Some(3), Some(3), true)
-    );
+    assert_eq!((document.narrow_hop, document.tight_hop, document.reached), (Some(3), Some(3), true));
     let [first, second, third, fourth, _] = document.hops.as_slice() else {
         panic!("five hops");
     };
@@ -308,28 +244,15 @@ fn rows_join_the_answer_and_what_was_seen() {
     assert_eq!(first.available, Some(73_146_750));
     assert_eq!(first.routers[0].name.as_deref(), Some("edge.example.net"));
     assert_eq!((first.probes.sent, first.probes.answered), (4, 3));
-    assert_eq!(
-        (first.probes.best_ns, first.probes.mean_ns, first.probes.worst_ns),
-        (500_000, 600_000, 700_000)
-    );
+    assert_eq!((first.probes.best_ns, first.probes.mean_ns, first.probes.worst_ns), (500_000, 600_000, 700_000));
     assert_eq!(first.probes.deviation_ns, 100_000);
     assert_eq!((second.capacity, second.verdict), (None, BoundKind::Inconclusive));
-    assert_eq!(
-        second
-            .caveats
-            .iter()
-            .filter(|caveat| caveat.id == "silent_router")
-            .count(),
-        1
-    );
+    assert_eq!(second.caveats.iter().filter(|caveat| caveat.id == "silent_router").count(), 1);
     // The one that answered most comes first, and that there are two is said.
     assert_eq!(third.routers[0].address, IpAddr::from([198, 18, 0, 3]));
     assert!(third.caveats.iter().any(|caveat| caveat.id == "several_routers"));
     assert_eq!((third.measured_from, third.loss_ratio), (Some(1), Some(0.015)));
-    assert_eq!(
-        (fourth.verdict, fourth.available, fourth.latency_ns),
-        (BoundKind::LowerBound, None, Some(-3_000))
-    );
+    assert_eq!((fourth.verdict, fourth.available, fourth.latency_ns), (BoundKind::LowerBound, None, Some(-3_000)));
     assert_eq!(fourth.routers[0].mpls[0].label, 24_001);
     let cut = document.clone().from(3);
     assert_eq!(cut.hops.first().map(|hop| hop.ttl), Some(3));
@@ -359,10 +282,7 @@ fn the_table() {
 fn a_path_that_does_not_answer() {
     let nothing = Outcome::inconclusive(Reason::NoAnswer);
     insta::assert_snapshot!(document(&nothing, &ProbeFindings::default()).text(false));
-    assert_eq!(
-        Pipe::new(&document(&nothing, &ProbeFindings::default())).text(Strokes::Unicode),
-        ""
-    );
+    assert_eq!(Pipe::new(&document(&nothing, &ProbeFindings::default())).text(Strokes::Unicode), "");
 }
 
 #[test]
@@ -386,10 +306,7 @@ fn the_pipe_as_svg() {
             Err(error) => panic!("{error}: {svg}"),
         }
     }
-    assert!(
-        !svg.contains("href") && !svg.contains("NaN"),
-        "nothing from elsewhere, nothing undefined"
-    );
+    assert!(!svg.contains("href") && !svg.contains("NaN"), "nothing from elsewhere, nothing undefined");
 }
 
 #[test]

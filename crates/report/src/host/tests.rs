@@ -46,10 +46,7 @@ fn talkative() -> HostFindings {
         driver: Some("ixgbe".to_owned()),
         rate_bps: Some(10_000_000_000),
         duplex: Some("full".to_owned()),
-        coalescing: Some(CoalescingSettings {
-            receive_us: 50,
-            ..CoalescingSettings::default()
-        }),
+        coalescing: Some(CoalescingSettings { receive_us: 50, ..CoalescingSettings::default() }),
         offloads: vec![Offload { name: "gro", on: true }],
         pcie: Some(Pcie {
             transfers: "5.0 GT/s PCIe".to_owned(),
@@ -65,11 +62,7 @@ fn talkative() -> HostFindings {
         send_segments: flat(60.0),
         receive_merged: flat(44.0),
         clock_gaps: flat(25.0),
-        sleeps: vec![SleepRow {
-            slack_ns: 50_000,
-            requested_ns: 100_000,
-            overshoot: flat(60_000.0).unwrap(),
-        }],
+        sleeps: vec![SleepRow { slack_ns: 50_000, requested_ns: 100_000, overshoot: flat(60_000.0).unwrap() }],
         pacing: vec![PacingRow {
             pacer: Pacer::Spin,
             gap_ns: Some(10_000),
@@ -77,29 +70,12 @@ fn talkative() -> HostFindings {
             kept: Some(true),
             unknown: None,
         }],
-        stamps: vec![StampRow {
-            source: "kernel",
-            delay: flat(2_000.0),
-            noise_ns: Some(1_000),
-            unknown: None,
-        }],
+        stamps: vec![StampRow { source: "kernel", delay: flat(2_000.0), noise_ns: Some(1_000), unknown: None }],
         ..Costs::default()
     };
-    found.target = Some(Target {
-        name: "b".to_owned(),
-        address: Some([192, 0, 2, 1].into()),
-        port: Some(8620),
-    });
-    let seen = Coalescing {
-        short_share: 0.8,
-        batch_packets: 5.0,
-        period_ns: Some(80_000),
-    };
-    found.remote = Some(RemoteFindings {
-        facts: facts(),
-        seen: Some(seen),
-        settings: None,
-    });
+    found.target = Some(Target { name: "b".to_owned(), address: Some([192, 0, 2, 1].into()), port: Some(8620) });
+    let seen = Coalescing { short_share: 0.8, batch_packets: 5.0, period_ns: Some(80_000) };
+    found.remote = Some(RemoteFindings { facts: facts(), seen: Some(seen), settings: None });
     found
 }
 
@@ -117,10 +93,7 @@ fn with_all(found: HostFindings) -> HostDocument {
         model: None,
         buffer_octets: Some(16 << 20),
     });
-    document.notes.push(Note {
-        id: "note",
-        text: "A note.".to_owned(),
-    });
+    document.notes.push(Note { id: "note", text: "A note.".to_owned() });
     document
 }
 
@@ -130,10 +103,8 @@ fn documents_follow_the_schema() {
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     for document in [HostDocument::new(silent()), with_all(silent()), with_all(talkative())] {
         let json = serde_json::from_str(&document.json()).unwrap();
-        let errors: Vec<String> = validator
-            .iter_errors(&json)
-            .map(|error| format!("{}: {error}", error.instance_path()))
-            .collect();
+        let errors: Vec<String> =
+            validator.iter_errors(&json).map(|error| format!("{}: {error}", error.instance_path())).collect();
         assert!(errors.is_empty(), "{errors:?}");
     }
     let mut wrong: serde_json::Value = serde_json::from_str(&HostDocument::new(silent()).json()).unwrap();
@@ -149,22 +120,13 @@ fn row(rows: &[FamilyRow], family: HostFamily) -> &FamilyRow {
 #[test]
 fn each_way_has_its_own_receiver() {
     let document = HostDocument::new(talkative());
-    assert_eq!(
-        (document.rate_bps, document.rate_from),
-        (Some(10_000_000_000), RateFrom::Links)
-    );
+    assert_eq!((document.rate_bps, document.rate_from), (Some(10_000_000_000), RateFrom::Links));
     let remote = row(&document.families, HostFamily::Pairs);
-    assert_eq!(
-        (remote.max_rate_bps, remote.verdict),
-        (Some(15_000_000), HostVerdict::Unusable)
-    );
+    assert_eq!((remote.max_rate_bps, remote.verdict), (Some(15_000_000), HostVerdict::Unusable));
     let here = row(document.reverse_families.as_ref().unwrap(), HostFamily::Pairs);
     assert_eq!(here.max_rate_bps, Some(24_000_000));
     let trains = row(&document.families, HostFamily::Trains);
-    assert_eq!(
-        (trains.max_rate_bps, trains.verdict),
-        (Some(10_000_000_000), HostVerdict::Degraded)
-    );
+    assert_eq!((trains.max_rate_bps, trains.verdict), (Some(10_000_000_000), HostVerdict::Degraded));
     // Ten times 80 µs of packets of 1.2 µs.
     assert_eq!(trains.sub_train_packets, Some(667));
     // A card of 10 Gbit/s is what holds this host back, on a link of as much.
@@ -176,11 +138,8 @@ fn each_way_has_its_own_receiver() {
 #[test]
 fn probes_outweigh_settings() {
     let mut found = talkative();
-    found.inventory.card.as_mut().unwrap().seen_coalescing = Some(Coalescing {
-        short_share: 0.7,
-        batch_packets: 3.0,
-        period_ns: Some(100_000),
-    });
+    found.inventory.card.as_mut().unwrap().seen_coalescing =
+        Some(Coalescing { short_share: 0.7, batch_packets: 3.0, period_ns: Some(100_000) });
     let document = HostDocument::new(found);
     let here = row(document.reverse_families.as_ref().unwrap(), HostFamily::Pairs);
     assert_eq!(here.max_rate_bps, Some(12_000_000));
@@ -191,24 +150,11 @@ fn what_is_not_known_is_said() {
     let document = HostDocument::new(silent());
     assert_eq!((document.rate_bps, document.rate_from), (None, RateFrom::Unknown));
     assert_eq!((document.ceiling_bps, document.is_bottleneck), (None, None));
-    assert!(
-        document
-            .ceilings
-            .iter()
-            .all(|ceiling| ceiling.bounds.iter().all(|bound| bound.rate_bps.is_none()))
-    );
-    let judged = document
-        .families
-        .iter()
-        .filter(|row| row.family != HostFamily::RoundTrips);
+    assert!(document.ceilings.iter().all(|ceiling| ceiling.bounds.iter().all(|bound| bound.rate_bps.is_none())));
+    let judged = document.families.iter().filter(|row| row.family != HostFamily::RoundTrips);
     assert!(judged.into_iter().all(|row| row.verdict == HostVerdict::Unknown));
     let text = document.text();
-    for word in [
-        "unknown",
-        "frequency governor",
-        "no interface",
-        "a path of unknown rate",
-    ] {
+    for word in ["unknown", "frequency governor", "no interface", "a path of unknown rate"] {
         assert!(text.contains(word), "no {word:?} in {text}");
     }
 }
@@ -240,10 +186,7 @@ fn a_given_rate_counts() {
     let mut found = talkative();
     found.rate = Some(BitRate::from_mbps(10));
     let document = HostDocument::new(found);
-    assert_eq!(
-        (document.rate_bps, document.rate_from),
-        (Some(10_000_000), RateFrom::Given)
-    );
+    assert_eq!((document.rate_bps, document.rate_from), (Some(10_000_000), RateFrom::Given));
     assert_eq!(row(&document.families, HostFamily::Pairs).verdict, HostVerdict::Ok);
     assert_eq!(document.is_bottleneck, Some(false));
 }

@@ -44,19 +44,14 @@ impl HostDocument {
             near::time(facts.receive_cost_ns),
             near::time(facts.stamp_error_ns),
         );
-        let link = facts
-            .interface_rate_bps
-            .map_or_else(|| "link unknown".to_owned(), |rate| format!("link {}", bps(rate)));
+        let link =
+            facts.interface_rate_bps.map_or_else(|| "link unknown".to_owned(), |rate| format!("link {}", bps(rate)));
         let _ = write!(out, ", {link}");
         match &remote.coalescing {
             Some(seen) => match seen.period_ns {
                 Some(period) => {
                     let batch = seen.batch_packets;
-                    let _ = write!(
-                        out,
-                        "; packets reach it in batches of {batch:.1}, every {}",
-                        near::time(period)
-                    );
+                    let _ = write!(out, "; packets reach it in batches of {batch:.1}, every {}", near::time(period));
                 }
                 None => out.push_str("; packets reach it one by one"),
             },
@@ -68,9 +63,7 @@ impl HostDocument {
                 settings.driver.clone(),
                 settings.qdisc.clone(),
                 settings.ring_receive.map(|ring| format!("ring {ring}")),
-                settings
-                    .receive_gather_us
-                    .map(|us| format!("interrupts held back {us} us")),
+                settings.receive_gather_us.map(|us| format!("interrupts held back {us} us")),
                 settings.clocksource.clone().map(|source| format!("clock {source}")),
                 settings.governor.clone(),
                 settings.congestion_control.clone(),
@@ -89,30 +82,20 @@ impl HostDocument {
             return;
         }
         let why: Vec<&str> = self.noise.remarks.iter().map(|remark| remark.text.as_str()).collect();
-        let _ = writeln!(
-            out,
-            "the machine was NOT quiet, so costs are too high and limits too low: {}",
-            why.join("; ")
-        );
+        let _ =
+            writeln!(out, "the machine was NOT quiet, so costs are too high and limits too low: {}", why.join("; "));
     }
 
     fn write_families(&self, out: &mut String) {
         let rate = self.rate_bps.map(bps);
-        let whose = if self.remote.is_some() {
-            "to the far host"
-        } else {
-            "to a host like this one"
-        };
+        let whose = if self.remote.is_some() { "to the far host" } else { "to a host like this one" };
         let known = match (rate, self.rate_from) {
             (Some(rate), RateFrom::Given) => format!("a path of {rate}"),
             (Some(rate), _) => format!("links of {rate}"),
             (None, _) => "a path of unknown rate (--rate)".to_owned(),
         };
-        let _ = writeln!(
-            out,
-            "\nWhat can be measured {whose}, over {known}, with packets of {} octets:",
-            self.ip_octets
-        );
+        let _ =
+            writeln!(out, "\nWhat can be measured {whose}, over {known}, with packets of {} octets:", self.ip_octets);
         families(out, &self.families);
         if let Some(reverse) = &self.reverse_families {
             out.push_str("\nand from there to here:\n");
@@ -120,12 +103,7 @@ impl HostDocument {
         }
         match self.usable {
             Some(usable) => {
-                let _ = writeln!(
-                    out,
-                    "\nGoes highest: {}, up to {}.",
-                    name(usable.family),
-                    bps(usable.max_rate_bps)
-                );
+                let _ = writeln!(out, "\nGoes highest: {}, up to {}.", name(usable.family), bps(usable.max_rate_bps));
             }
             None => out.push_str("\nNo family fits such a path on these hosts.\n"),
         }
@@ -210,8 +188,7 @@ fn families(out: &mut String, families: &[FamilyRow]) {
             name(row.family).to_owned(),
             verdict.to_owned(),
             row.max_rate_bps.map_or_else(|| "-".to_owned(), bps),
-            row.margin
-                .map_or_else(|| "-".to_owned(), |margin| format!("{margin:.2}")),
+            row.margin.map_or_else(|| "-".to_owned(), |margin| format!("{margin:.2}")),
             row.reason.clone(),
         ]);
     }
@@ -225,9 +202,7 @@ fn write_capture(out: &mut String, capture: &CaptureRow) {
         "at_most" => "at most ",
         _ => "",
     };
-    let packets = capture
-        .packets_per_second
-        .map_or_else(String::new, |packets| format!(" ({packets:.0} packets/s)"));
+    let packets = capture.packets_per_second.map_or_else(String::new, |packets| format!(" ({packets:.0} packets/s)"));
     let _ = writeln!(
         out,
         "\nA capture that keeps {} octets of each frame takes {word}{rate}{packets} of packets of {} octets without loss.",
@@ -244,18 +219,10 @@ fn write_capture(out: &mut String, capture: &CaptureRow) {
         let _ = writeln!(out, "  not measured: {why}");
     }
     if let Some(model) = &capture.model {
-        let _ = writeln!(
-            out,
-            "  memory alone allows {} ({:.0} packets/s)",
-            bps(model.rate_bps),
-            model.packets_per_second
-        );
+        let _ =
+            writeln!(out, "  memory alone allows {} ({:.0} packets/s)", bps(model.rate_bps), model.packets_per_second);
     }
     if let Some(octets) = capture.buffer_octets {
-        let _ = writeln!(
-            out,
-            "  buffer to begin with: {} KiB, half the largest cache",
-            octets >> 10
-        );
+        let _ = writeln!(out, "  buffer to begin with: {} KiB, half the largest cache", octets >> 10);
     }
 }

@@ -43,9 +43,7 @@ pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pi
     }
     let unmatched_replies: usize = figures.values().map(Vec::len).sum();
     if unmatched_replies > 0 {
-        out.raw(&format!(
-            "<p>{unmatched_replies} pictures belong to scenarios without rows and are left out.</p>"
-        ));
+        out.raw(&format!("<p>{unmatched_replies} pictures belong to scenarios without rows and are left out.</p>"));
     }
     out.raw("</section>");
 }
@@ -57,11 +55,7 @@ fn one(out: &mut Html, scenario: &str, rows: &[&EvaluationRow], own: &[&Figure],
     let mut words = Vec::new();
     let truth = rows.iter().find_map(|row| Some((row.metric, row.summary.truth_bps?)));
     if let Some((metric, truth)) = truth {
-        words.push(format!(
-            "{} {}",
-            super::findings::words(metric),
-            Quantity::from(metric.unit()).print(truth)
-        ));
+        words.push(format!("{} {}", super::findings::words(metric), Quantity::from(metric.unit()).print(truth)));
     }
     words.extend(super::findings::closest_in_words(rows));
     if !own.is_empty() {
@@ -88,10 +82,7 @@ fn table(out: &mut Html, rows: &[&EvaluationRow]) {
     }
     out.raw("</tbody></table></div>");
     if rows.len() > ROWS_MOST {
-        out.raw(&format!(
-            "<p>{} more rows are left out here.</p>",
-            rows.len() - ROWS_MOST
-        ));
+        out.raw(&format!("<p>{} more rows are left out here.</p>", rows.len() - ROWS_MOST));
     }
 }
 
@@ -104,11 +95,7 @@ fn write_row(out: &mut Html, row: &EvaluationRow) {
         out.text(&format!(", hop {hop}"));
     }
     if !row.params.is_empty() {
-        let params: Vec<String> = row
-            .params
-            .iter()
-            .map(|(key, value)| format!("{key} = {value}"))
-            .collect();
+        let params: Vec<String> = row.params.iter().map(|(key, value)| format!("{key} = {value}")).collect();
         out.element("span", "sub", &params.join(", "));
     }
     out.raw("</td>");
@@ -148,9 +135,5 @@ fn papers_cost(row: &EvaluationRow) -> String {
     let time = published.seconds.map(|seconds| Quantity::Time.print(seconds * 1e9));
     let packets = published.packets.map(|packets| packets.to_string());
     let octets = published.octets.map(|octets| Quantity::Octets.print(octets as f64));
-    [time, packets, octets]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(", ")
+    [time, packets, octets].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -63,11 +63,8 @@ pub(super) fn write(out: &mut Html, document: &EvaluationDocument, pictures: &Pi
         );
     }
     for (section_kind, heading) in SECTIONS {
-        let of_section: Vec<&Figure> = all
-            .iter()
-            .copied()
-            .filter(|figure| section(&figure.picture) == section_kind)
-            .collect();
+        let of_section: Vec<&Figure> =
+            all.iter().copied().filter(|figure| section(&figure.picture) == section_kind).collect();
         if of_section.is_empty() {
             continue;
         }
@@ -127,18 +124,13 @@ fn of_rows(document: &EvaluationDocument, pictures: &Pictures) -> Vec<Figure> {
 const POINTS_LEAST: usize = 3;
 
 fn truth_figure(metric: Metric, world: World, rows: &[&EvaluationRow]) -> Option<Figure> {
-    let mut series = per_method(rows, |row| {
-        Some(Point::new(row.summary.truth_bps?, row.summary.median_value_bps?))
-    });
+    let mut series = per_method(rows, |row| Some(Point::new(row.summary.truth_bps?, row.summary.median_value_bps?)));
     if count(&series) < POINTS_LEAST {
         return None;
     }
     let published = per_method(rows, |row| {
         let published = row.published.as_ref()?;
-        Some(Point::new(
-            published.truth_bps.or(row.summary.truth_bps)?,
-            published.value_bps?,
-        ))
+        Some(Point::new(published.truth_bps.or(row.summary.truth_bps)?, published.value_bps?))
     });
     series.extend(published.into_iter().map(|one| {
         let label = format!("{}, published", one.label);
@@ -148,11 +140,7 @@ fn truth_figure(metric: Metric, world: World, rows: &[&EvaluationRow]) -> Option
         scenario: None,
         caption: "Median of each row over its truth.".to_owned(),
         picture: Picture::EstimateAgainstTruth(EstimateAgainstTruth {
-            title: format!(
-                "Estimate against truth: {}, {}",
-                super::findings::words(metric),
-                world.name()
-            ),
+            title: format!("Estimate against truth: {}, {}", super::findings::words(metric), world.name()),
             quantity: metric.unit().into(),
             series,
         }),
@@ -175,11 +163,7 @@ fn cost_figure(metric: Metric, world: World, rows: &[&EvaluationRow], cost: Quan
         scenario: None,
         caption: "One marker per row; down and to the left is better.".to_owned(),
         picture: Picture::CostAgainstError(CostAgainstError {
-            title: format!(
-                "Error against {thing}: {}, {}",
-                super::findings::words(metric),
-                world.name()
-            ),
+            title: format!("Error against {thing}: {}, {}", super::findings::words(metric), world.name()),
             cost,
             series,
         }),

@@ -109,19 +109,12 @@ fn closest<'a>(rows: impl IntoIterator<Item = &'a EvaluationRow>) -> Option<(&'a
 /// several things.
 pub(super) fn closest_in_words(rows: &[&EvaluationRow]) -> Option<String> {
     let first = rows.first()?;
-    if rows
-        .iter()
-        .any(|row| (row.metric, row.hop) != (first.metric, first.hop))
-    {
+    if rows.iter().any(|row| (row.metric, row.hop) != (first.metric, first.hop)) {
         return None;
     }
     let (row, error) = closest(rows.iter().copied())?;
     let world = row.world.map_or("", World::name);
-    Some(format!(
-        "closest: {} ({}, {world})",
-        shorten(&row.method, 40),
-        Quantity::Ratio.print(error)
-    ))
+    Some(format!("closest: {} ({}, {world})", shorten(&row.method, 40), Quantity::Ratio.print(error)))
 }
 
 /// Per metric and world: who wins how many scenarios.
@@ -148,9 +141,8 @@ fn closest_overall(rows: &[&EvaluationRow]) -> Vec<Finding> {
             }
         }
         // The first of the longest, in the order of names.
-        let (method, mut errors) = wins
-            .into_iter()
-            .reduce(|best, next| if next.1.len() > best.1.len() { next } else { best })?;
+        let (method, mut errors) =
+            wins.into_iter().reduce(|best, next| if next.1.len() > best.1.len() { next } else { best })?;
         errors.sort_by(f64::total_cmp);
         let middle = errors.get((errors.len() - 1) / 2).copied()?;
         Some(Finding {
@@ -204,9 +196,7 @@ fn wrong_and_confident(rows: &[&EvaluationRow]) -> Option<Finding> {
             tone: Tone::Good,
         });
     }
-    let affected = rows
-        .iter()
-        .filter(|row| row.summary.wrong_confident_ratio.is_some_and(|ratio| ratio > 0.0));
+    let affected = rows.iter().filter(|row| row.summary.wrong_confident_ratio.is_some_and(|ratio| ratio > 0.0));
     Some(Finding {
         head,
         text: format!(
@@ -222,11 +212,7 @@ fn wrong_and_confident(rows: &[&EvaluationRow]) -> Option<Finding> {
 }
 
 fn counted(count: usize, thing: &str) -> String {
-    if count == 1 {
-        format!("1 {thing}")
-    } else {
-        format!("{count} {thing}s")
-    }
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }
 
 fn coverage(rows: &[&EvaluationRow]) -> Option<Finding> {
@@ -237,11 +223,7 @@ fn coverage(rows: &[&EvaluationRow]) -> Option<Finding> {
         text: if least >= 1.0 {
             "Every interval of every row holds the truth.".to_owned()
         } else {
-            format!(
-                "Fewest that hold the truth: {}, {}.",
-                place(row),
-                Quantity::Ratio.print(least)
-            )
+            format!("Fewest that hold the truth: {}, {}.", place(row), Quantity::Ratio.print(least))
         },
         tone: if least >= 0.9 { Tone::Good } else { Tone::Plain },
     })
@@ -255,10 +237,9 @@ fn largest_error(rows: &[&EvaluationRow]) -> Option<Finding> {
             "{}: {} in the median{}.",
             place(row),
             Quantity::Ratio.print(row.summary.median_error_ratio?),
-            row.summary.p90_abs_error_ratio.map_or_else(String::new, |p90| format!(
-                ", 90 % within {}",
-                Quantity::Ratio.print(p90)
-            ))
+            row.summary
+                .p90_abs_error_ratio
+                .map_or_else(String::new, |p90| format!(", 90 % within {}", Quantity::Ratio.print(p90)))
         ),
         tone: Tone::Plain,
     })
@@ -275,12 +256,7 @@ fn beside_the_papers(rows: &[&EvaluationRow]) -> Option<Finding> {
     let pairs: Vec<(f64, f64)> = rows
         .iter()
         .filter(|row| row.kind == RowKind::Method)
-        .filter_map(|row| {
-            Some((
-                relative_error(row)?.abs(),
-                published_error(row.published.as_ref()?)?.abs(),
-            ))
-        })
+        .filter_map(|row| Some((relative_error(row)?.abs(), published_error(row.published.as_ref()?)?.abs())))
         .collect();
     if pairs.is_empty() {
         return None;
@@ -301,11 +277,7 @@ fn between_worlds(rows: &[&EvaluationRow]) -> Option<Finding> {
     for row in rows.iter().filter(|row| row.world == Some(World::Simulator)) {
         simulated.insert(((&row.scenario, row.hop), &row.method, row.metric), row);
     }
-    let lab: Vec<&EvaluationRow> = rows
-        .iter()
-        .copied()
-        .filter(|row| row.world == Some(World::Lab))
-        .collect();
+    let lab: Vec<&EvaluationRow> = rows.iter().copied().filter(|row| row.world == Some(World::Lab)).collect();
     let difference = |row: &EvaluationRow| {
         let twin = simulated.get(&((row.scenario.as_str(), row.hop), row.method.as_str(), row.metric))?;
         Some((row.summary.median_error_ratio? - twin.summary.median_error_ratio?).abs())
@@ -327,12 +299,8 @@ fn between_worlds(rows: &[&EvaluationRow]) -> Option<Finding> {
 fn cheapest(rows: &[&EvaluationRow]) -> Option<Finding> {
     let good = |row: &EvaluationRow| row.summary.p90_abs_error_ratio.is_some_and(|p90| p90 <= 0.1);
     let usable: Vec<&EvaluationRow> = rows.iter().copied().filter(|row| good(row)).collect();
-    let (row, _) = largest(&usable, |row| {
-        row.summary
-            .median_octets
-            .filter(|&octets| octets > 0.0)
-            .map(|octets| -octets)
-    })?;
+    let (row, _) =
+        largest(&usable, |row| row.summary.median_octets.filter(|&octets| octets > 0.0).map(|octets| -octets))?;
     Some(Finding {
         head: "Cheapest answer within 10 %".to_owned(),
         text: format!(
@@ -361,12 +329,8 @@ fn silent(rows: &[&EvaluationRow]) -> Option<Finding> {
 
 /// Who is closest in each case, folded away.
 fn winners(out: &mut Html, document: &EvaluationDocument) {
-    let worlds: BTreeSet<World> = document
-        .rows
-        .iter()
-        .filter(|row| has_runs(row))
-        .filter_map(|row| row.world)
-        .collect();
+    let worlds: BTreeSet<World> =
+        document.rows.iter().filter(|row| has_runs(row)).filter_map(|row| row.world).collect();
     let mut subjects: BTreeMap<(usize, Metric, Option<u16>), Vec<&EvaluationRow>> = BTreeMap::new();
     let groups = super::by_scenario(&document.rows);
     for (index, (_, rows)) in groups.iter().enumerate() {
@@ -398,10 +362,7 @@ fn winners(out: &mut Html, document: &EvaluationDocument) {
     }
     out.raw("</tbody></table></div>");
     if subjects.len() > WINNERS_MOST {
-        out.raw(&format!(
-            "<p>{} more are not listed.</p>",
-            subjects.len() - WINNERS_MOST
-        ));
+        out.raw(&format!("<p>{} more are not listed.</p>", subjects.len() - WINNERS_MOST));
     }
     out.raw("</details>");
 }

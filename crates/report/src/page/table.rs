@@ -136,17 +136,11 @@ fn write_row(out: &mut Html, row: &EvaluationRow, columns: Columns, repeats: boo
         out.element("td", "", super::findings::words(row.metric));
     }
     if columns.hop {
-        out.number(
-            row.hop.map(f64::from),
-            &row.hop.map_or_else(String::new, |hop| hop.to_string()),
-        );
+        out.number(row.hop.map(f64::from), &row.hop.map_or_else(String::new, |hop| hop.to_string()));
     }
     let quantity = Quantity::from(row.metric.unit());
     let published = row.published.as_ref();
-    let truth = row
-        .summary
-        .truth_bps
-        .or(published.and_then(|published| published.truth_bps));
+    let truth = row.summary.truth_bps.or(published.and_then(|published| published.truth_bps));
     value(out, quantity, truth);
     value(out, quantity, row.summary.median_value_bps);
     if columns.published {
@@ -161,11 +155,7 @@ fn write_row(out: &mut Html, row: &EvaluationRow, columns: Columns, repeats: boo
     wrong(out, row.summary.wrong_confident_ratio);
     value(out, Quantity::Ratio, row.summary.inconclusive_ratio);
     value(out, Quantity::Octets, row.summary.median_octets);
-    value(
-        out,
-        Quantity::Time,
-        row.summary.median_seconds.map(|seconds| seconds * 1e9),
-    );
+    value(out, Quantity::Time, row.summary.median_seconds.map(|seconds| seconds * 1e9));
     runs(out, row);
     out.raw("</tr>");
 }
@@ -194,11 +184,7 @@ fn tags(out: &mut Html, row: &EvaluationRow) {
         out.element("span", "sub", version);
     }
     if !row.params.is_empty() {
-        let params: Vec<String> = row
-            .params
-            .iter()
-            .map(|(key, value)| format!("{key} = {value}"))
-            .collect();
+        let params: Vec<String> = row.params.iter().map(|(key, value)| format!("{key} = {value}")).collect();
         let params = params.join(", ");
         if !row.method.contains(&params) {
             out.element("span", "sub", &params);
@@ -221,10 +207,8 @@ fn paper(out: &mut Html, quantity: Quantity, published: Option<&Published>) {
         return;
     }
     let range = published.low_bps.zip(published.high_bps);
-    let text = range.map_or_else(
-        || "–".to_owned(),
-        |(low, high)| format!("{} to {}", quantity.print(low), quantity.print(high)),
-    );
+    let text = range
+        .map_or_else(|| "–".to_owned(), |(low, high)| format!("{} to {}", quantity.print(low), quantity.print(high)));
     out.number(range.map(|(low, high)| f64::midpoint(low, high)), &text);
 }
 
@@ -253,14 +237,8 @@ fn error(out: &mut Html, error: Option<f64>, full: f64) {
     out.raw(&format!("<td class=\"n\" data-v=\"{error}\">"));
     out.text(&Quantity::Ratio.print(error));
     let share = (error.abs() / full).min(1.0) * 50.0;
-    let (left, class) = if error < 0.0 {
-        (50.0 - share, " class=\"lo\"")
-    } else {
-        (50.0, "")
-    };
-    out.raw(&format!(
-        "<span class=\"eb\"><i{class} style=\"left:{left:.1}%;width:{share:.1}%\"></i></span></td>"
-    ));
+    let (left, class) = if error < 0.0 { (50.0 - share, " class=\"lo\"") } else { (50.0, "") };
+    out.raw(&format!("<span class=\"eb\"><i{class} style=\"left:{left:.1}%;width:{share:.1}%\"></i></span></td>"));
 }
 
 fn wrong(out: &mut Html, ratio: Option<f64>) {

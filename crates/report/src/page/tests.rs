@@ -106,10 +106,7 @@ fn findings_follow_from_the_rows() {
         finding(&document, "Wrong and confident"),
         "Worst: pathload on a (lab), 25 % of 20 runs. 1 of 6 rows have any."
     );
-    assert_eq!(
-        finding(&document, "Intervals"),
-        "Fewest that hold the truth: pathload on a (lab), 50 %."
-    );
+    assert_eq!(finding(&document, "Intervals"), "Fewest that hold the truth: pathload on a (lab), 50 %.");
     assert_eq!(
         finding(&document, "Largest typical error"),
         "pathload on a (lab): 20 % in the median, 90 % within 40 %."
@@ -126,11 +123,7 @@ fn findings_follow_from_the_rows() {
         finding(&document, "Cheapest"),
         "pathload on a (simulator): 1 MB in 2 s (90 % of its runs within a tenth)."
     );
-    assert!(
-        !findings::all(&document)
-            .iter()
-            .any(|finding| finding.head == "No answer")
-    );
+    assert!(!findings::all(&document).iter().any(|finding| finding.head == "No answer"));
 }
 
 #[test]
@@ -149,10 +142,7 @@ fn the_silent_do_not_win() {
     lucky.summary.inconclusive_ratio = Some(0.95);
     let document = document(vec![lucky, row("a", "fac2", World::Simulator, 0.02)]);
     assert!(finding(&document, "Closest").starts_with("fac2 in 1 of 1"));
-    assert_eq!(
-        finding(&document, "No answer"),
-        "Most often: lucky on a (simulator), 95 % of 20 runs inconclusive."
-    );
+    assert_eq!(finding(&document, "No answer"), "Most often: lucky on a (simulator), 95 % of 20 runs inconclusive.");
 }
 
 #[test]
@@ -160,14 +150,8 @@ fn no_wrong_row_is_good_news() {
     let document = document(vec![row("a", "fac2", World::Simulator, 0.01)]);
     assert!(finding(&document, "Wrong and confident").starts_with("In no row"));
     assert!(finding(&document, "Intervals").starts_with("Every interval"));
-    let heads: Vec<String> = findings::all(&document)
-        .into_iter()
-        .map(|finding| finding.head)
-        .collect();
-    assert!(
-        !heads.iter().any(|head| head.starts_with("Closest")),
-        "one method does not compete: {heads:?}"
-    );
+    let heads: Vec<String> = findings::all(&document).into_iter().map(|finding| finding.head).collect();
+    assert!(!heads.iter().any(|head| head.starts_with("Closest")), "one method does not compete: {heads:?}");
 }
 
 #[test]
@@ -205,16 +189,7 @@ fn a_page_says_what_it_must() {
 
 /// Nothing on the page points outside of it.
 fn assert_self_contained(page: &str) {
-    for outside in [
-        "src=",
-        "url(",
-        "@import",
-        "<link",
-        "<iframe",
-        "<object",
-        "fetch(",
-        "XMLHttpRequest",
-    ] {
+    for outside in ["src=", "url(", "@import", "<link", "<iframe", "<object", "fetch(", "XMLHttpRequest"] {
         assert!(!page.contains(outside), "{outside}");
     }
     for part in page.split("href=\"").skip(1) {
@@ -232,10 +207,7 @@ fn the_page_asks_for_nothing_outside() {
     assert_eq!(page.matches("https://").count(), 1, "in text alone");
     assert!(words.contains("https://example.org/x"));
     assert!(!page.contains("http://"));
-    assert!(
-        !SCRIPT.contains(['<', '&']) && !STYLE.contains(['<', '&']),
-        "the page must stay XML"
-    );
+    assert!(!SCRIPT.contains(['<', '&']) && !STYLE.contains(['<', '&']), "the page must stay XML");
 }
 
 #[test]
@@ -292,11 +264,7 @@ fn histogram(title: &str) -> Picture {
 #[test]
 fn the_same_input_gives_the_same_bytes() {
     let pictures = Pictures {
-        figures: vec![Figure {
-            scenario: Some("a".to_owned()),
-            caption: String::new(),
-            picture: histogram("h"),
-        }],
+        figures: vec![Figure { scenario: Some("a".to_owned()), caption: String::new(), picture: histogram("h") }],
         reproduction: Reproduction::default(),
     };
     assert_eq!(html(&document(mixed()), &pictures), html(&document(mixed()), &pictures));
@@ -306,11 +274,7 @@ fn the_same_input_gives_the_same_bytes() {
 fn pictures_of_a_scenario_stand_in_its_details() {
     let pictures = Pictures {
         figures: vec![
-            Figure {
-                scenario: Some("b".to_owned()),
-                caption: "for b alone".to_owned(),
-                picture: histogram("own"),
-            },
+            Figure { scenario: Some("b".to_owned()), caption: "for b alone".to_owned(), picture: histogram("own") },
             Figure {
                 scenario: None,
                 caption: "for every scenario".to_owned(),
@@ -327,13 +291,7 @@ fn pictures_of_a_scenario_stand_in_its_details() {
     assert!(gallery.contains("for every scenario") && !gallery.contains("for b alone"));
     assert!(details.contains("for b alone") && !details.contains("for every scenario"));
     // fac2 is the second method of the rows: it has the second colour wherever it is drawn.
-    let figure = gallery
-        .split("errors</title>")
-        .nth(1)
-        .unwrap()
-        .split("</figure>")
-        .next()
-        .unwrap();
+    let figure = gallery.split("errors</title>").nth(1).unwrap().split("</figure>").next().unwrap();
     assert!(figure.contains("mk c1") && !figure.contains("mk c0"), "{figure}");
 }
 
@@ -347,9 +305,8 @@ fn an_empty_document_is_a_page() {
 /// 20 000 rows: folded, bounded, and what is left out is said.
 #[test]
 fn thousands_of_rows_are_folded_and_bounded() {
-    let rows = (0..20_000)
-        .map(|k| row(&format!("s{}", k / 20), &format!("m{}", k % 20), World::Simulator, 0.01))
-        .collect();
+    let rows =
+        (0..20_000).map(|k| row(&format!("s{}", k / 20), &format!("m{}", k % 20), World::Simulator, 0.01)).collect();
     let figures = (0..400)
         .map(|k| Figure {
             scenario: (k % 2 == 0).then(|| "s1".to_owned()),
@@ -357,30 +314,12 @@ fn thousands_of_rows_are_folded_and_bounded() {
             picture: histogram("h"),
         })
         .collect();
-    let page = html(
-        &document(rows),
-        &Pictures {
-            figures,
-            reproduction: Reproduction::default(),
-        },
-    );
+    let page = html(&document(rows), &Pictures { figures, reproduction: Reproduction::default() });
     let (words, _) = read_xml(&page);
-    assert!(
-        words.contains("12000 rows are left out here"),
-        "8000 of 20000 are shown"
-    );
-    assert!(
-        words.contains("176 more pictures are left out"),
-        "24 of 200 in the section"
-    );
-    assert!(
-        words.contains("192 more pictures are left out"),
-        "8 of 200 in the scenario"
-    );
-    assert!(
-        words.contains("The details of 850 more scenarios are left out"),
-        "150 of 1000"
-    );
+    assert!(words.contains("12000 rows are left out here"), "8000 of 20000 are shown");
+    assert!(words.contains("176 more pictures are left out"), "24 of 200 in the section");
+    assert!(words.contains("192 more pictures are left out"), "8 of 200 in the scenario");
+    assert!(words.contains("The details of 850 more scenarios are left out"), "150 of 1000");
     assert!((1_000_000..15_000_000).contains(&page.len()), "{}", page.len());
 }
 
@@ -390,11 +329,7 @@ fn undefined_and_infinite_numbers_are_dashes() {
     bad.summary.truth_bps = Some(f64::INFINITY);
     bad.summary.median_value_bps = Some(f64::NAN);
     bad.summary.median_seconds = Some(f64::NEG_INFINITY);
-    bad.published = Some(Published {
-        value_bps: Some(1.0),
-        truth_bps: Some(0.0),
-        ..Published::default()
-    });
+    bad.published = Some(Published { value_bps: Some(1.0), truth_bps: Some(0.0), ..Published::default() });
     let page = html(&document(vec![bad; 4]), &Pictures::default());
     let (words, _) = read_xml(&page);
     assert!(!words.contains("NaN") && !words.contains(" inf "), "{words}");

@@ -77,19 +77,10 @@ impl ErrorAgainstUtilisation {
             frame.svg().rect("zone", low, high, None);
             frame.key(Key::Area("zone".to_owned()), "within 10 %");
         }
-        series::draw(
-            &mut frame,
-            &panel,
-            styles,
-            &self.series,
-            Drawing::Band,
-            (Quantity::Ratio, Quantity::Ratio),
-        );
+        series::draw(&mut frame, &panel, styles, &self.series, Drawing::Band, (Quantity::Ratio, Quantity::Ratio));
         if outside > 0 {
             mark_outside(&mut frame, &panel, &self.series);
-            frame.describe(&format!(
-                "{outside} points lie beyond ±200 % and are drawn at the edge."
-            ));
+            frame.describe(&format!("{outside} points lie beyond ±200 % and are drawn at the edge."));
         }
         if series::is_empty(&self.series) {
             frame.nothing(&panel, "no errors to show");
@@ -104,9 +95,7 @@ fn mark_outside(frame: &mut Frame, panel: &crate::picture::frame::Panel, all: &[
         if point.y.abs() > FARTHEST
             && let Some(at) = panel.at(point.x, point.y)
         {
-            frame
-                .svg()
-                .shape("rf", 9, at, 6.0, Some(&Quantity::Ratio.print(point.y)));
+            frame.svg().shape("rf", 9, at, 6.0, Some(&Quantity::Ratio.print(point.y)));
         }
     }
     frame.key(Key::Mark("rf", 9), "beyond the axis");
@@ -122,29 +111,17 @@ impl EstimateAgainstTruth {
                 names(&self.series)
             ),
         );
-        let panel = frame.panel(
-            Axis::fitting("truth", self.quantity, x),
-            Axis::fitting("estimate", self.quantity, y),
-            300.0,
-        );
+        let panel =
+            frame.panel(Axis::fitting("truth", self.quantity, x), Axis::fitting("estimate", self.quantity, y), 300.0);
         // The diagonal only where both axes reach: a value at the edge would bend it.
         let (low, high) = (panel.x.low().max(panel.y.low()), panel.x.high().min(panel.y.high()));
         let inside = panel.x.samples(160).into_iter().chain([low, high]);
         let mut inside: Vec<f64> = inside.filter(|&v| (low..=high).contains(&v)).collect();
         inside.sort_by(f64::total_cmp);
         let along = |factor: f64| panel.all(inside.iter().map(|&truth| (truth, truth * factor)));
-        frame
-            .svg()
-            .band("zone", &along(1.0 + TOLERANCE), &along(1.0 - TOLERANCE));
+        frame.svg().band("zone", &along(1.0 + TOLERANCE), &along(1.0 - TOLERANCE));
         frame.svg().polyline("rs da1", &along(1.0));
-        series::draw(
-            &mut frame,
-            &panel,
-            styles,
-            &self.series,
-            Drawing::Bars,
-            (self.quantity, self.quantity),
-        );
+        series::draw(&mut frame, &panel, styles, &self.series, Drawing::Bars, (self.quantity, self.quantity));
         frame.key(Key::Line("rs da1".to_owned()), "right");
         frame.key(Key::Area("zone".to_owned()), "within 10 %");
         if series::is_empty(&self.series) {
@@ -165,11 +142,7 @@ impl CostAgainstError {
         // Zero has no place on a logarithmic axis: errors too small to tell from none sit at a
         // hundredth of a per cent.
         let floor = 1e-4;
-        let raised_any = self
-            .series
-            .iter()
-            .flat_map(|series| &series.points)
-            .any(|point| point.y.abs() < floor);
+        let raised_any = self.series.iter().flat_map(|series| &series.points).any(|point| point.y.abs() < floor);
         let raised: Vec<Series> = self
             .series
             .iter()
@@ -185,16 +158,9 @@ impl CostAgainstError {
         let (x, y) = series::extents(&raised);
         let mut frame = Frame::new(
             &self.title,
-            format!(
-                "Absolute error over {title} for {}. Down and to the left is better.",
-                names(&self.series)
-            ),
+            format!("Absolute error over {title} for {}. Down and to the left is better.", names(&self.series)),
         );
-        let y_title = if raised_any {
-            "absolute error (0.01 % stands for less, too)"
-        } else {
-            "absolute error"
-        };
+        let y_title = if raised_any { "absolute error (0.01 % stands for less, too)" } else { "absolute error" };
         let panel = frame.panel(
             Axis::fitting(title, self.cost, x),
             Axis::logarithmic(y_title, Quantity::Ratio, y.with(0.1)),
@@ -208,14 +174,7 @@ impl CostAgainstError {
                 frame.key(Key::Area("zone".to_owned()), "within 10 %");
             }
         }
-        series::draw(
-            &mut frame,
-            &panel,
-            styles,
-            &raised,
-            Drawing::Bars,
-            (self.cost, Quantity::Ratio),
-        );
+        series::draw(&mut frame, &panel, styles, &raised, Drawing::Bars, (self.cost, Quantity::Ratio));
         if series::is_empty(&self.series) {
             frame.nothing(&panel, "no costs to show");
         }
@@ -229,12 +188,7 @@ pub(crate) fn names(series: &[Series]) -> String {
     if series.is_empty() {
         return "no series".to_owned();
     }
-    let mut text = series
-        .iter()
-        .take(MOST)
-        .map(|series| series.label.as_str())
-        .collect::<Vec<_>>()
-        .join(", ");
+    let mut text = series.iter().take(MOST).map(|series| series.label.as_str()).collect::<Vec<_>>().join(", ");
     if series.len() > MOST {
         let _ = write!(text, " and {} more", series.len() - MOST);
     }

@@ -27,11 +27,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    const EMPTY: Self = Self {
-        low: f64::INFINITY,
-        high: f64::NEG_INFINITY,
-        smallest_positive: f64::INFINITY,
-    };
+    const EMPTY: Self = Self { low: f64::INFINITY, high: f64::NEG_INFINITY, smallest_positive: f64::INFINITY };
 
     /// Of these values; what cannot be drawn does not count.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
@@ -51,20 +47,12 @@ impl Extent {
 
     /// Narrowed to `low..=high`, for axes that a few outliers would otherwise squash.
     pub(crate) fn within(self, low: f64, high: f64) -> Self {
-        Self {
-            low: self.low.clamp(low, high),
-            high: self.high.clamp(low, high),
-            ..self
-        }
+        Self { low: self.low.clamp(low, high), high: self.high.clamp(low, high), ..self }
     }
 
     /// Its two ends, if it has any.
     pub(crate) fn ends(self) -> [Option<f64>; 2] {
-        if self.is_empty() {
-            [None, None]
-        } else {
-            [Some(self.low), Some(self.high)]
-        }
+        if self.is_empty() { [None, None] } else { [Some(self.low), Some(self.high)] }
     }
 
     fn is_empty(self) -> bool {
@@ -113,10 +101,7 @@ impl Axis {
         let mut ticks = Vec::new();
         let mut k = first;
         while k <= last && ticks.len() < 20 {
-            ticks.push(Tick {
-                at: k * step * divisor,
-                label: fixed(k * step, decimals, false),
-            });
+            ticks.push(Tick { at: k * step * divisor, label: fixed(k * step, decimals, false) });
             k += 1.0;
         }
         Self {
@@ -149,17 +134,8 @@ impl Axis {
             (Some(&first), Some(&last)) => (first.min(low), last.max(high)),
             _ => (low, high),
         };
-        let ticks = values.iter().map(|&at| Tick {
-            at,
-            label: brief(quantity, at),
-        });
-        Self {
-            title: title.to_owned(),
-            ticks: ticks.collect(),
-            low,
-            high,
-            logarithmic: true,
-        }
+        let ticks = values.iter().map(|&at| Tick { at, label: brief(quantity, at) });
+        Self { title: title.to_owned(), ticks: ticks.collect(), low, high, logarithmic: true }
     }
 
     /// Where the value lies, 0 at the low end and 1 at the high end; beyond the ends outside of
@@ -203,11 +179,7 @@ impl Axis {
 }
 
 fn titled(title: &str, unit: &str) -> String {
-    if unit.is_empty() {
-        title.to_owned()
-    } else {
-        format!("{title} ({unit})")
-    }
+    if unit.is_empty() { title.to_owned() } else { format!("{title} ({unit})") }
 }
 
 fn brief(quantity: Quantity, value: f64) -> String {
@@ -264,20 +236,15 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let decades = (last - first).max(1);
     let factors: &[f64] = if decades <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let stride = usize::try_from((decades + 7) / 8).unwrap_or(1).max(1);
-    let mut all: Vec<f64> = (first..=last)
-        .step_by(stride)
-        .flat_map(|e| factors.iter().map(move |factor| factor * 10f64.powi(e)))
-        .collect();
+    let mut all: Vec<f64> =
+        (first..=last).step_by(stride).flat_map(|e| factors.iter().map(move |factor| factor * 10f64.powi(e))).collect();
     if let Some(&end) = all.last()
         && end < high
     {
         all.push(10f64.powi(last));
     }
     let start = all.iter().rposition(|&v| v <= low * (1.0 + 1e-9)).unwrap_or(0);
-    let end = all
-        .iter()
-        .position(|&v| v >= high * (1.0 - 1e-9))
-        .unwrap_or(all.len().saturating_sub(1));
+    let end = all.iter().position(|&v| v >= high * (1.0 - 1e-9)).unwrap_or(all.len().saturating_sub(1));
     all.get(start..=end).map(<[f64]>::to_vec).unwrap_or_default()
 }
 
@@ -314,10 +281,7 @@ mod tests {
         let axis = Axis::logarithmic("sent", Quantity::Octets, Extent::of([300.0, 4_500.0]));
         assert_eq!(labels(&axis), ["200 B", "500 B", "1 kB", "2 kB", "5 kB"]);
         let axis = Axis::logarithmic("n", Quantity::Count, Extent::of([1.0, 1e20]));
-        assert!(
-            axis.ticks.len() <= 9 && axis.high() >= 1e20 && axis.low() <= 1.0,
-            "{axis:?}"
-        );
+        assert!(axis.ticks.len() <= 9 && axis.high() >= 1e20 && axis.low() <= 1.0, "{axis:?}");
         assert_eq!(axis.place(0.0), None);
         assert_eq!(axis.place(-1.0), None);
     }
@@ -353,14 +317,7 @@ mod tests {
 
     #[test]
     fn narrowing_keeps_the_order() {
-        assert_eq!(
-            Extent::of([-5.0, 9.0]).within(-1.0, 2.0),
-            Extent {
-                low: -1.0,
-                high: 2.0,
-                smallest_positive: 9.0
-            }
-        );
+        assert_eq!(Extent::of([-5.0, 9.0]).within(-1.0, 2.0), Extent { low: -1.0, high: 2.0, smallest_positive: 9.0 });
         assert!(Extent::of([]).within(-1.0, 1.0).is_empty());
     }
 }

@@ -41,42 +41,22 @@ impl Convergence {
     pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let (x, y) = series::extents(&self.series);
         let y = self.truth.into_iter().fold(y, Extent::with);
-        let title = if self.over == Quantity::Time {
-            "time since the start"
-        } else {
-            "step"
-        };
+        let title = if self.over == Quantity::Time { "time since the start" } else { "step" };
         let mut frame = Frame::new(
             &self.title,
-            format!(
-                "Interval over {title} for {}. It should close on the truth.",
-                names(&self.series)
-            ),
+            format!("Interval over {title} for {}. It should close on the truth.", names(&self.series)),
         );
-        let panel = frame.panel(
-            Axis::linear(title, self.over, x.with(0.0)),
-            Axis::linear("interval", self.quantity, y),
-            260.0,
-        );
+        let panel =
+            frame.panel(Axis::linear(title, self.over, x.with(0.0)), Axis::linear("interval", self.quantity, y), 260.0);
         if let Some(truth) = self.truth {
             let label = format!("truth, {}", self.quantity.print(truth));
             frame.horizontal(&panel, "rf da1", truth, label);
         }
-        series::draw(
-            &mut frame,
-            &panel,
-            styles,
-            &self.series,
-            Drawing::Band,
-            (self.over, self.quantity),
-        );
+        series::draw(&mut frame, &panel, styles, &self.series, Drawing::Band, (self.over, self.quantity));
         if series::is_empty(&self.series) {
             frame.nothing(&panel, "no steps to show");
         } else {
-            let class = format!(
-                "bd c{}",
-                styles.of(self.series.first().map_or("", Series::owner)).colour()
-            );
+            let class = format!("bd c{}", styles.of(self.series.first().map_or("", Series::owner)).colour());
             frame.key(Key::Area(class), "interval");
         }
         frame
@@ -90,10 +70,7 @@ impl Timeline {
         let y = self.truth.iter().fold(y, |extent, point| extent.with(point.y));
         let mut frame = Frame::new(
             &self.title,
-            format!(
-                "The truth over time as a stepped line, and the values of {}.",
-                names(&self.series)
-            ),
+            format!("The truth over time as a stepped line, and the values of {}.", names(&self.series)),
         );
         let panel = frame.panel(
             Axis::linear("time since the start", Quantity::Time, x.with(0.0)),
@@ -109,14 +86,7 @@ impl Timeline {
             frame.svg().polyline("rf", &line);
             frame.key(Key::Line("rf".to_owned()), "truth");
         }
-        series::draw(
-            &mut frame,
-            &panel,
-            styles,
-            &self.series,
-            Drawing::Bars,
-            (Quantity::Time, self.quantity),
-        );
+        series::draw(&mut frame, &panel, styles, &self.series, Drawing::Bars, (Quantity::Time, self.quantity));
         if series::is_empty(&self.series) && self.truth.is_empty() {
             frame.nothing(&panel, "nothing to show");
         }

@@ -44,10 +44,7 @@ impl BurstOverRate {
         let (x, y) = series::extents(&self.series);
         let x = self.available_bps.into_iter().fold(x, Extent::with);
         let y = self.queue_octets.into_iter().fold(y, Extent::with);
-        let summary = format!(
-            "Octets that survive over the rate at which they are sent, for {}.",
-            names(&self.series)
-        );
+        let summary = format!("Octets that survive over the rate at which they are sent, for {}.", names(&self.series));
         let mut frame = Frame::new(&self.title, summary);
         let panel = frame.panel(
             Axis::fitting("rate of the burst", Quantity::Rate, x),
@@ -76,10 +73,7 @@ impl RateOverStreams {
         let (x, y) = series::extents(&self.series);
         let x = self.marks.iter().map(|(_, streams)| *streams).fold(x, Extent::with);
         let y = self.available_bps.into_iter().fold(y, Extent::with);
-        let summary = format!(
-            "Rate of all streams together over their number, for {}.",
-            names(&self.series)
-        );
+        let summary = format!("Rate of all streams together over their number, for {}.", names(&self.series));
         let mut frame = Frame::new(&self.title, summary);
         let panel = frame.panel(
             Axis::plain("streams", x.with(0.0)),
@@ -110,10 +104,7 @@ mod tests {
 
     #[test]
     fn curves_with_their_marks_and_without_anything() {
-        let points = vec![
-            Point::between(2e8, 124e3, 120e3, 126e3),
-            Point::between(1e9, 71e3, 70e3, 71e3),
-        ];
+        let points = vec![Point::between(2e8, 124e3, 120e3, 126e3), Point::between(1e9, 71e3, 70e3, 71e3)];
         let burst = BurstOverRate {
             title: "to <far>".to_owned(),
             series: vec![Series::new("median", points)],
@@ -121,34 +112,18 @@ mod tests {
             available_bps: Some(97e6),
         };
         let svg = Picture::BurstOverRate(burst.clone()).svg();
-        assert!(
-            svg.contains("effective queue, 64 kB") && svg.contains("to &lt;far&gt;"),
-            "{svg}"
-        );
+        assert!(svg.contains("effective queue, 64 kB") && svg.contains("to &lt;far&gt;"), "{svg}");
         let streams = RateOverStreams {
             title: "streams".to_owned(),
-            series: vec![Series::new(
-                "together",
-                vec![Point::new(1.0, 30e6), Point::new(2.0, 60e6)],
-            )],
+            series: vec![Series::new("together", vec![Point::new(1.0, 30e6), Point::new(2.0, 60e6)])],
             available_bps: Some(95e6),
             marks: vec![("fill".to_owned(), 2.0)],
         };
         let svg = Picture::RateOverStreams(streams.clone()).svg();
         assert!(svg.contains("fill: 2") && svg.contains("available, 95 Mbit/s"), "{svg}");
-        let empty = BurstOverRate {
-            series: Vec::new(),
-            queue_octets: Some(f64::NAN),
-            available_bps: None,
-            ..burst
-        };
+        let empty = BurstOverRate { series: Vec::new(), queue_octets: Some(f64::NAN), available_bps: None, ..burst };
         assert!(Picture::BurstOverRate(empty).svg().contains("no bursts to show"));
-        let empty = RateOverStreams {
-            series: Vec::new(),
-            marks: Vec::new(),
-            available_bps: None,
-            ..streams
-        };
+        let empty = RateOverStreams { series: Vec::new(), marks: Vec::new(), available_bps: None, ..streams };
         assert!(Picture::RateOverStreams(empty).svg().contains("no streams to show"));
     }
 }

@@ -90,18 +90,10 @@ impl DelayTrend {
         let mut frame = Frame::new(&self.title, self.summary());
         let panel = frame.panel(
             Axis::linear("packet", Quantity::Count, x),
-            Axis::linear(
-                "one-way delay above the least",
-                Quantity::Time,
-                y.with(0.0).with(1_000.0),
-            ),
+            Axis::linear("one-way delay above the least", Quantity::Time, y.with(0.0).with(1_000.0)),
             250.0,
         );
-        let line = panel.all(
-            self.packets
-                .iter()
-                .map(|packet| (packet.packet as f64, relative(packet.delay_ns))),
-        );
+        let line = panel.all(self.packets.iter().map(|packet| (packet.packet as f64, relative(packet.delay_ns))));
         let line = thin(&line, 1_200);
         frame.svg().polyline("rs fa", &line);
         for &at in &line {
@@ -153,9 +145,7 @@ impl DelayTrend {
         let mut middles = Vec::new();
         for group in self.groups.iter().take(500) {
             let median = relative(group.median_ns);
-            let ends = panel
-                .at(group.first as f64, median)
-                .zip(panel.at(group.last as f64, median));
+            let ends = panel.at(group.first as f64, median).zip(panel.at(group.last as f64, median));
             if let Some((from, to)) = ends {
                 frame.svg().line(&class, from, to);
                 middles.push((f64::midpoint(from.0, to.0), from.1));

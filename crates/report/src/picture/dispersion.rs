@@ -66,11 +66,7 @@ impl DispersionHistogram {
         if low > high {
             return Vec::new();
         }
-        let asked = if width.is_finite() && width > 0.0 {
-            width
-        } else {
-            (high - low) / 40.0
-        };
+        let asked = if width.is_finite() && width > 0.0 { width } else { (high - low) / 40.0 };
         let least = (high - low) / MOST;
         // One value alone, or many equal ones, still need a bin with an extent.
         let width = asked.max(least).max(high.abs().max(1.0) * 1e-6);
@@ -88,11 +84,7 @@ impl DispersionHistogram {
             }
         }
         let start = |k: usize| (first + k as f64) * width;
-        let bins = counts.into_iter().enumerate().map(|(k, count)| Bin {
-            low: start(k),
-            high: start(k + 1),
-            count,
-        });
+        let bins = counts.into_iter().enumerate().map(|(k, count)| Bin { low: start(k), high: start(k + 1), count });
         bins.collect()
     }
 
@@ -148,15 +140,9 @@ impl DispersionHistogram {
                 // A hair between the bars where there is room, at least a pixel of bar everywhere.
                 let gap = if to.0 - from.0 > 4.0 { 0.5 } else { 0.0 };
                 let right = (to.0 - gap).max(from.0 + 1.0);
-                let tip = format!(
-                    "{} to {}: {}",
-                    self.quantity.print(bin.low),
-                    self.quantity.print(bin.high),
-                    bin.count
-                );
-                frame
-                    .svg()
-                    .rect(&class, (from.0 + gap, from.1), (right, to.1), Some(&tip));
+                let tip =
+                    format!("{} to {}: {}", self.quantity.print(bin.low), self.quantity.print(bin.high), bin.count);
+                frame.svg().rect(&class, (from.0 + gap, from.1), (right, to.1), Some(&tip));
             }
         }
     }
@@ -167,11 +153,8 @@ impl DispersionHistogram {
             let Some((from, to)) = panel.at(low, panel.y.low()).zip(panel.at(high, panel.y.high())) else {
                 continue;
             };
-            let (class, label) = if mode.chosen {
-                ("bd c4", "mode taken as the answer")
-            } else {
-                ("zone", "other modes")
-            };
+            let (class, label) =
+                if mode.chosen { ("bd c4", "mode taken as the answer") } else { ("zone", "other modes") };
             let to = (to.0.max(from.0 + 2.0), to.1);
             let tip = format!("{} to {}", self.quantity.print(low), self.quantity.print(high));
             frame.svg().rect(class, from, to, Some(&tip));
@@ -195,14 +178,7 @@ mod tests {
 
     #[test]
     fn bins_are_bounded_and_lose_no_sample() {
-        for samples in [
-            vec![],
-            vec![5.0],
-            vec![5.0; 100],
-            vec![0.0, 1e12],
-            vec![-1e29, 1e29],
-            vec![f64::NAN, 3.0],
-        ] {
+        for samples in [vec![], vec![5.0], vec![5.0; 100], vec![0.0, 1e12], vec![-1e29, 1e29], vec![f64::NAN, 3.0]] {
             for width in [0.0, 1e-9, 1.0, 1e40, f64::NAN] {
                 let bins = DispersionHistogram::bins(&samples, width);
                 let usable = samples.iter().filter(|sample| drawable(**sample)).count() as u64;

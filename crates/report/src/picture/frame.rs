@@ -88,26 +88,14 @@ impl Frame {
     pub(crate) fn new(title: &str, summary: String) -> Self {
         let mut svg = Svg::default();
         svg.text("ti", Anchor::Start, (8.0, 20.0), &shorten(title, 84));
-        Self {
-            title: title.to_owned(),
-            summary,
-            svg,
-            top: 30.0,
-            legend: Vec::new(),
-        }
+        Self { title: title.to_owned(), summary, svg, top: 30.0, legend: Vec::new() }
     }
 
     /// Adds a plotting area of this height below what is there, with grid, ticks and axis titles.
     pub(crate) fn panel(&mut self, x: Axis, y: Axis, height: f64) -> Panel {
         let top = self.top + 24.0;
-        let panel = Panel {
-            x,
-            y,
-            top,
-            bottom: top + height,
-        };
-        self.svg
-            .text("so", Anchor::Start, (8.0, top - 11.0), &shorten(&panel.y.title, 96));
+        let panel = Panel { x, y, top, bottom: top + height };
+        self.svg.text("so", Anchor::Start, (8.0, top - 11.0), &shorten(&panel.y.title, 96));
         for tick in &panel.y.ticks {
             if let Some(down) = panel.down(tick.at) {
                 self.svg.line("gr", (LEFT, down), (RIGHT, down));
@@ -117,8 +105,7 @@ impl Frame {
         for tick in &panel.x.ticks {
             if let Some(across) = panel.across(tick.at) {
                 self.svg.line("gr", (across, top), (across, panel.bottom));
-                self.svg
-                    .text("so", Anchor::Middle, (across, panel.bottom + 17.0), &tick.label);
+                self.svg.text("so", Anchor::Middle, (across, panel.bottom + 17.0), &tick.label);
             }
         }
         self.svg.line("ax", (LEFT, panel.bottom), (RIGHT, panel.bottom));
@@ -129,12 +116,7 @@ impl Frame {
         {
             self.svg.line("ax", (LEFT, zero), (RIGHT, zero));
         }
-        self.svg.text(
-            "so",
-            Anchor::End,
-            (RIGHT, panel.bottom + 35.0),
-            &shorten(&panel.x.title, 96),
-        );
+        self.svg.text("so", Anchor::End, (RIGHT, panel.bottom + 35.0), &shorten(&panel.x.title, 96));
         self.top = panel.bottom + 40.0;
         panel
     }
@@ -170,8 +152,7 @@ impl Frame {
     /// Says in the middle of the panel that there is nothing to draw.
     pub(crate) fn nothing(&mut self, panel: &Panel, text: &str) {
         let middle = f64::midpoint(panel.top, panel.bottom);
-        self.svg
-            .text("so no", Anchor::Middle, (f64::midpoint(LEFT, RIGHT), middle), text);
+        self.svg.text("so no", Anchor::Middle, (f64::midpoint(LEFT, RIGHT), middle), text);
     }
 
     /// Adds a sentence to the description for screen readers.
@@ -186,11 +167,7 @@ impl Frame {
         let mut out = String::new();
         let name = escape(&self.title);
         // In HTML the element is known by its name.
-        let namespace = if alone {
-            " xmlns=\"http://www.w3.org/2000/svg\""
-        } else {
-            ""
-        };
+        let namespace = if alone { " xmlns=\"http://www.w3.org/2000/svg\"" } else { "" };
         // Writing to a String cannot fail.
         let _ = write!(
             out,
@@ -229,8 +206,7 @@ impl Frame {
         }
         if left_out > 0 {
             y += LEGEND_STEP;
-            self.svg
-                .text("so no", Anchor::Start, (LEFT, y), &format!("and {left_out} more"));
+            self.svg.text("so no", Anchor::Start, (LEFT, y), &format!("and {left_out} more"));
         }
         (if any { y } else { self.top }) + 12.0
     }

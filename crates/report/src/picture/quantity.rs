@@ -44,23 +44,13 @@ impl Quantity {
         } else {
             significant(value / divisor, 4)
         };
-        if unit.is_empty() {
-            number
-        } else {
-            format!("{number} {unit}")
-        }
+        if unit.is_empty() { number } else { format!("{number} {unit}") }
     }
 
     /// What values of this size are divided by, and the unit they then have.
     pub(crate) fn scale(self, size: f64) -> (f64, &'static str) {
         let table: &[(f64, &'static str)] = match self {
-            Self::Rate => &[
-                (1e12, "Tbit/s"),
-                (1e9, "Gbit/s"),
-                (1e6, "Mbit/s"),
-                (1e3, "kbit/s"),
-                (1.0, "bit/s"),
-            ],
+            Self::Rate => &[(1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
             Self::Octets => &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "octets")],
             Self::Time => &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],
             Self::Ratio => &[(0.01, "%")],
@@ -94,11 +84,7 @@ pub(crate) fn fixed(value: f64, decimals: usize, trim: bool) -> String {
         text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
     }
     let zero = text.chars().all(|c| c == '0' || c == '.');
-    if value < 0.0 && !zero {
-        format!("−{text}")
-    } else {
-        text
-    }
+    if value < 0.0 && !zero { format!("−{text}") } else { text }
 }
 
 #[cfg(test)]

@@ -64,17 +64,12 @@ impl SizeRegression {
         // Queueing makes singletons that tower above the line; those beyond three times the least
         // stay at the upper edge.
         let all = hops().flat_map(|hop| hop.all.iter().map(|point| point.round_trip_ns));
-        let highest = hops()
-            .flat_map(|hop| hop.least.iter().map(|point| point.round_trip_ns))
-            .fold(0.0, f64::max);
+        let highest = hops().flat_map(|hop| hop.least.iter().map(|point| point.round_trip_ns)).fold(0.0, f64::max);
         let y = all.fold(least, |extent, value| extent.with(value.min(highest * 3.0)));
         let labels: Vec<&str> = hops().map(|hop| hop.label.as_str()).collect();
         let mut frame = Frame::new(
             &self.title,
-            format!(
-                "Least round-trip time over packet size with fitted lines for {}.",
-                labels.join(", ")
-            ),
+            format!("Least round-trip time over packet size with fitted lines for {}.", labels.join(", ")),
         );
         let panel = frame.panel(
             Axis::linear("packet size, IP octets", Quantity::Count, x.with(0.0)),
@@ -99,24 +94,14 @@ impl SizeRegression {
             }
             for point in hop.least.iter().take(MOST_SINGLETONS) {
                 if let Some(at) = panel.at(point.ip_octets as f64, point.round_trip_ns) {
-                    let tip = format!(
-                        "{} octets: {}",
-                        point.ip_octets,
-                        Quantity::Time.print(point.round_trip_ns)
-                    );
+                    let tip = format!("{} octets: {}", point.ip_octets, Quantity::Time.print(point.round_trip_ns));
                     frame.svg().marker(style, false, at, Some(&tip));
                 }
             }
             let rate = hop.fit.and_then(|fit| fit.rate_bps);
-            let label = rate.map_or_else(
-                || hop.label.clone(),
-                |bps| format!("{}, {}", hop.label, Quantity::Rate.print(bps)),
-            );
-            let key = if hop.fit.is_some() {
-                Key::Series(style)
-            } else {
-                Key::Mark(filled(style), style.0 % 5)
-            };
+            let label =
+                rate.map_or_else(|| hop.label.clone(), |bps| format!("{}, {}", hop.label, Quantity::Rate.print(bps)));
+            let key = if hop.fit.is_some() { Key::Series(style) } else { Key::Mark(filled(style), style.0 % 5) };
             frame.key(key, label);
         }
         if self.hops.len() > MOST_HOPS {

@@ -60,12 +60,9 @@ pub struct LossAgainstBurst {
 impl ResponseCurve {
     pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let (across, up, units, (x_title, y_title)) = match self.response {
-            Response::Rates => (
-                Quantity::Rate,
-                Quantity::Rate,
-                "Rate received over rate sent",
-                ("rate sent", "rate received"),
-            ),
+            Response::Rates => {
+                (Quantity::Rate, Quantity::Rate, "Rate received over rate sent", ("rate sent", "rate received"))
+            }
             Response::RateRatio => (
                 Quantity::Rate,
                 Quantity::Count,
@@ -80,11 +77,8 @@ impl ResponseCurve {
             ),
         };
         let (x, y) = series::extents(&self.series);
-        let marks = if self.response == Response::Gaps {
-            [None, None]
-        } else {
-            [self.available_bps, self.capacity_bps]
-        };
+        let marks =
+            if self.response == Response::Gaps { [None, None] } else { [self.available_bps, self.capacity_bps] };
         let x = marks.into_iter().flatten().fold(x, Extent::with);
         let mut frame = Frame::new(&self.title, format!("{units} for {}.", names(&self.series)));
         let x_axis = Axis::linear(x_title, across, x.with(0.0));
@@ -138,17 +132,10 @@ impl LossAgainstBurst {
         let (x, y) = series::extents(&self.series);
         let interval = self.interval_octets.map(|(low, high)| (low.min(high), low.max(high)));
         let ends = interval.map_or([None, None], |(low, high)| [Some(low), Some(high)]);
-        let x = ends
-            .into_iter()
-            .chain([self.truth_octets])
-            .flatten()
-            .fold(x, Extent::with);
+        let x = ends.into_iter().chain([self.truth_octets]).flatten().fold(x, Extent::with);
         let mut frame = Frame::new(
             &self.title,
-            format!(
-                "Share of packets lost over the octets sent back to back, for {}.",
-                names(&self.series)
-            ),
+            format!("Share of packets lost over the octets sent back to back, for {}.", names(&self.series)),
         );
         let panel = frame.panel(
             Axis::fitting("octets back to back", Quantity::Octets, x),
@@ -165,14 +152,7 @@ impl LossAgainstBurst {
             let label = format!("truth, {}", Quantity::Octets.print(truth));
             frame.vertical(&panel, "rf da1", truth, label);
         }
-        series::draw(
-            &mut frame,
-            &panel,
-            styles,
-            &self.series,
-            Drawing::Line,
-            (Quantity::Octets, Quantity::Ratio),
-        );
+        series::draw(&mut frame, &panel, styles, &self.series, Drawing::Line, (Quantity::Octets, Quantity::Ratio));
         if series::is_empty(&self.series) {
             frame.nothing(&panel, "no bursts to show");
         }

@@ -44,44 +44,24 @@ pub struct Series {
 impl Point {
     /// A point without ends.
     pub const fn new(x: f64, y: f64) -> Self {
-        Self {
-            x,
-            y,
-            low: None,
-            high: None,
-        }
+        Self { x, y, low: None, high: None }
     }
 
     /// A point between two ends.
     pub const fn between(x: f64, y: f64, low: f64, high: f64) -> Self {
-        Self {
-            x,
-            y,
-            low: Some(low),
-            high: Some(high),
-        }
+        Self { x, y, low: Some(low), high: Some(high) }
     }
 }
 
 impl Series {
     /// A measured series.
     pub fn new(label: impl Into<String>, points: Vec<Point>) -> Self {
-        Self {
-            label: label.into(),
-            method: None,
-            published: false,
-            points,
-        }
+        Self { label: label.into(), method: None, published: false, points }
     }
 
     /// A printed series, in the colour of `method`.
     pub fn published(label: impl Into<String>, method: Option<&str>, points: Vec<Point>) -> Self {
-        Self {
-            label: label.into(),
-            method: method.map(str::to_owned),
-            published: true,
-            points,
-        }
+        Self { label: label.into(), method: method.map(str::to_owned), published: true, points }
     }
 
     pub(crate) fn owner(&self) -> &str {
@@ -112,10 +92,7 @@ impl SeriesStyles {
 
     /// The same methods, for the next picture.
     pub(crate) fn afresh(&self) -> Self {
-        Self {
-            methods: self.methods.clone(),
-            ..Self::default()
-        }
+        Self { methods: self.methods.clone(), ..Self::default() }
     }
 
     /// Keeps the looks of those of the names that are methods from being given to others.
@@ -137,9 +114,7 @@ impl SeriesStyles {
             return *style;
         }
         // One of the first n + 1 numbers is not among n taken ones.
-        let free = (0..=self.taken.len())
-            .find(|index| !self.taken.contains(index))
-            .unwrap_or(0);
+        let free = (0..=self.taken.len()).find(|index| !self.taken.contains(index)).unwrap_or(0);
         self.taken.insert(free);
         self.others.push((name.to_owned(), SeriesStyle(free)));
         SeriesStyle(free)
@@ -170,10 +145,7 @@ pub(crate) fn extents(series: &[Series]) -> (Extent, Extent) {
 
 /// Whether no series has a point that can be drawn.
 pub(crate) fn is_empty(series: &[Series]) -> bool {
-    !series
-        .iter()
-        .flat_map(|series| &series.points)
-        .any(|point| point.x.is_finite() && point.y.is_finite())
+    !series.iter().flat_map(|series| &series.points).any(|point| point.x.is_finite() && point.y.is_finite())
 }
 
 /// Draws all of them and adds them to the legend; bands first, so that no band covers another's
@@ -336,9 +308,7 @@ mod tests {
 
     #[test]
     fn thinning_keeps_the_peak() {
-        let points: Vec<(f64, f64)> = (0..10_000)
-            .map(|k| (f64::from(k), if k == 7_777 { 1e6 } else { 0.0 }))
-            .collect();
+        let points: Vec<(f64, f64)> = (0..10_000).map(|k| (f64::from(k), if k == 7_777 { 1e6 } else { 0.0 })).collect();
         let thinned = thin(&points, 1_000);
         assert!(thinned.len() <= 1_002);
         assert!(thinned.contains(&(7_777.0, 1e6)));

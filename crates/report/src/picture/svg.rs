@@ -137,11 +137,7 @@ impl Svg {
             Anchor::Middle => " text-anchor=\"middle\"",
             Anchor::End => " text-anchor=\"end\"",
         };
-        let class = if class.is_empty() {
-            String::new()
-        } else {
-            format!(" class=\"{class}\"")
-        };
+        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
         let _ = write!(
             self.out,
             "<text{class}{anchor} x=\"{}\" y=\"{}\">{}</text>",
@@ -186,14 +182,9 @@ mod tests {
 
     #[test]
     fn coordinates_are_short_and_finite() {
-        for (value, text) in [
-            (12.0, "12"),
-            (12.34, "12.3"),
-            (-0.01, "0"),
-            (f64::NAN, "0"),
-            (f64::INFINITY, "0"),
-            (1e9, "100000"),
-        ] {
+        for (value, text) in
+            [(12.0, "12"), (12.34, "12.3"), (-0.01, "0"), (f64::NAN, "0"), (f64::INFINITY, "0"), (1e9, "100000")]
+        {
             assert_eq!(number(value), text);
         }
     }

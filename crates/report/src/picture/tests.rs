@@ -16,13 +16,11 @@ pub(crate) fn read_xml(text: &str) -> (String, Vec<String>) {
             Event::Eof => break,
             Event::Start(tag) => {
                 depth += 1;
-                tag.attributes()
-                    .for_each(|attribute| drop(attribute.unwrap().unescape_value().unwrap()));
+                tag.attributes().for_each(|attribute| drop(attribute.unwrap().unescape_value().unwrap()));
                 names.push(String::from_utf8(tag.name().as_ref().to_vec()).unwrap());
             }
             Event::Empty(tag) => {
-                tag.attributes()
-                    .for_each(|attribute| drop(attribute.unwrap().unescape_value().unwrap()));
+                tag.attributes().for_each(|attribute| drop(attribute.unwrap().unescape_value().unwrap()));
                 names.push(String::from_utf8(tag.name().as_ref().to_vec()).unwrap());
             }
             Event::End(_) => depth -= 1,
@@ -59,41 +57,24 @@ fn every_kind(name: &str, points: &[Point]) -> Vec<Picture> {
     let series = || series(name, points);
     let first = points.first().map(|point| point.y);
     let lines = || -> Vec<SizedRoundTrip> {
-        let sized = points.iter().map(|point| SizedRoundTrip {
-            ip_octets: whole(point.x),
-            round_trip_ns: point.y,
-        });
+        let sized = points.iter().map(|point| SizedRoundTrip { ip_octets: whole(point.x), round_trip_ns: point.y });
         sized.collect()
     };
     let mut all = responses(name, points);
     all.extend(of_time(name, points));
     all.extend([
-        Picture::ErrorAgainstUtilisation(ErrorAgainstUtilisation {
-            title: title(),
-            series: series(),
-        }),
+        Picture::ErrorAgainstUtilisation(ErrorAgainstUtilisation { title: title(), series: series() }),
         Picture::EstimateAgainstTruth(EstimateAgainstTruth {
             title: title(),
             quantity: Quantity::Rate,
             series: series(),
         }),
-        Picture::CostAgainstError(CostAgainstError {
-            title: title(),
-            cost: Quantity::Time,
-            series: series(),
-        }),
+        Picture::CostAgainstError(CostAgainstError { title: title(), cost: Quantity::Time, series: series() }),
         Picture::DispersionHistogram(DispersionHistogram {
             title: title(),
             quantity: Quantity::Rate,
             bins: DispersionHistogram::bins(&points.iter().map(|point| point.y).collect::<Vec<_>>(), 1e6),
-            modes: points
-                .iter()
-                .map(|p| Mode {
-                    low: p.x,
-                    high: p.y,
-                    chosen: p.x > p.y,
-                })
-                .collect(),
+            modes: points.iter().map(|p| Mode { low: p.x, high: p.y, chosen: p.x > p.y }).collect(),
             truth: first,
             estimate: first,
         }),
@@ -103,11 +84,7 @@ fn every_kind(name: &str, points: &[Point]) -> Vec<Picture> {
                 label: title(),
                 least: lines(),
                 all: lines(),
-                fit: first.map(|value| SizeFit {
-                    intercept_ns: value,
-                    slope_ns_per_octet: value,
-                    rate_bps: first,
-                }),
+                fit: first.map(|value| SizeFit { intercept_ns: value, slope_ns_per_octet: value, rate_bps: first }),
             }],
         }),
         Picture::LossAgainstBurst(LossAgainstBurst {
@@ -170,10 +147,7 @@ fn delays(name: &str, points: &[Point]) -> Picture {
         title: name.to_owned(),
         packets: points
             .iter()
-            .map(|point| DelayedPacket {
-                packet: whole(point.x),
-                delay_ns: signed(point.y),
-            })
+            .map(|point| DelayedPacket { packet: whole(point.x), delay_ns: signed(point.y) })
             .collect(),
         lost: points.iter().map(|point| whole(point.y)).collect(),
         groups: points
@@ -185,12 +159,7 @@ fn delays(name: &str, points: &[Point]) -> Picture {
             })
             .collect(),
         trend: Some(Trend::Ambiguous),
-        tests: vec![TrendTest {
-            name: name.to_owned(),
-            value: 0.5,
-            increasing_above: 0.66,
-            none_below: 0.54,
-        }],
+        tests: vec![TrendTest { name: name.to_owned(), value: 0.5, increasing_above: 0.66, none_below: 0.54 }],
     })
 }
 
@@ -203,33 +172,15 @@ fn whole(value: f64) -> u64 {
     value as u64
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "saturates, which is what extreme inputs want"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "saturates, which is what extreme inputs want")]
 fn signed(value: f64) -> i64 {
     value as i64
 }
 
 /// Every number in an attribute of geometry lies within the picture.
 fn assert_inside(svg: &str) {
-    let height: f64 = svg
-        .split(" height=\"")
-        .nth(1)
-        .unwrap()
-        .split('"')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
-    for (name, most) in [
-        ("x", 641.0),
-        ("x1", 641.0),
-        ("x2", 641.0),
-        ("cx", 641.0),
-        ("y", height),
-        ("cy", height),
-    ] {
+    let height: f64 = svg.split(" height=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+    for (name, most) in [("x", 641.0), ("x1", 641.0), ("x2", 641.0), ("cx", 641.0), ("y", height), ("cy", height)] {
         for part in svg.split(&format!(" {name}=\"")).skip(1) {
             let value: f64 = part.split('"').next().unwrap().parse().unwrap();
             assert!((-0.1..=most).contains(&value), "{name}={value} of {most}: {svg}");
@@ -248,11 +199,7 @@ fn judge(picture: &Picture) {
 }
 
 fn ordinary() -> Vec<Point> {
-    vec![
-        Point::between(10.0, 2e6, 1e6, 3e6),
-        Point::between(20.0, 5e6, 4e6, 7e6),
-        Point::new(30.0, 6e6),
-    ]
+    vec![Point::between(10.0, 2e6, 1e6, 3e6), Point::between(20.0, 5e6, 4e6, 7e6), Point::new(30.0, 6e6)]
 }
 
 #[test]
@@ -284,10 +231,7 @@ fn empty_single_and_extreme_inputs_have_pictures() {
         vec![Point::new(f64::NAN, 1.0), Point::new(1.0, f64::INFINITY)],
         vec![Point::new(f64::MAX, f64::MIN), Point::new(f64::MIN, f64::MAX)],
         vec![Point::new(1e-30, 1e-30), Point::new(1e30, 1e30)],
-        vec![
-            Point::between(1.0, -1e9, f64::NAN, 2.0),
-            Point::between(2.0, 1e9, 9.0, -9.0),
-        ],
+        vec![Point::between(1.0, -1e9, f64::NAN, 2.0), Point::between(2.0, 1e9, 9.0, -9.0)],
         (0..5_000).map(|k| Point::new(f64::from(k), f64::from(k % 7))).collect(),
     ];
     for points in cases {
@@ -304,13 +248,9 @@ fn empty_single_and_extreme_inputs_have_pictures() {
 
 #[test]
 fn many_series_and_long_names_are_bounded() {
-    let series: Vec<Series> = (0..300)
-        .map(|k| Series::new(format!("{k} {}", "long name ".repeat(50)), ordinary()))
-        .collect();
-    let picture = Picture::ErrorAgainstUtilisation(ErrorAgainstUtilisation {
-        title: "many ".repeat(100),
-        series,
-    });
+    let series: Vec<Series> =
+        (0..300).map(|k| Series::new(format!("{k} {}", "long name ".repeat(50)), ordinary())).collect();
+    let picture = Picture::ErrorAgainstUtilisation(ErrorAgainstUtilisation { title: "many ".repeat(100), series });
     judge(&picture);
     let svg = picture.svg();
     assert!(svg.len() < 200_000, "{}", svg.len());
@@ -332,10 +272,7 @@ fn points_are_where_the_axes_say() {
         title: "t".to_owned(),
         quantity: Quantity::Count,
         over: Quantity::Count,
-        series: vec![Series::new(
-            "s",
-            vec![Point::new(50.0, 5.0), Point::new(100.0, 0.0), Point::new(0.0, 10.0)],
-        )],
+        series: vec![Series::new("s", vec![Point::new(50.0, 5.0), Point::new(100.0, 0.0), Point::new(0.0, 10.0)])],
         truth: None,
     });
     let svg = picture.svg();
@@ -350,13 +287,7 @@ fn small_pictures() {
     let error = Picture::ErrorAgainstUtilisation(ErrorAgainstUtilisation {
         title: "Error against load".to_owned(),
         series: vec![
-            Series::new(
-                "fac2",
-                vec![
-                    Point::between(0.0, 0.0, -0.01, 0.01),
-                    Point::between(0.5, -0.02, -0.05, 0.01),
-                ],
-            ),
+            Series::new("fac2", vec![Point::between(0.0, 0.0, -0.01, 0.01), Point::between(0.5, -0.02, -0.05, 0.01)]),
             Series::published("pathload, printed", Some("pathload"), vec![Point::new(0.5, -2.5)]),
         ],
     });
@@ -365,19 +296,12 @@ fn small_pictures() {
         title: "Dispersion".to_owned(),
         quantity: Quantity::Rate,
         bins: DispersionHistogram::bins(&[97e6, 97.2e6, 74e6], 1e6),
-        modes: vec![Mode {
-            low: 96e6,
-            high: 98e6,
-            chosen: true,
-        }],
+        modes: vec![Mode { low: 96e6, high: 98e6, chosen: true }],
         truth: Some(97.5e6),
         estimate: Some(97.1e6),
     });
     insta::assert_snapshot!("dispersion_histogram", lines(&histogram.inline(&styles)));
-    let delays = delays(
-        "Delays",
-        &[Point::new(0.0, -5e6), Point::new(1.0, -4.9e6), Point::new(2.0, -4.7e6)],
-    );
+    let delays = delays("Delays", &[Point::new(0.0, -5e6), Point::new(1.0, -4.9e6), Point::new(2.0, -4.7e6)]);
     insta::assert_snapshot!("delay_trend", lines(&delays.inline(&styles)));
 }
 

@@ -36,67 +36,27 @@ impl TransferOverTime {
     pub(crate) fn draw(&self, styles: &mut SeriesStyles) -> Frame {
         let (x, y) = series::extents(&self.rates);
         let (wx, wy) = series::extents(&self.windows);
-        let x = wx
-            .ends()
-            .into_iter()
-            .chain([Some(0.0), self.stop_ns])
-            .flatten()
-            .fold(x, Extent::with);
-        let y = [Some(0.0), self.value_bps, self.truth_bps]
-            .into_iter()
-            .flatten()
-            .fold(y, Extent::with);
+        let x = wx.ends().into_iter().chain([Some(0.0), self.stop_ns]).flatten().fold(x, Extent::with);
+        let y = [Some(0.0), self.value_bps, self.truth_bps].into_iter().flatten().fold(y, Extent::with);
         let mut frame = Frame::new(&self.title, self.summary());
         let both = !self.windows.is_empty();
         let time = || Axis::linear("time since the start", Quantity::Time, x);
-        let upper = frame.panel(
-            time(),
-            Axis::linear("rate", Quantity::Rate, y),
-            if both { 170.0 } else { 260.0 },
-        );
+        let upper = frame.panel(time(), Axis::linear("rate", Quantity::Rate, y), if both { 170.0 } else { 260.0 });
         self.mark_stop(&mut frame, &upper);
         if let Some(truth) = self.truth_bps {
-            frame.horizontal(
-                &upper,
-                "rf da1",
-                truth,
-                format!("truth, {}", Quantity::Rate.print(truth)),
-            );
+            frame.horizontal(&upper, "rf da1", truth, format!("truth, {}", Quantity::Rate.print(truth)));
         }
         if let Some(value) = self.value_bps {
-            frame.horizontal(
-                &upper,
-                "rf da2",
-                value,
-                format!("answer, {}", Quantity::Rate.print(value)),
-            );
+            frame.horizontal(&upper, "rf da2", value, format!("answer, {}", Quantity::Rate.print(value)));
         }
-        series::draw(
-            &mut frame,
-            &upper,
-            styles,
-            &self.rates,
-            Drawing::Line,
-            (Quantity::Time, Quantity::Rate),
-        );
+        series::draw(&mut frame, &upper, styles, &self.rates, Drawing::Line, (Quantity::Time, Quantity::Rate));
         if series::is_empty(&self.rates) {
             frame.nothing(&upper, "no rates to show");
         }
         if both {
-            let lower = frame.panel(
-                time(),
-                Axis::linear("congestion window", Quantity::Octets, wy.with(0.0)),
-                130.0,
-            );
+            let lower = frame.panel(time(), Axis::linear("congestion window", Quantity::Octets, wy.with(0.0)), 130.0);
             self.mark_stop(&mut frame, &lower);
-            series::draw(
-                &mut frame,
-                &lower,
-                styles,
-                &self.windows,
-                Drawing::Steps,
-                (Quantity::Time, Quantity::Octets),
-            );
+            series::draw(&mut frame, &lower, styles, &self.windows, Drawing::Steps, (Quantity::Time, Quantity::Octets));
         }
         frame
     }

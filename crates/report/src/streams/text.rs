@@ -33,21 +33,10 @@ impl StreamsDocument {
         let length = u128::from(row.rate_bps) * u128::from(WIDTH) / u128::from(most);
         let bar = if ascii { "#" } else { "█" }.repeat(usize::try_from(length).unwrap_or(0).max(1));
         let arrow = if ascii { "<-" } else { "◀" };
-        let marks = [
-            (self.fill, "fills the path"),
-            (self.intrusive, "intrusive"),
-            (self.harmful, "harmful"),
-        ];
-        let marks: Vec<&str> = marks
-            .into_iter()
-            .filter(|(streams, _)| *streams == Some(row.streams))
-            .map(|(_, name)| name)
-            .collect();
-        let mark = if marks.is_empty() {
-            String::new()
-        } else {
-            format!("  {arrow} {}", marks.join(", "))
-        };
+        let marks = [(self.fill, "fills the path"), (self.intrusive, "intrusive"), (self.harmful, "harmful")];
+        let marks: Vec<&str> =
+            marks.into_iter().filter(|(streams, _)| *streams == Some(row.streams)).map(|(_, name)| name).collect();
+        let mark = if marks.is_empty() { String::new() } else { format!("  {arrow} {}", marks.join(", ")) };
         let _ = writeln!(
             out,
             "  {:>3}  {:>12}  {:>9}  {:>6.2} %  {bar}{mark}",
@@ -66,10 +55,7 @@ impl StreamsDocument {
                 let _ = writeln!(out, "  {fill} fill the path.");
             }
             (Some(fill), true) => {
-                let _ = writeln!(
-                    out,
-                    "  {fill} would fill the path (estimated: the sum still rose in proportion)."
-                );
+                let _ = writeln!(out, "  {fill} would fill the path (estimated: the sum still rose in proportion).");
             }
             (None, _) if self.curve.is_empty() => {}
             (None, _) => out.push_str("  How many fill the path is not known: the sum still rose.\n"),
@@ -82,10 +68,7 @@ impl StreamsDocument {
             let _ = writeln!(out, "  Harmful from {streams} on: they get less than fewer do.");
         }
         if let Some(flows) = self.competing_flows {
-            let _ = writeln!(
-                out,
-                "  The curve is that of a path shared with about {flows:.1} other connections."
-            );
+            let _ = writeln!(out, "  The curve is that of a path shared with about {flows:.1} other connections.");
         }
         match self.recommended {
             Some(true) => out.push_str("  Parallel streams: recommended; mend window and congestion control first.\n"),
@@ -96,10 +79,9 @@ impl StreamsDocument {
 
     fn put_buffers(&self, out: &mut String) {
         let Some(buffers) = &self.buffers else { return };
-        let granted = buffers.granted_octets.map_or_else(
-            || "an unknown size".to_owned(),
-            |octets| Octets::new(octets).to_string(),
-        );
+        let granted = buffers
+            .granted_octets
+            .map_or_else(|| "an unknown size".to_owned(), |octets| Octets::new(octets).to_string());
         let _ = writeln!(
             out,
             "  Buffers of {} asked for at both sides of this host: granted {granted}, {:.2} times the rate.",

@@ -24,10 +24,7 @@ impl Document {
         let mut directions: Vec<Direction> = self.metrics.iter().map(|row| row.direction).collect();
         directions.dedup();
         for direction in directions {
-            let rows = Rows {
-                all: &self.metrics,
-                direction,
-            };
+            let rows = Rows { all: &self.metrics, direction };
             let way = match direction {
                 Direction::Forward => "from this host to the far one",
                 Direction::Reverse => "from the far host to this one",
@@ -47,78 +44,42 @@ impl Document {
         let here = &self.host.sender_environment;
         writeln!(out, "--- Host section ---")?;
         let mut line = |label: &str, value: Option<String>| {
-            writeln!(
-                out,
-                "        {label:<22} {}",
-                value.unwrap_or_else(|| "not known".to_owned())
-            )
+            writeln!(out, "        {label:<22} {}", value.unwrap_or_else(|| "not known".to_owned()))
         };
         let copy = |rate: Option<u64>| rate.map(|octets| format!("{} MBps", octets / 1_000_000));
         // A copy reads and writes: the bus moves each octet twice.
-        let bus = here
-            .memory_copy_octets_per_second
-            .map(|octets| octets.saturating_mul(2));
+        let bus = here.memory_copy_octets_per_second.map(|octets| octets.saturating_mul(2));
         let nanos = |time: Option<f64>| time.map(|time| format!("{time:.0} ns"));
         line("local CPU speed", here.processor_mhz.map(|mhz| format!("{mhz:.2} MHz")))?;
-        line(
-            "usable local mem",
-            here.memory_octets
-                .map(|octets| format!("{} MBytes", octets / 1_000_000)),
-        )?;
+        line("usable local mem", here.memory_octets.map(|octets| format!("{} MBytes", octets / 1_000_000)))?;
         line("mem bus speed", copy(bus))?;
         line("max mem copy speed", copy(here.memory_copy_octets_per_second))?;
         line("min mem copy speed", copy(here.memory_copy_least_octets_per_second))?;
-        line(
-            "NIC speed (measured)",
-            self.host.sender.max_send_rate.map(|rate| mbps(rate.bps())),
-        )?;
-        line(
-            "NIC speed (negotiated)",
-            self.host.sender.interface_rate.map(|rate| mbps(rate.bps())),
-        )?;
+        line("NIC speed (measured)", self.host.sender.max_send_rate.map(|rate| mbps(rate.bps())))?;
+        line("NIC speed (negotiated)", self.host.sender.interface_rate.map(|rate| mbps(rate.bps())))?;
         line("sub_cost", nanos(here.call_ns))?;
         line("ts_call", nanos(here.clock_read_ns))?;
         line("sys-call", nanos(here.system_call_ns))?;
         line("kernel", here.kernel.clone())?;
         let remote = &self.host.receiver;
-        line(
-            "far NIC speed",
-            remote
-                .max_send_rate
-                .or(remote.interface_rate)
-                .map(|rate| mbps(rate.bps())),
-        )?;
+        line("far NIC speed", remote.max_send_rate.or(remote.interface_rate).map(|rate| mbps(rate.bps())))?;
         line("far send call", Some(format!("{} ns", remote.send_cost.as_nanos())))?;
-        line(
-            "far receive call",
-            Some(format!("{} ns", remote.receive_cost.as_nanos())),
-        )
+        line("far receive call", Some(format!("{} ns", remote.receive_cost.as_nanos())))
     }
 
     fn write_advisory(&self, out: &mut String, direction: Direction) -> std::fmt::Result {
         writeln!(out, "\n--- Advisory section ---")?;
-        let own: Vec<_> = self
-            .advice
-            .iter()
-            .filter(|advice| advice.direction == direction)
-            .collect();
+        let own: Vec<_> = self.advice.iter().filter(|advice| advice.direction == direction).collect();
         if own.is_empty() {
             writeln!(out, "        nothing to mend")?;
         }
         for advice in &own {
             for (index, line) in super::wrapped(&advice.text, 96).into_iter().enumerate() {
-                let head = if index == 0 {
-                    format!("  {:>3}   ", advice.rule)
-                } else {
-                    " ".repeat(8)
-                };
+                let head = if index == 0 { format!("  {:>3}   ", advice.rule) } else { " ".repeat(8) };
                 writeln!(out, "{head}{line}")?;
             }
         }
-        let rows = Rows {
-            all: &self.metrics,
-            direction,
-        };
+        let rows = Rows { all: &self.metrics, direction };
         rows.maximum(out)
     }
 }
@@ -183,18 +144,12 @@ impl<'a> Rows<'a> {
     }
 
     fn cost(&self) -> (u64, f64) {
-        self.iter().fold((0, 0.0), |sum: (u64, f64), row| {
-            (sum.0.saturating_add(row.octets), sum.1 + row.seconds)
-        })
+        self.iter().fold((0, 0.0), |sum: (u64, f64), row| (sum.0.saturating_add(row.octets), sum.1 + row.seconds))
     }
 
     /// Least, mean and most of what each transfer over one or more connections carried.
     fn tcp_rates(&self) -> Option<(f64, f64, f64)> {
-        let mut rates: Vec<f64> = self
-            .value(Metric::TcpAchievableSingle)
-            .map(|bps| bps as f64)
-            .into_iter()
-            .collect();
+        let mut rates: Vec<f64> = self.value(Metric::TcpAchievableSingle).map(|bps| bps as f64).into_iter().collect();
         let levels = self.streams().map_or(&[][..], |found| &found.levels);
         let tried = self.window().map_or(&[][..], |found| &found.tried_bps);
         let more = levels.iter().map(|level| level.sum_bps).chain(tried.iter().copied());
@@ -217,11 +172,7 @@ impl<'a> Rows<'a> {
         let (Some(bps), Some(limit)) = (row.value, row.limited_by) else {
             return Ok(());
         };
-        writeln!(
-            out,
-            "maximum throughput is around {:.3} Mb/s limited by the {limit}",
-            bps as f64 / 1e6
-        )
+        writeln!(out, "maximum throughput is around {:.3} Mb/s limited by the {limit}", bps as f64 / 1e6)
     }
 }
 
@@ -229,11 +180,7 @@ fn write_statistics(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
     let (octets, seconds) = rows.cost();
     let used = octets as f64 * 8.0 / seconds.max(1e-9);
     writeln!(out, "\n--- General statistics ---")?;
-    writeln!(
-        out,
-        "Average bandwidth used in testing: {:.4} Mb/s in {seconds:.4} sec",
-        used / 1e6
-    )?;
+    writeln!(out, "Average bandwidth used in testing: {:.4} Mb/s in {seconds:.4} sec", used / 1e6)?;
     match rows.tcp_rates() {
         Some((least, mean, most)) => writeln!(
             out,
@@ -255,22 +202,14 @@ fn write_general(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
         rtt.map_or_else(unknown, |nanos| format!("{:.4} ms", nanos as f64 / 1e6))
     )?;
     let burst = rows.row(Metric::MaximumBurstOctets);
-    let at_least = burst
-        .filter(|row| row.verdict == BoundKind::LowerBound)
-        .map_or("", |_| "at least ");
+    let at_least = burst.filter(|row| row.verdict == BoundKind::LowerBound).map_or("", |_| "at least ");
     writeln!(
         out,
         "        Maximum burst size:             {}",
-        burst
-            .and_then(|row| row.value)
-            .map_or_else(unknown, |octets| format!("{at_least}{octets} Bytes"))
+        burst.and_then(|row| row.value).map_or_else(unknown, |octets| format!("{at_least}{octets} Bytes"))
     )?;
     if let Some(rate) = rows.burst().and_then(|found| found.rate_bps) {
-        writeln!(
-            out,
-            "            sent at:                    {:.4} Mb/s",
-            rate as f64 / 1e6
-        )?;
+        writeln!(out, "            sent at:                    {:.4} Mb/s", rate as f64 / 1e6)?;
     }
     for (label, metric) in [
         ("Capacity:                      ", Metric::IpCapacity),
@@ -289,11 +228,7 @@ fn write_general(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
 fn write_udp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
     writeln!(out, "\n--- UDP section ---")?;
     let single = rows.value(Metric::UdpAchievable);
-    writeln!(
-        out,
-        "        Single stream UDP throughput:   {}",
-        single.map_or_else(unknown, mbps)
-    )?;
+    writeln!(out, "        Single stream UDP throughput:   {}", single.map_or_else(unknown, mbps))?;
     let two = rows.two_streams();
     writeln!(
         out,
@@ -322,43 +257,24 @@ fn write_tcp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
         writeln!(out, "            buffer to ask for:          {octets} Bytes")?;
     }
     let single = rows.value(Metric::TcpAchievableSingle);
-    writeln!(
-        out,
-        "        Single stream TCP throughput:   {}",
-        single.map_or_else(unknown, mbps)
-    )?;
-    let limits = rows
-        .tcp()
-        .filter(|_| single.is_some())
-        .map_or(&[][..], |found| &found.limits);
+    writeln!(out, "        Single stream TCP throughput:   {}", single.map_or_else(unknown, mbps))?;
+    let limits = rows.tcp().filter(|_| single.is_some()).map_or(&[][..], |found| &found.limits);
     if !limits.is_empty() {
         let names: Vec<&str> = limits.iter().map(|limit| limit.name()).collect();
         writeln!(out, "            limited by:                 {}", names.join("; "))?;
     }
-    let (fill, available) = (
-        rows.value(Metric::TcpStreamsToFill),
-        rows.value(Metric::AvailableIpCapacity),
-    );
-    let short = single
-        .zip(available)
-        .is_none_or(|(single, available)| (single as f64) < SHORT * available as f64);
+    let (fill, available) = (rows.value(Metric::TcpStreamsToFill), rows.value(Metric::AvailableIpCapacity));
+    let short = single.zip(available).is_none_or(|(single, available)| (single as f64) < SHORT * available as f64);
     let Some(fill) = fill else {
         return writeln!(out, "        Use of parallel TCP streams:    not known");
     };
-    let is = if fill >= 2 && short {
-        "is recommended"
-    } else {
-        "is not recommended"
-    };
+    let is = if fill >= 2 && short { "is recommended" } else { "is not recommended" };
     writeln!(out, "            Use of parallel TCP streams:        {is}")?;
     let estimated = rows
         .row(Metric::TcpStreamsToFill)
         .is_some_and(|row| row.caveats.iter().any(|caveat| caveat.id == "not_converged"));
     let suffix = if estimated { " (estimated)" } else { "" };
-    writeln!(
-        out,
-        "    {fill} TCP streams can fully utilize the Available bandwidth{suffix}"
-    )?;
+    writeln!(out, "    {fill} TCP streams can fully utilize the Available bandwidth{suffix}")?;
     if let Some(parallel) = rows.value(Metric::TcpAchievableParallel) {
         writeln!(out, "        Parallel streams TCP throughput: {}", mbps(parallel))?;
     }

@@ -42,11 +42,7 @@ fn document() -> Document {
                 "capacity",
                 Estimate::ip_rate(Metric::IpCapacity, mbps(97), mbps(96), mbps(98)).into(),
             ),
-            entry(
-                Metric::AvailableIpCapacity,
-                "fac2",
-                available.caveat(Caveat::Loss { ratio: 0.012 }).into(),
-            ),
+            entry(Metric::AvailableIpCapacity, "fac2", available.caveat(Caveat::Loss { ratio: 0.012 }).into()),
             entry(Metric::MaximumBurstOctets, "burst", burst.into()),
             entry(Metric::UdpAchievable, "udp", Outcome::inconclusive(Reason::NoAnswer)),
             entry(Metric::TcpAchievableSingle, "tcp", tcp.into()),
@@ -55,17 +51,10 @@ fn document() -> Document {
         fault: None,
     };
     let environments = Environments {
-        here: HostEnvironment {
-            tcp_wmem_octets: Some([4096, 16_384, 65_536]),
-            ..HostEnvironment::default()
-        },
+        here: HostEnvironment { tcp_wmem_octets: Some([4096, 16_384, 65_536]), ..HostEnvironment::default() },
         remote: HostEnvironment::default(),
     };
-    let target = Target {
-        name: "far.example".to_owned(),
-        address: Some([192, 0, 2, 1].into()),
-        port: Some(8620),
-    };
+    let target = Target { name: "far.example".to_owned(), address: Some([192, 0, 2, 1].into()), port: Some(8620) };
     let mut document = Document::new("test", "0.0.0".to_owned(), target, &[job], &[environments]);
     document.set_truth(Metric::IpCapacity, 97_529_259);
     document.advice = advise(&document);
@@ -100,11 +89,7 @@ fn json_follows_the_shipped_schema() {
 #[test]
 fn advice_names_the_window_and_the_shallow_queue() {
     let ids: Vec<&str> = document().advice.iter().map(|advice| advice.id).collect();
-    assert_eq!(
-        ids,
-        ["shallow_queue", "send_buffer"],
-        "12 kB per 20 ms bind before 32 kB do"
-    );
+    assert_eq!(ids, ["shallow_queue", "send_buffer"], "12 kB per 20 ms bind before 32 kB do");
 }
 
 /// netest's sections and labels are all there, in its order, for each way.
@@ -140,9 +125,7 @@ fn the_complete_report_has_netests_sections() {
     ];
     let mut rest = text.as_str();
     for label in labels {
-        let at = rest
-            .find(label)
-            .unwrap_or_else(|| panic!("{label} is missing or out of place in\n{text}"));
+        let at = rest.find(label).unwrap_or_else(|| panic!("{label} is missing or out of place in\n{text}"));
         rest = &rest[at..];
     }
 }

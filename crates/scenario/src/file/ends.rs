@@ -112,12 +112,8 @@ impl HostFile {
 impl ClockFile {
     fn read(&self, place: &str) -> Result<ClockModel, ScenarioError> {
         let usual = ClockModel::default();
-        let steps = self.steps.iter().map(|step| {
-            Ok(ClockStep {
-                at: duration(place, &step.at)?,
-                by: delta(place, &step.by)?,
-            })
-        });
+        let steps =
+            self.steps.iter().map(|step| Ok(ClockStep { at: duration(place, &step.at)?, by: delta(place, &step.by)? }));
         Ok(ClockModel {
             offset: optional(place, self.offset.as_ref(), delta)?.unwrap_or_default(),
             skew_ppm: self.skew_ppm,

@@ -181,10 +181,7 @@ impl HopFile {
         }
         hop.bucket = match (self.shaper, self.policer) {
             (Some(_), Some(_)) => {
-                return Err(ScenarioError::invalid(
-                    place,
-                    "has both a shaper and a policer; write one",
-                ));
+                return Err(ScenarioError::invalid(place, "has both a shaper and a policer; write one"));
             }
             (Some(bucket), None) => Some(bucket.read(&at("shaper"), true)?),
             (None, Some(bucket)) => Some(bucket.read(&at("policer"), false)?),
@@ -194,27 +191,18 @@ impl HopFile {
             hop.early_drop = Some(early.read(&at("early_drop"))?);
         }
         hop.loss = self.loss.map_or(Loss::None, |loss| match loss.mean_burst {
-            Some(mean_burst) => Loss::Bursty {
-                ratio: loss.ratio,
-                mean_burst,
-            },
+            Some(mean_burst) => Loss::Bursty { ratio: loss.ratio, mean_burst },
             None => Loss::Random { ratio: loss.ratio },
         });
         if let Some(jitter) = self.jitter {
             hop.jitter = jitter.read(&at("jitter"))?;
         }
         if let Some(reorder) = self.reorder {
-            hop.reorder = Some(Reorder {
-                ratio: reorder.ratio,
-                by: duration(&at("reorder by"), &reorder.by)?,
-            });
+            hop.reorder = Some(Reorder { ratio: reorder.ratio, by: duration(&at("reorder by"), &reorder.by)? });
         }
         for (index, change) in self.schedule.iter().enumerate() {
             let at = at(&format!("schedule {index}"));
-            hop.schedule.push(RateChange {
-                at: duration(&at, &change.at)?,
-                rate: rate(&at, &change.rate)?,
-            });
+            hop.schedule.push(RateChange { at: duration(&at, &change.at)?, rate: rate(&at, &change.rate)? });
         }
         hop.router = self.router.read(&at("router"))?;
         hop.link = link(&at("burst"), &self.link, self.burst.as_ref())?;

@@ -73,27 +73,11 @@ fn every_field_is_read() {
     assert_eq!(hop.queue, Queue::Octets(Octets::new(128_000)));
     assert_eq!(hop.layer2[0].queue, Queue::Packets(64));
     assert_eq!(hop.bucket.unwrap().queue, Some(Queue::Unlimited));
-    assert_eq!(
-        hop.loss,
-        Loss::Bursty {
-            ratio: 0.01,
-            mean_burst: 3.0
-        }
-    );
-    assert_eq!(
-        hop.schedule[0].at,
-        Duration::from_secs(2),
-        "the schedule is put in order"
-    );
+    assert_eq!(hop.loss, Loss::Bursty { ratio: 0.01, mean_burst: 3.0 });
+    assert_eq!(hop.schedule[0].at, Duration::from_secs(2), "the schedule is put in order");
     assert_eq!(hop.router.icmp_limit, Some((1.0, 6)));
     assert_eq!(scenario.cross.len(), 4);
-    assert!(matches!(
-        scenario.cross[1].source,
-        Source::Open {
-            arrivals: Arrivals::ParetoOnOff { .. },
-            ..
-        }
-    ));
+    assert!(matches!(scenario.cross[1].source, Source::Open { arrivals: Arrivals::ParetoOnOff { .. }, .. }));
     assert_eq!((scenario.cross[3].first_hop, scenario.cross[3].last_hop), (0, 1));
     assert_eq!(scenario.receiver.clock.offset, Delta::from_nanos(-40_000_000));
     assert_eq!(scenario.receiver.tcp_receive_octets, 256_000);
@@ -103,10 +87,7 @@ fn every_field_is_read() {
     assert_eq!(scenario.sender.interface_rate, Some(BitRate::from_gbps(10)));
     assert_eq!(
         scenario.expect[0].params,
-        [
-            ("quick".to_owned(), "true".to_owned()),
-            ("streams".to_owned(), "12".to_owned())
-        ]
+        [("quick".to_owned(), "true".to_owned()), ("streams".to_owned(), "12".to_owned())]
     );
     assert_eq!(scenario.reverse.len(), 2, "the way back mirrors the way there");
     assert_eq!(scenario.reverse[0].rate, BitRate::from_mbps(100));
@@ -130,12 +111,8 @@ arrivals = "cbr"
 rate = "0 bit/s"
 "#;
     let scenario = Scenario::from_toml(text).unwrap();
-    let [cross] = &scenario.cross[..] else {
-        panic!("{:?}", scenario.cross)
-    };
-    let Source::Open { sizes, .. } = &cross.source else {
-        panic!("{cross:?}")
-    };
+    let [cross] = &scenario.cross[..] else { panic!("{:?}", scenario.cross) };
+    let Source::Open { sizes, .. } = &cross.source else { panic!("{cross:?}") };
     assert_eq!(sizes.uniform_range(), Some((64, 1500)));
     assert_eq!(cross.generated_by, Some(crate::GeneratedBy::Hosts));
     let load = scenario.truth(PathDirection::Forward).utilisation(0).unwrap();
@@ -155,10 +132,7 @@ fn flows_are_written_as_cross_traffic_is() {
     for (text, word) in [
         ("[[cross]]\narrivals = 'cbr'\nrate = '1 M'\nfirst_hop = 1", "first_hop"),
         ("[[cross]]\nelastic = 'cubic'\nflows = 0", "at least one flow"),
-        (
-            "[[cross]]\narrivals = 'pareto'\nrate = '2 M'\npeak = '1 M'\nmean_on = '1 ms'",
-            "peak above",
-        ),
+        ("[[cross]]\narrivals = 'pareto'\nrate = '2 M'\npeak = '1 M'\nmean_on = '1 ms'", "peak above"),
         ("name = 'x'", "name"),
     ] {
         let error = Cross::list_from_toml(text).unwrap_err().to_string();
@@ -187,26 +161,11 @@ fn nonsense_is_refused_with_its_place() {
             "name = 'x'\n[[hop]]\nrate = '5 M'\n[[cross]]\nfirst_hop = 0\nlast_hop = 3\narrivals = 'cbr'\nrate = '1 M'",
             "no hop 3",
         ),
-        (
-            "name = 'x'\n[[hop]]\nrate = '5 M'\ncross = [{ arrivals = 'cbr' }]",
-            "rate",
-        ),
-        (
-            "name = 'x'\n[[hop]]\nrate = '5 M'\ncross = [{ elastic = 'reno', rate = '1 M' }]",
-            "elastic",
-        ),
-        (
-            "name = 'x'\n[[hop]]\nrate = '5 M'\n[[expect]]\nmethod = 'm'",
-            "exactly one",
-        ),
-        (
-            "name = 'x'\n[[hop]]\nrate = '5 M'\n[[expect]]\nmethod = 'm'\nratio = [1.1, 0.9]",
-            "exactly one",
-        ),
-        (
-            "name = 'x'\n[[hop]]\nrate = '5 M'\npolicer = { rate = '1 M', burst = '9 kB', queue = '9 kB' }",
-            "no queue",
-        ),
+        ("name = 'x'\n[[hop]]\nrate = '5 M'\ncross = [{ arrivals = 'cbr' }]", "rate"),
+        ("name = 'x'\n[[hop]]\nrate = '5 M'\ncross = [{ elastic = 'reno', rate = '1 M' }]", "elastic"),
+        ("name = 'x'\n[[hop]]\nrate = '5 M'\n[[expect]]\nmethod = 'm'", "exactly one"),
+        ("name = 'x'\n[[hop]]\nrate = '5 M'\n[[expect]]\nmethod = 'm'\nratio = [1.1, 0.9]", "exactly one"),
+        ("name = 'x'\n[[hop]]\nrate = '5 M'\npolicer = { rate = '1 M', burst = '9 kB', queue = '9 kB' }", "no queue"),
         ("\u{0}", "cannot be read"),
     ] {
         let error = Scenario::from_toml(text).expect_err(text).to_string();
@@ -244,18 +203,9 @@ fn links_have_four_kinds() {
     // The reverse direction is the same cable.
     let scenario = with_hop("link = \"tbf\"\nburst = \"3 kB\"").unwrap();
     assert_eq!(scenario.reverse[0].link, Link::Tbf(burst));
-    for link in [
-        Link::RealTime,
-        Link::Tbf(burst),
-        Link::Htb(Burst::OnePacket),
-        Link::Veth,
-    ] {
+    for link in [Link::RealTime, Link::Tbf(burst), Link::Htb(Burst::OnePacket), Link::Veth] {
         let text = format!("link = {:?}", link.name());
-        assert_eq!(
-            std::mem::discriminant(&kind(&text)),
-            std::mem::discriminant(&link),
-            "{text}"
-        );
+        assert_eq!(std::mem::discriminant(&kind(&text)), std::mem::discriminant(&link), "{text}");
     }
 }
 
@@ -264,18 +214,9 @@ fn bursts_are_checked() {
     // 1500 octets on Ethernet are 1538.
     assert!(with_hop("link = \"htb\"\nburst = \"1538 B\"").is_ok());
     let refused = [
-        (
-            "link = \"htb\"\nburst = \"1537 B\"",
-            "hop 0: burst: must hold at least one packet",
-        ),
-        (
-            "burst = \"3 kB\"",
-            "hop 0: burst: belongs to links of the kinds tbf and htb",
-        ),
-        (
-            "link = \"veth\"\nburst = \"3 kB\"",
-            "hop 0: burst: belongs to links of the kinds",
-        ),
+        ("link = \"htb\"\nburst = \"1537 B\"", "hop 0: burst: must hold at least one packet"),
+        ("burst = \"3 kB\"", "hop 0: burst: belongs to links of the kinds tbf and htb"),
+        ("link = \"veth\"\nburst = \"3 kB\"", "hop 0: burst: belongs to links of the kinds"),
         (
             "link = \"tbf\"\nburst = \"3 kB\"\nshaper = { rate = \"10 Mbit/s\", burst = \"5 kB\" }",
             "hop 0: burst: a hop with a shaper has the shaper's burst",
@@ -298,10 +239,7 @@ fn links_that_do_not_send_one_packet_after_the_other() {
     assert_eq!(service(""), Service::Single);
     assert_eq!(
         service("channels = { count = 4, by = \"flow\" }"),
-        Service::Channels(Channels {
-            count: 4,
-            by: Dealing::Flow
-        })
+        Service::Channels(Channels { count: 4, by: Dealing::Flow })
     );
     assert_eq!(
         service("aggregation = { contention = \"200 us\", jitter = \"150 us\", inside = \"at_once\" }"),
@@ -315,10 +253,7 @@ fn links_that_do_not_send_one_packet_after_the_other() {
     );
     assert_eq!(
         service("slots = { period = \"1 ms\", grant = \"8 ms\" }"),
-        Service::Slots(Slots {
-            period: Duration::from_millis(1),
-            grant: Duration::from_millis(8),
-        })
+        Service::Slots(Slots { period: Duration::from_millis(1), grant: Duration::from_millis(8) })
     );
 }
 

@@ -86,10 +86,7 @@ impl PassingFile {
         let window_octets = window.map(|octets| u32::try_from(octets.count())).transpose();
         let application = optional(place, self.application.as_ref(), rate)?;
         if application == Some(BitRate::ZERO) {
-            return Err(ScenarioError::invalid(
-                place,
-                "an application that hands over nothing makes no transfer",
-            ));
+            return Err(ScenarioError::invalid(place, "an application that hands over nothing makes no transfer"));
         }
         Ok(Passing {
             control: self.control.map_or(usual.control, |control| match control {

@@ -23,11 +23,7 @@ impl Truth<'_> {
     /// stage, not by a formula.
     pub fn burst(&self, ip_octets: u16, sender: Option<BitRate>) -> Option<BurstTruth> {
         const PACKETS: usize = 100_000;
-        if self
-            .hops()
-            .iter()
-            .any(|hop| has_bursts(hop.service) || hop.early_drop.is_some())
-        {
+        if self.hops().iter().any(|hop| has_bursts(hop.service) || hop.early_drop.is_some()) {
             return None;
         }
         let gap = sender.map_or(0, |rate| picos(u64::from(ip_octets), rate));
@@ -40,10 +36,7 @@ impl Truth<'_> {
         }
         let mut first_loss: Option<(usize, usize)> = None;
         for (index, hop) in self.hops().iter().enumerate() {
-            let devices = hop
-                .layer2
-                .iter()
-                .map(|device| (device.rate, device.framing, device.queue));
+            let devices = hop.layer2.iter().map(|device| (device.rate, device.framing, device.queue));
             if let Some(bucket) = &hop.bucket
                 && let Some(lost) = first_without_tokens(&mut arrivals, bucket, ip_octets)
             {
@@ -62,10 +55,7 @@ impl Truth<'_> {
                 }
             }
         }
-        first_loss.map(|(packets, hop)| BurstTruth {
-            ip_octets: packets as u64 * u64::from(ip_octets),
-            hop,
-        })
+        first_loss.map(|(packets, hop)| BurstTruth { ip_octets: packets as u64 * u64::from(ip_octets), hop })
     }
 }
 
@@ -76,10 +66,7 @@ fn has_bursts(service: Service) -> bool {
 /// Channels that the packets of one flow take in turn.
 fn side_by_side(service: Service) -> usize {
     match service {
-        Service::Channels(Channels {
-            count,
-            by: Dealing::Packet | Dealing::Load,
-        }) => usize::from(count),
+        Service::Channels(Channels { count, by: Dealing::Packet | Dealing::Load }) => usize::from(count),
         _ => 1,
     }
 }

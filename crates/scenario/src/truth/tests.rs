@@ -43,12 +43,7 @@ fn round_trip_is_the_sum_of_its_stages() {
 
 #[test]
 fn elastic_flows_leave_no_fluid_truth() {
-    let elastic = Elastic {
-        flows: 2,
-        control: ElasticControl::Cubic,
-        extra_rtt: MS,
-        window_octets: None,
-    };
+    let elastic = Elastic { flows: 2, control: ElasticControl::Cubic, extra_rtt: MS, window_octets: None };
     let scenario = Scenario::new("elastic")
         .hop(Hop::rate(BitRate::from_mbps(10)))
         .cross(Cross::elastic_on_hop(0, elastic))
@@ -67,20 +62,10 @@ fn hidden_devices_and_buckets_set_the_capacity() {
         delay: Duration::ZERO,
         queue: Queue::Packets(100),
     };
-    let bucket = TokenBucket {
-        rate: BitRate::from_mbps(20),
-        burst: Octets::new(64_000),
-        queue: None,
-    };
+    let bucket = TokenBucket { rate: BitRate::from_mbps(20), burst: Octets::new(64_000), queue: None };
     let base = Hop::rate(BitRate::from_mbps(100));
-    let with_device = Scenario::new("device")
-        .hop(base.clone().layer2(device))
-        .validate()
-        .unwrap();
-    assert_eq!(
-        with_device.truth(PathDirection::Forward).capacity(1500),
-        BitRate::from_bps(48_764_629)
-    );
+    let with_device = Scenario::new("device").hop(base.clone().layer2(device)).validate().unwrap();
+    assert_eq!(with_device.truth(PathDirection::Forward).capacity(1500), BitRate::from_bps(48_764_629));
     let with_bucket = Scenario::new("bucket").hop(base.bucket(bucket)).validate().unwrap();
     let truth = with_bucket.truth(PathDirection::Forward);
     assert_eq!(truth.capacity(1500), BitRate::from_mbps(20));
@@ -101,9 +86,7 @@ fn burst_by_recursion() {
         .unwrap();
     let burst = scenario.truth(PathDirection::Forward).burst(1500, None).unwrap();
     assert_eq!((burst.ip_octets, burst.hop), (11 * 1500, 1));
-    let slow = scenario
-        .truth(PathDirection::Forward)
-        .burst(1500, Some(BitRate::from_mbps(50)));
+    let slow = scenario.truth(PathDirection::Forward).burst(1500, Some(BitRate::from_mbps(50)));
     assert_eq!(slow, None);
 }
 
@@ -113,10 +96,7 @@ fn burst_by_recursion() {
 #[test]
 fn an_interface_slows_a_burst() {
     let path = |rate: u64| {
-        let host = crate::Host {
-            interface_rate: Some(BitRate::from_mbps(rate)),
-            ..crate::Host::default()
-        };
+        let host = crate::Host { interface_rate: Some(BitRate::from_mbps(rate)), ..crate::Host::default() };
         Scenario::new("interface")
             .hop(Hop::rate(BitRate::from_gbps(1)))
             .hop(Hop::rate(BitRate::from_mbps(100)).queue(Queue::Packets(10)))
@@ -144,10 +124,7 @@ fn capacity_of_links_that_are_no_fifo() {
     let (one, four) = (97_529_259, 390_117_036);
     assert_eq!(capacity(channels(Dealing::Packet)), (four, four));
     assert_eq!(capacity(channels(Dealing::Flow)), (one, four));
-    let slots = crate::Slots {
-        period: MS,
-        grant: 8 * MS,
-    };
+    let slots = crate::Slots { period: MS, grant: 8 * MS };
     assert_eq!(capacity(Service::Slots(slots)), (one, one));
     let aggregation = crate::Aggregation {
         frames: 64,
@@ -173,11 +150,7 @@ fn capacity_of_links_that_are_no_fifo() {
 #[test]
 fn a_burst_meets_a_bucket() {
     let burst = |queue| {
-        let bucket = TokenBucket {
-            rate: BitRate::from_mbps(20),
-            burst: Octets::new(60_000),
-            queue,
-        };
+        let bucket = TokenBucket { rate: BitRate::from_mbps(20), burst: Octets::new(60_000), queue };
         let hop = Hop::rate(BitRate::from_gbps(1)).bucket(bucket);
         let scenario = Scenario::new("bucket")
             .hop(Hop::rate(BitRate::from_mbps(100)).framing(Framing::BARE))
@@ -205,12 +178,7 @@ fn a_burst_over_channels() {
             .hop(narrow.service(Service::Channels(Channels { count, by })))
             .validate()
             .unwrap();
-        scenario
-            .truth(PathDirection::Forward)
-            .burst(1500, None)
-            .unwrap()
-            .ip_octets
-            / 1500
+        scenario.truth(PathDirection::Forward).burst(1500, None).unwrap().ip_octets / 1500
     };
     assert_eq!((burst(1), burst(2)), (10, 20));
 }
@@ -227,16 +195,7 @@ fn a_schedule_averages() {
         .unwrap();
     let truth = scenario.truth(PathDirection::Forward);
     let second = Duration::from_secs(1);
-    assert_eq!(
-        truth.over(Duration::ZERO, second).capacity(1500),
-        BitRate::from_mbps(100)
-    );
-    assert_eq!(
-        truth.over(Duration::ZERO, 2 * second).capacity(1500),
-        BitRate::from_mbps(75)
-    );
-    assert_eq!(
-        truth.over(2 * second, 3 * second).capacity(1500),
-        BitRate::from_mbps(50)
-    );
+    assert_eq!(truth.over(Duration::ZERO, second).capacity(1500), BitRate::from_mbps(100));
+    assert_eq!(truth.over(Duration::ZERO, 2 * second).capacity(1500), BitRate::from_mbps(75));
+    assert_eq!(truth.over(2 * second, 3 * second).capacity(1500), BitRate::from_mbps(50));
 }

@@ -120,9 +120,7 @@ fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Su
         Ok(scenario) => scenario,
         Err(error) => return format!("{seed}: {error}\n"),
     };
-    let truth = scenario
-        .truth(PathDirection::Forward)
-        .over(Duration::ZERO, Duration::from_secs(1));
+    let truth = scenario.truth(PathDirection::Forward).over(Duration::ZERO, Duration::from_secs(1));
     let Some(measured) = measure(&scenario, seed, method, params) else {
         return format!("{seed}: no method\n");
     };
@@ -152,8 +150,7 @@ fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Su
         let judged = judge(hop, rate.map(narrows_units::BitRate::as_f64));
         *sums.counts.entry((judged, warned(hop))).or_default() += 1;
         if let Some(claim) = hop.capacity.filter(|claim| claim.verdict == BoundKind::Estimated) {
-            sums.widths
-                .push((claim.high.as_f64() - claim.low.as_f64()) / 2.0 / claim.value.as_f64());
+            sums.widths.push((claim.high.as_f64() - claim.low.as_f64()) / 2.0 / claim.value.as_f64());
             let off = |value: f64| rate.map_or(f64::NAN, |rate| (value / rate.as_f64() - 1.0).abs());
             if hop.caveats.contains(&Caveat::SymmetryAssumed) && !hop.caveats.contains(&Caveat::StagesAmbiguous) {
                 sums.assumed.push(off(claim.value.as_f64()));
@@ -171,10 +168,7 @@ fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Su
         };
         let predicted = hop.predicted.map_or("unsaid", Predicted::name);
         *sums.predicted.entry((predicted, reported)).or_default() += 1;
-        if matches!(
-            judged,
-            Judged::Wrong | Judged::WrongBound | Judged::Beyond | Judged::Narrow
-        ) {
+        if matches!(judged, Judged::Wrong | Judged::WrongBound | Judged::Beyond | Judged::Narrow) {
             said += &line(seed, judged, hop, rate);
         }
     }
@@ -185,18 +179,9 @@ fn line(seed: u64, judged: Judged, hop: &HopFinding, rate: Option<narrows_units:
     let truth = rate.map_or(f64::NAN, narrows_units::BitRate::as_f64);
     let claim = hop.capacity.map_or(String::new(), |claim| {
         let ratio = |rate: narrows_units::BitRate| rate.as_f64() / truth;
-        format!(
-            "{:.3} [{:.3} {:.3}]",
-            ratio(claim.value),
-            ratio(claim.low),
-            ratio(claim.high)
-        )
+        format!("{:.3} [{:.3} {:.3}]", ratio(claim.value), ratio(claim.low), ratio(claim.high))
     });
-    let devices: Vec<String> = hop
-        .hidden_devices
-        .iter()
-        .map(|device| device.nominal.to_string())
-        .collect();
+    let devices: Vec<String> = hop.hidden_devices.iter().map(|device| device.nominal.to_string()).collect();
     format!(
         "{seed} hop {} {judged:?}{} {:.2} Mb/s: {claim} after {:?} {devices:?} {:?} {}/{} busy {:.2?} {:?}\n",
         hop.ttl,
@@ -249,16 +234,10 @@ fn main() {
     });
     let Ok(mut sums) = sums.into_inner() else { return };
     let hops: u32 = sums.counts.values().sum();
-    println!(
-        "{} paths, {hops} hops, {} without an answer, {} late",
-        sums.paths, sums.failed, sums.late
-    );
+    println!("{} paths, {hops} hops, {} without an answer, {} late", sums.paths, sums.failed, sums.late);
     for ((judged, warned), count) in &sums.counts {
         let share = 100.0 * f64::from(*count) / f64::from(hops.max(1));
-        println!(
-            "  {judged:?}{}: {count} ({share:.2} %)",
-            if *warned { ", warned" } else { "" }
-        );
+        println!("  {judged:?}{}: {count} ({share:.2} %)", if *warned { ", warned" } else { "" });
     }
     println!("  {:?}, stages ambiguous at {}", sums.predicted, sums.doubtful);
     let mut all = [

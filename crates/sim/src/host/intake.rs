@@ -41,18 +41,9 @@ const SOCKET_PACKETS: usize = 2048;
 
 impl<C> Intake<C> {
     pub(crate) fn new(coalescing: Option<Coalescing>) -> Self {
-        let (timer, frames) = coalescing.map_or((0, 1), |coalescing| {
-            (nanos(coalescing.timer), coalescing.frames as usize)
-        });
-        Self {
-            timer,
-            frames,
-            waiting: Vec::new(),
-            fires: NEVER,
-            free: 0,
-            held: VecDeque::new(),
-            read: VecDeque::new(),
-        }
+        let (timer, frames) =
+            coalescing.map_or((0, 1), |coalescing| (nanos(coalescing.timer), coalescing.frames as usize));
+        Self { timer, frames, waiting: Vec::new(), fires: NEVER, free: 0, held: VecDeque::new(), read: VecDeque::new() }
     }
 
     /// A packet arrives at `at`, no earlier than the one before.
@@ -81,11 +72,7 @@ impl<C> Intake<C> {
         if self.fires <= until {
             self.fire(host);
         }
-        if self.read.front().is_some_and(|next| next.at <= until) {
-            self.read.pop_front()
-        } else {
-            None
-        }
+        if self.read.front().is_some_and(|next| next.at <= until) { self.read.pop_front() } else { None }
     }
 
     fn fire(&mut self, host: &mut HostState) {
@@ -100,11 +87,7 @@ impl<C> Intake<C> {
                 self.held.push_back(self.free);
             }
             // The program reads of a drop with the packet that it has read last.
-            self.read.push_back(Reading {
-                at: self.free,
-                dropped,
-                payload,
-            });
+            self.read.push_back(Reading { at: self.free, dropped, payload });
         }
         self.fires = NEVER;
     }

@@ -23,11 +23,8 @@ impl<C> Kernel<C> {
             PathDirection::Forward => (&scenario.sender, PathDirection::Reverse),
             PathDirection::Reverse => (&scenario.receiver, PathDirection::Forward),
         };
-        let without_calls = Host {
-            send_cost: std::time::Duration::ZERO,
-            receive_cost: std::time::Duration::ZERO,
-            ..host.clone()
-        };
+        let without_calls =
+            Host { send_cost: std::time::Duration::ZERO, receive_cost: std::time::Duration::ZERO, ..host.clone() };
         Self {
             host: HostState::new(&without_calls, way, seed),
             intake: Intake::new(host.coalescing),

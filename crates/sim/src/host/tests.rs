@@ -16,26 +16,17 @@ fn a_clock_lies_by_its_formula() {
         offset: Delta::from_nanos(-7_000_000),
         skew_ppm: 50.0,
         granularity: Duration::from_micros(1),
-        steps: vec![ClockStep {
-            at: Duration::from_secs(2),
-            by: Delta::from_nanos(1_500),
-        }],
+        steps: vec![ClockStep { at: Duration::from_secs(2), by: Delta::from_nanos(1_500) }],
     };
     // At 1 s: 1 s − 7 ms + 50 µs; at 2 s + 999 ns: 2 s − 7 ms + 100 µs + 1.5 µs + 0.999 µs = …
     // 102.499 µs, floored.
     assert_eq!(clock_reading(&clock, 1_000_000_000), 993_050_000);
     assert_eq!(clock_reading(&clock, 1_999_999_999), 1_993_099_000);
     assert_eq!(clock_reading(&clock, 2_000_000_999), 1_993_102_000);
-    let early = ClockModel {
-        granularity: Duration::from_millis(1),
-        ..clock
-    };
+    let early = ClockModel { granularity: Duration::from_millis(1), ..clock };
     // Readings are floored, not cut: −7 ms + 500 ns is −7 ms, and a nanosecond less is −8 ms.
     assert_eq!(clock_reading(&early, 500), -7_000_000);
-    let earlier = ClockModel {
-        offset: Delta::from_nanos(-7_000_001),
-        ..early
-    };
+    let earlier = ClockModel { offset: Delta::from_nanos(-7_000_001), ..early };
     assert_eq!(clock_reading(&earlier, 0), -8_000_000);
 }
 
@@ -65,10 +56,7 @@ proptest! {
 
 #[test]
 fn departures_keep_send_cost_and_order() {
-    let mut state = host(&Host {
-        send_cost: Duration::from_micros(3),
-        ..Host::default()
-    });
+    let mut state = host(&Host { send_cost: Duration::from_micros(3), ..Host::default() });
     let cost = state.send_cost;
     let times: Vec<u64> = [0, 0, 10_000, 11_000].map(|at| state.departure(at, cost)).to_vec();
     assert_eq!(times, [0, 3000, 10_000, 13_000]);
@@ -76,13 +64,8 @@ fn departures_keep_send_cost_and_order() {
 
 #[test]
 fn pacing_jitter_is_uniform_up_to_its_bound() {
-    let mut state = host(&Host {
-        pacing_jitter: Duration::from_micros(10),
-        ..Host::default()
-    });
-    let late: Vec<u64> = (0..10_000)
-        .map(|k| state.paced_departure(k * 100_000, 0) - k * 100_000)
-        .collect();
+    let mut state = host(&Host { pacing_jitter: Duration::from_micros(10), ..Host::default() });
+    let late: Vec<u64> = (0..10_000).map(|k| state.paced_departure(k * 100_000, 0) - k * 100_000).collect();
     assert!(late.iter().all(|&ns| ns <= 10_000));
     // Mean 5 µs, standard error 10/√12/100 = 0.029 µs.
     let mean = late.iter().sum::<u64>() as f64 / 1e4;
@@ -92,10 +75,7 @@ fn pacing_jitter_is_uniform_up_to_its_bound() {
 #[test]
 fn a_stalled_host_does_nothing() {
     let mut state = host(&Host {
-        stalls: Some(StallModel {
-            every: Duration::from_millis(10),
-            lasting: Duration::from_millis(2),
-        }),
+        stalls: Some(StallModel { every: Duration::from_millis(10), lasting: Duration::from_millis(2) }),
         ..Host::default()
     });
     let samples = 1_000_000u64;
@@ -110,10 +90,7 @@ fn a_stalled_host_does_nothing() {
 }
 
 fn read_all(coalescing: Option<Coalescing>, receive_cost: Duration, arrivals: &[u64]) -> Vec<(u64, usize)> {
-    let mut state = host(&Host {
-        receive_cost,
-        ..Host::default()
-    });
+    let mut state = host(&Host { receive_cost, ..Host::default() });
     let mut intake = Intake::new(coalescing);
     for (id, &at) in arrivals.iter().enumerate() {
         intake.arrive(at, id, &mut state);
@@ -130,10 +107,7 @@ fn read_all(coalescing: Option<Coalescing>, receive_cost: Duration, arrivals: &[
 /// those meanwhile are read.
 #[test]
 fn a_full_socket_drops() {
-    let mut state = host(&Host {
-        receive_cost: Duration::from_micros(10),
-        ..Host::default()
-    });
+    let mut state = host(&Host { receive_cost: Duration::from_micros(10), ..Host::default() });
     let mut intake = Intake::new(None);
     for k in 0..10_000u64 {
         intake.arrive(k * 5_000, k, &mut state);
@@ -150,10 +124,7 @@ fn a_full_socket_drops() {
 
 #[test]
 fn batches_share_a_stamp() {
-    let coalescing = Coalescing {
-        timer: Duration::from_micros(50),
-        frames: 3,
-    };
+    let coalescing = Coalescing { timer: Duration::from_micros(50), frames: 3 };
     let arrivals = [0, 10_000, 20_000, 30_000, 60_000, 80_000, 100_000];
     let read = read_all(Some(coalescing), Duration::ZERO, &arrivals);
     // Three frames at 20 µs; the timer of the fourth at 80 µs, which goes before the frame that

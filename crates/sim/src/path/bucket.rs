@@ -54,11 +54,7 @@ impl Bucket {
             self.wait(at, release, ip_octets)?;
         }
         self.last = release;
-        self.full = if (release, 0) > self.full {
-            self.add((release, 0), time)
-        } else {
-            spent
-        };
+        self.full = if (release, 0) > self.full { self.add((release, 0), time) } else { spent };
         Ok(release)
     }
 

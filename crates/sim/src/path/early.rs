@@ -66,12 +66,7 @@ mod tests {
     use super::*;
 
     fn early(weight: f64, ratio: f64) -> (Early, Link) {
-        let plan = EarlyDrop {
-            from: Octets::new(10_000),
-            to: Octets::new(30_000),
-            ratio,
-            weight,
-        };
+        let plan = EarlyDrop { from: Octets::new(10_000), to: Octets::new(30_000), ratio, weight };
         let hop = Hop::rate(BitRate::from_mbps(8)).delay(Duration::ZERO).early_drop(plan);
         let link = Link::new(BitRate::from_mbps(8), Framing::BARE, Queue::Packets(1000), &[]);
         (Early::new(&hop, PathDirection::Forward, 0, 1).unwrap(), link)

@@ -41,10 +41,7 @@ pub(super) struct Fifo {
 
 impl Fifo {
     pub(super) fn new() -> Self {
-        Self {
-            queue: VecDeque::new(),
-            foreground_packets: 0,
-        }
+        Self { queue: VecDeque::new(), foreground_packets: 0 }
     }
 
     /// Adds a packet behind all that arrive no later. Nearly all come in order; a few (held back by
@@ -73,11 +70,7 @@ impl Fifo {
     /// No later than the first arrival of a packet that is not cross traffic; [`NEVER`] if there is
     /// none.
     pub(super) fn next_foreground_packet(&self) -> u64 {
-        if self.foreground_packets == 0 {
-            NEVER
-        } else {
-            self.next()
-        }
+        if self.foreground_packets == 0 { NEVER } else { self.next() }
     }
 
     #[inline]
@@ -100,10 +93,7 @@ pub(super) struct ForegroundPackets<T> {
 
 impl<T> ForegroundPackets<T> {
     pub(super) fn new() -> Self {
-        Self {
-            slots: Vec::new(),
-            free: Vec::new(),
-        }
+        Self { slots: Vec::new(), free: Vec::new() }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -117,12 +107,7 @@ impl<T> ForegroundPackets<T> {
             u32::try_from(self.slots.len() - 1).expect("four thousand million packets do not fit into memory")
         });
         self.slots[slot as usize] = Some(packet);
-        Transit {
-            at,
-            slot,
-            ip_octets,
-            exit: u16::try_from(exit).unwrap_or(u16::MAX),
-        }
+        Transit { at, slot, ip_octets, exit: u16::try_from(exit).unwrap_or(u16::MAX) }
     }
 
     /// The packet of a transit; `None` for cross traffic.

@@ -31,10 +31,7 @@ pub(super) struct StepContext<'a, T> {
 impl<T> StepContext<'_, T> {
     fn put_out(&mut self, output: Output<T>) {
         *self.made += 1;
-        self.pending.push(Pending {
-            output,
-            made: *self.made,
-        });
+        self.pending.push(Pending { output, made: *self.made });
     }
 }
 
@@ -58,9 +55,7 @@ pub(super) struct HopState {
 impl HopState {
     pub(super) fn new(hops: &[Hop], way: PathDirection, index: usize, seed: u64) -> Self {
         let hop = &hops[index];
-        let router = index
-            .checked_sub(1)
-            .map(|before| Answers::new(hops[before].router, way, index, seed));
+        let router = index.checked_sub(1).map(|before| Answers::new(hops[before].router, way, index, seed));
         Self {
             index,
             mtu: hop.mtu,
@@ -102,16 +97,9 @@ impl HopState {
     }
 
     pub(super) fn next_foreground_packet(&self) -> u64 {
-        let gathers = self
-            .chain
-            .server
-            .as_ref()
-            .filter(|server| server.holds_foreground_packet());
+        let gathers = self.chain.server.as_ref().filter(|server| server.holds_foreground_packet());
         let closes = gathers.and_then(Server::closes_at).unwrap_or(NEVER);
-        self.transit
-            .next_foreground_packet()
-            .min(self.injected.next_foreground_packet())
-            .min(closes)
+        self.transit.next_foreground_packet().min(self.injected.next_foreground_packet()).min(closes)
     }
 
     /// Entries for which there is memory.
@@ -139,11 +127,7 @@ impl HopState {
                 return;
             }
             let from_before = transit <= injected;
-            let queue = if from_before {
-                &mut self.transit
-            } else {
-                &mut self.injected
-            };
+            let queue = if from_before { &mut self.transit } else { &mut self.injected };
             let Some(packet) = queue.pop_until(step_context.until) else {
                 return;
             };
@@ -202,25 +186,12 @@ impl HopState {
         let Some(Packet { payload, .. }) = step_context.foreground_packets.leave(packet) else {
             return;
         };
-        step_context.put_out(Output::Dropped {
-            at,
-            way: step_context.way,
-            hop: self.index,
-            cause,
-            payload,
-        });
+        step_context.put_out(Output::Dropped { at, way: step_context.way, hop: self.index, cause, payload });
     }
 
     /// Serves all cross traffic that enters here up to `until`.
     fn serve_cross(&mut self, until: u64, mut next: Option<&mut Fifo>) {
-        let Self {
-            sources,
-            chain,
-            index,
-            mtu,
-            tally,
-            ..
-        } = self;
+        let Self { sources, chain, index, mtu, tally, .. } = self;
         while let Some(source) = earliest(sources) {
             if source.next > until {
                 return;
@@ -230,12 +201,7 @@ impl HopState {
             if ip_octets > *mtu {
                 continue;
             }
-            let packet = Transit {
-                at,
-                slot: Transit::cross_slot(source.index),
-                ip_octets,
-                exit: source.exit,
-            };
+            let packet = Transit { at, slot: Transit::cross_slot(source.index), ip_octets, exit: source.exit };
             let passed = chain.carry(&packet, cross_flow(packet.slot));
             if let Ok(passed) = passed {
                 note(tally, &packet, passed);
@@ -294,28 +260,9 @@ impl HopState {
             None => Some(transit.at),
         };
         step_context.put_out(match (answer, cause) {
-            (Some(at), DropCause::HopLimit) => Output::Expired {
-                at,
-                way,
-                node,
-                ip_octets,
-                payload,
-            },
-            (Some(at), _) => Output::TooBig {
-                at,
-                way,
-                node,
-                mtu: self.mtu,
-                ip_octets,
-                payload,
-            },
-            (None, _) => Output::Dropped {
-                at: transit.at,
-                way,
-                hop: node,
-                cause,
-                payload,
-            },
+            (Some(at), DropCause::HopLimit) => Output::Expired { at, way, node, ip_octets, payload },
+            (Some(at), _) => Output::TooBig { at, way, node, mtu: self.mtu, ip_octets, payload },
+            (None, _) => Output::Dropped { at: transit.at, way, hop: node, cause, payload },
         });
     }
 }
@@ -415,11 +362,7 @@ impl Chain {
     /// One link of the hop alone; overtaking happens on the last.
     fn segment(hop: &Hop, way: PathDirection, segment: Segment, seed: u64) -> Self {
         let (index, devices) = (segment.hop, hop.layer2.len());
-        let own = Hop {
-            layer2: Vec::new(),
-            reorder: None,
-            ..hop.clone()
-        };
+        let own = Hop { layer2: Vec::new(), reorder: None, ..hop.clone() };
         let mut chain = Self::new(&own, way, index, seed);
         if let Some((place, device)) = segment.device.and_then(|place| Some((place, hop.layer2.get(place)?))) {
             chain.link = Link::new(device.rate, device.framing, device.queue, &[]);

@@ -43,11 +43,7 @@ const MEMO: usize = 64;
 /// fractions would overflow.
 const FASTEST_BPS: u64 = 1_000_000_000_000_000_000;
 
-const NOTHING: Serialisation = Serialisation {
-    ip_octets: 0,
-    whole: 0,
-    part: 0,
-};
+const NOTHING: Serialisation = Serialisation { ip_octets: 0, whole: 0, part: 0 };
 
 impl Link {
     pub(crate) fn new(rate: BitRate, framing: Framing, queue: Queue, schedule: &[RateChange]) -> Self {
@@ -115,11 +111,7 @@ impl Link {
 
     /// Time for which a packet of this length occupies the link, whole nanoseconds.
     pub(super) fn time_of(&mut self, ip_octets: u16) -> u64 {
-        if self.rate_bps == 0 {
-            NEVER
-        } else {
-            self.serialisation(ip_octets).whole
-        }
+        if self.rate_bps == 0 { NEVER } else { self.serialisation(ip_octets).whole }
     }
 
     /// When all that it has taken has left.
@@ -163,11 +155,7 @@ impl Link {
         let place = &mut self.memo[usize::from(ip_octets) % MEMO];
         if place.ip_octets != ip_octets || ip_octets == 0 {
             let bit_nanos = u64::from(self.framing.wire_octets(u32::from(ip_octets))) * 8_000_000_000;
-            *place = Serialisation {
-                ip_octets,
-                whole: bit_nanos / self.rate_bps,
-                part: bit_nanos % self.rate_bps,
-            };
+            *place = Serialisation { ip_octets, whole: bit_nanos / self.rate_bps, part: bit_nanos % self.rate_bps };
         }
         *place
     }

@@ -38,10 +38,7 @@ impl Segment {
             return Vec::new();
         };
         let own = Self { hop, device: None };
-        let devices = (0..found.layer2.len()).map(|index| Self {
-            hop,
-            device: Some(index),
-        });
+        let devices = (0..found.layer2.len()).map(|index| Self { hop, device: Some(index) });
         std::iter::once(own).chain(devices).collect()
     }
 }
@@ -66,10 +63,7 @@ impl LinkPart {
         reverse.reverse();
         let links = forward.len().max(reverse.len());
         (0..links)
-            .map(|index| Self {
-                forward: forward.get(index).copied(),
-                reverse: reverse.get(index).copied(),
-            })
+            .map(|index| Self { forward: forward.get(index).copied(), reverse: reverse.get(index).copied() })
             .collect()
     }
 }
@@ -125,10 +119,8 @@ impl Lane {
     fn segment(scenario: &Scenario, way: PathDirection, segment: Option<Segment>, seed: u64) -> Self {
         let known = segment.and_then(|segment| Some((segment, scenario.hops(way).get(segment.hop)?)));
         let Some((segment, hop)) = known else {
-            let wire = Hop::rate(BitRate::from_bps(u64::MAX))
-                .framing(Framing::BARE)
-                .queue(Queue::Unlimited)
-                .mtu(u16::MAX);
+            let wire =
+                Hop::rate(BitRate::from_bps(u64::MAX)).framing(Framing::BARE).queue(Queue::Unlimited).mtu(u16::MAX);
             let none = Segment { hop: 0, device: None };
             return Self {
                 interface: None,

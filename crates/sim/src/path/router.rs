@@ -60,15 +60,9 @@ impl Answers {
         let odd = self.router.oddities;
         let longer = odd.rerouted.filter(|(from, _)| nanos(*from) <= at);
         let copies = nanos(odd.icmp_per_octet).saturating_mul(u64::from(ip_octets));
-        let at = at
-            .saturating_add(longer.map_or(0, |(_, longer)| nanos(longer)))
-            .saturating_add(copies);
+        let at = at.saturating_add(longer.map_or(0, |(_, longer)| nanos(longer))).saturating_add(copies);
         let jitter = nanos(self.router.icmp_jitter);
-        let jitter = if jitter == 0 {
-            0
-        } else {
-            round_ns(self.rng.exponential() * jitter as f64)
-        };
+        let jitter = if jitter == 0 { 0 } else { round_ns(self.rng.exponential() * jitter as f64) };
         at.saturating_add(nanos(self.router.icmp_delay)).saturating_add(jitter)
     }
 }

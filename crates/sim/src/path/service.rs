@@ -79,11 +79,7 @@ impl Server {
         match self {
             Self::Bursts(bursts) if !bursts.gathered.is_empty() => {
                 let frame = u64::from(bursts.framing.wire_octets(u32::from(ip_octets)));
-                if bursts.joins(at, frame) {
-                    Vec::new()
-                } else {
-                    bursts.close()
-                }
+                if bursts.joins(at, frame) { Vec::new() } else { bursts.close() }
             }
             _ => Vec::new(),
         }
@@ -134,11 +130,7 @@ impl Dealer {
                 place
             }
             Dealing::Load => {
-                let idle = self
-                    .channels
-                    .iter()
-                    .enumerate()
-                    .min_by_key(|(_, link)| link.idle_from());
+                let idle = self.channels.iter().enumerate().min_by_key(|(_, link)| link.idle_from());
                 idle.map_or(0, |(place, _)| place)
             }
             Dealing::Flow => {
@@ -160,11 +152,7 @@ struct Room {
 
 impl Room {
     fn new(queue: Queue) -> Self {
-        Self {
-            queue,
-            held: VecDeque::new(),
-            octets: 0,
-        }
+        Self { queue, held: VecDeque::new(), octets: 0 }
     }
 
     /// Whether a packet that arrives at `at` finds place, beside `others` that leave at times yet
@@ -219,11 +207,7 @@ impl Slotted {
         if !self.room.has_place(at, ip_octets, &[]) {
             return Admission::Full;
         }
-        let begin = if at >= self.fluid.idle_from() {
-            self.slot_from(at.saturating_add(self.grant))
-        } else {
-            at
-        };
+        let begin = if at >= self.fluid.idle_from() { self.slot_from(at.saturating_add(self.grant)) } else { at };
         let Some(sent) = self.fluid.serve(begin, ip_octets) else {
             return Admission::Full;
         };
@@ -309,11 +293,7 @@ impl Bursts {
     }
 
     fn begin_next(&mut self, at: u64) {
-        let back_off = if self.jitter == 0 {
-            0
-        } else {
-            self.rng.below(self.jitter.saturating_add(1))
-        };
+        let back_off = if self.jitter == 0 { 0 } else { self.rng.below(self.jitter.saturating_add(1)) };
         let free = at.max(self.ends);
         self.begins = free.saturating_add(self.contention).saturating_add(back_off);
         (self.frames, self.octets) = (0, 0);

@@ -149,10 +149,7 @@ struct Pacer {
 
 impl Pacer {
     fn new(rate: BitRate) -> Self {
-        Self {
-            rate_bps: rate.bps().max(1),
-            part: 0,
-        }
+        Self { rate_bps: rate.bps().max(1), part: 0 }
     }
 
     fn step(&mut self, ip_octets: u16) -> u64 {
@@ -239,10 +236,7 @@ impl Sizes {
         let mean = mix.mean_ip_octets();
         if let Some((low, high)) = mix.uniform_range() {
             let count = u64::from(high.saturating_sub(low)) + 1;
-            return Self {
-                mean,
-                draw: Draw::Uniform { low, count },
-            };
+            return Self { mean, draw: Draw::Uniform { low, count } };
         }
         let shares: Vec<(u16, f64)> = mix.shares().collect();
         let mut sum = 0.0;

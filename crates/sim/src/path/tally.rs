@@ -17,12 +17,7 @@ pub(super) struct Tally {
 impl Tally {
     /// Of what leaves from `from` up to `to`, on its way over a wire of `delay`.
     pub(super) fn new(from: u64, to: u64, delay: u64) -> Self {
-        Self {
-            from,
-            to,
-            delay,
-            crossed: Crossed::default(),
-        }
+        Self { from, to, delay, crossed: Crossed::default() }
     }
 
     /// A packet that entered at `at` and reaches the next node at `passed`, where that is known by

@@ -13,12 +13,7 @@ use super::*;
 const MS: u64 = 1_000_000;
 
 fn packet<T>(ip_octets: u16, payload: T) -> Packet<T> {
-    Packet {
-        ip_octets,
-        hop_limit: 64,
-        flow: 0,
-        payload,
-    }
+    Packet { ip_octets, hop_limit: 64, flow: 0, payload }
 }
 
 /// A link of 8 Mbit/s without framing: 1 µs per octet.
@@ -73,12 +68,7 @@ fn memory_does_not_grow_with_time() {
     let hop = Hop::rate(BitRate::from_gbps(1)).framing(Framing::BARE).layer2(device);
     let mut scenario = Scenario::new("memory");
     for index in 0..3 {
-        let own = Cross::on_hop(
-            index,
-            Arrivals::Poisson,
-            BitRate::from_mbps(400),
-            SizeMix::constant(500),
-        );
+        let own = Cross::on_hop(index, Arrivals::Poisson, BitRate::from_mbps(400), SizeMix::constant(500));
         scenario = scenario.hop(hop.clone()).cross(own);
     }
     let all = Cross::on_hop(0, Arrivals::Poisson, BitRate::from_mbps(400), SizeMix::constant(500)).to_hop(2);
@@ -96,10 +86,7 @@ fn memory_does_not_grow_with_time() {
 fn a_slow_interface_comes_before_the_first_hop() {
     let scenario = Scenario::new("interface")
         .hop(microsecond_link())
-        .sender(Host {
-            interface_rate: Some(BitRate::from_mbps(8)),
-            ..Host::default()
-        })
+        .sender(Host { interface_rate: Some(BitRate::from_mbps(8)), ..Host::default() })
         .validate()
         .unwrap();
     let mut path = Path::new(&scenario, 1);
@@ -144,10 +131,7 @@ fn two_packets_over_two_hops() {
 /// Arrivals 0, 1, 5, 6 µs, services 3, 2, 1, 4 µs: waits 0, 2, 0, 0 and departures 3, 5, 6, 10.
 #[test]
 fn lindley_by_hand() {
-    let out = outputs(
-        &mut one_hop(microsecond_link()),
-        &[(0, 3), (1000, 2), (5000, 1), (6000, 4)],
-    );
+    let out = outputs(&mut one_hop(microsecond_link()), &[(0, 3), (1000, 2), (5000, 1), (6000, 4)]);
     assert_eq!(deliveries(&out), [(3000, 0), (5000, 1), (6000, 2), (10_000, 3)]);
 }
 
@@ -193,18 +177,11 @@ fn hidden_devices_serialise_once_more() {
 /// Bucket of 300 octets refilled at 1 octet per 10 µs, before a link of 1 µs per octet.
 #[test]
 fn token_bucket_polices_or_shapes() {
-    let bucket = |queue| TokenBucket {
-        rate: BitRate::from_bps(800_000),
-        burst: Octets::new(300),
-        queue,
-    };
+    let bucket = |queue| TokenBucket { rate: BitRate::from_bps(800_000), burst: Octets::new(300), queue };
     let hop = microsecond_link().mtu(100);
     let train = [(0, 100), (0, 100), (0, 100), (0, 100), (0, 100), (1_000_000, 100)];
     let out = outputs(&mut one_hop(hop.clone().bucket(bucket(None))), &train);
-    assert_eq!(
-        deliveries(&out),
-        [(100_000, 0), (200_000, 1), (300_000, 2), (1_100_000, 5)]
-    );
+    assert_eq!(deliveries(&out), [(100_000, 0), (200_000, 1), (300_000, 2), (1_100_000, 5)]);
     assert_eq!(drops(&out), [(0, 3, DropCause::Policer), (0, 4, DropCause::Policer)]);
     let out = outputs(&mut one_hop(hop.bucket(bucket(Some(Queue::Packets(1))))), &train);
     // The fourth waits for 100 octets of tokens, 1 ms; the fifth finds its place taken; the sixth
@@ -231,22 +208,13 @@ fn a_schedule_of_rates() {
 
 #[test]
 fn a_share_is_held_back_and_overtaken() {
-    let reorder = Reorder {
-        ratio: 0.3,
-        by: Duration::from_micros(250),
-    };
+    let reorder = Reorder { ratio: 0.3, by: Duration::from_micros(250) };
     let packets: Vec<(u64, u16)> = (0..1000).map(|k| (k * 100_000, 100)).collect();
     let out = outputs(&mut one_hop(microsecond_link().reorder(reorder)), &packets);
     let times = deliveries(&out);
     assert!(times.is_sorted_by_key(|&(at, _)| at));
-    let held = times
-        .iter()
-        .filter(|&&(at, id)| at == u64::from(id) * 100_000 + 350_000)
-        .count();
-    let straight = times
-        .iter()
-        .filter(|&&(at, id)| at == u64::from(id) * 100_000 + 100_000)
-        .count();
+    let held = times.iter().filter(|&&(at, id)| at == u64::from(id) * 100_000 + 350_000).count();
+    let straight = times.iter().filter(|&&(at, id)| at == u64::from(id) * 100_000 + 100_000).count();
     assert_eq!(held + straight, 1000);
     // Binomial: 300 ± 4 · 14.5.
     assert!((242..=358).contains(&held), "{held}");
@@ -266,10 +234,7 @@ fn losses_have_their_ratio_and_burst_length() {
     let (ratio, burst) = lost(Loss::Random { ratio: 0.02 });
     assert!((ratio - 0.02).abs() < 4.0 * 0.000_313, "{ratio}");
     assert!((burst - 1.0 / 0.98).abs() < 0.01, "{burst}");
-    let (ratio, burst) = lost(Loss::Bursty {
-        ratio: 0.02,
-        mean_burst: 5.0,
-    });
+    let (ratio, burst) = lost(Loss::Bursty { ratio: 0.02, mean_burst: 5.0 });
     // About 800 bursts of standard deviation 4.5: the share's error is near 0.02 · sqrt(2/800), the
     // mean's 4.5 / sqrt(800).
     assert!((ratio - 0.02).abs() < 4.0 * 0.001, "{ratio}");
@@ -279,15 +244,8 @@ fn losses_have_their_ratio_and_burst_length() {
 /// A router of two answers at once and one more per 10 ms, a silent one, and a hop for small
 /// packets.
 fn answering_scenario() -> Scenario {
-    let router = Router {
-        icmp_delay: Duration::from_micros(20),
-        icmp_limit: Some((100.0, 2)),
-        ..Router::default()
-    };
-    let silent = Router {
-        answers: false,
-        ..Router::default()
-    };
+    let router = Router { icmp_delay: Duration::from_micros(20), icmp_limit: Some((100.0, 2)), ..Router::default() };
+    let silent = Router { answers: false, ..Router::default() };
     Scenario::new("routers")
         .hop(microsecond_link().router(router))
         .hop(microsecond_link().router(silent))
@@ -303,12 +261,7 @@ fn routers_answer_at_their_rate() {
     let scenario = answering_scenario();
     let mut path = Path::new(&scenario, 1);
     let mut send = |at, ip_octets, hop_limit, payload| {
-        let packet = Packet {
-            ip_octets,
-            hop_limit,
-            flow: 0,
-            payload,
-        };
+        let packet = Packet { ip_octets, hop_limit, flow: 0, payload };
         path.send(at, PathDirection::Forward, packet);
     };
     for k in 0..4 {
@@ -321,20 +274,8 @@ fn routers_answer_at_their_rate() {
     send(50 * MS, 1501, 64, 8);
     let mut out = Vec::new();
     path.advance(100 * MS, &mut out);
-    let expired = |at, payload| Output::Expired {
-        at,
-        way: PathDirection::Forward,
-        node: 1,
-        ip_octets: 100,
-        payload,
-    };
-    let dropped = |at, hop, cause, payload| Output::Dropped {
-        at,
-        way: PathDirection::Forward,
-        hop,
-        cause,
-        payload,
-    };
+    let expired = |at, payload| Output::Expired { at, way: PathDirection::Forward, node: 1, ip_octets: 100, payload };
+    let dropped = |at, hop, cause, payload| Output::Dropped { at, way: PathDirection::Forward, hop, cause, payload };
     assert_eq!(
         out,
         [
@@ -374,8 +315,6 @@ fn nodes_of_the_two_ways_face_each_other() {
         .validate()
         .unwrap();
     let path = Path::<()>::new(&scenario, 1);
-    let facing: Vec<usize> = (0..=3)
-        .map(|node| path.opposite(PathDirection::Forward, node))
-        .collect();
+    let facing: Vec<usize> = (0..=3).map(|node| path.opposite(PathDirection::Forward, node)).collect();
     assert_eq!(facing, [3, 2, 1, 0]);
 }

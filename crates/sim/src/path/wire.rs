@@ -88,11 +88,7 @@ impl LossState {
             Loss::Bursty { ratio, mean_burst } => {
                 let odds = ratio / (1.0 - ratio);
                 let to_good = (1.0 / mean_burst).min(1.0 / odds);
-                Self::Bursty {
-                    bad: false,
-                    to_bad: odds * to_good,
-                    to_good,
-                }
+                Self::Bursty { bad: false, to_bad: odds * to_good, to_good }
             }
         }
     }

@@ -128,11 +128,7 @@ impl Bbr {
     /// Segments in flight that the model and a gain want.
     fn wanted(&self, gain: f64) -> u32 {
         let product = (self.rates.value() * seconds(self.rtt) * gain).ceil();
-        let least = if self.pacing < SLOW_SEGMENTS_PER_SECOND {
-            1.0
-        } else {
-            2.0
-        };
+        let least = if self.pacing < SLOW_SEGMENTS_PER_SECOND { 1.0 } else { 2.0 };
         let burst = (self.pacing / BURST_PER_SECOND).floor().clamp(least, MOST_BURST);
         let probing = self.mode == Mode::ProbeRate && self.phase == 0;
         let even = whole(product + BURSTS * burst).next_multiple_of(2);
@@ -248,11 +244,7 @@ impl Bbr {
 
     fn remember(&mut self, window: &Window) {
         let calm = !in_recovery(self.state) && self.mode != Mode::ProbeRtt;
-        self.before = if calm {
-            window.segments
-        } else {
-            self.before.max(window.segments)
-        };
+        self.before = if calm { window.segments } else { self.before.max(window.segments) };
     }
 
     fn set_pacing(&mut self) {

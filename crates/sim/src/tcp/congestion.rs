@@ -24,11 +24,7 @@ const INITIAL_WINDOW: u32 = 10;
 
 impl Window {
     pub(super) fn initial() -> Self {
-        Self {
-            segments: INITIAL_WINDOW,
-            threshold: None,
-            credit: 0,
-        }
+        Self { segments: INITIAL_WINDOW, threshold: None, credit: 0 }
     }
 
     pub(super) fn in_slow_start(&self) -> bool {
@@ -38,9 +34,7 @@ impl Window {
     /// One segment per segment acknowledged, up to the threshold; returns the acknowledgements left
     /// over.
     pub(super) fn slow_start(&mut self, acked: u32) -> u32 {
-        let room = self
-            .threshold
-            .map_or(acked, |threshold| threshold.saturating_sub(self.segments));
+        let room = self.threshold.map_or(acked, |threshold| threshold.saturating_sub(self.segments));
         let used = acked.min(room);
         self.segments = self.segments.saturating_add(used);
         acked - used

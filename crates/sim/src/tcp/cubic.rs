@@ -48,12 +48,7 @@ const SETTLE_NS: u64 = 1_000_000_000;
 
 impl Cubic {
     pub(super) fn new(now: u64) -> Self {
-        Self {
-            hystart: HyStart::new(now),
-            last_max: 0.0,
-            epoch: None,
-            smallest: None,
-        }
+        Self { hystart: HyStart::new(now), last_max: 0.0, epoch: None, smallest: None }
     }
 
     /// Acknowledgements per segment of growth.
@@ -68,11 +63,7 @@ impl Cubic {
         (epoch.window, epoch.computed) = (window, now);
         let ahead = (now - epoch.began + self.smallest.unwrap_or(0)) as f64 * 1e-9;
         let target = epoch.origin + C * (ahead - epoch.k).powi(3);
-        let mut acks = if target > cwnd {
-            cwnd / (target - cwnd)
-        } else {
-            100.0 * cwnd
-        };
+        let mut acks = if target > cwnd { cwnd / (target - cwnd) } else { 100.0 * cwnd };
         if last_max <= 0.0 {
             acks = acks.min(20.0);
         }
@@ -87,21 +78,8 @@ impl Cubic {
 
 impl Epoch {
     fn new(now: u64, cwnd: f64, last_max: f64) -> Self {
-        let (k, origin) = if last_max > cwnd {
-            (((last_max - cwnd) / C).cbrt(), last_max)
-        } else {
-            (0.0, cwnd)
-        };
-        Self {
-            began: now,
-            k,
-            origin,
-            reno_window: cwnd,
-            computed: now,
-            window: 0,
-            acks: 0.0,
-            uncounted: 0,
-        }
+        let (k, origin) = if last_max > cwnd { (((last_max - cwnd) / C).cbrt(), last_max) } else { (0.0, cwnd) };
+        Self { began: now, k, origin, reno_window: cwnd, computed: now, window: 0, acks: 0.0, uncounted: 0 }
     }
 }
 
@@ -131,11 +109,7 @@ impl CongestionControl for Cubic {
     fn on_loss(&mut self, window: &Window) -> Option<u32> {
         let cwnd = f64::from(window.segments);
         self.epoch = None;
-        self.last_max = if cwnd < self.last_max {
-            cwnd * (1.0 + BETA) / 2.0
-        } else {
-            cwnd
-        };
+        self.last_max = if cwnd < self.last_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         Some(whole(cwnd * BETA).max(2))
     }
 

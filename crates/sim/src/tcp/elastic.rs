@@ -38,11 +38,7 @@ fn flows(scenario: &Scenario, cross: &Cross, elastic: &Elastic, mut rng: Stream)
     let hops = scenario.hops(cross.way);
     let last = cross.last_hop.min(hops.len().saturating_sub(1));
     let shared = hops.get(cross.first_hop..=last).unwrap_or_default();
-    let ip_octets = shared
-        .iter()
-        .map(|hop| hop.mtu)
-        .fold(1500, u16::min)
-        .max(HEADER_OCTETS + 1);
+    let ip_octets = shared.iter().map(|hop| hop.mtu).fold(1500, u16::min).max(HEADER_OCTETS + 1);
     let propagation: u64 = shared.iter().map(|hop| nanos(hop.delay)).sum();
     let back = nanos(elastic.extra_rtt) + propagation;
     let window = elastic.window_octets.map_or(UNLIMITED_OCTETS, u64::from);
@@ -58,17 +54,10 @@ fn flows(scenario: &Scenario, cross: &Cross, elastic: &Elastic, mut rng: Stream)
         pacing: None,
         programs: Programs::default(),
         handshake: (back + propagation).max(1),
-        route: Route::Hops {
-            way: cross.way,
-            first: cross.first_hop,
-            last,
-            back,
-        },
+        route: Route::Hops { way: cross.way, first: cross.first_hop, last, back },
     };
     let until = cross.until.map_or(NEVER, nanos);
-    (0..elastic.flows)
-        .map(|_| (config(nanos(cross.from).saturating_add(rng.below(START_NS))), until))
-        .collect()
+    (0..elastic.flows).map(|_| (config(nanos(cross.from).saturating_add(rng.below(START_NS))), until)).collect()
 }
 
 #[cfg(test)]
@@ -105,10 +94,7 @@ mod tests {
         for (flow, until) in &flows {
             assert!((2000 * MS..3000 * MS).contains(&flow.begins));
             assert_eq!((*until, flow.ip_octets, flow.handshake), (9000 * MS, 1400, 42 * MS));
-            assert_eq!(
-                (flow.control, flow.window),
-                (Control::Reno, ReceiveWindow::Fixed(20_000))
-            );
+            assert_eq!((flow.control, flow.window), (Control::Reno, ReceiveWindow::Fixed(20_000)));
             let Route::Hops { way, first, last, back } = flow.route else {
                 panic!("{flow:?}");
             };

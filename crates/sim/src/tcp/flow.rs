@@ -209,14 +209,7 @@ impl Flow {
     pub(super) fn sample(&mut self, now: u64, at: Stamp<Sender>) -> TcpSample {
         self.sender.count_time(now);
         let mss = u64::from(self.mss);
-        let TcpSender {
-            board,
-            window,
-            rtt,
-            counters,
-            rate,
-            ..
-        } = &self.sender;
+        let TcpSender { board, window, rtt, counters, rate, .. } = &self.sender;
         let delivery_rate = rate.latest().and_then(|sample| {
             let rate = BitRate::over(sample.segments * mss, Duration::from_nanos(sample.interval))?;
             Some((rate, sample.app_limited))

@@ -30,13 +30,7 @@ const PACED_ALLOWANCE_NS: u64 = 1_000_000;
 
 impl HyStart {
     pub(super) fn new(now: u64) -> Self {
-        Self {
-            round_end: 0,
-            round_began: now,
-            last_ack: now,
-            round_rtt: u64::MAX,
-            samples: 0,
-        }
+        Self { round_end: 0, round_began: now, last_ack: now, round_rtt: u64::MAX, samples: 0 }
     }
 
     /// Looks at one acknowledgement of slow start, and ends slow start if it is time.
@@ -45,10 +39,7 @@ impl HyStart {
             return;
         }
         if news.first > self.round_end {
-            *self = Self {
-                round_end: news.next,
-                ..Self::new(news.now)
-            };
+            *self = Self { round_end: news.next, ..Self::new(news.now) };
         }
         if self.train_is_long(news, smallest) || self.delay_grew(news.rtt, smallest) {
             window.threshold = Some(window.segments);
@@ -60,11 +51,7 @@ impl HyStart {
             return false;
         }
         self.last_ack = news.now;
-        let bound = if news.paced {
-            smallest + PACED_ALLOWANCE_NS
-        } else {
-            smallest / 2
-        };
+        let bound = if news.paced { smallest + PACED_ALLOWANCE_NS } else { smallest / 2 };
         news.now - self.round_began > bound
     }
 
@@ -83,13 +70,7 @@ mod tests {
     use super::*;
 
     fn news(now: u64, rtt: u64, first: u64) -> RttNews {
-        RttNews {
-            now,
-            rtt,
-            first,
-            next: first + 100,
-            paced: false,
-        }
+        RttNews { now, rtt, first, next: first + 100, paced: false }
     }
 
     fn exit(every: u64, rtt: impl Fn(u64) -> u64) -> Option<u64> {
@@ -115,10 +96,7 @@ mod tests {
     fn delays() {
         assert_eq!(exit(3_000_000, |_| 112_500_000), None);
         assert_eq!(exit(3_000_000, |_| 112_500_001), Some(9));
-        assert_eq!(
-            exit(3_000_000, |ack| if ack == 5 { 101_000_000 } else { 150_000_000 }),
-            None
-        );
+        assert_eq!(exit(3_000_000, |ack| if ack == 5 { 101_000_000 } else { 150_000_000 }), None);
     }
 
     #[test]

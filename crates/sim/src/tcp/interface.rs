@@ -21,17 +21,12 @@ const LEAST_SEGMENTS: usize = 2;
 
 impl Backlog {
     pub(super) fn new(rate: BitRate) -> Self {
-        Self {
-            rate,
-            leaving: VecDeque::new(),
-        }
+        Self { rate, leaving: VecDeque::new() }
     }
 
     pub(super) fn push(&mut self, now: u64, ip_octets: u16) {
-        let time = self
-            .rate
-            .time_for(u64::from(Framing::ETHERNET.wire_octets(u32::from(ip_octets))))
-            .map_or(NEVER, nanos);
+        let time =
+            self.rate.time_for(u64::from(Framing::ETHERNET.wire_octets(u32::from(ip_octets)))).map_or(NEVER, nanos);
         let begin = self.leaving.back().map_or(now, |last| now.max(*last));
         self.leaving.push_back(begin.saturating_add(time));
     }

@@ -11,12 +11,7 @@ pub(super) struct Prr {
 
 impl Prr {
     pub(super) fn new(threshold: u32, window_before: u32) -> Self {
-        Self {
-            threshold,
-            window_before: window_before.max(1),
-            delivered: 0,
-            sent: 0,
-        }
+        Self { threshold, window_before: window_before.max(1), delivered: 0, sent: 0 }
     }
 
     /// A segment leaves.

@@ -41,14 +41,7 @@ impl RateSample {
 
 impl DeliveryRate {
     pub(super) fn new(now: u64) -> Self {
-        Self {
-            delivered: 0,
-            delivered_at: now,
-            first_sent: now,
-            app_limited_until: 0,
-            newest: None,
-            latest: None,
-        }
+        Self { delivered: 0, delivered_at: now, first_sent: now, app_limited_until: 0, newest: None, latest: None }
     }
 
     /// The note for a segment that leaves now, with so many others in flight.
@@ -73,9 +66,8 @@ impl DeliveryRate {
     pub(super) fn on_delivered(&mut self, now: u64, note: &Note, sent: u64) {
         self.delivered += 1;
         self.delivered_at = now;
-        let newer = self
-            .newest
-            .is_none_or(|(newest, newest_sent)| (note.delivered, sent) >= (newest.delivered, newest_sent));
+        let newer =
+            self.newest.is_none_or(|(newest, newest_sent)| (note.delivered, sent) >= (newest.delivered, newest_sent));
         if newer {
             self.newest = Some((*note, sent));
         }
@@ -95,11 +87,7 @@ impl DeliveryRate {
         if interval < smallest_rtt || interval == 0 {
             return Some((note.delivered, None));
         }
-        let sample = RateSample {
-            segments: self.delivered - note.delivered,
-            interval,
-            app_limited: note.app_limited,
-        };
+        let sample = RateSample { segments: self.delivered - note.delivered, interval, app_limited: note.app_limited };
         if !sample.app_limited || self.latest.is_none_or(|latest| sample.reaches(&latest)) {
             self.latest = Some(sample);
         }
@@ -116,11 +104,7 @@ mod tests {
     use super::*;
 
     fn sample(segments: u64, interval: u64, app_limited: bool) -> RateSample {
-        RateSample {
-            segments,
-            interval,
-            app_limited,
-        }
+        RateSample { segments, interval, app_limited }
     }
 
     /// Four segments leave at 0 and arrive 10 apart from 100 on; a fifth leaves at 100 and arrives
@@ -140,11 +124,7 @@ mod tests {
         assert_eq!(rate.latest(), Some(sample(4, 130, false)));
         rate.on_delivered(200, &fifth, 100);
         rate.finish(200, 100);
-        assert_eq!(
-            rate.latest(),
-            Some(sample(4, 100, false)),
-            "segments 1 to 4 in the time from 100 to 200"
-        );
+        assert_eq!(rate.latest(), Some(sample(4, 100, false)), "segments 1 to 4 in the time from 100 to 200");
         // One more, while the application has no more: slower, so it does not replace what is
         // known.
         rate.starve(0);
@@ -165,11 +145,7 @@ mod tests {
         let note = rate.on_sent(60, 0);
         rate.on_delivered(160, &note, 60);
         rate.finish(160, 51);
-        assert_eq!(
-            rate.latest(),
-            Some(sample(1, 100, false)),
-            "the first delivery was the last limited one"
-        );
+        assert_eq!(rate.latest(), Some(sample(1, 100, false)), "the first delivery was the last limited one");
         rate.starve(3);
         let notes: Vec<Note> = (0..2).map(|sent| rate.on_sent(200, sent)).collect();
         for note in &notes {

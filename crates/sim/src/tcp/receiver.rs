@@ -196,8 +196,7 @@ impl TcpReceiver {
 
     fn remember(&mut self, seq: u64) {
         let block = self.stored.around(seq);
-        self.recent
-            .retain(|old| block.as_ref().is_none_or(|block| !block.contains(old)));
+        self.recent.retain(|old| block.as_ref().is_none_or(|block| !block.contains(old)));
         self.recent.insert(0, seq);
         self.recent.truncate(2 * SACK_BLOCKS);
     }
@@ -248,11 +247,7 @@ mod tests {
     }
 
     fn data(seq: u64) -> Data {
-        Data {
-            seq,
-            sent: seq * 10,
-            echo: None,
-        }
+        Data { seq, sent: seq * 10, echo: None }
     }
 
     #[test]
@@ -265,10 +260,7 @@ mod tests {
         assert_eq!(receiver.timer(), 30 + DELAY_NS);
         assert_eq!(receiver.on_timer(29 + DELAY_NS), None);
         let ack = receiver.on_timer(30 + DELAY_NS).unwrap();
-        assert_eq!(
-            (ack.next, ack.edge, ack.window_octets, ack.echo),
-            (23, 123, 100_000, 220)
-        );
+        assert_eq!((ack.next, ack.edge, ack.window_octets, ack.echo), (23, 123, 100_000, 220));
     }
 
     #[test]

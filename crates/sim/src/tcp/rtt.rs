@@ -20,12 +20,7 @@ const MAX_TIMEOUT_NS: u64 = 120_000_000_000;
 impl Rtt {
     /// After the handshake's sample (RFC 6298 §2.2).
     pub(super) fn new(handshake: u64) -> Self {
-        Self {
-            smoothed: handshake as f64,
-            deviation: handshake as f64 / 2.0,
-            smallest: handshake,
-            backoff: 0,
-        }
+        Self { smoothed: handshake as f64, deviation: handshake as f64 / 2.0, smallest: handshake, backoff: 0 }
     }
 
     /// One more sample (RFC 6298 §2.3).
@@ -82,10 +77,7 @@ mod tests {
         let mut rtt = Rtt::new(100_000_000);
         assert_eq!(rtt.timeout(), 300_000_000);
         rtt.sample(200_000_000);
-        assert_eq!(
-            (rtt.smoothed(), rtt.deviation(), rtt.smallest()),
-            (112_500_000, 62_500_000, 100_000_000)
-        );
+        assert_eq!((rtt.smoothed(), rtt.deviation(), rtt.smallest()), (112_500_000, 62_500_000, 100_000_000));
         assert_eq!(rtt.timeout(), 362_500_000);
         rtt.back_off();
         assert_eq!(rtt.timeout(), 725_000_000);

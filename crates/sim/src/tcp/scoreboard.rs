@@ -133,12 +133,7 @@ impl Scoreboard {
 
     /// A new segment leaves.
     pub(super) fn push(&mut self, now: u64, note: Note) {
-        self.sent.push_back(Sent {
-            state: State::InFlight,
-            ever_resent: false,
-            at: now,
-            note,
-        });
+        self.sent.push_back(Sent { state: State::InFlight, ever_resent: false, at: now, note });
         self.in_flight += 1;
     }
 

@@ -136,20 +136,13 @@ impl TcpSender {
             retransmit_at: NEVER,
             paced_until: now,
             limit: u64::MAX,
-            writer: Writer {
-                every: config.write_every,
-                written: 0,
-                next_at: now,
-            },
+            writer: Writer { every: config.write_every, written: 0, next_at: now },
             edge: config.edge,
             window_octets: config.window_octets,
             echo: None,
             buffer: 0,
             usage: Usage::default(),
-            counters: Counters {
-                counted_until: now,
-                ..Counters::default()
-            },
+            counters: Counters { counted_until: now, ..Counters::default() },
             config,
         }
     }
@@ -237,11 +230,7 @@ impl TcpSender {
         if let Some(gap) = self.gap() {
             self.paced_until = now.saturating_add(gap);
         }
-        Some(Data {
-            seq,
-            sent: now,
-            echo: self.echo,
-        })
+        Some(Data { seq, sent: now, echo: self.echo })
     }
 
     /// Takes an acknowledgement in.
@@ -373,10 +362,7 @@ impl TcpSender {
     /// whichever is slower.
     fn gap(&self) -> Option<u64> {
         let ip_octets = u64::from(self.config.mss + HEADER_OCTETS);
-        let asked = self
-            .config
-            .pacing
-            .map(|rate| rate.time_for(ip_octets).map_or(NEVER, nanos));
+        let asked = self.config.pacing.map(|rate| rate.time_for(ip_octets).map_or(NEVER, nanos));
         let control = self.control.segments_per_second();
         let control = control.map(|rate| crate::rng::round_ns(1e9 / rate.max(1e-3)));
         asked.max(control)
@@ -385,9 +371,7 @@ impl TcpSender {
     /// The rate to which departures are paced, and the control's gain.
     pub(super) fn pacing(&self) -> (Option<BitRate>, Option<u32>) {
         let ip_octets = u64::from(self.config.mss + HEADER_OCTETS);
-        let rate = self
-            .gap()
-            .and_then(|gap| BitRate::over(ip_octets, std::time::Duration::from_nanos(gap)));
+        let rate = self.gap().and_then(|gap| BitRate::over(ip_octets, std::time::Duration::from_nanos(gap)));
         (rate, self.control.gain_256())
     }
 
@@ -401,11 +385,7 @@ impl TcpSender {
     }
 
     fn restart_timer(&mut self, now: u64) {
-        self.retransmit_at = if self.board.outstanding() == 0 {
-            NEVER
-        } else {
-            now.saturating_add(self.rtt.timeout())
-        };
+        self.retransmit_at = if self.board.outstanding() == 0 { NEVER } else { now.saturating_add(self.rtt.timeout()) };
     }
 
     fn has_room(&self) -> bool {
@@ -432,11 +412,7 @@ impl TcpSender {
         let usage = &mut self.usage;
         let expired = self.board.first() >= usage.valid_until;
         if expired || is_limit || (!usage.is_limit && out > usage.most_out) {
-            *usage = Usage {
-                is_limit,
-                most_out: out,
-                valid_until: next,
-            };
+            *usage = Usage { is_limit, most_out: out, valid_until: next };
         }
     }
 

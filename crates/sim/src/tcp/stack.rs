@@ -47,11 +47,7 @@ impl Stack {
     pub(crate) fn open(&mut self, config: &FlowConfig) -> u32 {
         self.opened += 1;
         let flow = Flow::new(config);
-        self.flows.push(Slot {
-            id: self.opened,
-            next_at: flow.next_at(),
-            flow,
-        });
+        self.flows.push(Slot { id: self.opened, next_at: flow.next_at(), flow });
         self.opened
     }
 
@@ -71,8 +67,7 @@ impl Stack {
     /// Everything that the application wrote has been acknowledged (also true of connections that
     /// are closed).
     pub(crate) fn is_done(&self, id: u32) -> bool {
-        self.find(id)
-            .is_none_or(|place| self.flows[place].flow.sender.is_done())
+        self.find(id).is_none_or(|place| self.flows[place].flow.sender.is_done())
     }
 
     /// There is no connection.
@@ -172,10 +167,7 @@ impl Slot {
             way,
             hops,
             ip_octets: self.flow.ip_octets(),
-            segment: Segment {
-                flow: self.id,
-                kind: Kind::Data(data),
-            },
+            segment: Segment { flow: self.id, kind: Kind::Data(data) },
         }
     }
 
@@ -187,10 +179,7 @@ impl Slot {
             way: way.opposite(),
             hops: None,
             ip_octets: ack.ip_octets(),
-            segment: Segment {
-                flow: self.id,
-                kind: Kind::Ack(Box::new(ack)),
-            },
+            segment: Segment { flow: self.id, kind: Kind::Ack(Box::new(ack)) },
         })
     }
 }

@@ -30,13 +30,7 @@ impl Rig {
         for (flow, _) in elastic_flows(scenario, seed) {
             stack.open(&flow);
         }
-        Self {
-            path: Path::new(scenario, seed),
-            stack,
-            drops: 0,
-            outputs: Vec::new(),
-            departures: Vec::new(),
-        }
+        Self { path: Path::new(scenario, seed), stack, drops: 0, outputs: Vec::new(), departures: Vec::new() }
     }
 
     pub(super) fn run_until(&mut self, until: u64) {
@@ -62,9 +56,7 @@ impl Rig {
 
     pub(super) fn sample(&mut self, flow: u32) -> TcpSample {
         let now = self.path.now();
-        self.stack
-            .sample(flow, now, Stamp::from_nanos(now.cast_signed()))
-            .unwrap()
+        self.stack.sample(flow, now, Stamp::from_nanos(now.cast_signed())).unwrap()
     }
 
     /// Payload rate that the flow's receiver saw between two times.
@@ -87,10 +79,7 @@ pub(super) fn flow(control: Control) -> FlowConfig {
         pacing: None,
         programs: Programs::default(),
         handshake: 10 * MS,
-        route: Route::Hosts {
-            way: PathDirection::Forward,
-            interface_rate: None,
-        },
+        route: Route::Hosts { way: PathDirection::Forward, interface_rate: None },
     }
 }
 
@@ -107,8 +96,5 @@ pub(super) fn scenario(hop: Hop) -> Scenario {
 
 /// TCP payload capacity of Ethernet at 1500 octets, in bit/s.
 pub(super) fn payload_capacity(mbps: u64) -> f64 {
-    Framing::ETHERNET
-        .convert(BitRate::from_mbps(mbps), Layer::Wire, Layer::TcpPayload, 1500, false)
-        .unwrap()
-        .as_f64()
+    Framing::ETHERNET.convert(BitRate::from_mbps(mbps), Layer::Wire, Layer::TcpPayload, 1500, false).unwrap().as_f64()
 }

@@ -80,12 +80,7 @@ impl Tap {
 
     fn note(&mut self, at: u64, place: u8, spot: Spot, segment: &Segment) {
         if segment.flow == self.flow {
-            self.seen.push(ObservedSegment {
-                at,
-                place,
-                spot,
-                segment: segment.clone(),
-            });
+            self.seen.push(ObservedSegment { at, place, spot, segment: segment.clone() });
         }
     }
 }
@@ -131,14 +126,7 @@ impl SimWorld {
 
     /// `None`: there is no such place.
     fn tap(&self, places: &[Place]) -> Option<Tap> {
-        let mut tap = Tap {
-            flow: 0,
-            along: self.way,
-            sender: None,
-            receiver: None,
-            router: None,
-            seen: Vec::new(),
-        };
+        let mut tap = Tap { flow: 0, along: self.way, sender: None, receiver: None, router: None, seen: Vec::new() };
         for (index, place) in (0..).zip(places) {
             let free = match place {
                 Place::Here if self.sends_here() => tap.sender.replace(index).is_none(),
@@ -160,12 +148,7 @@ impl SimWorld {
     }
 
     fn passing_flow(&self, begins: u64, handshake: u64) -> FlowConfig {
-        let Passing {
-            control,
-            window_octets,
-            application,
-            ..
-        } = self.scenario.passing;
+        let Passing { control, window_octets, application, .. } = self.scenario.passing;
         let (sender, receiver) = match self.way {
             PathDirection::Forward => (&self.scenario.sender, &self.scenario.receiver),
             PathDirection::Reverse => (&self.scenario.receiver, &self.scenario.sender),
@@ -185,10 +168,7 @@ impl SimWorld {
             pacing: application,
             programs: Programs::default(),
             handshake,
-            route: Route::Hosts {
-                way: self.way,
-                interface_rate: sender.interface_rate,
-            },
+            route: Route::Hosts { way: self.way, interface_rate: sender.interface_rate },
         }
     }
 
@@ -298,12 +278,7 @@ mod tests {
         assert_eq!(first(1) - first(0), 123_040 + 1_000_000 + 1_230_400 + 2_000_000);
         assert_eq!(first(2) - first(1), 123_040 + 1_000_000);
         let order: Vec<u32> = data(2).map(|(sequence, _)| sequence).collect();
-        assert!(
-            data(1)
-                .map(|(sequence, _)| sequence)
-                .take(order.len())
-                .eq(order.iter().copied())
-        );
+        assert!(data(1).map(|(sequence, _)| sequence).take(order.len()).eq(order.iter().copied()));
         let acks = report.packets.iter().filter(|packet| packet.ip_octets < 100);
         assert!(acks.filter(|packet| packet.place == 1).count() > 400);
         assert!(world.engine.connections().tap.is_none());
@@ -331,17 +306,8 @@ mod tests {
     #[test]
     fn places_that_are_not_there() {
         let mut world = world(Passing::default());
-        for places in [
-            &[][..],
-            &[Place::Node(0)],
-            &[Place::Node(3)],
-            &[Place::Here, Place::Sender],
-        ] {
-            assert_eq!(
-                listen(&mut world, places),
-                Event::Refused(Refusal::NotOffered),
-                "{places:?}"
-            );
+        for places in [&[][..], &[Place::Node(0)], &[Place::Node(3)], &[Place::Here, Place::Sender]] {
+            assert_eq!(listen(&mut world, places), Event::Refused(Refusal::NotOffered), "{places:?}");
         }
     }
 }

@@ -27,12 +27,7 @@ impl Connections {
         let mut ends: Vec<(u64, u32)> = ends.filter(|(until, _)| *until < NEVER).collect();
         ends.sort_unstable();
         ends.reverse();
-        Self {
-            stack,
-            departures: Vec::new(),
-            ends,
-            tap: None,
-        }
+        Self { stack, departures: Vec::new(), ends, tap: None }
     }
 
     /// When something happens here by itself; [`NEVER`] if nothing does.

@@ -56,10 +56,7 @@ struct Unawaited {
 
 impl Engine {
     pub(super) fn new(scenario: &Scenario, seed: u64) -> Self {
-        let ends = [
-            (PathDirection::Forward, &scenario.sender),
-            (PathDirection::Reverse, &scenario.receiver),
-        ];
+        let ends = [(PathDirection::Forward, &scenario.sender), (PathDirection::Reverse, &scenario.receiver)];
         Self {
             path: Path::new(scenario, seed),
             hosts: ends.map(|(way, host)| HostState::new(host, way, seed)),
@@ -161,44 +158,23 @@ impl Engine {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             match output {
-                Output::Delivered {
-                    at,
-                    way,
-                    node,
-                    ip_octets,
-                    payload: Payload::Tcp(segment),
-                    ..
-                } => match &mut self.connections.tap {
-                    Some(tap) if tap.stop(way, &segment) == Some(node) => {
-                        tap.passes(at, &segment);
-                        let on = packet(ip_octets, Payload::Tcp(segment));
-                        self.path.cross(at, way, node, usize::MAX, on);
+                Output::Delivered { at, way, node, ip_octets, payload: Payload::Tcp(segment), .. } => {
+                    match &mut self.connections.tap {
+                        Some(tap) if tap.stop(way, &segment) == Some(node) => {
+                            tap.passes(at, &segment);
+                            let on = packet(ip_octets, Payload::Tcp(segment));
+                            self.path.cross(at, way, node, usize::MAX, on);
+                        }
+                        _ => self.connections.deliver(at, &segment),
                     }
-                    _ => self.connections.deliver(at, &segment),
-                },
-                Output::Delivered {
-                    at,
-                    way,
-                    node,
-                    ip_octets,
-                    payload,
-                    ..
-                } => self.deliver(at, way, node, ip_octets, payload),
-                Output::Expired {
-                    at,
-                    way,
-                    node,
-                    ip_octets,
-                    payload,
-                } => self.answer(at, way, node, ip_octets, &payload, HopReplyKind::TimeExceeded),
-                Output::TooBig {
-                    at,
-                    way,
-                    node,
-                    mtu,
-                    ip_octets,
-                    payload,
-                } => {
+                }
+                Output::Delivered { at, way, node, ip_octets, payload, .. } => {
+                    self.deliver(at, way, node, ip_octets, payload)
+                }
+                Output::Expired { at, way, node, ip_octets, payload } => {
+                    self.answer(at, way, node, ip_octets, &payload, HopReplyKind::TimeExceeded)
+                }
+                Output::TooBig { at, way, node, mtu, ip_octets, payload } => {
                     let kind = HopReplyKind::PacketTooBig { mtu: Some(mtu) };
                     self.answer(at, way, node, ip_octets, &payload, kind);
                 }
@@ -233,16 +209,7 @@ impl Engine {
             Payload::Probe {
                 expected_response: expected_response @ (ExpectedResponse::PortUnreachable | ExpectedResponse::Segment),
                 ..
-            } => self.kernels[end].arrive(
-                at,
-                Unawaited {
-                    way,
-                    node,
-                    ip_octets,
-                    expected_response,
-                    probe: payload,
-                },
-            ),
+            } => self.kernels[end].arrive(at, Unawaited { way, node, ip_octets, expected_response, probe: payload }),
             Payload::Probe { .. } | Payload::Echo { .. } | Payload::Answer { .. } => {
                 self.intakes[end].arrive(at, (ip_octets, payload), &mut self.hosts[end]);
             }
@@ -253,19 +220,12 @@ impl Engine {
     /// dropped.
     fn hear(&mut self, way: PathDirection, word: DeliveredPacket, delivered_packet: &mut Vec<DeliveredPacket>) {
         match word.payload {
-            Payload::Probe {
-                run,
-                seq,
-                expected_response: ExpectedResponse::Echo(echo_octets),
-                ..
-            } if !word.dropped => {
+            Payload::Probe { run, seq, expected_response: ExpectedResponse::Echo(echo_octets), .. }
+                if !word.dropped =>
+            {
                 let host = self.host(way);
                 let departure = host.departure(word.at, host.send_cost);
-                let payload = Payload::Echo {
-                    run,
-                    seq,
-                    turned: word.stamp,
-                };
+                let payload = Payload::Echo { run, seq, turned: word.stamp };
                 self.send(departure, way, packet(echo_octets, payload));
             }
             // Segments never get here: the kernel takes them.
@@ -298,13 +258,7 @@ impl Engine {
                         (HopReplyKind::TcpAnswer, TCP_ANSWER_OCTETS)
                     }
                 };
-                let payload = Payload::Answer {
-                    run,
-                    seq,
-                    from,
-                    reply_ip_octets,
-                    kind,
-                };
+                let payload = Payload::Answer { run, seq, from, reply_ip_octets, kind };
                 self.send(leaves, packet.way.opposite(), self::packet(reply_ip_octets, payload));
             }
         }
@@ -328,26 +282,14 @@ impl Engine {
             return;
         };
         let reply_ip_octets = face.reply_octets(ip_octets);
-        let payload = Payload::Answer {
-            run: *run,
-            seq: *seq,
-            from: face.address(at),
-            reply_ip_octets,
-            kind,
-        };
+        let payload = Payload::Answer { run: *run, seq: *seq, from: face.address(at), reply_ip_octets, kind };
         let back = self.path.opposite(way, node);
-        self.path
-            .inject(at, way.opposite(), back, packet(reply_ip_octets, payload));
+        self.path.inject(at, way.opposite(), back, packet(reply_ip_octets, payload));
     }
 }
 
 pub(super) fn packet(ip_octets: u16, payload: Payload) -> Packet<Payload> {
-    Packet {
-        ip_octets,
-        hop_limit: FULL_HOP_LIMIT,
-        flow: 0,
-        payload,
-    }
+    Packet { ip_octets, hop_limit: FULL_HOP_LIMIT, flow: 0, payload }
 }
 
 fn side(way: PathDirection) -> usize {

@@ -31,9 +31,7 @@ impl Face {
         };
         let hops = scenario.hops(way);
         let routers = hops.iter().take(hops.len().saturating_sub(1)).map(|hop| hop.router);
-        let nodes = std::iter::once(Router::default())
-            .chain(routers)
-            .chain(std::iter::once(end.answers));
+        let nodes = std::iter::once(Router::default()).chain(routers).chain(std::iter::once(end.answers));
         (0u16..)
             .zip(nodes)
             .map(|(node, router)| Self {
@@ -63,11 +61,7 @@ impl Face {
     /// Length of an ICMP error's IP packet about a packet of `ip_octets`: it quotes as much of it
     /// as fits, but at least IP header and eight octets (RFC 792; RFC 1812 §4.3.2.3).
     pub(super) fn reply_octets(&mut self, ip_octets: u16) -> u16 {
-        let most = self
-            .router
-            .icmp_max_octets
-            .saturating_sub(ICMP_HEADERS)
-            .max(LEAST_QUOTED);
+        let most = self.router.icmp_max_octets.saturating_sub(ICMP_HEADERS).max(LEAST_QUOTED);
         let quoted = most.min(ip_octets);
         let quoted = if self.router.oddities.quotes_at_random && quoted > LEAST_QUOTED {
             let more = self.rng.below(u64::from(quoted - LEAST_QUOTED) + 1);

@@ -55,15 +55,11 @@ impl SimWorld {
             self.await_last(&mut running);
         }
         let known_by = if self.sends_here() {
-            self.engine
-                .now()
-                .saturating_sub(self.control_delay(PathDirection::Reverse))
+            self.engine.now().saturating_sub(self.control_delay(PathDirection::Reverse))
         } else {
             self.engine.now()
         };
-        let statuses = running
-            .sink
-            .known(if load.then == Then::Finish { NEVER } else { known_by });
+        let statuses = running.sink.known(if load.then == Then::Finish { NEVER } else { known_by });
         if load.then == Then::Continue {
             self.load = Some(running);
         }
@@ -112,10 +108,7 @@ impl SimWorld {
                 self.send_burst(running, load, plan, cost);
                 running.last_burst = Some((plan, burst_octets));
                 octets += burst_octets;
-                plan = load
-                    .rate
-                    .time_for(octets)
-                    .map_or(NEVER, |time| origin.saturating_add(nanos(time)));
+                plan = load.rate.time_for(octets).map_or(NEVER, |time| origin.saturating_add(nanos(time)));
             }
             done = stretch;
             self.engine.stride(done, &mut delivered_packet);
@@ -151,10 +144,7 @@ impl SimWorld {
         // Each stream is a socket, so a flow, of its own; the first one's is that of trains.
         let flow = running.sent % u32::from(load.streams.max(1));
         running.sent = running.sent.wrapping_add(1);
-        let packet = Packet {
-            flow,
-            ..packet(load.ip_octets, payload)
-        };
+        let packet = Packet { flow, ..packet(load.ip_octets, payload) };
         self.engine.send(at, self.way, packet);
     }
 
@@ -170,13 +160,7 @@ impl SimWorld {
                 }
                 let ip_octets = delivered_packet.ip_octets;
                 let reading = |at| self.engine.reading(end, at);
-                running.sink.take(
-                    delivered_packet.at,
-                    seq,
-                    ip_octets,
-                    delivered_packet.stamp - sent,
-                    reading,
-                );
+                running.sink.take(delivered_packet.at, seq, ip_octets, delivered_packet.stamp - sent, reading);
             }
         }
     }
@@ -196,9 +180,7 @@ impl SimWorld {
             self.take_heard(running, &mut delivered_packet);
         }
         let end = self.way.opposite();
-        running
-            .sink
-            .finish(u64::from(running.sent), |at| self.engine.reading(end, at));
+        running.sink.finish(u64::from(running.sent), |at| self.engine.reading(end, at));
         if self.sends_here() {
             self.await_word_from_peer_kind();
         }
@@ -223,10 +205,7 @@ impl SimWorld {
         let cost = self.engine.host(self.way).send_cost;
         let busy = f64::from(sent) / f64::from(load.streams.max(1)) * cost as f64;
         let share = busy / load.duration.as_nanos().max(1) as f64;
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a share of at most 1 needs no more than an f32"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "a share of at most 1 needs no more than an f32")]
         let share = share.min(1.0) as f32;
         share
     }

@@ -28,13 +28,7 @@ pub(super) enum Payload {
         turned: i64,
     },
     /// What a router or the far end's kernel answered to a probe.
-    Answer {
-        run: u32,
-        seq: u32,
-        from: IpAddr,
-        reply_ip_octets: u16,
-        kind: HopReplyKind,
-    },
+    Answer { run: u32, seq: u32, from: IpAddr, reply_ip_octets: u16, kind: HopReplyKind },
     /// A segment of a TCP connection.
     Tcp(Segment),
 }

@@ -74,20 +74,14 @@ impl SimWorld {
         };
         let sizes = train.packets.iter().map(|packet| packet.ip_octets);
         if train.peer_kind == PeerKind::TcpSyn && sizes.clone().any(|octets| octets < MIN_SYN_OCTETS) {
-            return Some(Refusal::TooSmall {
-                min_ip_octets: MIN_SYN_OCTETS,
-            });
+            return Some(Refusal::TooSmall { min_ip_octets: MIN_SYN_OCTETS });
         }
         self.size_refusal(sizes.chain(echo))
     }
 
     /// When the sending host can begin: now, or when the remote host has been told.
     pub(super) fn begin_at_sender(&self) -> u64 {
-        let reported = if self.sends_here() {
-            0
-        } else {
-            self.control_delay(PathDirection::Forward)
-        };
+        let reported = if self.sends_here() { 0 } else { self.control_delay(PathDirection::Forward) };
         self.engine.now() + reported
     }
 
@@ -138,10 +132,7 @@ impl SimWorld {
 /// No packet of the train makes a router or a host answer while it is being sent.
 fn answers_nothing(train: &Train, path_mtu: u16) -> bool {
     train.peer_kind == PeerKind::Receiver
-        && train
-            .packets
-            .iter()
-            .all(|packet| packet.hop_limit.is_none() && packet.ip_octets <= path_mtu)
+        && train.packets.iter().all(|packet| packet.hop_limit.is_none() && packet.ip_octets <= path_mtu)
 }
 
 /// The rows of a train while it is under way.
@@ -166,15 +157,7 @@ impl Watch {
                 fate: Fate::Lost,
             })
             .collect();
-        Self {
-            run,
-            missing: rows.len(),
-            rows,
-            reordered: 0,
-            local_drops: 0,
-            latest: None,
-            last_heard: 0,
-        }
+        Self { run, missing: rows.len(), rows, reordered: 0, local_drops: 0, latest: None, last_heard: 0 }
     }
 
     fn take(&mut self, delivered_packet: &DeliveredPacket) {
@@ -185,20 +168,9 @@ impl Watch {
                 let turned = Some(Stamp::from_nanos(turned));
                 (run, seq, Fate::Echoed { returned, turned })
             }
-            Payload::Answer {
-                run,
-                seq,
-                from,
-                reply_ip_octets,
-                kind,
-            } => {
+            Payload::Answer { run, seq, from, reply_ip_octets, kind } => {
                 let returned = Stamp::from_nanos(delivered_packet.stamp);
-                let reply = HopReply {
-                    from,
-                    returned,
-                    reply_ip_octets,
-                    kind,
-                };
+                let reply = HopReply { from, returned, reply_ip_octets, kind };
                 (run, seq, Fate::Answered(reply))
             }
             Payload::Tcp(_) => return,

@@ -40,10 +40,7 @@ impl SimWorld {
                 self.end_transfer();
                 let opened = self.begin_at_sender() + handshake;
                 self.engine.idle_until(opened);
-                RunningTransfer {
-                    asked: transfer.clone(),
-                    flows: Vec::new(),
-                }
+                RunningTransfer { asked: transfer.clone(), flows: Vec::new() }
             }
         };
         let begin = self.engine.now();
@@ -107,10 +104,7 @@ impl SimWorld {
                 ),
             },
             handshake,
-            route: Route::Hosts {
-                way: self.way,
-                interface_rate: sender.interface_rate,
-            },
+            route: Route::Hosts { way: self.way, interface_rate: sender.interface_rate },
         }
     }
 
@@ -201,18 +195,13 @@ impl SimWorld {
         }
         let stack = &mut self.engine.connections().stack;
         let times = running.flows.iter().filter_map(|flow| stack.read(*flow)?.1);
-        let (first, last) = times.fold((u64::MAX, 0), |(first, last), (from, to)| {
-            (first.min(from), last.max(to))
-        });
+        let (first, last) = times.fold((u64::MAX, 0), |(first, last), (from, to)| (first.min(from), last.max(to)));
         for flow in &running.flows {
             stack.close(*flow);
         }
         let reader = self.way.opposite();
-        let took = if first <= last {
-            self.engine.reading(reader, last) - self.engine.reading(reader, first)
-        } else {
-            0
-        };
+        let took =
+            if first <= last { self.engine.reading(reader, last) - self.engine.reading(reader, first) } else { 0 };
         self.await_word_from_peer_kind();
         let took = Duration::from_nanos(u64::try_from(took).unwrap_or(0));
         (progress.0 - read_before, took)
@@ -231,10 +220,7 @@ type CpuTime = (Option<u64>, Option<u64>);
 /// Shares of a time for which the busiest threads were on a processor.
 fn shares(before: &[CpuTime], after: &[CpuTime], time: u64) -> (Option<f32>, Option<f32>) {
     let share = |of: fn(&CpuTime) -> Option<u64>| {
-        let used = before
-            .iter()
-            .zip(after)
-            .filter_map(|(before, after)| Some(of(after)?.saturating_sub(of(before)?)));
+        let used = before.iter().zip(after).filter_map(|(before, after)| Some(of(after)?.saturating_sub(of(before)?)));
         used.max().map(|used| (used as f32 / time.max(1) as f32).min(1.0))
     };
     (share(|cpu| cpu.0), share(|cpu| cpu.1))
@@ -254,7 +240,5 @@ impl RunningTransfer {
 
 /// The window that a host grants when one is asked for.
 fn granted_window(transfer: &Transfer, receiver: &Host) -> Option<u32> {
-    transfer
-        .window_octets
-        .map(|octets| octets.min(receiver.tcp_receive_octets))
+    transfer.window_octets.map(|octets| octets.min(receiver.tcp_receive_octets))
 }

@@ -18,15 +18,7 @@ use narrows_units::{BitRate, Direction, Octets};
 type Request = (&'static str, &'static [(&'static str, &'static str)]);
 
 const FULL: Request = ("tcp", &[("mode", "full"), ("duration", "8 s"), ("omit", "0 s")]);
-const SHORT: Request = (
-    "tcp",
-    &[
-        ("mode", "full"),
-        ("duration", "3 s"),
-        ("omit", "0 s"),
-        ("congestion", "cubic"),
-    ],
-);
+const SHORT: Request = ("tcp", &[("mode", "full"), ("duration", "3 s"), ("omit", "0 s"), ("congestion", "cubic")]);
 
 fn hop(mbps: u64, rtt_ms: u64, queue_octets: u64) -> Hop {
     Hop::rate(BitRate::from_mbps(mbps))
@@ -61,34 +53,21 @@ fn bucket(share: u64, queue: Option<Queue>) -> Scenario {
 }
 
 fn tunnel(answers: bool) -> Scenario {
-    let router = Router {
-        answers,
-        ..Router::default()
-    };
+    let router = Router { answers, ..Router::default() };
     let mut scenario = Scenario::new("tunnel").hop(hop(50, 20, 250_000).router(router));
     scenario = scenario.hop(hop(50, 20, 250_000).mtu(1420));
     scenario
 }
 
 fn loaded(mbps: u64) -> Scenario {
-    sound().cross(Cross::on_hop(
-        0,
-        Arrivals::Poisson,
-        BitRate::from_mbps(mbps),
-        SizeMix::constant(1500),
-    ))
+    sound().cross(Cross::on_hop(0, Arrivals::Poisson, BitRate::from_mbps(mbps), SizeMix::constant(1500)))
 }
 
 /// A rule, what is asked, the path that calls for the rule, and its twin.
 type Case = (&'static str, &'static [Request], fn() -> Scenario, fn() -> Scenario);
 
 const CASES: &[Case] = &[
-    (
-        "send_buffer",
-        &[("rtt", &[]), FULL],
-        || changed(|path| path.sender.tcp.send_octets = Some(80_000)),
-        sound,
-    ),
+    ("send_buffer", &[("rtt", &[]), FULL], || changed(|path| path.sender.tcp.send_octets = Some(80_000)), sound),
     (
         "receive_buffer",
         &[("rtt", &[]), FULL],
@@ -109,18 +88,8 @@ const CASES: &[Case] = &[
         // The same loss on a short path: the window opens soon enough.
         || path(hop(50, 10, 250_000).loss(Loss::Random { ratio: 0.0005 })),
     ),
-    (
-        "host_processor",
-        &[FULL],
-        || changed(|path| path.sender.tcp.segment_cost = Duration::from_micros(700)),
-        sound,
-    ),
-    (
-        "host_processor",
-        &[FULL],
-        || changed(|path| path.sender.tcp.writes = Some(BitRate::from_mbps(20))),
-        sound,
-    ),
+    ("host_processor", &[FULL], || changed(|path| path.sender.tcp.segment_cost = Duration::from_micros(700)), sound),
+    ("host_processor", &[FULL], || changed(|path| path.sender.tcp.writes = Some(BitRate::from_mbps(20))), sound),
     (
         "interface",
         &[FULL],
@@ -136,10 +105,7 @@ const CASES: &[Case] = &[
         &[("capacity", &[])],
         || {
             changed(|path| {
-                path.receiver.coalescing = Some(Coalescing {
-                    timer: Duration::from_millis(2),
-                    frames: 64,
-                });
+                path.receiver.coalescing = Some(Coalescing { timer: Duration::from_millis(2), frames: 64 });
             })
         },
         sound,
@@ -147,43 +113,18 @@ const CASES: &[Case] = &[
     // That probes vanish is seen by pmtu; a simulated host knows its path's MTU, so that they do
     // not.
     ("mtu_black_hole", &[FULL], || tunnel(false), || tunnel(true)),
-    (
-        "token_bucket",
-        &[FULL],
-        || bucket(20, None),
-        || path(hop(50, 40, 250_000).loss(Loss::Random { ratio: 0.0005 })),
-    ),
-    (
-        "token_bucket",
-        &[FULL],
-        || bucket(20, Some(Queue::Octets(Octets::new(250_000)))),
-        sound,
-    ),
+    ("token_bucket", &[FULL], || bucket(20, None), || path(hop(50, 40, 250_000).loss(Loss::Random { ratio: 0.0005 }))),
+    ("token_bucket", &[FULL], || bucket(20, Some(Queue::Octets(Octets::new(250_000)))), sound),
     (
         "reordering",
         &[SHORT],
-        || {
-            path(hop(500, 20, 1_250_000).reorder(Reorder {
-                ratio: 0.01,
-                by: Duration::from_millis(12),
-            }))
-        },
+        || path(hop(500, 20, 1_250_000).reorder(Reorder { ratio: 0.01, by: Duration::from_millis(12) })),
         || path(hop(500, 20, 1_250_000)),
     ),
-    (
-        "deep_queue",
-        &[FULL],
-        || path(hop(20, 40, 1_000_000)),
-        || path(hop(20, 40, 100_000)),
-    ),
+    ("deep_queue", &[FULL], || path(hop(20, 40, 1_000_000)), || path(hop(20, 40, 100_000))),
     (
         "parallel_streams",
-        &[
-            ("rtt", &[]),
-            ("slope", &[]),
-            FULL,
-            ("streams", &[("available_bps", "48 Mbit/s")]),
-        ],
+        &[("rtt", &[]), ("slope", &[]), FULL, ("streams", &[("available_bps", "48 Mbit/s")])],
         || changed(|path| path.receiver.tcp_receive_octets = 80_000),
         sound,
     ),
@@ -193,22 +134,14 @@ const CASES: &[Case] = &[
         || path(hop(200, 200, 5_000_000)),
         || path(hop(20, 5, 30_000)),
     ),
-    (
-        "path_busy",
-        &[("capacity", &[]), ("slope", &[])],
-        || loaded(47),
-        || loaded(20),
-    ),
+    ("path_busy", &[("capacity", &[]), ("slope", &[])], || loaded(47), || loaded(20)),
 ];
 
 fn entries(world: &mut SimWorld, direction: Direction, asked: &[Request]) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (name, params) in asked {
         let method = methods::find(name).expect("it is in the registry");
-        let params: RawParams = params
-            .iter()
-            .map(|(name, value)| (*name, (*value).to_owned()))
-            .collect();
+        let params: RawParams = params.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         let mut estimator = method.begin(&params).expect("parameters in range");
         let budget = method.imposes(&params).budget();
         let measured = drive(world, estimator.as_mut(), budget).expect("a simulated world does not break");
@@ -261,10 +194,8 @@ fn rules_fire_where_they_should() {
 fn asymmetry() {
     for (back, expected) in [(5, true), (50, false)] {
         let scenario = || path(hop(50, 20, 125_000)).reverse_hop(hop(back, 20, 125_000));
-        let mut ways = [
-            found(scenario(), PathDirection::Forward, &[FULL]),
-            found(scenario(), PathDirection::Reverse, &[FULL]),
-        ];
+        let mut ways =
+            [found(scenario(), PathDirection::Forward, &[FULL]), found(scenario(), PathDirection::Reverse, &[FULL])];
         let rates = [ways[0].tcp.bps, ways[1].tcp.bps];
         ways[0].other_way_tcp_bps = rates[1];
         ways[1].other_way_tcp_bps = rates[0];
@@ -275,14 +206,7 @@ fn asymmetry() {
 /// On a sound path nothing is to be mended: no rule cries wolf.
 #[test]
 fn a_sound_path_needs_nothing() {
-    let all: &[Request] = &[
-        ("rtt", &[]),
-        ("pmtu", &[]),
-        ("capacity", &[]),
-        ("slope", &[]),
-        ("burst", &[]),
-        FULL,
-    ];
+    let all: &[Request] = &[("rtt", &[]), ("pmtu", &[]), ("capacity", &[]), ("slope", &[]), ("burst", &[]), FULL];
     let found = found(sound(), PathDirection::Forward, all);
     assert_eq!(ids(std::slice::from_ref(&found)), [""; 0], "{found:?}");
 }

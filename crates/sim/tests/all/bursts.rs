@@ -13,17 +13,12 @@ const MS: Duration = Duration::from_millis(1);
 
 fn measured(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate {
     let raw: RawParams = params.iter().copied().collect();
-    let budget = Budget {
-        octets: 10_000_000_000,
-        time: Duration::from_secs(600),
-        ..Budget::default()
-    };
+    let budget = Budget { octets: 10_000_000_000, time: Duration::from_secs(600), ..Budget::default() };
     let mut world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let method = methods::find("burst").expect("it is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
-    let outcome = narrows_probe::drive(&mut world, method.as_mut(), budget)
-        .expect("the simulator cannot break")
-        .outcome;
+    let outcome =
+        narrows_probe::drive(&mut world, method.as_mut(), budget).expect("the simulator cannot break").outcome;
     outcome.estimate().unwrap_or_else(|| panic!("{outcome:?}")).clone()
 }
 
@@ -127,10 +122,7 @@ fn beside_others_the_median_to_a_tenth() {
                 let rate = BitRate::from_mbps(mbps);
                 let taken = rate.scaled(share * 0.975).expect("a share of a rate is a rate");
                 let cross = Cross::on_hop(1, Arrivals::Poisson, taken, SizeMix::constant(1500));
-                let scenario = path(rate, Queue::Packets(packets))
-                    .cross(cross)
-                    .validate()
-                    .expect("a path");
+                let scenario = path(rate, Queue::Packets(packets)).cross(cross).validate().expect("a path");
                 let truth =
                     narrows_sim::burst_median(&scenario, PathDirection::Forward, 1500).expect("something drops");
                 let mut ratios = Vec::new();
@@ -154,29 +146,15 @@ fn beside_others_the_median_to_a_tenth() {
 #[test]
 fn what_drops() {
     let rate = BitRate::from_mbps(100);
-    let bucket = |queue| TokenBucket {
-        rate: BitRate::from_mbps(20),
-        burst: Octets::new(90_000),
-        queue,
-    };
+    let bucket = |queue| TokenBucket { rate: BitRate::from_mbps(20), burst: Octets::new(90_000), queue };
     let bare = || Hop::rate(rate).delay(4 * MS);
-    let early = |weight| EarlyDrop {
-        from: Octets::new(30_000),
-        to: Octets::new(120_000),
-        ratio: 0.1,
-        weight,
-    };
+    let early = |weight| EarlyDrop { from: Octets::new(30_000), to: Octets::new(120_000), ratio: 0.1, weight };
     let cases = [
         ("policer", bare().bucket(bucket(None))),
         ("shaper", bare().bucket(bucket(Some(Queue::Packets(100))))),
         ("early_drop", bare().queue(Queue::Packets(200)).early_drop(early(1.0))),
         ("early_drop", bare().queue(Queue::Packets(200)).early_drop(early(0.2))),
-        (
-            "random_loss",
-            bare()
-                .queue(Queue::Packets(1000))
-                .loss(narrows_scenario::Loss::Random { ratio: 0.005 }),
-        ),
+        ("random_loss", bare().queue(Queue::Packets(1000)).loss(narrows_scenario::Loss::Random { ratio: 0.005 })),
     ];
     let mut wrong = Vec::new();
     for (name, hop) in cases {

@@ -32,16 +32,11 @@ macro_rules! file {
 }
 
 fn closed_form_world(template: &str, cross: &str) -> String {
-    template
-        .replace("{{edge}}", "100 Mbit/s")
-        .replace("{{transit}}", "10 Mbit/s")
-        .replace("{{cross}}", cross)
+    template.replace("{{edge}}", "100 Mbit/s").replace("{{transit}}", "10 Mbit/s").replace("{{cross}}", cross)
 }
 
 fn capacity(scenario: &Scenario, ttl: u16) -> f64 {
-    let truth = scenario
-        .truth(PathDirection::Forward)
-        .over(Duration::ZERO, Duration::from_secs(1));
+    let truth = scenario.truth(PathDirection::Forward).over(Duration::ZERO, Duration::from_secs(1));
     let hop = usize::from(ttl) - 1;
     truth.hop_capacity(hop, 1500).map_or(0.0, BitRate::as_f64)
 }
@@ -68,11 +63,7 @@ fn assert_holds(scenario: &Scenario, hop: &HopFinding) {
 fn in_time(measured: &Measured, path: &PathHops) {
     let forecast = path.forecast.expect("a forecast");
     assert!(measured.cost.time <= forecast.time, "{:?} {forecast:?}", measured.cost);
-    assert!(
-        measured.cost.octets <= forecast.octets,
-        "{:?} {forecast:?}",
-        measured.cost
-    );
+    assert!(measured.cost.octets <= forecast.octets, "{:?} {forecast:?}", measured.cost);
 }
 
 fn has(caveats: &[Caveat], wanted: fn(&Caveat) -> bool) -> bool {
@@ -121,10 +112,7 @@ fn switches_inside_hops_are_reported() {
 /// One of 50 Mbit/s is not two of 100 where pairs can tell.
 #[test]
 fn one_slower_link_is_not_two() {
-    let text = closed_form_world(
-        include_str!("../../../../plans/templates/abut18-without-switches.toml"),
-        "0 Mbit/s",
-    );
+    let text = closed_form_world(include_str!("../../../../plans/templates/abut18-without-switches.toml"), "0 Mbit/s");
     let text = text.replacen("rate = \"100 Mbit/s\"", "rate = \"50 Mbit/s\"", 1);
     let (scenario, measured) = measure(&text, 1);
     let path = path(&measured);
@@ -204,20 +192,11 @@ fn misbehaving_routers_have_their_caveats() {
                 (3, |c| *c == Caveat::ForwardsExpired),
             ],
         ),
-        (
-            file!("hops-slow-routers"),
-            &[(1, |c| *c == Caveat::SlowRouter), (2, |c| *c == Caveat::SlowRouter)],
-        ),
-        (
-            file!("hops-loop"),
-            &[(4, |c| matches!(c, Caveat::RoutingLoop { earlier_ttl: 2 }))],
-        ),
+        (file!("hops-slow-routers"), &[(1, |c| *c == Caveat::SlowRouter), (2, |c| *c == Caveat::SlowRouter)]),
+        (file!("hops-loop"), &[(4, |c| matches!(c, Caveat::RoutingLoop { earlier_ttl: 2 }))]),
         (file!("hops-rerouted"), &[(1, |c| *c == Caveat::RouteChanged)]),
         (file!("hops-silent-router"), &[(2, |c| *c == Caveat::SilentRouter)]),
-        (
-            file!("hops-lossy"),
-            &[(1, |c| matches!(c, Caveat::AnswersLimited { .. } | Caveat::TimerLimited))],
-        ),
+        (file!("hops-lossy"), &[(1, |c| matches!(c, Caveat::AnswersLimited { .. } | Caveat::TimerLimited))]),
     ];
     for (text, wanted) in cases {
         let (scenario, measured) = measure(text, 1);
@@ -236,11 +215,7 @@ fn misbehaving_routers_have_their_caveats() {
 /// The other side of it: routers that do nothing odd are accused of nothing.
 #[test]
 fn honest_routers_have_none_of_these_caveats() {
-    for text in [
-        file!("hops-three-hops"),
-        file!("hops-switches"),
-        file!("hops-other-way-back"),
-    ] {
+    for text in [file!("hops-three-hops"), file!("hops-switches"), file!("hops-other-way-back")] {
         for seed in 1..=2 {
             let (scenario, measured) = measure(text, seed);
             for hop in &path(&measured).hops {
@@ -270,11 +245,7 @@ fn losses_are_reported_from_limits() {
     let lost = path.hops[2].loss_ratio.expect("a share");
     // 5 % there; the answers' reverse direction loses none or as many (the hop is mirrored).
     assert!((0.02..0.2).contains(&lost), "{lost}");
-    assert!(
-        path.hops[0].loss_ratio.is_none_or(|ratio| ratio <= 0.0),
-        "{:?}",
-        path.hops[0]
-    );
+    assert!(path.hops[0].loss_ratio.is_none_or(|ratio| ratio <= 0.0), "{:?}", path.hops[0]);
 }
 
 /// 2 Mbit/s back and 10 there: answers that grow with probes are not taken for them.
@@ -365,9 +336,5 @@ fn tails_tell_one_link_from_a_row() {
     let (scenario, measured) = measure(&path_of(row), 1);
     let two = path(&measured);
     assert_near(&scenario, &two.hops[1], 0.1);
-    assert!(
-        has(&two.hops[1].caveats, |c| *c == Caveat::StagesAmbiguous),
-        "{:?}",
-        two.hops[1]
-    );
+    assert!(has(&two.hops[1].caveats, |c| *c == Caveat::StagesAmbiguous), "{:?}", two.hops[1]);
 }

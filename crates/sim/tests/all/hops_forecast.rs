@@ -30,13 +30,7 @@ enum Trouble {
     Ticks,
 }
 
-const TROUBLES: [Trouble; 5] = [
-    Trouble::None,
-    Trouble::Silent,
-    Trouble::Copies,
-    Trouble::Busy,
-    Trouble::Ticks,
-];
+const TROUBLES: [Trouble; 5] = [Trouble::None, Trouble::Silent, Trouble::Copies, Trouble::Busy, Trouble::Ticks];
 
 fn path(number: u64, trouble: Trouble) -> String {
     let mut draw = SplitMix64::new(number * 5 + 1);
@@ -46,11 +40,8 @@ fn path(number: u64, trouble: Trouble) -> String {
     for hop in 0..HOPS {
         let rate = if hop == narrow { 10 } else { RATES[next(RATES.len())] };
         let delay = 50 + next(900);
-        write!(
-            text,
-            "\n[[hop]]\nname = \"h{hop}\"\nrate = \"{rate} Mbit/s\"\ndelay = \"{delay} us\"\n"
-        )
-        .expect("a string");
+        write!(text, "\n[[hop]]\nname = \"h{hop}\"\nrate = \"{rate} Mbit/s\"\ndelay = \"{delay} us\"\n")
+            .expect("a string");
         let odd = hop == narrow + 2 || hop == narrow + 3;
         text += match trouble {
             Trouble::Silent if odd && hop + 1 < HOPS => "router = { answers = false }\n",
@@ -88,12 +79,8 @@ struct Kept {
 
 impl Kept {
     fn add(&mut self, scenario: &Scenario, hop: &HopFinding) {
-        let truth = scenario
-            .truth(PathDirection::Forward)
-            .over(Duration::ZERO, Duration::from_secs(1));
-        let truth = truth
-            .hop_capacity(usize::from(hop.ttl) - 1, 1500)
-            .map_or(0.0, narrows_units::BitRate::as_f64);
+        let truth = scenario.truth(PathDirection::Forward).over(Duration::ZERO, Duration::from_secs(1));
+        let truth = truth.hop_capacity(usize::from(hop.ttl) - 1, 1500).map_or(0.0, narrows_units::BitRate::as_f64);
         let reported = hop.capacity.map(|capacity| capacity.verdict);
         match (hop.predicted, reported) {
             (Some(Predicted::Resolved), Some(BoundKind::Estimated)) => self.resolved += 1,
@@ -147,16 +134,9 @@ fn sweep(trouble: Trouble, paths: std::ops::Range<u64>, tell: bool) -> Kept {
 
 #[expect(clippy::print_stdout, reason = "a sweep by hand prints what it finds")]
 fn tell_of(scenario: &Scenario, trouble: Trouble, number: u64, hop: &HopFinding) {
-    let rates: Vec<f64> = scenario
-        .hops(PathDirection::Forward)
-        .iter()
-        .map(|hop| hop.rate.as_f64() / 1e6)
-        .collect();
+    let rates: Vec<f64> = scenario.hops(PathDirection::Forward).iter().map(|hop| hop.rate.as_f64() / 1e6).collect();
     println!("{trouble:?} {number} {rates:?}");
-    println!(
-        "   {} {:?} {:?} {:?} {:?}",
-        hop.ttl, hop.predicted, hop.capacity, hop.seen, hop.caveats
-    );
+    println!("   {} {:?} {:?} {:?} {:?}", hop.ttl, hop.predicted, hop.capacity, hop.seen, hop.caveats);
 }
 
 #[test]

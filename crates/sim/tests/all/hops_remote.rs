@@ -18,11 +18,8 @@ fn text(last: u64, cross: &str, answers: &str) -> String {
     let mut text = "name = \"remote\"\nabout = \"a server at the end\"\nseed = 1\n".to_owned();
     for (hop, rate) in [100, 10, last].into_iter().enumerate() {
         let busy = if hop == 1 { cross } else { "" };
-        write!(
-            text,
-            "\n[[hop]]\nname = \"h{hop}\"\nrate = \"{rate} Mbit/s\"\ndelay = \"300 us\"\n{busy}\n"
-        )
-        .expect("a string");
+        write!(text, "\n[[hop]]\nname = \"h{hop}\"\nrate = \"{rate} Mbit/s\"\ndelay = \"300 us\"\n{busy}\n")
+            .expect("a string");
     }
     let clock = "clock = { offset = \"-3 s\", skew_ppm = 80.0, granularity = \"1 us\" }";
     text + &format!("\n[receiver]\n{clock}\n{answers}\n")
@@ -39,12 +36,8 @@ fn measure(scenario: &Scenario, seed: u64, last_hop: &str) -> (Measured, PathHop
 }
 
 fn truth(scenario: &Scenario, ttl: u16) -> f64 {
-    let truth = scenario
-        .truth(PathDirection::Forward)
-        .over(Duration::ZERO, Duration::from_secs(1));
-    truth
-        .hop_capacity(usize::from(ttl) - 1, 1500)
-        .map_or(0.0, narrows_units::BitRate::as_f64)
+    let truth = scenario.truth(PathDirection::Forward).over(Duration::ZERO, Duration::from_secs(1));
+    truth.hop_capacity(usize::from(ttl) - 1, 1500).map_or(0.0, narrows_units::BitRate::as_f64)
 }
 
 /// An interval, or a bound, that the truth is outside of.
@@ -76,14 +69,8 @@ fn a_slow_host_is_no_slow_link() {
         let hop = &stamps.hops[LAST];
         let reported = hop.capacity.expect("a capacity");
         let ratio = reported.value.as_f64() / truth(&scenario, 3);
-        assert!(
-            reported.verdict == BoundKind::Estimated && (ratio - 1.0).abs() < 0.02,
-            "{hop:?}"
-        );
-        assert!(
-            !is_wrong(&scenario, hop) && hop.caveats.contains(&Caveat::SlowRouter),
-            "{hop:?}"
-        );
+        assert!(reported.verdict == BoundKind::Estimated && (ratio - 1.0).abs() < 0.02, "{hop:?}");
+        assert!(!is_wrong(&scenario, hop) && hop.caveats.contains(&Caveat::SlowRouter), "{hop:?}");
         let remote = stamped(&stamps);
         assert!(remote.last_hop && !remote.other_way && remote.lost == 0, "{remote:?}");
         // All three links: 1538 octets at 100, 10 and `last` Mbit/s.

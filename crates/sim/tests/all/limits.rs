@@ -81,26 +81,11 @@ fn shapers_that_deliveries_tell() {
 fn silence_is_no_shaper() {
     let (_, _, induce) = named(&FURTHER, "loss in bursts");
     for (mbps, rtt_ms, queue, control, streams, seed) in [
-        (
-            450.192_767_667_963_66,
-            1.861_893_279_709_486_5,
-            0.786_007_870_804_723_7,
-            Control::Cubic,
-            1,
-            4258,
-        ),
+        (450.192_767_667_963_66, 1.861_893_279_709_486_5, 0.786_007_870_804_723_7, Control::Cubic, 1, 4258),
         (450.0, 1.9, 0.8, Control::Cubic, 1, 4258),
         (888.5, 2.1, 2.5, Control::Cubic, 2, 777),
     ] {
-        let base = Base {
-            mbps,
-            rtt_ms,
-            queue,
-            control,
-            streams,
-            length: 12.0,
-            seed,
-        };
+        let base = Base { mbps, rtt_ms, queue, control, streams, length: 12.0, seed };
         let case = induce(base).expect("it would strike");
         let said = judged(&case, base.seed);
         assert!(!said.verdicts.contains(&LimitingFactor::Shaper), "{base:?}: {said:?}");

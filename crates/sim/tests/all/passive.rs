@@ -35,10 +35,7 @@ fn path(kbps: u64, load: Load, passing: Passing) -> Scenario {
         let octets = (rate.bps() / 80).max(45_000);
         hop.queue(Queue::Octets(narrows_units::Octets::new(octets)))
     };
-    let mut scenario = Scenario::new("passive")
-        .hop(hop(edge, 1))
-        .hop(deep(hop(rate, 5), rate))
-        .hop(hop(edge, 2));
+    let mut scenario = Scenario::new("passive").hop(hop(edge, 1)).hop(deep(hop(rate, 5), rate)).hop(hop(edge, 2));
     scenario = match load {
         Load::Idle => scenario,
         Load::Poisson(percent) => scenario.cross(Cross::on_hop(
@@ -87,10 +84,7 @@ fn tally(scenario: &Scenario, method: &str, vantage: &str, seconds: u64, runs: u
         params.set("vantage", vantage);
         params.set("duration", format!("{seconds} s"));
         let mut world = SimWorld::new(scenario, PathDirection::Forward, 1000 + seed);
-        let mut machine = methods::find(method)
-            .expect("registered")
-            .begin(&params)
-            .expect("good parameters");
+        let mut machine = methods::find(method).expect("registered").begin(&params).expect("good parameters");
         let Ok(measured) = drive(&mut world, machine.as_mut(), Budget::default());
         match measured.outcome {
             Outcome::Estimated(estimate) if estimate.verdict == BoundKind::LowerBound => {
@@ -110,11 +104,7 @@ fn tally(scenario: &Scenario, method: &str, vantage: &str, seconds: u64, runs: u
                     tally.reason = Some(format!("{:?} {:?}", estimate.caveats, estimate.diagnostics));
                 }
             }
-            Outcome::Inconclusive {
-                reason,
-                diagnostics: evidence,
-                ..
-            } => {
+            Outcome::Inconclusive { reason, diagnostics: evidence, .. } => {
                 tally.none += 1;
                 tally.reason = Some(format!("{reason:?} {evidence:?}"));
             }
@@ -128,10 +118,7 @@ fn tally(scenario: &Scenario, method: &str, vantage: &str, seconds: u64, runs: u
 fn table() {
     let usual = Passing::default();
     let mut text = String::new();
-    let runs: u64 = std::env::var("RUNS")
-        .ok()
-        .and_then(|runs| runs.parse().ok())
-        .unwrap_or(3);
+    let runs: u64 = std::env::var("RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(3);
     let wanted = std::env::var("ONLY").unwrap_or_default();
     let loads = [
         Load::Idle,
@@ -159,11 +146,8 @@ fn table() {
                         continue;
                     }
                     let tally = tally(&scenario, method, vantage, seconds, runs);
-                    let errors: Vec<String> = tally
-                        .errors
-                        .iter()
-                        .map(|error| format!("{:+.2}%", error * 100.0))
-                        .collect();
+                    let errors: Vec<String> =
+                        tally.errors.iter().map(|error| format!("{:+.2}%", error * 100.0)).collect();
                     let _ = writeln!(
                         text,
                         "{row:<50} bounds {} wrong {} confident {} none {} {} {}",
@@ -191,11 +175,7 @@ fn the_answer_is_right_at_every_place() {
         for vantage in PLACES {
             let tally = tally(&scenario, "passive", vantage, 10, 2);
             assert_eq!((tally.wrong, tally.none), (0, 0), "{load:?} at {vantage}: {tally:?}");
-            let bounds = if matches!(load, Load::Idle) || vantage == "receiver" {
-                0
-            } else {
-                2
-            };
+            let bounds = if matches!(load, Load::Idle) || vantage == "receiver" { 0 } else { 2 };
             assert!(
                 tally.bounds <= bounds && tally.bounds as usize + tally.errors.len() == 2,
                 "{load:?} at {vantage}: {tally:?}"
@@ -210,41 +190,18 @@ fn the_answer_is_right_at_every_place() {
 fn what_is_held_back_gives_no_wrong_number() {
     let usual = Passing::default();
     let held = [
-        Passing {
-            application: Some(BitRate::from_mbps(3)),
-            ..usual
-        },
-        Passing {
-            application: Some(BitRate::from_mbps(3)),
-            timestamps: false,
-            ..usual
-        },
-        Passing {
-            application: Some(BitRate::from_mbps(9)),
-            ..usual
-        },
-        Passing {
-            window_octets: Some(2 * 1448),
-            ..usual
-        },
-        Passing {
-            window_octets: Some(8 * 1448),
-            timestamps: false,
-            ..usual
-        },
+        Passing { application: Some(BitRate::from_mbps(3)), ..usual },
+        Passing { application: Some(BitRate::from_mbps(3)), timestamps: false, ..usual },
+        Passing { application: Some(BitRate::from_mbps(9)), ..usual },
+        Passing { window_octets: Some(2 * 1448), ..usual },
+        Passing { window_octets: Some(8 * 1448), timestamps: false, ..usual },
     ];
     for passing in held {
         for load in [Load::Idle, Load::Imix(10)] {
             let scenario = path(100_000, load, passing);
-            for (vantage, method) in PLACES
-                .into_iter()
-                .flat_map(|place| METHODS.map(|method| (place, method)))
-            {
+            for (vantage, method) in PLACES.into_iter().flat_map(|place| METHODS.map(|method| (place, method))) {
                 let tally = tally(&scenario, method, vantage, 5, 2);
-                assert_eq!(
-                    tally.confident_wrong, 0,
-                    "{passing:?} {load:?} {method} at {vantage}: {tally:?}"
-                );
+                assert_eq!(tally.confident_wrong, 0, "{passing:?} {load:?} {method} at {vantage}: {tally:?}");
             }
         }
     }

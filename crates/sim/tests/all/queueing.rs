@@ -9,18 +9,11 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 fn packet<T>(ip_octets: u16, payload: T) -> Packet<T> {
-    Packet {
-        ip_octets,
-        hop_limit: 64,
-        flow: 0,
-        payload,
-    }
+    Packet { ip_octets, hop_limit: 64, flow: 0, payload }
 }
 
 fn bare(mbps: u64) -> Hop {
-    Hop::rate(BitRate::from_mbps(mbps))
-        .framing(Framing::BARE)
-        .queue(Queue::Unlimited)
+    Hop::rate(BitRate::from_mbps(mbps)).framing(Framing::BARE).queue(Queue::Unlimited)
 }
 
 /// Mean and standard error (from 40 batch means) of the waits that small probes find at even times
@@ -62,10 +55,7 @@ fn mean_wait_ns(arrivals: Arrivals, load: f64, sizes: &SizeMix) -> (f64, f64) {
 fn pollaczek_khinchine_ns(load: f64, sizes: &SizeMix) -> f64 {
     let service = |octets: u16| f64::from(octets) * 80.0;
     let mean: f64 = sizes.shares().map(|(octets, share)| share * service(octets)).sum();
-    let square: f64 = sizes
-        .shares()
-        .map(|(octets, share)| share * service(octets).powi(2))
-        .sum();
+    let square: f64 = sizes.shares().map(|(octets, share)| share * service(octets).powi(2)).sum();
     load / mean * square / (2.0 * (1.0 - load))
 }
 
@@ -81,10 +71,7 @@ fn mean_waits_follow_pollaczek_khinchine() {
         let theory = pollaczek_khinchine_ns(load, &sizes);
         let (mean, error) = mean_wait_ns(Arrivals::Poisson, load, &sizes);
         assert!(error < 0.03 * theory, "load {load}: error {error:.0} of {theory:.0}");
-        assert!(
-            (mean - theory).abs() < 3.5 * error,
-            "load {load}: {mean:.0} ± {error:.0}, not {theory:.0}"
-        );
+        assert!((mean - theory).abs() < 3.5 * error, "load {load}: {mean:.0} ± {error:.0}, not {theory:.0}");
     }
 }
 
@@ -126,11 +113,7 @@ fn sources_keep_their_rate() {
             assert!((share - 1.0).abs() < 0.01, "{arrivals:?} {share}");
         }
     }
-    let on_off = Arrivals::ParetoOnOff {
-        shape: 1.9,
-        mean_on: Duration::from_millis(2),
-        peak: BitRate::from_mbps(60),
-    };
+    let on_off = Arrivals::ParetoOnOff { shape: 1.9, mean_on: Duration::from_millis(2), peak: BitRate::from_mbps(60) };
     // 17 000 bursts with a heavy tail.
     let share = long_run_share(on_off, SizeMix::constant(1500));
     assert!((share - 1.0).abs() < 0.06, "{share}");
@@ -144,12 +127,7 @@ fn trains_follow_the_fluid_response_curve() {
     let cross = 40e6;
     let scenario = Scenario::new("fluid")
         .hop(bare(100))
-        .cross(Cross::on_hop(
-            0,
-            Arrivals::Cbr,
-            BitRate::from_mbps(40),
-            SizeMix::constant(40),
-        ))
+        .cross(Cross::on_hop(0, Arrivals::Cbr, BitRate::from_mbps(40), SizeMix::constant(40)))
         .validate()
         .expect("a plain path is valid");
     for step in 1..=15u32 {
@@ -159,24 +137,13 @@ fn trains_follow_the_fluid_response_curve() {
         let mut out = Vec::new();
         for k in 0..1000u32 {
             let at = Duration::from_secs(1) + rate.time_for(1500 * u64::from(k)).unwrap();
-            path.send(
-                u64::try_from(at.as_nanos()).unwrap(),
-                PathDirection::Forward,
-                packet(1500, k),
-            );
+            path.send(u64::try_from(at.as_nanos()).unwrap(), PathDirection::Forward, packet(1500, k));
         }
         path.advance(10_000_000_000, &mut out);
         let span = out[999].at() - out[0].at();
         let received = 12_000.0 * 999.0 / span as f64 * 1e9;
-        let fluid = if offered <= capacity - cross {
-            offered
-        } else {
-            capacity * offered / (offered + cross)
-        };
-        assert!(
-            (received / fluid - 1.0).abs() < 0.005,
-            "{offered}: {received}, not {fluid}"
-        );
+        let fluid = if offered <= capacity - cross { offered } else { capacity * offered / (offered + cross) };
+        assert!((received / fluid - 1.0).abs() < 0.005, "{offered}: {received}, not {fluid}");
     }
 }
 
@@ -200,10 +167,7 @@ fn a_saturating_flow_gets_the_capacity() {
             let measured = BitRate::over(9999 * u64::from(ip_octets), span).unwrap().bps();
             let truth = scenario.truth(PathDirection::Forward).capacity(ip_octets).bps();
             // Both ends are rounded up to a nanosecond of a span of milliseconds.
-            assert!(
-                measured.abs_diff(truth) <= 2 + truth / 500_000,
-                "{mbps:?} {ip_octets}: {measured}, not {truth}"
-            );
+            assert!(measured.abs_diff(truth) <= 2 + truth / 500_000, "{mbps:?} {ip_octets}: {measured}, not {truth}");
         }
     }
 }

@@ -26,11 +26,7 @@ fn path(mbps: u64, rtt_ms: u64, loss: f64, queue: u64) -> Scenario {
     let hop = Hop::rate(BitRate::from_mbps(mbps))
         .delay(Duration::from_millis(rtt_ms) / 2)
         .queue(Queue::Octets(Octets::new(queue)));
-    let hop = if loss > 0.0 {
-        hop.loss(Loss::Random { ratio: loss })
-    } else {
-        hop
-    };
+    let hop = if loss > 0.0 { hop.loss(Loss::Random { ratio: loss }) } else { hop };
     Scenario::new("one hop").hop(hop).validate().expect("a sound scenario")
 }
 
@@ -38,26 +34,15 @@ fn path(mbps: u64, rtt_ms: u64, loss: f64, queue: u64) -> Scenario {
 #[test]
 fn quick_mode_ends_early_where_the_link_holds_the_rate() {
     for control in ["reno", "cubic"] {
-        for (mbps, rtt, loss, queue) in [
-            (3, 20, 0.0, 24_000),
-            (10, 20, 0.0, 25_000),
-            (10, 5, 1e-3, 24_000),
-            (30, 5, 1e-4, 24_000),
-        ] {
+        for (mbps, rtt, loss, queue) in
+            [(3, 20, 0.0, 24_000), (10, 20, 0.0, 25_000), (10, 5, 1e-3, 24_000), (30, 5, 1e-4, 24_000)]
+        {
             let path = path(mbps, rtt, loss, queue);
             let quick = measure(&path, "tcp", &[("congestion", control), ("duration", "20 s")], 1);
-            let full = [
-                ("congestion", control),
-                ("mode", "full"),
-                ("omit", "0 s"),
-                ("duration", "20 s"),
-            ];
+            let full = [("congestion", control), ("mode", "full"), ("omit", "0 s"), ("duration", "20 s")];
             let full = measure(&path, "tcp", &full, 1);
             let ratio = estimate(&quick).value as f64 / estimate(&full).value as f64;
-            let label = format!(
-                "{mbps} Mbit/s {rtt} ms {loss} {control}: {ratio} after {:?}",
-                quick.cost.time
-            );
+            let label = format!("{mbps} Mbit/s {rtt} ms {loss} {control}: {ratio} after {:?}", quick.cost.time);
             assert!((0.95..=1.05).contains(&ratio), "{label}");
             assert!(quick.cost.time < Duration::from_millis(2500), "{label}");
         }
@@ -75,10 +60,7 @@ fn quick_mode_runs_on_where_nothing_does() {
         assert!(quick.cost.time > Duration::from_secs(7), "{estimate:?}");
         assert!(reported(&estimate.diagnostics, "risk_share").is_none(), "{estimate:?}");
         let doubts = ["not_converged", "test_too_short"];
-        assert!(
-            estimate.caveats.iter().any(|caveat| doubts.contains(&caveat.id())),
-            "{estimate:?}"
-        );
+        assert!(estimate.caveats.iter().any(|caveat| doubts.contains(&caveat.id())), "{estimate:?}");
     }
 }
 
@@ -94,10 +76,7 @@ fn rfc_9097_on_an_idle_and_on_a_loaded_link() {
     for algorithm in ["B", "C"] {
         let measured = measure(&idle, "rfc9097", &[("algorithm", algorithm)], 1);
         let value = estimate(&measured).value as f64;
-        assert!(
-            (0.97..=1.001).contains(&(value / capacity)),
-            "{algorithm}: {measured:?}"
-        );
+        assert!((0.97..=1.001).contains(&(value / capacity)), "{algorithm}: {measured:?}");
     }
     let loaded = scenario(include_str!("../../../../scenarios/rfc9097-half-loaded.toml"));
     let measured = measure(&loaded, "rfc9097", &[], 1);

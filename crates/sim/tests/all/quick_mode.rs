@@ -16,11 +16,7 @@ fn tcp(scenario: &Scenario, params: &[(&str, &str)]) -> Measured {
     for &(name, value) in params {
         raw.set(name, value);
     }
-    let budget = Budget {
-        octets: 10_000_000_000,
-        time: Duration::from_secs(60),
-        ..Budget::default()
-    };
+    let budget = Budget { octets: 10_000_000_000, time: Duration::from_secs(60), ..Budget::default() };
     let mut world = SimWorld::new(scenario, PathDirection::Forward, 1);
     let method = methods::find("tcp").expect("the method is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
@@ -32,14 +28,8 @@ fn tcp(scenario: &Scenario, params: &[(&str, &str)]) -> Measured {
 fn compare(mbps: u64, rtt_ms: u64, queue: f64, cross: Option<(Arrivals, f64)>) -> bool {
     let rate = BitRate::from_mbps(mbps);
     let queue = queue * rate.octets_in(Duration::from_millis(rtt_ms)) as f64;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a few megaoctets"
-    )]
-    let hop = Hop::rate(rate)
-        .delay(Duration::from_millis(rtt_ms) / 2)
-        .queue(Queue::Octets(Octets::new(queue as u64)));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few megaoctets")]
+    let hop = Hop::rate(rate).delay(Duration::from_millis(rtt_ms) / 2).queue(Queue::Octets(Octets::new(queue as u64)));
     let mut scenario = Scenario::new("one hop").hop(hop);
     if let Some((arrivals, share)) = cross {
         let taken = rate.scaled(share).expect("a share of a rate is a rate");
@@ -48,12 +38,7 @@ fn compare(mbps: u64, rtt_ms: u64, queue: f64, cross: Option<(Arrivals, f64)>) -
     let scenario = scenario.validate().expect("one hop is a path");
     let quick = tcp(&scenario, &[]);
     let full = tcp(&scenario, &[("mode", "full"), ("duration", "20 s"), ("omit", "0 s")]);
-    let value = |measured: &Measured| {
-        measured
-            .outcome
-            .estimate()
-            .map_or(0.0, |estimate| estimate.value as f64)
-    };
+    let value = |measured: &Measured| measured.outcome.estimate().map_or(0.0, |estimate| estimate.value as f64);
     let ratio = value(&quick) / value(&full);
     println!(
         "{mbps} Mbit/s, {rtt_ms} ms, queue {:.2} MB, cross {cross:?}: quick {:.2} Mbit/s in {:.2} s and {:.1} MB, 20 s {:.2} Mbit/s in \

@@ -25,10 +25,7 @@ fn valid(scenario: Scenario) -> Scenario {
 }
 
 fn answering(answers: Router) -> Host {
-    Host {
-        answers,
-        ..Host::default()
-    }
+    Host { answers, ..Host::default() }
 }
 
 fn send(scenario: Scenario, train: Train) -> TrainReport {
@@ -40,10 +37,7 @@ fn send(scenario: Scenario, train: Train) -> TrainReport {
 }
 
 fn train(peer_kind: PeerKind, count: usize, ip_octets: u16, gap: Duration) -> Train {
-    Train {
-        peer_kind,
-        ..Train::uniform(TrainId(1), count, ip_octets, gap)
-    }
+    Train { peer_kind, ..Train::uniform(TrainId(1), count, ip_octets, gap) }
 }
 
 fn answers(report: &TrainReport) -> Vec<(Duration, HopReply)> {
@@ -70,11 +64,7 @@ fn a_closed_port_answers_with_what_it_may_quote() {
         // The narrow link parts the probes by 0.2 µs per octet, and the answers too if they are
         // longer.
         let gap = seen[1].1.returned.since(seen[0].1.returned);
-        assert_eq!(
-            gap,
-            Duration::from_nanos(200 * u64::from(octets.max(reply))),
-            "{octets}"
-        );
+        assert_eq!(gap, Duration::from_nanos(200 * u64::from(octets.max(reply))), "{octets}");
         assert_eq!((report.lost(), report.reordered), (0, 0));
     }
 }
@@ -99,10 +89,7 @@ fn a_syn_is_answered_with_forty_octets() {
 
 #[test]
 fn hosts_limit_their_icmp_and_not_their_tcp() {
-    let limited = Router {
-        icmp_limit: Some((1.0, 6)),
-        ..Router::default()
-    };
+    let limited = Router { icmp_limit: Some((1.0, 6)), ..Router::default() };
     let path = || two_hops().receiver(answering(limited));
     let seqs = |report: &TrainReport| -> Vec<u32> {
         let answered = |row: &&narrows_probe::probes::Arrival| matches!(row.fate, Fate::Answered(_));
@@ -118,10 +105,7 @@ fn hosts_limit_their_icmp_and_not_their_tcp() {
     assert_eq!(seqs(&send(path(), closed)), [0, 1, 2, 3, 4, 5, 8, 10, 13]);
     let syns = send(path(), train(PeerKind::TcpSyn, 100, 500, MS));
     assert_eq!(seqs(&syns).len(), 100);
-    let silent = Router {
-        answers: false,
-        ..Router::default()
-    };
+    let silent = Router { answers: false, ..Router::default() };
     for peer_kind in [PeerKind::ClosedPort, PeerKind::TcpSyn] {
         let report = send(two_hops().receiver(answering(silent)), train(peer_kind, 5, 500, MS));
         assert_eq!(report.lost(), 5, "{peer_kind:?}");
@@ -134,11 +118,7 @@ fn hosts_limit_their_icmp_and_not_their_tcp() {
 fn hop_limited_packets_mix_with_probes() {
     for peer_kind in [PeerKind::ClosedPort, PeerKind::TcpSyn] {
         let mut pair = train(peer_kind, 2, 100, Duration::ZERO);
-        pair.packets[0] = PacketPlan {
-            gap: Duration::ZERO,
-            ip_octets: 1500,
-            hop_limit: NonZeroU8::new(1),
-        };
+        pair.packets[0] = PacketPlan { gap: Duration::ZERO, ip_octets: 1500, hop_limit: NonZeroU8::new(1) };
         let report = send(two_hops(), pair);
         let seen = answers(&report);
         assert_eq!(seen[0].1.kind, HopReplyKind::TimeExceeded);
@@ -157,18 +137,12 @@ fn hop_limited_packets_mix_with_probes() {
 #[test]
 fn kernels_answer_at_interrupts_and_without_calls() {
     let bundling = Host {
-        coalescing: Some(Coalescing {
-            timer: 500 * US,
-            frames: 64,
-        }),
+        coalescing: Some(Coalescing { timer: 500 * US, frames: 64 }),
         receive_cost: 100 * US,
         send_cost: 100 * US,
         ..Host::default()
     };
-    let report = send(
-        two_hops().receiver(bundling),
-        train(PeerKind::TcpSyn, 3, 1000, Duration::ZERO),
-    );
+    let report = send(two_hops().receiver(bundling), train(PeerKind::TcpSyn, 3, 1000, Duration::ZERO));
     let seen = answers(&report);
     // The third comes 400 µs after the first, within the interrupt's timer: the answers leave
     // together, and 40 octets take 8 µs on the narrow link of the reverse direction.
@@ -181,14 +155,8 @@ fn kernels_answer_at_interrupts_and_without_calls() {
 /// direction delay them.
 #[test]
 fn answers_keep_their_order() {
-    let unsteady = Router {
-        icmp_jitter: 300 * US,
-        ..Router::default()
-    };
-    let report = send(
-        two_hops().receiver(answering(unsteady)),
-        train(PeerKind::TcpSyn, 500, 200, 100 * US),
-    );
+    let unsteady = Router { icmp_jitter: 300 * US, ..Router::default() };
+    let report = send(two_hops().receiver(answering(unsteady)), train(PeerKind::TcpSyn, 500, 200, 100 * US));
     let returned: Vec<i64> = answers(&report).iter().map(|(_, r)| r.returned.nanos()).collect();
     assert_eq!((returned.len(), report.reordered), (500, 0));
     assert!(returned.is_sorted());

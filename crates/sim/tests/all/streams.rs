@@ -13,25 +13,15 @@ use narrows_units::{BitRate, Octets};
 
 fn streams(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate {
     let raw: RawParams = params.iter().copied().collect();
-    let budget = Budget {
-        octets: 1_000_000_000_000,
-        time: Duration::from_secs(3600),
-        ..Budget::default()
-    };
+    let budget = Budget { octets: 1_000_000_000_000, time: Duration::from_secs(3600), ..Budget::default() };
     let mut world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let method = methods::find("streams").expect("the method is in the registry");
     let mut method = method.begin(&raw).expect("the parameters are right");
     let measured = narrows_probe::drive(&mut world, method.as_mut(), budget).expect("the simulator cannot break");
     let estimate = measured.outcome.estimate().expect("something comes through").clone();
-    for name in [
-        "streams_tried",
-        "sum_bps",
-        "rtt_loaded_ns",
-        "retransmitted_share",
-        "basis",
-        "intrusive_by",
-        "competing_flows",
-    ] {
+    for name in
+        ["streams_tried", "sum_bps", "rtt_loaded_ns", "retransmitted_share", "basis", "intrusive_by", "competing_flows"]
+    {
         println!("{name}: {:?}", reported(&estimate.diagnostics, name));
     }
     println!(
@@ -48,13 +38,8 @@ fn number(estimate: &Estimate, name: &str) -> Option<f64> {
 }
 
 fn path(mbps: u64, rtt_ms: u64, queue: Queue, window: u32) -> Scenario {
-    let receiver = Host {
-        tcp_receive_octets: window,
-        ..Host::default()
-    };
-    let hop = Hop::rate(BitRate::from_mbps(mbps))
-        .delay(Duration::from_millis(rtt_ms) / 2)
-        .queue(queue);
+    let receiver = Host { tcp_receive_octets: window, ..Host::default() };
+    let hop = Hop::rate(BitRate::from_mbps(mbps)).delay(Duration::from_millis(rtt_ms) / 2).queue(queue);
     Scenario::new("streams").hop(hop).receiver(receiver)
 }
 
@@ -72,10 +57,7 @@ fn windows_fill_and_then_only_wait() {
         let estimate = streams(&scenario, &params, seed);
         assert_eq!((estimate.value, estimate.verdict), (2, BoundKind::Estimated));
         let intrusive = number(&estimate, "intrusive_streams");
-        assert!(
-            intrusive.is_some_and(|streams| (3.0..=4.0).contains(&streams)),
-            "{intrusive:?}"
-        );
+        assert!(intrusive.is_some_and(|streams| (3.0..=4.0).contains(&streams)), "{intrusive:?}");
         assert_eq!(number(&estimate, "harmful_streams"), None);
     }
 }
@@ -84,31 +66,19 @@ fn windows_fill_and_then_only_wait() {
 #[test]
 fn many_over_a_small_queue_are_intrusive() {
     let scenario = path(10, 20, Queue::Packets(8), 3 << 20).validate().expect("a path");
-    let params = [
-        &THOROUGH[..],
-        &[("available_bps", "9.75M"), ("beyond", "20"), ("congestion", "reno")],
-    ]
-    .concat();
+    let params = [&THOROUGH[..], &[("available_bps", "9.75M"), ("beyond", "20"), ("congestion", "reno")]].concat();
     let estimate = streams(&scenario, &params, 1);
     // Retransmissions double and each starves, but the sum does not fall: intrusive it is, harmful
     // nobody may say.
     let intrusive = number(&estimate, "intrusive_streams");
-    assert!(
-        intrusive.is_some_and(|streams| (4.0..=8.0).contains(&streams)),
-        "{intrusive:?}"
-    );
+    assert!(intrusive.is_some_and(|streams| (4.0..=8.0).contains(&streams)), "{intrusive:?}");
     assert_eq!(number(&estimate, "harmful_streams"), None);
 }
 
 /// Beside four connections of others the sums follow `C n / (n + 4)`.
 #[test]
 fn others_show_in_the_curve() {
-    let elastic = Elastic {
-        flows: 4,
-        control: ElasticControl::Reno,
-        extra_rtt: Duration::ZERO,
-        window_octets: None,
-    };
+    let elastic = Elastic { flows: 4, control: ElasticControl::Reno, extra_rtt: Duration::ZERO, window_octets: None };
     let queue = Queue::Octets(Octets::new(250_000));
     let scenario = path(50, 20, queue, 3 << 20)
         .cross(narrows_scenario::Cross::elastic_on_hop(0, elastic))
@@ -140,18 +110,11 @@ fn more_threads_than_processors_harm() {
         scenario.receiver.tcp.switch_cost = Duration::from_micros(switch_us);
         scenario.validate().expect("a path")
     };
-    let params = [
-        &THOROUGH[..],
-        &[("available_bps", "1.9G"), ("max_streams", "8"), ("beyond", "20")],
-    ]
-    .concat();
+    let params = [&THOROUGH[..], &[("available_bps", "1.9G"), ("max_streams", "8"), ("beyond", "20")]].concat();
     for seed in 1..=2 {
         let estimate = streams(&busy(5), &params, seed);
         let harmful = number(&estimate, "harmful_streams");
-        assert!(
-            harmful.is_some_and(|streams| (3.0..=4.0).contains(&streams)),
-            "{harmful:?}"
-        );
+        assert!(harmful.is_some_and(|streams| (3.0..=4.0).contains(&streams)), "{harmful:?}");
     }
     // The same turns for nothing: the sum stays as it is, and nobody is harmed.
     let estimate = streams(&busy(0), &params, 1);
@@ -166,13 +129,7 @@ fn a_rising_sum_is_a_bound() {
     let params = [&THOROUGH[..], &[("max_streams", "4")]].concat();
     let estimate = streams(&scenario, &params, 1);
     assert_eq!((estimate.value, estimate.verdict), (4, BoundKind::LowerBound));
-    assert_eq!(
-        (
-            number(&estimate, "intrusive_streams"),
-            number(&estimate, "harmful_streams")
-        ),
-        (None, None)
-    );
+    assert_eq!((number(&estimate, "intrusive_streams"), number(&estimate, "harmful_streams")), (None, None));
 }
 
 /// One of what is told to people.

@@ -10,9 +10,8 @@ use narrows_units::{BitRate, Octets};
 
 /// 100 Mbit/s, 20 ms, and a queue of as much.
 fn scenario() -> Scenario {
-    let hop = Hop::rate(BitRate::from_mbps(100))
-        .delay(Duration::from_millis(10))
-        .queue(Queue::Octets(Octets::new(250_000)));
+    let hop =
+        Hop::rate(BitRate::from_mbps(100)).delay(Duration::from_millis(10)).queue(Queue::Octets(Octets::new(250_000)));
     Scenario::new("transfer").hop(hop)
 }
 
@@ -42,11 +41,7 @@ fn send(world: &mut SimWorld, transfer: Transfer) -> TransferReport {
 }
 
 fn acked(report: &TransferReport) -> u64 {
-    report
-        .streams
-        .iter()
-        .filter_map(|stream| Some(stream.samples.last()?.acked_octets))
-        .sum()
+    report.streams.iter().filter_map(|stream| Some(stream.samples.last()?.acked_octets)).sum()
 }
 
 /// 100 Mbit/s times 1448 / 1538.
@@ -59,22 +54,12 @@ fn samples_cover_the_segment() {
     assert_eq!(report.ended.since(report.began), Duration::from_millis(1050));
     assert_eq!(report.streams.len(), 2);
     for stream in &report.streams {
-        assert_eq!(
-            (stream.congestion.clone(), stream.granted_send_buffer_octets),
-            (Congestion::Cubic, None)
-        );
-        let at: Vec<Duration> = stream
-            .samples
-            .iter()
-            .map(|sample| sample.at.since(report.began))
-            .collect();
+        assert_eq!((stream.congestion.clone(), stream.granted_send_buffer_octets), (Congestion::Cubic, None));
+        let at: Vec<Duration> = stream.samples.iter().map(|sample| sample.at.since(report.began)).collect();
         let expected = (0..=10).map(|tick| Duration::from_millis(100 * tick));
         assert_eq!(at, expected.chain([Duration::from_millis(1050)]).collect::<Vec<_>>());
         let first = stream.samples[0];
-        assert_eq!(
-            (first.acked_octets, first.mss_octets, first.cwnd_segments),
-            (0, 1448, 10)
-        );
+        assert_eq!((first.acked_octets, first.mss_octets, first.cwnd_segments), (0, 1448, 10));
         assert!(first.rtt >= Duration::from_millis(20) && first.rtt < Duration::from_millis(21));
         assert_eq!((first.sent_octets, first.ssthresh_segments), (Some(14_480), None));
     }
@@ -96,12 +81,7 @@ fn segments_continue_one_another() {
     let third = send(&mut world, transfer(3, 3000, Then::Finish));
     assert_eq!((third.streams.len(), third.began), (3, second.ended));
     assert_eq!(third.streams[1].samples[0].acked_octets, 0);
-    assert!(
-        third
-            .streams
-            .iter()
-            .all(|stream| stream.samples.last().unwrap().acked_octets > 1_000_000)
-    );
+    assert!(third.streams.iter().all(|stream| stream.samples.last().unwrap().acked_octets > 1_000_000));
     let before = acked(&second);
     let (octets, time) = third.remote_read.unwrap();
     assert!(octets >= acked(&third) - before - 600_000 && octets <= acked(&third) - before + 1_500_000);
@@ -116,26 +96,17 @@ fn a_change_begins_anew() {
     send(&mut world, transfer(2, 300, Then::Continue));
     let fewer = send(&mut world, transfer(1, 300, Then::Continue));
     assert_eq!(fewer.streams[0].samples[0].acked_octets, 0);
-    let reno = Transfer {
-        congestion: Some(Congestion::Reno),
-        ..transfer(1, 300, Then::Continue)
-    };
+    let reno = Transfer { congestion: Some(Congestion::Reno), ..transfer(1, 300, Then::Continue) };
     let reno = send(&mut world, reno);
     assert_eq!(reno.streams[0].samples[0].acked_octets, 0);
     assert_eq!(reno.streams[0].congestion, Congestion::Reno);
     let now = world.now();
     world.wait(now + Duration::from_millis(500)).unwrap();
-    let again = Transfer {
-        congestion: Some(Congestion::from_name("vegas")),
-        ..transfer(1, 300, Then::Finish)
-    };
+    let again = Transfer { congestion: Some(Congestion::from_name("vegas")), ..transfer(1, 300, Then::Finish) };
     let again = send(&mut world, again);
     assert_eq!(again.streams[0].samples[0].acked_octets, 0);
     assert_eq!(again.streams[0].congestion, Congestion::Cubic, "what was really used");
-    let bbr = Transfer {
-        congestion: Some(Congestion::Bbr),
-        ..transfer(1, 3000, Then::Finish)
-    };
+    let bbr = Transfer { congestion: Some(Congestion::Bbr), ..transfer(1, 3000, Then::Finish) };
     let bbr = send(&mut world, bbr);
     assert_eq!(bbr.streams[0].congestion, Congestion::Bbr);
     let gain = |place: usize| bbr.streams[0].samples[place].bbr_pacing_gain;
@@ -146,10 +117,7 @@ fn a_change_begins_anew() {
 #[test]
 fn windows_and_pacing_are_granted() {
     let mut world = world(scenario());
-    let asked = Transfer {
-        window_octets: Some(100_000),
-        ..transfer(1, 2000, Then::Finish)
-    };
+    let asked = Transfer { window_octets: Some(100_000), ..transfer(1, 2000, Then::Finish) };
     let report = send(&mut world, asked);
     assert_eq!(report.streams[0].granted_send_buffer_octets, Some(200_000));
     let samples = &report.streams[0].samples;
@@ -159,19 +127,13 @@ fn windows_and_pacing_are_granted() {
     assert!((0.97..=1.01).contains(&(rate / law)), "{rate} against {law}");
     assert!(samples[20].limited_by_receive_window > Some(Duration::from_millis(1200)));
 
-    let asked = Transfer {
-        pacing: Some(BitRate::from_mbps(30)),
-        ..transfer(1, 2000, Then::Finish)
-    };
+    let asked = Transfer { pacing: Some(BitRate::from_mbps(30)), ..transfer(1, 2000, Then::Finish) };
     let report = send(&mut world, asked);
     let samples = &report.streams[0].samples;
     let rate = (samples[20].acked_octets - samples[10].acked_octets) as f64 * 8.0;
     assert!((0.99..=1.01).contains(&(rate / (30e6 * 1448.0 / 1500.0))), "{rate}");
     let (delivery, limited) = samples[20].delivery_rate.unwrap();
-    assert!(
-        (0.95..=1.05).contains(&(delivery.as_f64() / rate)) && !limited,
-        "{delivery}"
-    );
+    assert!((0.95..=1.05).contains(&(delivery.as_f64() / rate)) && !limited, "{delivery}");
 }
 
 /// The reverse direction has its own hops, hosts and traffic.
@@ -201,16 +163,9 @@ fn the_hosts_interface_holds_back() {
 }
 
 fn elastic(flows: u16, until: Option<Duration>) -> Cross {
-    let elastic = Elastic {
-        flows,
-        control: ElasticControl::Cubic,
-        extra_rtt: Duration::from_millis(10),
-        window_octets: None,
-    };
-    Cross {
-        until,
-        ..Cross::elastic_on_hop(0, elastic)
-    }
+    let elastic =
+        Elastic { flows, control: ElasticControl::Cubic, extra_rtt: Duration::from_millis(10), window_octets: None };
+    Cross { until, ..Cross::elastic_on_hop(0, elastic) }
 }
 
 /// Open-loop loads of 60 and 97 % lose only what the connections' probing costs, but something they
@@ -249,16 +204,8 @@ fn trains_meet_elastic_traffic_until_it_ends() {
     scenario.warm_up = Duration::from_secs(4);
     let mut world = world(scenario);
     let mut delays = || {
-        let packets = (0..100).map(|_| PacketPlan {
-            gap: Duration::from_millis(5),
-            ip_octets: 100,
-            hop_limit: None,
-        });
-        let train = Train {
-            id: TrainId(1),
-            packets: packets.collect(),
-            peer_kind: PeerKind::Echo,
-        };
+        let packets = (0..100).map(|_| PacketPlan { gap: Duration::from_millis(5), ip_octets: 100, hop_limit: None });
+        let train = Train { id: TrainId(1), packets: packets.collect(), peer_kind: PeerKind::Echo };
         let Ok(Event::Train(report)) = world.send(Probe::Train(train)) else {
             panic!("no train");
         };
@@ -273,10 +220,7 @@ fn trains_meet_elastic_traffic_until_it_ends() {
         back[back.len() / 2]
     };
     let (busy, idle) = (delays(), delays());
-    assert!(
-        busy > Duration::from_millis(28) && busy < Duration::from_millis(42),
-        "{busy:?}"
-    );
+    assert!(busy > Duration::from_millis(28) && busy < Duration::from_millis(42), "{busy:?}");
     assert!(idle < Duration::from_micros(20_100), "{idle:?}");
 }
 

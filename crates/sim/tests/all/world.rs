@@ -23,10 +23,7 @@ fn two_hops() -> Scenario {
         Hop::rate(BitRate::from_mbps(mbps))
             .framing(Framing::BARE)
             .delay(MS)
-            .router(Router {
-                icmp_delay: 20 * US,
-                ..Router::default()
-            })
+            .router(Router { icmp_delay: 20 * US, ..Router::default() })
     };
     Scenario::new("two hops").hop(hop(80)).hop(hop(40))
 }
@@ -52,10 +49,7 @@ fn send_load(world: &mut SimWorld, load: Load) -> LoadReport {
 }
 
 fn ns(report: &TrainReport) -> Vec<(i64, i64)> {
-    report
-        .received()
-        .map(|(row, stamp)| (row.departed.nanos(), stamp.nanos()))
-        .collect()
+    report.received().map(|(row, stamp)| (row.departed.nanos(), stamp.nanos())).collect()
 }
 
 fn load(mbps: u64, duration: Duration, then: Then) -> Load {
@@ -86,15 +80,8 @@ fn a_pair_shows_the_narrow_link() {
 
 #[test]
 fn clocks_lie_in_their_stamps_alone() {
-    let clock = ClockModel {
-        offset: Delta::from_nanos(-5_000_000_000),
-        granularity: US,
-        ..ClockModel::default()
-    };
-    let host = Host {
-        clock,
-        ..Host::default()
-    };
+    let clock = ClockModel { offset: Delta::from_nanos(-5_000_000_000), granularity: US, ..ClockModel::default() };
+    let host = Host { clock, ..Host::default() };
     let mut world = world(two_hops().receiver(host), PathDirection::Forward);
     let report = send_train(&mut world, Train::uniform(TrainId(1), 2, 1003, Duration::ZERO));
     // 1.002 s + 300.9 µs − 5 s, floored to microseconds.
@@ -135,20 +122,12 @@ fn reverse_trains_use_the_other_hops() {
 /// Sizes on both sides of the 548 octets that an RFC 1812 router quotes.
 #[test]
 fn routers_quote_as_much_as_they_may() {
-    let quoting = Router {
-        icmp_delay: 20 * US,
-        icmp_max_octets: 56,
-        ..Router::default()
-    };
+    let quoting = Router { icmp_delay: 20 * US, icmp_max_octets: 56, ..Router::default() };
     for (router, sizes) in [(Router::default(), [228, 576]), (quoting, [56, 56])] {
         let mut scenario = two_hops();
         scenario.forward[0].router = router;
         let mut world = world(scenario, PathDirection::Forward);
-        let plan = |ip_octets, gap| PacketPlan {
-            gap,
-            ip_octets,
-            hop_limit: NonZeroU8::new(1),
-        };
+        let plan = |ip_octets, gap| PacketPlan { gap, ip_octets, hop_limit: NonZeroU8::new(1) };
         let train = Train {
             id: TrainId(1),
             packets: vec![plan(200, Duration::ZERO), plan(1200, 10 * MS)],
@@ -159,10 +138,7 @@ fn routers_quote_as_much_as_they_may() {
             let Fate::Answered(reply) = row.fate else {
                 panic!("{row:?}");
             };
-            assert_eq!(
-                (reply.kind, reply.reply_ip_octets),
-                (HopReplyKind::TimeExceeded, reply_octets)
-            );
+            assert_eq!((reply.kind, reply.reply_ip_octets), (HopReplyKind::TimeExceeded, reply_octets));
             assert_eq!(reply.from.to_string(), "198.18.0.1");
             // Out and back over the 80 Mbit/s hop, and 20 µs in the router.
             let wire = 100 * (u64::from(row.ip_octets) + u64::from(reply_octets));
@@ -199,29 +175,18 @@ fn losses_are_rows_and_cost_timeout() {
     let report = send_train(&mut world, Train::uniform(TrainId(1), 12, 1000, Duration::ZERO));
     // They come every 100 µs, one leaves every 200 µs: the k-th finds k − ⌊k/2⌋ there; k = 7 is the
     // first to find four, and from then on every other one is lost.
-    let lost: Vec<u32> = report
-        .arrivals
-        .iter()
-        .filter(|row| row.fate == Fate::Lost)
-        .map(|row| row.seq)
-        .collect();
+    let lost: Vec<u32> = report.arrivals.iter().filter(|row| row.fate == Fate::Lost).map(|row| row.seq).collect();
     assert_eq!(lost, [7, 9, 11]);
     let (_, newest) = report.received().last().unwrap();
     let waited = world.now().nanos() - newest.nanos();
-    assert_eq!(
-        u128::try_from(waited).unwrap(),
-        (world.timeout() + 2 * MS + 30 * US).as_nanos()
-    );
+    assert_eq!(u128::try_from(waited).unwrap(), (world.timeout() + 2 * MS + 30 * US).as_nanos());
     let clean = send_train(&mut world, Train::uniform(TrainId(2), 4, 1000, Duration::ZERO));
     assert_eq!(clean.lost(), 0);
 }
 
 #[test]
 fn a_host_that_cannot_pace_says_so() {
-    let slow = Host {
-        send_cost: 30 * US,
-        ..Host::default()
-    };
+    let slow = Host { send_cost: 30 * US, ..Host::default() };
     let mut world = world(two_hops().sender(slow), PathDirection::Forward);
     assert_eq!(world.facts().sender.min_gap, 30 * US);
     let kept = send_train(&mut world, Train::uniform(TrainId(1), 10, 100, 30 * US));
@@ -230,36 +195,17 @@ fn a_host_that_cannot_pace_says_so() {
     assert_eq!(broken.pacing, PacingCheck::Broken { worst: 10 * US });
     let back_to_back = send_train(&mut world, Train::uniform(TrainId(3), 10, 100, Duration::ZERO));
     assert_eq!(back_to_back.pacing, PacingCheck::Kept);
-    let gaps = back_to_back
-        .arrivals
-        .windows(2)
-        .map(|pair| pair[1].departed.since(pair[0].departed));
+    let gaps = back_to_back.arrivals.windows(2).map(|pair| pair[1].departed.since(pair[0].departed));
     assert!(gaps.eq([30 * US; 9]));
-    let stalling = Host {
-        stalls: Some(Stalls {
-            every: 20 * MS,
-            lasting: 5 * MS,
-        }),
-        ..Host::default()
-    };
+    let stalling = Host { stalls: Some(Stalls { every: 20 * MS, lasting: 5 * MS }), ..Host::default() };
     let mut world = self::world(two_hops().sender(stalling), PathDirection::Forward);
     let report = send_train(&mut world, Train::uniform(TrainId(1), 1000, 100, 100 * US));
-    assert!(
-        matches!(report.pacing, PacingCheck::Broken { worst } if worst > MS),
-        "{:?}",
-        report.pacing
-    );
+    assert!(matches!(report.pacing, PacingCheck::Broken { worst } if worst > MS), "{:?}", report.pacing);
 }
 
 #[test]
 fn coalescing_bundles_the_receive_stamps() {
-    let bundling = Host {
-        coalescing: Some(Coalescing {
-            timer: 300 * US,
-            frames: 64,
-        }),
-        ..Host::default()
-    };
+    let bundling = Host { coalescing: Some(Coalescing { timer: 300 * US, frames: 64 }), ..Host::default() };
     let mut world = world(two_hops().receiver(bundling), PathDirection::Forward);
     let report = send_train(&mut world, Train::uniform(TrainId(1), 6, 500, Duration::ZERO));
     // They come every 100 µs. An interrupt takes four: those of 0, 100, 200 µs and not the one at
@@ -280,10 +226,7 @@ fn a_light_load_arrives_whole_and_evenly() {
     assert_eq!(report.statuses.len(), 10);
     for status in &report.statuses {
         assert_eq!((status.packets, status.lost, status.reordered), (125, 0, 0));
-        assert_eq!(
-            status.delay_above_min,
-            Some((Duration::ZERO, Duration::ZERO, Duration::ZERO))
-        );
+        assert_eq!(status.delay_above_min, Some((Duration::ZERO, Duration::ZERO, Duration::ZERO)));
     }
     assert_eq!(report.ended - report.began, Delta::from(500 * MS));
 }
@@ -337,10 +280,7 @@ fn segments_continue_without_a_gap() {
 #[test]
 fn a_socket_blocks_at_the_interface() {
     for (interface, mbps) in [(None, 80), (Some(BitRate::from_mbps(30)), 30)] {
-        let sender = Host {
-            interface_rate: interface,
-            ..Host::default()
-        };
+        let sender = Host { interface_rate: interface, ..Host::default() };
         let mut scenario = two_hops().sender(sender);
         scenario.forward[1].rate = BitRate::from_mbps(100);
         let mut world = world(scenario, PathDirection::Forward);
@@ -349,28 +289,15 @@ fn a_socket_blocks_at_the_interface() {
         let report = send_load(&mut world, fast);
         let octets = if interface.is_some() { 1038.0 } else { 1000.0 };
         let expected = f64::from(mbps) * 1e6 / 8.0 / octets;
-        assert!(
-            (report.sent_packets as f64 - expected).abs() <= 3.0,
-            "{} {expected}",
-            report.sent_packets
-        );
+        assert!((report.sent_packets as f64 - expected).abs() <= 3.0, "{} {expected}", report.sent_packets);
         assert_eq!(report.totals().0, report.sent_packets);
     }
 }
 
 #[test]
 fn waiting_passes_time_on_the_sender_clock() {
-    let clock = ClockModel {
-        skew_ppm: 1000.0,
-        ..ClockModel::default()
-    };
-    let mut world = world(
-        two_hops().sender(Host {
-            clock,
-            ..Host::default()
-        }),
-        PathDirection::Forward,
-    );
+    let clock = ClockModel { skew_ppm: 1000.0, ..ClockModel::default() };
+    let mut world = world(two_hops().sender(Host { clock, ..Host::default() }), PathDirection::Forward);
     let until = world.now() + Duration::from_secs(1);
     let Ok(()) = world.wait(until);
     // A second on a clock that runs 1000 ppm fast is 999.001 ms. This clock never shows 2.001 s:
@@ -395,10 +322,7 @@ fn a_load_ends_when_something_else_begins() {
 #[test]
 fn a_seed_is_a_run() {
     let cross = Cross::on_hop(1, Arrivals::Poisson, BitRate::from_mbps(20), SizeMix::imix());
-    let host = Host {
-        pacing_jitter: 5 * US,
-        ..Host::default()
-    };
+    let host = Host { pacing_jitter: 5 * US, ..Host::default() };
     let scenario = two_hops().cross(cross).sender(host).validate().unwrap();
     let run = |seed| {
         let mut world = SimWorld::new(&scenario, PathDirection::Forward, seed);

@@ -15,12 +15,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 fn config() -> ProptestConfig {
-    ProptestConfig {
-        cases: 150,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases: 150, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() }
 }
 
 fn micros(most: u64) -> impl Strategy<Value = Duration> {
@@ -43,10 +38,7 @@ fn host() -> impl Strategy<Value = Host> {
             send_cost,
             receive_cost,
             pacing_jitter,
-            stalls: stalls.map(|(every, lasting)| Stalls {
-                every: every + Duration::from_millis(1),
-                lasting,
-            }),
+            stalls: stalls.map(|(every, lasting)| Stalls { every: every + Duration::from_millis(1), lasting }),
             coalescing: coalescing.map(|(timer, frames)| Coalescing { timer, frames }),
             interface_rate: interface.map(BitRate::from_mbps),
             ..Host::default()
@@ -63,11 +55,7 @@ fn hop() -> impl Strategy<Value = Hop> {
                 .queue(Queue::Packets(queue))
                 .loss(Loss::Random { ratio })
                 .jitter(Jitter::Uniform(jitter))
-                .router(Router {
-                    answers,
-                    icmp_max_octets,
-                    ..Router::default()
-                });
+                .router(Router { answers, icmp_max_octets, ..Router::default() });
             hop.reorder = reorder.map(|(ratio, by)| Reorder { ratio, by });
             hop
         },
@@ -83,11 +71,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
             scenario = scenario.hop(hop);
         }
         if let Some((mbps, back)) = cross {
-            let way = if back {
-                PathDirection::Reverse
-            } else {
-                PathDirection::Forward
-            };
+            let way = if back { PathDirection::Reverse } else { PathDirection::Forward };
             let traffic = Cross::on_hop(0, Arrivals::Poisson, BitRate::from_mbps(mbps), SizeMix::imix());
             scenario = scenario.cross(traffic.way(way));
         }
@@ -97,11 +81,8 @@ fn scenario() -> impl Strategy<Value = Scenario> {
 
 fn train() -> impl Strategy<Value = Train> {
     let packet = (micros(1000), 28u16..=1500, proptest::option::weighted(0.2, 1u8..5));
-    let peer_kind = prop_oneof![
-        Just(PeerKind::Receiver),
-        Just(PeerKind::Echo),
-        (28u16..=1500).prop_map(PeerKind::EchoSized)
-    ];
+    let peer_kind =
+        prop_oneof![Just(PeerKind::Receiver), Just(PeerKind::Echo), (28u16..=1500).prop_map(PeerKind::EchoSized)];
     (proptest::collection::vec(packet, 1..60), peer_kind).prop_map(|(packets, peer_kind)| Train {
         id: TrainId(7),
         packets: packets

@@ -15,11 +15,7 @@ pub fn wilson(successes: u64, trials: u64, confidence: f64) -> Result<Interval, 
     let half = z / shrink * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
     // At none or all the end is exactly zero or one; rounding must not say otherwise.
     let low = if successes == 0 { 0.0 } else { (centre - half).max(0.0) };
-    let high = if successes == trials {
-        1.0
-    } else {
-        (centre + half).min(1.0)
-    };
+    let high = if successes == trials { 1.0 } else { (centre + half).min(1.0) };
     Interval::new(low, high).ok_or(Error::Parameter("confidence"))
 }
 
@@ -32,16 +28,8 @@ pub fn clopper_pearson(successes: u64, trials: u64, confidence: f64) -> Result<I
     }
     let tail = (1.0 - confidence) / 2.0;
     let (hits, misses) = (successes as f64, (trials - successes) as f64);
-    let low = if successes == 0 {
-        0.0
-    } else {
-        beta_quantile(hits, misses + 1.0, tail)
-    };
-    let high = if successes == trials {
-        1.0
-    } else {
-        beta_quantile(hits + 1.0, misses, 1.0 - tail)
-    };
+    let low = if successes == 0 { 0.0 } else { beta_quantile(hits, misses + 1.0, tail) };
+    let high = if successes == trials { 1.0 } else { beta_quantile(hits + 1.0, misses, 1.0 - tail) };
     Interval::new(low, high).ok_or(Error::Parameter("confidence"))
 }
 
@@ -118,11 +106,7 @@ mod tests {
     #[test]
     fn clean_trials_needed() {
         // 0.95^n and 0.9^n pass below 0.05 at 59 and 29.
-        assert_close(
-            zero_failures_bound(59, 0.95).unwrap(),
-            1.0 - 0.05_f64.powf(1.0 / 59.0),
-            1e-14,
-        );
+        assert_close(zero_failures_bound(59, 0.95).unwrap(), 1.0 - 0.05_f64.powf(1.0 / 59.0), 1e-14);
         assert!(zero_failures_bound(59, 0.95).unwrap() <= 0.05 && zero_failures_bound(58, 0.95).unwrap() > 0.05);
         assert!(zero_failures_bound(29, 0.95).unwrap() <= 0.10 && zero_failures_bound(28, 0.95).unwrap() > 0.10);
         assert_close(zero_failures_bound(1, 0.95).unwrap(), 0.95, 1e-12);

@@ -29,17 +29,11 @@ pub fn bootstrap(
         results.extend(statistic(&draw));
     }
     if results.len() * 2 < resamples {
-        return Err(Error::TooFew {
-            have: results.len(),
-            need: resamples.div_ceil(2),
-        });
+        return Err(Error::TooFew { have: results.len(), need: resamples.div_ceil(2) });
     }
     let results = Sorted::new(results)?;
-    let ends = results
-        .quantile((1.0 - confidence) / 2.0)
-        .zip(results.quantile(f64::midpoint(1.0, confidence)));
-    ends.and_then(|(low, high)| Interval::new(low, high))
-        .ok_or(Error::Parameter("confidence"))
+    let ends = results.quantile((1.0 - confidence) / 2.0).zip(results.quantile(f64::midpoint(1.0, confidence)));
+    ends.and_then(|(low, high)| Interval::new(low, high)).ok_or(Error::Parameter("confidence"))
 }
 
 /// Fewest resamples that let quantiles mean something.
@@ -77,10 +71,7 @@ impl SplitMix64 {
 }
 
 /// High half of the product: uniform up to a bias of `count / 2^64`.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the high half of the product is below `count`, which is a usize"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the high half of the product is below `count`, which is a usize")]
 fn index_below(count: usize, word: u64) -> usize {
     ((u128::from(word) * count as u128) >> 64) as usize
 }
@@ -98,14 +89,7 @@ mod tests {
         // The published first outputs for seed 1234567.
         let mut generator = SplitMix64::new(1_234_567);
         let first: Vec<u64> = (0..3).map(|_| generator.next_u64()).collect();
-        assert_eq!(
-            first,
-            [
-                6_457_827_717_110_365_317,
-                3_203_168_211_198_807_973,
-                9_817_491_932_198_370_423
-            ]
-        );
+        assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
     }
 
     #[test]
@@ -128,27 +112,11 @@ mod tests {
     #[test]
     fn degenerate_inputs() {
         let zero = || 0;
-        assert_close(
-            bootstrap(&[3.0; 5], crate::median, 50, 0.9, zero).unwrap().width(),
-            0.0,
-            0.0,
-        );
-        assert_eq!(
-            bootstrap(&[3.0], crate::median, 50, 0.9, zero),
-            Err(Error::TooFew { have: 1, need: 2 })
-        );
-        assert_eq!(
-            bootstrap(&[1.0, 2.0], |_| None, 50, 0.9, zero),
-            Err(Error::TooFew { have: 0, need: 25 })
-        );
-        assert_eq!(
-            bootstrap(&[1.0, 2.0], crate::mean, 0, 0.9, zero),
-            Err(Error::Parameter("resamples"))
-        );
-        assert_eq!(
-            bootstrap(&[1.0, 2.0], |_| Some(f64::NAN), 50, 0.9, zero),
-            Err(Error::NotFinite { index: 0 })
-        );
+        assert_close(bootstrap(&[3.0; 5], crate::median, 50, 0.9, zero).unwrap().width(), 0.0, 0.0);
+        assert_eq!(bootstrap(&[3.0], crate::median, 50, 0.9, zero), Err(Error::TooFew { have: 1, need: 2 }));
+        assert_eq!(bootstrap(&[1.0, 2.0], |_| None, 50, 0.9, zero), Err(Error::TooFew { have: 0, need: 25 }));
+        assert_eq!(bootstrap(&[1.0, 2.0], crate::mean, 0, 0.9, zero), Err(Error::Parameter("resamples")));
+        assert_eq!(bootstrap(&[1.0, 2.0], |_| Some(f64::NAN), 50, 0.9, zero), Err(Error::NotFinite { index: 0 }));
     }
 
     proptest! {

@@ -40,11 +40,7 @@ pub fn student_t_upper_tail(t: f64, dof: f64) -> f64 {
     let quotient = t * t / dof;
     let (x, y) = (
         1.0 / (1.0 + quotient),
-        if quotient > 1.0 {
-            1.0 / (1.0 + 1.0 / quotient)
-        } else {
-            quotient / (1.0 + quotient)
-        },
+        if quotient > 1.0 { 1.0 / (1.0 + 1.0 / quotient) } else { quotient / (1.0 + quotient) },
     );
     let tail = 0.5 * incomplete_beta_split(0.5 * dof, 0.5, x, y);
     if t < 0.0 { 1.0 - tail } else { tail }
@@ -123,16 +119,8 @@ mod tests {
     #[test]
     fn student_closed_forms() {
         for t in [-30.0, -1.0, 0.0, 0.3, 1.0, 4.0, 100.0_f64] {
-            assert_close(
-                student_t_upper_tail(t, 1.0),
-                0.5 - t.atan() / std::f64::consts::PI,
-                1e-13,
-            );
-            assert_close(
-                student_t_upper_tail(t, 2.0),
-                0.5 - t / (2.0 * (2.0 + t * t).sqrt()),
-                1e-13,
-            );
+            assert_close(student_t_upper_tail(t, 1.0), 0.5 - t.atan() / std::f64::consts::PI, 1e-13);
+            assert_close(student_t_upper_tail(t, 2.0), 0.5 - t / (2.0 * (2.0 + t * t).sqrt()), 1e-13);
         }
         assert_close(student_t_upper_tail(f64::INFINITY, 3.0), 0.0, 0.0);
         assert_close(student_t_upper_tail(1e200, 3.0), 0.0, 0.0);
@@ -142,36 +130,16 @@ mod tests {
     fn student_keeps_its_digits_near_the_middle() {
         // Close to zero the tail is 1/2 less t times the density there: Cauchy's is 1/pi, three
         // degrees' 2 / (pi sqrt 3).
-        assert_close(
-            student_t_upper_tail(1e-9, 1.0),
-            0.5 - 1e-9 / std::f64::consts::PI,
-            1e-16,
-        );
-        assert_close(
-            student_t_upper_tail(1e-9, 3.0),
-            0.5 - 2e-9 / (std::f64::consts::PI * 3.0_f64.sqrt()),
-            1e-16,
-        );
+        assert_close(student_t_upper_tail(1e-9, 1.0), 0.5 - 1e-9 / std::f64::consts::PI, 1e-16);
+        assert_close(student_t_upper_tail(1e-9, 3.0), 0.5 - 2e-9 / (std::f64::consts::PI * 3.0_f64.sqrt()), 1e-16);
         let t = student_t_quantile(0.499_903_977_068_424, 167.468_652_257_206_03).unwrap();
-        assert_close(
-            student_t_upper_tail(-t, 167.468_652_257_206_03),
-            0.499_903_977_068_424,
-            1e-14,
-        );
+        assert_close(student_t_upper_tail(-t, 167.468_652_257_206_03), 0.499_903_977_068_424, 1e-14);
     }
 
     #[test]
     fn student_nears_the_normal() {
-        assert_close(
-            student_t_quantile(0.975, 1e7).unwrap(),
-            normal_quantile(0.975).unwrap(),
-            1e-5,
-        );
-        assert_close(
-            student_t_upper_tail(2.0, 0.999e8),
-            student_t_upper_tail(2.0, 1.001e8),
-            1e-8,
-        );
+        assert_close(student_t_quantile(0.975, 1e7).unwrap(), normal_quantile(0.975).unwrap(), 1e-5);
+        assert_close(student_t_upper_tail(2.0, 0.999e8), student_t_upper_tail(2.0, 1.001e8), 1e-8);
     }
 
     proptest! {

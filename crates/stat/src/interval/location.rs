@@ -29,18 +29,12 @@ pub fn mean_interval(sample: &Sorted, confidence: f64) -> Result<Interval, Error
 pub fn mean_interval_correlated(series: &[f64], confidence: f64) -> Result<Interval, Error> {
     check_at_least(series, 3)?;
     let correlation = autocorrelation_lag1(series).unwrap_or(0.0);
-    student_interval(
-        &Sorted::from_slice(series)?,
-        effective_count(series.len(), correlation),
-        confidence,
-    )
+    student_interval(&Sorted::from_slice(series)?, effective_count(series.len(), correlation), confidence)
 }
 
 /// Degrees of freedom of a weighted mean's spread: Kish's effective count, less one.
 pub fn weighted_dof(weights: &[f64]) -> f64 {
-    let (sum, squares) = weights
-        .iter()
-        .fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
+    let (sum, squares) = weights.iter().fold((0.0, 0.0), |(sum, squares), w| (sum + w, squares + w * w));
     (sum * sum / squares - 1.0).max(0.5)
 }
 
@@ -52,11 +46,7 @@ pub fn weighted_dof(weights: &[f64]) -> f64 {
 pub fn effective_count(count: usize, lag1: f64) -> f64 {
     let n = count as f64;
     let worth = n * (1.0 - lag1) / (1.0 + lag1);
-    if lag1 <= 0.0 || worth.is_nan() {
-        n
-    } else {
-        worth.clamp(2.0_f64.min(n), n)
-    }
+    if lag1 <= 0.0 || worth.is_nan() { n } else { worth.clamp(2.0_f64.min(n), n) }
 }
 
 /// Distribution-free interval for the median (`[DN03]` §7.1); `Err` if the sample is too small for
@@ -73,10 +63,7 @@ pub fn median_interval(sample: &Sorted, confidence: f64) -> Result<MedianInterva
     let skip = (0..n / 2).take_while(|skip| coverage(*skip) >= confidence).last();
     let values = sample.values();
     let found = skip.and_then(|s| {
-        Some(MedianInterval {
-            interval: Interval::new(values[s], values[n - 1 - s])?,
-            coverage: coverage(s),
-        })
+        Some(MedianInterval { interval: Interval::new(values[s], values[n - 1 - s])?, coverage: coverage(s) })
     });
     // All values together cover with 1 - 2^(1 - n).
     found.ok_or_else(|| Error::TooFew {
@@ -87,10 +74,7 @@ pub fn median_interval(sample: &Sorted, confidence: f64) -> Result<MedianInterva
 
 fn student_interval(sample: &Sorted, count: f64, confidence: f64) -> Result<Interval, Error> {
     check_open_unit(confidence, "confidence")?;
-    let sd = sample.sd_sample().ok_or(Error::TooFew {
-        have: sample.len(),
-        need: 2,
-    })?;
+    let sd = sample.sd_sample().ok_or(Error::TooFew { have: sample.len(), need: 2 })?;
     let half = student_t_quantile(f64::midpoint(1.0, confidence), count - 1.0)? * sd / count.sqrt();
     Interval::new(sample.mean() - half, sample.mean() + half).ok_or(Error::Parameter("confidence"))
 }
@@ -120,11 +104,8 @@ mod tests {
     fn median_ranks_from_the_table() {
         // Published ranks at 95 %: n = 6: 1 and 6 (0.96875); 10: 2 and 9 (0.97852); 20: 6 and 15
         // (0.95861).
-        for (n, low, high, coverage) in [
-            (6, 1.0, 6.0, 0.968_75),
-            (10, 2.0, 9.0, 0.978_516),
-            (20, 6.0, 15.0, 0.958_611),
-        ] {
+        for (n, low, high, coverage) in [(6, 1.0, 6.0, 0.968_75), (10, 2.0, 9.0, 0.978_516), (20, 6.0, 15.0, 0.958_611)]
+        {
             let found = median_interval(&ramp(n), 0.95).unwrap();
             assert_close(found.interval.low(), low, 0.0);
             assert_close(found.interval.high(), high, 0.0);

@@ -33,11 +33,7 @@ pub(crate) fn incomplete_beta_split(a: f64, b: f64, x: f64, y: f64) -> f64 {
     if y <= 0.0 {
         return 1.0;
     }
-    let value = if x > (a + 1.0) / (a + b + 2.0) {
-        1.0 - beta_fraction(b, a, y, x)
-    } else {
-        beta_fraction(a, b, x, y)
-    };
+    let value = if x > (a + 1.0) / (a + b + 2.0) { 1.0 - beta_fraction(b, a, y, x) } else { beta_fraction(a, b, x, y) };
     value.clamp(0.0, 1.0)
 }
 
@@ -73,22 +69,15 @@ pub(crate) fn incomplete_gamma_upper(a: f64, x: f64) -> f64 {
         }
         return (1.0 - front * sum).clamp(0.0, 1.0);
     }
-    let fraction = continued_fraction(
-        x + 1.0 - a,
-        |n| -f64::from(n) * (f64::from(n) - a),
-        |n| x + 1.0 - a + 2.0 * f64::from(n),
-    );
+    let fraction =
+        continued_fraction(x + 1.0 - a, |n| -f64::from(n) * (f64::from(n) - a), |n| x + 1.0 - a + 2.0 * f64::from(n));
     (front / fraction).clamp(0.0, 1.0)
 }
 
 /// `first + a(1) / (b(1) + a(2) / (b(2) + ...))` by the modified Lentz method (`[TB86]`).
 fn continued_fraction(first: f64, a: impl Fn(u32) -> f64, b: impl Fn(u32) -> f64) -> f64 {
     let guard = |v: f64| {
-        if v.abs() < f64::MIN_POSITIVE {
-            f64::MIN_POSITIVE
-        } else {
-            v
-        }
+        if v.abs() < f64::MIN_POSITIVE { f64::MIN_POSITIVE } else { v }
     };
     let mut value = guard(first);
     let mut c = value;
@@ -133,11 +122,7 @@ mod tests {
             assert_close(incomplete_beta(1.0, 4.0, x), 1.0 - (1.0 - x).powi(4), 1e-14);
             assert_close(incomplete_beta(2.0, 2.0, x), x * x * (3.0 - 2.0 * x), 1e-14);
             // The arcsine distribution.
-            assert_close(
-                incomplete_beta(0.5, 0.5, x),
-                2.0 / std::f64::consts::PI * x.sqrt().asin(),
-                1e-13,
-            );
+            assert_close(incomplete_beta(0.5, 0.5, x), 2.0 / std::f64::consts::PI * x.sqrt().asin(), 1e-13);
         }
     }
 
@@ -170,11 +155,7 @@ mod tests {
     fn incomplete_gamma_closed_forms() {
         for x in [0.0, 0.1, 1.0, 2.5, 10.0, 50.0] {
             assert_close(incomplete_gamma_upper(1.0, x), (-x).exp(), 1e-14);
-            assert_close(
-                incomplete_gamma_upper(3.0, x),
-                (-x).exp() * (1.0 + x + x * x / 2.0),
-                1e-14,
-            );
+            assert_close(incomplete_gamma_upper(3.0, x), (-x).exp() * (1.0 + x + x * x / 2.0), 1e-14);
         }
     }
 }

@@ -40,38 +40,25 @@ pub fn biweight_density(values: &[f64], half_width: f64) -> Result<Biweight, Err
     if !(1.0 / LARGEST..=LARGEST).contains(&half_width) {
         return Err(Error::Parameter("half_width"));
     }
-    let (lowest, highest) = values
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
+    let (lowest, highest) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
     let step = half_width / STEPS_PER_HALF_WIDTH;
     let margin = half_width + 1.5 * step;
     let start = lowest - margin;
     let cells = floor_index((highest - lowest + 2.0 * margin) / step).saturating_add(1);
     if cells > MAX_GRID_CELLS {
-        return Err(Error::TooMany {
-            have: cells,
-            limit: MAX_GRID_CELLS,
-        });
+        return Err(Error::TooMany { have: cells, limit: MAX_GRID_CELLS });
     }
     let mut densities = vec![0.0; cells];
     let scale = 15.0 / 16.0 / (values.len() as f64 * half_width);
     for value in values {
         let first = floor_index((value - half_width - start) / step);
-        let last = floor_index((value + half_width - start) / step)
-            .saturating_add(1)
-            .min(cells - 1);
+        let last = floor_index((value + half_width - start) / step).saturating_add(1).min(cells - 1);
         for (cell, density) in densities.iter_mut().enumerate().take(last + 1).skip(first) {
             let u = (start + cell as f64 * step - value) / half_width;
             *density += scale * (1.0 - u * u).max(0.0).powi(2);
         }
     }
-    Ok(Biweight {
-        start,
-        step,
-        half_width,
-        count: values.len(),
-        densities,
-    })
+    Ok(Biweight { start, step, half_width, count: values.len(), densities })
 }
 
 impl Biweight {
@@ -97,10 +84,7 @@ impl Biweight {
     /// Where brackets overlap the highest maximum stays.
     pub fn modes(&self, significance: f64, min_mass: f64) -> Vec<DensityMode> {
         let mut kept: Vec<DensityMode> = Vec::new();
-        for mode in self
-            .maxima()
-            .filter_map(|cell| self.bracket(cell, significance, min_mass))
-        {
+        for mode in self.maxima().filter_map(|cell| self.bracket(cell, significance, min_mass)) {
             match kept.last_mut() {
                 Some(last) if mode.low < last.high => {
                     if mode.density > last.density {
@@ -115,11 +99,7 @@ impl Biweight {
 
     /// Cells higher than their left and not lower than their right neighbour.
     fn maxima(&self) -> impl Iterator<Item = usize> {
-        self.densities
-            .windows(3)
-            .enumerate()
-            .filter(|(_, w)| w[1] > w[0] && w[1] >= w[2])
-            .map(|(i, _)| i + 1)
+        self.densities.windows(3).enumerate().filter(|(_, w)| w[1] > w[0] && w[1] >= w[2]).map(|(i, _)| i + 1)
     }
 
     fn bracket(&self, cell: usize, significance: f64, min_mass: f64) -> Option<DensityMode> {
@@ -225,13 +205,7 @@ mod tests {
 
     #[test]
     fn refuses_what_would_not_fit() {
-        assert!(matches!(
-            biweight_density(&[0.0, 1e9], 1e-3),
-            Err(Error::TooMany {
-                limit: MAX_GRID_CELLS,
-                ..
-            })
-        ));
+        assert!(matches!(biweight_density(&[0.0, 1e9], 1e-3), Err(Error::TooMany { limit: MAX_GRID_CELLS, .. })));
         assert_eq!(biweight_density(&[1.0], 0.0), Err(Error::Parameter("half_width")));
         assert_eq!(biweight_density(&[], 1.0), Err(Error::TooFew { have: 0, need: 1 }));
     }

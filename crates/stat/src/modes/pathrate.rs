@@ -26,20 +26,12 @@ impl ModeParams {
     /// Departs from pathrate, which compares windows by index and so lets the strongest mode of a
     /// clean, quantised sample swallow every weaker one however far away.
     pub fn new(width: f64) -> Self {
-        Self {
-            width,
-            bell_tolerance: 0.10,
-            noise_count: 15,
-            across_gaps: false,
-        }
+        Self { width, bell_tolerance: 0.10, noise_count: 15, across_gaps: false }
     }
 
     /// As [`new`](Self::new), but bells cross gaps as pathrate's do.
     pub fn pathrate(width: f64) -> Self {
-        Self {
-            across_gaps: true,
-            ..Self::new(width)
-        }
+        Self { across_gaps: true, ..Self::new(width) }
     }
 }
 
@@ -91,13 +83,7 @@ impl LocalMode {
 
 /// The mode of largest merit; the earlier (stronger) one of equals. `None` if there is none.
 pub fn best_mode(modes: &[LocalMode], merit: Merit) -> Option<&LocalMode> {
-    modes.iter().reduce(|best, mode| {
-        if mode.merit(merit) > best.merit(merit) {
-            mode
-        } else {
-            best
-        }
-    })
+    modes.iter().reduce(|best, mode| if mode.merit(merit) > best.merit(merit) { mode } else { best })
 }
 
 /// Local modes, strongest first; possibly none.
@@ -115,10 +101,7 @@ pub fn local_modes(sample: &Sorted, params: &ModeParams) -> Result<Vec<LocalMode
     if !(params.bell_tolerance >= 0.0 && params.bell_tolerance.is_finite()) {
         return Err(Error::Parameter("bell_tolerance"));
     }
-    let search = Search {
-        values: sample.values(),
-        params,
-    };
+    let search = Search { values: sample.values(), params };
     let mut valid = vec![true; sample.len()];
     let mut modes = Vec::new();
     while let Some(central) = search.central(&valid) {
@@ -165,11 +148,7 @@ impl Search<'_> {
         while bin.start > 0 {
             // Last indices from one left of the bin's own last to one left of its first; the
             // further of equals wins.
-            let furthest = if self.joined(bin.start - 1) {
-                bin.start - 1
-            } else {
-                bin.start
-            };
+            let furthest = if self.joined(bin.start - 1) { bin.start - 1 } else { bin.start };
             let candidates = (furthest..bin.end - 1).rev().map(|last| self.reaching_left(last));
             let Some(next) = candidates.reduce(fuller) else {
                 break;

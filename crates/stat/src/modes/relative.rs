@@ -52,10 +52,7 @@ pub fn relative_density(values: &[f64], half_width: f64) -> Result<RelativeDensi
     if !(NARROWEST..1.0).contains(&half_width) {
         return Err(Error::Parameter("half_width"));
     }
-    Ok(RelativeDensity {
-        sample: Sorted::from_slice(values)?,
-        half_width,
-    })
+    Ok(RelativeDensity { sample: Sorted::from_slice(values)?, half_width })
 }
 
 impl RelativeDensity {
@@ -96,21 +93,13 @@ impl RelativeDensity {
         let apart = |v: f64| (v - at).abs() > self.half_width * (v + at);
         let second = self.heights().filter(|d| apart(d.0)).reduce(higher);
         let (low, high) = (self.edge(at, density, -1.0), self.edge(at, density, 1.0));
-        let inside = self
-            .sample
-            .values()
-            .iter()
-            .filter(|v| low <= **v && **v <= high)
-            .count();
+        let inside = self.sample.values().iter().filter(|v| low <= **v && **v <= high).count();
         Peak {
             at,
             density,
             half_maximum: Interval { low, high },
             share: inside as f64 / self.sample.len() as f64,
-            second: second.map(|(at, other)| SecondPeak {
-                at,
-                ratio: other / density,
-            }),
+            second: second.map(|(at, other)| SecondPeak { at, ratio: other / density }),
         }
     }
 
@@ -126,10 +115,7 @@ impl RelativeDensity {
     }
 
     fn distinct(&self) -> impl Iterator<Item = f64> {
-        self.sample
-            .values()
-            .chunk_by(|a, b| a.total_cmp(b).is_eq())
-            .map(|equal| equal[0])
+        self.sample.values().chunk_by(|a, b| a.total_cmp(b).is_eq()).map(|equal| equal[0])
     }
 
     /// Walks from the peak in steps of a twentieth of the half-width while the density stays at or
@@ -224,20 +210,8 @@ mod tests {
         let peak = relative_density(&[100.0, 100.0, 85.0], 0.1).unwrap().peak();
         assert_eq!(peak.second, None);
         // 65 reaches 71.5 only; 130 starts at 117.
-        assert!(
-            relative_density(&[100.0, 100.0, 65.0], 0.1)
-                .unwrap()
-                .peak()
-                .second
-                .is_some()
-        );
-        assert!(
-            relative_density(&[100.0, 100.0, 130.0], 0.1)
-                .unwrap()
-                .peak()
-                .second
-                .is_some()
-        );
+        assert!(relative_density(&[100.0, 100.0, 65.0], 0.1).unwrap().peak().second.is_some());
+        assert!(relative_density(&[100.0, 100.0, 130.0], 0.1).unwrap().peak().second.is_some());
     }
 
     #[test]

@@ -47,11 +47,7 @@ fn nearest_rank_is_not_fooled_by_rounding() {
     let sample = sorted(&hundred);
     for percent in 1..=100 {
         let p = f64::from(percent) / 100.0;
-        assert_close(
-            sample.quantile_by(Quantile::NearestRank, p).unwrap(),
-            f64::from(percent),
-            0.0,
-        );
+        assert_close(sample.quantile_by(Quantile::NearestRank, p).unwrap(), f64::from(percent), 0.0);
     }
     assert_close(sample.quantile_by(Quantile::NearestRank, 0.0).unwrap(), 1.0, 0.0);
     assert_close(sample.quantile_by(Quantile::NearestRank, 0.071).unwrap(), 8.0, 0.0);
@@ -82,11 +78,7 @@ fn variances_by_hand() {
     let sample = sorted(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
     assert_close(sample.variance_population(), 4.0, 1e-12);
     assert_close(sample.variance_sample().unwrap(), 32.0 / 7.0, 1e-12);
-    assert_close(
-        sample.coefficient_of_variation().unwrap(),
-        (32.0_f64 / 7.0).sqrt() / 5.0,
-        1e-12,
-    );
+    assert_close(sample.coefficient_of_variation().unwrap(), (32.0_f64 / 7.0).sqrt() / 5.0, 1e-12);
     assert_eq!(sorted(&[-1.0, 1.0]).coefficient_of_variation(), None);
 }
 

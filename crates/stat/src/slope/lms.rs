@@ -25,10 +25,7 @@ pub struct Lms {
 pub fn least_median_of_squares(xs: &[f64], ys: &[f64]) -> Result<Lms, Error> {
     check_points(xs, ys, 3)?;
     if xs.len() > MAX_LMS_POINTS {
-        return Err(Error::TooMany {
-            have: xs.len(),
-            limit: MAX_LMS_POINTS,
-        });
+        return Err(Error::TooMany { have: xs.len(), limit: MAX_LMS_POINTS });
     }
     let mut best: Option<(Line, f64)> = None;
     let mut residuals = Vec::with_capacity(xs.len());
@@ -49,11 +46,7 @@ pub fn least_median_of_squares(xs: &[f64], ys: &[f64]) -> Result<Lms, Error> {
     let (line, median_residual) = best.ok_or(Error::NoSpread("x"))?;
     let mad = Sorted::from_slice(ys)?.mad();
     let goodness = (mad > 0.0).then(|| 1.0 - (median_residual / mad).powi(2));
-    Ok(Lms {
-        line,
-        median_residual,
-        goodness,
-    })
+    Ok(Lms { line, median_residual, goodness })
 }
 
 /// Most points accepted: 512 cost some 10^8 steps.
@@ -104,18 +97,12 @@ mod tests {
 
     #[test]
     fn degenerate_inputs() {
-        assert_eq!(
-            least_median_of_squares(&[1.0; 3], &[1.0, 2.0, 3.0]),
-            Err(Error::NoSpread("x"))
-        );
+        assert_eq!(least_median_of_squares(&[1.0; 3], &[1.0, 2.0, 3.0]), Err(Error::NoSpread("x")));
         let flat = least_median_of_squares(&[1.0, 2.0, 3.0], &[4.0; 3]).unwrap();
         assert_close(flat.line.slope, 0.0, 0.0);
         assert_eq!(flat.goodness, None);
         let many = vec![0.0; MAX_LMS_POINTS + 1];
-        assert_eq!(
-            least_median_of_squares(&many, &many),
-            Err(Error::TooMany { have: 513, limit: 512 })
-        );
+        assert_eq!(least_median_of_squares(&many, &many), Err(Error::TooMany { have: 513, limit: 512 }));
     }
 
     proptest! {

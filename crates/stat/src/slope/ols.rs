@@ -81,12 +81,7 @@ pub fn weighted_ols(xs: &[f64], ys: &[f64], weights: &[f64]) -> Result<Fit, Erro
     // Weights near the largest accepted number would overflow the sums; their scale is free, so
     // bring it to one.
     let largest = weights.iter().fold(0.0_f64, |a, w| a.max(*w));
-    fit(xs
-        .iter()
-        .zip(ys)
-        .zip(weights)
-        .filter(|(_, w)| **w > 0.0)
-        .map(|((&x, &y), &w)| (x, y, w / largest)))
+    fit(xs.iter().zip(ys).zip(weights).filter(|(_, w)| **w > 0.0).map(|((&x, &y), &w)| (x, y, w / largest)))
 }
 
 /// Two passes, means first: the textbook one-pass sums lose all digits when x or y is large against
@@ -107,10 +102,7 @@ fn fit(points: impl Iterator<Item = (f64, f64, f64)> + Clone) -> Result<Fit, Err
     if sxx <= 0.0 {
         return Err(Error::NoSpread("x"));
     }
-    let line = Line {
-        intercept: y_mean - slope * x_mean,
-        slope,
-    };
+    let line = Line { intercept: y_mean - slope * x_mean, slope };
     let residual_squares: f64 = points
         .map(|(x, y, w)| {
             let residual = (y - y_mean) - slope * (x - x_mean);
@@ -128,17 +120,7 @@ fn fit(points: impl Iterator<Item = (f64, f64, f64)> + Clone) -> Result<Fit, Err
         points: n,
     };
     let line = fit.line;
-    finite(
-        fit,
-        &[
-            line.intercept,
-            line.slope,
-            fit.intercept_se,
-            fit.slope_se,
-            fit.covariance,
-            fit.residual_sd,
-        ],
-    )
+    finite(fit, &[line.intercept, line.slope, fit.intercept_se, fit.slope_se, fit.covariance, fit.residual_sd])
 }
 
 #[cfg(test)]
@@ -213,14 +195,8 @@ mod tests {
         assert_close(fit.residual_sd, 0.0, 1e-9);
         assert_eq!(fit.points, 3);
         let one = [1.0, 1.0, -1.0];
-        assert_eq!(
-            weighted_ols(&[0.0, 1.0, 2.0], &one, &one),
-            Err(Error::OutOfDomain { index: 2 })
-        );
-        assert_eq!(
-            weighted_ols(&[0.0, 1.0, 2.0], &one, &[1.0, 1.0, 0.0]),
-            Err(Error::TooFew { have: 2, need: 3 })
-        );
+        assert_eq!(weighted_ols(&[0.0, 1.0, 2.0], &one, &one), Err(Error::OutOfDomain { index: 2 }));
+        assert_eq!(weighted_ols(&[0.0, 1.0, 2.0], &one, &[1.0, 1.0, 0.0]), Err(Error::TooFew { have: 2, need: 3 }));
     }
 
     #[test]

@@ -70,11 +70,7 @@ fn kendall_variance(xs: &Sorted) -> f64 {
         let n = n as f64;
         n * (n - 1.0) * (2.0 * n + 5.0) / 18.0
     };
-    let ties: f64 = xs
-        .values()
-        .chunk_by(|a, b| a.total_cmp(b).is_eq())
-        .map(|tie| term(tie.len()))
-        .sum();
+    let ties: f64 = xs.values().chunk_by(|a, b| a.total_cmp(b).is_eq()).map(|tie| term(tie.len())).sum();
     term(xs.len()) - ties
 }
 
@@ -120,10 +116,7 @@ mod tests {
 
     #[test]
     fn ties_in_x() {
-        assert_eq!(
-            theil_sen(&[1.0; 4], &[1.0, 2.0, 3.0, 4.0], 0.9),
-            Err(Error::NoSpread("x"))
-        );
+        assert_eq!(theil_sen(&[1.0; 4], &[1.0, 2.0, 3.0, 4.0], 0.9), Err(Error::NoSpread("x")));
         let fit = theil_sen(&[0.0, 0.0, 1.0, 1.0], &[0.0, 2.0, 3.0, 5.0], 0.9).unwrap();
         assert_eq!(fit.pairs, 4);
         // 4 * 3 * 13 / 18 less twice 2 * 1 * 9 / 18.
@@ -135,17 +128,8 @@ mod tests {
     #[test]
     fn refuses_what_would_not_fit() {
         let many = vec![0.0; super::super::MAX_PAIRWISE_POINTS + 1];
-        assert_eq!(
-            theil_sen(&many, &many, 0.9),
-            Err(Error::TooMany {
-                have: 4097,
-                limit: 4096
-            })
-        );
-        assert_eq!(
-            theil_sen(&[0.0, 1.0], &[0.0, 1.0], 1.0),
-            Err(Error::Parameter("confidence"))
-        );
+        assert_eq!(theil_sen(&many, &many, 0.9), Err(Error::TooMany { have: 4097, limit: 4096 }));
+        assert_eq!(theil_sen(&[0.0, 1.0], &[0.0, 1.0], 1.0), Err(Error::Parameter("confidence")));
     }
 
     proptest! {

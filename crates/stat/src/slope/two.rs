@@ -60,11 +60,7 @@ pub fn ols_two(us: &[f64], vs: &[f64], ys: &[f64]) -> Result<TwoFit, Error> {
     let (u, v, y) = (Centred::new(us), Centred::new(vs), Centred::new(ys));
     let (u_norm, v_norm) = (u.norm(), v.norm());
     if u_norm <= 0.0 || v_norm <= 0.0 {
-        return Err(Error::NoSpread(if u_norm <= 0.0 {
-            "first regressor"
-        } else {
-            "second regressor"
-        }));
+        return Err(Error::NoSpread(if u_norm <= 0.0 { "first regressor" } else { "second regressor" }));
     }
     // Regressors scaled to unit length keep the 2 x 2 system's determinant, 1 - r^2, free of
     // overflow and of units.
@@ -76,14 +72,10 @@ pub fn ols_two(us: &[f64], vs: &[f64], ys: &[f64]) -> Result<TwoFit, Error> {
     let (uy, vy) = (u.dot(&y) / u_norm, v.dot(&y) / v_norm);
     let first = (uy - correlation * vy) / determinant / u_norm;
     let second = (vy - correlation * uy) / determinant / v_norm;
-    let residual_squares: f64 = (0..us.len())
-        .map(|i| (y.at(i) - first * u.at(i) - second * v.at(i)).powi(2))
-        .sum();
+    let residual_squares: f64 = (0..us.len()).map(|i| (y.at(i) - first * u.at(i) - second * v.at(i)).powi(2)).sum();
     let variance = residual_squares / (n - 3.0);
-    let (first_variance, second_variance) = (
-        variance / determinant / u_norm / u_norm,
-        variance / determinant / v_norm / v_norm,
-    );
+    let (first_variance, second_variance) =
+        (variance / determinant / u_norm / u_norm, variance / determinant / v_norm / v_norm);
     let covariance = -correlation * variance / determinant / u_norm / v_norm;
     let intercept_variance = variance / n
         + u.mean * u.mean * first_variance
@@ -113,10 +105,7 @@ struct Centred<'a> {
 
 impl<'a> Centred<'a> {
     fn new(values: &'a [f64]) -> Self {
-        Self {
-            values,
-            mean: crate::order::mean_of(values),
-        }
+        Self { values, mean: crate::order::mean_of(values) }
     }
 
     fn at(&self, i: usize) -> f64 {
@@ -181,32 +170,19 @@ mod tests {
     fn saturating_reply_is_separable_only_across_the_turning_point() {
         // Replies quote the probe up to 548 octets and add 28.
         let design = |low: u16| -> (Vec<f64>, Vec<f64>) {
-            (low..=1500)
-                .step_by(16)
-                .map(|l| (f64::from(l), f64::from(l.min(548) + 28)))
-                .unzip()
+            (low..=1500).step_by(16).map(|l| (f64::from(l), f64::from(l.min(548) + 28))).unzip()
         };
         let (probes, replies) = design(28);
-        let rtts: Vec<f64> = probes
-            .iter()
-            .zip(&replies)
-            .map(|(l, r)| 1000.0 + 0.8 * l + 0.08 * r)
-            .collect();
+        let rtts: Vec<f64> = probes.iter().zip(&replies).map(|(l, r)| 1000.0 + 0.8 * l + 0.08 * r).collect();
         let fit = ols_two(&probes, &replies, &rtts).unwrap();
         assert_close(fit.first, 0.8, 1e-9);
         assert_close(fit.second, 0.08, 1e-9);
         assert!(fit.is_well_conditioned());
         // All below the turning point: the reply is the probe plus a constant.
         let below = (probes[..30].to_vec(), replies[..30].to_vec());
-        assert_eq!(
-            ols_two(&below.0, &below.1, &rtts[..30]),
-            Err(Error::NoSpread("regressors taken together"))
-        );
+        assert_eq!(ols_two(&below.0, &below.1, &rtts[..30]), Err(Error::NoSpread("regressors taken together")));
         let (probes, replies) = design(560);
-        assert_eq!(
-            ols_two(&probes, &replies, &probes),
-            Err(Error::NoSpread("second regressor"))
-        );
+        assert_eq!(ols_two(&probes, &replies, &probes), Err(Error::NoSpread("second regressor")));
     }
 
     #[test]

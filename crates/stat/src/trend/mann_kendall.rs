@@ -41,11 +41,7 @@ pub fn mann_kendall(values: &[f64]) -> Result<MannKendall, Error> {
     // Partial equality, not total order: minus zero ties with zero.
     let ties: f64 = sorted.values().chunk_by(|a, b| a >= b).map(|tie| term(tie.len())).sum();
     let variance = (term(values.len()) - ties).max(0.0);
-    let z = if variance > 0.0 {
-        (score - score.signum()) as f64 / variance.sqrt()
-    } else {
-        0.0
-    };
+    let z = if variance > 0.0 { (score - score.signum()) as f64 / variance.sqrt() } else { 0.0 };
     let pairs = (values.len() * (values.len() - 1) / 2) as f64;
     Ok(MannKendall {
         score,

@@ -52,10 +52,7 @@ impl Bands {
     /// Both ends times `factor`, such as G / (G - 1) when the other [`Divisor`] is used.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {
-        Self {
-            increasing_above: self.increasing_above * factor,
-            no_trend_below: self.no_trend_below * factor,
-        }
+        Self { increasing_above: self.increasing_above * factor, no_trend_below: self.no_trend_below * factor }
     }
 }
 
@@ -76,14 +73,8 @@ impl Thresholds {
     /// pathload 1.3.2: divisor G; 0.55 and 0.40, each with a dead band of 10 %; at least 5 medians.
     pub const PATHLOAD: Self = Self {
         divisor: Divisor::Medians,
-        pct: Bands {
-            increasing_above: 0.605,
-            no_trend_below: 0.495,
-        },
-        pdt: Bands {
-            increasing_above: 0.44,
-            no_trend_below: 0.36,
-        },
+        pct: Bands { increasing_above: 0.605, no_trend_below: 0.495 },
+        pdt: Bands { increasing_above: 0.44, no_trend_below: 0.36 },
         min_medians: 5,
     };
 
@@ -91,14 +82,8 @@ impl Thresholds {
     /// pathload's.
     pub const SLOPS03: Self = Self {
         divisor: Divisor::Steps,
-        pct: Bands {
-            increasing_above: 0.66,
-            no_trend_below: 0.54,
-        },
-        pdt: Bands {
-            increasing_above: 0.55,
-            no_trend_below: 0.45,
-        },
+        pct: Bands { increasing_above: 0.66, no_trend_below: 0.54 },
+        pdt: Bands { increasing_above: 0.55, no_trend_below: 0.45 },
         min_medians: 5,
     };
 }
@@ -131,10 +116,7 @@ pub struct StreamTrend {
 pub fn group_medians(values: &[f64]) -> Result<Vec<f64>, Error> {
     check_at_least(values, 1)?;
     let group = floor_index((values.len() as f64).sqrt());
-    values
-        .chunks(group)
-        .map(|chunk| Ok(Sorted::from_slice(chunk)?.median()))
-        .collect()
+    values.chunks(group).map(|chunk| Ok(Sorted::from_slice(chunk)?.median())).collect()
 }
 
 /// Share of rising steps in a series; `None` for fewer than two values or one that is not finite.
@@ -168,10 +150,7 @@ pub fn stream_trend(delays: &[f64], thresholds: &Thresholds) -> Result<StreamTre
 pub fn trend_of_medians(medians: &[f64], thresholds: &Thresholds) -> Result<StreamTrend, Error> {
     let need = thresholds.min_medians.max(2);
     check_at_least(medians, need)?;
-    let too_few = Error::TooFew {
-        have: medians.len(),
-        need,
-    };
+    let too_few = Error::TooFew { have: medians.len(), need };
     let pct = pct(medians, thresholds.divisor).ok_or(too_few)?;
     let pdt = pdt(medians).ok_or(too_few)?;
     let (comparison, difference) = (thresholds.pct.grade(pct), thresholds.pdt.grade(pdt));
@@ -255,10 +234,7 @@ mod tests {
         assert_close(pct(&medians, Divisor::Steps).unwrap(), 0.6, 1e-12);
         assert_close(pdt(&medians).unwrap(), 5.0 / 7.0, 1e-12);
         // 0.5 lies in the dead band of the first test, the second says rise: the stream rises.
-        assert_eq!(
-            trend_of_medians(&medians, &Thresholds::PATHLOAD).unwrap().grade,
-            Trend::Increasing
-        );
+        assert_eq!(trend_of_medians(&medians, &Thresholds::PATHLOAD).unwrap().grade, Trend::Increasing);
     }
 
     #[test]
@@ -300,14 +276,8 @@ mod tests {
     fn short_and_broken_streams() {
         // 15 delays make 5 groups of 3; 14 make 5 too (the last of two), 4 make 2.
         assert!(stream_trend(&ramp(15), &Thresholds::PATHLOAD).is_ok());
-        assert_eq!(
-            stream_trend(&ramp(4), &Thresholds::PATHLOAD),
-            Err(Error::TooFew { have: 2, need: 5 })
-        );
-        assert_eq!(
-            stream_trend(&[], &Thresholds::PATHLOAD),
-            Err(Error::TooFew { have: 0, need: 1 })
-        );
+        assert_eq!(stream_trend(&ramp(4), &Thresholds::PATHLOAD), Err(Error::TooFew { have: 2, need: 5 }));
+        assert_eq!(stream_trend(&[], &Thresholds::PATHLOAD), Err(Error::TooFew { have: 0, need: 1 }));
         assert_eq!(pct(&[1.0], Divisor::Steps), None);
         assert_eq!(pdt(&[1.0, f64::NAN]), None);
     }

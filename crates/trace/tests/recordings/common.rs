@@ -42,8 +42,7 @@ pub(crate) fn of_method(name: &str) -> Vec<(Scenario, String, Expectation)> {
 /// matter.
 pub(crate) fn waiting_path() -> (Scenario, String, Expectation) {
     let mut all = of_method("rtt").into_iter();
-    all.find(|(scenario, ..)| scenario.name == "rtt-waiting-path")
-        .expect("it is among the scenarios")
+    all.find(|(scenario, ..)| scenario.name == "rtt-waiting-path").expect("it is among the scenarios")
 }
 
 pub(crate) fn params(pairs: &[(String, String)]) -> RawParams {
@@ -58,11 +57,7 @@ pub(crate) fn recorded(
     raw: &RawParams,
     seed: u64,
 ) -> (Measured, Vec<u8>) {
-    let played = Played {
-        scenario: scenario.name.clone(),
-        text: text.to_owned(),
-        seed,
-    };
+    let played = Played { scenario: scenario.name.clone(), text: text.to_owned(), seed };
     let setting = Setting::new(WorldKind::Simulator).playing(played);
     let world = SimWorld::new(scenario, PathDirection::Forward, seed);
     let writer = Writer::new(Vec::new()).expect("memory can be written");

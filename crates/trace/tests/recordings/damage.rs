@@ -79,10 +79,7 @@ fn limits_hold() {
     assert_eq!(few.damage, Some(Damage::Limit { what: "exchanges" }));
     assert_eq!(few.runs[0].exchanges.len(), 3);
     let none = within(Limits { runs: 0, ..usual });
-    assert_eq!(
-        (none.runs.len(), none.damage),
-        (0, Some(Damage::Limit { what: "runs" }))
-    );
+    assert_eq!((none.runs.len(), none.damage), (0, Some(Damage::Limit { what: "runs" })));
     let small = within(Limits { octets: 100, ..usual });
     assert_eq!(small.damage, Some(Damage::Limit { what: "octets" }));
 }
@@ -95,10 +92,7 @@ fn other_files_are_none() {
     let mut later = narrows_trace::MAGIC.to_vec();
     later.extend_from_slice(&(narrows_trace::VERSION + 1).to_le_bytes());
     let error = Recording::read(later.as_slice()).expect_err("a later format");
-    assert_eq!(
-        error.to_string(),
-        "is a recording of format 2; this program reads format 1"
-    );
+    assert_eq!(error.to_string(), "is a recording of format 2; this program reads format 1");
 }
 
 /// A block that claims to inflate to more than it does, and one that inflates to more than it
@@ -110,11 +104,7 @@ fn lengths_that_lie() {
         let mut bad = whole.clone();
         bad[at..at + 4].copy_from_slice(&value.to_le_bytes());
         let recording = Recording::read(bad.as_slice()).expect("its head is there");
-        assert!(
-            recording.damage.is_some() && recording.runs.is_empty(),
-            "{:?}",
-            recording.damage
-        );
+        assert!(recording.damage.is_some() && recording.runs.is_empty(), "{:?}", recording.damage);
     }
 }
 

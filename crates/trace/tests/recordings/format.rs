@@ -57,10 +57,7 @@ fn begin<S: Write>(recorder: &mut Recorder<Scripted, S>) {
 
 fn recorded(exchanges: &[(Probe, Result<Event, String>)]) -> Vec<u8> {
     let answers: Vec<_> = exchanges.iter().map(|(_, answer)| answer.clone()).collect();
-    let world = Scripted {
-        answers: answers.into_iter(),
-        now: 0,
-    };
+    let world = Scripted { answers: answers.into_iter(), now: 0 };
     let writer = Writer::new(Vec::new()).expect("memory");
     let mut recorder = Recorder::new(world, writer, Setting::new(WorldKind::Lab));
     begin(&mut recorder);
@@ -86,14 +83,8 @@ fn every_kind() -> Vec<(Probe, Result<Event, String>)> {
     let router = IpAddr::V4(Ipv4Addr::new(10, 0, 1, 1));
     let fates = [
         Fate::Received(Stamp::from_nanos(-77)),
-        Fate::Echoed {
-            returned: at(9000),
-            turned: Some(Stamp::from_nanos(3_000_000_000_000_000_000)),
-        },
-        Fate::Echoed {
-            returned: at(9000),
-            turned: None,
-        },
+        Fate::Echoed { returned: at(9000), turned: Some(Stamp::from_nanos(3_000_000_000_000_000_000)) },
+        Fate::Echoed { returned: at(9000), turned: None },
         Fate::Answered(HopReply {
             from: router,
             returned: at(5),
@@ -124,21 +115,14 @@ fn every_kind() -> Vec<(Probe, Result<Event, String>)> {
         id: TrainId(7),
         arrivals: (0u32..)
             .zip(fates)
-            .map(|(seq, fate)| Arrival {
-                seq,
-                departed: at(i64::from(seq) * 1000),
-                ip_octets: 64,
-                fate,
-            })
+            .map(|(seq, fate)| Arrival { seq, departed: at(i64::from(seq) * 1000), ip_octets: 64, fate })
             .collect(),
         reordered: 1,
         duplicates: 2,
         local_drops: 3,
         departed_by: StampSource::User,
         arrived_by: StampSource::Hardware,
-        pacing: PacingCheck::Broken {
-            worst: Duration::from_nanos(5001),
-        },
+        pacing: PacingCheck::Broken { worst: Duration::from_nanos(5001) },
     };
     let load = Load {
         rate: BitRate::from_bps(u64::MAX),
@@ -207,10 +191,7 @@ fn every_kind() -> Vec<(Probe, Result<Event, String>)> {
         (Probe::Load(load), Ok(Event::Load(load_report))),
         (Probe::Transfer(transfer), Ok(Event::Transfer(transfer_report))),
         (Probe::Capture(capture), Ok(Event::Capture(captured))),
-        (
-            Probe::Train(train.clone()),
-            Ok(Event::Refused(Refusal::TooLarge { max_ip_octets: 1400 })),
-        ),
+        (Probe::Train(train.clone()), Ok(Event::Refused(Refusal::TooLarge { max_ip_octets: 1400 }))),
         (Probe::Train(train), Err("the cable was pulled".to_owned())),
     ]
 }
@@ -280,10 +261,7 @@ fn everything_comes_back() {
         }
     }
     assert_eq!(run.exchanges[6].answer, Answer::TimerFired);
-    assert_eq!(
-        run.end.as_ref().and_then(|end| end.stopped.clone()),
-        Some(Reason::WorldBroke)
-    );
+    assert_eq!(run.end.as_ref().and_then(|end| end.stopped.clone()), Some(Reason::WorldBroke));
 }
 
 /// Files of version 1 stay readable: the content of one, inflated and summed. If this fails the
@@ -345,12 +323,7 @@ fn rows(k: u32, count: u32) -> (Probe, Event) {
     let report = TrainReport {
         id: TrainId(k),
         arrivals: (0..count)
-            .map(|seq| Arrival {
-                seq,
-                departed: Stamp::from_nanos(noise(seq, k)),
-                ip_octets: 1500,
-                fate: Fate::Lost,
-            })
+            .map(|seq| Arrival { seq, departed: Stamp::from_nanos(noise(seq, k)), ip_octets: 1500, fate: Fate::Lost })
             .collect(),
         reordered: 0,
         duplicates: 0,
@@ -373,14 +346,8 @@ fn noise(seq: u32, k: u32) -> i64 {
 fn a_killed_writer_loses_a_second_at_most() {
     let script: Vec<_> = (0..5000).map(|k| rows(k, 3)).collect();
     let answers: Vec<_> = script.iter().map(|(_, event)| Ok(event.clone())).collect();
-    let sink = Shared {
-        octets: Arc::default(),
-        room: usize::MAX,
-    };
-    let world = Scripted {
-        answers: answers.into_iter(),
-        now: 0,
-    };
+    let sink = Shared { octets: Arc::default(), room: usize::MAX };
+    let world = Scripted { answers: answers.into_iter(), now: 0 };
     let writer = Writer::new(sink.clone()).expect("memory");
     let mut recorder = Recorder::new(world, writer, Setting::new(WorldKind::Sockets));
     begin(&mut recorder);
@@ -402,14 +369,8 @@ fn a_killed_writer_loses_a_second_at_most() {
 fn a_full_disk_does_not_end_the_measurement() {
     let script: Vec<_> = (0..50).map(|k| rows(k, 1000)).collect();
     let answers: Vec<_> = script.iter().map(|(_, event)| Ok(event.clone())).collect();
-    let sink = Shared {
-        octets: Arc::default(),
-        room: 20_000,
-    };
-    let world = Scripted {
-        answers: answers.into_iter(),
-        now: 0,
-    };
+    let sink = Shared { octets: Arc::default(), room: 20_000 };
+    let world = Scripted { answers: answers.into_iter(), now: 0 };
     let writer = Writer::new(sink.clone()).expect("there is room for the head");
     let mut recorder = Recorder::new(world, writer, Setting::new(WorldKind::Sockets));
     begin(&mut recorder);
@@ -418,10 +379,7 @@ fn a_full_disk_does_not_end_the_measurement() {
         assert_eq!(recorder.send(probe), Ok(event));
     }
     let (_, writer, fault) = recorder.into_parts();
-    assert!(
-        writer.is_none() && matches!(fault, Some(WriteError::Host(_))),
-        "{fault:?}"
-    );
+    assert!(writer.is_none() && matches!(fault, Some(WriteError::Host(_))), "{fault:?}");
     let held = sink.octets.lock().expect("one thread").clone();
     let recording = Recording::read(held.as_slice()).expect("it is one");
     assert!(recording.runs[0].end.is_none() && recording.damage.is_none());

@@ -21,10 +21,7 @@ fn with_offset(observations: &Observations, nanos: i64) -> Observations {
             Event::Train(report) => {
                 for arrival in &mut report.arrivals {
                     match &mut arrival.fate {
-                        Fate::Received(stamp)
-                        | Fate::Echoed {
-                            turned: Some(stamp), ..
-                        } => moved(stamp, nanos),
+                        Fate::Received(stamp) | Fate::Echoed { turned: Some(stamp), .. } => moved(stamp, nanos),
                         _ => {}
                     }
                 }
@@ -44,10 +41,9 @@ fn with_offset(observations: &Observations, nanos: i64) -> Observations {
 /// What it claims: value, interval and verdict; the reason where there is none.
 fn claim(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Estimated(estimate) => format!(
-            "{:?} {} in {}..={}",
-            estimate.verdict, estimate.value, estimate.low, estimate.high
-        ),
+        Outcome::Estimated(estimate) => {
+            format!("{:?} {} in {}..={}", estimate.verdict, estimate.value, estimate.low, estimate.high)
+        }
         Outcome::Inconclusive { reason, .. } => reason.to_string(),
     }
 }
@@ -62,9 +58,7 @@ fn the_offset_of_the_clocks_changes_nothing() {
             let observations = read(&octets).runs[0].observations();
             let before = method.analyse(&observations, &raw).expect("its own rows");
             for nanos in [-3_600_000_000_000, 1, 40_000_000] {
-                let after = method
-                    .analyse(&with_offset(&observations, nanos), &raw)
-                    .expect("the same rows");
+                let after = method.analyse(&with_offset(&observations, nanos), &raw).expect("the same rows");
                 assert_eq!(claim(&before), claim(&after), "{name} on {}, {nanos}", scenario.name);
             }
         }
@@ -135,9 +129,7 @@ fn scaling_of_time() {
             }
             let before = method.analyse(&observations, &raw).expect("its own rows");
             let k = 3;
-            let after = method
-                .analyse(&scaled(&observations, k), &patient)
-                .expect("the same rows");
+            let after = method.analyse(&scaled(&observations, k), &patient).expect("the same rows");
             let (Some(before), Some(after)) = (before.estimate(), after.estimate()) else {
                 assert_eq!(before.verdict(), after.verdict(), "{name} on {}", scenario.name);
                 continue;
@@ -146,11 +138,9 @@ fn scaling_of_time() {
             let factor = f64::powi(k as f64, scales);
             // The interval of a capacity allows for a nanosecond per packet, which does not scale.
             let ends = if name == "capacity" { 1e-4 } else { 1e-6 };
-            for (a, b, within) in [
-                (before.value, after.value, 1e-6),
-                (before.low, after.low, ends),
-                (before.high, after.high, ends),
-            ] {
+            for (a, b, within) in
+                [(before.value, after.value, 1e-6), (before.low, after.low, ends), (before.high, after.high, ends)]
+            {
                 let wanted = a as f64 * factor;
                 assert!(
                     (b as f64 - wanted).abs() <= within * wanted + 1.0,
@@ -189,29 +179,16 @@ fn other_parameters() {
 /// be on this path.
 #[test]
 fn streams_read_by_fac2_and_trains_by_pathload() {
-    let (scenario, toml, _) = of_method("pathload")
-        .into_iter()
-        .find(|(scenario, ..)| scenario.name.contains("poisson"))
-        .expect("it ships");
+    let (scenario, toml, _) =
+        of_method("pathload").into_iter().find(|(scenario, ..)| scenario.name.contains("poisson")).expect("it ships");
     let truth = scenario.truth(narrows_scenario::PathDirection::Forward);
     let warm = scenario.warm_up;
-    let truth = truth
-        .over(warm, warm + Duration::from_secs(10))
-        .available(1500)
-        .expect("open-loop")
-        .bps();
-    for (from, to) in [
-        ("pathload", "fac2"),
-        ("fac2", "pathload"),
-        ("fac2", "fac2"),
-        ("pathload", "pathload"),
-    ] {
+    let truth = truth.over(warm, warm + Duration::from_secs(10)).available(1500).expect("open-loop").bps();
+    for (from, to) in [("pathload", "fac2"), ("fac2", "pathload"), ("fac2", "fac2"), ("pathload", "pathload")] {
         let (source, reader) = (find(from).expect("registered"), find(to).expect("registered"));
         let (_, octets) = recorded(&scenario, &toml, source, &RawParams::new(), 8);
         let observations = read(&octets).runs[0].observations();
-        let outcome = reader
-            .analyse(&observations, &RawParams::new())
-            .expect("trains to the receiver");
+        let outcome = reader.analyse(&observations, &RawParams::new()).expect("trains to the receiver");
         let estimate = outcome.estimate().expect("a number");
         assert!(
             estimate.verdict == narrows_probe::BoundKind::Estimated && estimate.value.abs_diff(truth) <= truth / 5,

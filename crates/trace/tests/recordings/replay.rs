@@ -46,10 +46,7 @@ fn another_question_is_a_precise_fault() {
     let ReplayFault::Differs { step: 1, held, asked } = &broken.fault else {
         panic!("{}", broken.fault);
     };
-    assert!(
-        held.contains("of 64 octets") && asked.contains("of 100 octets"),
-        "{held}; {asked}"
-    );
+    assert!(held.contains("of 64 octets") && asked.contains("of 100 octets"), "{held}; {asked}");
     assert_eq!(
         broken.fault.to_string(),
         format!("at step 1 the recording holds {held} where the method asked {asked}")
@@ -67,10 +64,7 @@ fn a_run_that_was_stopped_replays_to_its_last_word() {
         let writer = narrows_trace::Writer::new(Vec::new()).expect("memory");
         let mut recorder = narrows_trace::Recorder::new(world, writer, setting);
         let raw = RawParams::new();
-        let budget = Budget {
-            octets: 400_000,
-            ..Budget::default()
-        };
+        let budget = Budget { octets: 400_000, ..Budget::default() };
         let order = Order::new(method, &raw, budget).expect("defaults");
         let Ok(measured) = narrows_probe::run(&mut recorder, order);
         let (_, writer, _) = recorder.into_parts();
@@ -84,8 +78,6 @@ fn a_run_that_was_stopped_replays_to_its_last_word() {
     let mut estimator = method.begin(&RawParams::new()).expect("defaults");
     let again = drive(&mut ReplayWorld::new(held), estimator.as_mut(), held.header.budget).expect("the same");
     assert_eq!(text(&again.outcome), text(&measured.outcome));
-    let analysed = method
-        .analyse(&held.observations(), &RawParams::new())
-        .expect("its own rows");
+    let analysed = method.analyse(&held.observations(), &RawParams::new()).expect("its own rows");
     assert_eq!(text(&analysed), text(&measured.outcome));
 }

@@ -19,24 +19,12 @@ fn account(packets: &[(u64, i64, i64)]) -> UdpAccount {
 
 #[test]
 fn losses_late_arrivals_and_duplicates() {
-    let packets: Vec<(u64, i64, i64)> = [0u64, 1, 4, 3, 4, 7, 3]
-        .iter()
-        .zip(0i64..)
-        .map(|(&number, k)| (number, 0, k * 1_000_000))
-        .collect();
+    let packets: Vec<(u64, i64, i64)> =
+        [0u64, 1, 4, 3, 4, 7, 3].iter().zip(0i64..).map(|(&number, k)| (number, 0, k * 1_000_000)).collect();
     let reported = account(&packets).reported(Some(10), false);
     // 2, 5, 6 are missing between; 8 and 9 never came.
-    assert_eq!(
-        (reported.packets, reported.octets, reported.lost, reported.duplicates),
-        (5, 500, 5, 2)
-    );
-    assert_eq!(
-        reported.reordering,
-        Reordering {
-            packets: 1,
-            distance_max: 1
-        }
-    );
+    assert_eq!((reported.packets, reported.octets, reported.lost, reported.duplicates), (5, 500, 5, 2));
+    assert_eq!(reported.reordering, Reordering { packets: 1, distance_max: 1 });
     assert_eq!(account(&packets).reported(None, false).lost, 3);
     assert_eq!((reported.intervals.len(), reported.intervals[0].lost), (1, 3));
     assert_eq!(reported.one_way_delay_ns, None);
@@ -64,19 +52,10 @@ fn delays_and_jitter_by_hand() {
 fn an_unknown_offset_changes_no_variation() {
     let shift = 7_777_777_777_776;
     let plain: Vec<(u64, i64, i64)> = (0..300)
-        .map(|k| {
-            (
-                k,
-                i64::try_from(k).unwrap() * 1_600_000,
-                i64::try_from(k * 1_600_000 + k % 7 * 1600).unwrap(),
-            )
-        })
+        .map(|k| (k, i64::try_from(k).unwrap() * 1_600_000, i64::try_from(k * 1_600_000 + k % 7 * 1600).unwrap()))
         .collect();
     let shifted: Vec<_> = plain.iter().map(|&(n, sent, at)| (n, sent, at + shift)).collect();
-    let (one, other) = (
-        account(&plain).reported(None, false),
-        account(&shifted).reported(None, false),
-    );
+    let (one, other) = (account(&plain).reported(None, false), account(&shifted).reported(None, false));
     assert_eq!(one.delay_variation_ns, other.delay_variation_ns);
     let reported = one.delay_variation_ns.unwrap();
     assert_eq!((reported.min, reported.max), (0, 9600));
@@ -86,24 +65,15 @@ fn an_unknown_offset_changes_no_variation() {
 /// 1500 packets of 100 octets, one per millisecond: 0.8 Mbit/s whatever the clocks.
 #[test]
 fn rate_and_intervals() {
-    let packets: Vec<(u64, i64, i64)> = (0..1500)
-        .map(|k: i64| (k.unsigned_abs(), k * 1_000_000, k * 1_000_000 + 5))
-        .collect();
+    let packets: Vec<(u64, i64, i64)> =
+        (0..1500).map(|k: i64| (k.unsigned_abs(), k * 1_000_000, k * 1_000_000 + 5)).collect();
     let reported = account(&packets).reported(Some(1500), true);
     assert_eq!(reported.rate(), Some(BitRate::from_bps(800_000)));
     assert_eq!(reported.intervals.len(), 15);
-    assert!(
-        reported
-            .intervals
-            .iter()
-            .all(|interval| interval.packets == 100 && interval.lost == 0)
-    );
+    assert!(reported.intervals.iter().all(|interval| interval.packets == 100 && interval.lost == 0));
     assert_eq!(reported.windows.len(), 3);
     assert!(
-        reported
-            .windows
-            .iter()
-            .all(|moments| moments.index_of_dispersion.unwrap() < 0.01),
+        reported.windows.iter().all(|moments| moments.index_of_dispersion.unwrap() < 0.01),
         "{:?}",
         reported.windows
     );

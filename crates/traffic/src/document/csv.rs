@@ -17,9 +17,7 @@ impl Report {
             let name = quoted(&flow.name);
             let rate = |octets: u64, interval: u64| {
                 let bits = u128::from(octets) * 8_000_000_000;
-                bits.checked_div(u128::from(interval))
-                    .map(|rate| rate.to_string())
-                    .unwrap_or_default()
+                bits.checked_div(u128::from(interval)).map(|rate| rate.to_string()).unwrap_or_default()
             };
             let length = flow.sent.interval_ns;
             for bin in &flow.sent.intervals {
@@ -67,11 +65,7 @@ fn optional<T: ToString>(value: Option<T>) -> String {
 
 /// RFC 4180 §2: quoted if it holds what would end it.
 fn quoted(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
+    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
 #[cfg(test)]

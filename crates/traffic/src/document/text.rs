@@ -38,10 +38,8 @@ impl Report {
             );
         }
         if let Some(drops) = self.local_drops.filter(|drops| *drops > 0) {
-            let _ = writeln!(
-                text,
-                "the sink's host dropped {drops} packets for want of buffer: not the network's loss"
-            );
+            let _ =
+                writeln!(text, "the sink's host dropped {drops} packets for want of buffer: not the network's loss");
         }
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");
@@ -121,20 +119,11 @@ fn describe_received(text: &mut String, flow: &FlowReport, same_clock: bool) {
         let _ = writeln!(text, "  one-way delay: {}", quantiles(delay));
     }
     if let Some(variation) = &received.delay_variation_ns {
-        let offset = if same_clock {
-            ""
-        } else {
-            " (two clocks: the delay itself is not known)"
-        };
+        let offset = if same_clock { "" } else { " (two clocks: the delay itself is not known)" };
         let _ = writeln!(text, "  above the smallest delay: {}{offset}", quantiles(variation));
     }
     if let Some(jitter) = &received.jitter_ns {
-        let _ = writeln!(
-            text,
-            "  jitter (RFC 3550): {}, at most {}",
-            fraction(jitter.last),
-            fraction(jitter.max)
-        );
+        let _ = writeln!(text, "  jitter (RFC 3550): {}, at most {}", fraction(jitter.last), fraction(jitter.max));
     }
 }
 

@@ -58,9 +58,7 @@ impl Capture {
         let unreadable = |source| CaptureError::Read { path: shown(), source };
         let file = File::open(path).map_err(unreadable)?;
         if !file.metadata().map_err(unreadable)?.is_file() {
-            return Err(unreadable(std::io::Error::other(
-                "not a regular file; it is read twice",
-            )));
+            return Err(unreadable(std::io::Error::other("not a regular file; it is read twice")));
         }
         let reader = create_reader(BUFFER_OCTETS, file).map_err(|error| match error {
             PcapError::ReadError => unreadable(std::io::ErrorKind::InvalidData.into()),
@@ -93,10 +91,7 @@ impl Capture {
                 self.filtered += 1;
                 continue;
             }
-            return Some(Arrival {
-                at_ns: self.place(record.at),
-                ip_octets: packet.ip_octets,
-            });
+            return Some(Arrival { at_ns: self.place(record.at), ip_octets: packet.ip_octets });
         }
         None
     }
@@ -209,9 +204,7 @@ fn take(interfaces: &mut Vec<Interface>, block: &PcapBlockOwned<'_>) -> Option<R
             let count = (u64::from(packet.ts_high) << 32) | u64::from(packet.ts_low);
             // The library keeps the padding to four octets; what is shorter than the capture length
             // was cut.
-            let kept = usize::try_from(packet.caplen)
-                .unwrap_or(usize::MAX)
-                .min(packet.data.len());
+            let kept = usize::try_from(packet.caplen).unwrap_or(usize::MAX).min(packet.data.len());
             Some(Record {
                 packet: interface
                     .and_then(|interface| ip_packet(interface.link.0, &packet.data[..kept], packet.origlen)),
@@ -223,10 +216,7 @@ fn take(interfaces: &mut Vec<Interface>, block: &PcapBlockOwned<'_>) -> Option<R
         }
         PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
             let interface = interfaces.first()?;
-            Some(Record {
-                packet: ip_packet(interface.link.0, packet.data, packet.origlen),
-                at: None,
-            })
+            Some(Record { packet: ip_packet(interface.link.0, packet.data, packet.origlen), at: None })
         }
         PcapBlockOwned::NG(_) => None,
     }

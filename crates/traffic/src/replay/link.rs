@@ -62,11 +62,7 @@ fn read(packet: &[u8], left: u64) -> Option<IpPacket> {
     let header = IpHeader::read(packet).ok()?;
     // Packets that the capturing host's card was still to cut say 0, or less than they have.
     let said = header.ip_octets.map_or(left, u64::from);
-    Some(IpPacket {
-        ip_octets: u16::try_from(said).unwrap_or(u16::MAX),
-        from: header.source,
-        to: header.destination,
-    })
+    Some(IpPacket { ip_octets: u16::try_from(said).unwrap_or(u16::MAX), from: header.source, to: header.destination })
 }
 
 fn word(data: &[u8], at: usize) -> Option<u16> {

@@ -40,22 +40,12 @@ fn arrivals(replay: &Replay) -> Vec<(u64, u16)> {
 
 #[test]
 fn both_formats_give_lengths_and_gaps() {
-    let old = pcap(
-        &[
-            (7, 999_999, frame(1500, 1)),
-            (8, 1, frame(40, 2)),
-            (8, 5, frame(576, 1)),
-        ],
-        false,
-    );
+    let old = pcap(&[(7, 999_999, frame(1500, 1)), (8, 1, frame(40, 2)), (8, 5, frame(576, 1))], false);
     let file = written(&old);
     let replay = Replay::open(file.path(), Filter::default(), 1.0).unwrap();
     assert_eq!(arrivals(&replay), [(0, 1500), (2_000, 40), (6_000, 576)]);
     let contents = replay.contents();
-    assert_eq!(
-        (contents.packets, contents.ip_octets, contents.sizes),
-        (3, 2116, (40, 1500))
-    );
+    assert_eq!((contents.packets, contents.ip_octets, contents.sizes), (3, 2116, (40, 1500)));
     assert_eq!((contents.span, &contents.damage), (Duration::from_micros(6), &None));
     let new = written(&pcapng(&[(1 << 33, frame(1500, 1)), ((1 << 33) + 77, frame(100, 1))]));
     let replay = Replay::open(new.path(), Filter::default(), 0.5).unwrap();
@@ -77,60 +67,38 @@ fn filters_and_times_that_go_back() {
         ],
         false,
     ));
-    let filter = Filter {
-        from: Some([10, 0, 0, 1].into()),
-        to: None,
-    };
+    let filter = Filter { from: Some([10, 0, 0, 1].into()), to: None };
     let replay = Replay::open(file.path(), filter, 1.0).unwrap();
     assert_eq!(arrivals(&replay), [(0, 100), (20_000, 300), (20_000, 400)]);
     let contents = replay.contents();
-    assert_eq!(
-        (contents.filtered, contents.passed_over, contents.out_of_time),
-        (1, 1, 1)
-    );
-    let nobody = Filter {
-        from: None,
-        to: Some([10, 0, 0, 1].into()),
-    };
+    assert_eq!((contents.filtered, contents.passed_over, contents.out_of_time), (1, 1, 1));
+    let nobody = Filter { from: None, to: Some([10, 0, 0, 1].into()) };
     let error = Replay::open(file.path(), nobody, 1.0).unwrap_err().to_string();
     assert!(error.contains("4 are left out by the filter"), "{error}");
 }
 
 #[test]
 fn a_cut_capture_is_kept_as_remote_as_it_goes() {
-    let whole = pcap(
-        &[(5, 0, frame(100, 1)), (5, 10, frame(200, 1)), (5, 20, frame(300, 1))],
-        false,
-    );
+    let whole = pcap(&[(5, 0, frame(100, 1)), (5, 10, frame(200, 1)), (5, 20, frame(300, 1))], false);
     let file = written(&whole[..whole.len() - 5]);
     let replay = Replay::open(file.path(), Filter::default(), 1.0).unwrap();
     assert_eq!(arrivals(&replay), [(0, 100), (10_000, 200)]);
     let damage = replay.contents().damage.clone().unwrap();
-    assert!(
-        damage.contains("middle of a block") && damage.contains("2 packets"),
-        "{damage}"
-    );
+    assert!(damage.contains("middle of a block") && damage.contains("2 packets"), "{damage}");
 }
 
 #[test]
 fn what_is_no_capture_is_refused() {
-    for (content, word) in [
-        (&b""[..], "neither"),
-        (b"hello, this is a text", "neither"),
-        (&pcap(&[], false), "no packet"),
-    ] {
+    for (content, word) in
+        [(&b""[..], "neither"), (b"hello, this is a text", "neither"), (&pcap(&[], false), "no packet")]
+    {
         let file = written(content);
-        let error = Replay::open(file.path(), Filter::default(), 1.0)
-            .unwrap_err()
-            .to_string();
+        let error = Replay::open(file.path(), Filter::default(), 1.0).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
     }
     let nowhere = Path::new("/nowhere/at/all.pcap");
     assert!(Replay::open(nowhere, Filter::default(), 1.0).is_err());
-    assert!(matches!(
-        Replay::open(nowhere, Filter::default(), 0.0),
-        Err(CaptureError::Factor(_))
-    ));
+    assert!(matches!(Replay::open(nowhere, Filter::default(), 0.0), Err(CaptureError::Factor(_))));
 }
 
 proptest! {

@@ -4,10 +4,7 @@ use narrows_units::BitRate;
 use super::*;
 use crate::windows::Windows;
 
-const ANY: Sizes = Sizes {
-    least: 20,
-    most: u16::MAX,
-};
+const ANY: Sizes = Sizes { least: 20, most: u16::MAX };
 const SECOND: u64 = 1_000_000_000;
 
 fn stream(arrivals: Arrivals, mbps: u64, sizes: SizeMix, index: usize) -> ArrivalStream {
@@ -73,10 +70,7 @@ fn even_flows_have_their_rates() {
         for due in all(&mut schedule) {
             octets[due.flow] += u64::from(due.ip_octets);
         }
-        assert!(
-            octets.iter().all(|octets| octets.abs_diff(750_000) <= 1000),
-            "{octets:?}"
-        );
+        assert!(octets.iter().all(|octets| octets.abs_diff(750_000) <= 1000), "{octets:?}");
     }
 }
 

@@ -71,10 +71,7 @@ pub(super) fn offered(wanted: &str) -> Result<(), TrafficError> {
     if offered.split_whitespace().any(|name| name == wanted) {
         return Ok(());
     }
-    Err(TrafficError::Congestion {
-        wanted: wanted.to_owned(),
-        offered: offered.trim().to_owned(),
-    })
+    Err(TrafficError::Congestion { wanted: wanted.to_owned(), offered: offered.trim().to_owned() })
 }
 
 impl Elastic {
@@ -112,10 +109,7 @@ impl Elastic {
         };
         let mut stream = connect(self.sink, &options, CONNECT)?;
         let flow = u32::try_from(plan.flow).unwrap_or(u32::MAX);
-        let mut line = serde_json::to_vec(&Request::Data(Data {
-            token: self.token,
-            flow,
-        }))?;
+        let mut line = serde_json::to_vec(&Request::Data(Data { token: self.token, flow }))?;
         line.push(b'\n');
         stream.write_all(&line)?;
         let mut bulk = BulkSender::default();
@@ -136,11 +130,7 @@ impl Row {
             next_sample_ns: 0,
             acked_before: 0,
             retransmitted_before: 0,
-            outcome: Outcome {
-                flow,
-                sent: Sent::default(),
-                complaint: None,
-            },
+            outcome: Outcome { flow, sent: Sent::default(), complaint: None },
         }
     }
 
@@ -154,10 +144,7 @@ impl Row {
                     let why = format!("the kernel uses {congestion} instead of {wanted}");
                     self.complain(&why);
                 }
-                self.outcome.sent.tcp = Some(TcpSent {
-                    congestion,
-                    ..TcpSent::default()
-                });
+                self.outcome.sent.tcp = Some(TcpSent { congestion, ..TcpSent::default() });
                 self.outcome.sent.interval_ns = run.interval_ns;
                 self.bulk = Some(bulk);
                 self.began_ns = now;

@@ -31,10 +31,7 @@ impl Link {
     pub(super) fn open(sink: SocketAddr, interval_ns: i64, flows: Vec<Transport>) -> Result<Self, TrafficError> {
         let stream = TcpStream::connect_timeout(&sink, TIMEOUT).map_err(|source| match source.kind() {
             io::ErrorKind::ConnectionRefused => TrafficError::NotListening { peer: sink },
-            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => TrafficError::Silent {
-                peer: sink,
-                waited: TIMEOUT,
-            },
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => TrafficError::Silent { peer: sink, waited: TIMEOUT },
             _ => TrafficError::Unreachable { peer: sink, source },
         })?;
         let clock = clock_identity();
@@ -47,17 +44,11 @@ impl Link {
         });
         say(&stream, &announce).map_err(|source| TrafficError::Unreachable { peer: sink, source })?;
         match hear(&stream, sink, TIMEOUT)? {
-            Reply::Accepted(accepted) if accepted.cookies.len() == cookies => Ok(Self {
-                stream,
-                sink,
-                accepted,
-                clock,
-            }),
+            Reply::Accepted(accepted) if accepted.cookies.len() == cookies => {
+                Ok(Self { stream, sink, accepted, clock })
+            }
             Reply::Refused { why } => Err(TrafficError::Refused { peer: sink, why }),
-            _ => Err(TrafficError::Protocol {
-                peer: sink,
-                what: "it neither accepts nor refuses".to_owned(),
-            }),
+            _ => Err(TrafficError::Protocol { peer: sink, what: "it neither accepts nor refuses".to_owned() }),
         }
     }
 
@@ -98,10 +89,7 @@ impl Link {
         match hear(&self.stream, self.sink, SUMMING_UP)? {
             Reply::Statistics(statistics) => Ok(statistics),
             Reply::Refused { why } => Err(TrafficError::Refused { peer: self.sink, why }),
-            Reply::Accepted(_) => Err(TrafficError::Protocol {
-                peer: self.sink,
-                what: "it accepts twice".to_owned(),
-            }),
+            Reply::Accepted(_) => Err(TrafficError::Protocol { peer: self.sink, what: "it accepts twice".to_owned() }),
         }
     }
 }
@@ -112,9 +100,6 @@ fn hear(stream: &TcpStream, peer: SocketAddr, timeout: Duration) -> Result<Reply
         WaitEnd::Line(line) => understood(&line).map_err(|what| TrafficError::Protocol { peer, what }),
         WaitEnd::Closed => Err(TrafficError::Closed { peer }),
         WaitEnd::Nothing => Err(TrafficError::Silent { peer, waited: timeout }),
-        WaitEnd::TooLong => Err(TrafficError::Protocol {
-            peer,
-            what: "its answer is endless".to_owned(),
-        }),
+        WaitEnd::TooLong => Err(TrafficError::Protocol { peer, what: "its answer is endless".to_owned() }),
     }
 }

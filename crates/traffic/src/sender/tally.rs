@@ -74,8 +74,7 @@ impl Tally {
         self.achieved.add(at_ns, ip_octets);
         self.late.add(late_ns);
         if let Some(last) = self.last_ns.replace(at_ns) {
-            self.gaps
-                .add(i64::try_from(at_ns.saturating_sub(last)).unwrap_or(i64::MAX));
+            self.gaps.add(i64::try_from(at_ns.saturating_sub(last)).unwrap_or(i64::MAX));
         }
         *self.sizes.entry(ip_octets).or_default() += 1;
         let bin = self.series.at(at_ns);
@@ -120,11 +119,7 @@ impl Tally {
     }
 
     fn sizes(&self) -> Vec<SizeCount> {
-        let width = if self.sizes.len() > SIZES_REPORTED {
-            SIZE_CLASS
-        } else {
-            1
-        };
+        let width = if self.sizes.len() > SIZES_REPORTED { SIZE_CLASS } else { 1 };
         let mut reported: Vec<SizeCount> = Vec::new();
         for (size, packets) in &self.sizes {
             let low = size - size % width;
@@ -154,10 +149,7 @@ mod tests {
             tally.left(u64::from(size), 0, size);
         }
         let sizes = tally.reported(1_000, (0, 0)).sizes;
-        assert_eq!(
-            (sizes[0].ip_octets_low, sizes[0].ip_octets_high, sizes[0].packets),
-            (64, 127, 28)
-        );
+        assert_eq!((sizes[0].ip_octets_low, sizes[0].ip_octets_high, sizes[0].packets), (64, 127, 28));
         assert_eq!(sizes.iter().map(|size| size.packets).sum::<u64>(), 200);
     }
 

@@ -41,9 +41,7 @@ fn what_is_planned_arrives() {
     assert!(report.notes.is_empty() && !report.interrupted, "{report:#?}");
     assert!(report.same_clock, "one machine");
     for (flow, reported) in flows.iter().zip(&report.flows) {
-        let FlowKind::Model { cross, seed, index } = &flow.kind else {
-            panic!()
-        };
+        let FlowKind::Model { cross, seed, index } = &flow.kind else { panic!() };
         let packets = ArrivalStreamOf(cross, *seed, *index).octets(200_000_000);
         let received = reported.received.as_ref().unwrap();
         assert_eq!((reported.sent.packets, reported.sent.octets), packets);
@@ -67,9 +65,7 @@ impl ArrivalStreamOf<'_> {
         narrows_sim::ArrivalStream::new(self.0, self.1, self.2)
             .unwrap()
             .take_while(|packet| packet.at_ns < until_ns)
-            .fold((0, 0), |(packets, octets), packet| {
-                (packets + 1, octets + u64::from(packet.ip_octets))
-            })
+            .fold((0, 0), |(packets, octets), packet| (packets + 1, octets + u64::from(packet.ip_octets)))
     }
 }
 
@@ -93,11 +89,8 @@ fn without_an_end_it_runs_until_stopped() {
 #[test]
 fn tcp_flows_are_read_to_their_end() {
     let sink = sink();
-    let elastic = Flow::elastic(ElasticFlow {
-        connections: 2,
-        control: "reno".to_owned(),
-        window_octets: Some(64_000),
-    });
+    let elastic =
+        Flow::elastic(ElasticFlow { connections: 2, control: "reno".to_owned(), window_octets: Some(64_000) });
     let mut late = elastic.clone();
     late.from = Duration::from_millis(50);
     let sender = Sender::start(sink.addresses()[0], vec![elastic, late], options(120, Pacing::Sleep)).unwrap();
@@ -109,19 +102,10 @@ fn tcp_flows_are_read_to_their_end() {
         assert_eq!(sent.tcp.as_ref().unwrap().congestion, "reno");
         assert!(sent.octets > 10_000 && !sent.intervals.is_empty(), "{sent:?}");
         // What was on its way at the end still arrived; the first line is no data.
-        assert!(
-            received.octets + 200 > sent.octets,
-            "{} {}",
-            received.octets,
-            sent.octets
-        );
+        assert!(received.octets + 200 > sent.octets, "{} {}", received.octets, sent.octets);
         assert!(!received.intervals.is_empty());
     }
-    let unknown = Flow::elastic(ElasticFlow {
-        connections: 1,
-        control: "nonesuch".to_owned(),
-        window_octets: None,
-    });
+    let unknown = Flow::elastic(ElasticFlow { connections: 1, control: "nonesuch".to_owned(), window_octets: None });
     let error = Sender::start(sink.addresses()[0], vec![unknown], options(10, Pacing::Sleep)).unwrap_err();
     assert!(error.to_string().contains("reno"), "{error}");
 }
@@ -131,18 +115,10 @@ fn captures_are_sent_again() {
     let sink = sink();
     let capture = crate::replay::testing::capture(&[(0, 1500), (1_000, 40), (20_000, 600), (40_000, 30)]);
     let replay = crate::Replay::open(capture.path(), crate::Filter::default(), 2.0).unwrap();
-    let sender = Sender::start(
-        sink.addresses()[0],
-        vec![Flow::replay(replay)],
-        SenderOptions::default(),
-    )
-    .unwrap();
+    let sender = Sender::start(sink.addresses()[0], vec![Flow::replay(replay)], SenderOptions::default()).unwrap();
     let report = sender.wait(&AtomicBool::new(false));
     let sent = &report.flows[0].sent;
-    assert_eq!(
-        (sent.packets, sent.octets, sent.raised_packets),
-        (4, 1500 + 40 + 600 + 40, 1)
-    );
+    assert_eq!((sent.packets, sent.octets, sent.raised_packets), (4, 1500 + 40 + 600 + 40, 1));
     // The last one leaves at half of 40 ms at the earliest.
     assert!(sent.span_ns >= 20_000_000 && !report.interrupted, "{report:?}");
     assert_eq!(report.flows[0].received.as_ref().unwrap().octets, sent.octets);
@@ -154,10 +130,7 @@ fn what_cannot_be_sent_is_refused_first() {
     let to = sink.addresses()[0];
     let small = model(Arrivals::Cbr, 1, SizeMix::constant(30), 0);
     let error = Sender::start(to, vec![small], SenderOptions::default()).unwrap_err();
-    assert!(
-        matches!(error, TrafficError::Caller(CallerError::TooShort { least: 40, .. })),
-        "{error}"
-    );
+    assert!(matches!(error, TrafficError::Caller(CallerError::TooShort { least: 40, .. })), "{error}");
     assert!(matches!(
         Sender::start(to, vec![], SenderOptions::default()),
         Err(TrafficError::Caller(CallerError::NoFlow))
@@ -169,10 +142,7 @@ fn what_cannot_be_sent_is_refused_first() {
     ));
     drop(sink);
     let flow = model(Arrivals::Cbr, 1, SizeMix::imix(), 0);
-    assert!(matches!(
-        Sender::start(to, vec![flow], SenderOptions::default()),
-        Err(TrafficError::NotListening { .. })
-    ));
+    assert!(matches!(Sender::start(to, vec![flow], SenderOptions::default()), Err(TrafficError::NotListening { .. })));
 }
 
 #[test]
@@ -182,10 +152,7 @@ fn ipv6_has_longer_headers() {
     };
     let imix = model(Arrivals::Cbr, 1, SizeMix::imix(), 0);
     let error = Sender::start(sink.addresses()[0], vec![imix], SenderOptions::default()).unwrap_err();
-    assert!(
-        matches!(error, TrafficError::Caller(CallerError::TooShort { least: 60, .. })),
-        "{error}"
-    );
+    assert!(matches!(error, TrafficError::Caller(CallerError::TooShort { least: 60, .. })), "{error}");
     let flow = model(Arrivals::Cbr, 5, SizeMix::constant(100), 0);
     let sender = Sender::start(sink.addresses()[0], vec![flow], options(20, Pacing::Spin)).unwrap();
     let report = sender.wait(&AtomicBool::new(false));
@@ -223,13 +190,7 @@ fn documents_are_one_line_and_tables_rectangular() {
     );
     let csv = report.csv();
     let columns: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
-    assert!(
-        columns.len() > 3 && columns.iter().all(|count| *count == columns[0]),
-        "{csv}"
-    );
+    assert!(columns.len() > 3 && columns.iter().all(|count| *count == columns[0]), "{csv}");
     let text = report.text();
-    assert!(
-        text.contains("one-way delay") && text.contains("total of 2 flow(s)"),
-        "{text}"
-    );
+    assert!(text.contains("one-way delay") && text.contains("total of 2 flow(s)"), "{text}");
 }

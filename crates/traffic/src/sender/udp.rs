@@ -58,10 +58,7 @@ pub(super) struct UdpSender {
 
 /// A socket per flow, up to a limit, connected to the sink.
 pub(super) fn sockets(sink: SocketAddr, flows: usize) -> Result<Vec<Arc<ProbeSocket>>, TrafficError> {
-    let options = SocketOptions {
-        receive_buffer_octets: 64 << 10,
-        ..SocketOptions::default()
-    };
+    let options = SocketOptions { receive_buffer_octets: 64 << 10, ..SocketOptions::default() };
     (0..flows.min(MOST_SOCKETS))
         .map(|_| match ProbeSocket::connected(sink, &options) {
             Ok(socket) => Ok(Arc::new(socket)),
@@ -72,20 +69,14 @@ pub(super) fn sockets(sink: SocketAddr, flows: usize) -> Result<Vec<Arc<ProbeSoc
 }
 
 fn net_unreachable(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable
-    )
+    matches!(error.kind(), io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable)
 }
 
 /// The packet sizes that can be sent, after a look at all models; `None` without UDP flows.
 pub(super) fn sizes(flows: &[Flow], socket: Option<&Arc<ProbeSocket>>) -> Result<Option<Sizes>, TrafficError> {
     let Some(socket) = socket else { return Ok(None) };
     let header = u16::try_from(HEADER_OCTETS).unwrap_or(u16::MAX);
-    let sizes = Sizes {
-        least: socket.header_octets() + header,
-        most: socket.path_mtu().unwrap_or(u16::MAX),
-    };
+    let sizes = Sizes { least: socket.header_octets() + header, most: socket.path_mtu().unwrap_or(u16::MAX) };
     for flow in flows {
         let FlowKind::Model { cross, .. } = &flow.kind else {
             continue;
@@ -104,12 +95,7 @@ pub(super) fn sizes(flows: &[Flow], socket: Option<&Arc<ProbeSocket>>) -> Result
             .into());
         }
         if high > sizes.most {
-            return Err(CallerError::TooLong {
-                flow: flow.name.clone(),
-                ip_octets: high,
-                mtu: sizes.most,
-            }
-            .into());
+            return Err(CallerError::TooLong { flow: flow.name.clone(), ip_octets: high, mtu: sizes.most }.into());
         }
     }
     Ok(Some(sizes))
@@ -122,15 +108,7 @@ impl UdpSender {
         began_ns: i64,
         options: SenderOptions,
     ) -> Self {
-        Self {
-            shared,
-            sockets,
-            began_ns,
-            options,
-            schedule: Schedule::default(),
-            rows: Vec::new(),
-            most_octets: 0,
-        }
+        Self { shared, sockets, began_ns, options, schedule: Schedule::default(), rows: Vec::new(), most_octets: 0 }
     }
 
     /// One more flow.
@@ -174,11 +152,7 @@ impl UdpSender {
 
     /// Sends until everything is sent, or until told to stop.
     pub(super) fn run(mut self) -> UdpRun {
-        let _care = ThreadScheduling {
-            pin_to: self.options.pin_to,
-            priority: None,
-        }
-        .take();
+        let _care = ThreadScheduling { pin_to: self.options.pin_to, priority: None }.take();
         let shared = Arc::clone(&self.shared);
         let mut payloads = Payloads::new((0..BATCH).map(|_| usize::from(self.most_octets)), 1);
         let mut batch = Vec::with_capacity(BATCH);
@@ -206,14 +180,9 @@ impl UdpSender {
                 Some(until) => until,
                 None => elapsed,
             };
-            row.tally
-                .reported(end.saturating_sub(row.from_ns), schedule.fitted(flow))
+            row.tally.reported(end.saturating_sub(row.from_ns), schedule.fitted(flow))
         });
-        UdpRun {
-            sent: sent.collect(),
-            behind_ns,
-            cpu_ns: u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(0),
-        }
+        UdpRun { sent: sent.collect(), behind_ns, cpu_ns: u64::try_from(clock::thread_cpu().as_nanos()).unwrap_or(0) }
     }
 
     /// Late packets are caught up. But a host that cannot send so fast at all must end some time: a
@@ -230,10 +199,7 @@ impl UdpSender {
         let socket = self.rows[flow].socket;
         let now = u64::try_from(clock::now_ns() - self.began_ns).unwrap_or(0);
         while batch.len() < BATCH
-            && self
-                .schedule
-                .peek()
-                .is_some_and(|(at, next)| at <= now && self.rows[next].socket == socket)
+            && self.schedule.peek().is_some_and(|(at, next)| at <= now && self.rows[next].socket == socket)
         {
             let Some(due) = self.schedule.pop() else { return };
             let row = &mut self.rows[due.flow];
@@ -247,10 +213,7 @@ impl UdpSender {
         while at < batch.len() {
             let now = clock::now_ns();
             let rest = &batch[at..];
-            let Some(socket) = rest
-                .first()
-                .map(|due| Arc::clone(&self.sockets[self.rows[due.flow].socket]))
-            else {
+            let Some(socket) = rest.first().map(|due| Arc::clone(&self.sockets[self.rows[due.flow].socket])) else {
                 return;
             };
             let mut lengths = [0; BATCH];

@@ -81,11 +81,7 @@ fn admit(shared: &Shared, client: SocketAddr, announce: &Announce) -> Result<Arc
         same_clock: announce.clock == shared.clock,
         ended: AtomicBool::new(false),
         drops_before: shared.local_drops.load(Ordering::Relaxed),
-        traffic: Mutex::new(Traffic {
-            first_ns: None,
-            last_ns: clock::now_ns(),
-            flows: flows.collect(),
-        }),
+        traffic: Mutex::new(Traffic { first_ns: None, last_ns: clock::now_ns(), flows: flows.collect() }),
     });
     for (flow, (cookie, transport)) in session.cookies.iter().zip(&announce.flows).enumerate() {
         if *transport == Transport::Udp {
@@ -97,11 +93,7 @@ fn admit(shared: &Shared, client: SocketAddr, announce: &Announce) -> Result<Arc
 }
 
 fn draw_token(tables: &Tables) -> Option<u64> {
-    (0..8).find_map(|_| {
-        getrandom::u64()
-            .ok()
-            .filter(|token| !tables.sessions.contains_key(token))
-    })
+    (0..8).find_map(|_| getrandom::u64().ok().filter(|token| !tables.sessions.contains_key(token)))
 }
 
 fn draw_cookies(tables: &Tables, count: usize) -> Option<Vec<u32>> {
@@ -121,11 +113,8 @@ fn draw_cookies(tables: &Tables, count: usize) -> Option<Vec<u32>> {
 
 /// The control connection of an admitted session.
 fn control(shared: &Shared, stream: &TcpStream, lines: &mut Lines, session: &Arc<Session>) {
-    let accepted = Reply::Accepted(Accepted {
-        token: session.token,
-        clock: shared.clock,
-        cookies: session.cookies.clone(),
-    });
+    let accepted =
+        Reply::Accepted(Accepted { token: session.token, clock: shared.clock, cookies: session.cookies.clone() });
     let deadline = clock::now_ns() + clock::nanos(shared.options.limits.session_time);
     let (ended, sent) = if say(stream, &accepted).is_err() {
         (SessionEnd::BrokenOff, None)
@@ -145,10 +134,7 @@ fn control(shared: &Shared, stream: &TcpStream, lines: &mut Lines, session: &Arc
     };
     let report = close(shared, session, ended, sent.as_deref());
     if ended != SessionEnd::BrokenOff {
-        let statistics = Reply::Statistics(Statistics {
-            flows: report.flows.clone(),
-            local_drops: report.local_drops,
-        });
+        let statistics = Reply::Statistics(Statistics { flows: report.flows.clone(), local_drops: report.local_drops });
         // What a sender that is gone does not hear, the report still has.
         let _ = say(stream, &statistics);
     }
@@ -187,16 +173,10 @@ fn close(shared: &Shared, session: &Arc<Session>, ended: SessionEnd, sent: Optio
     }
     session.ended.store(true, Ordering::Relaxed);
     let mut traffic = lock(&session.traffic);
-    let flows = traffic
-        .flows
-        .iter_mut()
-        .enumerate()
-        .map(|(flow, account)| match account {
-            Account::Udp(account) => {
-                account.reported(sent.and_then(|sent| sent.get(flow).copied()), session.same_clock)
-            }
-            Account::Tcp(account) => account.reported(),
-        });
+    let flows = traffic.flows.iter_mut().enumerate().map(|(flow, account)| match account {
+        Account::Udp(account) => account.reported(sent.and_then(|sent| sent.get(flow).copied()), session.same_clock),
+        Account::Tcp(account) => account.reported(),
+    });
     SessionReport {
         client: session.client,
         ended,

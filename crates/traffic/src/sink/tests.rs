@@ -7,18 +7,12 @@ use super::*;
 use crate::packet::Header;
 
 fn sink(limits: Limits) -> Sink {
-    let options = SinkOptions {
-        limits,
-        ..SinkOptions::private(Ipv4Addr::LOCALHOST.into())
-    };
+    let options = SinkOptions { limits, ..SinkOptions::private(Ipv4Addr::LOCALHOST.into()) };
     Sink::start(options).unwrap()
 }
 
 fn hasty() -> Limits {
-    Limits {
-        first_line_time: Duration::from_millis(100),
-        ..Limits::default()
-    }
+    Limits { first_line_time: Duration::from_millis(100), ..Limits::default() }
 }
 
 fn connected(sink: &Sink) -> TcpStream {
@@ -77,11 +71,7 @@ fn nonsense_is_refused_in_words() {
 
 #[test]
 fn sessions_and_flows_have_limits_and_make_room() {
-    let sink = sink(Limits {
-        sessions: 2,
-        flows: 5,
-        ..hasty()
-    });
+    let sink = sink(Limits { sessions: 2, flows: 5, ..hasty() });
     let first = connected(&sink);
     assert_eq!(cookies(&answer(&first, announcement(3).as_bytes())).len(), 3);
     assert!(answer(&connected(&sink), announcement(3).as_bytes()).contains("busy"));
@@ -94,10 +84,7 @@ fn sessions_and_flows_have_limits_and_make_room() {
         assert!(clock::now_ns() < give_up);
     }
     let ended: Vec<SessionEnd> = sink.stop().iter().map(|report| report.ended).collect();
-    assert!(
-        ended.contains(&SessionEnd::BrokenOff) && ended.contains(&SessionEnd::SinkStopped),
-        "{ended:?}"
-    );
+    assert!(ended.contains(&SessionEnd::BrokenOff) && ended.contains(&SessionEnd::SinkStopped), "{ended:?}");
 }
 
 #[test]
@@ -108,13 +95,7 @@ fn only_announced_packets_count_and_nothing_is_answered() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(sink.addresses()[0]).unwrap();
     let mut packet = [0; 40];
-    for (cookie, number) in [
-        (cookie ^ 1, 0),
-        (cookie, 0),
-        (cookie, u64::from(u32::MAX)),
-        (cookie, 1),
-        (cookie, 0),
-    ] {
+    for (cookie, number) in [(cookie ^ 1, 0), (cookie, 0), (cookie, u64::from(u32::MAX)), (cookie, 1), (cookie, 0)] {
         Header::new(cookie, number, clock::now_ns()).write(&mut packet);
         socket.send(&packet).unwrap();
     }
@@ -125,11 +106,7 @@ fn only_announced_packets_count_and_nothing_is_answered() {
     let said: serde_json::Value = serde_json::from_str(&said).unwrap();
     let flow = &said["statistics"]["flows"][0];
     // A number just below zero is none.
-    assert_eq!(
-        (&flow["octets"], &flow["lost"]),
-        (&serde_json::json!(2 * 68), &serde_json::json!(1)),
-        "{flow:#}"
-    );
+    assert_eq!((&flow["octets"], &flow["lost"]), (&serde_json::json!(2 * 68), &serde_json::json!(1)), "{flow:#}");
     socket.set_nonblocking(true).unwrap();
     assert!(socket.recv(&mut packet).is_err(), "the sink sends nothing by UDP");
 }
@@ -148,10 +125,7 @@ fn an_end_of_the_wrong_length_ends_the_session() {
 
 #[test]
 fn a_session_ends_with_its_time() {
-    let sink = sink(Limits {
-        session_time: Duration::from_millis(50),
-        ..hasty()
-    });
+    let sink = sink(Limits { session_time: Duration::from_millis(50), ..hasty() });
     let control = connected(&sink);
     assert!(answer(&control, announcement(1).as_bytes()).contains("accepted"));
     assert!(answer(&control, b"").contains("statistics"));

@@ -125,9 +125,7 @@ pub fn course(report: &TrainReport, min_ratio: f64, clock_step: Duration) -> Opt
         rate_bps: beyond / span,
         departure_bps: departure_rate(report),
         fastest_bps: fastest(&points, beyond / span),
-        bend: (sent.is_finite())
-            .then(|| bend(report, &points, min_ratio, clock_step.as_secs_f64()))
-            .flatten(),
+        bend: (sent.is_finite()).then(|| bend(report, &points, min_ratio, clock_step.as_secs_f64())).flatten(),
     })
 }
 
@@ -227,11 +225,7 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
         before: head.len(),
         after: tail.len(),
         sender_limited: peak >= AS_FAST * left,
-        uneven: if lost > 0.0 {
-            unequal(tail)
-        } else {
-            uneven(tail, lines[1], packet)
-        },
+        uneven: if lost > 0.0 { unequal(tail) } else { uneven(tail, lines[1], packet) },
         lost_share: (lost / excess).clamp(0.0, 1.0),
         queued_octets: ((arrived_for - sent_for) * sustained / 8.0).max(0.0),
     })
@@ -241,9 +235,7 @@ fn bend(report: &TrainReport, points: &[Point], min_ratio: f64, tick: f64) -> Op
 /// tokens in proportion, and lets neighbours keep their distance where it does not come between
 /// them. A median that is a `tick` of the clock off the mean is rounding.
 fn share(tail: &[Point], mean_bps: f64, tick: f64) -> f64 {
-    let neighbours = tail
-        .windows(2)
-        .filter(|two| two[0].seq.checked_add(1) == Some(two[1].seq));
+    let neighbours = tail.windows(2).filter(|two| two[0].seq.checked_add(1) == Some(two[1].seq));
     let gaps: Vec<f64> = neighbours.map(|two| two[1].time - two[0].time).collect();
     let (Some(gap), Some(last)) = (narrows_stat::median(&gaps), tail.last()) else {
         return 1.0;
@@ -262,10 +254,7 @@ fn share(tail: &[Point], mean_bps: f64, tick: f64) -> f64 {
 /// See [`Bend::uneven`].
 fn uneven(tail: &[Point], (offset, slope): (f64, f64), packet: f64) -> bool {
     let most = 1.5 * packet + 1.5 * step(tail);
-    let off = tail
-        .iter()
-        .filter(|point| (point.octets - (point.time - offset) / slope).abs() > most)
-        .count();
+    let off = tail.iter().filter(|point| (point.octets - (point.time - offset) / slope).abs() > most).count();
     off * 10 > tail.len()
 }
 
@@ -287,20 +276,13 @@ fn leaving(head: &[Point]) -> f64 {
         return AT_ONCE;
     };
     let time = last.departed - first.departed;
-    if time > 0.0 {
-        8.0 * (last.octets - first.octets) / time
-    } else {
-        AT_ONCE
-    }
+    if time > 0.0 { 8.0 * (last.octets - first.octets) / time } else { AT_ONCE }
 }
 
 /// Octets that left after `departed`, and how many of them did not arrive.
 fn behind(report: &TrainReport, departed: f64) -> Option<(f64, f64)> {
     let start = report.arrivals.first()?.departed;
-    let rows = report
-        .arrivals
-        .iter()
-        .filter(|row| (row.departed - start).as_f64() * 1e-9 > departed);
+    let rows = report.arrivals.iter().filter(|row| (row.departed - start).as_f64() * 1e-9 > departed);
     let (mut sent, mut lost) = (0.0, 0.0);
     for row in rows {
         sent += f64::from(row.ip_octets);

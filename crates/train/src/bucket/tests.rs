@@ -13,10 +13,8 @@ use narrows_probe::world::World;
 
 fn host_pair(link: u64, bucket: Option<(u64, u32)>, cross: Option<Cross>, seed: u64) -> ClosedFormWorld {
     let mut narrow = Hop::ethernet(BitRate::from_mbps(link));
-    narrow.bucket = bucket.map(|(mbps, packets)| Bucket {
-        rate: BitRate::from_mbps(mbps),
-        depth_octets: packets * 1538,
-    });
+    narrow.bucket =
+        bucket.map(|(mbps, packets)| Bucket { rate: BitRate::from_mbps(mbps), depth_octets: packets * 1538 });
     narrow.cross = cross;
     ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), narrow], seed)
 }
@@ -42,18 +40,9 @@ fn two_trains_tell_peak_rate_and_depth() {
     let turning_point = search.turning_point.unwrap();
     // Wire octets as the bed counts them: 40 x 1538 of them are 40 packets.
     assert!(turning_point.depth_octets.abs_diff(60_000) <= 1500, "{turning_point:?}");
-    assert!(
-        turning_point.sustained.bps().abs_diff(19_505_852) < 20_000,
-        "{turning_point:?}"
-    );
-    assert!(
-        turning_point.peak.bps().abs_diff(97_529_259) < 1_000_000,
-        "{turning_point:?}"
-    );
-    assert!(
-        !turning_point.is_policer() && !turning_point.sender_limited,
-        "{turning_point:?}"
-    );
+    assert!(turning_point.sustained.bps().abs_diff(19_505_852) < 20_000, "{turning_point:?}");
+    assert!(turning_point.peak.bps().abs_diff(97_529_259) < 1_000_000, "{turning_point:?}");
+    assert!(!turning_point.is_policer() && !turning_point.sender_limited, "{turning_point:?}");
 }
 
 /// A train of `count` packets of 1500 octets, one every `gap_ns`, through a policer and nothing
@@ -72,11 +61,7 @@ fn policed(count: u32, gap_ns: i64, rate_bps: f64, depth: f64) -> TrainReport {
             seq,
             departed: Stamp::from_nanos(at),
             ip_octets: 1500,
-            fate: if passes {
-                Fate::Received(Stamp::from_nanos(at + 5_000_000))
-            } else {
-                Fate::Lost
-            },
+            fate: if passes { Fate::Received(Stamp::from_nanos(at + 5_000_000)) } else { Fate::Lost },
         }
     });
     TrainReport {
@@ -155,14 +140,9 @@ fn the_case_behind_a_sender_limited_path() {
     // 40 packets at 731 Mbit/s exclude a fifth of what they hold beyond the nine that a bend needs:
     // far less than is there.
     assert!(short.excluded_octets < 50_000, "{short:?}");
-    let turning_point = search(&trains(&mut host_pair, 300, 3, Duration::from_millis(100)))
-        .turning_point
-        .unwrap();
+    let turning_point = search(&trains(&mut host_pair, 300, 3, Duration::from_millis(100))).turning_point.unwrap();
     assert!(turning_point.sender_limited, "{turning_point:?}");
-    assert!(
-        turning_point.sustained.bps().abs_diff(487_646_294) < 2_000_000,
-        "{turning_point:?}"
-    );
+    assert!(turning_point.sustained.bps().abs_diff(487_646_294) < 2_000_000, "{turning_point:?}");
     assert!(turning_point.depth_octets.abs_diff(49_500) <= 1500, "{turning_point:?}");
 }
 
@@ -181,24 +161,17 @@ fn a_bucket_that_was_not_full_again_is_left_out() {
     let mut reports = trains(&mut host_pair, 300, 2, Duration::from_secs(2));
     // At once after the second: half a second is a third of what fills it.
     let Ok(()) = host_pair.wait(host_pair.now());
-    reports.extend(
-        trains(&mut host_pair, 300, 1, Duration::ZERO)
-            .into_iter()
-            .map(|mut report| {
-                report.id = TrainId(9);
-                report
-            }),
-    );
+    reports.extend(trains(&mut host_pair, 300, 1, Duration::ZERO).into_iter().map(|mut report| {
+        report.id = TrainId(9);
+        report
+    }));
     let turning_point = search(&reports).turning_point.unwrap();
     assert_eq!(turning_point.trains, 3);
     let again = trains(&mut host_pair, 300, 1, Duration::ZERO);
     reports.extend(again);
     let turning_point = search(&reports).turning_point.unwrap();
     assert_eq!(turning_point.trains, 3, "{turning_point:?}");
-    assert!(
-        turning_point.depth_octets.abs_diff(150_000) <= 1500,
-        "{turning_point:?}"
-    );
+    assert!(turning_point.depth_octets.abs_diff(150_000) <= 1500, "{turning_point:?}");
 }
 
 #[test]

@@ -44,11 +44,7 @@ fn shaped(trains: impl Iterator<Item = TrainReport>) -> bool {
 
 /// Thirty packets at 100 Mbit/s, then one every 600 us (20 Mbit/s).
 fn bucket(seq: u32, _: f64) -> f64 {
-    if seq < 30 {
-        f64::from(seq) * 120.0
-    } else {
-        29.0 * 120.0 + f64::from(seq - 29) * 600.0
-    }
+    if seq < 30 { f64::from(seq) * 120.0 } else { 29.0 * 120.0 + f64::from(seq - 29) * 600.0 }
 }
 
 #[test]
@@ -61,20 +57,12 @@ fn a_bucket_is_reported() {
 #[test]
 fn standstills_at_one_place_are_no_bucket() {
     let slept = |seq: u32, left: f64| {
-        if (20..60).contains(&seq) {
-            left.max(20.0 * 120.0 + 5000.0)
-        } else {
-            left
-        }
+        if (20..60).contains(&seq) { left.max(20.0 * 120.0 + 5000.0) } else { left }
     };
     assert!(!shaped((0..6).map(|id| train(id, 90, 120.0, slept))));
     // 60 us per packet while it catches up.
     let paused = |seq: u32, left: f64| {
-        if seq < 20 {
-            left
-        } else {
-            (20.0 * 120.0 + 5000.0 + f64::from(seq - 20) * 60.0).max(left)
-        }
+        if seq < 20 { left } else { (20.0 * 120.0 + 5000.0 + f64::from(seq - 20) * 60.0).max(left) }
     };
     assert!(!shaped((0..6).map(|id| train(id, 90, 120.0, paused))));
 }
@@ -108,9 +96,7 @@ fn a_pause_of_the_sender_is_left_out() {
 fn steps_that_do_not_repeat_are_no_bucket() {
     let elsewhere = |id: u32| {
         let at = 14 + 11 * (id % 6);
-        train(id, 110, 120.0, move |seq, _| {
-            f64::from(seq.min(at)) * 120.0 + f64::from(seq.saturating_sub(at)) * 600.0
-        })
+        train(id, 110, 120.0, move |seq, _| f64::from(seq.min(at)) * 120.0 + f64::from(seq.saturating_sub(at)) * 600.0)
     };
     assert!(!shaped((0..6).map(elsewhere)));
 }

@@ -46,20 +46,14 @@ impl Sums {
 
     /// Share of what was sent that was sent again.
     pub fn loss(self) -> f64 {
-        if self.sent == 0 {
-            0.0
-        } else {
-            self.retransmitted as f64 / self.sent as f64
-        }
+        if self.sent == 0 { 0.0 } else { self.retransmitted as f64 / self.sent as f64 }
     }
 }
 
 /// Slots of a report. Streams are sampled together, so that the k-th samples of all make one slot.
 pub fn slots(report: &TransferReport) -> Vec<Slot> {
     let count = report.streams.iter().map(|stream| stream.samples.len()).min();
-    (1..count.unwrap_or(0))
-        .filter_map(|k| slot(&report.streams, k))
-        .collect()
+    (1..count.unwrap_or(0)).filter_map(|k| slot(&report.streams, k)).collect()
 }
 
 fn slot(streams: &[StreamReport], k: usize) -> Option<Slot> {

@@ -23,11 +23,7 @@ impl Inner {
         let begins = begins(stamps);
         let (&first, &last) = (begins.first()?, begins.last()?);
         let span = stamps[last].saturating_sub(stamps[first]);
-        (last > first && span > 0).then(|| Self {
-            packets: last - first,
-            span_ns: span as f64,
-            batches: begins.len(),
-        })
+        (last > first && span > 0).then(|| Self { packets: last - first, span_ns: span as f64, batches: begins.len() })
     }
 }
 
@@ -35,9 +31,7 @@ impl Inner {
 fn begins(stamps: &[i64]) -> Vec<usize> {
     let short = short_ns(stamps);
     let gaps = stamps.windows(2).enumerate();
-    gaps.filter(|(_, two)| two[1].saturating_sub(two[0]) as f64 > short)
-        .map(|(index, _)| index + 1)
-        .collect()
+    gaps.filter(|(_, two)| two[1].saturating_sub(two[0]) as f64 > short).map(|(index, _)| index + 1).collect()
 }
 
 /// A quarter of the mean gap: no link that serves a train at its own rate makes shorter ones, and

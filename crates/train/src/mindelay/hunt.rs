@@ -153,20 +153,14 @@ impl Hunt {
             return State::Unsettled;
         }
         if self.sent >= MOST_PER_SAMPLE * self.stop.most {
-            return if self.bulks.len() < self.stop.clean {
-                State::Lossy
-            } else {
-                State::Unsettled
-            };
+            return if self.bulks.len() < self.stop.clean { State::Lossy } else { State::Unsettled };
         }
         State::More
     }
 
     /// The best sample's delays are the least of all, and it is not alone.
     fn settled(&self) -> bool {
-        self.reading
-            .as_ref()
-            .is_some_and(|reading| reading.clean.len() >= self.stop.clean.max(1))
+        self.reading.as_ref().is_some_and(|reading| reading.clean.len() >= self.stop.clean.max(1))
     }
 
     fn is_stable(&self) -> bool {
@@ -217,11 +211,7 @@ impl Hunt {
             None => (bulk.span_ns / bulk.after as f64, bulk.span_ns),
         };
         let clean: Vec<f64> = reading.clean.iter().map(|index| each(&self.bulks[*index]).0).collect();
-        let typical: Vec<f64> = reading
-            .clean
-            .iter()
-            .map(|index| self.bulks[*index].typical_ns)
-            .collect();
+        let typical: Vec<f64> = reading.clean.iter().map(|index| self.bulks[*index].typical_ns).collect();
         let (own, span) = each(&best);
         let near: Vec<f64> = reading.near.iter().map(|index| each(&self.bulks[*index]).0).collect();
         let mean = narrows_stat::mean(&near).unwrap_or(own);
@@ -262,11 +252,7 @@ impl Hunt {
     fn error_ns(&self, near: &[f64], mean: f64, span: f64) -> f64 {
         let grain = self.rule.grain.arrival_ns;
         let scatter = narrows_stat::variance_sample(near).map_or(0.0, f64::sqrt) / mean * span;
-        if scatter > SHOWS * grain {
-            grain / (near.len().max(1) as f64).sqrt()
-        } else {
-            grain
-        }
+        if scatter > SHOWS * grain { grain / (near.len().max(1) as f64).sqrt() } else { grain }
     }
 }
 

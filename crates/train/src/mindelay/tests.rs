@@ -30,15 +30,8 @@ fn pair(at: i64, first: i64, second: i64) -> Bulk {
     Bulk::read(&report, Reads::Arrivals).unwrap()
 }
 
-const FINE: Rule = Rule {
-    tolerance: 0.01,
-    grain: Grain {
-        arrival_ns: 1.0,
-        departure_ns: 1.0,
-    },
-    two_clocks: true,
-    period_ns: 0.0,
-};
+const FINE: Rule =
+    Rule { tolerance: 0.01, grain: Grain { arrival_ns: 1.0, departure_ns: 1.0 }, two_clocks: true, period_ns: 0.0 };
 
 /// By hand: delays of 1000 and 2230 us are the least; the pair that has both is clean, whatever
 /// others do.
@@ -79,10 +72,7 @@ fn a_drift_of_fifty_ppm_is_taken_out_and_an_offset_does_nothing() {
         let reading = read(&drifting(offset), &FINE).unwrap();
         assert_eq!(reading.clean.len(), 16, "{offset}");
         assert!((reading.slope - 50e-6).abs() < 1e-7, "{}", reading.slope);
-        let one_clock = Rule {
-            two_clocks: false,
-            ..FINE
-        };
+        let one_clock = Rule { two_clocks: false, ..FINE };
         assert!(read(&drifting(offset), &one_clock).unwrap().clean.len() < 4);
     }
 }
@@ -158,13 +148,7 @@ fn waits_are_uneven_and_even_out() {
 }
 
 fn stop(stable: usize, most: usize) -> Stop {
-    Stop {
-        stable,
-        least: 0,
-        most,
-        clean: 3,
-        still: None,
-    }
+    Stop { stable, least: 0, most, clean: 3, still: None }
 }
 
 #[test]
@@ -218,11 +202,7 @@ fn auto_asks_what_answers() {
     assert_eq!(met(Answering::Reflector), Via::Reflector);
     assert_eq!(met(Answering::ClosedPort), Via::ClosedPort);
     assert_eq!(met(Answering::TcpSyn), Via::Syn);
-    assert_eq!(
-        Via::Receiver.met_by(Answering::Echo),
-        Via::Receiver,
-        "as it was asked for"
-    );
+    assert_eq!(Via::Receiver.met_by(Answering::Echo), Via::Receiver, "as it was asked for");
 }
 
 #[test]

@@ -12,18 +12,11 @@ use crate::rows::{ArrivalRow, PlanRow};
 use crate::secret::{Nonce, Proof, Token};
 
 fn hello() -> ClientMessage {
-    ClientMessage::Hello {
-        version: 1,
-        nonce: Nonce::new([0; 16]),
-    }
+    ClientMessage::Hello { version: 1, nonce: Nonce::new([0; 16]) }
 }
 
 fn welcome(auth: Auth) -> ServerMessage {
-    ServerMessage::Welcome {
-        version: 1,
-        nonce: Nonce::new([1; 16]),
-        auth,
-    }
+    ServerMessage::Welcome { version: 1, nonce: Nonce::new([1; 16]), auth }
 }
 
 fn session() -> ServerMessage {
@@ -77,10 +70,7 @@ fn result(id: u32) -> ServerMessage {
 }
 
 fn arrivals(id: u32) -> Rows {
-    Rows {
-        id,
-        table: Table::Arrivals(Vec::<ArrivalRow>::new()),
-    }
+    Rows { id, table: Table::Arrivals(Vec::<ArrivalRow>::new()) }
 }
 
 fn load(id: u32, direction: Direction) -> ClientMessage {
@@ -157,22 +147,15 @@ fn what_crosses_a_refusal_is_stale() {
     assert!(conversation.client(&ClientMessage::LoadEnd { id: 6 }).is_err());
     let ask = ClientMessage::SendTrain { id: 7, flow: 0 };
     conversation.client(&ask).unwrap();
-    conversation
-        .server(&ServerMessage::refused(RefusalCode::Limit, Some(7), "too long"))
-        .unwrap();
-    let plan = Rows {
-        id: 7,
-        table: Table::Plan(Vec::<PlanRow>::new()),
-    };
+    conversation.server(&ServerMessage::refused(RefusalCode::Limit, Some(7), "too long")).unwrap();
+    let plan = Rows { id: 7, table: Table::Plan(Vec::<PlanRow>::new()) };
     assert_eq!(conversation.rows(Side::Client, &plan), Ok(MessageVerdict::Stale));
 }
 
 #[test]
 fn final_refusals_end_it() {
     let mut conversation = open();
-    conversation
-        .server(&ServerMessage::refused(RefusalCode::Protocol, None, "bad"))
-        .unwrap();
+    conversation.server(&ServerMessage::refused(RefusalCode::Protocol, None, "bad")).unwrap();
     assert!(conversation.is_closed());
     assert!(conversation.client(&ClientMessage::Bye).is_err());
 }
@@ -182,41 +165,19 @@ fn slots() {
     let kind = SlotKind::Load;
     let mut conversation = open();
     assert!(conversation.server(&ServerMessage::GrantedScheduling { kind }).is_err());
-    conversation
-        .client(&ClientMessage::Slot { kind, beside: None })
-        .unwrap();
-    assert!(
-        conversation
-            .client(&ClientMessage::Slot {
-                kind: SlotKind::Light,
-                beside: None,
-            })
-            .is_err()
-    );
+    conversation.client(&ClientMessage::Slot { kind, beside: None }).unwrap();
+    assert!(conversation.client(&ClientMessage::Slot { kind: SlotKind::Light, beside: None }).is_err());
     conversation.server(&ServerMessage::Queued { kind, place: 2 }).unwrap();
     conversation.server(&ServerMessage::GrantedScheduling { kind }).unwrap();
     assert!(conversation.holds(kind));
     conversation.client(&ClientMessage::Release { kind }).unwrap();
     assert!(!conversation.holds(kind));
-    assert!(
-        conversation
-            .client(&ClientMessage::Slot { kind, beside: None })
-            .is_err()
-    );
-    assert_eq!(
-        conversation.server(&ServerMessage::GrantedScheduling { kind }),
-        Ok(MessageVerdict::Stale)
-    );
+    assert!(conversation.client(&ClientMessage::Slot { kind, beside: None }).is_err());
+    assert_eq!(conversation.server(&ServerMessage::GrantedScheduling { kind }), Ok(MessageVerdict::Stale));
     conversation.server(&ServerMessage::Released { kind }).unwrap();
-    conversation
-        .client(&ClientMessage::Slot { kind, beside: None })
-        .unwrap();
-    conversation
-        .server(&ServerMessage::refused(RefusalCode::Busy, None, "queue is full"))
-        .unwrap();
-    conversation
-        .client(&ClientMessage::Slot { kind, beside: None })
-        .unwrap();
+    conversation.client(&ClientMessage::Slot { kind, beside: None }).unwrap();
+    conversation.server(&ServerMessage::refused(RefusalCode::Busy, None, "queue is full")).unwrap();
+    conversation.client(&ClientMessage::Slot { kind, beside: None }).unwrap();
 }
 
 const TRIES: usize = 33;
@@ -290,13 +251,7 @@ fn load_tries() -> Vec<Said> {
         sender_cpu_permille: None,
         spent: false,
     };
-    let segment = LoadSegment {
-        id,
-        rate_bps: None,
-        burst: 1,
-        duration_ns: 1,
-        continues: true,
-    };
+    let segment = LoadSegment { id, rate_bps: None, burst: 1, duration_ns: 1, continues: true };
     vec![
         Said::Client(load(id, Direction::Forward)),
         Said::Client(load(id, Direction::Reverse)),
@@ -311,27 +266,10 @@ fn load_tries() -> Vec<Said> {
 
 fn transfer_tries() -> Vec<Said> {
     let id = 1;
-    let segment = TransferSegment {
-        id,
-        streams: 1,
-        duration_ns: 1,
-        sample_every_ns: 1_000_000,
-        continues: false,
-    };
-    let received = TransferReceived {
-        id,
-        octets: 0,
-        span_ns: None,
-        receiver_cpu_permille: None,
-    };
-    let sent = TransferSent {
-        id,
-        began_ns: 0,
-        ended_ns: 0,
-        streams: Vec::new(),
-        sender_cpu_permille: None,
-        spent: false,
-    };
+    let segment = TransferSegment { id, streams: 1, duration_ns: 1, sample_every_ns: 1_000_000, continues: false };
+    let received = TransferReceived { id, octets: 0, span_ns: None, receiver_cpu_permille: None };
+    let sent =
+        TransferSent { id, began_ns: 0, ended_ns: 0, streams: Vec::new(), sender_cpu_permille: None, spent: false };
     vec![
         Said::Client(transfer(id, Direction::Forward)),
         Said::Client(transfer(id, Direction::Reverse)),
@@ -339,11 +277,7 @@ fn transfer_tries() -> Vec<Said> {
         Said::Client(ClientMessage::TransferEnd { id }),
         Said::Server(ServerMessage::TransferReady { id }),
         Said::Server(ServerMessage::TransferReceived(received)),
-        Said::Server(ServerMessage::TransferSamples {
-            id,
-            stream: 0,
-            samples: Vec::new(),
-        }),
+        Said::Server(ServerMessage::TransferSamples { id, stream: 0, samples: Vec::new() }),
         Said::Server(ServerMessage::TransferSent(sent)),
         Said::Server(ServerMessage::TransferDone { id }),
     ]

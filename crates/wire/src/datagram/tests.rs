@@ -8,18 +8,8 @@ fn handshakes() -> Vec<Handshake> {
     vec![
         Handshake::Hello { session, nonce },
         Handshake::Cookie { session, nonce, cookie },
-        Handshake::Start {
-            session,
-            nonce,
-            cookie,
-            token,
-            flow: 300,
-        },
-        Handshake::Started {
-            session,
-            nonce,
-            flow: 300,
-        },
+        Handshake::Start { session, nonce, cookie, token, flow: 300 },
+        Handshake::Started { session, nonce, flow: 300 },
     ]
 }
 
@@ -43,9 +33,7 @@ fn handshakes_there_and_back_and_truncated() {
 #[test]
 fn the_layout_of_an_echo_request() {
     let probe = Probe {
-        kind: ProbeKind::EchoRequest {
-            reply_octets: Some(0x0102),
-        },
+        kind: ProbeKind::EchoRequest { reply_octets: Some(0x0102) },
         tag: Tag::new([0xAA; 8]),
         id: 0x0304_0506,
         seq: 0x0708_090A,
@@ -76,10 +64,7 @@ fn an_echo_never_grows() {
     assert_eq!(request(Some(1472)).echo_octets(1472), Some(1472));
     assert_eq!(request(Some(1473)).echo_octets(1472), None);
     assert_eq!(request(Some(35)).echo_octets(1472), None);
-    let reply = Probe {
-        kind: ProbeKind::EchoReply { turned_ns: 1 },
-        ..request(None)
-    };
+    let reply = Probe { kind: ProbeKind::EchoReply { turned_ns: 1 }, ..request(None) };
     assert_eq!(reply.echo_octets(1472), None);
 }
 

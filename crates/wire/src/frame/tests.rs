@@ -10,10 +10,7 @@ fn session() -> FrameReader {
 fn a_long_announcement_is_refused_on_its_header() {
     let mut reader = session();
     reader.push(&[0xFF, 0xFF, 0xFF, 0xFF, 0]);
-    let refused = FrameError::TooLong {
-        octets: u32::MAX,
-        cap: 65_536,
-    };
+    let refused = FrameError::TooLong { octets: u32::MAX, cap: 65_536 };
     assert_eq!(reader.next_frame(), Err(refused));
 }
 

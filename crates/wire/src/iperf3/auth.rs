@@ -26,19 +26,14 @@ pub struct Credentials {
 impl std::fmt::Debug for Credentials {
     /// Without the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials")
-            .field("user", &self.user)
-            .finish_non_exhaustive()
+        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
     }
 }
 
 impl Credentials {
     /// The text to encrypt.
     pub fn text(&self) -> String {
-        format!(
-            "user: {}\npwd:  {}\nts:   {}",
-            self.user, self.password, self.unix_seconds
-        )
+        format!("user: {}\npwd:  {}\nts:   {}", self.user, self.password, self.unix_seconds)
     }
 
     /// Reads a decrypted text; `None` if it is none.
@@ -47,11 +42,7 @@ impl Credentials {
         // Values begin behind the sixth octet; a password may begin with a space.
         let mut field = |name: &str| Some(lines.next()?.strip_prefix(name)?.to_owned());
         let (user, password, stamp) = (field("user: ")?, field("pwd:  ")?, field("ts:   ")?);
-        Some(Self {
-            user,
-            password,
-            unix_seconds: stamp.trim().parse().ok()?,
-        })
+        Some(Self { user, password, unix_seconds: stamp.trim().parse().ok()? })
     }
 }
 
@@ -65,11 +56,7 @@ impl Users {
     pub fn parse(text: &str) -> Self {
         let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
         let users = lines.filter_map(|line| line.split_once(','));
-        Self(
-            users
-                .map(|(user, hash)| (user.trim().to_owned(), hash.trim().to_lowercase()))
-                .collect(),
-        )
+        Self(users.map(|(user, hash)| (user.trim().to_owned(), hash.trim().to_lowercase())).collect())
     }
 
     /// Nobody is in the list.
@@ -89,8 +76,6 @@ impl Users {
         let fresh = now_seconds.abs_diff(credentials.unix_seconds) <= skew_seconds;
         let known = self.0.iter().filter(|(user, _)| *user == credentials.user);
         fresh
-            & known.fold(false, |admitted, (_, wanted)| {
-                admitted | bool::from(wanted.as_bytes().ct_eq(hash.as_bytes()))
-            })
+            & known.fold(false, |admitted, (_, wanted)| admitted | bool::from(wanted.as_bytes().ct_eq(hash.as_bytes())))
     }
 }

@@ -107,11 +107,7 @@ pub struct ClientSide {
 impl ClientSide {
     /// Behind the cookie, which the caller sends.
     pub fn new() -> Self {
-        Self {
-            inbox: Inbox::default(),
-            stage: Stage::Cookie,
-            failed: Stage::Cookie,
-        }
+        Self { inbox: Inbox::default(), stage: Stage::Cookie, failed: Stage::Cookie }
     }
 
     /// Octets came. The caller asks for all orders before it brings more.
@@ -145,10 +141,7 @@ impl ClientSide {
             (Stage::Running, Some(State::ExchangeResults)) => (Stage::Results, ClientOrder::SendResults),
             (Stage::Counted, Some(State::DisplayResults)) => (Stage::Finished, ClientOrder::Finish),
             (during, _) => {
-                return Err(ClientFault::Unexpected {
-                    octet,
-                    during: during.name(),
-                });
+                return Err(ClientFault::Unexpected { octet, during: during.name() });
             }
         };
         self.stage = stage;
@@ -180,14 +173,9 @@ impl ClientSide {
             return None;
         }
         let Some(number) = self.inbox.word() else {
-            return Some(ClientFault::Closed {
-                during: self.failed.name(),
-            });
+            return Some(ClientFault::Closed { during: self.failed.name() });
         };
-        Some(ClientFault::Refused {
-            number: ErrorNumber(number),
-            system: self.inbox.word().unwrap_or(0),
-        })
+        Some(ClientFault::Refused { number: ErrorNumber(number), system: self.inbox.word().unwrap_or(0) })
     }
 }
 

@@ -53,10 +53,7 @@ impl DatagramHead {
             Counters::Bits32 => word(8)?.into(),
             Counters::Bits64 => u64::from_be_bytes(octets.get(8..16)?.try_into().ok()?),
         };
-        (micros < 1_000_000).then(|| Self {
-            sent: Duration::new(seconds.into(), micros * 1_000),
-            number,
-        })
+        (micros < 1_000_000).then(|| Self { sent: Duration::new(seconds.into(), micros * 1_000), number })
     }
 
     /// Writes a head; `None` if it does not fit.

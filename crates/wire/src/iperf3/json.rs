@@ -42,10 +42,7 @@ impl Fields {
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = value.as_i64().or_else(|| {
             let number = value.as_f64()?;
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "whole and within 64 bit, as just checked"
-            )]
+            #[expect(clippy::cast_possible_truncation, reason = "whole and within 64 bit, as just checked")]
             (number.fract() == 0.0 && number.abs() < BEYOND).then_some(number as i64)
         });
         number.map(Some).ok_or(JsonError::Impossible(name))

@@ -220,10 +220,7 @@ impl Parameters {
             ("TOS", (self.tos > 0).then_some(self.tos.into())),
             ("flowlabel", (self.flow_label > 0).then_some(self.flow_label.into())),
             ("get_server_output", self.server_output.then_some(1)),
-            (
-                "udp_counters_64bit",
-                (self.transport == Transport::Udp(Counters::Bits64)).then_some(1),
-            ),
+            ("udp_counters_64bit", (self.transport == Transport::Udp(Counters::Bits64)).then_some(1)),
             ("dont_fragment", self.dont_fragment.then_some(1)),
             ("zerocopy", self.zero_copy.then_some(1)),
         ];
@@ -265,10 +262,7 @@ fn block(fields: &Fields, transport: Transport) -> Result<u32, JsonError> {
         // Stock programs ask for at least 16 octets, which holds either head.
         Transport::Udp(_) => (1460, 16, MOST_UDP_BLOCK),
     };
-    let octets = fields
-        .count("len", most)?
-        .filter(|&octets| octets > 0)
-        .unwrap_or(default);
+    let octets = fields.count("len", most)?.filter(|&octets| octets > 0).unwrap_or(default);
     if octets < least {
         return Err(JsonError::Impossible("len"));
     }
@@ -277,8 +271,5 @@ fn block(fields: &Fields, transport: Transport) -> Result<u32, JsonError> {
 
 /// What a congestion control may be called: it goes to the kernel.
 fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && name
-            .bytes()
-            .all(|octet| octet.is_ascii_alphanumeric() || octet == b'_' || octet == b'-')
+    !name.is_empty() && name.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_' || octet == b'-')
 }

@@ -156,9 +156,7 @@ fn stream(value: Value) -> Result<StreamResult, JsonError> {
         retransmits: u64::try_from(needed("retransmits")?).ok(),
         jitter_seconds: jitter_seconds.max(0.0),
         lost,
-        lost_omitted: fields
-            .signed("omitted_errors")?
-            .map(|lost| u64::try_from(lost).unwrap_or(0)),
+        lost_omitted: fields.signed("omitted_errors")?.map(|lost| u64::try_from(lost).unwrap_or(0)),
         datagrams: some("packets")?,
         datagrams_omitted: count("omitted_packets")?,
         span_seconds: span.0.zip(span.1),

@@ -68,10 +68,7 @@ pub struct ServerSide {
 impl ServerSide {
     /// Behind the cookie, and behind [`State::ParameterExchange`], which the caller sends.
     pub fn new() -> Self {
-        Self {
-            inbox: Inbox::default(),
-            stage: Stage::Parameters,
-        }
+        Self { inbox: Inbox::default(), stage: Stage::Parameters }
     }
 
     /// Octets came. The caller takes all orders before it brings more.

@@ -49,18 +49,12 @@ const STATES: [(State, u8); 12] = [
 impl State {
     /// The octet on the wire.
     pub fn octet(self) -> u8 {
-        STATES
-            .iter()
-            .find(|(state, _)| *state == self)
-            .map_or(0, |(_, octet)| *octet)
+        STATES.iter().find(|(state, _)| *state == self).map_or(0, |(_, octet)| *octet)
     }
 
     /// The state of an octet; `None` for one that no side may send.
     pub fn from_octet(octet: u8) -> Option<Self> {
-        STATES
-            .iter()
-            .find(|(_, known)| *known == octet)
-            .map(|(state, _)| *state)
+        STATES.iter().find(|(_, known)| *known == octet).map(|(state, _)| *state)
     }
 }
 

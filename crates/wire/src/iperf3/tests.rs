@@ -33,9 +33,7 @@ fn a_test_in_order_whatever_the_segments() {
         assert_eq!(all.len(), 7, "{all:?}");
         assert_eq!(all[0], ClientOrder::SendParameters);
         assert_eq!(all[4], ClientOrder::SendResults);
-        let ClientOrder::TakeResults(results) = &all[5] else {
-            panic!("{all:?}")
-        };
+        let ClientOrder::TakeResults(results) = &all[5] else { panic!("{all:?}") };
         assert_eq!(results.stream(1).unwrap().octets, 15_000_000_000_000_000);
         assert_eq!(results.stream(1).unwrap().retransmits, None);
         assert_eq!((results.stream(3), results.knows_retransmits), (None, None));
@@ -46,31 +44,16 @@ fn a_test_in_order_whatever_the_segments() {
 
 #[test]
 fn refusals_are_understood() {
-    let refused = |number, system| ClientFault::Refused {
-        number: ErrorNumber(number),
-        system,
-    };
+    let refused = |number, system| ClientFault::Refused { number: ErrorNumber(number), system };
     assert_eq!(orders(&mut ClientSide::new(), &[0xff]), Err(ClientFault::Busy));
     let mut side = ClientSide::new();
-    assert_eq!(
-        orders(&mut side, &[9, 0xfe, 0, 0, 0, 27, 0, 0, 0, 4]),
-        Err(refused(27, 4))
-    );
+    assert_eq!(orders(&mut side, &[9, 0xfe, 0, 0, 0, 27, 0, 0, 0, 4]), Err(refused(27, 4)));
     // Older servers close behind the first number.
     let mut side = ClientSide::new();
-    assert_eq!(
-        orders(&mut side, &[9, 0xfe, 0, 0, 0, 142]),
-        Ok(vec![ClientOrder::SendParameters])
-    );
+    assert_eq!(orders(&mut side, &[9, 0xfe, 0, 0, 0, 142]), Ok(vec![ClientOrder::SendParameters]));
     assert_eq!(side.closed(), Some(refused(142, 0)));
     let mut side = ClientSide::new();
-    assert_eq!(
-        orders(&mut side, &[10]),
-        Err(ClientFault::Unexpected {
-            octet: 10,
-            during: "after the greeting"
-        })
-    );
+    assert_eq!(orders(&mut side, &[10]), Err(ClientFault::Unexpected { octet: 10, during: "after the greeting" }));
     assert!(matches!(ClientSide::new().closed(), Some(ClientFault::Closed { .. })));
     let mut side = ClientSide::new();
     let long = [9, 10, 1, 2, 13, 0xff, 0xff, 0xff, 0xff];
@@ -84,15 +67,10 @@ fn a_stock_client_is_understood() {
     let mut side = ServerSide::new();
     side.push(&frame(text));
     side.push(&[4]);
-    let Some(ServerOrder::Parameters(parameters)) = side.order().unwrap() else {
-        panic!("no parameters")
-    };
+    let Some(ServerOrder::Parameters(parameters)) = side.order().unwrap() else { panic!("no parameters") };
     assert_eq!(parameters.transport, Transport::Udp(Counters::Bits64));
     assert_eq!((parameters.flow, parameters.all_streams()), (Flow::Both, 8));
-    assert_eq!(
-        (parameters.omit_seconds, parameters.seconds, parameters.block_octets),
-        (1, 2, 1448)
-    );
+    assert_eq!((parameters.omit_seconds, parameters.seconds, parameters.block_octets), (1, 2, 1448));
     assert_eq!(parameters.rate_bps, 10_000_000_000_000_000);
     assert_eq!(side.order(), Ok(Some(ServerOrder::End)));
     side.push(&frame(&Results::default().to_json()));
@@ -163,11 +141,7 @@ fn parameters_read_back() {
 #[test]
 fn results_read_back() {
     let results = Results {
-        cpu: Cpu {
-            total: 12.5,
-            user: 2.5,
-            system: 10.0,
-        },
+        cpu: Cpu { total: 12.5, user: 2.5, system: 10.0 },
         knows_retransmits: Some(true),
         congestion: Some("cubic".to_owned()),
         server_output: Some("one\ntwo".into()),
@@ -188,10 +162,7 @@ fn results_read_back() {
     assert_eq!(Results::parse(text.as_bytes()), Ok(results));
     let many = format!("{{\"streams\":[{}]}}", vec!["{}"; 257].join(","));
     assert_eq!(Results::parse(many.as_bytes()), Err(JsonError::TooManyStreams));
-    assert_eq!(
-        Results::parse(b"{\"streams\":[{\"id\":1}]}"),
-        Err(JsonError::Missing("jitter"))
-    );
+    assert_eq!(Results::parse(b"{\"streams\":[{\"id\":1}]}"), Err(JsonError::Missing("jitter")));
 }
 
 #[test]
@@ -207,15 +178,9 @@ fn streams_are_numbered_as_stock_programs_number_them() {
 
 fn datagram(number: u64, counters: Counters) -> Vec<u8> {
     let mut octets = vec![0; 100];
-    let head = DatagramHead {
-        sent: Duration::from_millis(number),
-        number,
-    };
+    let head = DatagramHead { sent: Duration::from_millis(number), number };
     head.write(&mut octets, counters).unwrap();
-    assert_eq!(
-        DatagramHead::parse(&octets, counters).map(|head| head.sent),
-        Some(head.sent)
-    );
+    assert_eq!(DatagramHead::parse(&octets, counters).map(|head| head.sent), Some(head.sent));
     octets
 }
 
@@ -259,11 +224,7 @@ fn jitter_is_that_of_rfc_3550() {
     let mut expected = 0.0;
     let transits = [10u64, 12, 9, 9];
     for (number, transit) in (1u64..).zip(transits) {
-        arrivals.datagram(
-            &datagram(number, Counters::Bits64),
-            1,
-            Duration::from_millis(number + transit),
-        );
+        arrivals.datagram(&datagram(number, Counters::Bits64), 1, Duration::from_millis(number + transit));
     }
     for pair in transits.windows(2) {
         expected += (pair[0].abs_diff(pair[1]) as f64 / 1e3 - expected) / 16.0;
@@ -277,21 +238,13 @@ fn users_are_admitted_by_name_password_and_time() {
     let users = Users::parse(
         "# name,sha256\nmario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\nempty,\nno comma",
     );
-    let good = Credentials {
-        user: "mario".to_owned(),
-        password: "rossi".to_owned(),
-        unix_seconds: 1_000,
-    };
+    let good = Credentials { user: "mario".to_owned(), password: "rossi".to_owned(), unix_seconds: 1_000 };
     assert_eq!(Credentials::parse(&good.text()), Some(good.clone()));
     assert_eq!(good.text(), "user: mario\npwd:  rossi\nts:   1000");
     assert!(users.admit(&good, 1_010, 10) && users.admit(&good, 990, 10));
     assert!(!users.admit(&good, 1_011, 10));
     for (user, password) in [("mario", "Rossi"), ("luigi", "rossi"), ("empty", "")] {
-        let bad = Credentials {
-            user: user.to_owned(),
-            password: password.to_owned(),
-            ..good.clone()
-        };
+        let bad = Credentials { user: user.to_owned(), password: password.to_owned(), ..good.clone() };
         assert!(!users.admit(&bad, 1_000, 10), "{user}");
     }
     assert!(!format!("{good:?}").contains("rossi"));

@@ -51,10 +51,7 @@ impl Check for LoadPlan {
         ensure("packets", packets != Some(0))?;
         // Ours: below 5 ms an interval holds too few packets to say anything and costs more than it
         // tells.
-        ensure(
-            "status_every_ns",
-            (5_000_000..=10_000_000_000).contains(&self.status_every_ns),
-        )?;
+        ensure("status_every_ns", (5_000_000..=10_000_000_000).contains(&self.status_every_ns))?;
         ensure("quiet_ns", self.quiet_ns <= 10_000_000_000)
     }
 }

@@ -115,11 +115,7 @@ impl Check for HostSettings {
         ] {
             value.iter().try_for_each(|value| name(field, value))?;
         }
-        short(
-            "congestion_controls",
-            self.congestion_controls.len(),
-            Self::MAX_CONTROLS,
-        )?;
+        short("congestion_controls", self.congestion_controls.len(), Self::MAX_CONTROLS)?;
         let controls = self.congestion_control.iter().chain(&self.congestion_controls);
         controls.map(String::as_str).try_for_each(congestion)?;
         self.idle_exit_ns.map_or(Ok(()), |time| nanos("idle_exit_ns", time))?;

@@ -49,21 +49,10 @@ fn sample() -> TcpSample {
 
 fn client_messages() -> Vec<ClientMessage> {
     vec![
-        ClientMessage::Hello {
-            version: 1,
-            nonce: Nonce::new([0xAB; 16]),
-        },
-        ClientMessage::Prove {
-            proof: Proof::new([1; 32]),
-        },
-        ClientMessage::Slot {
-            kind: SlotKind::Load,
-            beside: None,
-        },
-        ClientMessage::Slot {
-            kind: SlotKind::Load,
-            beside: Some(Token::new([7; 16])),
-        },
+        ClientMessage::Hello { version: 1, nonce: Nonce::new([0xAB; 16]) },
+        ClientMessage::Prove { proof: Proof::new([1; 32]) },
+        ClientMessage::Slot { kind: SlotKind::Load, beside: None },
+        ClientMessage::Slot { kind: SlotKind::Load, beside: Some(Token::new([7; 16])) },
         ClientMessage::ExpectTrain(TrainExpectation {
             id: 1,
             flow: 0,
@@ -110,10 +99,7 @@ fn tuned_messages() -> Vec<ClientMessage> {
             max_duration_ns: 10_000_000_000,
             status_every_ns: 50_000_000,
             quiet_ns: 300_000_000,
-            tuning: Some(LoadTuning {
-                packets: Some(u64::MAX),
-                traffic_class: 184,
-            }),
+            tuning: Some(LoadTuning { packets: Some(u64::MAX), traffic_class: 184 }),
         }),
         ClientMessage::TransferBegin(TransferPlan {
             id: 3,
@@ -159,11 +145,7 @@ fn settings() -> HostSettings {
 
 fn server_messages() -> Vec<ServerMessage> {
     vec![
-        ServerMessage::Welcome {
-            version: 1,
-            nonce: Nonce::new([2; 16]),
-            auth: Auth::Psk,
-        },
+        ServerMessage::Welcome { version: 1, nonce: Nonce::new([2; 16]), auth: Auth::Psk },
         ServerMessage::Session {
             session: u64::MAX,
             token: Token::new([3; 16]),
@@ -185,11 +167,7 @@ fn server_messages() -> Vec<ServerMessage> {
             delay_ns: Some((-3, -2, -2)),
             receiver_cpu_permille: Some(1000),
         }),
-        ServerMessage::TransferSamples {
-            id: 3,
-            stream: 0,
-            samples: vec![sample(); TransferSent::MAX_SAMPLES],
-        },
+        ServerMessage::TransferSamples { id: 3, stream: 0, samples: vec![sample(); TransferSent::MAX_SAMPLES] },
         ServerMessage::TransferSent(TransferSent {
             id: 3,
             began_ns: 1,
@@ -197,10 +175,7 @@ fn server_messages() -> Vec<ServerMessage> {
             streams: vec![BulkStream {
                 congestion: "cubic".to_owned(),
                 granted_send_buffer_octets: None,
-                stands: Some(SocketStands {
-                    traffic_class: 184,
-                    no_delay: true,
-                }),
+                stands: Some(SocketStands { traffic_class: 184, no_delay: true }),
             }],
             sender_cpu_permille: None,
             spent: true,
@@ -236,14 +211,8 @@ fn there_and_back() {
 
 #[test]
 fn what_the_wire_shows() {
-    let hello = ClientMessage::Hello {
-        version: 1,
-        nonce: Nonce::new([0xAB; 16]),
-    };
-    assert_eq!(
-        body(&hello.frame()),
-        br#"{"hello":{"version":1,"nonce":"abababababababababababababababab"}}"#
-    );
+    let hello = ClientMessage::Hello { version: 1, nonce: Nonce::new([0xAB; 16]) };
+    assert_eq!(body(&hello.frame()), br#"{"hello":{"version":1,"nonce":"abababababababababababababababab"}}"#);
     assert_eq!(body(&ClientMessage::Alive.frame()), br#""alive""#);
 }
 
@@ -269,16 +238,9 @@ fn unknown_fields_are_ignored() {
 #[test]
 fn names_that_a_shell_makes_something_of_are_refused() {
     for name in ["", "a b", "x;y", "$(x)", "`x`", "é", "a\nb", &"x".repeat(41)] {
-        let reported = HostSettings {
-            driver: Some(name.to_owned()),
-            ..HostSettings::default()
-        };
+        let reported = HostSettings { driver: Some(name.to_owned()), ..HostSettings::default() };
         let frame = ServerMessage::HostReported(Box::new(reported)).frame();
-        assert_eq!(
-            ServerMessage::parse(body(&frame)),
-            Err(MessageError::Range("driver")),
-            "{name:?}"
-        );
+        assert_eq!(ServerMessage::parse(body(&frame)), Err(MessageError::Range("driver")), "{name:?}");
     }
 }
 
@@ -369,21 +331,11 @@ fn ranges() {
         assert!(matches!(tuned(fields), Err(MessageError::Syntax(_))), "{fields}");
     }
     let beside = r#"{"slot":{"kind":"light","beside":"07070707070707070707070707070707"}}"#;
-    assert_eq!(
-        ClientMessage::parse(beside.as_bytes()),
-        Err(MessageError::Range("beside"))
-    );
+    assert_eq!(ClientMessage::parse(beside.as_bytes()), Err(MessageError::Range("beside")));
     let long = ServerMessage::refused(RefusalCode::Limit, Some(1), "é".repeat(900));
     assert_eq!(ServerMessage::parse(body(&long.frame())), Ok(long));
-    let escape = ServerMessage::Refused {
-        code: RefusalCode::Limit,
-        id: None,
-        text: "\u{1b}[2J".into(),
-    };
-    assert_eq!(
-        ServerMessage::parse(body(&escape.frame())),
-        Err(MessageError::Range("text"))
-    );
+    let escape = ServerMessage::Refused { code: RefusalCode::Limit, id: None, text: "\u{1b}[2J".into() };
+    assert_eq!(ServerMessage::parse(body(&escape.frame())), Err(MessageError::Range("text")));
 }
 
 proptest! {

@@ -62,14 +62,8 @@ impl Check for TransferTuning {
     fn check(&self) -> Result<(), MessageError> {
         let (block, burst) = (self.block_octets, self.burst_blocks);
         ensure("payload_octets", self.payload_octets != Some(0))?;
-        ensure(
-            "block_octets",
-            block.is_none_or(|octets| (1..=Self::MOST_BLOCK).contains(&octets)),
-        )?;
-        ensure(
-            "burst_blocks",
-            burst.is_none_or(|blocks| (1..=Self::MOST_BURST).contains(&blocks)),
-        )
+        ensure("block_octets", block.is_none_or(|octets| (1..=Self::MOST_BLOCK).contains(&octets)))?;
+        ensure("burst_blocks", burst.is_none_or(|blocks| (1..=Self::MOST_BURST).contains(&blocks)))
     }
 }
 
@@ -77,18 +71,12 @@ impl Check for TransferPlan {
     fn check(&self) -> Result<(), MessageError> {
         streams(self.max_streams)?;
         nanos("max_duration_ns", self.max_duration_ns)?;
-        ensure(
-            "window_octets",
-            self.window_octets.is_none_or(|octets| octets <= 512 << 20),
-        )?;
+        ensure("window_octets", self.window_octets.is_none_or(|octets| octets <= 512 << 20))?;
         ensure("pacing_bps", self.pacing_bps != Some(0))?;
         if let Some(tuning) = &self.tuning {
             tuning.check()?;
             // A burst of what has no rate is nothing.
-            ensure(
-                "burst_blocks",
-                tuning.burst_blocks.is_none() || self.pacing_bps.is_some(),
-            )?;
+            ensure("burst_blocks", tuning.burst_blocks.is_none() || self.pacing_bps.is_some())?;
         }
         self.congestion.as_deref().map_or(Ok(()), congestion)
     }
@@ -114,10 +102,7 @@ impl Check for TransferSegment {
         streams(self.streams)?;
         nanos("duration_ns", self.duration_ns)?;
         // Ours: at 1 ms a sample costs about as much as it tells.
-        ensure(
-            "sample_every_ns",
-            (1_000_000..=60_000_000_000).contains(&self.sample_every_ns),
-        )
+        ensure("sample_every_ns", (1_000_000..=60_000_000_000).contains(&self.sample_every_ns))
     }
 }
 
@@ -270,9 +255,7 @@ impl Check for TransferSent {
         ensure("ended_ns", self.ended_ns >= self.began_ns)?;
         short("streams", self.streams.len(), 1024)?;
         permille("sender_cpu_permille", self.sender_cpu_permille)?;
-        self.streams
-            .iter()
-            .try_for_each(|stream| congestion(&stream.congestion))
+        self.streams.iter().try_for_each(|stream| congestion(&stream.congestion))
     }
 }
 

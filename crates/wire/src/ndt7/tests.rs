@@ -5,12 +5,7 @@ use super::*;
 #[test]
 fn requests_are_for_a_test_or_for_nothing() {
     let target = |path, query| check_target(path, query);
-    let plain = |subtest| {
-        Ok(Target {
-            subtest,
-            most_octets: None,
-        })
-    };
+    let plain = |subtest| Ok(Target { subtest, most_octets: None });
     assert_eq!(target("/ndt/v7/download", None), plain(Subtest::Download));
     assert_eq!(
         target("/ndt/v7/upload", Some("client_name=x&client_version=1%2e0&server_x=&&")),
@@ -46,52 +41,24 @@ fn measurements_are_read_and_written() {
                    "RWndLimited":0,"SndBufLimited":2,"BytesReceived":77},"BBRInfo":{"BW":1}}"#;
     let read = Measurement::parse(text).unwrap();
     let tcp = read.tcp_info.unwrap();
-    assert_eq!(
-        (read.test, read.origin.as_deref()),
-        (Some(Subtest::Download), Some("server"))
-    );
-    assert_eq!(
-        (tcp.min_rtt, tcp.rtt_var, tcp.bytes_received),
-        (Some(9_000), Some(300), Some(77))
-    );
-    assert_eq!(
-        (tcp.receive_window_limited, tcp.send_buffer_limited),
-        (Some(0), Some(2))
-    );
-    assert_eq!(
-        payload_bps(tcp.bytes_acked.unwrap(), tcp.elapsed_time.unwrap()),
-        Some(80_000_000)
-    );
+    assert_eq!((read.test, read.origin.as_deref()), (Some(Subtest::Download), Some("server")));
+    assert_eq!((tcp.min_rtt, tcp.rtt_var, tcp.bytes_received), (Some(9_000), Some(300), Some(77)));
+    assert_eq!((tcp.receive_window_limited, tcp.send_buffer_limited), (Some(0), Some(2)));
+    assert_eq!(payload_bps(tcp.bytes_acked.unwrap(), tcp.elapsed_time.unwrap()), Some(80_000_000));
     assert_eq!(Measurement::parse(&read.to_json()), Some(read));
     let ours = Measurement {
-        app_info: Some(AppInfo {
-            elapsed_time: 5,
-            num_bytes: 7,
-        }),
+        app_info: Some(AppInfo { elapsed_time: 5, num_bytes: 7 }),
         origin: Some("client".to_owned()),
         test: Some(Subtest::Upload),
         ..Measurement::default()
     };
-    assert_eq!(
-        ours.to_json(),
-        r#"{"AppInfo":{"ElapsedTime":5,"NumBytes":7},"Origin":"client","Test":"upload"}"#
-    );
+    assert_eq!(ours.to_json(), r#"{"AppInfo":{"ElapsedTime":5,"NumBytes":7},"Origin":"client","Test":"upload"}"#);
     assert_eq!(Measurement::parse("{}"), Some(Measurement::default()));
     let deep = "[".repeat(2_000);
-    for wrong in [
-        "",
-        "[]",
-        "7",
-        r#"{"Test":"sideways"}"#,
-        r#"{"AppInfo":{"NumBytes":"many"}}"#,
-        &deep,
-    ] {
+    for wrong in ["", "[]", "7", r#"{"Test":"sideways"}"#, r#"{"AppInfo":{"NumBytes":"many"}}"#, &deep] {
         assert_eq!(Measurement::parse(wrong), None, "{wrong:.40}");
     }
-    assert_eq!(
-        Measurement::parse(&format!("{{}}{}", " ".repeat(MOST_TEXT_OCTETS))),
-        None
-    );
+    assert_eq!(Measurement::parse(&format!("{{}}{}", " ".repeat(MOST_TEXT_OCTETS))), None);
 }
 
 #[test]
@@ -121,9 +88,7 @@ fn messages_grow_with_what_was_sent() {
 
 #[test]
 fn measurements_come_four_times_a_second_or_so() {
-    let drawn: Vec<f64> = (0..1_000)
-        .map(|k| measure_after(f64::from(k) / 1_000.0).as_secs_f64())
-        .collect();
+    let drawn: Vec<f64> = (0..1_000).map(|k| measure_after(f64::from(k) / 1_000.0).as_secs_f64()).collect();
     assert!(drawn.iter().all(|time| (0.025..=0.625).contains(time)));
     // Of an exponential with mean m, held below a and above b: a + m (exp(-a/m) - exp(-b/m)).
     let mean = drawn.iter().sum::<f64>() / 1_000.0;

@@ -13,18 +13,11 @@ fn body(rows: &Rows) -> Vec<u8> {
 fn the_layout_of_an_arrival() {
     let rows = Rows {
         id: 7,
-        table: Table::Arrivals(vec![ArrivalRow {
-            seq: 1,
-            ip_octets: 1500,
-            hop_limit: 64,
-            stamp_ns: -2,
-        }]),
+        table: Table::Arrivals(vec![ArrivalRow { seq: 1, ip_octets: 1500, hop_limit: 64, stamp_ns: -2 }]),
     };
     let expected = [
         [0, 0, 0, 7, 3, 0, 0, 0, 0, 0, 0, 1].as_slice(),
-        &[
-            0, 0, 0, 1, 0x05, 0xDC, 64, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFE,
-        ],
+        &[0, 0, 0, 1, 0x05, 0xDC, 64, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFE],
     ]
     .concat();
     assert_eq!(body(&rows), expected);
@@ -32,10 +25,7 @@ fn the_layout_of_an_arrival() {
 
 #[test]
 fn counts_that_lie() {
-    let mut octets = body(&Rows {
-        id: 7,
-        table: Table::Plan(vec![]),
-    });
+    let mut octets = body(&Rows { id: 7, table: Table::Plan(vec![]) });
     for (count, error) in [
         (1u32, RowsError::Length),
         (65_536, RowsError::Length),
@@ -48,28 +38,15 @@ fn counts_that_lie() {
     octets[8..12].fill(0);
     octets[4] = 4;
     assert_eq!(Rows::parse(&octets), Err(RowsError::Table(4)));
-    let many = Table::Plan(vec![
-        PlanRow {
-            gap_ns: 0,
-            ip_octets: 0,
-            hop_limit: 0
-        };
-        MAX_ROWS + 1
-    ]);
+    let many = Table::Plan(vec![PlanRow { gap_ns: 0, ip_octets: 0, hop_limit: 0 }; MAX_ROWS + 1]);
     assert_eq!(Rows { id: 0, table: many }.frame(), None);
 }
 
 fn tables() -> impl Strategy<Value = Table> {
-    let plan = any::<(u64, u16, u8)>().prop_map(|(gap_ns, ip_octets, hop_limit)| PlanRow {
-        gap_ns,
-        ip_octets,
-        hop_limit,
-    });
-    let left = any::<(u32, u16, i64)>().prop_map(|(seq, ip_octets, stamp_ns)| DepartureRow {
-        seq,
-        ip_octets,
-        stamp_ns,
-    });
+    let plan =
+        any::<(u64, u16, u8)>().prop_map(|(gap_ns, ip_octets, hop_limit)| PlanRow { gap_ns, ip_octets, hop_limit });
+    let left =
+        any::<(u32, u16, i64)>().prop_map(|(seq, ip_octets, stamp_ns)| DepartureRow { seq, ip_octets, stamp_ns });
     let came = any::<(u32, u16, u8, i64)>().prop_map(|(seq, ip_octets, hop_limit, stamp_ns)| ArrivalRow {
         seq,
         ip_octets,

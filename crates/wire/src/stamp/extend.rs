@@ -74,12 +74,7 @@ fn places(behind: &[u8]) -> Vec<Place> {
         let begin = at + TLV_HEADER_OCTETS;
         let end = begin + usize::from(u16::from_be_bytes([high, low]));
         let whole = end <= behind.len();
-        found.push(Place {
-            kind,
-            at,
-            value: begin..end.min(behind.len()),
-            whole,
-        });
+        found.push(Place { kind, at, value: begin..end.min(behind.len()), whole });
         if !whole {
             break;
         }
@@ -136,11 +131,7 @@ enum Filled {
 
 fn fill(kind: u8, value: &mut [u8], seen: &Surroundings, key: Option<&Psk>, extended: &mut Extended) -> Filled {
     let exactly = |octets: usize, length: usize| {
-        if length == octets {
-            Filled::Known
-        } else {
-            Filled::Malformed
-        }
+        if length == octets { Filled::Known } else { Filled::Malformed }
     };
     let length = value.len();
     match kind {
@@ -216,12 +207,7 @@ fn is_authentic(behind: &[u8], place: &Place, seq: u32, key: &Psk) -> bool {
 pub fn seal(behind: &mut [u8], seq: u32, key: &Psk) -> Option<()> {
     let at = behind.len().checked_sub(TLV_HEADER_OCTETS + HMAC_OCTETS)?;
     put(behind, at, &[UNRECOGNISED, kind::HMAC, 0, 16]);
-    let place = Place {
-        kind: kind::HMAC,
-        at,
-        value: at + TLV_HEADER_OCTETS..behind.len(),
-        whole: true,
-    };
+    let place = Place { kind: kind::HMAC, at, value: at + TLV_HEADER_OCTETS..behind.len(), whole: true };
     let mac = mac(behind, &place, seq, key);
     put(behind, place.value.start, &mac);
     Some(())

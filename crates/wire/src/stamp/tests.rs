@@ -14,12 +14,7 @@ fn clock(format: StampFormat) -> ErrorEstimate {
 const NOON: i64 = 1_795_219_200_250_000_000;
 
 fn packet(format: StampFormat) -> SessionPacket {
-    SessionPacket {
-        seq: 0x0102_0304,
-        time: StampTime::from_unix_ns(NOON, format),
-        error: clock(format),
-        ssid: 0xabcd,
-    }
+    SessionPacket { seq: 0x0102_0304, time: StampTime::from_unix_ns(NOON, format), error: clock(format), ssid: 0xabcd }
 }
 
 #[test]
@@ -47,14 +42,7 @@ fn the_octets_are_those_of_the_rfc() {
 #[test]
 fn times_survive_both_formats_and_the_next_era() {
     // 2036-02-07 06:28:16 UTC is NTP's second zero again.
-    for unix_ns in [
-        NOON,
-        NOON + 1,
-        NOON + 999_999_999,
-        0,
-        2_085_978_496_000_000_123,
-        4_000_000_000_000_000_000,
-    ] {
+    for unix_ns in [NOON, NOON + 1, NOON + 999_999_999, 0, 2_085_978_496_000_000_123, 4_000_000_000_000_000_000] {
         for format in [StampFormat::Ntp, StampFormat::Ptp] {
             let there = StampTime::from_unix_ns(unix_ns, format);
             let back = StampTime::from_wire(there.wire(), format).unix_ns();
@@ -69,10 +57,7 @@ fn errors_are_rounded_up_and_never_by_much() {
         let estimate = ErrorEstimate::new(error_ns, false, StampFormat::Ntp);
         assert_eq!(ErrorEstimate::parse(estimate.wire()), Some(estimate));
         let written = estimate.error_ns();
-        assert!(
-            written + 1 >= error_ns && written <= error_ns + error_ns / 64 + 1,
-            "{error_ns} {written}"
-        );
+        assert!(written + 1 >= error_ns && written <= error_ns + error_ns / 64 + 1, "{error_ns} {written}");
     }
     assert_eq!(ErrorEstimate::parse(0x8500), None);
     assert_eq!(ErrorEstimate::parse(0x3fff).unwrap().error_ns(), u64::MAX);
@@ -99,18 +84,9 @@ fn a_reflector_fills_the_packet_in() {
         let (asked, extended) = reflect(&mut octets, &seen(None), key.as_ref()).unwrap();
         assert_eq!((asked, extended.dscp), (packet(StampFormat::Ntp), None));
         let reply = ReflectedPacket::parse(&octets, key.as_ref()).unwrap();
-        assert_eq!(
-            (reply.seq, reply.sender_seq, reply.ssid),
-            (asked.seq, asked.seq, 0xabcd)
-        );
-        assert_eq!(
-            (reply.received.unix_ns(), reply.transmitted.unix_ns()),
-            (NOON + 5_000_000, NOON + 5_020_000)
-        );
-        assert_eq!(
-            (reply.sender_time, reply.sender_error),
-            (asked.time.wire(), asked.error.wire())
-        );
+        assert_eq!((reply.seq, reply.sender_seq, reply.ssid), (asked.seq, asked.seq, 0xabcd));
+        assert_eq!((reply.received.unix_ns(), reply.transmitted.unix_ns()), (NOON + 5_000_000, NOON + 5_020_000));
+        assert_eq!((reply.sender_time, reply.sender_error), (asked.time.wire(), asked.error.wire()));
         assert_eq!((reply.sender_ttl, reply.error.format), (61, StampFormat::Ptp));
         let padding: Vec<Tlv<'_>> = Tlvs::new(&octets[base..]).collect();
         if length > base {
@@ -130,27 +106,14 @@ fn only_who_holds_the_key_is_heard() {
     let mut octets = [0; 112];
     packet(StampFormat::Ntp).write(&mut octets, Some(&key())).unwrap();
     let other = Psk::from_file_content(b"another sixteen!").unwrap();
-    assert_eq!(
-        SessionPacket::parse(&octets, Some(&other)),
-        Err(StampError::NotAuthentic)
-    );
+    assert_eq!(SessionPacket::parse(&octets, Some(&other)), Err(StampError::NotAuthentic));
     for at in [0, 20, 95, 96, 111] {
         let mut forged = octets;
         forged[at] ^= 1;
-        assert_eq!(
-            SessionPacket::parse(&forged, Some(&key())),
-            Err(StampError::NotAuthentic),
-            "{at}"
-        );
-        assert_eq!(
-            reflect(&mut forged, &seen(None), Some(&key())),
-            Err(StampError::NotAuthentic)
-        );
+        assert_eq!(SessionPacket::parse(&forged, Some(&key())), Err(StampError::NotAuthentic), "{at}");
+        assert_eq!(reflect(&mut forged, &seen(None), Some(&key())), Err(StampError::NotAuthentic));
     }
-    assert_eq!(
-        SessionPacket::parse(&octets, Some(&key())),
-        Ok(packet(StampFormat::Ntp))
-    );
+    assert_eq!(SessionPacket::parse(&octets, Some(&key())), Ok(packet(StampFormat::Ntp)));
     // HMAC-SHA-256 of the 96 octets before, cut to 16 (RFC 8762 §4.4).
     assert_eq!(octets[96..], key().stamp_mac(&octets[..96]));
 }
@@ -161,11 +124,7 @@ fn short_and_corrupt_packets_are_not_answered() {
     packet(StampFormat::Ntp).write(&mut octets, None).unwrap();
     for length in 0..41 {
         let mut cut = octets[..length].to_vec();
-        assert_eq!(
-            reflect(&mut cut, &seen(None), None),
-            Err(StampError::Truncated),
-            "{length}"
-        );
+        assert_eq!(reflect(&mut cut, &seen(None), None), Err(StampError::Truncated), "{length}");
     }
     // TWAMP's shorter packets: the answer has as many octets, and is readable.
     let mut cut = octets[..41].to_vec();
@@ -183,10 +142,7 @@ fn answered(tlvs: &[&[u8]], surroundings: Surroundings, key: Option<&Psk>) -> (V
     packet(StampFormat::Ntp).write(&mut octets, key).unwrap();
     octets.extend(tlvs.concat());
     let length = octets.len();
-    let seen = Reflection {
-        surroundings,
-        ..seen(Some(9))
-    };
+    let seen = Reflection { surroundings, ..seen(Some(9)) };
     let (_, extended) = reflect(&mut octets, &seen, key).unwrap();
     assert_eq!(octets.len(), length);
     (octets.split_off(base), extended)
@@ -206,13 +162,7 @@ fn tlvs_are_marked_as_known_unknown_or_malformed() {
     let marks: Vec<(u8, u8, bool)> = Tlvs::new(&behind).map(|tlv| (tlv.kind, tlv.flags, tlv.whole)).collect();
     assert_eq!(
         marks,
-        [
-            (1, 0, true),
-            (77, UNRECOGNISED, true),
-            (3, MALFORMED, true),
-            (12, UNRECOGNISED, true),
-            (3, MALFORMED, false)
-        ]
+        [(1, 0, true), (77, UNRECOGNISED, true), (3, MALFORMED, true), (12, UNRECOGNISED, true), (3, MALFORMED, false)]
     );
 }
 
@@ -233,28 +183,7 @@ fn tlvs_are_answered_where_they_stand() {
         &[UNRECOGNISED, 4, 0, 4, 46 << 2, 0, 0, 0],
         &[UNRECOGNISED, 5, 0, 12, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0],
         &[UNRECOGNISED, 6, 0, 4, 0x10, 1, 0, 0],
-        &[
-            UNRECOGNISED,
-            7,
-            0,
-            16,
-            1,
-            2,
-            3,
-            4,
-            5,
-            6,
-            7,
-            8,
-            9,
-            10,
-            11,
-            12,
-            13,
-            14,
-            15,
-            16,
-        ],
+        &[UNRECOGNISED, 7, 0, 16, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
         &[UNRECOGNISED, 1, 0, 0],
     ];
     let (behind, extended) = answered(&all, surroundings, None);

@@ -37,10 +37,7 @@ impl StampTime {
             StampFormat::Ptp => (seconds, nanos),
         };
         let words = [high, low].map(|value| u64::try_from(value.rem_euclid(ERA_SECONDS)).unwrap_or(0));
-        Self {
-            wire: words[0] << 32 | words[1],
-            format,
-        }
+        Self { wire: words[0] << 32 | words[1], format }
     }
 
     /// As it stands in a packet.
@@ -89,12 +86,7 @@ impl ErrorEstimate {
             multiplier = multiplier.div_ceil(2);
             scale += 1;
         }
-        Self {
-            synchronised,
-            format,
-            scale,
-            multiplier: u8::try_from(multiplier).unwrap_or(u8::MAX),
-        }
+        Self { synchronised, format, scale, multiplier: u8::try_from(multiplier).unwrap_or(u8::MAX) }
     }
 
     /// From the packet; `None` if the multiplier is zero.
@@ -102,11 +94,7 @@ impl ErrorEstimate {
         let [high, multiplier] = wire.to_be_bytes();
         (multiplier > 0).then_some(Self {
             synchronised: wire & SYNCHRONISED > 0,
-            format: if wire & PTP > 0 {
-                StampFormat::Ptp
-            } else {
-                StampFormat::Ntp
-            },
+            format: if wire & PTP > 0 { StampFormat::Ptp } else { StampFormat::Ntp },
             scale: high & 0x3f,
             multiplier,
         })

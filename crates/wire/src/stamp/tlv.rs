@@ -47,12 +47,7 @@ impl<'a> Iterator for Tlvs<'a> {
         let whole = length <= rest.len();
         let (value, behind) = rest.split_at(length.min(rest.len()));
         self.0 = if whole { behind } else { &[] };
-        Some(Tlv {
-            flags,
-            kind,
-            value,
-            whole,
-        })
+        Some(Tlv { flags, kind, value, whole })
     }
 }
 

@@ -30,11 +30,7 @@ impl Path {
         // It says where its hosts are while it runs, on standard error.
         let shell = "exec \"$0\" emulate \"$1\" 2>\"$2\"";
         let mut player = command("sh");
-        player
-            .args(["-c", shell])
-            .arg(built("narrows"))
-            .arg(&scenario)
-            .arg(&said);
+        player.args(["-c", shell]).arg(built("narrows")).arg(&scenario).arg(&said);
         let mut player = Program::start(player)?;
         let clock = now();
         let hosts = loop {
@@ -47,11 +43,7 @@ impl Path {
             }
             nap(POLL);
         };
-        Ok(Self {
-            hosts,
-            player: Some(player),
-            files: [scenario, said],
-        })
+        Ok(Self { hosts, player: Some(player), files: [scenario, said] })
     }
 
     /// Ends it; what it says of its own timing.
@@ -101,10 +93,7 @@ fn hosts(said: &str) -> Option<Hosts> {
         Some((address.to_owned(), name.trim().to_owned()))
     };
     let ((_, near), (address, remote)) = (of("# sender")?, of("# receiver")?);
-    Some(Hosts {
-        host_pair: HostPair::of_others(&near, &remote),
-        address,
-    })
+    Some(Hosts { host_pair: HostPair::of_others(&near, &remote), address })
 }
 
 #[cfg(test)]

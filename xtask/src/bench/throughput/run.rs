@@ -61,10 +61,7 @@ impl Tool {
             Self::Iperf3 => ("iperf3", vec!["-c", &hosts.address]),
         };
         let limit = Duration::from_secs(seconds.into()) + GRACE;
-        let said = output(
-            hosts.host_pair.near(program, &[&start, &test[..], more].concat()),
-            limit,
-        )?;
+        let said = output(hosts.host_pair.near(program, &[&start, &test[..], more].concat()), limit)?;
         match self {
             Self::Iperf3 => drop(server.finish(GRACE)?),
             Self::Own | Self::OwnIperf3 => server.stop(GRACE)?,
@@ -85,9 +82,6 @@ impl Ran {
     /// Received payload in Mb/s, and CPU seconds of both ends for each GB of it.
     pub(super) fn rate_and_cost(&self) -> Result<Vec<f64>> {
         let octets = self.number("/end/sum_received/bytes")?;
-        Ok(vec![
-            self.number("/end/sum_received/bits_per_second")? / 1e6,
-            self.cpu.as_secs_f64() / (octets / 1e9),
-        ])
+        Ok(vec![self.number("/end/sum_received/bits_per_second")? / 1e6, self.cpu.as_secs_f64() / (octets / 1e9)])
     }
 }

@@ -29,26 +29,12 @@ pub(super) fn run(options: &Options) -> Result<String> {
     let mut rows = Vec::new();
     let pair = Hosts::on_a_pair()?;
     for control in controls(options, &CONTROLS) {
-        rows.extend(cell(
-            options,
-            &pair,
-            "veth",
-            control,
-            options.seconds,
-            &[Tool::Own, Tool::OwnIperf3],
-        ));
+        rows.extend(cell(options, &pair, "veth", control, options.seconds, &[Tool::Own, Tool::OwnIperf3]));
     }
     for mbps in if options.short { vec![1_000] } else { RATES.to_vec() } {
         // 50 ms of queue.
         pair.host_pair.shape(mbps, mbps * 1_000_000 / 8 / 20)?;
-        rows.extend(cell(
-            options,
-            &pair,
-            &format!("tbf {mbps} Mb/s"),
-            "cubic",
-            SECONDS,
-            &[Tool::Own],
-        ));
+        rows.extend(cell(options, &pair, &format!("tbf {mbps} Mb/s"), "cubic", SECONDS, &[Tool::Own]));
     }
     drop(pair);
     let mut text = String::new();
@@ -68,61 +54,34 @@ pub(super) fn run(options: &Options) -> Result<String> {
             }
         }
     }
-    Ok(format!(
-        "### TCP\n\n{}\nWhat the links say of themselves:\n\n{text}\n",
-        table(&rows)
-    ))
+    Ok(format!("### TCP\n\n{}\nWhat the links say of themselves:\n\n{text}\n", table(&rows)))
 }
 
 fn controls(options: &Options, all: &[&'static str]) -> Vec<&'static str> {
-    all.iter()
-        .copied()
-        .filter(|&name| !options.short || name != "reno")
-        .collect()
+    all.iter().copied().filter(|&name| !options.short || name != "reno").collect()
 }
 
 fn paths(options: &Options) -> Vec<(u64, u64)> {
     if options.short {
         return vec![(100, 20), (1_000, 1)];
     }
-    RATES
-        .iter()
-        .flat_map(|&mbps| ROUND_TRIPS.iter().map(move |&rtt_ms| (mbps, rtt_ms)))
-        .collect()
+    RATES.iter().flat_map(|&mbps| ROUND_TRIPS.iter().map(move |&rtt_ms| (mbps, rtt_ms))).collect()
 }
 
 fn cell(options: &Options, hosts: &Hosts, path: &str, control: &'static str, seconds: u32, tools: &[Tool]) -> Vec<Row> {
     super::super::say(&format!("{path}, {control}\n"));
-    let tools: Vec<Tool> = tools
-        .iter()
-        .copied()
-        .filter(|&tool| !options.short || tool == Tool::Own)
-        .collect();
+    let tools: Vec<Tool> = tools.iter().copied().filter(|&tool| !options.short || tool == Tool::Own).collect();
     let mut contenders = Vec::new();
     for &tool in tools.iter().chain(&[Tool::Iperf3]) {
-        contenders.push(Contender::new(tool.name(), move || {
-            tool.run(hosts, seconds, &["-C", control])?.rate_and_cost()
-        }));
+        contenders
+            .push(Contender::new(tool.name(), move || tool.run(hosts, seconds, &["-C", control])?.rate_and_cost()));
     }
     let metrics = vec![
-        Metric {
-            name: "Mb/s",
-            digits: 1,
-            ratio: Ratio::OfReference,
-        },
-        Metric {
-            name: "CPU s/GB",
-            digits: 3,
-            ratio: Ratio::OfReference,
-        },
+        Metric { name: "Mb/s", digits: 1, ratio: Ratio::OfReference },
+        Metric { name: "CPU s/GB", digits: 3, ratio: Ratio::OfReference },
     ];
     let results = interleave(options.rounds, metrics, contenders);
-    let row = |tool| Row {
-        path: path.to_owned(),
-        control,
-        tool,
-        results: results.clone(),
-    };
+    let row = |tool| Row { path: path.to_owned(), control, tool, results: results.clone() };
     tools.into_iter().map(row).collect()
 }
 
@@ -132,18 +91,10 @@ fn table(rows: &[Row]) -> String {
         .to_owned();
     let peer = Tool::Iperf3.name();
     let (mut slower, mut dearer) = (Vec::new(), Vec::new());
-    for Row {
-        path,
-        control,
-        tool,
-        results,
-    } in rows
-    {
+    for Row { path, control, tool, results } in rows {
         let name = tool.name();
         let shown = |metric, who: &str, digits: usize| {
-            results
-                .median(metric, who)
-                .map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
+            results.median(metric, who).map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
         };
         let (rate, cost) = (results.median_ratio(0, name, peer), results.median_ratio(1, name, peer));
         let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
@@ -179,10 +130,7 @@ pub(super) fn verdict(what: &str, of: usize, missed: &[String]) -> String {
         return format!("Goal: {what}: met in all {of} rows.\n\n");
     }
     let met = of - missed.len();
-    format!(
-        "Goal: {what}: met in {met} of {of} rows; missed: {}.\n\n",
-        missed.join("; ")
-    )
+    format!("Goal: {what}: met in {met} of {of} rows; missed: {}.\n\n", missed.join("; "))
 }
 
 #[cfg(test)]
@@ -192,9 +140,6 @@ mod tests {
     #[test]
     fn verdicts_name_what_is_missed() {
         assert_eq!(verdict("x", 2, &[]), "Goal: x: met in all 2 rows.\n\n");
-        assert_eq!(
-            verdict("x", 2, &["a".to_owned()]),
-            "Goal: x: met in 1 of 2 rows; missed: a.\n\n"
-        );
+        assert_eq!(verdict("x", 2, &["a".to_owned()]), "Goal: x: met in 1 of 2 rows; missed: a.\n\n");
     }
 }

@@ -19,11 +19,7 @@ const MISSED: f64 = 0.001;
 
 pub(super) fn run(options: &Options) -> Result<String> {
     let hosts = Hosts::on_a_pair()?;
-    Ok(format!(
-        "### UDP\n\n{}{}",
-        unpaced(options, &hosts),
-        asked(options, &hosts)
-    ))
+    Ok(format!("### UDP\n\n{}{}", unpaced(options, &hosts), asked(options, &hosts)))
 }
 
 fn unpaced(options: &Options, hosts: &Hosts) -> String {
@@ -38,11 +34,7 @@ fn unpaced(options: &Options, hosts: &Hosts) -> String {
             let (sent, lost) = (ran.number("/end/sum_sent/bytes")?, ran.number("/end/sum/lost_percent")?);
             let received = sent * (1.0 - lost / 100.0);
             let seconds = ran.number("/end/sum_sent/seconds")?;
-            Ok(vec![
-                received * 8.0 / seconds / 1e9,
-                lost,
-                ran.cpu.as_secs_f64() / (received / 1e9),
-            ])
+            Ok(vec![received * 8.0 / seconds / 1e9, lost, ran.cpu.as_secs_f64() / (received / 1e9)])
         }));
     }
     let metric = |name, digits, ratio| Metric { name, digits, ratio };
@@ -97,11 +89,6 @@ fn line(tool: Tool, hosts: &Hosts, rate: &str, bps: f64, seconds: u32) -> Result
         ran.number(&format!("/narrows/spacing/0/{name}"))
             .map_or_else(|_| "–".to_owned(), |nanos| format!("{:.1}", nanos / 1e3))
     };
-    let gaps = ["planned_ns", "gap_ns_p50", "gap_ns_p99", "gap_ns_max"]
-        .map(gap)
-        .join(" | ");
-    Ok((
-        format!("{:.4} | {:+.3} | {lost:.2} | {gaps}", left / 1e6, error * 100.0),
-        error,
-    ))
+    let gaps = ["planned_ns", "gap_ns_p50", "gap_ns_p99", "gap_ns_max"].map(gap).join(" | ");
+    Ok((format!("{:.4} | {:+.3} | {lost:.2} | {gaps}", left / 1e6, error * 100.0), error))
 }

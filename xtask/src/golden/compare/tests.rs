@@ -6,9 +6,7 @@ const OUTPUT: &str = r#"{"schema":"narrows.simulation/1","method":"slope","runs"
 fn document(stdout: &str) -> Document {
     Document {
         group: "scenarios".to_owned(),
-        call: ["simulate", "scenarios/a.toml", "--others", "--param", "car=2"]
-            .map(str::to_owned)
-            .to_vec(),
+        call: ["simulate", "scenarios/a.toml", "--others", "--param", "car=2"].map(str::to_owned).to_vec(),
         exit: Some(0),
         stdout: stdout.to_owned(),
         stderr: String::new(),
@@ -24,11 +22,7 @@ fn tally(old: &Document, new: &Document, names: &Names, texts: bool) -> Tally {
 fn paths(old: &str, new: &str, names: &str) -> Vec<String> {
     let names = Names::parse(names).unwrap();
     let tally = tally(&document(old), &document(new), &names, false);
-    tally
-        .differences
-        .into_iter()
-        .map(|difference| difference.path)
-        .collect()
+    tally.differences.into_iter().map(|difference| difference.path).collect()
 }
 
 #[test]
@@ -114,14 +108,7 @@ fn calls_are_mapped() {
     let names = "[keys]\ncar = \"sub_train\"\n[flags]\nsimulate = \"sim run\"\n\"--others\" = \"--cross-traffic\"\n\
                  [files]\n\"scenarios/\" = \"shared/\"\n\"scenarios/a\" = \"shared/b\"";
     let call = Names::parse(names).unwrap().call(&document(""));
-    let expected = [
-        "sim",
-        "run",
-        "shared/b.toml",
-        "--cross-traffic",
-        "--param",
-        "sub_train=2",
-    ];
+    let expected = ["sim", "run", "shared/b.toml", "--cross-traffic", "--param", "sub_train=2"];
     assert_eq!(call.args, expected);
     let whole = "[calls]\n\"simulate scenarios/a.toml --others --param car=2\" = \"simulate b\"";
     assert_eq!(Names::parse(whole).unwrap().call(&document("")).args, ["simulate", "b"]);
@@ -129,10 +116,9 @@ fn calls_are_mapped() {
 
 #[test]
 fn keys_may_move() {
-    let new = OUTPUT.replace("\"others_yield\":1.5,", "").replace(
-        "\"evidence\":{",
-        "\"diagnostics\":{\"cross\":{\"yield\":1.5}},\"evidence\":{",
-    );
+    let new = OUTPUT
+        .replace("\"others_yield\":1.5,", "")
+        .replace("\"evidence\":{", "\"diagnostics\":{\"cross\":{\"yield\":1.5}},\"evidence\":{");
     let names =
         "[[moved]]\nfrom = \"/stdout/*/runs/*/others_yield\"\nto = \"/stdout/*/runs/*/diagnostics/cross/yield\"";
     assert_eq!(paths(OUTPUT, &new, names), [""; 0]);
@@ -145,17 +131,9 @@ fn wanted_differences_are_counted_and_must_be_there() {
     let text = "[[added]]\npath = \"**/unit\"\nreason = \"typed\"\n\
                 [[intended]]\npath = \"/stdout/*/runs/*/value_bps\"\nreason = \"mended\"\ndocuments = \"*a.toml*\"\n";
     let names = Names::parse(text).unwrap();
-    assert!(
-        tally(&document(OUTPUT), &document(&new), &names, false)
-            .differences
-            .is_empty()
-    );
+    assert!(tally(&document(OUTPUT), &document(&new), &names, false).differences.is_empty());
     assert!(names.unused().is_empty());
-    assert!(
-        names.uses().contains("1 intended /stdout/*/runs/*/value_bps: mended"),
-        "{}",
-        names.uses()
-    );
+    assert!(names.uses().contains("1 intended /stdout/*/runs/*/value_bps: mended"), "{}", names.uses());
     // Nothing differs: both are unused. What is only added may not hide a change.
     let names = Names::parse(text).unwrap();
     tally(&document(OUTPUT), &document(OUTPUT), &names, false);

@@ -10,17 +10,10 @@ pub(super) fn text(plan: &Plan) -> String {
     let scenarios = wide(&mut cells.iter().map(|cell| cell.scenario.name.as_str())).max(8);
     let subjects = wide(&mut cells.iter().map(|cell| cell.subject.label())).max(6);
     let mut out = String::new();
-    let _ = writeln!(
-        out,
-        "{:<scenarios$}  {:<subjects$}  {:<9}  {:>8}  metric",
-        "scenario", "method", "world", "runs"
-    );
+    let _ = writeln!(out, "{:<scenarios$}  {:<subjects$}  {:<9}  {:>8}  metric", "scenario", "method", "world", "runs");
     let mut total = 0u64;
     for cell in &cells {
-        let metric = cell
-            .subject
-            .metric()
-            .map_or("its adapter's", narrows_units::Metric::name);
+        let metric = cell.subject.metric().map_or("its adapter's", narrows_units::Metric::name);
         let note = match &cell.subject {
             Subject::Method(method) if method.method().is_none() => "  not yet",
             _ => "",
@@ -37,12 +30,7 @@ pub(super) fn text(plan: &Plan) -> String {
             cell.runs,
         );
     }
-    let _ = writeln!(
-        out,
-        "{}: {} rows, {total} runs, {} published numbers",
-        plan.name,
-        cells.len(),
-        plan.published.len()
-    );
+    let _ =
+        writeln!(out, "{}: {} rows, {total} runs, {} published numbers", plan.name, cells.len(), plan.published.len());
     out
 }

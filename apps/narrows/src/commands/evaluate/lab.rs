@@ -47,12 +47,7 @@ pub(crate) struct LabRunner {
 impl LabRunner {
     /// A bench that ends its run when `stop` is set.
     pub(crate) fn new(stop: Arc<AtomicBool>) -> Self {
-        Self {
-            stop,
-            adapters: BTreeMap::new(),
-            versions: BTreeMap::new(),
-            built: BTreeMap::new(),
-        }
+        Self { stop, adapters: BTreeMap::new(), versions: BTreeMap::new(), built: BTreeMap::new() }
     }
 
     fn adapter(&mut self, planned: &narrows_evaluate::subject::PlannedExternalTool) -> Result<Arc<Adapter>, RunFault> {
@@ -65,9 +60,7 @@ impl LabRunner {
             None => external_tool::builtin(&planned.name)
                 .unwrap_or_else(|| Err(AdapterError::Unknown(planned.name.clone()))),
         };
-        let adapter = adapter.map_err(|error| RunFault::NotOffered {
-            why: format!("{}: {error}", planned.name),
-        })?;
+        let adapter = adapter.map_err(|error| RunFault::NotOffered { why: format!("{}: {error}", planned.name) })?;
         let adapter = Arc::new(adapter);
         self.adapters.insert(key.clone(), Arc::clone(&adapter));
         Ok(adapter)
@@ -104,14 +97,8 @@ impl LabRunner {
         let host_pair = HostPair::make(&cell.scenario.scenario, order.seed)?;
         let run = match (&cell.subject, &adapter) {
             (Subject::Method(planned), _) => {
-                let trial = ours::Trial {
-                    host_pair: &host_pair,
-                    cell,
-                    scenario: &built,
-                    planned,
-                    order,
-                    stop: &self.stop,
-                };
+                let trial =
+                    ours::Trial { host_pair: &host_pair, cell, scenario: &built, planned, order, stop: &self.stop };
                 trial.run()
             }
             (Subject::ExternalTool(planned), Some(adapter)) => {
@@ -178,9 +165,7 @@ fn fault(adapter: &Adapter, error: &ExternalToolError) -> RunFault {
             RunFault::NotOffered { why: error.to_string() }
         }
         ExternalToolError::Interrupted => interrupted(),
-        error => RunFault::Broke {
-            why: format!("{}: {error}", adapter.name()),
-        },
+        error => RunFault::Broke { why: format!("{}: {error}", adapter.name()) },
     }
 }
 
@@ -199,20 +184,12 @@ fn line_rate(scenario: &Scenario, way: narrows_scenario::PathDirection, mtu: u16
         narrows_scenario::PathDirection::Forward => &scenario.sender,
         narrows_scenario::PathDirection::Reverse => &scenario.receiver,
     };
-    let (rate, framing) = scenario.hops(way).first().map_or(
-        (narrows_units::BitRate::from_gbps(1), narrows_units::Framing::BARE),
-        |hop| (hop.rate, hop.framing),
-    );
+    let (rate, framing) = scenario
+        .hops(way)
+        .first()
+        .map_or((narrows_units::BitRate::from_gbps(1), narrows_units::Framing::BARE), |hop| (hop.rate, hop.framing));
     let rate = host.interface_rate.map_or(rate, |own| own.min(rate));
-    framing
-        .convert(
-            rate,
-            narrows_units::Layer::Wire,
-            narrows_units::Layer::Ip,
-            u32::from(mtu),
-            false,
-        )
-        .unwrap_or(rate)
+    framing.convert(rate, narrows_units::Layer::Wire, narrows_units::Layer::Ip, u32::from(mtu), false).unwrap_or(rate)
 }
 
 #[cfg(test)]

@@ -17,13 +17,7 @@ pub(super) struct Bar {
 
 impl Bar {
     pub(super) fn new(quiet: bool) -> Self {
-        Self {
-            status: StatusLine::new(quiet),
-            quiet,
-            to_do: 0,
-            done: 0,
-            at: String::new(),
-        }
+        Self { status: StatusLine::new(quiet), quiet, to_do: 0, done: 0, at: String::new() }
     }
 
     pub(super) fn finish(&self) {
@@ -34,8 +28,7 @@ impl Bar {
         let Some(elapsed) = self.status.elapsed() else { return };
         let left = left(elapsed, self.done, self.to_do);
         let left = left.map_or_else(String::new, |left| format!(", {} s left", left.as_secs()));
-        self.status
-            .say(format!("{}/{} runs{left}  {}", self.done, self.to_do, self.at));
+        self.status.say(format!("{}/{} runs{left}  {}", self.done, self.to_do, self.at));
     }
 }
 
@@ -56,12 +49,7 @@ impl Progress for Bar {
     }
 
     fn at(&mut self, cell: &Cell) {
-        self.at = format!(
-            "{}: {}, {}",
-            cell.world.name(),
-            cell.scenario.name,
-            cell.subject.label()
-        );
+        self.at = format!("{}: {}, {}", cell.world.name(), cell.scenario.name, cell.subject.label());
         self.say();
     }
 

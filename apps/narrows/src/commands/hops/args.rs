@@ -140,9 +140,7 @@ fn via(text: &str) -> Result<Via, String> {
     match text.parse::<Via>() {
         Ok(Via::Stamp { .. }) => Err("hops takes udp[:PORT], icmp or tcp[:PORT]".to_owned()),
         Ok(via) => Ok(via),
-        Err(_) => Err(format!(
-            "{text:?} is none of udp[:PORT], icmp, tcp[:PORT] (ports 1 to 65535)"
-        )),
+        Err(_) => Err(format!("{text:?} is none of udp[:PORT], icmp, tcp[:PORT] (ports 1 to 65535)")),
     }
 }
 
@@ -163,38 +161,22 @@ impl HopsArgs {
     pub(super) fn chosen_via(&self) -> Via {
         match (self.via, self.tcp) {
             (Some(via), _) => via,
-            (None, true) => Via::Tcp {
-                port: self.port.unwrap_or(Via::TCP_PORT),
-            },
-            (None, false) => Via::Udp {
-                port: self.port.unwrap_or(Via::UDP_PORT),
-            },
+            (None, true) => Via::Tcp { port: self.port.unwrap_or(Via::TCP_PORT) },
+            (None, false) => Via::Udp { port: self.port.unwrap_or(Via::UDP_PORT) },
         }
     }
 
     /// What answers for the far end.
     pub(super) fn answering(&self) -> Answering {
-        if self.server {
-            Answering::Server
-        } else {
-            self.chosen_via().answering()
-        }
+        if self.server { Answering::Server } else { self.chosen_via().answering() }
     }
 
     pub(super) fn via_text(&self) -> String {
-        if self.server {
-            "the server there".to_owned()
-        } else {
-            self.chosen_via().to_string()
-        }
+        if self.server { "the server there".to_owned() } else { self.chosen_via().to_string() }
     }
 
     pub(super) fn form(&self) -> Form {
-        if self.json {
-            Form::Json
-        } else {
-            self.format.unwrap_or(Form::Text)
-        }
+        if self.json { Form::Json } else { self.format.unwrap_or(Form::Text) }
     }
 
     /// A picture for the eyes of one who waits.
@@ -204,11 +186,7 @@ impl HopsArgs {
 
     pub(super) fn strokes(&self) -> Strokes {
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
-        if self.ascii || dumb {
-            Strokes::Ascii
-        } else {
-            Strokes::Unicode
-        }
+        if self.ascii || dumb { Strokes::Ascii } else { Strokes::Unicode }
     }
 
     pub(super) fn version(&self) -> Version {
@@ -235,21 +213,9 @@ impl HopsArgs {
         }
         let mut params: RawParams = crate::commands::simulate::split(&self.params)?.into_iter().collect();
         let flags = [
-            (
-                "-m/--max-ttl",
-                &["hops", "max_ttl"][..],
-                self.max_ttl.map(|hops| hops.to_string()),
-            ),
-            (
-                "-c/--report-cycles",
-                &["repeats", "probes"],
-                self.cycles.map(|cycles| cycles.to_string()),
-            ),
-            (
-                "-i/--interval",
-                &["gap", "pace"],
-                self.interval.map(|time| format!("{} ns", time.as_nanos())),
-            ),
+            ("-m/--max-ttl", &["hops", "max_ttl"][..], self.max_ttl.map(|hops| hops.to_string())),
+            ("-c/--report-cycles", &["repeats", "probes"], self.cycles.map(|cycles| cycles.to_string())),
+            ("-i/--interval", &["gap", "pace"], self.interval.map(|time| format!("{} ns", time.as_nanos()))),
         ];
         for (flag, names, value) in flags {
             let Some(value) = value else { continue };
@@ -259,9 +225,7 @@ impl HopsArgs {
             params.set(*own, value);
         }
         // Bad parameters are told before anything is connected.
-        method
-            .begin(&params)
-            .map_err(|error| Failure::usage(error.to_string()))?;
+        method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;
         Ok((method, params))
     }
 
@@ -326,10 +290,7 @@ fn takes_stamps(method: &dyn Method) -> bool {
 
 /// Methods that measure hops.
 fn per_hop() -> impl Iterator<Item = &'static dyn Method> {
-    methods::METHODS
-        .iter()
-        .copied()
-        .filter(|method| method.info().class.scope == Scope::PerHop)
+    methods::METHODS.iter().copied().filter(|method| method.info().class.scope == Scope::PerHop)
 }
 
 #[cfg(test)]

@@ -37,11 +37,8 @@ pub(super) fn poll(
             ip_octets: IP_OCTETS,
             hop_limit: Some(limit),
         });
-        let train = Train {
-            id: TrainId(0),
-            packets: packets.collect(),
-            peer_kind: remote.facts().answering.peer_kind(),
-        };
+        let train =
+            Train { id: TrainId(0), packets: packets.collect(), peer_kind: remote.facts().answering.peer_kind() };
         if train.packets.is_empty() {
             return;
         }

@@ -139,10 +139,7 @@ impl Server {
             self.progress.say(format!("the whole way {name}"));
             let entry = self.way(direction, way_budget(limits, spent));
             if let Some(entry) = &entry {
-                spent = (
-                    spent.0.saturating_add(entry.cost.octets),
-                    spent.1.saturating_add(entry.cost.time),
-                );
+                spent = (spent.0.saturating_add(entry.cost.octets), spent.1.saturating_add(entry.cost.time));
                 add_cost(&mut document.cost, &entry.cost);
             }
             entries.push(entry);
@@ -162,17 +159,9 @@ impl Server {
 
 /// What is left for one way.
 fn way_budget(limits: Option<BudgetLimits>, (octets, time): (u64, Duration)) -> Budget {
-    let most = Budget {
-        octets: WAY_OCTETS,
-        time: WAY_TIME,
-        ..Budget::default()
-    };
+    let most = Budget { octets: WAY_OCTETS, time: WAY_TIME, ..Budget::default() };
     let Some(limits) = limits else { return most };
-    let unlimited = Budget {
-        octets: u64::MAX,
-        time: Duration::MAX,
-        ..Budget::default()
-    };
+    let unlimited = Budget { octets: u64::MAX, time: Duration::MAX, ..Budget::default() };
     let all = limits.over(unlimited);
     Budget {
         octets: all.octets.saturating_sub(octets).min(most.octets),

@@ -81,9 +81,7 @@ impl Board {
         }
         let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let text = live(self.latest.as_ref(), &self.found, columns.unwrap_or(100));
-        self.progress.say(format!(
-            " hop  who answers, how often, least round trip, capacity{text}"
-        ));
+        self.progress.say(format!(" hop  who answers, how often, least round trip, capacity{text}"));
     }
 
     /// All of it, with what the world itself saw.

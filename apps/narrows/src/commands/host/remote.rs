@@ -70,9 +70,7 @@ pub(super) fn ask(peer: &Peer, stop: &Arc<AtomicBool>, progress: &Progress) -> R
     drop(world);
     if remote.failure.is_none() && !stop.load(Ordering::Relaxed) {
         progress.say(format!("the way from {}", peer.name));
-        let seen = peer
-            .connect(Direction::Reverse, stop, progress)
-            .and_then(|mut world| trains(&mut world, stop));
+        let seen = peer.connect(Direction::Reverse, stop, progress).and_then(|mut world| trains(&mut world, stop));
         match seen {
             Ok(seen) => remote.seen_here = seen,
             Err(failure) => remote.failure = Some(failure),
@@ -91,9 +89,7 @@ fn trains(world: &mut SocketWorld, stop: &AtomicBool) -> Result<Option<Coalescin
             return Ok(None);
         }
         let train = Train::uniform(TrainId(id + 1), PACKETS, octets, Duration::ZERO);
-        let event = world
-            .send(Probe::Train(train))
-            .map_err(|error| connect::failure(&error))?;
+        let event = world.send(Probe::Train(train)).map_err(|error| connect::failure(&error))?;
         let Event::Train(report) = event else { return Ok(None) };
         if report.arrived_by == StampSource::User {
             return Ok(None);

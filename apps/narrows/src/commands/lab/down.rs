@@ -45,10 +45,7 @@ pub(super) fn run(args: &DownArgs) -> Result<Exit, Failure> {
             }
             let state = narrows_lab::find_lab(&id).map_err(|error| failure(&error))?;
             if !state.held {
-                return Err(failure(&LabError::NotOurs {
-                    id: id.to_string(),
-                    process: state.process,
-                }));
+                return Err(failure(&LabError::NotOurs { id: id.to_string(), process: state.process }));
             }
             vec![state]
         }
@@ -57,11 +54,8 @@ pub(super) fn run(args: &DownArgs) -> Result<Exit, Failure> {
         None if held.len() == 1 => held,
         None => {
             let names: Vec<String> = held.iter().map(|state| state.id.to_string()).collect();
-            let remote = if names.is_empty() {
-                "none is up".to_owned()
-            } else {
-                format!("up are {}", names.join(", "))
-            };
+            let remote =
+                if names.is_empty() { "none is up".to_owned() } else { format!("up are {}", names.join(", ")) };
             return Err(Failure::usage(format!("which lab? {remote}; --all ends all")));
         }
     };
@@ -102,9 +96,7 @@ fn last_words(log: &Path) -> Vec<String> {
     let said = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = said.lines().collect();
     let last = &lines[lines.len().saturating_sub(MOST_LINES)..];
-    last.iter()
-        .map(|line| line.strip_prefix("narrows: ").unwrap_or(line).to_owned())
-        .collect()
+    last.iter().map(|line| line.strip_prefix("narrows: ").unwrap_or(line).to_owned()).collect()
 }
 
 /// Asks what runs inside to end, and then makes it.
@@ -115,11 +107,7 @@ fn end_programs(state: &LabState) {
         loop {
             // Each is asked once, also those that the others started meanwhile.
             let inside: Vec<u32> = narrows_lab::programs_in(state);
-            let new: Vec<u32> = inside
-                .iter()
-                .copied()
-                .filter(|&process| asked.insert(process))
-                .collect();
+            let new: Vec<u32> = inside.iter().copied().filter(|&process| asked.insert(process)).collect();
             signal(&new, how);
             if inside.is_empty() {
                 return;

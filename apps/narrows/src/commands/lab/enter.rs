@@ -21,10 +21,7 @@ pub(crate) struct ExecArgs {
 pub(super) fn run(args: &ExecArgs) -> Result<Exit, Failure> {
     super::clean();
     let id = super::id(&args.id)?;
-    let (program, arguments) = args
-        .program
-        .split_first()
-        .ok_or_else(|| Failure::usage("an empty command"))?;
+    let (program, arguments) = args.program.split_first().ok_or_else(|| Failure::usage("an empty command"))?;
     narrows_lab::enter_node(&id, &args.node).map_err(|error| failure(&error))?;
     // From here on this process is the program, so its exit code is, too. It only comes back if
     // there is none.

@@ -40,11 +40,7 @@ impl Flows {
         std::thread::scope(|scope| {
             let ending: Vec<_> = self.0.into_iter().map(|flow| scope.spawn(|| flow.end())).collect();
             // A thread that panicked has nothing to say.
-            ending
-                .into_iter()
-                .filter_map(|flow| flow.join().ok())
-                .flatten()
-                .collect()
+            ending.into_iter().filter_map(|flow| flow.join().ok()).flatten().collect()
         })
     }
 }
@@ -72,9 +68,8 @@ impl Running {
             |bps: Option<u64>| bps.map_or_else(|| "unknown".to_owned(), |bps| BitRate::from_bps(bps).to_string());
         let mut lines = Vec::new();
         for total in report.totals() {
-            let asked = total
-                .requested_bps
-                .map_or_else(String::new, |_| format!("asked {}, ", rate(total.requested_bps)));
+            let asked =
+                total.requested_bps.map_or_else(String::new, |_| format!("asked {}, ", rate(total.requested_bps)));
             let layer = if total.layer == "ip" { "IP" } else { "TCP payload" };
             let mut line = format!(
                 "cross {} ({}, {layer}): {asked}achieved {}, received {}",
@@ -84,11 +79,7 @@ impl Running {
                 rate(total.received_bps)
             );
             if total.sent_packets > 0 {
-                let _ = write!(
-                    line,
-                    "; {} packets sent, {} lost",
-                    total.sent_packets, total.lost_packets
-                );
+                let _ = write!(line, "; {} packets sent, {} lost", total.sent_packets, total.lost_packets);
             }
             lines.push(line);
         }
@@ -116,10 +107,7 @@ pub(super) fn start(lab: &Lab) -> Result<Flows, Failure> {
         let target = target.ok_or_else(|| Failure::host("a sink without an address"))?;
         // The processor is the path's and the programs': what departs some 50 µs late is cross
         // traffic still.
-        let options = SenderOptions {
-            pacing: Pacing::Sleep,
-            ..SenderOptions::default()
-        };
+        let options = SenderOptions { pacing: Pacing::Sleep, ..SenderOptions::default() };
         let sender = inside(&flow.source, || Sender::start(target, vec![traffic], options))?;
         running.push(Running {
             cross: flow.index,
@@ -145,11 +133,9 @@ fn in_path_time(lab: &Lab, flow: &RealFlow, seed: u64) -> Option<Flow> {
 }
 
 fn inside<T: Send>(node: &Node, start: impl FnOnce() -> Result<T, TrafficError> + Send) -> Result<T, Failure> {
-    node.run(start)
-        .map_err(|error| failure(&error))?
-        .map_err(|error| Failure {
-            exit: Exit::Failure,
-            who: "host",
-            text: format!("cross traffic in the {}: {error}", node.name()),
-        })
+    node.run(start).map_err(|error| failure(&error))?.map_err(|error| Failure {
+        exit: Exit::Failure,
+        who: "host",
+        text: format!("cross traffic in the {}: {error}", node.name()),
+    })
 }

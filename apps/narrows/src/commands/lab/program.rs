@@ -30,10 +30,7 @@ pub(crate) struct RunArgs {
 
 pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let scenario = simulate::load(&args.build.scenario)?;
-    let (program, arguments) = args
-        .program
-        .split_first()
-        .ok_or_else(|| Failure::usage("an empty command"))?;
+    let (program, arguments) = args.program.split_first().ok_or_else(|| Failure::usage("an empty command"))?;
     let stop = interrupt::flag()?;
     let wrong = |error: LabError| failure(&error);
     let lab = Lab::up(&scenario, args.build.options(false)?).map_err(wrong)?;
@@ -48,10 +45,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     let flows = super::flows::start(&lab)?;
     let mut command = Command::new(program);
     command.args(arguments).env("NARROWS_LAB", lab.id().as_str());
-    for (name, addresses) in [
-        ("NARROWS_SENDER", lab.sender().addresses()),
-        ("NARROWS_RECEIVER", lab.receiver().addresses()),
-    ] {
+    for (name, addresses) in
+        [("NARROWS_SENDER", lab.sender().addresses()), ("NARROWS_RECEIVER", lab.receiver().addresses())]
+    {
         tell(&mut command, name, addresses);
     }
     let exit = node.spawn(&mut command).map(Program).map_err(wrong)?.wait(stop)?;

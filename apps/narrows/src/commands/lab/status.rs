@@ -57,11 +57,7 @@ pub(super) fn run(args: &StatusArgs) -> Result<Exit, Failure> {
     if let Some(id) = wanted.filter(|_| labs.is_empty()) {
         return Err(failure(&LabError::NoSuchLab { id: id.to_string() }));
     }
-    let document = Document {
-        schema: 1,
-        labs: labs.into_iter().map(row).collect(),
-        removed,
-    };
+    let document = Document { schema: 1, labs: labs.into_iter().map(row).collect(), removed };
     let text = if args.json {
         let text = serde_json::to_string(&document);
         text.map_err(|error| Failure::host(error.to_string()))? + "\n"
@@ -73,9 +69,7 @@ pub(super) fn run(args: &StatusArgs) -> Result<Exit, Failure> {
 }
 
 fn row(state: LabState) -> Row {
-    let uptime = state
-        .uptime_s()
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let uptime = state.uptime_s().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     Row {
         id: state.id.to_string(),
         alive: state.is_alive(),

@@ -79,19 +79,13 @@ fn start(build: &BuildArgs, log: &Path) -> Result<Child, Failure> {
     if build.no_calibration {
         command.arg("--no-calibration");
     }
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(complaints)
-        .spawn()
-        .map_err(wrong)
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(complaints).spawn().map_err(wrong)
 }
 
 /// The lab that this process holds, once it is complete.
 fn ready(holder: &Child) -> Option<LabState> {
     let labs = narrows_lab::labs().into_iter();
-    labs.filter(|state| state.process == holder.id())
-        .find(|state| state.description.is_some())
+    labs.filter(|state| state.process == holder.id()).find(|state| state.description.is_some())
 }
 
 /// The holder's own complaint and code.
@@ -106,11 +100,7 @@ fn ended(status: std::process::ExitStatus, log: &Path) -> Failure {
             other => other,
         },
         who: "host",
-        text: if text.is_empty() {
-            format!("the process that holds the lab ended: {status}")
-        } else {
-            text
-        },
+        text: if text.is_empty() { format!("the process that holds the lab ended: {status}") } else { text },
     }
 }
 
@@ -152,11 +142,7 @@ fn reported(description: &LabDescription) -> String {
     for hop in &description.hops {
         let rate = |bps| narrows_units::BitRate::from_bps(bps);
         let capacity = match hop.calibrated_capacity_bps {
-            Some(found) => format!(
-                "calibrated {}, by the scenario {}",
-                rate(found),
-                rate(hop.derived_capacity_bps)
-            ),
+            Some(found) => format!("calibrated {}, by the scenario {}", rate(found), rate(hop.derived_capacity_bps)),
             None => rate(hop.derived_capacity_bps).to_string(),
         };
         let exact = if hop.exact { "exact" } else { "not exact" };
@@ -171,10 +157,7 @@ fn reported(description: &LabDescription) -> String {
             }
         }
     }
-    for (heading, truth) in [
-        ("forward", &description.truth.forward),
-        ("reverse", &description.truth.reverse),
-    ] {
+    for (heading, truth) in [("forward", &description.truth.forward), ("reverse", &description.truth.reverse)] {
         let capacity = narrows_units::BitRate::from_bps(truth.capacity_bps);
         let available = truth.available_bps.map_or_else(
             || "unknown beside elastic flows".to_owned(),

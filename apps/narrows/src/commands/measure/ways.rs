@@ -38,11 +38,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
         );
     }
     if let Some(clock) = ways.remote_clock {
-        let kept = if clock.synchronised {
-            "synchronised"
-        } else {
-            "not synchronised"
-        };
+        let kept = if clock.synchronised { "synchronised" } else { "not synchronised" };
         let _ = writeln!(
             out,
             "    its clock: ahead of this host's by {} ± {}, {kept} as it says",

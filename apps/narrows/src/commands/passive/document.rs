@@ -20,10 +20,7 @@ pub(super) fn document(read: &Read) -> PassiveDocument {
             why: damage.fault.to_string(),
         })
     });
-    let flows = findings
-        .flows
-        .iter()
-        .flat_map(|flow| flow.answers.iter().map(|answer| row(flow, answer)));
+    let flows = findings.flows.iter().flat_map(|flow| flow.answers.iter().map(|answer| row(flow, answer)));
     PassiveDocument {
         schema: PassiveDocument::SCHEMA,
         inputs: read.inputs.clone(),
@@ -60,11 +57,7 @@ fn row(flow: &FlowFinding, answer: &Answer) -> PassiveFlow {
     let estimate = answer.outcome.estimate();
     let (reason, evidence) = match &answer.outcome {
         Outcome::Estimated(estimate) => (None, estimate.diagnostics.clone()),
-        Outcome::Inconclusive {
-            reason,
-            diagnostics: evidence,
-            ..
-        } => (Some(Remark::from(reason)), evidence.clone()),
+        Outcome::Inconclusive { reason, diagnostics: evidence, .. } => (Some(Remark::from(reason)), evidence.clone()),
     };
     PassiveFlow {
         source: flow.source.to_string(),
@@ -103,12 +96,9 @@ fn row(flow: &FlowFinding, answer: &Answer) -> PassiveFlow {
 
 fn pair(pair: &PairFinding) -> PassivePair {
     let (value, low, high, verdict, reason) = match &pair.together {
-        Together::Value {
-            value,
-            low,
-            high,
-            verdict,
-        } => (Some(value.bps()), Some(low.bps()), Some(high.bps()), *verdict, None),
+        Together::Value { value, low, high, verdict } => {
+            (Some(value.bps()), Some(low.bps()), Some(high.bps()), *verdict, None)
+        }
         Together::Nothing(reason) => (None, None, None, BoundKind::Inconclusive, Some(Remark::from(reason))),
     };
     let conflict = (pair.disagreeing > 0).then(|| Remark {

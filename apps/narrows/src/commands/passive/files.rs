@@ -44,13 +44,7 @@ pub(super) fn read(args: &PassiveArgs, filter: Option<Filter>, mut analysis: Ana
             }
         };
         progress.say(format!("reading {name}"));
-        one(
-            &mut reader,
-            &mut analysis,
-            &mut filter,
-            &mut departures,
-            (stop, &progress),
-        )?;
+        one(&mut reader, &mut analysis, &mut filter, &mut departures, (stop, &progress))?;
         dropped += reader.dropped();
         analysis.set_dropped(dropped);
         inputs.push(name.clone());
@@ -75,13 +69,7 @@ pub(super) fn read(args: &PassiveArgs, filter: Option<Filter>, mut analysis: Ana
     }
     let findings = analysis.finish();
     let first = unread.into_iter().next();
-    Ok(Read {
-        failure: first.or_else(|| unreadable(&findings, &damages)),
-        inputs,
-        findings,
-        damages,
-        matched,
-    })
+    Ok(Read { failure: first.or_else(|| unreadable(&findings, &damages)), inputs, findings, damages, matched })
 }
 
 /// What is wrong with an input, on one line, whatever form the result is printed in.
@@ -107,11 +95,7 @@ fn unreadable(findings: &narrows_capture::Findings, damages: &[(String, Damages)
 }
 
 fn named(path: &Path) -> String {
-    if is_stdin(path) {
-        "standard input".to_owned()
-    } else {
-        path.display().to_string()
-    }
+    if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 fn one(
@@ -133,9 +117,7 @@ fn one(
             return Ok(());
         };
         let passes = match filter {
-            Some(filter) => filter
-                .matches(&raw)
-                .map_err(|error| Failure::usage(error.to_string()))?,
+            Some(filter) => filter.matches(&raw).map_err(|error| Failure::usage(error.to_string()))?,
             None => true,
         };
         if passes && let Some(mut packet) = analysis.decoded(&raw) {

@@ -44,35 +44,25 @@ pub(super) fn listen(
     let program = program.map_err(|error| Failure::usage(error.to_string()))?;
     let mut pcap = args.write.as_ref().map(|path| begin(path, link)).transpose()?;
     let stop = interrupt::flag()?;
-    let options = ListenOptions {
-        filter: program.as_deref(),
-        all_stations: args.promiscuous,
-    };
+    let options = ListenOptions { filter: program.as_deref(), all_stations: args.promiscuous };
     let mut listener = Listener::open(interface, &options).map_err(|error| refused(interface, &error))?;
     let progress = Progress::new(args.quiet);
     progress.say(format!("listening on {interface}"));
-    let ended = hear(
-        &mut listener,
-        &mut analysis,
-        &mut pcap,
-        (heading, link, args.duration, stop),
-    );
+    let ended = hear(&mut listener, &mut analysis, &mut pcap, (heading, link, args.duration, stop));
     progress.finish();
     if let Ok(counts) = listener.counts() {
         analysis.set_dropped(counts.dropped);
     }
     let mut failure = match ended {
-        Ok(Incoming::Gone) => Some(Failure::host(format!(
-            "{interface} went away or down; what was heard before is shown"
-        ))),
+        Ok(Incoming::Gone) => {
+            Some(Failure::host(format!("{interface} went away or down; what was heard before is shown")))
+        }
         Ok(Incoming::Frames | Incoming::Silence) => None,
         Err(failure) => Some(failure),
     };
     if let (Some(pcap), Some(path)) = (pcap, &args.write) {
         let finished = pcap.finish();
-        failure = failure.or(finished
-            .err()
-            .map(|error| Failure::host(format!("{}: {error}", path.display()))));
+        failure = failure.or(finished.err().map(|error| Failure::host(format!("{}: {error}", path.display()))));
     }
     Ok(Read {
         inputs: vec![interface.to_owned()],

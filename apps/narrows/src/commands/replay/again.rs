@@ -33,19 +33,11 @@ struct ReplayOutcome {
 pub(super) fn again(number: usize, run: &Run, wanted: &Wanted) -> Result<ReplayedRun, Failure> {
     let header = &run.header;
     let own = narrows_methods::find(&header.method);
-    let no_such = || {
-        Failure::usage(format!(
-            "run {number} is of a method that this program has not: {}",
-            header.method
-        ))
-    };
+    let no_such =
+        || Failure::usage(format!("run {number} is of a method that this program has not: {}", header.method));
     let method = wanted.method.or(own).ok_or_else(no_such)?;
     let own_method = method.info().name == header.method;
-    let mut params = if own_method {
-        header.raw_params()
-    } else {
-        RawParams::new()
-    };
+    let mut params = if own_method { header.raw_params() } else { RawParams::new() };
     for (name, value) in &wanted.params {
         params.set(name, value);
     }
@@ -58,11 +50,7 @@ pub(super) fn again(number: usize, run: &Run, wanted: &Wanted) -> Result<Replaye
     };
     let row = |name, metric, outcome: &Outcome| row(run, scenario.as_ref(), name, metric, outcome);
     let recorded = run.end.as_ref().zip(own);
-    let metric = if own_method {
-        header.metric
-    } else {
-        method.info().metric
-    };
+    let metric = if own_method { header.metric } else { method.info().metric };
     Ok(ReplayedRun {
         run: number,
         program: header.program.clone(),
@@ -71,10 +59,7 @@ pub(super) fn again(number: usize, run: &Run, wanted: &Wanted) -> Result<Replaye
         seed: header.played.as_ref().map(|played| played.seed),
         recorded_method: header.method.clone(),
         recorded_params: header.params.clone(),
-        params: params
-            .iter()
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect(),
+        params: params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         exchanges: run.exchanges.len(),
         rows: run.observations().holds(),
         complete: run.end.is_some(),
@@ -82,10 +67,7 @@ pub(super) fn again(number: usize, run: &Run, wanted: &Wanted) -> Result<Replaye
         same: found.same,
         differs: found.differs,
         recorded: recorded.map(|(end, own)| row(own.info().name, header.metric, &end.outcome)),
-        result: found
-            .outcome
-            .as_ref()
-            .map(|outcome| row(method.info().name, metric, outcome)),
+        result: found.outcome.as_ref().map(|outcome| row(method.info().name, metric, outcome)),
     })
 }
 
@@ -130,19 +112,11 @@ fn find(
             let same = end.map(|_| false);
             let fault = fault.to_string();
             Ok(match method.analyse(&run.observations(), params) {
-                Ok(outcome) => ReplayOutcome {
-                    how: How::Analysed,
-                    same,
-                    differs: Some(fault),
-                    outcome: Some(outcome),
-                },
+                Ok(outcome) => ReplayOutcome { how: How::Analysed, same, differs: Some(fault), outcome: Some(outcome) },
                 Err(narrows_probe::AnalyseError::Params(error)) => return Err(error),
-                Err(error) => ReplayOutcome {
-                    how: How::Refused,
-                    same,
-                    differs: Some(error.to_string()),
-                    outcome: None,
-                },
+                Err(error) => {
+                    ReplayOutcome { how: How::Refused, same, differs: Some(error.to_string()), outcome: None }
+                }
             })
         }
     }

@@ -110,11 +110,7 @@ fn print(out: &mut String, row: &Row, form: Form) {
 
 /// As RFC 4180 has it.
 fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
 fn rows(asked: &Request, answer: &Answer) -> Vec<Row> {
@@ -130,10 +126,7 @@ fn rows(asked: &Request, answer: &Answer) -> Vec<Row> {
                 streams.flat_map(|(stream, of)| (0usize..).zip(&of.samples).map(move |(seq, s)| (stream, seq, s)));
             samples.map(|(stream, seq, of)| sample(stream, seq, of)).collect()
         }
-        (_, Answer::Capture(report)) => (0usize..)
-            .zip(&report.packets)
-            .map(|(seq, of)| captured(seq, of))
-            .collect(),
+        (_, Answer::Capture(report)) => (0usize..).zip(&report.packets).map(|(seq, of)| captured(seq, of)).collect(),
         (_, Answer::Refused(refusal)) => vec![object(json!({"kind": "refused", "text": refused(*refusal)}))],
         (_, Answer::Fault(text)) => vec![object(json!({"kind": "fault", "text": text}))],
         (Request::Wait { until }, Answer::TimerFired) => vec![object(json!({"kind": "wait", "to_ns": until.nanos()}))],

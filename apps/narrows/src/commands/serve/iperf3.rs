@@ -64,9 +64,7 @@ impl Iperf3Args {
         let (Some(key), Some(users)) = (&self.rsa_private_key_path, &self.authorized_users_path) else {
             return Ok(None);
         };
-        let skew = self
-            .time_skew_threshold
-            .map(|seconds| Duration::from_secs(seconds.into()));
+        let skew = self.time_skew_threshold.map(|seconds| Duration::from_secs(seconds.into()));
         let gate = Gate::read(key, users, skew);
         gate.map(Some).map_err(|error| Failure::usage(error.to_string()))
     }

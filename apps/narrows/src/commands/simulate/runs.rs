@@ -62,11 +62,7 @@ pub(super) fn recorded(
 ) -> Result<(SimulationDocument, Option<FileWriter>, Option<WriteError>), Failure> {
     let wrong = |error: narrows_probe::ParamError| Failure::usage(error.to_string());
     let simulation = &batch.simulation;
-    let played = Played {
-        scenario: simulation.scenario.name.clone(),
-        text: text.to_owned(),
-        seed: batch.seed,
-    };
+    let played = Played { scenario: simulation.scenario.name.clone(), text: text.to_owned(), seed: batch.seed };
     let direction = match simulation.way {
         PathDirection::Forward => Direction::Forward,
         PathDirection::Reverse => Direction::Reverse,
@@ -75,9 +71,7 @@ pub(super) fn recorded(
     let world = SimWorld::new(simulation.scenario, simulation.way, batch.seed);
     let mut world = Recorder::maybe(world, writer, setting).with_true_time(|world: &SimWorld| Some(world.true_time()));
     simulation.begin().map_err(wrong)?;
-    let run = simulation
-        .run_in(&mut world, |world| world.world().true_time(), batch.seed)
-        .map_err(wrong)?;
+    let run = simulation.run_in(&mut world, |world| world.world().true_time(), batch.seed).map_err(wrong)?;
     let (_, writer, fault) = world.into_parts();
     let row = RunRow::new(batch.seed, run.truth, &run.measured)
         .truth_from(run.truth_basis, run.long_run_truth)

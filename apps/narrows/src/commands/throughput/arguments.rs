@@ -32,11 +32,7 @@ impl FromStr for Size {
         if !(0.0..9e18).contains(&octets) {
             return Err(wrong());
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "within 63 bit, as just checked"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within 63 bit, as just checked")]
         let octets = octets as u64;
         Ok(Self(octets))
     }
@@ -125,10 +121,7 @@ mod tests {
     #[test]
     fn what_was_given_is_named() {
         assert_eq!(wanted(&[(false, "-a"), (false, "-b")]), None);
-        assert_eq!(
-            wanted(&[(true, "-a"), (false, "-b"), (true, "-c")]),
-            Some("-a, -c".to_owned())
-        );
+        assert_eq!(wanted(&[(true, "-a"), (false, "-b"), (true, "-c")]), Some("-a, -c".to_owned()));
     }
 
     #[test]
@@ -151,15 +144,7 @@ mod tests {
 
     #[test]
     fn marks_are_numbers_or_names() {
-        for (text, value) in [
-            ("ef", 46),
-            ("AF41", 34),
-            ("cs5", 40),
-            ("0x2e", 46),
-            ("056", 46),
-            ("63", 63),
-            ("le", 1),
-        ] {
+        for (text, value) in [("ef", 46), ("AF41", 34), ("cs5", 40), ("0x2e", 46), ("056", 46), ("63", 63), ("le", 1)] {
             assert_eq!(dscp(text), Ok(value), "{text}");
         }
         for wrong in ["64", "af44", "af51", "cs8", "", "csx", "best"] {

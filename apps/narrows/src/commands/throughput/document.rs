@@ -28,11 +28,7 @@ pub(super) fn build(
 ) -> Value {
     let mut document = Map::new();
     document.insert("start".to_owned(), start(args, options, finished, started_at));
-    let intervals: Vec<Value> = finished
-        .parts
-        .iter()
-        .map(|part| interval(part, &judge.part(part), options))
-        .collect();
+    let intervals: Vec<Value> = finished.parts.iter().map(|part| interval(part, &judge.part(part), options)).collect();
     document.insert("intervals".to_owned(), intervals.into());
     document.insert("end".to_owned(), end(finished, options));
     match &finished.theirs.server_output {
@@ -78,21 +74,11 @@ fn start(args: &ThroughputArgs, options: &TestOptions, finished: &Finished, star
     let system = nix::sys::utsname::uname().map_or_else(
         |_| String::new(),
         |name| {
-            let parts = [
-                name.sysname(),
-                name.nodename(),
-                name.release(),
-                name.version(),
-                name.machine(),
-            ];
+            let parts = [name.sysname(), name.nodename(), name.release(), name.version(), name.machine()];
             parts.map(|part| part.to_string_lossy().into_owned()).join(" ")
         },
     );
-    let block = if parameters.block_octets > 0 {
-        Some(parameters.block_octets)
-    } else {
-        block_of(finished)
-    };
+    let block = if parameters.block_octets > 0 { Some(parameters.block_octets) } else { block_of(finished) };
     json!({
         "connected": connected,
         "version": concat!("narrows ", env!("CARGO_PKG_VERSION")),
@@ -133,10 +119,7 @@ fn amount(options: &TestOptions) -> bool {
 /// Payload of a datagram, where the path chose it.
 fn block_of(finished: &Finished) -> Option<u32> {
     let last = finished.parts.last()?;
-    let sender = last
-        .streams
-        .iter()
-        .find(|stream| stream.to.sends && stream.to.datagrams > 0)?;
+    let sender = last.streams.iter().find(|stream| stream.to.sends && stream.to.datagrams > 0)?;
     u32::try_from(sender.to.octets.checked_div(sender.to.datagrams)?).ok()
 }
 
@@ -149,11 +132,7 @@ struct Span {
 impl Span {
     fn row(&self, octets: u64, sender: bool) -> Map<String, Value> {
         let seconds = self.to - self.from;
-        let bps = if seconds > 0.0 {
-            octets as f64 * 8.0 / seconds
-        } else {
-            0.0
-        };
+        let bps = if seconds > 0.0 { octets as f64 * 8.0 / seconds } else { 0.0 };
         let fields = [
             ("start", self.from.into()),
             ("end", self.to.into()),
@@ -162,10 +141,7 @@ impl Span {
             ("bits_per_second", bps.into()),
             ("sender", sender.into()),
         ];
-        fields
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect()
+        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 }
 
@@ -176,16 +152,9 @@ fn put(row: &mut Map<String, Value>, fields: &[(&str, Value)]) {
 }
 
 fn interval(part: &Part, verdict: &LimitVerdict, options: &TestOptions) -> Value {
-    let span = Span {
-        from: part.from.as_secs_f64(),
-        to: part.to.as_secs_f64(),
-    };
+    let span = Span { from: part.from.as_secs_f64(), to: part.to.as_secs_f64() };
     let udp = options.parameters.transport != Transport::Tcp;
-    let streams: Vec<Value> = part
-        .streams
-        .iter()
-        .map(|stream| stream_row(stream, &span, part.omitted, udp))
-        .collect();
+    let streams: Vec<Value> = part.streams.iter().map(|stream| stream_row(stream, &span, part.omitted, udp)).collect();
     let mut row = Map::new();
     row.insert("streams".to_owned(), streams.into());
     let both = options.parameters.flow == Flow::Both;
@@ -202,10 +171,7 @@ fn interval(part: &Part, verdict: &LimitVerdict, options: &TestOptions) -> Value
     if both {
         sum("sum_bidir_reverse", false);
     }
-    row.insert(
-        "narrows".to_owned(),
-        json!({ "limited_by": verdict.limited_by, "evidence": verdict.evidence }),
-    );
+    row.insert("narrows".to_owned(), json!({ "limited_by": verdict.limited_by, "evidence": verdict.evidence }));
     Value::Object(row)
 }
 
@@ -231,10 +197,7 @@ fn counts(streams: &[&StreamPart], udp: bool, sends: bool) -> Vec<(&'static str,
         (true, false) => {
             let packets = sum(|at| at.arrivals.map_or(0, |counts| counts.highest));
             let lost = sum(|at| at.arrivals.map_or(0, |counts| counts.lost()));
-            let jitter = streams
-                .iter()
-                .filter_map(|stream| stream.to.arrivals)
-                .map(|counts| counts.jitter_seconds);
+            let jitter = streams.iter().filter_map(|stream| stream.to.arrivals).map(|counts| counts.jitter_seconds);
             let jitter = jitter.sum::<f64>() / streams.len().max(1) as f64;
             losses(jitter, lost, packets)
         }
@@ -242,11 +205,7 @@ fn counts(streams: &[&StreamPart], udp: bool, sends: bool) -> Vec<(&'static str,
 }
 
 fn losses(jitter: f64, lost: u64, packets: u64) -> Vec<(&'static str, Value)> {
-    let percent = if packets > 0 {
-        100.0 * lost as f64 / packets as f64
-    } else {
-        0.0
-    };
+    let percent = if packets > 0 { 100.0 * lost as f64 / packets as f64 } else { 0.0 };
     vec![
         ("jitter_ms", (jitter * 1e3).into()),
         ("lost_packets", lost.into()),
@@ -257,10 +216,7 @@ fn losses(jitter: f64, lost: u64, packets: u64) -> Vec<(&'static str, Value)> {
 
 fn stream_row(stream: &StreamPart, span: &Span, omitted: bool, udp: bool) -> Value {
     let mut row = span.row(passed(stream, |at| at.octets), stream.to.sends);
-    put(
-        &mut row,
-        &[("socket", stream.to.id.into()), ("omitted", omitted.into())],
-    );
+    put(&mut row, &[("socket", stream.to.id.into()), ("omitted", omitted.into())]);
     put(&mut row, &counts(&[stream], udp, stream.to.sends));
     if let Some(tcp) = stream.to.tcp {
         let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
@@ -318,32 +274,20 @@ fn end(finished: &Finished, options: &TestOptions) -> Value {
 /// While this side counted; a peer that says when it did is believed.
 fn span_of(finished: &Finished, counted: &StreamResult) -> Span {
     let (from, to) = (finished.span.0.as_secs_f64(), finished.span.1.as_secs_f64());
-    let theirs = counted
-        .span_seconds
-        .map(|(from, to)| to - from)
-        .filter(|&length| length > 0.0);
-    Span {
-        from: 0.0,
-        to: theirs.unwrap_or(to - from),
-    }
+    let theirs = counted.span_seconds.map(|(from, to)| to - from).filter(|&length| length > 0.0);
+    Span { from: 0.0, to: theirs.unwrap_or(to - from) }
 }
 
 fn end_row(one: &Both<'_>, finished: &Finished, udp: bool) -> Value {
     let socket = ("socket", Value::from(one.id));
     if udp {
         let mut row = span_of(finished, one.sent).row(one.sent.octets, one.sends);
-        put(
-            &mut row,
-            &losses(one.received.jitter_seconds, one.received.lost, one.sent.datagrams),
-        );
+        put(&mut row, &losses(one.received.jitter_seconds, one.received.lost, one.sent.datagrams));
         put(&mut row, &[socket]);
         return json!({ "udp": row });
     }
     let mut sent = span_of(finished, one.sent).row(one.sent.octets, one.sends);
-    put(
-        &mut sent,
-        &[socket.clone(), ("retransmits", one.sent.retransmits.into())],
-    );
+    put(&mut sent, &[socket.clone(), ("retransmits", one.sent.retransmits.into())]);
     put(&mut sent, &extremes(finished, one.id));
     let mut received = span_of(finished, one.received).row(one.received.octets, one.sends);
     put(&mut received, &[socket]);
@@ -357,17 +301,11 @@ fn extremes(finished: &Finished, id: u32) -> Vec<(&'static str, Value)> {
         .flat_map(|part| part.streams.iter().filter(|stream| stream.to.id == id))
         .flat_map(|stream| &stream.samples)
         .collect();
-    let rtts: Vec<u64> = samples
-        .iter()
-        .map(|tcp| u64::try_from(tcp.rtt.as_micros()).unwrap_or(0))
-        .collect();
+    let rtts: Vec<u64> = samples.iter().map(|tcp| u64::try_from(tcp.rtt.as_micros()).unwrap_or(0)).collect();
     let Some(count) = u64::try_from(rtts.len()).ok().filter(|&count| count > 0) else {
         return Vec::new();
     };
-    let window = samples
-        .iter()
-        .map(|tcp| u64::from(tcp.cwnd_segments).saturating_mul(tcp.mss_octets.into()))
-        .max();
+    let window = samples.iter().map(|tcp| u64::from(tcp.cwnd_segments).saturating_mul(tcp.mss_octets.into())).max();
     vec![
         ("max_snd_cwnd", window.into()),
         ("max_rtt", rtts.iter().max().copied().into()),
@@ -380,9 +318,7 @@ fn sums(these: &[&Both<'_>], finished: &Finished, udp: bool) -> (Map<String, Val
     let sum = |of: fn(&Both<'_>) -> u64| these.iter().map(|one| of(one)).sum::<u64>();
     let sends = these.first().is_some_and(|one| one.sends);
     let span = |of: for<'b> fn(&'b Both<'_>) -> &'b StreamResult| {
-        these
-            .first()
-            .map_or(Span { from: 0.0, to: 0.0 }, |one| span_of(finished, of(one)))
+        these.first().map_or(Span { from: 0.0, to: 0.0 }, |one| span_of(finished, of(one)))
     };
     let mut sent = span(|one| one.sent).row(sum(|one| one.sent.octets), sends);
     let mut received = span(|one| one.received).row(sum(|one| one.received.octets), sends);

@@ -47,10 +47,7 @@ impl Judge {
             && let Some(interface) = narrows_net::host::Interface::towards(peer)
         {
             facts.ipv6 = peer.is_ipv6();
-            facts.path_mtu = interface
-                .mtu
-                .and_then(|mtu| u16::try_from(mtu).ok())
-                .unwrap_or(u16::MAX);
+            facts.path_mtu = interface.mtu.and_then(|mtu| u16::try_from(mtu).ok()).unwrap_or(u16::MAX);
             facts.sender.interface_rate = interface.rate;
             facts.sender.virtual_interface = interface.is_virtual;
         }
@@ -80,10 +77,7 @@ impl Judge {
 
     /// One interval.
     pub(super) fn part(&self, part: &Part) -> LimitVerdict {
-        self.judge(
-            &part.streams.iter().collect::<Vec<_>>(),
-            part.to.saturating_sub(part.from),
-        )
+        self.judge(&part.streams.iter().collect::<Vec<_>>(), part.to.saturating_sub(part.from))
     }
 
     /// The whole test, what was omitted left out; of two ways the first.
@@ -134,19 +128,12 @@ impl Judge {
     fn judge(&self, streams: &[&StreamPart], time: Duration) -> LimitVerdict {
         // Of two ways the first: what limits them differs.
         let both = streams.iter().any(|stream| stream.from.sends);
-        let sending: Vec<&StreamPart> = streams
-            .iter()
-            .copied()
-            .filter(|stream| judged_here(stream) && (!both || stream.from.sends))
-            .collect();
+        let sending: Vec<&StreamPart> =
+            streams.iter().copied().filter(|stream| judged_here(stream) && (!both || stream.from.sends)).collect();
         if sending.is_empty() || time.is_zero() {
             return unknown("only the sending host can tell");
         }
-        if self.transport == Transport::Tcp {
-            self.tcp(&sending, time)
-        } else {
-            self.udp(&sending, time)
-        }
+        if self.transport == Transport::Tcp { self.tcp(&sending, time) } else { self.udp(&sending, time) }
     }
 
     fn tcp(&self, streams: &[&StreamPart], time: Duration) -> LimitVerdict {
@@ -183,18 +170,12 @@ impl Judge {
                 .find(|verdict| !(slight && matches!(verdict, LimitingFactor::RandomLoss | LimitingFactor::Loss)))
                 .map_or("path", LimitingFactor::name)
         };
-        LimitVerdict {
-            limited_by: Some(limited_by),
-            evidence: tcp_evidence(&limits, busiest(streams, time)),
-        }
+        LimitVerdict { limited_by: Some(limited_by), evidence: tcp_evidence(&limits, busiest(streams, time)) }
     }
 
     fn udp(&self, streams: &[&StreamPart], time: Duration) -> LimitVerdict {
         let sum = |of: fn(&Snapshot) -> u64| -> u64 {
-            streams
-                .iter()
-                .map(|stream| of(&stream.to).saturating_sub(of(&stream.from)))
-                .sum()
+            streams.iter().map(|stream| of(&stream.to).saturating_sub(of(&stream.from))).sum()
         };
         let (octets, refused) = (sum(|s| s.octets), sum(|s| s.refused));
         let bps = octets as f64 * 8.0 / time.as_secs_f64();
@@ -260,10 +241,7 @@ fn judged_here(stream: &StreamPart) -> bool {
 }
 
 fn unknown(why: &'static str) -> LimitVerdict {
-    LimitVerdict {
-        limited_by: None,
-        evidence: json!({ "reason": why }),
-    }
+    LimitVerdict { limited_by: None, evidence: json!({ "reason": why }) }
 }
 
 /// The end of one interval is the begin of the next.
@@ -278,10 +256,7 @@ fn unique(samples: &[narrows_probe::probes::TcpSample]) -> Vec<narrows_probe::pr
 }
 
 fn busiest(streams: &[&StreamPart], time: Duration) -> f32 {
-    let used = streams
-        .iter()
-        .map(|stream| stream.to.cpu.saturating_sub(stream.from.cpu))
-        .max();
+    let used = streams.iter().map(|stream| stream.to.cpu.saturating_sub(stream.from.cpu)).max();
     (used.unwrap_or_default().as_secs_f32() / time.as_secs_f32().max(1e-9)).min(1.0)
 }
 
@@ -348,11 +323,7 @@ mod tests {
             streams: numbered()
                 .map(|(id, &(sends, _, drops))| StreamPart {
                     from: Snapshot::nothing(id, sends),
-                    to: Snapshot {
-                        octets: 1_000_000,
-                        local_drops: drops,
-                        ..Snapshot::nothing(id, sends)
-                    },
+                    to: Snapshot { octets: 1_000_000, local_drops: drops, ..Snapshot::nothing(id, sends) },
                     samples: Vec::new(),
                 })
                 .collect(),
@@ -383,13 +354,8 @@ mod tests {
     }
 
     fn lost(verdict: &LimitVerdict) -> [u64; 4] {
-        [
-            "packets",
-            "in_this_host_packets",
-            "in_remote_host_packets",
-            "elsewhere_packets",
-        ]
-        .map(|what| verdict.evidence[format!("lost_{what}")].as_u64().expect("a count"))
+        ["packets", "in_this_host_packets", "in_remote_host_packets", "elsewhere_packets"]
+            .map(|what| verdict.evidence[format!("lost_{what}")].as_u64().expect("a count"))
     }
 
     /// Of 30 lost on the forward direction the remote host dropped 10, of 200 on the reverse
@@ -400,10 +366,7 @@ mod tests {
         let forward = judge().whole(&both);
         assert_eq!((lost(&forward), forward.limited_by), ([30, 0, 10, 20], Some("path")));
         let reverse = judge().reverse(&both).expect("both ways");
-        assert_eq!(
-            (lost(&reverse), reverse.limited_by),
-            ([200, 150, 0, 50], Some("receiving host"))
-        );
+        assert_eq!((lost(&reverse), reverse.limited_by), ([200, 150, 0, 50], Some("receiving host")));
         assert_eq!(reverse.evidence["sent_bps"], Value::Null);
     }
 

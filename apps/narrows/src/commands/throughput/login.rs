@@ -47,11 +47,7 @@ impl LoginArgs {
             password,
             unix_seconds: u64::try_from(crate::moment::Moment::now().unix_seconds()).unwrap_or(0),
         };
-        let padding = if self.use_pkcs1_padding {
-            Padding::Pkcs1
-        } else {
-            Padding::Oaep
-        };
+        let padding = if self.use_pkcs1_padding { Padding::Pkcs1 } else { Padding::Oaep };
         key.seal(&credentials, padding).map(Some).map_err(wrong)
     }
 
@@ -93,9 +89,7 @@ impl Drop for Unseen<'_> {
 fn asked_for(user: &str) -> Result<String, Failure> {
     let terminal = std::fs::File::options().read(true).write(true).open("/dev/tty");
     let terminal = terminal.map_err(|_| {
-        Failure::usage(format!(
-            "a password is needed: set {PASSWORD}, for there is no terminal to ask at"
-        ))
+        Failure::usage(format!("a password is needed: set {PASSWORD}, for there is no terminal to ask at"))
     })?;
     let cannot = |error: io::Error| Failure::host(format!("cannot ask for the password: {error}"));
     write!(&mut &terminal, "Password of {user}: ").map_err(cannot)?;

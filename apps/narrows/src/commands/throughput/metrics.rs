@@ -49,12 +49,7 @@ impl Foreign {
         let mut times: Vec<f64> = took.iter().flatten().map(Duration::as_secs_f64).collect();
         times.sort_by(f64::total_cmp);
         let mean = narrows_stat::mean(&times[..rank(times.len(), KEPT)]).filter(|mean| *mean > 0.0)?;
-        let quantile = |share: f64| {
-            times
-                .get(rank(times.len(), share).saturating_sub(1))
-                .copied()
-                .unwrap_or(0.0)
-        };
+        let quantile = |share: f64| times.get(rank(times.len(), share).saturating_sub(1)).copied().unwrap_or(0.0);
         Some(Self {
             quantiles: [0.5, 0.95, 0.99].map(|share| Duration::try_from_secs_f64(quantile(share)).unwrap_or_default()),
             opened: times.len(),
@@ -115,16 +110,9 @@ impl Metrics {
         let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let kept = &rtts[..rank(rtts.len(), KEPT)];
         let mss = samples.first()?.mss_octets;
-        let received: Vec<_> = both(finished)
-            .iter()
-            .filter(|one| one.sends == sends)
-            .map(|one| one.received)
-            .collect();
+        let received: Vec<_> = both(finished).iter().filter(|one| one.sends == sends).map(|one| one.received).collect();
         let octets: u64 = received.iter().map(|row| row.octets).fold(0, u64::saturating_add);
-        let said = received
-            .iter()
-            .find_map(|row| row.span_seconds)
-            .map(|(from, to)| to - from);
+        let said = received.iter().find_map(|row| row.span_seconds).map(|(from, to)| to - from);
         let seconds = said
             .filter(|&seconds| seconds > 0.0)
             .unwrap_or_else(|| finished.span.1.saturating_sub(finished.span.0).as_secs_f64());
@@ -135,15 +123,9 @@ impl Metrics {
             quantiles: [0.5, 0.95, 0.99].map(quantile),
             samples: rtts.len(),
             efficiency: efficiency(finished),
-            actual_bps: if seconds > 0.0 {
-                octets as f64 * 8.0 / seconds
-            } else {
-                0.0
-            },
+            actual_bps: if seconds > 0.0 { octets as f64 * 8.0 / seconds } else { 0.0 },
             ideal_bps: ceiling.map(|rate| ideal(rate, mss)),
-            responsiveness: narrows_stat::mean(kept)
-                .filter(|mean| *mean > 0.0)
-                .map(|mean| 60.0 / mean),
+            responsiveness: narrows_stat::mean(kept).filter(|mean| *mean > 0.0).map(|mean| 60.0 / mean),
             foreign: beside.foreign.as_deref().and_then(Foreign::of),
         })
     }
@@ -158,17 +140,12 @@ impl Metrics {
 
     /// Actual over ideal transfer time (RFC 6349 §4.1): ideal over actual rate.
     fn transfer_time_ratio(&self) -> Option<f64> {
-        self.ideal_bps
-            .filter(|_| self.actual_bps > 0.0)
-            .map(|ideal| ideal / self.actual_bps)
+        self.ideal_bps.filter(|_| self.actual_bps > 0.0).map(|ideal| ideal / self.actual_bps)
     }
 
     fn grade(&self) -> &'static str {
         let increase = self.increase_ms();
-        GRADES
-            .iter()
-            .find(|(below, _)| increase < *below)
-            .map_or("F", |(_, grade)| grade)
+        GRADES.iter().find(|(below, _)| increase < *below).map_or("F", |(_, grade)| grade)
     }
 
     pub(super) fn json(&self) -> Value {
@@ -203,9 +180,8 @@ impl Metrics {
             || "unknown (name the narrow link's rate by --bottleneck)".to_owned(),
             |ratio| format!("{ratio:.2}"),
         );
-        let efficiency = self
-            .efficiency
-            .map_or_else(|| "unknown".to_owned(), |share| format!("{:.2} %", 100.0 * share));
+        let efficiency =
+            self.efficiency.map_or_else(|| "unknown".to_owned(), |share| format!("{:.2} %", 100.0 * share));
         let foreign = self.foreign.as_ref().map_or_else(String::new, Foreign::text);
         format!(
             "round trip {} idle, {} p50, {} p95, {} p99 under load (grade {}, {:.0} round trips a minute)\nRFC 6349: transfer \
@@ -222,11 +198,7 @@ impl Metrics {
 }
 
 /// How many of `count` sorted values a share of them is, at least one.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share of a count is a count"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count is a count")]
 fn rank(count: usize, share: f64) -> usize {
     let rank = (count as f64 * share).ceil() as usize;
     rank.clamp(1, count.max(1)).min(count)
@@ -289,32 +261,19 @@ mod tests {
 
     #[test]
     fn other_connections_are_reported_of_and_failures_counted() {
-        let took: Vec<Option<Duration>> = (1..=20)
-            .map(|ms| Some(Duration::from_millis(ms)))
-            .chain([None])
-            .collect();
+        let took: Vec<Option<Duration>> = (1..=20).map(|ms| Some(Duration::from_millis(ms))).chain([None]).collect();
         let foreign = Foreign::of(&took).unwrap();
         let json = foreign.json();
         assert_eq!((&json["opened"], &json["failed"]), (&20.into(), &1.into()));
-        assert_eq!(
-            (&json["p50_ns"], &json["p99_ns"]),
-            (&10_000_000.into(), &20_000_000.into())
-        );
+        assert_eq!((&json["p50_ns"], &json["p99_ns"]), (&10_000_000.into(), &20_000_000.into()));
         // The mean of 1 to 19 ms.
         assert_eq!(json["responsiveness_rpm"], 6_000.0);
-        assert!(
-            foreign.text().contains("20 opened, 1 did not open, 6000 a minute"),
-            "{}",
-            foreign.text()
-        );
+        assert!(foreign.text().contains("20 opened, 1 did not open, 6000 a minute"), "{}", foreign.text());
         assert_eq!(Foreign::of(&[None]), None);
     }
 
     #[test]
     fn ranks() {
-        assert_eq!(
-            (rank(100, 0.95), rank(1, 0.5), rank(0, 0.5), rank(3, 0.99)),
-            (95, 1, 0, 3)
-        );
+        assert_eq!((rank(100, 0.95), rank(1, 0.5), rank(0, 0.5), rank(3, 0.99)), (95, 1, 0, 3));
     }
 }

@@ -33,9 +33,7 @@ pub(super) fn run(
     let reverse = options.parameters.flow == Flow::Reverse;
     let mut world = connect(args, options, reverse, &Arc::default())?;
     // A refusal is told by the first segment.
-    let _ = world
-        .take_load_slot()
-        .map_err(|error| crate::connect::failure(&error))?;
+    let _ = world.take_load_slot().map_err(|error| crate::connect::failure(&error))?;
     let idle = world.facts().rtt;
     let mut course = Course::new(world, options, reverse, 0);
     if args.may_end_early() {
@@ -98,10 +96,7 @@ fn refuse(args: &ThroughputArgs, options: &TestOptions) -> Result<(), Failure> {
     let bursts = burst(options).is_some() && parameters.fq_rate_bps > 0;
     for (on, text) in [
         (omits, "-O: not with -n or -k"),
-        (
-            bursts,
-            "-b RATE/N with TCP: not with --fq-rate, the program keeps the rate",
-        ),
+        (bursts, "-b RATE/N with TCP: not with --fq-rate, the program keeps the rate"),
     ] {
         if on {
             return Err(Failure::usage(text));
@@ -128,11 +123,7 @@ fn connect(
     reverse: bool,
     stop: &Arc<AtomicBool>,
 ) -> Result<SocketWorld, Failure> {
-    let direction = if reverse {
-        narrows_wire::Direction::Reverse
-    } else {
-        narrows_wire::Direction::Forward
-    };
+    let direction = if reverse { narrows_wire::Direction::Reverse } else { narrows_wire::Direction::Forward };
     let connect = ConnectOptions {
         port: options.port,
         version: options.version,
@@ -205,11 +196,7 @@ fn understood(args: &ThroughputArgs, options: &TestOptions, world: &SocketWorld)
 
 /// What this server allows is known now.
 fn allowed(options: &TestOptions, world: &mut SocketWorld) -> Result<(), Failure> {
-    let refused = |text: String| Failure {
-        exit: Exit::Refused,
-        who: "peer",
-        text,
-    };
+    let refused = |text: String| Failure { exit: Exit::Refused, who: "peer", text };
     let limits = world.limits().clone();
     let length = options.omit.saturating_add(options.duration);
     if !by_amount(options) && length > limits.max_duration() {
@@ -227,11 +214,7 @@ fn allowed(options: &TestOptions, world: &mut SocketWorld) -> Result<(), Failure
         (octets, _) => octets,
     };
     let packets = octets.div_ceil(payload);
-    let all = if udp {
-        packets.saturating_mul(payload.saturating_add(headers(world).into()))
-    } else {
-        octets
-    };
+    let all = if udp { packets.saturating_mul(payload.saturating_add(headers(world).into())) } else { octets };
     if all > limits.max_octets {
         return Err(refused(format!(
             "the server allows tests of {} octets at most (its --max-octets)",

@@ -54,10 +54,8 @@ impl Quickened {
                 100.0 * self.saved(),
                 self.planned_seconds,
                 100.0 * stop.risk,
-                self.over_20_s_bps.map_or_else(String::new, |bps| format!(
-                    ", and would show {} with slow start",
-                    rate(bps)
-                )),
+                self.over_20_s_bps
+                    .map_or_else(String::new, |bps| format!(", and would show {} with slow start", rate(bps))),
             ),
             _ => "ran its whole length: nothing was found that holds the rate where it is\n".to_owned(),
         }

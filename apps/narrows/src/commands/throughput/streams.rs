@@ -18,12 +18,7 @@ pub(super) fn both(finished: &Finished) -> Vec<Both<'_>> {
         .filter_map(|stream| {
             let (ours, theirs) = (finished.ours.stream(stream.id)?, finished.theirs.stream(stream.id)?);
             let (sent, received) = if stream.sends { (ours, theirs) } else { (theirs, ours) };
-            Some(Both {
-                sends: stream.sends,
-                id: stream.id,
-                sent,
-                received,
-            })
+            Some(Both { sends: stream.sends, id: stream.id, sent, received })
         })
         .collect()
 }

@@ -20,10 +20,7 @@ pub(super) fn header(args: &ThroughputArgs, options: &TestOptions, outline: &Out
     let mut text = String::new();
     for stream in outline.streams.iter().filter(|stream| stream.near.port() > 0) {
         let way = if stream.sends { "to" } else { "from" };
-        line(
-            &mut text,
-            format_args!("[{:3}] {} {way} {}", stream.id, stream.near, stream.remote),
-        );
+        line(&mut text, format_args!("[{:3}] {} {way} {}", stream.id, stream.near, stream.remote));
     }
     if let Some(title) = &args.title {
         line(&mut text, format_args!("{title}"));
@@ -33,10 +30,7 @@ pub(super) fn header(args: &ThroughputArgs, options: &TestOptions, outline: &Out
     } else {
         "packets  lost  jitter     limited by"
     };
-    line(
-        &mut text,
-        format_args!("[ ID] interval         octets      rate           {columns}"),
-    );
+    line(&mut text, format_args!("[ ID] interval         octets      rate           {columns}"));
     text
 }
 
@@ -64,9 +58,7 @@ pub(super) fn interval(part: &Part, verdict: &LimitVerdict, options: &TestOption
     if many {
         for sends in [true, false] {
             let these = part.streams.iter().filter(|stream| stream.to.sends == sends);
-            let octets: Vec<u64> = these
-                .map(|stream| stream.to.octets.saturating_sub(stream.from.octets))
-                .collect();
+            let octets: Vec<u64> = these.map(|stream| stream.to.octets.saturating_sub(stream.from.octets)).collect();
             if octets.is_empty() {
                 continue;
             }
@@ -172,10 +164,7 @@ pub(super) fn summary(finished: &Finished, verdict: &LimitVerdict, options: &Tes
             ),
         );
     }
-    line(
-        &mut text,
-        format_args!("limited by: {}", verdict.limited_by.unwrap_or("unknown to this side")),
-    );
+    line(&mut text, format_args!("limited by: {}", verdict.limited_by.unwrap_or("unknown to this side")));
     if let Some(output) = &finished.theirs.server_output {
         let output = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
         line(&mut text, format_args!("server's output:\n{output}"));

@@ -22,13 +22,7 @@ pub(super) struct FlowArgs {
     rate: Option<BitRate>,
     /// Sizes of IP packets: 1500, imix, 64-1500 (uniform), 40:7,576:4,1500:1 (weights), or @FILE
     /// with a size, or a size and a weight, per line
-    #[arg(
-        long,
-        value_name = "SIZES",
-        requires = "model",
-        default_value = "1500",
-        help_heading = "One model"
-    )]
+    #[arg(long, value_name = "SIZES", requires = "model", default_value = "1500", help_heading = "One model")]
     size: String,
     /// Flows that share the rate, each with its own port and random numbers
     #[arg(long, value_name = "N", requires = "model", default_value_t = 1, help_heading = "One model",
@@ -65,13 +59,7 @@ pub(super) struct FlowArgs {
     #[arg(long, value_name = "FILE", help_heading = "Other flows")]
     replay: Option<PathBuf>,
     /// So many times as fast
-    #[arg(
-        long,
-        value_name = "FACTOR",
-        requires = "replay",
-        default_value_t = 1.0,
-        help_heading = "Other flows"
-    )]
+    #[arg(long, value_name = "FACTOR", requires = "replay", default_value_t = 1.0, help_heading = "Other flows")]
     replay_factor: f64,
     /// Only the capture's packets from this address
     #[arg(long, value_name = "ADDRESS", requires = "replay", help_heading = "Other flows")]
@@ -133,18 +121,11 @@ impl FlowArgs {
                 notes.push(format!("{}: {damage}", path.display()));
             }
             if contents.passed_over > 0 {
-                notes.push(format!(
-                    "{}: {} packets are no IP",
-                    path.display(),
-                    contents.passed_over
-                ));
+                notes.push(format!("{}: {} packets are no IP", path.display(), contents.passed_over));
             }
             if contents.out_of_time > 0 {
                 let packets = contents.out_of_time;
-                notes.push(format!(
-                    "{}: {packets} packets without a time of their own",
-                    path.display()
-                ));
+                notes.push(format!("{}: {packets} packets without a time of their own", path.display()));
             }
             flows.push(Flow::replay(replay));
         }
@@ -154,9 +135,8 @@ impl FlowArgs {
                 CallerError::NoFlow
             )));
         }
-        let ends = flows
-            .iter()
-            .all(|flow| flow.until.is_some() || matches!(flow.kind, narrows_traffic::FlowKind::Replay(_)));
+        let ends =
+            flows.iter().all(|flow| flow.until.is_some() || matches!(flow.kind, narrows_traffic::FlowKind::Replay(_)));
         Ok(TrafficRequest { flows, notes, ends })
     }
 
@@ -188,10 +168,7 @@ impl FlowArgs {
     }
 
     fn replay(&self, path: &Path) -> Result<Replay, Failure> {
-        let filter = Filter {
-            from: self.replay_from,
-            to: self.replay_to,
-        };
+        let filter = Filter { from: self.replay_from, to: self.replay_to };
         Replay::open(path, filter, self.replay_factor).map_err(|error| failure(&error.into()))
     }
 }
@@ -223,9 +200,7 @@ fn sizes(text: &str) -> Result<SizeMix, Failure> {
         });
         pairs.collect::<Option<Vec<(u16, f64)>>>().and_then(SizeMix::weighted)
     } else if let Some((low, high)) = text.split_once('-') {
-        number(low)
-            .zip(number(high))
-            .and_then(|(low, high)| SizeMix::uniform(low, high))
+        number(low).zip(number(high)).and_then(|(low, high)| SizeMix::uniform(low, high))
     } else {
         number(text).and_then(|size| SizeMix::weighted([(size, 1.0)]))
     };
@@ -247,10 +222,7 @@ fn listed(content: &str) -> Result<SizeMix, String> {
             .zip(weight)
             .filter(|(size, weight)| *size >= 20 && weight.is_finite() && *weight > 0.0 && words.next().is_none());
         let Some((size, weight)) = entry else {
-            return Err(format!(
-                "line {} is not a size of at least 20 and a weight above 0",
-                index + 1
-            ));
+            return Err(format!("line {} is not a size of at least 20 and a weight above 0", index + 1));
         };
         *weights.entry(size).or_default() += weight;
     }
@@ -264,12 +236,9 @@ mod tests {
 
     #[test]
     fn sizes_are_read() {
-        for (text, mean) in [
-            ("1500", 1500.0),
-            ("imix", SizeMix::imix().mean_ip_octets()),
-            ("64-1500", 782.0),
-            ("100:1,400:2", 300.0),
-        ] {
+        for (text, mean) in
+            [("1500", 1500.0), ("imix", SizeMix::imix().mean_ip_octets()), ("64-1500", 782.0), ("100:1,400:2", 300.0)]
+        {
             let mix = sizes(text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert!((mix.mean_ip_octets() - mean).abs() < 1e-9, "{text}");
         }
@@ -283,12 +252,7 @@ mod tests {
     fn files_of_sizes_are_read() {
         let mix = listed("# seen\n100\n100\n\n400 4 # often\n").expect("it is fine");
         assert!((mix.mean_ip_octets() - (200.0 + 1600.0) / 6.0).abs() < 1e-9);
-        for (text, word) in [
-            ("", "no size"),
-            ("100\n5\n", "line 2"),
-            ("100 1 2", "line 1"),
-            ("100 -1", "line 1"),
-        ] {
+        for (text, word) in [("", "no size"), ("100\n5\n", "line 2"), ("100 1 2", "line 1"), ("100 -1", "line 1")] {
             assert!(listed(text).expect_err(text).contains(word), "{text}");
         }
     }

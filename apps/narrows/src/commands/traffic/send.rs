@@ -141,11 +141,7 @@ fn watch(sender: &Sender, progress: &Progress, stop: &std::sync::atomic::AtomicB
 }
 
 fn resolve(args: &SendArgs) -> Result<SocketAddr, Failure> {
-    let unknown = |why: String| Failure {
-        exit: Exit::Unreachable,
-        who: "caller",
-        text: why,
-    };
+    let unknown = |why: String| Failure { exit: Exit::Unreachable, who: "caller", text: why };
     let addresses = (args.host.as_str(), args.port)
         .to_socket_addrs()
         .map_err(|error| unknown(format!("no address for {:?}: {error}", args.host)))?;

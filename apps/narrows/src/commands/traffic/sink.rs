@@ -36,11 +36,7 @@ pub(super) struct SinkArgs {
 }
 
 pub(super) fn run(args: &SinkArgs) -> Result<Exit, Failure> {
-    let mut options = SinkOptions {
-        port: args.port,
-        allow_any: args.allow_any,
-        ..SinkOptions::default()
-    };
+    let mut options = SinkOptions { port: args.port, allow_any: args.allow_any, ..SinkOptions::default() };
     if !args.bind.is_empty() {
         options.listen.clone_from(&args.bind);
     }
@@ -79,10 +75,7 @@ fn as_json(report: &SessionReport) -> Result<String, Failure> {
         #[serde(flatten)]
         session: &'a SessionReport,
     }
-    let document = Document {
-        schema: narrows_traffic::SCHEMA_NAME,
-        session: report,
-    };
+    let document = Document { schema: narrows_traffic::SCHEMA_NAME, session: report };
     serde_json::to_string(&document)
         .map(|text| text + "\n")
         .map_err(|error| Failure::host(format!("the report cannot be written: {error}")))

@@ -18,10 +18,7 @@ impl Iperf3 {
         let line = running.wait_for("answering iperf3 on");
         let word = line.split("iperf3 on ").nth(1).and_then(|rest| rest.split(',').next());
         let address = word.and_then(|word| word.parse().ok());
-        Self {
-            running,
-            address: address.unwrap_or_else(|| panic!("no address in {line:?}")),
-        }
+        Self { running, address: address.unwrap_or_else(|| panic!("no address in {line:?}")) }
     }
 
     pub(crate) fn port(&self) -> String {

@@ -1,8 +1,5 @@
 //! The program as its users run it: started, watched, and ended with the test.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a program under test runs in real time, and so do its deadlines"
-)]
+#![expect(clippy::disallowed_methods, reason = "a program under test runs in real time, and so do its deadlines")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -91,11 +88,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(command: &mut Command) -> Self {
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let mut out = child.stdout.take().expect("piped");
         let stdout = std::thread::spawn(move || {
             let mut octets = Vec::new();
@@ -111,13 +104,7 @@ impl Running {
                 }
             }
         });
-        Self {
-            child,
-            began: Instant::now(),
-            stdout: Some(stdout),
-            lines,
-            incoming: String::new(),
-        }
+        Self { child, began: Instant::now(), stdout: Some(stdout), lines, incoming: String::new() }
     }
 
     pub(crate) fn id(&self) -> nix::unistd::Pid {
@@ -168,12 +155,7 @@ impl Running {
             self.incoming.push_str(&line);
             self.incoming.push('\n');
         }
-        ProgramResult {
-            status,
-            stdout,
-            stderr: std::mem::take(&mut self.incoming),
-            took,
-        }
+        ProgramResult { status, stdout, stderr: std::mem::take(&mut self.incoming), took }
     }
 }
 
@@ -206,15 +188,9 @@ impl Server {
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut running = Running::start(narrows(["serve", "-p", "0", "-B", "127.0.0.1"]).args(arguments));
         let line = running.wait_for("listening on");
-        let word = line
-            .split("listening on ")
-            .nth(1)
-            .and_then(|rest| rest.split(',').next());
+        let word = line.split("listening on ").nth(1).and_then(|rest| rest.split(',').next());
         let address = word.and_then(|word| word.parse().ok());
-        Self {
-            running,
-            address: address.unwrap_or_else(|| panic!("no address in {line:?}")),
-        }
+        Self { running, address: address.unwrap_or_else(|| panic!("no address in {line:?}")) }
     }
 
     pub(crate) fn port(&self) -> String {
@@ -256,9 +232,7 @@ pub(crate) fn text(path: &Path) -> &str {
 pub(crate) fn validate(schema: &str, document: &Value) {
     let schema: Value = serde_json::from_str(schema).expect("the schema that ships is JSON");
     let validator = jsonschema::draft202012::new(&schema).expect("the schema that ships is a schema");
-    let faults: Vec<String> = validator
-        .iter_errors(document)
-        .map(|fault| format!("{}: {fault}", fault.instance_path()))
-        .collect();
+    let faults: Vec<String> =
+        validator.iter_errors(document).map(|fault| format!("{}: {fault}", fault.instance_path())).collect();
     assert!(faults.is_empty(), "{faults:#?}");
 }

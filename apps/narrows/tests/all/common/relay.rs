@@ -139,9 +139,7 @@ fn octets(mut from: TcpStream, mut to: TcpStream, may_be_muted: bool, state: &St
 /// Passes a client's hello on as one of version 2; `false`: it is none.
 fn age(octets: &mut [u8], mut to: &TcpStream) -> bool {
     let newest = format!(r#"{{"hello":{{"version":{}"#, narrows_wire::VERSION);
-    let at = octets
-        .windows(newest.len())
-        .position(|octets| octets == newest.as_bytes());
+    let at = octets.windows(newest.len()).position(|octets| octets == newest.as_bytes());
     let Some(at) = at else { return false };
     octets[at + newest.len() - 1] = b'2';
     to.write_all(octets).is_ok()

@@ -16,14 +16,9 @@ impl SlotSession {
     pub(crate) fn enter(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_read_timeout(Some(super::TIMEOUT)).expect("a timeout");
-        let mut slot_session = Self {
-            stream,
-            frames: FrameReader::new(FrameCaps::SESSION),
-        };
-        slot_session.say(&ClientMessage::Hello {
-            version: narrows_wire::VERSION,
-            nonce: Nonce::new([7; Nonce::OCTETS]),
-        });
+        let mut slot_session = Self { stream, frames: FrameReader::new(FrameCaps::SESSION) };
+        slot_session
+            .say(&ClientMessage::Hello { version: narrows_wire::VERSION, nonce: Nonce::new([7; Nonce::OCTETS]) });
         assert!(matches!(slot_session.hear(), ServerMessage::Welcome { .. }));
         assert!(matches!(slot_session.hear(), ServerMessage::Session { .. }));
         slot_session

@@ -35,10 +35,7 @@ pub(crate) fn serving(path: &RealTimePath) -> Running {
 pub(crate) fn connected<R: Send>(path: &RealTimePath, measure: impl FnOnce(&mut SocketWorld) -> R + Send) -> R {
     let remote = path.host(Side::Receiver).addresses().ipv4;
     let server = serving(path);
-    let options = ConnectOptions {
-        port: server.addresses().first().unwrap().port(),
-        ..ConnectOptions::default()
-    };
+    let options = ConnectOptions { port: server.addresses().first().unwrap().port(), ..ConnectOptions::default() };
     let inside = || measure(&mut SocketWorld::connect(&remote.to_string(), options).unwrap());
     path.host(Side::Sender).run(inside).unwrap()
 }

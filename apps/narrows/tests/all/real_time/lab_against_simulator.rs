@@ -65,25 +65,15 @@ fn same_capacity(lab: &Lab, scenario: &Scenario) {
 /// sent back to back, which are spread by what the narrow link has left, spread alike.
 fn compare(file: &str) {
     let _alone = alone();
-    let place = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../plans/paths")
-        .join(file);
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/paths").join(file);
     let scenario = Scenario::from_toml(&std::fs::read_to_string(place).unwrap()).unwrap();
     let lab = Lab::up(&scenario, LabOptions::default()).unwrap();
     same_capacity(&lab, &scenario);
     let remote = SocketAddr::new(lab.receiver().addresses().unwrap().ipv4.into(), PORT);
     let options = SocketOptions::default();
     let ends = Ends {
-        receiver: lab
-            .receiver()
-            .run(|| ProbeSocket::bind(remote, &options))
-            .unwrap()
-            .unwrap(),
-        sender: lab
-            .sender()
-            .run(|| ProbeSocket::connected(remote, &options))
-            .unwrap()
-            .unwrap(),
+        receiver: lab.receiver().run(|| ProbeSocket::bind(remote, &options)).unwrap().unwrap(),
+        sender: lab.sender().run(|| ProbeSocket::connected(remote, &options)).unwrap().unwrap(),
     };
     let paced = match trains(&lab, &ends, GAP, TRAINS) {
         Ok(paced) => paced.into_iter().flatten().collect::<Vec<Probed>>(),
@@ -96,11 +86,8 @@ fn compare(file: &str) {
         .filter_map(|(packet, delay)| Some(((packet.arrived_ns? - packet.departed_ns) as f64, (*delay)?)))
         .collect();
     // Behind a short queue some are lost; but the same ones, in both worlds.
-    let alike = paced
-        .iter()
-        .zip(&expected)
-        .filter(|(packet, delay)| packet.arrived_ns.is_some() == delay.is_some())
-        .count();
+    let alike =
+        paced.iter().zip(&expected).filter(|(packet, delay)| packet.arrived_ns.is_some() == delay.is_some()).count();
     assert!(alike * 100 >= paced.len() * 95, "{alike} of {} alike", paced.len());
     assert!(pairs.len() * 2 >= paced.len(), "{} of {}", pairs.len(), paced.len());
     let median = |pick: fn(&(f64, f64)) -> f64| quantile(&pairs.iter().map(pick).collect::<Vec<f64>>(), 50);
@@ -125,10 +112,7 @@ fn compare(file: &str) {
         .collect();
     assert_eq!(ratios.len(), BURSTS, "every train came through");
     let ratio = quantile(&ratios, 50);
-    println!(
-        "{}: trains are {ratio:.4} as long as simulated: {ratios:.4?}",
-        scenario.name
-    );
+    println!("{}: trains are {ratio:.4} as long as simulated: {ratios:.4?}", scenario.name);
     assert!((0.98..=1.02).contains(&ratio), "{ratios:?}");
 }
 

@@ -12,9 +12,7 @@ use super::bench::{alone, not_judged, serving, start};
 
 /// 50 Mbit/s over 20 ms: 125 kB fill it, and half as much fits its queue.
 fn hop() -> Hop {
-    Hop::rate(BitRate::from_mbps(50))
-        .delay(Duration::from_millis(10))
-        .queue(Queue::Octets(Octets::new(62_500)))
+    Hop::rate(BitRate::from_mbps(50)).delay(Duration::from_millis(10)).queue(Queue::Octets(Octets::new(62_500)))
 }
 
 /// What is set in one of the namespaces before, what is asked for, and what may be said.
@@ -25,10 +23,8 @@ struct Induced {
     right: &'static [&'static str],
 }
 
-const USUAL: [(&str, &str); 2] = [
-    ("net/ipv4/tcp_wmem", "4096 16384 4194304"),
-    ("net/ipv4/tcp_rmem", "4096 131072 6291456"),
-];
+const USUAL: [(&str, &str); 2] =
+    [("net/ipv4/tcp_wmem", "4096 16384 4194304"), ("net/ipv4/tcp_rmem", "4096 131072 6291456")];
 
 const ON_ONE_PATH: [Induced; 5] = [
     Induced {
@@ -50,26 +46,11 @@ const ON_ONE_PATH: [Induced; 5] = [
         arguments: &["-t", "2", "-b", "10M"],
         right: &["asked rate", "application"],
     },
-    Induced {
-        what: "pacing",
-        setting: None,
-        arguments: &["-t", "2", "--fq-rate", "10M"],
-        right: &["pacing"],
-    },
-    Induced {
-        what: "drop-tail queue",
-        setting: None,
-        arguments: &["-t", "4", "-C", "reno"],
-        right: &["queue"],
-    },
+    Induced { what: "pacing", setting: None, arguments: &["-t", "2", "--fq-rate", "10M"], right: &["pacing"] },
+    Induced { what: "drop-tail queue", setting: None, arguments: &["-t", "4", "-C", "reno"], right: &["queue"] },
 ];
 
-const SHAPED: Induced = Induced {
-    what: "shaper",
-    setting: None,
-    arguments: &["-t", "3"],
-    right: &["shaper"],
-};
+const SHAPED: Induced = Induced { what: "shaper", setting: None, arguments: &["-t", "3"], right: &["shaper"] };
 
 /// The buckets of 3 MB last for a second, then 20 of the 50 Mbit/s are left.
 fn shaped() -> Hop {
@@ -102,9 +83,7 @@ fn judge(path: &RealTimePath, port: u16, induced: &Induced) -> Result<(), String
     path.take_timing_report().unwrap();
     let remote = path.host(Side::Receiver).addresses().ipv4.to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
-    command
-        .args(["throughput", &remote, "-p", &port.to_string(), "--json"])
-        .args(induced.arguments);
+    command.args(["throughput", &remote, "-p", &port.to_string(), "--json"]).args(induced.arguments);
     let output = path.host(Side::Sender).run(move || command.output()).unwrap().unwrap();
     let timing_report = path.take_timing_report().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

@@ -13,9 +13,7 @@ use super::bench::{alone, connected, not_judged, start};
 
 /// 100 Mbit/s and 20 ms, with a queue of as much.
 fn hop() -> Hop {
-    Hop::rate(BitRate::from_mbps(100))
-        .delay(Duration::from_millis(10))
-        .queue(Queue::Packets(167))
+    Hop::rate(BitRate::from_mbps(100)).delay(Duration::from_millis(10)).queue(Queue::Packets(167))
 }
 
 fn tcp(path: &RealTimePath, world: &mut SocketWorld, params: &[(&str, &str)]) -> Result<Measured, String> {
@@ -23,20 +21,12 @@ fn tcp(path: &RealTimePath, world: &mut SocketWorld, params: &[(&str, &str)]) ->
     for &(name, value) in params {
         raw.set(name, value);
     }
-    let budget = Budget {
-        octets: 1_000_000_000,
-        time: Duration::from_secs(40),
-        ..Budget::default()
-    };
+    let budget = Budget { octets: 1_000_000_000, time: Duration::from_secs(40), ..Budget::default() };
     path.take_timing_report().unwrap();
     let mut method = methods::find("tcp").unwrap().begin(&raw).unwrap();
     let measured = narrows_probe::drive(world, method.as_mut(), budget).unwrap();
     let timing_report = path.take_timing_report().unwrap();
-    if timing_report.timing_valid() {
-        Ok(measured)
-    } else {
-        Err(timing_report.to_string().replace('\n', "; "))
-    }
+    if timing_report.timing_valid() { Ok(measured) } else { Err(timing_report.to_string().replace('\n', "; ")) }
 }
 
 /// Both transfers over one path, from its begin.

@@ -60,11 +60,7 @@ impl Ends {
     /// Sends a train and takes what came of it from the far socket's buffer, with the far kernel's
     /// stamps.
     pub(crate) fn train(&self, gap: Duration) -> (Departures, Vec<Probed>) {
-        let plan = [PacketPlan {
-            gap,
-            ip_octets: 1500,
-            hop_limit: None,
-        }; PACKETS];
+        let plan = [PacketPlan { gap, ip_octets: 1500, hop_limit: None }; PACKETS];
         let octets = self.sender.payload_octets(1500).unwrap();
         let mut payloads = Payloads::new([octets; PACKETS], 1);
         for number in 0..PACKETS {
@@ -72,10 +68,7 @@ impl Ends {
         }
         let mut receiver = Receiver::new(&self.receiver, 2_000);
         let mut queue = ErrorQueue::new();
-        let options = PaceOptions {
-            kernel_stamps: true,
-            ..PaceOptions::default()
-        };
+        let options = PaceOptions { kernel_stamps: true, ..PaceOptions::default() };
         let stop = AtomicBool::new(false);
         let sent = send_train(&self.sender, &plan, &payloads, &options, &mut queue, &stop).unwrap();
         let mut arrivals = [None; PACKETS];
@@ -86,15 +79,10 @@ impl Ends {
             missing -= 1;
             missing > 0
         };
-        receiver
-            .receive_until(&self.receiver, now_ns() + 300_000_000, &stop, take)
-            .unwrap();
+        receiver.receive_until(&self.receiver, now_ns() + 300_000_000, &stop, take).unwrap();
         let departures = sent.settle(&plan, &self.sender, &mut queue);
         let packets = departures.stamps_ns.iter().zip(arrivals);
-        let packets = packets.map(|(&departed_ns, arrived_ns)| Probed {
-            departed_ns,
-            arrived_ns,
-        });
+        let packets = packets.map(|(&departed_ns, arrived_ns)| Probed { departed_ns, arrived_ns });
         let packets = packets.collect();
         (departures, packets)
     }
@@ -154,12 +142,7 @@ pub(crate) fn simulated(scenario: &Scenario, packets: &[Probed]) -> Vec<Option<f
     let warm_up = nanos(scenario.warm_up);
     let sent = |probed: &Probed| u64::try_from(warm_up + probed.departed_ns).unwrap();
     for (payload, probed) in packets.iter().enumerate() {
-        let packet = Packet {
-            flow: 0,
-            ip_octets: 1500,
-            hop_limit: 64,
-            payload,
-        };
+        let packet = Packet { flow: 0, ip_octets: 1500, hop_limit: 64, payload };
         path.send(sent(probed), PathDirection::Forward, packet);
     }
     let mut out = Vec::new();
@@ -190,16 +173,10 @@ fn compare(text: &str, spread_us: f64, lossy: bool) {
         Err(why) => return not_judged(&scenario.name, &why),
     };
     let expected = simulated(&scenario, &packets);
-    let real: Vec<Option<f64>> = packets
-        .iter()
-        .map(|packet| Some((packet.arrived_ns? - packet.departed_ns) as f64))
-        .collect();
+    let real: Vec<Option<f64>> =
+        packets.iter().map(|packet| Some((packet.arrived_ns? - packet.departed_ns) as f64)).collect();
     let lost = |delays: &[Option<f64>]| delays.iter().filter(|delay| delay.is_none()).count();
-    let pairs: Vec<(f64, f64)> = real
-        .iter()
-        .zip(&expected)
-        .filter_map(|(&a, &b)| Some((a?, b?)))
-        .collect();
+    let pairs: Vec<(f64, f64)> = real.iter().zip(&expected).filter_map(|(&a, &b)| Some((a?, b?))).collect();
     let both = |pick: fn(&(f64, f64)) -> f64| pairs.iter().map(pick).collect::<Vec<f64>>();
     let (real_ns, expected_ns) = (both(|pair| pair.0), both(|pair| pair.1));
     let apart = both(|pair| (pair.0 - pair.1).abs());

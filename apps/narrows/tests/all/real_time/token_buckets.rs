@@ -28,10 +28,7 @@ fn measure(lab: &Lab) -> Measured {
     let server = lab.receiver().run(serve).unwrap();
     let port = server.addresses().first().map(SocketAddr::port).unwrap();
     let inside = || {
-        let options = ConnectOptions {
-            port,
-            ..ConnectOptions::default()
-        };
+        let options = ConnectOptions { port, ..ConnectOptions::default() };
         let mut world = SocketWorld::connect(&remote.to_string(), options).unwrap();
         let method = methods::find("shaper").unwrap();
         let params = RawParams::new();
@@ -47,22 +44,15 @@ fn hop(kind: fn(Burst) -> Link, packets: u64) -> Hop {
         .delay(Duration::ZERO)
         .queue(Queue::Packets(1000))
         .link(kind(Burst::OnePacket))
-        .bucket(TokenBucket {
-            rate: BitRate::from_mbps(30),
-            burst,
-            queue: Some(Queue::Packets(1000)),
-        })
+        .bucket(TokenBucket { rate: BitRate::from_mbps(30), burst, queue: Some(Queue::Packets(1000)) })
 }
 
 /// The rate within 5 % of what a saturating run got, the depth within 15 % or three packets: the
 /// kernel counts the time of its own wake-ups as tokens.
 fn judge(what: &str, estimate: &Estimate, rate_bps: u64, packets: u64) -> Result<(), String> {
     let ratio = estimate.value as f64 / rate_bps as f64;
-    let burst = estimate
-        .also
-        .iter()
-        .find(|also| also.metric == Metric::CommittedBurstOctets)
-        .map_or(0, |also| also.value);
+    let burst =
+        estimate.also.iter().find(|also| also.metric == Metric::CommittedBurstOctets).map_or(0, |also| also.value);
     let truth = packets * 1500;
     println!("{what}: {packets} packets: rate ratio {ratio:.4}, depth {burst} of {truth} octets");
     let slack = (truth * 15 / 100).max(4500);
@@ -75,10 +65,7 @@ fn judge(what: &str, estimate: &Estimate, rate_bps: u64, packets: u64) -> Result
 fn buckets(what: &str, kind: fn(Burst) -> Link) {
     let _alone = alone();
     for packets in [10, 30, 100, 300] {
-        let scenario = Scenario::new("token-bucket")
-            .hop(hop(kind, packets))
-            .validate()
-            .unwrap();
+        let scenario = Scenario::new("token-bucket").hop(hop(kind, packets)).validate().unwrap();
         let mut last = String::new();
         let mut judged = false;
         for attempt in 1..=5 {
@@ -135,11 +122,8 @@ fn a_bucket_behind_a_sender_limited_path_is_found() {
         .delay(Duration::ZERO)
         .queue(Queue::Packets(1000))
         .link(Link::Htb(Burst::OnePacket));
-    let shaped = Hop {
-        rate: BitRate::from_mbps(500),
-        ..bucket.clone()
-    }
-    .link(Link::Tbf(Burst::Octets(Octets::new(50_000))));
+    let shaped =
+        Hop { rate: BitRate::from_mbps(500), ..bucket.clone() }.link(Link::Tbf(Burst::Octets(Octets::new(50_000))));
     let scenario = Scenario::new("fast-bucket").hop(shaped).validate().unwrap();
     let mut last = String::new();
     for attempt in 1..=5 {
@@ -160,10 +144,7 @@ fn a_bucket_behind_a_sender_limited_path_is_found() {
             continue;
         };
         let ratio = estimate.value as f64 / truth as f64;
-        println!(
-            "fast bucket, measurement {attempt}: {ratio:.4} of {truth} bit/s, {:?}",
-            estimate.verdict
-        );
+        println!("fast bucket, measurement {attempt}: {ratio:.4} of {truth} bit/s, {:?}", estimate.verdict);
         if estimate.verdict == BoundKind::UpperBound {
             assert!(ratio >= 0.95, "{estimate:?}");
             last = format!("{estimate:?}");

@@ -69,11 +69,7 @@ pub(crate) fn connection(port: u16, begins_us: i64, packets: u32) -> Vec<Tcp> {
         hop_limit: 64,
         ip_id: 1,
     };
-    let syn_ack = Tcp {
-        sequence: 77,
-        hop_limit: 60,
-        ..syn.answer(10_000, SYN | ACK)
-    };
+    let syn_ack = Tcp { sequence: 77, hop_limit: 60, ..syn.answer(10_000, SYN | ACK) };
     let ack = syn_ack.answer(20, ACK);
     let mut all = vec![syn, syn_ack, ack];
     let mut sequence = syn.sequence.wrapping_add(1);
@@ -87,10 +83,7 @@ pub(crate) fn connection(port: u16, begins_us: i64, packets: u32) -> Vec<Tcp> {
         };
         sequence = sequence.wrapping_add(1_460);
         all.push(data);
-        all.push(Tcp {
-            hop_limit: 60,
-            ..data.answer(10_000, ACK)
-        });
+        all.push(Tcp { hop_limit: 60, ..data.answer(10_000, ACK) });
     }
     all.sort_by_key(|packet| packet.at_us);
     all
@@ -116,10 +109,7 @@ pub(crate) fn pcap(packets: &[Tcp]) -> Vec<u8> {
 
 /// With every passive method.
 pub(crate) fn options() -> Options {
-    Options {
-        methods: PASSIVE.iter().map(|method| (*method, RawParams::new())).collect(),
-        ..Options::default()
-    }
+    Options { methods: PASSIVE.iter().map(|method| (*method, RawParams::new())).collect(), ..Options::default() }
 }
 
 /// Reads a file to its end, or not at all.

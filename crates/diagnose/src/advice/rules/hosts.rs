@@ -27,10 +27,9 @@ pub(super) fn processor(found: &Findings, is_sender: bool) -> Option<Judged> {
     let who = place(found, is_sender);
     let why = match (thread, interrupts) {
         (Some(share), _) => format!("a thread of {who} was on its processor {} of the time", percent(share)),
-        (None, Some(share)) => format!(
-            "a processor of {who} spent {} of its time in network interrupts",
-            percent(share)
-        ),
+        (None, Some(share)) => {
+            format!("a processor of {who} spent {} of its time in network interrupts", percent(share))
+        }
         (None, None) => format!("{who} was slower than the path"),
     };
     let signals = [thread.is_some(), interrupts.is_some(), reported, value.is_some()];
@@ -125,10 +124,9 @@ pub(super) fn interface(found: &Findings, is_sender: bool) -> Option<Judged> {
     }
     let who = place(found, is_sender);
     let text = match (slot, negotiated) {
-        (Some((bus, wire)), _) if full.is_none() => format!(
-            "the slot of the interface of {who} carries {} of its {wire}: move it to a wider one",
-            rate(bus)
-        ),
+        (Some((bus, wire)), _) if full.is_none() => {
+            format!("the slot of the interface of {who} carries {} of its {wire}: move it to a wider one", rate(bus))
+        }
         (_, Some(wire)) => {
             format!("{who} fills its interface of {wire}: the path may carry more, a faster interface would tell")
         }
@@ -154,22 +152,11 @@ const ROOM: f64 = 0.5;
 
 pub(super) fn offloads(found: &Findings, is_sender: bool) -> Option<Judged> {
     let (host, thread) = (found.end(is_sender), found.thread(is_sender));
-    let reported = if is_sender {
-        host.send_offload
-    } else {
-        host.receive_offload
-    };
+    let reported = if is_sender { host.send_offload } else { host.receive_offload };
     let busy = thread.is_some_and(|share| share > BUSY) || host.softirq_share.is_some_and(|share| share > BUSY);
     // A card of a hypervisor has no rate, so that nothing says that it is full.
-    let room = host
-        .interface_bps
-        .zip(found.tcp.bps)
-        .is_none_or(|(wire, bps)| (bps as f64) < ROOM * wire as f64);
-    let (what, flags) = if is_sender {
-        ("segmentation", "tso on gso on")
-    } else {
-        ("joining of packets", "gro on")
-    };
+    let room = host.interface_bps.zip(found.tcp.bps).is_none_or(|(wire, bps)| (bps as f64) < ROOM * wire as f64);
+    let (what, flags) = if is_sender { ("segmentation", "tso on gso on") } else { ("joining of packets", "gro on") };
     (reported == Some(false) && busy && room).then(|| {
         Judged::new(
             Severity::Limiting,
@@ -191,10 +178,7 @@ pub(super) fn offloads(found: &Findings, is_sender: bool) -> Option<Judged> {
 pub(super) fn duplex(found: &Findings, is_sender: bool) -> Option<Judged> {
     let host = found.end(is_sender);
     let half = host.half_duplex == Some(true);
-    let slower = host
-        .interface_bps
-        .zip(host.interface_most_bps)
-        .filter(|(now, most)| now < most);
+    let slower = host.interface_bps.zip(host.interface_most_bps).filter(|(now, most)| now < most);
     let damaged = host.counted.damaged_frames.filter(|&frames| frames > 0);
     if !half && slower.is_none() && damaged.is_none() {
         return None;
@@ -264,9 +248,5 @@ pub(super) fn receive_drops(found: &Findings, is_sender: bool) -> Option<Judged>
     .and("backlog_drops", counts.backlog_drops)
     .and("ring_receive", host.ring_receive)
     .signals(usize::from(reported.is_some()) + usize::from(counted.is_some()));
-    Some(if cures.is_empty() {
-        advice
-    } else {
-        advice.command(command(found, is_sender, cures.join("; ")))
-    })
+    Some(if cures.is_empty() { advice } else { advice.command(command(found, is_sender, cures.join("; "))) })
 }

@@ -19,11 +19,7 @@ pub(super) fn shallow_queue(found: &Findings) -> Option<Judged> {
     let measured = found.available_bps;
     let available = measured.or(found.capacity_bps)?;
     let unpaced = found.per_round_trip(burst)?;
-    let paced = found
-        .tcp
-        .congestion
-        .as_deref()
-        .is_some_and(|name| name.starts_with("bbr"));
+    let paced = found.tcp.congestion.as_deref().is_some_and(|name| name.starts_with("bbr"));
     if paced || unpaced as f64 >= SHORT * available as f64 {
         return None;
     }
@@ -65,10 +61,8 @@ pub(super) fn mtu_black_hole(found: &Findings) -> Option<Judged> {
         return None;
     }
     let size = found.path_mtu_octets;
-    let passes = size.map_or_else(
-        || "packets of full size vanish".to_owned(),
-        |size| format!("packets above {size} octets vanish"),
-    );
+    let passes = size
+        .map_or_else(|| "packets of full size vanish".to_owned(), |size| format!("packets above {size} octets vanish"));
     Some(
         Judged::new(
             if stalled { Severity::Limiting } else { Severity::Warning },
@@ -130,14 +124,11 @@ pub(super) fn loss_pattern(found: &Findings) -> Option<Judged> {
         (false, None) => return None,
     };
     Some(
-        Judged::new(
-            Severity::Hint,
-            format!("{} of what was sent was sent again, and {text}", percent(loss)),
-        )
-        .with("retransmitted_share", loss)
-        .with("burstiness", pattern.burstiness)
-        .and("spacing_variation", pattern.spacing_variation)
-        .signals(usize::from(bursty) + usize::from(periodic.is_some())),
+        Judged::new(Severity::Hint, format!("{} of what was sent was sent again, and {text}", percent(loss)))
+            .with("retransmitted_share", loss)
+            .with("burstiness", pattern.burstiness)
+            .and("spacing_variation", pattern.spacing_variation)
+            .signals(usize::from(bursty) + usize::from(periodic.is_some())),
     )
 }
 
@@ -155,27 +146,16 @@ pub(super) fn token_bucket(found: &Findings) -> Option<Judged> {
         return None;
     }
     let drops = policed || (reported == Some(true) && !shaped);
-    let what = if drops {
-        "policed: what exceeds the rate is dropped"
-    } else {
-        "shaped: what exceeds the rate waits"
-    };
+    let what = if drops { "policed: what exceeds the rate is dropped" } else { "shaped: what exceeds the rate waits" };
     let rates = sustained.or(found.tcp.bps).map_or_else(String::new, |bps| {
         let after = burst.map_or_else(String::new, |octets| format!(" after {}", Octets::new(octets)));
         format!(", at about {}{after}", rate(bps))
     });
-    let advice = if drops {
-        "pace below the sustained rate"
-    } else {
-        "judge by long transfers, not by the first seconds"
-    };
+    let advice =
+        if drops { "pace below the sustained rate" } else { "judge by long transfers, not by the first seconds" };
     Some(
         Judged::new(
-            if policed || shaped {
-                Severity::Limiting
-            } else {
-                Severity::Warning
-            },
+            if policed || shaped { Severity::Limiting } else { Severity::Warning },
             format!("traffic is {what}{rates}; {advice}, and ask the operator for what is agreed"),
         )
         .with("what_exceeds", if drops { "dropped" } else { "waits" })
@@ -238,11 +218,8 @@ pub(super) fn asymmetry(found: &Findings) -> Option<Judged> {
     let (this, other) = (found.tcp.bps?, found.other_way_tcp_bps?);
     let ratio = this as f64 / other.max(1) as f64;
     (ratio < ALIKE).then(|| {
-        let why = if ratio < MISMATCH {
-            "; one so far below the other is what a duplex mismatch looks like"
-        } else {
-            ""
-        };
+        let why =
+            if ratio < MISMATCH { "; one so far below the other is what a duplex mismatch looks like" } else { "" };
         Judged::new(
             Severity::Hint,
             format!(
@@ -269,9 +246,7 @@ pub(super) fn variable_link(found: &Findings) -> Option<Judged> {
     let variation = found.tcp.variation.filter(|&variation| variation > VARIES)?;
     let spread = found.rtt_spread_ns.filter(|&spread| spread > SPREAD_NS);
     let little = found.tcp.retransmitted.is_none_or(|share| share < LITTLE_LOSS);
-    let radio = [&found.sender, &found.receiver]
-        .iter()
-        .any(|host| host.wireless == Some(true));
+    let radio = [&found.sender, &found.receiver].iter().any(|host| host.wireless == Some(true));
     ((spread.is_some() && little) || radio).then(|| {
         Judged::new(
             Severity::Warning,
@@ -332,11 +307,7 @@ pub(super) fn proxy(found: &Findings) -> Option<Judged> {
 
 pub(super) fn per_flow_limit(found: &Findings) -> Option<Judged> {
     let (channels, each) = found.caveat(|caveat| match caveat {
-        Caveat::Multichannel {
-            channels,
-            each,
-            by_flow: true,
-        } => Some((*channels, *each)),
+        Caveat::Multichannel { channels, each, by_flow: true } => Some((*channels, *each)),
         _ => None,
     })?;
     Some(

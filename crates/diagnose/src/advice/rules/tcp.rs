@@ -21,26 +21,14 @@ pub(super) fn send_buffer(found: &Findings) -> Option<Judged> {
     if !small && stalled.is_none() {
         return None;
     }
-    let severity = if stalled.is_some() {
-        Severity::Limiting
-    } else {
-        Severity::Warning
-    };
+    let severity = if stalled.is_some() { Severity::Limiting } else { Severity::Warning };
     let cause = match (stalled, most) {
-        (Some(share), _) => format!(
-            "its send buffer stalled {} for {} of the time",
-            place(found, true),
-            percent(share)
-        ),
-        (None, most) => format!(
-            "a TCP sender on {} can hold {} at most",
-            place(found, true),
-            Octets::new(most? / 2)
-        ),
+        (Some(share), _) => {
+            format!("its send buffer stalled {} for {} of the time", place(found, true), percent(share))
+        }
+        (None, most) => format!("a TCP sender on {} can hold {} at most", place(found, true), Octets::new(most? / 2)),
     };
-    let path = need.map_or_else(String::new, |need| {
-        format!("; the path needs {} of payload", Octets::new(need / 2))
-    });
+    let path = need.map_or_else(String::new, |need| format!("; the path needs {} of payload", Octets::new(need / 2)));
     // What a connection got by is all that is known where the path's own need is not.
     let need = need.unwrap_or(16 << 20).max(4 << 20);
     let binds_at = most.and_then(|most| found.per_round_trip(most / 2)).or(found.tcp.bps);
@@ -69,11 +57,7 @@ pub(super) fn receive_buffer(found: &Findings) -> Option<Judged> {
     let small = most.zip(need).is_some_and(|(most, need)| most < need);
     let idle =
         found.tcp.receiver_cpu.is_none_or(|share| share < BUSY) && !limited(found, LimitingFactor::ReceivingHost);
-    let window = found
-        .tcp
-        .share_peer_window
-        .filter(|&share| share > STALLED)
-        .filter(|_| idle);
+    let window = found.tcp.share_peer_window.filter(|&share| share > STALLED).filter(|_| idle);
     let full = idle && limited(found, LimitingFactor::PeerWindow);
     let fixed = found.receiver.receive_autotuning == Some(false);
     if !small && window.is_none() && !full {
@@ -82,45 +66,32 @@ pub(super) fn receive_buffer(found: &Findings) -> Option<Judged> {
     let stalls = window.is_some() || full;
     let severity = if stalls { Severity::Limiting } else { Severity::Warning };
     let cause = match (window, most) {
-        (Some(share), _) => format!(
-            "the window of {} stalled the sender for {} of the time",
-            place(found, false),
-            percent(share)
-        ),
-        (None, Some(most)) if !stalls => format!(
-            "a TCP receiver on {} can hold {} of payload at most",
-            place(found, false),
-            Octets::new(most / 2)
-        ),
+        (Some(share), _) => {
+            format!("the window of {} stalled the sender for {} of the time", place(found, false), percent(share))
+        }
+        (None, Some(most)) if !stalls => {
+            format!("a TCP receiver on {} can hold {} of payload at most", place(found, false), Octets::new(most / 2))
+        }
         (None, _) => format!("the window of {} was full most of the time", place(found, false)),
     };
-    let path = need.map_or_else(String::new, |need| {
-        format!("; the path needs {}", Octets::new(need / 2))
-    });
-    let also = if fixed {
-        ", and let it tune itself (net.ipv4.tcp_moderate_rcvbuf=1)"
-    } else {
-        ""
-    };
+    let path = need.map_or_else(String::new, |need| format!("; the path needs {}", Octets::new(need / 2)));
+    let also = if fixed { ", and let it tune itself (net.ipv4.tcp_moderate_rcvbuf=1)" } else { "" };
     let need = need.unwrap_or(16 << 20).max(6 << 20);
     let binds_at = most.and_then(|most| found.per_round_trip(most / 2)).or(found.tcp.bps);
     Some(
-        Judged::new(
-            severity,
-            format!("{cause}{path}: raise the receive buffer's limit{also}"),
-        )
-        .with("needed_octets", need)
-        .and("tcp_rmem_max_octets", most)
-        .and("share_peer_window", window)
-        .and("receive_autotuning", found.receiver.receive_autotuning)
-        .and("rtt_ns", found.rtt_ns)
-        .signals(usize::from(small) + usize::from(window.is_some()) + usize::from(full) + usize::from(fixed))
-        .at(binds_at)
-        .command(command(
-            found,
-            false,
-            format!("sysctl -w net.ipv4.tcp_rmem=\"4096 131072 {need}\" net.ipv4.tcp_moderate_rcvbuf=1"),
-        )),
+        Judged::new(severity, format!("{cause}{path}: raise the receive buffer's limit{also}"))
+            .with("needed_octets", need)
+            .and("tcp_rmem_max_octets", most)
+            .and("share_peer_window", window)
+            .and("receive_autotuning", found.receiver.receive_autotuning)
+            .and("rtt_ns", found.rtt_ns)
+            .signals(usize::from(small) + usize::from(window.is_some()) + usize::from(full) + usize::from(fixed))
+            .at(binds_at)
+            .command(command(
+                found,
+                false,
+                format!("sysctl -w net.ipv4.tcp_rmem=\"4096 131072 {need}\" net.ipv4.tcp_moderate_rcvbuf=1"),
+            )),
     )
 }
 
@@ -129,9 +100,7 @@ const UNSCALED: u64 = 65_535;
 
 pub(super) fn window_scaling(found: &Findings) -> Option<Judged> {
     let product = found.product().filter(|&octets| octets > UNSCALED)?;
-    let off = [true, false]
-        .into_iter()
-        .find(|&is_sender| found.end(is_sender).window_scaling == Some(false));
+    let off = [true, false].into_iter().find(|&is_sender| found.end(is_sender).window_scaling == Some(false));
     let stripped = found.tcp.window_scaled == Some(false);
     if off.is_none() && !stripped {
         return None;
@@ -206,11 +175,8 @@ pub(super) fn congestion_control(found: &Findings) -> Option<Judged> {
         return None;
     }
     let available = &found.sender.congestion_controls;
-    let load = if available.is_empty() || available.iter().any(|one| one == "bbr") {
-        ""
-    } else {
-        "modprobe tcp_bbr && "
-    };
+    let load =
+        if available.is_empty() || available.iter().any(|one| one == "bbr") { "" } else { "modprobe tcp_bbr && " };
     Some(
         Judged::new(
             Severity::Limiting,
@@ -311,19 +277,14 @@ const MISLEADS: f64 = 0.9;
 
 pub(super) fn test_too_short(found: &Findings) -> Option<Judged> {
     let growing = limited(found, LimitingFactor::Growing)
-        || found
-            .caveat(|caveat| matches!(caveat, Caveat::TestTooShort).then_some(()))
-            .is_some();
+        || found.caveat(|caveat| matches!(caveat, Caveat::TestTooShort).then_some(())).is_some();
     let worst = found.tcp.worst_case_share.filter(|&share| share < MISLEADS);
     if !growing && worst.is_none() {
         return None;
     }
     let text = match (growing, worst) {
         (true, _) => "the transfer was still growing when it was read".to_owned(),
-        (false, share) => format!(
-            "a transfer this short shows at worst {} of its long-term mean",
-            percent(share?)
-        ),
+        (false, share) => format!("a transfer this short shows at worst {} of its long-term mean", percent(share?)),
     };
     Some(
         Judged::new(Severity::Hint, format!("{text}: --thorough runs it to its end"))

@@ -12,9 +12,7 @@ pub(super) fn receive_batching(found: &Findings) -> Option<Judged> {
         _ => None,
     });
     let gather = found.receiver.receive_gather_us.filter(|&micros| {
-        let packet_us = found
-            .capacity_bps
-            .map(|bps| f64::from(found.facts.path_mtu) * 8e6 / bps.max(1) as f64);
+        let packet_us = found.capacity_bps.map(|bps| f64::from(found.facts.path_mtu) * 8e6 / bps.max(1) as f64);
         packet_us.is_some_and(|packet| f64::from(micros) > GATHERED * packet)
     });
     if period.is_none() && gather.is_none() {
@@ -32,21 +30,14 @@ pub(super) fn receive_batching(found: &Findings) -> Option<Judged> {
         format!("{who} gets packets in batches: methods that go by single spacings say nothing here; {cure}"),
     );
     let advice = advice
-        .and(
-            "batch_period_ns",
-            period.and_then(|time| u64::try_from(time.as_nanos()).ok()),
-        )
+        .and("batch_period_ns", period.and_then(|time| u64::try_from(time.as_nanos()).ok()))
         .and("receive_gather_us", gather)
         .signals(usize::from(period.is_some()) + usize::from(gather.is_some()));
     Some(if software {
         advice
     } else {
         let name = card(found, false);
-        advice.command(command(
-            found,
-            false,
-            format!("ethtool -C {name} adaptive-rx off rx-usecs 0"),
-        ))
+        advice.command(command(found, false, format!("ethtool -C {name} adaptive-rx off rx-usecs 0")))
     })
 }
 
@@ -83,14 +74,11 @@ pub(super) fn clock(found: &Findings) -> Option<Judged> {
             place(found, *is_sender)
         ));
     }
-    let advice = Judged::new(
-        Severity::Warning,
-        format!("{}: do not trust one-way delays", said.join("; ")),
-    )
-    .and("drift_ppm", drift)
-    .with("clock_set", set.is_some())
-    .and("clocksource", slow.first().map(|(_, source)| *source))
-    .signals(said.len());
+    let advice = Judged::new(Severity::Warning, format!("{}: do not trust one-way delays", said.join("; ")))
+        .and("drift_ppm", drift)
+        .with("clock_set", set.is_some())
+        .and("clocksource", slow.first().map(|(_, source)| *source))
+        .signals(said.len());
     Some(match slow.first() {
         Some((is_sender, _)) => advice.command(command(
             found,
@@ -114,10 +102,7 @@ pub(super) fn virtual_host(found: &Findings, is_sender: bool) -> Option<Judged> 
     let (severity, text) = match stolen {
         Some(ratio) => (
             Severity::Warning,
-            format!(
-                "the hypervisor takes {} of the processors of {who}: gaps and stamps suffer",
-                percent(ratio)
-            ),
+            format!("the hypervisor takes {} of the processors of {who}: gaps and stamps suffer", percent(ratio)),
         ),
         None => (
             Severity::Hint,
@@ -139,15 +124,9 @@ pub(super) fn virtual_host(found: &Findings, is_sender: bool) -> Option<Judged> 
 pub(super) fn governor(found: &Findings, is_sender: bool) -> Option<Judged> {
     let (host, thread) = (found.end(is_sender), found.thread(is_sender));
     let saves = host.governor.as_deref() == Some("powersave") && thread.is_some_and(|share| share > BUSY);
-    let packet_ns = found
-        .available_bps
-        .or(found.capacity_bps)
-        .map(|bps| f64::from(found.facts.path_mtu) * 8e9 / bps.max(1) as f64);
-    let sleeps = host
-        .idle_exit_ns
-        .zip(packet_ns)
-        .filter(|(exit, packet)| *exit as f64 > *packet)
-        .map(|(exit, _)| exit);
+    let packet_ns =
+        found.available_bps.or(found.capacity_bps).map(|bps| f64::from(found.facts.path_mtu) * 8e9 / bps.max(1) as f64);
+    let sleeps = host.idle_exit_ns.zip(packet_ns).filter(|(exit, packet)| *exit as f64 > *packet).map(|(exit, _)| exit);
     if !saves && sleeps.is_none() {
         return None;
     }

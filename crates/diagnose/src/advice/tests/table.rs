@@ -4,11 +4,7 @@ use super::*;
 
 /// Rule, what triggers it, and what must not.
 pub(super) const TABLE: &[(&str, Change, Change)] = &[
-    (
-        "send_buffer",
-        |f| f.tcp.share_send_buffer = Some(0.3),
-        |f| f.tcp.share_send_buffer = Some(0.15),
-    ),
+    ("send_buffer", |f| f.tcp.share_send_buffer = Some(0.3), |f| f.tcp.share_send_buffer = Some(0.15)),
     (
         "send_buffer",
         // 98 Mbit/s over 40 ms are 490 kB, twice that is needed.
@@ -35,11 +31,7 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
             f.tcp.bps = Some(1_900_000);
         },
     ),
-    (
-        "buffer_clamped",
-        |f| f.buffer_clamped = Some(true),
-        |f| f.buffer_clamped = None,
-    ),
+    ("buffer_clamped", |f| f.buffer_clamped = Some(true), |f| f.buffer_clamped = None),
     (
         "shallow_queue",
         |f| {
@@ -72,11 +64,7 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
             f.tcp.retransmitted = Some(0.03);
         },
     ),
-    (
-        "host_processor",
-        |f| f.tcp.sender_cpu = Some(0.95),
-        |f| f.tcp.sender_cpu = Some(0.85),
-    ),
+    ("host_processor", |f| f.tcp.sender_cpu = Some(0.95), |f| f.tcp.sender_cpu = Some(0.85)),
     (
         "host_processor",
         |f| f.host_limited = vec![(Metric::UdpAchievable, Limit::Receiver)],
@@ -104,20 +92,11 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
             f.facts.sender.virtual_interface = true;
         },
     ),
-    (
-        "interface",
-        |f| f.sender.bus_bps = Some(8_000_000_000),
-        |f| f.sender.bus_bps = Some(11_000_000_000),
-    ),
+    ("interface", |f| f.sender.bus_bps = Some(8_000_000_000), |f| f.sender.bus_bps = Some(11_000_000_000)),
     (
         "receive_batching",
         |f| {
-            caveat(
-                f,
-                Caveat::ReceiveBatching {
-                    period: Duration::from_micros(125),
-                },
-            );
+            caveat(f, Caveat::ReceiveBatching { period: Duration::from_micros(125) });
         },
         |f| caveat(f, Caveat::TimerLimited),
     ),
@@ -144,26 +123,10 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
         // A router that says so is no black hole.
         |f| f.path_mtu_octets = Some(1420),
     ),
-    (
-        "mtu_black_hole",
-        |f| f.tcp.limits = vec![LimitingFactor::MtuBlackHole],
-        |f| f.tcp.limits = vec![],
-    ),
-    (
-        "fragments",
-        |f| f.sender.counted.fragments = Some(12),
-        |f| f.sender.counted.fragments = Some(0),
-    ),
-    (
-        "fragments",
-        |f| f.path_mtu_octets = Some(1006),
-        |f| f.path_mtu_octets = Some(1280),
-    ),
-    (
-        "duplex",
-        |f| f.sender.half_duplex = Some(true),
-        |f| f.sender.half_duplex = None,
-    ),
+    ("mtu_black_hole", |f| f.tcp.limits = vec![LimitingFactor::MtuBlackHole], |f| f.tcp.limits = vec![]),
+    ("fragments", |f| f.sender.counted.fragments = Some(12), |f| f.sender.counted.fragments = Some(0)),
+    ("fragments", |f| f.path_mtu_octets = Some(1006), |f| f.path_mtu_octets = Some(1280)),
+    ("duplex", |f| f.sender.half_duplex = Some(true), |f| f.sender.half_duplex = None),
     (
         "duplex",
         |f| f.sender.interface_bps = Some(100_000_000),
@@ -172,39 +135,23 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
             f.sender.interface_most_bps = Some(100_000_000);
         },
     ),
-    (
-        "duplex",
-        |f| f.sender.counted.damaged_frames = Some(3),
-        |f| f.sender.counted.damaged_frames = Some(0),
-    ),
+    ("duplex", |f| f.sender.counted.damaged_frames = Some(3), |f| f.sender.counted.damaged_frames = Some(0)),
     (
         "loss_pattern",
         |f| {
-            f.tcp.pattern = Some(LossPattern {
-                burstiness: 8.0,
-                spacing_variation: Some(0.5),
-            });
+            f.tcp.pattern = Some(LossPattern { burstiness: 8.0, spacing_variation: Some(0.5) });
         },
         |f| {
-            f.tcp.pattern = Some(LossPattern {
-                burstiness: 4.0,
-                spacing_variation: Some(0.5),
-            });
+            f.tcp.pattern = Some(LossPattern { burstiness: 4.0, spacing_variation: Some(0.5) });
         },
     ),
     (
         "loss_pattern",
         |f| {
-            f.tcp.pattern = Some(LossPattern {
-                burstiness: 1.0,
-                spacing_variation: Some(0.02),
-            });
+            f.tcp.pattern = Some(LossPattern { burstiness: 1.0, spacing_variation: Some(0.02) });
         },
         |f| {
-            f.tcp.pattern = Some(LossPattern {
-                burstiness: 1.0,
-                spacing_variation: None,
-            });
+            f.tcp.pattern = Some(LossPattern { burstiness: 1.0, spacing_variation: None });
         },
     ),
     (
@@ -216,12 +163,7 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
         "token_bucket",
         |f| caveat(f, Caveat::Shaped),
         |f| {
-            caveat(
-                f,
-                Caveat::BucketNotExcluded {
-                    deeper_than_octets: 20_000,
-                },
-            );
+            caveat(f, Caveat::BucketNotExcluded { deeper_than_octets: 20_000 });
         },
     ),
     (
@@ -246,11 +188,7 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
             f.tcp.needless = Some(10.0);
         },
     ),
-    (
-        "asymmetry",
-        |f| f.other_way_tcp_bps = Some(200_000_000),
-        |f| f.other_way_tcp_bps = Some(180_000_000),
-    ),
+    ("asymmetry", |f| f.other_way_tcp_bps = Some(200_000_000), |f| f.other_way_tcp_bps = Some(180_000_000)),
     (
         "asymmetry",
         |f| f.other_way_tcp_bps = Some(200_000_000),
@@ -260,21 +198,13 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
             f.caveats.push((Metric::TcpAchievableSingle, Caveat::StoppedEarly));
         },
     ),
-    (
-        "clock",
-        |f| caveat(f, Caveat::ClockSkew { ppm: -80.0 }),
-        |f| caveat(f, Caveat::ClockSkew { ppm: 20.0 }),
-    ),
+    ("clock", |f| caveat(f, Caveat::ClockSkew { ppm: -80.0 }), |f| caveat(f, Caveat::ClockSkew { ppm: 20.0 })),
     (
         "clock",
         |f| f.sender.clocksource = Some("hpet".to_owned()),
         |f| f.sender.clocksource = Some("kvm-clock".to_owned()),
     ),
-    (
-        "clock",
-        |f| caveat(f, Caveat::ClockStep),
-        |f| caveat(f, Caveat::HostStall),
-    ),
+    ("clock", |f| caveat(f, Caveat::ClockStep), |f| caveat(f, Caveat::HostStall)),
     (
         "variable_link",
         |f| {
@@ -296,21 +226,9 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
         },
         |f| f.sender.wireless = Some(true),
     ),
-    (
-        "deep_queue",
-        |f| f.tcp.rtt_loaded_ns = Some(200e6),
-        |f| f.tcp.rtt_loaded_ns = Some(130e6),
-    ),
-    (
-        "virtual_host",
-        |f| f.sender.steal_ratio = Some(0.05),
-        |f| f.sender.steal_ratio = Some(0.02),
-    ),
-    (
-        "virtual_host",
-        |f| f.facts.receiver.virtual_interface = true,
-        |f| f.sender.virtual_machine = Some(true),
-    ),
+    ("deep_queue", |f| f.tcp.rtt_loaded_ns = Some(200e6), |f| f.tcp.rtt_loaded_ns = Some(130e6)),
+    ("virtual_host", |f| f.sender.steal_ratio = Some(0.05), |f| f.sender.steal_ratio = Some(0.02)),
+    ("virtual_host", |f| f.facts.receiver.virtual_interface = true, |f| f.sender.virtual_machine = Some(true)),
     (
         "governor",
         |f| {
@@ -325,21 +243,9 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
         |f| f.sender.idle_exit_ns = Some(133_000),
         |f| f.sender.idle_exit_ns = Some(100_000),
     ),
-    (
-        "receive_drops",
-        |f| caveat(f, Caveat::LocalDrops { packets: 7 }),
-        |f| caveat(f, Caveat::Loss { ratio: 0.02 }),
-    ),
-    (
-        "receive_drops",
-        |f| f.sender.counted.ring_drops = Some(9),
-        |f| f.sender.counted.ring_drops = Some(0),
-    ),
-    (
-        "proxy",
-        |f| f.tcp.rtt_min_ns = Some(25e6),
-        |f| f.tcp.rtt_min_ns = Some(30e6),
-    ),
+    ("receive_drops", |f| caveat(f, Caveat::LocalDrops { packets: 7 }), |f| caveat(f, Caveat::Loss { ratio: 0.02 })),
+    ("receive_drops", |f| f.sender.counted.ring_drops = Some(9), |f| f.sender.counted.ring_drops = Some(0)),
+    ("proxy", |f| f.tcp.rtt_min_ns = Some(25e6), |f| f.tcp.rtt_min_ns = Some(30e6)),
     (
         "proxy",
         |f| {
@@ -384,33 +290,15 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
             f.streams = (Some(2), Some(5), Some(9));
         },
     ),
-    (
-        "metrics_cache",
-        |f| f.tcp.threshold_cached = Some(true),
-        |f| f.tcp.threshold_cached = None,
-    ),
+    ("metrics_cache", |f| f.tcp.threshold_cached = Some(true), |f| f.tcp.threshold_cached = None),
     (
         "per_flow_limit",
         |f| {
-            caveat(
-                f,
-                Caveat::Multichannel {
-                    channels: 4,
-                    each: BitRate::from_mbps(25),
-                    by_flow: true,
-                },
-            );
+            caveat(f, Caveat::Multichannel { channels: 4, each: BitRate::from_mbps(25), by_flow: true });
         },
         // Dealt packet by packet, one flow gets them all.
         |f| {
-            caveat(
-                f,
-                Caveat::Multichannel {
-                    channels: 4,
-                    each: BitRate::from_mbps(25),
-                    by_flow: false,
-                },
-            );
+            caveat(f, Caveat::Multichannel { channels: 4, each: BitRate::from_mbps(25), by_flow: false });
         },
     ),
     (
@@ -418,14 +306,6 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
         |f| f.tcp.limits = vec![LimitingFactor::Growing],
         |f| f.tcp.limits = vec![LimitingFactor::Queue],
     ),
-    (
-        "test_too_short",
-        |f| f.tcp.worst_case_share = Some(0.7),
-        |f| f.tcp.worst_case_share = Some(0.92),
-    ),
-    (
-        "path_busy",
-        |f| f.available_bps = Some(9_000_000),
-        |f| f.available_bps = Some(11_000_000),
-    ),
+    ("test_too_short", |f| f.tcp.worst_case_share = Some(0.7), |f| f.tcp.worst_case_share = Some(0.92)),
+    ("path_busy", |f| f.available_bps = Some(9_000_000), |f| f.available_bps = Some(11_000_000)),
 ];

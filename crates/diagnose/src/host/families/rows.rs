@@ -28,42 +28,18 @@ pub(super) fn all(ends: &Ends, rate: Option<BitRate>) -> Vec<FamilyRow> {
     let receive = spacing(ends, &receive_noise(&ends.receiver));
     let depart = spacing(ends, &departure_noise(&ends.sender));
     let least = |limits: &[&Option<Limit>]| {
-        limits
-            .iter()
-            .filter_map(|limit| limit.as_ref())
-            .min_by_key(|limit| limit.0)
-            .cloned()
+        limits.iter().filter_map(|limit| limit.as_ref()).min_by_key(|limit| limit.0).cloned()
     };
     let no_wire = no_wire(ends);
     let row =
         |family, needs, limit: Option<Limit>, wire: bool| judge(family, needs, limit, rate, no_wire.filter(|_| wire));
-    let mut trains = row(
-        HostFamily::Trains,
-        "host rate; cars longer than any timing error",
-        host.clone(),
-        false,
-    );
+    let mut trains = row(HostFamily::Trains, "host rate; cars longer than any timing error", host.clone(), false);
     (trains.sub_train_packets, trains.reason) = sub_train(ends, rate, trains.reason);
     vec![
         row(HostFamily::Pairs, "receive stamps", least(&[&receive, &host]), true),
-        row(
-            HostFamily::Gaps,
-            "receive stamps, paced departures",
-            least(&[&receive, &depart, &host]),
-            true,
-        ),
-        row(
-            HostFamily::VariableSizes,
-            "quiet minima of round trips",
-            sizes(ends),
-            false,
-        ),
-        row(
-            HostFamily::Streams,
-            "one send per gap",
-            least(&[&stream(ends), &trend(ends)]),
-            false,
-        ),
+        row(HostFamily::Gaps, "receive stamps, paced departures", least(&[&receive, &depart, &host]), true),
+        row(HostFamily::VariableSizes, "quiet minima of round trips", sizes(ends), false),
+        row(HostFamily::Streams, "one send per gap", least(&[&stream(ends), &trend(ends)]), false),
         row(
             HostFamily::Chirps,
             "receive stamps, paced departures, fine clock",
@@ -105,10 +81,7 @@ fn departure_noise(end: &End) -> (Duration, &'static str) {
 /// `8L·e/error`.
 fn spacing(ends: &Ends, (error, what): &(Duration, &'static str)) -> Option<Limit> {
     let rate = BitRate::over(u64::from(ends.ip_octets), *error)?.scaled(TIMING_ERROR)?;
-    Some((
-        rate,
-        format!("{what} {}, a tenth of a spacing", format_duration(*error)),
-    ))
+    Some((rate, format!("{what} {}, a tenth of a spacing", format_duration(*error))))
 }
 
 /// `8ΔS/(k·s)`: a probe is stamped twice by this host, and every answer waits for an interrupt.
@@ -121,28 +94,15 @@ fn sizes(ends: &Ends) -> Option<Limit> {
     let difference = f64::from(ends.ip_octets.checked_sub(LEAST_OCTETS)?) * 8.0;
     let rate = BitRate::from_bps_f64(difference / (SIZE_MARGIN * residual))?;
     let shown = format_duration(Duration::try_from_secs_f64(residual).ok()?);
-    Some((
-        rate,
-        format!("minima of round trips are off by {shown} at this host; routers add their own"),
-    ))
+    Some((rate, format!("minima of round trips are off by {shown} at this host; routers add their own")))
 }
 
 fn stream(ends: &Ends) -> Option<Limit> {
-    let paced = BitRate::over(ends.costed_octets(), ends.sender.facts.min_gap).map(|rate| {
-        (
-            rate,
-            format!(
-                "the sender keeps gaps of {}",
-                format_duration(ends.sender.facts.min_gap)
-            ),
-        )
-    });
-    let host = ends.host_rate().and_then(|(rate, why)| {
-        Some((
-            rate.scaled(1.0 / STREAM_EXCESS)?,
-            format!("the hosts: {why}, less a tenth"),
-        ))
-    });
+    let paced = BitRate::over(ends.costed_octets(), ends.sender.facts.min_gap)
+        .map(|rate| (rate, format!("the sender keeps gaps of {}", format_duration(ends.sender.facts.min_gap))));
+    let host = ends
+        .host_rate()
+        .and_then(|(rate, why)| Some((rate.scaled(1.0 / STREAM_EXCESS)?, format!("the hosts: {why}, less a tenth"))));
     [paced, host].into_iter().flatten().min_by_key(|limit| limit.0)
 }
 
@@ -161,32 +121,19 @@ fn trend(ends: &Ends) -> Option<Limit> {
 fn steps(ends: &Ends) -> Option<Limit> {
     let resolution = ends.sender.facts.clock_resolution;
     let rate = BitRate::over(u64::from(ends.ip_octets), resolution)?.scaled(TIMING_ERROR * (1.0 - 1.0 / SPREAD))?;
-    Some((
-        rate,
-        format!(
-            "neighbouring gaps differ too little for a clock of {}",
-            format_duration(resolution)
-        ),
-    ))
+    Some((rate, format!("neighbouring gaps differ too little for a clock of {}", format_duration(resolution))))
 }
 
 /// A car that is ten times as long as the largest timing error.
 fn sub_train(ends: &Ends, rate: Option<BitRate>, reason: String) -> (Option<u64>, String) {
     let receiver = &ends.receiver;
-    let calls = receiver
-        .facts
-        .receive_cost
-        .saturating_add(receiver.facts.clock_resolution);
+    let calls = receiver.facts.receive_cost.saturating_add(receiver.facts.clock_resolution);
     let error = receive_noise(receiver).0.max(calls);
     let Some(gap) = rate.and_then(|rate| Some(rate.time_for(u64::from(ends.ip_octets))?.as_secs_f64())) else {
         return (None, reason);
     };
     let packets = (error.as_secs_f64() / TIMING_ERROR / gap - 1e-9).ceil().max(1.0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at least one; the cast saturates"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least one; the cast saturates")]
     let packets = packets as u64;
     (Some(packets), format!("{reason}; cars of {packets} packets or more"))
 }
@@ -245,17 +192,6 @@ fn judge(
         }
         reason = format!("{reason}; {why}");
     }
-    let margin = rate
-        .zip(max)
-        .filter(|(rate, _)| rate.bps() > 0)
-        .map(|(rate, max)| max.as_f64() / rate.as_f64());
-    FamilyRow {
-        family,
-        verdict,
-        max_rate_bps: max.map(BitRate::bps),
-        needs,
-        reason,
-        margin,
-        sub_train_packets: None,
-    }
+    let margin = rate.zip(max).filter(|(rate, _)| rate.bps() > 0).map(|(rate, max)| max.as_f64() / rate.as_f64());
+    FamilyRow { family, verdict, max_rate_bps: max.map(BitRate::bps), needs, reason, margin, sub_train_packets: None }
 }

@@ -16,39 +16,20 @@ fn reference(stamp_error: Duration, coalescing: Option<Duration>) -> Ends {
         receive_cost: ns(300),
         clock_resolution: ns(25),
         stamp_error,
-        stamp_source: if stamp_error < ns(100) {
-            StampSource::Hardware
-        } else {
-            StampSource::Kernel
-        },
+        stamp_source: if stamp_error < ns(100) { StampSource::Hardware } else { StampSource::Kernel },
         min_gap: us(2),
         max_send_rate: Some(BitRate::from_gbps(20)),
         ..HostFacts::ideal()
     };
-    let end = End {
-        coalescing,
-        departure_noise: Some(ns(300)),
-        ..End::of(facts)
-    };
-    Ends {
-        sender: end.clone(),
-        receiver: end,
-        ip_octets: 1500,
-    }
+    let end = End { coalescing, departure_noise: Some(ns(300)), ..End::of(facts) };
+    Ends { sender: end.clone(), receiver: end, ip_octets: 1500 }
 }
 
 #[track_caller]
 fn max_mbps(ends: &Ends, family: HostFamily) -> f64 {
     let rows = ends.families(None);
     let row = rows.iter().find(|row| row.family == family).unwrap();
-    assert_eq!(
-        row.verdict,
-        if family == HostFamily::RoundTrips {
-            row.verdict
-        } else {
-            HostVerdict::Unknown
-        }
-    );
+    assert_eq!(row.verdict, if family == HostFamily::RoundTrips { row.verdict } else { HostVerdict::Unknown });
     row.max_rate_bps.unwrap() as f64 / 1e6
 }
 
@@ -137,11 +118,7 @@ fn a_card_without_a_wire_is_never_fine_for_spacings() {
         assert_eq!(row.reason.contains("no wire"), spaced, "{row:?}");
     }
     ends.receiver.facts.stamp_source = StampSource::Hardware;
-    assert!(
-        ends.families(Some(BitRate::from_mbps(10)))
-            .iter()
-            .all(|row| row.verdict == HostVerdict::Ok)
-    );
+    assert!(ends.families(Some(BitRate::from_mbps(10))).iter().all(|row| row.verdict == HostVerdict::Ok));
 }
 
 #[test]
@@ -172,18 +149,11 @@ fn odd_hosts_end() {
         max_send_rate: Some(BitRate::from_bps(0)),
         ..HostFacts::ideal()
     });
-    for (sender, receiver) in [
-        (ideal.clone(), never.clone()),
-        (never.clone(), ideal.clone()),
-        (ideal.clone(), ideal),
-        (never.clone(), never),
-    ] {
+    for (sender, receiver) in
+        [(ideal.clone(), never.clone()), (never.clone(), ideal.clone()), (ideal.clone(), ideal), (never.clone(), never)]
+    {
         for ip_octets in [0, 20, 1500, u16::MAX] {
-            let ends = Ends {
-                sender: sender.clone(),
-                receiver: receiver.clone(),
-                ip_octets,
-            };
+            let ends = Ends { sender: sender.clone(), receiver: receiver.clone(), ip_octets };
             for rate in [None, Some(BitRate::from_bps(0)), Some(BitRate::from_bps(u64::MAX))] {
                 assert_eq!(ends.families(rate).len(), 8);
             }

@@ -18,13 +18,7 @@ pub(in crate::passive) struct Blocks<T, const MOST: usize> {
 pub(super) const BLOCK: usize = 128;
 impl<T, const MOST: usize> Default for Blocks<T, MOST> {
     fn default() -> Self {
-        Self {
-            kept: Vec::new(),
-            stride: 1,
-            block: 0,
-            filled: 0,
-            open: true,
-        }
+        Self { kept: Vec::new(), stride: 1, block: 0, filled: 0, open: true }
     }
 }
 

@@ -107,9 +107,7 @@ impl PeerClock {
         while since / self.slot >= i64::try_from(SLOTS).unwrap_or(i64::MAX) {
             self.slot = self.slot.saturating_mul(2);
             let pairs = self.floor.chunks(2);
-            self.floor = pairs
-                .filter_map(|pair| pair.iter().copied().min_by_key(|&(_, least)| least))
-                .collect();
+            self.floor = pairs.filter_map(|pair| pair.iter().copied().min_by_key(|&(_, least)| least)).collect();
         }
         let place = usize::try_from(since / self.slot).unwrap_or(0);
         match self.floor.get_mut(place) {
@@ -130,10 +128,7 @@ fn under_way(since: i64, ticks: i64, tick: f64) -> i64 {
     since.saturating_sub(nanos(ticks as f64 * tick))
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the cast saturates, which is what is wanted"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the cast saturates, which is what is wanted")]
 fn nanos(value: f64) -> i64 {
     value as i64
 }

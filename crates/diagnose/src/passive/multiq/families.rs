@@ -55,26 +55,17 @@ pub(super) fn transmission_times(gaps: &[f64], rules: &Rules, of_acks: bool, res
             continue;
         };
         if most.is_none() {
-            let again = highest(
-                &self::modes(gaps, tallest.at / 2.0, rules.mode_significance, rules.mode_points),
-                of_acks,
-            );
+            let again =
+                highest(&self::modes(gaps, tallest.at / 2.0, rules.mode_significance, rules.mode_points), of_acks);
             let largest = again.map_or(tallest.at, |again| again.at.max(tallest.at));
             most = Some(largest.min(rules.most_scale));
         }
-        let modes: Vec<DensityMode> = modes
-            .iter()
-            .copied()
-            .filter(|mode| mode.density >= LOWEST * tallest.density)
-            .collect();
+        let modes: Vec<DensityMode> =
+            modes.iter().copied().filter(|mode| mode.density >= LOWEST * tallest.density).collect();
         match modes.as_slice() {
             [] => scale *= rules.no_mode_step,
             [one] => {
-                if !(of_acks
-                    && found
-                        .last()
-                        .is_some_and(|last| last.is_distance && one.at < HUMP * last.time))
-                {
+                if !(of_acks && found.last().is_some_and(|last| last.is_distance && one.at < HUMP * last.time)) {
                     add(&mut found, one.at, scale, false);
                 }
                 break;
@@ -105,20 +96,13 @@ fn modes(gaps: &[f64], scale: f64, significance: f64, points: f64) -> Vec<Densit
 /// compression makes.
 fn highest(modes: &[DensityMode], of_acks: bool) -> Option<DensityMode> {
     let skipped = usize::from(of_acks && modes.len() > 1);
-    modes[skipped..]
-        .iter()
-        .copied()
-        .max_by(|a, b| a.density.total_cmp(&b.density))
+    modes[skipped..].iter().copied().max_by(|a, b| a.density.total_cmp(&b.density))
 }
 
 fn add(found: &mut Vec<TransmissionTime>, time: f64, scale: f64, is_distance: bool) {
     let last = found.last().map_or(0.0, |last| last.time);
     if (time - last) / (time + last) > SIMILAR {
-        found.push(TransmissionTime {
-            time,
-            scale,
-            is_distance,
-        });
+        found.push(TransmissionTime { time, scale, is_distance });
     }
 }
 
@@ -147,22 +131,10 @@ fn distance(modes: &[DensityMode], rules: &Rules, of_acks: bool) -> Option<f64> 
         }
         left = Some(mode.at);
     }
-    let smallest = distances
-        .iter()
-        .copied()
-        .reduce(f64::min)
-        .filter(|smallest| *smallest > 0.0)?;
-    let of_distances = self::modes(
-        &distances,
-        GAP_KERNEL * smallest,
-        rules.gap_significance,
-        rules.gap_points,
-    );
+    let smallest = distances.iter().copied().reduce(f64::min).filter(|smallest| *smallest > 0.0)?;
+    let of_distances = self::modes(&distances, GAP_KERNEL * smallest, rules.gap_significance, rules.gap_points);
     let first = of_distances.first()?;
-    of_distances
-        .iter()
-        .all(|mode| mode.density <= first.density)
-        .then_some(first.at)
+    of_distances.iter().all(|mode| mode.density <= first.density).then_some(first.at)
 }
 
 /// Times that are not above their scale are the kernel's; between 30 and 46 us they are what

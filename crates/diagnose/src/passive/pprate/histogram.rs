@@ -35,9 +35,7 @@ pub(super) fn modes(rates: &[f64], shape: &Shape) -> Vec<Mode> {
         return Vec::new();
     };
     let spread = (q75 - q25).max(NO_SPREAD * q75);
-    let kept = rates
-        .iter()
-        .filter(|rate| (q25 - spread..=q75 + spread).contains(*rate));
+    let kept = rates.iter().filter(|rate| (q25 - spread..=q75 + spread).contains(*rate));
     let kept: Vec<f64> = kept.copied().collect();
     let most = kept.iter().copied().fold(0.0, f64::max);
     let width = (shape.width * spread).max(most / shape.bins as f64);
@@ -101,8 +99,7 @@ fn descends(bins: &[f64], top: usize) -> bool {
 fn merge(mut hills: Vec<Hill>, bins: &[f64], shape: &Shape) -> Vec<Hill> {
     let tallest = |hills: &[Hill]| {
         let all = hills.iter().enumerate();
-        all.max_by(|a, b| bins[a.1.top].total_cmp(&bins[b.1.top]))
-            .map(|(place, _)| place)
+        all.max_by(|a, b| bins[a.1.top].total_cmp(&bins[b.1.top])).map(|(place, _)| place)
     };
     let rise = |from: &Hill, to: &Hill, of: &Hill| {
         let valley = bins[from.top..=to.top].iter().copied().fold(f64::INFINITY, f64::min);

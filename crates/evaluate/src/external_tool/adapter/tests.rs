@@ -37,10 +37,7 @@ fn setting() -> Setting {
 }
 
 fn params(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs
-        .iter()
-        .map(|&(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
+    pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 fn client_words(given: &[(&str, &str)]) -> Result<Vec<String>, ExternalToolError> {
@@ -51,41 +48,24 @@ fn client_words(given: &[(&str, &str)]) -> Result<Vec<String>, ExternalToolError
 
 #[test]
 fn placeholders_are_filled_in() {
-    assert_eq!(
-        client_words(&[]).unwrap(),
-        ["tool", "10.0.0.2:7", "-b98133k", "-t2500", "--red=true", "-l", "1472"]
-    );
+    assert_eq!(client_words(&[]).unwrap(), ["tool", "10.0.0.2:7", "-b98133k", "-t2500", "--red=true", "-l", "1472"]);
     assert_eq!(
         client_words(&[("rate", "30 Mbit/s"), ("seconds", "1"), ("colour", "{port}")]).unwrap(),
-        [
-            "tool",
-            "10.0.0.2:7",
-            "-b29440k",
-            "-t1000",
-            "--{port}=true",
-            "-l",
-            "1472"
-        ]
+        ["tool", "10.0.0.2:7", "-b29440k", "-t1000", "--{port}=true", "-l", "1472"]
     );
 }
 
 #[test]
 fn parameters_of_plans_are_checked() {
     let said = |given: &[(&str, &str)]| client_words(given).unwrap_err().to_string();
-    assert_eq!(
-        said(&[("clour", "blue")]),
-        "tool has no parameter clour; it has: colour, loud, port, seconds, rate"
-    );
+    assert_eq!(said(&[("clour", "blue")]), "tool has no parameter clour; it has: colour, loud, port, seconds, rate");
     for value in ["-1", "nan", "soon", "1e9"] {
         assert_eq!(
             said(&[("seconds", value)]),
             format!("tool: parameter seconds: {value:?} is no number of seconds up to a day")
         );
     }
-    assert_eq!(
-        said(&[("rate", "fast")]),
-        "tool: parameter rate: \"fast\" is no rate, such as \"20 Mbit/s\""
-    );
+    assert_eq!(said(&[("rate", "fast")]), "tool: parameter rate: \"fast\" is no rate, such as \"20 Mbit/s\"");
 }
 
 #[test]
@@ -118,70 +98,30 @@ const MISTAKES: [(&str, &str, &str); 19] = [
         "name = \"a tool\"",
         "name: \"a tool\" is no name: letters, digits, '.', '_' and '-', at most 64",
     ),
-    (
-        "udp_achievable",
-        "path_mtu",
-        "metric: the values of path_mtu are no rates; an adapter reads a rate",
-    ),
+    ("udp_achievable", "path_mtu", "metric: the values of path_mtu are no rates; an adapter reads a rate"),
     ("udp_achievable", "goodput", "unknown variant `goodput`"),
     ("layer = \"udp_payload\"", "", "missing field `layer`"),
     ("about =", "abuot =", "unknown field `abuot`"),
-    (
-        "[\"tool\", \"{rec",
-        "[\"pool\", \"{rec",
-        "client.command: program \"pool\" is not in program.needs",
-    ),
+    ("[\"tool\", \"{rec", "[\"pool\", \"{rec", "client.command: program \"pool\" is not in program.needs"),
     (
         "{receiver}",
         "{reciever}",
         "client.command: {reciever} stands for nothing; there are: colour, folder, loud, milliseconds, mtu",
     ),
     ("{receiver}", "{receiver", "a brace without its partner"),
-    (
-        "[\"toold\", \"-p\", \"{port}\"]",
-        "[]",
-        "server.command: an empty command",
-    ),
-    (
-        "colour = \"red\"",
-        "mtu = 5",
-        "params.mtu: the placeholder of this name has a meaning of its own",
-    ),
-    (
-        "timeout = \"3 s\"",
-        "timeout = \"3\"",
-        "client.timeout: \"3\" is no time, such as \"20 s\"",
-    ),
-    (
-        "'(?P<value>\\d+) (?P<unit>\\S+)'",
-        "'(?P<value>'",
-        "read.pattern: found open group without closing",
-    ),
-    (
-        "(?P<value>\\d+)",
-        "\\d+",
-        "read.pattern: the pattern has no group `value`, nor both `low` and `high`",
-    ),
-    (
-        "pattern = '(?P<value>\\d+) (?P<unit>\\S+)'",
-        "",
-        "read: give either `pattern` or `json`",
-    ),
+    ("[\"toold\", \"-p\", \"{port}\"]", "[]", "server.command: an empty command"),
+    ("colour = \"red\"", "mtu = 5", "params.mtu: the placeholder of this name has a meaning of its own"),
+    ("timeout = \"3 s\"", "timeout = \"3\"", "client.timeout: \"3\" is no time, such as \"20 s\""),
+    ("'(?P<value>\\d+) (?P<unit>\\S+)'", "'(?P<value>'", "read.pattern: found open group without closing"),
+    ("(?P<value>\\d+)", "\\d+", "read.pattern: the pattern has no group `value`, nor both `low` and `high`"),
+    ("pattern = '(?P<value>\\d+) (?P<unit>\\S+)'", "", "read: give either `pattern` or `json`"),
     (
         "pattern = '(?P<value>\\d+) (?P<unit>\\S+)'",
         "json = { value = 'end' }",
         "read.json: \"end\" is no JSON pointer: it must begin with '/'",
     ),
-    (
-        "[read]",
-        "[read]\nunit = 'furlong'",
-        "read.unit: \"furlong\" is no unit of rates",
-    ),
-    (
-        "[read]",
-        "[read]\nscale = -1",
-        "read.scale: a scale is a number above zero",
-    ),
+    ("[read]", "[read]\nunit = 'furlong'", "read.unit: \"furlong\" is no unit of rates"),
+    ("[read]", "[read]\nscale = -1", "read.scale: a scale is a number above zero"),
     ("[read]", "[read]\nfrom = 'after'", "read.from: there is no [after]"),
     (
         "{ tcp_port = \"{port}\" }",

@@ -22,21 +22,14 @@ const SHORT: Duration = Duration::from_millis(200);
 fn both_streams_and_the_code() {
     let done = done("echo out; echo err >&2; exit 3", LONG);
     assert!(matches!(done.end, End::Ended(status) if status.code() == Some(3)));
-    assert_eq!(
-        (done.printed.stdout.as_str(), done.printed.stderr.as_str()),
-        ("out\n", "err\n")
-    );
+    assert_eq!((done.printed.stdout.as_str(), done.printed.stderr.as_str()), ("out\n", "err\n"));
 }
 
 #[test]
 fn what_hangs_is_ended_with_its_children() {
     let done = done("trap '' INT TERM; sleep 50 & echo $!; wait; sleep 50", SHORT);
     assert!(matches!(done.end, End::TimedOut));
-    assert!(
-        done.ran >= SHORT && done.ran < Duration::from_secs(20),
-        "{:?}",
-        done.ran
-    );
+    assert!(done.ran >= SHORT && done.ran < Duration::from_secs(20), "{:?}", done.ran);
     let child: i32 = done.printed.stdout.trim().parse().unwrap();
     // Killed it is by now; that it is gone, the kernel says a little later, or whoever adopted it
     // does.
@@ -55,10 +48,7 @@ fn what_hangs_is_ended_with_its_children() {
 
 #[test]
 fn what_prints_without_end_is_ended() {
-    let done = done(
-        "while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done",
-        LONG,
-    );
+    let done = done("while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done", LONG);
     assert!(matches!(done.end, End::TooMuch));
     assert_eq!(done.printed.stdout.len(), OUTPUT_LIMIT);
 }

@@ -9,22 +9,12 @@ fn adapter(name: &str) -> Adapter {
 }
 
 fn printed(text: &str) -> Texts {
-    let own = Printed {
-        stdout: text.to_owned(),
-        stderr: String::new(),
-    };
-    Texts {
-        client: own.clone(),
-        after: own.clone(),
-        server: own,
-    }
+    let own = Printed { stdout: text.to_owned(), stderr: String::new() };
+    Texts { client: own.clone(), after: own.clone(), server: own }
 }
 
 fn rate(bps: u64) -> ParsedNumber {
-    ParsedNumber::Rate {
-        value_bps: bps,
-        interval_bps: None,
-    }
+    ParsedNumber::Rate { value_bps: bps, interval_bps: None }
 }
 
 fn scalar(name: &str, text: &str) -> (ParsedNumber, PrintedCost) {
@@ -37,55 +27,21 @@ fn scalar(name: &str, text: &str) -> (ParsedNumber, PrintedCost) {
 
 #[test]
 fn one_number_for_the_path() {
-    let cost = |octets, packets, seconds| PrintedCost {
-        octets,
-        packets,
-        seconds,
-    };
+    let cost = |octets, packets, seconds| PrintedCost { octets, packets, seconds };
     let cases = [
-        (
-            "iperf3-tcp",
-            include_str!("data/iperf3-tcp.json"),
-            46_751_232,
-            cost(Some(17_974_024), None, Some(3.000_161)),
-        ),
+        ("iperf3-tcp", include_str!("data/iperf3-tcp.json"), 46_751_232, cost(Some(17_974_024), None, Some(3.000_161))),
         (
             "iperf3-udp",
             include_str!("data/iperf3-udp.json"),
             47_742_413,
             cost(Some(37_490_168), Some(25_891), Some(3.000_084)),
         ),
-        (
-            "iperf2-tcp",
-            include_str!("data/iperf2-tcp.txt"),
-            46_804_150,
-            cost(Some(18_087_996), None, Some(3.0917)),
-        ),
+        ("iperf2-tcp", include_str!("data/iperf2-tcp.txt"), 46_804_150, cost(Some(18_087_996), None, Some(3.0917))),
         // What the server reports, not what was offered two lines above.
-        (
-            "iperf2-udp",
-            include_str!("data/iperf2-udp.txt"),
-            47_792_060,
-            cost(None, Some(26_718), None),
-        ),
-        (
-            "nuttcp-tcp",
-            include_str!("data/nuttcp-tcp.txt"),
-            46_969_300,
-            cost(Some(18_146_342), None, Some(3.09)),
-        ),
-        (
-            "nuttcp-udp",
-            include_str!("data/nuttcp-udp.txt"),
-            47_797_300,
-            cost(None, Some(25_476), Some(3.0)),
-        ),
-        (
-            "d-itg-udp",
-            include_str!("data/d-itg-udp.txt"),
-            47_841_512,
-            cost(None, None, None),
-        ),
+        ("iperf2-udp", include_str!("data/iperf2-udp.txt"), 47_792_060, cost(None, Some(26_718), None)),
+        ("nuttcp-tcp", include_str!("data/nuttcp-tcp.txt"), 46_969_300, cost(Some(18_146_342), None, Some(3.09))),
+        ("nuttcp-udp", include_str!("data/nuttcp-udp.txt"), 47_797_300, cost(None, Some(25_476), Some(3.0))),
+        ("d-itg-udp", include_str!("data/d-itg-udp.txt"), 47_841_512, cost(None, None, None)),
     ];
     for (name, text, bps, cost) in cases {
         assert_eq!(scalar(name, text), (rate(bps), cost), "{name}");
@@ -131,22 +87,12 @@ fn a_program_that_failed_is_quoted() {
         error.to_string(),
         "no number at /end/sum_received/bits_per_second: unable to connect to server: Connection refused"
     );
-    let error = adapter("nuttcp-tcp")
-        .read(&printed("nuttcp: nothing of the kind\n"))
-        .unwrap_err();
-    assert_eq!(
-        error,
-        ReadError::NoMatch {
-            excerpt: "nuttcp: nothing of the kind".to_owned()
-        }
-    );
+    let error = adapter("nuttcp-tcp").read(&printed("nuttcp: nothing of the kind\n")).unwrap_err();
+    assert_eq!(error, ReadError::NoMatch { excerpt: "nuttcp: nothing of the kind".to_owned() });
     let no_report = "[  1] 0.0000-3.0002 sec  39327424 Bytes  104866559 bits/sec\n\
                      [  1] WARNING: did not receive ack of last datagram after 10 tries.\n";
     let (found, _) = scalar("iperf2-udp", no_report);
-    assert_eq!(
-        found,
-        ParsedNumber::Inconclusive("did not receive ack of last datagram".to_owned())
-    );
+    assert_eq!(found, ParsedNumber::Inconclusive("did not receive ack of last datagram".to_owned()));
 }
 
 /// The description of `docs/guide/external-tools.md`, as it stands there, reads the output that
@@ -156,9 +102,7 @@ fn the_documented_example_works() {
     let page = include_str!("../../../../../docs/guide/external-tools.md");
     let block = |language: &str, holds: &str| {
         let blocks = page.split("```");
-        let found = blocks
-            .filter_map(|block| block.strip_prefix(language))
-            .find(|block| block.contains(holds));
+        let found = blocks.filter_map(|block| block.strip_prefix(language)).find(|block| block.contains(holds));
         found.unwrap().to_owned()
     };
     let adapter = Adapter::from_toml(&block("toml", "pathload_rcv")).unwrap();
@@ -167,21 +111,12 @@ fn the_documented_example_works() {
         reading.numbers,
         [Number {
             hop: None,
-            found: ParsedNumber::Rate {
-                value_bps: 45_350_000,
-                interval_bps: Some((44_500_000, 46_200_000))
-            }
+            found: ParsedNumber::Rate { value_bps: 45_350_000, interval_bps: Some((44_500_000, 46_200_000)) }
         }]
     );
     assert_eq!(reading.printed.seconds, Some(10.67));
     let reading = adapter.read(&printed("Avail-bw > maximum sending rate.\n")).unwrap();
-    assert!(matches!(
-        &reading.numbers[..],
-        [Number {
-            found: ParsedNumber::Inconclusive(_),
-            ..
-        }]
-    ));
+    assert!(matches!(&reading.numbers[..], [Number { found: ParsedNumber::Inconclusive(_), .. }]));
 }
 
 fn reader(read: &str) -> Adapter {
@@ -195,17 +130,8 @@ fn reader(read: &str) -> Adapter {
 #[test]
 fn intervals_and_order() {
     let both = reader(r"pattern = '(?P<value>\d+) \[(?P<low>\d+), (?P<high>\d+)\]'");
-    let found = |text: &str| {
-        both.read(&printed(text))
-            .map(|reading| reading.numbers[0].found.clone())
-    };
-    assert_eq!(
-        found("5 [0, 9]"),
-        Ok(ParsedNumber::Rate {
-            value_bps: 5,
-            interval_bps: Some((0, 9))
-        })
-    );
+    let found = |text: &str| both.read(&printed(text)).map(|reading| reading.numbers[0].found.clone());
+    assert_eq!(found("5 [0, 9]"), Ok(ParsedNumber::Rate { value_bps: 5, interval_bps: Some((0, 9)) }));
     assert_eq!(found("5 [9, 4]"), Err(ReadError::Interval { low: 9, high: 4 }));
     let many = "1 Kbps\n2 Mbps\n3 Gbps\n";
     let value = |which: &str| {
@@ -214,10 +140,7 @@ fn intervals_and_order() {
     };
     assert_eq!((value("first"), value("last")), (rate(1000), rate(3_000_000_000)));
     let unit = reader(r"pattern = '(?P<value>\d+) (?P<unit>\S+)'");
-    assert_eq!(
-        unit.read(&printed("1 furlong")),
-        Err(ReadError::Unit("furlong".to_owned()))
-    );
+    assert_eq!(unit.read(&printed("1 furlong")), Err(ReadError::Unit("furlong".to_owned())));
     let scaled = reader("pattern = '(?P<value>\\d+)'\nunit = 'kB/s'\nscale = 1.024");
     assert_eq!(scaled.read(&printed("10")).unwrap().numbers[0].found, rate(81_920));
 }
@@ -235,13 +158,7 @@ fn hostile_output_is_an_error_and_no_more() {
             assert!(adapter.read(&printed(text)).is_err(), "{name}");
         }
     }
-    assert_eq!(
-        adapter("pchar").read(&printed(&hops)),
-        Err(ReadError::TooManyHops(HOPS))
-    );
+    assert_eq!(adapter("pchar").read(&printed(&hops)), Err(ReadError::TooManyHops(HOPS)));
     let huge = " 99999: a (a)\n    Hop char: rtt = 1 ms, bw = 5 Kbps\n";
-    assert_eq!(
-        adapter("pchar").read(&printed(huge)),
-        Err(ReadError::Hop("99999".to_owned()))
-    );
+    assert_eq!(adapter("pchar").read(&printed(huge)), Err(ReadError::Hop("99999".to_owned())));
 }

@@ -40,12 +40,7 @@ fn said(client: &str, rest: &str) -> String {
 
 fn value(run: &ExternalToolRun) -> Option<u64> {
     match run.reading.numbers.as_slice() {
-        [
-            Number {
-                found: ParsedNumber::Rate { value_bps, .. },
-                ..
-            },
-        ] => Some(*value_bps),
+        [Number { found: ParsedNumber::Rate { value_bps, .. }, .. }] => Some(*value_bps),
         _ => None,
     }
 }
@@ -83,28 +78,16 @@ fn a_decoder_runs_afterwards_and_the_folder_goes() {
     let run = run(&adapter, &setting(), &params, &Here, &AtomicBool::new(false)).unwrap();
     assert_eq!(value(&run), Some(9_000_000));
     let folder = fs::read_to_string(note.path()).unwrap();
-    assert!(
-        folder.contains("narrows-tool-") && !Path::new(folder.trim()).exists(),
-        "{folder}"
-    );
+    assert!(folder.contains("narrows-tool-") && !Path::new(folder.trim()).exists(), "{folder}");
 }
 
 #[test]
 fn each_failure_says_what_it_is() {
     assert!(said("echo 1 Mbps; sleep 60", "").starts_with("timeout: sh had not ended after 1."));
-    assert_eq!(
-        said("echo no route >&2; exit 3", ""),
-        "sh ended with exit code 3; it said \"no route\""
-    );
-    assert_eq!(
-        said("echo nothing", ""),
-        "sh: the pattern matches nothing that it printed; it ended with \"nothing\""
-    );
+    assert_eq!(said("echo no route >&2; exit 3", ""), "sh ended with exit code 3; it said \"no route\"");
+    assert_eq!(said("echo nothing", ""), "sh: the pattern matches nothing that it printed; it ended with \"nothing\"");
     let dead = "[server]\ncommand = ['sh', '-c', 'echo in use >&2; exit 1']\nready = { after = '5 s' }";
-    assert_eq!(
-        said("echo 1 Mbps", dead),
-        "the server (sh) ended before it was ready; it said \"in use\""
-    );
+    assert_eq!(said("echo 1 Mbps", dead), "the server (sh) ended before it was ready; it said \"in use\"");
     assert!(said("yes", "").contains("printed more than 4194304 octets"));
 }
 
@@ -112,10 +95,7 @@ fn each_failure_says_what_it_is() {
 fn exit_codes_may_mean_something() {
     let codes = "inconclusive_exit_codes = [11]\nsuccess_exit_codes = [4]";
     let run = go(&adapter("exit 11", codes)).unwrap();
-    assert_eq!(
-        run.reading.numbers[0].found,
-        ParsedNumber::Inconclusive("exit code 11".to_owned())
-    );
+    assert_eq!(run.reading.numbers[0].found, ParsedNumber::Inconclusive("exit code 11".to_owned()));
     let run = go(&adapter("echo 3 Mbps; exit 4", codes)).unwrap();
     assert_eq!(value(&run), Some(3_000_000));
 }
@@ -127,10 +107,7 @@ fn what_is_missing_is_named() {
                 client = { command = ['sh'], timeout = '1 s' }\nread = { pattern = '(?P<value>.)' }\n";
     let error = go(&Adapter::from_toml(text).unwrap()).unwrap_err();
     assert!(matches!(error, ExternalToolError::NotInstalled { .. }));
-    assert_eq!(
-        error.to_string(),
-        "no-such-program is not installed (Debian package none-such)"
-    );
+    assert_eq!(error.to_string(), "no-such-program is not installed (Debian package none-such)");
 }
 
 #[test]

@@ -14,10 +14,7 @@ pub(super) fn of_load(report: &LoadReport) -> Option<(f64, f64)> {
     const LEAST: usize = 4;
     let statuses = report.statuses.get(1..).filter(|rest| rest.len() + 1 >= LEAST)?;
     let (octets, nanos) = statuses.iter().fold((0u64, 0i64), |(octets, nanos), status| {
-        (
-            octets.saturating_add(status.ip_octets),
-            nanos.saturating_add((status.to - status.from).nanos()),
-        )
+        (octets.saturating_add(status.ip_octets), nanos.saturating_add((status.to - status.from).nanos()))
     });
     let sent = rate(report.sent_ip_octets, (report.ended - report.began).nanos())?;
     Some((sent, rate(octets, nanos)?))
@@ -43,12 +40,7 @@ pub(super) fn curve(rates: &[(f64, f64)]) -> Option<Vec<Point>> {
         let sent: Vec<f64> = bin.iter().map(|(sent, _)| *sent).collect();
         let got: Vec<f64> = bin.iter().map(|(_, got)| *got).collect();
         let at = |p| narrows_stat::quantile(&got, p);
-        Some(Point::between(
-            narrows_stat::quantile(&sent, 0.5)?,
-            at(0.5)?,
-            at(0.25)?,
-            at(0.75)?,
-        ))
+        Some(Point::between(narrows_stat::quantile(&sent, 0.5)?, at(0.5)?, at(0.25)?, at(0.75)?))
     });
     let points: Vec<Point> = points.collect();
     (points.len() >= 3).then_some(points)
@@ -58,10 +50,7 @@ pub(super) fn curve(rates: &[(f64, f64)]) -> Option<Vec<Point>> {
 /// bins. Its noise level is 15 of about 1000 values; ours is that share, and two values at least.
 /// The mode that holds the answer is the one chosen.
 pub(super) fn modes(samples: &[f64], width: f64, answer: Option<f64>) -> Vec<Mode> {
-    let params = ModeParams {
-        noise_count: (samples.len() * 15 / 1000).max(2),
-        ..ModeParams::new(width.max(0.0))
-    };
+    let params = ModeParams { noise_count: (samples.len() * 15 / 1000).max(2), ..ModeParams::new(width.max(0.0)) };
     let Ok(found) = Sorted::from_slice(samples).and_then(|sorted| narrows_stat::local_modes(&sorted, &params)) else {
         return Vec::new();
     };
@@ -69,11 +58,7 @@ pub(super) fn modes(samples: &[f64], width: f64, answer: Option<f64>) -> Vec<Mod
     let holds = |low: f64, high: f64| answer.is_some_and(|value| low - reach <= value && value <= high + reach);
     let mode = |mode: &narrows_stat::LocalMode| {
         let (low, high) = (mode.central.low(), mode.central.high());
-        Mode {
-            low,
-            high,
-            chosen: holds(low, high),
-        }
+        Mode { low, high, chosen: holds(low, high) }
     };
     found.iter().map(mode).collect()
 }
@@ -85,11 +70,7 @@ pub(super) fn groups(packets: &[DelayedPacket]) -> Vec<DelayGroup> {
         let delays: Vec<f64> = chunk.iter().map(|packet| packet.delay_ns as f64).collect();
         #[expect(clippy::cast_possible_truncation, reason = "a median of whole nanoseconds")]
         let median_ns = narrows_stat::median(&delays)? as i64;
-        Some(DelayGroup {
-            first: chunk.first()?.packet,
-            last: chunk.last()?.packet,
-            median_ns,
-        })
+        Some(DelayGroup { first: chunk.first()?.packet, last: chunk.last()?.packet, median_ns })
     };
     packets.chunks(size).filter_map(group).collect()
 }
@@ -97,10 +78,7 @@ pub(super) fn groups(packets: &[DelayedPacket]) -> Vec<DelayGroup> {
 /// Pathload's verdict, and the two tests behind it; none of a train too short for them.
 pub(super) fn trend(packets: &[DelayedPacket]) -> (Option<Trend>, Vec<TrendTest>) {
     let least = packets.iter().map(|packet| packet.delay_ns).min().unwrap_or(0);
-    let delays: Vec<f64> = packets
-        .iter()
-        .map(|packet| packet.delay_ns.saturating_sub(least) as f64)
-        .collect();
+    let delays: Vec<f64> = packets.iter().map(|packet| packet.delay_ns.saturating_sub(least) as f64).collect();
     let thresholds = Thresholds::PATHLOAD;
     let Ok(found) = narrows_stat::stream_trend(&delays, &thresholds) else {
         return (None, Vec::new());
@@ -128,10 +106,7 @@ mod tests {
     use super::*;
 
     fn packets(delay: impl Fn(i64) -> i64) -> Vec<DelayedPacket> {
-        let packet = |k: i64| DelayedPacket {
-            packet: k.unsigned_abs(),
-            delay_ns: delay(k),
-        };
+        let packet = |k: i64| DelayedPacket { packet: k.unsigned_abs(), delay_ns: delay(k) };
         (0..100).map(packet).collect()
     }
 
@@ -142,10 +117,7 @@ mod tests {
         // By hand: ten groups of ten; the first is 0 to 9, whose median is 4.5 microseconds above
         // the offset.
         let groups = groups(&rising);
-        assert_eq!(
-            (groups.len(), groups[0].last, groups[0].median_ns),
-            (10, 9, 5_000_004_500)
-        );
+        assert_eq!((groups.len(), groups[0].last, groups[0].median_ns), (10, 9, 5_000_004_500));
         let level = packets(|k| 1000 * (k % 2));
         assert_eq!(trend(&level).0, Some(Trend::None));
         assert_eq!(trend(&rising[..3]), (None, Vec::new()));

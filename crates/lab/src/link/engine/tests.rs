@@ -28,19 +28,13 @@ fn two_hops() -> Arc<Scenario> {
     first.layer2 = devices(2);
     let sizes = SizeMix::constant(1000);
     let load = Cross::on_hop(0, Arrivals::Cbr, BitRate::from_mbps(80), sizes);
-    let scenario = Scenario::new("two hops")
-        .hop(first)
-        .hop(Hop::rate(BitRate::from_mbps(10)))
-        .cross(load);
+    let scenario = Scenario::new("two hops").hop(first).hop(Hop::rate(BitRate::from_mbps(10))).cross(load);
     Arc::new(scenario.validate().unwrap())
 }
 
 fn spec(scenario: &Arc<Scenario>, part: LinkPart, ends: [(&Node, &str); 2]) -> LinkSpec {
     let mut number = 0;
-    let mtu = part
-        .forward
-        .and_then(|segment| scenario.forward.get(segment.hop))
-        .map_or(1500, |hop| hop.mtu);
+    let mtu = part.forward.and_then(|segment| scenario.forward.get(segment.hop)).map_or(1500, |hop| hop.mtu);
     let ends = ends.map(|(node, device)| {
         number += 1;
         PortSpec {
@@ -50,21 +44,13 @@ fn spec(scenario: &Arc<Scenario>, part: LinkPart, ends: [(&Node, &str); 2]) -> L
             mac: [2, 0, 0, 0, u8::try_from(device.len()).unwrap(), number],
         }
     });
-    LinkSpec {
-        name: "link".to_owned(),
-        scenario: Arc::clone(scenario),
-        seed: 1,
-        part,
-        ends,
-    }
+    LinkSpec { name: "link".to_owned(), scenario: Arc::clone(scenario), seed: 1, part, ends }
 }
 
 fn all_links(scenario: &Arc<Scenario>, node: &Node) -> Vec<LinkSpec> {
     let hops = 0..scenario.forward.len();
     let parts = hops.flat_map(|hop| LinkPart::of_hop(scenario, hop));
-    parts
-        .map(|part| spec(scenario, part, [(node, "a"), (node, "b")]))
-        .collect()
+    parts.map(|part| spec(scenario, part, [(node, "a"), (node, "b")])).collect()
 }
 
 #[test]
@@ -92,19 +78,11 @@ fn cross_traffic_goes_on_from_link_to_link() {
 #[test]
 fn the_warm_up_reaches_every_link() {
     let scenario = two_hops();
-    let feeds = [Feed {
-        from: 0,
-        to: 1,
-        way: PathDirection::Forward,
-    }];
+    let feeds = [Feed { from: 0, to: 1, way: PathDirection::Forward }];
     let parts = LinkPart::of_hop(&scenario, 0);
     let mut paths: Vec<Path<Buffer>> = parts[..2].iter().map(|part| Path::link(&scenario, 1, part)).collect();
     warm(&mut paths, &feeds, 1_000_000_000);
-    assert_eq!(
-        paths[0].take_passed(PathDirection::Forward).count(),
-        0,
-        "all was handed on"
-    );
+    assert_eq!(paths[0].take_passed(PathDirection::Forward).count(), 0, "all was handed on");
     // 10 000 packets of 1000 octets in a second.
     let passed = paths[1].take_passed(PathDirection::Forward).count();
     assert!((9_990..=10_001).contains(&passed), "{passed}");

@@ -17,12 +17,8 @@ fn switch() -> Layer2 {
 }
 
 fn three_hops() -> Scenario {
-    let tcp = Elastic {
-        flows: 2,
-        control: ElasticControl::Cubic,
-        extra_rtt: std::time::Duration::ZERO,
-        window_octets: None,
-    };
+    let tcp =
+        Elastic { flows: 2, control: ElasticControl::Cubic, extra_rtt: std::time::Duration::ZERO, window_octets: None };
     Scenario::new("layout")
         .hop(hop(100))
         .hop(hop(100).layer2(switch()).mtu(1400))
@@ -47,15 +43,7 @@ fn hops_become_nodes_and_cables() {
     let layout = Layout::of(&three_hops(), true).unwrap();
     assert_eq!(
         names(&layout),
-        [
-            "sender",
-            "router1",
-            "router2",
-            "receiver",
-            "switch1",
-            "cross-1-source",
-            "cross-1-sink"
-        ]
+        ["sender", "router1", "router2", "receiver", "switch1", "cross-1-source", "cross-1-sink"]
     );
     assert_eq!(
         ends(&layout),
@@ -68,19 +56,10 @@ fn hops_become_nodes_and_cables() {
             "cross-1-sink:path0 router2:sink1",
         ]
     );
-    let macs: std::collections::BTreeSet<[u8; 6]> = layout
-        .cables
-        .iter()
-        .flat_map(|cable| cable.ends.each_ref().map(|end| end.mac))
-        .collect();
+    let macs: std::collections::BTreeSet<[u8; 6]> =
+        layout.cables.iter().flat_map(|cable| cable.ends.each_ref().map(|end| end.mac)).collect();
     assert_eq!(macs.len(), 12, "each device has its own address");
-    assert!(
-        layout
-            .cables
-            .iter()
-            .flat_map(|cable| &cable.ends)
-            .all(|port| port.device.len() <= 15)
-    );
+    assert!(layout.cables.iter().flat_map(|cable| &cable.ends).all(|port| port.device.len() <= 15));
 }
 
 /// Routers answer by the address of the device that the probe came in by, so traceroute sees those
@@ -110,10 +89,8 @@ fn devices_have_the_addresses_of_the_plan() {
 fn every_node_reaches_every_address() {
     for ipv6 in [false, true] {
         let layout = Layout::of(&three_hops(), ipv6).unwrap();
-        let everywhere: Vec<(usize, IpAddr)> = layout
-            .addresses()
-            .flat_map(|(port, addresses)| addresses.all().map(|to| (port.node, to)))
-            .collect();
+        let everywhere: Vec<(usize, IpAddr)> =
+            layout.addresses().flat_map(|(port, addresses)| addresses.all().map(|to| (port.node, to))).collect();
         assert_eq!(everywhere.len(), if ipv6 { 20 } else { 10 });
         for from in 0..layout.nodes.len() {
             if layout.nodes[from].kind == NodeKind::Switch {
@@ -167,32 +144,13 @@ fn mtus_of_ways_that_differ() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let many = |count: usize| {
-        (0..count)
-            .fold(Scenario::new("many"), |path, _| path.hop(hop(10)))
-            .validate()
-            .unwrap()
-    };
+    let many = |count: usize| (0..count).fold(Scenario::new("many"), |path, _| path.hop(hop(10))).validate().unwrap();
     assert!(Layout::of(&many(32), true).is_ok());
-    assert!(matches!(
-        Layout::of(&many(33), true),
-        Err(LabError::TooManyHops { hops: 33, most: 32 })
-    ));
-    let unequal = Scenario::new("unequal")
-        .hop(hop(10))
-        .hop(hop(10))
-        .reverse_hop(hop(10))
-        .validate()
-        .unwrap();
-    assert!(matches!(
-        Layout::of(&unequal, true),
-        Err(LabError::UnequalWays { forward: 2, reverse: 1 })
-    ));
-    let mixed = Scenario::new("mixed")
-        .hop(hop(10).link(Link::Tbf(Burst::OnePacket)))
-        .reverse_hop(hop(10))
-        .validate()
-        .unwrap();
+    assert!(matches!(Layout::of(&many(33), true), Err(LabError::TooManyHops { hops: 33, most: 32 })));
+    let unequal = Scenario::new("unequal").hop(hop(10)).hop(hop(10)).reverse_hop(hop(10)).validate().unwrap();
+    assert!(matches!(Layout::of(&unequal, true), Err(LabError::UnequalWays { forward: 2, reverse: 1 })));
+    let mixed =
+        Scenario::new("mixed").hop(hop(10).link(Link::Tbf(Burst::OnePacket))).reverse_hop(hop(10)).validate().unwrap();
     assert_eq!(
         Layout::of(&mixed, true).unwrap_err().to_string(),
         "hop 0 is tbf forward and real_time back: a real-time link is one both ways"
@@ -202,19 +160,12 @@ fn what_does_not_fit_is_refused() {
         .reverse_hop(hop(10).link(Link::Veth))
         .validate()
         .unwrap();
-    assert!(
-        Layout::of(&shapers, true).is_ok(),
-        "what shapes one way of a cable is no matter of the other's"
-    );
+    assert!(Layout::of(&shapers, true).is_ok(), "what shapes one way of a cable is no matter of the other's");
 }
 
 #[test]
 fn small_links_have_no_ipv6() {
-    let small = Scenario::new("small")
-        .hop(hop(10))
-        .hop(hop(10).mtu(1279))
-        .validate()
-        .unwrap();
+    let small = Scenario::new("small").hop(hop(10)).hop(hop(10).mtu(1279)).validate().unwrap();
     let layout = Layout::of(&small, true).unwrap();
     assert!(layout.addresses().all(|(_, addresses)| addresses.ipv6.is_none()));
 }

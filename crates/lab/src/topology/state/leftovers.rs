@@ -41,9 +41,7 @@ pub fn clean_dead_labs() -> Vec<String> {
         let Some(id) = owner(&name).filter(|id| !owned.contains(*id)) else {
             continue;
         };
-        let lives = files()
-            .iter()
-            .any(|(_, state)| state.id.as_str() == id && state.is_alive());
+        let lives = files().iter().any(|(_, state)| state.id.as_str() == id && state.is_alive());
         if !lives && remove(&Path::new(NAMED).join(&name)) {
             cleaned.insert(id.to_owned());
         }
@@ -72,10 +70,7 @@ fn remove_scraps() {
 /// The process that writes a draft (`<id>.<process>.draft`), or the log of a lab without a name yet
 /// (`up_<process>.log`).
 pub(super) fn writer(file: &str) -> Option<u32> {
-    let draft = file
-        .strip_suffix(".draft")
-        .and_then(|name| name.rsplit_once('.'))
-        .map(|(_, process)| process);
+    let draft = file.strip_suffix(".draft").and_then(|name| name.rsplit_once('.')).map(|(_, process)| process);
     let log = || file.strip_prefix("up_")?.strip_suffix(".log");
     draft.or_else(log)?.parse().ok()
 }

@@ -7,13 +7,7 @@ fn ids_name_files_and_namespaces() {
     let id: LabId = "lab_7".parse().unwrap();
     assert_eq!(id.namespace("cross-1-source"), "narrows-lab-lab_7-cross-1-source");
     assert_eq!(owner("narrows-lab-lab_7-cross-1-source"), Some("lab_7"));
-    for other in [
-        "narrows-17-0-sender",
-        "narrows-lab-",
-        "narrows-lab-x",
-        "narrows-lab--sender",
-        "blue",
-    ] {
+    for other in ["narrows-17-0-sender", "narrows-lab-", "narrows-lab-x", "narrows-lab--sender", "blue"] {
         assert_eq!(owner(other), None, "{other}");
     }
     for bad in ["", "a-b", "a/b", "..", "é", "a123456789012345678901234"] {
@@ -80,8 +74,5 @@ fn states_survive_their_file() {
     let text = serde_json::to_string(&state).unwrap();
     assert_eq!(serde_json::from_str::<LabState>(&text).unwrap(), state);
     assert!(serde_json::from_str::<LabState>(&text.replace("\"x\"", "\"../x\"")).is_err());
-    assert!(
-        !state.is_alive(),
-        "another process of this number, if any, began at another time"
-    );
+    assert!(!state.is_alive(), "another process of this number, if any, began at another time");
 }

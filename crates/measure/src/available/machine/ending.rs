@@ -37,11 +37,7 @@ impl Machine {
         if self.would_be_late(until) {
             return self.done(&Ending::Settled);
         }
-        if until > now {
-            Step::Wait { until }
-        } else {
-            self.send(now)
-        }
+        if until > now { Step::Wait { until } } else { self.send(now) }
     }
 
     /// A train at that time would be one too many: there are enough, and the longest that a run may

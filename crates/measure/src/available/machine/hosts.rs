@@ -48,10 +48,8 @@ impl Machine {
             self.pacing_shortfall = (0, 0.0);
             return;
         }
-        self.pacing_shortfall = (
-            self.pacing_shortfall.0 + 1,
-            self.pacing_shortfall.1.max(train.rate_sent).max(train.rate),
-        );
+        self.pacing_shortfall =
+            (self.pacing_shortfall.0 + 1, self.pacing_shortfall.1.max(train.rate_sent).max(train.rate));
         // As fast as the host can, it went as fast as it could; without a pause there is no doubt.
         if self.pacing_shortfall.0 >= 3 || (self.rate.is_none() && train.pauses == 0) {
             self.seen.max_rate = Some(self.pacing_shortfall.1);
@@ -81,11 +79,8 @@ impl Machine {
     /// Three trains or more at the sender's highest rate, and together their delays do not grow.
     pub(super) fn quiet_at_most(&self) -> bool {
         let Some(max) = self.seen.max_rate else { return false };
-        let forward = self
-            .seen
-            .trains
-            .iter()
-            .filter(|train| train.rate_sent >= AT_MAX * max && train.backlogged_time > 0.0);
+        let forward =
+            self.seen.trains.iter().filter(|train| train.rate_sent >= AT_MAX * max && train.backlogged_time > 0.0);
         let (mut count, mut time, mut growth, mut variance) = (0u32, 0.0, 0.0, 0.0);
         for train in forward {
             count += 1;
@@ -118,10 +113,8 @@ impl Machine {
         self.seen.exceeds_burst |= overflow;
         if lost > LOSS_LIMIT * sent {
             self.seen.lossy += 1;
-            let ending = (self.seen.lossy > RETRY_LIMIT).then_some(Ending::Flawed(Reason::TooMuchLoss {
-                lost: self.seen.lost,
-                sent: self.seen.sent,
-            }));
+            let ending = (self.seen.lossy > RETRY_LIMIT)
+                .then_some(Ending::Flawed(Reason::TooMuchLoss { lost: self.seen.lost, sent: self.seen.sent }));
             return Some(ending);
         }
         None
@@ -136,11 +129,7 @@ impl Machine {
     /// their disagreement says if that is more.
     pub(super) fn wander(&self) -> f64 {
         let trains = self.seen.trains.iter().filter(|train| train.backlogged_time > 0.0);
-        let of: Vec<f64> = trains
-            .map(|train| train.growth_error.powi(2) * train.backlogged_time)
-            .collect();
-        narrows_stat::mean(&of)
-            .filter(|wander| wander.is_finite())
-            .unwrap_or(0.0)
+        let of: Vec<f64> = trains.map(|train| train.growth_error.powi(2) * train.backlogged_time).collect();
+        narrows_stat::mean(&of).filter(|wander| wander.is_finite()).unwrap_or(0.0)
     }
 }

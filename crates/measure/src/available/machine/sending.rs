@@ -26,9 +26,7 @@ impl Machine {
     pub(super) fn curve_train(&self, id: TrainId) -> Train {
         let scale = self.seen.scale().unwrap_or(self.available);
         let top = self.rate.unwrap_or(self.available).max(1.0);
-        let bottom = (self.available + CURVE.0 * scale)
-            .max(0.3 * self.available)
-            .clamp(0.02 * top, 0.9 * top);
+        let bottom = (self.available + CURVE.0 * scale).max(0.3 * self.available).clamp(0.02 * top, 0.9 * top);
         let steps = self.packets.saturating_sub(1).max(1) as f64;
         let mut train = Train::uniform(id, self.packets, self.seen.packet_octets, Duration::ZERO);
         for (index, packet) in train.packets.iter_mut().enumerate() {
@@ -110,15 +108,7 @@ impl Machine {
             packets = 2;
         }
         let spread = self.pooled.as_ref().map_or(0.0, |pooled| pooled.train_spread);
-        packets
-            * scale.packets(
-                &self.params,
-                rate,
-                over,
-                self.least_packets,
-                Allowed { burst, hard },
-                spread,
-            )
+        packets * scale.packets(&self.params, rate, over, self.least_packets, Allowed { burst, hard }, spread)
     }
 
     /// Alternates between little and more overload, so that the gradient shows.
@@ -126,11 +116,7 @@ impl Machine {
         let scale = self.scale();
         let spread = self.pooled.as_ref().map_or(0.0, |pooled| pooled.train_spread);
         // A turning point that was missed from below is approached faster each time.
-        let more = if self.pooled.is_some() {
-            1.0
-        } else {
-            f64::from(1u32 << self.no_congestion_seen.min(3))
-        };
+        let more = if self.pooled.is_some() { 1.0 } else { f64::from(1u32 << self.no_congestion_seen.min(3)) };
         let room = self.seen.scale().map_or(0.0, |fastest| fastest - self.available);
         let mut rate = self.available + scale.overload(self.near_sent, spread, room) * more;
         if self.params.mode == Mode::Curve {
@@ -143,9 +129,6 @@ impl Machine {
 
     pub(super) fn scale(&self) -> Scale {
         let known = self.params.narrow.map(BitRate::as_f64);
-        Scale {
-            rate: known.or(self.seen.scale()).or(self.rate).unwrap_or(1e9).max(1.0),
-            packet: self.packet_bits(),
-        }
+        Scale { rate: known.or(self.seen.scale()).or(self.rate).unwrap_or(1e9).max(1.0), packet: self.packet_bits() }
     }
 }

@@ -65,35 +65,23 @@ impl Adaptive {
     pub(super) fn spacing(session: &MethodRun, request: Request) -> Duration {
         let gap = gap_ns(session, request.ip_octets).unwrap_or(0.0);
         let busy = Duration::try_from_secs_f64(gap * (request.packets + 1) as f64 * 1e-9).unwrap_or(MOST_SPACING);
-        let share = if matches!(
-            request.phase,
-            Phase::Pairs | Phase::Trains | Phase::Check | Phase::Filter
-        ) {
+        let share = if matches!(request.phase, Phase::Pairs | Phase::Trains | Phase::Check | Phase::Filter) {
             session.params.utilisation
         } else {
             // The look is over in a moment; it may take more of the path than what goes on for
             // seconds.
             (2.0 * session.params.utilisation).min(1.0)
         };
-        let window = if session.facts.rate_cap.is_some() {
-            PEAK_WINDOW
-        } else {
-            Duration::ZERO
-        };
-        busy.min(MOST_SPACING)
-            .div_f64(share)
-            .min(MOST_SPACING)
-            .max(session.params.spacing)
-            .max(window)
+        let window = if session.facts.rate_cap.is_some() { PEAK_WINDOW } else { Duration::ZERO };
+        busy.min(MOST_SPACING).div_f64(share).min(MOST_SPACING).max(session.params.spacing).max(window)
     }
 
     pub(super) fn next(&mut self, session: &MethodRun, last: Option<Last>) -> Option<Request> {
         match last {
             // A bucket's train tells by its losses, too.
-            Some(Last {
-                request,
-                taken: Acceptance::Flawed(flaw),
-            }) if request.phase != Phase::Bucket => self.again(request, flaw),
+            Some(Last { request, taken: Acceptance::Flawed(flaw) }) if request.phase != Phase::Bucket => {
+                self.again(request, flaw)
+            }
             Some(_) => self.failures = 0,
             None => {}
         }
@@ -165,15 +153,7 @@ impl Adaptive {
         let small = small_size(session);
         let (short, long) = (self.short(session, full), self.long(session));
         let mut sizes = [small, small.saturating_sub(CELL_STEP)].into_iter().cycle();
-        for kind in [
-            Kind::Short,
-            Kind::Long,
-            Kind::Small,
-            Kind::Short,
-            Kind::Small,
-            Kind::Long,
-            Kind::Short,
-        ] {
+        for kind in [Kind::Short, Kind::Long, Kind::Small, Kind::Short, Kind::Small, Kind::Long, Kind::Short] {
             match kind {
                 Kind::Short => self.ask(session, Phase::Preliminary, short, full),
                 Kind::Long => self.ask(session, Phase::Preliminary, long, full),
@@ -243,11 +223,7 @@ impl Adaptive {
             }
         }
         let trains = session.rates(Phase::Trains);
-        let found = if trains.is_empty() {
-            session.rates(Phase::Preliminary)
-        } else {
-            trains
-        };
+        let found = if trains.is_empty() { session.rates(Phase::Preliminary) } else { trains };
         if let Some(rate) = narrows_stat::median(&found) {
             self.check(session, rate, 2 * train);
         }
@@ -267,12 +243,7 @@ impl Adaptive {
         let Some(rate) = rate.filter(reachable) else {
             return false;
         };
-        self.queue.push_back(Request {
-            phase: Phase::Check,
-            packets,
-            ip_octets: full,
-            rate: Some(rate),
-        });
+        self.queue.push_back(Request { phase: Phase::Check, packets, ip_octets: full, rate: Some(rate) });
         true
     }
 
@@ -287,11 +258,7 @@ impl Adaptive {
         }
         let place = f64::from(self.pairs / 2) * 0.618_033_988_75;
         let offset = f64::from(full - small) * place.fract();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between zero and a u16"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between zero and a u16")]
         let offset = offset as u16;
         small + offset
     }
@@ -319,12 +286,7 @@ impl Adaptive {
     }
 
     fn push(&mut self, phase: Phase, packets: usize, ip_octets: u16) {
-        self.queue.push_back(Request {
-            phase,
-            packets,
-            ip_octets,
-            rate: None,
-        });
+        self.queue.push_back(Request { phase, packets, ip_octets, rate: None });
     }
 
     /// Most packets that a train may have.
@@ -333,15 +295,9 @@ impl Adaptive {
     }
 
     fn cap_of(&self, session: &MethodRun, octets: u64) -> usize {
-        let window = session
-            .facts
-            .rate_cap
-            .map_or(u64::MAX, |cap| cap.octets_in(PEAK_WINDOW));
+        let window = session.facts.rate_cap.map_or(u64::MAX, |cap| cap.octets_in(PEAK_WINDOW));
         let packets = octets.min(window) / u64::from(session.full_size().max(1));
-        usize::try_from(packets.saturating_sub(1))
-            .unwrap_or(usize::MAX)
-            .min(self.longest)
-            .max(2)
+        usize::try_from(packets.saturating_sub(1)).unwrap_or(usize::MAX).min(self.longest).max(2)
     }
 
     /// Packets of the shortest train whose two stamps blur its rate by no more than [`BLUR`]: a
@@ -356,14 +312,8 @@ impl Adaptive {
     /// The same, for stamps of this error.
     fn shortest(&self, session: &MethodRun, ip_octets: u16, error_ns: f64) -> usize {
         let gap = gap_ns(session, ip_octets).unwrap_or(f64::INFINITY);
-        let gaps = (std::f64::consts::SQRT_2 * error_ns / gap / BLUR)
-            .ceil()
-            .clamp(1.0, 1e6);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped on the line above"
-        )]
+        let gaps = (std::f64::consts::SQRT_2 * error_ns / gap / BLUR).ceil().clamp(1.0, 1e6);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped on the line above")]
         let gaps = gaps as usize;
         (1 + gaps).min(self.cap(session))
     }

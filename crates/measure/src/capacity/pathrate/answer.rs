@@ -40,10 +40,7 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
 
 fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     let search = session.search();
-    if let Some(turning_point) = search
-        .turning_point
-        .filter(|turning_point| credible(session, turning_point))
-    {
+    if let Some(turning_point) = search.turning_point.filter(|turning_point| credible(session, turning_point)) {
         return Ok(from_bucket(session, &turning_point));
     }
     let mut estimate = without_bucket(session)?;
@@ -64,9 +61,7 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
     if claimed && search.excluded_octets < EXCLUDED {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
         if session.params.preset == Preset::Adaptive {
-            estimate = estimate.caveat(Caveat::BucketNotExcluded {
-                deeper_than_octets: search.excluded_octets,
-            });
+            estimate = estimate.caveat(Caveat::BucketNotExcluded { deeper_than_octets: search.excluded_octets });
         }
     }
     Ok(estimate.with("bucket_excluded_octets", search.excluded_octets))
@@ -88,9 +83,7 @@ fn without_bucket(session: &MethodRun) -> Result<Estimate, Reason> {
         return Err(nothing_came(session));
     }
     if let Some(rate) = sender_rate(session) {
-        return Ok(plain(session, rate, rate, rate)?
-            .at_least(Limit::Sender)
-            .caveat(Caveat::SenderLimited));
+        return Ok(plain(session, rate, rate, rate)?.at_least(Limit::Sender).caveat(Caveat::SenderLimited));
     }
     let paired = session.of(Phase::Pairs).next().is_some();
     match quick::agreement(session) {
@@ -114,11 +107,7 @@ fn quick_confidence(session: &MethodRun) -> Confidence {
 }
 
 fn mark_mimicked(session: &MethodRun, estimate: Estimate, wire_bps: f64) -> Estimate {
-    if mimicked(session, wire_bps) {
-        uncertain(estimate.caveat(Caveat::TimerLimited))
-    } else {
-        estimate
-    }
+    if mimicked(session, wire_bps) { uncertain(estimate.caveat(Caveat::TimerLimited)) } else { estimate }
 }
 
 fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
@@ -148,15 +137,8 @@ fn from_filter(session: &MethodRun, decision: &Decision, filtered: &Filtered) ->
         return from_winner(session, decision).map(uncertain);
     }
     let found = decision.winner.as_ref().map(narrows_stat::LocalMode::centre);
-    let trains = decision
-        .adr
-        .filter(|_| modes::trains_suffice(decision))
-        .map(|adr| adr.rate);
-    let branch = if trains.is_some() && found.is_none() {
-        "dispersion rate"
-    } else {
-        "modes"
-    };
+    let trains = decision.adr.filter(|_| modes::trains_suffice(decision)).map(|adr| adr.rate);
+    let branch = if trains.is_some() && found.is_none() { "dispersion rate" } else { "modes" };
     let agrees = |rate: &f64| filtered.agrees(*rate, decision.width, decision.is_strong());
     if let Some(rate) = found.or(trains).filter(agrees) {
         // A window that is wide because the samples scatter agrees with much; the clean pairs
@@ -168,12 +150,7 @@ fn from_filter(session: &MethodRun, decision: &Decision, filtered: &Filtered) ->
             sharpen(session, winner.central.low(), winner.central.high())
         } else {
             let error = decision.adr.map_or(0.0, |adr| adr.error).max(0.001 * rate);
-            Pooled {
-                rate,
-                low: rate - error,
-                high: rate + error,
-                explained: true,
-            }
+            Pooled { rate, low: rate - error, high: rate + error, explained: true }
         };
         // A mode that scatters by more than stamps explain holds pairs that others moved, mostly
         // the same way; clean ones were not. Where stamps leave more open of those, many pairs
@@ -224,12 +201,8 @@ fn clean_pairs(session: &MethodRun, filtered: &Filtered) -> Result<Estimate, Rea
         let narrower = core.high - core.low < filtered.high - filtered.low;
         narrower && core.explained && (filtered.low..=filtered.high).contains(&core.rate)
     });
-    let found = sharper.unwrap_or(Pooled {
-        rate: filtered.rate,
-        low: filtered.low,
-        high: filtered.high,
-        explained: false,
-    });
+    let found =
+        sharper.unwrap_or(Pooled { rate: filtered.rate, low: filtered.low, high: filtered.high, explained: false });
     Ok(plain(session, found.rate, found.low, found.high)?.with("branch", "capprobe"))
 }
 
@@ -254,10 +227,7 @@ fn unfiltered(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reas
     // With other traffic on the narrow link and no clean pair, most of what pairs show is made of
     // that traffic: its packets between two of ours give modes of their own, at the trains' rate
     // and elsewhere. Only a mode of very many pairs stands, and only alone.
-    let alone = !estimate
-        .caveats
-        .iter()
-        .any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
+    let alone = !estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
     let many = session.of(Phase::Pairs).count() >= LEAST_PAIRS;
     let settled = modes::settled(session, modes::PAIRS_PER_ROUND);
     let large = alone && many && (settled || decision.is_strong());
@@ -282,10 +252,7 @@ fn unfiltered(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reas
 fn from_bound(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
     let tally = &session.tally;
     if tally.loss_ratio() > LOSSY {
-        return Err(Reason::TooMuchLoss {
-            lost: tally.lost + tally.dropped,
-            sent: tally.sent,
-        });
+        return Err(Reason::TooMuchLoss { lost: tally.lost + tally.dropped, sent: tally.sent });
     }
     // A few trains may all have been squeezed together behind the narrow link.
     let adr = decision.adr.filter(|adr| adr.trains >= modes::TRAINS);
@@ -359,10 +326,7 @@ fn from_trains(session: &MethodRun, decision: &Decision) -> Result<Estimate, Rea
     if session.params.preset == Preset::Adaptive && decision.loaded != Some(false) {
         return from_bound(session, decision);
     }
-    let rate = decision
-        .adr
-        .map(|adr| adr.rate)
-        .or_else(|| modes::preliminary(session).map(|p| p.mean));
+    let rate = decision.adr.map(|adr| adr.rate).or_else(|| modes::preliminary(session).map(|p| p.mean));
     let rate = rate.ok_or(Reason::NoAgreement)?;
     let half = match (decision.loaded, decision.adr) {
         (Some(false), Some(adr)) => adr.error.max(0.005 * rate),
@@ -395,9 +359,7 @@ fn uncertain(mut estimate: Estimate) -> Estimate {
 /// processor do not tell the two apart.
 fn mimicked(session: &MethodRun, wire_bps: f64) -> bool {
     let octets = session.framing().wire_octets(u32::from(session.full_size()));
-    let on_host = session
-        .bursts()
-        .any(|sample| matches!(sample.stamped_by, StampSource::Kernel | StampSource::User));
+    let on_host = session.bursts().any(|sample| matches!(sample.stamped_by, StampSource::Kernel | StampSource::User));
     on_host && 8e9 * f64::from(octets) / wire_bps < 3.0 * session.receive_cost_ns()
 }
 
@@ -406,19 +368,12 @@ fn nothing_came(session: &MethodRun) -> Reason {
     if tally.answered_trains == 0 {
         return Reason::NoAnswer;
     }
-    Reason::TooMuchLoss {
-        lost: tally.lost + tally.dropped,
-        sent: tally.sent,
-    }
+    Reason::TooMuchLoss { lost: tally.lost + tally.dropped, sent: tally.sent }
 }
 
 fn too_wide(session: &MethodRun) -> Reason {
     let blurred = modes::preliminary(session).is_some_and(|p| p.cv < WIDEST / 2.0);
-    if blurred {
-        Reason::StampsTooCoarse
-    } else {
-        Reason::NoAgreement
-    }
+    if blurred { Reason::StampsTooCoarse } else { Reason::NoAgreement }
 }
 
 /// Ours: trains are a bound to some percent, not to the bit.

@@ -10,10 +10,7 @@ use super::session::MethodRun;
 /// Whether the samples so far show batches.
 pub(super) fn seen(session: &MethodRun) -> bool {
     match session.params.preset {
-        Preset::Faithful => session
-            .of(Phase::BatchTest)
-            .last()
-            .is_some_and(|sample| test(session, sample)),
+        Preset::Faithful => session.of(Phase::BatchTest).last().is_some_and(|sample| test(session, sample)),
         Preset::Adaptive => adaptive_test(session),
     }
 }
@@ -21,10 +18,7 @@ pub(super) fn seen(session: &MethodRun) -> bool {
 /// [pathrate]: more than 0.6 N gaps of at most 2.5 receive costs.
 fn test(session: &MethodRun, sample: &Sample) -> bool {
     let short = 2.5 * session.receive_cost_ns();
-    let inner = sample
-        .gaps_ns
-        .get(..sample.gaps_ns.len().saturating_sub(1))
-        .unwrap_or_default();
+    let inner = sample.gaps_ns.get(..sample.gaps_ns.len().saturating_sub(1)).unwrap_or_default();
     let count = inner.iter().filter(|gap| **gap <= short).count();
     count as f64 > 0.6 * sample.packets() as f64
 }
@@ -35,11 +29,7 @@ fn test(session: &MethodRun, sample: &Sample) -> bool {
 /// never reach; the limit here is ours).
 fn adaptive_test(session: &MethodRun) -> bool {
     let (mut short, mut all) = (0usize, 0usize);
-    for sample in session
-        .samples
-        .iter()
-        .filter(|sample| sample.packets() >= LEAST_PACKETS)
-    {
+    for sample in session.samples.iter().filter(|sample| sample.packets() >= LEAST_PACKETS) {
         all += sample.gaps_ns.len();
         short += sample.gaps_ns.iter().filter(|gap| is_short(sample, **gap)).count();
     }
@@ -118,12 +108,7 @@ fn whole(session: &MethodRun, sample: &Sample, begins: &[usize]) -> Option<Whole
     let (first, last) = (*begins.first()?, *begins.last()?);
     let (rate, span_ns) = rate_between(session, sample, first, last, 0)?;
     let packets = (last - first) as f64;
-    Some(Whole {
-        rate,
-        span_ns,
-        packets,
-        sent_ns: sample.sent_ns * packets / sample.gaps_ns.len() as f64,
-    })
+    Some(Whole { rate, span_ns, packets, sent_ns: sample.sent_ns * packets / sample.gaps_ns.len() as f64 })
 }
 
 /// Whether paced trains came slower than they left, by more than the packet that a batch may hold
@@ -152,9 +137,7 @@ fn begins(session: &MethodRun, sample: &Sample) -> Vec<usize> {
     match session.params.preset {
         Preset::Adaptive => {
             let gaps = sample.gaps_ns.iter().enumerate();
-            gaps.filter(|(_, gap)| !is_short(sample, **gap))
-                .map(|(index, _)| index + 1)
-                .collect()
+            gaps.filter(|(_, gap)| !is_short(sample, **gap)).map(|(index, _)| index + 1).collect()
         }
         Preset::Faithful => faithful_begins(session, sample),
     }

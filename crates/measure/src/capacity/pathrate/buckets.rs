@@ -12,11 +12,7 @@ use narrows_train::bucket::TurningPoint;
 /// Other traffic bends trains as well, but not several of them at one place.
 pub(super) fn credible(session: &MethodRun, turning_point: &TurningPoint) -> bool {
     let quiet = session.of(Phase::Pairs).next().is_none();
-    let (below, trains) = if quiet {
-        (SUSTAINED_BELOW, 2)
-    } else {
-        BESIDE_CROSS_TRAFFIC
-    };
+    let (below, trains) = if quiet { (SUSTAINED_BELOW, 2) } else { BESIDE_CROSS_TRAFFIC };
     let apart = turning_point.sustained.as_f64() < below * turning_point.peak.as_f64();
     session.params.preset == Preset::Adaptive && apart && turning_point.trains >= trains
 }
@@ -27,12 +23,7 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint) -> 
     let rate = turning_point.sustained;
     let half = SUSTAINED_ERROR * rate.as_f64();
     let end = |value: f64| bit_rate(value).unwrap_or(rate);
-    let mut estimate = Estimate::ip_rate(
-        Metric::IpCapacity,
-        rate,
-        end(low.as_f64() - half),
-        end(high.as_f64() + half),
-    );
+    let mut estimate = Estimate::ip_rate(Metric::IpCapacity, rate, end(low.as_f64() - half), end(high.as_f64() + half));
     estimate.limited_by = Limit::Shaper;
     estimate = estimate
         .caveat(Caveat::Shaped)
@@ -54,26 +45,16 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint) -> 
 pub(super) fn kept_up(session: &MethodRun, estimate: Estimate) -> Estimate {
     let bent = || session.courses.iter().filter(|course| course.bend.is_some());
     let shortest = bent().map(|course| course.octets).fold(f64::INFINITY, f64::min);
-    let due = session
-        .courses
-        .iter()
-        .filter(|course| course.octets >= shortest)
-        .count();
+    let due = session.courses.iter().filter(|course| course.octets >= shortest).count();
     if estimate.verdict == BoundKind::Estimated && bent().count() * 4 < due * 3 {
         return estimate;
     }
     let bends = bent().filter_map(|course| course.bend);
-    let least = bends
-        .map(|bend| bend.sustained_bps * bend.ours)
-        .fold(f64::INFINITY, f64::min);
+    let least = bends.map(|bend| bend.sustained_bps * bend.ours).fold(f64::INFINITY, f64::min);
     match bit_rate(least * (1.0 - SUSTAINED_ERROR)) {
         Some(least) if least.bps() < estimate.low => {
             let found = estimate.value;
-            let bound = Estimate {
-                value: least.bps(),
-                low: least.bps(),
-                ..estimate
-            };
+            let bound = Estimate { value: least.bps(), low: least.bps(), ..estimate };
             bound.at_least(Limit::Shaper).with("burst_bps", found)
         }
         _ => estimate,

@@ -85,8 +85,7 @@ pub(super) fn filter(session: &MethodRun) -> Option<Filtered> {
     let best = |list: &[Group]| {
         let full = list.iter().filter(|one| one.octets == session.full_size());
         let full = full.max_by_key(|one| one.found.clean);
-        full.or(list.iter().max_by_key(|one| (one.found.clean, one.octets)))
-            .cloned()
+        full.or(list.iter().max_by_key(|one| (one.found.clean, one.octets))).cloned()
     };
     let Some(chosen) = best(&sure) else {
         return best(&unsure).map(|one| one.found);
@@ -117,9 +116,7 @@ fn together(session: &MethodRun, sure: &[Group], chosen: &Group) -> Filtered {
         ratio(reported) / ratio(own)
     };
     let rate = |one: &Group| one.found.rate * restate(one.octets);
-    let at_one = sure
-        .iter()
-        .all(|one| (rate(one) / rate(chosen) - 1.0).abs() < GROUPS_AGREE);
+    let at_one = sure.iter().all(|one| (rate(one) / rate(chosen) - 1.0).abs() < GROUPS_AGREE);
     let known = inverted.as_ref().is_some_and(|inverted| inverted.framing().is_some());
     let doubt = match &inverted {
         _ if chosen.octets == session.full_size() || !session.params.invert() => 0.0,
@@ -187,53 +184,32 @@ fn read(session: &MethodRun, members: &[&Sample], slope: f64) -> Option<Group> {
             own.first_ns.saturating_sub(origin.first_ns) as f64 - slope * time
         })
         .collect();
-    let lasts: Vec<f64> = firsts
-        .iter()
-        .zip(members)
-        .map(|(first, sample)| first + sample.span_ns())
-        .collect();
+    let lasts: Vec<f64> = firsts.iter().zip(members).map(|(first, sample)| first + sample.span_ns()).collect();
     let least = |of: &[f64]| of.iter().copied().fold(f64::INFINITY, f64::min);
     let floor = least(&firsts) + least(&lasts);
-    let sums: Vec<f64> = firsts
-        .iter()
-        .zip(&lasts)
-        .map(|(first, last)| first + last - floor)
-        .collect();
+    let sums: Vec<f64> = firsts.iter().zip(&lasts).map(|(first, last)| first + last - floor).collect();
     let best = (0..sums.len()).min_by(|a, b| sums[*a].total_cmp(&sums[*b]))?;
     let span = members[best].span_ns();
     // A host's own figure for its stamps is its worst moments'; if they are as bad as it says, few
     // pairs come this close, and the filter does not converge.
     let noise = (STAMP_ERRORS * stamp_error_ns(session)).min(AGREES * span);
     let tolerance = (TOLERANCE * span).max(noise);
-    let clean: Vec<&Sample> = sums
-        .iter()
-        .zip(members)
-        .filter(|(sum, _)| **sum <= tolerance)
-        .map(|(_, sample)| *sample)
-        .collect();
-    let rates: Vec<f64> = clean
-        .iter()
-        .filter_map(|one| one.wire_rate(session.framing()))
-        .collect();
+    let clean: Vec<&Sample> =
+        sums.iter().zip(members).filter(|(sum, _)| **sum <= tolerance).map(|(_, sample)| *sample).collect();
+    let rates: Vec<f64> = clean.iter().filter_map(|one| one.wire_rate(session.framing())).collect();
     let alone = members[best].wire_rate(session.framing())?;
-    let (slowest, fastest) = rates.iter().fold((f64::INFINITY, 0.0f64), |(low, high), one| {
-        (low.min(*one), high.max(*one))
-    });
+    let (slowest, fastest) =
+        rates.iter().fold((f64::INFINITY, 0.0f64), |(low, high), one| (low.min(*one), high.max(*one)));
     let blur = blur(session, span);
     let centre = narrows_stat::median(&rates).unwrap_or(alone);
     let agree = fastest - slowest <= (AGREES + (STAMP_ERRORS * blur).min(AGREES)) * centre;
     let converged = clean.len() >= CLEAN && agree;
     let pooled = if converged { pool(session, &clean) } else { None };
-    let (rate, low, high) = pooled.map_or((centre, slowest.min(centre), fastest.max(centre)), |pooled| {
-        (pooled.rate, pooled.low, pooled.high)
-    });
+    let (rate, low, high) = pooled
+        .map_or((centre, slowest.min(centre), fastest.max(centre)), |pooled| (pooled.rate, pooled.low, pooled.high));
     // A queue of less than a step of the clock passes for none.
     let unseen = UNSEEN_STEPS * nanos_f64(session.facts.receiver.clock_resolution) / span;
-    let least = if converged {
-        unseen
-    } else {
-        blur.clamp(LEAST_ERROR, COARSEST)
-    };
+    let least = if converged { unseen } else { blur.clamp(LEAST_ERROR, COARSEST) };
     Some(Group {
         octets: members[best].ip_octets,
         found: Filtered {
@@ -247,10 +223,9 @@ fn read(session: &MethodRun, members: &[&Sample], slope: f64) -> Option<Group> {
             inverted: None,
         },
         // What the tolerance lets pass is no evidence on framing.
-        point: Point::of(session, &clean).filter(|_| converged).map(|point| Point {
-            error: point.error.hypot(tolerance / span / 2.0),
-            ..point
-        }),
+        point: Point::of(session, &clean)
+            .filter(|_| converged)
+            .map(|point| Point { error: point.error.hypot(tolerance / span / 2.0), ..point }),
     })
 }
 

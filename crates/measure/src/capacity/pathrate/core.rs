@@ -9,12 +9,7 @@ use super::session::{MethodRun, Pooled, pool};
 /// The value is stated for full-size packets: where enough of the mode's samples have that size,
 /// they alone set it, and the assumed framing drops out. The tool's answer is its bin.
 pub(super) fn sharpen(session: &MethodRun, low: f64, high: f64) -> Pooled {
-    let bin = Pooled {
-        rate: low.midpoint(high),
-        low,
-        high,
-        explained: false,
-    };
+    let bin = Pooled { rate: low.midpoint(high), low, high, explained: false };
     if session.params.preset == Preset::Faithful {
         return bin;
     }
@@ -25,11 +20,7 @@ pub(super) fn sharpen(session: &MethodRun, low: f64, high: f64) -> Pooled {
 
 /// Pairs whose wire rate lies in a range: those of full size, and all.
 pub(super) fn pairs_within(session: &MethodRun, low: f64, high: f64) -> (Vec<&Sample>, Vec<&Sample>) {
-    let within = |sample: &&Sample| {
-        sample
-            .wire_rate(session.framing())
-            .is_some_and(|rate| rate >= low && rate <= high)
-    };
+    let within = |sample: &&Sample| sample.wire_rate(session.framing()).is_some_and(|rate| rate >= low && rate <= high);
     let inside: Vec<&Sample> = session.of(Phase::Pairs).filter(within).collect();
     let full = inside.iter().copied().filter(|s| s.ip_octets == session.full_size());
     (full.collect(), inside)
@@ -44,22 +35,15 @@ fn pooled(session: &MethodRun, samples: &[&Sample]) -> Option<Pooled> {
     let rates: Vec<f64> = samples.iter().filter_map(|s| s.wire_rate(session.framing())).collect();
     let (centre, all) = (narrows_stat::median(&rates)?, pool(session, samples)?);
     let half = (all.high - all.low) / 2.0;
-    Some(Pooled {
-        rate: centre,
-        low: centre - half,
-        high: centre + half,
-        explained: false,
-    })
+    Some(Pooled { rate: centre, low: centre - half, high: centre + half, explained: false })
 }
 
 /// Bits over time of those samples that lie around the median as near as the clock's steps let
 /// them, so that the steps average out and samples that other packets widened a little do not
 /// count; `None` where samples scatter by more than stamps explain.
 pub(super) fn core(session: &MethodRun, samples: &[&Sample]) -> Option<Pooled> {
-    let read: Vec<(f64, &Sample)> = samples
-        .iter()
-        .filter_map(|sample| Some((sample.wire_rate(session.framing())?, *sample)))
-        .collect();
+    let read: Vec<(f64, &Sample)> =
+        samples.iter().filter_map(|sample| Some((sample.wire_rate(session.framing())?, *sample))).collect();
     let centre = narrows_stat::median(&read.iter().map(|(rate, _)| *rate).collect::<Vec<_>>())?;
     let span = narrows_stat::median(&samples.iter().map(|sample| sample.span_ns()).collect::<Vec<_>>())?;
     let steps = nanos_f64(session.facts.receiver.clock_resolution) / span;
@@ -69,10 +53,7 @@ pub(super) fn core(session: &MethodRun, samples: &[&Sample]) -> Option<Pooled> {
     let sharp = 2.0 * steps.max(noise);
     let around = |centre: f64, near: f64| -> Vec<&Sample> {
         let inside = |rate: &f64| (rate / centre - 1.0).abs() <= near;
-        read.iter()
-            .filter(|(rate, _)| inside(rate))
-            .map(|(_, sample)| *sample)
-            .collect()
+        read.iter().filter(|(rate, _)| inside(rate)).map(|(_, sample)| *sample).collect()
     };
     let off = |rate: f64| (rate / centre - 1.0).abs();
     let nearest = |a: f64, b: f64| off(b).total_cmp(&off(a));

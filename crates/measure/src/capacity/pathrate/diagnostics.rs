@@ -16,9 +16,7 @@ pub(super) fn finish(session: &MethodRun, mut estimate: Estimate) -> Estimate {
         estimate.confidence = Confidence::Low;
     }
     if session.samples.len() < FEW {
-        caveats.push(Caveat::FewSamples {
-            samples: u32::try_from(session.samples.len()).unwrap_or(u32::MAX),
-        });
+        caveats.push(Caveat::FewSamples { samples: u32::try_from(session.samples.len()).unwrap_or(u32::MAX) });
         estimate.confidence = Confidence::Low;
     }
     if session.tally.loss_ratio() > HIGH_LOSS || session.tally.reordered > 0 {
@@ -38,17 +36,13 @@ pub(super) fn common_caveats(session: &MethodRun) -> Vec<Caveat> {
     let tally = &session.tally;
     let mut caveats = Vec::new();
     if tally.lost > 0 {
-        caveats.push(Caveat::Loss {
-            ratio: tally.loss_ratio(),
-        });
+        caveats.push(Caveat::Loss { ratio: tally.loss_ratio() });
     }
     if tally.dropped > 0 {
         caveats.push(Caveat::LocalDrops { packets: tally.dropped });
     }
     if tally.reordered > 0 {
-        caveats.push(Caveat::Reordering {
-            ratio: tally.reordered as f64 / tally.sent as f64,
-        });
+        caveats.push(Caveat::Reordering { ratio: tally.reordered as f64 / tally.sent as f64 });
     }
     if tally.paused > 0 {
         caveats.push(Caveat::PacingBroken { trains: tally.paused });
@@ -90,10 +84,7 @@ pub(super) fn diagnostics(session: &MethodRun) -> Diagnostics {
         diagnostics.insert("capprobe_converged", filtered.converged);
     }
     if let Some(rates) = batches::rates(session) {
-        diagnostics.insert(
-            "batch_train_bps",
-            rates.trains.values().iter().map(|r| ip(*r)).collect::<Vec<_>>(),
-        );
+        diagnostics.insert("batch_train_bps", rates.trains.values().iter().map(|r| ip(*r)).collect::<Vec<_>>());
         diagnostics.insert("batch_p90_bps", ip(rates.batches.quantile(0.9).unwrap_or(0.0)));
     }
     if session.of(Phase::Pairs).next().is_some()

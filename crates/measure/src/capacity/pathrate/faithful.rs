@@ -21,40 +21,18 @@ pub(super) struct Faithful {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Lengths {
-        packets: usize,
-    },
+    Lengths { packets: usize },
     BatchTest,
-    Preliminary {
-        packets: usize,
-        good: u32,
-    },
-    Pairs {
-        size: u32,
-        good: u32,
-        ignored: u32,
-        packets: usize,
-        extra: u16,
-    },
-    Trains {
-        good: u32,
-    },
-    Batches {
-        packets: usize,
-        good: u32,
-    },
+    Preliminary { packets: usize, good: u32 },
+    Pairs { size: u32, good: u32, ignored: u32, packets: usize, extra: u16 },
+    Trains { good: u32 },
+    Batches { packets: usize, good: u32 },
     Over,
 }
 
 impl Faithful {
     pub(super) fn new() -> Self {
-        Self {
-            stage: Stage::Lengths { packets: 2 },
-            longest: 0,
-            lost: 0,
-            lost_in_row: 0,
-            slow: false,
-        }
+        Self { stage: Stage::Lengths { packets: 2 }, longest: 0, lost: 0, lost_in_row: 0, slow: false }
     }
 
     /// Time from one begin to the next.
@@ -66,16 +44,8 @@ impl Faithful {
 
     pub(super) fn next(&mut self, session: &MethodRun, last: Option<Last>) -> Option<Request> {
         if let Some(last) = last {
-            self.lost_in_row = if matches!(last.taken, Acceptance::Flawed(_)) {
-                self.lost_in_row + 1
-            } else {
-                0
-            };
-            self.stage = if self.lost_in_row > LOST_IN_ROW {
-                Stage::Over
-            } else {
-                self.after(session, last.taken)
-            };
+            self.lost_in_row = if matches!(last.taken, Acceptance::Flawed(_)) { self.lost_in_row + 1 } else { 0 };
+            self.stage = if self.lost_in_row > LOST_IN_ROW { Stage::Over } else { self.after(session, last.taken) };
         }
         self.request(session)
     }
@@ -85,26 +55,21 @@ impl Faithful {
         match self.stage {
             Stage::Lengths { packets } => self.after_length(session, packets, taken),
             Stage::BatchTest if !came => Stage::BatchTest,
-            Stage::BatchTest if batches::seen(session) => Stage::Batches {
-                packets: BATCH_TRAIN,
-                good: 0,
-            },
+            Stage::BatchTest if batches::seen(session) => Stage::Batches { packets: BATCH_TRAIN, good: 0 },
             Stage::BatchTest => Stage::Preliminary { packets: 2, good: 0 },
             Stage::Preliminary { packets, good } if !came => Stage::Preliminary { packets, good },
-            Stage::Preliminary { packets, good } if good + 1 < TRAINS_PER_LENGTH => Stage::Preliminary {
-                packets,
-                good: good + 1,
-            },
-            Stage::Preliminary { packets, .. } if packets < self.longest.min(10) => Stage::Preliminary {
-                packets: packets + 1,
-                good: 0,
-            },
+            Stage::Preliminary { packets, good } if good + 1 < TRAINS_PER_LENGTH => {
+                Stage::Preliminary { packets, good: good + 1 }
+            }
+            Stage::Preliminary { packets, .. } if packets < self.longest.min(10) => {
+                Stage::Preliminary { packets: packets + 1, good: 0 }
+            }
             Stage::Preliminary { .. } if quick::agreement(session).is_some() => Stage::Over,
             Stage::Preliminary { .. } => pairs_of_size(0),
             Stage::Pairs { .. } => self.after_pair(session, taken),
-            Stage::Trains { good } if good + u32::from(came) < session.params.trains => Stage::Trains {
-                good: good + u32::from(came),
-            },
+            Stage::Trains { good } if good + u32::from(came) < session.params.trains => {
+                Stage::Trains { good: good + u32::from(came) }
+            }
             Stage::Trains { .. } | Stage::Over => Stage::Over,
             Stage::Batches { packets, good } => after_batches(packets, good, came),
         }
@@ -122,11 +87,7 @@ impl Faithful {
             };
         }
         self.longest = packets;
-        let sample = if taken == Acceptance::Sample {
-            session.samples.last()
-        } else {
-            session.too_fast.last()
-        };
+        let sample = if taken == Acceptance::Sample { session.samples.last() } else { session.too_fast.last() };
         let span = Duration::from_secs_f64(sample.map_or(0.0, |sample| sample.span_ns() * 1e-9));
         if span > self.spacing(session) {
             self.slow = true;
@@ -140,42 +101,21 @@ impl Faithful {
             } else {
                 4
             };
-        if next > LONGEST_TRAIN {
-            Stage::BatchTest
-        } else {
-            Stage::Lengths { packets: next }
-        }
+        if next > LONGEST_TRAIN { Stage::BatchTest } else { Stage::Lengths { packets: next } }
     }
 
     /// Twenty-five good pairs per size; where too many are faster than the receiver, longer trains
     /// of larger packets.
     fn after_pair(&self, session: &MethodRun, taken: Acceptance) -> Stage {
-        let Stage::Pairs {
-            size,
-            good,
-            ignored,
-            packets,
-            extra,
-        } = self.stage
-        else {
+        let Stage::Pairs { size, good, ignored, packets, extra } = self.stage else {
             return self.stage;
         };
-        let stay = |good, ignored, packets, extra| Stage::Pairs {
-            size,
-            good,
-            ignored,
-            packets,
-            extra,
-        };
+        let stay = |good, ignored, packets, extra| Stage::Pairs { size, good, ignored, packets, extra };
         match taken {
             Acceptance::Sample if good + 1 < session.params.pairs_per_size => stay(good + 1, ignored, packets, extra),
-            Acceptance::Sample if size + 1 < session.params.sizes => Stage::Pairs {
-                size: size + 1,
-                good: 0,
-                ignored: 0,
-                packets,
-                extra,
-            },
+            Acceptance::Sample if size + 1 < session.params.sizes => {
+                Stage::Pairs { size: size + 1, good: 0, ignored: 0, packets, extra }
+            }
             Acceptance::Sample => Stage::Trains { good: 0 },
             Acceptance::Flawed(_) => stay(good, ignored, packets, extra),
             Acceptance::TooFast if ignored < session.params.pairs_per_size / 4 => {
@@ -189,30 +129,17 @@ impl Faithful {
 
     fn request(&self, session: &MethodRun) -> Option<Request> {
         let full = session.full_size();
-        let of = |phase, packets, ip_octets| {
-            Some(Request {
-                phase,
-                packets,
-                ip_octets,
-                rate: None,
-            })
-        };
+        let of = |phase, packets, ip_octets| Some(Request { phase, packets, ip_octets, rate: None });
         match self.stage {
             Stage::Lengths { packets } => of(Phase::Lengths, packets, full),
             Stage::BatchTest => of(Phase::BatchTest, self.longest, full),
             Stage::Preliminary { packets, .. } => of(Phase::Preliminary, packets, full),
-            Stage::Pairs {
-                size, packets, extra, ..
-            } => {
+            Stage::Pairs { size, packets, extra, .. } => {
                 let least = SMALLEST_IP_OCTETS.min(full);
                 let sizes = u16::try_from(session.params.sizes).unwrap_or(u16::MAX);
                 let step = (full - least) / sizes + 1;
                 let octets = u16::try_from(size).unwrap_or(u16::MAX).saturating_mul(step);
-                of(
-                    Phase::Pairs,
-                    packets,
-                    least.saturating_add(octets).saturating_add(extra).min(full),
-                )
+                of(Phase::Pairs, packets, least.saturating_add(octets).saturating_add(extra).min(full))
             }
             Stage::Trains { .. } => of(Phase::Trains, self.longest, full),
             Stage::Batches { packets, .. } => of(Phase::Batches, packets, full),
@@ -222,27 +149,15 @@ impl Faithful {
 }
 
 fn pairs_of_size(size: u32) -> Stage {
-    Stage::Pairs {
-        size,
-        good: 0,
-        ignored: 0,
-        packets: 2,
-        extra: 0,
-    }
+    Stage::Pairs { size, good: 0, ignored: 0, packets: 2, extra: 0 }
 }
 
 fn after_batches(packets: usize, good: u32, came: bool) -> Stage {
     match (came, good) {
         (true, good) if good + 1 >= BATCH_TRAINS => Stage::Over,
-        (true, good) => Stage::Batches {
-            packets,
-            good: good + 1,
-        },
+        (true, good) => Stage::Batches { packets, good: good + 1 },
         (false, _) if packets <= BATCH_TRAIN_LEAST => Stage::Over,
-        (false, good) => Stage::Batches {
-            packets: packets - 20,
-            good,
-        },
+        (false, good) => Stage::Batches { packets: packets - 20, good },
     }
 }
 

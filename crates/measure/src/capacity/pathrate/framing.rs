@@ -41,11 +41,7 @@ impl Inverted {
     /// The framing to reckon with.
     pub(super) fn framing(&self) -> Option<Framing> {
         let ethernet = self.possible.iter().any(|(_, framing)| *framing == Framing::ETHERNET);
-        if ethernet {
-            Some(Framing::ETHERNET)
-        } else {
-            self.named().map(|(_, framing)| framing)
-        }
+        if ethernet { Some(Framing::ETHERNET) } else { self.named().map(|(_, framing)| framing) }
     }
 
     /// By how much the rate of packets of `ip_octets`, restated for packets of `full` octets, may
@@ -53,9 +49,7 @@ impl Inverted {
     pub(super) fn restated(&self, ip_octets: u16, full: u16) -> f64 {
         let own = self.framing().unwrap_or(Framing::ETHERNET);
         let others = self.possible.iter().map(|(_, framing)| *framing);
-        others
-            .map(|other| apart(own, other, ip_octets, full))
-            .fold(0.0, f64::max)
+        others.map(|other| apart(own, other, ip_octets, full)).fold(0.0, f64::max)
     }
 }
 
@@ -83,10 +77,7 @@ pub(super) fn invert(points: &[Point]) -> Option<Inverted> {
     let error =
         (scale * most.gap_ns * least.gap_ns * least.error).hypot(scale * least.gap_ns * most.gap_ns * most.error);
     Some(Inverted {
-        possible: KNOWN
-            .into_iter()
-            .filter(|(_, framing)| meets(points, *framing))
-            .collect(),
+        possible: KNOWN.into_iter().filter(|(_, framing)| meets(points, *framing)).collect(),
         overhead: (overhead, error),
         marginal_bps: 8e9 * (b - a) / apart,
     })
@@ -98,9 +89,7 @@ fn meets(points: &[Point], framing: Framing) -> bool {
     let weight = |point: &Point| (point.error + SLACK).powi(-2);
     let sum: f64 = points.iter().map(weight).sum();
     let mean = points.iter().map(|point| weight(point) * rate(point)).sum::<f64>() / sum;
-    points
-        .iter()
-        .all(|point| (rate(point) / mean - 1.0).abs() <= WITHIN * (point.error + SLACK))
+    points.iter().all(|point| (rate(point) / mean - 1.0).abs() <= WITHIN * (point.error + SLACK))
 }
 
 /// Names, and what they add: `capacity` §1.1 and §1.2; of ATM the encapsulations of RFC 2364 and
@@ -137,14 +126,7 @@ mod tests {
     /// `error`.
     fn points(framing: Framing, sizes: &[u16], error: f64) -> Vec<Point> {
         let gap = |size: u16| 800.0 * f64::from(framing.wire_octets(u32::from(size)));
-        sizes
-            .iter()
-            .map(|size| Point {
-                ip_octets: *size,
-                gap_ns: gap(*size),
-                error,
-            })
-            .collect()
+        sizes.iter().map(|size| Point { ip_octets: *size, gap_ns: gap(*size), error }).collect()
     }
 
     #[test]
@@ -160,12 +142,7 @@ mod tests {
             let found = invert(&points(framing, &[1500, 600], 0.0002)).unwrap();
             assert!((found.overhead.0 - octets).abs() < 1e-6, "{found:?}");
             assert!((found.marginal_bps - 10e6).abs() < 1.0, "{found:?}");
-            let linear: Vec<&str> = found
-                .possible
-                .iter()
-                .filter(|(_, f)| !f.is_cells())
-                .map(|one| one.0)
-                .collect();
+            let linear: Vec<&str> = found.possible.iter().filter(|(_, f)| !f.is_cells()).map(|one| one.0).collect();
             assert_eq!(linear, [name], "{found:?}");
         }
     }
@@ -174,10 +151,7 @@ mod tests {
     fn cells_take_a_third_size() {
         for (name, framing) in KNOWN.into_iter().filter(|(_, framing)| framing.is_cells()) {
             let found = invert(&points(framing, &[1500, 600, 576, 250], 0.0002)).unwrap();
-            assert!(
-                found.possible.iter().all(|(_, other)| other.is_cells()),
-                "{name}: {found:?}"
-            );
+            assert!(found.possible.iter().all(|(_, other)| other.is_cells()), "{name}: {found:?}");
             assert!(found.possible.contains(&(name, framing)), "{name}: {found:?}");
         }
         let found = invert(&points(Framing::ETHERNET, &[1500, 600, 576], 0.0002)).unwrap();

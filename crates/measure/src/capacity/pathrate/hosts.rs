@@ -12,19 +12,13 @@ pub(super) fn from_batches(session: &MethodRun) -> Result<Estimate, Reason> {
     let rates = batches::rates(session).ok_or(Reason::ReceiveBatching)?;
     let period = std::time::Duration::from_secs_f64((rates.period_ns * 1e-9).max(0.0));
     let mark = |estimate: Estimate| {
-        let mut estimate = estimate
-            .caveat(Caveat::ReceiveBatching { period })
-            .with("branch", "batches");
+        let mut estimate = estimate.caveat(Caveat::ReceiveBatching { period }).with("branch", "batches");
         estimate.confidence = Confidence::Low;
         estimate
     };
     if sender_sets_batches(session, &rates) {
         let rate = rates.trains.min();
-        return Ok(mark(
-            plain(session, rate, rate, rate)?
-                .at_least(Limit::Sender)
-                .caveat(Caveat::SenderLimited),
-        ));
+        return Ok(mark(plain(session, rate, rate, rate)?.at_least(Limit::Sender).caveat(Caveat::SenderLimited)));
     }
     if session.params.preset == Preset::Faithful {
         return tool_batch_answer(session, &rates).map(mark);
@@ -36,11 +30,7 @@ pub(super) fn from_batches(session: &MethodRun) -> Result<Estimate, Reason> {
         session.facts.receiver.stamps_limit(ip, full, by)
     }) {
         let rate = rates.trains.min();
-        return Ok(mark(
-            plain(session, rate, rate, rate)?
-                .at_least(Limit::Receiver)
-                .caveat(Caveat::ReceiverLimited),
-        ));
+        return Ok(mark(plain(session, rate, rate, rate)?.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited)));
     }
     let trains = rates.trains.len();
     let median = rates.trains.median();
@@ -84,23 +74,16 @@ pub(super) fn receiver_bound<'a>(
     session: &MethodRun,
     samples: impl Iterator<Item = &'a Sample>,
 ) -> Result<Estimate, Reason> {
-    let rates: Vec<f64> = samples
-        .filter_map(|sample| sample.wire_rate(session.framing()))
-        .collect();
+    let rates: Vec<f64> = samples.filter_map(|sample| sample.wire_rate(session.framing())).collect();
     let rate = narrows_stat::median(&rates).ok_or(Reason::StampsTooCoarse)?;
-    Ok(plain(session, rate, rate, rate)?
-        .at_least(Limit::Receiver)
-        .caveat(Caveat::ReceiverLimited))
+    Ok(plain(session, rate, rate, rate)?.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited))
 }
 
 /// The rate that the trains left with, if that is what they arrived with and the sender's own
 /// interface is not what set it.
 pub(super) fn sender_rate(session: &MethodRun) -> Option<f64> {
     let share = sent_share(session)?;
-    let rates: Vec<f64> = session
-        .bursts()
-        .filter_map(|sample| sample.wire_rate(session.framing()))
-        .collect();
+    let rates: Vec<f64> = session.bursts().filter_map(|sample| sample.wire_rate(session.framing())).collect();
     let rate = narrows_stat::median(&rates)?;
     (share > HOST_LIMIT && !is_interface(session, rate)).then_some(rate)
 }

@@ -28,11 +28,7 @@ pub(super) fn preliminary(session: &MethodRun) -> Option<Preliminary> {
     }
     let all = Sorted::new(rates).ok()?;
     // [pathrate]: beyond 30 samples the five lowest and highest do not count.
-    let kept = if all.len() > 30 {
-        all.without(5, 5)?
-    } else {
-        all.clone()
-    };
+    let kept = if all.len() > 30 { all.without(5, 5)? } else { all.clone() };
     Some(Preliminary {
         mean: kept.mean(),
         cv: kept.coefficient_of_variation().unwrap_or(0.0),
@@ -76,11 +72,7 @@ fn own_width(session: &MethodRun, all: &Sorted) -> f64 {
 fn inner_range(all: &Sorted) -> f64 {
     let values = all.values();
     let tenth = values.len() / 10;
-    if values.len() > 30 {
-        values[values.len() - tenth - 1] - values[tenth]
-    } else {
-        all.max() - all.min()
-    }
+    if values.len() > 30 { values[values.len() - tenth - 1] - values[tenth] } else { all.max() - all.min() }
 }
 
 /// Ours.
@@ -110,11 +102,7 @@ pub(super) fn adr(session: &MethodRun, preliminary: &Preliminary) -> Option<Adr>
         Preset::Adaptive => trains as f64 / all.values().iter().map(|rate| rate.recip()).sum::<f64>(),
     };
     let sd = all.sd_sample().unwrap_or(f64::INFINITY);
-    Some(Adr {
-        rate,
-        trains,
-        error: 2.0 * sd / (trains as f64).sqrt(),
-    })
+    Some(Adr { rate, trains, error: 2.0 * sd / (trains as f64).sqrt() })
 }
 
 fn tool_adr(session: &MethodRun, all: &Sorted, preliminary: &Preliminary) -> Option<f64> {
@@ -193,11 +181,7 @@ pub(super) fn decide(session: &MethodRun, pairs: usize) -> Option<Decision> {
     };
     let candidates: Vec<LocalMode> = modes.iter().filter(|mode| bounds.allow(mode)).copied().collect();
     let winner = best_mode(&candidates, session.params.merit).copied();
-    let others: Vec<LocalMode> = candidates
-        .iter()
-        .filter(|mode| Some(**mode) != winner)
-        .copied()
-        .collect();
+    let others: Vec<LocalMode> = candidates.iter().filter(|mode| Some(**mode) != winner).copied().collect();
     let differ = best_mode(&candidates, Merit::Density) != best_mode(&candidates, Merit::Kurtosis);
     Some(Decision {
         winner,
@@ -207,11 +191,9 @@ pub(super) fn decide(session: &MethodRun, pairs: usize) -> Option<Decision> {
         faster: winner.and_then(|winner| faster_than(session, &winner)),
         modes,
         span: (!candidates.is_empty()).then(|| {
-            candidates
-                .iter()
-                .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), mode| {
-                    (low.min(mode.central.low()), high.max(mode.central.high()))
-                })
+            candidates.iter().fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), mode| {
+                (low.min(mode.central.low()), high.max(mode.central.high()))
+            })
         }),
         adr: bounds.adr,
         loaded: bounds.loaded,
@@ -221,21 +203,13 @@ pub(super) fn decide(session: &MethodRun, pairs: usize) -> Option<Decision> {
 
 fn faster_than(session: &MethodRun, winner: &LocalMode) -> Option<(f64, f64)> {
     let rates = session.rates(Phase::Pairs);
-    let above: Vec<f64> = rates
-        .iter()
-        .copied()
-        .filter(|rate| *rate > 1.01 * winner.central.high())
-        .collect();
+    let above: Vec<f64> = rates.iter().copied().filter(|rate| *rate > 1.01 * winner.central.high()).collect();
     Some((above.len() as f64 / rates.len() as f64, narrows_stat::median(&above)?))
 }
 
 /// The modes at the narrowest bin that shows any; the tool knows only one.
 fn widening(session: &MethodRun, sample: &Sorted, width: f64) -> Option<(Vec<LocalMode>, f64)> {
-    let widest = if session.params.preset == Preset::Faithful {
-        1.0
-    } else {
-        4.0
-    };
+    let widest = if session.params.preset == Preset::Faithful { 1.0 } else { 4.0 };
     let mut factor = 1.0;
     loop {
         let width = width * factor;
@@ -285,10 +259,7 @@ fn mode_params(session: &MethodRun, width: f64, samples: usize) -> ModeParams {
         Preset::Faithful => ModeParams::pathrate(width),
         // Ours: the tool's 15 of 1000 pairs would be half of a short run's pairs; a twentieth, and
         // at least four beside one more, is noise here.
-        Preset::Adaptive => ModeParams {
-            noise_count: (samples / 20).max(4),
-            ..ModeParams::new(width)
-        },
+        Preset::Adaptive => ModeParams { noise_count: (samples / 20).max(4), ..ModeParams::new(width) },
     }
 }
 
@@ -322,11 +293,7 @@ pub(super) fn trains_suffice(decision: &Decision) -> bool {
 /// leaves `r C / (r + x)`, which is at least half of C.
 pub(super) fn trains_too_slow(session: &MethodRun, ip_bps: f64) -> bool {
     let trains = session.rates(Phase::Trains);
-    let found = if trains.is_empty() {
-        session.rates(Phase::Preliminary)
-    } else {
-        trains
-    };
+    let found = if trains.is_empty() { session.rates(Phase::Preliminary) } else { trains };
     let time: f64 = found.iter().map(|rate| rate.recip()).sum();
     !found.is_empty() && session.ip_rate(found.len() as f64 / time) < SLOWEST_TRAINS * ip_bps
 }

@@ -67,14 +67,7 @@ impl Params {
     /// Parameters as typed, whatever they say of the preset.
     pub(crate) fn read(raw: &RawParams, preset: Preset) -> Result<Self, ParamError> {
         let mut raw = raw.clone();
-        raw.set(
-            "preset",
-            if preset == Preset::Faithful {
-                "faithful"
-            } else {
-                "adaptive"
-            },
-        );
+        raw.set("preset", if preset == Preset::Faithful { "faithful" } else { "adaptive" });
         Self::try_from(&raw)
     }
 

@@ -41,18 +41,10 @@ fn own_agreement(session: &MethodRun) -> Option<Agreement> {
     if session.narrow_is_loaded(1) == Some(true) {
         return None;
     }
-    let samples: Vec<&Sample> = session
-        .of(Phase::Preliminary)
-        .filter(|sample| sample.span_ns() > 0.0)
-        .collect();
+    let samples: Vec<&Sample> = session.of(Phase::Preliminary).filter(|sample| sample.span_ns() > 0.0).collect();
     let is_full = |sample: &&&Sample| sample.ip_octets == session.full_size();
     let full: Vec<&Sample> = samples.iter().filter(is_full).copied().collect();
-    let centre = narrows_stat::median(
-        &full
-            .iter()
-            .filter_map(|s| s.wire_rate(session.framing()))
-            .collect::<Vec<_>>(),
-    )?;
+    let centre = narrows_stat::median(&full.iter().filter_map(|s| s.wire_rate(session.framing())).collect::<Vec<_>>())?;
     let fewest = full.iter().map(|sample| sample.packets()).min()?;
     let most = full.iter().map(|sample| sample.packets()).max()?;
     let (mut shorts, mut longs, mut smalls) = (Vote::default(), Vote::default(), Vote::default());
@@ -148,11 +140,7 @@ fn fit(session: &MethodRun, sample: &Sample, centre: f64) -> Option<Fit> {
     let deviation = sample.wire_rate(session.framing())? / centre - 1.0;
     // 1 %: the aim. A framing other than the assumed one shifts small packets against full ones by
     // up to 4 %.
-    let framing = if sample.ip_octets == session.full_size() {
-        0.0
-    } else {
-        0.05
-    };
+    let framing = if sample.ip_octets == session.full_size() { 0.0 } else { 0.05 };
     let tolerance = framing + (2.0 * session.timing_error(sample.span_ns())).max(0.01);
     Some(match deviation {
         d if d > tolerance => Fit::Faster,

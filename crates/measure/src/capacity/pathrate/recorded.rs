@@ -29,10 +29,7 @@ pub(crate) fn analyse(observations: &Observations, params: Params) -> Result<Out
         match &row.reported {
             Event::Train(report) if own => drop(session.take(report, whole)),
             Event::Train(report) => {
-                let report = TrainReport {
-                    id: Phase::Preliminary.train_id(used),
-                    ..report.clone()
-                };
+                let report = TrainReport { id: Phase::Preliminary.train_id(used), ..report.clone() };
                 let _ = session.take(&report, whole);
             }
             // As in the state machine: a smaller full size is another session.

@@ -142,10 +142,7 @@ impl Sample {
             return Err(Flaw::Disordered);
         }
         let gaps_ns: Vec<f64> = stamps.windows(2).map(|two| (two[1].0 - two[0].0).as_f64()).collect();
-        let sent: Vec<f64> = stamps
-            .windows(2)
-            .map(|two| (two[1].1 - two[0].1).as_f64().max(0.0))
-            .collect();
+        let sent: Vec<f64> = stamps.windows(2).map(|two| (two[1].1 - two[0].1).as_f64().max(0.0)).collect();
         let sample = Self {
             phase: Phase::of(report.id).unwrap_or(Phase::Pairs),
             ip_octets: run.first().map_or(0, |row| row.ip_octets),
@@ -205,11 +202,7 @@ impl Sample {
             idle += (-left).max(0.0);
             backlog = left.max(0.0) + service;
         }
-        if self.span_ns() > 0.0 {
-            idle / self.span_ns()
-        } else {
-            0.0
-        }
+        if self.span_ns() > 0.0 { idle / self.span_ns() } else { 0.0 }
     }
 }
 
@@ -226,9 +219,7 @@ fn rate(packets: usize, ip_octets: u16, span_ns: f64, framing: Framing) -> Optio
 }
 
 fn longest_run<T>(rows: &[T], good: impl Fn(&T) -> bool) -> &[T] {
-    rows.split(|row| !good(row))
-        .max_by_key(|run| run.len())
-        .unwrap_or_default()
+    rows.split(|row| !good(row)).max_by_key(|run| run.len()).unwrap_or_default()
 }
 
 /// Packets of a report that were sent, lost on the path, dropped by the receiver, and reordered.
@@ -258,10 +249,6 @@ impl Tally {
     }
 
     pub(super) fn loss_ratio(&self) -> f64 {
-        if self.sent == 0 {
-            0.0
-        } else {
-            self.lost as f64 / self.sent as f64
-        }
+        if self.sent == 0 { 0.0 } else { self.lost as f64 / self.sent as f64 }
     }
 }

@@ -60,8 +60,7 @@ impl MethodRun {
         let paced = Phase::of(report.id) == Some(Phase::Check);
         if !paced && !whole && report.arrivals.len() >= LEAST_BENDING {
             let tick = self.facts.receiver.clock_resolution;
-            self.courses
-                .extend(bucket::course(report, BucketSearchParams::default().min_ratio, tick));
+            self.courses.extend(bucket::course(report, BucketSearchParams::default().min_ratio, tick));
         }
         if Phase::of(report.id) != Some(Phase::Filter) {
             return self.read(report, whole);
@@ -104,10 +103,7 @@ impl MethodRun {
             StampSource::Simulated => STEADY_CALL * self.receive_cost_ns(),
             StampSource::Hardware | StampSource::Kernel => 0.0,
         };
-        let batch_phase = matches!(
-            sample.phase,
-            Phase::BatchTest | Phase::Batches | Phase::Check | Phase::Bucket
-        );
+        let batch_phase = matches!(sample.phase, Phase::BatchTest | Phase::Batches | Phase::Check | Phase::Bucket);
         !batch_phase && floor > 0.0 && sample.span_ns() <= floor * sample.gaps_ns.len() as f64
     }
 
@@ -135,9 +131,7 @@ impl MethodRun {
         let facts = &self.facts.receiver;
         let own = self.params.preset == Preset::Adaptive;
         let seen = if own { self.stamp_error_seen_ns() } else { 0.0 };
-        self.stamp_error_measured_ns()
-            .max(nanos_f64(facts.clock_resolution) / 2.0)
-            .max(seen)
+        self.stamp_error_measured_ns().max(nanos_f64(facts.clock_resolution) / 2.0).max(seen)
     }
 
     pub(super) fn stamp_error_measured_ns(&self) -> f64 {
@@ -155,9 +149,7 @@ impl MethodRun {
     /// scatter the shortest too. The scale turns the distance of two low quantiles of a difference
     /// of two normal errors (0.803 standard deviations of the gap) into the 99th percentile of one.
     pub(super) fn stamp_error_seen_ns(&self) -> f64 {
-        let long = self
-            .of(Phase::Preliminary)
-            .filter(|s| s.ip_octets == self.full_size() && s.packets() >= 8);
+        let long = self.of(Phase::Preliminary).filter(|s| s.ip_octets == self.full_size() && s.packets() >= 8);
         let gaps: Vec<f64> = long.flat_map(|sample| sample.gaps_ns.iter().copied()).collect();
         let Ok(gaps) = narrows_stat::Sorted::new(gaps) else {
             return 0.0;
@@ -168,31 +160,21 @@ impl MethodRun {
         let seen = 2.05 * (quantile(0.20) - quantile(0.05) - resolution).max(0.0);
         // More than this is traffic of others, of which there may also be so much that even the
         // shortest gaps hold some.
-        if gaps.len() < LEAST_GAPS || seen > SEEN_SHARE * gaps.median() {
-            0.0
-        } else {
-            seen
-        }
+        if gaps.len() < LEAST_GAPS || seen > SEEN_SHARE * gaps.median() { 0.0 } else { seen }
     }
 
     /// Whether what the trains show of the stamps is what the host measured of them. If not, the
     /// host is worse than it says, or other traffic scatters the trains.
     pub(super) fn stamps_explain_scatter(&self) -> bool {
-        let spans: Vec<f64> = self
-            .of(Phase::Preliminary)
-            .map(|sample| sample.span_ns() / sample.gaps_ns.len() as f64)
-            .collect();
+        let spans: Vec<f64> =
+            self.of(Phase::Preliminary).map(|sample| sample.span_ns() / sample.gaps_ns.len() as f64).collect();
         let slack = narrows_stat::median(&spans).map_or(MOST_SLACK_NS, |gap| (SLACK_SHARE * gap).min(MOST_SLACK_NS));
         self.stamp_error_seen_ns() <= 2.0 * self.stamp_error_measured_ns() + slack
     }
 
     /// Relative error that the two stamps of a dispersion of `span_ns` bring into its rate.
     pub(super) fn timing_error(&self, span_ns: f64) -> f64 {
-        if span_ns > 0.0 {
-            std::f64::consts::SQRT_2 * self.stamp_error_ns() / span_ns
-        } else {
-            f64::INFINITY
-        }
+        if span_ns > 0.0 { std::f64::consts::SQRT_2 * self.stamp_error_ns() / span_ns } else { f64::INFINITY }
     }
 
     pub(super) fn of(&self, phase: Phase) -> impl Iterator<Item = &Sample> + '_ {
@@ -201,9 +183,7 @@ impl MethodRun {
 
     /// Samples of back-to-back trains: those whose rate is not the sender's plan.
     pub(super) fn bursts(&self) -> impl Iterator<Item = &Sample> + '_ {
-        self.samples
-            .iter()
-            .filter(|sample| !matches!(sample.phase, Phase::Check | Phase::Bucket))
+        self.samples.iter().filter(|sample| !matches!(sample.phase, Phase::Check | Phase::Bucket))
     }
 
     /// Whether the narrow link carries other traffic, from trains paced at the rate found:
@@ -217,20 +197,9 @@ impl MethodRun {
         let found = narrows_stat::median(&self.rates(Phase::Preliminary))?;
         let found = narrows_stat::median(&self.rates(Phase::Trains)).map_or(found, |trains| trains.min(found));
         // A sender that did not reach the rate has tested less than was asked.
-        let reached = |sample: &&Sample| {
-            sample
-                .sent_rate(self.framing())
-                .is_some_and(|rate| rate > REACHED * found)
-        };
-        let checks: Vec<&Sample> = self
-            .of(Phase::Check)
-            .filter(reached)
-            .filter(|s| s.span_ns() > 0.0)
-            .collect();
-        let slowed: Vec<f64> = checks
-            .iter()
-            .map(|sample| 1.0 - sample.sent_ns / sample.span_ns())
-            .collect();
+        let reached = |sample: &&Sample| sample.sent_rate(self.framing()).is_some_and(|rate| rate > REACHED * found);
+        let checks: Vec<&Sample> = self.of(Phase::Check).filter(reached).filter(|s| s.span_ns() > 0.0).collect();
+        let slowed: Vec<f64> = checks.iter().map(|sample| 1.0 - sample.sent_ns / sample.span_ns()).collect();
         let spans: Vec<f64> = checks.iter().map(|sample| sample.span_ns()).collect();
         if slowed.len() < least {
             return None;
@@ -247,9 +216,7 @@ impl MethodRun {
 
     /// Wire rates of a phase, bit/s, in order of their trains.
     pub(super) fn rates(&self, phase: Phase) -> Vec<f64> {
-        self.of(phase)
-            .filter_map(|sample| sample.wire_rate(self.framing()))
-            .collect()
+        self.of(phase).filter_map(|sample| sample.wire_rate(self.framing())).collect()
     }
 
     /// How the narrow link frames packets: as its times of packets of several sizes show, else as
@@ -293,10 +260,7 @@ fn pairs_of(report: &TrainReport) -> Vec<TrainReport> {
     starts
         .windows(2)
         .filter_map(|two| rows.get(two[0]..two[1]))
-        .map(|part| TrainReport {
-            arrivals: part.to_vec(),
-            ..report.clone()
-        })
+        .map(|part| TrainReport { arrivals: part.to_vec(), ..report.clone() })
         .collect()
 }
 

@@ -5,11 +5,7 @@ use super::session::MethodRun;
 
 /// The rate at which long trains end, wire bit/s, if they all begin at a clearly higher one.
 pub(super) fn sustained(session: &MethodRun) -> Option<f64> {
-    let of_phases = || {
-        [Phase::Preliminary, Phase::Trains]
-            .into_iter()
-            .flat_map(|phase| session.of(phase))
-    };
+    let of_phases = || [Phase::Preliminary, Phase::Trains].into_iter().flat_map(|phase| session.of(phase));
     let longest = of_phases().map(Sample::packets).max()?;
     let least = (longest * 3 / 4).max(LEAST_PACKETS);
     let trains: Vec<&Sample> = of_phases().filter(|sample| sample.packets() >= least).collect();

@@ -26,11 +26,7 @@ fn run_on(host_pair: &mut ClosedFormWorld, params: &Params) -> Measured {
 
 /// A budget for the tool's own 18 minutes.
 fn long_budget() -> Budget {
-    Budget {
-        octets: 100_000_000,
-        time: Duration::from_secs(3600),
-        ..Budget::default()
-    }
+    Budget { octets: 100_000_000, time: Duration::from_secs(3600), ..Budget::default() }
 }
 
 /// A narrow hop between two faster ones.

@@ -25,9 +25,7 @@ pub(super) fn conclude(facts: &PathFacts, reported: &RunHistory, stopped: Option
         diagnostics.insert("cause", cause.name());
     }
     let mut caveats = caveats(&signature, reported, sent, lost);
-    let numbered = signature
-        .rate
-        .filter(|rate| rate.median.bps() < u64::MAX && rate.trains > 0);
+    let numbered = signature.rate.filter(|rate| rate.median.bps() < u64::MAX && rate.trains > 0);
     let Some(rate) = numbered.filter(|_| signature.cause != Cause::Unclear) else {
         let reason = match stopped {
             Some(stopped) => stopped.clone(),
@@ -36,12 +34,7 @@ pub(super) fn conclude(facts: &PathFacts, reported: &RunHistory, stopped: Option
             None if numbered.is_none() && is_at_once(reported) => Reason::StampsTooCoarse,
             None => Reason::NoAgreement,
         };
-        return Outcome::Inconclusive {
-            reason,
-            caveats,
-            details: Details::default(),
-            diagnostics,
-        };
+        return Outcome::Inconclusive { reason, caveats, details: Details::default(), diagnostics };
     };
     if stopped.is_some() {
         caveats.push(Caveat::StoppedEarly);
@@ -90,11 +83,9 @@ fn number(signature: &Signature, rate: Spread, reported: &RunHistory) -> Estimat
 fn caveats(signature: &Signature, reported: &RunHistory, sent: u64, lost: u64) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     match signature.cause {
-        Cause::ParallelLinks { channels, each } => caveats.push(Caveat::Multichannel {
-            channels,
-            each,
-            by_flow: false,
-        }),
+        Cause::ParallelLinks { channels, each } => {
+            caveats.push(Caveat::Multichannel { channels, each, by_flow: false })
+        }
         Cause::MacAggregation { frames, period } => {
             caveats.push(Caveat::MacAggregation { frames, period });
             caveats.push(Caveat::VariableRate);
@@ -106,29 +97,19 @@ fn caveats(signature: &Signature, reported: &RunHistory, sent: u64, lost: u64) -
         Cause::ReceiveBatching { period } | Cause::Batches { period } => {
             caveats.push(Caveat::ReceiveBatching { period });
         }
-        Cause::TokenBucket { .. } => caveats.push(if drops_behind_turning_point(reported) {
-            Caveat::Policed
-        } else {
-            Caveat::Shaped
-        }),
+        Cause::TokenBucket { .. } => {
+            caveats.push(if drops_behind_turning_point(reported) { Caveat::Policed } else { Caveat::Shaped })
+        }
         _ => {}
     }
     if let Some((channels, each)) = parallel_flows(signature, reported) {
-        caveats.push(Caveat::Multichannel {
-            channels,
-            each,
-            by_flow: true,
-        });
+        caveats.push(Caveat::Multichannel { channels, each, by_flow: true });
     }
     if signature.reordered > 0.0 {
-        caveats.push(Caveat::Reordering {
-            ratio: signature.reordered,
-        });
+        caveats.push(Caveat::Reordering { ratio: signature.reordered });
     }
     if lost > 0 {
-        caveats.push(Caveat::Loss {
-            ratio: lost as f64 / sent as f64,
-        });
+        caveats.push(Caveat::Loss { ratio: lost as f64 / sent as f64 });
     }
     let local: u64 = reported.trains.iter().map(|report| u64::from(report.local_drops)).sum();
     if local > 0 {
@@ -200,10 +181,7 @@ fn diagnostics(signature: &Signature) -> Diagnostics {
             diagnostics.insert("channels", u32::from(channels));
             diagnostics.insert("channel_bps", each);
         }
-        Cause::TokenBucket {
-            turning_point_octets,
-            peak,
-        } => {
+        Cause::TokenBucket { turning_point_octets, peak } => {
             diagnostics.insert("turning_point_octets", turning_point_octets);
             diagnostics.insert("peak_bps", peak);
         }
@@ -221,11 +199,7 @@ fn diagnostics(signature: &Signature) -> Diagnostics {
 
 /// Of trains that arrived at one instant the rate is no number.
 fn finite(rate: BitRate) -> f64 {
-    if rate.bps() == u64::MAX {
-        f64::INFINITY
-    } else {
-        rate.as_f64()
-    }
+    if rate.bps() == u64::MAX { f64::INFINITY } else { rate.as_f64() }
 }
 
 /// Ours: what stamps and whole packets leave open beside the spread of trains.

@@ -72,11 +72,7 @@ fn cut(gaps: &[f64], threshold: f64, spaced: bool) -> Split {
         }
     }
     batches.push(begin..=gaps.len());
-    Split {
-        inner_ns: quantile(&inner, 0.5).unwrap_or(0.0),
-        batches,
-        spaced,
-    }
+    Split { inner_ns: quantile(&inner, 0.5).unwrap_or(0.0), batches, spaced }
 }
 
 /// At least one whole batch, and the batches of one period; where the cut rests on nothing but
@@ -95,9 +91,7 @@ fn is_regular(train: &TrainLog, split: &Split) -> bool {
 impl Split {
     /// Packets of the whole batches.
     fn sizes(&self) -> Vec<f64> {
-        self.whole()
-            .map(|batch| (batch.end() + 1 - batch.start()) as f64)
-            .collect()
+        self.whole().map(|batch| (batch.end() + 1 - batch.start()) as f64).collect()
     }
 
     fn whole(&self) -> impl Iterator<Item = &RangeInclusive<usize>> {
@@ -116,17 +110,13 @@ impl Split {
     fn ends<'a>(&'a self, train: &'a TrainLog) -> impl Iterator<Item = (f64, f64)> + 'a {
         let all = self.batches.len().saturating_sub(1);
         let mut octets = 0.0;
-        self.batches
-            .iter()
-            .take(all)
-            .enumerate()
-            .filter_map(move |(index, batch)| {
-                let packets = train.came.get(batch.clone())?;
-                if index > 0 {
-                    octets += packets.iter().map(|packet| f64::from(packet.ip_octets)).sum::<f64>();
-                }
-                Some((packets.last()?.at_ns, octets))
-            })
+        self.batches.iter().take(all).enumerate().filter_map(move |(index, batch)| {
+            let packets = train.came.get(batch.clone())?;
+            if index > 0 {
+                octets += packets.iter().map(|packet| f64::from(packet.ip_octets)).sum::<f64>();
+            }
+            Some((packets.last()?.at_ns, octets))
+        })
     }
 
     /// IP-layer rate from the last packet of the first batch to that of the last whole one
@@ -164,10 +154,8 @@ pub(super) fn profile(trains: &[TrainLog], kind: Kind, ip_octets: u16, noise_ns:
     // Short trains may lie within one batch; the longest tell.
     let longest = like().map(|train| train.sent).max()?;
     let long: Vec<&TrainLog> = like().filter(|train| 2 * train.sent > longest).collect();
-    let splits: Vec<(&TrainLog, Split)> = long
-        .iter()
-        .filter_map(|train| Some((*train, split(train, noise_ns)?)))
-        .collect();
+    let splits: Vec<(&TrainLog, Split)> =
+        long.iter().filter_map(|train| Some((*train, split(train, noise_ns)?))).collect();
     if 2 * splits.len() <= long.len() {
         return None;
     }

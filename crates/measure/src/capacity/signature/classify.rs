@@ -24,16 +24,8 @@ pub fn classify(facts: &PathFacts, reports: &[TrainReport]) -> Signature {
     let rates = rungs::rungs(&seen);
     let full_size = rungs::full_size(&seen).unwrap_or(0);
     let host = &facts.receiver;
-    let noise_ns = [host.stamp_error, host.clock_resolution]
-        .map(nanos_f64)
-        .into_iter()
-        .fold(1.0, f64::max);
-    let path = Path {
-        trains: &seen,
-        rates: &rates,
-        full_size,
-        noise_ns,
-    };
+    let noise_ns = [host.stamp_error, host.clock_resolution].map(nanos_f64).into_iter().fold(1.0, f64::max);
+    let path = Path { trains: &seen, rates: &rates, full_size, noise_ns };
     let batched = batches::profile(&seen, Kind::Pushed, full_size, noise_ns);
     let (cause, confidence) = match &batched {
         Some(profile) => path.cause_of_batches(profile),
@@ -124,10 +116,7 @@ impl Path<'_> {
     /// As many packets per batch whatever their size, and the period in proportion: as many
     /// channels.
     fn channels(&self, large: &Profile) -> Option<u16> {
-        let sizes = self
-            .trains
-            .iter()
-            .filter(|train| train.uniform && train.kind == Kind::Pushed);
+        let sizes = self.trains.iter().filter(|train| train.uniform && train.kind == Kind::Pushed);
         let small = sizes.map(|train| train.ip_octets).min()?;
         if f64::from(small) > SMALLER * f64::from(large.ip_octets) || large.alike < ALIKE || large.usual < 2 {
             return None;
@@ -144,13 +133,9 @@ impl Path<'_> {
 
     /// Share of the packets that overtook in trains of mixed sizes, sent back to back.
     fn overtaking(&self) -> f64 {
-        let mixed = self
-            .trains
-            .iter()
-            .filter(|train| !train.uniform && train.kind != Kind::Sparse);
-        let (late, all) = mixed.fold((0.0, 0.0), |(late, all), train| {
-            (late + f64::from(train.reordered), all + train.came.len() as f64)
-        });
+        let mixed = self.trains.iter().filter(|train| !train.uniform && train.kind != Kind::Sparse);
+        let (late, all) = mixed
+            .fold((0.0, 0.0), |(late, all), train| (late + f64::from(train.reordered), all + train.came.len() as f64));
         if all > 0.0 { late / all } else { 0.0 }
     }
 
@@ -166,13 +151,7 @@ impl Path<'_> {
             .trains
             .iter()
             .filter(|train| train.kind == Kind::Paced)
-            .flat_map(|train| {
-                train
-                    .came
-                    .iter()
-                    .skip(train.came.len() / 2)
-                    .map(|packet| packet.delay_ns)
-            });
+            .flat_map(|train| train.came.iter().skip(train.came.len() / 2).map(|packet| packet.delay_ns));
         let least = running.fold(f64::INFINITY, f64::min);
         match quantile(&firsts, 0.5) {
             // Half a slot of waiting is common to both.
@@ -183,10 +162,7 @@ impl Path<'_> {
 
     /// The paced train of the lowest rate that is long enough to show batches.
     fn slowest_paced(&self) -> Option<&TrainLog> {
-        let paced = self
-            .trains
-            .iter()
-            .filter(|train| train.kind == Kind::Paced && train.came.len() >= 24);
+        let paced = self.trains.iter().filter(|train| train.kind == Kind::Paced && train.came.len() >= 24);
         paced.min_by(|a, b| a.departure_bps().total_cmp(&b.departure_bps()))
     }
 
@@ -202,20 +178,10 @@ impl Path<'_> {
             return (Cause::Grants { slot, grant }, Confidence::Medium);
         }
         if let Some((turning_point, all)) = turning_point::common(self.trains) {
-            let confidence = if all.len() >= 3 {
-                Confidence::High
-            } else {
-                Confidence::Medium
-            };
+            let confidence = if all.len() >= 3 { Confidence::High } else { Confidence::Medium };
             let turning_point_octets = rate(turning_point.octets).bps();
             let peak = rate(turning_point.peak_bps);
-            return (
-                Cause::TokenBucket {
-                    turning_point_octets,
-                    peak,
-                },
-                confidence,
-            );
+            return (Cause::TokenBucket { turning_point_octets, peak }, confidence);
         }
         if let Some(channels) = self.saw_tooth() {
             return (parallel(channels), Confidence::High);
@@ -265,9 +231,7 @@ impl Path<'_> {
     }
 
     fn whole_bps(&self) -> Vec<f64> {
-        self.long()
-            .filter_map(|train| train.rate_bps(0, train.came.len() - 1))
-            .collect()
+        self.long().filter_map(|train| train.rate_bps(0, train.came.len() - 1)).collect()
     }
 
     /// Over as many packets as make whole groups.
@@ -304,16 +268,9 @@ impl Path<'_> {
         let tails = self.tails_bps();
         let steady = tails.len() >= 2 && narrows_stat::coefficient_of_variation(&tails).is_none_or(|cv| cv < FLAT);
         let tail = quantile(&tails, 0.5).unwrap_or(long_bps);
-        let short: Vec<f64> = self
-            .rates
-            .iter()
-            .filter(|rung| rung.packets <= 5)
-            .map(|rung| rung.high.as_f64())
-            .collect();
-        let rising = self
-            .rates
-            .windows(2)
-            .all(|two| two[1].median.as_f64() > 0.97 * two[0].median.as_f64());
+        let short: Vec<f64> =
+            self.rates.iter().filter(|rung| rung.packets <= 5).map(|rung| rung.high.as_f64()).collect();
+        let rising = self.rates.windows(2).all(|two| two[1].median.as_f64() > 0.97 * two[0].median.as_f64());
         steady && rising && short.len() >= 2 && short.iter().all(|rate| *rate < RISES * tail)
     }
 
@@ -336,20 +293,14 @@ impl Path<'_> {
     fn is_loaded(&self, batched: Option<&Profile>) -> Option<bool> {
         // Bursts grow until they carry the rate, and their ends are as far apart as they are long.
         let (from, period_ns) = batched.map_or((0, 0.0), |profile| (1, profile.period_ns));
-        let checks: Vec<f64> = self
-            .checks(batched.is_some())
-            .filter_map(|train| growth(train, from, period_ns))
-            .collect();
+        let checks: Vec<f64> =
+            self.checks(batched.is_some()).filter_map(|train| growth(train, from, period_ns)).collect();
         quantile(&checks, 0.5).map(|growth| growth > GROWS)
     }
 
     /// Trains paced just below the rate found.
     fn checks(&self, batched: bool) -> impl Iterator<Item = &TrainLog> {
-        let long = if batched {
-            self.batch_rates(false)
-        } else {
-            self.whole_bps()
-        };
+        let long = if batched { self.batch_rates(false) } else { self.whole_bps() };
         let found = quantile(&long, 0.5).unwrap_or(0.0);
         self.trains
             .iter()
@@ -387,10 +338,7 @@ impl Path<'_> {
         let rates = match cause {
             Cause::TokenBucket { .. } => {
                 let (_, turning_points) = turning_point::common(self.trains)?;
-                turning_points
-                    .iter()
-                    .map(|turning_point| turning_point.sustained_bps)
-                    .collect()
+                turning_points.iter().map(|turning_point| turning_point.sustained_bps).collect()
             }
             Cause::Startup => self.tails_bps(),
             Cause::ParallelLinks { channels, .. } if !batched => self.whole_groups_bps(usize::from(channels)),
@@ -424,10 +372,7 @@ fn growth(train: &TrainLog, from: usize, period_ns: f64) -> Option<f64> {
         let delays: Vec<f64> = part.iter().map(|packet| packet.delay_ns).collect();
         quantile(&delays, 0.5)
     };
-    let (first, last) = (
-        train.came.get(from * third..(from + 1) * third)?,
-        train.came.get(2 * third..)?,
-    );
+    let (first, last) = (train.came.get(from * third..(from + 1) * third)?, train.came.get(2 * third..)?);
     let time = train.departed_ns * (2 - from) as f64 / 3.0;
     (time > 0.0).then_some((median(last)? - median(first)? - period_ns / 2.0) / time)
 }
@@ -449,17 +394,11 @@ fn is_count(large: &Profile, slow: &Profile) -> bool {
     reason = "float casts saturate, and the value is a count"
 )]
 fn aggregation(large: &Profile) -> Cause {
-    Cause::MacAggregation {
-        frames: large.packets.round() as u16,
-        period: duration(large.period_ns),
-    }
+    Cause::MacAggregation { frames: large.packets.round() as u16, period: duration(large.period_ns) }
 }
 
 fn parallel(channels: u16) -> Cause {
-    Cause::ParallelLinks {
-        channels,
-        each: BitRate::ZERO,
-    }
+    Cause::ParallelLinks { channels, each: BitRate::ZERO }
 }
 
 fn duration(ns: f64) -> Duration {

@@ -44,9 +44,7 @@ fn keeps(trains: &[TrainLog], slot_ns: f64) -> bool {
 /// How far apart the delays of single packets lie, 10th to 90th percentile; `None` without enough
 /// of them.
 pub(super) fn spread_ns(trains: &[TrainLog]) -> Option<f64> {
-    let delays: Vec<f64> = sparse(trains)
-        .flat_map(|train| train.came.iter().map(|packet| packet.delay_ns))
-        .collect();
+    let delays: Vec<f64> = sparse(trains).flat_map(|train| train.came.iter().map(|packet| packet.delay_ns)).collect();
     if delays.len() < LEAST {
         return None;
     }

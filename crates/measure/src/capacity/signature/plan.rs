@@ -48,21 +48,12 @@ pub(super) struct Planner {
 
 impl Planner {
     pub(super) fn new(params: Params) -> Self {
-        Self {
-            params,
-            part: Part::Ladder,
-            sent: 0,
-            long: LONG,
-            known: None,
-        }
+        Self { params, part: Part::Ladder, sent: 0, long: LONG, known: None }
     }
 
     /// The next probe; `None` if there is nothing more to ask.
     pub(super) fn next(&mut self, facts: &PathFacts, reported: &RunHistory, serial: u32) -> Option<Probe> {
-        let size = self
-            .params
-            .ip_octets
-            .map_or(facts.path_mtu, |octets| octets.min(facts.path_mtu));
+        let size = self.params.ip_octets.map_or(facts.path_mtu, |octets| octets.min(facts.path_mtu));
         loop {
             let id = TrainId(serial);
             let probe = match self.part {
@@ -145,10 +136,7 @@ impl Planner {
         let whole = |value: f64| count(value.clamp(f64::from(LEAST_LONG), f64::from(self.params.longest)));
         // Four batches show what there is; an even train of so many shows that there are none, if
         // it was not within a burst.
-        let shown = known
-            .batch_packets
-            .is_none_or(|packets| f64::from(length) >= 4.0 * packets)
-            && length >= 128;
+        let shown = known.batch_packets.is_none_or(|packets| f64::from(length) >= 4.0 * packets) && length >= 128;
         let too_long = f64::from(length) > fits;
         if shown || too_long {
             self.long = whole(packets.max(f64::from(LONG)).min(fits));
@@ -166,9 +154,7 @@ impl Planner {
 
     /// Whether there is anything but an idle link that one size of packets tells all about.
     fn is_worth_more(&self) -> bool {
-        self.known
-            .as_ref()
-            .is_none_or(|known| !matches!(known.cause, Cause::SingleLink | Cause::SenderLimited))
+        self.known.as_ref().is_none_or(|known| !matches!(known.cause, Cause::SingleLink | Cause::SenderLimited))
     }
 
     /// Below the path's rate: what comes in batches now was put so by a timer or a counter, not by
@@ -178,9 +164,7 @@ impl Planner {
         let (packets, rate) = (known.batch_packets?, known.rate?.median);
         let share = (3.0 / packets).clamp(SLOW, FAST);
         let length = count((packets * 12.0).clamp(100.0, f64::from(self.long.max(100))));
-        (self.sent < SLOWS)
-            .then(|| paced(id, length, size, rate.scaled(share)?))
-            .flatten()
+        (self.sent < SLOWS).then(|| paced(id, length, size, rate.scaled(share)?)).flatten()
     }
 
     /// Just below the rate that was found.
@@ -191,14 +175,8 @@ impl Planner {
         }
         let rate = known.rate?.median;
         let length = self.long.max(48);
-        let below = if known.batch_packets.is_some() {
-            CHECKED_BATCHES
-        } else {
-            CHECKED
-        };
-        (self.sent < CHECKS)
-            .then(|| paced(id, length, size, rate.scaled(below)?))
-            .flatten()
+        let below = if known.batch_packets.is_some() { CHECKED_BATCHES } else { CHECKED };
+        (self.sent < CHECKS).then(|| paced(id, length, size, rate.scaled(below)?)).flatten()
     }
 
     /// Several flows at once: first whether they get more together than one, then how much.
@@ -206,10 +184,7 @@ impl Planner {
         let known = self.known.as_ref()?;
         let one = known.rate?.median;
         let weak = known.confidence == Confidence::Low && known.cause == Cause::Unclear;
-        let moot = matches!(
-            known.cause,
-            Cause::SenderLimited | Cause::ParallelLinks { .. } | Cause::CrossTraffic
-        );
+        let moot = matches!(known.cause, Cause::SenderLimited | Cause::ParallelLinks { .. } | Cause::CrossTraffic);
         if self.params.flows < 2 || weak || moot || one.bps() == 0 {
             return None;
         }
@@ -248,11 +223,7 @@ impl Planner {
         let rest = took.min(self.params.span * 2).mul_f64(self.params.rest);
         // A bucket may have been emptied; those of usual routers hold up to 150 ms of their rate
         // (`capacity` §10.4).
-        let refill = if 20 * report.lost_on_path() > report.arrivals.len() {
-            REFILL
-        } else {
-            Duration::ZERO
-        };
+        let refill = if 20 * report.lost_on_path() > report.arrivals.len() { REFILL } else { Duration::ZERO };
         rest.max(refill).max(LEAST_REST).max(facts.rtt.min(LEAST_REST * 10) / 2)
     }
 }
@@ -260,31 +231,19 @@ impl Planner {
 /// Most that several flows got together, in bit/s: over the status intervals of their loads,
 /// without the first and the last.
 pub(super) fn together(reported: &RunHistory) -> Option<f64> {
-    let rates = reported
-        .loads
-        .iter()
-        .filter(|(load, _)| load.streams >= 2)
-        .filter_map(|(_, report)| delivered(report));
+    let rates = reported.loads.iter().filter(|(load, _)| load.streams >= 2).filter_map(|(_, report)| delivered(report));
     rates.max_by(f64::total_cmp)
 }
 
 fn delivered(report: &LoadReport) -> Option<f64> {
     let whole = report.statuses.get(1..report.statuses.len().checked_sub(1)?)?;
     let octets: f64 = whole.iter().map(|status| status.ip_octets as f64).sum();
-    let time: f64 = whole
-        .iter()
-        .map(|status| status.to.since(status.from).as_secs_f64())
-        .sum();
+    let time: f64 = whole.iter().map(|status| status.to.since(status.from).as_secs_f64()).sum();
     (time > 0.0 && octets > 0.0).then(|| octets * 8.0 / time)
 }
 
 fn uniform(id: TrainId, length: u32, size: u16) -> Probe {
-    Probe::Train(Train::uniform(
-        id,
-        usize::try_from(length).unwrap_or(2),
-        size,
-        Duration::ZERO,
-    ))
+    Probe::Train(Train::uniform(id, usize::try_from(length).unwrap_or(2), size, Duration::ZERO))
 }
 
 fn paced(id: TrainId, length: u32, size: u16, rate: BitRate) -> Option<Probe> {
@@ -294,11 +253,7 @@ fn paced(id: TrainId, length: u32, size: u16, rate: BitRate) -> Option<Probe> {
 
 /// Large and small packets in turn, back to back: on one channel none overtakes.
 fn mixed(id: TrainId, size: u16) -> Probe {
-    let plan = |ip_octets| PacketPlan {
-        gap: Duration::ZERO,
-        ip_octets,
-        hop_limit: None,
-    };
+    let plan = |ip_octets| PacketPlan { gap: Duration::ZERO, ip_octets, hop_limit: None };
     // Pairs of each, so that channels in turn do not get one size each.
     let little = (small(size) / 2).max(SMALLEST.min(size));
     let four = [size, size, little, size].map(plan);

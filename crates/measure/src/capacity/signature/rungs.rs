@@ -39,7 +39,5 @@ pub(super) fn full_size(trains: &[TrainLog]) -> Option<u16> {
 }
 
 fn pushed(trains: &[TrainLog]) -> impl Iterator<Item = &TrainLog> {
-    trains
-        .iter()
-        .filter(|train| train.uniform && train.kind == Kind::Pushed && 2 * train.came.len() > train.sent)
+    trains.iter().filter(|train| train.uniform && train.kind == Kind::Pushed && 2 * train.came.len() > train.sent)
 }

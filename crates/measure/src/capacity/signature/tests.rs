@@ -70,11 +70,7 @@ fn rates_of_four_channels_are_a_saw_tooth() {
     assert!((pair / (12_000.0 / 12.304) - 1.0).abs() < 1e-5, "{pair}");
     assert_eq!(signature.batch_packets, Some(4.0));
     // Groups alone do not tell channels from a receiver that counts to four.
-    assert!(
-        matches!(signature.cause, Cause::Batches { .. }),
-        "{:?}",
-        signature.cause
-    );
+    assert!(matches!(signature.cause, Cause::Batches { .. }), "{:?}", signature.cause);
     assert!((mbps(signature.rate.unwrap().median) / four - 1.0).abs() < 1e-5);
 }
 
@@ -101,19 +97,12 @@ fn bursts_spaced_as_sent_are_batches_and_random_gaps_are_not() {
     let split = batches::split(&seen[0], 1.0).unwrap();
     assert!(split.spaced && split.batches[1].clone().count() == 43);
     let rate = split.rate_bps(&seen[0]).unwrap();
-    assert!(
-        (rate / (43.0 * 12_000.0 / (43.0 * 41e-6 + 275e-6)) - 1.0).abs() < 1e-6,
-        "{rate}"
-    );
+    assert!((rate / (43.0 * 12_000.0 / (43.0 * 41e-6 + 275e-6)) - 1.0).abs() < 1e-6, "{rate}");
     let mut random = narrows_stat::SplitMix64::new(3);
     let mut now = 0.0;
     let scattered: Vec<f64> = (0..400)
         .map(|_| {
-            now += if random.next_u64() % 10 < 2 {
-                82.0 * US
-            } else {
-                41.0 * US
-            };
+            now += if random.next_u64() % 10 < 2 { 82.0 * US } else { 41.0 * US };
             now
         })
         .collect();
@@ -147,16 +136,7 @@ fn a_turning_point_by_hand() {
     );
     let reports: Vec<_> = (1..5).map(train).collect();
     let signature = classify(&facts(), &reports);
-    assert!(
-        matches!(
-            signature.cause,
-            Cause::TokenBucket {
-                turning_point_octets: 60_000,
-                ..
-            }
-        ),
-        "{signature:?}"
-    );
+    assert!(matches!(signature.cause, Cause::TokenBucket { turning_point_octets: 60_000, .. }), "{signature:?}");
 }
 
 /// Gaps of two channels behind a link only three times as fast: none is short, but they repeat.
@@ -179,10 +159,7 @@ fn nothing_is_unclear() {
 
 fn measure(host_pair: &mut ClosedFormWorld) -> Outcome {
     let mut method = SignatureMethod.begin(&RawParams::new()).unwrap();
-    let budget = Budget {
-        time: Duration::from_secs(300),
-        ..Budget::default()
-    };
+    let budget = Budget { time: Duration::from_secs(300), ..Budget::default() };
     host_pair.measure(method.as_mut(), budget).outcome
 }
 
@@ -218,10 +195,7 @@ fn an_idle_link_is_flat() {
 #[test]
 fn channels_are_counted_and_summed() {
     for count in [2u16, 4] {
-        let hop = Hop {
-            channels: usize::from(count),
-            ..Hop::ethernet(BitRate::from_mbps(100))
-        };
+        let hop = Hop { channels: usize::from(count), ..Hop::ethernet(BitRate::from_mbps(100)) };
         let mut host_pair = between_fast_links(hop);
         let outcome = measure(&mut host_pair);
         assert_eq!(cause(&outcome), "parallel_links");
@@ -248,32 +222,20 @@ fn a_loaded_link_gives_a_lower_bound() {
     let cross = Cross::poisson(BitRate::from_mbps(50));
     let mut host_pair = between_fast_links(Hop::loaded(BitRate::from_mbps(100), cross));
     let outcome = measure(&mut host_pair);
-    assert_eq!(
-        (cause(&outcome).as_str(), outcome.verdict()),
-        ("cross_traffic", BoundKind::LowerBound)
-    );
+    assert_eq!((cause(&outcome).as_str(), outcome.verdict()), ("cross_traffic", BoundKind::LowerBound));
     assert!((0.8..1.0).contains(&ratio(&outcome, &host_pair)), "{outcome:?}");
 }
 
 #[test]
 fn a_bucket_shows_its_rate() {
-    let bucket = Bucket {
-        rate: BitRate::from_mbps(20),
-        depth_octets: 60_000,
-    };
-    let mut host_pair = between_fast_links(Hop {
-        bucket: Some(bucket),
-        ..Hop::ethernet(BitRate::from_mbps(100))
-    });
+    let bucket = Bucket { rate: BitRate::from_mbps(20), depth_octets: 60_000 };
+    let mut host_pair = between_fast_links(Hop { bucket: Some(bucket), ..Hop::ethernet(BitRate::from_mbps(100)) });
     let outcome = measure(&mut host_pair);
     assert_eq!(cause(&outcome), "token_bucket");
     let estimate = outcome.estimate().unwrap();
     assert_eq!(estimate.limited_by, Limit::Shaper);
     let sustained = 20.0 * 1500.0 / f64::from(Framing::ETHERNET.wire_octets(1500));
-    assert!(
-        (estimate.value as f64 * 1e-6 / sustained - 1.0).abs() < 0.02,
-        "{estimate:?}"
-    );
+    assert!((estimate.value as f64 * 1e-6 / sustained - 1.0).abs() < 0.02, "{estimate:?}");
 }
 
 #[test]
@@ -281,23 +243,15 @@ fn a_slow_sender_bounds_from_below() {
     let mut host_pair = between_fast_links(Hop::ethernet(BitRate::from_mbps(500)));
     host_pair.facts.sender.send_cost = Duration::from_micros(60);
     let outcome = measure(&mut host_pair);
-    assert_eq!(
-        (cause(&outcome).as_str(), outcome.verdict()),
-        ("sender_limited", BoundKind::LowerBound)
-    );
+    assert_eq!((cause(&outcome).as_str(), outcome.verdict()), ("sender_limited", BoundKind::LowerBound));
     assert!((0.3..0.5).contains(&ratio(&outcome, &host_pair)), "{outcome:?}");
 }
 
 #[test]
 fn parameters_out_of_range_are_refused() {
-    for (name, value) in [
-        ("trains", "0"),
-        ("flows", "0"),
-        ("rest", "NaN"),
-        ("span", "1 h"),
-        ("longest", "3"),
-        ("what", "1"),
-    ] {
+    for (name, value) in
+        [("trains", "0"), ("flows", "0"), ("rest", "NaN"), ("span", "1 h"), ("longest", "3"), ("what", "1")]
+    {
         let raw: RawParams = [(name, value)].into_iter().collect();
         assert!(SignatureMethod.begin(&raw).is_err(), "{name}");
     }

@@ -72,11 +72,7 @@ impl TrainLog {
         }
         let ip_octets = report.arrivals.iter().map(|row| row.ip_octets).max()?;
         let gap = mean_departure_gap(report)?;
-        let slack = if report.arrivals.len() >= LONG {
-            LONG_CALL_NS
-        } else {
-            CALL_NS
-        };
+        let slack = if report.arrivals.len() >= LONG { LONG_CALL_NS } else { CALL_NS };
         let kind = if gap >= SPARSE_NS {
             Kind::Sparse
         } else if fastest.is_none_or(|fastest| gap > PACED * fastest + slack) {
@@ -122,11 +118,7 @@ impl TrainLog {
     /// IP-layer rate of the departures; infinite if they were at one instant.
     pub(super) fn departure_bps(&self) -> f64 {
         let octets = f64::from(self.ip_octets) * self.sent.saturating_sub(1) as f64;
-        if self.departed_ns > 0.0 {
-            octets * 8e9 / self.departed_ns
-        } else {
-            f64::INFINITY
-        }
+        if self.departed_ns > 0.0 { octets * 8e9 / self.departed_ns } else { f64::INFINITY }
     }
 }
 
@@ -140,10 +132,7 @@ pub(super) fn seen(reports: &[TrainReport]) -> Vec<TrainLog> {
     let long = gaps.iter().filter(|(_, long)| *long).map(|(gap, _)| *gap);
     let any = gaps.iter().map(|(gap, _)| *gap);
     let fastest = long.min_by(f64::total_cmp).or(any.min_by(f64::total_cmp));
-    reports
-        .iter()
-        .filter_map(|report| TrainLog::new(report, fastest))
-        .collect()
+    reports.iter().filter_map(|report| TrainLog::new(report, fastest)).collect()
 }
 
 fn mean_departure_gap(report: &TrainReport) -> Option<f64> {

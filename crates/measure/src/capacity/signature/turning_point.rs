@@ -40,10 +40,7 @@ pub(super) fn turning_point(train: &TrainLog) -> Option<TurningPoint> {
     let is_turning_point = sustained < SLOWER * peak
         && (peak.is_infinite() || even(0, turning_point - 1)?)
         && even(turning_point + 1, last)?;
-    let octets: f64 = train.came[..=turning_point]
-        .iter()
-        .map(|packet| f64::from(packet.ip_octets))
-        .sum();
+    let octets: f64 = train.came[..=turning_point].iter().map(|packet| f64::from(packet.ip_octets)).sum();
     let behind = f64::from(train.came[last].seq.saturating_sub(train.came[turning_point].seq));
     is_turning_point.then(|| TurningPoint {
         octets,
@@ -65,10 +62,7 @@ pub(super) fn common(trains: &[TrainLog]) -> Option<(TurningPoint, Vec<TurningPo
 fn common_of(trains: &[TrainLog], like: impl Fn(&TrainLog) -> bool) -> Option<(TurningPoint, Vec<TurningPoint>)> {
     let pushed = || trains.iter().filter(|train| train.uniform && like(train));
     let turning_points: Vec<TurningPoint> = pushed().filter_map(turning_point).collect();
-    let least = turning_points
-        .iter()
-        .map(|turning_point| turning_point.octets)
-        .min_by(f64::total_cmp)?;
+    let least = turning_points.iter().map(|turning_point| turning_point.octets).min_by(f64::total_cmp)?;
     let could = pushed()
         .filter(|train| train.sent > 2 * LEAST_PACKETS && train.sent as f64 * f64::from(train.ip_octets) > 2.0 * least);
     if turning_points.len() < 2 || 3 * turning_points.len() < 2 * could.count() {
@@ -77,9 +71,7 @@ fn common_of(trains: &[TrainLog], like: impl Fn(&TrainLog) -> bool) -> Option<(T
     let mut sorted = turning_points.clone();
     sorted.sort_by(|a, b| a.octets.total_cmp(&b.octets));
     let middle = sorted[sorted.len() / 2];
-    let near = sorted
-        .iter()
-        .filter(|turning_point| (turning_point.octets / middle.octets - 1.0).abs() < SAME_OCTETS);
+    let near = sorted.iter().filter(|turning_point| (turning_point.octets / middle.octets - 1.0).abs() < SAME_OCTETS);
     (3 * near.count() >= 2 * sorted.len()).then_some((middle, turning_points))
 }
 

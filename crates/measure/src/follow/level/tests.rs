@@ -1,29 +1,15 @@
 use super::*;
 
 fn point(ms: i64, rate: f64, growth: f64) -> Point {
-    Point {
-        at: Stamp::from_nanos(ms * 1_000_000),
-        rate,
-        growth,
-        error: 0.001,
-        time: 0.0025,
-        loss: 0.0,
-    }
+    Point { at: Stamp::from_nanos(ms * 1_000_000), rate, growth, error: 0.001, time: 0.0025, loss: 0.0 }
 }
 
 /// The fluid line `s = (R - A)/C`.
 fn fluid(capacity: f64, available: f64) -> Level {
     let mut level = Level::new(None);
-    for (index, offset) in [0.1, 0.1, 0.3, 0.1, 0.2, 0.1, 0.3, 0.1, 0.1, 0.3]
-        .into_iter()
-        .enumerate()
-    {
+    for (index, offset) in [0.1, 0.1, 0.3, 0.1, 0.2, 0.1, 0.3, 0.1, 0.1, 0.3].into_iter().enumerate() {
         let rate = available + offset * capacity;
-        level.push(point(
-            250 * i64::try_from(index).unwrap(),
-            rate,
-            (rate - available) / capacity,
-        ));
+        level.push(point(250 * i64::try_from(index).unwrap(), rate, (rate - available) / capacity));
     }
     level
 }
@@ -34,14 +20,8 @@ fn exact_on_the_fluid_line() {
         let available = 1e8 * f64::from(tenths);
         let level = fluid(1e9, available);
         let now = level.now(Duration::from_secs(1)).unwrap();
-        assert!(
-            (now.available / 1e9 - available / 1e9).abs() < 0.004,
-            "{tenths} {now:?}"
-        );
-        assert!(
-            (now.available - available).abs() <= 3.0 * now.error + 1e6,
-            "{tenths} {now:?}"
-        );
+        assert!((now.available / 1e9 - available / 1e9).abs() < 0.004, "{tenths} {now:?}");
+        assert!((now.available - available).abs() <= 3.0 * now.error + 1e6, "{tenths} {now:?}");
         assert!((now.capacity / 1e9 - 1.0).abs() < 0.06, "{tenths} {now:?}");
     }
 }
@@ -59,11 +39,7 @@ fn one_train_over_an_idle_path_gives_its_capacity() {
 #[test]
 fn values_count_by_their_errors() {
     let mean = weighted(&[(10.0, 1.0), (12.0, 1.0)]).unwrap();
-    assert!(
-        (mean.value - 11.0).abs() < 1e-9 && (mean.between - 1.0).abs() < 1e-9,
-        "{}",
-        mean.between
-    );
+    assert!((mean.value - 11.0).abs() < 1e-9 && (mean.between - 1.0).abs() < 1e-9, "{}", mean.between);
     assert!((mean.error - 1.0).abs() < 1e-9, "{}", mean.error);
     let mean = weighted(&[(10.0, 1.0), (10.5, 1.0), (30.0, 10.0)]).unwrap();
     assert!((mean.value - 10.25).abs() < 0.3, "{}", mean.value);

@@ -21,11 +21,7 @@ impl Machine {
                 let nearest = (3.0 * own.hypot(now.between / now.capacity)).clamp(0.08, 0.25);
                 // A suspicion is settled by a train well above: it is overloaded beyond doubt, or
                 // nothing has it overloaded.
-                let far = if self.suspects.is_empty() {
-                    OFFSETS[self.step % OFFSETS.len()]
-                } else {
-                    DECISIVE
-                };
+                let far = if self.suspects.is_empty() { OFFSETS[self.step % OFFSETS.len()] } else { DECISIVE };
                 let offset = nearest * far;
                 self.step = self.step.wrapping_add(1);
                 // Of a link that carries much the line's capacity is what growth is a share of; it
@@ -38,10 +34,7 @@ impl Machine {
                 let faster = point.rate * FASTER;
                 // What came through an overloaded path is not far below what is available, once the
                 // path is known.
-                let bracketed = self
-                    .level
-                    .least_out()
-                    .map(|out| (out * BRACKET).max(point.rate * ABOVE));
+                let bracketed = self.level.least_out().map(|out| (out * BRACKET).max(point.rate * ABOVE));
                 Some(bracketed.map_or(faster, |bracketed| faster.min(bracketed)))
             }
             (_, _, None) => scale.map(|scale| scale * ABOVE).or(self.rate),
@@ -64,11 +57,7 @@ impl Machine {
             return FIRST_PACKETS.max(self.least_packets.min(2 * FIRST_PACKETS));
         };
         let income = self.params.load * scale;
-        let stretch = if self.searching() {
-            self.stretch.min(SEARCH_STRETCH)
-        } else {
-            self.stretch
-        };
+        let stretch = if self.searching() { self.stretch.min(SEARCH_STRETCH) } else { self.stretch };
         let affordable = income * stretch * self.params.period.as_secs_f64() / self.packet_bits();
         let mut packets = count(affordable).max(MIN_PACKETS);
         if self.searching() {
@@ -125,21 +114,13 @@ impl Machine {
         let usual = if urgent { None } else { usual };
         let until = (now + paid.min(LONGEST_WAIT)).max(self.train_began + usual.unwrap_or_default().min(LONGEST_WAIT));
         let end = self.began + self.params.duration;
-        if until > now {
-            Step::Wait {
-                until: until.min(end.max(now)),
-            }
-        } else {
-            self.send(now)
-        }
+        if until > now { Step::Wait { until: until.min(end.max(now)) } } else { self.send(now) }
     }
 
     /// Octets of queue that a train may build.
     pub(super) fn burst(&self, scale: f64) -> f64 {
-        let usual = self
-            .params
-            .burst_octets
-            .map_or_else(|| (scale / 8.0 * QUEUE.as_secs_f64()).max(LEAST_BURST), f64::from);
+        let usual =
+            self.params.burst_octets.map_or_else(|| (scale / 8.0 * QUEUE.as_secs_f64()).max(LEAST_BURST), f64::from);
         usual * self.burst
     }
 

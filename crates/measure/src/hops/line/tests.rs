@@ -81,10 +81,7 @@ fn behind_narrow(forward: f64, reverse: f64, errors: [f64; 2]) -> (Line, Line) {
         points[7].quick_ns += error;
         draw(&points, 1.0).unwrap()
     };
-    (
-        drawn(880.0, 880.0, errors[0]),
-        drawn(880.0 + forward, 880.0 + reverse, errors[1]),
-    )
+    (drawn(880.0, 880.0, errors[0]), drawn(880.0 + forward, 880.0 + reverse, errors[1]))
 }
 
 /// A hop of 100 Mbit/s: what is wrong of the forward direction alone is less wrong of both ways
@@ -95,10 +92,7 @@ fn one_rate_both_ways_is_nearer() {
     let ways = Ways::between(Some(&before), &here).unwrap();
     let alike = ways.as_one().unwrap();
     let forward = here.forward - before.forward;
-    assert!(
-        (forward - 80.0) > 1.5 * (alike.slope - 80.0) && alike.slope > 80.0,
-        "{alike:?} {forward}"
-    );
+    assert!((forward - 80.0) > 1.5 * (alike.slope - 80.0) && alike.slope > 80.0, "{alike:?} {forward}");
     let se = here.se.hypot(before.se);
     assert!(alike.se < 0.7 * se && alike.se > 0.3 * se, "{alike:?} {se}");
     assert!(!ways.differ() && !ways.are_alike());

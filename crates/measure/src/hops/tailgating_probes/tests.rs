@@ -15,10 +15,7 @@ fn the_small_packet_is_behind_by_what_the_recursion_says() {
         second = f64::max(first, second) + time(small, rate);
         let takes = time(large, rate);
         behind = after(behind, (takes, takes), small / large, false);
-        assert!(
-            (behind.0 - (second - first)).abs() < 1e-6 && (behind.1 - behind.0).abs() < 1e-9,
-            "{rate}"
-        );
+        assert!((behind.0 - (second - first)).abs() < 1e-6 && (behind.1 - behind.0).abs() < 1e-9, "{rate}");
     }
     // What is not known leaves a range that holds it.
     let wide = after((5.0, 7.0), (10.0, 40.0), 0.1, false);
@@ -27,22 +24,13 @@ fn the_small_packet_is_behind_by_what_the_recursion_says() {
 
 #[test]
 fn trains_are_known_by_their_shape() {
-    let packet = |ip_octets, limit| PacketPlan {
-        gap: Duration::ZERO,
-        ip_octets,
-        hop_limit: hop_limit(limit),
-    };
+    let packet = |ip_octets, limit| PacketPlan { gap: Duration::ZERO, ip_octets, hop_limit: hop_limit(limit) };
     let mut train = Train {
         id: TrainId(1),
         packets: vec![packet(48, 7), packet(1500, 3), packet(48, 7)],
         peer_kind: PeerKind::ClosedPort,
     };
-    let kind = |replay| Kind {
-        responder: 7,
-        replay,
-        died: 3,
-        trailing_packet: 48,
-    };
+    let kind = |replay| Kind { responder: 7, replay, died: 3, trailing_packet: 48 };
     assert_eq!(read(&train), Some(kind(0)));
     train.packets[1].gap = Duration::from_millis(9);
     assert_eq!(read(&train), Some(kind(3)));

@@ -47,11 +47,8 @@ fn run(
         let mut sample = sample(k * 25, 500, rounded(acked));
         with(t, &mut sample);
         acked += bps(t) * 0.025 / 8.0;
-        let stream = StreamReport {
-            congestion: congestion.clone(),
-            granted_send_buffer_octets: None,
-            samples: vec![sample],
-        };
+        let stream =
+            StreamReport { congestion: congestion.clone(), granted_send_buffer_octets: None, samples: vec![sample] };
         if let QuickVerdict::Stop(stop) = quick.take(&[stream]) {
             return Some(stop);
         }
@@ -133,11 +130,7 @@ fn a_shallow_queue_on_a_long_path_runs_on() {
     };
     assert_eq!(run(Rule::Composite, &Congestion::Reno, 20, |_| 100e6, shallow), None);
     let stop = run(Rule::Composite, &Congestion::Cubic, 20, |_| 100e6, shallow).unwrap();
-    assert!(
-        (0.01..=0.05).contains(&stop.risk),
-        "CUBIC is back after nine seconds: {}",
-        stop.risk
-    );
+    assert!((0.01..=0.05).contains(&stop.risk), "CUBIC is back after nine seconds: {}", stop.risk);
 }
 
 #[test]
@@ -150,24 +143,10 @@ fn a_peer_window_an_application_and_bbr_hold_the_rate() {
     let idle = |_: f64, sample: &mut TcpSample| {
         sample.in_flight_segments = 20;
     };
-    assert_eq!(
-        run(Rule::Composite, &Congestion::Cubic, 20, |_| 10e6, idle)
-            .unwrap()
-            .held,
-        Held::Elsewhere
-    );
+    assert_eq!(run(Rule::Composite, &Congestion::Cubic, 20, |_| 10e6, idle).unwrap().held, Held::Elsewhere);
     let gains = |gain: u32| move |_: f64, sample: &mut TcpSample| sample.bbr_pacing_gain = Some(gain);
-    assert_eq!(
-        run(Rule::Composite, &Congestion::Bbr, 20, |_| 100e6, gains(256))
-            .unwrap()
-            .held,
-        Held::Bbr
-    );
-    assert_eq!(
-        run(Rule::Composite, &Congestion::Bbr, 20, |_| 100e6, gains(739)),
-        None,
-        "start-up"
-    );
+    assert_eq!(run(Rule::Composite, &Congestion::Bbr, 20, |_| 100e6, gains(256)).unwrap().held, Held::Bbr);
+    assert_eq!(run(Rule::Composite, &Congestion::Bbr, 20, |_| 100e6, gains(739)), None, "start-up");
 }
 
 /// A loss each 300 ms, a window that nothing else holds: ten of them are a mean.
@@ -179,11 +158,7 @@ fn many_losses_are_a_mean() {
     };
     let stop = run(Rule::Composite, &Congestion::Reno, 20, saw, lossy).unwrap();
     assert_eq!(stop.held, Held::Losses);
-    assert!(
-        (stop.bps / 50e6 - 1.0).abs() < 0.03,
-        "a tooth more or less: {}",
-        stop.bps
-    );
+    assert!((stop.bps / 50e6 - 1.0).abs() < 0.03, "a tooth more or less: {}", stop.bps);
     assert!(stop.to.nanos() > 2_900_000_000, "ten of them take three seconds");
     let rare = |t: f64, sample: &mut TcpSample| {
         sample.retransmitted_segments = rounds(t, 4.0);
@@ -207,10 +182,7 @@ fn recovery_is_no_time_to_end() {
         queued(0.0, sample);
         sample.state = TcpState::Recovery;
     };
-    assert_eq!(
-        run(Rule::Composite, &Congestion::Cubic, 20, |_| 100e6, recovering),
-        None
-    );
+    assert_eq!(run(Rule::Composite, &Congestion::Cubic, 20, |_| 100e6, recovering), None);
 }
 
 /// `[QuickMode03]`: two polls of 40 ms that agree, then one second, whether anything holds the rate
@@ -241,11 +213,7 @@ fn several_connections() {
             if growing {
                 sample.state = TcpState::Recovery;
             }
-            StreamReport {
-                congestion: Congestion::Cubic,
-                granted_send_buffer_octets: None,
-                samples: vec![sample],
-            }
+            StreamReport { congestion: Congestion::Cubic, granted_send_buffer_octets: None, samples: vec![sample] }
         });
         if let QuickVerdict::Stop(stop) = quick.take(&streams) {
             found = Some(stop);

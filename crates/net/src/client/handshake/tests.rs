@@ -34,10 +34,7 @@ fn server(answers: Vec<fn(&str) -> String>) -> (u16, JoinHandle<Vec<String>>) {
 }
 
 fn call(port: u16) -> Result<Opened, Error> {
-    let options = ConnectOptions {
-        port,
-        ..ConnectOptions::default()
-    };
+    let options = ConnectOptions { port, ..ConnectOptions::default() };
     open("127.0.0.1", &options)
 }
 
@@ -54,16 +51,8 @@ fn an_older_server_is_spoken_to_in_its_version() {
     let opened = call(port).unwrap();
     assert_eq!((opened.version, opened.session), (1, 7));
     let incoming = serving.join().unwrap();
-    assert!(
-        incoming[0].starts_with(r#"{"hello":{"version":3,"nonce":""#),
-        "{}",
-        incoming[0]
-    );
-    assert!(
-        incoming[1].starts_with(r#"{"hello":{"version":1,"nonce":""#),
-        "{}",
-        incoming[1]
-    );
+    assert!(incoming[0].starts_with(r#"{"hello":{"version":3,"nonce":""#), "{}", incoming[0]);
+    assert!(incoming[1].starts_with(r#"{"hello":{"version":1,"nonce":""#), "{}", incoming[1]);
     assert_eq!(incoming[1].len(), r#"{"hello":{"version":1,"nonce":""}}"#.len() + 32);
 }
 
@@ -89,22 +78,15 @@ fn a_server_of_no_common_version_is_left() {
             .to_owned()
     };
     let (port, serving) = server(vec![words, words]);
-    let Err(error) = call(port) else {
-        panic!("it was let in")
-    };
+    let Err(error) = call(port) else { panic!("it was let in") };
     let said = error.to_string();
-    assert!(
-        said.contains("versions 8 to 9") && said.contains("this narrows speaks 1 to 3"),
-        "{said}"
-    );
+    assert!(said.contains("versions 8 to 9") && said.contains("this narrows speaks 1 to 3"), "{said}");
     assert!(matches!(error, Error::Peer(PeerError::Version { .. })));
     serving.join().unwrap();
 
     let welcome = |_: &str| WELCOME.replace(r#""version":1"#, r#""version":4"#);
     let (port, serving) = server(vec![welcome, welcome]);
-    let Err(error) = call(port) else {
-        panic!("it was let in")
-    };
+    let Err(error) = call(port) else { panic!("it was let in") };
     assert!(error.to_string().contains("it answers in version 4"), "{error}");
     serving.join().unwrap();
 }

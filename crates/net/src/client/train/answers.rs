@@ -28,10 +28,7 @@ impl SocketWorld {
                 .filter(|&seq| !limited || train.packets[seq].hop_limit.is_some())
                 .collect()
         };
-        let deadline = departures
-            .stamps_ns
-            .last()
-            .map_or(0, |last| last.saturating_add(nanos(self.quiet())));
+        let deadline = departures.stamps_ns.last().map_or(0, |last| last.saturating_add(nanos(self.quiet())));
         loop {
             self.queue.drain(socket);
             for answer in self.queue.take_answers() {
@@ -86,13 +83,7 @@ mod tests {
     fn quotes_decide_and_short_quotes_only_where_one_packet_is_open() {
         let tag = Tag::new([9; 8]);
         let mut header = [0; narrows_wire::PROBE_OCTETS];
-        let probe = narrows_wire::Probe {
-            kind: narrows_wire::ProbeKind::Train,
-            tag,
-            id: 4,
-            seq: 7,
-            stamp_ns: 0,
-        };
+        let probe = narrows_wire::Probe { kind: narrows_wire::ProbeKind::Train, tag, id: 4, seq: 7, stamp_ns: 0 };
         probe.write(&mut header).unwrap();
         let mut answer = Answer {
             from: [192, 0, 2, 1].into(),

@@ -22,12 +22,7 @@ fn rows(train: &Train, stamps_ns: &[i64], fate: impl Fn(usize) -> Option<Fate>) 
         .map(|((k, packet), seq)| {
             // A sender that says less than one stamp per packet is believed for what it says.
             last = stamps_ns.get(k).map_or(last, |&stamp| Stamp::from_nanos(stamp));
-            Arrival {
-                seq,
-                departed: last,
-                ip_octets: packet.ip_octets,
-                fate: fate(k).unwrap_or(Fate::Lost),
-            }
+            Arrival { seq, departed: last, ip_octets: packet.ip_octets, fate: fate(k).unwrap_or(Fate::Lost) }
         })
         .collect()
 }
@@ -46,11 +41,7 @@ pub(super) fn forward(
         }
     }
     let fate = |k: usize| {
-        let received = stamps
-            .get(k)
-            .copied()
-            .flatten()
-            .map(|stamp| Fate::Received(Stamp::from_nanos(stamp)));
+        let received = stamps.get(k).copied().flatten().map(|stamp| Fate::Received(Stamp::from_nanos(stamp)));
         received.or_else(|| answers.get(k).copied().flatten().map(Fate::Answered))
     };
     TrainReport {
@@ -116,11 +107,7 @@ pub(super) fn reverse(train: &Train, left: &Left, came: &Gathered) -> TrainRepor
         duplicates: came.duplicates,
         local_drops: came.local_drops,
         departed_by: stamp_source(left.stamps),
-        arrived_by: if came.packets.iter().any(Option::is_some) {
-            alignment.source()
-        } else {
-            StampSource::Kernel
-        },
+        arrived_by: if came.packets.iter().any(Option::is_some) { alignment.source() } else { StampSource::Kernel },
         pacing: pacing(left.pacing),
     }
 }

@@ -31,10 +31,7 @@ impl RemoteRead {
 pub(super) fn read_since(before: (u64, Option<(i64, i64)>), after: (u64, Option<(i64, i64)>)) -> (u64, Duration) {
     let (first, last) = after.1.unwrap_or((0, 0));
     let first = before.1.map_or(first, |(_, last_before)| last_before);
-    (
-        after.0.saturating_sub(before.0),
-        Duration::from_nanos(u64::try_from(last.saturating_sub(first)).unwrap_or(0)),
-    )
+    (after.0.saturating_sub(before.0), Duration::from_nanos(u64::try_from(last.saturating_sub(first)).unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -44,13 +41,7 @@ mod tests {
     #[test]
     fn what_was_read_counts_from_the_segments_begin() {
         assert_eq!(read_since((0, None), (0, None)), (0, Duration::ZERO));
-        assert_eq!(
-            read_since((0, None), (500, Some((10, 40)))),
-            (500, Duration::from_nanos(30))
-        );
-        assert_eq!(
-            read_since((200, Some((10, 25))), (500, Some((10, 40)))),
-            (300, Duration::from_nanos(15))
-        );
+        assert_eq!(read_since((0, None), (500, Some((10, 40)))), (500, Duration::from_nanos(30)));
+        assert_eq!(read_since((200, Some((10, 25))), (500, Some((10, 40)))), (300, Duration::from_nanos(15)));
     }
 }

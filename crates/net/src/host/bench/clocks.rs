@@ -82,11 +82,7 @@ impl Gaps {
     }
 
     fn new() -> Self {
-        Self {
-            counts: vec![0; Self::COUNTED],
-            long: Vec::new(),
-            total: 0,
-        }
+        Self { counts: vec![0; Self::COUNTED], long: Vec::new(), total: 0 }
     }
 
     fn add(&mut self, gap: u64) {
@@ -105,11 +101,7 @@ impl Gaps {
     }
 
     fn quantile(&self, share: f64) -> Option<u64> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a share below one of a count"
-        )]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share below one of a count")]
         let rank = (self.total.checked_sub(1)? as f64 * share) as u64;
         let mut below = 0u64;
         for (gap, count) in (0u64..).zip(&self.counts) {
@@ -143,10 +135,7 @@ mod tests {
     #[test]
     fn gaps_are_ordered_as_they_are() {
         let mut gaps = Gaps::new();
-        assert_eq!(
-            (gaps.spread(), gaps.resolution(), gaps.quantile(0.5)),
-            (None, None, None)
-        );
+        assert_eq!((gaps.spread(), gaps.resolution(), gaps.quantile(0.5)), (None, None, None));
         for _ in 0..98 {
             gaps.add(25);
         }
@@ -154,10 +143,7 @@ mod tests {
         gaps.add(5_000);
         gaps.add(3_000_000);
         let spread = gaps.spread().unwrap();
-        assert_eq!(
-            (spread.min_ns, spread.median_ns, spread.p99_ns, spread.max_ns),
-            (0, 25, 5_000, 3_000_000)
-        );
+        assert_eq!((spread.min_ns, spread.median_ns, spread.p99_ns, spread.max_ns), (0, 25, 5_000, 3_000_000));
         assert_eq!(gaps.resolution(), Some(25));
         assert_eq!(gaps.quantile(1.0), Some(3_000_000));
     }

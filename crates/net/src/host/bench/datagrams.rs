@@ -95,11 +95,7 @@ fn batches(costs: &mut Costs, near: &ProbeSocket, remote: &ProbeSocket) -> io::R
 
 fn segments(costs: &mut Costs, near: &ProbeSocket, remote: &ProbeSocket) -> io::Result<()> {
     let payload = vec![1; PAYLOAD * SEGMENTS];
-    let message = Message {
-        payload: &payload,
-        hop_limit: None,
-        segment_octets: u16::try_from(PAYLOAD).ok(),
-    };
+    let message = Message { payload: &payload, hop_limit: None, segment_octets: u16::try_from(PAYLOAD).ok() };
     option::set_int(remote.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1)?;
     let mut slots = Slots::new(1, 1 << 16);
     let (mut out, mut back) = (Vec::new(), Vec::new());

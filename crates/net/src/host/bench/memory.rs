@@ -13,9 +13,7 @@ const LEAST_OCTETS: u64 = 4 << 20;
 const REPEATS: usize = 5;
 
 pub(super) fn measure(costs: &mut Costs) {
-    let free = fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| text::available_memory(&text));
+    let free = fs::read_to_string("/proc/meminfo").ok().and_then(|text| text::available_memory(&text));
     let octets = free.map_or(LEAST_OCTETS, |free| (free / 8).min(MOST_OCTETS));
     let Some(octets) = usize::try_from(octets).ok().filter(|_| octets >= LEAST_OCTETS) else {
         return;

@@ -52,11 +52,7 @@ fn sleeps(slack_ns: u64) -> Option<SleepRow> {
         Some((slack_ns, Spread::of(&late)?))
     });
     let (slack_ns, overshoot) = late.join().ok().flatten()?;
-    Some(SleepRow {
-        slack_ns,
-        requested_ns: SLEEP_NS.unsigned_abs(),
-        overshoot,
-    })
+    Some(SleepRow { slack_ns, requested_ns: SLEEP_NS.unsigned_abs(), overshoot })
 }
 
 /// As every train is sent, and judged as every train is.
@@ -65,14 +61,7 @@ fn spun(gap: Duration, packets: usize) -> io::Result<PacingRow> {
     let plan = plan(gap, packets);
     let payloads = Payloads::new((0..packets).map(|_| PAYLOAD), 1);
     let mut queue = ErrorQueue::new();
-    let sent = send_train(
-        &near,
-        &plan,
-        &payloads,
-        &PaceOptions::default(),
-        &mut queue,
-        &AtomicBool::new(false),
-    )?;
+    let sent = send_train(&near, &plan, &payloads, &PaceOptions::default(), &mut queue, &AtomicBool::new(false))?;
     let departures = sent.settle(&plan, &near, &mut queue);
     Ok(PacingRow {
         // A packet that was refused breaks a train, too.
@@ -98,11 +87,7 @@ fn slept() -> io::Result<PacingRow> {
 }
 
 fn plan(gap: Duration, packets: usize) -> Vec<PacketPlan> {
-    let packet = PacketPlan {
-        gap,
-        ip_octets: 1500,
-        hop_limit: None,
-    };
+    let packet = PacketPlan { gap, ip_octets: 1500, hop_limit: None };
     vec![packet; packets]
 }
 
@@ -133,13 +118,7 @@ fn departure_times(qdisc: Option<&str>) -> PacingRow {
         Some(other) => format!("the interface's discipline {other} ignores departure times"),
         None => "the interface's discipline is not known".to_owned(),
     };
-    PacingRow {
-        pacer: Pacer::DepartureTimes,
-        gap_ns: None,
-        error: None,
-        kept: None,
-        unknown: Some(why),
-    }
+    PacingRow { pacer: Pacer::DepartureTimes, gap_ns: None, error: None, kept: None, unknown: Some(why) }
 }
 
 #[cfg(test)]

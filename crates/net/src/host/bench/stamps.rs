@@ -21,14 +21,7 @@ const GAP: Duration = Duration::from_micros(100);
 pub(super) fn measure(costs: &mut Costs) -> io::Result<()> {
     let (near, remote) = pair()?;
     let stop = AtomicBool::new(false);
-    let plan = vec![
-        PacketPlan {
-            gap: GAP,
-            ip_octets: 1500,
-            hop_limit: None,
-        };
-        PACKETS
-    ];
+    let plan = vec![PacketPlan { gap: GAP, ip_octets: 1500, hop_limit: None }; PACKETS];
     let payloads = Payloads::new((0..PACKETS).map(|_| PAYLOAD), 1);
     let mut queue = ErrorQueue::new();
     let mut receiver = Receiver::new(&remote, 64);
@@ -44,17 +37,8 @@ pub(super) fn measure(costs: &mut Costs) -> io::Result<()> {
             });
             result.map(|()| seen)
         });
-        let sent = send_train(
-            &near,
-            &plan,
-            &payloads,
-            &PaceOptions::default(),
-            &mut queue,
-            &AtomicBool::new(false),
-        );
-        let seen = waiting
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("a measuring thread panicked")));
+        let sent = send_train(&near, &plan, &payloads, &PaceOptions::default(), &mut queue, &AtomicBool::new(false));
+        let seen = waiting.join().unwrap_or_else(|_| Err(io::Error::other("a measuring thread panicked")));
         (seen, sent)
     });
     let (seen, departures) = (seen?, sent?.settle(&plan, &near, &mut queue));
@@ -62,9 +46,7 @@ pub(super) fn measure(costs: &mut Costs) -> io::Result<()> {
         // A packet that was lost would shift all that follow.
         let whole = seen.len() == PACKETS;
         let pairs = seen.iter().zip(&departures.stamps_ns).filter(|_| whole);
-        pairs
-            .map(|(seen, left)| Some(stamp(seen)?.saturating_sub(*left) as f64))
-            .collect()
+        pairs.map(|(seen, left)| Some(stamp(seen)?.saturating_sub(*left) as f64)).collect()
     };
     let row = |source, delays: Option<Vec<f64>>, why: &str| {
         let delay = delays.and_then(|delays| Spread::of(&delays));
@@ -79,11 +61,7 @@ pub(super) fn measure(costs: &mut Costs) -> io::Result<()> {
     costs.stamps = vec![
         row("user", delays(|seen| Some(seen.user_ns)), lost),
         row("kernel", delays(|seen| seen.kernel_ns), lost),
-        row(
-            "hardware",
-            None,
-            "loopback has no card; only a path through one shows it",
-        ),
+        row("hardware", None, "loopback has no card; only a path through one shows it"),
     ];
     Ok(())
 }

@@ -45,11 +45,7 @@ fn tcp(found: &mut Loopback) -> io::Result<()> {
             let count = remote.read(&mut buffer)?;
             if count == 0 {
                 let took = u64::try_from(clock::now_ns().saturating_sub(begun)).unwrap_or(0);
-                return Ok((
-                    octets,
-                    Duration::from_nanos(took),
-                    clock::thread_cpu().saturating_sub(cpu),
-                ));
+                return Ok((octets, Duration::from_nanos(took), clock::thread_cpu().saturating_sub(cpu)));
             }
             octets += count as u64;
         }
@@ -90,10 +86,7 @@ fn udp(segments: usize) -> io::Result<Option<BitRate>> {
                 let ended = over.load(Ordering::Acquire);
                 match slots.receive(remote.as_fd(), false) {
                     Ok(count) if count > 0 => {
-                        datagrams += slots
-                            .iter()
-                            .map(|(message, _)| (message.octets / PAYLOAD) as u64)
-                            .sum::<u64>();
+                        datagrams += slots.iter().map(|(message, _)| (message.octets / PAYLOAD) as u64).sum::<u64>();
                     }
                     _ if ended => return datagrams,
                     _ => {
@@ -106,10 +99,7 @@ fn udp(segments: usize) -> io::Result<Option<BitRate>> {
         let mut result = Ok(0);
         while result.is_ok() && clock::now_ns().saturating_sub(begun) < LASTS_NS / 2 {
             result = send::send(near.as_fd(), &[message], false);
-            if result
-                .as_ref()
-                .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
-            {
+            if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
                 result = near.wait_to_send(clock::now_ns() + 1_000_000).map(|_| 0);
             }
         }

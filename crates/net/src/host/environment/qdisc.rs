@@ -18,13 +18,7 @@ const TCMSG_OCTETS: usize = 20;
 
 /// The kind of the discipline at the interface's root (`fq_codel`, `noqueue` …).
 pub(super) fn root_of(interface: u32) -> Option<String> {
-    let fd = socket(
-        AddressFamily::Netlink,
-        SockType::Raw,
-        SockFlag::SOCK_CLOEXEC,
-        SockProtocol::NetlinkRoute,
-    )
-    .ok()?;
+    let fd = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute).ok()?;
     setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::milliseconds(100)).ok()?;
     sendto(fd.as_raw_fd(), &request(), &NetlinkAddr::new(0, 0), MsgFlags::empty()).ok()?;
     let mut buffer = vec![0; 64 << 10];
@@ -106,10 +100,7 @@ mod tests {
     use super::*;
 
     fn message(kind: u16, body: &[u8]) -> Vec<u8> {
-        let mut octets = u32::try_from(HEADER_OCTETS + body.len())
-            .unwrap()
-            .to_ne_bytes()
-            .to_vec();
+        let mut octets = u32::try_from(HEADER_OCTETS + body.len()).unwrap().to_ne_bytes().to_vec();
         octets.extend(kind.to_ne_bytes());
         octets.resize(HEADER_OCTETS, 0);
         octets.extend(body);

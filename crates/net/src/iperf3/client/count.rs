@@ -13,9 +13,7 @@ impl Test<'_> {
         let now = self.snapshots();
         let clock = self.clock.as_ref();
         let began = clock.map_or(0, |clock| clock.began_ns);
-        let (counted_ns, before) = clock
-            .and_then(|clock| clock.counting.clone())
-            .unwrap_or((began, now.clone()));
+        let (counted_ns, before) = clock.and_then(|clock| clock.counting.clone()).unwrap_or((began, now.clone()));
         let over_ns = clock.and_then(|clock| clock.over_ns).unwrap_or(began);
         let seconds = |at: i64| (at - began).max(0) as f64 / 1e9;
         let span = (seconds(counted_ns), seconds(over_ns));
@@ -27,11 +25,7 @@ impl Test<'_> {
             knows_retransmits: sends.then_some(tcp),
             congestion: self.streams.iter().find_map(Stream::congestion).map(str::to_owned),
             server_output: None,
-            streams: now
-                .iter()
-                .zip(&before)
-                .map(|(now, before)| stream_result(now, before, span))
-                .collect(),
+            streams: now.iter().zip(&before).map(|(now, before)| stream_result(now, before, span)).collect(),
         }
     }
 }

@@ -64,9 +64,7 @@ impl Test<'_> {
     fn open_tcp(&self, near: Near) -> Result<Carrier, Error> {
         let mut stream = connect::stream(self.peer, near, &self.parameters, self.options.timeout)
             .map_err(|(doing, source)| Error::Host { doing, source })?;
-        stream
-            .write_all(self.cookie.octets())
-            .map_err(host_cannot("greet on a data connection"))?;
+        stream.write_all(self.cookie.octets()).map_err(host_cannot("greet on a data connection"))?;
         Ok(Carrier::Tcp(Arc::new(stream)))
     }
 
@@ -117,9 +115,5 @@ pub(super) fn datagram_octets(link: &Link) -> u32 {
     let mss = info.map_or(0, |info| info.sample(0).mss_octets);
     // UDP's header is shorter than TCP's by twelve octets and more; stock programs take the segment
     // size all the same.
-    if mss < 16 {
-        FALLBACK
-    } else {
-        mss.min(narrows_wire::iperf3::MOST_UDP_BLOCK)
-    }
+    if mss < 16 { FALLBACK } else { mss.min(narrows_wire::iperf3::MOST_UDP_BLOCK) }
 }

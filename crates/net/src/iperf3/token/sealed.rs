@@ -27,23 +27,15 @@ const PUBLIC: &str = "public RSA key of 2048 to 8192 bits (PEM, BEGIN PUBLIC KEY
 const PRIVATE: &str = "private RSA key of 2048 to 8192 bits without a passphrase (PEM, BEGIN PRIVATE KEY)";
 
 fn read(path: &Path, private: bool) -> Result<Vec<u8>, TokenError> {
-    let unreadable = |source| TokenError::Read {
-        path: path.to_owned(),
-        source,
-    };
+    let unreadable = |source| TokenError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     let mode = metadata.mode() & 0o7777;
     if private && mode & 0o077 != 0 {
-        return Err(TokenError::Open {
-            path: path.to_owned(),
-            mode,
-        });
+        return Err(TokenError::Open { path: path.to_owned(), mode });
     }
     let mut content = Vec::new();
-    file.take(MOST_FILE_OCTETS)
-        .read_to_end(&mut content)
-        .map_err(unreadable)?;
+    file.take(MOST_FILE_OCTETS).read_to_end(&mut content).map_err(unreadable)?;
     Ok(content)
 }
 
@@ -55,10 +47,7 @@ impl PublicKey {
     /// Reads a file in PEM.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let content = read(path, false)?;
-        Self::parse(&content).ok_or_else(|| TokenError::NoKey {
-            path: path.to_owned(),
-            wanted: PUBLIC,
-        })
+        Self::parse(&content).ok_or_else(|| TokenError::NoKey { path: path.to_owned(), wanted: PUBLIC })
     }
 
     fn parse(pem: &[u8]) -> Option<Self> {
@@ -68,10 +57,7 @@ impl PublicKey {
 
     /// The token that shows a server who asks.
     pub fn seal(&self, credentials: &Credentials, padding: Padding) -> Result<String, TokenError> {
-        if [&credentials.user, &credentials.password]
-            .iter()
-            .any(|text| text.contains(['\n', '\r', '\0']))
-        {
+        if [&credentials.user, &credentials.password].iter().any(|text| text.contains(['\n', '\r', '\0'])) {
             return Err(TokenError::Lines);
         }
         let text = credentials.text();
@@ -120,10 +106,7 @@ impl Gate {
             return Err(TokenError::NoUsers { path: users.to_owned() });
         }
         let content = read(key, true)?;
-        Self::parse(&content, found, skew).ok_or_else(|| TokenError::NoKey {
-            path: key.to_owned(),
-            wanted: PRIVATE,
-        })
+        Self::parse(&content, found, skew).ok_or_else(|| TokenError::NoKey { path: key.to_owned(), wanted: PRIVATE })
     }
 
     fn parse(pem: &[u8], users: Users, skew: Option<Duration>) -> Option<Self> {
@@ -177,9 +160,8 @@ impl Gate {
 /// A key of PKCS#1 in the wrapping of PKCS#8 (RFC 5208 §5): version, algorithm, key.
 fn in_pkcs8(pkcs1: &[u8]) -> Vec<u8> {
     /// Version 0; rsaEncryption (1.2.840.113549.1.1.1) without parameters.
-    const HEAD: [u8; 18] = [
-        0x02, 0x01, 0x00, 0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
-    ];
+    const HEAD: [u8; 18] =
+        [0x02, 0x01, 0x00, 0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
     const OCTET_STRING: u8 = 0x04;
     const SEQUENCE: u8 = 0x30;
     let wrap = |kind: u8, content: &[u8]| {

@@ -35,11 +35,7 @@ static PEMS: LazyLock<Pems> = LazyLock::new(|| {
 const NOW: u64 = 1_767_225_600;
 
 pub(crate) fn alice(password: &str, unix_seconds: u64) -> Credentials {
-    Credentials {
-        user: "alice".to_owned(),
-        password: password.to_owned(),
-        unix_seconds,
-    }
+    Credentials { user: "alice".to_owned(), password: password.to_owned(), unix_seconds }
 }
 
 fn gate(pem: &str) -> Gate {
@@ -61,11 +57,7 @@ fn either_padding_opens_and_once_only() {
         for padding in [Padding::Pkcs1, Padding::Oaep] {
             let token = public.seal(&alice("open sesame", NOW), padding).unwrap();
             assert_eq!(token.len(), 344, "256 octets in base64, without line ends");
-            assert_eq!(
-                gate.admit(Some(&token), NOW + 3),
-                Some("alice".to_owned()),
-                "{padding:?}"
-            );
+            assert_eq!(gate.admit(Some(&token), NOW + 3), Some("alice".to_owned()), "{padding:?}");
             assert_eq!(gate.admit(Some(&token), NOW + 3), None, "shown before: {padding:?}");
             assert_eq!(gate.admit(Some(&token), NOW + 20), None, "nor later: {padding:?}");
         }
@@ -81,13 +73,7 @@ fn what_is_wrong_is_refused() {
         (alice("open sesame", NOW - 11), "too old"),
         (alice("open sesame", NOW + 11), "from the future"),
         (alice("open sesame", u64::MAX), "far from it"),
-        (
-            Credentials {
-                user: "bob".to_owned(),
-                ..alice("open sesame", NOW)
-            },
-            "nobody",
-        ),
+        (Credentials { user: "bob".to_owned(), ..alice("open sesame", NOW) }, "nobody"),
     ] {
         assert_eq!(gate.admit(Some(&sealed(credentials)), NOW), None, "{why}");
     }
@@ -95,18 +81,7 @@ fn what_is_wrong_is_refused() {
     let whole = sealed(alice("open sesame", NOW));
     let zeroes = BASE64_STANDARD.encode([0; 256]);
     let long = BASE64_STANDARD.encode([0xff; 3_000]);
-    for nonsense in [
-        "",
-        "=",
-        "!",
-        "AAAA",
-        &whole[..340],
-        &whole[4..],
-        &zeroes,
-        &long,
-        "\u{e9}",
-        "\0",
-    ] {
+    for nonsense in ["", "=", "!", "AAAA", &whole[..340], &whole[4..], &zeroes, &long, "\u{e9}", "\0"] {
         assert_eq!(gate.admit(Some(nonsense), NOW), None, "{nonsense:?}");
     }
     assert_eq!(gate.admit(None, NOW), None);
@@ -134,14 +109,7 @@ fn files_without_keys_are_reported_apart() {
     assert!(PublicKey::parse(PEMS.pkcs8.as_bytes()).is_none() && PublicKey::parse(b"").is_none());
     let users = || Users::parse("alice,00");
     assert!(Gate::parse(PEMS.public.as_bytes(), users(), None).is_none());
-    assert!(
-        Gate::parse(
-            b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
-            users(),
-            None
-        )
-        .is_none()
-    );
+    assert!(Gate::parse(b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", users(), None).is_none());
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &[u8], mode: u32| {
         use std::os::unix::fs::PermissionsExt;
@@ -150,10 +118,7 @@ fn files_without_keys_are_reported_apart() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         path
     };
-    let (key, open) = (
-        file("key", PEMS.pkcs8.as_bytes(), 0o600),
-        file("open", PEMS.pkcs8.as_bytes(), 0o644),
-    );
+    let (key, open) = (file("key", PEMS.pkcs8.as_bytes(), 0o600), file("open", PEMS.pkcs8.as_bytes(), 0o644));
     let (some, none) = (file("users", b"alice,00\n", 0o644), file("none", b"# nobody\n", 0o644));
     assert!(Gate::read(&key, &some, None).is_ok());
     let error = |key: &Path, users: &Path| Gate::read(key, users, None).unwrap_err();

@@ -103,10 +103,7 @@ impl Link {
     pub(super) async fn say(&mut self, message: &ServerMessage) -> Result<(), End> {
         if let Err(violation) = self.conversation.server(message) {
             tracing::error!(%violation, ?message, "the server itself is out of order");
-            return Err(End::Refused(
-                RefusalCode::Protocol,
-                "the server is out of order".to_owned(),
-            ));
+            return Err(End::Refused(RefusalCode::Protocol, "the server is out of order".to_owned()));
         }
         self.put(&message.frame()).await
     }
@@ -120,9 +117,7 @@ impl Link {
     }
 
     async fn put(&mut self, octets: &[u8]) -> Result<(), End> {
-        timeout(WRITE_TIME, self.write.write_all(octets))
-            .await
-            .map_err(|_| End::Late)??;
+        timeout(WRITE_TIME, self.write.write_all(octets)).await.map_err(|_| End::Late)??;
         self.said = Instant::now();
         Ok(())
     }
@@ -145,17 +140,8 @@ impl Link {
         };
         server.room(peer.ip()).map_err(no_room)?;
         let ours = Nonce::new(random().map_err(internal("draw random numbers"))?);
-        let auth = if server.options.psk.is_some() {
-            Auth::Psk
-        } else {
-            Auth::None
-        };
-        self.say(&ServerMessage::Welcome {
-            version: agreed,
-            nonce: ours,
-            auth,
-        })
-        .await?;
+        let auth = if server.options.psk.is_some() { Auth::Psk } else { Auth::None };
+        self.say(&ServerMessage::Welcome { version: agreed, nonce: ours, auth }).await?;
         let mut proof = None;
         if let Some(psk) = &server.options.psk {
             let ClientMessage::Prove { proof: theirs } = self.message().await? else {

@@ -39,10 +39,7 @@ impl Client {
     }
 
     pub(super) fn hello(&mut self) {
-        self.say(&ClientMessage::Hello {
-            version: narrows_wire::VERSION,
-            nonce: NONCE,
-        });
+        self.say(&ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE });
     }
 
     /// A whole handshake, or what the server said instead.
@@ -54,18 +51,10 @@ impl Client {
             other => return Err(Box::new(other)),
         };
         if let Some(psk) = psk {
-            client.say(&ClientMessage::Prove {
-                proof: psk.client_proof(&NONCE, &ours),
-            });
+            client.say(&ClientMessage::Prove { proof: psk.client_proof(&NONCE, &ours) });
         }
         match client.hear() {
-            ServerMessage::Session {
-                session,
-                token,
-                proof,
-                limits,
-                host,
-            } => {
+            ServerMessage::Session { session, token, proof, limits, host } => {
                 assert_eq!(proof, psk.map(|psk| psk.server_proof(&NONCE, &ours)));
                 (client.session, client.token, client.limits, client.host) = (session, token, limits, host);
                 Ok(client)
@@ -166,13 +155,7 @@ impl Client {
         let Handshake::Cookie { cookie, .. } = Self::ask(&socket, Handshake::Hello { session, nonce }) else {
             panic!("no cookie");
         };
-        let start = Handshake::Start {
-            session,
-            nonce,
-            cookie,
-            token: self.token,
-            flow,
-        };
+        let start = Handshake::Start { session, nonce, cookie, token: self.token, flow };
         // A cookie that came twice may still wait.
         let mut answer = Self::ask(&socket, start);
         while matches!(answer, Handshake::Cookie { .. }) {
@@ -183,13 +166,7 @@ impl Client {
     }
 
     pub(super) fn probe(&self, kind: narrows_wire::ProbeKind, id: u32, seq: u32) -> Probe {
-        Probe {
-            kind,
-            tag: self.token.tag(),
-            id,
-            seq,
-            stamp_ns: crate::clock::now_ns(),
-        }
+        Probe { kind, tag: self.token.tag(), id, seq, stamp_ns: crate::clock::now_ns() }
     }
 
     pub(super) fn datagram(probe: &Probe, octets: usize) -> Vec<u8> {

@@ -14,11 +14,7 @@ use crate::clock;
 fn malformed_and_disordered_messages_end_the_connection_only() {
     let server = start(|_| ());
     let address = server.addresses()[0];
-    let hello = ClientMessage::Hello {
-        version: narrows_wire::VERSION,
-        nonce: NONCE,
-    }
-    .frame();
+    let hello = ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE }.frame();
     let mut wild: Vec<Vec<u8>> = vec![
         b"GET / HTTP/1.1\r\n\r\n".to_vec(),
         vec![0xFF; 100],
@@ -28,16 +24,7 @@ fn malformed_and_disordered_messages_end_the_connection_only() {
         ClientMessage::Alive.frame(),
     ];
     wild.push(
-        [
-            hello.clone(),
-            ClientMessage::Slot {
-                kind: SlotKind::Load,
-                beside: None,
-            }
-            .frame(),
-            hello.clone(),
-        ]
-        .concat(),
+        [hello.clone(), ClientMessage::Slot { kind: SlotKind::Load, beside: None }.frame(), hello.clone()].concat(),
     );
     wild.push([hello.clone(), ClientMessage::LoadEnd { id: 1 }.frame()].concat());
     for octets in wild {
@@ -56,11 +43,7 @@ fn mutated_requests_do_not_hold_the_server_up() {
     let server = start(|_| ());
     let address = server.addresses()[0];
     let requests = [
-        ClientMessage::Slot {
-            kind: SlotKind::Light,
-            beside: None,
-        }
-        .frame(),
+        ClientMessage::Slot { kind: SlotKind::Light, beside: None }.frame(),
         super::traffic::expect(1, 10).frame(),
         ClientMessage::TrainSent { id: 1, packets: 10 }.frame(),
         super::traffic::load(2, narrows_wire::Direction::Reverse, 1).frame(),
@@ -115,11 +98,7 @@ fn the_last_word_is_last_received() {
 fn every_truncation_of_a_hello_is_cut_off_in_time() {
     let server = start(|options| options.limits.handshake_time = Duration::from_millis(300));
     let address = server.addresses()[0];
-    let hello = ClientMessage::Hello {
-        version: narrows_wire::VERSION,
-        nonce: NONCE,
-    }
-    .frame();
+    let hello = ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE }.frame();
     let begun = clock::now_ns();
     let mut clients: Vec<_> = (0..hello.len())
         .map(|cut| {
@@ -140,11 +119,7 @@ fn a_trickled_hello_does_not_outlive_the_handshake_time() {
     let server = start(|options| options.limits.handshake_time = Duration::from_millis(300));
     let mut client = Client::dial(server.addresses()[0]);
     let begun = clock::now_ns();
-    let trickle = ClientMessage::Hello {
-        version: narrows_wire::VERSION,
-        nonce: NONCE,
-    }
-    .frame();
+    let trickle = ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE }.frame();
     for octet in trickle.iter().cycle() {
         clock::sleep_until_ns(clock::now_ns() + 20_000_000);
         if client.tcp.write_all(&[*octet]).is_err() {
@@ -164,11 +139,7 @@ fn half_open_connections_do_not_keep_others_out_for_long() {
     let _idle: Vec<_> = (0..40).map(|_| Client::dial(address)).collect();
     assert!(soon(|| {
         let mut client = Client::dial(address);
-        let frame = ClientMessage::Hello {
-            version: narrows_wire::VERSION,
-            nonce: NONCE,
-        }
-        .frame();
+        let frame = ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE }.frame();
         client.tcp.write_all(&frame).is_ok() && !client.is_closed_at_once()
     }));
 }
@@ -197,9 +168,7 @@ fn a_load_faster_than_allowed_is_broken_off() {
     client.say(&ClientMessage::LoadBegin(plan));
     assert_eq!(client.hear(), ServerMessage::LoadReady { id: 1 });
     for seq in 0..100 {
-        socket
-            .send(&Client::datagram(&client.probe(ProbeKind::Load, 1, seq), 1472))
-            .unwrap();
+        socket.send(&Client::datagram(&client.probe(ProbeKind::Load, 1, seq), 1472)).unwrap();
     }
     let ended = loop {
         match client.hear() {
@@ -250,32 +219,16 @@ fn before_validation_no_address_gets_more_than_it_sent() {
     let Handshake::Cookie { cookie, .. } = Client::ask(&socket, Handshake::Hello { session, nonce }) else {
         panic!("no cookie");
     };
-    let start = |token, cookie| Handshake::Start {
-        session,
-        nonce,
-        cookie,
-        token,
-        flow: 0,
-    };
+    let start = |token, cookie| Handshake::Start { session, nonce, cookie, token, flow: 0 };
     let wrong_token = narrows_wire::Token::new([0; 16]);
     let wrong_cookie = narrows_wire::Cookie::new([0; 16]);
-    let remote_flow = Handshake::Start {
-        session,
-        nonce,
-        cookie,
-        token: client.token,
-        flow: u16::MAX,
-    };
+    let remote_flow = Handshake::Start { session, nonce, cookie, token: client.token, flow: u16::MAX };
     let echo = ProbeKind::EchoRequest { reply_octets: None };
     let silent: Vec<Vec<u8>> = vec![
         vec![],
         vec![0; 1000],
         Handshake::Hello { session, nonce }.encode()[..63].to_vec(),
-        Handshake::Hello {
-            session: !session,
-            nonce,
-        }
-        .encode(),
+        Handshake::Hello { session: !session, nonce }.encode(),
         start(wrong_token, cookie).encode(),
         start(client.token, wrong_cookie).encode(),
         remote_flow.encode(),
@@ -304,17 +257,11 @@ fn a_validated_flow_echoes_only_its_own_and_never_more_than_it_got() {
     let mut foreign = client.probe(ProbeKind::EchoRequest { reply_octets: None }, 1, 0);
     foreign.tag = narrows_wire::Tag::new([0; 8]);
     socket.send(&Client::datagram(&foreign, 500)).unwrap();
-    let greedy = ProbeKind::EchoRequest {
-        reply_octets: Some(501),
-    };
-    socket
-        .send(&Client::datagram(&client.probe(greedy, 1, 0), 500))
-        .unwrap();
+    let greedy = ProbeKind::EchoRequest { reply_octets: Some(501) };
+    socket.send(&Client::datagram(&client.probe(greedy, 1, 0), 500)).unwrap();
     assert_eq!(answered(&socket), 0);
     let modest = ProbeKind::EchoRequest { reply_octets: Some(40) };
-    socket
-        .send(&Client::datagram(&client.probe(modest, 1, 0), 500))
-        .unwrap();
+    socket.send(&Client::datagram(&client.probe(modest, 1, 0), 500)).unwrap();
     assert_eq!(answered(&socket), 40);
 }
 
@@ -328,9 +275,7 @@ fn echoes_beyond_the_light_limits_are_not_answered() {
     let socket = client.flow(0);
     let echo = ProbeKind::EchoRequest { reply_octets: None };
     for seq in 0..20 {
-        socket
-            .send(&Client::datagram(&client.probe(echo, 1, seq), 972))
-            .unwrap();
+        socket.send(&Client::datagram(&client.probe(echo, 1, seq), 972)).unwrap();
     }
     // Ten of 1000 IP octets fit 8000 and a quarter more.
     assert_eq!(answered(&socket), 10 * 972);

@@ -63,17 +63,10 @@ fn a_forward_train_with_a_loss_and_a_repeat() {
             socket.send(&Client::datagram(&probe, 1472)).unwrap();
         }
         client.say(&ClientMessage::TrainSent { id, packets: 5 });
-        let ServerMessage::TrainResult(result) = client.hear() else {
-            panic!("no result")
-        };
-        assert_eq!(
-            (result.id, result.reordered, result.duplicates, result.local_drops),
-            (id, 1, 1, 0)
-        );
+        let ServerMessage::TrainResult(result) = client.hear() else { panic!("no result") };
+        assert_eq!((result.id, result.reordered, result.duplicates, result.local_drops), (id, 1, 1, 0));
         assert_eq!(result.stamps, StampSource::Kernel);
-        let Table::Arrivals(rows) = client.hear_rows().table else {
-            panic!("no arrivals")
-        };
+        let Table::Arrivals(rows) = client.hear_rows().table else { panic!("no arrivals") };
         let seqs: Vec<_> = rows.iter().map(|row| row.seq).collect();
         assert_eq!(seqs, [0, 1, 3, 2]);
         assert!(rows.iter().all(|row| row.ip_octets == 1500 && row.hop_limit == 64));
@@ -91,13 +84,9 @@ fn an_echo_turns_at_once() {
         socket.send(&Client::datagram(&request, 100)).unwrap();
         let mut octets = [0; 2048];
         assert_eq!(socket.recv(&mut octets).unwrap(), 100);
-        let Ok(Datagram::Probe(reply)) = Datagram::parse(&octets[..100]) else {
-            panic!("no probe")
-        };
+        let Ok(Datagram::Probe(reply)) = Datagram::parse(&octets[..100]) else { panic!("no probe") };
         assert_eq!((reply.id, reply.seq, reply.stamp_ns), (9, seq, request.stamp_ns));
-        let ProbeKind::EchoReply { turned_ns } = reply.kind else {
-            panic!("no reply")
-        };
+        let ProbeKind::EchoReply { turned_ns } = reply.kind else { panic!("no reply") };
         // One host, one clock; the kernel's stamps carry the error of the clocks' crossing.
         assert!(turned_ns > request.stamp_ns - 10_000_000 && turned_ns < clock::now_ns() + 10_000_000);
     }
@@ -109,13 +98,8 @@ fn a_reverse_train_follows_its_plan() {
     let mut client = Client::enter(server.addresses()[0], None).unwrap();
     let socket = client.flow(0);
     client.take_slot(SlotKind::Light);
-    let plan: Vec<_> = (0..8u16)
-        .map(|k| PlanRow {
-            gap_ns: 2_000_000,
-            ip_octets: 100 + 10 * k,
-            hop_limit: 0,
-        })
-        .collect();
+    let plan: Vec<_> =
+        (0..8u16).map(|k| PlanRow { gap_ns: 2_000_000, ip_octets: 100 + 10 * k, hop_limit: 0 }).collect();
     client.say(&ClientMessage::SendTrain { id: 4, flow: 0 });
     let table = Table::Plan(plan);
     client.tcp.write_all(&Rows { id: 4, table }.frame().unwrap()).unwrap();
@@ -123,9 +107,7 @@ fn a_reverse_train_follows_its_plan() {
     while seen.len() < 8 {
         let mut octets = [0; 2048];
         let count = socket.recv(&mut octets).unwrap();
-        let Ok(Datagram::Probe(probe)) = Datagram::parse(&octets[..count]) else {
-            panic!("no probe")
-        };
+        let Ok(Datagram::Probe(probe)) = Datagram::parse(&octets[..count]) else { panic!("no probe") };
         if probe.kind == ProbeKind::Train {
             assert_eq!((probe.id, probe.tag), (4, client.token.tag()));
             assert_eq!(count + 28, 100 + 10 * probe.seq as usize);
@@ -133,17 +115,8 @@ fn a_reverse_train_follows_its_plan() {
         }
     }
     assert_eq!(seen, [0, 1, 2, 3, 4, 5, 6, 7]);
-    assert!(matches!(
-        client.hear(),
-        ServerMessage::TrainLeft {
-            id: 4,
-            send_failures: 0,
-            ..
-        }
-    ));
-    let Table::Departures(rows) = client.hear_rows().table else {
-        panic!("no departures")
-    };
+    assert!(matches!(client.hear(), ServerMessage::TrainLeft { id: 4, send_failures: 0, .. }));
+    let Table::Departures(rows) = client.hear_rows().table else { panic!("no departures") };
     assert_eq!(rows.len(), 8);
     let span = rows[7].stamp_ns - rows[0].stamp_ns;
     assert!((13_500_000..500_000_000).contains(&span), "{span}");
@@ -213,9 +186,7 @@ fn a_reverse_load_in_segments() {
     let (mut sent, mut lasted) = (0, 0);
     for continues in [true, true, false] {
         client.say(&segment(7, 100, continues));
-        let ServerMessage::LoadSent(report) = client.hear() else {
-            panic!("no report")
-        };
+        let ServerMessage::LoadSent(report) = client.hear() else { panic!("no report") };
         assert!(report.ended_ns - report.began_ns >= 100_000_000);
         assert_eq!((report.send_failures, report.ip_octets), (0, report.packets * 1500));
         // 12 Mbit/s are one packet per millisecond; a busy host may send fewer, and make up for
@@ -276,10 +247,7 @@ fn a_reverse_load_ends_with_its_last_packet() {
         let ClientMessage::LoadBegin(mut plan) = load(id, Direction::Reverse, 1) else {
             panic!("no load");
         };
-        plan.tuning = Some(narrows_wire::LoadTuning {
-            packets: Some(packets),
-            traffic_class: class,
-        });
+        plan.tuning = Some(narrows_wire::LoadTuning { packets: Some(packets), traffic_class: class });
         client.say(&ClientMessage::LoadBegin(plan));
         assert_eq!(client.hear(), ServerMessage::LoadReady { id });
         client.say(&segment(id, 10_000, true));

@@ -29,11 +29,7 @@ fn transfer(id: u32, direction: Direction, max_streams: u16) -> ClientMessage {
 fn data(client: &Client, transfer: u32, stream: u16) -> TcpStream {
     let mut tcp = TcpStream::connect(client.address).unwrap();
     tcp.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    let hello = DataHello {
-        token: client.token,
-        transfer,
-        stream,
-    };
+    let hello = DataHello { token: client.token, transfer, stream };
     tcp.write_all(&hello.encode()).unwrap();
     tcp
 }
@@ -151,9 +147,7 @@ fn a_client_killed_in_a_transfer_leaves_nothing() {
         assert!(clock::now_ns() - begun < 4_500_000_000);
         assert!(soon(|| server.sessions() == 0));
         // The slot is free again.
-        Client::enter(server.addresses()[0], None)
-            .unwrap()
-            .take_slot(SlotKind::Load);
+        Client::enter(server.addresses()[0], None).unwrap().take_slot(SlotKind::Load);
     }
 }
 
@@ -206,14 +200,8 @@ fn a_reverse_transfer_ends_with_its_last_octet() {
             other => panic!("{other:?}"),
         }
     };
-    let stands = narrows_wire::SocketStands {
-        traffic_class: 0xb8,
-        no_delay: true,
-    };
-    assert!(
-        sent.spent && sent.streams.iter().all(|stream| stream.stands == Some(stands)),
-        "{sent:?}"
-    );
+    let stands = narrows_wire::SocketStands { traffic_class: 0xb8, no_delay: true };
+    assert!(sent.spent && sent.streams.iter().all(|stream| stream.stands == Some(stands)), "{sent:?}");
     client.say(&ClientMessage::TransferEnd { id: 4 });
     assert_eq!(client.hear(), ServerMessage::TransferDone { id: 4 });
 }
@@ -253,14 +241,9 @@ fn tunings_have_bounds() {
 fn the_load_slot_is_shared_by_who_knows_its_holder() {
     let kind = SlotKind::Load;
     let server = start(|_| ());
-    let mut clients: Vec<_> = (0..3)
-        .map(|_| Client::enter(server.addresses()[0], None).unwrap())
-        .collect();
+    let mut clients: Vec<_> = (0..3).map(|_| Client::enter(server.addresses()[0], None).unwrap()).collect();
     clients[0].take_slot(kind);
-    let beside = |token| ClientMessage::Slot {
-        kind,
-        beside: Some(token),
-    };
+    let beside = |token| ClientMessage::Slot { kind, beside: Some(token) };
     let (holder, idle) = (clients[0].token, clients[2].token);
     for wrong in [narrows_wire::Token::new([0; 16]), idle] {
         clients[1].say(&beside(wrong));

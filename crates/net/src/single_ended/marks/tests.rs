@@ -2,22 +2,14 @@ use narrows_packet::checksum::checksum;
 
 use super::*;
 
-const MARK: Mark = Mark {
-    tag: [1, 2, 3, 4, 5, 6, 7, 8],
-    id: 9,
-};
+const MARK: Mark = Mark { tag: [1, 2, 3, 4, 5, 6, 7, 8], id: 9 };
 
 fn marks(form: Form) -> Marks {
     Marks { form, count: 10 }
 }
 
 fn icmp(ipv6: bool, checksum: bool) -> Marks {
-    marks(Form::Icmp {
-        mark: MARK,
-        ipv6,
-        identifier: 0x1234,
-        checksum,
-    })
+    marks(Form::Icmp { mark: MARK, ipv6, identifier: 0x1234, checksum })
 }
 
 fn tcp() -> Marks {
@@ -130,11 +122,7 @@ fn quotes_are_reported_apart() {
 fn stamp_replies_must_bring_number_and_time_back() {
     const NOW: i64 = 1_800_000_000_123_456_789;
     let packet = session_packet(NOW, 77);
-    let marks = marks(Form::Stamp {
-        first: u32::MAX - 1,
-        packet,
-        key: None,
-    });
+    let marks = marks(Form::Stamp { first: u32::MAX - 1, packet, key: None });
     let mut octets = [0xcc; 100];
     marks.write(5, &mut octets);
     assert_eq!(marks.read_quote(&octets), Quote::Packet(5));
@@ -151,13 +139,8 @@ fn stamp_replies_must_bring_number_and_time_back() {
     let mut reply = octets;
     stamp::reflect(&mut reply, &seen, None).unwrap();
     let echo = marks.read_echo(&reply, 100).unwrap();
-    let expected = Echo {
-        seq: 5,
-        turned_ns: Some(NOW + 1_000),
-        residence_ns: Some(30_000),
-        behind: 2,
-        clock: Some(seen.error),
-    };
+    let expected =
+        Echo { seq: 5, turned_ns: Some(NOW + 1_000), residence_ns: Some(30_000), behind: 2, clock: Some(seen.error) };
     assert_eq!(echo, expected);
     for (at, why) in [(35, "another time"), (15, "another session"), (24, "not of this train")] {
         let mut wrong = reply;
@@ -168,10 +151,7 @@ fn stamp_replies_must_bring_number_and_time_back() {
     reply[14..16].fill(0);
     assert_eq!(marks.read_echo(&reply, 100), Some(expected));
     // A clock that was set back between the stamps.
-    let set_back = stamp::Reflection {
-        transmitted_ns: NOW - 9,
-        ..seen
-    };
+    let set_back = stamp::Reflection { transmitted_ns: NOW - 9, ..seen };
     stamp::reflect(&mut octets, &set_back, None).unwrap();
     assert_eq!(marks.read_echo(&octets, 100).unwrap().residence_ns, None);
 }
@@ -182,18 +162,10 @@ fn stamp_replies_must_bring_number_and_time_back() {
 fn echoes_of_one_flow_have_one_checksum() {
     for ipv6 in [false, true] {
         let mut sums = Vec::new();
-        for (id, seq, octets, filling) in [
-            (9, 0, 64, 0x00),
-            (9, 7, 1472, 0x5a),
-            (10, 3, 99, 0xff),
-            (4_000_000, 9, 26, 0x11),
-        ] {
-            let marks = marks(Form::Icmp {
-                mark: Mark { id, ..MARK },
-                ipv6,
-                identifier: 0x1234,
-                checksum: false,
-            });
+        for (id, seq, octets, filling) in
+            [(9, 0, 64, 0x00), (9, 7, 1472, 0x5a), (10, 3, 99, 0xff), (4_000_000, 9, 26, 0x11)]
+        {
+            let marks = marks(Form::Icmp { mark: Mark { id, ..MARK }, ipv6, identifier: 0x1234, checksum: false });
             let mut packet = vec![filling; octets];
             marks.write(seq, &mut packet);
             // The kernel adds its checksum, over IPv6 with the length.
@@ -229,10 +201,7 @@ fn syns_of_one_flow_leave_from_one_port() {
         assert_eq!(marks.read_quote(&octets[..8]), Quote::Packet(seq));
         let reset = answer(20_007, number.wrapping_add(41), 0x14);
         assert_eq!(marks.read_echo(&reset, 20).map(|echo| echo.seq), Some(seq));
-        assert_eq!(
-            marks.read_echo(&answer(20_008, number.wrapping_add(41), 0x14), 20),
-            None
-        );
+        assert_eq!(marks.read_echo(&answer(20_008, number.wrapping_add(41), 0x14), 20), None);
     }
     let beyond = answer(20_007, 0xffff_0000u32.wrapping_add(11 << 16), 0x14);
     assert_eq!(marks.read_echo(&beyond, 20), None);
@@ -241,9 +210,7 @@ fn syns_of_one_flow_leave_from_one_port() {
 #[test]
 fn answers_to_earlier_trains_are_late_and_no_others() {
     let now = marks(Form::Udp { mark: MARK });
-    let before = marks(Form::Udp {
-        mark: Mark { id: 8, ..MARK },
-    });
+    let before = marks(Form::Udp { mark: Mark { id: 8, ..MARK } });
     let mut octets = [0; 64];
     before.write(7, &mut octets);
     assert_eq!(now.read_quote(&octets), Quote::Late);

@@ -38,12 +38,8 @@ impl Namespaces {
         }
         let path = Self { names };
         let [near, router, remote] = &path.names;
-        run(&format!(
-            "ip -n {near} link add near0 type veth peer name left netns {router}"
-        ));
-        run(&format!(
-            "ip -n {remote} link add near0 type veth peer name right netns {router}"
-        ));
+        run(&format!("ip -n {near} link add near0 type veth peer name left netns {router}"));
+        run(&format!("ip -n {remote} link add near0 type veth peer name right netns {router}"));
         for (name, link, v4, v6) in [
             (near, "near0", "10.88.1.2/24", "fd88:1::2/64"),
             (router, "left", "10.88.1.1/24", "fd88:1::1/64"),

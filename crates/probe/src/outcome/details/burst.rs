@@ -111,11 +111,9 @@ impl BurstFinding {
                 diagnostics.insert(name, value);
             }
         }
-        for (name, word) in [
-            ("queue_policy", &queue.policy),
-            ("queue_counts", &queue.counts),
-            ("effective_queue_basis", &queue.basis),
-        ] {
+        for (name, word) in
+            [("queue_policy", &queue.policy), ("queue_counts", &queue.counts), ("effective_queue_basis", &queue.basis)]
+        {
             if let Some(word) = word {
                 diagnostics.insert(name, word.as_str());
             }

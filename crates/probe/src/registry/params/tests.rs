@@ -76,11 +76,7 @@ fn one_declaration_gives_defaults_presets_and_refusals() {
         ("packets", "101", "packets = 101 is out of range: 2 to 100 packets"),
         ("packets", "many", "packets = \"many\": invalid digit found in string"),
         ("spacing", "1001 ms", "spacing = 1001 ms is out of range: 0 s to 1 s"),
-        (
-            "capacity",
-            "0 bit/s",
-            "capacity = 0 bit/s is out of range: at least 1 bit/s",
-        ),
+        ("capacity", "0 bit/s", "capacity = 0 bit/s is out of range: at least 1 bit/s"),
         ("size", "67", "size = 67 is out of range: 68 to 9000"),
         ("most", "0 B", "most = 0 B is out of range: at least 1 B"),
         ("least", "21", "least = 21 is out of range: no more than packets"),

@@ -26,28 +26,15 @@ pub enum Arrivals {
 
 impl Cross {
     pub fn poisson(rate: BitRate) -> Self {
-        Self {
-            rate,
-            ip_octets: 1500,
-            burst: 1,
-            mixed: false,
-            arrivals: Arrivals::Poisson,
-        }
+        Self { rate, ip_octets: 1500, burst: 1, mixed: false, arrivals: Arrivals::Poisson }
     }
 
     pub fn mixed(rate: BitRate) -> Self {
-        Self {
-            ip_octets: 539,
-            mixed: true,
-            ..Self::poisson(rate)
-        }
+        Self { ip_octets: 539, mixed: true, ..Self::poisson(rate) }
     }
 
     pub fn constant(rate: BitRate) -> Self {
-        Self {
-            arrivals: Arrivals::Constant,
-            ..Self::poisson(rate)
-        }
+        Self { arrivals: Arrivals::Constant, ..Self::poisson(rate) }
     }
 }
 
@@ -97,9 +84,6 @@ impl Hop {
     }
 
     pub fn loaded(rate: BitRate, cross: Cross) -> Self {
-        Self {
-            cross: Some(cross),
-            ..Self::ethernet(rate)
-        }
+        Self { cross: Some(cross), ..Self::ethernet(rate) }
     }
 }

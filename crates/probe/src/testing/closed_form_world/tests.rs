@@ -28,10 +28,7 @@ fn overload_against_cross_traffic_follows_the_fluid_formula() {
     for seed in 0..20 {
         let hop = Hop::loaded(BitRate::from_mbps(10), Cross::poisson(BitRate::from_mbps(7)));
         let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)), hop], seed);
-        let report = sent(
-            &mut host_pair,
-            Train::at_rate(TrainId(0), 500, 1500, BitRate::from_mbps(20)),
-        );
+        let report = sent(&mut host_pair, Train::at_rate(TrainId(0), 500, 1500, BitRate::from_mbps(20)));
         total += report.arrival_rate().unwrap().as_f64() / 20.0;
     }
     assert!((total / 7.224e6 - 1.0).abs() < 0.02, "{total}");
@@ -40,10 +37,7 @@ fn overload_against_cross_traffic_follows_the_fluid_formula() {
 #[test]
 fn a_bucket_lets_its_depth_through_and_then_its_rate() {
     let mut hop = Hop::ethernet(BitRate::from_mbps(100));
-    hop.bucket = Some(Bucket {
-        rate: BitRate::from_mbps(10),
-        depth_octets: 10 * 1538,
-    });
+    hop.bucket = Some(Bucket { rate: BitRate::from_mbps(10), depth_octets: 10 * 1538 });
     let mut host_pair = ClosedFormWorld::new(vec![hop], 1);
     let report = sent(&mut host_pair, Train::uniform(TrainId(0), 60, 1500, Duration::ZERO));
     let at: Vec<i64> = report.received().map(|(_, stamp)| stamp.nanos()).collect();
@@ -60,30 +54,19 @@ fn batches_share_a_stamp_and_faults_show() {
     // 12.304 µs apart: the first and the eight within 100 µs of it.
     assert_eq!(at.iter().filter(|stamp| **stamp == at[0]).count(), 9);
     host_pair.hops[0].loss = 1.0;
-    let lossy = sent(
-        &mut host_pair,
-        Train::uniform(TrainId(1), 5, 1500, Duration::ZERO).echoed(),
-    );
+    let lossy = sent(&mut host_pair, Train::uniform(TrainId(1), 5, 1500, Duration::ZERO).echoed());
     assert_eq!(lossy.lost(), 5);
 }
 
 #[test]
 fn echoes_return_after_the_round_trip_and_routers_answer_for_their_mtu() {
     let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(BitRate::from_gbps(1)); 2], 1);
-    let report = sent(
-        &mut host_pair,
-        Train::uniform(TrainId(0), 1, 500, Duration::ZERO).echoed(),
-    );
+    let report = sent(&mut host_pair, Train::uniform(TrainId(0), 1, 500, Duration::ZERO).echoed());
     // Twice 538 octets at 1 Gbit/s and 4 ms.
     let (_, rtt) = report.round_trips().next().unwrap();
     assert_eq!(rtt, Duration::from_nanos(4_008_608));
     host_pair.hops[1].mtu = 400;
-    let report = sent(
-        &mut host_pair,
-        Train::uniform(TrainId(1), 1, 500, Duration::ZERO).echoed(),
-    );
-    let Fate::Answered(reply) = report.arrivals[0].fate else {
-        panic!()
-    };
+    let report = sent(&mut host_pair, Train::uniform(TrainId(1), 1, 500, Duration::ZERO).echoed());
+    let Fate::Answered(reply) = report.arrivals[0].fate else { panic!() };
     assert_eq!(reply.kind, HopReplyKind::PacketTooBig { mtu: Some(400) });
 }

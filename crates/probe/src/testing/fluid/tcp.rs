@@ -204,11 +204,7 @@ impl Fluid {
         for (connection, samples) in self.tcp.connections.iter().zip(into) {
             samples.push(TcpSample {
                 at,
-                state: if connection.recovery > 0.0 {
-                    TcpState::Recovery
-                } else {
-                    TcpState::Open
-                },
+                state: if connection.recovery > 0.0 { TcpState::Recovery } else { TcpState::Open },
                 rtt: seconds(connection.srtt),
                 rtt_var: seconds(connection.srtt / 8.0),
                 min_rtt: Some(seconds(self.rtt)),
@@ -239,10 +235,7 @@ impl Fluid {
     }
 
     fn window(&self, transfer: &Transfer) -> f64 {
-        transfer
-            .window_octets
-            .map_or(f64::INFINITY, f64::from)
-            .min(self.tcp.peer_window)
+        transfer.window_octets.map_or(f64::INFINITY, f64::from).min(self.tcp.peer_window)
     }
 
     /// What our connections may have of the link, in payload bit/s.
@@ -278,16 +271,8 @@ impl Fluid {
             let delivered = passed * own * dt / 8.0 / MSS;
             let limited = c.cwnd.min(window) * MSS * 8.0 / rtt > cap || c.cwnd > window;
             c.age += dt;
-            c.busy += if self.tcp.application.is_finite() && wanted(c) >= cap {
-                dt * 0.5
-            } else {
-                dt
-            };
-            c.stalled += if c.cwnd > window && window * MSS * 8.0 / rtt < cap {
-                dt
-            } else {
-                0.0
-            };
+            c.busy += if self.tcp.application.is_finite() && wanted(c) >= cap { dt * 0.5 } else { dt };
+            c.stalled += if c.cwnd > window && window * MSS * 8.0 / rtt < cap { dt } else { 0.0 };
             c.acked += delivered;
             c.srtt += (rtt - c.srtt) * (dt / rtt).min(1.0) / 2.0;
             c.recovery -= dt;
@@ -319,10 +304,7 @@ impl Fluid {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "test windows are far below 2^32; saturation is no harm"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "test windows are far below 2^32; saturation is no harm")]
 fn segments(value: f64) -> u32 {
     rounded(value.floor()).min(u64::from(u32::MAX)) as u32
 }

@@ -30,11 +30,7 @@ pub(super) fn conclude<F: Flavour>(run: &MethodRun<F>, stopped: Option<&Reason>)
     if !fine || rates.len() < LEAST_CHIRPS.min(run.params.chirps) || spoilt || run.abandoned.is_some() {
         return none(run, stopped, spoilt);
     }
-    let Some(value) = run
-        .flavour
-        .combine(&rates)
-        .filter(|value| value.is_finite() && *value > 0.0)
-    else {
+    let Some(value) = run.flavour.combine(&rates).filter(|value| value.is_finite() && *value > 0.0) else {
         return none(run, stopped, spoilt);
     };
     let mut estimate = number(run, &rates, value);
@@ -73,10 +69,7 @@ fn number<F: Flavour>(run: &MethodRun<F>, rates: &[f64], value: f64) -> Estimate
     if open || value >= top / (step * step) {
         // What nine tenths of the chirps say, by the ladder's last step less.
         let ladder = run.rates();
-        let last = ladder
-            .len()
-            .checked_sub(2)
-            .map_or(step, |at| ladder[at + 1] / ladder[at]);
+        let last = ladder.len().checked_sub(2).map_or(step, |at| ladder[at + 1] / ladder[at]);
         let low = narrows_stat::quantile(rates, 0.1).unwrap_or(value);
         let bound = rate(low.min(top) / last.max(step));
         let capped = run.high >= 0.99 * run.top.0;
@@ -94,9 +87,7 @@ fn number<F: Flavour>(run: &MethodRun<F>, rates: &[f64], value: f64) -> Estimate
     }
     let (below, above) = run.flavour.blur();
     let spread = narrows_stat::mean_interval_correlated(rates, COVERAGE).ok();
-    let (low, high) = spread.map_or((value, value), |spread| {
-        (spread.low().min(value), spread.high().max(value))
-    });
+    let (low, high) = spread.map_or((value, value), |spread| (spread.low().min(value), spread.high().max(value)));
     let deviation = narrows_stat::variance_sample(rates).unwrap_or(0.0).sqrt();
     let (under, over) = run.flavour.hidden();
     let low = (low / below - under * deviation).max(0.0);
@@ -161,9 +152,7 @@ fn reason<F: Flavour>(run: &MethodRun<F>, stopped: Option<&Reason>, spoilt: bool
         Some(Flaw::Batched) => Reason::ReceiveBatching,
         Some(Flaw::Pacing | Flaw::Asleep) => Reason::SenderCannotPace,
         Some(Flaw::Disordered | Flaw::ClockStep | Flaw::Unread) => Reason::NoAgreement,
-        None => stopped.cloned().unwrap_or(Reason::TooFewSamples {
-            samples: tally.read.into(),
-        }),
+        None => stopped.cloned().unwrap_or(Reason::TooFewSamples { samples: tally.read.into() }),
     }
 }
 
@@ -177,25 +166,15 @@ fn caveats<F: Flavour>(run: &MethodRun<F>) -> Vec<Caveat> {
     let tally = &run.tally;
     let share = |count: u64| count as f64 / tally.sent.max(1) as f64;
     let of = |flaw: Flaw| u32::try_from(tally.flaws.iter().filter(|seen| **seen == flaw).count()).unwrap_or(u32::MAX);
-    let period = run
-        .batch_ns
-        .map(|ns| Duration::from_secs_f64((ns * 1e-9).clamp(0.0, 1e6)));
+    let period = run.batch_ns.map(|ns| Duration::from_secs_f64((ns * 1e-9).clamp(0.0, 1e6)));
     let coarse = matches!(run.abandoned, Some(Reason::StampsTooCoarse));
     let seen = [
         period.map(|period| Caveat::ReceiveBatching { period }),
         coarse.then_some(Caveat::TimerLimited),
-        (of(Flaw::Pacing) > 0).then_some(Caveat::PacingBroken {
-            trains: of(Flaw::Pacing),
-        }),
-        (share(tally.lost) > SOME_LOSS).then_some(Caveat::Loss {
-            ratio: share(tally.lost).min(1.0),
-        }),
-        (tally.local_drops > 0).then_some(Caveat::LocalDrops {
-            packets: tally.local_drops,
-        }),
-        (share(tally.reordered) > SOME_LOSS).then_some(Caveat::Reordering {
-            ratio: share(tally.reordered).min(1.0),
-        }),
+        (of(Flaw::Pacing) > 0).then_some(Caveat::PacingBroken { trains: of(Flaw::Pacing) }),
+        (share(tally.lost) > SOME_LOSS).then_some(Caveat::Loss { ratio: share(tally.lost).min(1.0) }),
+        (tally.local_drops > 0).then_some(Caveat::LocalDrops { packets: tally.local_drops }),
+        (share(tally.reordered) > SOME_LOSS).then_some(Caveat::Reordering { ratio: share(tally.reordered).min(1.0) }),
         (of(Flaw::Asleep) > 0).then_some(Caveat::HostStall),
         (of(Flaw::ClockStep) > 0).then_some(Caveat::ClockStep),
     ];

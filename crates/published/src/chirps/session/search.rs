@@ -84,10 +84,7 @@ impl<F: Flavour> MethodRun<F> {
         let window = self.params.chirps;
         let windows: Vec<&[f64]> = rates.windows(window).collect();
         let last = windows.len().checked_sub(OUTPUTS)?;
-        windows[last..]
-            .iter()
-            .map(|window| self.flavour.combine(window))
-            .collect()
+        windows[last..].iter().map(|window| self.flavour.combine(window)).collect()
     }
 
     pub(crate) fn middle(&self, last: usize) -> Option<f64> {

@@ -23,10 +23,7 @@ fn sweep(build: impl Fn(u64) -> ClosedFormWorld) -> Sweep {
         let mut host_pair = build(seed);
         let (capacity, truth) = (host_pair.ip_capacity(1500).as_f64(), host_pair.available(1500).as_f64());
         let (outcome, cost) = on(&mut host_pair, Params::default());
-        let Some(estimate) = outcome
-            .estimate()
-            .filter(|estimate| estimate.verdict == BoundKind::Estimated)
-        else {
+        let Some(estimate) = outcome.estimate().filter(|estimate| estimate.verdict == BoundKind::Estimated) else {
             without += 1;
             continue;
         };
@@ -55,10 +52,7 @@ fn sweep(build: impl Fn(u64) -> ClosedFormWorld) -> Sweep {
 fn an_idle_path_is_measured_quickly_and_exactly() {
     for rate in [10, 100, 1000, 10_000] {
         let sweep = sweep(|seed| one_link(rate, 0, seed));
-        assert!(
-            sweep.error < 0.01 && sweep.misses == 0 && sweep.without == 0,
-            "{rate} {sweep:?}"
-        );
+        assert!(sweep.error < 0.01 && sweep.misses == 0 && sweep.without == 0, "{rate} {sweep:?}");
         assert!(sweep.seconds < 3.0 && sweep.octets < 8e6, "{rate} {sweep:?}");
     }
 }
@@ -69,10 +63,7 @@ fn poisson_load_on_the_narrow_link() {
         for load in [30, 50, 70] {
             let sweep = sweep(|seed| one_link(rate, load, seed));
             assert!(sweep.error < 0.05 && sweep.bias.abs() < 0.04, "{rate} {load} {sweep:?}");
-            assert!(
-                sweep.misses <= 5 && sweep.wrong == 0 && sweep.without == 0,
-                "{rate} {load} {sweep:?}"
-            );
+            assert!(sweep.misses <= 5 && sweep.wrong == 0 && sweep.without == 0, "{rate} {load} {sweep:?}");
             assert!(sweep.seconds < 12.0, "{rate} {load} {sweep:?}");
             if rate == 100 {
                 assert!(sweep.seconds < 4.0 && sweep.octets < 8e6, "{load} {sweep:?}");
@@ -106,10 +97,7 @@ fn two_full_links() {
             let loaded = |load| Hop::loaded(mbps(100), Cross::poisson(mbps(load)));
             ClosedFormWorld::new(vec![Hop::ethernet(mbps(1000)), loaded(first), loaded(second)], seed)
         });
-        assert!(
-            sweep.error < 0.08 && sweep.bias.abs() < 0.06,
-            "{first} {second} {sweep:?}"
-        );
+        assert!(sweep.error < 0.08 && sweep.bias.abs() < 0.06, "{first} {second} {sweep:?}");
         assert!(sweep.wrong <= 1 && sweep.without == 0, "{first} {second} {sweep:?}");
     }
 }
@@ -140,10 +128,7 @@ fn by_products_of_one_and_of_two_full_links() {
             }
         }
         let capacity = other(&outcome, Metric::IpCapacity);
-        assert!(
-            capacity.as_ref().is_none_or(|capacity| capacity.high as f64 > 90e6),
-            "{seed} {capacity:?}"
-        );
+        assert!(capacity.as_ref().is_none_or(|capacity| capacity.high as f64 > 90e6), "{seed} {capacity:?}");
         let mut one = ClosedFormWorld::new(vec![edge(), loaded(50)], seed);
         let (outcome, _) = on(&mut one, Params::default());
         if let Some(cross) = other(&outcome, Metric::CrossTraffic).filter(|cross| cross.verdict == BoundKind::Estimated)
@@ -178,19 +163,14 @@ fn ten_gigabits_through_a_batching_receiver() {
             let sweep = sweep(|seed| {
                 let mut cross = Cross::poisson(mbps(100 * load));
                 cross.burst = 4;
-                let mut host_pair = ClosedFormWorld::new(
-                    vec![Hop::loaded(mbps(10_000), cross), Hop::ethernet(mbps(10_000))],
-                    seed,
-                );
+                let mut host_pair =
+                    ClosedFormWorld::new(vec![Hop::loaded(mbps(10_000), cross), Hop::ethernet(mbps(10_000))], seed);
                 host_pair.stamping.batch = Some(Duration::from_micros(batch));
                 host_pair.stamping.batch_step = Duration::from_nanos(300);
                 host_pair.facts.sender.max_send_rate = Some(mbps(9_700));
                 host_pair
             });
-            assert!(
-                sweep.error < 0.05 && sweep.bias.abs() < 0.05,
-                "{batch} {load} {sweep:?}"
-            );
+            assert!(sweep.error < 0.05 && sweep.bias.abs() < 0.05, "{batch} {load} {sweep:?}");
             assert!(sweep.wrong <= 1 && sweep.without == 0, "{batch} {load} {sweep:?}");
             assert!(sweep.seconds < 5.0, "{batch} {load} {sweep:?}");
         }
@@ -205,10 +185,7 @@ fn a_hundred_megabits_through_a_batching_receiver() {
             host_pair.stamping.batch = Some(Duration::from_millis(1));
             host_pair
         });
-        assert!(
-            sweep.error < 0.05 && sweep.wrong == 0 && sweep.without == 0,
-            "{load} {sweep:?}"
-        );
+        assert!(sweep.error < 0.05 && sweep.wrong == 0 && sweep.without == 0, "{load} {sweep:?}");
     }
 }
 
@@ -216,19 +193,12 @@ fn a_hundred_megabits_through_a_batching_receiver() {
 fn a_token_bucket_within_the_trains_is_named() {
     let bucket = |depth_octets| {
         let mut host_pair = one_link(100, 0, 1);
-        host_pair.hops[1].bucket = Some(Bucket {
-            rate: mbps(50),
-            depth_octets,
-        });
+        host_pair.hops[1].bucket = Some(Bucket { rate: mbps(50), depth_octets });
         on(&mut host_pair, Params::default()).0
     };
     let outcome = bucket(64_000);
     assert!(has(&outcome, "shaped"), "{outcome:?}");
-    assert!(
-        outcome
-            .estimate()
-            .is_none_or(|estimate| estimate.confidence == Confidence::Low)
-    );
+    assert!(outcome.estimate().is_none_or(|estimate| estimate.confidence == Confidence::Low));
     // And Poisson traffic is no bucket.
     for seed in 0..SEEDS {
         let (outcome, _) = on(&mut one_link(100, 50, seed), Params::default());
@@ -238,12 +208,7 @@ fn a_token_bucket_within_the_trains_is_named() {
 
 #[test]
 fn short_queues_and_random_loss() {
-    for (queue, loss, load) in [
-        (60_000, 0.0, 50),
-        (30_000, 0.0, 0),
-        (10_000_000, 0.02, 50),
-        (10_000_000, 0.1, 0),
-    ] {
+    for (queue, loss, load) in [(60_000, 0.0, 50), (30_000, 0.0, 0), (10_000_000, 0.02, 50), (10_000_000, 0.1, 0)] {
         let sweep = sweep(|seed| {
             let mut host_pair = one_link(100, load, seed);
             host_pair.hops[1].queue_octets = queue;
@@ -252,13 +217,7 @@ fn short_queues_and_random_loss() {
         });
         // A queue of 40 packets cuts the trains to a quarter, which round the turning point more: 4
         // to 6 % too low, on these seeds and others.
-        assert!(
-            sweep.error < 0.08 && sweep.bias.abs() < 0.08,
-            "{queue} {loss} {load} {sweep:?}"
-        );
-        assert!(
-            sweep.wrong <= 1 && sweep.without <= 1,
-            "{queue} {loss} {load} {sweep:?}"
-        );
+        assert!(sweep.error < 0.08 && sweep.bias.abs() < 0.08, "{queue} {loss} {load} {sweep:?}");
+        assert!(sweep.wrong <= 1 && sweep.without <= 1, "{queue} {loss} {load} {sweep:?}");
     }
 }

@@ -20,12 +20,7 @@ impl Machine {
         let mut diagnostics = Diagnostics::default();
         diagnostics.insert("fleets", self.fleets);
         diagnostics.insert("kept_fleets", self.fleets);
-        Outcome::Inconclusive {
-            reason,
-            caveats: self.caveats(),
-            details: Details::default(),
-            diagnostics,
-        }
+        Outcome::Inconclusive { reason, caveats: self.caveats(), details: Details::default(), diagnostics }
     }
 
     /// What there is, if there is anything.
@@ -57,17 +52,9 @@ impl Machine {
         let bound_only = self.lower_bound_only || search.high.is_none();
         if (bound_only && search.low <= 0.0) || high <= 0.0 {
             let coalesced = self.reader.coalescing;
-            return self.finish_without(if coalesced {
-                Reason::ReceiveBatching
-            } else {
-                Reason::NotConverged
-            });
+            return self.finish_without(if coalesced { Reason::ReceiveBatching } else { Reason::NotConverged });
         }
-        let mut estimate = if bound_only {
-            self.bound(search, stop)
-        } else {
-            self.range(search, middle, high)
-        };
+        let mut estimate = if bound_only { self.bound(search, stop) } else { self.range(search, middle, high) };
         let settled = matches!(stop, Some(Stop::Resolution | Stop::GreyResolution | Stop::MaxRate));
         if !settled {
             estimate = estimate.caveat(Caveat::NotConverged);
@@ -85,11 +72,7 @@ impl Machine {
 
     /// No rate with a trend, or none that could be judged.
     fn bound(&self, search: &Search, stop: Option<Stop>) -> Estimate {
-        let limit = if self.lower_bound_only {
-            Limit::Receiver
-        } else {
-            self.rate_limit()
-        };
+        let limit = if self.lower_bound_only { Limit::Receiver } else { self.rate_limit() };
         let low = rate(search.low);
         let estimate = Estimate::ip_rate(Metric::AvailableIpCapacity, low, low, low).at_least(limit);
         if self.lower_bound_only || stop != Some(Stop::MaxRate) {
@@ -187,15 +170,9 @@ impl Machine {
         let share = |count: u64| count as f64 / self.sent.max(1) as f64;
         let seen = [
             self.bursts_every.map(|period| Caveat::ReceiveBatching { period }),
-            (share(self.lost) > 0.001).then(|| Caveat::Loss {
-                ratio: share(self.lost),
-            }),
-            (self.local_drops > 0).then_some(Caveat::LocalDrops {
-                packets: self.local_drops,
-            }),
-            (share(self.reordered) > 0.001).then(|| Caveat::Reordering {
-                ratio: share(self.reordered),
-            }),
+            (share(self.lost) > 0.001).then(|| Caveat::Loss { ratio: share(self.lost) }),
+            (self.local_drops > 0).then_some(Caveat::LocalDrops { packets: self.local_drops }),
+            (share(self.reordered) > 0.001).then(|| Caveat::Reordering { ratio: share(self.reordered) }),
             (self.sender_switches + self.receiver_switches > 0).then_some(Caveat::HostStall),
         ];
         seen.into_iter().flatten().collect()

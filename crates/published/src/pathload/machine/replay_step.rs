@@ -56,10 +56,7 @@ impl Replayable for Machine {
 
 impl Machine {
     fn close_fleet(&mut self) {
-        let rules = Rules {
-            streams: self.fleet.sent,
-            ..self.rules()
-        };
+        let rules = Rules { streams: self.fleet.sent, ..self.rules() };
         if self.fleet.sent > 0
             && let Judgement::FleetVerdict(verdict) = self.fleet.last(rules)
         {
@@ -75,8 +72,5 @@ fn periodic(train: &Train) -> Option<Shape> {
     let even = rest
         .iter()
         .all(|packet| packet.ip_octets == first.ip_octets && packet.gap.abs_diff(gap) <= Duration::from_nanos(1));
-    even.then(|| Shape {
-        ip_octets: first.ip_octets,
-        gap_ns: nanos(gap),
-    })
+    even.then(|| Shape { ip_octets: first.ip_octets, gap_ns: nanos(gap) })
 }

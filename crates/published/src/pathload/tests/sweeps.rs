@@ -18,12 +18,7 @@ fn sweep(params: &Params, seeds: u64, cross: &Cross) -> (f64, f64, usize, f64) {
         signed.push(ratio(estimate, truth) - 1.0);
         seconds += cost.time.as_secs_f64() / seeds as f64;
     }
-    let found = (
-        narrows_stat::median(&errors).unwrap(),
-        narrows_stat::median(&signed).unwrap(),
-        wrong,
-        seconds,
-    );
+    let found = (narrows_stat::median(&errors).unwrap(), narrows_stat::median(&signed).unwrap(), wrong, seconds);
     println!("{found:?}");
     found
 }
@@ -33,22 +28,11 @@ fn sweep(params: &Params, seeds: u64, cross: &Cross) -> (f64, f64, usize, f64) {
 /// depends on it: where the two periods beat, single rows get worse. Of the sizes tried, 1350
 /// octets miss the row of 20 Mbit/s (3.4 %); the tool's own packet sizes miss the row of 30 with
 /// 1500 octets (whose period is five of theirs) and the row of 60 with 1470.
-const TABLE_10: [(u64, f64); 8] = [
-    (0, 0.9),
-    (10, 0.1),
-    (20, 2.6),
-    (30, 3.6),
-    (40, 5.3),
-    (50, 7.3),
-    (60, 12.8),
-    (70, 16.9),
-];
+const TABLE_10: [(u64, f64); 8] =
+    [(0, 0.9), (10, 0.1), (20, 2.6), (30, 3.6), (40, 5.3), (50, 7.3), (60, 12.8), (70, 16.9)];
 
 fn constant(load: u64, ip_octets: u32) -> Cross {
-    Cross {
-        ip_octets,
-        ..Cross::constant(mbps(load))
-    }
+    Cross { ip_octets, ..Cross::constant(mbps(load)) }
 }
 
 #[test]
@@ -57,10 +41,7 @@ fn no_worse_than_the_published_runs_on_constant_rate_traffic() {
         for (load, published) in TABLE_10 {
             let (error, _, wrong, _) = sweep(&Params::default(), 10, &constant(load, ip_octets));
             // The table's digits are rounded: 87.40 of 87.52 Mbit/s are 0.14 %.
-            assert!(
-                error * 100.0 <= published + 0.05 && wrong == 0,
-                "{ip_octets} {load}: {error}"
-            );
+            assert!(error * 100.0 <= published + 0.05 && wrong == 0, "{ip_octets} {load}: {error}");
         }
     }
 }
@@ -69,10 +50,7 @@ fn no_worse_than_the_published_runs_on_constant_rate_traffic() {
 fn with_the_tools_packet_sizes_the_published_trend_appears() {
     for (load, published) in TABLE_10 {
         let (error, bias, wrong, _) = sweep(&faithful(), 10, &constant(load, 1400));
-        assert!(
-            error * 100.0 <= f64::max(published, 1.0) && wrong == 0,
-            "{load}: {error}"
-        );
+        assert!(error * 100.0 <= f64::max(published, 1.0) && wrong == 0, "{load}: {error}");
         // Small packets lose more to framing: the higher the load, the lower the estimate.
         if load >= 40 {
             let expected = -0.02 - (load as f64 - 40.0) / 30.0 * 0.06;
@@ -93,16 +71,10 @@ fn poisson_traffic() {
 
 #[test]
 fn quick_is_quick() {
-    let quick = Params {
-        quick: true,
-        ..Params::default()
-    };
+    let quick = Params { quick: true, ..Params::default() };
     for (load, bound) in [(0, 0.02), (50, 0.12)] {
         let (error, bias, wrong, seconds) = sweep(&quick, 20, &Cross::poisson(mbps(load)));
-        assert!(
-            error <= bound && bias.abs() <= bound && wrong <= 2,
-            "{load}: {error} {bias} {wrong}"
-        );
+        assert!(error <= bound && bias.abs() <= bound && wrong <= 2, "{load}: {error} {bias} {wrong}");
         assert!((0.1..6.0).contains(&seconds), "{load}: {seconds}");
     }
 }
@@ -129,10 +101,7 @@ fn intervals_hold_the_truth() {
                         .count()
                 };
                 constant_missed += missed(constant(load, ip_octets));
-                poisson_missed += missed(Cross {
-                    ip_octets,
-                    ..Cross::poisson(mbps(load))
-                });
+                poisson_missed += missed(Cross { ip_octets, ..Cross::poisson(mbps(load)) });
                 runs += 4;
             }
         }

@@ -42,12 +42,7 @@ pub(super) fn inventory(out: &mut String, host: &Inventory) {
         Some(false) => ", cycle counter NOT steady",
         None => "",
     };
-    let idle = processor
-        .idle_states
-        .iter()
-        .filter(|state| !state.disabled)
-        .map(|state| state.exit_ns)
-        .max();
+    let idle = processor.idle_states.iter().filter(|state| !state.disabled).map(|state| state.exit_ns).max();
     let _ = writeln!(
         out,
         "clock {}{steady}; governor {}; {} to wake from the deepest idle state; {} NUMA node(s)",
@@ -57,11 +52,8 @@ pub(super) fn inventory(out: &mut String, host: &Inventory) {
         or_unknown(processor.numa_nodes.as_ref()),
     );
     if let Some(quota) = processor.quota {
-        let _ = writeln!(
-            out,
-            "control group: {quota:.2} processors, held back {} times",
-            processor.throttled.unwrap_or(0)
-        );
+        let _ =
+            writeln!(out, "control group: {quota:.2} processors, held back {} times", processor.throttled.unwrap_or(0));
     }
     match &host.card {
         Some(card) => self::card(out, card),
@@ -75,12 +67,9 @@ fn card(out: &mut String, card: &CardFacts) {
         out,
         "interface {}: {}{}, {}, MTU {}, discipline {}",
         card.name,
-        card.driver
-            .as_ref()
-            .map_or_else(|| "driver unknown".to_owned(), |driver| format!("driver {driver}")),
+        card.driver.as_ref().map_or_else(|| "driver unknown".to_owned(), |driver| format!("driver {driver}")),
         if card.is_virtual { ", no wire of its own" } else { "" },
-        card.rate_bps
-            .map_or_else(|| "link rate unknown".to_owned(), |rate| format!("link {}", bps(rate))),
+        card.rate_bps.map_or_else(|| "link rate unknown".to_owned(), |rate| format!("link {}", bps(rate))),
         or_unknown(card.mtu.as_ref()),
         or_unknown(card.qdisc.as_ref()),
     );
@@ -105,30 +94,14 @@ fn card(out: &mut String, card: &CardFacts) {
         parts.push(format!("queues {}", channels.combined.max(channels.receive)));
     }
     if let Some(pcie) = &card.pcie {
-        parts.push(format!(
-            "slot {} x{}",
-            pcie.transfers,
-            pcie.width.trim_start_matches('x')
-        ));
+        parts.push(format!("slot {} x{}", pcie.transfers, pcie.width.trim_start_matches('x')));
     }
-    let on: Vec<&str> = card
-        .offloads
-        .iter()
-        .filter(|offload| offload.on)
-        .map(|offload| offload.name)
-        .collect();
+    let on: Vec<&str> = card.offloads.iter().filter(|offload| offload.on).map(|offload| offload.name).collect();
     if !on.is_empty() {
         parts.push(format!("offloads {}", on.join(" ")));
     }
     if let Some(stamps) = card.stamps {
-        parts.push(
-            if stamps.hardware_receive {
-                "stamps by the card"
-            } else {
-                "no stamps by the card"
-            }
-            .to_owned(),
-        );
+        parts.push(if stamps.hardware_receive { "stamps by the card" } else { "no stamps by the card" }.to_owned());
     }
     if !parts.is_empty() {
         let _ = writeln!(out, "  {}", parts.join("; "));
@@ -153,14 +126,8 @@ fn settings(out: &mut String, host: &Inventory) {
         ("by full backlogs", counters.softirq_dropped),
         ("by full UDP buffers", counters.udp_receive_buffer_errors),
         ("by full TCP backlogs", counters.tcp_backlog_drops),
-        (
-            "by the interface on receiving",
-            card.and_then(|card| card.receive_drops),
-        ),
-        (
-            "for want of descriptors",
-            card.and_then(|card| card.receive_fifo_errors),
-        ),
+        ("by the interface on receiving", card.and_then(|card| card.receive_drops)),
+        ("for want of descriptors", card.and_then(|card| card.receive_fifo_errors)),
         ("by the interface on sending", card.and_then(|card| card.send_drops)),
     ];
     let some: Vec<String> = reported
@@ -168,15 +135,8 @@ fn settings(out: &mut String, host: &Inventory) {
         .filter_map(|(what, count)| count.filter(|count| *count > 0).map(|count| format!("{count} {what}")))
         .collect();
     let squeezed = counters.softirq_squeezed.unwrap_or(0);
-    let dropped = if some.is_empty() {
-        "none".to_owned()
-    } else {
-        some.join(", ")
-    };
-    let _ = writeln!(
-        out,
-        "packets dropped here since it started: {dropped}; softirqs cut short: {squeezed}"
-    );
+    let dropped = if some.is_empty() { "none".to_owned() } else { some.join(", ") };
+    let _ = writeln!(out, "packets dropped here since it started: {dropped}; softirqs cut short: {squeezed}");
 }
 
 pub(super) fn costs(out: &mut String, costs: &Costs) {
@@ -185,9 +145,8 @@ pub(super) fn costs(out: &mut String, costs: &Costs) {
     rows.extend(calls(costs));
     rows.extend(timing(costs));
     table(out, &rows);
-    let copied = costs
-        .memory_copy_octets_per_second
-        .map_or_else(nothing, |octets| format!("{:.1} GB/s", octets as f64 / 1e9));
+    let copied =
+        costs.memory_copy_octets_per_second.map_or_else(nothing, |octets| format!("{:.1} GB/s", octets as f64 / 1e9));
     let loopback = &costs.loopback;
     let rate = |rate: Option<u64>| rate.map_or_else(nothing, bps);
     let _ = writeln!(
@@ -203,13 +162,7 @@ pub(super) fn costs(out: &mut String, costs: &Costs) {
 /// A cost's row, or that it is unknown.
 fn row(name: String, spread: Option<Spread>) -> [String; 5] {
     match spread {
-        Some(spread) => [
-            name,
-            time(spread.min_ns),
-            time(spread.median_ns),
-            time(spread.p99_ns),
-            time(spread.max_ns),
-        ],
+        Some(spread) => [name, time(spread.min_ns), time(spread.median_ns), time(spread.p99_ns), time(spread.max_ns)],
         None => [name, nothing(), String::new(), String::new(), String::new()],
     }
 }
@@ -231,21 +184,14 @@ fn calls(costs: &Costs) -> Vec<[String; 5]> {
         ("receive, of 64 at once", costs.receive_batch),
         ("receive, merged by the kernel", costs.receive_merged),
     ];
-    listed
-        .into_iter()
-        .map(|(name, spread)| row(name.to_owned(), spread))
-        .collect()
+    listed.into_iter().map(|(name, spread)| row(name.to_owned(), spread)).collect()
 }
 
 fn timing(costs: &Costs) -> Vec<[String; 5]> {
     let mut rows = Vec::new();
     for sleep in &costs.sleeps {
         rows.push(row(
-            format!(
-                "late after sleeping {} (slack {})",
-                time(sleep.requested_ns),
-                time(sleep.slack_ns)
-            ),
+            format!("late after sleeping {} (slack {})", time(sleep.requested_ns), time(sleep.slack_ns)),
             Some(sleep.overshoot),
         ));
     }
@@ -255,26 +201,12 @@ fn timing(costs: &Costs) -> Vec<[String; 5]> {
             Pacer::Sleep => "sleeping",
             Pacer::DepartureTimes => "by the kernel's discipline",
         };
-        let kept = if pacing.kept == Some(true) {
-            ""
-        } else {
-            ", a train NOT kept"
-        };
-        rows.push(row(
-            format!("gaps of {} off, {way}{kept}", time(pacing.gap_ns.unwrap_or(0))),
-            pacing.error,
-        ));
+        let kept = if pacing.kept == Some(true) { "" } else { ", a train NOT kept" };
+        rows.push(row(format!("gaps of {} off, {way}{kept}", time(pacing.gap_ns.unwrap_or(0))), pacing.error));
     }
     for stamp in costs.stamps.iter().filter(|stamp| stamp.delay.is_some()) {
         rows.push(row(
-            format!(
-                "send to stamp of the {}",
-                if stamp.source == "user" {
-                    "program"
-                } else {
-                    stamp.source
-                }
-            ),
+            format!("send to stamp of the {}", if stamp.source == "user" { "program" } else { stamp.source }),
             stamp.delay,
         ));
     }

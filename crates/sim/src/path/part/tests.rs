@@ -14,13 +14,7 @@ type Fate = (u32, u64, Result<usize, (usize, DropCause)>);
 fn fate(output: Output<u32>) -> Fate {
     match output {
         Output::Delivered { at, node, payload, .. } => (payload, at, Ok(node)),
-        Output::Dropped {
-            at,
-            hop,
-            cause,
-            payload,
-            ..
-        } => (payload, at, Err((hop, cause))),
+        Output::Dropped { at, hop, cause, payload, .. } => (payload, at, Err((hop, cause))),
         other => panic!("no packet is too big or runs out here: {other:?}"),
     }
 }
@@ -33,26 +27,15 @@ fn chained(scenario: &Scenario, seed: u64, way: PathDirection, sends: &[(u64, u1
     let hops = scenario.hops(way).len();
     for segment in (0..hops).flat_map(|hop| Segment::of_hop(scenario, way, hop)) {
         let part = match way {
-            PathDirection::Forward => LinkPart {
-                forward: Some(segment),
-                reverse: None,
-            },
-            PathDirection::Reverse => LinkPart {
-                forward: None,
-                reverse: Some(segment),
-            },
+            PathDirection::Forward => LinkPart { forward: Some(segment), reverse: None },
+            PathDirection::Reverse => LinkPart { forward: None, reverse: Some(segment) },
         };
         let mut link = Path::link(scenario, seed, &part);
         for (at, ip_octets) in passed.drain(..) {
             link.meet(at, way, ip_octets);
         }
         for &(at, ip_octets, payload) in &arrivals {
-            let packet = Packet {
-                ip_octets,
-                hop_limit: 64,
-                flow: 0,
-                payload,
-            };
+            let packet = Packet { ip_octets, hop_limit: 64, flow: 0, payload };
             link.send(at, way, packet);
         }
         arrivals.clear();
@@ -60,9 +43,7 @@ fn chained(scenario: &Scenario, seed: u64, way: PathDirection, sends: &[(u64, u1
         link.advance(END, &mut out);
         for output in out {
             match output {
-                Output::Delivered {
-                    at, ip_octets, payload, ..
-                } => arrivals.push((at, ip_octets, payload)),
+                Output::Delivered { at, ip_octets, payload, .. } => arrivals.push((at, ip_octets, payload)),
                 other => {
                     let (id, at, end) = fate(other);
                     fates.push((id, at, end.map_err(|(_, cause)| (segment.hop, cause))));
@@ -76,12 +57,7 @@ fn chained(scenario: &Scenario, seed: u64, way: PathDirection, sends: &[(u64, u1
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig {
-        cases: 500,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases: 500, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
@@ -131,9 +107,7 @@ fn with_devices() -> Scenario {
             delay: std::time::Duration::from_micros(10),
             queue: Queue::Packets(1),
         };
-        (0..devices).fold(Hop::rate(BitRate::from_mbps(16)).framing(Framing::BARE), |hop, _| {
-            hop.layer2(device)
-        })
+        (0..devices).fold(Hop::rate(BitRate::from_mbps(16)).framing(Framing::BARE), |hop, _| hop.layer2(device))
     };
     Scenario::new("devices").hop(hop(2)).hop(hop(0)).validate().unwrap()
 }
@@ -161,12 +135,7 @@ fn a_device_has_its_own_rate_and_queue() {
     let links = LinkPart::of_hop(&scenario, 0);
     let mut link = Path::link(&scenario, 1, &links[1]);
     for payload in [1, 2] {
-        let packet = Packet {
-            ip_octets: 1000,
-            hop_limit: 64,
-            flow: 0,
-            payload,
-        };
+        let packet = Packet { ip_octets: 1000, hop_limit: 64, flow: 0, payload };
         link.send(0, PathDirection::Forward, packet);
     }
     let mut out = Vec::new();
@@ -178,12 +147,7 @@ fn a_device_has_its_own_rate_and_queue() {
 #[test]
 fn no_part_is_a_wire() {
     let mut link = Path::link(&with_devices(), 1, &LinkPart::default());
-    let packet = Packet {
-        ip_octets: 9000,
-        hop_limit: 1,
-        flow: 0,
-        payload: 7,
-    };
+    let packet = Packet { ip_octets: 9000, hop_limit: 1, flow: 0, payload: 7 };
     link.send(5, PathDirection::Reverse, packet);
     let mut out = Vec::new();
     link.advance(END, &mut out);

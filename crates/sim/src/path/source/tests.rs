@@ -30,31 +30,17 @@ fn dispersion(packets: &[Arrival], window: u64, until: u64) -> (f64, f64) {
 
 #[test]
 fn the_path_carries_exactly_these_packets() {
-    let pareto = Arrivals::ParetoOnOff {
-        shape: 1.5,
-        mean_on: Duration::from_millis(5),
-        peak: BitRate::from_mbps(80),
-    };
+    let pareto = Arrivals::ParetoOnOff { shape: 1.5, mean_on: Duration::from_millis(5), peak: BitRate::from_mbps(80) };
     for arrivals in [Arrivals::Cbr, Arrivals::Poisson, pareto] {
         let mut cross = cross(arrivals, 20, SizeMix::uniform(64, 1500).unwrap());
         cross.from = Duration::from_millis(100);
         cross.until = Some(Duration::from_millis(900));
         let scenario = Scenario::new("x").hop(Hop::rate(BitRate::from_gbps(1)));
         let scenario = scenario.cross(cross.clone()).validate().unwrap();
-        let mut path = Source::new(
-            &scenario.cross[0],
-            arrivals,
-            BitRate::from_mbps(20),
-            sizes(&cross),
-            3,
-            0,
-        );
+        let mut path = Source::new(&scenario.cross[0], arrivals, BitRate::from_mbps(20), sizes(&cross), 3, 0);
         let mut seen = Vec::new();
         while path.next < NEVER {
-            seen.push(Arrival {
-                at_ns: path.next,
-                ip_octets: path.ip_octets,
-            });
+            seen.push(Arrival { at_ns: path.next, ip_octets: path.ip_octets });
             path.step();
         }
         let given: Vec<Arrival> = stream(&cross).collect();
@@ -84,25 +70,15 @@ fn indices_of_dispersion() {
     assert!(random.len().abs_diff(20_000) < 600, "{}", random.len());
     for (window, windows) in [(1_000_000, 20_000.0), (10_000_000, 2_000.0), (100_000_000, 200.0)] {
         let (mean, index) = dispersion(&even, window, until);
-        assert!(
-            (mean - window as f64 / 1e6).abs() < 1e-6 && index < 1e-3,
-            "{window}: {mean} {index}"
-        );
+        assert!((mean - window as f64 / 1e6).abs() < 1e-6 && index < 1e-3, "{window}: {mean} {index}");
         let (_, index) = dispersion(&random, window, until);
-        assert!(
-            (index - 1.0).abs() < 4.0 * f64::sqrt(2.0 / windows),
-            "{window}: {index}"
-        );
+        assert!((index - 1.0).abs() < 4.0 * f64::sqrt(2.0 / windows), "{window}: {index}");
     }
 }
 
 #[test]
 fn bursts_have_the_long_run_rate_and_more_variance() {
-    let bursts = Arrivals::ParetoOnOff {
-        shape: 1.9,
-        mean_on: Duration::from_millis(2),
-        peak: BitRate::from_mbps(120),
-    };
+    let bursts = Arrivals::ParetoOnOff { shape: 1.9, mean_on: Duration::from_millis(2), peak: BitRate::from_mbps(120) };
     let until = 400 * SECOND;
     let packets = packets(&cross(bursts, 12, SizeMix::constant(1500)), until);
     let rate = packets.len() as f64 * 12_000.0 / 400.0;
@@ -115,32 +91,19 @@ fn bursts_have_the_long_run_rate_and_more_variance() {
 #[test]
 fn sizes_are_drawn_by_their_shares() {
     let many: Vec<(u16, f64)> = (0..100u16).map(|k| (100 + k, f64::from(k + 1))).collect();
-    for mix in [
-        SizeMix::uniform(64, 1500).unwrap(),
-        SizeMix::imix(),
-        SizeMix::weighted(many).unwrap(),
-        SizeMix::constant(777),
-    ] {
+    for mix in
+        [SizeMix::uniform(64, 1500).unwrap(), SizeMix::imix(), SizeMix::weighted(many).unwrap(), SizeMix::constant(777)]
+    {
         let packets = packets(&cross(Arrivals::Poisson, 100, mix.clone()), 10 * SECOND);
         let count = packets.len() as f64;
         let mean = packets.iter().map(|p| f64::from(p.ip_octets)).sum::<f64>() / count;
-        let square: f64 = mix
-            .shares()
-            .map(|(size, share)| share * (f64::from(size) - mix.mean_ip_octets()).powi(2))
-            .sum();
+        let square: f64 =
+            mix.shares().map(|(size, share)| share * (f64::from(size) - mix.mean_ip_octets()).powi(2)).sum();
         let error = (square / count).sqrt();
-        assert!(
-            (mean - mix.mean_ip_octets()).abs() <= 4.0 * error,
-            "{mix:?} {mean} {error}"
-        );
+        assert!((mean - mix.mean_ip_octets()).abs() <= 4.0 * error, "{mix:?} {mean} {error}");
         let (low, high) = mix.extremes();
         assert!(packets.iter().all(|p| (low..=high).contains(&p.ip_octets)));
-        assert!(
-            [low, high]
-                .iter()
-                .all(|end| packets.iter().any(|p| p.ip_octets == *end)),
-            "{mix:?}"
-        );
+        assert!([low, high].iter().all(|end| packets.iter().any(|p| p.ip_octets == *end)), "{mix:?}");
     }
 }
 

@@ -11,12 +11,7 @@ pub(super) fn sendings(scenario: &Scenario, plans: &[Plan]) -> Vec<Sending> {
     let sending = |(id, &(micros, way, first, further, ip_octets, hop_limit)): (u32, &Plan)| {
         let last = scenario.hops(way).len() - 1;
         let first = first.min(last);
-        let packet = Packet {
-            ip_octets,
-            hop_limit,
-            flow: 0,
-            payload: id,
-        };
+        let packet = Packet { ip_octets, hop_limit, flow: 0, payload: id };
         (micros * 1000, way, first, (first + further).min(last), packet)
     };
     (0..).zip(plans).map(sending).collect()
@@ -37,11 +32,7 @@ pub(super) fn real(scenario: &Scenario, seed: u64, sendings: &[Sending], step: u
         path.advance(next, &mut out);
         now = next;
     }
-    assert_eq!(
-        out.len() + path.inside(),
-        sendings.len(),
-        "a packet was lost or doubled"
-    );
+    assert_eq!(out.len() + path.inside(), sendings.len(), "a packet was lost or doubled");
     out
 }
 
@@ -55,12 +46,7 @@ fn payload(output: &Output<u32>) -> u32 {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig {
-        cases: 1000,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases: 1000, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {

@@ -43,15 +43,7 @@ struct Stage {
 
 impl Stage {
     fn new(rate: BitRate, framing: Framing, queue: Queue) -> Self {
-        Self {
-            rate,
-            framing,
-            queue,
-            busy_from: 0,
-            busy_octets: 0,
-            last: 0,
-            departures: Vec::new(),
-        }
+        Self { rate, framing, queue, busy_from: 0, busy_octets: 0, last: 0, departures: Vec::new() }
     }
 
     fn serve(&mut self, at: u64, ip_octets: u16) -> Option<u64> {
@@ -124,19 +116,13 @@ impl<'a> Node<'a> {
         Self {
             hop,
             tokens: Tokens {
-                level: hop
-                    .bucket
-                    .map_or(0, |bucket| u128::from(bucket.burst.count()) * BIT_NANOS),
+                level: hop.bucket.map_or(0, |bucket| u128::from(bucket.burst.count()) * BIT_NANOS),
                 at: 0,
                 releases: Vec::new(),
             },
             link: Stage::new(hop.rate, hop.framing, hop.queue),
             wire: Wire::new(hop, way, index, seed),
-            devices: hop
-                .layer2
-                .iter()
-                .map(|d| Stage::new(d.rate, d.framing, d.queue))
-                .collect(),
+            devices: hop.layer2.iter().map(|d| Stage::new(d.rate, d.framing, d.queue)).collect(),
             hold: Stream::new(seed, Purpose::Hold(way, index)),
             router: (index > 0).then(|| Answers::new(hops[index - 1].router, way, index, seed)),
         }
@@ -164,34 +150,11 @@ impl<'a> Node<'a> {
             Some(_) => None,
             None => Some(at),
         };
-        let cause = if expires {
-            DropCause::HopLimit
-        } else {
-            DropCause::TooBig
-        };
+        let cause = if expires { DropCause::HopLimit } else { DropCause::TooBig };
         Err(match answer {
-            None => Output::Dropped {
-                at,
-                way,
-                hop,
-                cause,
-                payload,
-            },
-            Some(at) if expires => Output::Expired {
-                at,
-                way,
-                node: hop,
-                ip_octets,
-                payload,
-            },
-            Some(at) => Output::TooBig {
-                at,
-                way,
-                node: hop,
-                mtu: self.hop.mtu,
-                ip_octets,
-                payload,
-            },
+            None => Output::Dropped { at, way, hop, cause, payload },
+            Some(at) if expires => Output::Expired { at, way, node: hop, ip_octets, payload },
+            Some(at) => Output::TooBig { at, way, node: hop, mtu: self.hop.mtu, ip_octets, payload },
         })
     }
 
@@ -243,11 +206,7 @@ struct Agenda {
 
 impl Agenda {
     fn new(scenario: &Scenario, seed: u64, way: PathDirection, sendings: &[Sending], until: u64) -> Self {
-        let mut agenda = Self {
-            events: Vec::new(),
-            heap: BinaryHeap::new(),
-            order: 0,
-        };
+        let mut agenda = Self { events: Vec::new(), heap: BinaryHeap::new(), order: 0 };
         for (index, cross) in scenario.cross.iter().enumerate().filter(|(_, cross)| cross.way == way) {
             let Traffic::Open { arrivals, rate, sizes } = &cross.source else {
                 continue;
@@ -269,12 +228,7 @@ impl Agenda {
 
     fn add(&mut self, key: Key, hop: usize, exit: usize, packet: Packet<u32>) {
         self.heap.push(Reverse((key, self.events.len())));
-        self.events.push(Event {
-            hop,
-            stage: 0,
-            exit,
-            packet,
-        });
+        self.events.push(Event { hop, stage: 0, exit, packet });
     }
 
     /// The packet reaches its next stage. Events of one instant stay in the order in which they
@@ -303,13 +257,7 @@ fn run_way(
             nodes[hop].enter(at, class == 1, way, hop, &mut event.packet)
         } else {
             let passed = nodes[hop].pass(event.stage, at, event.packet.ip_octets);
-            passed.map_err(|cause| Output::Dropped {
-                at,
-                way,
-                hop,
-                cause,
-                payload,
-            })
+            passed.map_err(|cause| Output::Dropped { at, way, hop, cause, payload })
         };
         match passed {
             Err(output) => out.push(output),

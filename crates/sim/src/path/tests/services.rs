@@ -26,10 +26,7 @@ fn bursts(frames: u16, octets: u64, contention_us: u64, jitter_us: u64, inside: 
 }
 
 fn slots(period_us: u64, grant_us: u64) -> Service {
-    Service::Slots(Slots {
-        period: Duration::from_micros(period_us),
-        grant: Duration::from_micros(grant_us),
-    })
+    Service::Slots(Slots { period: Duration::from_micros(period_us), grant: Duration::from_micros(grant_us) })
 }
 
 /// When each packet leaves: by packet number, in time of departure.
@@ -113,11 +110,7 @@ fn plain_bursts(shape: Aggregation, seed: u64, packets: &[(u64, u16)]) -> Vec<u6
     let mut times = vec![0; packets.len()];
     let (mut next, mut free) = (0, 0);
     while next < packets.len() {
-        let wait = if shape.jitter.is_zero() {
-            0
-        } else {
-            back_off.below(nanos(shape.jitter) + 1)
-        };
+        let wait = if shape.jitter.is_zero() { 0 } else { back_off.below(nanos(shape.jitter) + 1) };
         let begins = packets[next].0.max(free) + nanos(shape.contention) + wait;
         let (mut octets, first) = (0, next);
         while let Some(&(at, size)) = packets.get(next) {
@@ -144,25 +137,14 @@ fn service() -> impl Strategy<Value = Service> {
         (1u64..4000, 0u64..9000).prop_map(|(period, grant)| slots(period, grant)),
         (1u16..70, 1600u64..70_000, 0u64..3000, 0u64..2000, any::<bool>()).prop_map(
             |(frames, octets, wait, jitter, once)| {
-                bursts(
-                    frames,
-                    octets,
-                    wait,
-                    jitter,
-                    if once { Inside::AtOnce } else { Inside::Spaced },
-                )
+                bursts(frames, octets, wait, jitter, if once { Inside::AtOnce } else { Inside::Spaced })
             }
         ),
     ]
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig {
-        cases: 500,
-        rng_seed: RngSeed::Fixed(1),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases: 500, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
@@ -228,22 +210,10 @@ fn saturated_links_run_at_their_capacity() {
         (BitRate::from_mbps(100), channels(4, Dealing::Flow), 1e-3),
         (BitRate::from_mbps(50), slots(1000, 8000), 1e-3),
         (BitRate::from_gbps(1), slots(125, 300), 1e-3),
-        (
-            BitRate::from_mbps(300),
-            bursts(64, 65_535, 200, 0, Inside::Spaced),
-            2e-3,
-        ),
+        (BitRate::from_mbps(300), bursts(64, 65_535, 200, 0, Inside::Spaced), 2e-3),
         // 930 bursts with a standard deviation of 43 of 1.9 ms each.
-        (
-            BitRate::from_mbps(300),
-            bursts(64, 65_535, 200, 150, Inside::AtOnce),
-            5e-3,
-        ),
-        (
-            BitRate::from_mbps(300),
-            bursts(16, 65_535, 200, 150, Inside::Spaced),
-            5e-3,
-        ),
+        (BitRate::from_mbps(300), bursts(64, 65_535, 200, 150, Inside::AtOnce), 5e-3),
+        (BitRate::from_mbps(300), bursts(16, 65_535, 200, 150, Inside::Spaced), 5e-3),
     ];
     for (rate, service, tolerance) in cases {
         let scenario = Scenario::new("saturated")
@@ -281,18 +251,13 @@ fn a_small_packet_overtakes() {
 /// Flows keep to their channel, and many flows use all.
 #[test]
 fn a_flow_has_one_channel() {
-    let hop = microsecond_link()
-        .queue(Queue::Unlimited)
-        .service(channels(4, Dealing::Flow));
+    let hop = microsecond_link().queue(Queue::Unlimited).service(channels(4, Dealing::Flow));
     let scenario = Scenario::new("hash").hop(hop).validate().unwrap();
     let mut seen = std::collections::BTreeSet::new();
     for flows in [1u32, 64] {
         let mut path = Path::new(&scenario, 5);
         for id in 0..640 {
-            let packet = Packet {
-                flow: id % flows,
-                ..packet(100, id)
-            };
+            let packet = Packet { flow: id % flows, ..packet(100, id) };
             path.send(0, PathDirection::Forward, packet);
         }
         let mut out = Vec::new();
@@ -336,9 +301,7 @@ fn bursts_by_hand() {
 #[test]
 fn drop_tail_counts_what_gathers() {
     for inside in [Inside::Spaced, Inside::AtOnce] {
-        let hop = microsecond_link()
-            .queue(Queue::Packets(3))
-            .service(bursts(64, 65_535, 100, 0, inside));
+        let hop = microsecond_link().queue(Queue::Packets(3)).service(bursts(64, 65_535, 100, 0, inside));
         let out = outputs(&mut one_hop(hop), &[(0, 100); 5]);
         assert_eq!(drops(&out).iter().map(|&(_, id, _)| id).collect::<Vec<_>>(), [3, 4]);
     }

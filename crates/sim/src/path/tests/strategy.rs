@@ -62,10 +62,7 @@ fn jitter() -> impl Strategy<Value = Jitter> {
 }
 
 fn reorder() -> impl Strategy<Value = Option<Reorder>> {
-    proptest::option::weighted(
-        0.3,
-        (0.0..1.0, micros(2000)).prop_map(|(ratio, by)| Reorder { ratio, by }),
-    )
+    proptest::option::weighted(0.3, (0.0..1.0, micros(2000)).prop_map(|(ratio, by)| Reorder { ratio, by }))
 }
 
 fn router() -> impl Strategy<Value = Router> {
@@ -83,18 +80,10 @@ fn router() -> impl Strategy<Value = Router> {
 /// `overtaking`: with hold-backs.
 fn hop(overtaking: bool) -> impl Strategy<Value = Hop> {
     let link = (rate(), framing(), micros(1000), queue(), 600u16..1500);
-    let extras = (
-        proptest::collection::vec(device(), 0..3),
-        proptest::option::weighted(0.3, bucket()),
-        loss(),
-        jitter(),
-    );
+    let extras =
+        (proptest::collection::vec(device(), 0..3), proptest::option::weighted(0.3, bucket()), loss(), jitter());
     (link, extras, reorder(), router()).prop_map(move |(link, extras, reorder, router)| {
-        let mut hop = Hop::rate(link.0)
-            .framing(link.1)
-            .delay(link.2)
-            .queue(link.3)
-            .mtu(link.4);
+        let mut hop = Hop::rate(link.0).framing(link.1).delay(link.2).queue(link.3).mtu(link.4);
         (hop.layer2, hop.bucket, hop.loss, hop.jitter) = extras;
         hop.reorder = reorder.filter(|_| overtaking);
         hop.router(router)

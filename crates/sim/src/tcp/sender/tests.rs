@@ -22,23 +22,13 @@ fn begun() -> TcpSender {
 }
 
 fn all(sender: &mut TcpSender, now: u64) -> Vec<u64> {
-    std::iter::from_fn(|| sender.transmit(now))
-        .map(|data| data.seq)
-        .collect()
+    std::iter::from_fn(|| sender.transmit(now)).map(|data| data.seq).collect()
 }
 
 fn ack(next: u64, echo: u64, block: Option<(u64, u64)>) -> Ack {
     let mut blocks = [(0, 0); SACK_BLOCKS];
     blocks[0] = block.unwrap_or_default();
-    Ack {
-        next,
-        edge: 1000,
-        window_octets: 1_448_000,
-        sent: 0,
-        echo,
-        blocks,
-        block_count: u8::from(block.is_some()),
-    }
+    Ack { next, edge: 1000, window_octets: 1_448_000, sent: 0, echo, blocks, block_count: u8::from(block.is_some()) }
 }
 
 /// Segment 0 is lost, or only late: then the reduction is undone.
@@ -54,11 +44,7 @@ fn recovery_and_its_undoing() {
         sender.on_ack(11 * MS, &ack(0, 0, Some((1, 4))));
         assert_eq!((sender.state, sender.window.threshold), (TcpState::Recovery, Some(5)));
         assert_eq!(all(&mut sender, 11 * MS), [0]);
-        assert_eq!(
-            sender.timer(),
-            11 * MS + sender.rtt.timeout(),
-            "the first segment left anew"
-        );
+        assert_eq!(sender.timer(), 11 * MS + sender.rtt.timeout(), "the first segment left anew");
         sender.on_ack(20 * MS, &ack(10, echo, None));
         if late {
             assert_eq!((sender.state, sender.window.threshold), (TcpState::Open, None));

@@ -6,10 +6,7 @@ use super::*;
 
 /// Its model begins with the handshake's round trip.
 fn bbr(rtt_ms: u64) -> FlowConfig {
-    FlowConfig {
-        handshake: rtt_ms * MS,
-        ..flow(Control::Bbr)
-    }
+    FlowConfig { handshake: rtt_ms * MS, ..flow(Control::Bbr) }
 }
 
 fn opened(hop: Hop, rtt_ms: u64) -> (Rig, u32) {
@@ -125,10 +122,7 @@ fn follows_the_link() {
 fn two_flows_share() {
     let mut rig = Rig::new(&scenario(one_hop(50, 20, 170)), 1);
     let first = rig.stack.open(&bbr(20));
-    let second = rig.stack.open(&FlowConfig {
-        begins: 5 * SECOND,
-        ..bbr(20)
-    });
+    let second = rig.stack.open(&FlowConfig { begins: 5 * SECOND, ..bbr(20) });
     rig.run_until(30 * SECOND);
     let before = rig.stack.read(second).unwrap().0;
     let one = rig.rate(first, 30 * SECOND, 60 * SECOND) / payload_capacity(50);

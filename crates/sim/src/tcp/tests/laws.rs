@@ -48,18 +48,10 @@ fn one_flow_fills_an_idle_path() {
 fn the_receivers_window_limits() {
     for window in [ReceiveWindow::Fixed(200_000), ReceiveWindow::Autotuned(200_000)] {
         let mut rig = Rig::new(&scenario(one_hop(1000, 50, 10_000)), 1);
-        let id = rig.stack.open(&FlowConfig {
-            window,
-            ..flow(Control::Cubic)
-        });
+        let id = rig.stack.open(&FlowConfig { window, ..flow(Control::Cubic) });
         let rate = rig.rate(id, SECOND, 5 * SECOND);
         let rtt = 0.050 + (1538.0 + 90.0) * 8.0 / 1e9;
-        assert_between(
-            rate / (138.0 * MSS as f64 * 8.0 / rtt),
-            0.99,
-            1.001,
-            &format!("{window:?}"),
-        );
+        assert_between(rate / (138.0 * MSS as f64 * 8.0 / rtt), 0.99, 1.001, &format!("{window:?}"));
         let sample = rig.sample(id);
         assert_eq!(sample.peer_window_octets, Some(138 * 1448));
         assert_eq!((sample.retransmitted_segments, sample.timeouts), (0, Some(0)));
@@ -73,10 +65,7 @@ fn the_receivers_window_limits() {
 /// Pacing at 20 Mbit/s of IP octets, on a path of 100.
 #[test]
 fn pacing_limits() {
-    let config = FlowConfig {
-        pacing: Some(BitRate::from_mbps(20)),
-        ..flow(Control::Cubic)
-    };
+    let config = FlowConfig { pacing: Some(BitRate::from_mbps(20)), ..flow(Control::Cubic) };
     let rate = run(one_hop(100, 20, 100), config, SECOND, 5 * SECOND);
     assert_between(rate / (20e6 * 1448.0 / 1500.0), 0.999, 1.001, "paced share");
 }
@@ -91,11 +80,7 @@ fn reno_without_a_queue_averages_three_quarters() {
 
 fn lossy(ratio: f64, rtt_ms: u64, seconds: u64, control: Control) -> f64 {
     let hop = one_hop(1000, rtt_ms, 10_000).loss(Loss::Random { ratio });
-    let scenario = Scenario::new("lossy")
-        .hop(hop)
-        .reverse_hop(one_hop(1000, rtt_ms, 10_000))
-        .validate()
-        .unwrap();
+    let scenario = Scenario::new("lossy").hop(hop).reverse_hop(one_hop(1000, rtt_ms, 10_000)).validate().unwrap();
     let mut rig = Rig::new(&scenario, 3);
     let id = rig.stack.open(&flow(control));
     let rate = rig.rate(id, 5 * SECOND, seconds * SECOND);
@@ -121,12 +106,7 @@ fn cubic_follows_its_response_function() {
     for (ratio, rtt_ms) in [(0.0001, 200), (0.0001, 100)] {
         let window = lossy(ratio, rtt_ms, 400, Control::Cubic);
         let law = 1.21 * (rtt_ms as f64 * 1e-3 / ratio).powf(0.75);
-        assert_between(
-            window / law,
-            0.75,
-            1.25,
-            &format!("loss {ratio}: {window} against {law}"),
-        );
+        assert_between(window / law, 0.75, 1.25, &format!("loss {ratio}: {window} against {law}"));
     }
     let window = lossy(0.003, 20, 120, Control::Cubic);
     assert_between(window / (1.5f64 / 0.003).sqrt(), 0.7, 1.3, "Reno-friendly region");
@@ -156,12 +136,7 @@ fn cubic_comes_back_after_k() {
         origin = if peak < origin { peak * 0.85 } else { peak };
         let after = |window: f64| ((origin - 0.7 * peak) / 0.4).cbrt() + ((window - origin) / 0.4).cbrt();
         // Near the origin a segment more or less is a second; recovery takes a round trip or two.
-        assert_between(
-            to - from,
-            after(next - 1.0) - 0.1,
-            after(next + 1.0) + 0.3,
-            &format!("{peaks:?}"),
-        );
+        assert_between(to - from, after(next - 1.0) - 0.1, after(next + 1.0) + 0.3, &format!("{peaks:?}"));
     }
 }
 
@@ -170,10 +145,7 @@ fn two_flows_share() {
     for control in [Control::Reno, Control::Cubic] {
         let mut rig = Rig::new(&scenario(one_hop(100, 20, 170)), 1);
         let first = rig.stack.open(&flow(control));
-        let second = rig.stack.open(&FlowConfig {
-            begins: 2 * SECOND,
-            ..flow(control)
-        });
+        let second = rig.stack.open(&FlowConfig { begins: 2 * SECOND, ..flow(control) });
         let rate = rig.rate(first, 20 * SECOND, 80 * SECOND);
         let before = rig.stack.read(second).unwrap().0;
         let share = rate / payload_capacity(100);
@@ -187,22 +159,14 @@ fn two_flows_share() {
 /// rises above that.
 #[test]
 fn reordering_is_learnt() {
-    let reorder = narrows_scenario::Reorder {
-        ratio: 0.01,
-        by: Duration::from_millis(1),
-    };
+    let reorder = narrows_scenario::Reorder { ratio: 0.01, by: Duration::from_millis(1) };
     let mut rig = Rig::new(&scenario(one_hop(100, 20, 200).reorder(reorder)), 1);
     let id = rig.stack.open(&flow(Control::Cubic));
     let rate = rig.rate(id, 5 * SECOND, 15 * SECOND);
     assert_between(rate / payload_capacity(100), 0.97, 1.001, "share");
     let early = rig.sample(id).retransmitted_segments;
     let drops = u32::try_from(rig.drops).unwrap();
-    assert_between(
-        f64::from(early),
-        f64::from(drops),
-        f64::from(drops + 40),
-        "retransmissions",
-    );
+    assert_between(f64::from(early), f64::from(drops), f64::from(drops + 40), "retransmissions");
 }
 
 /// A link that stops for two seconds: the timeouts double (about 0.25, 0.5, 1 s), and the
@@ -226,32 +190,18 @@ fn elastic_traffic_yields_its_share() {
     let elastic = |flows, window_octets| {
         Cross::elastic_on_hop(
             0,
-            Elastic {
-                flows,
-                control: ElasticControl::Cubic,
-                extra_rtt: Duration::from_millis(10),
-                window_octets,
-            },
+            Elastic { flows, control: ElasticControl::Cubic, extra_rtt: Duration::from_millis(10), window_octets },
         )
     };
     let rate = |cross: Cross| {
-        let scenario = Scenario::new("elastic")
-            .hop(one_hop(100, 10, 200))
-            .cross(cross)
-            .validate()
-            .unwrap();
+        let scenario = Scenario::new("elastic").hop(one_hop(100, 10, 200)).cross(cross).validate().unwrap();
         let mut rig = Rig::new(&scenario, 5);
         let mine = rig.stack.open(&flow(Control::Cubic));
         rig.rate(mine, 10 * SECOND, 40 * SECOND) / payload_capacity(100)
     };
     assert_between(rate(elastic(3, None)), 0.12, 0.45, "beside three");
     // Each of two has 30 segments per round trip of 20 ms and more: at most 17.4 Mbit/s of payload.
-    assert_between(
-        rate(elastic(2, Some(30 * 1448))),
-        0.62,
-        0.95,
-        "beside two that are limited",
-    );
+    assert_between(rate(elastic(2, Some(30 * 1448))), 0.62, 0.95, "beside two that are limited");
 }
 
 #[test]

@@ -24,12 +24,7 @@ struct Record {
 impl Record {
     fn of(scenario: &Scenario, method: &dyn Method, params: &[(&str, &str)]) -> Self {
         let (free, capacity) = truth(scenario, PathDirection::Forward);
-        let mut record = Self {
-            errors: Vec::new(),
-            silent: 0,
-            bounds: 0,
-            lies: 0,
-        };
+        let mut record = Self { errors: Vec::new(), silent: 0, bounds: 0, lies: 0 };
         for seed in 0..SEEDS {
             let outcome = measured(scenario, method, params, seed);
             let Some(estimate) = outcome.estimate() else {
@@ -153,21 +148,10 @@ fn pairs_fail_under_coalescing() {
 #[test]
 fn fac2_is_right_to_a_hundredth_below_seven_tenths() {
     let fac2 = methods::find("fac2").expect("a method");
-    for (mbps, cross) in [
-        (1000, 97.53),
-        (1000, 292.59),
-        (1000, 487.65),
-        (1000, 633.9),
-        (100, 29.26),
-        (100, 48.76),
-    ] {
+    for (mbps, cross) in [(1000, 97.53), (1000, 292.59), (1000, 487.65), (1000, 633.9), (100, 29.26), (100, 48.76)] {
         let scenario = link(mbps, cross, "1 us", "");
         let record = Record::of(&scenario, fac2, &[]);
-        assert_eq!(
-            (record.silent + record.bounds, record.lies),
-            (0, 0),
-            "{mbps} {cross} {record:?}"
-        );
+        assert_eq!((record.silent + record.bounds, record.lies), (0, 0), "{mbps} {cross} {record:?}");
         assert!(median(record.absolute()) <= 0.02, "{mbps} {cross} {record:?}");
         the_default_is_right(&scenario, 0.03);
     }

@@ -27,9 +27,7 @@ fn scenarios() -> Vec<Scenario> {
 fn registered() -> Vec<&'static dyn Method> {
     let metric = Metric::AvailableIpCapacity;
     let all = methods::METHODS.iter().copied();
-    all.filter(|method| method.info().metric == metric)
-        .chain(methods::automatic(metric))
-        .collect()
+    all.filter(|method| method.info().metric == metric).chain(methods::automatic(metric)).collect()
 }
 
 /// Every method on every scenario, stopped by each of its bounds early: it costs no more than that,
@@ -41,16 +39,8 @@ fn every_method_ends_on_every_scenario() {
     for method in registered() {
         for (index, scenario) in scenarios.iter().enumerate() {
             let budget = [
-                Budget {
-                    octets: 600_000,
-                    time: Duration::from_millis(150),
-                    ..Budget::default()
-                },
-                Budget {
-                    steps: 7,
-                    time: Duration::from_millis(150),
-                    ..Budget::default()
-                },
+                Budget { octets: 600_000, time: Duration::from_millis(150), ..Budget::default() },
+                Budget { steps: 7, time: Duration::from_millis(150), ..Budget::default() },
             ][index % 2];
             let mut estimator = method.begin(&RawParams::new()).expect("defaults are fine");
             let mut world = SimWorld::new(scenario, PathDirection::Forward, 1);
@@ -77,12 +67,7 @@ fn every_method_ends_by_itself_or_by_its_budget() {
             let Ok(measured) = drive(&mut world, estimator.as_mut(), budget);
             let cost = measured.cost;
             let within = cost.octets <= budget.octets && cost.time <= budget.time + Duration::from_secs(2);
-            assert!(
-                within,
-                "{} {}: {cost:?} of {budget:?}",
-                method.info().name,
-                scenario.name
-            );
+            assert!(within, "{} {}: {cost:?} of {budget:?}", method.info().name, scenario.name);
         }
     }
 }

@@ -49,9 +49,7 @@ delay = "1 ms"
 }
 
 fn warns_of_the_way_back(outcome: &Outcome) -> bool {
-    outcome
-        .caveats()
-        .contains(&Caveat::ReverseInfluence { reply_ip_octets: 1500 })
+    outcome.caveats().contains(&Caveat::ReverseInfluence { reply_ip_octets: 1500 })
 }
 
 fn by_remote_stamps(outcome: &Outcome) -> Option<bool> {
@@ -72,16 +70,8 @@ fn what_comes_back_tells_of_both_ways_or_of_one() {
                 let mut errors = Vec::new();
                 for seed in 0..5 {
                     let outcome = measured(&scenario, method, &[("peer_kind", peer_kind)], seed);
-                    assert_eq!(
-                        by_remote_stamps(&outcome),
-                        Some(peer_kind == "reflector"),
-                        "{name} {outcome:?}"
-                    );
-                    assert_eq!(
-                        warns_of_the_way_back(&outcome),
-                        peer_kind == "echo",
-                        "{name} {outcome:?}"
-                    );
+                    assert_eq!(by_remote_stamps(&outcome), Some(peer_kind == "reflector"), "{name} {outcome:?}");
+                    assert_eq!(warns_of_the_way_back(&outcome), peer_kind == "echo", "{name} {outcome:?}");
                     let estimate = outcome.estimate().expect("an answer");
                     assert_eq!(estimate.verdict, BoundKind::Estimated, "{name} {outcome:?}");
                     errors.push((estimate.value as f64 - expected) / capacity);

@@ -68,9 +68,7 @@ impl Base {
     fn hop(self) -> Hop {
         Hop::rate(self.rate(1.0))
             .delay(Duration::from_secs_f64(self.seconds() / 2.0))
-            .queue(Queue::Octets(Octets::new(
-                whole(self.product() * self.queue).max(15_000),
-            )))
+            .queue(Queue::Octets(Octets::new(whole(self.product() * self.queue).max(15_000))))
     }
 
     fn scenario(self) -> Scenario {
@@ -148,11 +146,7 @@ fn roomy(mut scenario: Scenario) -> Scenario {
     scenario
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "small positive figures of this file"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small positive figures of this file")]
 fn whole(value: f64) -> u64 {
     value as u64
 }
@@ -169,34 +163,21 @@ pub(crate) type Induced = (&'static str, LimitingFactor, fn(Base) -> Option<Case
 /// (which neither chance of each segment nor a rate explains), and random loss under BBR, which
 /// holds it not.
 pub(crate) const FURTHER: [Induced; 3] = [
-    ("policer of any depth", LimitingFactor::Policer, |base| {
-        base.bucket(0.4, 0.01 * 50f64.powf(base.share()), None)
-    }),
+    ("policer of any depth", LimitingFactor::Policer, |base| base.bucket(0.4, 0.01 * 50f64.powf(base.share()), None)),
     ("loss in bursts", LimitingFactor::Loss, |base| {
         let mean_burst = 3.0 * 8f64.powf(base.share());
-        let loss = Loss::Bursty {
-            ratio: (base.loss(0.4)? * mean_burst).min(0.02),
-            mean_burst,
-        };
+        let loss = Loss::Bursty { ratio: (base.loss(0.4)? * mean_burst).min(0.02), mean_burst };
         base.case(roomy(Scenario::new("bursts").hop(base.hop().loss(loss))))
     }),
     ("1 % loss under BBR", LimitingFactor::Queue, |base| {
-        let base = Base {
-            control: Control::Bbr,
-            ..base
-        };
-        base.case(roomy(
-            Scenario::new("loss").hop(base.hop().loss(Loss::Random { ratio: 0.01 })),
-        ))
+        let base = Base { control: Control::Bbr, ..base };
+        base.case(roomy(Scenario::new("loss").hop(base.hop().loss(Loss::Random { ratio: 0.01 }))))
     }),
 ];
 
 pub(crate) const INDUCED: [Induced; 15] = [
     ("MTU black hole", LimitingFactor::MtuBlackHole, |base| {
-        let silent = Router {
-            answers: false,
-            ..Router::default()
-        };
+        let silent = Router { answers: false, ..Router::default() };
         let narrow = Hop::rate(base.rate(1.0)).mtu(1400);
         base.case(roomy(Scenario::new("mtu").hop(base.hop().router(silent)).hop(narrow)))
     }),
@@ -233,21 +214,10 @@ pub(crate) const INDUCED: [Induced; 15] = [
         base.case(scenario)
     }),
     ("pacing", LimitingFactor::Pacing, |base| {
-        Some(Case {
-            pacing: Some(base.each(0.5)),
-            ..base.case(base.scenario())?
-        })
+        Some(Case { pacing: Some(base.each(0.5)), ..base.case(base.scenario())? })
     }),
     ("interface", LimitingFactor::Interface, |base| {
-        let mut scenario = roomy(
-            Scenario::new("interface").hop(
-                Base {
-                    mbps: 4.0 * base.mbps,
-                    ..base
-                }
-                .hop(),
-            ),
-        );
+        let mut scenario = roomy(Scenario::new("interface").hop(Base { mbps: 4.0 * base.mbps, ..base }.hop()));
         scenario.sender.interface_rate = Some(base.rate(1.0));
         base.case(scenario)
     }),
@@ -263,10 +233,7 @@ pub(crate) const INDUCED: [Induced; 15] = [
             streams: 1,
             ..base
         };
-        let reorder = Reorder {
-            ratio: 0.01,
-            by: Duration::from_millis(12),
-        };
+        let reorder = Reorder { ratio: 0.01, by: Duration::from_millis(12) };
         fast.case(roomy(Scenario::new("reordering").hop(fast.hop().reorder(reorder))))
     }),
     ("shaper", LimitingFactor::Shaper, |base| {
@@ -274,9 +241,7 @@ pub(crate) const INDUCED: [Induced; 15] = [
         base.bucket(0.4, base.length / 5.0, Some(queue))
     }),
     ("policer", LimitingFactor::Policer, |base| base.bucket(0.4, 0.05, None)),
-    ("drop-tail queue", LimitingFactor::Queue, |base| {
-        base.case(base.scenario())
-    }),
+    ("drop-tail queue", LimitingFactor::Queue, |base| base.case(base.scenario())),
     ("random loss", LimitingFactor::RandomLoss, |base| {
         let loss = Loss::Random { ratio: base.loss(0.4)? };
         base.case(roomy(Scenario::new("loss").hop(base.hop().loss(loss))))
@@ -286,11 +251,7 @@ pub(crate) const INDUCED: [Induced; 15] = [
             mbps: 1000.0,
             rtt_ms: 100.0 + base.rtt_ms,
             length: 0.9,
-            control: if base.control == Control::Bbr {
-                Control::Cubic
-            } else {
-                base.control
-            },
+            control: if base.control == Control::Bbr { Control::Cubic } else { base.control },
             streams: 1,
             ..base
         };
@@ -354,9 +315,7 @@ pub(crate) fn matrix(all: &[Induced], bases: &[Base], reported: &mut dyn FnMut(&
 
             let said = judged(&case, base.seed);
             let first = said.verdicts.first().copied();
-            let place = LimitingFactor::ALL
-                .iter()
-                .position(|limiting_factor| Some(*limiting_factor) == first);
+            let place = LimitingFactor::ALL.iter().position(|limiting_factor| Some(*limiting_factor) == first);
             counts[place.unwrap_or(LimitingFactor::ALL.len())] += 1;
             if std::env::var_os("SHOW_LIMITS").is_some() {
                 reported(&format!("{name} at {base:?}: {said:?}"));

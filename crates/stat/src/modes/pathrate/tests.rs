@@ -13,10 +13,7 @@ fn interval(low: f64, high: f64) -> Interval {
 }
 
 fn all(width: f64) -> ModeParams {
-    ModeParams {
-        noise_count: 0,
-        ..ModeParams::pathrate(width)
-    }
+    ModeParams { noise_count: 0, ..ModeParams::pathrate(width) }
 }
 
 #[test]
@@ -49,17 +46,7 @@ fn pathrate_lets_a_bell_cross_a_gap() {
 fn a_fuller_neighbour_ends_the_bell() {
     // Window zero: every value is its own bin. Counts fall off to 2 on both sides of 4, and rise
     // from 2 to 9 at 8.
-    let values = sample(&[
-        (1.0, 2),
-        (2.0, 3),
-        (3.0, 4),
-        (4.0, 20),
-        (5.0, 4),
-        (6.0, 3),
-        (7.0, 2),
-        (8.0, 9),
-        (9.0, 3),
-    ]);
+    let values = sample(&[(1.0, 2), (2.0, 3), (3.0, 4), (4.0, 20), (5.0, 4), (6.0, 3), (7.0, 2), (8.0, 9), (9.0, 3)]);
     let modes = local_modes(&values, &all(0.0)).unwrap();
     assert_eq!(modes.len(), 2);
     assert_eq!((modes[0].bell, modes[0].count), (interval(1.0, 7.0), 20));
@@ -76,14 +63,7 @@ fn tolerance_of_ten_percent() {
     let values = sample(&[(1.0, 30), (2.0, 10), (3.0, 11), (4.0, 5)]);
     let strict = local_modes(&values, &all(0.0)).unwrap();
     assert_eq!(strict[0].bell_count, 30 + 10);
-    let loose = local_modes(
-        &values,
-        &ModeParams {
-            bell_tolerance: 0.11,
-            ..all(0.0)
-        },
-    )
-    .unwrap();
+    let loose = local_modes(&values, &ModeParams { bell_tolerance: 0.11, ..all(0.0) }).unwrap();
     assert_eq!(loose[0].bell_count, 56);
 }
 
@@ -95,15 +75,8 @@ fn the_further_of_equal_windows_wins() {
 
 #[test]
 fn a_gap_as_wide_as_the_window_is_crossed() {
-    let modes = local_modes(
-        &sample(&[(1.0, 20), (2.0, 3), (3.0, 2), (4.5, 1)]),
-        &ModeParams::new(1.0),
-    )
-    .unwrap();
-    assert_eq!(
-        (modes[0].central, modes[0].bell),
-        (interval(1.0, 2.0), interval(1.0, 3.0))
-    );
+    let modes = local_modes(&sample(&[(1.0, 20), (2.0, 3), (3.0, 2), (4.5, 1)]), &ModeParams::new(1.0)).unwrap();
+    assert_eq!((modes[0].central, modes[0].bell), (interval(1.0, 2.0), interval(1.0, 3.0)));
 }
 
 #[test]
@@ -152,18 +125,9 @@ fn merits_may_disagree() {
 #[test]
 fn refuses_bad_parameters() {
     let values = sample(&[(1.0, 2)]);
-    assert_eq!(
-        local_modes(&values, &ModeParams::pathrate(-1.0)),
-        Err(Error::Parameter("width"))
-    );
-    assert_eq!(
-        local_modes(&values, &ModeParams::pathrate(f64::NAN)),
-        Err(Error::Parameter("width"))
-    );
-    let params = ModeParams {
-        bell_tolerance: f64::NAN,
-        ..all(1.0)
-    };
+    assert_eq!(local_modes(&values, &ModeParams::pathrate(-1.0)), Err(Error::Parameter("width")));
+    assert_eq!(local_modes(&values, &ModeParams::pathrate(f64::NAN)), Err(Error::Parameter("width")));
+    let params = ModeParams { bell_tolerance: f64::NAN, ..all(1.0) };
     assert_eq!(local_modes(&values, &params), Err(Error::Parameter("bell_tolerance")));
 }
 

@@ -29,18 +29,14 @@ impl Sub for Sent {
     type Output = Self;
 
     fn sub(self, before: Self) -> Self {
-        Self {
-            octets: self.octets.saturating_sub(before.octets),
-            packets: self.packets.saturating_sub(before.packets),
-        }
+        Self { octets: self.octets.saturating_sub(before.octets), packets: self.packets.saturating_sub(before.packets) }
     }
 }
 
 /// What `host` has sent so far.
 pub(super) fn sent_by(host: &Node) -> Result<Sent, RunFault> {
-    let table = host
-        .run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))
-        .map_err(|error| host_pair::fault(&error))?;
+    let table =
+        host.run(|| std::fs::read_to_string("/proc/thread-self/net/dev")).map_err(|error| host_pair::fault(&error))?;
     let table = table.map_err(|error| broke(format!("reading the interface counters: {error}")))?;
     Ok(total(&table))
 }
@@ -80,11 +76,7 @@ broken: 1 2
         let sent = total(TABLE);
         assert_eq!((sent.octets, sent.packets), (4600, 4));
         assert_eq!(sent.ip_octets(), 4600 - 4 * 14);
-        let since = sent
-            - Sent {
-                octets: 600,
-                packets: 1,
-            };
+        let since = sent - Sent { octets: 600, packets: 1 };
         assert_eq!((since.octets, since.packets), (4000, 3));
     }
 }

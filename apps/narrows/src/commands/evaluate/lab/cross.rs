@@ -43,12 +43,7 @@ impl CrossTraffic {
     /// Ends it; says if it was not what the scenario asks for.
     pub(super) fn stop(self) -> Option<String> {
         let mut complaint = None;
-        for Running {
-            sender,
-            sink,
-            open_loop,
-        } in self.0
-        {
+        for Running { sender, sink, open_loop } in self.0 {
             let report = sender.stop();
             sink.stop();
             for flow in report.flows.iter().filter(|_| open_loop) {
@@ -84,21 +79,14 @@ fn start(flow: &RealFlow, seed: u64, clock: PathClock) -> Result<Option<Running>
     let at = at.ok_or_else(|| broke("a sink has no address"))?;
     // The processor is the path's and the methods': what departs some 50 µs late is cross traffic
     // still.
-    let options = SenderOptions {
-        pacing: Pacing::Sleep,
-        ..SenderOptions::default()
-    };
+    let options = SenderOptions { pacing: Pacing::Sleep, ..SenderOptions::default() };
     let sender = flow
         .source
         .run(|| Sender::start(at, vec![traffic], options))
         .map_err(|error| host_pair::fault(&error))?
         .map_err(trouble)?;
     let open_loop = matches!(flow.cross.source, Source::Open { .. });
-    Ok(Some(Running {
-        sender,
-        sink,
-        open_loop,
-    }))
+    Ok(Some(Running { sender, sink, open_loop }))
 }
 
 /// Its times are the path's; the generator counts from its own start.

@@ -60,17 +60,12 @@ impl Trial<'_> {
 
     fn judge(&self, run: &ExternalToolRun, sent: Sent, span: (Duration, Duration), mtu: u16) -> Run {
         let numbers = &run.reading.numbers;
-        let hops: Vec<Judged> = numbers
-            .iter()
-            .filter_map(|number| self.of_hop(number, span, mtu))
-            .collect();
+        let hops: Vec<Judged> = numbers.iter().filter_map(|number| self.of_hop(number, span, mtu)).collect();
         let whole = match numbers.as_slice() {
             [number @ Number { hop: None, .. }] => self.of_path(number, span, mtu),
             _ => self.smallest(&hops, span, mtu),
         };
-        let why = numbers
-            .iter()
-            .any(|number| matches!(number.found, ParsedNumber::Inconclusive(_)));
+        let why = numbers.iter().any(|number| matches!(number.found, ParsedNumber::Inconclusive(_)));
         Run {
             path: whole,
             truth_basis: narrows_report::TruthBasis::Scenario,
@@ -116,16 +111,9 @@ impl Trial<'_> {
     fn smallest(&self, hops: &[Judged], span: (Duration, Duration), mtu: u16) -> Judged {
         let all = hops.len() == self.scenario.hops(self.way()).len() && hops.iter().all(|hop| hop.value.is_some());
         let smallest = hops.iter().filter(|_| all).min_by_key(|hop| hop.value);
-        let none = Number {
-            hop: None,
-            found: ParsedNumber::Inconclusive(String::new()),
-        };
+        let none = Number { hop: None, found: ParsedNumber::Inconclusive(String::new()) };
         let nothing = self.claim(&none, None, self.truth(span), Framing::BARE, mtu);
-        smallest.map_or(nothing, |hop| Judged {
-            hop: None,
-            truth: nothing.truth,
-            ..*hop
-        })
+        smallest.map_or(nothing, |hop| Judged { hop: None, truth: nothing.truth, ..*hop })
     }
 
     /// At the layer at which the metric is counted here.
@@ -138,15 +126,10 @@ impl Trial<'_> {
     fn claim(&self, number: &Number, hop: Option<u16>, truth: Option<u64>, framing: Framing, mtu: u16) -> Judged {
         let convert = |bps: u64| {
             let rate = BitRate::from_bps(bps);
-            self.adapter
-                .at_layer(rate, layer_of(self.metric), mtu, framing)
-                .map(BitRate::bps)
+            self.adapter.at_layer(rate, layer_of(self.metric), mtu, framing).map(BitRate::bps)
         };
         let (value, interval) = match number.found {
-            ParsedNumber::Rate {
-                value_bps,
-                interval_bps,
-            } => (convert(value_bps), interval_bps),
+            ParsedNumber::Rate { value_bps, interval_bps } => (convert(value_bps), interval_bps),
             ParsedNumber::Inconclusive(_) => (None, None),
         };
         let (low, high) = match interval {
@@ -159,11 +142,7 @@ impl Trial<'_> {
             value,
             low,
             high,
-            verdict: if value.is_some() {
-                BoundKind::Estimated
-            } else {
-                BoundKind::Inconclusive
-            },
+            verdict: if value.is_some() { BoundKind::Estimated } else { BoundKind::Inconclusive },
         }
     }
 }

@@ -37,10 +37,7 @@ impl PathClock {
 
     #[expect(clippy::disallowed_methods, reason = "the path's time goes by the real clock")]
     fn of(lab: &Lab) -> Self {
-        Self {
-            read: Instant::now(),
-            showed: lab.path_time(),
-        }
+        Self { read: Instant::now(), showed: lab.path_time() }
     }
 }
 
@@ -71,9 +68,7 @@ impl HostPair {
     /// Its address.
     pub(super) fn address(&self, end: Host) -> Result<std::net::IpAddr, RunFault> {
         let addresses = self.node(end).addresses();
-        addresses
-            .map(|addresses| addresses.ipv4.into())
-            .ok_or_else(|| broke("a host has no address"))
+        addresses.map(|addresses| addresses.ipv4.into()).ok_or_else(|| broke("a host has no address"))
     }
 
     /// The path's clock.
@@ -92,9 +87,7 @@ impl HostPair {
         let timing_report = self.lab.take_timing_report().map_err(|error| fault(&error))?;
         let complaint = self.cross.stop();
         self.lab.down().map_err(|error| fault(&error))?;
-        Ok((!timing_report.timing_valid())
-            .then(|| reported(&timing_report))
-            .or(complaint))
+        Ok((!timing_report.timing_valid()).then(|| reported(&timing_report)).or(complaint))
     }
 }
 
@@ -114,11 +107,7 @@ pub(super) fn as_built(scenario: &Scenario) -> Result<Scenario, RunFault> {
 fn with_calibrated(scenario: &Scenario, described: &[HopDescription]) -> Scenario {
     let mut built = scenario.clone();
     for found in described {
-        let hops = if found.way == "forward" {
-            &mut built.forward
-        } else {
-            &mut built.reverse
-        };
+        let hops = if found.way == "forward" { &mut built.forward } else { &mut built.reverse };
         let (Some(hop), Some(bps)) = (hops.get_mut(found.index), found.calibrated_capacity_bps) else {
             continue;
         };

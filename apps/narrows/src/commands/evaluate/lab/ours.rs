@@ -40,9 +40,10 @@ pub(super) struct Trial<'a> {
 
 impl Trial<'_> {
     pub(super) fn run(&self) -> Result<Run, RunFault> {
-        let method = self.planned.method().ok_or_else(|| RunFault::NotOffered {
-            why: format!("there is no method {} yet", self.planned.name),
-        })?;
+        let method = self
+            .planned
+            .method()
+            .ok_or_else(|| RunFault::NotOffered { why: format!("there is no method {} yet", self.planned.name) })?;
         let simulation = Simulation {
             scenario: self.scenario,
             way: PathDirection::Forward,
@@ -57,10 +58,7 @@ impl Trial<'_> {
             .run(|| crate::commands::serve::start_private(remote))
             .map_err(|error| host_pair::fault(&error))?
             .map_err(|failure| broke(failure.text))?;
-        let port = server
-            .addresses()
-            .first()
-            .map_or(narrows_wire::DEFAULT_PORT, std::net::SocketAddr::port);
+        let port = server.addresses().first().map_or(narrows_wire::DEFAULT_PORT, std::net::SocketAddr::port);
         let client = Client {
             simulation,
             planned: self.planned,
@@ -71,11 +69,8 @@ impl Trial<'_> {
         };
         // Bringing up the server took the processor too.
         self.host_pair.begin()?;
-        let attempt = self
-            .host_pair
-            .node(Host::Sender)
-            .run(|| client.measure())
-            .map_err(|error| host_pair::fault(&error))??;
+        let attempt =
+            self.host_pair.node(Host::Sender).run(|| client.measure()).map_err(|error| host_pair::fault(&error))??;
         drop(server);
         let simulated = simulation.judged(attempt.measured, attempt.span, self.order.seed);
         let mut run = Run::new(&simulated.measured, simulated.truth, simulated.hops);
@@ -108,10 +103,7 @@ struct Client<'a> {
 
 impl Client<'_> {
     fn measure(&self) -> Result<Attempt, RunFault> {
-        let estimator = self
-            .simulation
-            .begin()
-            .map_err(|error| RunFault::NotOffered { why: error.to_string() })?;
+        let estimator = self.simulation.begin().map_err(|error| RunFault::NotOffered { why: error.to_string() })?;
         let world = self
             .peer
             .connect(Direction::Forward, self.stop, &Progress::new(true))
@@ -128,12 +120,7 @@ impl Client<'_> {
         }
         let (watch, writer, _) = world.into_parts();
         let recording = writer.map(Writer::finish).transpose().map_err(broke)?;
-        Ok(Attempt {
-            measured,
-            span,
-            complaint: watch.complaint(),
-            recording,
-        })
+        Ok(Attempt { measured, span, complaint: watch.complaint(), recording })
     }
 
     fn drive<W>(
@@ -149,13 +136,8 @@ impl Client<'_> {
         let info = self.simulation.method.info();
         let budget = self.simulation.method.imposes(&params).budget();
         let began = self.clock.now();
-        let order = narrows_probe::Order {
-            metric: self.planned.metric,
-            method: info.name,
-            params: &params,
-            budget,
-            estimator,
-        };
+        let order =
+            narrows_probe::Order { metric: self.planned.metric, method: info.name, params: &params, budget, estimator };
         let measured = drive(world, order).map_err(|broken| broke(broken.fault))?;
         if world.stop_requested() {
             return Err(super::interrupted());

@@ -86,15 +86,7 @@ fn ratio(run: &Run) -> f64 {
 #[ignore = "judge: needs namespaces, iperf3, nuttcp"]
 fn programs_that_fill_an_idle_path_get_what_it_carries() {
     let _alone = alone();
-    let names = [
-        "iperf3-tcp",
-        "iperf3-udp",
-        "iperf2-tcp",
-        "iperf2-udp",
-        "nuttcp-tcp",
-        "nuttcp-udp",
-        "d-itg-udp",
-    ];
+    let names = ["iperf3-tcp", "iperf3-udp", "iperf2-tcp", "iperf2-udp", "nuttcp-tcp", "nuttcp-udp", "d-itg-udp"];
     let subjects: String = names
         .iter()
         .map(|name| format!("[[external_tool]]\nname = '{name}'\nparams = {{ seconds = 3 }}\n"))
@@ -117,15 +109,8 @@ fn programs_that_fill_an_idle_path_get_what_it_carries() {
         let octets = run.octets as f64 / expected;
         assert!((0.85..=1.15).contains(&octets), "{label}: {} octets", run.octets);
         let size = run.octets as f64 / run.packets as f64;
-        assert!(
-            (1_300.0..=1_500.0).contains(&size),
-            "{label}: {size:.0} octets per packet"
-        );
-        assert!(
-            (2.9..=8.0).contains(&run.time().as_secs_f64()),
-            "{label}: {:?}",
-            run.time()
-        );
+        assert!((1_300.0..=1_500.0).contains(&size), "{label}: {size:.0} octets per packet");
+        assert!((2.9..=8.0).contains(&run.time().as_secs_f64()), "{label}: {:?}", run.time());
         assert_eq!(run.peak_rate_bps, 0, "{label}");
     }
 }
@@ -155,10 +140,7 @@ fn a_method_of_ours_is_judged_and_recorded() {
     let mut runner = runner();
     let cell = &cells(ONE_HOP, "[[method]]\nname = 'capacity'\n")[0];
     runner.offers(cell).unwrap();
-    let order = Order {
-        seed: 3,
-        record: Some(&path),
-    };
+    let order = Order { seed: 3, record: Some(&path) };
     let run = runner.run(cell, order).unwrap();
     let recording = narrows_trace::Recording::read(std::fs::File::open(&path).unwrap()).unwrap();
     assert_eq!(recording.runs.len(), 1);
@@ -187,10 +169,7 @@ fn a_program_that_hangs_is_ended_and_named() {
     let cell = &cells(ONE_HOP, &format!("[[external_tool]]\nfile = '{}'\n", adapter.display()))[0];
     let began = Instant::now();
     let fault = go(&mut runner(), cell).unwrap_err().to_string();
-    assert!(
-        fault.starts_with("hangs: timeout: sleep had not ended after 1."),
-        "{fault}"
-    );
+    assert!(fault.starts_with("hangs: timeout: sleep had not ended after 1."), "{fault}");
     assert!(began.elapsed() < Duration::from_secs(30));
 }
 
@@ -205,9 +184,7 @@ fn a_program_that_is_not_there_is_not_installed() {
     let cell = &cells(ONE_HOP, &format!("[[external_tool]]\nfile = '{}'\n", adapter.display()))[0];
     assert_eq!(
         runner().offers(cell),
-        Err(RunFault::NotInstalled {
-            program: "no-such-program (Debian package none-such)".to_owned()
-        })
+        Err(RunFault::NotInstalled { program: "no-such-program (Debian package none-such)".to_owned() })
     );
 }
 
@@ -224,12 +201,6 @@ fn the_line_rate_is_the_slower_of_interface_and_first_hop() {
 fn a_plan_names_its_external_tools_metric() {
     let subjects =
         "[[external_tool]]\nname = 'iperf3-tcp'\n[[external_tool]]\nname = 'pchar'\nmetric = 'available_ip_capacity'\n";
-    let metrics: Vec<_> = cells(ONE_HOP, subjects)
-        .iter()
-        .map(|cell| cell.subject.metric())
-        .collect();
-    assert_eq!(
-        metrics,
-        [Some(Metric::TcpAchievableSingle), Some(Metric::AvailableIpCapacity)]
-    );
+    let metrics: Vec<_> = cells(ONE_HOP, subjects).iter().map(|cell| cell.subject.metric()).collect();
+    assert_eq!(metrics, [Some(Metric::TcpAchievableSingle), Some(Metric::AvailableIpCapacity)]);
 }

@@ -28,12 +28,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 
 impl<W: World> Watch<W> {
     pub(super) fn new(world: W, clock: PathClock) -> Self {
-        Self {
-            world,
-            clock,
-            trains: 0,
-            paused: 0,
-        }
+        Self { world, clock, trains: 0, paused: 0 }
     }
 
     pub(super) fn path_time(&self) -> Duration {
@@ -42,12 +37,8 @@ impl<W: World> Watch<W> {
 
     /// What the sender says against the run, if anything.
     pub(super) fn complaint(&self) -> Option<String> {
-        (self.paused * 100 > self.trains * PAUSED_PERCENT).then(|| {
-            format!(
-                "the sender paused for {PAUSE:?} or more in {} of {} trains",
-                self.paused, self.trains
-            )
-        })
+        (self.paused * 100 > self.trains * PAUSED_PERCENT)
+            .then(|| format!("the sender paused for {PAUSE:?} or more in {} of {} trains", self.paused, self.trains))
     }
 }
 

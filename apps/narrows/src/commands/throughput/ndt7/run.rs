@@ -83,11 +83,7 @@ impl Place {
             (Which::Both, false) => &[Subtest::Download, Subtest::Upload],
         };
         let own = format!("client_name=narrows&client_version={}", env!("CARGO_PKG_VERSION"));
-        let query = if self.query.is_empty() {
-            own
-        } else {
-            format!("{}&{own}", self.query)
-        };
+        let query = if self.query.is_empty() { own } else { format!("{}&{own}", self.query) };
         let target = |subtest: &Subtest| (format!("{}?{query}", subtest.path()), *subtest);
         all.iter().map(target).collect()
     }
@@ -111,18 +107,12 @@ pub(in super::super) fn run(args: &ThroughputArgs, stop: &Arc<AtomicBool>) -> Re
             subtest,
             trust: trust.clone(),
             // As long as such a test is, where there is no limit.
-            duration: args
-                .time
-                .filter(|time| !time.is_zero())
-                .unwrap_or(narrows_wire::ndt7::LENGTH),
+            duration: args.time.filter(|time| !time.is_zero()).unwrap_or(narrows_wire::ndt7::LENGTH),
             version: args.version(),
             timeout: Duration::from_millis(args.connect_timeout),
             stop: Arc::clone(stop),
         };
-        let mut last = Tick {
-            at: Duration::ZERO,
-            octets: 0,
-        };
+        let mut last = Tick { at: Duration::ZERO, octets: 0 };
         let mut tick = |tick: &Tick| {
             if live && tick.at.saturating_sub(last.at) >= args.interval.max(Duration::from_millis(100)) {
                 let _ = output::write(&interval(subtest, &last, tick), None);
@@ -165,18 +155,10 @@ fn interval(subtest: Subtest, from: &Tick, to: &Tick) -> String {
 fn summary(finished: &Finished) -> String {
     let mut out = String::new();
     let rate = finished.received_bps().map(BitRate::from_bps);
-    let rate = rate.map_or_else(
-        || "unknown: the server told nothing".to_owned(),
-        |rate| rate.to_string(),
-    );
+    let rate = rate.map_or_else(|| "unknown: the server told nothing".to_owned(), |rate| rate.to_string());
     // Writing to a string cannot fail.
     let _ = write!(out, "{:<8} {rate} of payload received", finished.subtest.name());
-    let _ = write!(
-        out,
-        ", {} in {:.2} s",
-        Octets::new(finished.octets),
-        finished.elapsed.as_secs_f64()
-    );
+    let _ = write!(out, ", {} in {:.2} s", Octets::new(finished.octets), finished.elapsed.as_secs_f64());
     if let Some(rtt) = sender_info(finished).and_then(|tcp| tcp.min_rtt) {
         let _ = write!(out, ", least round trip {:.1} ms", micros(rtt) / 1e3);
     }
@@ -274,15 +256,9 @@ mod tests {
         ] {
             assert_eq!(read(text, port).map_err(|_| ()), wanted, "{text}");
         }
-        for wrong in [
-            "http://h",
-            "ws://",
-            "ws://h:0",
-            "ws://h:x",
-            "ws://h/other",
-            "wss://u@h",
-            "ws://h/ndt/v7/upload?a=%",
-        ] {
+        for wrong in
+            ["http://h", "ws://", "ws://h:0", "ws://h:x", "ws://h/other", "wss://u@h", "ws://h/ndt/v7/upload?a=%"]
+        {
             assert!(place(wrong, None).is_err(), "{wrong}");
         }
         let named = place("wss://h/ndt/v7/upload?access_token=abc", None).unwrap();

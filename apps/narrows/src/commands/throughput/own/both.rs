@@ -24,9 +24,7 @@ pub(super) fn run(
     let mut forward = connect(args, options, false, &give_up)?;
     let mut reverse = connect(args, options, true, &give_up)?;
     let idle = forward.facts().rtt.min(reverse.facts().rtt);
-    let shared = forward
-        .share_load_slot(&mut reverse)
-        .map_err(|error| crate::connect::failure(&error))?;
+    let shared = forward.share_load_slot(&mut reverse).map_err(|error| crate::connect::failure(&error))?;
     if shared.is_err() {
         return Err(Failure {
             exit: Exit::Refused,
@@ -84,10 +82,7 @@ fn course<'a>(mut course: Course<'a>, reported: &Sender<Part>, give_up: &AtomicB
 /// What ended the longer of two ways; an interrupt ends both, and is heard by one of them, it may
 /// be.
 fn later(one: Option<Ending>, other: Option<Ending>) -> Option<Ending> {
-    [Ending::Interrupt, Ending::Limit]
-        .into_iter()
-        .find(|&ending| one == Some(ending) || other == Some(ending))
-        .or(one)
+    [Ending::Interrupt, Ending::Limit].into_iter().find(|&ending| one == Some(ending) || other == Some(ending)).or(one)
 }
 
 /// Intervals of both ways, each two as one. A way that has ended stands still.
@@ -99,10 +94,7 @@ struct Pairs {
 
 impl Pairs {
     fn new(forward: Receiver<Part>, reverse: Receiver<Part>) -> Self {
-        Self {
-            ears: [forward, reverse],
-            stood: [Vec::new(), Vec::new()],
-        }
+        Self { ears: [forward, reverse], stood: [Vec::new(), Vec::new()] }
     }
 
     fn next(&mut self) -> Option<Part> {
@@ -124,12 +116,7 @@ impl Pairs {
                 streams.extend(stood.iter().cloned());
             }
         }
-        Some(Part {
-            from,
-            to,
-            omitted,
-            streams,
-        })
+        Some(Part { from, to, omitted, streams })
     }
 }
 
@@ -157,21 +144,14 @@ mod tests {
     use super::*;
 
     fn part(second: u64, ids: &[u32]) -> Part {
-        let at = |id: u32, octets: u64| Snapshot {
-            octets,
-            ..Snapshot::nothing(id, id < 3)
-        };
+        let at = |id: u32, octets: u64| Snapshot { octets, ..Snapshot::nothing(id, id < 3) };
         Part {
             from: Duration::from_secs(second),
             to: Duration::from_millis(1_000 * second + 1_000 + u64::from(ids[0])),
             omitted: false,
             streams: ids
                 .iter()
-                .map(|&id| StreamPart {
-                    from: at(id, second),
-                    to: at(id, second + 1),
-                    samples: Vec::new(),
-                })
+                .map(|&id| StreamPart { from: at(id, second), to: at(id, second + 1), samples: Vec::new() })
                 .collect(),
         }
     }

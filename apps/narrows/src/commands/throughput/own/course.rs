@@ -57,11 +57,7 @@ impl<'a> Course<'a> {
     pub(super) fn new(world: SocketWorld, options: &'a TestOptions, reverse: bool, first: u32) -> Self {
         let parameters = &options.parameters;
         // Flows of a load are one account.
-        let streams = if parameters.transport == Transport::Tcp {
-            parameters.streams
-        } else {
-            1
-        };
+        let streams = if parameters.transport == Transport::Tcp { parameters.streams } else { 1 };
         let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
         let streams = (0..streams).map(|index| Connected {
             id: stream_id(first + u32::from(index)),
@@ -73,16 +69,8 @@ impl<'a> Course<'a> {
             receive_buffer_octets: None,
             congestion: None,
         });
-        let outline = Outline {
-            peer: nowhere,
-            cookie: String::new(),
-            streams: streams.collect(),
-        };
-        let last = outline
-            .streams
-            .iter()
-            .map(|stream| Snapshot::nothing(stream.id, !reverse))
-            .collect();
+        let outline = Outline { peer: nowhere, cookie: String::new(), streams: streams.collect() };
+        let last = outline.streams.iter().map(|stream| Snapshot::nothing(stream.id, !reverse)).collect();
         Self {
             world,
             options,
@@ -152,9 +140,7 @@ impl<'a> Course<'a> {
             let finish = planned >= end || self.interrupted || self.stop.is_some();
             let part = self.segment(length, finish, omitted)?;
             let spent = self.world.spent();
-            let whole = collected
-                .take()
-                .map_or_else(|| part.clone(), |before| joined(before, part.clone()));
+            let whole = collected.take().map_or_else(|| part.clone(), |before| joined(before, part.clone()));
             let due = whole.to.saturating_sub(whole.from) + SAMPLE_EVERY / 2 >= self.options.interval;
             if due || finish || spent || planned == until {
                 interval(&whole);
@@ -182,11 +168,7 @@ impl<'a> Course<'a> {
         } else {
             Probe::Load(self.load(length, then)?)
         };
-        match self
-            .world
-            .send(probe)
-            .map_err(|error| crate::connect::failure(&error))?
-        {
+        match self.world.send(probe).map_err(|error| crate::connect::failure(&error))? {
             Event::Transfer(report) => Ok(self.transferred(&report, omitted)),
             Event::Load(report) => Ok(self.loaded(&report, omitted)),
             Event::Refused(Refusal::ForbiddenByPeer) => Err(Failure {
@@ -279,11 +261,7 @@ impl<'a> Course<'a> {
             to.cpu = before.cpu + lasted.mul_f32(cpu);
             let samples = stream.samples.clone();
             self.last.push(to.clone());
-            streams.push(StreamPart {
-                from: before,
-                to,
-                samples,
-            });
+            streams.push(StreamPart { from: before, to, samples });
         }
         self.part(lasted, omitted, streams)
     }
@@ -295,18 +273,11 @@ impl<'a> Course<'a> {
         let payload = |packets: u64, ip_octets: u64| ip_octets.saturating_sub(packets.saturating_mul(headers));
         let received = payload(packets, report.totals().1);
         self.received_octets = self.received_octets.saturating_add(received);
-        let from = self
-            .last
-            .first()
-            .cloned()
-            .unwrap_or_else(|| Snapshot::nothing(stream_id(self.first), !self.reverse));
+        let from =
+            self.last.first().cloned().unwrap_or_else(|| Snapshot::nothing(stream_id(self.first), !self.reverse));
         let mut to = from.clone();
         to.at_ns = report.ended.nanos();
-        to.octets += if self.reverse {
-            received
-        } else {
-            payload(report.sent_packets, report.sent_ip_octets)
-        };
+        to.octets += if self.reverse { received } else { payload(report.sent_packets, report.sent_ip_octets) };
         to.datagrams += report.sent_packets;
         to.refused += report.send_failures;
         to.local_drops += drops;
@@ -317,26 +288,13 @@ impl<'a> Course<'a> {
         counts.highest += packets + lost;
         to.arrivals = Some(counts);
         self.last = vec![to.clone()];
-        self.part(
-            lasted,
-            omitted,
-            vec![StreamPart {
-                from,
-                to,
-                samples: Vec::new(),
-            }],
-        )
+        self.part(lasted, omitted, vec![StreamPart { from, to, samples: Vec::new() }])
     }
 
     fn part(&mut self, lasted: Duration, omitted: bool, streams: Vec<StreamPart>) -> Part {
         let from = self.at;
         self.at += lasted;
-        Part {
-            from,
-            to: self.at,
-            omitted,
-            streams,
-        }
+        Part { from, to: self.at, omitted, streams }
     }
 
     /// What was sent and what was taken of each stream since counting began.
@@ -385,12 +343,7 @@ impl<'a> Course<'a> {
             self.count_window(&stop);
         }
         let foreign = self.seen_from_outside();
-        let beside = Beside {
-            foreign,
-            idle_rtt,
-            quick,
-            ending: Some(self.ending),
-        };
+        let beside = Beside { foreign, idle_rtt, quick, ending: Some(self.ending) };
         let tcp = self.options.parameters.transport == Transport::Tcp;
         // What was left out at the begin, or decided on before the end, only the sender can tell
         // apart.
@@ -398,30 +351,20 @@ impl<'a> Course<'a> {
         let (from, before) = self.counting.take().unwrap_or_default();
         let seconds = (from.as_secs_f64(), self.at.as_secs_f64());
         let (mut sent, mut taken) = self.rows(&before, seconds);
-        let side = |streams| Results {
-            congestion: self.congestion.clone().filter(|_| tcp),
-            streams,
-            ..Results::default()
-        };
+        let side =
+            |streams| Results { congestion: self.congestion.clone().filter(|_| tcp), streams, ..Results::default() };
         if counted_whole && let Some((octets, time)) = self.world.transfer_read() {
             reported_by_receiver(&mut sent, &mut taken, octets, time);
         }
         let (sender, receiver) = (side(sent), side(taken));
-        let (ours, theirs) = if self.reverse {
-            (receiver, sender)
-        } else {
-            (sender, receiver)
-        };
+        let (ours, theirs) = if self.reverse { (receiver, sender) } else { (sender, receiver) };
         let finished = Finished {
             outline: self.outline,
             parts: self.parts.into_parts(),
             span: (from, self.at),
             ours,
             theirs,
-            spacing: (1 + self.first..)
-                .zip(self.world.load_spacing().iter().cloned())
-                .filter(|_| !tcp)
-                .collect(),
+            spacing: (1 + self.first..).zip(self.world.load_spacing().iter().cloned()).filter(|_| !tcp).collect(),
             interrupted: self.interrupted,
         };
         (finished, beside)
@@ -443,9 +386,7 @@ pub(super) fn headers(world: &SocketWorld) -> u32 {
 pub(super) fn payload_octets(world: &SocketWorld, options: &TestOptions) -> u32 {
     const ETHERNET: u16 = 1_500;
     match options.parameters.block_octets {
-        0 => u32::from(world.facts().path_mtu.min(ETHERNET))
-            .saturating_sub(headers(world))
-            .max(1),
+        0 => u32::from(world.facts().path_mtu.min(ETHERNET)).saturating_sub(headers(world)).max(1),
         octets => octets,
     }
 }

@@ -31,10 +31,7 @@ fn try_run(node: &Node, words: &str) -> (bool, String) {
     let mut command = Command::new(words.next().unwrap());
     command.args(words);
     let output = node.run(|| command.output()).unwrap().unwrap();
-    (
-        output.status.success(),
-        String::from_utf8_lossy(&output.stdout).into_owned(),
-    )
+    (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn set(node: &Node, name: &str, value: &str) {
@@ -53,17 +50,12 @@ const REMOTE: &str = "10.3.0.2";
 
 fn chain(scenario: &Scenario, ports: PortKind) -> Chain {
     let scenario = Arc::new(scenario.clone());
-    let nodes: Vec<Node> = ["sender", "router1", "router2", "receiver"]
-        .map(|name| Node::alone(name).unwrap())
-        .into();
+    let nodes: Vec<Node> = ["sender", "router1", "router2", "receiver"].map(|name| Node::alone(name).unwrap()).into();
     let links = (0..3).map(|hop| {
         let part = LinkPart::of_hop(&scenario, hop)[0];
         spec(&scenario, part, [(&nodes[hop], "right"), (&nodes[hop + 1], "left")])
     });
-    let options = EngineOptions {
-        ports,
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions { ports, ..EngineOptions::default() };
     let mut engine = LinkEngine::create(links.collect(), options).unwrap();
     for (index, node) in nodes.iter().enumerate() {
         set(node, "ipv4/ip_forward", "1");
@@ -99,11 +91,7 @@ fn quick() -> Scenario {
 }
 
 fn capture(node: &Node, device: &str) -> PacketRing {
-    let options = RingOptions {
-        frames: 4_096,
-        snap_octets: 9_100,
-        outgoing: false,
-    };
+    let options = RingOptions { frames: 4_096, snap_octets: 9_100, outgoing: false };
     node.run(|| PacketRing::open(device, &options)).unwrap().unwrap()
 }
 
@@ -140,11 +128,7 @@ fn judged(name: &str, attempt: impl Fn() -> Result<(), Box<TimingReport>>) {
 
 fn no_losses(timing_report: &TimingReport) {
     assert_eq!(
-        (
-            timing_report.kernel_drops,
-            timing_report.refusals,
-            timing_report.unroutable_packets
-        ),
+        (timing_report.kernel_drops, timing_report.refusals, timing_report.unroutable_packets),
         ([0, 0], 0, 0),
         "{timing_report:?}"
     );
@@ -170,15 +154,7 @@ fn ping_crosses_two_real_routers() {
         let (fine, said) = try_run(&chain.nodes[0], &format!("ping -n -c 5 -i 0.1 -W 2 {REMOTE}"));
         assert!(fine, "{said}");
         assert!(said.contains("ttl=62"), "two kernels have forwarded it: {said}");
-        let best: f64 = said
-            .split('/')
-            .nth(3)
-            .unwrap()
-            .rsplit(' ')
-            .next()
-            .unwrap()
-            .parse()
-            .unwrap();
+        let best: f64 = said.split('/').nth(3).unwrap().rsplit(' ').next().unwrap().parse().unwrap();
         // Three hops of 1 ms each way; a busy machine only adds.
         assert!(best >= 6.0, "{said}");
         for timing_report in chain.engine.stop().unwrap() {
@@ -198,15 +174,9 @@ fn tcp_crosses_in_whole_frames_with_right_checksums() {
     let _alone = alone();
     each_kind(|ports| {
         let chain = chain(&quick(), ports);
-        let listener = chain.nodes[3]
-            .run(|| TcpListener::bind((REMOTE, 9_000)))
-            .unwrap()
-            .unwrap();
+        let listener = chain.nodes[3].run(|| TcpListener::bind((REMOTE, 9_000))).unwrap().unwrap();
         let mut wire = capture(&chain.nodes[3], "left");
-        let mut stream = chain.nodes[0]
-            .run(|| TcpStream::connect((REMOTE, 9_000)))
-            .unwrap()
-            .unwrap();
+        let mut stream = chain.nodes[0].run(|| TcpStream::connect((REMOTE, 9_000))).unwrap().unwrap();
         let (mut remote, _) = listener.accept().unwrap();
         let reader = thread::spawn(move || {
             let mut got = Vec::new();
@@ -249,16 +219,9 @@ fn a_queue_drops_what_it_has_no_room_for() {
 fn queue_drops(ports: PortKind) -> Result<(), Box<TimingReport>> {
     // 8 Mbit/s: 1 ms per packet of 1000 octets; the queue holds 10 of them, also the one being
     // sent.
-    let slow = Hop::rate(BitRate::from_mbps(8))
-        .framing(Framing::BARE)
-        .queue(Queue::Octets(Octets::new(10_000)));
+    let slow = Hop::rate(BitRate::from_mbps(8)).framing(Framing::BARE).queue(Queue::Octets(Octets::new(10_000)));
     let hop = || Hop::rate(BitRate::from_gbps(1));
-    let scenario = Scenario::new("queue")
-        .hop(hop())
-        .hop(slow)
-        .hop(hop())
-        .validate()
-        .unwrap();
+    let scenario = Scenario::new("queue").hop(hop()).hop(slow).hop(hop()).validate().unwrap();
     let chain = chain(&scenario, ports);
     let remote = bound(&chain.nodes[3], REMOTE);
     let near = bound(&chain.nodes[0], "10.1.0.1");
@@ -269,10 +232,7 @@ fn queue_drops(ports: PortKind) -> Result<(), Box<TimingReport>> {
         chain.engine.take_timing_report(link).unwrap();
     }
     let mut wire = capture(&chain.nodes[3], "left");
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "how long the sender took is the clock's to say"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "how long the sender took is the clock's to say")]
     let began = Instant::now();
     for _ in 0..30 {
         near.send_to(&[7; 972], (REMOTE, 9_000)).unwrap();
@@ -289,20 +249,13 @@ fn queue_drops(ports: PortKind) -> Result<(), Box<TimingReport>> {
     // Each millisecond for which the sender stood still leaves one more.
     assert!((10..=11 + more).contains(&got), "{got} with {more} ms more");
     let dropped = middle.dropped[0];
-    assert_eq!(
-        (dropped.way, dropped.hop, dropped.cause),
-        (PathDirection::Forward, 1, DropCause::Queue)
-    );
+    assert_eq!((dropped.way, dropped.hop, dropped.cause), (PathDirection::Forward, 1, DropCause::Queue));
     assert_eq!(usize::try_from(dropped.packets).unwrap(), 30 - got);
     // And an address may be confirmed each way.
     let others = middle.releases - u64::try_from(got).unwrap();
     assert!(others <= 4, "{middle:?}");
     let seen = frames(&mut wire);
-    let sizes: Vec<usize> = seen
-        .iter()
-        .map(|(_, frame)| frame.len())
-        .filter(|&octets| octets > 100)
-        .collect();
+    let sizes: Vec<usize> = seen.iter().map(|(_, frame)| frame.len()).filter(|&octets| octets > 100).collect();
     assert_eq!(sizes, vec![1_014; got]);
     // All but the last hop's 8 µs is the slow link's 1 ms per packet.
     let (first, last) = (seen.first().unwrap().0, seen.last().unwrap().0);
@@ -318,12 +271,7 @@ fn jumbo_frames_ipv6_and_tags_cross() {
     let _alone = alone();
     each_kind(|ports| {
         let hop = || Hop::rate(BitRate::from_gbps(1)).mtu(9_000);
-        let scenario = Scenario::new("jumbo")
-            .hop(hop())
-            .hop(hop())
-            .hop(hop())
-            .validate()
-            .unwrap();
+        let scenario = Scenario::new("jumbo").hop(hop()).hop(hop()).hop(hop()).validate().unwrap();
         let chain = chain(&scenario, ports);
         let ping = format!("ping -n -c 3 -i 0.1 -W 2 -M do -s 8972 {REMOTE}");
         let (fine, said) = try_run(&chain.nodes[0], &ping);
@@ -365,11 +313,7 @@ fn cross_share() -> Result<(), Box<TimingReport>> {
     let hop = |mbps| Hop::rate(BitRate::from_mbps(mbps)).framing(Framing::BARE);
     let load = Cross::on_hop(1, Arrivals::Cbr, BitRate::from_mbps(80), SizeMix::constant(1000));
     let middle = hop(100).queue(Queue::Unlimited);
-    let scenario = Scenario::new("cross")
-        .hop(hop(1000))
-        .hop(middle)
-        .hop(hop(1000))
-        .cross(load);
+    let scenario = Scenario::new("cross").hop(hop(1000)).hop(middle).hop(hop(1000)).cross(load);
     let chain = chain(&scenario.validate().unwrap(), PortKind::Auto);
     let near = bound(&chain.nodes[0], "10.1.0.1");
     let remote = bound(&chain.nodes[3], REMOTE);
@@ -437,10 +381,7 @@ fn an_engine_says_what_cannot_be_had() {
     assert!(refused.to_string().starts_with("making the device same: "), "{refused}");
     let fine = spec(&scenario, part, [(&node, "a"), (&node, "b")]);
     let engine = LinkEngine::create(vec![fine], EngineOptions::default()).unwrap();
-    assert!(matches!(
-        engine.take_timing_report(0),
-        Err(LabError::NoSuchLink { link: 0 })
-    ));
+    assert!(matches!(engine.take_timing_report(0), Err(LabError::NoSuchLink { link: 0 })));
     assert_eq!(engine.stop().unwrap(), []);
     let (_, links) = try_run(&node, "ip -o link");
     assert_eq!(links.lines().count(), 1, "only lo is left: {links}");

@@ -76,10 +76,7 @@ impl Adaptive {
         let resolution = nanos_f64(receiver.clock_resolution);
         let least = RESOLVED * resolution.max(2.0 * session.stamp_error_measured_ns());
         let gap = |size: u16| gap_ns(session, size).unwrap_or(0.0);
-        let mut good = FILTER_SIZES
-            .into_iter()
-            .chain([full])
-            .filter(|size| *size <= full && gap(*size) >= least);
+        let mut good = FILTER_SIZES.into_iter().chain([full]).filter(|size| *size <= full && gap(*size) >= least);
         match (good.next(), good.next()) {
             (Some(_), Some(larger)) if done % 3 == 2 => (larger, 2),
             (Some(size), _) => (size, 2),

@@ -15,14 +15,8 @@ impl Adaptive {
         let search = session.search();
         // So many trains alike are an answer; behind rounds, which met others' traffic or a bucket,
         // more are needed.
-        let enough = if is_quiet(session) {
-            ALIKE
-        } else {
-            ALIKE_BESIDE_CROSS_TRAFFIC
-        };
-        let reported = search
-            .turning_point
-            .is_some_and(|turning_point| turning_point.trains >= enough);
+        let enough = if is_quiet(session) { ALIKE } else { ALIKE_BESIDE_CROSS_TRAFFIC };
+        let reported = search.turning_point.is_some_and(|turning_point| turning_point.trains >= enough);
         let more = asked == 0 || (search.bent > 0 && !reported && asked < BUCKET_TRAINS);
         let octets = reach_octets(session).min(session.params.bucket_octets);
         let packets = usize::try_from(octets / u64::from(session.full_size().max(1))).unwrap_or(usize::MAX);
@@ -32,33 +26,23 @@ impl Adaptive {
             return;
         }
         self.stage = Stage::Bucket(asked + 1);
-        self.push(
-            Phase::Bucket,
-            packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1,
-            session.full_size(),
-        );
+        self.push(Phase::Bucket, packets.min(self.cap_of(session, BUCKET_OCTETS)) - 1, session.full_size());
     }
 
     /// Time that a bucket which trains have shown takes to fill again, with a fifth to spare. The
     /// first train that bends need not have met a full one: what was sent before it may have come
     /// out of the bucket, too.
     pub(in super::super) fn pause(session: &MethodRun, request: Request) -> Duration {
-        let bent: Vec<_> = session
-            .courses
-            .iter()
-            .filter_map(|course| Some((course, course.bend?)))
-            .collect();
+        let bent: Vec<_> = session.courses.iter().filter_map(|course| Some((course, course.bend?))).collect();
         let drained = match bent.as_slice() {
             [(course, _)] => (session.tally.octets as f64 - course.octets).max(0.0),
             _ => 0.0,
         };
-        let fills = bent
-            .iter()
-            .map(|(_, bend)| 1.2 * 8.0 * (bend.depth_octets + drained) / bend.sustained_bps);
+        let fills = bent.iter().map(|(_, bend)| 1.2 * 8.0 * (bend.depth_octets + drained) / bend.sustained_bps);
         match request.phase {
-            Phase::Bucket => Duration::try_from_secs_f64(fills.fold(0.0, f64::max))
-                .unwrap_or(MOST_SPACING)
-                .min(MOST_REFILL),
+            Phase::Bucket => {
+                Duration::try_from_secs_f64(fills.fold(0.0, f64::max)).unwrap_or(MOST_SPACING).min(MOST_REFILL)
+            }
             _ => Duration::ZERO,
         }
     }
@@ -119,17 +103,9 @@ fn reach_octets(session: &MethodRun) -> u64 {
         let least = !is_quiet(session) || hosts::sender_rate(session).is_some();
         return if least { left.max(SMALL_RUN_OCTETS / 2) } else { left };
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to what a u64 holds"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what a u64 holds")]
     let octets = (octets_per_ns * REACH_NS).clamp(0.0, BUCKET_OCTETS as f64) as u64;
-    let least = if bent {
-        shown_octets(session).clamp(SMALL_RUN_OCTETS / 2, BUCKET_OCTETS)
-    } else {
-        FAST_REACH_OCTETS
-    };
+    let least = if bent { shown_octets(session).clamp(SMALL_RUN_OCTETS / 2, BUCKET_OCTETS) } else { FAST_REACH_OCTETS };
     octets.max(least)
 }
 
@@ -142,11 +118,7 @@ fn is_quiet(session: &MethodRun) -> bool {
 fn shown_octets(session: &MethodRun) -> u64 {
     let bends = session.courses.iter().filter_map(|course| course.bend);
     let reach = bends.map(|bend| 2.0 * bend.depth_octets / (1.0 - bend.sustained_bps / bend.peak_bps).max(LEAST_STEP));
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to what a u64 holds"
-    )]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what a u64 holds")]
     let octets = reach.fold(0.0, f64::max).clamp(0.0, BUCKET_OCTETS as f64) as u64;
     octets
 }

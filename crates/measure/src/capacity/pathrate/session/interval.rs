@@ -53,11 +53,7 @@ pub(in super::super) fn pool(session: &MethodRun, samples: &[&Sample]) -> Option
     let step = nanos_f64(session.facts.receiver.clock_resolution).max(1.0);
     // What the host measured holds its clock's steps.
     let reported = 2.0 * session.stamp_noise_ns().powi(2) - step * step / 6.0;
-    let noise = if read.len() < LEAST_SPREAD {
-        reported.max(0.0).sqrt()
-    } else {
-        0.0
-    };
+    let noise = if read.len() < LEAST_SPREAD { reported.max(0.0).sqrt() } else { 0.0 };
     let found = by_steps(&read, step, noise).or_else(|| by_scatter(&read, step))?;
     Some(with_clock(found))
 }
@@ -83,11 +79,7 @@ fn by_steps(read: &[Reading], step: f64, noise: f64) -> Option<Pooled> {
     let chance = |one: &Reading, pace: f64| (1.0 - (one.span_ns - one.bits * pace).abs() / reach).max(0.0);
     // Nobody's departures are at random places between two whole nanoseconds.
     let free = step > WHOLE_NS;
-    let kinds = if free {
-        equal_kinds(read)
-    } else {
-        Some(mean_kinds(read))
-    };
+    let kinds = if free { equal_kinds(read) } else { Some(mean_kinds(read)) };
     let product = |readings: &[Reading], pace: f64| -> f64 { readings.iter().map(|one| chance(one, pace).ln()).sum() };
     let cells: Vec<(f64, f64, f64)> = (0..CELLS)
         .map(|cell| {
@@ -97,17 +89,12 @@ fn by_steps(read: &[Reading], step: f64, noise: f64) -> Option<Pooled> {
             (pace, apart, in_step)
         })
         .collect();
-    let top = cells
-        .iter()
-        .map(|cell| cell.1.max(cell.2))
-        .fold(f64::NEG_INFINITY, f64::max);
+    let top = cells.iter().map(|cell| cell.1.max(cell.2)).fold(f64::NEG_INFINITY, f64::max);
     if !top.is_finite() {
         return None;
     }
-    let weighed: Vec<(f64, f64)> = cells
-        .into_iter()
-        .map(|(pace, apart, in_step)| (pace, (apart - top).exp() + (in_step - top).exp()))
-        .collect();
+    let weighed: Vec<(f64, f64)> =
+        cells.into_iter().map(|(pace, apart, in_step)| (pace, (apart - top).exp() + (in_step - top).exp())).collect();
     let sum: f64 = weighed.iter().map(|one| one.1).sum();
     let mean = weighed.iter().map(|one| one.0 * one.1).sum::<f64>() / sum;
     let quantile = |share: f64| {
@@ -157,9 +144,7 @@ fn is_alike(one: &Reading, other: &Reading) -> bool {
 
 /// Bits, time and the sum of the squares of what the dispersions differ from one rate by.
 fn totals(read: &[Reading]) -> Option<(f64, f64, f64)> {
-    let (bits, time) = read
-        .iter()
-        .fold((0.0, 0.0), |sum, one| (sum.0 + one.bits, sum.1 + one.span_ns));
+    let (bits, time) = read.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.bits, sum.1 + one.span_ns));
     if time <= 0.0 || bits <= 0.0 {
         return None;
     }
@@ -175,12 +160,7 @@ fn by_scatter(read: &[Reading], step: f64) -> Option<Pooled> {
     // Of few samples the deviation itself is uncertain; the steps' is not.
     let random = (student(read.len()) * sd).max(NINETY_PERCENT * step / 6f64.sqrt()) * count.sqrt() / time;
     let rate = bits / time;
-    Some(Pooled {
-        rate,
-        low: rate * (1.0 - random),
-        high: rate * (1.0 + random),
-        explained: false,
-    })
+    Some(Pooled { rate, low: rate * (1.0 - random), high: rate * (1.0 + random), explained: false })
 }
 
 fn with_clock(found: Pooled) -> Pooled {
@@ -225,10 +205,7 @@ mod tests {
     use super::*;
 
     fn readings(spans_us: &[f64]) -> Vec<Reading> {
-        let one = |span: &f64| Reading {
-            bits: 12_304e9,
-            span_ns: span * 1e3,
-        };
+        let one = |span: &f64| Reading { bits: 12_304e9, span_ns: span * 1e3 };
         spans_us.iter().map(one).collect()
     }
 
@@ -256,13 +233,8 @@ mod tests {
         assert!((shown - 100.27).abs() < 0.03, "{shown}");
         assert!((0.0012..0.0018).contains(&half(found)), "{found:?}");
         // Whole nanoseconds are not believed to be at random places.
-        let fine: Vec<Reading> = readings(&mixed)
-            .iter()
-            .map(|one| Reading {
-                span_ns: one.span_ns / 1e3,
-                ..*one
-            })
-            .collect();
+        let fine: Vec<Reading> =
+            readings(&mixed).iter().map(|one| Reading { span_ns: one.span_ns / 1e3, ..*one }).collect();
         let fine = by_steps(&fine, 1.0, 0.0).unwrap();
         assert!(half(fine) > 0.003, "{fine:?}");
     }

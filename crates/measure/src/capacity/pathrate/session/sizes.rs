@@ -11,11 +11,7 @@ impl Point {
         let first = samples.first()?;
         let Pooled { rate, high, .. } = pool(session, samples)?;
         let wire = session.framing().wire_octets(u32::from(first.ip_octets));
-        Some(Self {
-            ip_octets: first.ip_octets,
-            gap_ns: 8e9 * f64::from(wire) / rate,
-            error: high / rate - 1.0,
-        })
+        Some(Self { ip_octets: first.ip_octets, gap_ns: 8e9 * f64::from(wire) / rate, error: high / rate - 1.0 })
     }
 }
 
@@ -25,19 +21,14 @@ pub(super) fn of_preliminary(session: &MethodRun) -> Option<Inverted> {
     let mut sizes: Vec<u16> = session.of(Phase::Preliminary).map(|sample| sample.ip_octets).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let points: Vec<Point> = sizes
-        .into_iter()
-        .filter_map(|size| undisturbed(session, size))
-        .collect();
+    let points: Vec<Point> = sizes.into_iter().filter_map(|size| undisturbed(session, size)).collect();
     invert(&points)
 }
 
 /// Trains of one size that agree on a rate; `None` unless most do.
 fn undisturbed(session: &MethodRun, size: u16) -> Option<Point> {
-    let of_size: Vec<&Sample> = session
-        .of(Phase::Preliminary)
-        .filter(|sample| sample.ip_octets == size && sample.span_ns() > 0.0)
-        .collect();
+    let of_size: Vec<&Sample> =
+        session.of(Phase::Preliminary).filter(|sample| sample.ip_octets == size && sample.span_ns() > 0.0).collect();
     let gap = |sample: &Sample| sample.span_ns() / sample.gaps_ns.len() as f64;
     let middle = narrows_stat::median(&of_size.iter().map(|sample| gap(sample)).collect::<Vec<_>>())?;
     let near: Vec<&Sample> = of_size
@@ -47,9 +38,7 @@ fn undisturbed(session: &MethodRun, size: u16) -> Option<Point> {
         })
         .copied()
         .collect();
-    (near.len() * 3 >= of_size.len() * 2)
-        .then(|| Point::of(session, &near))
-        .flatten()
+    (near.len() * 3 >= of_size.len() * 2).then(|| Point::of(session, &near)).flatten()
 }
 
 /// Ours: as for an agreement.

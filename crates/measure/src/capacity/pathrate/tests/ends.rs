@@ -29,12 +29,7 @@ impl MisbehavingWorld {
             };
             let departed = Stamp::from_nanos(i64::from(seq) * self.random(20_000));
             let ip_octets = packet.ip_octets;
-            arrivals.push(Arrival {
-                seq,
-                departed,
-                ip_octets,
-                fate,
-            });
+            arrivals.push(Arrival { seq, departed, ip_octets, fate });
         }
         TrainReport {
             id: train.id,
@@ -43,16 +38,8 @@ impl MisbehavingWorld {
             duplicates: 0,
             local_drops: 0,
             departed_by: StampSource::User,
-            arrived_by: if mood == 1 {
-                StampSource::User
-            } else {
-                StampSource::Kernel
-            },
-            pacing: if mood == 3 {
-                PacingCheck::Broken { worst: us(500) }
-            } else {
-                PacingCheck::Kept
-            },
+            arrived_by: if mood == 1 { StampSource::User } else { StampSource::Kernel },
+            pacing: if mood == 3 { PacingCheck::Broken { worst: us(500) } } else { PacingCheck::Kept },
         }
     }
 }
@@ -87,16 +74,8 @@ impl narrows_probe::World for MisbehavingWorld {
 fn it_ends_whatever_the_path_answers() {
     for seed in 1..=20 {
         for (params, most) in [(Params::default(), 2000), (Params::faithful(), 8000)] {
-            let mut world = MisbehavingWorld {
-                random: SplitMix64::new(seed),
-                now: 0,
-                trains: 0,
-            };
-            let budget = Budget {
-                octets: u64::MAX,
-                time: Duration::from_secs(100_000),
-                ..Budget::default()
-            };
+            let mut world = MisbehavingWorld { random: SplitMix64::new(seed), now: 0, trains: 0 };
+            let budget = Budget { octets: u64::MAX, time: Duration::from_secs(100_000), ..Budget::default() };
             let Ok(measured) = narrows_probe::drive(&mut world, &mut Run::new(params), budget);
             assert!(world.trains < most, "seed {seed}: {} trains", world.trains);
             let sure = |e: &Estimate| e.confidence > Confidence::Medium;
@@ -108,16 +87,10 @@ fn it_ends_whatever_the_path_answers() {
 #[test]
 fn a_cap_on_the_peak_rate_is_kept() {
     let mut host_pair = between(mbps(100), Hop::ethernet(mbps(10)), 1);
-    let budget = Budget {
-        peak: Some(mbps(1)),
-        ..Pathrate.info().imposes.budget()
-    };
+    let budget = Budget { peak: Some(mbps(1)), ..Pathrate.info().imposes.budget() };
     let measured = host_pair.measure(&mut Run::new(Params::default()), budget);
     let estimate = measured.outcome.estimate().unwrap_or_else(|| panic!("{measured:?}"));
-    assert!(
-        error(estimate, host_pair.ip_capacity(1500)).abs() < 0.01,
-        "{estimate:?}"
-    );
+    assert!(error(estimate, host_pair.ip_capacity(1500)).abs() < 0.01, "{estimate:?}");
     assert!(measured.cost.peak_bps <= 1_000_000);
 }
 
@@ -125,10 +98,7 @@ fn a_cap_on_the_peak_rate_is_kept() {
 fn any_budget_ends_in_an_answer_that_says_so() {
     for octets in [0, 3000, 20_000, 200_000] {
         let mut host_pair = between(mbps(12), Hop::loaded(mbps(10), Cross::poisson(mbps(7))), 1);
-        let budget = Budget {
-            octets,
-            ..Budget::default()
-        };
+        let budget = Budget { octets, ..Budget::default() };
         let measured = host_pair.measure(&mut Run::new(Params::default()), budget);
         match measured.outcome {
             Outcome::Estimated(estimate) => {

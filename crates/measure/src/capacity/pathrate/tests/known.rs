@@ -38,10 +38,7 @@ fn depart(report: &mut TrainReport, gap_ns: i64) {
 }
 
 fn bare() -> Params {
-    Params {
-        framing: Some(narrows_units::Framing::BARE),
-        ..Params::default()
-    }
+    Params { framing: Some(narrows_units::Framing::BARE), ..Params::default() }
 }
 
 fn ideal() -> PathFacts {
@@ -76,10 +73,7 @@ fn the_longest_run_serves_where_packets_are_missing() {
     holed.arrivals[5].fate = Fate::Lost;
     assert_eq!(session.take(&holed, false), Acceptance::Flawed(sample::Flaw::Lost));
     let swapped = report(Phase::Trains, 1, &[0, 200, 100]);
-    assert_eq!(
-        session.take(&swapped, false),
-        Acceptance::Flawed(sample::Flaw::Disordered)
-    );
+    assert_eq!(session.take(&swapped, false), Acceptance::Flawed(sample::Flaw::Disordered));
 }
 
 #[test]
@@ -98,9 +92,8 @@ fn a_pause_that_emptied_the_narrow_link_is_no_sample() {
 /// Pairs of a loaded path: 30 at half the capacity (one packet of others between), 20 at the
 /// capacity of 100 Mbit/s; trains at `train_us` per packet.
 fn two_modes(train_us: i64) -> Vec<TrainReport> {
-    let mut reports: Vec<TrainReport> = (0..3)
-        .map(|k| report(Phase::Preliminary, k, &[0, 120, 240 + 120 * i64::from(k % 2)]))
-        .collect();
+    let mut reports: Vec<TrainReport> =
+        (0..3).map(|k| report(Phase::Preliminary, k, &[0, 120, 240 + 120 * i64::from(k % 2)])).collect();
     let gaps = std::iter::repeat_n(240, 30).chain(std::iter::repeat_n(120, 20));
     for (serial, gap) in (10..).zip(gaps) {
         // Each behind another queue: no two met the same, and none is known to have met none.
@@ -158,9 +151,7 @@ fn batches_count_all_their_packets() {
     let reports: Vec<TrainReport> = (0..10).map(|serial| report(Phase::Batches, serial, &times)).collect();
     let unbiased = analyse(&ideal(), &reports, &bare());
     assert_eq!(estimate(&unbiased).value, 120_000_000);
-    let period = Caveat::ReceiveBatching {
-        period: Duration::from_millis(1),
-    };
+    let period = Caveat::ReceiveBatching { period: Duration::from_millis(1) };
     assert_eq!(estimate(&unbiased).caveats[0], period);
     assert_eq!(estimate(&unbiased).confidence, Confidence::Low);
     // The tool tells batches by the receive cost: here 10 µs, so that six packets or more are one
@@ -169,10 +160,7 @@ fn batches_count_all_their_packets() {
     facts.receiver.receive_cost = us(10);
     let tool = analyse(&facts, &reports, &Params::faithful());
     assert_eq!(estimate(&tool).value, 108_000_000);
-    let corrected = Params {
-        batch_minus_one: false,
-        ..Params::faithful()
-    };
+    let corrected = Params { batch_minus_one: false, ..Params::faithful() };
     assert_eq!(estimate(&analyse(&facts, &reports, &corrected)).value, 120_000_000);
 }
 
@@ -182,10 +170,7 @@ fn the_tools_quick_answer_is_as_wide_as_its_bin() {
     let reports: Vec<TrainReport> = (0..7).map(|k| report(Phase::Preliminary, k, &[0, 120, 240])).collect();
     let outcome = analyse(&ideal(), &reports, &Params::faithful());
     let estimate = estimate(&outcome);
-    assert_eq!(
-        (estimate.low, estimate.value, estimate.high),
-        (90_000_000, 100_000_000, 110_000_000)
-    );
+    assert_eq!((estimate.low, estimate.value, estimate.high), (90_000_000, 100_000_000, 110_000_000));
 }
 
 #[test]
@@ -220,10 +205,7 @@ fn steady_samples_that_a_paced_train_contradicts_do_not_end_the_run() {
     let mut long = report(Phase::Bucket, 10, &times(160, 1700));
     depart(&mut long, 0);
     let sure: Vec<TrainReport> = reports.iter().cloned().chain([long]).collect();
-    assert_eq!(
-        estimate(&analyse(&ideal(), &sure, &bare())).confidence,
-        Confidence::High
-    );
+    assert_eq!(estimate(&analyse(&ideal(), &sure, &bare())).confidence, Confidence::High);
     depart(&mut check, 153_600);
     reports.pop();
     reports.push(check);
@@ -232,9 +214,7 @@ fn steady_samples_that_a_paced_train_contradicts_do_not_end_the_run() {
 
 #[test]
 fn departures_as_wide_as_arrivals_bound_from_below() {
-    let mut reports: Vec<TrainReport> = (0..7)
-        .map(|k| report(Phase::Preliminary, k, &[0, 120, 240, 360]))
-        .collect();
+    let mut reports: Vec<TrainReport> = (0..7).map(|k| report(Phase::Preliminary, k, &[0, 120, 240, 360])).collect();
     for row in reports.iter_mut().flat_map(|report| &mut report.arrivals) {
         row.departed = Stamp::from_nanos(i64::from(row.seq) * 119_000);
     }

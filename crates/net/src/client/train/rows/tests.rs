@@ -34,19 +34,9 @@ fn arrivals_find_their_packets_and_answers_fill_the_holes() {
         reply_ip_octets: 56,
         kind: HopReplyKind::TimeExceeded,
     };
-    let row = |seq, stamp_ns| ArrivalRow {
-        seq,
-        ip_octets: 1500,
-        hop_limit: 60,
-        stamp_ns,
-    };
-    let result = TrainResult {
-        id: 1,
-        reordered: 1,
-        duplicates: 0,
-        local_drops: 0,
-        stamps: narrows_wire::StampSource::Kernel,
-    };
+    let row = |seq, stamp_ns| ArrivalRow { seq, ip_octets: 1500, hop_limit: 60, stamp_ns };
+    let result =
+        TrainResult { id: 1, reordered: 1, duplicates: 0, local_drops: 0, stamps: narrows_wire::StampSource::Kernel };
     // A row for a packet that there is not is passed over.
     let report = forward(
         &train(),
@@ -56,10 +46,7 @@ fn arrivals_find_their_packets_and_answers_fill_the_holes() {
         &[Some(reply), Some(reply), None],
     );
     let fates: Vec<Fate> = report.arrivals.iter().map(|row| row.fate).collect();
-    assert_eq!(
-        fates,
-        [Fate::Received(at(40)), Fate::Answered(reply), Fate::Received(at(30))]
-    );
+    assert_eq!(fates, [Fate::Received(at(40)), Fate::Answered(reply), Fate::Received(at(30))]);
     assert_eq!(report.arrivals[2].departed, Stamp::from_nanos(300));
     assert_eq!((report.reordered, report.id), (1, TrainId(6)));
     let report = forward(&train(), &departures(), &result, &[], &[None; 3]);
@@ -71,11 +58,7 @@ fn came(stamps: [Option<i64>; 3]) -> Gathered {
         .iter()
         .map(|stamp| {
             stamp.map(|user_ns| Arrived {
-                seen: ArrivalTimes {
-                    user_ns: user_ns + 3,
-                    kernel_ns: Some(user_ns),
-                    hardware_ns: None,
-                },
+                seen: ArrivalTimes { user_ns: user_ns + 3, kernel_ns: Some(user_ns), hardware_ns: None },
                 turned_ns: Some(77),
             })
         })
@@ -88,31 +71,15 @@ fn came(stamps: [Option<i64>; 3]) -> Gathered {
 #[test]
 fn echoes_carry_both_stamps() {
     let report = echoed(&train(), &departures(), &came([Some(500), None, Some(700)]), &[None; 3]);
-    assert_eq!(
-        report.arrivals[0].fate,
-        Fate::Echoed {
-            returned: Stamp::from_nanos(500),
-            turned: Some(at(77)),
-        }
-    );
+    assert_eq!(report.arrivals[0].fate, Fate::Echoed { returned: Stamp::from_nanos(500), turned: Some(at(77)) });
     assert_eq!(report.arrivals[1].fate, Fate::Lost);
     assert_eq!(report.arrived_by, StampSource::Kernel);
-    assert_eq!(
-        report
-            .round_trips()
-            .map(|(_, time)| time.as_nanos())
-            .collect::<Vec<_>>(),
-        [400, 400]
-    );
+    assert_eq!(report.round_trips().map(|(_, time)| time.as_nanos()).collect::<Vec<_>>(), [400, 400]);
 }
 
 #[test]
 fn in_reverse_the_departures_are_the_remote_hosts() {
-    let row = |seq, stamp_ns| DepartureRow {
-        seq,
-        ip_octets: 1500,
-        stamp_ns,
-    };
+    let row = |seq, stamp_ns| DepartureRow { seq, ip_octets: 1500, stamp_ns };
     let left = Left {
         stamps: narrows_wire::StampSource::User,
         pacing: Pacing::Unknown,

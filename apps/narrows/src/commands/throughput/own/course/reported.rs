@@ -20,11 +20,7 @@ pub(super) fn reported_by_receiver(sent: &mut [StreamResult], taken: &mut [Strea
     let mut left = octets;
     let last = taken.len().saturating_sub(1);
     for (place, (sent, taken)) in sent.iter_mut().zip(taken).enumerate() {
-        let octets = if place == last {
-            left
-        } else {
-            share(taken.octets).min(left)
-        };
+        let octets = if place == last { left } else { share(taken.octets).min(left) };
         left -= octets;
         (sent.octets, taken.octets) = (octets, octets);
         taken.span_seconds = Some((0.0, time.as_secs_f64()));
@@ -53,10 +49,7 @@ mod tests {
         reported_by_receiver(&mut sent, &mut taken, 331, Duration::from_secs(11));
         assert_eq!(taken.each_ref().map(|row| row.octets), [110, 220, 1]);
         assert_eq!(sent.each_ref().map(|row| row.octets), [110, 220, 1]);
-        assert_eq!(
-            (sent[0].span_seconds, taken[0].span_seconds),
-            (Some((0.0, 10.0)), Some((0.0, 11.0)))
-        );
+        assert_eq!((sent[0].span_seconds, taken[0].span_seconds), (Some((0.0, 10.0)), Some((0.0, 11.0))));
         // Less than was acknowledged: it was cut short.
         let (mut sent, mut taken) = (rows(), rows());
         reported_by_receiver(&mut sent, &mut taken, 299, Duration::from_secs(11));

@@ -20,12 +20,7 @@ impl Course<'_> {
         };
         let with = |(place, snapshot): (usize, &Snapshot)| {
             let sample: Option<TcpSample> = newest(place);
-            Snapshot {
-                at_ns,
-                octets: sample.map_or(0, |sample| sample.acked_octets),
-                tcp: sample,
-                ..snapshot.clone()
-            }
+            Snapshot { at_ns, octets: sample.map_or(0, |sample| sample.acked_octets), tcp: sample, ..snapshot.clone() }
         };
         self.last.iter().enumerate().map(with).collect()
     }
@@ -59,10 +54,7 @@ impl Course<'_> {
         let sent = self.last.iter().filter_map(|at| at.tcp?.sent_octets);
         Some(Quickened {
             stop: self.stop.clone(),
-            from_seconds: self
-                .stop
-                .as_ref()
-                .map(|stop| stop.from.nanos().saturating_sub(began) as f64 / 1e9),
+            from_seconds: self.stop.as_ref().map(|stop| stop.from.nanos().saturating_sub(began) as f64 / 1e9),
             ended_seconds: self.at.as_secs_f64(),
             planned_seconds: self.options.omit.saturating_add(self.options.duration).as_secs_f64(),
             octets: sent.fold(0, u64::saturating_add),
