@@ -141,8 +141,8 @@ fn garbage_is_met_with_silence_and_floods_are_limited() {
         SessionPacket { seq, ..packet }.write(&mut next, None).expect("it fits");
         near.send(&next).expect("loopback");
     }
-    // A stall anywhere lets more of the flood pass, so the test counts what passed. How many pass in
-    // which time is tested beside `Allowance`, with a clock of its own.
+    // A stall anywhere lets more of the flood pass, so the test counts what passed. How many pass
+    // in which time is tested beside `Allowance`, with a clock of its own.
     let deadline_ns = clock::now_ns() + 10_000_000_000;
     let mut answered = 0;
     let counts = loop {
