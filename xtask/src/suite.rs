@@ -21,8 +21,11 @@ const PROGRAM: &str = "target/release/narrows";
 const TESTS: [&str; 8] =
     ["test", "--release", "--workspace", "--all-features", "--locked", "--lib", "--bins", "--tests"];
 
-/// The default features alone.
-const PLAIN: [&str; 7] = ["test", "--release", "--locked", "-p", "narrows", "--test", "features"];
+/// The default features alone, as a newcomer builds them.
+const PLAIN: [&str; 6] = ["clippy", "--release", "--locked", "--", "-D", "warnings"];
+
+/// What such a build lacks it says: a build of its own.
+const PLAIN_TESTS: [&str; 7] = ["test", "--release", "--locked", "-p", "narrows", "--test", "features"];
 
 /// Everything that must hold before a change lands, in the order in which it fails fastest. Nothing
 /// in it compares with the real clock.
@@ -35,9 +38,7 @@ pub(crate) fn test() -> Result<bool> {
     let clippy =
         ["clippy", "--release", "--workspace", "--all-features", "--all-targets", "--locked", "--", "-D", "warnings"];
     tally.step("clippy", shown("cargo", &clippy, &[])?);
-    // The build that a newcomer makes: what it lacks it says. The tests' own build follows it.
-    let (fine, output) = watched("cargo", &PLAIN)?;
-    tally.tests("a build without features", fine, &output, None);
+    tally.step("clippy without features", shown("cargo", &PLAIN, &[])?);
     let (fine, output) = watched("cargo", &[&TESTS[..], &["--no-fail-fast"]].concat())?;
     tally.tests("tests", fine, &output, None);
     let (fine, output) =
@@ -65,6 +66,8 @@ pub(crate) fn soak() -> Result<bool> {
     let mut tally = Tally::default();
     let not_installed = install::install()?;
     of_class(&mut tally, "soak", Class::Soak, &not_installed)?;
+    let (fine, output) = watched("cargo", &PLAIN_TESTS)?;
+    tally.tests("a build without features", fine, &output, None);
     sweep(&mut tally, "accuracy, 100 runs per scenario", 100);
     tally.step("fuzzing, 5 minutes per target", fuzz::run(&["--seconds".to_owned(), "300".to_owned()])?);
     Ok(tally.close())
