@@ -434,7 +434,6 @@ fn an_unused_lab_is_silent() {
         let timing_report = lab.take_timing_report().unwrap();
         seen.push(timing_report.accepted + timing_report.refusals + timing_report.unroutable_packets);
     }
-    eprintln!("stray packets in each half second: {seen:?}");
-    assert!(seen[..2].iter().sum::<u64>() <= 2, "{seen:?}");
-    assert_eq!(seen[2..], [0; 4]);
+    // In the first second the kernels still settle their addresses, the later the busier they are.
+    assert_eq!(seen[2..], [0; 4], "stray packets in each half second: {seen:?}");
 }
