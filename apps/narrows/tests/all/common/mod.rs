@@ -18,7 +18,7 @@ pub(crate) mod remote;
 
 /// Longest that anything here may take on a busy machine. What must be quick has a bound of its
 /// own.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// The program, with no setting of the caller's environment that could change what it does.
 pub(crate) fn narrows<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
