@@ -49,6 +49,8 @@ pub struct Rule {
     pub number: u8,
     /// Machine name.
     pub id: &'static str,
+    /// What to do, in a few words.
+    pub brief: &'static str,
     /// What triggers it, with thresholds, for people.
     pub trigger: &'static str,
     /// Verdicts on a transfer for which it stands.
@@ -150,6 +152,9 @@ pub struct Advice {
     pub confidence: Confidence,
     /// What is the case, and what to do.
     pub text: String,
+    /// What to do, in a few words.
+    #[serde(skip)]
+    pub brief: &'static str,
     /// What triggers the rule.
     pub trigger: &'static str,
     /// The figures that triggered it, with their units in the names.
@@ -197,6 +202,7 @@ fn one_way(findings: &Findings) -> Vec<Advice> {
             }
             Advice {
                 id: rule.id,
+                brief: rule.brief,
                 rule: rule.number,
                 direction: findings.direction,
                 severity: judged.severity,

@@ -2,13 +2,14 @@
 
 use std::net::IpAddr;
 
-use narrows_diagnose::advice::{Advice, Findings, HostEnvironment};
+use narrows_diagnose::advice::{Advice, Findings, HostEnvironment, advise};
 use narrows_diagnose::host::{Ends, FamilyRow};
 use narrows_methods::job::JobReport;
 use narrows_probe::{BoundKind, Cost, HostFacts, PathFacts};
 use narrows_units::{BitRate, Direction, Metric};
 use serde::Serialize;
 
+use crate::answer::{self, AnswerLine};
 use crate::findings::{Environments, findings};
 use crate::rows::MetricRow;
 use crate::schema;
@@ -28,6 +29,8 @@ pub struct Document {
     pub started_at: Option<String>,
     /// Against whom.
     pub target: Target,
+    /// What a busy reader wants first, by [`Document::conclude`].
+    pub answer: Vec<AnswerLine>,
     /// What was asked for, defaults included.
     pub params: std::collections::BTreeMap<String, String>,
     /// One row per metric and direction.
@@ -160,6 +163,7 @@ impl Document {
             kind,
             started_at: None,
             target,
+            answer: Vec::new(),
             params: std::collections::BTreeMap::new(),
             metrics,
             host,
@@ -170,6 +174,12 @@ impl Document {
             notes: Vec::new(),
             error: None,
         }
+    }
+
+    /// Fills in advice and answer, when all else stands.
+    pub fn conclude(&mut self) {
+        self.advice = advise(&self.findings);
+        self.answer = answer::answer(self);
     }
 
     /// The first row of a metric.

@@ -11,7 +11,7 @@
 //! meaning is a new version. To add a field, add it to the document's type, and to the schema under
 //! `schema/`.
 
-mod advice;
+mod answer;
 pub mod burst;
 mod document;
 mod evaluation;
@@ -31,7 +31,7 @@ mod text;
 mod tracking;
 mod watch;
 
-pub use advice::advise;
+pub use answer::{AnswerLine, Topic};
 pub use document::{CostRow, Document, HostReport, Note, Problem, Target, TimingReport};
 pub use evaluation::{EvaluationDocument, EvaluationRow, Published, RowKind, Status, World};
 pub use findings::Environments;

@@ -62,11 +62,14 @@ pub struct Remark {
     pub id: String,
     /// For people.
     pub text: String,
+    /// The same in a few words.
+    #[serde(skip)]
+    pub brief: &'static str,
 }
 
 impl From<&Caveat> for Remark {
     fn from(caveat: &Caveat) -> Self {
-        Self { id: caveat.id().to_owned(), text: caveat.to_string() }
+        Self { id: caveat.id().to_owned(), text: caveat.to_string(), brief: caveat.brief() }
     }
 }
 
@@ -74,7 +77,7 @@ impl From<&Reason> for Remark {
     fn from(reason: &Reason) -> Self {
         let json = serde_json::to_value(reason).unwrap_or_default();
         let id = json.get("id").and_then(serde_json::Value::as_str).unwrap_or("unknown");
-        Self { id: id.to_owned(), text: reason.to_string() }
+        Self { id: id.to_owned(), text: reason.to_string(), brief: reason.brief() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The document for people: sections as netest had them, each line with its interval, layer, cost
 //! and limit.
 
+mod brief;
 mod full;
 
 use std::fmt::Write as _;
@@ -10,43 +11,26 @@ use narrows_diagnose::host::{FamilyRow, HostVerdict};
 use narrows_probe::BoundKind;
 use narrows_units::{BitRate, Direction, Layer, Metric, Octets, Unit, format_duration};
 
+use self::brief::Detail;
 use crate::document::Document;
 use crate::host;
 use crate::rows::MetricRow;
 
 impl Document {
-    /// The report as text, lines of at most about 110 columns, ending in a newline.
+    /// The report as text: the answer, then one line a metric. Lines of at most 79 columns, ending
+    /// in a newline.
     pub fn text(&self) -> String {
-        let mut out = String::new();
+        brief::text(self, Detail::Brief)
+    }
+
+    /// The same with method, cost and caveats under each metric, then hosts and advice in full.
+    pub fn long_text(&self) -> String {
+        let mut out = brief::text(self, Detail::Full);
         // Writing to a String cannot fail.
-        let _ = self.write(&mut out);
+        let _ = self.write_host(&mut out);
+        let _ = self.write_advice(&mut out);
+        let _ = self.write_tail(&mut out);
         out
-    }
-
-    fn write(&self, out: &mut String) -> std::fmt::Result {
-        self.write_head(out)?;
-        self.write_host(out)?;
-        for (title, metrics) in SECTIONS {
-            let rows: Vec<&MetricRow> = self.metrics.iter().filter(|row| metrics.contains(&row.metric)).collect();
-            if rows.is_empty() {
-                continue;
-            }
-            writeln!(out, "\n{title}")?;
-            for row in rows {
-                write_row(out, row)?;
-            }
-        }
-        self.write_advice(out)?;
-        self.write_tail(out)
-    }
-
-    fn write_head(&self, out: &mut String) -> std::fmt::Result {
-        let address = self.target.address.map_or_else(String::new, |address| format!(" ({address})"));
-        writeln!(out, "narrows {}: {}{address}", self.version, self.target.name)?;
-        for note in &self.notes {
-            writeln!(out, "  note: {}", note.text)?;
-        }
-        Ok(())
     }
 
     fn write_host(&self, out: &mut String) -> std::fmt::Result {
@@ -180,21 +164,6 @@ impl MetricRow {
     }
 }
 
-const SECTIONS: [(&str, &[Metric]); 4] = [
-    ("General", &[Metric::RoundTripTime, Metric::PathMtu, Metric::MaximumBurstOctets]),
-    ("Capacity", &[Metric::IpCapacity, Metric::AvailableIpCapacity, Metric::CrossTraffic]),
-    ("UDP", &[Metric::UdpAchievable]),
-    (
-        "TCP",
-        &[
-            Metric::TcpAchievableSingle,
-            Metric::TcpAchievableParallel,
-            Metric::TcpStreamsToFill,
-            Metric::TcpWindowOctets,
-        ],
-    ),
-];
-
 fn write_row(out: &mut String, row: &MetricRow) -> std::fmt::Result {
     let label = match row.direction {
         Direction::Reverse => format!("{} (reverse)", title(row.metric)),
@@ -266,7 +235,7 @@ fn print(metric: Metric, value: u64) -> String {
     }
 }
 
-fn title(metric: Metric) -> &'static str {
+pub(crate) fn title(metric: Metric) -> &'static str {
     match metric {
         Metric::IpCapacity => "capacity",
         Metric::ReverseIpCapacity => "capacity back",

@@ -12,7 +12,7 @@ use std::time::Duration;
 use narrows_lab::{RealTimePath, Side, StartOptions};
 use narrows_methods::job::{JobOptions, JobReport, Profile, main_job};
 use narrows_probe::Budget;
-use narrows_report::{Document, Environments, Note, Problem, Target, TimingReport, advise};
+use narrows_report::{Document, Environments, Note, Problem, Target, TimingReport};
 use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 use narrows_trace::{Played, Recorder, Setting, WorldKind, WriteError};
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     document.params.insert("scenario".to_owned(), scenario.name.clone());
     document.params.insert("seed".to_owned(), seed.to_string());
     document.params.insert("profile".to_owned(), format!("{:?}", options.profile).to_lowercase());
-    document.advice = advise(&document);
+    document.conclude();
     args.print.write(&document)?;
     args.record.close(writer, write_fault)?;
     match &document.error {

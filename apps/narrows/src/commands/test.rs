@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use narrows_methods::job::{JobOptions, JobReport, Profile, main_job};
 use narrows_net::client::SocketWorld;
 use narrows_probe::{Budget, Cost};
-use narrows_report::{Document, Environments, Note, Problem, Target, advise};
+use narrows_report::{Document, Environments, Note, Problem, Target};
 use narrows_trace::{Recorder, Setting, WorldKind};
 use narrows_units::{Direction, Metric};
 
@@ -37,9 +37,12 @@ pub(crate) struct TestArgs {
     /// Measure both ways, one after the other
     #[arg(long)]
     bidir: bool,
-    /// The complete report, both ways, in the sections of netest; brief otherwise
-    #[arg(long, conflicts_with_all = ["quick", "reverse"])]
+    /// How each result was found, and every doubt, under its line
+    #[arg(long)]
     full: bool,
+    /// Both ways, in the sections and with the labels that netest had
+    #[arg(long, conflicts_with_all = ["quick", "reverse", "full"])]
+    netest: bool,
     /// Octets, time and peak rate that the test may cost, such as "20 MB, 30 s, 50 Mbit/s"
     #[arg(long, value_parser = crate::budget::parse)]
     budget: Option<BudgetLimits>,
@@ -106,14 +109,14 @@ impl Plan {
         let flag = |own: bool, from_file: Option<bool>| own || from_file.unwrap_or(false);
         // A flag on the command line outweighs its opposite in the file.
         let thorough = args.thorough || (flag(false, file.thorough) && !args.quick);
-        let quick = args.quick || (flag(false, file.quick) && !args.thorough && !args.full);
+        let quick = args.quick || (flag(false, file.quick) && !args.thorough && !args.netest);
         let profile = match (quick, thorough) {
             (true, true) => return Err(Failure::usage("the file asks for both quick and thorough")),
             (true, _) => Profile::Quick,
             (_, true) => Profile::Thorough,
             _ => Profile::Standard,
         };
-        let bidir = args.bidir || args.full || (flag(false, file.bidir) && !args.reverse);
+        let bidir = args.bidir || args.netest || (flag(false, file.bidir) && !args.reverse);
         let reverse = args.reverse || (flag(false, file.reverse) && !args.bidir);
         let directions = match (bidir, reverse) {
             (true, _) => vec![Direction::Forward, Direction::Reverse],
@@ -162,12 +165,11 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
     };
     let target = Target { name: peer.name.clone(), address: Some(address.ip()), port: Some(address.port()) };
     // Nothing is measured any more.
-    environment::add_costs(&mut jobs.environments, sustained(&jobs.reports), args.full);
+    environment::add_costs(&mut jobs.environments, sustained(&jobs.reports), args.netest);
     let mut document =
         Document::new("test", env!("CARGO_PKG_VERSION").to_owned(), target, &jobs.reports, &jobs.environments);
     document.started_at = Some(begun);
     document.params = parameters(&plan, &peer);
-    document.advice = advise(&document);
     if stop.load(std::sync::atomic::Ordering::Relaxed) {
         document.notes.push(Note { id: "interrupted", text: "interrupted: this is what was known by then".to_owned() });
     }
@@ -175,7 +177,12 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
         failure.map(|failure| Problem { code: failure.exit.code(), who: failure.who, text: failure.text.clone() });
     let exit = ended(&document, fault.as_ref());
     document.error = fault;
-    let as_text = if args.full { Document::full_text } else { Document::text };
+    document.conclude();
+    let as_text = match (args.full, args.netest) {
+        (true, _) => Document::long_text,
+        (_, true) => Document::netest_text,
+        _ => Document::text,
+    };
     args.print.write_as(&document, as_text)?;
     args.record.close(jobs.writer.take(), jobs.write_fault.take())?;
     if let Some(problem) = &document.error {

@@ -233,6 +233,57 @@ impl Caveat {
             Self::StagesAmbiguous => "stages_ambiguous",
         }
     }
+
+    /// In a few words, for where a line must do.
+    pub fn brief(&self) -> &'static str {
+        match self {
+            Self::Multimodal { .. } => "several rates fit alike",
+            Self::ReceiveBatching { .. } => "the receiver sees packets in batches",
+            Self::TimerLimited => "a clock is too coarse",
+            Self::SenderLimited => "the sender could not go faster",
+            Self::ReceiverLimited => "the receiver could not go faster",
+            Self::PacingBroken { .. } => "the sender missed its plan in some trains",
+            Self::Loss { .. } => "probes were lost",
+            Self::LocalDrops { .. } => "the receiving host dropped packets",
+            Self::Reordering { .. } => "packets changed order",
+            Self::Shaped => "a token bucket is on the path",
+            Self::Policed => "a policer is on the path",
+            Self::VariableRate => "the rate varied",
+            Self::BucketNotExcluded { .. } => "a deep token bucket is not ruled out",
+            Self::Multichannel { .. } => "the link has several channels",
+            Self::MacAggregation { .. } => "the link sends frames in bursts",
+            Self::GrantScheduled { .. } => "the link sends by grants",
+            Self::NotConverged => "the interval stayed wide",
+            Self::GreyRegion { .. } => "it moved while it was measured",
+            Self::ElasticCrossTraffic => "other traffic backed off meanwhile",
+            Self::CapacityAssumed { .. } => "the capacity was assumed",
+            Self::TrainExceedsBurstLimit => "trains overflowed a short queue",
+            Self::ClockSkew { .. } => "the two clocks drift apart",
+            Self::ClockStep => "a clock was set meanwhile",
+            Self::HostStall => "a host stalled meanwhile",
+            Self::FewSamples { .. } => "few samples",
+            Self::AsymmetricLimit => "either direction may be the limit",
+            Self::AnswersLimited { .. } => "the remote host limits its answers",
+            Self::ReverseInfluence { .. } => "the reverse direction may be the limit",
+            Self::CoarseResolution => "the interval is wider than asked for",
+            Self::TestTooShort => "the transfer was still growing",
+            Self::StoppedEarly => "stopped before the method was done",
+            Self::LargestTried => "the limit lies beyond what was tried",
+            Self::MergedPackets { .. } => "the capture holds merged packets",
+            Self::CaptureMissed { .. } => "the capture missed packets",
+            Self::SilentRouter => "a router does not answer",
+            Self::SlowRouter => "a router answers slowly",
+            Self::UncheckedRouter => "a router's own time is not known",
+            Self::SeveralRouters { .. } => "several routers answer at one hop",
+            Self::RouteChanged => "the route changed",
+            Self::RoutingLoop { .. } => "packets may go round in circles",
+            Self::ForwardsExpired => "a router passes on expired packets",
+            Self::QuotesUneven => "a router's answers vary in length",
+            Self::SymmetryAssumed => "both directions are taken to be alike",
+            Self::StagesAssumed => "one hop is several links in a row",
+            Self::StagesAmbiguous => "several sums of links fit one hop",
+        }
+    }
 }
 
 impl fmt::Display for Caveat {

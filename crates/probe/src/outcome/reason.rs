@@ -103,3 +103,33 @@ pub enum Reason {
     #[error("the last probe was answered with something else; this is a defect, please report it")]
     UnexpectedEvent,
 }
+
+impl Reason {
+    /// In a few words, for where a line must do.
+    pub fn brief(&self) -> &'static str {
+        match self {
+            Self::StepsSpent | Self::OctetsSpent | Self::TimeSpent => "the budget was spent",
+            Self::PeakRateExceeded => "the budget's peak rate is too low",
+            Self::Interrupted => "interrupted",
+            Self::WorldBroke => "the measurement broke off",
+            Self::RowsSpent => "the recording ends too early",
+            Self::NoAnswer => "no probe was answered",
+            Self::TooMuchLoss { .. } => "too many probes were lost",
+            Self::SenderCannotPace => "the sender cannot keep the gaps",
+            Self::SenderTooSlow { .. } => "the sender is too slow",
+            Self::ReceiverTooSlow => "the receiver is too slow",
+            Self::StampsTooCoarse => "timestamps are too coarse",
+            Self::ReceiveBatching => "the receiver batches packets",
+            Self::NoAgreement => "the samples do not agree",
+            Self::NotConverged => "the search did not settle",
+            Self::TooFewSamples { .. } => "too few samples",
+            Self::NoTraffic => "no traffic passed",
+            Self::NeverQueued => "nothing ever queued",
+            Self::GapsUnproven => "gaps may be the sender's own",
+            Self::NotOffered { .. } => "not possible here",
+            Self::ForbiddenByPeer => "the server forbids it",
+            Self::MissingInput { .. } => "another result is missing",
+            Self::UnexpectedEvent => "a defect of narrows",
+        }
+    }
+}

@@ -204,6 +204,7 @@ fn caveats(reported: Option<&HopFinding>, seen: Option<&HopCounts>) -> Vec<Remar
         caveats.push(Remark {
             id: "unreachable".to_owned(),
             text: format!("it says that there is no way on, ICMP code {code}"),
+            brief: "a router refuses to pass packets on",
         });
     }
     caveats

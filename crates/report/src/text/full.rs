@@ -10,13 +10,12 @@ use crate::document::Document;
 use crate::rows::MetricRow;
 
 impl Document {
-    /// Everything that was found, as text: for each way the sections of netest, then every row as
-    /// the brief report has it.
-    pub fn full_text(&self) -> String {
+    /// Everything that was found in the sections of netest, one way after the other.
+    pub fn netest_text(&self) -> String {
         let mut out = String::new();
         // Writing to a String cannot fail.
         let _ = self.write_full(&mut out);
-        out + &self.text()
+        out
     }
 
     fn write_full(&self, out: &mut String) -> std::fmt::Result {

@@ -5,7 +5,7 @@ use narrows_probe::Entry;
 use narrows_probe::{Caveat, Cost, Estimate, Limit, Outcome, PathFacts, Reason};
 use narrows_units::{BitRate, Direction, Metric};
 
-use crate::{Document, Environments, HostEnvironment, Target, TimingReport, advise, schema};
+use crate::{Document, Environments, HostEnvironment, Target, TimingReport, schema};
 
 fn entry(metric: Metric, method: &'static str, outcome: Outcome) -> Entry {
     Entry {
@@ -57,7 +57,7 @@ fn document() -> Document {
     let target = Target { name: "far.example".to_owned(), address: Some([192, 0, 2, 1].into()), port: Some(8620) };
     let mut document = Document::new("test", "0.0.0".to_owned(), target, &[job], &[environments]);
     document.set_truth(Metric::IpCapacity, 97_529_259);
-    document.advice = advise(&document);
+    document.conclude();
     document.timing = Some(TimingReport {
         releases: 1000,
         late_ns_p50: 200,
@@ -71,7 +71,24 @@ fn document() -> Document {
 
 #[test]
 fn text_of_a_mixed_document() {
-    insta::assert_snapshot!(document().text());
+    let text = document().text();
+    assert!(text.lines().all(|line| line.chars().count() <= 79), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+/// Whatever the brief report leaves out stands in the long one.
+#[test]
+fn the_long_report_has_methods_doubts_hosts_and_advice() {
+    let text = document().long_text();
+    for part in [
+        "by fac2, 150 kB, 0.85 s",
+        "! 1.20 % of the probes were lost on the path",
+        "? no probe was answered",
+        "\nHosts\n",
+        "\nAdvice\n",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
 }
 
 #[test]
@@ -95,7 +112,7 @@ fn advice_names_the_window_and_the_shallow_queue() {
 /// netest's sections and labels are all there, in its order, for each way.
 #[test]
 fn the_complete_report_has_netests_sections() {
-    let text = document().full_text();
+    let text = document().netest_text();
     let labels = [
         "--- Host section ---",
         "local CPU speed",
@@ -145,7 +162,7 @@ fn both_ways_are_shown() {
         })
         .collect();
     document.metrics.extend(back);
-    let text = document.full_text();
+    let text = document.netest_text();
     assert_eq!(text.matches("--- TCP section ---").count(), 2);
     assert!(text.contains("Single stream TCP throughput:   20.0000 Mbps"));
     assert!(text.contains("Single stream TCP throughput:   10.0000 Mbps"));

@@ -104,6 +104,7 @@ fn pair(pair: &PairFinding) -> PassivePair {
     let conflict = (pair.disagreeing > 0).then(|| Remark {
         id: "flows_disagree".to_owned(),
         text: format!("{} of {} flow(s) say something else", pair.disagreeing, pair.flows),
+        brief: "flows disagree",
     });
     PassivePair {
         source: pair.source.to_string(),

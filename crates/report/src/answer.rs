@@ -1,0 +1,90 @@
+//! What a busy reader wants first: what the path carries, what is free now, what holds it back,
+//! what to do, and what to doubt.
+//!
+//! Each line comes from the first rule of its topic that holds ([`rules`]). Rules read typed rows,
+//! findings and advice of a [`Document`], and no other figure enters. Lines are plain ASCII of at
+//! most [`WIDTH`] columns, label included. A topic whose metrics were not asked for has no line.
+
+mod figures;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use narrows_units::Direction;
+use serde::Serialize;
+
+use crate::document::Document;
+
+/// Columns of a line with its label.
+pub(crate) const WIDTH: usize = 79;
+/// Columns of a label.
+const LABEL: usize = 10;
+
+/// What a line is about, in the order in which lines stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    /// What the path can carry.
+    Carries,
+    /// What of it others leave now.
+    FreeNow,
+    /// What holds the result back.
+    Limit,
+    /// What to do about it.
+    Do,
+    /// Why it might mislead.
+    Doubts,
+}
+
+impl Topic {
+    /// For people.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Carries => "Carries",
+            Self::FreeNow => "Free now",
+            Self::Limit => "Limit",
+            Self::Do => "Do",
+            Self::Doubts => "Doubts",
+        }
+    }
+}
+
+/// One line of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AnswerLine {
+    /// Which way the data went.
+    pub direction: Direction,
+    /// What it is about.
+    pub line: Topic,
+    /// The rule that wrote it.
+    pub rule: &'static str,
+    /// For people.
+    pub text: String,
+}
+
+/// The answer of a document, one group of lines per direction.
+pub(crate) fn answer(document: &Document) -> Vec<AnswerLine> {
+    let mut directions: Vec<Direction> = Vec::new();
+    for row in document.metrics.iter().filter(|row| row.direction != Direction::RoundTrip) {
+        if !directions.contains(&row.direction) {
+            directions.push(row.direction);
+        }
+    }
+    directions.into_iter().flat_map(|direction| rules::lines(document, direction)).collect()
+}
+
+/// The lines as they stand above a report; directions have a line of their own where there are two.
+pub(crate) fn text(lines: &[AnswerLine]) -> String {
+    let two = lines.iter().any(|line| line.direction != lines[0].direction);
+    let mut out = String::new();
+    let mut last = None;
+    for line in lines {
+        if two && last != Some(line.direction) {
+            let way = if line.direction == Direction::Reverse { "To this host" } else { "From this host" };
+            out += &format!("{}{way}\n", if last.is_some() { "\n" } else { "" });
+        }
+        last = Some(line.direction);
+        out += &format!("{:<LABEL$}{}\n", line.line.label(), line.text);
+    }
+    out
+}

@@ -1,0 +1,80 @@
+//! Figures as an answer has them: three digits, two where the interval is wide.
+
+use narrows_units::{BitRate, Octets};
+
+use crate::rows::MetricRow;
+
+/// An interval wider than this share of its value makes it *about* so much.
+const WIDE: f64 = 0.2;
+/// A narrower one is not worth its place.
+const NARROW: f64 = 0.01;
+
+/// A rate with its doubt: `97.5 Mbit/s (96.2-98.1)`, `about 68 Mbit/s (55-80)`.
+pub(super) fn estimated(row: &MetricRow) -> Option<String> {
+    let (value, low, high) = (row.value?, row.low?, row.high?);
+    let width = high.saturating_sub(low) as f64 / value.max(1) as f64;
+    let digits = if width > WIDE { 2 } else { 3 };
+    let about = if width > WIDE { "about " } else { "" };
+    let range = if width < NARROW { String::new() } else { format!(" ({})", range(value, low, high, digits)) };
+    Some(format!("{about}{}{range}", rate_of(value, digits)))
+}
+
+/// A rate of three digits.
+pub(super) fn rate(bps: u64) -> String {
+    rate_of(bps, 3)
+}
+
+/// Octets of three digits.
+pub(super) fn octets(count: u64) -> String {
+    Octets::new(rounded(count, 3)).to_string()
+}
+
+fn rate_of(bps: u64, digits: u32) -> String {
+    BitRate::from_bps(rounded(bps, digits)).to_string()
+}
+
+/// Both ends in the unit of the value, which stands in front.
+fn range(value: u64, low: u64, high: u64, digits: u32) -> String {
+    let unit = unit_of(rounded(value, digits));
+    let end = |bps: u64| {
+        let text = format!("{:.3}", rounded(bps, digits) as f64 / unit as f64);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    format!("{}-{}", end(low), end(high))
+}
+
+/// The largest decimal prefix that leaves at least 1.
+fn unit_of(bps: u64) -> u64 {
+    let prefixes = [1_000_000_000_000, 1_000_000_000, 1_000_000, 1_000];
+    prefixes.into_iter().find(|&unit| bps >= unit).unwrap_or(1)
+}
+
+/// To so many significant digits, the half away from zero.
+fn rounded(value: u64, digits: u32) -> u64 {
+    let drop = value.checked_ilog10().unwrap_or(0).saturating_sub(digits - 1);
+    let unit = 10_u64.pow(drop);
+    value.saturating_add(unit / 2) / unit * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_rounded() {
+        for (value, digits, expected) in
+            [(97_529_259, 3, 97_500_000), (68_261_000, 2, 68_000_000), (999_600, 3, 1_000_000), (7, 3, 7), (0, 2, 0)]
+        {
+            assert_eq!(rounded(value, digits), expected, "{value}");
+        }
+        assert_eq!(rate(975_293_000), "975 Mbit/s");
+        assert_eq!(octets(449_700), "450 kB");
+    }
+
+    #[test]
+    fn a_range_has_the_unit_of_its_value() {
+        assert_eq!(range(68_261_000, 55_330_000, 80_480_000, 2), "55-80");
+        assert_eq!(range(975_000_000, 960_000_000, 1_020_000_000, 3), "960-1020");
+        assert_eq!(range(1_020_000_000, 975_000_000, 1_100_000_000, 3), "0.975-1.1");
+    }
+}

@@ -1,0 +1,235 @@
+use std::time::Duration;
+
+use narrows_methods::job::JobReport;
+use narrows_probe::{
+    Caveat, Cost, Entry, Estimate, Finding, Limit, LimitingFactor, Outcome, PathFacts, Reason, TcpFinding,
+};
+use narrows_units::{BitRate, Direction, Metric};
+use proptest::prelude::*;
+
+use super::{WIDTH, text};
+use crate::{Document, Environments, Target};
+
+/// The document of one job that found this, in the forward direction.
+fn document(found: Vec<(Metric, Outcome)>) -> Document {
+    let entries = found.into_iter().map(|(metric, outcome)| Entry {
+        metric,
+        direction: Direction::Forward,
+        method: "test",
+        outcome,
+        cost: Cost::default(),
+    });
+    let job: JobReport<()> = JobReport {
+        facts: PathFacts::ideal(1500, Duration::from_millis(20)),
+        entries: entries.collect(),
+        cost: Cost::default(),
+        fault: None,
+    };
+    let target = Target { name: "far.example".to_owned(), address: None, port: None };
+    let mut document = Document::new("test", "0.0.0".to_owned(), target, &[job], &[Environments::default()]);
+    document.conclude();
+    document
+}
+
+/// A rate, in kbit/s.
+fn rate(metric: Metric, value: u64, low: u64, high: u64) -> (Metric, Estimate) {
+    let of = |kbps: u64| BitRate::from_bps(kbps * 1000);
+    (metric, Estimate::ip_rate(metric, of(value), of(low), of(high)))
+}
+
+fn capacity(value: u64, low: u64, high: u64) -> (Metric, Outcome) {
+    let (metric, estimate) = rate(Metric::IpCapacity, value, low, high);
+    (metric, estimate.into())
+}
+
+fn available(value: u64, low: u64, high: u64) -> (Metric, Outcome) {
+    let (metric, estimate) = rate(Metric::AvailableIpCapacity, value, low, high);
+    (metric, estimate.into())
+}
+
+fn answer(found: Vec<(Metric, Outcome)>) -> String {
+    let document = document(found);
+    let lines = document.answer;
+    let rules: Vec<&str> = lines.iter().map(|line| line.rule).collect();
+    format!("{}{}\n", text(&lines), rules.join(" "))
+}
+
+#[test]
+fn an_idle_path() {
+    insta::assert_snapshot!(answer(vec![capacity(975_293, 973_000, 977_000), available(960_000, 930_000, 975_000)]), @r"
+    Carries   975 Mbit/s to far.example
+    Free now  all of it; no other traffic seen
+    Limit     the slowest link of the path
+    Do        nothing to fix on these hosts
+    c2 f1 l7 d5
+    ");
+}
+
+#[test]
+fn other_traffic() {
+    insta::assert_snapshot!(answer(vec![capacity(97_529, 96_000, 98_900), available(68_261, 55_330, 80_480)]), @r"
+    Carries   97.5 Mbit/s (96-98.9) to far.example
+    Free now  about 68 Mbit/s (55-80); other traffic takes the rest
+    Limit     other traffic; on which link: narrows hops far.example
+    Do        less traffic or a faster link there; these hosts are fine
+    c2 f4 l6 d4
+    ");
+}
+
+#[test]
+fn a_path_that_others_fill() {
+    let full = vec![capacity(97_529, 97_000, 98_000), available(4_000, 3_000, 5_000)];
+    insta::assert_snapshot!(answer(full), @r"
+    Carries   97.5 Mbit/s (97-98) to far.example
+    Free now  only about 4 Mbit/s (3-5); other traffic fills the path
+    Limit     other traffic; on which link: narrows hops far.example
+    Do        find who fills the path
+    c2 f2 l6 d1
+    ");
+}
+
+#[test]
+fn a_token_bucket() {
+    let (metric, bucket) = rate(Metric::IpCapacity, 500_000, 499_000, 501_000);
+    let peak =
+        Estimate::ip_rate(Metric::PeakRate, BitRate::from_mbps(975), BitRate::from_mbps(970), BitRate::from_mbps(980));
+    let found = vec![
+        (metric, bucket.caveat(Caveat::Shaped).into()),
+        (Metric::PeakRate, peak.into()),
+        (
+            Metric::CommittedBurstOctets,
+            Estimate::new(Metric::CommittedBurstOctets, None, 450_000, 440_000, 460_000).into(),
+        ),
+        available(498_000, 490_000, 505_000),
+    ];
+    insta::assert_snapshot!(answer(found), @r"
+    Carries   500 Mbit/s sustained; bursts up to 450 kB pass at 975 Mbit/s
+    Free now  all of it; no other traffic seen
+    Limit     a token bucket that delays the excess
+    Do        judge by long transfers, not by the first seconds
+    Doubts    1 on capacity: a token bucket is on the path; --full lists all
+    c1 f1 l3 d3 w1
+    ");
+}
+
+#[test]
+fn a_slow_receiver() {
+    let (metric, bound) = rate(Metric::IpCapacity, 706_000, 706_000, 706_000);
+    let (also, free) = rate(Metric::AvailableIpCapacity, 706_000, 706_000, 706_000);
+    let found = vec![
+        (metric, bound.at_least(Limit::Receiver).caveat(Caveat::ReceiverLimited).into()),
+        (also, free.at_least(Limit::Receiver).into()),
+    ];
+    insta::assert_snapshot!(answer(found), @r"
+    Carries   at least 706 Mbit/s; far.example could not take more
+    Free now  at least 706 Mbit/s
+    Limit     far.example, not the path: it could not take more
+    Do        spread the load over processors
+    Doubts    1 on capacity: the receiver could not go faster; --full lists all
+    c3 f5 l2 d1 w1
+    ");
+}
+
+#[test]
+fn nothing_certain_but_what_arrived() {
+    let udp = rate(Metric::UdpAchievable, 65_000, 64_000, 66_000);
+    let found = vec![
+        (Metric::IpCapacity, Outcome::inconclusive(Reason::NoAgreement)),
+        (Metric::AvailableIpCapacity, Outcome::inconclusive(Reason::MissingInput { what: "capacity".to_owned() })),
+        (udp.0, udp.1.into()),
+    ];
+    insta::assert_snapshot!(answer(found), @r"
+    Carries   at least 65 Mbit/s (UDP arrived); above that the samples do not agree
+    Free now  unclear: another result is missing; UDP sustained 65 Mbit/s
+    Limit     unknown: the capacity was not found
+    Do        repeat on a quiet machine, or --thorough (about 60 s, 200 MB)
+    c5 f6 l8 d2
+    ");
+}
+
+#[test]
+fn one_connection_that_loses_at_random() {
+    let (metric, tcp) = rate(Metric::TcpAchievableSingle, 10_000, 9_000, 11_000);
+    let finding = TcpFinding {
+        bps: Some(10_000_000),
+        limits: vec![LimitingFactor::RandomLoss],
+        retransmitted: Some(0.005),
+        congestion: Some("cubic".to_owned()),
+        ..TcpFinding::default()
+    };
+    let found = vec![
+        capacity(97_529, 97_300, 97_700),
+        available(85_000, 75_000, 95_000),
+        (metric, tcp.found(Finding::Tcp(Box::new(finding))).into()),
+    ];
+    insta::assert_snapshot!(answer(found), @r"
+    Carries   97.5 Mbit/s to far.example
+    Free now  about 85 Mbit/s (75-95); other traffic takes the rest
+    Limit     random loss of 0.50 %: one TCP connection (cubic) gets 10 Mbit/s
+    Do        nothing to fix on these hosts
+    c2 f4 l4 d5
+    ");
+}
+
+#[test]
+fn traffic_that_backs_off_and_a_stopped_search() {
+    let (metric, free) = rate(Metric::AvailableIpCapacity, 40_000, 35_000, 45_000);
+    let mut free = free.caveat(Caveat::ElasticCrossTraffic).caveat(Caveat::NotConverged);
+    free.confidence = narrows_probe::Confidence::Low;
+    let (other, known) = rate(Metric::IpCapacity, 97_529, 97_300, 97_700);
+    let known = known.caveat(Caveat::BucketNotExcluded { deeper_than_octets: 0 });
+    insta::assert_snapshot!(answer(vec![(other, known.into()), (metric, free.into())]), @r"
+    Carries   97.5 Mbit/s to far.example
+    Free now  about 40 Mbit/s (35-45) for one more sender; other traffic backed off
+    Limit     other traffic; on which link: narrows hops far.example
+    Do        less traffic or a faster link there; these hosts are fine
+    Doubts    2, the first on available: other traffic backed off meanwhile
+    c2 f3 l6 d4 w1
+    ");
+}
+
+#[test]
+fn hosts_that_stall_are_told_before_the_path() {
+    let mut document = document(vec![capacity(97_529, 97_300, 97_700), available(85_000, 75_000, 95_000)]);
+    document.timing = Some(crate::TimingReport {
+        releases: 1000,
+        late_ns_p50: 200,
+        late_ns_p99: 9_000_000,
+        late_ns_worst: 80_000_000,
+        late_over_100us: 400,
+        timing_valid: false,
+    });
+    let lines = super::answer(&document);
+    let limit = lines.iter().find(|line| line.line == super::Topic::Limit).unwrap();
+    assert_eq!((limit.rule, limit.text.as_str()), ("l1", "unknown: this machine did not keep time while it measured"));
+}
+
+proptest! {
+    /// Three to five lines, none too wide, no figure that the rows lack, whatever was found.
+    #[test]
+    fn answers_keep_their_shape(
+        capacity_kbps in 1_u64..100_000_000, width in 0_u64..50, share in 0_u64..130, bound in 0_u8..3, far in "[a-z.]{1,80}",
+    ) {
+        let spread = capacity_kbps * width / 100;
+        let (metric, estimate) =
+            rate(Metric::IpCapacity, capacity_kbps, capacity_kbps - spread.min(capacity_kbps), capacity_kbps + spread);
+        let estimate = match bound {
+            0 => estimate,
+            1 => estimate.at_least(Limit::Sender),
+            _ => estimate.at_most(),
+        };
+        let free = capacity_kbps * share / 100;
+        let mut document = document(vec![(metric, estimate.into()), available(free, free / 2, free * 2)]);
+        document.target.name = far;
+        let lines = super::answer(&document);
+        prop_assert!((3..=5).contains(&lines.len()), "{lines:?}");
+        for line in text(&lines).lines() {
+            prop_assert!(line.is_ascii() && line.len() <= WIDTH, "{line}");
+        }
+        let of = |topic| lines.iter().find(|line| line.line == topic).map(|line| line.rule);
+        // What is free is never said to be more than what the path carries.
+        if of(super::Topic::FreeNow) == Some("f4") && of(super::Topic::Carries) == Some("c2") {
+            prop_assert!(free <= capacity_kbps, "{lines:?}");
+        }
+    }
+}
