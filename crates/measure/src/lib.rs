@@ -14,6 +14,7 @@
 //! | [`tcp`] | `tcp` | rate of one TCP connection | bit/s, TCP payload |
 //! | [`streams`] | `streams` | fewest TCP connections that fill the path | count |
 //! | [`window`] | `window` | smallest TCP window that fills the path | octets |
+//! | [`answers`] | `answers` | capacity towards a host without our server | bit/s, IP |
 //! | [`asymprobe`] | `asymprobe` | capacity of both directions, from one end | bit/s, IP |
 //!
 //! A method is a state machine: it gets facts about the path and reports of its probes, and gives
@@ -26,6 +27,7 @@
 //!
 //! `narrows_methods` lists the methods. Its `job` decides which of them run, and in which order.
 
+pub mod answers;
 pub mod asymprobe;
 pub mod available;
 pub mod burst;

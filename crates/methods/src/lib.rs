@@ -17,7 +17,7 @@ mod oracle;
 mod parameters;
 
 use narrows_measure::{
-    asymprobe, available, burst, capacity, follow, hops, pmtu, rtt, shaper, streams, tcp, udp, window,
+    answers, asymprobe, available, burst, capacity, follow, hops, pmtu, rtt, shaper, streams, tcp, udp, window,
 };
 use narrows_probe::facts::Answering;
 use narrows_probe::registry::{Method, Scope};
@@ -34,6 +34,7 @@ pub const METHODS: &[&dyn Method] = &[
     &pmtu::Pmtu,
     &capacity::Capacity,
     &hops::Hops,
+    &answers::Answers,
     &capacity::pathrate::Pathrate,
     &nettimer::Nettimer,
     &bprobe::Bprobe,
@@ -127,19 +128,15 @@ pub fn answered(metric: Metric, answering: Answering) -> impl Iterator<Item = &'
 /// it, else what was most accurate in the simulator with such a host, else the first method that
 /// can and answers for the path as a whole.
 ///
-/// Capacity by echoes: `capprobe`, right in all runs on idle and loaded paths, while `nettimer`
-/// under load behind the narrow link fell a quarter short in one of four. By SYNs and closed ports:
-/// `nettimer`, which asks for the fewest answers (such hosts mostly limit them, and SYNs should be
-/// few), and tells the forward direction even where the reverse direction is slower, where
-/// `capprobe`'s check by small packets, which are no longer than their answers, does not.
+/// Capacity by echoes, SYNs and closed ports: `answers`, which alone expects a host at rest to be
+/// late with its first answer, and never turns that into a bound.
 ///
 /// Available bandwidth by echoes alone: `fac2`, whose trains are few and short; what comes back
 /// tells of both ways.
 pub fn automatic_for(metric: Metric, answering: Answering) -> Option<&'static dyn Method> {
     let usual = automatic(metric).filter(|method| method.answered_by().contains(&answering));
     let other: Option<&'static dyn Method> = match (metric, answering) {
-        (Metric::IpCapacity, Answering::Echo) => Some(&capprobe::CapProbe),
-        (Metric::IpCapacity, Answering::ClosedPort | Answering::TcpSyn) => Some(&nettimer::Nettimer),
+        (Metric::IpCapacity, Answering::Echo | Answering::ClosedPort | Answering::TcpSyn) => Some(&answers::Answers),
         (Metric::AvailableIpCapacity, Answering::Echo) => Some(&fac2::Fac2),
         _ => None,
     };

@@ -43,6 +43,9 @@ pub struct ClosedFormWorld {
     pub skew_ppm: f64,
     /// The far end answers echoes after up to this long, uniformly.
     pub echo_jitter: Duration,
+    /// A far end at rest answers so late; what comes meanwhile waits, and follows at once.
+    pub wake: Duration,
+    awake_until: i64,
     /// Everything that was answered, in order.
     pub reports: Vec<TrainReport>,
     state: Vec<HopState>,
@@ -82,6 +85,8 @@ impl ClosedFormWorld {
             offset: Delta::from_nanos(-40_000_000),
             skew_ppm: 0.0,
             echo_jitter: Duration::ZERO,
+            wake: Duration::ZERO,
+            awake_until: i64::MIN,
             reports: Vec::new(),
             state,
             random,
@@ -276,7 +281,11 @@ impl ClosedFormWorld {
 
     fn returned(&mut self, arrived: i64) -> i64 {
         let reverse: Duration = self.hops.iter().map(|hop| hop.delay).sum();
-        arrived + ps(reverse) + scaled(ps(self.echo_jitter), self.random.unit())
+        // A host falls asleep within a millisecond.
+        let at_rest = arrived > self.awake_until.saturating_add(1_000 * 1_000 * PS_PER_NS);
+        let turned = if at_rest { arrived + ps(self.wake) } else { arrived.max(self.awake_until) };
+        self.awake_until = turned;
+        turned + ps(reverse) + scaled(ps(self.echo_jitter), self.random.unit())
     }
 }
 
