@@ -61,6 +61,8 @@ pub fn not_played(scenario: &Scenario) -> Vec<String> {
             ("clock", host.clock == ideal.clock),
             ("cost of sending", host.send_cost == ideal.send_cost),
             ("cost of receiving", host.receive_cost == ideal.receive_cost),
+            ("cost of copying", host.copy_rate == ideal.copy_rate),
+            ("cost of interrupts", host.interrupt_cost == ideal.interrupt_cost),
             ("pacing jitter", host.pacing_jitter == ideal.pacing_jitter),
             ("stalls", host.stalls == ideal.stalls),
             ("coalescing", host.coalescing == ideal.coalescing),

@@ -16,6 +16,13 @@ pub struct Host {
     /// Time that one receive call takes; user-level stamps come that much later, one after the
     /// other.
     pub receive_cost: Duration,
+    /// How fast octets are copied between a program and its kernel; `None`: at no cost. The copy
+    /// is part of the call, which takes that much longer the longer the packet is.
+    pub copy_rate: Option<BitRate>,
+    /// Processor time of one receive interrupt. The receiving program waits meanwhile: both share
+    /// one processor, and interrupts come first. One comes for each packet, or for each batch of
+    /// `coalescing`.
+    pub interrupt_cost: Duration,
     /// Each planned departure is late by up to this much (uniform), independently.
     pub pacing_jitter: Duration,
     /// Times during which the host does not run.
@@ -43,6 +50,8 @@ impl Default for Host {
             clock: ClockModel::default(),
             send_cost: Duration::ZERO,
             receive_cost: Duration::ZERO,
+            copy_rate: None,
+            interrupt_cost: Duration::ZERO,
             pacing_jitter: Duration::ZERO,
             stalls: None,
             coalescing: None,
@@ -51,6 +60,22 @@ impl Default for Host {
             tcp: TcpHost::default(),
             answers: Router::default(),
         }
+    }
+}
+
+impl Host {
+    /// Time of a send call with its copy.
+    pub fn send_time(&self, ip_octets: u16) -> Duration {
+        self.send_cost.saturating_add(self.copy_time(ip_octets))
+    }
+
+    /// Time of a receive call with its copy.
+    pub fn receive_time(&self, ip_octets: u16) -> Duration {
+        self.receive_cost.saturating_add(self.copy_time(ip_octets))
+    }
+
+    fn copy_time(&self, ip_octets: u16) -> Duration {
+        self.copy_rate.and_then(|rate| rate.time_for(ip_octets.into())).unwrap_or_default()
     }
 }
 

@@ -324,8 +324,10 @@ fn check_host(place: &str, host: &Host) -> Result<(), ScenarioError> {
     if host.stalls.is_some_and(|stalls| stalls.every.is_zero()) {
         return invalid("stalls", "every must be above zero");
     }
-    if host.interface_rate.is_some_and(|rate| rate.bps() == 0) {
-        return invalid("interface_rate", "must be above zero");
+    for (field, rate) in [("interface_rate", host.interface_rate), ("copy_rate", host.copy_rate)] {
+        if rate.is_some_and(|rate| rate.bps() == 0) {
+            return invalid(field, "must be above zero");
+        }
     }
     if !sound(&host.answers) {
         return invalid("answers", ICMP_LIMIT);

@@ -54,8 +54,8 @@ fn floor_ns(ns: f64) -> i64 {
 #[derive(Debug)]
 pub(crate) struct HostState {
     clock: ClockModel,
-    pub(crate) send_cost: u64,
-    pub(crate) receive_cost: u64,
+    costs: Host,
+    pub(crate) interrupt_cost: u64,
     pacing_jitter: u64,
     rng: Stream,
     stalls: Option<Stalls>,
@@ -68,8 +68,8 @@ impl HostState {
     pub(crate) fn new(host: &Host, way: PathDirection, seed: u64) -> Self {
         Self {
             clock: host.clock.clone(),
-            send_cost: nanos(host.send_cost),
-            receive_cost: nanos(host.receive_cost),
+            costs: host.clone(),
+            interrupt_cost: nanos(host.interrupt_cost),
             pacing_jitter: nanos(host.pacing_jitter),
             rng: Stream::new(seed, Purpose::Departures(way)),
             stalls: host.stalls.map(|stalls| Stalls {
@@ -81,6 +81,16 @@ impl HostState {
             }),
             free: 0,
         }
+    }
+
+    /// What the send call of a packet takes.
+    pub(crate) fn send_time(&self, ip_octets: u16) -> u64 {
+        nanos(self.costs.send_time(ip_octets))
+    }
+
+    /// What the receive call of a packet takes.
+    pub(crate) fn receive_time(&self, ip_octets: u16) -> u64 {
+        nanos(self.costs.receive_time(ip_octets))
     }
 
     pub(crate) fn reading(&self, at: u64) -> i64 {

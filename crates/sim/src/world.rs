@@ -152,7 +152,8 @@ fn path_facts(scenario: &Scenario, way: PathDirection) -> PathFacts {
     };
     let truth = scenario.truth(way);
     let path_mtu = truth.path_mtu();
-    let costs = sender.send_cost + receiver.receive_cost + receiver.send_cost + sender.receive_cost;
+    let calls = |host: &Host| host.send_time(CONTROL_OCTETS) + host.receive_time(CONTROL_OCTETS) + host.interrupt_cost;
+    let costs = calls(sender) + calls(receiver);
     PathFacts {
         path_mtu,
         ipv6: false,
@@ -167,16 +168,17 @@ fn path_facts(scenario: &Scenario, way: PathDirection) -> PathFacts {
 
 /// What a host would find out about itself.
 fn host_facts(host: &Host, path_mtu: u16) -> HostFacts {
-    let send_limit = BitRate::over(u64::from(path_mtu), host.send_cost);
+    let (send_cost, receive_cost) = (host.send_time(path_mtu), host.receive_time(path_mtu));
+    let send_limit = BitRate::over(u64::from(path_mtu), send_cost);
     HostFacts {
-        send_cost: host.send_cost,
-        receive_cost: host.receive_cost,
+        send_cost,
+        receive_cost,
         clock_resolution: host.clock.granularity,
         // Rounded readings of a steady clock spread evenly over one tick: their 99th percentile is
         // half a tick from the median.
         stamp_error: Duration::from_nanos(nanos(host.clock.granularity) / 2),
         stamp_source: StampSource::Simulated,
-        min_gap: host.send_cost.max(host.pacing_jitter),
+        min_gap: send_cost.max(host.pacing_jitter),
         max_send_rate: send_limit,
         interface_rate: host.interface_rate,
         virtual_interface: false,

@@ -13,6 +13,8 @@ pub(super) struct HostFile {
     clock: Option<ClockFile>,
     send_cost: Option<String>,
     receive_cost: Option<String>,
+    copy_rate: Option<String>,
+    interrupt_cost: Option<String>,
     pacing_jitter: Option<String>,
     stalls: Option<StallsFile>,
     coalescing: Option<CoalescingFile>,
@@ -67,6 +69,8 @@ impl HostFile {
         let mut host = Host {
             send_cost: time("send_cost", self.send_cost.as_ref())?,
             receive_cost: time("receive_cost", self.receive_cost.as_ref())?,
+            copy_rate: optional(&at("copy_rate"), self.copy_rate.as_ref(), rate)?,
+            interrupt_cost: time("interrupt_cost", self.interrupt_cost.as_ref())?,
             pacing_jitter: time("pacing_jitter", self.pacing_jitter.as_ref())?,
             interface_rate: optional(&at("interface_rate"), self.interface_rate.as_ref(), rate)?,
             ..Host::default()

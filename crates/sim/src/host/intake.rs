@@ -14,7 +14,7 @@ pub(crate) struct Intake<C> {
     timer: u64,
     frames: usize,
     /// Waiting for the interrupt.
-    waiting: Vec<C>,
+    waiting: Vec<(u16, C)>,
     /// When the interrupt comes.
     fires: u64,
     /// When the program's last receive call returns.
@@ -47,14 +47,14 @@ impl<C> Intake<C> {
     }
 
     /// A packet arrives at `at`, no earlier than the one before.
-    pub(crate) fn arrive(&mut self, at: u64, payload: C, host: &mut HostState) {
+    pub(crate) fn arrive(&mut self, at: u64, ip_octets: u16, payload: C, host: &mut HostState) {
         if self.fires <= at {
             self.fire(host);
         }
         if self.waiting.is_empty() {
             self.fires = at.saturating_add(self.timer);
         }
-        self.waiting.push(payload);
+        self.waiting.push((ip_octets, payload));
         if self.waiting.len() >= self.frames {
             self.fires = at;
             self.fire(host);
@@ -76,19 +76,33 @@ impl<C> Intake<C> {
     }
 
     fn fire(&mut self, host: &mut HostState) {
-        for payload in self.waiting.drain(..) {
+        self.interrupt(host.interrupt_cost);
+        for (ip_octets, payload) in self.waiting.drain(..) {
             while self.held.front().is_some_and(|read| *read <= self.fires) {
                 self.held.pop_front();
             }
             let dropped = self.held.len() >= SOCKET_PACKETS;
             if !dropped {
                 let begin = host.running(self.fires.max(self.free));
-                self.free = begin.saturating_add(host.receive_cost);
+                self.free = begin.saturating_add(host.receive_time(ip_octets));
                 self.held.push_back(self.free);
             }
             // The program reads of a drop with the packet that it has read last.
             self.read.push_back(Reading { at: self.free, dropped, payload });
         }
         self.fires = NEVER;
+    }
+
+    /// The interrupt takes the processor from the program for `cost`: all that is not yet read is
+    /// read that much later.
+    fn interrupt(&mut self, cost: u64) {
+        if cost == 0 {
+            return;
+        }
+        let pending = self.held.iter_mut().chain(self.read.iter_mut().map(|reading| &mut reading.at));
+        for at in pending.filter(|at| **at > self.fires) {
+            *at = at.saturating_add(cost);
+        }
+        self.free = self.free.max(self.fires).saturating_add(cost);
     }
 }

@@ -23,8 +23,13 @@ impl<C> Kernel<C> {
             PathDirection::Forward => (&scenario.sender, PathDirection::Reverse),
             PathDirection::Reverse => (&scenario.receiver, PathDirection::Forward),
         };
-        let without_calls =
-            Host { send_cost: std::time::Duration::ZERO, receive_cost: std::time::Duration::ZERO, ..host.clone() };
+        // The kernel answers without a call or a copy.
+        let without_calls = Host {
+            send_cost: std::time::Duration::ZERO,
+            receive_cost: std::time::Duration::ZERO,
+            copy_rate: None,
+            ..host.clone()
+        };
         Self {
             host: HostState::new(&without_calls, way, seed),
             intake: Intake::new(host.coalescing),
@@ -35,7 +40,7 @@ impl<C> Kernel<C> {
 
     /// A packet arrives at `at`, no earlier than the one before.
     pub(crate) fn arrive(&mut self, at: u64, payload: C) {
-        self.intake.arrive(at, payload, &mut self.host);
+        self.intake.arrive(at, 0, payload, &mut self.host);
     }
 
     /// When the kernel sees the next packet.

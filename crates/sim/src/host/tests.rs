@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use narrows_scenario::{ClockStep, Coalescing, Stalls as StallModel};
-use narrows_units::Delta;
+use narrows_units::{BitRate, Delta};
 use proptest::prelude::*;
 
 use super::*;
@@ -57,7 +57,7 @@ proptest! {
 #[test]
 fn departures_keep_send_cost_and_order() {
     let mut state = host(&Host { send_cost: Duration::from_micros(3), ..Host::default() });
-    let cost = state.send_cost;
+    let cost = state.send_time(1500);
     let times: Vec<u64> = [0, 0, 10_000, 11_000].map(|at| state.departure(at, cost)).to_vec();
     assert_eq!(times, [0, 3000, 10_000, 13_000]);
 }
@@ -93,7 +93,7 @@ fn read_all(coalescing: Option<Coalescing>, receive_cost: Duration, arrivals: &[
     let mut state = host(&Host { receive_cost, ..Host::default() });
     let mut intake = Intake::new(coalescing);
     for (id, &at) in arrivals.iter().enumerate() {
-        intake.arrive(at, id, &mut state);
+        intake.arrive(at, 1500, id, &mut state);
     }
     std::iter::from_fn(|| intake.pop_until(NEVER - 1, &mut state))
         .map(|reading| {
@@ -110,7 +110,7 @@ fn a_full_socket_drops() {
     let mut state = host(&Host { receive_cost: Duration::from_micros(10), ..Host::default() });
     let mut intake = Intake::new(None);
     for k in 0..10_000u64 {
-        intake.arrive(k * 5_000, k, &mut state);
+        intake.arrive(k * 5_000, 1500, k, &mut state);
     }
     let all: Vec<intake::Reading<u64>> = std::iter::from_fn(|| intake.pop_until(NEVER - 1, &mut state)).collect();
     let dropped = all.iter().filter(|reading| reading.dropped).count();
@@ -138,4 +138,26 @@ fn batches_share_a_stamp() {
 fn receive_calls_come_one_after_the_other() {
     let read = read_all(None, Duration::from_micros(4), &[0, 1000, 20_000]);
     assert_eq!(read, [(4000, 0), (8000, 1), (24_000, 2)]);
+}
+
+/// Packets of 1500 octets come every 10 µs. A call takes 2 µs, its copy at 3 Gbit/s 4 µs more, and
+/// an interrupt 30 µs. One interrupt for each packet leaves the program nothing: its buffer's 2048
+/// are read when all is over. One for each 100 µs leaves it 70 of them, where 60 are enough.
+#[test]
+fn interrupts_take_the_processor_from_the_program() {
+    let dropped = |coalescing: Option<Coalescing>| {
+        let mut state = host(&Host {
+            receive_cost: Duration::from_micros(2),
+            copy_rate: Some(BitRate::from_mbps(3000)),
+            interrupt_cost: Duration::from_micros(30),
+            ..Host::default()
+        });
+        let mut intake = Intake::new(coalescing);
+        for k in 0..10_000u64 {
+            intake.arrive(k * 10_000, 1500, k, &mut state);
+        }
+        std::iter::from_fn(|| intake.pop_until(NEVER - 1, &mut state)).filter(|reading| reading.dropped).count()
+    };
+    assert_eq!(dropped(None), 10_000 - 2048);
+    assert_eq!(dropped(Some(Coalescing { timer: Duration::from_micros(95), frames: 256 })), 0);
 }

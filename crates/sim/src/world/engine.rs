@@ -211,7 +211,7 @@ impl Engine {
                 ..
             } => self.kernels[end].arrive(at, Unawaited { way, node, ip_octets, expected_response, probe: payload }),
             Payload::Probe { .. } | Payload::Echo { .. } | Payload::Answer { .. } => {
-                self.intakes[end].arrive(at, (ip_octets, payload), &mut self.hosts[end]);
+                self.intakes[end].arrive(at, ip_octets, (ip_octets, payload), &mut self.hosts[end]);
             }
         }
     }
@@ -224,7 +224,7 @@ impl Engine {
                 if !word.dropped =>
             {
                 let host = self.host(way);
-                let departure = host.departure(word.at, host.send_cost);
+                let departure = host.departure(word.at, host.send_time(echo_octets));
                 let payload = Payload::Echo { run, seq, turned: word.stamp };
                 self.send(departure, way, packet(echo_octets, payload));
             }

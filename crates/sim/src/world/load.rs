@@ -91,7 +91,7 @@ impl SimWorld {
     /// interface never idles and its rate is reached exactly.
     fn offer(&mut self, running: &mut RunningLoad, load: &Load, begin: u64, end: u64) {
         let streams = u64::from(load.streams.max(1));
-        let cost = self.engine.host(self.way).send_cost / streams;
+        let cost = self.engine.host(self.way).send_time(load.ip_octets) / streams;
         let burst_octets = u64::from(load.burst.max(1)) * u64::from(load.ip_octets);
         let mut plan = match (running.last_burst, gap_of(load.rate, running.last_burst)) {
             (Some((at, _)), Some(gap)) => at.saturating_add(gap).max(begin),
@@ -202,7 +202,7 @@ impl SimWorld {
 
     /// Share of the segment for which the busiest sending thread was in a send call.
     fn sender_share(&mut self, load: &Load, sent: u32) -> f32 {
-        let cost = self.engine.host(self.way).send_cost;
+        let cost = self.engine.host(self.way).send_time(load.ip_octets);
         let busy = f64::from(sent) / f64::from(load.streams.max(1)) * cost as f64;
         let share = busy / load.duration.as_nanos().max(1) as f64;
         #[expect(clippy::cast_possible_truncation, reason = "a share of at most 1 needs no more than an f32")]

@@ -53,7 +53,8 @@ impl SimWorld {
         if !heard_here {
             self.await_word_from_peer_kind();
         }
-        let send_cost = self.engine.host(self.way).send_cost;
+        let host = self.engine.host(self.way);
+        let costs: Vec<u64> = train.packets.iter().map(|plan| host.send_time(plan.ip_octets)).collect();
         Event::Train(TrainReport {
             id: train.id,
             arrivals: watch.rows,
@@ -62,7 +63,7 @@ impl SimWorld {
             local_drops: watch.local_drops,
             departed_by: StampSource::Simulated,
             arrived_by: StampSource::Simulated,
-            pacing: pacing_check(&train.packets, &departures, send_cost),
+            pacing: pacing_check(&train.packets, &departures, &costs),
         })
     }
 
@@ -95,12 +96,12 @@ impl SimWorld {
     /// those after it, unless they are due before it has left.
     fn departures(&mut self, plans: &[PacketPlan], begin: u64) -> Vec<u64> {
         let host = self.engine.host(self.way);
-        let cost = host.send_cost;
         let mut planned = begin;
         let mut departures = Vec::with_capacity(plans.len());
         for (index, plan) in plans.iter().enumerate() {
             let gap = if index == 0 { 0 } else { nanos(plan.gap) };
             planned = planned.saturating_add(gap);
+            let cost = host.send_time(plan.ip_octets);
             departures.push(if index > 0 && gap == 0 {
                 host.departure(planned, cost)
             } else {
@@ -202,12 +203,12 @@ fn went_all_the_way(fate: Fate) -> bool {
 }
 
 /// Judges the true departures by the limits of [`PacingCheck`]. Where the plan says "back to back"
-/// the host's send cost is what could be expected.
-fn pacing_check(plans: &[PacketPlan], departures: &[u64], send_cost: u64) -> PacingCheck {
+/// the time of the send call before is what could be expected.
+fn pacing_check(plans: &[PacketPlan], departures: &[u64], costs: &[u64]) -> PacingCheck {
     const TENTH_AT_LEAST: u64 = 1000;
     const HALF_AT_LEAST: u64 = 5000;
-    let gaps = plans.iter().skip(1).zip(departures.windows(2)).map(|(plan, pair)| {
-        let planned = if plan.gap.is_zero() { send_cost } else { nanos(plan.gap) };
+    let gaps = plans.iter().skip(1).zip(costs).zip(departures.windows(2)).map(|((plan, &cost), pair)| {
+        let planned = if plan.gap.is_zero() { cost } else { nanos(plan.gap) };
         (planned, pair[1] - pair[0])
     });
     let (mut count, mut off, mut worst) = (0u64, 0u64, 0u64);
