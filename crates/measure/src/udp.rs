@@ -67,7 +67,7 @@ params! {
         /// Highest IP-layer rate to try.
         max: Option<BitRate> = "none" { name: "max_bps", range: AtLeast("1 bit/s"), source: "ours" },
         /// Share that may be lost.
-        max_loss: f64 = "0.01" { unit: "share", range: Between("0.0001", "0.5"), source: "[Netest03]" },
+        max_loss: f64 = "0.01" { unit: "share", range: Between("0.0001", "0.99"), source: "[Netest03]" },
         /// Width of the final bracket.
         resolution: f64 = "0.02" { unit: "share", range: Between("0.002", "0.5"), source: "ours" },
         /// Length of a trial.
@@ -81,6 +81,10 @@ params! {
         /// Length of each packet, no more than the path MTU.
         ip_octets: Option<u16> = "path MTU" {
             unit: "IP octets", range: AtLeast("64"), source: "largest is cheapest for the hosts",
+        },
+        /// Packets that leave together at the interface's own rate, pauses between them.
+        burst: Option<u16> = "as few as the host can pace" {
+            unit: "packets", range: Between("1", "4096"), source: "[Netest03] §III.A",
         },
         /// Sockets: two are compared with one.
         streams: u16 = "1" { range: Between("1", "2"), source: "[Netest03]: one against two sockets" },
@@ -191,11 +195,11 @@ impl Run {
         self.asked = rate.min(self.cap());
         // Packets leave in groups where the host cannot pace them one by one.
         let in_gap = self.asked.octets_in(self.facts.sender.min_gap);
-        let burst = in_gap.div_ceil(u64::from(self.ip_octets)).clamp(1, 64);
+        let paced = in_gap.div_ceil(u64::from(self.ip_octets)).clamp(1, 64);
         Step::Send(Probe::Load(Load {
             rate: self.asked,
             ip_octets: self.ip_octets,
-            burst: u16::try_from(burst).unwrap_or(1),
+            burst: self.params.burst.unwrap_or(u16::try_from(paced).unwrap_or(1)),
             streams: if matches!(phase, Phase::Two(_)) { 2 } else { 1 },
             duration,
             status_every: duration / STATUSES,

@@ -174,11 +174,26 @@ fn extreme_round_trips() {
     }
 }
 
+/// `[Netest03]` §III.A: 107 packets every 20 ms are 64 Mbit/s, and as much is delivered.
+#[test]
+fn bursts_of_an_asked_size_leave_together() {
+    let mut raw = RawParams::new();
+    for (name, value) in [("burst", "107"), ("start_bps", "64.2M"), ("max_bps", "64.2M"), ("max_loss", "0.99")] {
+        raw.set(name, value);
+    }
+    let facts = PathFacts::ideal(1500, Duration::from_millis(20));
+    let step = Run::new(Params::try_from(&raw).unwrap()).start(Stamp::from_nanos(0), facts);
+    let Step::Send(Probe::Load(load)) = step else { panic!("{step:?}") };
+    assert_eq!((load.burst, load.rate), (107, BitRate::from_bps(64_200_000)));
+    assert_eq!(load.rate.time_for(107 * 1500), Some(Duration::from_millis(20)));
+}
+
 #[test]
 fn parameters_out_of_range_are_refused() {
     for (name, value) in [
         ("start_bps", "0"),
-        ("max_loss", "0.9"),
+        ("max_loss", "1"),
+        ("burst", "0"),
         ("max_loss", "NaN"),
         ("streams", "3"),
         ("segment", "1 ms"),
