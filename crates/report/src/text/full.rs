@@ -232,11 +232,11 @@ fn write_udp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
     writeln!(
         out,
         "        Multi- stream UDP throughput:   {}",
-        two.map_or_else(|| "not needed".to_owned(), |two| mbps(two.delivered_bps))
+        two.map_or_else(|| "not tried".to_owned(), |two| mbps(two.delivered_bps))
     )?;
     match two {
         Some(two) => writeln!(out, "        Use of multiple streams is {}", two.verdict),
-        None => writeln!(out, "        Use of multiple streams is not recommended"),
+        None => writeln!(out, "        Use of multiple streams was not tried"),
     }
 }
 
@@ -267,7 +267,11 @@ fn write_tcp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
     let Some(fill) = fill else {
         return writeln!(out, "        Use of parallel TCP streams:    not known");
     };
-    let is = if fill >= 2 && short { "is recommended" } else { "is not recommended" };
+    let is = match (fill, short) {
+        (..=1, _) => "is not needed",
+        (_, true) => "is recommended",
+        (_, false) => "is not recommended",
+    };
     writeln!(out, "            Use of parallel TCP streams:        {is}")?;
     let estimated = rows
         .row(Metric::TcpStreamsToFill)
