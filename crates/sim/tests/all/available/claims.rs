@@ -68,6 +68,10 @@ fn the_default_is_right(scenario: &Scenario, within: f64) {
 
 /// One link with Poisson traffic, between clocks and a receiver as described.
 fn link(mbps: u32, cross_mbps: f64, tick: &str, coalescing: &str) -> Scenario {
+    loaded_link("poisson", mbps, cross_mbps, tick, coalescing)
+}
+
+fn loaded_link(arrivals: &str, mbps: u32, cross_mbps: f64, tick: &str, coalescing: &str) -> Scenario {
     read(&format!(
         r#"
 name = "link-{mbps}-{cross_mbps}"
@@ -83,7 +87,7 @@ name = "busy"
 rate = "{mbps} Mbit/s"
 delay = "500 us"
 queue = "1000 packets"
-cross = [{{ arrivals = "poisson", rate = "{cross_mbps} Mbit/s", ip_octets = 1500 }}]
+cross = [{{ arrivals = "{arrivals}", rate = "{cross_mbps} Mbit/s", ip_octets = 1500 }}]
 
 [sender]
 clock = {{ granularity = "{tick}" }}
@@ -144,17 +148,40 @@ fn pairs_fail_under_coalescing() {
     the_default_is_right(&scenario, 0.03);
 }
 
-/// Figure 7: accuracy close to 99 % below 70 % utilisation.
+/// Links and cross traffic of figure 7 below 70 % utilisation, Mbit/s.
+const FIGURE_7: [(u32, f64); 6] =
+    [(1000, 97.53), (1000, 292.59), (1000, 487.65), (1000, 633.9), (100, 29.26), (100, 48.76)];
+
+/// Figure 7: accuracy close to 99 % below 70 % utilisation. The paper does not say of what its
+/// cross traffic was. Beside evenly spaced traffic the algorithm, which is the feedback loop alone,
+/// keeps its claim.
 #[test]
-fn fac2_is_right_to_a_hundredth_below_seven_tenths() {
+fn fac2s_feedback_is_right_to_a_hundredth_beside_constant_traffic() {
     let fac2 = methods::find("fac2").expect("a method");
-    for (mbps, cross) in [(1000, 97.53), (1000, 292.59), (1000, 487.65), (1000, 633.9), (100, 29.26), (100, 48.76)] {
+    for (mbps, cross) in FIGURE_7 {
+        let scenario = loaded_link("cbr", mbps, cross, "1 us", "");
+        let record = Record::of(&scenario, fac2, &[("preset", "feedback")]);
+        assert_eq!((record.silent + record.bounds, record.lies), (0, 0), "{mbps} {cross} {record:?}");
+        assert!(median(record.absolute()) <= 0.01, "{mbps} {cross} {record:?}");
+    }
+}
+
+/// Beside Poisson traffic the feedback loop alone does not keep the claim. With our fit it is off
+/// by twice as much as claimed, at most.
+#[test]
+fn beside_poisson_traffic_fac2_needs_a_fit_for_two_hundredths() {
+    let fac2 = methods::find("fac2").expect("a method");
+    let mut beyond = 0;
+    for (mbps, cross) in FIGURE_7 {
         let scenario = link(mbps, cross, "1 us", "");
+        let feedback = Record::of(&scenario, fac2, &[("preset", "feedback")]);
+        beyond += usize::from(feedback.fails(0.01));
         let record = Record::of(&scenario, fac2, &[]);
         assert_eq!((record.silent + record.bounds, record.lies), (0, 0), "{mbps} {cross} {record:?}");
         assert!(median(record.absolute()) <= 0.02, "{mbps} {cross} {record:?}");
         the_default_is_right(&scenario, 0.03);
     }
+    assert!(beyond > 3, "the loop alone errs by over a hundredth on most of them: {beyond} of 6");
 }
 
 /// Which of the methods that claims are about are there; a misspelt name would make a test say
