@@ -46,10 +46,12 @@ until = "10 s"
 
 [sender]
 send_cost = "1 us"
+copy_rate = "8 Gbit/s"
 interface_rate = "10 Gbit/s"
 
 [receiver]
 clock = { offset = "-40 ms", skew_ppm = 20, granularity = "1 us", steps = [{ at = "1 s", by = "-3 ms" }] }
+interrupt_cost = "30 us"
 coalescing = { timer = "50 us", frames = 64 }
 tcp_receive = "256 kB"
 answers = { icmp_per_second = 1.0, icmp_delay = "3 us" }
@@ -85,6 +87,9 @@ fn every_field_is_read() {
     assert_eq!(scenario.receiver.answers.icmp_delay, Duration::from_micros(3));
     assert_eq!(scenario.sender.answers.icmp_limit, None);
     assert_eq!(scenario.sender.interface_rate, Some(BitRate::from_gbps(10)));
+    // 1500 octets at 8 Gbit/s.
+    assert_eq!(scenario.sender.send_time(1500), Duration::from_nanos(1000 + 1500));
+    assert_eq!(scenario.receiver.interrupt_cost, Duration::from_micros(30));
     assert_eq!(
         scenario.expect[0].params,
         [("quick".to_owned(), "true".to_owned()), ("streams".to_owned(), "12".to_owned())]
