@@ -29,8 +29,8 @@ fn main() -> std::io::Result<()> {
 #[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn row(name: &str, mut call: impl FnMut() -> std::io::Result<()>) -> std::io::Result<()> {
     // The paper's figure is the mean of a read and a write.
-    let calls = if name == "read/write" { 2.0 } else { 1.0 };
-    let mut cells = Vec::new();
+    let per_round = if name == "read/write" { 2.0 } else { 1.0 };
+    let mut columns = Vec::new();
     for loops in LOOPS {
         let mut times = Vec::with_capacity(REPEATS);
         for _ in 0..REPEATS {
@@ -39,12 +39,12 @@ fn row(name: &str, mut call: impl FnMut() -> std::io::Result<()>) -> std::io::Re
                 call()?;
             }
             let taken = now().duration_since(begun).unwrap_or_default();
-            times.push(taken.as_secs_f64() * 1e9 / f64::from(loops) / calls);
+            times.push(taken.as_secs_f64() * 1e9 / f64::from(loops) / per_round);
         }
         times.sort_by(f64::total_cmp);
-        cells.push(format!("{loops} loops: least {:.0} ns, median {:.0} ns", times[0], times[REPEATS / 2]));
+        columns.push(format!("{loops} loops: least {:.0} ns, median {:.0} ns", times[0], times[REPEATS / 2]));
     }
-    println!("{name}: {}", cells.join("; "));
+    println!("{name}: {}", columns.join("; "));
     Ok(())
 }
 

@@ -82,7 +82,7 @@ fn a_fluid_path_from_end_to_end() {
 fn as_many_chirps_count_as_the_manual_says() {
     for (params, chirps) in [(&[][..], 22.0), (&[("preset", "tool"), ("tick", "0 s")][..], 11.0)] {
         let outcome = measure(&mut Fluid::new(mbps(100), mbps(30)), params);
-        let counted = estimate(&outcome).diagnostics.get("chirps").and_then(|count| count.as_f64());
+        let counted = estimate(&outcome).diagnostics.get("chirps").and_then(narrows_probe::Diagnostic::as_f64);
         assert!(counted.is_some_and(|counted| (counted - chirps).abs() < 0.5), "{params:?} {counted:?}");
         assert!(INFO.manual.contains(&format!("{chirps} chirps")));
     }
