@@ -90,7 +90,7 @@ fn row(table: &mut String, value: &Value) -> bool {
     };
     let number = |name: &str| summary[name].as_f64();
     let truth = number("truth_bps").map_or("–".to_owned(), |truth| format!("{:.3} M", truth / 1e6));
-    let holds = value["holds"].as_bool().unwrap_or(false);
+    let holds = value["as_expected"].as_bool().unwrap_or(false);
     let _ = writeln!(
         table,
         "| {} | {} | {truth} | {} | {} | {} | {} | {} | {:.0} k | {:.2} | {} |",

@@ -117,7 +117,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     Ok(true)
 }
 
-/// Our own server at the far end.
+/// Our own server at the peer.
 fn serve(host_pair: &HostPair) -> Result<Program> {
     const PORT: u16 = 8620;
     let program = built("narrows");

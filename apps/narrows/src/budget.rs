@@ -32,7 +32,7 @@ pub(crate) fn parse(text: &str) -> Result<BudgetLimits, String> {
         return Err("is empty; write for example \"20 MB, 30 s, 50 Mbit/s\"".to_owned());
     }
     if limits.octets == Some(0) || limits.time == Some(Duration::ZERO) || limits.peak == Some(BitRate::ZERO) {
-        return Err("a budget of nothing measures nothing".to_owned());
+        return Err("the budget must be above zero".to_owned());
     }
     Ok(limits)
 }

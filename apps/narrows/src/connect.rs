@@ -18,8 +18,7 @@ use crate::progress::Progress;
 /// Whom to measure against.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConnectArgs {
-    /// Host to measure to: one that runs `narrows serve`, unless another way to be answered is
-    /// given
+    /// Host to measure to: one that runs `narrows serve`, or with --via any host that answers
     host: String,
     /// Its port [default: 8620]
     #[arg(long, short, env = "NARROWS_PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -30,7 +29,7 @@ pub(crate) struct ConnectArgs {
     /// Only IPv6
     #[arg(short = '6')]
     ipv6: bool,
-    /// File with the key that both hosts hold; a remote host that does not ask for it is refused
+    /// File with the key that both hosts share; a server that does not ask for it is refused
     #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
     psk_file: Option<PathBuf>,
 }

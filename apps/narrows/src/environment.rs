@@ -28,7 +28,7 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Reads this host, and asks the far one. What that does not tell is unknown, and no reason not
+    /// Reads this host, and asks the peer. What that does not tell is unknown, and no reason not
     /// to measure.
     pub(crate) fn job(world: &mut SocketWorld) -> Self {
         let interface = world.interface().cloned();

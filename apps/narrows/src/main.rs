@@ -35,11 +35,11 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    measured and valid
   1    failed on the way
-  2    the call makes no sense
-  3    the far host is unreachable or silent
-  4    the far host refuses: key, busy, limit
+  2    the command line makes no sense
+  3    the server is unreachable or silent
+  4    the server refuses: key, busy, limit
   5    a privilege is missing
-  6    the far host speaks another protocol or version
+  6    the server speaks another protocol or version
   11   measured, without a conclusion
   130  interrupted twice (143: asked twice to terminate); once prints what is known so far";
 
@@ -61,16 +61,16 @@ enum Command {
     Demo(commands::demo::DemoArgs),
     /// Measure the narrow link's rate to a host that runs `narrows serve`, or by --via to any
     Capacity(MeasureArgs),
-    /// Measure what other traffic leaves of the path
+    /// Measure what cross traffic leaves of the path
     Available(commands::available::AvailableArgs),
     Hops(commands::hops::HopsArgs),
     /// Measure the round-trip time
     Rtt(MeasureArgs),
     Burst(commands::burst::BurstArgs),
     Streams(commands::streams::StreamsArgs),
-    /// Measure what UDP gets through with little loss
+    /// Measure the highest UDP rate with little loss
     Udp(MeasureArgs),
-    /// Measure what one TCP connection gets through
+    /// Measure the rate of one TCP connection
     Tcp(measure::TcpArgs),
     Throughput(Box<commands::throughput::ThroughputArgs>),
     Host(commands::host::HostArgs),

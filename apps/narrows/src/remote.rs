@@ -119,9 +119,9 @@ impl Remote {
 fn with_losses(mut estimate: Estimate, world: &SingleEndedWorld) -> Estimate {
     let Some(split) = world.losses() else { return estimate };
     if let Finding::RoundTrip(found) = &mut estimate.details.finding
-        && let Some(ways) = &mut found.ways
+        && let Some(directions) = &mut found.directions
     {
-        ways.lost = Some((split.forward, split.reverse));
+        directions.lost = Some((split.forward, split.reverse));
     }
     estimate.with("forward_lost", split.forward).with("reverse_lost", split.reverse)
 }
@@ -133,32 +133,32 @@ fn with_clocks(mut estimate: Estimate, world: &SingleEndedWorld) -> Estimate {
     let (Some(clock), Finding::RoundTrip(found)) = (world.remote_clock(), &mut estimate.details.finding) else {
         return estimate;
     };
-    let Some(ways) = &mut found.ways else { return estimate };
+    let Some(directions) = &mut found.directions else { return estimate };
     let nanos = |time: std::time::Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-    let offset = ways.clock_offset_ns.saturating_sub(clock.wall_ahead_ns);
-    ways.clock_offset_ns = offset;
-    ways.remote_clock = Some(RemoteClock {
+    let offset = directions.clock_offset_ns.saturating_sub(clock.wall_ahead_ns);
+    directions.clock_offset_ns = offset;
+    directions.remote_clock = Some(RemoteClock {
         synchronised: clock.synchronised,
         error_ns: nanos(clock.error),
         near_error_ns: clock.near_error.map(nanos),
     });
-    let bound = ways.clock_error_bound_ns;
+    let bound = directions.clock_error_bound_ns;
     if let Some(near) = clock.near_error {
         let both = nanos(near).saturating_add(nanos(clock.error));
         // Clocks further apart than round trip and their own words allow are not what somebody says
         // of them.
         let true_words = offset.saturating_abs() <= both.saturating_add(bound);
         if clock.synchronised && true_words && both < bound {
-            ways.clock_error_bound_ns = both;
+            directions.clock_error_bound_ns = both;
             // These hold the clocks' offset.
-            for (delays, sign) in [(&mut ways.forward, 1), (&mut ways.reverse, -1)] {
+            for (delays, sign) in [(&mut directions.forward, 1), (&mut directions.reverse, -1)] {
                 for delay in delays.iter_mut().flat_map(|delays| &mut delays.one_way_ns) {
                     *delay = delay.saturating_add(sign * offset);
                 }
             }
         }
     }
-    ways.tell(&mut estimate.diagnostics);
+    directions.tell(&mut estimate.diagnostics);
     estimate
 }
 

@@ -87,7 +87,7 @@ pub struct Counts {
     pub unknown_link: u64,
     /// That link type, of the first of them.
     pub unknown_link_type: Option<u32>,
-    /// Stamps before the one before.
+    /// Time stamps that lie before that of the packet in front.
     pub stepped_back: u64,
     /// Connections.
     pub flows: FlowCounts,

@@ -1,4 +1,4 @@
-//! Traffic captured by others, read for passive methods: capture files, headers, TCP flows.
+//! Traffic that other programs sent, read for passive methods: capture files, headers, TCP flows.
 //!
 //! 1. A [`CaptureReader`](file::CaptureReader) gives the packets of a file (pcap, pcapng) in order.
 //! 2. [`decode`](decode::decode) reads their headers.
@@ -11,7 +11,9 @@
 //! tcpdump's filter language, for the kernel and for us.
 //!
 //! Memory is bounded whatever the capture: one window of a file, a bounded table of connections, a
-//! bounded store of results. This crate opens no file and no socket: it is given what can be read.
+//! bounded store of results. This crate opens no file and no socket: the caller hands it a reader.
+//!
+//! To read another link type, add it to `decode/link.rs`; another file format goes to `file/`.
 
 pub mod damage;
 pub mod decode;

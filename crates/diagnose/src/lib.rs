@@ -11,7 +11,8 @@
 //! All of it is computed from its arguments: nothing here measures, reads a file or sends a packet.
 //! A figure that is missing is never assumed: the rule that needs it says nothing. Thresholds stand
 //! in the file that uses them; `docs/results/verdicts.md` counts how often the limits named are
-//! right.
+//! right. To add an advice, write its rule in a file of `advice/rules/` and its line in
+//! `advice/rules.rs`.
 
 pub mod advice;
 pub mod host;

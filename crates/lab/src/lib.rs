@@ -1,9 +1,9 @@
 //! A scenario's path in real time: real packets between two network namespaces of this machine.
 //!
 //! Shapes: a [`RealTimePath`] joins two [`LabHost`]s, each a network namespace whose only interface
-//! is a TUN device. What one host sends is read by a single spinning thread, carried over the
-//! scenario's hops, queues, virtual cross traffic and virtual routers by [`narrows_sim::Path`], the
-//! very path of the simulator, and handed to the other host at the time that the path says.
+//! is a TUN device. A single spinning thread reads what one host sends. [`narrows_sim::Path`], the
+//! same code as in the simulator, carries it over the scenario's hops, queues, virtual cross traffic
+//! and virtual routers. The thread hands it to the other host at the time that the path says.
 //! Programs that know nothing of narrows (ping, traceroute, iperf3, old estimators) run inside the
 //! hosts and see a path whose truth is exact. Each run reports how late its packets were handed
 //! over, in ns, and how often and how long its thread stalled: [`TimingReport`]. If packets were

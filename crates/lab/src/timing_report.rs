@@ -185,7 +185,7 @@ impl fmt::Display for TimingReport {
         let verdict = if self.timing_valid() {
             "timing valid"
         } else {
-            "did not keep time: what the hosts saw is partly this machine"
+            "timing not valid: part of what the hosts saw comes from this machine"
         };
         write!(f, "{verdict}")
     }

@@ -198,7 +198,7 @@ impl Lab {
             if hop.exact {
                 continue;
             }
-            let forward = hop.way == describe::way_name(PathDirection::Forward);
+            let forward = hop.direction == describe::way_name(PathDirection::Forward);
             let (from, to) =
                 if forward { (hop.index, hop.index + 1) } else { (hops - hop.index, hops - hop.index - 1) };
             let Some(target) = self.facing(to, from) else { continue };

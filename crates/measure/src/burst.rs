@@ -158,5 +158,5 @@ fn rates(text: &str) -> Result<Vec<BitRate>, String> {
     Ok(rates)
 }
 
-/// With the far end, which `echoed` reads.
+/// With the peer, which `echoed` reads.
 const PARAMETERS: [Parameter; 14] = joined(Params::PARAMETERS, &[PEER_KIND]);

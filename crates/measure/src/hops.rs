@@ -49,7 +49,7 @@ params! {
         },
         /// How links wrap packets.
         framing: Framing = "ethernet" { range: Range::FRAMING, unset: Some(""), source: "ours: of every link" },
-        /// Whether the far end's own stamps tell the last hop, where they can be had.
+        /// Whether the peer's own stamps tell the last hop, where they can be had.
         remote_stamps: bool = "answers" is { "answers" => false, "stamps" => true } {
             name: "last_hop", source: "ours: by what the last hop is told; stamps need a server there",
         },

@@ -205,7 +205,7 @@ impl Run {
                 search.whole_echoes = true;
                 return self.proceed();
             }
-            other => refusal_reason(other, "unfragmented packets that the far end sends back"),
+            other => refusal_reason(other, "unfragmented packets that the peer sends back"),
         };
         Step::Done(conclude(search, Some(&reason)))
     }
@@ -218,7 +218,7 @@ const COPIES: usize = 3;
 impl Replayable for Run {
     const READS: (&'static str, &'static str) = ("pmtu", "echoed trains");
 
-    /// Whether echoes come back whole is the far end's affair, and the rows', not the plan's.
+    /// Whether echoes come back whole is the peer's affair, and the rows', not the plan's.
     fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Train(train) = asked else { return false };
         if let Some(search) = &mut self.search {

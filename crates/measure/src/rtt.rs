@@ -1,9 +1,9 @@
 #![doc = include_str!("rtt.md")]
 
+mod directions;
 mod run;
 #[cfg(test)]
 mod tests;
-mod ways;
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use narrows_probe::facts::Answering;
 use narrows_probe::observations;
 use narrows_probe::observations::{AnalyseError, Observations};
 use narrows_probe::outcome::{
-    Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Outcome, Reason, RoundTripFinding, Ways,
+    Caveat, Confidence, Details, Diagnostics, Directions, Estimate, Finding, Outcome, Reason, RoundTripFinding,
 };
 use narrows_probe::probes::{Arrival, Fate, HopReplyKind, TrainReport};
 use narrows_probe::registry::{
@@ -129,8 +129,8 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
     match Sorted::new(good) {
         Ok(sorted) => {
             let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
-            let ways = ways::tell(rows(), stamps, &mut diagnostics);
-            let estimate = conclude(facts, &sorted, caveats, diagnostics, ways);
+            let directions = directions::tell(rows(), stamps, &mut diagnostics);
+            let estimate = conclude(facts, &sorted, caveats, diagnostics, directions);
             dense.into_iter().fold(estimate, with_dense).into()
         }
         Err(_) => Outcome::Inconclusive { reason: Reason::NoAnswer, caveats, details: Details::default(), diagnostics },
@@ -142,7 +142,7 @@ fn conclude(
     sorted: &Sorted,
     caveats: Vec<Caveat>,
     mut diagnostics: Diagnostics,
-    ways: Option<Ways>,
+    directions: Option<Directions>,
 ) -> Estimate {
     let nanos = |value: f64| Delta::from_nanos(rounded_signed(value));
     let percentile = |p: f64| nanos(sorted.quantile(p).unwrap_or_else(|| sorted.max()));
@@ -166,7 +166,7 @@ fn conclude(
         estimate = estimate.caveat(caveat);
     }
     estimate.diagnostics = diagnostics;
-    let found = RoundTripFinding { median_ns: percentile(0.5).nanos(), p95_ns: percentile(0.95).nanos(), ways };
+    let found = RoundTripFinding { median_ns: percentile(0.5).nanos(), p95_ns: percentile(0.95).nanos(), directions };
     estimate.found(Finding::RoundTrip(Box::new(found)))
 }
 
@@ -251,7 +251,7 @@ const MATTERS: f64 = 0.03;
 /// Ours.
 const FEW: usize = 5;
 
-/// Time to the far end and back. Answers of routers on the way are not from the far end.
+/// Time to the peer and back. Answers of routers on the way are not from the peer.
 fn round_trip(row: &Arrival) -> Option<Delta> {
     match row.fate {
         Fate::Echoed { returned, .. } => Some(returned - row.departed),

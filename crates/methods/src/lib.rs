@@ -124,15 +124,15 @@ pub fn answered(metric: Metric, answering: Answering) -> impl Iterator<Item = &'
         .filter(move |method| method.info().metric == metric && method.answered_by().contains(&answering))
 }
 
-/// The automatic choice against a host at which this answers: [`automatic`]'s if that can do with
-/// it, else what was most accurate in the simulator with such a host, else the first method that
-/// can and answers for the path as a whole.
+/// The automatic choice against a host at which this answers. It is that of [`automatic`] if that
+/// method works with such answers. Else it is the most accurate one in the simulator with such a
+/// host, else the first method that works and answers for the path as a whole.
 ///
 /// Capacity by echoes, SYNs and closed ports: `answers`, which alone expects a host at rest to be
 /// late with its first answer, and never turns that into a bound.
 ///
-/// Available bandwidth by echoes alone: `fac2`, whose trains are few and short; what comes back
-/// tells of both ways.
+/// Available bandwidth by echoes alone: `fac2`, whose trains are few and short. Its result is that
+/// of both directions together.
 pub fn automatic_for(metric: Metric, answering: Answering) -> Option<&'static dyn Method> {
     let usual = automatic(metric).filter(|method| method.answered_by().contains(&answering));
     let other: Option<&'static dyn Method> = match (metric, answering) {

@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Event::Transfer(report) => report,
         other => return Err(format!("no report: {other:?}").into()),
     };
-    let (payload_octets, time) = report.remote_read.ok_or("the far host said nothing of what it read")?;
+    let (payload_octets, time) = report.remote_read.ok_or("the server did not report what it read")?;
     let received = BitRate::over(payload_octets, time).ok_or("no time passed")?;
     let congestion: Vec<&str> = report.streams.iter().map(|stream| stream.congestion.name()).collect();
     let result = json!({

@@ -182,7 +182,7 @@ impl SocketWorld {
         self.options.traffic.packets = Some(packets);
     }
 
-    /// Near and far end of each connection or flow of the last transfer or load.
+    /// Addresses of both ends of each connection or flow of the last transfer or load.
     pub fn ends(&self) -> &[(SocketAddr, SocketAddr)] {
         &self.ends
     }

@@ -47,7 +47,7 @@ pub struct PaceOptions<'a> {
     /// [`worth_stamping`].
     pub kernel_stamps: bool,
     /// A packet sent a millisecond before the train, to wake CPU, neighbour entry and card from
-    /// power saving; the far end ignores it.
+    /// power saving; the peer ignores it.
     pub wake: Option<&'a [u8]>,
 }
 

@@ -1,4 +1,4 @@
-//! `narrows serve`: the far end of a measurement.
+//! `narrows serve`: the peer of a measurement.
 //!
 //! | part | file | runs on |
 //! |---|---|---|

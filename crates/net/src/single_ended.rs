@@ -358,7 +358,7 @@ impl World for SingleEndedWorld {
     }
 
     fn facts(&self) -> PathFacts {
-        // Whoever stamps at the far end, a reflector's program makes two calls per packet. Nothing
+        // Whoever stamps at the peer, a reflector's program makes two calls per packet. Nothing
         // is known of its machine: it is taken for one like this.
         let receiver = HostFacts {
             receive_cost: self.near.receive_cost + self.near.send_cost,

@@ -34,7 +34,7 @@ impl Via {
     /// HTTP: the port that firewalls most often let through.
     pub const TCP_PORT: u16 = 80;
 
-    /// What the far end then is to a method.
+    /// What the peer then is to a method.
     pub fn answering(self) -> Answering {
         match self {
             Self::Icmp => Answering::Echo,

@@ -47,7 +47,7 @@ pub enum Refusal {
     /// The world has no such ability (a recording cannot send; a socket without privilege cannot
     /// read ICMP).
     NotOffered,
-    /// The far end forbids it: its caps on rate, duration, octets or streams.
+    /// The peer forbids it: its caps on rate, duration, octets or streams.
     ForbiddenByPeer,
 }
 

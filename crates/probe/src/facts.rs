@@ -86,7 +86,7 @@ impl HostFacts {
     }
 }
 
-/// What answers probes at the far end.
+/// What answers probes at the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answering {
@@ -165,7 +165,7 @@ pub struct PathFacts {
     pub receiver: HostFacts,
     /// Highest IP-layer rate that the user allows over any 100 ms.
     pub rate_cap: Option<BitRate>,
-    /// What answers at the far end.
+    /// What answers at the peer.
     #[serde(default)]
     pub answering: Answering,
     /// How many answers it gives, where it was seen to limit them. What it does not answer for that

@@ -1,9 +1,9 @@
 //! The contract between methods, which decide what to send, and worlds, which send it.
 //!
-//! Shapes: a method asks the path a question with a [`Probe`]; a [`World`] (real sockets, the
-//! simulator, a recording) carries it out and answers with one [`Event`]; the method's state
-//! machine ([`Estimator`]) turns each event into exactly one [`Step`]; [`run`] joins the two under
-//! a [`Budget`]. Nothing in this crate reads a clock, opens a socket or draws a random number: the
+//! Shapes: a method asks the path a question with a [`Probe`]. A [`World`] (real sockets, the
+//! simulator, a recording) carries it out and answers with one [`Event`]. The method's state machine
+//! ([`Estimator`]) turns each event into exactly one [`Step`]. [`run`] joins the two under a
+//! [`Budget`]. Nothing in this crate reads a clock, opens a socket or draws a random number: the
 //! same events give the same steps, so a recorded list of events is a full test.
 //!
 //! | module | holds |
@@ -50,9 +50,9 @@ pub use facts::{AnswerLimit, Answering, HostFacts, PathFacts, StampSource};
 pub use observations::{AnalyseError, Observation, Observations, Rows};
 pub use outcome::{
     AvailableFinding, BoundKind, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Details,
-    Diagnostic, Diagnostics, Estimate, FillBasis, Finding, Limit, LimitingFactor, LossPattern, Outcome, PathMtuFinding,
-    QueueFinding, Reason, RemoteClock, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding, StreamsLevel,
-    TcpFinding, TwoStreams, UdpFinding, WayDelays, Ways, WindowFinding,
+    Diagnostic, Diagnostics, DirectionDelays, Directions, Estimate, FillBasis, Finding, Limit, LimitingFactor,
+    LossPattern, Outcome, PathMtuFinding, QueueFinding, Reason, RemoteClock, RoundTripFinding, ShapeCause,
+    SignatureFinding, StreamsFinding, StreamsLevel, TcpFinding, TwoStreams, UdpFinding, WindowFinding,
 };
 pub use probes::Probe;
 pub use registry::{

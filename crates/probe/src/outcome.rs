@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 
 pub use caveat::{Caveat, Limit};
 pub use details::{
-    AvailableFinding, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Details, FillBasis, Finding, LossPattern,
-    PathMtuFinding, QueueFinding, RemoteClock, RoundTripFinding, ShapeCause, SignatureFinding, StreamsFinding,
-    StreamsLevel, TcpFinding, TwoStreams, UdpFinding, WayDelays, Ways, WindowFinding,
+    AvailableFinding, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Details, DirectionDelays, Directions,
+    FillBasis, Finding, LossPattern, PathMtuFinding, QueueFinding, RemoteClock, RoundTripFinding, ShapeCause,
+    SignatureFinding, StreamsFinding, StreamsLevel, TcpFinding, TwoStreams, UdpFinding, WindowFinding,
 };
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use hops::{

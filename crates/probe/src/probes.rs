@@ -9,7 +9,7 @@
 //! | the same against hosts that run nothing for us | [`Train`] with [`PeerKind::ClosedPort`] or [`PeerKind::TcpSyn`] | rows answered by the remote host |
 //! | per-hop probes, tailgating, recursive trains | [`Train`] whose packets carry a hop limit | rows answered by routers |
 //! | RFC 9097 and other steered loads | [`Load`] | sums per status interval |
-//! | TCP throughput, quick mode, streams, windows | [`Transfer`] | `TCP_INFO` samples per stream, octets at the far end |
+//! | TCP throughput, quick mode, streams, windows | [`Transfer`] | `TCP_INFO` samples per stream, octets at the peer |
 //! | passive tools | [`Capture`] | packet headers with stamps |
 
 use serde::{Deserialize, Serialize};

@@ -35,7 +35,7 @@ pub trait Method: Sync {
         self.info().imposes.clone()
     }
 
-    /// What may answer its probes at the far end. By its deployment: a method that runs at the
+    /// What may answer its probes at the peer. By its deployment: a method that runs at the
     /// sender alone takes what [`PathFacts::answering`](crate::PathFacts) says there is (TCP, if
     /// its probes are TCP's); one that needs a receiver takes a server, or a reflector if its
     /// probes are trains; loads and transfers need a server. A method that can do with less, or

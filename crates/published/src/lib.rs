@@ -1,16 +1,25 @@
-//! The methods of the literature, faithful to their papers and programs, for comparison. (One is
-//! also used: `narrows available` asks `pathload` for a second opinion.)
+//! The methods of the literature, faithful to their papers and programs, for comparison.
+//!
+//! Four of them also answer users. `narrows available` asks `pathload` where its first method has no
+//! number. Hosts without a server are measured by `capprobe`, `nettimer` and `fac2`.
 //!
 //! One file or folder per tool, with its manual in the `.md` file beside it: assumptions, formula,
-//! and when it fails. `docs/design/methods/` tells where ours differs from the paper or the
+//! and when it fails. `docs/design/methods/` says where ours differs from the paper or the
 //! program. Results have the units of `narrows_measure`: bit/s at the IP layer, octets, ns.
 //!
-//! What several tools share is in `chirps` (trains whose rate grows from packet to packet), `gaps`
-//! (trains whose spacing is compared at both ends), `turning` (searches for the rate at which
-//! spacing begins to grow), `vps` (variable packet size: least round trip per size and hop),
-//! `tailgating` (delays behind a large packet that dies on its way), `pairtrain` (trains of pairs),
-//! `spacing` (how far stamps can be trusted) and `conclusion` (how a run ends). What
-//! `narrows_measure` needs too is in `narrows_train`: the two crates never depend on each other.
+//! | module | shared by several tools |
+//! |---|---|
+//! | `chirps` | trains whose rate grows from packet to packet |
+//! | `gaps` | trains whose spacing is compared at both ends |
+//! | `turning` | searches for the rate at which spacing begins to grow |
+//! | `vps` | variable packet size: least round trip per size and hop |
+//! | `tailgating` | delays behind a large packet whose hop limit ends on the way |
+//! | `pairtrain` | trains of pairs |
+//! | `spacing` | how far stamps can be trusted |
+//! | `conclusion` | how a run ends |
+//!
+//! Code that `narrows_measure` needs too is in `narrows_train`: the two crates never depend on each
+//! other.
 //!
 //! To compare a tool with ours: `narrows simulate SCENARIO.toml --method NAME`, or a plan for
 //! `narrows evaluate`.

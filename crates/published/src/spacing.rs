@@ -7,7 +7,7 @@ use narrows_probe::facts::{HostFacts, PathFacts, StampSource};
 /// Whose stamps a spacing is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stamped {
-    /// The far end's: a receiver, or a reflector that sends its stamps along. One direction.
+    /// The peer's: a receiver, or a reflector that sends its stamps along. One direction.
     PeerKind,
     /// This host's, of what came back. Both directions.
     Returned,

@@ -27,7 +27,7 @@ pub struct Sprobe;
 
 static INFO: MethodInfo = MethodInfo {
     name: "sprobe",
-    summary: "capacity of the way to an uncooperative host from TCP SYN pairs, or nothing",
+    summary: "capacity of the forward direction to an uncooperative host from TCP SYN pairs, or nothing",
     metric: Metric::IpCapacity,
     class: Classification {
         scope: Scope::EndToEnd,

@@ -75,7 +75,7 @@ pub(super) fn of_path(hops: &[Estimate], slowest: &Estimate) -> Estimate {
     Estimate::ip_rate(Metric::IpCapacity, bps(slowest.value), bps(low), bps(high.unwrap_or(slowest.high)))
 }
 
-/// When a packet was at the far end, or was back, and which of the two.
+/// When a packet was at the peer, or was back, and which of the two.
 pub(super) fn stamp(row: &Arrival) -> Option<(i64, Stamped)> {
     arrived_ns(row).map(|stamp| (stamp, Stamped::PeerKind)).or_else(|| Some((returned_ns(row)?, Stamped::Returned)))
 }

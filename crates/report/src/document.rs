@@ -53,7 +53,7 @@ pub struct Document {
     pub error: Option<Problem>,
 }
 
-/// The far end.
+/// The peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Target {
     /// As the user typed it.

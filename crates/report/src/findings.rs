@@ -10,7 +10,7 @@ use narrows_units::Metric;
 pub struct Environments {
     /// This host.
     pub here: HostEnvironment,
-    /// The far one, as far as it tells.
+    /// The peer, as far as it tells.
     pub remote: HostEnvironment,
 }
 

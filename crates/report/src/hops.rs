@@ -10,7 +10,7 @@ mod mtr;
 mod pipe;
 mod remote;
 mod rows;
-mod seen;
+mod statistics;
 mod svg;
 mod table;
 #[cfg(test)]
@@ -28,7 +28,7 @@ pub use live::live;
 pub use pipe::{Pipe, Strokes};
 pub use remote::{DirectionRow, ServerRow, StampedRow};
 pub use rows::{HiddenRow, HopRow, LabelRow, LimitedRow, ProbesRow, RouterRow};
-pub use seen::{HopCounts, HopStatistics, Router};
+pub use statistics::{HopCounts, HopStatistics, Router};
 
 use crate::document::{CostRow, Note, Problem, Target};
 use crate::rows::Remark;
@@ -118,7 +118,7 @@ pub struct UnmatchedReplies {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProbeFindings {
     /// Counts and times, hop by hop.
-    pub seen: HopStatistics,
+    pub statistics: HopStatistics,
     /// Names of addresses.
     pub names: BTreeMap<IpAddr, String>,
     /// Label stacks that routers told of (RFC 4950), by hop limit and router.
@@ -163,7 +163,7 @@ impl HopsDocument {
             method: asked.method,
             params: asked.params,
             layer: rows::layer(reported.as_ref()).filter(|_| hops.iter().any(|hop| hop.capacity.is_some())),
-            reached: found.seen.remote().is_some()
+            reached: found.statistics.remote().is_some()
                 || reported.as_ref().is_some_and(|reported| reported.hops.iter().any(|hop| hop.is_destination)),
             server: reported.as_ref().and_then(|reported| reported.remote).map(ServerRow::from),
             narrow_hop: rows::narrow(reported.as_ref(), &hops),

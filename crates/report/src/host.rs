@@ -62,7 +62,7 @@ pub struct HostDocument {
     pub is_bottleneck: Option<bool>,
     /// This host.
     pub near: NearHost,
-    /// The far one.
+    /// The peer.
     pub remote: Option<RemoteHost>,
     /// How quiet this host was meanwhile.
     pub noise: Noise,
@@ -213,7 +213,7 @@ pub struct RemoteFindings {
     /// What it says that it can do.
     pub facts: HostFacts,
     /// How packets of ours reach its program.
-    pub seen: Option<Coalescing>,
+    pub coalescing: Option<Coalescing>,
     /// How it says that it is set up; `None` if it does not tell.
     pub settings: Option<HostEnvironment>,
 }
@@ -251,7 +251,7 @@ impl HostDocument {
             near: NearHost { facts: FactsRow::from(&found.near), inventory: found.inventory, costs: found.costs },
             remote: found.remote.map(|remote| RemoteHost {
                 facts: FactsRow::from(&remote.facts),
-                coalescing: remote.seen,
+                coalescing: remote.coalescing,
                 settings: remote.settings,
             }),
             capture: None,
@@ -273,7 +273,10 @@ fn ends(found: &HostFindings, sending: Option<BitRate>, receiving: Option<BitRat
     let remote = found.remote.as_ref().map(|remote| {
         let set = remote.settings.as_ref().and_then(|settings| settings.receive_gather_us);
         let set = set.filter(|micros| *micros > 0).map(|micros| Duration::from_micros(micros.into()));
-        End { coalescing: remote.seen.as_ref().and_then(Coalescing::period).or(set), ..End::of(remote.facts.clone()) }
+        End {
+            coalescing: remote.coalescing.as_ref().and_then(Coalescing::period).or(set),
+            ..End::of(remote.facts.clone())
+        }
     });
     let sender = End { ceiling: sending, ..near.clone() };
     let receiver = End { ceiling: receiving, ..near };

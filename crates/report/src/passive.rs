@@ -162,7 +162,7 @@ pub struct PassiveCounts {
     pub malformed: u64,
     /// Packets of a link type that is not known.
     pub unknown_link: u64,
-    /// Stamps before the one before.
+    /// Time stamps that lie before that of the packet in front.
     pub stepped_back: u64,
     /// Packets that the capture is known to have dropped.
     pub dropped: u64,
@@ -307,11 +307,11 @@ impl PassiveDocument {
         let said = [
             (counts.small, "direction(s) with too few packets for an answer"),
             (counts.left_out, "direction(s) left out: only the largest are shown"),
-            (counts.evicted, "connection(s) ended early for want of memory"),
+            (counts.evicted, "connection(s) ended early because memory was full"),
             (counts.dropped, "packet(s) dropped by the capture"),
             (counts.fragments, "fragment(s) not used"),
             (counts.unstamped, "TCP packet(s) without a stamp not used"),
-            (counts.stepped_back, "stamp(s) before the one before"),
+            (counts.stepped_back, "time stamp(s) out of order"),
             (counts.cut_short, "packet(s) cut off within their headers"),
             (counts.malformed, "packet(s) whose headers make no sense"),
             (counts.unknown_link, "packet(s) of a link type that is not known"),

@@ -36,7 +36,7 @@ impl Document {
     fn write_host(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "\nHosts")?;
         let reverse = self.metrics.first().is_some_and(|row| row.direction == Direction::Reverse);
-        let names = if reverse { ["far host", "this host"] } else { ["this host", "far host"] };
+        let names = if reverse { ["server", "this host"] } else { ["this host", "server"] };
         for (name, host) in names.into_iter().zip([&self.host.sender, &self.host.receiver]) {
             writeln!(
                 out,
@@ -135,11 +135,7 @@ impl Document {
                 format_duration(Duration::from_nanos(timing_report.late_ns_p50)),
                 format_duration(Duration::from_nanos(timing_report.late_ns_p99)),
                 format_duration(Duration::from_nanos(timing_report.late_ns_worst)),
-                if timing_report.timing_valid {
-                    ""
-                } else {
-                    ": this machine did not keep time, do not judge by this run"
-                }
+                if timing_report.timing_valid { "" } else { ": this machine was too busy, do not judge by this run" }
             )?;
         }
         if let Some(problem) = &self.error {
@@ -213,12 +209,8 @@ fn claim(row: &MetricRow) -> String {
 
 fn deviation(row: &MetricRow, truth: u64) -> String {
     match (row.value, row.verdict) {
-        (Some(value), BoundKind::LowerBound) => {
-            (if value <= truth { "  (holds)" } else { "  (does NOT hold)" }).to_owned()
-        }
-        (Some(value), BoundKind::UpperBound) => {
-            (if value >= truth { "  (holds)" } else { "  (does NOT hold)" }).to_owned()
-        }
+        (Some(value), BoundKind::LowerBound) => (if value <= truth { "  (true)" } else { "  (NOT true)" }).to_owned(),
+        (Some(value), BoundKind::UpperBound) => (if value >= truth { "  (true)" } else { "  (NOT true)" }).to_owned(),
         (Some(value), _) if truth > 0 => format!("  ({:+.2} %)", (value as f64 / truth as f64 - 1.0) * 100.0),
         _ => String::new(),
     }

@@ -200,7 +200,7 @@ impl Watch {
         match self.last_reported {
             None => "nothing is known yet".to_owned(),
             Some(reported) => format!(
-                "no train that tells anything for {}: nothing comes back, or a host did not keep time",
+                "no usable train for {}: nothing came back, or a host stalled",
                 format_duration(self.printed.since(reported))
             ),
         }
@@ -350,8 +350,8 @@ mod tests {
         // Three seconds in which the program did not run: one row, and it says so.
         let row = watch.tick(at(4100)).unwrap();
         assert_eq!((row.interval_ns, row.available_bps), (3_000_000_000, None));
-        assert!(row.note.as_ref().unwrap().contains("did not keep time"), "{row:?}");
-        assert!(row.text().contains("no train"), "{}", row.text());
+        assert!(row.note.as_ref().unwrap().contains("no usable train for"), "{row:?}");
+        assert!(row.text().contains("no usable train"), "{}", row.text());
         watch.tell(at(4200), &latest(80, 80.0));
         let summary = watch.summary(at(4500), ended(latest(80, 80.0).estimate.into()));
         assert_eq!((summary.silent_intervals, summary.intervals), (3, 4));

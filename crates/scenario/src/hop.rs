@@ -40,7 +40,7 @@ pub struct Hop {
     /// Later rates, in order of time. A packet that is being sent is finished at the rate at which
     /// it began.
     pub schedule: Vec<RateChange>,
-    /// The router at the far end (ignored on the last hop, which ends at a host).
+    /// The router at the end of the hop (ignored on the last hop, which ends at a host).
     pub router: Router,
     /// What a lab plays it with; the simulator treats all kinds alike.
     pub link: Link,

@@ -115,7 +115,7 @@ impl TcpHost {
 }
 
 /// A clock that lies:
-/// `reading = floor((t + offset + t × skew + steps so remote) / granularity) × granularity`.
+/// `reading = floor((t + offset + t × skew + steps so far) / granularity) × granularity`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClockModel {
     /// What it shows at time zero.

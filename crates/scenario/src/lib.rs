@@ -1,7 +1,7 @@
 //! Paths as data: one builder and one TOML format for every world. The truth is derived from the
 //! path, never typed.
 //!
-//! Shapes: a [`Scenario`] is a row of [`Hop`]s each way between two [`Host`]s, with [`Cross`]
+//! Shapes: a [`Scenario`] is a row of [`Hop`]s per direction between two [`Host`]s, with [`Cross`]
 //! traffic over some of them. It is built in code ([`Scenario::new`]) or read from TOML
 //! ([`Scenario::from_toml`]); both end in [`Scenario::validate`], so a scenario that exists makes
 //! sense. [`Truth`] answers what a perfect estimator would say of it: capacity and available rate

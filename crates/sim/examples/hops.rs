@@ -47,7 +47,7 @@ fn main() {
             println!(
                 "  {} {true_rate} {claim} {devices:?} seen {:?} {:?} lat {:?} queue {:?} busy {:.2?} loss {:?} {}/{} {:?}",
                 hop.ttl,
-                hop.seen.map(|rate| rate.to_string()),
+                hop.apparent_rate.map(|rate| rate.to_string()),
                 hop.predicted,
                 hop.latency_ns.map(|ns| (ns / 1000.0).round()),
                 hop.queueing_ns.map(|ns| (ns / 1000.0).round()),

@@ -9,7 +9,7 @@
 //! leaves it, and the result does not hang on the order of events at one instant.
 //!
 //! One line per packet of the through flow: its number, when it was sent, and when it arrived at
-//! the far end (`-` if it was dropped), all in nanoseconds.
+//! the peer (`-` if it was dropped), all in nanoseconds.
 
 use std::time::Duration;
 

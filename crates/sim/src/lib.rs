@@ -1,8 +1,8 @@
 //! Discrete-event simulator of a path, and the world in which methods measure it.
 //!
 //! Shapes: a [`Path`] carries packets of any payload over the hops of a
-//! [`narrows_scenario::Scenario`], both ways, in whole nanoseconds since the scenario's begin; what
-//! comes out of it is a list of [`Output`]s in order of time. The same scenario and seed give the
+//! [`narrows_scenario::Scenario`], in both directions, in whole nanoseconds since the scenario
+//! begins. Its result is a list of [`Output`]s in order of time. The same scenario and seed give the
 //! same outputs, bit for bit. [`SimWorld`] carries out the probes of estimators on such a path,
 //! between hosts whose clocks and calls have the faults that the scenario gives them. Hosts are
 //! ideal unless it does, so results here flatter a method: compare with the lab.

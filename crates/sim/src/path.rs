@@ -227,12 +227,12 @@ impl<T> Path<T> {
     /// the last [`Path::advance`] is taken for now. Calls need not be in order of time.
     pub fn send(&mut self, at: u64, way: PathDirection, packet: Packet<T>) {
         let last = self.ways[side(way)].hops.len() - 1;
-        self.send_as_remote_as(at, way, last, packet);
+        self.send_up_to(at, way, last, packet);
     }
 
     /// The same, but the packet is delivered behind this hop: somebody there looks at it, and sends
     /// it on with [`Path::cross`].
-    pub(crate) fn send_as_remote_as(&mut self, at: u64, way: PathDirection, last_hop: usize, packet: Packet<T>) {
+    pub(crate) fn send_up_to(&mut self, at: u64, way: PathDirection, last_hop: usize, packet: Packet<T>) {
         let at = at.max(self.now);
         let exit = last_hop.min(self.ways[side(way)].hops.len() - 1);
         let transit = self.foreground_packets.admit(at, exit, packet);

@@ -1,7 +1,7 @@
 //! The estimators' world over a simulated path.
 //!
 //! Time passes only while probes are carried out or waited for; it is accounted as on a real path:
-//! a far end is told to begin, and tells what it saw, over an idle control channel (base delay of a
+//! a peer is told to begin, and tells what it saw, over an idle control channel (base delay of a
 //! 100-octet packet each way), and packets that do not come are waited for ([`SimWorld::timeout`]).
 //!
 //! Stamps are those of the scenario's host models: departures when the send call is made, before

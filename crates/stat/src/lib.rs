@@ -6,7 +6,8 @@
 //!
 //! Each function's documentation names the source of its formula and what it assumes of its
 //! samples. Intervals assume independent samples unless they say otherwise; samples of one train
-//! are not.
+//! are not independent. Each statistic is a file of its own, tested against a worked or published
+//! answer.
 
 mod dispersion;
 mod error;

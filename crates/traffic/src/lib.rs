@@ -1,8 +1,8 @@
 //! Cross traffic over real sockets, by the simulator's models: generator, sink, and statistics per
 //! flow.
 //!
-//! Shapes: a [`Flow`] is what is to be sent (a model, a capture's timing, TCP connections); a
-//! [`Sink`] waits at the far end; a [`Sender`] announces flows to it, sends them, and ends with a
+//! Shapes: a [`Flow`] is what is to be sent (a model, a capture's timing, TCP connections). A
+//! [`Sink`] waits at the peer. A [`Sender`] announces flows to it, sends them, and ends with a
 //! [`Report`] of what both sides saw. Both run in threads of their own and may be started in any
 //! network namespace.
 //!

@@ -2,10 +2,10 @@
 //! comes back is read as if a receiver had stamped it.
 //!
 //! [`Echoed`] stands between such a method's state machine and the world. Where nobody stamps at
-//! the far end (ICMP echo) it asks for echoes of the same length and hands the machine the stamps
+//! the peer (ICMP echo) it asks for echoes of the same length and hands the machine the stamps
 //! of their return as arrivals. The train has then crossed both ways, and what the machine finds is
 //! the least that either way leaves: [`Caveat::ReverseInfluence`] and the evidence
-//! `stamped_by_remote` (`false`) say so. Where the echoes bring the far end's own stamps (STAMP,
+//! `stamped_by_remote` (`false`) say so. Where the echoes bring the peer's own stamps (STAMP,
 //! TWAMP-Light) these are the arrivals, and the result is that of the forward direction alone; only
 //! packets whose echo was lost are missing, as if they had never arrived.
 //!
@@ -34,7 +34,7 @@ pub const PEER_KIND: Parameter = Parameter {
 pub struct Echoed<M> {
     machine: M,
     asked: Via,
-    /// What it asks for, once the far end is known.
+    /// What it asks for, once the peer is known.
     via: Via,
     seen: EchoAccount,
 }

@@ -92,7 +92,7 @@ pub fn is_own(asked: &Probe, own: Option<&Train>) -> bool {
 pub enum Reads {
     /// The receiver's: one way, two clocks.
     Arrivals,
-    /// The far end's own, sent back in its echo: one way, two clocks.
+    /// The peer's own, sent back in its echo: one way, two clocks.
     Turns,
     /// The sender's, when the answer is back: there and back, one clock.
     Returns,

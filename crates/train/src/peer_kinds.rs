@@ -8,7 +8,7 @@ use narrows_probe::contract::Refusal;
 use narrows_probe::outcome::Reason;
 use narrows_probe::probes::PeerKind;
 
-/// Sizes that are tried before another far end is (ours).
+/// Sizes that are tried before another peer is (ours).
 const MOST_RESIZED: u32 = 8;
 
 /// Far ends that are left to ask, the best first.

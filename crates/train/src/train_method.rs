@@ -209,8 +209,8 @@ pub fn uneven(spacing: Duration, train: u32) -> Duration {
     spacing.mul_f64(0.5 + phase)
 }
 
-/// When the answer of the far end was back, on the sender's clock, ns. Routers on the way are not
-/// the far end.
+/// When the answer of the peer was back, on the sender's clock, ns. Routers on the way are not
+/// the peer.
 pub fn returned_ns(row: &Arrival) -> Option<i64> {
     match row.fate {
         Fate::Echoed { returned, .. } => Some(returned.nanos()),
@@ -222,7 +222,7 @@ pub fn returned_ns(row: &Arrival) -> Option<i64> {
     }
 }
 
-/// When the far end had the packet, on its own clock, ns: a receiver's stamp, or a reflector's.
+/// When the peer had the packet, on its own clock, ns: a receiver's stamp, or a reflector's.
 pub fn arrived_ns(row: &Arrival) -> Option<i64> {
     match row.fate {
         Fate::Received(stamp) | Fate::Echoed { turned: Some(stamp), .. } => Some(stamp.nanos()),
@@ -253,7 +253,7 @@ pub fn refusal_reason(refusal: Refusal, what: &str) -> Reason {
 /// What the parameter `via` accepts.
 pub const VIA: Range = Range::Described("auto, sized_echo, echo, closed_port or tcp_syn");
 
-/// The parameter `via`: whom to ask, the best first. `reply`: octets of a reply that the far end
+/// The parameter `via`: whom to ask, the best first. `reply`: octets of a reply that the peer
 /// can choose.
 pub fn parse_via(text: &str, auto: &[PeerKind], reply: u16) -> Result<Vec<PeerKind>, String> {
     match text {

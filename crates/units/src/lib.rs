@@ -1,10 +1,10 @@
 //! Types of quantities: rates, octets, time stamps per clock, signed time differences, layers,
 //! metric names.
 //!
-//! Shapes: a [`BitRate`] is whole bits per second, a [`Stamp`] is nanoseconds on one *named* clock
-//! (stamps of different clocks do not subtract), a [`Delta`] is signed nanoseconds, [`Octets`]
-//! counts octets of a packet or a queue at a layer that the context names. Durations without sign
-//! are [`std::time::Duration`].
+//! Shapes: a [`BitRate`] is whole bits per second. A [`Stamp`] is nanoseconds on one *named* clock;
+//! stamps of different clocks do not subtract. A [`Delta`] is signed nanoseconds. [`Octets`] counts
+//! octets of a packet or a queue, at a layer that the context names. Durations without sign are
+//! [`std::time::Duration`].
 //!
 //! The few conversions that every crate needs are here too, each with its rounding and edges:
 //! [`nanos`], [`rounded`], [`to_u32`].

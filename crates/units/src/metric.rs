@@ -65,7 +65,7 @@ pub enum Unit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// From this host to the far one.
+    /// From this host to the peer.
     Forward,
     /// From the remote host to this one.
     Reverse,

@@ -164,7 +164,7 @@ pub enum ProbeKind {
     },
     /// Sent back; id, sequence and stamp are the request's.
     EchoReply {
-        /// When the far end had received the request, on its clock.
+        /// When the peer had received the request, on its clock.
         turned_ns: i64,
     },
     /// A packet of a load.

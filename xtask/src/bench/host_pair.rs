@@ -14,7 +14,7 @@ const NAMED: &str = "/run/netns";
 const PREFIX: &str = "narrows-bench-";
 /// The near end's interface.
 pub(super) const INTERFACE: &str = "veth-near";
-/// The far end's address.
+/// The peer's address.
 pub(super) const REMOTE: &str = "10.77.0.2";
 const NEAR: &str = "10.77.0.1";
 

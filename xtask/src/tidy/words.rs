@@ -16,7 +16,7 @@ const EVERYWHERE: [&str; 12] = [
 
 /// Plain English: banned as whole names of types, fields, files and keys; fine in sentences, and as
 /// parts of longer names.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 19] = [
     "blame",
     "patience",
     "told",
@@ -33,7 +33,13 @@ const NAMES: [&str; 16] = [
     "gave_up",
     "Seen",
     "Found",
+    "Ways",
+    "WayDelays",
+    "seen_bps",
 ];
+
+/// Phrases that only we would understand: in no sentence of a document, a comment or a message.
+const PHRASES: [&str; 3] = ["far host", "far end", "trains in cars"];
 
 /// Where they may stand: what quotes them, what is recorded, and what others wrote.
 const EXEMPT: [&str; 7] = [
@@ -99,6 +105,9 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 /// Sentences may have plain English in them.
 fn said(text: &str, name: &str, number: u32, broken: &mut Vec<String>) {
+    for phrase in PHRASES.into_iter().filter(|phrase| text.to_lowercase().contains(phrase)) {
+        tell(Some(phrase), name, number, broken);
+    }
     for word in words(text) {
         tell(everywhere(word), name, number, broken);
     }
@@ -152,6 +161,7 @@ mod tests {
     fn invented_words_are_found_in_every_style() {
         assert_eq!(found("a.rs", "struct Purses; struct PurseOf; const PURSE_NS: u8 = 0; let x = \"my_purse\";"), 3);
         assert_eq!(found("a.md", "The courier."), 1);
+        assert_eq!(found("a.md", "Ask the Far host."), 1);
         assert_eq!(found("lobby.rs", ""), 1);
     }
 

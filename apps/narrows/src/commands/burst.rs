@@ -14,9 +14,9 @@ use crate::output;
 /// Measure the largest burst that no queue drops, over the rate at which it is sent; what drops it,
 /// and what it means for windows and bursts.
 ///
-/// Bursts average a twentieth of what is available (`--param load=SHARE`); the queue is full for
-/// the time that each takes to drain. With --via icmp or stamp nothing of ours is needed on the
-/// remote host; by ICMP what is found is the lesser of both ways.
+/// The mean load is a twentieth of the available rate (`--param load=SHARE`). Each burst fills the
+/// queue until it has drained. With --via icmp or stamp the target need not run narrows; by ICMP
+/// the result is the lesser of both directions.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BurstArgs {
     #[command(flatten)]
@@ -25,8 +25,7 @@ pub(crate) struct BurstArgs {
     /// nothing about what drops
     #[arg(long)]
     brief: bool,
-    /// Available rate at the IP layer, if it is known, such as "60 Mbit/s"; else what the curve
-    /// tells
+    /// Available rate at the IP layer, if it is known, such as "60 Mbit/s"; else the curve shows it
     #[arg(long, value_name = "RATE")]
     available: Option<BitRate>,
     /// Draw the curve into this SVG file

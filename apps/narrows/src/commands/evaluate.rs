@@ -147,7 +147,7 @@ fn host(error: impl std::fmt::Display) -> Failure {
 
 fn world(text: &str) -> Result<World, String> {
     let found = World::ALL.into_iter().find(|world| world.name() == text);
-    found.ok_or_else(|| "there are the worlds simulator, lab and recording".to_owned())
+    found.ok_or_else(|| "the worlds are simulator, lab and recording".to_owned())
 }
 
 /// What the flags leave of the plan.

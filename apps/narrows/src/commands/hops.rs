@@ -119,7 +119,7 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
         flows::poll(args.flows, || args.connect(&stop, &progress), &mut found, &stop);
     }
     if let Some(names) = names {
-        found.seen.addresses().for_each(|address| names.ask(address));
+        found.statistics.addresses().for_each(|address| names.ask(address));
         found.names = names.settled(NAMES_WAIT);
     }
     let asked = asked(args, info.name, params, address, started_at);

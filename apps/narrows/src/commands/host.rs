@@ -18,16 +18,16 @@ use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 use crate::{environment, interrupt, output};
 
-/// Find out what this host can do, and which methods of measuring it can carry up to what rate:
-/// clocks, calls, memory, pacing, stamps, card, and a verdict per family of methods. With a SERVER
-/// that runs `narrows serve`, for both ends.
+/// Show what this host can measure, and up to which rate: clocks, calls, memory, pacing, stamps,
+/// card, and a verdict per family of methods. With a SERVER that runs `narrows serve`, for both
+/// hosts.
 ///
 /// Takes about three seconds, most of it on loopback; a server is sent six trains of 120 packets.
 /// Changes nothing.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct HostArgs {
-    /// Remote host that runs `narrows serve`
+    /// Host that runs `narrows serve`
     server: Option<String>,
     /// Its port [default: 8620]
     #[arg(long, short, env = "NARROWS_PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -38,7 +38,7 @@ pub(crate) struct HostArgs {
     /// Only IPv6
     #[arg(short = '6', requires = "server")]
     ipv6: bool,
-    /// File with the key that both hosts hold
+    /// File with the key that both hosts share
     #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
     psk_file: Option<PathBuf>,
     /// The path's rate, to judge by it [default: the slower link, if known]
@@ -47,8 +47,8 @@ pub(crate) struct HostArgs {
     /// Interface towards the path [default: the one that leads to the server, or out of this host]
     #[arg(long, short = 'I', value_name = "NAME", conflicts_with = "server")]
     interface: Option<String>,
-    /// Print commands that would make this host measure better, each with the one that takes it
-    /// back; nothing is run
+    /// Print commands that would make this host measure better, each with the command that undoes
+    /// it; nothing is run
     #[arg(long)]
     fix: bool,
     /// Estimate what a capture takes without loss; measured on loopback with `CAP_NET_RAW`
@@ -72,7 +72,7 @@ pub(crate) struct HostArgs {
 fn rate(text: &str) -> Result<BitRate, String> {
     let rate: BitRate = text.parse().map_err(|error: narrows_units::ParseQuantityError| error.to_string())?;
     if rate.bps() == 0 {
-        return Err("a path of no rate carries nothing".to_owned());
+        return Err("the rate must be above zero".to_owned());
     }
     Ok(rate)
 }
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
         near: here.facts,
         remote: remote.as_ref().map(|remote| RemoteFindings {
             facts: remote.facts.clone(),
-            seen: remote.seen_there,
+            coalescing: remote.seen_there,
             settings: remote.settings.clone(),
         }),
         steal_ratio: here.steal_ratio,
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     if remote.is_none() {
         document.notes.push(Note {
             id: "no_remote_host",
-            text: "No server was named: the far host is thought to be like this one.".to_owned(),
+            text: "No server was named: the other host is assumed to be like this one.".to_owned(),
         });
     }
     let failure = remote.and_then(|remote| remote.failure);
@@ -177,7 +177,9 @@ fn departures(costs: &mut Costs, peer: std::net::SocketAddr) {
     match narrows_net::host::departure_times(peer) {
         Ok(measured) => *row = measured,
         Err(error) => {
-            row.unknown = Some(format!("the discipline keeps departure times, how well cannot be seen: {error}"));
+            row.unknown = Some(format!(
+                "the queueing discipline accepts departure times; how exactly it keeps them is unknown: {error}"
+            ));
         }
     }
 }

@@ -33,7 +33,7 @@ enum Action {
     Run(program::RunArgs),
     /// Run a program in a node of a lab that is up; its exit code is passed on
     Exec(enter::ExecArgs),
-    /// List the labs that are up, and how their real-time links keep time
+    /// List the labs that are up, and whether the timing of their real-time links is valid
     Status(status::StatusArgs),
     /// Hold a lab (what `up` starts)
     #[command(hide = true)]
@@ -54,8 +54,8 @@ struct BuildArgs {
     /// Processor for the thread that plays real-time links
     #[arg(long)]
     cpu: Option<usize>,
-    /// Believe the scenario's rates where the kernel plays a hop, instead of saturating it for a
-    /// second each way
+    /// Use the scenario's rates where the kernel plays a hop, instead of saturating it for a second
+    /// in each direction
     #[arg(long)]
     no_calibration: bool,
 }

@@ -1,7 +1,7 @@
 //! `narrows capacity | rtt | udp | tcp HOST`: one metric, one method; and what the commands with
 //! reports of their own share.
 
-mod ways;
+mod directions;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub(crate) struct MeasureArgs {
     /// `stamp[:PORT]` (an RFC 8762 or TWAMP-Light reflector; --psk-file: its key)
     #[arg(long, value_name = "HOW", conflicts_with = "reverse")]
     via: Option<Via>,
-    /// Measure the way from the remote host to this one
+    /// Measure the reverse direction: from the server to this host
     #[arg(long, short = 'R')]
     reverse: bool,
     /// Octets, time and peak rate that it may cost, such as "20 MB, 30 s, 50 Mbit/s"
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &MeasureArgs, metric: Metric) -> Result<Exit, Failure> {
 /// The same with parameters that other flags stand for.
 pub(super) fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Result<Exit, Failure> {
     measure_as(args, metric, extra, |row, outcome| {
-        Ok(if args.json { row.json() + "\n" } else { row.text() + &ways::text(outcome) })
+        Ok(if args.json { row.json() + "\n" } else { row.text() + &directions::text(outcome) })
     })
 }
 
@@ -213,7 +213,7 @@ fn not_by(via: Via, name: Option<&str>, metric: Metric) -> Failure {
             let _ = write!(text, "; --via {way}: {remote}");
         }
     }
-    text += "; with `narrows serve` on the far host every method works";
+    text += "; with `narrows serve` on that host every method works";
     Failure::usage(text)
 }
 

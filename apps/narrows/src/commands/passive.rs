@@ -38,7 +38,7 @@ pub(crate) struct PassiveArgs {
     /// Listen to packets for other stations, too (promiscuous mode)
     #[arg(long, requires = "interface", conflicts_with = "files")]
     promiscuous: bool,
-    /// Write what was heard to this file (pcap with nanoseconds, headers only)
+    /// Write the captured packets to this file (pcap with nanoseconds, headers only)
     #[arg(long, value_name = "FILE.pcap", requires = "interface", conflicts_with = "files")]
     write: Option<PathBuf>,
     /// Only packets that match this expression, such as "tcp port 443 and net 10.0.0.0/8"

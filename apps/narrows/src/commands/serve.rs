@@ -1,4 +1,4 @@
-//! `narrows serve`: the far end.
+//! `narrows serve`: the server that clients measure to.
 
 mod iperf3;
 mod ndt7;
@@ -18,7 +18,7 @@ use self::ndt7::Ndt7Server;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 
-/// Be the far end: answer `narrows test` and its kin from other hosts.
+/// Answer `narrows test` and the other measuring commands of other hosts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
     /// TCP and UDP port

@@ -40,7 +40,7 @@ pub(crate) struct SimulateArgs {
     /// Runs at a time; as many as there are processors by default
     #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Measure the way from receiver to sender
+    /// Measure the reverse direction: from receiver to sender
     #[arg(long, short = 'R')]
     reverse: bool,
     /// Parameter of the method, NAME=VALUE; may be repeated
@@ -155,11 +155,11 @@ fn expected(args: &SimulateArgs, scenario: &Scenario, way: PathDirection) -> Res
         all_hold &= verdict;
         if args.json {
             let mut value = serde_json::to_value(&document).unwrap_or_default();
-            value["holds"] = verdict.into();
+            value["as_expected"] = verdict.into();
             let _ = writeln!(text, "{value}");
         } else {
             text.push_str(&show::text(&document));
-            text.push_str(if verdict { "holds: yes\n" } else { "holds: NO\n" });
+            text.push_str(if verdict { "as expected: yes\n" } else { "as expected: NO\n" });
         }
     }
     output::write(&text, args.output.as_deref())?;

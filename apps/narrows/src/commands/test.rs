@@ -31,16 +31,16 @@ pub(crate) struct TestArgs {
     /// Full-length transfers, and a second method for what matters most
     #[arg(long)]
     thorough: bool,
-    /// Measure the way from the remote host to this one
+    /// Measure the reverse direction: from the server to this host
     #[arg(long, short = 'R', conflicts_with = "bidir")]
     reverse: bool,
-    /// Measure both ways, one after the other
+    /// Measure both directions, one after the other
     #[arg(long)]
     bidir: bool,
     /// How each result was found, and every doubt, under its line
     #[arg(long)]
     full: bool,
-    /// Both ways, in the sections and with the labels that netest had
+    /// Both directions, in the sections and with the labels that netest had
     #[arg(long, conflicts_with_all = ["quick", "reverse", "full"])]
     netest: bool,
     /// Octets, time and peak rate that the test may cost, such as "20 MB, 30 s, 50 Mbit/s"

@@ -53,11 +53,11 @@ pub(crate) struct ThroughputArgs {
     /// UDP instead of TCP
     #[arg(long, short)]
     udp: bool,
-    /// Length, seconds; 0: until interrupted [default: 10, or as soon as --quick knows]
+    /// Length, seconds; 0: until interrupted [default: 10, or less in quick mode]
     #[arg(long, short, value_name = "SECONDS", value_parser = arguments::seconds,
           conflicts_with_all = ["bytes", "blockcount"])]
     time: Option<Duration>,
-    /// End as soon as the rate stands and something holds it; on by default for TCP to
+    /// End as soon as the rate is steady and its limit is known; on by default for TCP to
     /// `narrows serve` without -t
     #[arg(long, conflicts_with_all = ["no_quick", "udp", "iperf3", "bidir", "bytes", "blockcount"])]
     quick: bool,
@@ -81,7 +81,7 @@ pub(crate) struct ThroughputArgs {
     #[arg(long, short = 'P', value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_STREAMS)))]
     parallel: u16,
-    /// The remote host sends
+    /// The server sends
     #[arg(long, short = 'R', conflicts_with = "bidir")]
     reverse: bool,
     /// Both send
@@ -136,16 +136,16 @@ pub(crate) struct ThroughputArgs {
     /// 64-bit counters in UDP datagrams
     #[arg(long = "udp-counters-64bit")]
     udp_counters_64bit: bool,
-    /// Datagrams must not be cut on the way
+    /// Datagrams must not be fragmented on the path
     #[arg(long)]
     dont_fragment: bool,
     /// Ask the server for its own output
     #[arg(long, requires = "iperf3")]
     get_server_output: bool,
-    /// A text to carry along
+    /// A title that the JSON repeats
     #[arg(long, short = 'T', value_name = "TEXT")]
     title: Option<String>,
-    /// Another, for the JSON of both sides
+    /// A text for the JSON of both sides
     #[arg(long, value_name = "TEXT")]
     extra_data: Option<String>,
     #[command(flatten)]
@@ -233,7 +233,7 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
 /// What follows the sums.
 fn after(judge: &limit::Judge, finished: &Finished, beside: &own::Beside) -> String {
     let mut after = judge.reverse(finished).map_or_else(String::new, |reverse| {
-        format!("the far host's sending is limited by: {}\n", reverse.limited_by.unwrap_or("unknown"))
+        format!("the server's sending is limited by: {}\n", reverse.limited_by.unwrap_or("unknown"))
     });
     if beside.ending == Some(own::Ending::Limit) {
         after += "ended by the server: it allows no longer test (its --max-duration)\n";

@@ -3,6 +3,7 @@
 
 use crate::common;
 
+use crate::documents::keeps;
 use common::{Running, Server, client, narrows, run, scenario, text, validate};
 use serde_json::Value;
 
@@ -141,6 +142,7 @@ fn demo_in_the_simulator_is_as_promised() {
     assert!(ended.stderr.is_empty(), "{ended:?}");
     let document = ended.json();
     is_a_report(&document);
+    keeps("report-1", &document);
     assert_eq!(document["kind"], "demo");
     // The scenario's rates, as it was written: the truth stands beside each estimate.
     let truth = |metric: &str| {
@@ -197,6 +199,7 @@ fn hops_finds_a_server_there() {
         document
     };
     let found = hops(&[]);
+    keeps("hops-1", &found);
     let remote = &found["server"];
     assert_eq!(remote["kind"], "server", "{found:#}");
     assert!(remote["one_way"]["packets"].as_u64().is_some_and(|count| count >= 64), "{remote:#}");
@@ -249,6 +252,11 @@ fn bursts_and_streams_follow_their_schemas() {
         assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
         let document = ended.json();
         validate(schema, &document);
+        if command == "burst" {
+            keeps("burst-1", &document);
+        } else {
+            keeps("streams-1", &document);
+        }
         assert_eq!(document["schema"], name);
         has(&document, &["metric", "value", "verdict", "samples", "curve"]);
     }

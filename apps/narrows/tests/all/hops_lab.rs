@@ -77,7 +77,7 @@ fn hops_in(lab: &[&str], scenario: &str, receiver: &str, flags: &str) -> (Value,
 }
 
 fn timing_valid(ended: &ProgramResult) -> bool {
-    ended.stderr.contains("the links: ") && !ended.stderr.contains("did not keep time")
+    ended.stderr.contains("the links: ") && !ended.stderr.contains("timing not valid")
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
@@ -214,7 +214,7 @@ fn hops_to_a_server() -> (Value, ProgramResult) {
     hops_in(&["--no-calibration", "--serve"], &path("", ""), "NARROWS_RECEIVER", "--param probes=48")
 }
 
-/// A server at the far end is found: it tells both whole ways, and stamps packets of the probes'
+/// A server at the peer is found: it tells both whole ways, and stamps packets of the probes'
 /// own path.
 #[test]
 #[ignore = "lab: needs namespaces"]

@@ -3,6 +3,7 @@
 
 use crate::common;
 
+use crate::documents::keeps;
 use common::{Running, Server, client, directory, run, text, validate};
 use serde_json::Value;
 
@@ -26,6 +27,7 @@ fn this_host() {
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     let document = ended.json();
     validate(narrows_report::schema::HOST, &document);
+    keeps("host-1", &document);
     assert_eq!(document["schema"], narrows_report::schema::HOST_NAME);
     families(&document["families"]);
     assert_eq!((&document["rate_bps"], &document["rate_from"]), (&1_000_000_000_u64.into(), &"given".into()));

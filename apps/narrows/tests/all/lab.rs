@@ -70,7 +70,7 @@ fn measured(
 }
 
 fn path_timing_valid(ended: &ProgramResult) -> bool {
-    !ended.stderr.contains("did not keep time")
+    !ended.stderr.contains("timing not valid")
 }
 
 /// What a command leaves if it does not clean up: named namespaces, and processes.

@@ -3,6 +3,7 @@
 mod available_lab;
 mod common;
 mod contract;
+mod documents;
 mod evaluate;
 mod help;
 mod hops_lab;

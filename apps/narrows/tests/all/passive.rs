@@ -5,6 +5,7 @@ use crate::common;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::documents::keeps;
 use common::{run, text, validate};
 use narrows_capture::packet::{LinkType, RawPacket};
 use narrows_capture::write::PcapWriter;
@@ -71,6 +72,7 @@ fn a_file_becomes_rows_as_promised() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = transfer(folder.path(), "whole.pcap", 200);
     let document = read(&path, &[]);
+    keeps("passive-1", &document);
     for key in ["schema", "flows", "pairs", "packets", "octets", "unreadable"] {
         assert!(document.get(key).is_some(), "no {key}");
     }
@@ -108,8 +110,11 @@ fn several_files_are_one_capture_and_damage_is_reported() {
     assert!(damage["why"].as_str().is_some_and(|why| why.contains("cut off")), "{damage}");
     // From standard input, too.
     let mut child = common::narrows(["passive", "-", "--json", "--quiet"]);
-    let child =
-        child.stdin(std::fs::File::open(&path).expect("forward")).stdout(Stdio::piped()).output().expect("it runs");
+    let child = child
+        .stdin(std::fs::File::open(&path).expect("it was written"))
+        .stdout(Stdio::piped())
+        .output()
+        .expect("it runs");
     let document: Value = serde_json::from_slice(&child.stdout).expect("JSON");
     assert_eq!(document["packets"], 420);
 }

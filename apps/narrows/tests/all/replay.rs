@@ -118,7 +118,7 @@ fn raw_rows() {
 }
 
 #[test]
-fn a_cut_file_is_read_as_remote_as_it_goes() {
+fn a_cut_file_is_read_up_to_the_cut() {
     let folder = directory();
     let path = folder.path().join("whole");
     record("pathload-poisson-load.toml", "pathload", text(&path));

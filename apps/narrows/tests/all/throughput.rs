@@ -2,6 +2,7 @@
 
 use crate::common;
 
+use crate::documents::keeps;
 use common::iperf3::Iperf3;
 use common::{Server, run};
 use serde_json::Value;
@@ -78,6 +79,7 @@ fn the_own_server_is_measured_too() {
     let server = Server::start(&[]);
     let document = measure(&server.port(), &["-P", "2"]);
     assert!(octets(&document, "sum_sent") > 0 && document["narrows"]["limited_by"].is_string(), "{document:#}");
+    keeps("throughput", &document);
     let foreign = &document["narrows"]["foreign_rtt"];
     assert!(foreign["opened"].as_u64() > Some(0) && foreign["p50_ns"].as_u64() > Some(0), "{document:#}");
     let document = measure(&server.port(), &["-u", "-b", "2M", "-R"]);
@@ -124,8 +126,8 @@ fn both_ways_at_once_against_the_own_server() {
     }
     let ended = run(&["throughput", "127.0.0.1", "-p", &server.port(), "--bidir", "-t", "0.2"]);
     let text = &ended.stdout;
-    assert!(text.contains("this host sent") && text.contains("the far host sent"), "{text}");
-    assert!(text.contains("the far host's sending is limited by"), "{text}");
+    assert!(text.contains("this host sent") && text.contains("the server sent"), "{text}");
+    assert!(text.contains("the server's sending is limited by"), "{text}");
 }
 
 /// What was asked for is what was sent and what arrived, to the octet, whoever sends.

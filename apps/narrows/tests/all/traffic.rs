@@ -7,6 +7,7 @@ use crate::common;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::documents::keeps;
 use common::{ProgramResult, Running, directory, file, narrows, run, text, validate};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -78,6 +79,7 @@ fn both_sides_tell_what_they_saw() {
     assert!(ended.stderr.is_empty(), "{ended:?}");
     let document = ended.json();
     validate(narrows_report::schema::TRAFFIC, &document);
+    keeps("traffic-1", &document);
     assert_eq!(document["schema"], narrows_report::schema::TRAFFIC_NAME);
     assert_eq!(document["clocks"], "same");
     let flows = document["flows"].as_array().expect("a list");
@@ -95,6 +97,7 @@ fn both_sides_tell_what_they_saw() {
     assert_eq!(reported.status.code(), Some(0), "{reported:?}");
     let session = reported.json();
     validate(narrows_report::schema::TRAFFIC, &session);
+    keeps("traffic-1-sink", &session);
     assert_eq!((&session["ended"], session["flows"].as_array().map(Vec::len)), (&"complete".into(), Some(5)));
 }
 

@@ -7,6 +7,7 @@ use crate::common;
 
 use std::time::Duration;
 
+use crate::documents::keeps;
 use common::{ProgramResult, Running, Server, client, run, validate};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -37,6 +38,9 @@ fn a_line_per_interval_and_a_summary() {
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
     let lines = lines(&ended);
     let summary = &lines[lines.len() - 1];
+    let known = lines.iter().find(|line| line["available_bps"].is_u64()).unwrap_or(&lines[0]);
+    keeps("available-watch-1", known);
+    keeps("available-watch-1-summary", summary);
     let intervals: u64 =
         lines[..lines.len() - 1].iter().map(|line| line["interval_ns"].as_u64().expect("a time") / 500_000_000).sum();
     assert_eq!(summary["intervals"].as_u64(), Some(intervals));

@@ -86,7 +86,7 @@ impl Findings {
     }
 
     /// What entries say. `here` is this host, which sends in the forward direction and receives in
-    /// the reverse one; `forward` is the far one.
+    /// the reverse one; `forward` is the peer.
     pub fn new(
         direction: Direction,
         facts: &PathFacts,

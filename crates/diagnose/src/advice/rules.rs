@@ -83,9 +83,9 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A command for the sending or the receiving host: said so where that is the far one.
+/// A command for the sending or the receiving host: said so where that is the peer.
 fn command(found: &Findings, at_sender: bool, command: String) -> String {
-    if found.sends_here() == at_sender { command } else { format!("{command}   # on the far host") }
+    if found.sends_here() == at_sender { command } else { format!("{command}   # on the server") }
 }
 
 /// The interface of the sending or the receiving host, as it may stand in a command.
@@ -95,7 +95,7 @@ fn card(found: &Findings, is_sender: bool) -> &str {
 
 /// Where the sending or the receiving host stands, seen from here.
 fn place(found: &Findings, at_sender: bool) -> &'static str {
-    if found.sends_here() == at_sender { "this host" } else { "the far host" }
+    if found.sends_here() == at_sender { "this host" } else { "the server" }
 }
 
 fn limited(found: &Findings, limiting_factor: LimitingFactor) -> bool {

@@ -83,7 +83,7 @@ fn caveat(found: &mut Findings, caveat: Caveat) {
 /// A change to sound findings.
 type Change = fn(&mut Findings);
 
-/// The same about the host that receives, or about the far one: rule, trigger, silence.
+/// The same about the host that receives, or about the peer: rule, trigger, silence.
 const OTHER_END: &[(&str, Change, Change)] = &[
     (
         "memory",
@@ -160,14 +160,11 @@ fn rules_about_hosts_look_at_both() {
             let own = advice.iter().find(|advice| advice.id == *id);
             let own = own.unwrap_or_else(|| panic!("{id} should fire"));
             // Forward, the receiver is the remote host.
-            let (meant, other) = if direction == Direction::Forward {
-                ("the far host", "this host")
-            } else {
-                ("this host", "the far host")
-            };
+            let (meant, other) =
+                if direction == Direction::Forward { ("the server", "this host") } else { ("this host", "the server") };
             assert!(own.text.contains(meant) && !own.text.contains(other), "{id}: {}", own.text);
             if let Some(command) = &own.command {
-                assert_eq!(command.contains("on the far host"), direction == Direction::Forward, "{id}: {command}");
+                assert_eq!(command.contains("on the server"), direction == Direction::Forward, "{id}: {command}");
             }
             assert!(!ids(&still).contains(id), "{id} should be silent: {:?}", ids(&still));
         }
@@ -200,7 +197,7 @@ fn drops_are_cured_where_they_are() {
         f.receiver.counted.ring_drops = Some(3);
         (f.receiver.ring_receive, f.receiver.ring_receive_most) = (Some(256), Some(2048));
     });
-    assert_eq!(ring.as_deref(), Some("ethtool -G eth7 rx 2048   # on the far host"));
+    assert_eq!(ring.as_deref(), Some("ethtool -G eth7 rx 2048   # on the server"));
     let full = command(|f| {
         f.receiver.counted.ring_drops = Some(3);
         (f.receiver.ring_receive, f.receiver.ring_receive_most) = (Some(2048), Some(2048));
@@ -323,7 +320,7 @@ fn commands_name_the_host() {
         found.tcp.share_send_buffer = Some(0.5);
         let advice = advise(&[found]);
         let command = advice[0].command.clone().unwrap();
-        assert_eq!(command.contains("far host"), remote, "{command}");
+        assert_eq!(command.contains("server"), remote, "{command}");
     }
 }
 

@@ -71,7 +71,7 @@ struct SortedRecording {
     responses: Vec<(f64, f64)>,
     /// The longest train that arrived.
     longest: Option<TrainReport>,
-    /// Round-trip times in nanoseconds by hop limit (0: the far end) and size.
+    /// Round-trip times in nanoseconds by hop limit (0: the peer) and size.
     round_trips: BTreeMap<u8, BTreeMap<u64, Vec<f64>>>,
     /// Per connection: time, payload rate; time, window.
     rates: Vec<Vec<Point>>,
@@ -257,7 +257,7 @@ fn regression(hop: u8, sizes: &BTreeMap<u64, Vec<f64>>) -> HopRegression {
     });
     let all = sizes.iter().flat_map(|(&size, times)| times.iter().map(move |&time| round_trip(size, time)));
     HopRegression {
-        label: if hop == 0 { "the far end".to_owned() } else { format!("hop {hop}") },
+        label: if hop == 0 { "destination".to_owned() } else { format!("hop {hop}") },
         least,
         all: all.collect(),
         fit,

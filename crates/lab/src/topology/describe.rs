@@ -75,11 +75,11 @@ pub struct DeviceDescription {
     pub addresses: Vec<IpAddr>,
 }
 
-/// One hop of one way.
+/// One hop of one direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HopDescription {
     /// `forward` or `reverse`.
-    pub way: String,
+    pub direction: String,
     /// From 0.
     pub index: usize,
     /// The scenario's name for it.
@@ -169,7 +169,7 @@ fn hop(scenario: &Scenario, way: PathDirection, index: usize) -> HopDescription 
         );
     }
     HopDescription {
-        way: way_name(way).to_owned(),
+        direction: way_name(way).to_owned(),
         index,
         name: hop.name.clone(),
         from: name(from),
@@ -317,7 +317,7 @@ fn way_truth(scenario: &Scenario, way: PathDirection, hops: &[HopDescription]) -
     let derived = truth.capacity(mtu).bps();
     let mut capacity: Option<(u64, bool)> = None;
     let mut available: Option<u64> = Some(u64::MAX);
-    for hop in hops.iter().filter(|hop| hop.way == way_name(way)) {
+    for hop in hops.iter().filter(|hop| hop.direction == way_name(way)) {
         let derived = truth.hop_capacity(hop.index, mtu).map_or(0, BitRate::bps);
         let found = hop.calibrated_capacity_bps.map(|rate| at_size(rate, &scenario.hops(way)[hop.index], mtu));
         let rate = found.unwrap_or(derived);

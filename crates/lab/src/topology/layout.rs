@@ -62,8 +62,8 @@ pub(crate) struct Port {
     pub(crate) mac: [u8; 6],
     /// MTU of the device.
     pub(crate) mtu: u16,
-    /// MTU of what may leave by it, where that is less: a virtual cable drops what its far end
-    /// could not send.
+    /// MTU of what may leave by it, where that is less: a virtual cable drops what its other
+    /// end could not send.
     pub(crate) route_mtu: Option<u16>,
     /// Of the device itself; `None` in a switch.
     pub(crate) addresses: Option<Addresses>,

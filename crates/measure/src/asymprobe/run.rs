@@ -279,7 +279,7 @@ impl Runs for Run {
             self.hunt = None;
             return self.next(now);
         }
-        let what = "pairs of packets that the far end answers in packets of another size";
+        let what = "pairs of packets that the peer answers in packets of another size";
         Step::Done(self.no_number(refusal_reason(refusal, what)))
     }
 

@@ -9,13 +9,13 @@ use narrows_probe::probes::{Arrival, Fate, PacingCheck, PeerKind, Probe, TrainRe
 use narrows_probe::{BoundKind, Event, PathFacts, Refusal, StampSource, World, drive};
 
 /// An idle path of some links there and some back, worked out packet by packet; what of it is asked
-/// for is a far end that answers in packets of the size it is told.
+/// for is a peer that answers in packets of the size it is told.
 struct Loop {
     outbound: Vec<BitRate>,
     returning: Vec<BitRate>,
     facts: PathFacts,
     sizes: bool,
-    /// The far end says when packets came.
+    /// The peer says when packets came.
     turns: bool,
     step_ns: i64,
     now: i64,

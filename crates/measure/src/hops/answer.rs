@@ -136,7 +136,7 @@ fn findings(session: &MethodRun, picture: &Picture) -> Vec<HopFinding> {
             busy_ratio: busy,
             limited,
             hidden_devices: added.map(|added| devices(session, added)).unwrap_or_default(),
-            seen: added
+            apparent_rate: added
                 .filter(|added| added.slope > STANDS_OUT * added.se)
                 .and_then(|added| rate(session, added.likeliest())),
             predicted: session.predicted.get(hop).copied(),

@@ -58,9 +58,9 @@ pub(super) struct Alike {
     pub(super) se: f64,
 }
 
-/// What a hop's line adds to the line before it on each way.
+/// What a hop's line adds to the line before it, per direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Ways {
+pub(super) struct DirectionSlopes {
     forward: f64,
     reverse: f64,
     both: Both,
@@ -75,8 +75,8 @@ impl Both {
     }
 }
 
-impl Ways {
-    /// `None` where one of the lines does not tell the two ways apart.
+impl DirectionSlopes {
+    /// `None` where one of the lines does not tell the two directions apart.
     pub(super) fn between(before: Option<&Line>, here: &Line) -> Option<Self> {
         let both = here.both?;
         let Some(before) = before else {

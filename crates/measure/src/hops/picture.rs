@@ -1,7 +1,7 @@
 //! What lines of hops add to one another.
 
 use super::by_tailgating_probes::Known;
-use super::line::{Alike, Line, Ways};
+use super::line::{Alike, DirectionSlopes, Line};
 use super::plan::STANDS_OUT;
 use super::remote;
 use super::route::{is_no_hop, passes_on};
@@ -58,7 +58,7 @@ pub(super) struct Picture {
     pub(super) by_sizes: Vec<Added>,
     /// The same, with what trains told of hops of which sizes tell too little.
     pub(super) added: Vec<Added>,
-    /// The far end's own stamps stand for its answers.
+    /// The peer's own stamps stand for its answers.
     pub(super) by_stamps: bool,
     /// Hops (from zero) of which trains should have told whether routers copy, and could not.
     pub(super) unchecked: Vec<usize>,
@@ -241,8 +241,9 @@ fn by_sizes(session: &MethodRun, known: &[(usize, Line)]) -> Vec<Added> {
 /// leaves them so unsure, is known to be one.
 fn read_alike(added: &mut [Added], known: &[(usize, Line)]) {
     let before = std::iter::once(None).chain(known.iter().map(|(_, line)| Some(line)));
-    let ways: Vec<Option<Ways>> = before.zip(known).map(|(before, (_, here))| Ways::between(before, here)).collect();
-    if ways.iter().flatten().any(Ways::differ) {
+    let ways: Vec<Option<DirectionSlopes>> =
+        before.zip(known).map(|(before, (_, here))| DirectionSlopes::between(before, here)).collect();
+    if ways.iter().flatten().any(DirectionSlopes::differ) {
         return;
     }
     let mut slowest: Option<(f64, bool)> = None;

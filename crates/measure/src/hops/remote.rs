@@ -1,4 +1,4 @@
-//! The far end's own stamps: what all links take for a packet, without its answers.
+//! The peer's own stamps: what all links take for a packet, without its answers.
 //!
 //! Where the remote host runs a server it says when each packet came. Sizes then tell what all
 //! links there take together, `F_N`, of one way alone and of no answer; less what sizes tell of the
@@ -58,7 +58,7 @@ enum RouteMatch {
     Other,
 }
 
-/// What the far end's stamps told.
+/// What the peer's stamps told.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RemoteStamps {
     wanted: bool,
@@ -107,7 +107,7 @@ impl RemoteStamps {
 }
 
 impl MethodRun {
-    /// The line of all links there, by the far end's stamps; `None` where they tell nothing of the
+    /// The line of all links there, by the peer's stamps; `None` where they tell nothing of the
     /// path that hops were asked on.
     pub(super) fn remote_line(&self) -> Option<Line> {
         self.remote_table().map(|(_, line)| line)
@@ -125,7 +125,7 @@ impl MethodRun {
         Plan::new(&self.params, self.remote.least_octets, most).sizes
     }
 
-    /// The next train to the far end; `None`: it has said what it can, or nobody is there who
+    /// The next train to the peer; `None`: it has said what it can, or nobody is there who
     /// stamps.
     pub(super) fn ask_remote(&mut self) -> Option<Vec<PacketPlan>> {
         let reached = self.hops.last().is_some_and(|hop| hop.remote);
@@ -172,7 +172,7 @@ impl MethodRun {
         EITHER * line.se <= GOAL / 2.0 * (line.forward - before.unwrap_or(0.0))
     }
 
-    /// What became of a train to the far end.
+    /// What became of a train to the peer.
     pub(super) fn take_remote(&mut self, asked: &Train, report: &TrainReport) {
         if asked.packets.iter().any(|plan| plan.hop_limit.is_some()) {
             return self.take_way(asked, report);
@@ -212,7 +212,7 @@ impl MethodRun {
         self.remote.way = way;
     }
 
-    /// The world does not carry out a train to the far end.
+    /// The world does not carry out a train to the peer.
     pub(super) fn remote_refused(&mut self, refusal: Refusal) {
         self.remote.refusals = self.remote.refusals.saturating_add(1);
         let mut bounds = SizeBounds {
@@ -226,7 +226,7 @@ impl MethodRun {
         self.remote.most_octets = Some(bounds.most_octets).filter(|most| *most < u16::MAX);
     }
 
-    /// What the far end's stamps told, if there were any.
+    /// What the peer's stamps told, if there were any.
     pub(super) fn remote_stamped(&self, picture: &Picture) -> Option<RemoteStamped> {
         if !self.remote.wanted || self.remote.rows.is_empty() {
             return None;

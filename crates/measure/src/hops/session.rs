@@ -63,7 +63,7 @@ enum Phase {
     Find,
     /// How far apart probes must be, who limits answers, what to foretell.
     Pilot,
-    /// What the far end's own stamps say.
+    /// What the peer's own stamps say.
     Remote,
     /// The same by trains, of hops that sizes tell too little of.
     Scout,
@@ -91,10 +91,10 @@ const SILENT_ROUNDS: u32 = 2;
 const MOST_REROUTES: u32 = 3;
 /// Pairs per hop in doubt.
 pub(super) const PAIRS: u32 = 7;
-/// What is asked for of the far end's answer where that can be chosen: as long as a router's that
+/// What is asked for of the peer's answer where that can be chosen: as long as a router's that
 /// quotes least.
 const REPLY_OCTETS: u16 = 64;
-/// Whom to ask at the far end, the best first.
+/// Whom to ask at the peer, the best first.
 const PEER_KINDS: [PeerKind; 4] =
     [PeerKind::ClosedPort, PeerKind::EchoSized(REPLY_OCTETS), PeerKind::Echo, PeerKind::TcpSyn];
 /// A world waits this long for what does not come, and longer by a round trip; of real worlds not
@@ -413,7 +413,7 @@ impl TrainMethod for MethodRun {
             };
         }
         if let Some(end) = self.hops.iter().position(|hop| hop.remote) {
-            // What was asked beyond was answered by the far end too.
+            // What was asked beyond was answered by the peer too.
             self.hops.truncate(end + 1);
         }
         self.follow_route();

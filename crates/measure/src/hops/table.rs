@@ -50,7 +50,7 @@ pub(super) struct HopTable {
     pub(super) probes: u32,
     pub(super) answers: u32,
     pub(super) lost: u32,
-    /// It was the far end.
+    /// It was the peer.
     pub(super) remote: bool,
     pub(super) pace: Pace,
     /// Spacing of the answers to two full packets sent at once, ns.

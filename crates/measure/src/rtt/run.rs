@@ -95,7 +95,7 @@ impl Run {
                 self.sent = self.sent.saturating_sub(TRAIN.min(self.sent));
                 self.proceed(now)
             }
-            other => Step::Done(self.stop(refusal_reason(other, "small packets that the far end sends back"))),
+            other => Step::Done(self.stop(refusal_reason(other, "small packets that the peer sends back"))),
         }
     }
 }

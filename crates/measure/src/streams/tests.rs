@@ -66,7 +66,7 @@ fn without_the_available_rate_the_ladder_is_climbed_until_flat() {
     assert_eq!(word(&estimate, "basis"), "more streams bring no more");
 }
 
-/// Against three equal external tools: T(n) = C n / (n + 3), so that 60 Mbit/s need five streams:
+/// Against three equal competing connections: T(n) = C n / (n + 3), so that 60 Mbit/s need five streams:
 /// 95 % of it are 57.
 #[test]
 fn runner_ups_give_way() {

@@ -36,7 +36,7 @@ impl SocketWorld {
             (true, PeerKind::Echo) if train.packets.iter().all(|packet| packet.hop_limit.is_none()) => {
                 return self.echo_train(train);
             }
-            // A far end that cooperates has better to offer; the other way round it would have to
+            // A peer that cooperates has better to offer; the other way round it would have to
             // be answered by this host.
             (_, PeerKind::ClosedPort | PeerKind::TcpSyn) | (true, PeerKind::Echo | PeerKind::EchoSized(_)) => {
                 Err(Refusal::NotOffered)

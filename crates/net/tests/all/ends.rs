@@ -1,4 +1,4 @@
-//! Over loopback: measurements that end early, and far ends that are not there.
+//! Over loopback: measurements that end early, and peers that are not there.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;

@@ -293,7 +293,7 @@ impl fmt::Display for Caveat {
             Self::Multimodal { other } => write!(f, "several rates had similar weight; the runner-up is {other}"),
             Self::ReceiveBatching { period } => write!(
                 f,
-                "the receiver sees packets in batches about every {}; lower its interrupt coalescing for finer stamps",
+                "the receiver sees packets in batches about every {}; lower its interrupt coalescing for finer timestamps",
                 format_duration(*period)
             ),
             Self::TimerLimited => f.write_str("a clock or timer is too coarse for single packets at this rate"),
@@ -302,13 +302,13 @@ impl fmt::Display for Caveat {
             Self::PacingBroken { trains } => {
                 write!(
                     f,
-                    "the sender did not keep its plan in {trains} train(s), which were left out"
+                    "the sender could not keep the planned gaps in {trains} train(s), which were left out"
                 )
             }
             Self::Loss { ratio } => write!(f, "{:.2} % of the probes were lost on the path", ratio * 100.0),
             Self::LocalDrops { packets } => write!(
                 f,
-                "the receiving host dropped {packets} packet(s) for want of buffer; raise net.core.rmem_max"
+                "the receiving host dropped {packets} packet(s) because its buffer was full; raise net.core.rmem_max"
             ),
             Self::Reordering { ratio } => write!(f, "{:.2} % of the probes changed order", ratio * 100.0),
             Self::Shaped => f.write_str("a token bucket lets bursts through faster than the sustained rate"),
@@ -318,11 +318,11 @@ impl fmt::Display for Caveat {
             Self::BucketNotExcluded {
                 deeper_than_octets: ..1280,
             } => f.write_str(
-                "unless a token bucket keeps longer traffic to a lower rate: no train was long enough to rule that out",
+                "token bucket not excluded: no train was long enough to show a lower sustained rate",
             ),
             Self::BucketNotExcluded { deeper_than_octets } => write!(
                 f,
-                "unless a token bucket deeper than {} keeps longer traffic to a lower rate: no train was long enough to rule that out",
+                "token bucket deeper than {} not excluded: no train was long enough to show a lower sustained rate",
                 narrows_units::Octets::new(*deeper_than_octets)
             ),
             Self::Multichannel {
@@ -331,7 +331,7 @@ impl fmt::Display for Caveat {
                 by_flow: false,
             } => write!(
                 f,
-                "packets are dealt over {channels} channels of {each} each and may overtake"
+                "packets are spread over {channels} channels of {each} each and may change order"
             ),
             Self::Multichannel {
                 channels,
@@ -351,33 +351,33 @@ impl fmt::Display for Caveat {
                 "the link sends in slots of {}; its rate is what the scheduler grants, not the link's",
                 format_duration(*slot)
             ),
-            Self::NotConverged => f.write_str("the search ended before its interval was narrow enough"),
+            Self::NotConverged => f.write_str("the run ended before the interval was narrow; a longer run may narrow it"),
             Self::GreyRegion { low, high } if low.to_string() == high.to_string() => {
-                write!(f, "it moved about {low} while it was measured")
+                write!(f, "the value moved about {low} while it was measured")
             }
             Self::ElasticCrossTraffic => f.write_str(
-                "others sent less once the probes had begun, as TCP does: it would leave more to whoever asks for it longer",
+                "cross traffic backed off while we probed, as TCP does: a longer transfer may get more",
             ),
-            Self::GreyRegion { low, high } => write!(f, "it moved between {low} and {high} while it was measured"),
+            Self::GreyRegion { low, high } => write!(f, "the value moved between {low} and {high} while it was measured"),
             Self::CapacityAssumed { capacity } => write!(f, "rests on an assumed capacity of {capacity}"),
             Self::TrainExceedsBurstLimit => f.write_str("trains were longer than the path's burst limit"),
             Self::ClockSkew { ppm } => write!(f, "the two clocks drift apart by {ppm:.0} ppm"),
             Self::ClockStep => f.write_str("a clock was set during the measurement"),
             Self::HostStall => f.write_str("a host did not run for a while in the middle of a train"),
-            Self::FewSamples { samples } => write!(f, "only {samples} sample(s) stand behind it"),
-            Self::AsymmetricLimit => f.write_str("forward and reverse direction cannot be told apart"),
+            Self::FewSamples { samples } => write!(f, "the value rests on {samples} sample(s) only"),
+            Self::AsymmetricLimit => f.write_str("forward and reverse direction cannot be distinguished"),
             Self::AnswersLimited { burst, every } => write!(
                 f,
-                "the far host answers {burst} probe(s) at once and then one per {}; it was asked no faster",
+                "the target answers {burst} probe(s) at once and then one per {}; it was probed no faster",
                 format_duration(*every)
             ),
             Self::ReverseInfluence { reply_ip_octets } => write!(
                 f,
-                "answers of {reply_ip_octets} IP octets crossed the way back: if that is narrower in proportion, the result is its"
+                "answers of {reply_ip_octets} IP octets crossed the reverse direction: if that is narrower in proportion, the result is that of the reverse direction"
             ),
-            Self::CoarseResolution => f.write_str("the interval is wider than was asked for"),
-            Self::TestTooShort => f.write_str("the transfer was still growing when it was read"),
-            Self::StoppedEarly => f.write_str("stopped before the method was done"),
+            Self::CoarseResolution => f.write_str("the interval is wider than asked for"),
+            Self::TestTooShort => f.write_str("the transfer was still speeding up when it ended"),
+            Self::StoppedEarly => f.write_str("stopped before the method had finished"),
             Self::LargestTried => f.write_str("the largest size tried survived; the limit lies beyond"),
             Self::MergedPackets { ratio } => write!(
                 f,
@@ -385,31 +385,31 @@ impl fmt::Display for Caveat {
                 ratio * 100.0
             ),
             Self::CaptureMissed { packets } => write!(f, "the capture missed {packets} packet(s) at least"),
-            Self::SilentRouter => f.write_str("nobody answers here; what is behind was measured together with it"),
+            Self::SilentRouter => f.write_str("no router answers here; this hop and the next were measured together"),
             Self::SlowRouter => {
-                f.write_str("the router takes longer over its answers than its link over packets; it was bridged")
+                f.write_str("the router is slower to answer than its link is to send; this hop and the next were measured together")
             }
             Self::UncheckedRouter => f.write_str(
-                "nothing could tell whether routers here take their own time for each octet: the link may be faster, and the next one slower",
+                "no check whether routers here take their own time for each octet was possible: the link may be faster, and the next one slower",
             ),
             Self::SeveralRouters { routers } => {
                 write!(f, "{routers} routers answer at this hop limit: the path divides")
             }
             Self::RouteChanged => f.write_str("the route changed during the measurement"),
             Self::RoutingLoop { earlier_ttl } => {
-                write!(f, "the router of hop limit {earlier_ttl} answers here again: packets go round in circles")
+                write!(f, "the router of hop limit {earlier_ttl} answers here again: packets go round in a loop")
             }
             Self::ForwardsExpired => {
-                f.write_str("the router here passes on packets whose hop limit has run out, and the next one answers for it")
+                f.write_str("the router here forwards packets whose hop limit has expired, and the next one answers for it")
             }
-            Self::QuotesUneven => f.write_str("the lengths of the answers follow no rule; they were left out of account"),
+            Self::QuotesUneven => f.write_str("the lengths of the answers follow no rule; they were ignored"),
             Self::SymmetryAssumed => f.write_str(
-                "the value takes the hop to have one rate both ways, which nothing contradicts; its interval does not",
+                "the value assumes one rate in both directions of this hop, which nothing contradicts; the interval does not assume it",
             ),
             Self::StagesAssumed => f.write_str(
-                "several links in a row inside one hop, told apart by standard rates alone: one slower link would look the same",
+                "several links in a row inside this hop, assumed because their rates are standard: one slower link would look the same",
             ),
-            Self::StagesAmbiguous => f.write_str("more than one row of standard links inside the hop would look the same"),
+            Self::StagesAmbiguous => f.write_str("several combinations of standard links inside this hop would look the same"),
         }
     }
 }
@@ -456,8 +456,11 @@ mod tests {
     fn a_grey_region_without_width_has_one_rate() {
         let at = |kbps: u64| BitRate::from_bps(kbps * 1000);
         let text = |low, high| Caveat::GreyRegion { low, high }.to_string();
-        assert_eq!(text(at(60_000), at(60_000)), "it moved about 60 Mbit/s while it was measured");
-        assert_eq!(text(at(60_000), at(70_000)), "it moved between 60 Mbit/s and 70 Mbit/s while it was measured");
+        assert_eq!(text(at(60_000), at(60_000)), "the value moved about 60 Mbit/s while it was measured");
+        assert_eq!(
+            text(at(60_000), at(70_000)),
+            "the value moved between 60 Mbit/s and 70 Mbit/s while it was measured"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::diagnostics::{number, series};
 use super::{HopFinding, LimitingFactor, PathFinding};
 
 pub use burst::{BurstFinding, BurstPoint, BurstSample, QueueFinding};
-pub use round_trip::{RemoteClock, RoundTripFinding, WayDelays, Ways};
+pub use round_trip::{DirectionDelays, Directions, RemoteClock, RoundTripFinding};
 pub use streams::{BuffersFinding, FillBasis, StreamsFinding, StreamsLevel};
 
 /// What is known of a result beside its number.
@@ -22,7 +22,7 @@ pub struct Details {
     pub hop: Option<u16>,
     /// The methods that stand behind it, where the one that was asked has others answer.
     pub answered_by: Option<String>,
-    /// The far end's stamps count, not the echoes' return.
+    /// The peer's stamps count, not the echoes' return.
     pub stamped_by_remote: bool,
     /// What the method found.
     pub finding: Finding,

@@ -27,7 +27,7 @@ pub struct PathHops {
     pub tight_hop: Option<u16>,
     /// What was predicted before the measurement proper, from a first look.
     pub forecast: Option<Forecast>,
-    /// What a server's stamps at the far end told, where there is one.
+    /// What a server's stamps at the peer told, where there is one.
     pub remote: Option<RemoteStamped>,
 }
 
@@ -40,11 +40,11 @@ pub struct PathFinding {
     pub tight_hop: Option<u16>,
     /// What was predicted before the measurement proper, from a first look.
     pub forecast: Option<Forecast>,
-    /// What a server's stamps at the far end told, where there is one.
+    /// What a server's stamps at the peer told, where there is one.
     pub remote: Option<RemoteStamped>,
 }
 
-/// What a server at the far end told of the forward direction by its own stamps.
+/// What a server at the peer told of the forward direction by its own stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RemoteStamped {
     /// Packets sent to it.
@@ -68,7 +68,7 @@ pub struct HopFinding {
     pub ttl: u16,
     /// Who answered, the most frequent first.
     pub routers: Vec<Responder>,
-    /// It is the far end.
+    /// It is the peer.
     pub is_destination: bool,
     /// Its capacity; `None` where nothing is claimed.
     pub capacity: Option<HopCapacity>,
@@ -89,8 +89,8 @@ pub struct HopFinding {
     pub limited: Option<AnswerPace>,
     /// What stands inside the hop unseen.
     pub hidden_devices: Vec<HiddenDevice>,
-    /// What all its stages look like together.
-    pub seen: Option<BitRate>,
+    /// The rate that all links inside the hop look like together.
+    pub apparent_rate: Option<BitRate>,
     /// What was predicted of it.
     pub predicted: Option<Predicted>,
     /// Probes sent, and answers.
@@ -305,8 +305,8 @@ impl HopFinding {
         if let Some(after) = self.after {
             diagnostics.insert("after_hop", u32::from(after));
         }
-        if let Some(seen) = self.seen {
-            diagnostics.insert("seen_bps", seen);
+        if let Some(rate) = self.apparent_rate {
+            diagnostics.insert("apparent_bps", rate);
         }
         if let Some(limited) = self.limited {
             diagnostics.insert("limit_burst", limited.burst);
@@ -374,7 +374,7 @@ mod tests {
                 capacity: BitRate::from_mbps(975),
                 nominal: BitRate::from_gbps(1),
             }],
-            seen: Some(BitRate::from_mbps(89)),
+            apparent_rate: Some(BitRate::from_mbps(89)),
             predicted: Some(Predicted::Resolved),
             probes: 70,
             answers: 64,

@@ -60,7 +60,7 @@ pub enum Reason {
     #[error("the receiver sees packets in batches, which hides what this method needs; lower its interrupt coalescing")]
     ReceiveBatching,
     /// The samples contradict each other.
-    #[error("the samples do not agree on one value")]
+    #[error("the samples disagree: no one value explains them; repeat, or measure when the path is less busy")]
     NoAgreement,
     /// The search did not settle.
     #[error("the search did not settle")]
@@ -72,7 +72,7 @@ pub enum Reason {
         samples: u64,
     },
     /// Passive: nothing passed.
-    #[error("no TCP connection with data passed while it was listened")]
+    #[error("no TCP connection with data passed during the capture")]
     NoTraffic,
     /// Passive: the sender was the limit.
     #[error(
@@ -90,8 +90,8 @@ pub enum Reason {
         /// What.
         what: String,
     },
-    /// The far end forbids it.
-    #[error("the far end forbids it: its limits on rate, duration or octets")]
+    /// The peer forbids it.
+    #[error("the server forbids it: its limits on rate, duration or octets")]
     ForbiddenByPeer,
     /// Another result that this one rests on is missing.
     #[error("it rests on another result that is missing: {what}")]

@@ -20,7 +20,7 @@ pub struct PacketPlan {
     pub gap: Duration,
     /// Length of the IP packet, header included.
     pub ip_octets: u16,
-    /// Hop limit (IPv4 TTL); `None` lets the packet reach the far end.
+    /// Hop limit (IPv4 TTL); `None` lets the packet reach the peer.
     pub hop_limit: Option<NonZeroU8>,
 }
 
@@ -29,10 +29,10 @@ pub struct PacketPlan {
 pub enum PeerKind {
     /// A cooperating receiver stamps them: [`Fate::Received`].
     Receiver,
-    /// The far end sends each back as soon as it arrives, in a packet of the same length:
+    /// The peer sends each back as soon as it arrives, in a packet of the same length:
     /// [`Fate::Echoed`].
     Echo,
-    /// The far end sends each back in a packet of this many IP octets.
+    /// The peer sends each back in a packet of this many IP octets.
     EchoSized(u16),
     /// UDP datagrams to a port on which nothing listens: the remote host's kernel answers with ICMP
     /// errors that quote part of them, [`Fate::Answered`] with [`HopReplyKind::PortUnreachable`].
@@ -84,7 +84,7 @@ impl Train {
         train
     }
 
-    /// The same train, echoed by the far end.
+    /// The same train, echoed by the peer.
     #[must_use]
     pub fn echoed(mut self) -> Self {
         self.peer_kind = PeerKind::Echo;
@@ -127,15 +127,15 @@ pub struct Arrival {
 pub enum Fate {
     /// It reached the receiver.
     Received(Stamp<Receiver>),
-    /// It came back from the far end at `returned`. `turned` is the far end's own receive stamp,
+    /// It came back from the peer at `returned`. `turned` is the peer's own receive stamp,
     /// where it sent one.
     Echoed {
         /// When the echo was back.
         returned: Stamp<Sender>,
-        /// When the far end had received the packet.
+        /// When the peer had received the packet.
         turned: Option<Stamp<Receiver>>,
     },
-    /// A router or the far end answered with an ICMP message, or the far end's TCP with a segment.
+    /// A router or the peer answered with an ICMP message, or the peer's TCP with a segment.
     Answered(HopReply),
     /// Neither within the world's timeout.
     Lost,
@@ -160,7 +160,7 @@ pub struct HopReply {
 pub enum HopReplyKind {
     /// The hop limit ran out at a router.
     TimeExceeded,
-    /// The packet reached the far end, where nothing listens on its port.
+    /// The packet reached the peer, where nothing listens on its port.
     PortUnreachable,
     /// The packet does not fit on the next link; the router may say what would.
     PacketTooBig {
@@ -173,7 +173,7 @@ pub enum HopReplyKind {
         code: u8,
     },
     // New kinds go to the end: recordings count them.
-    /// TCP of the far end answered a SYN: RST, or SYN and ACK.
+    /// TCP of the peer answered a SYN: RST, or SYN and ACK.
     TcpAnswer,
 }
 

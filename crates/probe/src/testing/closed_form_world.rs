@@ -41,7 +41,7 @@ pub struct ClosedFormWorld {
     pub stamping: Stamping,
     pub offset: Delta,
     pub skew_ppm: f64,
-    /// The far end answers echoes after up to this long, uniformly.
+    /// The peer answers echoes after up to this long, uniformly.
     pub echo_jitter: Duration,
     /// A far end at rest answers so late; what comes meanwhile waits, and follows at once.
     pub wake: Duration,
@@ -165,7 +165,7 @@ impl ClosedFormWorld {
                 PeerKind::TcpSyn => self.answered(*arrived, 40, HopReplyKind::TcpAnswer),
             };
         }
-        // The report crosses the path back; losses cost the timeout of the far end.
+        // The report crosses the path back; losses cost the timeout of the peer.
         let timeout = if rows.iter().any(|row| row.fate == Fate::Lost) { 200_000_000_000 } else { 0 };
         self.now_ps = end + timeout + ps(self.facts.rtt) / 2;
         let report = TrainReport {
@@ -269,7 +269,7 @@ impl ClosedFormWorld {
         Stamp::from_nanos((true_ps + skew) / PS_PER_NS + self.offset.nanos())
     }
 
-    /// What a far end answers that runs nothing for the sender.
+    /// What a peer answers that runs nothing for the sender.
     fn answered(&mut self, arrived: i64, reply_ip_octets: u16, kind: HopReplyKind) -> Fate {
         Fate::Answered(HopReply {
             from: IpAddr::V4(Ipv4Addr::new(10, 0, u8::MAX, 2)),

@@ -23,7 +23,7 @@ pub(crate) struct MethodRun {
     sizes: Vec<u16>,
     /// By hop limit, from 1.
     hops: Vec<HopTable>,
-    /// The last of them is the far end, or as far as answers come from.
+    /// The last of them is the peer, or as far as answers come from.
     found: bool,
     silent: u32,
     tries: u32,
@@ -40,7 +40,7 @@ pub(crate) struct MethodRun {
 const SILENT_HOPS: u32 = 4;
 /// Probes to a hop that has not answered any (ours).
 const UNANSWERED: u32 = 3;
-/// What is asked for of the far end's answer where that can be chosen: as long as a router's that
+/// What is asked for of the peer's answer where that can be chosen: as long as a router's that
 /// quotes least.
 const REPLY_OCTETS: u16 = 64;
 

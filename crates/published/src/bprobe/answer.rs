@@ -251,7 +251,7 @@ fn caveats(session: &MethodRun) -> Vec<Caveat> {
     caveats
 }
 
-/// The largest reply over its probe on an Ethernet wire; zero where the far end's own stamps count.
+/// The largest reply over its probe on an Ethernet wire; zero where the peer's own stamps count.
 fn reply_share(session: &MethodRun) -> f64 {
     let wire = |octets: u16| f64::from(Framing::ETHERNET.wire_octets(u32::from(octets)));
     let share = |spacing: &Spacing| match (spacing.stamped, spacing.reply_octets) {

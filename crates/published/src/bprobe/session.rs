@@ -144,7 +144,7 @@ impl TrainMethod for MethodRun {
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
         let (mtu, sizes, params) = (&mut self.mtu, &mut self.sizes, &self.params);
-        let what = "a far end that answers to packets";
+        let what = "a peer that answers to packets";
         self.peer_kinds.refused(refusal, what, |refusal| match refusal {
             Refusal::TooLarge { max_ip_octets } if (64..*mtu).contains(&max_ip_octets) => {
                 (*mtu, *sizes) = (max_ip_octets, params.sizes(max_ip_octets));

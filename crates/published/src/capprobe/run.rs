@@ -357,7 +357,7 @@ impl Runs for Run {
             return Step::Done(self.answer());
         }
         let give_up = |run: &Self| {
-            let what = "pairs of packets that the far end stamps or answers".to_owned();
+            let what = "pairs of packets that the peer stamps or answers".to_owned();
             Step::Done(run.no_number(Reason::NotOffered { what }))
         };
         match refusal {

@@ -7,7 +7,7 @@ use crate::spacing::{Stamped, Trust};
 use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
 
 /// What it takes to tell the forward direction from the reverse direction.
-pub(super) const NEEDED: &str = "a far end that stamps what it echoes, or answers in short packets";
+pub(super) const NEEDED: &str = "a peer that stamps what it echoes, or answers in short packets";
 
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     match (judge(session), stopped) {

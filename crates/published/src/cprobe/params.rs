@@ -46,7 +46,7 @@ impl Params {
         within(left, "dropped", self.dropped, "0 to 5, and two spacings must be left")
     }
 
-    /// What a run imposes with these; unanswered far ends cost two trains each.
+    /// What a run imposes with these; peers that do not answer cost two trains each.
     pub(super) fn imposes(&self, usual: &Imposes) -> Imposes {
         let trains = self.trains + 10;
         let octets = u64::from(self.ip_octets.unwrap_or(9000)).max(1500);

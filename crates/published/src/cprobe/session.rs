@@ -71,13 +71,13 @@ impl MethodRun {
         }
     }
 
-    /// Whether what came back tells the forward direction: the far end's stamps, or replies too
+    /// Whether what came back tells the forward direction: the peer's stamps, or replies too
     /// short for the reverse direction to matter.
     pub(super) fn one_way(&self) -> bool {
         self.stamped == Some(Stamped::PeerKind) || self.reply_share <= DECIDES
     }
 
-    /// Goes on to the next far end, and forgets what the last one said. `false`: there is none.
+    /// Goes on to the next peer, and forgets what the last one said. `false`: there is none.
     fn ask_another(&mut self) -> bool {
         if self.peer_kinds.len() < 2 {
             return false;
@@ -128,7 +128,7 @@ impl MethodRun {
     }
 }
 
-/// Time from one packet to the next, by the far end's stamps where there are any, else by what came
+/// Time from one packet to the next, by the peer's stamps where there are any, else by what came
 /// back, ns.
 fn spacing(before: &Arrival, after: &Arrival) -> Option<(Stamped, f64)> {
     let apart = |(first, second): (i64, i64)| second.saturating_sub(first) as f64;
@@ -224,7 +224,7 @@ const TOGETHER: f64 = 0.3;
 const DECIDES: f64 = 0.25;
 /// Fewest packets of a train, as its parameter has it.
 const LEAST_PACKETS: usize = 4;
-/// Trains of which nothing could be read before another far end is asked.
+/// Trains of which nothing could be read before another peer is asked.
 const UNANSWERED: u32 = 2;
 const MOST_RESIZED: u32 = 8;
 /// A spacing of more than this is a clock's, or a host's that slept.

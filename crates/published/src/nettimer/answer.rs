@@ -184,7 +184,7 @@ fn caveats(session: &MethodRun) -> Vec<Caveat> {
     caveats
 }
 
-/// The largest reply over its probe, on an Ethernet wire; zero where the far end's own stamps
+/// The largest reply over its probe, on an Ethernet wire; zero where the peer's own stamps
 /// count. A reverse direction slower than the way there by more than this spreads the pairs.
 fn reply_share(session: &MethodRun) -> f64 {
     let wire = |octets: u16| f64::from(Framing::ETHERNET.wire_octets(u32::from(octets)));

@@ -55,7 +55,7 @@ params! {
             unit: "IP octets", range: Between("64", "65535"), unset: Some("0"), presets: &[("tool", "565")],
             source: "ours: large pairs give large spacings; 10 KB over 32 packets with replies of 60",
         },
-        /// IP octets of a reply, where the far end can choose.
+        /// IP octets of a reply, where the peer can choose.
         reply: u16 = "60" { unit: "IP octets", range: Between("28", "1500"), source: "derived likewise" },
         /// From the begin of one pair to the begin of the next.
         spacing: Duration = "20 ms" {
@@ -112,7 +112,7 @@ pub struct Params {
     pub pairs: u32,
     /// IP octets of a probe; `None`: what the path takes.
     pub ip_octets: Option<u16>,
-    /// IP octets of a reply, where the far end can choose.
+    /// IP octets of a reply, where the peer can choose.
     pub reply_octets: u16,
     /// From the begin of one pair to the begin of the next.
     pub spacing: Duration,

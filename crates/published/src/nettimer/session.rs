@@ -246,8 +246,8 @@ impl TrainMethod for MethodRun {
 impl MethodRun {
     fn wants(&self) -> &'static str {
         match self.params.end {
-            End::Receiver => "a far end that stamps what it receives",
-            End::Sender => "a far end that answers to packets",
+            End::Receiver => "a peer that stamps what it receives",
+            End::Sender => "a peer that answers to packets",
         }
     }
 

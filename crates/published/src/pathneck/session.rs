@@ -19,7 +19,7 @@ pub(super) struct Pass {
     pub(super) from: Option<IpAddr>,
     /// From head to tail, ns; `None` if one of them was not answered.
     pub(super) gap_ns: Option<f64>,
-    /// It was the far end, and that it takes packets in by batches.
+    /// It was the peer, and that it takes packets in by batches.
     pub(super) remote: bool,
     pub(super) batched: bool,
 }
@@ -29,7 +29,7 @@ pub(super) struct Pass {
 pub(super) struct Run {
     /// From the first packet's departure to the last one's, ns.
     pub(super) sent_ns: f64,
-    /// By hop limit from 1, up to the far end.
+    /// By hop limit from 1, up to the peer.
     pub(super) hops: Vec<Pass>,
 }
 
@@ -67,11 +67,11 @@ impl MethodRun {
     }
 }
 
-/// When an answer was there, on whichever clock, who gave it, and whether that was the far end.
+/// When an answer was there, on whichever clock, who gave it, and whether that was the peer.
 fn heard(row: &Arrival) -> Option<(i64, Option<IpAddr>, bool)> {
     match row.fate {
         Fate::Received(stamp) => Some((stamp.nanos(), None, true)),
-        // The far end's own stamp has not seen the reverse direction.
+        // The peer's own stamp has not seen the reverse direction.
         Fate::Echoed { turned: Some(at), .. } => Some((at.nanos(), None, true)),
         Fate::Echoed { returned, .. } => Some((returned.nanos(), None, true)),
         Fate::Answered(reply) => match reply.kind {
@@ -85,7 +85,7 @@ fn heard(row: &Arrival) -> Option<(i64, Option<IpAddr>, bool)> {
     }
 }
 
-/// What two arrivals at the far end may be off by, ns, where that takes packets in by batches: no
+/// What two arrivals at the peer may be off by, ns, where that takes packets in by batches: no
 /// packet of a train comes ten times as close as they do on average, unless it waited for others.
 fn batched_ns(rows: &[Arrival]) -> Option<f64> {
     let mut times: Vec<i64> =

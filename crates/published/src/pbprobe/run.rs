@@ -386,7 +386,7 @@ impl Runs for Run {
         if again {
             return self.next(now);
         }
-        let what = "bulks of packets that the far end stamps or answers";
+        let what = "bulks of packets that the peer stamps or answers";
         Step::Done(self.no_number(refusal_reason(refusal, what)))
     }
 

@@ -25,7 +25,7 @@ pub(super) struct HopTrains {
     pub(super) pairs: Vec<f64>,
     /// Of each train the whole.
     pub(super) means: Vec<f64>,
-    /// IP octets of a router's answer; zero: the far end's own stamps.
+    /// IP octets of a router's answer; zero: the peer's own stamps.
     pub(super) reply_octets: u16,
     pub(super) remote: bool,
 }
@@ -84,7 +84,7 @@ impl MethodRun {
     }
 }
 
-/// When a packet's end was told, by whom (nobody: the far end), and in how long an answer.
+/// When a packet's end was told, by whom (nobody: the peer), and in how long an answer.
 fn heard(row: &Arrival) -> Option<(i64, Option<IpAddr>, u16, bool)> {
     match row.fate {
         Fate::Received(stamp) => Some((stamp.nanos(), None, 0, true)),

@@ -192,7 +192,7 @@ impl TrainMethod for MethodRun {
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
         let (large, small) = (&mut self.large, &mut self.small);
-        let what = "packets with a hop limit to a far end that answers";
+        let what = "packets with a hop limit to a peer that answers";
         self.peer_kinds.refused(refusal, what, |refusal| resize_two(refusal, large, 200, small))
     }
 

@@ -73,7 +73,7 @@ pub(super) struct Tuning {
     pub(super) most: usize,
 }
 
-/// What the far end saw in one trial.
+/// What the peer saw in one trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Trial {
     /// Packets lost (and, if they count, out of order and doubled).
@@ -116,7 +116,7 @@ impl Search {
         self.row
     }
 
-    /// Takes the far end's word on one trial.
+    /// Takes the peer's word on one trial.
     pub(super) fn note(&mut self, trial: Trial) -> TrialVerdict {
         let verdict = self.judge(trial);
         match verdict {

@@ -28,7 +28,7 @@ pub(super) struct Setting {
     pub(super) ratio: f64,
     /// By how much the small packet leaves behind the large one.
     pub(super) sent_ns: f64,
-    /// By how much the far end may be late with the small packet when it has taken in the large one
+    /// By how much the peer may be late with the small packet when it has taken in the large one
     /// before.
     pub(super) late_ns: f64,
 }

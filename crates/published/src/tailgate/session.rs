@@ -51,7 +51,7 @@ pub(crate) struct MethodRun {
     pub(super) small: u16,
     /// By how much small packets left behind large ones, at least.
     pub(super) sent_ns: Option<i64>,
-    /// The far end answered large packets with large ones.
+    /// The peer answered large packets with large ones.
     pub(super) whole_echoes: bool,
     trains: u32,
     round: u32,
@@ -166,7 +166,7 @@ impl TrainMethod for MethodRun {
 
     fn refused(&mut self, refusal: Refusal) -> Result<(), Reason> {
         let (large, small) = (&mut self.large, &mut self.small);
-        let what = "packets with a hop limit to a far end that answers";
+        let what = "packets with a hop limit to a peer that answers";
         self.peer_kinds.refused(refusal, what, |refusal| resize_two(refusal, large, 200, small))
     }
 

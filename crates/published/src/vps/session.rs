@@ -42,7 +42,7 @@ pub(crate) struct MethodRun {
 const SILENT_HOPS: u32 = 4;
 /// Probes to a hop that has not answered any (ours).
 const UNANSWERED: u32 = 8;
-/// What is asked for of the far end's answer where that can be chosen: as long as a router's that
+/// What is asked for of the peer's answer where that can be chosen: as long as a router's that
 /// quotes least.
 const REPLY_OCTETS: u16 = 64;
 /// Least share by which halves differ before more probes are sent (clink).

@@ -81,7 +81,7 @@ pub(crate) struct HopTable {
     pub(crate) cells: Vec<Cell>,
     /// Who answered, and how often.
     pub(crate) routers: BTreeMap<IpAddr, u32>,
-    /// It was the far end.
+    /// It was the peer.
     pub(crate) remote: bool,
 }
 

@@ -91,7 +91,7 @@ fn a_cell_keeps_least_values_of_all_and_of_each_half() {
 }
 
 /// Three hops of 100, 10 and 100 Mbit/s both ways, no queues, each router quoting up to 548 octets,
-/// the far end saying that its port is closed; `slow`: a router that takes 1 us per octet for its
+/// the peer saying that its port is closed; `slow`: a router that takes 1 us per octet for its
 /// answer.
 pub(crate) fn drive(name: &str, params: &[(&str, &str)], slow: Option<u8>) -> Outcome {
     let raw = params.iter().copied().collect();

@@ -87,7 +87,7 @@ fn put_means(out: &mut String, means: &Means, bound: bool) {
     let least = if bound { "at least " } else { "" };
     let _ = writeln!(
         out,
-        "\n  An unpaced TCP window of that size carries {least}{}; what is available times the round trip is {}.",
+        "\n  An unpaced TCP window of that size sustains {least}{}; what is available times the round trip is {}.",
         bits(means.unpaced_tcp_bps),
         octets(means.delay_product_octets)
     );
@@ -101,7 +101,7 @@ fn put_means(out: &mut String, means: &Means, bound: bool) {
     }
     let _ = writeln!(
         out,
-        "  UDP bursts of up to {} every {} leave half of the room to others: {} in all.",
+        "  UDP bursts of up to {} every {} leave half of the queue to cross traffic: {} in all.",
         octets(means.safe_udp_burst_octets),
         time(means.safe_udp_interval_ns),
         bits(means.safe_udp_bps)

@@ -35,7 +35,7 @@ impl Strokes {
     }
 }
 
-/// A path drawn: from the sender, above, to the far end, below. Widths are logarithmic between two
+/// A path drawn: from the sender, above, to the peer, below. Widths are logarithmic between two
 /// whole powers of ten, which are stated; the share that is free is linear.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pipe {

@@ -141,7 +141,7 @@ impl HopsDocument {
         self
     }
 
-    /// The far end's trains and the hops disagree on the narrow link there: by the intervals of
+    /// The peer's trains and the hops disagree on the narrow link there: by the intervals of
     /// both.
     pub fn is_contradicted(&self) -> bool {
         let narrow = self.hops.iter().find(|hop| Some(hop.ttl) == self.narrow_hop);
@@ -152,12 +152,12 @@ impl HopsDocument {
 
     pub(super) fn write_peer_kind(&self, out: &mut String) -> std::fmt::Result {
         let Some(remote) = &self.server else { return Ok(()) };
-        writeln!(out, "  the far host runs narrows serve")?;
+        writeln!(out, "  the destination runs narrows serve")?;
         if let Some(stamped) = &remote.one_way {
             let used = match (stamped.last_hop, stamped.other_way) {
-                (true, _) => "they tell the last hop",
-                (false, true) => "they went another way than the probes, and tell nothing of the last hop",
-                (false, false) => "too few came to tell the last hop",
+                (true, _) => "they measure the last hop",
+                (false, true) => "they took another route than the probes, so they do not count for the last hop",
+                (false, false) => "too few arrived to measure the last hop",
             };
             let (came, all) = (stamped.packets.saturating_sub(stamped.lost), stamped.packets);
             write!(out, "    its stamps: {came} of {all} packets came; {used}")?;

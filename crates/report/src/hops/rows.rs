@@ -8,7 +8,7 @@ use narrows_units::{BitRate, Layer, nanos};
 use serde::Serialize;
 
 use super::ProbeFindings;
-use super::seen::HopCounts;
+use super::statistics::HopCounts;
 use crate::rows::Remark;
 
 /// One hop. Rates are bit/s at the layer that the document states.
@@ -121,16 +121,16 @@ pub(super) fn rows(reported: Option<&PathHops>, found: &ProbeFindings) -> Vec<Ho
     let last_reported = findings.iter().map(|hop| hop.ttl).max().unwrap_or(0);
     // Where the remote host was reached, nothing lies beyond it.
     let remote = findings.iter().filter(|hop| hop.is_destination).map(|hop| hop.ttl).min();
-    let last = match remote.or(found.seen.remote().map(u16::from)) {
+    let last = match remote.or(found.statistics.remote().map(u16::from)) {
         Some(remote) => remote,
-        None => last_reported.max(found.seen.last().into()),
+        None => last_reported.max(found.statistics.last().into()),
     };
     let row = |ttl| row(ttl, findings.iter().find(|hop| hop.ttl == ttl), found);
     (1..=last.min(255)).map(row).collect()
 }
 
 fn row(ttl: u16, reported: Option<&HopFinding>, found: &ProbeFindings) -> HopRow {
-    let seen = u8::try_from(ttl).ok().and_then(|limit| found.seen.hop(limit));
+    let seen = u8::try_from(ttl).ok().and_then(|limit| found.statistics.hop(limit));
     let claimed = reported.and_then(|hop| hop.capacity).filter(|claimed| claimed.value.bps() > 0);
     let busy = reported.and_then(|hop| hop.busy_ratio).filter(|busy| (0.0..=1.0).contains(busy));
     let estimated = claimed.filter(|claimed| claimed.verdict == BoundKind::Estimated);
@@ -203,7 +203,7 @@ fn caveats(reported: Option<&HopFinding>, seen: Option<&HopCounts>) -> Vec<Remar
     if let Some(code) = codes.min() {
         caveats.push(Remark {
             id: "unreachable".to_owned(),
-            text: format!("it says that there is no way on, ICMP code {code}"),
+            text: format!("it reports the destination as unreachable, ICMP code {code}"),
             brief: "a router refuses to pass packets on",
         });
     }

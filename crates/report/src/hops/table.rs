@@ -109,7 +109,7 @@ impl HopsDocument {
 
     fn write_tail(&self, out: &mut String) -> std::fmt::Result {
         if !self.reached && !self.hops.is_empty() {
-            writeln!(out, "  the far host did not answer")?;
+            writeln!(out, "  the destination did not answer")?;
         }
         self.write_peer_kind(out)?;
         if let Some(reason) = &self.reason {

@@ -38,7 +38,7 @@ fn finding(ttl: u16, mbps: Option<f64>, verdict: BoundKind) -> HopFinding {
         busy_ratio: (verdict == BoundKind::Estimated).then_some(0.25),
         limited: None,
         hidden_devices: Vec::new(),
-        seen: None,
+        apparent_rate: None,
         predicted: Some(Predicted::Resolved),
         probes: 64,
         answers: 64,
@@ -110,7 +110,7 @@ fn seen(fates: &[(u8, Fate)]) -> HopStatistics {
 fn found() -> ProbeFindings {
     let expired = |last, after_ns| answered([198, 18, 0, last], after_ns, HopReplyKind::TimeExceeded);
     let mut found = ProbeFindings {
-        seen: seen(&[
+        statistics: seen(&[
             (1, expired(1, 500_000)),
             (1, expired(1, 700_000)),
             (1, Fate::Lost),
@@ -224,7 +224,7 @@ fn a_server_there_tells_both_ways() {
     assert_eq!((&remote["forward"]["capacity"], &remote["reverse"]["capacity"]), (&9_760_000.into(), &json!(null)));
     let text = document.text(false);
     for line in [
-        "62 of 64 packets came; they tell the last hop",
+        "62 of 64 packets came; they measure the last hop",
         "forward direction: 9.76 Mbit/s",
         "reverse direction: inconclusive",
     ] {
@@ -235,7 +235,7 @@ fn a_server_there_tells_both_ways() {
 #[test]
 fn rows_join_the_answer_and_what_was_seen() {
     let document = document(&outcome(), &found());
-    assert_eq!(document.hops.len(), 5, "nothing lies beyond the far host");
+    assert_eq!(document.hops.len(), 5, "nothing lies beyond the destination");
     assert_eq!((document.narrow_hop, document.tight_hop, document.reached), (Some(3), Some(3), true));
     let [first, second, third, fourth, _] = document.hops.as_slice() else {
         panic!("five hops");

@@ -75,7 +75,7 @@ fn talkative() -> HostFindings {
     };
     found.target = Some(Target { name: "b".to_owned(), address: Some([192, 0, 2, 1].into()), port: Some(8620) });
     let seen = Coalescing { short_share: 0.8, batch_packets: 5.0, period_ns: Some(80_000) };
-    found.remote = Some(RemoteFindings { facts: facts(), seen: Some(seen), settings: None });
+    found.remote = Some(RemoteFindings { facts: facts(), coalescing: Some(seen), settings: None });
     found
 }
 
@@ -167,7 +167,7 @@ fn people_are_reported() {
         "held back 50 µs",
         "slot 5.0 GT/s PCIe x8",
         "in batches of 5.0, every 80 µs",
-        "cars of 667 packets",
+        "sub-trains of 667 packets",
         "and from there to here",
         "The hosts ARE the bottleneck",
         "needs CAP_NET_RAW",

@@ -38,7 +38,7 @@ impl HostDocument {
         let facts = &remote.facts;
         let _ = write!(
             out,
-            "far host {}: sends in {}, receives in {}, stamps ±{}",
+            "server {}: sends in {}, receives in {}, stamps ±{}",
             target.name,
             near::time(facts.send_cost_ns),
             near::time(facts.receive_cost_ns),
@@ -88,7 +88,7 @@ impl HostDocument {
 
     fn write_families(&self, out: &mut String) {
         let rate = self.rate_bps.map(bps);
-        let whose = if self.remote.is_some() { "to the far host" } else { "to a host like this one" };
+        let whose = if self.remote.is_some() { "to the server" } else { "to a host like this one" };
         let known = match (rate, self.rate_from) {
             (Some(rate), RateFrom::Given) => format!("a path of {rate}"),
             (Some(rate), _) => format!("links of {rate}"),
@@ -169,7 +169,7 @@ pub(crate) fn name(family: HostFamily) -> &'static str {
         HostFamily::VariableSizes => "packets of variable size",
         HostFamily::Streams => "constant-rate streams",
         HostFamily::Chirps => "chirps",
-        HostFamily::Trains => "trains in cars",
+        HostFamily::Trains => "packet trains",
         HostFamily::Loads => "loads and transfers",
         HostFamily::RoundTrips => "round trips",
     }

@@ -72,7 +72,7 @@ type Subject<'a> = (&'a str, Option<u16>);
 pub(super) const fn words(metric: Metric) -> &'static str {
     match metric {
         Metric::IpCapacity => "IP-layer capacity",
-        Metric::ReverseIpCapacity => "IP-layer capacity of the way back",
+        Metric::ReverseIpCapacity => "IP-layer capacity of the reverse direction",
         Metric::PeakRate => "peak rate",
         Metric::CommittedBurstOctets => "committed burst size",
         Metric::AvailableIpCapacity => "available IP-layer capacity",
@@ -221,9 +221,9 @@ fn coverage(rows: &[&EvaluationRow]) -> Option<Finding> {
     Some(Finding {
         head: "Intervals".to_owned(),
         text: if least >= 1.0 {
-            "Every interval of every row holds the truth.".to_owned()
+            "Every interval of every row covers the truth.".to_owned()
         } else {
-            format!("Fewest that hold the truth: {}, {}.", place(row), Quantity::Ratio.print(least))
+            format!("Fewest intervals that cover the truth: {}, {}.", place(row), Quantity::Ratio.print(least))
         },
         tone: if least >= 0.9 { Tone::Good } else { Tone::Plain },
     })

@@ -106,7 +106,7 @@ fn findings_follow_from_the_rows() {
         finding(&document, "Wrong and confident"),
         "Worst: pathload on a (lab), 25 % of 20 runs. 1 of 6 rows have any."
     );
-    assert_eq!(finding(&document, "Intervals"), "Fewest that hold the truth: pathload on a (lab), 50 %.");
+    assert_eq!(finding(&document, "Intervals"), "Fewest intervals that cover the truth: pathload on a (lab), 50 %.");
     assert_eq!(
         finding(&document, "Largest typical error"),
         "pathload on a (lab): 20 % in the median, 90 % within 40 %."

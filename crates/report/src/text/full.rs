@@ -25,8 +25,8 @@ impl Document {
         for direction in directions {
             let rows = Rows { all: &self.metrics, direction };
             let way = match direction {
-                Direction::Forward => "from this host to the far one",
-                Direction::Reverse => "from the far host to this one",
+                Direction::Forward => "from this host to the server",
+                Direction::Reverse => "from the server to this host",
                 Direction::RoundTrip => "there and back",
             };
             writeln!(out, "\n=== {way} ===")?;
@@ -61,9 +61,9 @@ impl Document {
         line("sys-call", nanos(here.system_call_ns))?;
         line("kernel", here.kernel.clone())?;
         let remote = &self.host.receiver;
-        line("far NIC speed", remote.max_send_rate.or(remote.interface_rate).map(|rate| mbps(rate.bps())))?;
-        line("far send call", Some(format!("{} ns", remote.send_cost.as_nanos())))?;
-        line("far receive call", Some(format!("{} ns", remote.receive_cost.as_nanos())))
+        line("server NIC speed", remote.max_send_rate.or(remote.interface_rate).map(|rate| mbps(rate.bps())))?;
+        line("server send call", Some(format!("{} ns", remote.send_cost.as_nanos())))?;
+        line("server receive call", Some(format!("{} ns", remote.receive_cost.as_nanos())))
     }
 
     fn write_advisory(&self, out: &mut String, direction: Direction) -> std::fmt::Result {

@@ -33,7 +33,7 @@ pub(super) struct PathCrossFile {
     first_hop: usize,
     last_hop: usize,
     #[serde(default)]
-    way: PathDirectionName,
+    direction: PathDirectionName,
     #[serde(flatten)]
     cross: CrossFile,
 }
@@ -120,7 +120,7 @@ struct UniformFile {
 impl PathCrossFile {
     /// `None`: open-loop traffic of rate zero, which is none.
     pub(super) fn read(self, place: &str) -> Result<Option<Cross>, ScenarioError> {
-        let way = match self.way {
+        let way = match self.direction {
             PathDirectionName::Forward => PathDirection::Forward,
             PathDirectionName::Reverse => PathDirection::Reverse,
         };

@@ -46,7 +46,7 @@ struct Kind {
     stalls: f64,
     framed: f64,
     hops: [usize; 2],
-    /// Every router and the far end limit their answers to 1/s, six at once.
+    /// Every router and the peer limit their answers to 1/s, six at once.
     limited: bool,
     only: Option<&'static str>,
     /// The narrow link is in the middle third.

@@ -198,7 +198,7 @@ impl Departure {
         let before = stop.and_then(|node| node.checked_sub(1));
         match (self.hops, before) {
             (None, None) => path.send(now, self.way, packet),
-            (None, Some(hop)) => path.send_as_remote_as(now, self.way, hop, packet),
+            (None, Some(hop)) => path.send_up_to(now, self.way, hop, packet),
             (Some((first, last)), _) => path.cross(now, self.way, first, last, packet),
         }
     }

@@ -165,7 +165,7 @@ impl SimWorld {
         }
     }
 
-    /// Waits for what is still under way, and for the far end's last word. Silence after the load
+    /// Waits for what is still under way, and for the peer's last word. Silence after the load
     /// makes no status intervals.
     fn await_last(&mut self, running: &mut RunningLoad) {
         let timeout = nanos(self.timeout());

@@ -17,23 +17,23 @@ pub(super) enum Payload {
         seq: u32,
         /// What the sender's clock showed.
         sent: i64,
-        /// What the far end does with it.
+        /// What the peer does with it.
         expected_response: ExpectedResponse,
     },
     /// A probe that comes back.
     Echo {
         run: u32,
         seq: u32,
-        /// What the far end's clock showed when it received the probe.
+        /// What the peer's clock showed when it received the probe.
         turned: i64,
     },
-    /// What a router or the far end's kernel answered to a probe.
+    /// What a router or the peer's kernel answered to a probe.
     Answer { run: u32, seq: u32, from: IpAddr, reply_ip_octets: u16, kind: HopReplyKind },
     /// A segment of a TCP connection.
     Tcp(Segment),
 }
 
-/// Who at the far end takes a probe, and what comes back.
+/// Who at the peer takes a probe, and what comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExpectedResponse {
     /// The program stamps it.

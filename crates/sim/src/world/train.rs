@@ -86,7 +86,7 @@ impl SimWorld {
         self.engine.now() + reported
     }
 
-    /// Lets the time pass that the far end's report takes.
+    /// Lets the time pass that the peer's report takes.
     pub(super) fn await_word_from_peer_kind(&mut self) {
         let reported = self.engine.now() + self.control_delay(PathDirection::Reverse);
         self.engine.idle_until(reported);

@@ -173,7 +173,7 @@ impl SimWorld {
         }
     }
 
-    /// Waits until the data that were written have arrived, and for the far end's word of it: the
+    /// Waits until the data that were written have arrived, and for the peer's word of it: the
     /// octets that it read, and its time from the first to the last of them.
     fn drain(&mut self, running: &RunningTransfer, read_before: u64) -> (u64, Duration) {
         for flow in &running.flows {

@@ -136,7 +136,7 @@ fn sweep(trouble: Trouble, paths: std::ops::Range<u64>, tell: bool) -> Kept {
 fn tell_of(scenario: &Scenario, trouble: Trouble, number: u64, hop: &HopFinding) {
     let rates: Vec<f64> = scenario.hops(PathDirection::Forward).iter().map(|hop| hop.rate.as_f64() / 1e6).collect();
     println!("{trouble:?} {number} {rates:?}");
-    println!("   {} {:?} {:?} {:?} {:?}", hop.ttl, hop.predicted, hop.capacity, hop.seen, hop.caveats);
+    println!("   {} {:?} {:?} {:?} {:?}", hop.ttl, hop.predicted, hop.capacity, hop.apparent_rate, hop.caveats);
 }
 
 #[test]

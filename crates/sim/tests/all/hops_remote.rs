@@ -1,4 +1,4 @@
-//! The last hop told by the stamps of a server at the far end: whatever that host does with its
+//! The last hop told by the stamps of a server at the peer: whatever that host does with its
 //! answers, clocks that drift, queues there and back.
 
 use std::fmt::Write as _;

@@ -38,8 +38,10 @@ impl Report {
             );
         }
         if let Some(drops) = self.local_drops.filter(|drops| *drops > 0) {
-            let _ =
-                writeln!(text, "the sink's host dropped {drops} packets for want of buffer: not the network's loss");
+            let _ = writeln!(
+                text,
+                "the sink's host dropped {drops} packets because its buffer was full: not the network's loss"
+            );
         }
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");

@@ -17,7 +17,7 @@ pub enum Via {
     Receiver,
     /// Echoes, of which nothing but their return is used.
     Echo,
-    /// Echoes that bring the far end's own receive stamps.
+    /// Echoes that bring the peer's own receive stamps.
     Reflector,
     /// ICMP errors for UDP to a port on which nothing listens.
     ClosedPort,
@@ -43,7 +43,7 @@ impl Via {
     /// The words for it.
     pub const RANGE: Range = Range::Words(&["auto", "receiver", "echo", "reflector", "closed_port", "syn"]);
 
-    /// The same for a far end that is known: `auto` asks what answers there.
+    /// The same for a peer that is known: `auto` asks what answers there.
     #[must_use]
     pub fn met_by(self, answering: Answering) -> Self {
         match (self, answering) {
@@ -56,7 +56,7 @@ impl Via {
         }
     }
 
-    /// The train, as this far end is asked.
+    /// The train, as this peer is asked.
     pub fn ask(self, mut train: Train) -> Train {
         train.peer_kind = match self {
             Self::Auto | Self::Receiver => PeerKind::Receiver,
@@ -76,13 +76,13 @@ impl Via {
         }
     }
 
-    /// The next to try where the world does not offer this one. Of an echo, the far end's stamps
+    /// The next to try where the world does not offer this one. Of an echo, the peer's stamps
     /// are used if they come.
     pub fn instead(self) -> Option<Self> {
         (self == Self::Auto).then_some(Self::Reflector)
     }
 
-    /// The same without the far end's stamps, once an echo came without any.
+    /// The same without the peer's stamps, once an echo came without any.
     pub fn without_stamps(self, report: &TrainReport) -> Option<Self> {
         let bare = |fate: Fate| matches!(fate, Fate::Echoed { turned: None, .. });
         let any = report.arrivals.iter().any(|row| bare(row.fate));

@@ -25,10 +25,10 @@ use crate::remote::Remote;
 /// Measure each hop of the path to any host: who is there, what its link can carry, where the path
 /// is narrow and where it is tight.
 ///
-/// Nothing is needed on the remote host or on the routers. Where the remote host runs
-/// `narrows serve` that is found out, and used: its stamps tell the last hop, and trains both whole
-/// ways. UDP needs no privilege; --via tcp needs `CAP_NET_RAW`, and --via icmp that or a group
-/// within `net.ipv4.ping_group_range`. Letters are mtr's where mtr has them.
+/// Nothing is needed on the target or on the routers. If the target runs `narrows serve`, its
+/// timestamps measure the last hop, and trains measure both whole directions. UDP needs no
+/// privilege; --via tcp needs `CAP_NET_RAW`, and --via icmp that or a group within
+/// `net.ipv4.ping_group_range`. Letters are those of mtr where mtr has them.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct HopsArgs {
@@ -62,13 +62,13 @@ pub(crate) struct HopsArgs {
     /// All packets go to the `narrows serve` there, which answers for the last hop
     #[arg(long)]
     pub(super) server: bool,
-    /// Do not look whether the remote host runs `narrows serve`
+    /// Do not look whether the target runs `narrows serve`
     #[arg(long, conflicts_with = "server")]
     pub(super) no_server: bool,
     /// Port at which to look for that [default: 8620]
     #[arg(long, value_name = "PORT", env = "NARROWS_PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) server_port: Option<u16>,
-    /// File with the key that both hosts hold
+    /// File with the key that both hosts share
     #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
     pub(super) psk_file: Option<PathBuf>,
     /// First hop to show; the ones before it are measured all the same, since each hop is a
@@ -78,13 +78,13 @@ pub(crate) struct HopsArgs {
     /// Last hop to measure
     #[arg(long, short, value_name = "N")]
     pub(super) max_ttl: Option<NonZeroU8>,
-    /// Repeats of each probe, where the method lets one choose
+    /// Repeats of each probe, if the method has a parameter for it
     #[arg(long = "report-cycles", short = 'c', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) cycles: Option<u32>,
-    /// Time between probes, in seconds or with a unit, where the method lets one choose
+    /// Time between probes, in seconds or with a unit, if the method has a parameter for it
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub(super) interval: Option<Duration>,
-    /// Show also the routers that so many flows meet, of which the first is measured
+    /// Show also the routers that this number of flows meet; only the first flow is measured
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) flows: u16,
     /// Addresses only: look up no names
@@ -166,7 +166,7 @@ impl HopsArgs {
         }
     }
 
-    /// What answers for the far end.
+    /// What answers for the peer.
     pub(super) fn answering(&self) -> Answering {
         if self.server { Answering::Server } else { self.chosen_via().answering() }
     }
@@ -269,7 +269,7 @@ impl HopsArgs {
         Ok(Some(Server::new(peer, self.server, stop, progress)))
     }
 
-    /// What the method runs with: the caller's, and that the far end's stamps may tell the last
+    /// What the method runs with: the caller's, and that the peer's stamps may tell the last
     /// hop.
     pub(super) fn run_params(&self, method: &dyn Method, params: &RawParams) -> RawParams {
         let mut params = params.clone();
@@ -281,7 +281,7 @@ impl HopsArgs {
     }
 }
 
-/// The parameter of methods that can tell the last hop by the far end's stamps.
+/// The parameter of methods that can tell the last hop by the peer's stamps.
 const LAST_HOP: &str = "last_hop";
 
 fn takes_stamps(method: &dyn Method) -> bool {

@@ -25,7 +25,7 @@ pub(super) fn poll(
     found: &mut ProbeFindings,
     stop: &AtomicBool,
 ) {
-    let last = found.seen.last();
+    let last = found.statistics.last();
     for _ in 1..flows {
         if stop.load(Ordering::Relaxed) {
             return;
@@ -48,7 +48,7 @@ pub(super) fn poll(
         };
         for (limit, row) in limits.into_iter().zip(&report.arrivals) {
             if let (Some(limit), Fate::Answered(reply)) = (limit, row.fate) {
-                found.seen.meet(limit.get(), reply.from);
+                found.statistics.meet(limit.get(), reply.from);
             }
         }
     }

@@ -149,7 +149,7 @@ impl Server {
         if document.is_contradicted() {
             document.notes.push(Note {
                 id: "ways_disagree",
-                text: "trains over the whole way and the hops disagree on the narrow link: one of them is wrong"
+                text: "trains over the whole path and the single hops disagree on the narrow link: one of the two is wrong"
                     .to_owned(),
             });
         }

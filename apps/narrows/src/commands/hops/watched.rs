@@ -64,10 +64,10 @@ impl Board {
 
     fn take(&mut self, asked: &narrows_probe::probes::Train, event: &Event, remote: IpAddr) {
         if let Event::Train(report) = event {
-            self.found.seen.take(asked, report, Some(remote));
+            self.found.statistics.take(asked, report, Some(remote));
         }
         if let Some(names) = &self.names {
-            self.found.seen.addresses().for_each(|address| names.ask(address));
+            self.found.statistics.addresses().for_each(|address| names.ask(address));
         }
     }
 

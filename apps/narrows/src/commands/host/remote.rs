@@ -42,7 +42,7 @@ const MOST_OCTETS: u16 = 1500;
 /// Asks, sends trains there, and has trains sent here. Only what goes wrong before the facts are
 /// known is an error.
 pub(super) fn ask(peer: &Peer, stop: &Arc<AtomicBool>, progress: &Progress) -> Result<PeerKind, Failure> {
-    progress.say(format!("{} and the way there", peer.name));
+    progress.say(format!("{} and the forward direction", peer.name));
     let mut world = peer.connect(Direction::Forward, stop, progress)?;
     let settings = world.ask_remote_host();
     let (near, facts) = world.hosts();
@@ -69,7 +69,7 @@ pub(super) fn ask(peer: &Peer, stop: &Arc<AtomicBool>, progress: &Progress) -> R
     }
     drop(world);
     if remote.failure.is_none() && !stop.load(Ordering::Relaxed) {
-        progress.say(format!("the way from {}", peer.name));
+        progress.say(format!("the reverse direction, from {}", peer.name));
         let seen = peer.connect(Direction::Reverse, stop, progress).and_then(|mut world| trains(&mut world, stop));
         match seen {
             Ok(seen) => remote.seen_here = seen,

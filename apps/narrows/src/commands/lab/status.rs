@@ -105,8 +105,8 @@ fn reported(document: &Document) -> String {
             let micros = |nanos: u64| nanos as f64 / 1e3;
             let verdict = match (link.timing_valid, link.lapses) {
                 (true, 0) => "timing valid".to_owned(),
-                (true, lapses) => format!("keeps time now; {lapses} lapses before"),
-                (false, lapses) => format!("does not keep time; {lapses} lapses"),
+                (true, lapses) => format!("timing valid now; not valid {lapses} time(s) before"),
+                (false, lapses) => format!("timing not valid, {lapses} time(s)"),
             };
             let _ = writeln!(
                 text,

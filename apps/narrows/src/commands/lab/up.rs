@@ -63,7 +63,7 @@ pub(super) fn run(args: &UpArgs) -> Result<Exit, Failure> {
 }
 
 fn start(build: &BuildArgs, log: &Path) -> Result<Child, Failure> {
-    let wrong = |error: std::io::Error| Failure::host(format!("starting the process that holds the lab: {error}"));
+    let wrong = |error: std::io::Error| Failure::host(format!("starting the process of the lab: {error}"));
     let complaints = File::create(log).map_err(wrong)?;
     let mut command = Command::new(std::env::current_exe().map_err(wrong)?);
     command.args(["lab", "hold"]).arg(&build.scenario);
@@ -100,7 +100,7 @@ fn ended(status: std::process::ExitStatus, log: &Path) -> Failure {
             other => other,
         },
         who: "host",
-        text: if text.is_empty() { format!("the process that holds the lab ended: {status}") } else { text },
+        text: if text.is_empty() { format!("the process of the lab ended: {status}") } else { text },
     }
 }
 
@@ -149,7 +149,7 @@ fn reported(description: &LabDescription) -> String {
         let _ = writeln!(
             text,
             "  {:<7} {} {} -> {}: {}, {exact}; {capacity} at {} octets",
-            hop.way, hop.index, hop.from, hop.to, hop.kind, hop.ip_octets
+            hop.direction, hop.index, hop.from, hop.to, hop.kind, hop.ip_octets
         );
         if !hop.exact {
             for why in &hop.why {

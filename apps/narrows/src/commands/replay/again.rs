@@ -34,7 +34,7 @@ pub(super) fn again(number: usize, run: &Run, wanted: &Wanted) -> Result<Replaye
     let header = &run.header;
     let own = narrows_methods::find(&header.method);
     let no_such =
-        || Failure::usage(format!("run {number} is of a method that this program has not: {}", header.method));
+        || Failure::usage(format!("run {number} is of a method that this program does not have: {}", header.method));
     let method = wanted.method.or(own).ok_or_else(no_such)?;
     let own_method = method.info().name == header.method;
     let mut params = if own_method { header.raw_params() } else { RawParams::new() };

@@ -246,6 +246,6 @@ fn refused(refusal: Refusal) -> String {
         Refusal::TooLarge { max_ip_octets } => format!("larger than {max_ip_octets} octets"),
         Refusal::TooSmall { min_ip_octets } => format!("smaller than {min_ip_octets} octets"),
         Refusal::NotOffered => "not offered".to_owned(),
-        Refusal::ForbiddenByPeer => "forbidden by the far end".to_owned(),
+        Refusal::ForbiddenByPeer => "forbidden by the peer".to_owned(),
     }
 }

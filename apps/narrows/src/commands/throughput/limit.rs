@@ -216,7 +216,7 @@ impl Judge {
             let streams = newest.streams.iter().filter(|stream| stream.to.sends == sends);
             streams.map(|stream| stream.to.local_drops).sum::<u64>()
         });
-        // Whoever receives drops: this host, or the far one where it is ours and tells.
+        // Whoever receives drops: this host, or the peer where it runs `narrows serve` and reports.
         let (local, remote) = if sends { (0, drops) } else { (drops, 0) };
         let elsewhere = lost.saturating_sub(local).saturating_sub(remote);
         if let Value::Object(fields) = &mut verdict.evidence {

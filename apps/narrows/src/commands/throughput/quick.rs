@@ -57,7 +57,7 @@ impl Quickened {
                 self.over_20_s_bps
                     .map_or_else(String::new, |bps| format!(", and would show {} with slow start", rate(bps))),
             ),
-            _ => "ran its whole length: nothing was found that holds the rate where it is\n".to_owned(),
+            _ => "ran its whole length: no limit of the rate was found\n".to_owned(),
         }
     }
 }

@@ -126,7 +126,7 @@ pub(super) fn summary(finished: &Finished, verdict: &LimitVerdict, options: &Tes
         let time = span.and_then(|(from, to)| Duration::try_from_secs_f64(to - from).ok());
         let time = time.filter(|time| !time.is_zero()).unwrap_or(length);
         let rate = BitRate::over(received, time).unwrap_or(BitRate::ZERO);
-        let way = if sends { "this host sent" } else { "the far host sent" };
+        let way = if sends { "this host sent" } else { "the server sent" };
         line(
             &mut text,
             format_args!(

@@ -3,7 +3,7 @@
 //! The departures of the real run, as the sender's kernel stamped them on the way into the device,
 //! are sent into a [`narrows_sim::Path`] of the same scenario and seed, at the same time of the
 //! path. So each packet meets the same cross traffic in both, and its two one-way delays compare.
-//! Both hosts share one clock, and the far end's stamps are its kernel's too.
+//! Both hosts share one clock, and the peer's stamps are its kernel's too.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;

@@ -55,7 +55,7 @@ impl Tcp {
     }
 }
 
-/// A connection that begins, sends `packets` and ends, seen at the sender: the far end is 10 ms
+/// A connection that begins, sends `packets` and ends, seen at the sender: the peer is 10 ms
 /// away.
 pub(crate) fn connection(port: u16, begins_us: i64, packets: u32) -> Vec<Tcp> {
     let syn = Tcp {

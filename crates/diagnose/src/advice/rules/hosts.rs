@@ -128,7 +128,7 @@ pub(super) fn interface(found: &Findings, is_sender: bool) -> Option<Judged> {
             format!("the slot of the interface of {who} carries {} of its {wire}: move it to a wider one", rate(bus))
         }
         (_, Some(wire)) => {
-            format!("{who} fills its interface of {wire}: the path may carry more, a faster interface would tell")
+            format!("{who} fills its interface of {wire}: the path may be faster; a faster interface would show it")
         }
         _ => format!("{who} fills its interface: the path may carry more"),
     };
@@ -240,7 +240,7 @@ pub(super) fn receive_drops(found: &Findings, is_sender: bool) -> Option<Judged>
     }
     let advice = Judged::new(
         Severity::Warning,
-        format!("{who} dropped {count} packets that had reached it, for want of buffer: that is no loss of the path; give it more room"),
+        format!("{who} dropped {count} packets that had reached it, because its buffer was full. The path did not lose them; enlarge the buffer"),
     )
     .with("packets", count)
     .and("buffer_drops", counts.buffer_drops)

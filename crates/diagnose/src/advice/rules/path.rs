@@ -191,7 +191,7 @@ pub(super) fn reordering(found: &Findings) -> Option<Judged> {
     Some(
         Judged::new(
             if reported { Severity::Limiting } else { Severity::Warning },
-            "packets overtake one another: look for parallel links that are dealt packet by packet; TCP takes it for loss and sends again what had arrived",
+            "packets overtake one another: look for parallel links among which packets are spread one by one; TCP takes it for loss and sends again what had arrived",
         )
         .and("reordered_share", share)
         .and("reordered_events", tcp.reordered)
@@ -330,7 +330,7 @@ pub(super) fn busy(found: &Findings) -> Option<Judged> {
     (available.saturating_mul(NOTHING_LEFT) < capacity).then(|| {
         Judged::new(
             Severity::Limiting,
-            format!("other traffic leaves {} of {}: the path is busy, not slow; look for who fills it before changing any setting", rate(available), rate(capacity)),
+            format!("cross traffic leaves {} of {}: the path is busy, not slow; look for who fills it before changing any setting", rate(available), rate(capacity)),
         )
         .with("available_bps", available)
         .with("capacity_bps", capacity)

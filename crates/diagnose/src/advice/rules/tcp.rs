@@ -108,7 +108,7 @@ pub(super) fn window_scaling(found: &Findings) -> Option<Judged> {
     let most = found.per_round_trip(UNSCALED)?;
     let why = match off {
         Some(is_sender) => format!("TCP window scaling is off on {}", place(found, is_sender)),
-        None => "the far host, or something on the way, lets no TCP window scale".to_owned(),
+        None => "the server, or a middlebox on the path, does not let TCP windows scale".to_owned(),
     };
     let advice = Judged::new(
         Severity::Limiting,
@@ -126,7 +126,7 @@ pub(super) fn window_scaling(found: &Findings) -> Option<Judged> {
         .at(most);
     Some(match off {
         Some(is_sender) => advice.command(command(found, is_sender, "sysctl -w net.ipv4.tcp_window_scaling=1".to_owned())),
-        None => advice.command("sysctl net.ipv4.tcp_window_scaling   # on the far host; if it is 1, look for a middlebox that strips TCP options"),
+        None => advice.command("sysctl net.ipv4.tcp_window_scaling   # on the server; if it is 1, look for a middlebox that strips TCP options"),
     })
 }
 
@@ -230,7 +230,7 @@ pub(super) fn parallel_streams(found: &Findings) -> Option<Judged> {
             Judged::new(
                 Severity::Warning,
                 format!(
-                    "programs of {} send over {asked} connections to the same host; from {most} on they take from others, and {fill} fill the path",
+                    "programs of {} send over {asked} connections to the same host; from {most} on they take from cross traffic, and {fill} fill the path",
                     place(found, true)
                 ),
             )
@@ -244,7 +244,7 @@ pub(super) fn parallel_streams(found: &Findings) -> Option<Judged> {
     let short = (single as f64) < SHORT * available as f64;
     (fill >= 2 && short).then(|| {
         let mut text = format!(
-            "one TCP connection carries {} of {}; {fill} fill the path. Mend window and buffers first: parallel connections take their share from others",
+            "one TCP connection carries {} of {}; {fill} fill the path. Mend window and buffers first: parallel connections take their share from cross traffic",
             rate(single),
             rate(available)
         );

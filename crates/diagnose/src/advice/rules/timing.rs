@@ -107,7 +107,7 @@ pub(super) fn virtual_host(found: &Findings, is_sender: bool) -> Option<Judged> 
         None => (
             Severity::Hint,
             format!(
-                "{who} sits behind a virtual interface: its stamps tell when software saw a packet, not when it crossed a wire"
+                "{who} sits behind a virtual interface: its timestamps come from software, and may be off by some microseconds"
             ),
         ),
     };

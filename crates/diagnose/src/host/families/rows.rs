@@ -33,7 +33,7 @@ pub(super) fn all(ends: &Ends, rate: Option<BitRate>) -> Vec<FamilyRow> {
     let no_wire = no_wire(ends);
     let row =
         |family, needs, limit: Option<Limit>, wire: bool| judge(family, needs, limit, rate, no_wire.filter(|_| wire));
-    let mut trains = row(HostFamily::Trains, "host rate; cars longer than any timing error", host.clone(), false);
+    let mut trains = row(HostFamily::Trains, "host rate; sub-trains longer than any timing error", host.clone(), false);
     (trains.sub_train_packets, trains.reason) = sub_train(ends, rate, trains.reason);
     vec![
         row(HostFamily::Pairs, "receive stamps", least(&[&receive, &host]), true),
@@ -135,7 +135,7 @@ fn sub_train(ends: &Ends, rate: Option<BitRate>, reason: String) -> (Option<u64>
     let packets = (error.as_secs_f64() / TIMING_ERROR / gap - 1e-9).ceil().max(1.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least one; the cast saturates")]
     let packets = packets as u64;
-    (Some(packets), format!("{reason}; cars of {packets} packets or more"))
+    (Some(packets), format!("{reason}; sub-trains of {packets} packets or more"))
 }
 
 fn round_trips(ends: &Ends) -> FamilyRow {

@@ -382,7 +382,7 @@ const LONGEST_SEEN: usize = 6;
 const SMALLEST_IP_OCTETS: u16 = 600;
 const TRAIN_OCTETS: u64 = 300_000;
 const SILENT_TRAINS: u32 = 5;
-/// Each lost packet costs the timeout of the far end: a lossy path is not worth more of them.
+/// Each lost packet costs the timeout of the peer: a lossy path is not worth more of them.
 const FAILED_TRAINS: u32 = 30;
 const JUDGED_PACKETS: u64 = 60;
 /// However slow the path: a run shall end.

@@ -89,14 +89,14 @@ fn behind_narrow(forward: f64, reverse: f64, errors: [f64; 2]) -> (Line, Line) {
 #[test]
 fn one_rate_both_ways_is_nearer() {
     let (before, here) = behind_narrow(80.0, 80.0, [-3000.0, 3000.0]);
-    let ways = Ways::between(Some(&before), &here).unwrap();
+    let ways = DirectionSlopes::between(Some(&before), &here).unwrap();
     let alike = ways.as_one().unwrap();
     let forward = here.forward - before.forward;
     assert!((forward - 80.0) > 1.5 * (alike.slope - 80.0) && alike.slope > 80.0, "{alike:?} {forward}");
     let se = here.se.hypot(before.se);
     assert!(alike.se < 0.7 * se && alike.se > 0.3 * se, "{alike:?} {se}");
     assert!(!ways.differ() && !ways.are_alike());
-    let narrow = Ways::between(None, &before).unwrap();
+    let narrow = DirectionSlopes::between(None, &before).unwrap();
     assert!(narrow.are_alike());
 }
 
@@ -105,11 +105,11 @@ fn one_rate_both_ways_is_nearer() {
 #[test]
 fn ways_that_differ_are_not_one() {
     let (before, here) = behind_narrow(80.0, 8.0, [0.0, 0.0]);
-    let ways = Ways::between(Some(&before), &here).unwrap();
+    let ways = DirectionSlopes::between(Some(&before), &here).unwrap();
     assert!(ways.differ() && ways.as_one().is_none());
     let (mut before, here) = behind_narrow(80.0, 80.0, [0.0, 0.0]);
     before.both = None;
-    assert_eq!(Ways::between(Some(&before), &here), None);
+    assert_eq!(DirectionSlopes::between(Some(&before), &here), None);
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub struct Connected {
     pub sends: bool,
     /// This end.
     pub near: SocketAddr,
-    /// The far end.
+    /// The peer.
     pub remote: SocketAddr,
     /// Segment size; TCP.
     pub mss_octets: Option<u32>,

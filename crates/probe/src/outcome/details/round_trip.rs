@@ -11,24 +11,24 @@ pub struct RoundTripFinding {
     pub median_ns: i64,
     /// 95 of a hundred were shorter, ns.
     pub p95_ns: i64,
-    /// Each way for itself, where the far end told when it turned the echoes.
-    pub ways: Option<Ways>,
+    /// Each direction alone, where the peer reported when it turned the echoes.
+    pub directions: Option<Directions>,
 }
 
-/// Each way of a round trip, as the clocks of both ends have it.
+/// Both directions of a round trip, as the clocks of both ends have it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Ways {
-    /// The far clock is ahead of this host's by this, ns.
+pub struct Directions {
+    /// The peer's clock is ahead of this host's by this, ns.
     pub clock_offset_ns: i64,
     /// One-way delays and the offset are wrong by no more than this, ns.
     pub clock_error_bound_ns: i64,
     /// What the remote host says of its clock, where it says anything.
     pub remote_clock: Option<RemoteClock>,
-    /// Towards the far end.
-    pub forward: Option<WayDelays>,
+    /// Towards the peer.
+    pub forward: Option<DirectionDelays>,
     /// Back from it.
-    pub reverse: Option<WayDelays>,
-    /// Packets lost towards the far end, and on the reverse direction, where it counts them.
+    pub reverse: Option<DirectionDelays>,
+    /// Packets lost towards the peer, and on the reverse direction, where it counts them.
     pub lost: Option<(u64, u64)>,
 }
 
@@ -43,9 +43,9 @@ pub struct RemoteClock {
     pub near_error_ns: Option<i64>,
 }
 
-/// Delays of one way, ns.
+/// Delays of one direction, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct WayDelays {
+pub struct DirectionDelays {
     /// Least, median, 95th percentile and most, with the clocks' offset taken out.
     pub one_way_ns: [i64; 4],
     /// Above the least: median, 95th percentile and most.
@@ -54,7 +54,7 @@ pub struct WayDelays {
     pub successive_ns: [i64; 2],
 }
 
-impl Ways {
+impl Directions {
     /// The same for people.
     pub fn tell(&self, diagnostics: &mut Diagnostics) {
         let nanos = narrows_units::Delta::from_nanos;

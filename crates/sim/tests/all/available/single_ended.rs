@@ -1,4 +1,4 @@
-//! Echoes of the trains, with and without the far end's stamps, over an idle and over a loaded
+//! Echoes of the trains, with and without the peer's stamps, over an idle and over a loaded
 //! reverse direction.
 
 use narrows_methods as methods;
@@ -56,7 +56,7 @@ fn by_remote_stamps(outcome: &Outcome) -> Option<bool> {
     Some(outcome.estimate()?.details.stamped_by_remote)
 }
 
-/// With the far end's stamps the reverse direction is of no account; without, the answer is the
+/// With the peer's stamps the reverse direction is of no account; without, the answer is the
 /// lesser of both ways, and says so.
 #[test]
 fn what_comes_back_tells_of_both_ways_or_of_one() {

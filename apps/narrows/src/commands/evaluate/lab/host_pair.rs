@@ -107,7 +107,7 @@ pub(super) fn as_built(scenario: &Scenario) -> Result<Scenario, RunFault> {
 fn with_calibrated(scenario: &Scenario, described: &[HopDescription]) -> Scenario {
     let mut built = scenario.clone();
     for found in described {
-        let hops = if found.way == "forward" { &mut built.forward } else { &mut built.reverse };
+        let hops = if found.direction == "forward" { &mut built.forward } else { &mut built.reverse };
         let (Some(hop), Some(bps)) = (hops.get_mut(found.index), found.calibrated_capacity_bps) else {
             continue;
         };

@@ -155,7 +155,7 @@ fn interval(subtest: Subtest, from: &Tick, to: &Tick) -> String {
 fn summary(finished: &Finished) -> String {
     let mut out = String::new();
     let rate = finished.received_bps().map(BitRate::from_bps);
-    let rate = rate.map_or_else(|| "unknown: the server told nothing".to_owned(), |rate| rate.to_string());
+    let rate = rate.map_or_else(|| "unknown: the server reported nothing".to_owned(), |rate| rate.to_string());
     // Writing to a string cannot fail.
     let _ = write!(out, "{:<8} {rate} of payload received", finished.subtest.name());
     let _ = write!(out, ", {} in {:.2} s", Octets::new(finished.octets), finished.elapsed.as_secs_f64());

@@ -30,7 +30,7 @@ pub(super) fn run(
             exit: Exit::Refused,
             who: "peer",
             text: format!(
-                "the server does not let one client test both ways: {}",
+                "the server does not let one client test both directions at once: {}",
                 reverse.refused_because().unwrap_or("it does not say why")
             ),
         });

@@ -1,21 +1,20 @@
-//! Each way for itself, where echoes say when they were turned.
+//! Each direction alone, where echoes say when they were turned.
 //!
-//! `forward_i = turned_i - departed_i` and `reverse_i = returned_i - turned_i` hold the far clock's
-//! offset with opposite signs. Of the echo with the smallest round trip
-//! `theta = (forward - reverse) / 2` is that offset, wrong by at most half of that round trip: that
-//! much could be one way's alone (RFC 5905 §8; the smallest is the one with the least waiting).
-//! One-way delays are given with that bound; their *variation*, the delay above the smallest of its
-//! way (RFC 5481 §4.2), and the difference of successive ones (RFC 3393), need no clock but a
-//! steady one.
+//! `forward_i = turned_i - departed_i` and `reverse_i = returned_i - turned_i` contain the offset of
+//! the peer's clock with opposite signs. The echo with the smallest round trip waited least. Of it,
+//! `theta = (forward - reverse) / 2` is the offset. It is wrong by at most half of that round trip,
+//! since one direction may have taken all of it (RFC 5905 §8). One-way delays have that error bound.
+//! Their *variation*, the delay above the smallest of its direction (RFC 5481 §4.2), and the
+//! difference of successive delays (RFC 3393) need only a steady clock.
 //!
-//! Over ten seconds and more the far clock's skew is the slope of the line below all forward delays
-//! (`[MST99]`); it counts if the reverse ones show the same with the opposite sign, to within
-//! [`SAME_PPM`] and what stamps can tell, and is then taken out of both. A rise that both ways do
-//! not share is no clock.
+//! Over ten seconds and more, the skew of the peer's clock is the slope of the line below all forward
+//! delays (`[MST99]`). It counts if the reverse delays show the same slope with the opposite sign, to
+//! within [`SAME_PPM`] and the stamps' error. It is then removed from both. A rise in one direction
+//! alone is no clock's.
 
 use narrows_stat::{SkewObjective, Sorted, skew_line};
 
-use narrows_probe::outcome::{Diagnostics, WayDelays, Ways};
+use narrows_probe::outcome::{Diagnostics, DirectionDelays, Directions};
 use narrows_probe::probes::{Arrival, Fate};
 use narrows_units::rounded_signed;
 
@@ -32,18 +31,18 @@ struct Turn {
 /// ns.
 const ECHOES: usize = 50;
 const SPAN: f64 = 10e9;
-/// Skews of both ways that agree to within this are one clock's (host-and-timing §7.6), in parts
-/// per million.
+/// Skews of both directions that agree to within this are one clock's (host-and-timing §7.6), in
+/// parts per million.
 const SAME_PPM: f64 = 2.0;
 /// What is above is no clock (likewise).
 const MOST_PPM: f64 = 500.0;
 
-/// What the echoes say of each way; `None` if the far end did not tell when it turned them.
+/// What the echoes say of each direction; `None` if the peer did not report when it turned them.
 pub(super) fn tell<'a>(
     rows: impl Iterator<Item = &'a Arrival>,
     stamp_error: f64,
     diagnostics: &mut Diagnostics,
-) -> Option<Ways> {
+) -> Option<Directions> {
     let (base, mut turns) = turns(rows);
     if turns.len() < 2 {
         return None;
@@ -61,24 +60,24 @@ pub(super) fn tell<'a>(
     let theta = (best.forward - best.reverse) / 2.0;
     let forward: Vec<f64> = turns.iter().map(|turn| turn.forward - theta).collect();
     let reverse: Vec<f64> = turns.iter().map(|turn| turn.reverse + theta).collect();
-    let ways = Ways {
+    let directions = Directions {
         clock_offset_ns: base.saturating_add(rounded_signed(theta)),
         clock_error_bound_ns: rounded_signed(round(&best) / 2.0 + stamp_error),
         forward: statistics(&forward),
         reverse: statistics(&reverse),
-        ..Ways::default()
+        ..Directions::default()
     };
-    ways.tell(diagnostics);
-    Some(ways)
+    directions.tell(diagnostics);
+    Some(directions)
 }
 
-fn statistics(delays: &[f64]) -> Option<WayDelays> {
+fn statistics(delays: &[f64]) -> Option<DirectionDelays> {
     let steps: Vec<f64> = delays.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     let mean = steps.iter().sum::<f64>() / steps.len() as f64;
     let (delays, steps) = (Sorted::new(delays.to_vec()).ok()?, Sorted::new(steps).ok()?);
     let at = |sorted: &Sorted, p: f64| sorted.quantile(p).unwrap_or_else(|| sorted.max());
     let (least, median, p95, most) = (delays.min(), at(&delays, 0.5), at(&delays, 0.95), delays.max());
-    Some(WayDelays {
+    Some(DirectionDelays {
         one_way_ns: [least, median, p95, most].map(rounded_signed),
         variation_ns: [median - least, p95 - least, most - least].map(rounded_signed),
         successive_ns: [mean, at(&steps, 0.95)].map(rounded_signed),
@@ -97,7 +96,7 @@ fn turns<'a>(rows: impl Iterator<Item = &'a Arrival>) -> (i64, Vec<Turn>) {
         if returned < row.departed {
             return None;
         }
-        // A hostile far end may say whatever it likes.
+        // A hostile peer may say whatever it likes.
         let forward = turned.nanos().checked_sub(row.departed.nanos())?;
         let reverse = returned.nanos().checked_sub(turned.nanos())?;
         let (began, base) = *first.get_or_insert((row.departed.nanos(), forward));
@@ -111,7 +110,7 @@ fn turns<'a>(rows: impl Iterator<Item = &'a Arrival>) -> (i64, Vec<Turn>) {
     (first.map_or(0, |(_, base)| base), turns)
 }
 
-/// The far clock's skew against this host's, if both ways show it; it is no more than noise if it
+/// The far clock's skew against this host's, if both directions show it; it is no more than noise if it
 /// is less than stamps can tell.
 fn skew(turns: &[Turn], stamp_error: f64) -> Option<f64> {
     let span = turns.last()?.at - turns.first()?.at;
