@@ -4,12 +4,12 @@
 //! Crossing these gives [`Cell`]s, one per row of the result. Each cell is run as often as the plan
 //! says: in the simulator by this crate, in the lab by a [`ExternalRunner`] that the program hands
 //! over. Each [`Run`] goes to a [`Store`] at once, so a plan that was killed goes on where it
-//! stopped. Rows are summaries of runs, in the plan's order: estimate over truth, cost in octets and
-//! ns, caveats.
+//! stopped. Rows are summaries of runs, in the plan's order: estimate over truth, cost in octets
+//! and ns, caveats.
 //!
-//! The truth comes from the scenario ([`truth`]), never from the plan. A run in the lab whose timing
-//! was not valid is marked and not judged. External tools are described in
-//! the plan ([`external_tool`]).
+//! The truth comes from the scenario ([`truth`]), never from the plan. A run in the lab whose
+//! timing was not valid is marked and not judged. External tools are described in the plan
+//! ([`external_tool`]).
 //!
 //! To evaluate a method over other paths or loads, write a plan: `docs/guide/evaluate.md`.
 

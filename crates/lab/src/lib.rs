@@ -2,12 +2,12 @@
 //!
 //! Shapes: a [`RealTimePath`] joins two [`LabHost`]s, each a network namespace whose only interface
 //! is a TUN device. A single spinning thread reads what one host sends. [`narrows_sim::Path`], the
-//! same code as in the simulator, carries it over the scenario's hops, queues, virtual cross traffic
-//! and virtual routers. The thread hands it to the other host at the time that the path says.
-//! Programs that know nothing of narrows (ping, traceroute, iperf3, old estimators) run inside the
-//! hosts and see a path whose truth is exact. Each run reports how late its packets were handed
-//! over, in ns, and how often and how long its thread stalled: [`TimingReport`]. If packets were
-//! late, do not trust the run. To change the path, change the scenario.
+//! same code as in the simulator, carries it over the scenario's hops, queues, virtual cross
+//! traffic and virtual routers. The thread hands it to the other host at the time that the path
+//! says. Programs that know nothing of narrows (ping, traceroute, iperf3, old estimators) run
+//! inside the hosts and see a path whose truth is exact. Each run reports how late its packets were
+//! handed over, in ns, and how often and how long its thread stalled: [`TimingReport`]. If packets
+//! were late, do not trust the run. To change the path, change the scenario.
 //!
 //! ```text
 //!  namespace "sender"                one thread                 namespace "receiver"

@@ -1,9 +1,9 @@
 //! The contract between methods, which decide what to send, and worlds, which send it.
 //!
 //! Shapes: a method asks the path a question with a [`Probe`]. A [`World`] (real sockets, the
-//! simulator, a recording) carries it out and answers with one [`Event`]. The method's state machine
-//! ([`Estimator`]) turns each event into exactly one [`Step`]. [`run`] joins the two under a
-//! [`Budget`]. Nothing in this crate reads a clock, opens a socket or draws a random number: the
+//! simulator, a recording) carries it out and answers with one [`Event`]. The method's state
+//! machine ([`Estimator`]) turns each event into exactly one [`Step`]. [`run`] joins the two under
+//! a [`Budget`]. Nothing in this crate reads a clock, opens a socket or draws a random number: the
 //! same events give the same steps, so a recorded list of events is a full test.
 //!
 //! | module | holds |

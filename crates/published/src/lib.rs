@@ -1,7 +1,7 @@
 //! The methods of the literature, faithful to their papers and programs, for comparison.
 //!
-//! Four of them also answer users. `narrows available` asks `pathload` where its first method has no
-//! number. Hosts without a server are measured by `capprobe`, `nettimer` and `fac2`.
+//! Four of them also answer users. `narrows available` asks `pathload` where its first method has
+//! no number. Hosts without a server are measured by `capprobe`, `nettimer` and `fac2`.
 //!
 //! One file or folder per tool, with its manual in the `.md` file beside it: assumptions, formula,
 //! and when it fails. `docs/design/methods/` says where ours differs from the paper or the

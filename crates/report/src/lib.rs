@@ -2,15 +2,15 @@
 //! advice.
 //!
 //! Shapes: [`Document`] is what `test` and `demo` print, [`SimulationDocument`] what `simulate`
-//! prints, [`EvaluationDocument`] what `evaluate` prints. All are plain data that serialise to JSON,
-//! which is a promise to programs. [`text`](Document::text) renders the same data for people. The JSON schemas
-//! ship with the crate ([`schema`]): rates are integer bit/s, times integer ns, sizes octets, and
-//! the unit is in the key.
+//! prints, [`EvaluationDocument`] what `evaluate` prints. All are plain data that serialise to
+//! JSON, which is a promise to programs. [`text`](Document::text) renders the same data for people.
+//! The JSON schemas ship with the crate ([`schema`]): rates are integer bit/s, times integer ns,
+//! sizes octets, and the unit is in the key.
 //!
 //! Nothing is measured here: what goes in are outcomes of methods. A schema only grows; a change of
 //! meaning is a new version. To add a field, add it to the document's type, and to the schema under
-//! `schema/`. A stored document of every kind is in `apps/narrows/tests/documents/`: no key of it may
-//! vanish or change its type.
+//! `schema/`. A stored document of every kind is in `apps/narrows/tests/documents/`: no key of it
+//! may vanish or change its type.
 
 mod answer;
 pub mod burst;

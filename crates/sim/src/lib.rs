@@ -2,8 +2,8 @@
 //!
 //! Shapes: a [`Path`] carries packets of any payload over the hops of a
 //! [`narrows_scenario::Scenario`], in both directions, in whole nanoseconds since the scenario
-//! begins. Its result is a list of [`Output`]s in order of time. The same scenario and seed give the
-//! same outputs, bit for bit. [`SimWorld`] carries out the probes of estimators on such a path,
+//! begins. Its result is a list of [`Output`]s in order of time. The same scenario and seed give
+//! the same outputs, bit for bit. [`SimWorld`] carries out the probes of estimators on such a path,
 //! between hosts whose clocks and calls have the faults that the scenario gives them. Hosts are
 //! ideal unless it does, so results here flatter a method: compare with the lab.
 //!

@@ -1,5 +1,5 @@
-//! Whom a train method asks, and what it makes of a world that refuses: another size, another far
-//! end, or no answer.
+//! Whom a train method asks, and what it makes of a world that refuses: another size, another
+//! peer, or no answer.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use narrows_probe::probes::PeerKind;
 /// Sizes that are tried before another peer is (ours).
 const MOST_RESIZED: u32 = 8;
 
-/// Far ends that are left to ask, the best first.
+/// Peers that are left to ask, the best first.
 #[derive(Debug, Clone)]
 pub struct PeerKinds {
     left: VecDeque<PeerKind>,
@@ -19,7 +19,7 @@ pub struct PeerKinds {
 }
 
 impl PeerKinds {
-    /// Far ends to be tried, the best first.
+    /// Peers to be tried, the best first.
     pub fn new(best_first: impl IntoIterator<Item = PeerKind>) -> Self {
         Self { left: best_first.into_iter().collect(), refusals: 0 }
     }
@@ -29,8 +29,8 @@ impl PeerKinds {
         self.left.front().copied()
     }
 
-    /// After a refusal: `resize` takes over the size that it names and says true, or the next far
-    /// end is asked. Gives up with a reason that says `what` was wanted once there is none.
+    /// After a refusal: `resize` takes over the size that it names and says true, or the next
+    /// peer is asked. Gives up with a reason that says `what` was wanted once there is none.
     pub fn refused(
         &mut self,
         refusal: Refusal,

@@ -15,11 +15,11 @@
 //! Octets from outside enter through `parse` functions that take `&[u8]`, check before they
 //! allocate, and never panic: [`FrameReader`], [`ClientMessage::parse`], [`ServerMessage::parse`],
 //! [`Rows::parse`], [`Datagram::parse`], [`DataHello::parse`], and those of [`stamp`].
-//! `docs/design/protocol.md` has the layouts of octets and the order of messages. Rates are in bit/s,
-//! times in ns.
+//! `docs/design/protocol.md` has the layouts of octets and the order of messages. Rates are in
+//! bit/s, times in ns.
 //!
-//! A message that an older peer would misread needs a new [`VERSION`]. The two sides use the lower of
-//! their versions.
+//! A message that an older peer would misread needs a new [`VERSION`]. The two sides use the lower
+//! of their versions.
 
 mod bytes;
 mod conversation;

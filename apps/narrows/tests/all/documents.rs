@@ -1,9 +1,10 @@
-//! Stored documents: one of every kind, as the program once wrote it. They are a promise to readers:
-//! what is read today must still be read, and no key vanishes or changes its type.
+//! Stored documents: one of every kind, as the program once wrote it. They are a promise to
+//! readers: what is read today must still be read, and no key vanishes or changes its type.
 //!
-//! A new kind needs `keeps("KIND-VERSION", &document)` in a test that makes such a document. Run that
-//! test once with `STORE_DOCUMENTS=1`: it writes `tests/documents/KIND-VERSION.json`. Look through the
-//! file for names of machines. What is stored is never made again, or the promise is broken.
+//! A new kind needs `keeps("KIND-VERSION", &document)` in a test that makes such a document. Run
+//! that test once with `STORE_DOCUMENTS=1`: it writes `tests/documents/KIND-VERSION.json`. Look
+//! through the file for names of machines. What is stored is never made again, or the promise is
+//! broken.
 //!
 //! The recordings are of `demo --simulate --quick` and of `simulate` with `rtt`, `udp` and `tcp`.
 

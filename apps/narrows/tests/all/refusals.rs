@@ -234,7 +234,7 @@ fn absurd_flags() {
     let demo = text(&demo);
     let calls: &[(&[&str], &str)] = &[
         (&["test", "h", "--budget", "0"], "budget"),
-        (&["test", "h", "--budget", "0 MB"], "nothing"),
+        (&["test", "h", "--budget", "0 MB"], "above zero"),
         (&["test", "h", "--budget", "-5 MB"], "-5"),
         (&["test", "h", "--budget=-5 MB"], "neither"),
         (&["test", "h", "--budget", ""], "empty"),

@@ -155,7 +155,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn a_cut_capture_is_sent_as_remote_as_it_goes() {
+fn a_cut_capture_is_sent_up_to_the_cut() {
     let sink = Sink::start();
     let folder = directory();
     let capture = folder.path().join("cut.pcap");

@@ -1,16 +1,16 @@
 //! Each direction alone, where echoes say when they were turned.
 //!
-//! `forward_i = turned_i - departed_i` and `reverse_i = returned_i - turned_i` contain the offset of
-//! the peer's clock with opposite signs. The echo with the smallest round trip waited least. Of it,
-//! `theta = (forward - reverse) / 2` is the offset. It is wrong by at most half of that round trip,
-//! since one direction may have taken all of it (RFC 5905 §8). One-way delays have that error bound.
-//! Their *variation*, the delay above the smallest of its direction (RFC 5481 §4.2), and the
+//! `forward_i = turned_i - departed_i` and `reverse_i = returned_i - turned_i` contain the offset
+//! of the peer's clock with opposite signs. The echo with the smallest round trip waited least. Of
+//! it, `theta = (forward - reverse) / 2` is the offset. It is wrong by at most half of that round
+//! trip, since one direction may have taken all of it (RFC 5905 §8). One-way delays have that error
+//! bound. Their *variation*, the delay above the smallest of its direction (RFC 5481 §4.2), and the
 //! difference of successive delays (RFC 3393) need only a steady clock.
 //!
-//! Over ten seconds and more, the skew of the peer's clock is the slope of the line below all forward
-//! delays (`[MST99]`). It counts if the reverse delays show the same slope with the opposite sign, to
-//! within [`SAME_PPM`] and the stamps' error. It is then removed from both. A rise in one direction
-//! alone is no clock's.
+//! Over ten seconds and more, the skew of the peer's clock is the slope of the line below all
+//! forward delays (`[MST99]`). It counts if the reverse delays show the same slope with the
+//! opposite sign, to within [`SAME_PPM`] and the stamps' error. It is then removed from both. A
+//! rise in one direction alone is no clock's.
 
 use narrows_stat::{SkewObjective, Sorted, skew_line};
 
@@ -110,8 +110,8 @@ fn turns<'a>(rows: impl Iterator<Item = &'a Arrival>) -> (i64, Vec<Turn>) {
     (first.map_or(0, |(_, base)| base), turns)
 }
 
-/// The far clock's skew against this host's, if both directions show it; it is no more than noise if it
-/// is less than stamps can tell.
+/// The far clock's skew against this host's, if both directions show it; it is no more than noise
+/// if it is less than stamps can tell.
 fn skew(turns: &[Turn], stamp_error: f64) -> Option<f64> {
     let span = turns.last()?.at - turns.first()?.at;
     if turns.len() < ECHOES || span < SPAN {

@@ -66,8 +66,8 @@ fn without_the_available_rate_the_ladder_is_climbed_until_flat() {
     assert_eq!(word(&estimate, "basis"), "more streams bring no more");
 }
 
-/// Against three equal competing connections: T(n) = C n / (n + 3), so that 60 Mbit/s need five streams:
-/// 95 % of it are 57.
+/// Against three equal competing connections: T(n) = C n / (n + 3), so that 60 Mbit/s need five
+/// streams: 95 % of it are 57.
 #[test]
 fn runner_ups_give_way() {
     let mut path = Fluid::new(100e6, 1e5, 0.01);

@@ -43,7 +43,7 @@ pub struct ClosedFormWorld {
     pub skew_ppm: f64,
     /// The peer answers echoes after up to this long, uniformly.
     pub echo_jitter: Duration,
-    /// A far end at rest answers so late; what comes meanwhile waits, and follows at once.
+    /// A peer at rest answers this much later. What arrives meanwhile waits, and follows at once.
     pub wake: Duration,
     awake_until: i64,
     /// Everything that was answered, in order.
