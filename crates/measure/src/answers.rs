@@ -22,8 +22,8 @@ use narrows_probe::outcome::Outcome;
 #[cfg(doc)]
 use narrows_probe::outcome::{Caveat, Reason};
 use narrows_probe::registry::{
-    Activity, Classification, Deployment, EVERYTHING, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Privilege,
-    Protocol, RawParams, Scope,
+    Activity, Classification, Deployment, EVERYTHING, Imposes, Method, MethodInfo, Methodology, Needs, ParamError,
+    Privilege, Protocol, RawParams, Scope,
 };
 use narrows_train::train_method::Machine;
 

@@ -10,9 +10,10 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+use narrows_diagnose::advice::advise;
 use narrows_units::Direction;
-use serde::Serialize;
 
+use crate::answer_line::{AnswerLine, Topic};
 use crate::document::Document;
 
 /// Columns of a line with its label.
@@ -20,50 +21,16 @@ pub(crate) const WIDTH: usize = 79;
 /// Columns of a label.
 const LABEL: usize = 10;
 
-/// What a line is about, in the order in which lines stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Topic {
-    /// What the path can carry.
-    Carries,
-    /// What of it others leave now.
-    FreeNow,
-    /// What holds the result back.
-    Limit,
-    /// What to do about it.
-    Do,
-    /// Why it might mislead.
-    Doubts,
-}
-
-impl Topic {
-    /// For people.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Carries => "Carries",
-            Self::FreeNow => "Free now",
-            Self::Limit => "Limit",
-            Self::Do => "Do",
-            Self::Doubts => "Doubts",
-        }
+impl Document {
+    /// Fills in advice and answer, when all else stands.
+    pub fn conclude(&mut self) {
+        self.advice = advise(&self.findings);
+        self.answer = answer(self);
     }
 }
 
-/// One line of an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AnswerLine {
-    /// Which way the data went.
-    pub direction: Direction,
-    /// What it is about.
-    pub line: Topic,
-    /// The rule that wrote it.
-    pub rule: &'static str,
-    /// For people.
-    pub text: String,
-}
-
 /// The answer of a document, one group of lines per direction.
-pub(crate) fn answer(document: &Document) -> Vec<AnswerLine> {
+fn answer(document: &Document) -> Vec<AnswerLine> {
     let mut directions: Vec<Direction> = Vec::new();
     for row in document.metrics.iter().filter(|row| row.direction != Direction::RoundTrip) {
         if !directions.contains(&row.direction) {

@@ -2,14 +2,14 @@
 
 use std::net::IpAddr;
 
-use narrows_diagnose::advice::{Advice, Findings, HostEnvironment, advise};
+use narrows_diagnose::advice::{Advice, Findings, HostEnvironment};
 use narrows_diagnose::host::{Ends, FamilyRow};
 use narrows_methods::job::JobReport;
 use narrows_probe::{BoundKind, Cost, HostFacts, PathFacts};
 use narrows_units::{BitRate, Direction, Metric};
 use serde::Serialize;
 
-use crate::answer::{self, AnswerLine};
+use crate::answer_line::AnswerLine;
 use crate::findings::{Environments, findings};
 use crate::rows::MetricRow;
 use crate::schema;
@@ -174,12 +174,6 @@ impl Document {
             notes: Vec::new(),
             error: None,
         }
-    }
-
-    /// Fills in advice and answer, when all else stands.
-    pub fn conclude(&mut self) {
-        self.advice = advise(&self.findings);
-        self.answer = answer::answer(self);
     }
 
     /// The first row of a metric.

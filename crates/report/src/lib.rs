@@ -13,12 +13,14 @@
 //! may vanish or change its type.
 
 mod answer;
+mod answer_line;
 pub mod burst;
 mod document;
 mod evaluation;
 mod findings;
 pub mod hops;
 pub mod host;
+mod names;
 pub mod page;
 mod passive;
 pub mod picture;
@@ -32,7 +34,7 @@ mod text;
 mod tracking;
 mod watch;
 
-pub use answer::{AnswerLine, Topic};
+pub use answer_line::{AnswerLine, Topic};
 pub use document::{CostRow, Document, HostReport, Note, Problem, Target, TimingReport};
 pub use evaluation::{EvaluationDocument, EvaluationRow, Published, RowKind, Status, World};
 pub use findings::Environments;

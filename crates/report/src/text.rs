@@ -14,6 +14,7 @@ use narrows_units::{BitRate, Direction, Layer, Metric, Octets, Unit, format_dura
 use self::brief::Detail;
 use crate::document::Document;
 use crate::host;
+use crate::names::title;
 use crate::rows::MetricRow;
 
 impl Document {
@@ -224,26 +225,6 @@ fn print(metric: Metric, value: u64) -> String {
         Unit::Octet => Octets::new(value).to_string(),
         Unit::Nanosecond => format_duration(Duration::from_nanos(value)),
         Unit::Count => value.to_string(),
-    }
-}
-
-pub(crate) fn title(metric: Metric) -> &'static str {
-    match metric {
-        Metric::IpCapacity => "capacity",
-        Metric::ReverseIpCapacity => "capacity back",
-        Metric::PeakRate => "peak rate",
-        Metric::CommittedBurstOctets => "committed burst",
-        Metric::AvailableIpCapacity => "available",
-        Metric::CrossTraffic => "cross traffic",
-        Metric::MaximumBurstOctets => "maximum burst",
-        Metric::UdpAchievable => "achievable UDP",
-        Metric::TcpAchievableSingle => "one stream",
-        Metric::TcpAchievableParallel => "parallel streams",
-        Metric::TcpStreamsToFill => "streams to fill",
-        Metric::TcpWindowOctets => "optimal window",
-        Metric::RoundTripTime => "round-trip time",
-        Metric::PathMtu => "path MTU",
-        _ => metric.name(),
     }
 }
 

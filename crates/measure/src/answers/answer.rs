@@ -55,13 +55,13 @@ impl MethodRun {
             return Err(Reason::StampsTooCoarse);
         }
         // Packets of others make single gaps wider by what they take. On a link behind the narrow
-        // one they also make gaps narrower, and nothing in the gaps tells which place is the link's.
-        let rival = found.iter().skip(1).any(|mode| {
-            let narrower = mode.mean_ns < chosen.mean_ns && mode.share >= RIVAL * chosen.share;
+        // one they also make gaps narrower. Nothing in the gaps tells which place is the link's.
+        let contested = found.iter().skip(1).any(|mode| {
+            let narrower = mode.mean_ns < chosen.mean_ns && mode.share >= SECOND * chosen.share;
             narrower || mode.share >= 0.8 * chosen.share
         });
         let below = closed.iter().filter(|&&gap| gap < (1.0 - CLEAR) * chosen.mean_ns).count();
-        if rival || below as f64 > MOST_BELOW * closed.len() as f64 {
+        if contested || below as f64 > MOST_BELOW * closed.len() as f64 {
             return Err(Reason::NoAgreement);
         }
         let error = 1.645 * (chosen.sd_ns / (chosen.count as f64).sqrt()).max(noise / (chosen.count as f64).sqrt());
@@ -202,7 +202,7 @@ const LEAST_SHARE: f64 = 0.15;
 /// Stamps that blur gaps by more than this tell nothing.
 const WIDEST: f64 = 0.25;
 /// A place of narrower gaps that holds so much of the chosen one's may be the link's own.
-const RIVAL: f64 = 0.4;
+const SECOND: f64 = 0.4;
 /// So much narrower is another rate, and so many of them are no accident.
 const CLEAR: f64 = 0.1;
 const MOST_BELOW: f64 = 0.25;

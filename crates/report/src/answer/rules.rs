@@ -5,8 +5,10 @@ use narrows_probe::{BoundKind, Confidence, Limit, LimitingFactor};
 use narrows_units::{Direction, Metric};
 
 use super::figures::{estimated, octets, rate};
-use super::{AnswerLine, LABEL, Topic, WIDTH};
+use super::{LABEL, WIDTH};
+use crate::answer_line::{AnswerLine, Topic};
 use crate::document::Document;
+use crate::names::title;
 use crate::rows::MetricRow;
 
 type Said = Option<(&'static str, String)>;
@@ -287,7 +289,7 @@ impl<'a> View<'a> {
         }
         let (row, brief) = worst?;
         let first = if count == 1 { "1 on".to_owned() } else { format!("{count}, the first on") };
-        let said = format!("{first} {}: {brief}", crate::text::title(row.metric));
+        let said = format!("{first} {}: {brief}", title(row.metric));
         let more = if LABEL + said.len() + MORE.len() <= WIDTH { MORE } else { "" };
         Some(("w1", said + more))
     }

@@ -8,6 +8,7 @@ use narrows_units::{BitRate, Direction, Metric};
 use proptest::prelude::*;
 
 use super::{WIDTH, text};
+use crate::answer_line::Topic;
 use crate::{Document, Environments, Target};
 
 /// The document of one job that found this, in the forward direction.
@@ -200,7 +201,7 @@ fn hosts_that_stall_are_told_before_the_path() {
         timing_valid: false,
     });
     let lines = super::answer(&document);
-    let limit = lines.iter().find(|line| line.line == super::Topic::Limit).unwrap();
+    let limit = lines.iter().find(|line| line.line == Topic::Limit).unwrap();
     assert_eq!((limit.rule, limit.text.as_str()), ("l1", "unknown: this machine did not keep time while it measured"));
 }
 
@@ -228,7 +229,7 @@ proptest! {
         }
         let of = |topic| lines.iter().find(|line| line.line == topic).map(|line| line.rule);
         // What is free is never said to be more than what the path carries.
-        if of(super::Topic::FreeNow) == Some("f4") && of(super::Topic::Carries) == Some("c2") {
+        if of(Topic::FreeNow) == Some("f4") && of(Topic::Carries) == Some("c2") {
             prop_assert!(free <= capacity_kbps, "{lines:?}");
         }
     }

@@ -7,9 +7,10 @@ use narrows_diagnose::host::HostVerdict;
 use narrows_probe::BoundKind;
 use narrows_units::{BitRate, Direction, Layer, Metric, Octets, Unit, format_duration};
 
-use super::{title, wrapped};
+use super::wrapped;
 use crate::answer::{self, WIDTH};
 use crate::document::Document;
+use crate::names::title;
 use crate::rows::MetricRow;
 
 /// How much stands under a metric's line.

@@ -1,0 +1,46 @@
+//! A line of an answer, as documents hold it.
+
+use narrows_units::Direction;
+use serde::Serialize;
+
+/// What a line is about, in the order in which lines stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    /// What the path can carry.
+    Carries,
+    /// What of it others leave now.
+    FreeNow,
+    /// What holds the result back.
+    Limit,
+    /// What to do about it.
+    Do,
+    /// Why it might mislead.
+    Doubts,
+}
+
+impl Topic {
+    /// For people.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Carries => "Carries",
+            Self::FreeNow => "Free now",
+            Self::Limit => "Limit",
+            Self::Do => "Do",
+            Self::Doubts => "Doubts",
+        }
+    }
+}
+
+/// One line of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AnswerLine {
+    /// Which way the data went.
+    pub direction: Direction,
+    /// What it is about.
+    pub line: Topic,
+    /// The rule that wrote it.
+    pub rule: &'static str,
+    /// For people.
+    pub text: String,
+}
