@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::provenance;
+use crate::provenance::Provenance;
 use crate::shell::{root, say};
 use host_pair::HostPair;
 use program::{Program, built};
@@ -69,6 +69,7 @@ const ALL: [Comparison; 8] = [
 pub(crate) fn run(args: &[String]) -> Result<bool> {
     let mut options = Options { rounds: 3, seconds: 5, short: false };
     let (mut only, mut file) = (None, None);
+    let made = Provenance::begins(&format!("cargo xtask bench {}", args.join(" ")));
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut value = || args.next().with_context(|| format!("{arg} needs a value"));
@@ -101,7 +102,7 @@ pub(crate) fn run(args: &[String]) -> Result<bool> {
     if let Some(file) = file {
         let path = root().join(&file);
         let text = match only {
-            None => page(&options, &machine, &sections),
+            None => page(&made, &options, &machine, &sections),
             Some(name) => {
                 let old = std::fs::read_to_string(&path).with_context(|| file.display().to_string())?;
                 let Options { rounds, seconds, short } = options;
@@ -153,10 +154,8 @@ fn with_section(page: &str, section: &str) -> String {
     parts.concat()
 }
 
-fn page(options: &Options, machine: &str, sections: &str) -> String {
-    let Options { rounds, seconds, .. } = options;
-    let file = "docs/results/benchmarks.md";
-    let made = provenance::lines(&format!("cargo xtask bench --rounds {rounds} --seconds {seconds} --write {file}"));
+fn page(made: &Provenance, options: &Options, machine: &str, sections: &str) -> String {
+    let (rounds, made) = (options.rounds, made.lines());
     let page = format!(
         "# Benchmarks\n\n\
          {made}\n\

@@ -17,11 +17,12 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test       what every change must pass, with what it needs installed where possible; any machine will do
-cargo xtask judge      what is judged against the real clock, accuracy between real kernels above all; needs a quiet machine
+cargo xtask judge      what is judged against the real clock, accuracy between real kernels above all; needs a quiet machine, and says
+                       so at once on another [--anyway]
 cargo xtask soak       what takes long: every method to its end, many paths, long fuzzing, 100 runs per scenario
-cargo xtask tidy       the rules of the house that no compiler checks
+cargo xtask tidy       the rules of the house that no compiler checks; which recorded results are older than the code [--mark]
 cargo xtask fuzz       every fuzz target for a while [--seconds N]
-cargo xtask accuracy   simulate every scenario of every method [--runs N] [--write docs/results/accuracy.md]
+cargo xtask accuracy   simulate every scenario of every method [--runs N] [--program PATH] [--write docs/results/accuracy.md]
 cargo xtask golden     whether the program still gives every value that it gave before the redesign; see golden/README.md
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
                        [--write docs/results/benchmarks.md]; needs root but for sim; leaves out what is not installed
@@ -34,9 +35,9 @@ fn main() -> ExitCode {
     let rest: Vec<String> = args.collect();
     let ended = match command.as_str() {
         "test" => suite::test(),
-        "judge" => suite::judge(),
+        "judge" => suite::judge(&rest),
         "soak" => suite::soak(),
-        "tidy" => tidy::run(),
+        "tidy" => tidy::with(&rest),
         "fuzz" => fuzz::run(&rest),
         "bench" => bench::run(&rest),
         "size" => size::run(&rest),

@@ -1,17 +1,36 @@
 //! What a page under `docs/results/` begins with, so that its numbers can be made again.
 
-use crate::shell::quiet;
+use std::time::Instant;
 
-/// Three lines: the command, the commit that was checked out, and the machine.
-pub(crate) fn lines(command: &str) -> String {
-    let commit = quiet("git", &["rev-parse", "--short", "HEAD"]);
-    let changed = quiet("git", &["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| !text.is_empty());
-    let system = quiet("uname", &["-sr"]);
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    format!(
-        "- Command: `{command}`\n- Commit: {}{}\n- Machine: {cores} cores, {}\n",
-        commit.as_deref().map_or("unknown", str::trim),
-        if changed { ", with changes that are in no commit" } else { "" },
-        system.as_deref().map_or("system unknown", str::trim),
-    )
+use crate::shell::{now, quiet};
+
+/// How a page is made, from its beginning.
+pub(crate) struct Provenance {
+    command: String,
+    began: Instant,
+}
+
+impl Provenance {
+    /// The work begins.
+    pub(crate) fn begins(command: &str) -> Self {
+        Self { command: command.trim().to_owned(), began: now() }
+    }
+
+    /// Four lines, when the work is done: the command, the commit that was checked out, how long it
+    /// took, and the machine.
+    pub(crate) fn lines(&self) -> String {
+        let commit = quiet("git", &["rev-parse", "--short", "HEAD"]);
+        let changed =
+            quiet("git", &["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| !text.is_empty());
+        let system = quiet("uname", &["-sr"]);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        format!(
+            "- Command: `{}`\n- Commit: {}{}\n- Duration: {} s\n- Machine: {cores} cores, {}\n",
+            self.command,
+            commit.as_deref().map_or("unknown", str::trim),
+            if changed { ", with changes that are in no commit" } else { "" },
+            self.began.elapsed().as_secs(),
+            system.as_deref().map_or("system unknown", str::trim),
+        )
+    }
 }

@@ -1,5 +1,6 @@
 //! The rules of the house that no compiler checks.
 
+mod age;
 mod arrows;
 mod circles;
 mod files;
@@ -7,12 +8,23 @@ mod methods;
 mod msrv;
 mod words;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::shell::say;
 
 /// Runs every rule, prints what breaks one, and returns whether none is broken.
 pub(crate) fn run() -> Result<bool> {
+    with(&[])
+}
+
+/// The same; `--mark` writes into pages of results that they are older than the code.
+pub(crate) fn with(args: &[String]) -> Result<bool> {
+    let mark = match args {
+        [] => false,
+        [arg] if arg == "--mark" => true,
+        _ => bail!("tidy takes --mark and nothing else"),
+    };
+    age::report(mark)?;
     let mut broken = Vec::new();
     files::check(&mut broken)?;
     arrows::check(&mut broken)?;

@@ -15,6 +15,7 @@
 
 mod cell;
 mod error;
+pub mod expected;
 pub mod external_tool;
 pub mod judge;
 mod key;

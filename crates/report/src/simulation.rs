@@ -113,6 +113,12 @@ pub struct Summary {
     pub wrong_confident_ratio: Option<f64>,
     /// Share of the runs with a number whose interval holds the truth.
     pub coverage_ratio: Option<f64>,
+    /// How tight lower bounds are: their median share of the truth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub median_lower_bound_ratio: Option<f64>,
+    /// The smallest share of the truth among them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worst_lower_bound_ratio: Option<f64>,
     /// Median IP octets sent.
     pub median_octets: Option<f64>,
     /// Median packets sent.
@@ -180,10 +186,16 @@ impl RunRow {
         })
     }
 
-    /// A bound, and the truth is on its right side.
-    pub fn is_bound_that_holds(&self) -> bool {
-        matches!(self.verdict, BoundKind::LowerBound | BoundKind::UpperBound)
-            && self.miss().is_none_or(|miss| miss <= 0.0)
+    /// Of a bound: whether the truth is on its side.
+    pub fn bound_holds(&self) -> Option<bool> {
+        let is_bound = matches!(self.verdict, BoundKind::LowerBound | BoundKind::UpperBound);
+        self.miss().filter(|_| is_bound).map(|miss| miss <= 0.0)
+    }
+
+    /// Of a lower bound: its share of the truth.
+    fn lower_bound_ratio(&self) -> Option<f64> {
+        let truth = self.truth_bps.filter(|&truth| truth > 0)?;
+        (self.verdict == BoundKind::LowerBound).then_some(self.value_bps? as f64 / truth as f64)
     }
 
     /// A number that is claimed to be the value (not a bound), with its truth.
@@ -202,6 +214,7 @@ impl Summary {
         let errors: Vec<f64> = rows.iter().filter_map(|row| Some(row.error()? / scale_of(row)?)).collect();
         let absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
         let misses: Vec<f64> = rows.iter().filter_map(|row| Some(row.miss()? / scale_of(row)?)).collect();
+        let bounds: Vec<f64> = rows.iter().filter_map(RunRow::lower_bound_ratio).collect();
         let share = |count: usize| (!rows.is_empty()).then(|| count as f64 / rows.len() as f64);
         let covered = misses.iter().filter(|&&miss| miss <= 0.0).count();
         let spread = |errors: &[f64]| Some(narrows_stat::quantile(errors, 0.9)? - narrows_stat::quantile(errors, 0.1)?);
@@ -217,6 +230,8 @@ impl Summary {
             inconclusive_ratio: share(rows.iter().filter(|row| row.verdict == BoundKind::Inconclusive).count()),
             wrong_confident_ratio: share(misses.iter().filter(|&&miss| miss > WRONG).count()),
             coverage_ratio: (!misses.is_empty()).then(|| covered as f64 / misses.len() as f64),
+            median_lower_bound_ratio: narrows_stat::median(&bounds),
+            worst_lower_bound_ratio: bounds.iter().copied().reduce(f64::min),
             median_octets: median(rows.iter().map(|row| row.octets as f64)),
             median_packets: median(rows.iter().map(|row| row.packets as f64)),
             median_seconds: median(rows.iter().map(|row| row.seconds)),
@@ -303,6 +318,10 @@ mod tests {
         assert_eq!((summary.inconclusive_ratio, summary.wrong_confident_ratio), (Some(0.2), Some(0.2)));
         assert_eq!((summary.median_packets, summary.peak_rate_bps), (Some(1.0), Some(1_200)));
         assert_eq!(summary.coverage_ratio, Some(0.75));
+        let bounds = [row(BoundKind::LowerBound, Some((20, 20, 20))), row(BoundKind::UpperBound, Some((10, 10, 10)))];
+        let summary = Summary::new(&[&rows[..], &bounds].concat(), Some(200.0));
+        let tightness = (summary.median_lower_bound_ratio, summary.worst_lower_bound_ratio);
+        assert_eq!(tightness, (Some(0.4), Some(0.2)), "60 and 20 of 100");
     }
 
     #[test]

@@ -55,11 +55,14 @@
 //! slots = { period = "1 ms", grant = "8 ms" }
 //! ```
 //!
+//! What `[[expect]]` may say is described in `file/expect.rs`.
+//!
 //! `offloads = true`, before the first table, lets the kernels of a lab keep what they usually
 //! leave to devices (segments sent as one, checksums not computed) on the hops that they play and
 //! on the cables of cross-traffic hosts. By default all of it is off.
 
 mod ends;
+mod expect;
 mod links;
 mod service;
 mod traffic;
@@ -70,7 +73,7 @@ use narrows_units::{BitRate, Delta, Octets, parse_duration};
 use serde::Deserialize;
 
 use crate::error::ScenarioError;
-use crate::model::{Expectation, Expected, Scenario};
+use crate::model::Scenario;
 use crate::way::PathDirection;
 
 #[derive(Deserialize)]
@@ -97,24 +100,7 @@ struct File {
     #[serde(default)]
     receiver: ends::HostFile,
     #[serde(default)]
-    expect: Vec<ExpectFile>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ExpectFile {
-    method: String,
-    #[serde(default)]
-    params: toml::Table,
-    metric: Option<narrows_units::Metric>,
-    /// Both bounds of the median ratio of value to truth.
-    ratio: Option<[f64; 2]>,
-    wrong_confident: Option<f64>,
-    inconclusive: Option<f64>,
-    /// Share of runs that must give a bound or nothing.
-    bounded: Option<f64>,
-    /// Share of runs that must give nothing.
-    refused: Option<f64>,
+    expect: Vec<expect::ExpectFile>,
 }
 
 fn one() -> u64 {
@@ -155,35 +141,6 @@ impl Scenario {
             scenario.expect.push(expect.read(&format!("expect {index}"))?);
         }
         scenario.validate()
-    }
-}
-
-impl ExpectFile {
-    fn read(self, place: &str) -> Result<Expectation, ScenarioError> {
-        let share = |field: &str, value: f64| {
-            let fine = (0.0..=1.0).contains(&value);
-            let why = "must be between 0 and 1";
-            fine.then_some(value).ok_or_else(|| ScenarioError::invalid(format!("{place}: {field}"), why))
-        };
-        let expected = match (self.ratio, self.bounded, self.refused) {
-            (Some([low, high]), None, None) if low <= high && low >= 0.0 => Expected::Within {
-                low,
-                high,
-                wrong_confident: share("wrong_confident", self.wrong_confident.unwrap_or(0.0))?,
-                inconclusive: share("inconclusive", self.inconclusive.unwrap_or(0.0))?,
-            },
-            (None, Some(bounded), None) => Expected::Bounded { share: share("bounded", bounded)? },
-            (None, None, Some(refused)) => Expected::Inconclusive { share: share("refused", refused)? },
-            _ => {
-                let why = "needs exactly one of ratio = [low, high], bounded = share, refused = share";
-                return Err(ScenarioError::invalid(place, why));
-            }
-        };
-        let params = self.params.into_iter().map(|(name, value)| {
-            let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-            (name, text)
-        });
-        Ok(Expectation { method: self.method, params: params.collect(), metric: self.metric, expected })
     }
 }
 

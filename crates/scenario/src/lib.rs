@@ -19,6 +19,7 @@
 mod cross;
 mod crossed;
 mod error;
+mod expect;
 mod file;
 mod hop;
 mod host;
@@ -31,11 +32,12 @@ mod way;
 pub use cross::{Arrivals, Cross, Elastic, ElasticControl, GeneratedBy, Passing, SizeMix, Source};
 pub use crossed::Crossed;
 pub use error::ScenarioError;
+pub use expect::{BoundScale, BoundSide, Expectation, Expected, ExpectedBound, TIGHT};
 pub use hop::{
     Burst, EarlyDrop, Hop, Jitter, Layer2, Link, Loss, Oddities, Queue, RateChange, Reorder, Router, TokenBucket,
 };
 pub use host::{ClockModel, ClockStep, Coalescing, Host, Stalls, TcpHost};
-pub use model::{Expectation, Expected, Scenario};
+pub use model::Scenario;
 pub use service::{Aggregation, Channels, Dealing, Inside, Service, Slots};
 pub use truth::{BurstTruth, Truth};
 pub use way::PathDirection;

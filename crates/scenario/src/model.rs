@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use narrows_units::Metric;
-
 use crate::cross::{Cross, Passing};
 use crate::error::ScenarioError;
+use crate::expect::Expectation;
 use crate::hop::{Burst, Hop, Jitter, Link, Loss, Queue, Router};
 use crate::host::Host;
 use crate::service::Service;
@@ -41,47 +40,6 @@ pub struct Scenario {
     pub offloads: bool,
     /// What methods are expected to say.
     pub expect: Vec<Expectation>,
-}
-
-/// What one method is expected to say; always two-sided.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Expectation {
-    /// The method.
-    pub method: String,
-    /// Its parameters, as on the command line.
-    pub params: Vec<(String, String)>,
-    /// What of it is judged; `None`: its main metric.
-    pub metric: Option<Metric>,
-    /// What it should say.
-    pub expected: Expected,
-}
-
-/// What a method should say.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Expected {
-    /// Median of value over truth, over many seeds, between these; and of the single runs at most
-    /// this share may be wrong and confident, and at most this share inconclusive.
-    Within {
-        /// Lower bound of the median ratio.
-        low: f64,
-        /// Upper bound of the median ratio.
-        high: f64,
-        /// Largest share of runs whose interval misses the truth by over 10 % of the narrow link's
-        /// capacity.
-        wrong_confident: f64,
-        /// Largest share of runs without a number.
-        inconclusive: f64,
-    },
-    /// A lower bound that the truth respects, or no number, in at least this share of runs.
-    Bounded {
-        /// The share.
-        share: f64,
-    },
-    /// No number, in at least this share of runs.
-    Inconclusive {
-        /// The share.
-        share: f64,
-    },
 }
 
 impl Scenario {

@@ -12,7 +12,7 @@ use crate::shell::root;
 
 /// Runs every plan under `plans/` in the simulator. What is finished is kept under `target/`, so
 /// that a record that was cut off goes on where it was.
-pub(super) fn sections() -> Result<String> {
+pub(super) fn sections(program: &str) -> Result<String> {
     let mut plans: Vec<PathBuf> = std::fs::read_dir(root().join("plans"))
         .context("plans/")?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -29,7 +29,7 @@ pub(super) fn sections() -> Result<String> {
         let path = format!("plans/{stem}.toml");
         let runs = format!("target/accuracy/{stem}.runs");
         let args = ["evaluate", &path, "--world", "simulator", "--runs-dir", &runs, "--json", "--quiet"];
-        let json = quiet_any("target/release/narrows", &args)?;
+        let json = quiet_any(program, &args)?;
         let document: Value = serde_json::from_str(&json).with_context(|| path.clone())?;
         section(&mut out, &path, &document);
     }

@@ -17,8 +17,6 @@ pub(crate) enum Class {
     Judge,
     /// Takes many minutes: `cargo xtask soak`.
     Soak,
-    /// Prints or writes something, and no command runs it.
-    Tool,
 }
 
 /// What a test may need besides programs.
@@ -61,10 +59,7 @@ pub(crate) fn of_file(text: &str) -> Vec<Result<Ignored, String>> {
         .map(|(at, line)| {
             let reason = line.strip_prefix("#[ignore = \"").and_then(|rest| rest.strip_suffix("\"]"));
             let (class, needs) = reason.and_then(read_reason).ok_or_else(|| {
-                format!(
-                    "line {}: {line}: the reason begins with lab:, judge:, soak: or tool:, and names known needs",
-                    at + 1
-                )
+                format!("line {}: {line}: the reason begins with lab:, judge: or soak:, and names known needs", at + 1)
             })?;
             let name = lines[at..].iter().find_map(|line| line.strip_prefix("fn ")?.split('(').next());
             let name = name.ok_or_else(|| format!("line {}: no test follows", at + 1))?;
@@ -81,7 +76,6 @@ fn read_reason(reason: &str) -> Option<(Class, Vec<String>)> {
         "lab" => Class::Lab,
         "judge" => Class::Judge,
         "soak" => Class::Soak,
-        "tool" => Class::Tool,
         _ => return None,
     };
     let Some(needs) = rest.strip_prefix("needs ") else {
@@ -121,7 +115,14 @@ mod tests {
 
     #[test]
     fn other_reasons_are_faults() {
-        for reason in ["", " = \"slow\"", " = \"lab\"", " = \"lab: needs luck\"", " = \"later: needs ping\""] {
+        for reason in [
+            "",
+            " = \"slow\"",
+            " = \"lab\"",
+            " = \"lab: needs luck\"",
+            " = \"tool: prints a table\"",
+            " = \"later: needs ping\"",
+        ] {
             assert!(of_file(&format!("#[ignore{reason}]\nfn one() {{}}"))[0].is_err(), "{reason}");
         }
     }

@@ -11,13 +11,14 @@ pub(super) struct Tally {
     passed: u64,
     failed: u64,
     skipped: u64,
+    cases: Cases,
     broken: Vec<&'static str>,
 }
 
 impl Default for Tally {
     fn default() -> Self {
         let began = now();
-        Self { began, step_began: began, passed: 0, failed: 0, skipped: 0, broken: Vec::new() }
+        Self { began, step_began: began, passed: 0, failed: 0, skipped: 0, cases: Cases::default(), broken: Vec::new() }
     }
 }
 
@@ -54,21 +55,32 @@ impl Tally {
             let expected = expected.map_or_else(|| "some".to_owned(), |expected| expected.to_string());
             say(&format!("{name}: {ran} tests ran, {expected} should have\n"));
         }
-        let not_judged = not_judged(output);
-        self.passed += passed.saturating_sub(not_judged);
+        let cases = Cases::of(output);
+        self.passed += passed.saturating_sub(cases.incomplete_tests);
         self.failed += failed;
-        self.skipped += not_judged;
+        self.skipped += cases.left_out;
+        self.cases.counted += cases.counted;
+        self.cases.left_out += cases.left_out;
         let fine = ended_well && complete && failed == 0;
         if !fine {
             self.failed += u64::from(failed == 0);
             self.broken.push(name);
         }
         let verdict = if fine { "passed" } else { "FAILED" };
-        let rest = match not_judged {
+        let rest = match cases.left_out {
             0 => String::new(),
-            some => format!(", {some} of {ran} NOT JUDGED"),
+            some => format!(", {some} of {} cases NOT JUDGED", some + cases.counted),
         };
         self.said(name, &format!("{verdict}{rest}"));
+    }
+
+    /// Fails unless so many of the cases so far counted: a command that judged little shows
+    /// nothing.
+    pub(super) fn share_of_cases(&mut self, least_percent: u64) {
+        let Cases { counted, left_out, .. } = self.cases;
+        let all = counted + left_out;
+        say(&format!("{counted} of {all} cases counted; {least_percent} % must\n"));
+        self.step("cases that counted", counted * 100 >= all * least_percent && all > 0);
     }
 
     /// So many tests were left out, for this reason.
@@ -101,15 +113,48 @@ fn count(line: &str, word: &str) -> u64 {
         .sum()
 }
 
-/// Tests that ended well without having shown anything: each said so on a line of its own.
-fn not_judged(output: &str) -> u64 {
-    let lines = output.lines().filter(|line| line.starts_with("NOT JUDGED: "));
-    u64::try_from(lines.count()).unwrap_or(u64::MAX)
+/// What tests say of their cases. A test with several prints a line for each, `JUDGED: case` or
+/// `NOT JUDGED: case: why`; any other test is one case.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Cases {
+    counted: u64,
+    left_out: u64,
+    /// Tests of which some case was not judged: they ended well without having shown all.
+    incomplete_tests: u64,
 }
+
+impl Cases {
+    /// Of test programs that ran one test at a time and whose output was not captured. The words
+    /// may stand anywhere in a line, for the name of a test may stand in front.
+    fn of(output: &str) -> Self {
+        let mut all = Self::default();
+        let (mut in_test, mut counted, mut left_out) = (false, 0, 0);
+        let mut close = |in_test: bool, counted: u64, left_out: u64| {
+            all.counted += if in_test && counted + left_out == 0 { 1 } else { counted };
+            all.left_out += left_out;
+            all.incomplete_tests += u64::from(left_out > 0);
+        };
+        for line in output.lines() {
+            let begins = line.strip_prefix("test ").is_some_and(|rest| rest.contains(" ... "));
+            if begins || line.starts_with("test result: ") {
+                close(in_test, counted, left_out);
+                (in_test, counted, left_out) = (begins, 0, 0);
+            }
+            let without = line.matches(NOT_JUDGED).count();
+            left_out += without as u64;
+            counted += (line.matches(JUDGED).count() - without) as u64;
+        }
+        close(in_test, counted, left_out);
+        all
+    }
+}
+
+const JUDGED: &str = "JUDGED: ";
+const NOT_JUDGED: &str = "NOT JUDGED: ";
 
 #[cfg(test)]
 mod tests {
-    use super::{Tally, count};
+    use super::{Cases, Tally, count};
 
     #[test]
     fn what_was_not_judged_did_not_pass() {
@@ -118,6 +163,40 @@ mod tests {
             "test a ... \nNOT JUDGED: a: too busy\nok\ntest b ... ok\ntest result: ok. 2 passed; 0 failed; 0 ignored";
         tally.tests("some", true, output, None);
         assert_eq!((tally.passed, tally.failed, tally.skipped), (1, 0, 1));
+    }
+
+    /// The harness leaves the line open behind a test's name.
+    #[test]
+    fn words_are_recognised_wherever_they_stand() {
+        let output = "test a ... NOT JUDGED: a: too busy\nok\ntest b ... 10 Mbit/s: NOT JUDGED: late\nok\n\
+                      test result: ok. 2 passed; 0 failed; 0 ignored";
+        let mut tally = Tally::default();
+        tally.tests("some", true, output, None);
+        assert_eq!((tally.passed, tally.failed, tally.skipped), (0, 0, 2));
+    }
+
+    #[test]
+    fn each_condition_is_a_case() {
+        let output = "test a ... \nJUDGED: 1\nNOT JUDGED: 2: late\nNOT JUDGED: 3: late\nok\ntest b ... ok\n\
+                      test result: ok. 2 passed; 0 failed; 0 ignored";
+        assert_eq!(Cases::of(output), Cases { counted: 2, left_out: 2, incomplete_tests: 1 });
+        assert_eq!(Cases::of("running 0 tests\n"), Cases::default());
+    }
+
+    /// Before, a suite in which nothing was judged passed.
+    #[test]
+    fn a_suite_that_judged_too_little_fails() {
+        let ends = "test result: ok. 3 passed; 0 failed; 0 ignored";
+        let two = format!("test a ... ok\ntest b ... ok\ntest c ... NOT JUDGED: c: late\nok\n{ends}");
+        for (least, fine) in [(66, true), (70, false)] {
+            let mut tally = Tally::default();
+            tally.tests("some", true, &two, None);
+            tally.share_of_cases(least);
+            assert_eq!(tally.close(), fine, "{least}");
+        }
+        let mut nothing = Tally::default();
+        nothing.share_of_cases(70);
+        assert!(!nothing.close());
     }
 
     #[test]

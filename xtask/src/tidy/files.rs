@@ -71,9 +71,9 @@ fn width(name: &str, text: &str, broken: &mut Vec<String>) {
     }
 }
 
-/// A page of results says how it was made, and of which commit.
+/// A page of results says how it was made, of which commit, and how long that took.
 fn results(name: &str, text: &str, broken: &mut Vec<String>) {
-    for needed in ["Command:", "Commit:", "Machine:"] {
+    for needed in ["Command:", "Commit:", "Duration:", "Machine:"] {
         let head = text.lines().take(12);
         if !head.into_iter().any(|line| line.trim_start_matches(['-', '*', '|', ' ']).starts_with(needed)) {
             broken.push(format!("{name}: its first lines have no \"{needed}\""));

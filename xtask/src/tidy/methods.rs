@@ -30,7 +30,8 @@ pub(super) fn check(broken: &mut Vec<String>) -> Result<()> {
             broken
                 .push(format!("method {name}: {} scenarios expect something of it; {SCENARIOS} are needed", own.len()));
         }
-        let refuses = |text: &&&String| text.contains("refused =") || text.contains("bounded =");
+        let ends = ["refused =", "at_least =", "at_most =", "value ="];
+        let refuses = |text: &&&String| ends.iter().any(|end| text.contains(end));
         if own.iter().filter(refuses).count() == 0 {
             broken.push(format!("method {name}: no scenario in which no number (or a bound) is the right answer"));
         }

@@ -6,8 +6,9 @@ mod show;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use narrows_evaluate::expected::faults;
 use narrows_evaluate::simulated::Simulation;
-use narrows_scenario::{Expectation, Expected, PathDirection, Scenario};
+use narrows_scenario::{PathDirection, Scenario};
 use narrows_units::Metric;
 
 use self::runs::{Batch, recorded, simulate};
@@ -31,6 +32,9 @@ pub(crate) struct SimulateArgs {
     /// Run every method that the scenario expects something of, and compare with what it expects
     #[arg(long, conflicts_with = "method")]
     expected: bool,
+    /// Run once what the scenario calls exact (every seed gives the same), whatever --runs says
+    #[arg(long, requires = "expected")]
+    exact_once: bool,
     /// How many runs
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     runs: u32,
@@ -150,39 +154,23 @@ fn expected(args: &SimulateArgs, scenario: &Scenario, way: PathDirection) -> Res
     let mut all_hold = true;
     for expectation in &scenario.expect {
         let judged = (expectation.method.as_str(), expectation.metric);
-        let document = simulate(&batch(args, scenario, way, judged, &expectation.params)?)?;
-        let verdict = holds(expectation, &document);
-        all_hold &= verdict;
+        let mut batch = batch(args, scenario, way, judged, &expectation.params)?;
+        if expectation.exact && args.exact_once {
+            batch.runs = 1;
+        }
+        let document = simulate(&batch)?;
+        let faults = faults(expectation, &document);
+        all_hold &= faults.is_empty();
         if args.json {
             let mut value = serde_json::to_value(&document).unwrap_or_default();
-            value["as_expected"] = verdict.into();
+            value["as_expected"] = faults.is_empty().into();
+            value["expectation"] = show::expectation(expectation, &faults);
             let _ = writeln!(text, "{value}");
         } else {
             text.push_str(&show::text(&document));
-            text.push_str(if verdict { "as expected: yes\n" } else { "as expected: NO\n" });
+            text.push_str(&show::verdict(&faults));
         }
     }
     output::write(&text, args.output.as_deref())?;
     Ok(if all_hold { Exit::Valid } else { Exit::Failure })
-}
-
-/// Whether the runs are as the scenario expects; both bounds count.
-fn holds(expectation: &Expectation, document: &narrows_report::SimulationDocument) -> bool {
-    let summary = &document.summary;
-    let runs = document.runs.len() as f64;
-    let share = |fits: &dyn Fn(&narrows_report::RunRow) -> bool| {
-        document.runs.iter().filter(|run| fits(run)).count() as f64 / runs
-    };
-    match expectation.expected {
-        Expected::Within { low, high, wrong_confident, inconclusive } => {
-            let ratio = document.median_ratio();
-            ratio.is_some_and(|ratio| (low..=high).contains(&ratio))
-                && summary.wrong_confident_ratio.is_some_and(|share| share <= wrong_confident)
-                && summary.inconclusive_ratio.is_some_and(|share| share <= inconclusive)
-        }
-        Expected::Bounded { share: least } => {
-            share(&|run| run.is_bound_that_holds() || run.value_bps.is_none()) >= least
-        }
-        Expected::Inconclusive { share: least } => share(&|run| run.value_bps.is_none()) >= least,
-    }
 }

@@ -62,6 +62,7 @@ fn measured(
         let judged = kept(&ended);
         eprintln!("{what}, measurement {attempt}: {}", if judged { "judged" } else { "did not keep time" });
         if judged {
+            println!("\nJUDGED: {what}");
             return Some(ended);
         }
     }

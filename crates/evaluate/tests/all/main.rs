@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail as its assertions do")]
 
+mod expectations;
 mod plans;
 mod resume;
 mod tracking;

@@ -36,6 +36,7 @@ pub(crate) fn measured<T>(
         let timing_report = path.stop().unwrap();
         eprintln!("{what}, measurement {attempt}: {timing_report}; {overrun} datagrams not read in time");
         if timing_report.timing_valid() && overrun == 0 {
+            println!("\nJUDGED: {what}");
             return Some((result, timing_report));
         }
     }

@@ -169,7 +169,7 @@ fn nonsense_is_refused_with_its_place() {
         ("name = 'x'\n[[hop]]\nrate = '5 M'\ncross = [{ arrivals = 'cbr' }]", "rate"),
         ("name = 'x'\n[[hop]]\nrate = '5 M'\ncross = [{ elastic = 'reno', rate = '1 M' }]", "elastic"),
         ("name = 'x'\n[[hop]]\nrate = '5 M'\n[[expect]]\nmethod = 'm'", "exactly one"),
-        ("name = 'x'\n[[hop]]\nrate = '5 M'\n[[expect]]\nmethod = 'm'\nratio = [1.1, 0.9]", "exactly one"),
+        ("name = 'x'\n[[hop]]\nrate = '5 M'\n[[expect]]\nmethod = 'm'\nratio = [1.1, 0.9]", "low <= high"),
         ("name = 'x'\n[[hop]]\nrate = '5 M'\npolicer = { rate = '1 M', burst = '9 kB', queue = '9 kB' }", "no queue"),
         ("\u{0}", "cannot be read"),
     ] {

@@ -1,9 +1,12 @@
 //! Runs and their summary, for people.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use narrows_evaluate::expected::Fault;
 use narrows_report::{SimulationDocument, TrackingSummary};
+use narrows_scenario::{Expectation, Expected};
 use narrows_units::{BitRate, Octets, Unit, format_duration};
 
 pub(super) fn text(document: &SimulationDocument) -> String {
@@ -39,6 +42,31 @@ pub(super) fn text(document: &SimulationDocument) -> String {
     let followed = document.runs.iter().filter_map(|run| run.tracking.as_ref());
     if let Some(tracking) = TrackingSummary::new(followed) {
         let _ = writeln!(out, "tracking: {}", tracking.text());
+    }
+    out
+}
+
+/// What was expected, beside the runs: enough to know the row again, and what is wrong with it.
+pub(super) fn expectation(expectation: &Expectation, faults: &[Fault]) -> serde_json::Value {
+    let params: BTreeMap<&str, &str> =
+        expectation.params.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let loose = match &expectation.expected {
+        Expected::Bounded(bound) => bound.loose.as_deref(),
+        Expected::Within { .. } | Expected::Inconclusive { .. } => None,
+    };
+    serde_json::json!({ "params": params, "exact": expectation.exact, "loose": loose, "faults": faults })
+}
+
+/// The same for people.
+pub(super) fn verdict(faults: &[Fault]) -> String {
+    if faults.is_empty() {
+        return "as expected: yes\n".to_owned();
+    }
+    let mut out = String::from("as expected: NO\n");
+    for fault in faults {
+        let kind = serde_json::to_value(fault.kind).unwrap_or_default();
+        let p = fault.p.map_or_else(String::new, |p| format!(", of probability {p:.2e}"));
+        let _ = writeln!(out, "  {}: {:.4}{p}", kind.as_str().unwrap_or_default(), fault.share);
     }
     out
 }

@@ -8,7 +8,7 @@ use narrows_probe::{BoundKind, Diagnostic, Estimate, RawParams};
 use narrows_scenario::{Hop, Queue, Scenario};
 use narrows_units::{BitRate, Octets};
 
-use super::bench::{alone, connected, not_judged, start};
+use super::bench::{alone, connected, in_time, start};
 
 fn path(queue: Queue) -> Scenario {
     let ms = Duration::from_millis(1);
@@ -24,10 +24,9 @@ fn number(estimate: &Estimate, name: &str) -> Option<f64> {
 }
 
 /// The effective queue within 5 % of the configured one and a packet, of a run for which the path
-/// had valid timing. Five tries.
+/// had valid timing. Five tries for that; what the method says is judged once.
 fn judge(what: &str, queue: Queue, octets: f64) {
-    let mut last = String::new();
-    for attempt in 1..=5 {
+    let measured = in_time(what, || {
         let path = start(&path(queue));
         let params: RawParams = [("detail", "true"), ("max_time", "25 s")].into_iter().collect();
         path.take_timing_report().unwrap();
@@ -37,29 +36,22 @@ fn judge(what: &str, queue: Queue, octets: f64) {
             narrows_probe::drive(world, estimator.as_mut(), method.imposes(&params).budget()).unwrap()
         });
         let timing_report = path.take_timing_report().unwrap();
-        let Some(estimate) = measured.outcome.estimate() else {
-            last = format!("{:?}", measured.outcome);
-            println!("{what}, measurement {attempt}: {last}");
-            continue;
-        };
-        let found = number(estimate, "effective_queue_octets");
-        let by_delay = number(estimate, "queue_by_delay_octets");
-        println!(
-            "{what}, measurement {attempt}: {:?} {} octets, queue {found:?} of {octets} ({by_delay:?} by delay), {:?}, {:?}, {timing_report}",
-            estimate.verdict,
-            estimate.value,
-            reported(&estimate.diagnostics, "queue_policy"),
-            reported(&estimate.diagnostics, "queue_counts"),
-        );
-        if !timing_report.timing_valid() || estimate.verdict != BoundKind::Estimated {
-            last = format!("{:?}; {timing_report}", estimate.verdict).replace('\n', "; ");
-            continue;
-        }
-        let near = |found: f64| (found - octets).abs() <= 0.05 * octets + 1500.0;
-        assert!(found.is_some_and(near) || by_delay.is_some_and(near), "{estimate:?}");
-        return;
-    }
-    not_judged(what, &last);
+        (measured, if timing_report.timing_valid() { Ok(()) } else { Err(timing_report.to_string()) })
+    });
+    let Some(measured) = measured else { return };
+    let estimate = measured.outcome.estimate().unwrap_or_else(|| panic!("{what}: {:?}", measured.outcome));
+    let found = number(estimate, "effective_queue_octets");
+    let by_delay = number(estimate, "queue_by_delay_octets");
+    println!(
+        "{what}: {:?} {} octets, queue {found:?} of {octets} ({by_delay:?} by delay), {:?}, {:?}",
+        estimate.verdict,
+        estimate.value,
+        reported(&estimate.diagnostics, "queue_policy"),
+        reported(&estimate.diagnostics, "queue_counts"),
+    );
+    assert_eq!(estimate.verdict, BoundKind::Estimated, "{what}: {estimate:?}");
+    let near = |found: f64| (found - octets).abs() <= 0.05 * octets + 1500.0;
+    assert!(found.is_some_and(near) || by_delay.is_some_and(near), "{estimate:?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use narrows_net::clock::{nanos, now_ns};
 use narrows_net::socket::{ProbeSocket, SocketOptions};
 use narrows_scenario::{PathDirection, Scenario};
 
-use super::bench::{alone, not_judged};
+use super::bench::{alone, judged, not_judged};
 use super::real_time_against_simulator::{Ends, GAP, PORT, Probed, quantile, simulated, train};
 
 const US: f64 = 1e3;
@@ -61,6 +61,9 @@ fn same_capacity(lab: &Lab, scenario: &Scenario) {
     }
 }
 
+/// Asserts that trains that were in time are as simulated.
+type Judge = fn(&Scenario, &[Vec<Probed>]);
+
 /// Medians of one-way delays within 5 % or 30 µs, capacity truth within 1 %, and trains of packets
 /// sent back to back, which are spread by what the narrow link has left, spread alike.
 fn compare(file: &str) {
@@ -75,11 +78,24 @@ fn compare(file: &str) {
         receiver: lab.receiver().run(|| ProbeSocket::bind(remote, &options)).unwrap().unwrap(),
         sender: lab.sender().run(|| ProbeSocket::connected(remote, &options)).unwrap().unwrap(),
     };
-    let paced = match trains(&lab, &ends, GAP, TRAINS) {
-        Ok(paced) => paced.into_iter().flatten().collect::<Vec<Probed>>(),
-        Err(why) => return not_judged(&scenario.name, &why),
-    };
-    let expected = simulated(&scenario, &paced);
+    for (kind, gap, count, judge) in [
+        ("paced packets", GAP, TRAINS, paced as Judge),
+        ("packets back to back", Duration::ZERO, BURSTS, bursts as Judge),
+    ] {
+        let case = format!("{}, {kind}", scenario.name);
+        match trains(&lab, &ends, gap, count) {
+            Ok(trains) => {
+                judge(&scenario, &trains);
+                judged(&case);
+            }
+            Err(why) => not_judged(&case, &why),
+        }
+    }
+}
+
+fn paced(scenario: &Scenario, trains: &[Vec<Probed>]) {
+    let paced = trains.concat();
+    let expected = simulated(scenario, &paced);
     let pairs: Vec<(f64, f64)> = paced
         .iter()
         .zip(&expected)
@@ -100,14 +116,12 @@ fn compare(file: &str) {
         simulated_ns / US
     );
     assert!((real - simulated_ns).abs() <= (0.05 * simulated_ns).max(30.0 * US));
+}
 
-    let bursts = match trains(&lab, &ends, Duration::ZERO, BURSTS) {
-        Ok(bursts) => bursts,
-        Err(why) => return not_judged(&scenario.name, &why),
-    };
-    let ratios: Vec<f64> = bursts
+fn bursts(scenario: &Scenario, trains: &[Vec<Probed>]) {
+    let ratios: Vec<f64> = trains
         .iter()
-        .filter_map(|train| spans(train, &simulated(&scenario, train)))
+        .filter_map(|train| spans(train, &simulated(scenario, train)))
         .map(|(real, simulated)| real / simulated)
         .collect();
     assert_eq!(ratios.len(), BURSTS, "every train came through");

@@ -8,7 +8,7 @@ use narrows_lab::{RealTimePath, Side};
 use narrows_scenario::{Hop, Queue, Scenario, TokenBucket};
 use narrows_units::{BitRate, Octets};
 
-use super::bench::{alone, not_judged, serving, start};
+use super::bench::{alone, judged, not_judged, serving, start};
 
 /// 50 Mbit/s over 20 ms: 125 kB fill it, and half as much fits its queue.
 fn hop() -> Hop {
@@ -104,8 +104,9 @@ fn over(hop: Hop, all: &[Induced]) {
     let server = serving(&path);
     let port = server.addresses().first().unwrap().port();
     for induced in all {
-        if let Err(why) = judge(&path, port, induced) {
-            not_judged(induced.what, &why);
+        match judge(&path, port, induced) {
+            Ok(()) => judged(induced.what),
+            Err(why) => not_judged(induced.what, &why),
         }
     }
 }

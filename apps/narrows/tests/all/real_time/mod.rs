@@ -3,8 +3,9 @@
 //!
 //! What depends on the machine is judged only if the path says that it had valid timing (and the
 //! sender that it kept its plan); if not, it is measured again, a few times, whatever the result
-//! was, and the count is printed. If the machine never had valid timing the test says `NOT JUDGED`,
-//! which `cargo xtask` counts as skipped.
+//! was, and the count is printed. What an estimator says is never a reason to measure again: that
+//! it is inconclusive is a result. A test with several cases prints `JUDGED` or `NOT JUDGED` for
+//! each, which `cargo xtask` counts.
 
 #![expect(
     clippy::unwrap_used,

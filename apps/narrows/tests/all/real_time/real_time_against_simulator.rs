@@ -33,6 +33,7 @@ pub(crate) const GAP: Duration = Duration::from_micros(1_037);
 pub(crate) const PORT: u16 = 9_000;
 
 /// A packet on the real path: when it left and when it came, if it did.
+#[derive(Clone, Copy)]
 pub(crate) struct Probed {
     pub(crate) departed_ns: i64,
     pub(crate) arrived_ns: Option<i64>,

@@ -14,7 +14,7 @@ use narrows_probe::{BoundKind, Estimate, HostFacts, Measured, RawParams};
 use narrows_scenario::{Burst, Hop, Link, PathDirection, Queue, Scenario, TokenBucket};
 use narrows_units::{BitRate, Metric, Octets};
 
-use super::bench::{alone, not_judged};
+use super::bench::{alone, judged, not_judged};
 
 /// Runs the method between the lab's hosts.
 fn measure(lab: &Lab) -> Measured {
@@ -47,69 +47,77 @@ fn hop(kind: fn(Burst) -> Link, packets: u64) -> Hop {
         .bucket(TokenBucket { rate: BitRate::from_mbps(30), burst, queue: Some(Queue::Packets(1000)) })
 }
 
-/// The rate within 5 % of what a saturating run got, the depth within 15 % or three packets: the
-/// kernel counts the time of its own wake-ups as tokens.
-fn judge(what: &str, estimate: &Estimate, rate_bps: u64, packets: u64) -> Result<(), String> {
-    let ratio = estimate.value as f64 / rate_bps as f64;
-    let burst =
-        estimate.also.iter().find(|also| also.metric == Metric::CommittedBurstOctets).map_or(0, |also| also.value);
-    let truth = packets * 1500;
-    println!("{what}: {packets} packets: rate ratio {ratio:.4}, depth {burst} of {truth} octets");
-    let slack = (truth * 15 / 100).max(4500);
-    if !(0.95..=1.05).contains(&ratio) || burst.abs_diff(truth) > slack {
-        return Err(format!("{estimate:?}"));
+/// A lab with this one hop whose shaper got its rate from a saturating run, and that rate; at most
+/// five are built. One that did not get it did not keep time, whatever is measured over it.
+fn calibrated(what: &str, hop: Hop, least: f64) -> Option<(Lab, u64)> {
+    let scenario = Scenario::new("token-bucket").hop(hop).validate().unwrap();
+    let mut last = String::new();
+    for attempt in 1..=5 {
+        let lab = Lab::up(&scenario, LabOptions::default()).unwrap();
+        let truth = lab.description().truth.forward.capacity_bps;
+        let derived = scenario.truth(PathDirection::Forward);
+        let ratio = truth as f64 / derived.capacity(derived.path_mtu()).bps() as f64;
+        if (least..=1.005).contains(&ratio) {
+            return Some((lab, truth));
+        }
+        last = format!("the shaper carried {ratio:.4} of its rate");
+        println!("{what}, lab {attempt}: {last}");
     }
-    Ok(())
+    not_judged(what, &last);
+    None
 }
 
-fn buckets(what: &str, kind: fn(Burst) -> Link) {
-    let _alone = alone();
-    for packets in [10, 30, 100, 300] {
-        let scenario = Scenario::new("token-bucket").hop(hop(kind, packets)).validate().unwrap();
-        let mut last = String::new();
-        let mut judged = false;
-        for attempt in 1..=5 {
-            let lab = Lab::up(&scenario, LabOptions::default()).unwrap();
-            let truth = lab.description().truth.forward.capacity_bps;
-            let derived = scenario.truth(PathDirection::Forward);
-            let calibrated = truth as f64 / derived.capacity(derived.path_mtu()).bps() as f64;
-            // A shaper that did not get its rate from a saturating run did not keep time.
-            if !(0.97..=1.005).contains(&calibrated) {
-                last = format!("the shaper carried {calibrated:.4} of its rate");
-                println!("{what}, {packets} packets, measurement {attempt}: {last}");
-                continue;
-            }
-            let measured = measure(&lab);
-            let Some(estimate) = measured.outcome.estimate() else {
-                last = format!("{:?}", measured.outcome);
-                println!("{what}, {packets} packets, measurement {attempt}: {last}");
-                continue;
-            };
-            if estimate.verdict != BoundKind::Estimated {
-                // A sender that was held up empties no bucket evenly; but no bound may be wrong.
-                let holds = match estimate.verdict {
-                    BoundKind::UpperBound => estimate.value as f64 >= 0.95 * truth as f64,
-                    _ => estimate.value as f64 <= 1.05 * truth as f64,
-                };
-                assert!(holds, "{estimate:?}");
-                last = format!("{:?} {}", estimate.verdict, estimate.value);
-                println!("{what}, {packets} packets, measurement {attempt}: {last}");
-                continue;
-            }
-            judge(what, estimate, truth, packets).unwrap();
-            judged = true;
-            break;
+/// Whether it gives a value, which must be right; a bound must hold, and nothing is a result as
+/// well. The rate within `share` of what a saturating run got, the depth, if it is asked for,
+/// within 15 % or three packets: the kernel counts the time of its own wake-ups as tokens.
+fn is_value(what: &str, measured: &Measured, rate_bps: u64, share: f64, packets: Option<u64>) -> bool {
+    let Some(estimate) = measured.outcome.estimate() else {
+        println!("{what}: {:?}", measured.outcome);
+        return false;
+    };
+    let ratio = estimate.value as f64 / rate_bps as f64;
+    println!("{what}: rate ratio {ratio:.4}, {:?}", estimate.verdict);
+    match estimate.verdict {
+        BoundKind::Estimated => {}
+        BoundKind::UpperBound => {
+            assert!(ratio >= 1.0 - share, "{what}: {estimate:?}");
+            return false;
         }
-        if !judged {
-            not_judged(&format!("{what} of {packets} packets"), &last);
+        _ => {
+            assert!(ratio <= 1.0 + share, "{what}: {estimate:?}");
+            return false;
         }
     }
+    assert!((1.0 - share..=1.0 + share).contains(&ratio), "{what}: {estimate:?}");
+    if let Some(packets) = packets {
+        let burst = depth(estimate);
+        let truth = packets * 1500;
+        println!("{what}: depth {burst} of {truth} octets");
+        assert!(burst.abs_diff(truth) <= (truth * 15 / 100).max(4500), "{what}: {estimate:?}");
+    }
+    true
+}
+
+fn depth(estimate: &Estimate) -> u64 {
+    let also = estimate.also.iter().find(|also| also.metric == Metric::CommittedBurstOctets);
+    also.map_or(0, |also| also.value)
 }
 
 #[test]
 #[ignore = "judge: needs namespaces, tc"]
 fn token_bucket_filters_are_found_with_rate_and_depth() {
-    buckets("tbf", Link::Tbf);
+    let _alone = alone();
+    let (mut counted, mut values) = (0, 0);
+    for packets in [10, 30, 100, 300] {
+        let what = format!("tbf of {packets} packets");
+        let Some((lab, truth)) = calibrated(&what, hop(Link::Tbf, packets), 0.97) else {
+            continue;
+        };
+        counted += 1;
+        values += u32::from(is_value(&what, &measure(&lab), truth, 0.05, Some(packets)));
+        judged(&what);
+    }
+    assert!(values * 4 >= counted * 3, "{values} values in {counted} measurements");
 }
 
 /// The wrong answer that started it: 500 Mbit/s and 50 kB behind a cable that is faster than the
@@ -118,40 +126,14 @@ fn token_bucket_filters_are_found_with_rate_and_depth() {
 #[ignore = "judge: needs namespaces, tc"]
 fn a_bucket_behind_a_sender_limited_path_is_found() {
     let _alone = alone();
-    let bucket = Hop::rate(BitRate::from_gbps(10))
+    let shaped = Hop::rate(BitRate::from_mbps(500))
         .delay(Duration::ZERO)
         .queue(Queue::Packets(1000))
-        .link(Link::Htb(Burst::OnePacket));
-    let shaped =
-        Hop { rate: BitRate::from_mbps(500), ..bucket.clone() }.link(Link::Tbf(Burst::Octets(Octets::new(50_000))));
-    let scenario = Scenario::new("fast-bucket").hop(shaped).validate().unwrap();
-    let mut last = String::new();
-    for attempt in 1..=5 {
-        let lab = Lab::up(&scenario, LabOptions::default()).unwrap();
-        let truth = lab.description().truth.forward.capacity_bps;
-        let derived = scenario.truth(PathDirection::Forward);
-        let calibrated = truth as f64 / derived.capacity(derived.path_mtu()).bps() as f64;
-        if !(0.95..=1.005).contains(&calibrated) {
-            last = format!("the shaper carried {calibrated:.4} of its rate");
-            println!("fast bucket, measurement {attempt}: {last}");
-            continue;
-        }
-        let measured = measure(&lab);
-        let Some(estimate) = measured.outcome.estimate() else {
-            // Nothing said is nothing wrong.
-            last = format!("{:?}", measured.outcome);
-            println!("fast bucket, measurement {attempt}: {last}");
-            continue;
-        };
-        let ratio = estimate.value as f64 / truth as f64;
-        println!("fast bucket, measurement {attempt}: {ratio:.4} of {truth} bit/s, {:?}", estimate.verdict);
-        if estimate.verdict == BoundKind::UpperBound {
-            assert!(ratio >= 0.95, "{estimate:?}");
-            last = format!("{estimate:?}");
-            continue;
-        }
-        assert!((0.93..=1.07).contains(&ratio), "{estimate:?}");
+        .link(Link::Tbf(Burst::Octets(Octets::new(50_000))));
+    let Some((lab, truth)) = calibrated("fast bucket", shaped, 0.95) else {
         return;
-    }
-    not_judged("fast bucket", &last);
+    };
+    let values = (1..=3).filter(|run| is_value(&format!("fast bucket, run {run}"), &measure(&lab), truth, 0.07, None));
+    let values = values.count();
+    assert!(values >= 2, "{values} values in 3 measurements");
 }

@@ -55,24 +55,25 @@ fn go(runner: &mut LabRunner, cell: &Cell) -> Result<Run, RunFault> {
     runner.run(cell, Order { seed: 1, record: None })
 }
 
-/// The runs that may be judged. What is missing or not judged is said in one line for the whole
-/// test: it did not pass.
-fn judged(test: &str, cells: &[Cell]) -> Vec<(String, Run)> {
+/// The runs that may be judged. What is missing or not judged is said, a line each.
+fn judged(cells: &[Cell]) -> Vec<(String, Run)> {
     let mut runner = runner();
-    let (mut runs, mut left_out) = (Vec::new(), Vec::new());
+    let mut runs = Vec::new();
     for cell in cells {
         let label = cell.subject.label();
         match go(&mut runner, cell) {
-            Err(RunFault::NotInstalled { program }) => left_out.push(format!("{label}: {program} is not installed")),
+            Err(RunFault::NotInstalled { program }) => {
+                println!("\nNOT JUDGED: {label}: {program} is not installed");
+            }
             Err(fault) => panic!("{label}: {fault}"),
             Ok(run) => match &run.not_judged {
-                None => runs.push((label.to_owned(), run)),
-                Some(why) => left_out.push(format!("{label} ({:?}; hops {:?}): {why}", run.path, run.hops)),
+                None => {
+                    println!("\nJUDGED: {label}");
+                    runs.push((label.to_owned(), run));
+                }
+                Some(why) => println!("\nNOT JUDGED: {label} ({:?}; hops {:?}): {why}", run.path, run.hops),
             },
         }
-    }
-    if !left_out.is_empty() {
-        println!("\nNOT JUDGED: {test}: {}", left_out.join("; "));
     }
     runs
 }
@@ -93,7 +94,7 @@ fn programs_that_fill_an_idle_path_get_what_it_carries() {
         .collect::<Vec<_>>()
         .concat();
     let cells = cells(ONE_HOP, &subjects);
-    for (label, run) in judged("programs_that_fill_an_idle_path_get_what_it_carries", &cells) {
+    for (label, run) in judged(&cells) {
         let ratio = ratio(&run);
         // A connection of 3 s spends some of them in slow start and, by the sender's count, waits
         // for the last octet. D-ITG's generator falls behind the rate that it is asked for where
@@ -122,7 +123,7 @@ fn programs_that_rate_hops_find_the_slow_one() {
     let subjects = "[[external_tool]]\nname = 'pchar'\nparams = { repetitions = 8 }\n\
                     [[external_tool]]\nname = 'bing'\nparams = { seconds = 15 }\n";
     let cells = cells(THREE_HOPS, subjects);
-    for (label, run) in judged("programs_that_rate_hops_find_the_slow_one", &cells) {
+    for (label, run) in judged(&cells) {
         let slow = run.hops.iter().find(|hop| hop.hop == Some(2)).unwrap();
         assert_eq!(slow.truth, Some(TEN), "{label}");
         let ratio = slow.value.unwrap() as f64 / slow.truth.unwrap() as f64;

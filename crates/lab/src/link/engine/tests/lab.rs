@@ -119,7 +119,10 @@ fn bound(node: &Node, address: &str) -> UdpSocket {
 fn judged(name: &str, attempt: impl Fn() -> Result<(), Box<TimingReport>>) {
     for number in 1..=5 {
         match attempt() {
-            Ok(()) => return,
+            Ok(()) => {
+                println!("\nJUDGED: {name}");
+                return;
+            }
             Err(timing_report) => eprintln!("{name}, attempt {number}: {timing_report}"),
         }
     }
