@@ -3,6 +3,7 @@
 use narrows_net::client::SocketWorld;
 use narrows_net::host::{CounterReading, Interface};
 use narrows_report::{Environments, HostEnvironment};
+use narrows_units::BitRate;
 
 use crate::moment::Moment;
 
@@ -55,12 +56,12 @@ impl Before {
 
 /// A rate below which no memory of any host that runs this program is a limit (ours: those of 2003
 /// copied 144 MB/s, which carry 770 Mbit/s).
-const MEMORY_MATTERS_BPS: u64 = 500_000_000;
+const MEMORY_MATTERS: BitRate = BitRate::from_mbps(500);
 
 /// What memory and calls of this host cost, for advice about a rate that memory may bound, and for
 /// whoever wants the `figures`. Takes some tens of milliseconds: after the last measurement.
-pub(crate) fn add_costs(environments: &mut [Environments], sustained_bps: Option<u64>, figures: bool) {
-    if !figures && sustained_bps.is_none_or(|bps| bps < MEMORY_MATTERS_BPS) {
+pub(crate) fn add_costs(environments: &mut [Environments], sustained: Option<BitRate>, figures: bool) {
+    if !figures && sustained.is_none_or(|rate| rate < MEMORY_MATTERS) {
         return;
     }
     let costs = narrows_net::host::memory_costs();

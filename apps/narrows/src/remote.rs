@@ -7,7 +7,7 @@ use narrows_net::via::Via;
 use narrows_probe::{
     Answering, Caveat, Deployment, Estimate, Event, Finding, MethodInfo, Outcome, PathFacts, Probe, RemoteClock, World,
 };
-use narrows_units::{Direction, Metric, Sender, Stamp, Unit};
+use narrows_units::{Delta, Direction, Metric, Sender, Stamp, Unit};
 
 /// A world over real sockets.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Remote {
     }
 
     /// The way that a result of this method is about, where `asked` is what the caller wanted: both
-    /// ways at once, where echoes come back as they went and the method does not tell the ways
+    /// directions at once, where echoes come back as they went and the method does not tell the directions
     /// apart.
     pub(crate) fn direction(&self, method: &MethodInfo, outcome: &Outcome, asked: Direction) -> Direction {
         match self {
@@ -134,26 +134,25 @@ fn with_clocks(mut estimate: Estimate, world: &SingleEndedWorld) -> Estimate {
         return estimate;
     };
     let Some(directions) = &mut found.directions else { return estimate };
-    let nanos = |time: std::time::Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
-    let offset = directions.clock_offset_ns.saturating_sub(clock.wall_ahead_ns);
+    let offset = directions.clock_offset_ns - Delta::from_nanos(clock.wall_ahead_ns);
     directions.clock_offset_ns = offset;
     directions.remote_clock = Some(RemoteClock {
         synchronised: clock.synchronised,
-        error_ns: nanos(clock.error),
-        near_error_ns: clock.near_error.map(nanos),
+        error_ns: clock.error.into(),
+        near_error_ns: clock.near_error.map(Delta::from),
     });
     let bound = directions.clock_error_bound_ns;
     if let Some(near) = clock.near_error {
-        let both = nanos(near).saturating_add(nanos(clock.error));
+        let both = Delta::from(near) + Delta::from(clock.error);
         // Clocks further apart than round trip and their own words allow are not what somebody says
         // of them.
-        let true_words = offset.saturating_abs() <= both.saturating_add(bound);
+        let true_words = offset.max(-offset) <= both + bound;
         if clock.synchronised && true_words && both < bound {
             directions.clock_error_bound_ns = both;
             // These hold the clocks' offset.
-            for (delays, sign) in [(&mut directions.forward, 1), (&mut directions.reverse, -1)] {
+            for (delays, shift) in [(&mut directions.forward, offset), (&mut directions.reverse, -offset)] {
                 for delay in delays.iter_mut().flat_map(|delays| &mut delays.one_way_ns) {
-                    *delay = delay.saturating_add(sign * offset);
+                    *delay = *delay + shift;
                 }
             }
         }
@@ -162,7 +161,7 @@ fn with_clocks(mut estimate: Estimate, world: &SingleEndedWorld) -> Estimate {
     estimate
 }
 
-/// The result is that of the two ways together: the narrower of them, where a rate is measured by
+/// The result is that of the two directions together: the narrower of them, where a rate is measured by
 /// echoes of one size.
 fn both_ways(method: &MethodInfo, outcome: &Outcome, via: Via) -> bool {
     let echoes = match via.answering() {

@@ -48,7 +48,7 @@ fn one(source: IpAddr, destination: IpAddr, method: &'static MethodInfo, answers
     let with = |wanted: BoundKind, least: Confidence| {
         let of = |answer: &&&Answer| {
             let estimate = answer.outcome.estimate();
-            estimate.is_some_and(|estimate| estimate.verdict == wanted && estimate.confidence >= least)
+            estimate.is_some_and(|estimate| estimate.verdict() == wanted && estimate.confidence >= least)
         };
         answers.iter().filter(of).copied().collect::<Vec<&Answer>>()
     };
@@ -70,8 +70,8 @@ fn one(source: IpAddr, destination: IpAddr, method: &'static MethodInfo, answers
         let (together, disagreeing) = agreed(&estimates(&used), &estimates(&lower), &estimates(&upper));
         return finding(together, &used, disagreeing);
     }
-    let most = estimates(&lower).iter().map(|estimate| estimate.value).max();
-    let least = estimates(&upper).iter().map(|estimate| estimate.value).min();
+    let most = estimates(&lower).iter().map(|estimate| estimate.in_unit().value).max();
+    let least = estimates(&upper).iter().map(|estimate| estimate.in_unit().value).min();
     let bound = |value: u64, verdict| {
         let value = BitRate::from_bps(value);
         Together::Value { value, low: value, high: value, verdict }
@@ -92,20 +92,22 @@ fn estimates<'a>(answers: &[&'a Answer]) -> Vec<&'a Estimate> {
 
 /// The median, and how many flows contradict it.
 fn agreed(used: &[&Estimate], lower: &[&Estimate], upper: &[&Estimate]) -> (Together, usize) {
-    let value = median(used.iter().map(|estimate| estimate.value));
+    let value = median(used.iter().map(|estimate| estimate.in_unit().value));
     let near = |other: u64| (other as f64 - value as f64).abs() <= AGREEMENT * value as f64;
-    let agrees = |estimate: &&&Estimate| (estimate.low..=estimate.high).contains(&value) || near(estimate.value);
+    let agrees = |estimate: &&&Estimate| {
+        (estimate.in_unit().low..=estimate.in_unit().high).contains(&value) || near(estimate.in_unit().value)
+    };
     let agreeing = used.iter().filter(agrees).count();
-    let above = lower.iter().filter(|bound| bound.value > value && !near(bound.value)).count();
-    let below = upper.iter().filter(|bound| bound.value < value && !near(bound.value)).count();
+    let above = lower.iter().filter(|bound| bound.in_unit().value > value && !near(bound.in_unit().value)).count();
+    let below = upper.iter().filter(|bound| bound.in_unit().value < value && !near(bound.in_unit().value)).count();
     let disagreeing = used.len() - agreeing + above + below;
     if 2 * agreeing < used.len() {
         return (Together::Nothing(Reason::NoAgreement), disagreeing);
     }
     let together = Together::Value {
         value: BitRate::from_bps(value),
-        low: BitRate::from_bps(median(used.iter().map(|estimate| estimate.low)).min(value)),
-        high: BitRate::from_bps(median(used.iter().map(|estimate| estimate.high)).max(value)),
+        low: BitRate::from_bps(median(used.iter().map(|estimate| estimate.in_unit().low)).min(value)),
+        high: BitRate::from_bps(median(used.iter().map(|estimate| estimate.in_unit().high)).max(value)),
         verdict: BoundKind::Estimated,
     };
     (together, disagreeing)

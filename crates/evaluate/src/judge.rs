@@ -71,13 +71,14 @@ fn of_hop(scenario: &Scenario, way: PathDirection, truth: &Truth<'_>, metric: Me
 }
 
 fn claim(estimate: Option<&Estimate>, hop: Option<u16>, truth: Option<u64>) -> Judged {
+    let range = estimate.map(Estimate::in_unit);
     Judged {
         hop,
         truth,
-        value: estimate.map(|estimate| estimate.value),
-        low: estimate.map(|estimate| estimate.low),
-        high: estimate.map(|estimate| estimate.high),
-        verdict: estimate.map_or(BoundKind::Inconclusive, |estimate| estimate.verdict),
+        value: range.map(|range| range.value),
+        low: range.map(|range| range.low),
+        high: range.map(|range| range.high),
+        verdict: range.map_or(BoundKind::Inconclusive, |range| range.verdict),
     }
 }
 

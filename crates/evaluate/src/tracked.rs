@@ -94,7 +94,8 @@ pub(crate) fn tracking(
     let mut at = from;
     while at < to {
         while let Some((_, latest)) = next.next_if(|(when, _)| *when <= at) {
-            value = (latest.estimate.verdict == BoundKind::Estimated).then_some(latest.estimate.value);
+            let range = latest.estimate.in_unit();
+            value = (range.verdict == BoundKind::Estimated).then_some(range.value);
         }
         let here = Duration::from_nanos(at);
         let moment = (here, here + Duration::from_millis(1));

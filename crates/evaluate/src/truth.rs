@@ -143,7 +143,7 @@ fn burst(
     if shared || scenario.hops(way).iter().any(|hop| hop.early_drop.is_some()) {
         return median_burst(scenario, way, size);
     }
-    let rate = found.and_then(|found| found.rate_bps).map(BitRate::from_bps);
+    let rate = found.and_then(|found| found.rate_bps);
     truth.burst(size, rate).map(|burst| burst.ip_octets)
 }
 

@@ -3,7 +3,6 @@
 mod answer;
 mod backlogged;
 mod begins;
-pub(crate) mod burst_ends;
 mod coarse;
 pub(crate) mod curve;
 mod curves;

@@ -7,7 +7,7 @@ mod tests;
 use std::num::NonZeroU8;
 use std::time::Duration;
 
-use narrows_units::{Layer, Metric, Sender, Stamp};
+use narrows_units::{Layer, Metric, Octets, Sender, Stamp};
 
 use self::search::Search;
 use narrows_probe::PathFacts;
@@ -16,7 +16,7 @@ use narrows_probe::facts::Answering;
 use narrows_probe::observations;
 use narrows_probe::observations::{AnalyseError, Observations, Replayable};
 use narrows_probe::outcome::{
-    Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Outcome, PathMtuFinding, Reason,
+    Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Outcome, PathMtuFinding, Ranged, Reason,
 };
 use narrows_probe::probes::{PacketPlan, PeerKind, Probe, Train, TrainId, TrainReport};
 use narrows_probe::registry::{
@@ -148,7 +148,8 @@ fn conclude(search: &Search, stopped: Option<&Reason>) -> Outcome {
         return Outcome::Inconclusive { reason: stopped.cloned().unwrap_or(lost), caveats, details, diagnostics };
     };
     let high = (search.high - 1).max(low);
-    let mut estimate = Estimate::new(Metric::PathMtu, Some(Layer::Ip), low.into(), low.into(), high.into());
+    let octets = |size: u16| Octets::new(size.into());
+    let mut estimate = Estimate::new(Metric::PathMtu, Some(Layer::Ip), Ranged::new(low, low, high).map(octets));
     // The probes and a router, or the probes and the sender's own interface, say the same.
     let agrees = search.reported == Some(low) || search.first_high - 1 == low;
     if agrees && !search.whole_echoes {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub use self::run::Run;
 use narrows_stat::Sorted;
-use narrows_units::{Delta, Metric, nanos, rounded_signed};
+use narrows_units::{Delta, Metric, rounded_signed};
 
 use narrows_probe::PathFacts;
 use narrows_probe::contract::Estimator;
@@ -17,7 +17,8 @@ use narrows_probe::facts::Answering;
 use narrows_probe::observations;
 use narrows_probe::observations::{AnalyseError, Observations};
 use narrows_probe::outcome::{
-    Caveat, Confidence, Details, Diagnostics, Directions, Estimate, Finding, Outcome, Reason, RoundTripFinding,
+    Caveat, Confidence, Details, Diagnostics, Directions, Estimate, Finding, Outcome, Ranged, Reason, RoundTripFinding,
+    SampleCounts,
 };
 use narrows_probe::probes::{Arrival, Fate, HopReplyKind, TrainReport};
 use narrows_probe::registry::{
@@ -124,9 +125,9 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
     let mut diagnostics = Diagnostics::default();
     diagnostics.insert("sent", sent);
     diagnostics.insert("answered", good.len());
-    diagnostics.insert("kept_round_trips", good.len());
-    diagnostics.insert("rejected_clock_set", times.len() - good.len());
-    match Sorted::new(good) {
+    let counts = SampleCounts::default().kept("round_trips", good.len());
+    let counts = counts.rejected("clock_set", times.len() - good.len());
+    let outcome = match Sorted::new(good) {
         Ok(sorted) => {
             let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
             let directions = directions::tell(rows(), stamps, &mut diagnostics);
@@ -134,7 +135,8 @@ pub fn analyse(facts: &PathFacts, reports: &[TrainReport]) -> Outcome {
             dense.into_iter().fold(estimate, with_dense).into()
         }
         Err(_) => Outcome::Inconclusive { reason: Reason::NoAnswer, caveats, details: Details::default(), diagnostics },
-    }
+    };
+    outcome.counted(counts)
 }
 
 fn conclude(
@@ -154,9 +156,9 @@ fn conclude(
     let third = values[values.len().min(3) - 1];
     let stamps = Delta::from(facts.sender.stamp_error.max(facts.sender.clock_resolution)).as_f64();
     let (value, below) = (sorted.min(), (third - sorted.min()).max(stamps));
-    let count = |value: f64| u64::try_from(rounded_signed(value)).unwrap_or(0);
-    let mut estimate =
-        Estimate::new(Metric::RoundTripTime, None, count(value), count(value - below), count(value + stamps));
+    let time = |value: f64| nanos(value).max(Delta::ZERO);
+    let range = Ranged::new(time(value), time(value - below), time(value + stamps));
+    let mut estimate = Estimate::new(Metric::RoundTripTime, None, range);
     if values.len() < FEW {
         let samples = u32::try_from(values.len()).unwrap_or(u32::MAX);
         estimate = estimate.caveat(Caveat::FewSamples { samples });
@@ -166,7 +168,7 @@ fn conclude(
         estimate = estimate.caveat(caveat);
     }
     estimate.diagnostics = diagnostics;
-    let found = RoundTripFinding { median_ns: percentile(0.5).nanos(), p95_ns: percentile(0.95).nanos(), directions };
+    let found = RoundTripFinding { median_ns: percentile(0.5), p95_ns: percentile(0.95), directions };
     estimate.found(Finding::RoundTrip(Box::new(found)))
 }
 
@@ -188,24 +190,28 @@ fn with_dense(mut estimate: Estimate, report: &TrainReport) -> Estimate {
     let Some(least) = times.filter(|time| *time > Delta::ZERO).min() else {
         return estimate;
     };
-    let least = u64::try_from(least.nanos()).unwrap_or(u64::MAX);
-    let stamps = estimate.high - estimate.value;
-    if least < estimate.value {
-        estimate.low = estimate.low.min(least);
-        (estimate.value, estimate.high) = (least, least + stamps);
-    }
-    estimate = estimate.with("dense_min_ns", Delta::from(Duration::from_nanos(least)));
+    estimate.adjust(|time: &mut Ranged<Delta>| {
+        let stamps = time.high - time.value;
+        if least < time.value {
+            time.low = time.low.min(least);
+            (time.value, time.high) = (least, least + stamps);
+        }
+    });
+    estimate = estimate.with("dense_min_ns", least);
     let Some((period, batches)) = batches(report) else {
         return estimate;
     };
     // The last of a batch may have waited for up to a gap, at either host.
     let rows = &report.arrivals;
     let sent = rows.last().map_or(Duration::ZERO, |last| last.departed.since(rows[0].departed));
-    let added = period + 2 * sent / u32::try_from(rows.len()).unwrap_or(1).max(1);
-    let nanos = nanos(added);
+    let added = Delta::from(period + 2 * sent / u32::try_from(rows.len()).unwrap_or(1).max(1));
     estimate = estimate.with("batch_period_ns", Delta::from(period));
-    estimate.low = estimate.low.min(estimate.value.saturating_sub(nanos));
-    if nanos as f64 > MATTERS * estimate.value as f64 {
+    let mut value = Delta::ZERO;
+    estimate.adjust(|time: &mut Ranged<Delta>| {
+        value = time.value;
+        time.low = time.low.min((value - added).max(Delta::ZERO));
+    });
+    if added.as_f64() > MATTERS * value.as_f64() {
         estimate = estimate.caveat(Caveat::ReceiveBatching { period });
         estimate.confidence = Confidence::Low;
         if batches < 2 {

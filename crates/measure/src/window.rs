@@ -12,7 +12,7 @@ use analyse::{Bound, Chosen, Reckoned, Tried, choose, reckon, to_try};
 use narrows_probe::contract::{Estimator, Event, Step};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::observations::Replayable;
-use narrows_probe::outcome::{Caveat, Confidence, Estimate, Finding, Limit, Outcome, Reason, WindowFinding};
+use narrows_probe::outcome::{Caveat, Confidence, Estimate, Finding, Limit, Outcome, Ranged, Reason, WindowFinding};
 use narrows_probe::probes::{Congestion, Probe, Then, Transfer, TransferReport};
 use narrows_probe::registry::{
     Activity, Classification, Deployment, Imposes, MethodInfo, Methodology, Needs, Privilege, Protocol, Range, Scope,
@@ -236,7 +236,10 @@ impl Run {
     }
 
     fn estimate(&self, reckoned: Reckoned, chosen: Option<&Chosen>) -> Estimate {
-        let of = |value, low, high| Estimate::new(Metric::TcpWindowOctets, Some(Layer::TcpPayload), value, low, high);
+        let of = |value, low, high| {
+            let range = Ranged::new(value, low, high).map(Octets::new);
+            Estimate::new(Metric::TcpWindowOctets, Some(Layer::TcpPayload), range)
+        };
         let Some(chosen) = chosen else {
             // The formula alone.
             let mut estimate = of(reckoned.window, reckoned.window, reckoned.window);
@@ -280,7 +283,8 @@ impl Run {
             Bound::Burst => "burst limit",
             Bound::Floor => "fewest segments",
         };
-        let buffer = estimate.value.saturating_mul(2);
+        let window = estimate.ranged().map_or(Octets::default(), |window| window.value);
+        let buffer = Octets::new(window.count().saturating_mul(2));
         estimate = estimate
             .with("delay_product_octets", reckoned.product)
             .with("reckoned_window_octets", reckoned.window)

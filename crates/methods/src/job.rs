@@ -17,7 +17,7 @@ use narrows_units::{Direction, Metric};
 use crate as methods;
 use narrows_probe::budget::{Budget, Cost};
 use narrows_probe::facts::PathFacts;
-use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
+use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Quantity, Reason};
 use narrows_probe::registry::RawParams;
 use narrows_probe::world::{Measured, Order, World, run};
 
@@ -83,9 +83,9 @@ impl Job<'_> {
         self.entries.iter().find(|entry| entry.metric == metric).and_then(|entry| entry.outcome.estimate())
     }
 
-    /// Its value, if there is one.
-    fn value(&self, metric: Metric) -> Option<u64> {
-        self.known(metric).map(|estimate| estimate.value)
+    /// Its value, if there is one in this unit.
+    fn value<T: Quantity>(&self, metric: Metric) -> Option<T> {
+        self.known(metric)?.ranged().map(|range| range.value)
     }
 
     /// What is left of the whole job's budget, and at most what the method needs.

@@ -337,7 +337,7 @@ proptest! {
         let own = samples.loads + samples.transfers == 0;
         prop_assert!(!own || measured.cost.octets <= budget.octets, "{} {:?}", method.info().name, measured.cost);
         if let Outcome::Estimated(estimate) = measured.outcome {
-            prop_assert!(estimate.low <= estimate.value && estimate.value <= estimate.high, "{:?}", estimate);
+            prop_assert!(estimate.in_unit().low <= estimate.in_unit().value && estimate.in_unit().value <= estimate.in_unit().high, "{:?}", estimate);
         }
     }
 }
@@ -356,7 +356,7 @@ proptest! {
         let Ok(measured) = drive(&mut world, method.as_mut(), budget);
         if let Outcome::Estimated(estimate) = measured.outcome {
             for one in std::iter::once(&*estimate).chain(&estimate.also) {
-                prop_assert!(one.low <= one.value && one.value <= one.high, "{:?}", one);
+                prop_assert!(one.in_unit().low <= one.in_unit().value && one.in_unit().value <= one.in_unit().high, "{:?}", one);
             }
             for (name, value) in estimate.diagnostics.iter() {
                 if let Diagnostic::Number(number) = value {

@@ -72,12 +72,13 @@ fn sound(outcome: &Outcome, available: f64, capacity: f64) -> Result<(), String>
     let Some(estimate) = outcome.estimate() else {
         return Ok(());
     };
-    let (low, value, high) = (estimate.low as f64, estimate.value as f64, estimate.high as f64);
+    let (low, value, high) =
+        (estimate.in_unit().low as f64, estimate.in_unit().value as f64, estimate.in_unit().high as f64);
     if !(low <= value && value <= high) {
         return Err(format!("out of order: {low} {value} {high}"));
     }
     let slack = WRONG * capacity;
-    match estimate.verdict {
+    match estimate.verdict() {
         BoundKind::LowerBound if value > available + slack => Err(format!("at least {value}, of {available}")),
         BoundKind::UpperBound if value < available - slack => Err(format!("at most {value}, of {available}")),
         BoundKind::Estimated
@@ -155,8 +156,9 @@ fn obeys(law: &Law, outcome: &Outcome, capacity: BitRate, cross: BitRate) -> Res
         return if excused { Ok(()) } else { Err(format!("{outcome:?}")) };
     };
     let slack = law.within * capacity;
-    let (low, value, high) = (estimate.low as f64, estimate.value as f64, estimate.high as f64);
-    match estimate.verdict {
+    let (low, value, high) =
+        (estimate.in_unit().low as f64, estimate.in_unit().value as f64, estimate.in_unit().high as f64);
+    match estimate.verdict() {
         BoundKind::Estimated if (value - expected).abs() <= slack => Ok(()),
         // A range without a point of its own.
         BoundKind::Estimated
@@ -167,6 +169,6 @@ fn obeys(law: &Law, outcome: &Outcome, capacity: BitRate, cross: BitRate) -> Res
         BoundKind::UpperBound if law.bounds_above && value >= expected - slack => Ok(()),
         // Nothing of others: no more than everything is there to be seen.
         BoundKind::LowerBound if cross == 0.0 && value >= expected - slack && value <= expected + slack => Ok(()),
-        _ => Err(format!("{value} ({low}..{high}, {:?}) for {expected}", estimate.verdict)),
+        _ => Err(format!("{value} ({low}..{high}, {:?}) for {expected}", estimate.verdict())),
     }
 }

@@ -51,8 +51,9 @@ pub use observations::{AnalyseError, Observation, Observations, Rows};
 pub use outcome::{
     AvailableFinding, BoundKind, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Details,
     Diagnostic, Diagnostics, DirectionDelays, Directions, Estimate, FillBasis, Finding, Limit, LimitingFactor,
-    LossPattern, Outcome, PathMtuFinding, QueueFinding, Reason, RemoteClock, RoundTripFinding, ShapeCause,
-    SignatureFinding, StreamsFinding, StreamsLevel, TcpFinding, TwoStreams, UdpFinding, WindowFinding,
+    LossPattern, Outcome, PathMtuFinding, Quantity, QueueFinding, Ranged, Reason, RemoteClock, RoundTripFinding,
+    SampleCounts, ShapeCause, SignatureFinding, StreamsFinding, StreamsLevel, TcpFinding, TwoStreams, UdpFinding,
+    WindowFinding,
 };
 pub use probes::Probe;
 pub use registry::{

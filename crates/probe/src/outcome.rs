@@ -2,18 +2,21 @@
 //! might mislead.
 
 mod caveat;
+mod counts;
 mod details;
 mod diagnostics;
 mod hops;
 mod limiting_factor;
+mod ranged;
 mod reason;
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Layer, Metric, Unit};
+use narrows_units::{BitRate, Layer, Metric};
 use serde::{Deserialize, Serialize};
 
 pub use caveat::{Caveat, Limit};
+pub use counts::SampleCounts;
 pub use details::{
     AvailableFinding, BuffersFinding, BurstFinding, BurstPoint, BurstSample, Details, DirectionDelays, Directions,
     FillBasis, Finding, LossPattern, PathMtuFinding, QueueFinding, RemoteClock, RoundTripFinding, ShapeCause,
@@ -25,21 +28,8 @@ pub use hops::{
     Responder,
 };
 pub use limiting_factor::LimitingFactor;
+pub use ranged::{BoundKind, Quantity, Ranged};
 pub use reason::Reason;
-
-/// What a number claims. The serialised names are the machine contract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BoundKind {
-    /// The truth lies in `low..=high`.
-    Estimated,
-    /// The truth is at least `value`; something other than the path ended the search.
-    LowerBound,
-    /// The truth is at most `value`.
-    UpperBound,
-    /// No claim.
-    Inconclusive,
-}
 
 /// How much stands behind an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,14 +50,9 @@ pub struct Estimate {
     pub metric: Metric,
     /// The layer whose octets are counted; `None` for metrics that count none.
     pub layer: Option<Layer>,
-    /// In the metric's unit (bit/s, octets, nanoseconds, a count).
-    pub value: u64,
-    /// Lower end of the interval, `<= value`.
-    pub low: u64,
-    /// Upper end of the interval, `>= value`. For a lower bound it is the value again.
-    pub high: u64,
-    /// What the number claims.
-    pub verdict: BoundKind,
+    /// In the metric's unit.
+    #[serde(flatten)]
+    range: Ranged<u64>,
     /// How much stands behind it.
     pub confidence: Confidence,
     /// The time over which the quantity was averaged (available bandwidth is nothing without it).
@@ -90,19 +75,16 @@ impl Estimate {
     /// A rate at the IP layer, limited by the path, of medium confidence. `low` and `high` are put
     /// in order around `value`.
     pub fn ip_rate(metric: Metric, value: BitRate, low: BitRate, high: BitRate) -> Self {
-        debug_assert!(metric.unit() == Unit::BitPerSecond, "{metric} is no rate");
-        Self::new(metric, Some(Layer::Ip), value.bps(), low.bps(), high.bps())
+        Self::new(metric, Some(Layer::Ip), Ranged::new(value, low, high))
     }
 
-    /// Any other quantity, in the metric's unit.
-    pub fn new(metric: Metric, layer: Option<Layer>, value: u64, low: u64, high: u64) -> Self {
+    /// Any quantity of the metric's unit.
+    pub fn new<T: Quantity>(metric: Metric, layer: Option<Layer>, range: Ranged<T>) -> Self {
+        debug_assert!(metric.unit() == T::UNIT, "{metric} is not in {:?}", T::UNIT);
         Self {
             metric,
             layer,
-            value,
-            low: low.min(value),
-            high: high.max(value),
-            verdict: BoundKind::Estimated,
+            range: range.map(T::number),
             confidence: Confidence::Medium,
             interval: None,
             limited_by: Limit::Path,
@@ -113,23 +95,52 @@ impl Estimate {
         }
     }
 
+    /// The value, its interval and its claim; `None` if the metric has another unit.
+    pub fn ranged<T: Quantity>(&self) -> Option<Ranged<T>> {
+        (self.metric.unit() == T::UNIT).then(|| self.range.map(T::from_number))
+    }
+
+    /// The same of a rate.
+    pub fn rate(&self) -> Option<Ranged<BitRate>> {
+        self.ranged()
+    }
+
+    /// The same as whole numbers of the metric's unit: for documents, which name the unit beside
+    /// them, and for code that compares answers of any metric.
+    pub fn in_unit(&self) -> Ranged<u64> {
+        self.range
+    }
+
+    /// What the number claims.
+    pub fn verdict(&self) -> BoundKind {
+        self.range.verdict
+    }
+
+    /// Changes the value, its interval or its claim. Nothing happens if the metric has another
+    /// unit.
+    pub fn adjust<T: Quantity>(&mut self, change: impl FnOnce(&mut Ranged<T>)) {
+        debug_assert!(self.metric.unit() == T::UNIT, "{} is not in {:?}", self.metric, T::UNIT);
+        if let Some(mut range) = self.ranged() {
+            change(&mut range);
+            self.range = range.map(T::number);
+        }
+    }
+
     /// The same number as a bound: the truth is at least this, and `limit` kept the method from
     /// seeing more.
     #[must_use]
     pub fn at_least(mut self, limit: Limit) -> Self {
-        self.verdict = BoundKind::LowerBound;
+        self.range = self.range.at_least();
         self.confidence = Confidence::Low;
         self.limited_by = limit;
-        self.high = self.value;
         self
     }
 
     /// The same number as a bound: the truth is at most this.
     #[must_use]
     pub fn at_most(mut self) -> Self {
-        self.verdict = BoundKind::UpperBound;
+        self.range = self.range.at_most();
         self.confidence = Confidence::Low;
-        self.low = self.value;
         self
     }
 
@@ -159,6 +170,14 @@ impl Estimate {
     #[must_use]
     pub fn found(mut self, finding: Finding) -> Self {
         self.details.finding = finding;
+        self
+    }
+
+    /// With what the method made of its samples.
+    #[must_use]
+    pub fn counted(mut self, samples: SampleCounts) -> Self {
+        samples.tell(&mut self.diagnostics);
+        *self.details.samples = samples;
         self
     }
 
@@ -202,6 +221,18 @@ impl Outcome {
         }
     }
 
+    /// With what the method made of its samples.
+    #[must_use]
+    pub fn counted(mut self, samples: SampleCounts) -> Self {
+        let (details, diagnostics) = match &mut self {
+            Self::Estimated(estimate) => (&mut estimate.details, &mut estimate.diagnostics),
+            Self::Inconclusive { details, diagnostics, .. } => (details, diagnostics),
+        };
+        samples.tell(diagnostics);
+        *details.samples = samples;
+        self
+    }
+
     /// What was found beside a number, or instead of one.
     pub fn details(&self) -> &Details {
         match self {
@@ -220,7 +251,7 @@ impl Outcome {
 
     /// What it claims.
     pub fn verdict(&self) -> BoundKind {
-        self.estimate().map_or(BoundKind::Inconclusive, |estimate| estimate.verdict)
+        self.estimate().map_or(BoundKind::Inconclusive, Estimate::verdict)
     }
 
     /// Why it might mislead.

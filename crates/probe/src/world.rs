@@ -236,7 +236,9 @@ mod tests {
 
     use super::*;
     use crate::contract::Refusal;
-    use crate::outcome::Estimate;
+    use narrows_units::Octets;
+
+    use crate::outcome::{Estimate, Ranged};
 
     /// A world in which time passes only by waiting.
     struct Idle(Stamp<Sender>);
@@ -278,7 +280,7 @@ mod tests {
             let value = self.0 / 2;
             (value > 0).then(|| Latest {
                 at: Stamp::from_nanos(0),
-                estimate: Estimate::new(Metric::PathMtu, None, value, value, value),
+                estimate: Estimate::new(Metric::PathMtu, None, Ranged::exactly(Octets::new(value))),
             })
         }
     }
@@ -296,7 +298,7 @@ mod tests {
             estimator: Box::new(Teller(0)),
         };
         let Ok(_) = watch(&mut world, order, &mut |latest| {
-            reported.push(latest.estimate.value);
+            reported.push(latest.estimate.in_unit().value);
         });
         assert_eq!(reported, [1, 2, 3]);
     }

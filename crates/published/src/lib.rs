@@ -36,6 +36,7 @@ mod conclusion;
 pub mod cprobe;
 pub mod diettopp;
 pub mod fac2;
+mod forward_bound;
 mod gaps;
 pub mod igi;
 pub mod kite;

@@ -5,7 +5,7 @@ use narrows_units::{BitRate, Framing, Metric};
 
 use crate::spacing::Stamped;
 use narrows_probe::PathFacts;
-use narrows_probe::outcome::{Confidence, Estimate, Limit};
+use narrows_probe::outcome::{Confidence, Estimate, Limit, Ranged};
 use narrows_probe::probes::Arrival;
 use narrows_train::train_method::{arrived_ns, returned_ns};
 
@@ -62,17 +62,19 @@ fn full_size(facts: Option<&PathFacts>) -> u16 {
 /// The hops' estimates that were measured, not bounded.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as `filter` gives it")]
 pub(super) fn measured(hop: &&Estimate) -> bool {
-    hop.high > hop.low
+    let range = hop.in_unit();
+    range.high > range.low
 }
 
 /// The path's estimate, from those of its hops, of which `slowest` is the slowest measured. A hop
 /// that was refused may be slower than its bound says; the path is no faster than what was
 /// measured.
 pub(super) fn of_path(hops: &[Estimate], slowest: &Estimate) -> Estimate {
-    let low = hops.iter().map(|hop| hop.low).min().unwrap_or(slowest.low);
-    let high = hops.iter().filter(measured).map(|hop| hop.high).min();
-    let bps = BitRate::from_bps;
-    Estimate::ip_rate(Metric::IpCapacity, bps(slowest.value), bps(low), bps(high.unwrap_or(slowest.high)))
+    let nothing = Ranged::exactly(BitRate::ZERO);
+    let slowest = slowest.rate().unwrap_or(nothing);
+    let low = hops.iter().filter_map(Estimate::rate).map(|hop| hop.low).min();
+    let high = hops.iter().filter(measured).filter_map(Estimate::rate).map(|hop| hop.high).min();
+    Estimate::ip_rate(Metric::IpCapacity, slowest.value, low.unwrap_or(slowest.low), high.unwrap_or(slowest.high))
 }
 
 /// When a packet was at the peer, or was back, and which of the two.

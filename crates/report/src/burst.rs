@@ -4,8 +4,8 @@
 mod means;
 mod text;
 
-use narrows_probe::{BurstFinding, BurstPoint, Finding, QueueFinding};
-use narrows_units::BitRate;
+use narrows_probe::{BurstFinding, BurstPoint, Finding, Quantity, QueueFinding};
+use narrows_units::{BitRate, Delta, Octets};
 use serde::Serialize;
 
 pub use means::{Facts, Means, QueueVerdict};
@@ -87,23 +87,24 @@ impl BurstDocument {
             _ => BurstFinding::default(),
         };
         let through = found.through_rate_bps;
+        let found_available = found.queue.available_bps;
         let queue = QueueRow::from(found.queue);
-        let free = available.map(BitRate::bps).or(queue.available_bps).or(through);
-        let facts = row.value.zip(free).zip(found.rtt_ns).map(|((burst, available), rtt_ns)| Facts {
-            p10_octets: found.sample.map_or(burst, |sample| sample.p10),
+        let free = available.or(found_available).or(through).map(BitRate::bps);
+        let facts = row.value.zip(free).zip(found.rtt_ns).map(|((burst, available), rtt)| Facts {
+            p10_octets: found.sample.map_or(burst, |sample| sample.p10.count()),
             burst_octets: burst,
             queue_octets: queue.effective_octets,
-            line_bps: through.unwrap_or(available).max(available),
+            line_bps: through.map_or(available, BitRate::bps).max(available),
             available_bps: available,
-            rtt_ns,
+            rtt_ns: rtt.number(),
         });
         Self {
             schema: crate::schema::BURST_NAME,
-            p10: found.sample.map(|sample| sample.p10),
-            median: found.sample.map(|sample| sample.median).or(row.value),
-            max: found.sample.map(|sample| sample.max).or(row.value),
+            p10: found.sample.map(|sample| sample.p10.count()),
+            median: found.sample.map(|sample| sample.median.count()).or(row.value),
+            max: found.sample.map(|sample| sample.max.count()).or(row.value),
             max_is_bound: found.sample.map(|sample| sample.max_is_bound),
-            rate_bps: found.rate_bps,
+            rate_bps: found.rate_bps.map(BitRate::bps),
             curve: found.curve.into_iter().map(CurveRow::from).collect(),
             queue,
             means: facts.map(Means::of),
@@ -134,20 +135,26 @@ impl From<QueueFinding> for QueueRow {
         Self {
             policy: queue.policy,
             counts: queue.counts,
-            effective_octets: queue.effective_octets,
+            effective_octets: queue.effective_octets.map(Octets::count),
             basis: queue.basis,
-            by_delay_octets: queue.by_delay_octets,
-            drain_ns: queue.drain_ns,
-            available_bps: queue.available_bps,
-            bucket_rate_bps: queue.bucket_rate_bps,
-            bucket_octets: queue.bucket_octets,
+            by_delay_octets: queue.by_delay_octets.map(Octets::count),
+            drain_ns: queue.drain_ns.map(Delta::number),
+            available_bps: queue.available_bps.map(BitRate::bps),
+            bucket_rate_bps: queue.bucket_rate_bps.map(BitRate::bps),
+            bucket_octets: queue.bucket_octets.map(Octets::count),
         }
     }
 }
 
 impl From<BurstPoint> for CurveRow {
     fn from(point: BurstPoint) -> Self {
-        Self { rate_bps: point.rate_bps, p10: point.p10, median: point.median, max: point.max, bursts: point.bursts }
+        Self {
+            rate_bps: point.rate_bps.bps(),
+            p10: point.p10.count(),
+            median: point.median.count(),
+            max: point.max.count(),
+            bursts: point.bursts,
+        }
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn findings<F>(jobs: &[JobReport<F>], environments: &[Environments]) 
         let mut caveats = found.caveats.iter();
         !caveats.any(|(metric, caveat)| *metric == Metric::TcpAchievableSingle && *caveat == Caveat::StoppedEarly)
     };
-    let rates: Vec<Option<u64>> = findings.iter().map(|found| found.tcp.bps.filter(|_| whole(found))).collect();
+    let rates: Vec<Option<u64>> = findings.iter().map(|found| found.tcp_bps().filter(|_| whole(found))).collect();
     for (index, found) in findings.iter_mut().enumerate() {
         let mut others = rates.iter().enumerate().filter(|(other, _)| *other != index);
         found.other_way_tcp_bps = others.find_map(|(_, bps)| *bps);

@@ -1,7 +1,7 @@
 //! One row per metric.
 
 use narrows_probe::Entry;
-use narrows_probe::{BoundKind, Caveat, Confidence, Details, Diagnostics, Limit, Outcome, Reason};
+use narrows_probe::{BoundKind, Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
 use narrows_units::{Direction, Layer, Metric, Unit};
 use serde::Serialize;
 
@@ -90,6 +90,7 @@ impl MetricRow {
     /// The row of an entry of the main job.
     pub fn new(entry: &Entry) -> Self {
         let estimate = entry.outcome.estimate();
+        let range = estimate.map(Estimate::in_unit);
         let (reason, evidence) = match &entry.outcome {
             Outcome::Estimated(estimate) => (None, estimate.diagnostics.clone()),
             Outcome::Inconclusive { reason, diagnostics: evidence, .. } => {
@@ -98,9 +99,9 @@ impl MetricRow {
         };
         Self {
             metric: entry.metric,
-            value: estimate.map(|estimate| estimate.value),
-            low: estimate.map(|estimate| estimate.low),
-            high: estimate.map(|estimate| estimate.high),
+            value: range.map(|range| range.value),
+            low: range.map(|range| range.low),
+            high: range.map(|range| range.high),
             unit: entry.metric.unit(),
             layer: estimate.and_then(|estimate| estimate.layer),
             direction: entry.direction,
@@ -114,7 +115,7 @@ impl MetricRow {
             caveats: entry.outcome.caveats().iter().map(Remark::from).collect(),
             reason,
             truth: None,
-            samples: SamplesRow::new(entry.cost.samples, &evidence),
+            samples: SamplesRow::new(entry.cost.samples, &entry.outcome.details().samples),
             evidence,
             details: entry.outcome.details().clone(),
         }

@@ -1,8 +1,10 @@
 //! What an answer rests on.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use narrows_probe::{Diagnostic, Diagnostics, Samples};
+use narrows_probe::Samples;
+use narrows_probe::outcome::SampleCounts;
 use serde::Serialize;
 
 /// Probes and packets behind a result, and what the method made of them.
@@ -27,19 +29,19 @@ pub struct SamplesRow {
     /// Packets that came out of order.
     pub reordered: u64,
     /// What the method kept, by name (`round_trips`, `pairs`), where it tells.
-    pub kept: BTreeMap<String, u64>,
+    pub kept: BTreeMap<Cow<'static, str>, u64>,
     /// What was left out, by reason; always `refused_probes` (never sent), and `unpaced_trains`
     /// (their departures left the plan), of which a method may have used those whose shape did not
     /// matter to it.
-    pub rejected: BTreeMap<String, u64>,
+    pub rejected: BTreeMap<Cow<'static, str>, u64>,
 }
 
 impl SamplesRow {
-    /// Of a run's count and its method's evidence.
-    pub fn new(samples: Samples, evidence: &Diagnostics) -> Self {
-        let mut rejected = reported(evidence, "rejected_");
-        rejected.insert("refused_probes".to_owned(), samples.refused);
-        rejected.insert("unpaced_trains".to_owned(), samples.pacing_broken);
+    /// Of a run's count and its method's.
+    pub fn new(samples: Samples, counts: &SampleCounts) -> Self {
+        let mut rejected = counts.rejected.clone();
+        rejected.insert("refused_probes".into(), samples.refused);
+        rejected.insert("unpaced_trains".into(), samples.pacing_broken);
         Self {
             trains: samples.trains,
             loads: samples.loads,
@@ -50,19 +52,10 @@ impl SamplesRow {
             lost: samples.lost,
             dropped_by_host: samples.dropped_by_host,
             reordered: samples.reordered,
-            kept: reported(evidence, "kept_"),
+            kept: counts.kept.clone(),
             rejected,
         }
     }
-}
-
-/// Counts among the evidence whose names begin so.
-fn reported(evidence: &Diagnostics, prefix: &str) -> BTreeMap<String, u64> {
-    let counts = evidence.iter().filter_map(|(name, value)| match value {
-        Diagnostic::Integer(count) => Some((name.strip_prefix(prefix)?.to_owned(), u64::try_from(*count).ok()?)),
-        Diagnostic::Flag(_) | Diagnostic::Number(_) | Diagnostic::Text(_) | Diagnostic::Series(_) => None,
-    });
-    counts.collect()
 }
 
 #[cfg(test)]
@@ -70,15 +63,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evidence_tells_what_was_kept_and_why_not() {
-        let mut evidence = Diagnostics::default();
-        evidence.insert("kept_pairs", 40u32);
-        evidence.insert("rejected_out_of_order", 2u32);
-        evidence.insert("rejected_share", 0.5);
-        evidence.insert("pairs", 42u32);
+    fn the_row_says_what_was_kept_and_why_not() {
+        let counts = SampleCounts::default().kept("pairs", 40u32).rejected("out_of_order", 2u32);
         let samples =
             Samples { trains: 43, pacing_broken: 3, packets: 86, answered: 84, lost: 2, ..Samples::default() };
-        let row = SamplesRow::new(samples, &evidence);
+        let row = SamplesRow::new(samples, &counts);
         let text = serde_json::to_string(&row).unwrap();
         assert_eq!(
             text,

@@ -137,25 +137,25 @@ const WRONG: f64 = 0.1;
 impl RunRow {
     /// The row of one run.
     pub fn new(seed: u64, truth: Option<u64>, measured: &narrows_probe::Measured) -> Self {
-        let estimate = measured.outcome.estimate();
-        let (reason, evidence) = match &measured.outcome {
-            Outcome::Inconclusive { reason, diagnostics: evidence, .. } => (Some(Remark::from(reason)), evidence),
-            Outcome::Estimated(estimate) => (None, &estimate.diagnostics),
+        let range = measured.outcome.estimate().map(narrows_probe::Estimate::in_unit);
+        let reason = match &measured.outcome {
+            Outcome::Inconclusive { reason, .. } => Some(Remark::from(reason)),
+            Outcome::Estimated(_) => None,
         };
         Self {
             seed,
             truth_bps: truth,
             truth_basis: TruthBasis::Scenario,
             long_run_truth_bps: None,
-            value_bps: estimate.map(|estimate| estimate.value),
-            low_bps: estimate.map(|estimate| estimate.low),
-            high_bps: estimate.map(|estimate| estimate.high),
+            value_bps: range.map(|range| range.value),
+            low_bps: range.map(|range| range.low),
+            high_bps: range.map(|range| range.high),
             verdict: measured.outcome.verdict(),
             octets: measured.cost.octets,
             packets: measured.cost.packets,
             seconds: measured.cost.time.as_secs_f64(),
             peak_rate_bps: measured.cost.peak_10ms_bps,
-            samples: SamplesRow::new(measured.cost.samples, evidence),
+            samples: SamplesRow::new(measured.cost.samples, &measured.outcome.details().samples),
             caveats: measured.outcome.caveats().iter().map(Remark::from).collect(),
             reason,
             tracking: None,
@@ -290,7 +290,7 @@ mod tests {
             octets: 10,
             packets: 1,
             seconds: 1.0,
-            samples: SamplesRow::new(narrows_probe::Samples::default(), &narrows_probe::Diagnostics::default()),
+            samples: SamplesRow::new(narrows_probe::Samples::default(), &narrows_probe::SampleCounts::default()),
             peak_rate_bps: 1_200,
             caveats: Vec::new(),
             reason: None,

@@ -4,6 +4,7 @@
 mod text;
 
 use narrows_probe::{BuffersFinding, FillBasis, Finding, StreamsFinding, StreamsLevel};
+use narrows_units::BitRate;
 use serde::Serialize;
 
 use crate::picture::{Picture, Point, RateOverStreams, Series};
@@ -106,7 +107,7 @@ impl StreamsDocument {
             harmful: found.harmful.map(u64::from),
             recommended: Some(found.recommended),
             competing_flows: found.competing_flows.filter(|flows| flows.is_finite()),
-            available_payload_bps: found.available_payload_bps,
+            available_payload_bps: found.available_payload_bps.map(BitRate::bps),
             curve: found.levels.into_iter().filter_map(StreamsRow::of).collect(),
             buffers: found.buffers.and_then(BuffersRow::of),
             ..self
@@ -164,7 +165,7 @@ fn count(value: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use narrows_probe::Entry;
-    use narrows_probe::{Cost, Estimate, Outcome, Reason};
+    use narrows_probe::{Cost, Estimate, Outcome, Ranged, Reason};
     use narrows_units::{Direction, Metric};
 
     use super::*;
@@ -191,7 +192,7 @@ mod tests {
             basis,
             levels: levels.iter().map(level).collect(),
             recommended: true,
-            available_payload_bps: Some(95_000_000),
+            available_payload_bps: Some(BitRate::from_mbps(95)),
             intrusive: None,
             intrusive_by: Vec::new(),
             harmful: None,
@@ -217,7 +218,8 @@ mod tests {
                 &[(1, 60e6, 1e7, 0.0), (2, 94e6, 1.2e7, 0.0), (4, 95e6, 2e7, 0.01), (8, 90e6, 3e7, 0.05)],
             )
         };
-        let estimate = Estimate::new(Metric::TcpStreamsToFill, None, 2, 2, 2).found(Finding::Streams(Box::new(found)));
+        let estimate = Estimate::new(Metric::TcpStreamsToFill, None, Ranged::exactly(2u32))
+            .found(Finding::Streams(Box::new(found)));
         let document = document(estimate.into());
         let json: serde_json::Value = serde_json::from_str(&document.json()).unwrap();
         for (name, value) in [("fill", 2), ("intrusive", 4), ("harmful", 8), ("value", 2)] {
@@ -249,7 +251,8 @@ mod tests {
         };
         found.levels[0].intrusion = Some(0.1);
         found.levels[1].intrusion = Some(0.7);
-        let full = Estimate::new(Metric::TcpStreamsToFill, None, 2, 2, 2).found(Finding::Streams(Box::new(found)));
+        let full = Estimate::new(Metric::TcpStreamsToFill, None, Ranged::exactly(2u32))
+            .found(Finding::Streams(Box::new(found)));
         for outcome in [full.into(), Outcome::inconclusive(Reason::NoAnswer)] {
             let mut json: serde_json::Value = serde_json::from_str(&document(outcome).json()).unwrap();
             let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();

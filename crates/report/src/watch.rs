@@ -138,12 +138,12 @@ impl Watch {
         self.reported += 1;
         self.last_reported = Some(now);
         let estimate = &latest.estimate;
-        if estimate.verdict == BoundKind::Estimated {
+        if estimate.verdict() == BoundKind::Estimated {
             let single = match &estimate.details.finding {
                 Finding::Available(found) => found.last_train_bps,
                 _ => None,
             };
-            let value = single.unwrap_or(estimate.value as f64);
+            let value = single.unwrap_or(estimate.in_unit().value as f64);
             self.windows.iter_mut().for_each(|windows| windows.add(now, value));
         }
         self.latest = Some(estimate.clone());
@@ -176,15 +176,16 @@ impl Watch {
             self.silent += u64::from(whole);
         }
         let estimate = latest.as_ref();
+        let range = estimate.map(Estimate::in_unit);
         let row = WatchRow {
             schema: schema::WATCH_NAME,
             kind: "interval",
             at_ns: nanos(self.printed.since(self.began)),
             interval_ns: nanos(length),
-            available_bps: estimate.map(|estimate| estimate.value),
-            low_bps: estimate.map(|estimate| estimate.low),
-            high_bps: estimate.map(|estimate| estimate.high),
-            verdict: estimate.map_or(BoundKind::Inconclusive, |estimate| estimate.verdict),
+            available_bps: range.map(|range| range.value),
+            low_bps: range.map(|range| range.low),
+            high_bps: range.map(|range| range.high),
+            verdict: range.map_or(BoundKind::Inconclusive, |range| range.verdict),
             confidence: estimate.map(|estimate| estimate.confidence),
             limited_by: estimate.map(|estimate| estimate.limited_by),
             averaged_ns: estimate.and_then(|estimate| estimate.interval).map(nanos),

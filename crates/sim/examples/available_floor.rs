@@ -76,7 +76,7 @@ fn errors(scenario: &Scenario, method: &str, seed: u64) -> Option<(f64, f64, f64
     }
     let truth = scenario.truth(PathDirection::Forward);
     let capacity = truth.capacity(truth.path_mtu()).as_f64();
-    let value = f64::from(u32::try_from(estimate.value / 1000).ok()?) * 1000.0;
+    let value = f64::from(u32::try_from(estimate.in_unit().value / 1000).ok()?) * 1000.0;
     (time > 0.0).then(|| {
         ((value - whole) / capacity, (sum / time - whole) / capacity, time / ended.saturating_sub(began).as_secs_f64())
     })

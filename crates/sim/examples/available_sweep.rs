@@ -44,10 +44,10 @@ fn row(scenario: &Scenario, method: &str, seed: u64, evidence: &[&str], params: 
         evidence.iter().map(|name| format!("{name}={}", value(reported(&estimate.diagnostics, name)))).collect();
     format!(
         "{head},{free},{},{},{},{:?},{:?},{cost},{},{},{}",
-        estimate.value,
-        estimate.low,
-        estimate.high,
-        estimate.verdict,
+        estimate.in_unit().value,
+        estimate.in_unit().low,
+        estimate.in_unit().high,
+        estimate.verdict(),
         estimate.confidence,
         caveats.join(" "),
         truth.capacity(mtu).bps(),

@@ -158,10 +158,10 @@ fn measured(path: &Drawn, seed: u64) -> Row {
         Some(Diagnostic::Text(text)) => text.clone(),
         _ => String::new(),
     };
-    let (value, is_number) = (estimate.value, estimate.verdict == BoundKind::Estimated);
+    let (value, is_number) = (estimate.in_unit().value, estimate.verdict() == BoundKind::Estimated);
     let is_near = truth.is_some_and(|truth| value.abs_diff(truth) as f64 <= (0.1 * truth as f64).max(1500.0));
     // A bound must hold; a number must be near.
-    let holds = match estimate.verdict {
+    let holds = match estimate.verdict() {
         BoundKind::Estimated => is_near,
         BoundKind::LowerBound => truth.is_none_or(|truth| value as f64 <= 1.1 * truth as f64 + 1500.0),
         BoundKind::UpperBound | BoundKind::Inconclusive => {
@@ -173,7 +173,7 @@ fn measured(path: &Drawn, seed: u64) -> Row {
     Row {
         text: format!(
             "truth {truth:?}: {:?} {value} ({:.3}), {policy}{}{} {:?}",
-            estimate.verdict,
+            estimate.verdict(),
             truth.map_or(0.0, |truth| value as f64 / truth as f64),
             if holds { "" } else { " *value" },
             if misnamed { " *word" } else { "" },

@@ -41,7 +41,13 @@ fn main() {
             };
             let claim = hop.capacity.map_or("nothing".to_owned(), |c| {
                 let ratio = |rate: narrows_units::BitRate| rate.as_f64() / true_rate.as_f64();
-                format!("{:?} {:.4} [{:.4} {:.4}]", c.verdict, ratio(c.value), ratio(c.low), ratio(c.high))
+                format!(
+                    "{:?} {:.4} [{:.4} {:.4}]",
+                    c.rate.verdict,
+                    ratio(c.rate.value),
+                    ratio(c.rate.low),
+                    ratio(c.rate.high)
+                )
             });
             let devices: Vec<String> = hop.hidden_devices.iter().map(|d| d.nominal.to_string()).collect();
             println!(

@@ -223,7 +223,7 @@ fn compare(drawn: Drawn, rule: &str) -> Option<Row> {
     // Full length leaves out a second and 20 round trips: slots of a tenth of a second.
     let omitted = (0..slots.len()).find(|slot| *slot as f64 >= 10.0f64.max(200.0 * drawn.rtt))?;
     let late = narrows_stat::mean(&slots[omitted..])?;
-    let (bps, truth) = (value.value as f64, long.value.max(1) as f64);
+    let (bps, truth) = (value.in_unit().value as f64, long.in_unit().value.max(1) as f64);
     let said = number(&value.diagnostics, "over_20_s_bps").unwrap_or(0.0);
     row.ratios = Some([bps / truth, bps / late.max(1.0), said / truth]);
     row.held = format!(
@@ -256,10 +256,10 @@ fn figure7() -> Vec<String> {
             tcp(&scenario, &params, 77)
         };
         let full = all(&[("mode", "full"), ("omit", "0 s")]);
-        let truth = full.outcome.estimate()?.value as f64;
+        let truth = full.outcome.estimate()?.in_unit().value as f64;
         let row = ["seed003", "composite"].map(|rule| {
             let quick = all(&[("rule", rule)]);
-            let value = quick.outcome.estimate().map_or(0.0, |estimate| estimate.value as f64);
+            let value = quick.outcome.estimate().map_or(0.0, |estimate| estimate.in_unit().value as f64);
             let octets = 1.0 - quick.cost.octets as f64 / full.cost.octets.max(1) as f64;
             let time = 1.0 - quick.cost.time.as_secs_f64() / full.cost.time.as_secs_f64().max(1e-9);
             format!("{:.3} | {:.0} %, {:.0} %", value / truth, 100.0 * time, 100.0 * octets)

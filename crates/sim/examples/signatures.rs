@@ -31,8 +31,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             time += measured.cost.time.as_secs_f64() / runs as f64;
             let evidence = match &measured.outcome {
                 Outcome::Estimated(estimate) => {
-                    ratios.push(estimate.value as f64 / truth);
-                    covered += u64::from(estimate.low as f64 <= truth && truth <= estimate.high as f64);
+                    ratios.push(estimate.in_unit().value as f64 / truth);
+                    covered +=
+                        u64::from(estimate.in_unit().low as f64 <= truth && truth <= estimate.in_unit().high as f64);
                     &estimate.diagnostics
                 }
                 Outcome::Inconclusive { diagnostics: evidence, .. } => evidence,

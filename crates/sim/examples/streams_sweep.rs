@@ -380,7 +380,7 @@ fn judged(path: &Drawn, seed: u64, is_known: bool, is_quick: bool) -> [(usize, b
     let Some(estimate) = measured(path, reported, is_quick, seed) else {
         return [0, 1, 2].map(|index| (index, false, true, "inconclusive".to_owned()));
     };
-    let value = u16::try_from(estimate.value).unwrap_or(u16::MAX);
+    let value = u16::try_from(estimate.in_unit().value).unwrap_or(u16::MAX);
     let number = |name: &str| {
         let number = named(&estimate.diagnostics, name).and_then(Diagnostic::as_f64);
         number.and_then(|number| u16::try_from(whole(number)).ok())
@@ -391,12 +391,12 @@ fn judged(path: &Drawn, seed: u64, is_known: bool, is_quick: bool) -> [(usize, b
     };
     let right = truth.fill(available);
     let unsure = estimate.confidence == narrows_probe::Confidence::Low
-        || (estimate.verdict == BoundKind::LowerBound && right.is_none_or(|right| right >= value));
+        || (estimate.verdict() == BoundKind::LowerBound && right.is_none_or(|right| right >= value));
     let fill = (
         0,
         truth.is_fill(value, available),
         unsure,
-        format!("fill {value} ({right:?}) {:?} {:?}", estimate.verdict, estimate.confidence),
+        format!("fill {value} ({right:?}) {:?} {:?}", estimate.verdict(), estimate.confidence),
     );
     let filling = right.unwrap_or(value);
     let intrusive = number("intrusive_streams");

@@ -13,7 +13,7 @@ use narrows_units::BitRate;
 
 use crate::bucket::{BucketEvidence, BucketSearchParams, Course, TurningPoint, course, of_courses};
 use narrows_probe::Estimate;
-use narrows_probe::outcome::{Caveat, Confidence, Limit};
+use narrows_probe::outcome::{Caveat, Confidence, Limit, Ranged};
 use narrows_probe::probes::TrainReport;
 
 /// Trains that are looked at; later ones add little, and a run may have thousands ("ours").
@@ -85,15 +85,16 @@ impl BucketWatch {
 /// No more is available for long than what the bucket let through of the trains themselves, and
 /// less where others take tokens, too.
 fn within(mut estimate: Estimate, turning_point: &TurningPoint) -> Estimate {
-    let got = |rate: BitRate| rate.scaled(turning_point.ours.clamp(0.0, 1.0)).unwrap_or(rate).bps();
+    let got = |rate: BitRate| rate.scaled(turning_point.ours.clamp(0.0, 1.0)).unwrap_or(rate);
     let (low, high) = (got(turning_point.sustained_range.0), got(turning_point.sustained_range.1));
-    if estimate.value <= high {
-        return estimate;
-    }
     let shared = turning_point.uneven || turning_point.ours < 1.0;
-    estimate.value = got(turning_point.sustained);
-    estimate.low = if shared { 0 } else { estimate.low.min(low) };
-    estimate.high = high.max(estimate.value);
+    estimate.adjust(|rate: &mut Ranged<BitRate>| {
+        if rate.value > high {
+            rate.value = got(turning_point.sustained);
+            rate.low = if shared { BitRate::ZERO } else { rate.low.min(low) };
+            rate.high = high.max(rate.value);
+        }
+    });
     estimate
 }
 

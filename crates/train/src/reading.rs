@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
+use crate::burst_ends::{BurstEnds, Sample, Scale};
 use narrows_probe::probes::{Fate, PacingCheck, TrainReport};
 
-/// A gap at the receiver below this share of the shortest gap that the narrow link leaves is the
-/// host's doing.
-const SHORT_GAP: f64 = 0.4;
-/// Share of short gaps from which the receiver counts as batching.
-const BATCHING_SHARE: f64 = 0.25;
+/// Nanoseconds and octets.
+const NANOS: Scale = Scale::NANOS;
 /// Fewest samples behind a slope: below, one outlier owns the line.
 const MIN_SAMPLES: usize = 5;
 /// Sub-trains, whose rates tell how steady the path is (`[Jin03a]` asks for ten or more).
@@ -87,22 +85,6 @@ pub enum Unusable {
     FewBatches,
 }
 
-/// A packet that arrived; nanoseconds relative to the first departure and the first arrival.
-#[derive(Debug, Clone, Copy)]
-struct Sample {
-    departed: f64,
-    arrived: f64,
-    /// Octets that had arrived with this packet, itself included.
-    sustained: f64,
-}
-
-impl Sample {
-    /// Relative one-way delay.
-    fn delay(&self) -> f64 {
-        self.arrived - self.departed
-    }
-}
-
 /// Reduces a train. `fastest` is the highest arrival rate seen so far, if any: no link behind the
 /// narrow one spaces packets much closer, so shorter gaps betray the host. `lenient` accepts a
 /// train whose sender judged its pacing broken, as long as no departure gap is a tenth of the
@@ -121,7 +103,7 @@ pub fn read_with_jitter(report: &TrainReport, fastest: Option<f64>) -> Result<Re
 const LEAST_STEP_NS: f64 = 1e6;
 
 fn reduce(report: &TrainReport, fastest: Option<f64>, lenient: bool, least_step_ns: f64) -> Result<Reading, Unusable> {
-    let samples = samples(report);
+    let samples = NANOS.samples(report);
     if samples.len() < 2 {
         return Err(Unusable::AllLost);
     }
@@ -130,8 +112,8 @@ fn reduce(report: &TrainReport, fastest: Option<f64>, lenient: bool, least_step_
     if runs_backwards(report) {
         return Err(Unusable::ClockStep);
     }
-    let ends = burst_ends_of(&samples, fastest);
-    let rate_out = rate_between(&ends.kept);
+    let ends = NANOS.burst_ends(&samples, fastest, true);
+    let rate_out = NANOS.rate_between(&ends.kept);
     let rate_sent = report.departure_rate().map_or(f64::INFINITY, BitRate::as_f64);
     // No path speeds a train up by much: it arrived as one batch.
     if !rate_out.is_finite() || rate_out > 1.2 * rate_sent {
@@ -161,29 +143,6 @@ fn reduce(report: &TrainReport, fastest: Option<f64>, lenient: bool, least_step_
     })
 }
 
-/// The packets that arrived, in order of arrival.
-fn samples(report: &TrainReport) -> Vec<Sample> {
-    let Some((departed, arrived)) = report.received().next().map(|(row, stamp)| (row.departed, stamp)) else {
-        return Vec::new();
-    };
-    let mut samples: Vec<Sample> = report
-        .received()
-        .map(|(row, stamp)| Sample {
-            departed: (row.departed - departed).as_f64(),
-            arrived: (stamp - arrived).as_f64(),
-            sustained: f64::from(row.ip_octets),
-        })
-        .collect();
-    // Stable: packets of one batch share a stamp and stay in send order.
-    samples.sort_by(|a, b| a.arrived.total_cmp(&b.arrived));
-    let mut sustained = 0.0;
-    for sample in &mut samples {
-        sustained += sample.sustained;
-        sample.sustained = sustained;
-    }
-    samples
-}
-
 /// From the first departure to the last, ns; zero if the stamps run backwards.
 pub fn departure_span_ns(report: &TrainReport) -> f64 {
     match (report.arrivals.first(), report.arrivals.last()) {
@@ -201,7 +160,7 @@ fn rate_in(samples: &[Sample], span_ns: f64) -> f64 {
 
 /// Octets of all packets but one, of mean size.
 fn rest_octets(samples: &[Sample]) -> f64 {
-    let all = samples.last().map_or(0.0, |last| last.sustained);
+    let all = samples.last().map_or(0.0, |last| last.cumulative);
     all * (1.0 - 1.0 / samples.len().max(1) as f64)
 }
 
@@ -228,74 +187,11 @@ pub fn lost_late(report: &TrainReport) -> usize {
     late.filter(|row| row.fate == Fate::Lost).count()
 }
 
-/// The packets whose stamps can be trusted.
-struct BurstEnds {
-    kept: Vec<Sample>,
-    period: Option<Duration>,
-    stalled: bool,
-    /// The longest batch, as a share of the train.
-    longest: f64,
-}
-
-/// Drops every packet that the next one follows within a gap too short for the narrow link: it has
-/// waited in the host, for an unknown time, for a batch to end; the last of a batch has waited
-/// least (`[PJD04]`).
-fn burst_ends_of(samples: &[Sample], fastest: Option<f64>) -> BurstEnds {
-    let own = rate_between(samples);
-    let fastest = fastest.map_or(own, |seen| seen.max(own));
-    let octets = samples.last().map_or(0.0, |last| last.sustained) / samples.len() as f64;
-    let short = SHORT_GAP * octets * 8e9 / fastest;
-    let mut kept = Vec::with_capacity(samples.len());
-    let (mut dropped, mut longest, mut run_began) = (0usize, 0.0f64, 0.0f64);
-    for (index, sample) in samples.iter().enumerate() {
-        let follows_closely = samples.get(index + 1).is_some_and(|next| next.arrived - sample.arrived < short);
-        if follows_closely {
-            dropped += 1;
-        } else {
-            longest = longest.max(sample.departed - run_began);
-            run_began = samples.get(index + 1).map_or(0.0, |next| next.departed);
-            kept.push(*sample);
-        }
-    }
-    let batching = dropped as f64 >= BATCHING_SHARE * samples.len() as f64;
-    if batching {
-        // The last batch ended for want of packets: it waited for the timer, where the others may
-        // not have.
-        kept.pop();
-    }
-    let spacings: Vec<f64> = kept.windows(2).map(|pair| pair[1].arrived - pair[0].arrived).collect();
-    let typical = narrows_stat::median(&spacings).unwrap_or(0.0).max(0.0);
-    let span = samples.last().map_or(0.0, |last| last.departed);
-    BurstEnds {
-        longest: if dropped > 0 && span > 0.0 { longest / span } else { 0.0 },
-        stalled: dropped > 0 && longest > span / 8.0 && longest > 4.0 * typical,
-        period: batching.then(|| Duration::from_secs_f64(typical * 1e-9)),
-        kept,
-    }
-}
-
-/// A clock that was set shows as one jump of the delay that stays. A queue does not: it grows by
-/// one packet time at a time. (A host that slept does not either: all but the last packet of what
-/// it found are dropped by then.)
+/// Whether a clock was set in between.
 fn check_jump(ends: &BurstEnds, span_ns: f64, least_step_ns: f64) -> Result<(), Unusable> {
-    let kept = &ends.kept;
-    let batch_ns = ends.period.map_or(0.0, |period| period.as_secs_f64() * 1e9);
-    let delays: Vec<f64> = kept.iter().map(Sample::delay).collect();
-    let jumps = delays.windows(2).map(|pair| (pair[1] - pair[0]).abs());
-    // Batches make many jumps, a clock that is set makes one.
-    let (jump, next) = jumps.fold((0.0f64, 0.0f64), |(most, next), jump| (most.max(jump), next.max(jump.min(most))));
-    let low = delays.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = delays.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if kept.len() >= 8
-        && span_ns > 0.0
-        && jump > (span_ns / 5.0).max(3.0 * batch_ns)
-        && jump > (high - low) / 2.0
-        && next < jump / 2.0
-        && jump > least_step_ns
-    {
-        Err(Unusable::ClockStep)
-    } else {
-        Ok(())
+    match NANOS.jump(ends, span_ns) {
+        Some(jump) if jump > least_step_ns => Err(Unusable::ClockStep),
+        _ => Ok(()),
     }
 }
 
@@ -343,15 +239,6 @@ fn memory(off: &[f64]) -> f64 {
     1.0 + 2.0 * positive.sum::<f64>()
 }
 
-/// Rate from the first sample to the last, the first's octets not counted.
-fn rate_between(samples: &[Sample]) -> f64 {
-    let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
-        return f64::INFINITY;
-    };
-    let time = last.arrived - first.arrived;
-    if time > 0.0 { (last.sustained - first.sustained) * 8e9 / time } else { f64::INFINITY }
-}
-
 /// Rates of ten consecutive sub-trains; fewer where there are fewer samples than that.
 fn sub_train_rates(kept: &[Sample]) -> Vec<f64> {
     let steps = (kept.len() - 1).max(1);
@@ -360,7 +247,7 @@ fn sub_train_rates(kept: &[Sample]) -> Vec<f64> {
         .map(|sub_train| {
             &kept[sub_train * steps / sub_trains..=((sub_train + 1) * steps / sub_trains).min(kept.len() - 1)]
         })
-        .map(rate_between)
+        .map(|part| NANOS.rate_between(part))
         .filter(|rate| rate.is_finite())
         .collect()
 }
@@ -371,7 +258,8 @@ fn closest(samples: &[Sample], ends: &BurstEnds) -> Option<f64> {
     if ends.period.is_some() || ends.kept.len() * 20 < samples.len() * 19 {
         return None;
     }
-    let mut rates: Vec<f64> = samples.windows(2).map(rate_between).filter(|rate| rate.is_finite()).collect();
+    let mut rates: Vec<f64> =
+        samples.windows(2).map(|pair| NANOS.rate_between(pair)).filter(|rate| rate.is_finite()).collect();
     rates.sort_by(f64::total_cmp);
     let (mut best, mut from) = ((0, 0), 0);
     for to in 0..rates.len() {

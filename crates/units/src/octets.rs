@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::quantity::{ParseQuantityError, significant, split, whole};
 
 /// A number of octets: of a queue, a bucket, a budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Octets(u64);
 

@@ -7,7 +7,7 @@ use narrows_net::client::SocketWorld;
 use narrows_probe::{Budget, Cost};
 use narrows_report::{Document, Environments, Note, Problem, Target};
 use narrows_trace::{Recorder, Setting, WorldKind};
-use narrows_units::{Direction, Metric};
+use narrows_units::{BitRate, Direction, Metric};
 
 use crate::budget::BudgetLimits;
 use crate::config::FileOptions;
@@ -211,12 +211,12 @@ struct Jobs {
 }
 
 /// The highest rate of payload that any job saw.
-fn sustained(reports: &[JobReport<narrows_net::Error>]) -> Option<u64> {
+fn sustained(reports: &[JobReport<narrows_net::Error>]) -> Option<BitRate> {
     let sustained = |metric| matches!(metric, Metric::TcpAchievableSingle | Metric::UdpAchievable);
     let entries = reports.iter().flat_map(|report| &report.entries);
     entries
         .filter(|entry| sustained(entry.metric))
-        .filter_map(|entry| entry.outcome.estimate().map(|estimate| estimate.value))
+        .filter_map(|entry| Some(entry.outcome.estimate()?.rate()?.value))
         .max()
 }
 

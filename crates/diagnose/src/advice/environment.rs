@@ -273,7 +273,7 @@ mod tests {
             let facts = PathFacts::ideal(1500, std::time::Duration::from_millis(1));
             let mut found = Findings::nothing(Direction::Forward, facts);
             (found.sender, found.receiver) = (host.clone(), host);
-            (found.tcp.bps, found.capacity_bps) = (Some(900_000_000), Some(1_000_000_000));
+            (found.tcp.bps, found.capacity_bps) = (Some(narrows_units::BitRate::from_mbps(900)), Some(1_000_000_000));
             (found.tcp.sender_cpu, found.tcp.receiver_cpu) = (Some(0.99), Some(0.99));
             let said: Vec<&str> = advise(&[found]).iter().map(|advice| advice.id).collect();
             for id in ["interface", "receive_batching", "offloads", "duplex", "receive_drops"] {

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use narrows_units::{Direction, Metric};
+use narrows_units::{BitRate, Direction, Metric};
 
 use super::HostEnvironment;
 use narrows_probe::Entry;
 use narrows_probe::facts::{HostFacts, PathFacts};
-use narrows_probe::outcome::{BoundKind, Caveat, Estimate, Finding, Limit, TcpFinding};
+use narrows_probe::outcome::{BoundKind, Caveat, Estimate, Finding, Limit, Quantity, TcpFinding};
 
 /// Everything that rules look at.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,6 +85,11 @@ impl Findings {
         }
     }
 
+    /// What one connection got, payload, bit/s.
+    pub fn tcp_bps(&self) -> Option<u64> {
+        self.tcp.bps.map(BitRate::bps)
+    }
+
     /// What entries say. `here` is this host, which sends in the forward direction and receives in
     /// the reverse one; `forward` is the peer.
     pub fn new(
@@ -102,7 +107,7 @@ impl Findings {
         for entry in entries.iter().filter(|entry| entry.direction == direction) {
             found.take(entry);
         }
-        found.set_buffers_gain = gain(entries, found.tcp.bps);
+        found.set_buffers_gain = gain(entries, found.tcp_bps());
         found
     }
 
@@ -113,14 +118,14 @@ impl Findings {
             (Metric::TcpAchievableSingle, Finding::Tcp(found)) => self.tcp = found.as_ref().clone(),
             (Metric::TcpAchievableSingle, _) => {
                 self.tcp = TcpFinding {
-                    bps: entry.outcome.estimate().map(|estimate| estimate.value),
+                    bps: entry.outcome.estimate().and_then(Estimate::rate).map(|rate| rate.value),
                     ..TcpFinding::default()
                 };
             }
             (Metric::PathMtu, Finding::PathMtu(found)) => self.black_hole = Some(found.black_hole),
             (Metric::TcpWindowOctets, Finding::Window(found)) => self.buffer_clamped = found.buffer_clamped,
             (Metric::RoundTripTime, Finding::RoundTrip(found)) => {
-                self.rtt_spread_ns = Some(u64::try_from(found.p95_ns - found.median_ns).unwrap_or(0));
+                self.rtt_spread_ns = Some((found.p95_ns - found.median_ns).number());
             }
             _ => {}
         }
@@ -134,7 +139,7 @@ impl Findings {
     }
 
     fn take_value(&mut self, metric: Metric, estimate: &Estimate) {
-        let value = Some(estimate.value);
+        let value = Some(estimate.in_unit().value);
         match metric {
             Metric::RoundTripTime => self.rtt_ns = value,
             Metric::IpCapacity => self.capacity_bps = value,
@@ -144,14 +149,14 @@ impl Findings {
             Metric::PeakRate => self.bucket.0 = value,
             Metric::CommittedBurstOctets => self.bucket.1 = value,
             // A lower bound says that the path takes more than was tried: nothing to warn of.
-            Metric::MaximumBurstOctets if estimate.verdict == BoundKind::Estimated => {
+            Metric::MaximumBurstOctets if estimate.verdict() == BoundKind::Estimated => {
                 let safe = match &estimate.details.finding {
-                    Finding::Burst(found) => found.sample.map(|sample| sample.p10),
+                    Finding::Burst(found) => found.sample.map(|sample| sample.p10.count()),
                     _ => None,
                 };
                 self.burst_octets = safe.filter(|&octets| octets > 0).or(value);
             }
-            Metric::TcpStreamsToFill if estimate.verdict != BoundKind::UpperBound => {
+            Metric::TcpStreamsToFill if estimate.verdict() != BoundKind::UpperBound => {
                 let (intrusive, harmful) = match &estimate.details.finding {
                     Finding::Streams(found) => (found.intrusive, found.harmful),
                     _ => (None, None),

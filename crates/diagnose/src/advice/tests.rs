@@ -27,7 +27,7 @@ fn sound() -> Findings {
     found.streams = (Some(1), None, None);
     found.other_way_tcp_bps = Some(93_000_000);
     found.tcp = TcpFinding {
-        bps: Some(95_000_000),
+        bps: Some(BitRate::from_mbps(95)),
         limits: vec![LimitingFactor::Queue],
         share_peer_window: Some(0.0),
         share_send_buffer: Some(0.0),
@@ -94,12 +94,12 @@ const OTHER_END: &[(&str, Change, Change)] = &[
         "interface",
         |f| {
             f.facts.receiver.interface_rate = Some(BitRate::from_mbps(100));
-            f.tcp.bps = Some(93_500_000);
+            f.tcp.bps = Some(BitRate::from_bps(93_500_000));
         },
         |f| {
             f.facts.receiver.interface_rate = Some(BitRate::from_mbps(100));
             f.facts.receiver.virtual_interface = true;
-            f.tcp.bps = Some(93_500_000);
+            f.tcp.bps = Some(BitRate::from_bps(93_500_000));
         },
     ),
     (
@@ -267,7 +267,7 @@ fn the_binding_limit_comes_first() {
     let mut found = sound();
     found.tcp.limits = vec![LimitingFactor::PeerWindow];
     found.tcp.share_peer_window = Some(0.8);
-    found.tcp.bps = Some(20_000_000);
+    found.tcp.bps = Some(BitRate::from_bps(20_000_000));
     found.burst_octets = Some(30_000);
     let advice = advise(&[found.clone()]);
     assert_eq!(advice[0].id, "receive_buffer");
@@ -290,7 +290,7 @@ fn the_cases_of_netest() {
     oc12.capacity_bps = Some(622_000_000);
     oc12.available_bps = Some(570_000_000);
     oc12.burst_octets = Some(82_000);
-    oc12.tcp.bps = Some(9_000_000);
+    oc12.tcp.bps = Some(BitRate::from_bps(9_000_000));
     oc12.tcp.rtt_min_ns = Some(30_000_000.0);
     let advice = advise(&[oc12]);
     let queue = advice.iter().find(|advice| advice.id == "shallow_queue").unwrap();
@@ -301,7 +301,7 @@ fn the_cases_of_netest() {
     solaris.rtt_ns = Some(78_800_000);
     solaris.tcp.rtt_min_ns = Some(78_800_000.0);
     solaris.available_bps = Some(347_303_900);
-    solaris.tcp.bps = Some(6_185_400);
+    solaris.tcp.bps = Some(BitRate::from_bps(6_185_400));
     solaris.set_buffers_gain = Some(136.7045 / 6.1854);
     solaris.streams = (Some(65), None, None);
     solaris.tcp.limits = vec![];

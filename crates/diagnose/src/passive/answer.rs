@@ -1,13 +1,13 @@
 #![doc = include_str!("answer.md")]
 
-use narrows_units::Metric;
+use narrows_units::{BitRate, Metric};
 
 use super::listen::Listening;
 use super::log::FlowLog;
 use super::math::bit_rate;
 use super::series::{self, Series, Source};
 use super::{Conclusion, PassiveMethod, Sight, judge, listen, multiq, nettimer, pprate};
-use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Reason};
+use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Outcome, Ranged, Reason};
 use narrows_probe::registry::{MethodInfo, ParamError, RawParams};
 
 /// The method.
@@ -79,7 +79,7 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
         .iter()
         .filter_map(|(name, conclusion)| Some((*name, conclusion.outcome.estimate()?, conclusion.samples)))
         .collect();
-    let possible = |estimate: &Estimate| estimate.value as f64 >= REACHED * reached;
+    let possible = |estimate: &Estimate| judge::bps(estimate) >= REACHED * reached;
     let agreeing = |one: &Estimate| estimates.iter().filter(|other| alike(one, other.1)).count();
     let best = estimates
         .iter()
@@ -101,15 +101,15 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
     }
     // Pairs of a connection that is idle in between wake the host that stamps them; the packets of
     // a train do not.
-    let gap = log.sizes.full().map_or(0.0, |(ip_octets, _)| f64::from(ip_octets)) * 8e9 / estimate.value as f64;
-    let in_trains = reached > 0.0 && (estimate.value as f64 / reached).ln() <= AGREE;
-    if judge::crowded(log, estimate.value as f64) && !in_trains && WAKE_NS > AGREE * gap {
+    let gap = log.sizes.full().map_or(0.0, |(ip_octets, _)| f64::from(ip_octets)) * 8e9 / judge::bps(estimate);
+    let in_trains = reached > 0.0 && (judge::bps(estimate) / reached).ln() <= AGREE;
+    if judge::crowded(log, judge::bps(estimate)) && !in_trains && WAKE_NS > AGREE * gap {
         return judge::inconclusive(Reason::StampsTooCoarse, log, series);
     }
     let count = agreeing(estimate);
     let mut answer = (*estimate).clone();
     answer.caveats.retain(|caveat| count < 2 || !matches!(caveat, Caveat::Multimodal { .. }));
-    let weak = judge::crowded(log, estimate.value as f64)
+    let weak = judge::crowded(log, judge::bps(estimate))
         || !series.judged
         || answer.caveats.iter().any(|caveat| matches!(caveat, Caveat::FewSamples { .. } | Caveat::NotConverged));
     answer.confidence = match count {
@@ -124,25 +124,27 @@ fn agreed(log: &FlowLog, series: &Series, candidates: &Candidates) -> Conclusion
 }
 
 fn alike(a: &Estimate, b: &Estimate) -> bool {
-    (a.value as f64 / b.value as f64).ln().abs() <= AGREE
+    (judge::bps(a) / judge::bps(b)).ln().abs() <= AGREE
 }
 
 /// What the others say beside it; where they agree the interval holds them all.
 fn witnessed(mut answer: Estimate, chosen: &Estimate, all: &[(&str, &Estimate, u64)], agreed: bool) -> Estimate {
     for (name, other, _) in all {
+        let Some(rate) = other.rate().map(|rate| rate.value) else { continue };
         let alike = alike(chosen, other);
         if !alike {
-            let other = narrows_units::BitRate::from_bps(other.value);
-            answer = answer.caveat(Caveat::Multimodal { other });
+            answer = answer.caveat(Caveat::Multimodal { other: rate });
         }
         let key = match *name {
             "pprate" => "pprate_bps",
             "multiq" => "multiq_bps",
             _ => "nettimer_bps",
         };
-        answer = answer.with(key, other.value);
+        answer = answer.with(key, rate);
         if agreed && alike {
-            (answer.low, answer.high) = (answer.low.min(other.value), answer.high.max(other.value));
+            answer.adjust(|range: &mut Ranged<BitRate>| {
+                (range.low, range.high) = (range.low.min(rate), range.high.max(rate));
+            });
         }
     }
     answer

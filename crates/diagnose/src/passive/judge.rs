@@ -1,6 +1,6 @@
 //! What stands behind a rate, and what is said of it.
 
-use narrows_units::Metric;
+use narrows_units::{BitRate, Metric};
 
 use super::batches;
 use super::log::FlowLog;
@@ -186,7 +186,7 @@ const FULL: f64 = 1.1;
 /// all that is known: a lower bound. Of a connection so short that it is not known either, nothing.
 pub(super) fn slack(log: &FlowLog, series: &Series, estimate: &Estimate) -> Option<Conclusion> {
     let delivered = log.delivered();
-    if series.source != Source::Acks || estimate.value as f64 <= FULL * delivered {
+    if series.source != Source::Acks || bps(estimate) <= FULL * delivered {
         return None;
     }
     if delivered <= 0.0 {
@@ -196,7 +196,7 @@ pub(super) fn slack(log: &FlowLog, series: &Series, estimate: &Estimate) -> Opti
     let value = bit_rate(delivered);
     let bound = Estimate::ip_rate(Metric::IpCapacity, value, value, value)
         .at_least(Limit::Window)
-        .with("acknowledgements_bps", estimate.value)
+        .with("acknowledgements_bps", estimate.rate().map_or(BitRate::ZERO, |rate| rate.value))
         .with("data_packets", log.counts.data);
     Some(Conclusion { outcome: Outcome::from(bound), samples: log.counts.data })
 }
@@ -206,9 +206,14 @@ pub(super) fn slack(log: &FlowLog, series: &Series, estimate: &Estimate) -> Opti
 /// share; `passive`, which has to answer for it, does not rely on that.
 pub(super) fn unless_slack(log: &FlowLog, series: &Series, guard: bool, concluded: Conclusion) -> Conclusion {
     let lost = log.counts.resent + log.counts.holes > 0;
-    let doubted = |estimate: &&Estimate| guard && (!lost || crowded(log, estimate.value as f64));
+    let doubted = |estimate: &&Estimate| guard && (!lost || crowded(log, bps(estimate)));
     let estimate = concluded.outcome.estimate().filter(doubted);
     estimate.and_then(|estimate| slack(log, series, estimate)).unwrap_or(concluded)
+}
+
+/// The estimate's rate, bit/s.
+pub(super) fn bps(estimate: &Estimate) -> f64 {
+    estimate.rate().map_or(0.0, |rate| rate.value.as_f64())
 }
 
 /// No number.

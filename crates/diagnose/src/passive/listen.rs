@@ -158,7 +158,7 @@ impl Run {
         let conclusions = flows.values().filter_map(|log| self.method.conclude(log, &sight, &self.params).ok());
         let rank = |one: &Conclusion| {
             let estimate = one.outcome.estimate();
-            let firm = estimate.is_some_and(|estimate| estimate.verdict == BoundKind::Estimated);
+            let firm = estimate.is_some_and(|estimate| estimate.verdict() == BoundKind::Estimated);
             (firm, estimate.map(|estimate| estimate.confidence), one.samples)
         };
         // Of equals the first stays, so that the answer does not hang on which flow came last.

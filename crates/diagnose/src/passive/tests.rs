@@ -73,10 +73,10 @@ fn every_method_reads_a_queue_s_gaps() {
         let name = method.info().name;
         let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
         let estimate = concluded.outcome.estimate().unwrap_or_else(|| panic!("{name}: {concluded:?}"));
-        let ratio = estimate.value as f64 / TRUTH;
+        let ratio = estimate.in_unit().value as f64 / TRUTH;
         assert!((0.9999..1.0001).contains(&ratio), "{name}: {ratio}");
         assert!(concluded.samples > 1000 && estimate.confidence >= Confidence::Medium, "{name}: {concluded:?}");
-        let inside = estimate.low as f64 <= TRUTH && TRUTH <= estimate.high as f64;
+        let inside = estimate.in_unit().low as f64 <= TRUTH && TRUTH <= estimate.in_unit().high as f64;
         assert!(inside, "{name}: {estimate:?}");
     }
 }
@@ -118,8 +118,8 @@ fn a_window_s_rhythm_of_acknowledgements_bounds_alone() {
         let Some(estimate) = concluded.outcome.estimate() else {
             continue;
         };
-        let ratio = estimate.value as f64 / delivered;
-        assert_eq!(estimate.verdict, BoundKind::LowerBound, "{name}: {concluded:?}");
+        let ratio = estimate.in_unit().value as f64 / delivered;
+        assert_eq!(estimate.verdict(), BoundKind::LowerBound, "{name}: {concluded:?}");
         assert!((0.9..1.01).contains(&ratio), "{name}: {ratio}");
     }
 }
@@ -198,7 +198,7 @@ fn stamps_of_a_millisecond_show_no_gaps_of_a_tenth() {
     let tenth = queued(20_000).map(|(sent, came)| (sent / 10, came / 10 / 1_000_000 * 1_000_000));
     let log = received(tenth);
     let concluded = conclusion(&Passive, &log, &sight(Vantage::Receiver, 1_000_000));
-    let firm = concluded.outcome.estimate().is_some_and(|estimate| estimate.verdict == BoundKind::Estimated);
+    let firm = concluded.outcome.estimate().is_some_and(|estimate| estimate.verdict() == BoundKind::Estimated);
     assert!(!firm, "{concluded:?}");
 }
 
@@ -214,7 +214,7 @@ fn batches_are_a_bound_at_most() {
     for method in PASSIVE {
         let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
         if let Some(estimate) = concluded.outcome.estimate() {
-            let bound = estimate.verdict == BoundKind::LowerBound && (estimate.value as f64) < 1.05 * TRUTH;
+            let bound = estimate.verdict() == BoundKind::LowerBound && (estimate.in_unit().value as f64) < 1.05 * TRUTH;
             assert!(bound, "{}: {concluded:?}", method.info().name);
         }
     }
@@ -250,8 +250,8 @@ fn bursts_of_any_length_are_a_bound_at_most() {
     for method in PASSIVE {
         let concluded = conclusion(*method, &log, &sight(Vantage::Receiver, 1));
         if let Some(estimate) = concluded.outcome.estimate() {
-            let bound =
-                estimate.verdict == BoundKind::LowerBound && (estimate.value as f64) < 1.05 * 10.0 * TRUTH / 1.5;
+            let bound = estimate.verdict() == BoundKind::LowerBound
+                && (estimate.in_unit().value as f64) < 1.05 * 10.0 * TRUTH / 1.5;
             assert!(bound, "{}: {concluded:?}", method.info().name);
         }
     }
@@ -267,8 +267,8 @@ fn random_cross_traffic_is_no_batch() {
     });
     let concluded = conclusion(&Passive, &log, &sight(Vantage::Receiver, 1));
     let estimate = concluded.outcome.estimate().unwrap();
-    let ratio = estimate.value as f64 / (10.0 * TRUTH);
-    assert!(estimate.verdict == BoundKind::Estimated && (0.99..1.01).contains(&ratio), "{concluded:?}");
+    let ratio = estimate.in_unit().value as f64 / (10.0 * TRUTH);
+    assert!(estimate.verdict() == BoundKind::Estimated && (0.99..1.01).contains(&ratio), "{concluded:?}");
 }
 
 #[test]
@@ -322,7 +322,7 @@ proptest! {
             for method in PASSIVE {
                 let concluded = conclusion(*method, &log, &sight(vantage, 1));
                 if let Some(estimate) = concluded.outcome.estimate() {
-                    prop_assert!(estimate.low <= estimate.value && estimate.value <= estimate.high, "{:?}", estimate);
+                    prop_assert!(estimate.in_unit().low <= estimate.in_unit().value && estimate.in_unit().value <= estimate.in_unit().high, "{:?}", estimate);
                 }
             }
         }

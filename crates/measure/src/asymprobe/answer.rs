@@ -3,7 +3,7 @@
 use narrows_units::{BitRate, Metric};
 
 use super::run::{Kind, Run};
-use narrows_probe::outcome::{Caveat, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
+use narrows_probe::outcome::{Caveat, Details, Diagnostics, Estimate, Limit, Outcome, Ranged, Reason, SampleCounts};
 use narrows_train::mindelay;
 use narrows_train::mindelay::{Grain, HuntResult, Reads};
 
@@ -49,7 +49,7 @@ impl Run {
         }
         let own = std::mem::replace(&mut estimate.diagnostics, self.diagnostics());
         estimate.diagnostics.adopt(own, &OWN);
-        estimate.into()
+        estimate.counted(self.samples()).into()
     }
 
     /// One direction's capacity: exact where the dispersion follows its packets' size, else a
@@ -105,7 +105,7 @@ impl Run {
     /// The dispersion is the other direction's, or it cannot be told whose: at least this, or what
     /// the least round trips allow.
     fn bound(&self, mut estimate: Estimate, side: Side) -> Estimate {
-        estimate.value = estimate.low;
+        let mut least = estimate.rate().map_or(BitRate::ZERO, |rate| rate.low);
         if let Some(trio) = self.trio().filter(|trio| trio.valid) {
             let longer = match side {
                 Side::Forward => trio.forward_ns,
@@ -116,12 +116,12 @@ impl Run {
             let share = (wire(self.large) - wire(self.small)) / wire(self.large);
             // All hops together take that long; the narrow one takes no longer.
             let rate = self.ip_rate(self.large, (longer + self.grain_ns()) / share);
-            if let Some(rate) = rate.filter(|rate| longer > 0.0 && rate.bps() > estimate.value) {
-                estimate.value = rate.bps();
+            if let Some(rate) = rate.filter(|rate| longer > 0.0 && *rate > least) {
+                least = rate;
                 estimate.diagnostics.insert("by_round_trips", true);
             }
         }
-        estimate.low = estimate.value;
+        estimate.adjust(|rate: &mut Ranged<BitRate>| (rate.value, rate.low) = (least, least));
         estimate.caveat(Caveat::AsymmetricLimit).at_least(Limit::Path)
     }
 
@@ -186,6 +186,17 @@ impl Run {
             caveats.push(Caveat::ReceiveBatching { period });
         }
         Outcome::Inconclusive { reason, caveats, details: Details::default(), diagnostics: self.diagnostics() }
+            .counted(self.samples())
+    }
+
+    fn samples(&self) -> SampleCounts {
+        let count =
+            |of: fn(&HuntResult) -> usize| self.found.iter().filter_map(|(_, found)| found.as_ref()).map(of).sum();
+        let (clean, samples): (usize, usize) = (count(|found| found.clean), count(|found| found.samples));
+        SampleCounts::default()
+            .kept("clean_pairs", clean)
+            .rejected("queued_pairs", samples.saturating_sub(clean))
+            .rejected("incomplete_pairs", self.tally.1)
     }
 
     fn caveats(&self) -> Vec<Caveat> {
@@ -209,12 +220,6 @@ impl Run {
             Kind::Short => ("short_ns", "short_expected_pairs"),
             Kind::Long => ("long_ns", "long_expected_pairs"),
         };
-        let count =
-            |of: fn(&HuntResult) -> usize| self.found.iter().filter_map(|(_, found)| found.as_ref()).map(of).sum();
-        let (clean, samples): (usize, usize) = (count(|found| found.clean), count(|found| found.samples));
-        diagnostics.insert("kept_clean_pairs", clean);
-        diagnostics.insert("rejected_queued_pairs", samples.saturating_sub(clean));
-        diagnostics.insert("rejected_incomplete_pairs", self.tally.1);
         for (kind, found) in &self.found {
             let Some(found) = found else { continue };
             let (dispersion, expected) = names(*kind);

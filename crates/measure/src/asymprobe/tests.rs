@@ -116,7 +116,7 @@ fn both(outcome: &Outcome) -> (&Estimate, &Estimate) {
 }
 
 fn off(estimate: &Estimate, kbps: u64) -> f64 {
-    estimate.value as f64 / (kbps as f64 * 1e3 * 1500.0 / 1538.0) - 1.0
+    estimate.in_unit().value as f64 / (kbps as f64 * 1e3 * 1500.0 / 1538.0) - 1.0
 }
 
 /// Directions that differ by less than 1538/102: both are exact, and say so each for itself.
@@ -126,13 +126,13 @@ fn both_directions_within_the_sizes_are_exact() {
         let outcome = measure(&mut Loop::new(&[1_000_000, outbound], &[returning, 1_000_000]), &[]);
         let (forward, reverse) = both(&outcome);
         assert_eq!(
-            (forward.verdict, reverse.verdict),
+            (forward.verdict(), reverse.verdict()),
             (BoundKind::Estimated, BoundKind::Estimated),
             "{outbound}/{returning}"
         );
         assert!(off(forward, outbound).abs() < 0.001, "{outbound}/{returning}: {}", off(forward, outbound));
         assert!(off(reverse, returning).abs() < 0.001, "{outbound}/{returning}: {}", off(reverse, returning));
-        assert!(forward.low <= forward.value && forward.value <= forward.high);
+        assert!(forward.in_unit().low <= forward.in_unit().value && forward.in_unit().value <= forward.in_unit().high);
         assert_eq!(forward.diagnostics.get("exact"), Some(&Diagnostic::Flag(true)));
     }
 }
@@ -143,15 +143,15 @@ fn both_directions_within_the_sizes_are_exact() {
 fn beyond_the_sizes_one_is_exact_and_one_a_bound() {
     let plain = measure(&mut Loop::new(&[100_000], &[2000]), &[("trio", "false")]);
     let (forward, reverse) = both(&plain);
-    assert_eq!((forward.verdict, reverse.verdict), (BoundKind::LowerBound, BoundKind::Estimated));
+    assert_eq!((forward.verdict(), reverse.verdict()), (BoundKind::LowerBound, BoundKind::Estimated));
     assert!(forward.caveats.contains(&Caveat::AsymmetricLimit));
     assert!(off(reverse, 2000).abs() < 0.001);
     // 2 Mbit/s times the ratio of the sizes.
     let bound = 2e6 * 1538.0 / 102.0 * 1500.0 / 1538.0;
-    assert!((forward.value as f64 / bound - 1.0).abs() < 0.01, "{}", forward.value);
+    assert!((forward.in_unit().value as f64 / bound - 1.0).abs() < 0.01, "{}", forward.in_unit().value);
     let other = measure(&mut Loop::new(&[2000], &[100_000]), &[("trio", "false")]);
     let (forward, reverse) = both(&other);
-    assert_eq!((forward.verdict, reverse.verdict), (BoundKind::Estimated, BoundKind::LowerBound));
+    assert_eq!((forward.verdict(), reverse.verdict()), (BoundKind::Estimated, BoundKind::LowerBound));
 }
 
 /// Least round trips have no such limit: of one hop they tell the capacity, of several less than
@@ -160,7 +160,7 @@ fn beyond_the_sizes_one_is_exact_and_one_a_bound() {
 fn least_round_trips_raise_the_bound_and_never_above_the_truth() {
     let outcome = measure(&mut Loop::new(&[100_000], &[1000]), &[]);
     let (forward, _) = both(&outcome);
-    assert_eq!(forward.verdict, BoundKind::LowerBound);
+    assert_eq!(forward.verdict(), BoundKind::LowerBound);
     assert_eq!(forward.diagnostics.get("by_round_trips"), Some(&Diagnostic::Flag(true)));
     assert!((-0.01..=0.0).contains(&off(forward, 100_000)), "{}", off(forward, 100_000));
     let outcome = measure(&mut Loop::new(&[200_000, 100_000, 200_000], &[1000]), &[]);

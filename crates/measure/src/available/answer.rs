@@ -7,6 +7,7 @@ use narrows_units::{BitRate, Metric, Sender, Stamp};
 use super::curve::Curve;
 use super::pooled::{PooledEstimate, fastest};
 use super::train::TrainSlope;
+use narrows_probe::outcome::SampleCounts;
 use narrows_probe::probes::TrainReport;
 use narrows_probe::{
     AvailableFinding, Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Reason,
@@ -115,21 +116,17 @@ impl RunAccount {
     fn inconclusive(&self, reason: Reason) -> Outcome {
         let mut diagnostics = Diagnostics::default();
         diagnostics.insert("trains", self.count);
-        for (name, value) in self.samples() {
-            diagnostics.insert(name, value);
-        }
-        Outcome::Inconclusive { reason, caveats: self.caveats(), details: Details::default(), diagnostics }
+        let caveats = self.caveats();
+        Outcome::Inconclusive { reason, caveats, details: Details::default(), diagnostics }.counted(self.samples())
     }
 
     /// Trains that were read, and those that told nothing.
-    fn samples(&self) -> [(&'static str, usize); 4] {
-        let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-        [
-            ("kept_trains", self.trains.len() + self.curves.len()),
-            ("rejected_lost_trains", count(self.all_lost)),
-            ("rejected_clock_step_trains", count(self.clock_steps)),
-            ("rejected_few_batches_trains", count(self.few_batches)),
-        ]
+    fn samples(&self) -> SampleCounts {
+        SampleCounts::default()
+            .kept("trains", self.trains.len() + self.curves.len())
+            .rejected("lost_trains", self.all_lost)
+            .rejected("clock_step_trains", self.clock_steps)
+            .rejected("few_batches_trains", self.few_batches)
     }
 
     fn estimated(&self, pooled: &PooledEstimate, ending: &Ending) -> Option<Estimate> {
@@ -293,7 +290,7 @@ impl RunAccount {
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
-        if estimate.verdict == narrows_probe::BoundKind::Estimated {
+        if estimate.verdict() == narrows_probe::BoundKind::Estimated {
             estimate = self.buckets.tell(estimate);
         }
         if self.overflows > 0 {
@@ -304,8 +301,8 @@ impl RunAccount {
             estimate = estimate.caveat(Caveat::StoppedEarly);
         }
         let all = |of: fn(&TrainSlope) -> f64| self.trains.iter().map(of).collect::<Vec<f64>>();
-        let estimate = self.samples().into_iter().fold(estimate, |estimate, (name, value)| estimate.with(name, value));
         estimate
+            .counted(self.samples())
             .with("rate_in_bps", all(|train| train.rate))
             .with("rate_out_bps", all(|train| train.rate_out))
             .with("delay_growth", all(|train| train.growth))

@@ -1,7 +1,7 @@
 //! The parts of a train during which the tight link never ran idle, and the slope over them.
 
-use super::burst_ends::Sample;
 use super::levels::{Block, blocks};
+use narrows_train::burst_ends::Sample;
 
 /// Fewest burst ends behind a line where no part is known to be busy: below, one outlier owns it
 /// (ours).
@@ -153,7 +153,7 @@ fn early(kept: &[Sample], delays: &[f64], parts: &[(usize, usize)], within: f64)
     for &(begin, end) in parts {
         let end = (begin..=end).take_while(|&index| kept[index].departed <= within).last().unwrap_or(begin);
         time += kept[end].departed - kept[begin].departed;
-        bits += kept[end].cumulative_bits - kept[begin].cumulative_bits;
+        bits += kept[end].cumulative - kept[begin].cumulative;
         growth += delays[end] - delays[begin];
     }
     if time > 0.0 { Early { time, rate: bits / time, growth: growth / time } } else { Early::NONE }
@@ -167,7 +167,7 @@ fn idle(kept: &[Sample], least: f64, stretches: &[(usize, usize)], parts: &[(usi
             return;
         }
         time += kept[end].departed - kept[begin].departed;
-        bits += kept[end].cumulative_bits - kept[begin].cumulative_bits;
+        bits += kept[end].cumulative - kept[begin].cumulative;
         for sample in &kept[begin + 1..=end] {
             count += 1;
             free += u32::from(sample.delay() - least < WAITED * packet);
@@ -236,7 +236,7 @@ fn parts(delays: &[f64], (start, stop): (usize, usize), least: f64, backlogged_f
 
 fn from_end_to_end(kept: &[Sample], delays: &[f64], parts: &[(usize, usize)], time: f64) -> Option<Slope> {
     let sum = |of: &dyn Fn(usize) -> f64| parts.iter().map(|&(begin, end)| of(end) - of(begin)).sum::<f64>();
-    let rate = sum(&|index| kept[index].cumulative_bits) / time;
+    let rate = sum(&|index| kept[index].cumulative) / time;
     let growth = sum(&|index| delays[index]) / time;
     let wander = wandering(kept, delays, parts, growth);
     (rate.is_finite() && growth.is_finite()).then(|| Slope {
@@ -262,7 +262,7 @@ fn regression(kept: &[Sample], delays: &[f64], stretches: &[(usize, usize)]) -> 
         }
         let length = kept[end].departed - kept[begin].departed;
         let times: Vec<f64> = kept[begin..=end].iter().map(|sample| sample.departed).collect();
-        let cumulative_bits: Vec<f64> = kept[begin..=end].iter().map(|sample| sample.cumulative_bits).collect();
+        let cumulative_bits: Vec<f64> = kept[begin..=end].iter().map(|sample| sample.cumulative).collect();
         let (Ok(bits), Ok(line)) =
             (narrows_stat::ols(&times, &cumulative_bits), narrows_stat::ols(&times, &delays[begin..=end]))
         else {
@@ -318,7 +318,7 @@ mod tests {
             .map(|index| {
                 let departed = f64::from(index) * 0.002;
                 let waits = if index % 2 == 1 { 0.0005 } else { 0.0 };
-                Sample { departed, arrived: departed + waits, cumulative_bits: f64::from(index + 1) * 12_000.0 }
+                Sample { departed, arrived: departed + waits, cumulative: f64::from(index + 1) * 12_000.0 }
             })
             .collect();
         let (found, blocks) = slope(&kept, 0.0, &[], f64::INFINITY, 0.0005).expect("a line");

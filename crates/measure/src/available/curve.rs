@@ -6,9 +6,9 @@
 //! (base delay, and what a burst end waits) and a free scale, which is `1/C`; the `A` with the
 //! least squares is the estimate.
 
-use super::burst_ends::{Sample, burst_ends_of, samples};
 use super::train::{Prior, Unusable};
 use narrows_probe::probes::TrainReport;
+use narrows_train::burst_ends::{Sample, Scale};
 
 /// Fewest burst ends behind a curve.
 const MIN_ENDS: usize = 12;
@@ -45,11 +45,11 @@ pub(crate) enum Shape {
 
 /// Fits the curve. `capacity` is the path's, as far as known.
 pub(crate) fn fit(report: &TrainReport, prior: Option<Prior>, capacity: Option<f64>) -> Result<Shape, Unusable> {
-    let samples = samples(report);
+    let samples = Scale::SECONDS.samples(report);
     if samples.len() < 2 {
         return Err(Unusable::AllLost);
     }
-    let burst_ends = burst_ends_of(&samples, prior.map(|prior| prior.fastest));
+    let burst_ends = Scale::SECONDS.burst_ends(&samples, prior.map(|prior| prior.fastest), false);
     let kept = burst_ends.kept;
     if kept.len() < MIN_ENDS {
         return Err(Unusable::FewBatches);
@@ -88,13 +88,13 @@ pub(crate) fn fit(report: &TrainReport, prior: Option<Prior>, capacity: Option<f
 fn queue(samples: &[Sample], kept: &[Sample], available: f64) -> Vec<f64> {
     let mut queues = Vec::with_capacity(kept.len());
     let mut burst_ends = kept.iter().peekable();
-    let (mut queue, mut before) = (0.0f64, Sample { departed: 0.0, arrived: 0.0, cumulative_bits: 0.0 });
+    let (mut queue, mut before) = (0.0f64, Sample { departed: 0.0, arrived: 0.0, cumulative: 0.0 });
     for sample in samples {
-        let bits = sample.cumulative_bits - before.cumulative_bits;
+        let bits = sample.cumulative - before.cumulative;
         let gap = sample.departed - before.departed;
         queue = (queue + bits - available * gap).max(0.0);
         before = *sample;
-        if burst_ends.next_if(|end| end.cumulative_bits <= sample.cumulative_bits).is_some() {
+        if burst_ends.next_if(|end| end.cumulative <= sample.cumulative).is_some() {
             queues.push(queue);
         }
     }
@@ -134,7 +134,7 @@ fn highest_rate(samples: &[Sample]) -> f64 {
     let span = 8.min(samples.len() - 1);
     let rates = samples.windows(span + 1).map(|part| {
         let (first, last) = (part[0], part[span]);
-        (last.cumulative_bits - first.cumulative_bits) / (last.departed - first.departed)
+        (last.cumulative - first.cumulative) / (last.departed - first.departed)
     });
     rates.filter(|rate| rate.is_finite() && *rate > 0.0).fold(0.0, f64::max)
 }

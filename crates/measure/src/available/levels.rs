@@ -8,7 +8,7 @@
 //! beside such traffic what is summed up has no drift, whatever began or ended the part. Unlike the
 //! begins of trains this needs no round trip shorter than a train and longer than its head.
 
-use super::burst_ends::Sample;
+use narrows_train::burst_ends::Sample;
 
 /// Blocks of a backlogged period at most, and burst ends of a block at least (ours).
 const BLOCKS: usize = 12;
@@ -42,7 +42,7 @@ pub(super) fn blocks(kept: &[Sample], delays: &[f64], least: f64, parts: &[(usiz
             Block {
                 level: delays[from] - least,
                 time: kept[to].departed - kept[from].departed,
-                bits: kept[to].cumulative_bits - kept[from].cumulative_bits,
+                bits: kept[to].cumulative - kept[from].cumulative,
                 growth: delays[to] - delays[from],
             }
         }));

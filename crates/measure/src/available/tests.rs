@@ -240,9 +240,9 @@ fn constant_traffic_is_read_within_two_percent() {
         let truth = host_pair.available(1500).as_f64();
         let outcome = measured(&mut host_pair, &[]);
         let estimate = outcome.estimate().expect("a value");
-        let error = (estimate.value as f64 - truth) / 97.5e6;
+        let error = (estimate.in_unit().value as f64 - truth) / 97.5e6;
         assert!(error.abs() < 0.02, "{load}: {error}");
-        assert_eq!(estimate.verdict, BoundKind::Estimated);
+        assert_eq!(estimate.verdict(), BoundKind::Estimated);
         let octets: u64 = host_pair.reports.iter().map(|report| report.arrivals.len() as u64 * 1500).sum();
         assert!(octets <= 1_200_000, "{load}: {octets}");
     }
@@ -259,8 +259,8 @@ fn poisson_traffic_is_read_without_bias() {
             let truth = host_pair.available(1500).as_f64();
             let outcome = measured(&mut host_pair, &[("mode", mode)]);
             let estimate = outcome.estimate().unwrap_or_else(|| panic!("{load}, {mode}, seed {seed}: {outcome:?}"));
-            errors.push((estimate.value as f64 - truth) / 97.5e6);
-            covered += u32::from(estimate.low as f64 <= truth && truth <= estimate.high as f64);
+            errors.push((estimate.in_unit().value as f64 - truth) / 97.5e6);
+            covered += u32::from(estimate.in_unit().low as f64 <= truth && truth <= estimate.in_unit().high as f64);
         }
         let mean = narrows_stat::mean(&errors).unwrap();
         let typical: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
@@ -337,8 +337,8 @@ fn a_sender_that_is_held_up_is_asked_for_more() {
     let budget = SlopeMethod.info().imposes.budget();
     let Ok(found) = narrows_probe::drive(&mut world, estimator.as_mut(), budget);
     let estimate = found.outcome.estimate().expect("a value");
-    assert_eq!(estimate.verdict, BoundKind::Estimated);
-    let error = estimate.value as f64 / world.0.available(1500).as_f64() - 1.0;
+    assert_eq!(estimate.verdict(), BoundKind::Estimated);
+    let error = estimate.in_unit().value as f64 / world.0.available(1500).as_f64() - 1.0;
     assert!(error.abs() < 0.01, "{error}: {estimate:?}");
     assert!(found.cost.octets < 10_000_000, "{:?}", found.cost);
 }
@@ -351,8 +351,8 @@ fn a_slow_sender_gives_a_lower_bound() {
     host_pair.facts.sender.min_gap = Duration::from_micros(40);
     let outcome = measured(&mut host_pair, &[]);
     let estimate = outcome.estimate().expect("a bound");
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
-    assert!((285_000_000..=300_000_000).contains(&estimate.value), "{}", estimate.value);
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    assert!((285_000_000..=300_000_000).contains(&estimate.in_unit().value), "{}", estimate.in_unit().value);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use narrows_units::{BitRate, Sender, Stamp};
 
 use super::backlogged::{Early, Idle, Slope, behind, slope};
-use super::burst_ends::{BurstEnds, Sample, burst_ends_of, rate_between, samples};
 use super::levels::Block;
 use narrows_probe::probes::TrainReport;
+use narrows_train::burst_ends::{BurstEnds, Sample, Scale};
 use narrows_train::reading::{departure_span_ns, lost_late, runs_backwards};
 
 /// A departure gap of this many usual ones is a pause (ours).
@@ -126,7 +126,7 @@ pub(crate) enum Unusable {
 /// Reduces a train. Its packets may have any departures: pauses of the sender are cut out, and what
 /// was really sent is what counts.
 pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<TrainSlope, Unusable> {
-    let samples = samples(report);
+    let samples = Scale::SECONDS.samples(report);
     if samples.len() < 2 {
         return Err(Unusable::AllLost);
     }
@@ -134,8 +134,8 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
         return Err(Unusable::ClockStep);
     }
     let span = departure_span_ns(report) * 1e-9;
-    let burst_ends = burst_ends_of(&samples, prior.map(|prior| prior.fastest));
-    let rate_out = rate_between(&burst_ends.kept);
+    let burst_ends = Scale::SECONDS.burst_ends(&samples, prior.map(|prior| prior.fastest), false);
+    let rate_out = Scale::SECONDS.rate_between(&burst_ends.kept);
     let rate_sent = report.departure_rate().map_or(f64::INFINITY, BitRate::as_f64);
     // No path speeds a train up by much: it arrived as one batch.
     if !rate_out.is_finite() || rate_out > 1.2 * rate_sent {
@@ -151,13 +151,13 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
     let tail = behind(&burst_ends.kept, priming_packets);
     let (line, blocks) = if span > 0.0 {
         let backlogged_from = prior.map_or(f64::INFINITY, |prior| prior.backlogged_from);
-        let packet = samples.last().map_or(0.0, |last| last.cumulative_bits) / samples.len() as f64;
+        let packet = samples.last().map_or(0.0, |last| last.cumulative) / samples.len() as f64;
         let packet = prior.map_or(0.0, |prior| packet / prior.fastest);
         slope(tail, least, &pauses, backlogged_from, packet).ok_or(Unusable::FewBatches)?
     } else {
         (Slope::UNTIMED, Vec::new())
     };
-    let rest = samples.last().map_or(0.0, |last| last.cumulative_bits) * (1.0 - 1.0 / samples.len() as f64);
+    let rest = samples.last().map_or(0.0, |last| last.cumulative) * (1.0 - 1.0 / samples.len() as f64);
     Ok(TrainSlope {
         at: report.arrivals.first().map_or(Stamp::from_nanos(0), |row| row.departed),
         rate_sent,
@@ -173,7 +173,7 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
         lost_late: lost_late(report),
         burst_ends: burst_ends.kept.len(),
         batch: burst_ends.period,
-        slept: burst_ends.slept,
+        slept: burst_ends.stalled,
         pauses: pauses.len(),
         paused: line.paused,
         highest_delay: tail.iter().map(Sample::delay).fold(0.0, f64::max) - least.min(0.0),
@@ -186,25 +186,14 @@ pub(crate) fn analyse(report: &TrainReport, prior: Option<Prior>) -> Result<Trai
     })
 }
 
-/// A clock that was set shows as one jump of the delay that stays. A queue does not: it grows by
-/// one packet time at a time, and a host that slept does not either, for all but the last packet of
-/// what it found are dropped by then.
+/// Whether a clock was set in between. Where the sender paused, a queue ran empty or a host caught
+/// up: that is no clock.
 fn check_jump(burst_ends: &BurstEnds, span: f64) -> Result<(), Unusable> {
-    let batch = burst_ends.period.map_or(0.0, |period| period.as_secs_f64());
-    let delays: Vec<f64> = burst_ends.kept.iter().map(Sample::delay).collect();
-    let jumps = delays.windows(2).map(|pair| (pair[1] - pair[0]).abs());
-    // Batches make many jumps, a clock that is set makes one.
-    let (jump, next) = jumps.fold((0.0f64, 0.0f64), |(most, next), jump| (most.max(jump), next.max(jump.min(most))));
-    let low = delays.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = delays.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let stays = jump > (high - low) / 2.0 && next < jump / 2.0;
-    // Where the sender paused, a queue ran empty or a host caught up: that is no clock.
-    let quiet_sender =
-        burst_ends.kept.windows(2).all(|pair| pair[1].departed - pair[0].departed < (span / 10.0).max(3.0 * batch));
-    if delays.len() >= 8 && span > 0.0 && jump > (span / 5.0).max(3.0 * batch) && stays && quiet_sender {
-        Err(Unusable::ClockStep)
-    } else {
-        Ok(())
+    let longest = (span / 10.0).max(3.0 * Scale::SECONDS.batch(burst_ends));
+    let quiet_sender = burst_ends.kept.windows(2).all(|pair| pair[1].departed - pair[0].departed < longest);
+    match Scale::SECONDS.jump(burst_ends, span) {
+        Some(_) if quiet_sender => Err(Unusable::ClockStep),
+        _ => Ok(()),
     }
 }
 

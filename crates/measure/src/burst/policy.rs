@@ -1,5 +1,7 @@
 //! What drops: the end of a queue, early detection, a policer, a shaper's queue, or chance.
 
+use narrows_units::Octets;
+
 use super::analyse::{Delays, Turn};
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, QueueFinding};
 use narrows_train::bucket;
@@ -52,8 +54,8 @@ pub(super) fn tell_bucket(
     if !estimate.caveats.iter().any(|reported| reported.id() == caveat.id()) {
         estimate = estimate.caveat(caveat);
     }
-    queue.bucket_rate_bps = turning_point.map(|turning_point| turning_point.sustained.bps());
-    queue.bucket_octets = turning_point.map(|turning_point| turning_point.depth_octets);
+    queue.bucket_rate_bps = turning_point.map(|turning_point| turning_point.sustained);
+    queue.bucket_octets = turning_point.map(|turning_point| Octets::new(turning_point.depth_octets));
     estimate
 }
 

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Layer, Metric, rounded};
+use narrows_units::{BitRate, Delta, Layer, Metric, Octets, rounded, rounded_signed};
 
 use super::analyse::{Together, together};
 use super::ledger::Ledger;
 use super::policy::{self, Policy, Shown, policy};
 use super::queue::{self, Counted, CurvePoint};
 use narrows_probe::outcome::{
-    BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Estimate, Finding, Limit, Outcome, QueueFinding, Reason,
+    BurstFinding, BurstPoint, BurstSample, Caveat, Confidence, Estimate, Finding, Limit, Outcome, QueueFinding, Ranged,
+    Reason,
 };
 
 /// Fewer bursts than this are few; so are fewer than that, if they were cut at different places
@@ -67,8 +68,13 @@ fn octets(known: &Known<'_>, packets: u64) -> u64 {
     packets * u64::from(known.ip_octets)
 }
 
+fn rate_of(bps: f64) -> BitRate {
+    BitRate::from_bps(rounded(bps))
+}
+
 fn burst(value: u64, low: u64, high: u64) -> Estimate {
-    Estimate::new(Metric::MaximumBurstOctets, Some(Layer::Ip), value, low, high)
+    let range = Ranged::new(value, low, high).map(Octets::new);
+    Estimate::new(Metric::MaximumBurstOctets, Some(Layer::Ip), range)
 }
 
 fn from_sample(known: &Known<'_>, all: &Together) -> Estimate {
@@ -134,20 +140,20 @@ fn diagnostics(
 ) -> Estimate {
     let ledger = known.ledger;
     found.ip_octets = known.ip_octets;
-    found.rate_bps = narrows_stat::median(&ledger.departures).map(rounded);
+    found.rate_bps = narrows_stat::median(&ledger.departures).map(rate_of);
     if let Some(rate) = narrows_stat::median(&ledger.arrivals) {
         estimate = estimate.with("arrival_rate_bps", rounded(rate));
         let queued = rate * ledger.growth.as_secs_f64() / 8.0;
-        found.queue.by_delay_octets = Some(rounded(queued));
+        found.queue.by_delay_octets = Some(Octets::new(rounded(queued)));
     }
-    estimate = estimate.with("peak_queue_delay_ns", narrows_units::Delta::from(ledger.growth));
-    found.through_rate_bps = ledger.rate_through().map(rounded);
+    estimate = estimate.with("peak_queue_delay_ns", Delta::from(ledger.growth));
+    found.through_rate_bps = ledger.rate_through().map(rate_of);
     if let Some(all) = sample {
         let series = ledger.sample.cuts.iter().map(|cut| octets(known, cut.through) as f64);
         found.sample = Some(BurstSample {
-            p10: octets(known, all.p10),
-            median: octets(known, all.median),
-            max: octets(known, all.max),
+            p10: Octets::new(octets(known, all.p10)),
+            median: Octets::new(octets(known, all.median)),
+            max: Octets::new(octets(known, all.max)),
             max_is_bound: all.max_is_bound,
         });
         estimate = estimate
@@ -226,10 +232,7 @@ fn by_chance(estimate: Estimate, known: &Known<'_>, sample: Option<&Together>) -
     let lost = all.bursts - all.whole;
     let through: u64 = known.ledger.sample.cuts.iter().map(|cut| cut.through).sum();
     let ratio = lost as f64 / (through.saturating_add(lost as u64)).max(1) as f64;
-    let low = estimate.low;
-    let mut bound = estimate.at_least(Limit::Path).caveat(Caveat::Loss { ratio });
-    bound.low = low.min(bound.value);
-    bound
+    estimate.at_least(Limit::Path).caveat(Caveat::Loss { ratio })
 }
 
 /// The curve over rates.
@@ -238,10 +241,10 @@ fn curve(known: &Known<'_>) -> Vec<BurstPoint> {
         return Vec::new();
     }
     let point = |point: CurvePoint| BurstPoint {
-        rate_bps: rounded(point.rate_bps),
-        p10: octets(known, point.p10),
-        median: octets(known, point.median),
-        max: octets(known, point.max),
+        rate_bps: rate_of(point.rate_bps),
+        p10: Octets::new(octets(known, point.p10)),
+        median: Octets::new(octets(known, point.median)),
+        max: Octets::new(octets(known, point.max)),
         bursts: point.bursts as u64,
     };
     known.ledger.curve().into_iter().map(point).collect()
@@ -258,7 +261,7 @@ fn queue_behind(
     let points = queue::telling(&ledger.curve(), known.ip_octets);
     let fit = queue::effective(&points);
     if known.rates > 0 {
-        found.queue.available_bps = fit.as_ref().map(|fit| rounded(fit.available_bps));
+        found.queue.available_bps = fit.as_ref().map(|fit| rate_of(fit.available_bps));
         if fit.is_none() {
             estimate = estimate.with("effective_queue", "the rates tried give no line");
         }
@@ -276,18 +279,18 @@ fn queue_behind(
         ledger.sample.queue_by_delay(known.ip_octets).filter(|_| known_rate)
     };
     let by_delay = narrows_stat::median(&by_delay).or_else(own);
-    found.queue.by_delay_octets = by_delay.map(rounded).or(found.queue.by_delay_octets);
+    found.queue.by_delay_octets = by_delay.map(|queued| Octets::new(rounded(queued))).or(found.queue.by_delay_octets);
     let by_model = ledger.rated_sample().queue_by_rate().map(|packets| packets * f64::from(known.ip_octets));
     let (queue, basis) = match (&fit, by_model) {
         (Some(fit), _) => (fit.queue_octets, "line"),
         (None, Some(octets)) => (octets, "rate"),
         (None, None) => return estimate,
     };
-    found.queue.effective_octets = Some(rounded(queue));
+    found.queue.effective_octets = Some(Octets::new(rounded(queue)));
     found.queue.basis = Some(basis.to_owned());
     let drains = [known.available.map(BitRate::as_f64), fit.map(|fit| fit.available_bps), ledger.rate_through()];
     let drain = drains.into_iter().flatten().find(|rate| *rate > 0.0);
-    found.queue.drain_ns = drain.map(|rate| rounded(queue * 8e9 / rate));
-    found.rtt_ns = u64::try_from(known.rtt.as_nanos()).ok();
+    found.queue.drain_ns = drain.map(|rate| Delta::from_nanos(rounded_signed(queue * 8e9 / rate)));
+    found.rtt_ns = Some(Delta::from(known.rtt));
     estimate
 }

@@ -24,10 +24,10 @@ fn an_idle_queue() {
     path.sender = 1e9;
     let measured = path.measure(&Burst, &[]);
     let estimate = measured.outcome.estimate().unwrap().clone();
-    within(estimate.value, 64e3 / 0.9 - 1500.0, 64e3 / 0.9 + 1500.0);
-    assert_eq!(estimate.low, estimate.value);
-    assert_eq!(estimate.high, estimate.value + 1500);
-    assert_eq!(estimate.verdict, BoundKind::Estimated);
+    within(estimate.in_unit().value, 64e3 / 0.9 - 1500.0, 64e3 / 0.9 + 1500.0);
+    assert_eq!(estimate.in_unit().low, estimate.in_unit().value);
+    assert_eq!(estimate.in_unit().high, estimate.in_unit().value + 1500);
+    assert_eq!(estimate.verdict(), BoundKind::Estimated);
     assert_eq!(estimate.limited_by, Limit::Path);
     assert!(estimate.caveats.is_empty(), "{:?}", estimate.caveats);
     between(number(&estimate, "burst_rate_bps"), 0.99e9, 1.01e9);
@@ -46,10 +46,10 @@ fn cross_traffic_and_rate() {
     path.cross = 50e6;
     path.sender = 1e9;
     let fast = path.estimate(&Burst, &[("available_bps", "50 Mbit/s")]);
-    within(fast.value, 64e3 / 0.95 - 1500.0, 64e3 / 0.95 + 1500.0);
+    within(fast.in_unit().value, 64e3 / 0.95 - 1500.0, 64e3 / 0.95 + 1500.0);
     path.sender = 100e6;
     let slow = path.estimate(&Burst, &[("available_bps", "50 Mbit/s")]);
-    within(slow.value, 128e3 - 3000.0, 128e3 + 3000.0);
+    within(slow.in_unit().value, 128e3 - 3000.0, 128e3 + 3000.0);
     // The cross traffic of this world never loses, so that ours gets less through behind the loss
     // than the queue serves: a policer of ours alone would look the same, and what limits is not
     // asked here.
@@ -65,9 +65,9 @@ fn the_oc12_path() {
     path.cross = 62.2e6;
     path.sender = 660e6;
     let estimate = path.estimate(&Burst, &[("ip_octets", "100")]);
-    within(estimate.value, 81e3, 83e3);
+    within(estimate.in_unit().value, 81e3, 83e3);
     // 82 kB per round trip of 30 ms cap an unpaced window at 21.9 Mbit/s.
-    within(estimate.value * 8 * 1000 / 30, 21.3e6, 22.4e6);
+    within(estimate.in_unit().value * 8 * 1000 / 30, 21.3e6, 22.4e6);
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn a_random_backlog_spreads_the_answer() {
     path.sender = 10e9;
     path.found = (0..11).map(|k| f64::from(k * 7 % 11) * 4e3).collect();
     let estimate = path.estimate(&Burst, &[("max_time", "10 s")]);
-    within(estimate.low, 22e3, 32e3);
-    within(estimate.value, 36e3, 52e3);
-    within(estimate.high, 58e3, 68e3);
+    within(estimate.in_unit().low, 22e3, 32e3);
+    within(estimate.in_unit().value, 36e3, 52e3);
+    within(estimate.in_unit().high, 58e3, 68e3);
 }
 
 #[test]
@@ -86,9 +86,9 @@ fn a_sender_that_cannot_overrun() {
     let mut path = Fluid::new(100e6, 64e3, 0.01);
     path.sender = 50e6;
     let estimate = path.estimate(&Burst, &[("max_octets", "300 kB")]);
-    assert_eq!(estimate.verdict, BoundKind::LowerBound);
+    assert_eq!(estimate.verdict(), BoundKind::LowerBound);
     assert_eq!(estimate.limited_by, Limit::Sender);
-    within(estimate.value, 298.5e3, 300e3);
+    within(estimate.in_unit().value, 298.5e3, 300e3);
     assert!(has(&estimate, "largest_tried") && has(&estimate, "sender_limited"));
 }
 
@@ -96,7 +96,7 @@ fn a_sender_that_cannot_overrun() {
 fn a_queue_larger_than_the_cap() {
     let mut path = Fluid::new(100e6, 10e6, 0.01);
     let estimate = path.estimate(&Burst, &[("max_octets", "300 kB")]);
-    assert_eq!(estimate.verdict, BoundKind::LowerBound);
+    assert_eq!(estimate.verdict(), BoundKind::LowerBound);
     assert_eq!(estimate.limited_by, Limit::Budget);
     assert!(has(&estimate, "largest_tried") && !has(&estimate, "sender_limited"));
 }
@@ -108,7 +108,7 @@ fn a_policer_is_no_queue() {
     path.sender = 900e6;
     path.policer = Some((20e6, 50e3));
     let estimate = path.estimate(&Burst, &[("available_bps", "10 Mbit/s")]);
-    within(estimate.value, 48e3, 52.7e3);
+    within(estimate.in_unit().value, 48e3, 52.7e3);
     assert_eq!(estimate.limited_by, Limit::Shaper);
     assert!(estimate.caveats.contains(&Caveat::Policed));
     assert!(number(&estimate, "queueing_share") < 0.1);
@@ -142,7 +142,7 @@ fn the_detail_of_an_idle_queue() {
     let mut path = Fluid::new(100e6, 64e3, 0.01);
     path.sender = 1e9;
     let estimate = path.estimate(&Burst, &[("detail", "true")]);
-    within(estimate.value, 64e3 / 0.9 - 1500.0, 64e3 / 0.9 + 1500.0);
+    within(estimate.in_unit().value, 64e3 / 0.9 - 1500.0, 64e3 / 0.9 + 1500.0);
     assert_eq!(word(&estimate, "queue_policy"), "drop_tail");
     assert_eq!(word(&estimate, "queue_counts"), "octets");
     assert_eq!(word(&estimate, "effective_queue_basis"), "line");
@@ -168,9 +168,9 @@ fn drops_by_the_receiver_are_not_the_paths() {
     let mut path = Fluid::new(100e6, 1e6, 0.01);
     path.receiver_packets = Some(40);
     let estimate = path.estimate(&Burst, &[]);
-    assert_eq!(estimate.verdict, BoundKind::LowerBound);
+    assert_eq!(estimate.verdict(), BoundKind::LowerBound);
     assert_eq!(estimate.limited_by, Limit::Receiver);
-    assert_eq!(estimate.value, 32 * 1500);
+    assert_eq!(estimate.in_unit().value, 32 * 1500);
     assert!(has(&estimate, "local_drops"));
 }
 
@@ -192,7 +192,7 @@ fn refused_at_once_and_later() {
     path = Fluid::new(100e6, 64e3, 0.01);
     path.refuse_after = Some((2, Refusal::ForbiddenByPeer));
     let estimate = path.estimate(&Burst, &[]);
-    assert_eq!((estimate.value, estimate.verdict), (16 * 1500, BoundKind::LowerBound));
+    assert_eq!((estimate.in_unit().value, estimate.verdict()), (16 * 1500, BoundKind::LowerBound));
     assert!(has(&estimate, "stopped_early"));
 }
 
@@ -213,12 +213,12 @@ fn stopped_in_the_search_and_in_the_sample() {
     let mut path = Fluid::new(100e6, 64e3, 0.01);
     path.stop_before = Some(5);
     let search = path.estimate(&Burst, &[]);
-    within(search.value, 60e3, 68e3);
+    within(search.in_unit().value, 60e3, 68e3);
     assert!(has(&search, "stopped_early") && has(&search, "few_samples"));
     path = Fluid::new(100e6, 64e3, 0.01);
     path.stop_before = Some(12);
     let sample = path.estimate(&Burst, &[]);
-    within(sample.value, 62e3, 66e3);
+    within(sample.in_unit().value, 62e3, 66e3);
     assert!(has(&sample, "stopped_early"));
 }
 
@@ -226,10 +226,10 @@ fn stopped_in_the_search_and_in_the_sample() {
 #[test]
 fn extreme_paths() {
     let mut tiny = Fluid::new(100e6, 3000.0, 50e-6);
-    within(tiny.estimate(&Burst, &[]).value, 3000.0, 3000.0);
+    within(tiny.estimate(&Burst, &[]).in_unit().value, 3000.0, 3000.0);
     let mut remote = Fluid::new(100e6, 64e3, 0.8);
     let estimate = remote.estimate(&Burst, &[]);
-    within(estimate.value, 60e3, 68e3);
+    within(estimate.in_unit().value, 60e3, 68e3);
     between(number(&estimate, "bursts"), 5.0, 19.0);
 }
 

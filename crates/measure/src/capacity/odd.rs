@@ -6,7 +6,9 @@ use narrows_units::BitRate;
 
 use crate::capacity::signature::{Cause, classify};
 use narrows_probe::PathFacts;
-use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Finding, Limit, Outcome, Reason, ShapeCause};
+use narrows_probe::outcome::{
+    BoundKind, Caveat, Confidence, Estimate, Finding, Limit, Outcome, Ranged, Reason, ShapeCause,
+};
 use narrows_probe::probes::{Fate, TrainReport};
 
 /// Whether a second part is worth its octets: packets came in batches or overtook, or trains agree
@@ -24,7 +26,7 @@ pub(super) fn worth_asking(facts: &PathFacts, reports: &[TrainReport], outcome: 
         return false;
     }
     let signature = classify(facts, reports);
-    let seen = outcome.estimate().map(|estimate| estimate.value as f64);
+    let seen = outcome.estimate().and_then(Estimate::rate).map(|rate| rate.value.as_f64());
     let rate = seen.or(signature.rate.map(|rate| rate.median.as_f64()));
     // Pairs may see the link before; long trains do not.
     let long = signature.rate.map(|rate| rate.median.as_f64());
@@ -135,7 +137,7 @@ pub(super) fn combine(first: Outcome, second: Outcome) -> Outcome {
     };
     match cause {
         // Trains that scatter so widely are others' traffic, whatever else they show.
-        ShapeCause::ReceiveBatching if short.verdict == BoundKind::LowerBound && is_wide(&long) => {
+        ShapeCause::ReceiveBatching if short.verdict() == BoundKind::LowerBound && is_wide(&long) => {
             least(*long, &short, cause)
         }
         ShapeCause::CrossTraffic if within_a_burst(&short, &long) => least(*long, &short, cause),
@@ -152,20 +154,21 @@ pub(super) fn combine(first: Outcome, second: Outcome) -> Outcome {
 
 /// Whether an interval is no answer.
 fn is_wide(estimate: &Estimate) -> bool {
-    (estimate.high - estimate.low) as f64 > WIDEST * estimate.value as f64
+    let range = estimate.in_unit();
+    (range.high - range.low) as f64 > WIDEST * range.value as f64
 }
 
 /// Whether long trains came clearly slower than what pairs say, who are not sure of it. Others'
 /// traffic on a FIFO link looks like this, and so do bursts of a medium that is won and shared,
 /// where what passes within one burst is no capacity.
 fn within_a_burst(short: &Estimate, long: &Estimate) -> bool {
-    let unsure = short.confidence == Confidence::Low && short.verdict == BoundKind::Estimated;
-    unsure && (long.value as f64) < SLOWED * short.value as f64
+    let unsure = short.confidence == Confidence::Low && short.verdict() == BoundKind::Estimated;
+    unsure && (long.in_unit().value as f64) < SLOWED * short.in_unit().value as f64
 }
 
 /// The long trains' answer stands.
 fn reported_apart(long: Estimate, short: &Estimate, cause: ShapeCause) -> Outcome {
-    long.with("branch", "signature").with("cause", cause.name()).with("pairs_bps", short.value).into()
+    long.with("branch", "signature").with("cause", cause.name()).with("pairs_bps", short.in_unit().value).into()
 }
 
 /// The pairs' answer stands, for the long trains do not speak against it.
@@ -176,9 +179,12 @@ fn named(mut short: Estimate, long: &Estimate, cause: ShapeCause) -> Outcome {
     }
     // Pairs that were not sure, and long trains that were slowed by others or by the medium: the
     // truth is between the two.
-    if cause == ShapeCause::CrossTraffic && short.confidence == Confidence::Low && short.verdict == BoundKind::Estimated
+    if cause == ShapeCause::CrossTraffic
+        && short.confidence == Confidence::Low
+        && short.verdict() == BoundKind::Estimated
     {
-        short.low = short.low.min(long.low);
+        let least = long.rate().map_or(BitRate::ZERO, |long| long.low);
+        short.adjust(|rate: &mut Ranged<BitRate>| rate.low = rate.low.min(least));
         short = short.caveat(Caveat::NotConverged);
     }
     for caveat in &long.caveats {
@@ -186,7 +192,7 @@ fn named(mut short: Estimate, long: &Estimate, cause: ShapeCause) -> Outcome {
             short = short.caveat(caveat.clone());
         }
     }
-    short.with("cause", cause.name()).with("long_trains_bps", long.value).into()
+    short.with("cause", cause.name()).with("long_trains_bps", long.in_unit().value).into()
 }
 
 fn has(estimate: &Estimate, caveat: &Caveat) -> bool {
@@ -196,13 +202,18 @@ fn has(estimate: &Estimate, caveat: &Caveat) -> bool {
 /// Two rates and nothing that explains them. Long trains came at the lower, so that the path
 /// carries at least that.
 fn least(long: Estimate, short: &Estimate, cause: ShapeCause) -> Outcome {
-    let least = long.low.min(if short.verdict == BoundKind::Estimated { short.high } else { long.low });
-    let mut bound = Estimate { value: least, low: least, ..long }
+    let most = short.rate().filter(|short| short.verdict == BoundKind::Estimated).map(|short| short.high);
+    let mut bound = long;
+    bound.adjust(|rate: &mut Ranged<BitRate>| {
+        let least = most.map_or(rate.low, |most| most.min(rate.low));
+        (rate.value, rate.low) = (least, least);
+    });
+    let mut bound = bound
         .at_least(Limit::Path)
         .caveat(Caveat::NotConverged)
         .with("branch", "signature")
         .with("cause", cause.name())
-        .with("pairs_bps", short.value);
+        .with("pairs_bps", short.in_unit().value);
     for caveat in &short.caveats {
         if !has(&bound, caveat) {
             bound = bound.caveat(caveat.clone());
@@ -226,6 +237,7 @@ fn doubted(first: Outcome, second: &Outcome) -> Outcome {
 
 /// Both claim a value, and the same to [`NEAR`].
 fn agree(short: &Estimate, long: &Estimate) -> bool {
+    let (short, long) = (short.in_unit(), long.in_unit());
     let (a, b) = (short.value as f64, long.value as f64);
     match (short.verdict, long.verdict) {
         (BoundKind::Estimated, BoundKind::Estimated) => (a / b - 1.0).abs() <= NEAR,
@@ -238,6 +250,7 @@ fn agree(short: &Estimate, long: &Estimate) -> bool {
 /// A rate that others' traffic made lower than the capacity is no argument against a higher one;
 /// nor is a bound below the value.
 fn exceeds(short: &Estimate, long: &Estimate, cause: ShapeCause) -> bool {
+    let (short, long) = (short.in_unit(), long.in_unit());
     let bound = short.verdict == BoundKind::LowerBound && short.value as f64 <= long.value as f64 * (1.0 + NEAR);
     bound || (cause == ShapeCause::CrossTraffic && short.value as f64 >= long.value as f64 * (1.0 - NEAR))
 }

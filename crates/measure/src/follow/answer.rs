@@ -7,6 +7,7 @@ use narrows_units::{BitRate, Metric, to_usize};
 use super::Params;
 use super::account::Account;
 use super::level::{LEAST_ERROR, Now, Point};
+use narrows_probe::outcome::SampleCounts;
 use narrows_probe::{
     AvailableFinding, Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, PathFacts, Reason,
 };
@@ -116,7 +117,7 @@ impl State<'_> {
             })));
         }
         sampled(&mut estimate.diagnostics, self.account, self.windows);
-        estimate
+        estimate.counted(samples(self.account))
     }
 }
 
@@ -128,14 +129,14 @@ pub(super) fn finish(
     stopped: Option<Reason>,
 ) -> Outcome {
     let silent = stopped == Some(Reason::NoAnswer);
-    match estimate {
+    let outcome = match estimate {
         Some(mut estimate) if !silent => {
             sampled(&mut estimate.diagnostics, account, windows);
             distributed(&mut estimate.diagnostics, windows);
             if stopped.is_some() {
                 estimate = estimate.caveat(Caveat::StoppedEarly);
             }
-            estimate.into()
+            Outcome::from(estimate)
         }
         _ => {
             let mut diagnostics = Diagnostics::default();
@@ -148,13 +149,16 @@ pub(super) fn finish(
                 diagnostics,
             }
         }
-    }
+    };
+    outcome.counted(samples(account))
+}
+
+fn samples(account: &Account) -> SampleCounts {
+    SampleCounts::default().kept("trains", account.used).rejected("trains", account.trains - account.used)
 }
 
 fn sampled(diagnostics: &mut Diagnostics, account: &Account, windows: &Windows) {
     diagnostics.insert("trains", to_usize(account.trains));
-    diagnostics.insert("kept_trains", to_usize(account.used));
-    diagnostics.insert("rejected_trains", to_usize(account.trains - account.used));
     diagnostics.insert("useless_of_last_32_trains", account.useless());
     diagnostics.insert("changes", to_usize(account.changes));
     diagnostics.insert("windows", to_usize(windows.count()));

@@ -5,7 +5,7 @@ mod plan;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use narrows_units::{BitRate, Sender, Stamp};
+use narrows_units::{BitRate, Sender, Stamp, rounded, to_usize};
 
 use super::Params;
 use super::account::Account;
@@ -449,9 +449,7 @@ const LEAST_SHARE: f64 = 0.05;
 
 /// A whole count of packets, at least one.
 fn count(value: f64) -> usize {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
-    let whole = value.clamp(1.0, 1e6).round() as usize;
-    whole
+    to_usize(rounded(value.clamp(1.0, 1e6)))
 }
 
 impl Estimator for Machine {

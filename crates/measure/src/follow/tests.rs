@@ -18,9 +18,9 @@ fn exact_in_the_fluid_model() {
             let Ok(measured) = drive(&mut world, machine.as_mut(), INFO.imposes.budget());
             let estimate = measured.outcome.estimate().unwrap();
             let truth = (capacity.bps() - cross.bps()) as f64;
-            let off = (estimate.value as f64 - truth).abs() / capacity.as_f64();
+            let off = (estimate.in_unit().value as f64 - truth).abs() / capacity.as_f64();
             assert!(off < 0.01, "{capacity} {cross}: {off} {estimate:?}");
-            assert!(estimate.low as f64 <= truth && truth <= estimate.high as f64, "{estimate:?}");
+            assert!(estimate.in_unit().low as f64 <= truth && truth <= estimate.in_unit().high as f64, "{estimate:?}");
             let load = measured.cost.octets as f64 * 8.0 / measured.cost.time.as_secs_f64() / capacity.as_f64();
             assert!(load < 0.0102, "{capacity} {cross}: {load}");
         }
@@ -37,8 +37,8 @@ fn poisson_load_is_followed() {
         let truth = host_pair.available(1500).as_f64();
         let measured = host_pair.measure(begun(&[("duration", "8 s")]).as_mut(), INFO.imposes.budget());
         let estimate = measured.outcome.estimate().unwrap();
-        errors.push((estimate.value as f64 - truth) / 1e9);
-        held += u32::from(estimate.low as f64 <= truth && truth <= estimate.high as f64);
+        errors.push((estimate.in_unit().value as f64 - truth) / 1e9);
+        held += u32::from(estimate.in_unit().low as f64 <= truth && truth <= estimate.in_unit().high as f64);
     }
     let mean = narrows_stat::mean(&errors).unwrap();
     assert!((-0.03..0.03).contains(&mean), "{errors:?}");
@@ -57,8 +57,8 @@ fn heavy_load_is_followed_without_bias() {
         let truth = host_pair.available(1500).as_f64();
         let measured = host_pair.measure(begun(&[("duration", "20 s")]).as_mut(), INFO.imposes.budget());
         let estimate = measured.outcome.estimate().unwrap();
-        errors.push((estimate.value as f64 - truth) / 1e9);
-        held += u32::from(estimate.low as f64 <= truth && truth <= estimate.high as f64);
+        errors.push((estimate.in_unit().value as f64 - truth) / 1e9);
+        held += u32::from(estimate.in_unit().low as f64 <= truth && truth <= estimate.in_unit().high as f64);
     }
     let mean = narrows_stat::mean(&errors).unwrap();
     assert!((-0.02..0.02).contains(&mean), "{errors:?}");
@@ -72,9 +72,9 @@ fn a_slow_sender_is_a_bound() {
     host_pair.facts.sender.max_send_rate = Some(BitRate::from_mbps(200));
     let measured = host_pair.measure(begun(&[("duration", "10 s")]).as_mut(), INFO.imposes.budget());
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, BoundKind::LowerBound);
+    assert_eq!(estimate.verdict(), BoundKind::LowerBound);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));
-    assert!((190_000_000..=200_500_000).contains(&estimate.value), "{}", estimate.value);
+    assert!((190_000_000..=200_500_000).contains(&estimate.in_unit().value), "{}", estimate.in_unit().value);
 }
 
 /// A path that lets nothing through ends it after the timeout, with a reason.

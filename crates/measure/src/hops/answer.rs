@@ -9,7 +9,9 @@ use super::route::{earlier, is_no_hop, passes_on};
 use super::session::MethodRun;
 use super::stages::{Pairs, Stages, is_standard};
 use super::table::HopTable;
-use narrows_probe::outcome::{AnswerPace, HiddenDevice, HopCapacity, HopFinding, PathFinding, Predicted, Responder};
+use narrows_probe::outcome::{
+    AnswerPace, HiddenDevice, HopCapacity, HopFinding, PathFinding, Predicted, Ranged, Responder,
+};
 use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Limit, Outcome, Reason};
 
 /// A hop that was predicted a bound gets a value only if its slope stands out by this much after
@@ -39,20 +41,20 @@ pub(super) fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
     }
     let picture = picture(session);
     let findings = findings(session, &picture);
-    let value = |finding: &HopFinding| finding.capacity.map(|capacity| capacity.value);
-    let reported = |finding: &&HopFinding| finding.capacity.is_some_and(|c| c.verdict == BoundKind::Estimated);
+    let value = |finding: &HopFinding| finding.capacity.map(|capacity| capacity.rate.value);
+    let reported = |finding: &&HopFinding| finding.capacity.is_some_and(|c| c.rate.verdict == BoundKind::Estimated);
     let narrow = findings.iter().filter(reported).min_by_key(|finding| value(finding));
     let bound = findings.iter().filter(|finding| !reported(finding)).filter_map(value).min();
     let (mut estimate, narrow_hop) = match (narrow, bound) {
         // Where a bound is below all values the narrow link may be there, and that is all there is
         // to say.
-        (Some(HopFinding { ttl, capacity: Some(capacity), .. }), bound)
-            if bound.is_none_or(|b| b >= capacity.value) =>
+        (Some(HopFinding { ttl, capacity: Some(HopCapacity { rate, .. }), .. }), bound)
+            if bound.is_none_or(|b| b >= rate.value) =>
         {
-            let low = bound.map_or(capacity.low, |bound| bound.min(capacity.low));
+            let low = bound.map_or(rate.low, |bound| bound.min(rate.low));
             let others = findings.iter().filter(reported).filter_map(|finding| finding.capacity);
-            let high = others.map(|other| other.high).min().unwrap_or(capacity.high);
-            let rate = Estimate::ip_rate(Metric::IpCapacity, capacity.value, low, high);
+            let high = others.map(|other| other.rate.high).min().unwrap_or(rate.high);
+            let rate = Estimate::ip_rate(Metric::IpCapacity, rate.value, low, high);
             (rate, Some(*ttl))
         }
         (_, Some(bound)) => {
@@ -89,9 +91,9 @@ fn weighs(caveat: &Caveat) -> bool {
 /// The hop with the least left over.
 fn tight_hop(findings: &[HopFinding]) -> Option<u16> {
     let left = |finding: &HopFinding| {
-        let capacity = finding.capacity.filter(|capacity| capacity.verdict == BoundKind::Estimated)?;
+        let capacity = finding.capacity.filter(|capacity| capacity.rate.verdict == BoundKind::Estimated)?;
         let free = 1.0 - finding.busy_ratio?;
-        Some((finding.ttl, capacity.value.as_f64() * free))
+        Some((finding.ttl, capacity.rate.value.as_f64() * free))
     };
     let all = findings.iter().filter_map(left);
     all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(ttl, _)| ttl)
@@ -211,7 +213,8 @@ fn capacity(session: &MethodRun, added: &Added) -> Option<HopCapacity> {
     let predicted = session.predicted.get(added.hop - 1);
     let needed = if predicted == Some(&Predicted::Bounded) { AFTER_ALL } else { STANDS_OUT };
     let (low, high) = (added.slope + added.half_width(), added.slope - added.half_width() - added.unseen);
-    let known = |value, low, high, verdict| HopCapacity { value, low, high, verdict, layer: Layer::Ip };
+    let known =
+        |value, low, high, verdict| HopCapacity { rate: Ranged { value, low, high, verdict }, layer: Layer::Ip };
     if !(is_reported(added, needed) && high > 0.0) {
         let bound = rate(session, added.most())?;
         return Some(known(bound, bound, bound, BoundKind::LowerBound));
@@ -319,7 +322,7 @@ fn of_hop(
 fn of_added(session: &MethodRun, picture: &Picture, capacity: Option<HopCapacity>, added: &Added) -> Vec<Caveat> {
     let hop = added.hop - 1;
     let mut caveats = Vec::new();
-    let reported = capacity.is_some_and(|capacity| capacity.verdict == BoundKind::Estimated);
+    let reported = capacity.is_some_and(|capacity| capacity.rate.verdict == BoundKind::Estimated);
     let precise = added.stages.as_ref().is_some_and(|stages| !stages.vague);
     if reported && !precise && added.alike.is_some() {
         caveats.push(Caveat::SymmetryAssumed);

@@ -21,7 +21,10 @@ fn the_interfaces_own_mtu_takes_one_train() {
     for mtu in [1500, 9000] {
         let measured = run_on(&mut path(mtu, 1));
         let estimate = measured.outcome.estimate().unwrap();
-        assert_eq!((estimate.low, estimate.value, estimate.high), (mtu.into(), mtu.into(), mtu.into()));
+        assert_eq!(
+            (estimate.in_unit().low, estimate.in_unit().value, estimate.in_unit().high),
+            (mtu.into(), mtu.into(), mtu.into())
+        );
         assert_eq!(estimate.confidence, Confidence::High);
         assert_eq!(measured.cost.packets, 6);
     }
@@ -35,7 +38,7 @@ fn every_mtu_is_found_with_and_without_routers_words() {
             host_pair.hops[1].reports_too_big = reports;
             let measured = run_on(&mut host_pair);
             let estimate = measured.outcome.estimate().unwrap_or_else(|| panic!("{mtu}: {measured:?}"));
-            assert_eq!((estimate.value, estimate.high), (mtu.into(), mtu.into()), "{reports}");
+            assert_eq!((estimate.in_unit().value, estimate.in_unit().high), (mtu.into(), mtu.into()), "{reports}");
             assert_eq!(estimate.diagnostics.get("black_hole"), Some(&(!reports).into()));
             let trains = if reports { 3 } else { 17 };
             assert!(host_pair.reports.len() <= trains, "{mtu}: {}", host_pair.reports.len());
@@ -54,7 +57,7 @@ fn random_loss_is_not_taken_for_a_limit() {
             host_pair.hops[0].loss = 0.2;
             host_pair.hops[1].reports_too_big = false;
             let measured = run_on(&mut host_pair);
-            let value = measured.outcome.estimate().map(|estimate| estimate.value);
+            let value = measured.outcome.estimate().map(|estimate| estimate.in_unit().value);
             wrong += u32::from(value != Some(mtu.into()));
         }
     }
@@ -82,7 +85,7 @@ fn a_router_that_lies_does_not_decide() {
         step = run.step(Stamp::from_nanos(0), event);
     }
     let Step::Done(outcome) = step else { panic!("{step:?}") };
-    assert_eq!(outcome.estimate().unwrap().value, 1400);
+    assert_eq!(outcome.estimate().unwrap().in_unit().value, 1400);
     assert_eq!(outcome.estimate().unwrap().confidence, Confidence::Medium);
     assert_eq!(conclude(&search, None), outcome);
 }
@@ -124,7 +127,10 @@ fn a_stop_leaves_what_is_known() {
     let budget = narrows_probe::Budget { octets: 20_000, ..narrows_probe::Budget::default() };
     let measured = host_pair.measure(&mut Run::new(Params::default()), budget);
     let estimate = measured.outcome.estimate().unwrap();
-    assert!(estimate.low <= 1420 && 1420 <= estimate.high && estimate.high < 1500, "{estimate:?}");
+    assert!(
+        estimate.in_unit().low <= 1420 && 1420 <= estimate.in_unit().high && estimate.in_unit().high < 1500,
+        "{estimate:?}"
+    );
     assert!(estimate.caveats.contains(&Caveat::StoppedEarly));
 }
 

@@ -16,7 +16,7 @@ use narrows_stat::{SkewObjective, Sorted, skew_line};
 
 use narrows_probe::outcome::{Diagnostics, DirectionDelays, Directions};
 use narrows_probe::probes::{Arrival, Fate};
-use narrows_units::rounded_signed;
+use narrows_units::{Delta, rounded_signed};
 
 /// One echo.
 #[derive(Debug, Clone, Copy)]
@@ -61,8 +61,8 @@ pub(super) fn tell<'a>(
     let forward: Vec<f64> = turns.iter().map(|turn| turn.forward - theta).collect();
     let reverse: Vec<f64> = turns.iter().map(|turn| turn.reverse + theta).collect();
     let directions = Directions {
-        clock_offset_ns: base.saturating_add(rounded_signed(theta)),
-        clock_error_bound_ns: rounded_signed(round(&best) / 2.0 + stamp_error),
+        clock_offset_ns: Delta::from_nanos(base) + nearest(theta),
+        clock_error_bound_ns: nearest(round(&best) / 2.0 + stamp_error),
         forward: statistics(&forward),
         reverse: statistics(&reverse),
         ..Directions::default()
@@ -78,10 +78,14 @@ fn statistics(delays: &[f64]) -> Option<DirectionDelays> {
     let at = |sorted: &Sorted, p: f64| sorted.quantile(p).unwrap_or_else(|| sorted.max());
     let (least, median, p95, most) = (delays.min(), at(&delays, 0.5), at(&delays, 0.95), delays.max());
     Some(DirectionDelays {
-        one_way_ns: [least, median, p95, most].map(rounded_signed),
-        variation_ns: [median - least, p95 - least, most - least].map(rounded_signed),
-        successive_ns: [mean, at(&steps, 0.95)].map(rounded_signed),
+        one_way_ns: [least, median, p95, most].map(nearest),
+        variation_ns: [median - least, p95 - least, most - least].map(nearest),
+        successive_ns: [mean, at(&steps, 0.95)].map(nearest),
     })
+}
+
+fn nearest(ns: f64) -> Delta {
+    Delta::from_nanos(rounded_signed(ns))
 }
 
 /// The first forward delay, and all echoes with their delays relative to it, so that nanoseconds

@@ -40,7 +40,7 @@ fn the_value_is_the_minimum_and_the_rest_is_evidence() {
     let outcome = analyse(&facts(), &[report(&[Some(300), Some(100), None, Some(200), Some(110), Some(130)])]);
     let estimate = outcome.estimate().unwrap();
     // The third smallest, 130 µs, lies 30 µs above.
-    assert_eq!((estimate.value, estimate.low, estimate.high), (100_000, 70_000, 100_001));
+    assert_eq!((estimate.in_unit().value, estimate.in_unit().low, estimate.in_unit().high), (100_000, 70_000, 100_001));
     assert_eq!(estimate.confidence, Confidence::Medium);
     let number = |name: &str| estimate.diagnostics.get(name).unwrap().as_f64().unwrap();
     assert!((number("median_ns") - 130_000.0).abs() < 1.0);
@@ -53,7 +53,7 @@ fn the_value_is_the_minimum_and_the_rest_is_evidence() {
 fn few_or_impossible_answers_show() {
     let outcome = analyse(&facts(), &[report(&[Some(100), Some(-50)])]);
     let estimate = outcome.estimate().unwrap();
-    assert_eq!(estimate.value, 100_000);
+    assert_eq!(estimate.in_unit().value, 100_000);
     assert_eq!(estimate.confidence, Confidence::Low);
     assert_eq!(estimate.caveats, vec![Caveat::FewSamples { samples: 1 }, Caveat::ClockStep]);
     let Outcome::Inconclusive { reason, .. } = analyse(&facts(), &[report(&[None, None])]) else { panic!() };
@@ -69,8 +69,8 @@ fn a_loaded_path_gives_its_base() {
         // 102 octets on either wire, and four times a millisecond.
         let base = 4_000_000 + 816 + 8160;
         let estimate = measured.outcome.estimate().unwrap();
-        assert!((estimate.value as f64 / f64::from(base) - 1.0).abs() < 0.005, "{estimate:?}");
-        assert!(estimate.diagnostics.get("p95_ns").unwrap().as_f64().unwrap() >= estimate.value as f64);
+        assert!((estimate.in_unit().value as f64 / f64::from(base) - 1.0).abs() < 0.005, "{estimate:?}");
+        assert!(estimate.diagnostics.get("p95_ns").unwrap().as_f64().unwrap() >= estimate.in_unit().value as f64);
         assert_eq!((measured.cost.packets, measured.cost.octets), (84, 84 * 64));
         assert!(measured.cost.time < Duration::from_millis(500));
     }

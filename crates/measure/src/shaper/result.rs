@@ -1,11 +1,11 @@
 //! From trains and intervals to an outcome.
 
-use narrows_units::{BitRate, Delta, Framing, Layer, Metric, rounded};
+use narrows_units::{BitRate, Delta, Framing, Layer, Metric, Octets, rounded};
 
 use super::machine::Run;
 use super::params::{Preset, seconds};
 use super::series::{Fall, Series};
-use narrows_probe::outcome::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason};
+use narrows_probe::outcome::{Caveat, Confidence, Details, Estimate, Limit, Outcome, Ranged, Reason};
 use narrows_train::bucket::{BucketEvidence, EXCLUDED_RATIO, TurningPoint};
 
 /// Least relative error of a rate that one sees in trains or intervals ("ours": clocks and the ends
@@ -151,17 +151,16 @@ fn bucket(found: &Bucket) -> Estimate {
     }
     let peak = Estimate::ip_rate(Metric::PeakRate, bps(found.peak), bps(found.peak * 0.98), bps(found.peak * 1.02));
     let peak = if found.peak_limited { peak.at_least(Limit::Sender) } else { peak };
-    let burst =
-        Estimate::new(Metric::CommittedBurstOctets, Some(Layer::Ip), rounded(depth), rounded(shallow), rounded(deep));
+    let depths = Ranged::new(rounded(depth), rounded(shallow), rounded(deep)).map(Octets::new);
+    let burst = Estimate::new(Metric::CommittedBurstOctets, Some(Layer::Ip), depths);
     if !found.lower_bound {
         main.also = vec![peak, burst];
         return main;
     }
-    let at_least = |mut estimate: Estimate| {
-        estimate.value = estimate.low;
-        estimate.at_least(Limit::Shaper).caveat(Caveat::VariableRate)
-    };
+    let at_least = |estimate: Estimate| estimate.at_least(Limit::Shaper).caveat(Caveat::VariableRate);
+    main.adjust(|rate: &mut Ranged<BitRate>| rate.value = rate.low);
     main = at_least(main);
+    let burst = Estimate::new(Metric::CommittedBurstOctets, Some(Layer::Ip), Ranged { value: depths.low, ..depths });
     main.also = vec![peak, at_least(burst)];
     main
 }
@@ -174,7 +173,8 @@ fn delta(time: f64) -> Delta {
 fn without(run: &Run, bucket_evidence: &BucketEvidence, reason: Option<Reason>) -> Outcome {
     let unproven = |why: Reason| {
         let Outcome::Estimated(shell) =
-            diagnostics(Estimate::new(Metric::IpCapacity, None, 0, 0, 0), run, bucket_evidence).into()
+            diagnostics(Estimate::new(Metric::IpCapacity, None, Ranged::exactly(BitRate::ZERO)), run, bucket_evidence)
+                .into()
         else {
             return Outcome::inconclusive(why);
         };
@@ -208,7 +208,7 @@ fn without(run: &Run, bucket_evidence: &BucketEvidence, reason: Option<Reason>) 
     // neighbours are a safer one.
     let rate = bps(at_full_size(run, fastest.max(run.search.closest_bps)));
     let mut main = Estimate::ip_rate(Metric::IpCapacity, rate, rate, rate).at_most().with("token_bucket", "none seen");
-    main.low = 0;
+    main.adjust(|rate: &mut Ranged<BitRate>| rate.low = BitRate::ZERO);
     if bucket_evidence.is_unclear() || excluded <= 0.0 {
         main = main.caveat(Caveat::VariableRate);
     }

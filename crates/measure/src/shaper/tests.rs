@@ -44,11 +44,11 @@ fn buckets_of_ten_to_three_hundred_packets_come_out() {
                 panic!("{mbps} {packets}: {outcome:?}");
             };
             let sustained = mbps as f64 * 1e6 * 1500.0 / 1538.0;
-            assert!((estimate.value as f64 / sustained - 1.0).abs() < 0.01, "{mbps} {packets}: {estimate:?}");
-            assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::Estimated, Limit::Shaper));
+            assert!((estimate.in_unit().value as f64 / sustained - 1.0).abs() < 0.01, "{mbps} {packets}: {estimate:?}");
+            assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::Estimated, Limit::Shaper));
             let depth = also(estimate, Metric::CommittedBurstOctets);
-            assert!(depth.value.abs_diff(u64::from(packets) * 1500) <= 3000, "{mbps} {packets}: {depth:?}");
-            let peak = also(estimate, Metric::PeakRate).value as f64;
+            assert!(depth.in_unit().value.abs_diff(u64::from(packets) * 1500) <= 3000, "{mbps} {packets}: {depth:?}");
+            let peak = also(estimate, Metric::PeakRate).in_unit().value as f64;
             assert!((peak / 97_529_259.0 - 1.0).abs() < 0.02, "{mbps} {packets}: {peak}");
         }
     }
@@ -58,8 +58,8 @@ fn buckets_of_ten_to_three_hundred_packets_come_out() {
 fn a_plain_link_gives_a_bound_and_what_is_excluded() {
     let outcome = measure(&mut host_pair(None, None, 1));
     let estimate = outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, BoundKind::UpperBound);
-    assert!(estimate.value.abs_diff(97_529_259) < 200_000, "{estimate:?}");
+    assert_eq!(estimate.verdict(), BoundKind::UpperBound);
+    assert!(estimate.in_unit().value.abs_diff(97_529_259) < 200_000, "{estimate:?}");
     // A fifth of a megaoctet, less the packets that a bend needs.
     let excluded =
         estimate.diagnostics.get("bucket_excluded_octets").and_then(narrows_probe::outcome::Diagnostic::as_f64);
@@ -72,8 +72,8 @@ fn other_traffic_is_no_bucket() {
         for mbps in [20, 50, 70] {
             let outcome = measure(&mut host_pair(None, Some(Cross::poisson(BitRate::from_mbps(mbps))), seed));
             if let Some(estimate) = outcome.estimate() {
-                assert_eq!(estimate.verdict, BoundKind::UpperBound, "{mbps} {seed}: {estimate:?}");
-                assert!(estimate.value > 95_000_000, "{mbps} {seed}: {estimate:?}");
+                assert_eq!(estimate.verdict(), BoundKind::UpperBound, "{mbps} {seed}: {estimate:?}");
+                assert!(estimate.in_unit().value > 95_000_000, "{mbps} {seed}: {estimate:?}");
             }
         }
     }
@@ -85,7 +85,7 @@ fn others_take_tokens_and_the_gaps_still_tell() {
         let cross = Cross::poisson(BitRate::from_mbps(10));
         let outcome = measure(&mut host_pair(Some((40, 80)), Some(cross), seed));
         if let Some(estimate) = outcome.estimate().filter(|estimate| estimate.limited_by == Limit::Shaper) {
-            let ratio = estimate.value as f64 / (40e6 * 1500.0 / 1538.0);
+            let ratio = estimate.in_unit().value as f64 / (40e6 * 1500.0 / 1538.0);
             assert!((0.9..1.05).contains(&ratio), "{seed}: {ratio} {estimate:?}");
         }
     }
@@ -216,8 +216,8 @@ fn its_own_observations_give_its_own_answer() {
     };
     let again = Shaper.analyse(&observations, &RawParams::new()).unwrap();
     assert_eq!(
-        again.estimate().map(|estimate| estimate.value),
-        measured.outcome.estimate().map(|estimate| estimate.value)
+        again.estimate().map(|estimate| estimate.in_unit().value),
+        measured.outcome.estimate().map(|estimate| estimate.in_unit().value)
     );
 }
 

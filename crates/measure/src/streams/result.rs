@@ -4,8 +4,8 @@ use narrows_units::{BitRate, Layer, Metric, rounded};
 
 use super::analyse::{Available, Findings, Level, findings, sharing};
 use narrows_probe::outcome::{
-    BuffersFinding, Caveat, Confidence, Estimate, FillBasis as Basis, Finding, Limit, Outcome, Reason, StreamsFinding,
-    StreamsLevel,
+    BuffersFinding, Caveat, Confidence, Estimate, FillBasis as Basis, Finding, Limit, Outcome, Ranged, Reason,
+    StreamsFinding, StreamsLevel,
 };
 use narrows_probe::probes::{TcpSample, TransferReport};
 use narrows_train::bulk::series;
@@ -95,8 +95,8 @@ pub(super) fn outcome(known: &Known, reason: Option<Reason>) -> Outcome {
     let Some(found) = found else {
         return Outcome::inconclusive(reason.unwrap_or(Reason::NoAnswer));
     };
-    let (value, low, high) = (found.fill.into(), found.low.into(), found.high.into());
-    let mut estimate = Estimate::new(Metric::TcpStreamsToFill, None, value, low, high);
+    let streams = Ranged::new(found.fill, found.low, found.high).map(u32::from);
+    let mut estimate = Estimate::new(Metric::TcpStreamsToFill, None, streams);
     estimate = match found.basis {
         Basis::Reached => estimate,
         Basis::Flat => {
@@ -127,14 +127,10 @@ fn parallel(mut estimate: Estimate, known: &Known, found: &Findings) -> Estimate
     let half =
         narrows_stat::mean_interval_correlated(&level.rates, 0.95).map_or(0.0, |interval| interval.width() / 2.0);
     let mean = level.mean();
-    let mut sum = Estimate::new(
-        Metric::TcpAchievableParallel,
-        Some(Layer::TcpPayload),
-        rounded(mean),
-        rounded((mean - half).max(0.0)),
-        rounded(mean + half),
-    )
-    .with("streams", u32::from(level.streams));
+    let range = Ranged::new(rounded(mean), rounded((mean - half).max(0.0)), rounded(mean + half));
+    let range = range.map(BitRate::from_bps);
+    let mut sum = Estimate::new(Metric::TcpAchievableParallel, Some(Layer::TcpPayload), range)
+        .with("streams", u32::from(level.streams));
     sum.limited_by = estimate.limited_by;
     if matches!(found.basis, Basis::Extrapolated | Basis::Rising) {
         sum = sum.at_least(Limit::Budget);
@@ -155,7 +151,7 @@ fn diagnostics(mut estimate: Estimate, known: &Known, found: &Findings) -> Estim
         basis: found.basis,
         levels: known.levels.iter().map(level).collect(),
         recommended: found.recommended,
-        available_payload_bps: known.available.map(|available| rounded(available.bps)),
+        available_payload_bps: known.available.map(|available| BitRate::from_bps(rounded(available.bps))),
         intrusive: found.intrusive.as_ref().map(|(streams, _)| *streams),
         intrusive_by: found.intrusive.iter().flat_map(|(_, signs)| signs).map(|sign| sign.name().to_owned()).collect(),
         harmful: found.harmful,

@@ -10,7 +10,8 @@ use narrows_diagnose::limits::theory;
 use narrows_diagnose::limits::{LimitingFactor, TransferSamples, diagnose, limits, loss_pattern};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::{
-    Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, LossPattern, Outcome, Reason, TcpFinding,
+    Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, LossPattern, Outcome, Ranged, Reason,
+    TcpFinding,
 };
 use narrows_probe::probes::{Congestion, StreamReport, TcpSample, TransferReport};
 use narrows_train::bulk::series;
@@ -140,13 +141,8 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
     let bps = received.unwrap_or(by_sender);
     let rates: Vec<f64> = slots.iter().map(|slot| slot.bps).collect();
     let half = narrows_stat::mean_interval_correlated(&rates, 0.95).map_or(0.0, |interval| interval.width() / 2.0);
-    let mut estimate = Estimate::new(
-        Metric::TcpAchievableSingle,
-        Some(Layer::TcpPayload),
-        rounded(bps),
-        rounded((bps - half).max(0.0)),
-        rounded(bps + half),
-    );
+    let range = Ranged::new(rounded(bps), rounded((bps - half).max(0.0)), rounded(bps + half)).map(BitRate::from_bps);
+    let mut estimate = Estimate::new(Metric::TcpAchievableSingle, Some(Layer::TcpPayload), range);
     let seconds: f64 = slots.iter().map(|slot| slot.seconds).sum();
     estimate.interval = Duration::try_from_secs_f64(seconds).ok();
     let seen = TransferSamples { reports: measured, slots: &slots, sums, bps, facts, pacing };
@@ -157,7 +153,7 @@ pub(super) fn outcome(known: &Known, facts: &PathFacts, pacing: Option<BitRate>,
     if let Some(stop) = &known.stop {
         estimate = estimate.with("held_by", stop.held.name()).with("risk_share", stop.risk);
     }
-    found.bps = Some(estimate.value);
+    found.bps = Some(range.value);
     found.variation = narrows_stat::coefficient_of_variation(&rates);
     found.threshold_cached = Some(known.cached_threshold);
     estimate = estimate.found(Finding::Tcp(Box::new(found)));

@@ -5,7 +5,9 @@ use narrows_units::{BitRate, Delta, Framing, Layer, Metric};
 use super::bracket::Bracket;
 use super::trial::Trial;
 use narrows_probe::facts::PathFacts;
-use narrows_probe::outcome::{Caveat, Confidence, Estimate, Finding, Limit, Outcome, Reason, TwoStreams, UdpFinding};
+use narrows_probe::outcome::{
+    Caveat, Confidence, Estimate, Finding, Limit, Outcome, Ranged, Reason, TwoStreams, UdpFinding,
+};
 
 /// What the trials have told, beside the bracket.
 #[derive(Debug, Clone, Default)]
@@ -61,10 +63,7 @@ pub(super) fn outcome(
         return Outcome::inconclusive(reason.unwrap_or(Reason::NotConverged));
     };
     let payload = |rate: BitRate| {
-        Framing::BARE
-            .convert(rate, Layer::Ip, Layer::UdpPayload, u32::from(ip_octets), facts.ipv6)
-            .unwrap_or(rate)
-            .bps()
+        Framing::BARE.convert(rate, Layer::Ip, Layer::UdpPayload, u32::from(ip_octets), facts.ipv6).unwrap_or(rate)
     };
     // No end of the interval is nearer than the resolution: trials vary by that much where traffic
     // does.
@@ -73,13 +72,8 @@ pub(super) fn outcome(
     let lowest = lowest.min(wide(best.delivered, 1.0 - bracket.resolution));
     let highest = bracket.ceiling.unwrap_or(best.delivered);
     let highest = highest.max(wide(best.delivered, 1.0 + bracket.resolution));
-    let mut estimate = Estimate::new(
-        Metric::UdpAchievable,
-        Some(Layer::UdpPayload),
-        payload(best.delivered),
-        payload(lowest),
-        payload(highest),
-    );
+    let range = Ranged::new(payload(best.delivered), payload(lowest), payload(highest));
+    let mut estimate = Estimate::new(Metric::UdpAchievable, Some(Layer::UdpPayload), range);
     estimate.interval = Some(best.lasted);
     estimate = limits(estimate, known, bracket, &best);
     if known.confirmed.is_none() {
@@ -151,7 +145,7 @@ fn diagnostics(mut estimate: Estimate, known: &Known, best: &Trial, ip_octets: u
             .with("two_streams_gain", gain)
             .with("two_streams", verdict)
             .found(Finding::Udp(Box::new(UdpFinding {
-                two_streams: Some(TwoStreams { delivered_bps: two.delivered.bps(), verdict: verdict.to_owned() }),
+                two_streams: Some(TwoStreams { delivered_bps: two.delivered, verdict: verdict.to_owned() }),
             })));
     }
     estimate

@@ -25,10 +25,10 @@ fn an_idle_link_gives_its_rate() {
         let mut path = Fluid::new(100e6, 150e3, 0.02);
         let measured = path.measure(&Udp, &[("start_bps", start)]);
         let estimate = measured.outcome.estimate().unwrap().clone();
-        within(estimate.value, payload(98e6), payload(100.1e6));
-        within(estimate.high, payload(99.5e6), payload(102.1e6));
-        assert!(estimate.low <= estimate.value);
-        assert_eq!((estimate.layer, estimate.verdict), (Some(Layer::UdpPayload), BoundKind::Estimated));
+        within(estimate.in_unit().value, payload(98e6), payload(100.1e6));
+        within(estimate.in_unit().high, payload(99.5e6), payload(102.1e6));
+        assert!(estimate.in_unit().low <= estimate.in_unit().value);
+        assert_eq!((estimate.layer, estimate.verdict()), (Some(Layer::UdpPayload), BoundKind::Estimated));
         assert_eq!(estimate.limited_by, Limit::Path);
         between(number(&estimate, "delivered_ip_bps"), 98e6, 100.1e6);
         assert!(measured.cost.time <= Duration::from_secs(5), "{start}: {:?}", measured.cost);
@@ -43,7 +43,7 @@ fn a_deep_queue_does_not_count_as_rate() {
     let m = path.measure(&Udp, &[("start_bps", "110M")]);
     println!("{m:?}");
     let estimate = path.estimate(&Udp, &[("start_bps", "110M")]);
-    within(estimate.value, payload(97.5e6), payload(100.5e6));
+    within(estimate.in_unit().value, payload(97.5e6), payload(100.5e6));
     assert!(number(&estimate, "loss_ratio") < 1e-6);
 }
 
@@ -54,7 +54,7 @@ fn cross_traffic_leaves_the_rest() {
         path.cross = cross;
         let estimate = path.estimate(&Udp, &[("start_bps", start), ("max_time", "20 s")]);
         // Up to 1 % of the link may be lost, and another is put down to chance.
-        within(estimate.value, payload((100e6 - cross) * 0.96), payload(102.1e6 - cross));
+        within(estimate.in_unit().value, payload((100e6 - cross) * 0.96), payload(102.1e6 - cross));
     }
 }
 
@@ -63,7 +63,7 @@ fn without_a_start_the_ramp_finds_the_magnitude() {
     for link in [300e3, 20e6, 1e9, 9e9] {
         let mut path = Fluid::new(link, link / 8.0 * 0.02, 0.005);
         let estimate = path.estimate(&Udp, &[("max_time", "8 s")]);
-        within(estimate.value, payload(0.97 * link), payload(1.005 * link));
+        within(estimate.in_unit().value, payload(0.97 * link), payload(1.005 * link));
     }
 }
 
@@ -73,8 +73,8 @@ fn a_slow_sender_gives_a_lower_bound() {
     path.sender = 300e6;
     path.sender_cpu = 0.98;
     let estimate = path.estimate(&Udp, &[("start_bps", "200M")]);
-    within(estimate.value, payload(290e6), payload(301e6));
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    within(estimate.in_unit().value, payload(290e6), payload(301e6));
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     assert!(has(&estimate, "sender_limited"));
 }
 
@@ -83,8 +83,8 @@ fn a_slow_receiver_is_reported_from_the_path() {
     let mut path = Fluid::new(1e9, 1e6, 0.001);
     path.receiver_rate = 400e6;
     let estimate = path.estimate(&Udp, &[("start_bps", "200M"), ("max_time", "20 s")]);
-    within(estimate.value, payload(380e6), payload(405e6));
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Receiver));
+    within(estimate.in_unit().value, payload(380e6), payload(405e6));
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Receiver));
     assert!(has(&estimate, "local_drops") && has(&estimate, "receiver_limited"));
 }
 
@@ -94,8 +94,8 @@ fn the_users_cap_is_kept_and_named() {
     path.facts_mut().rate_cap = Some(bps(50e6));
     let measured = path.measure(&Udp, &[("start_bps", "200M")]);
     let estimate = measured.outcome.estimate().unwrap();
-    within(estimate.value, payload(49e6), payload(50.1e6));
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Budget));
+    within(estimate.in_unit().value, payload(49e6), payload(50.1e6));
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Budget));
     assert!(measured.cost.peak_bps <= 50_000_000);
 }
 
@@ -104,7 +104,7 @@ fn a_policed_path_gives_the_policed_rate() {
     let mut path = Fluid::new(1e9, 1e6, 0.01);
     path.policer = Some((50e6, 60e3));
     let estimate = path.estimate(&Udp, &[("start_bps", "80M"), ("max_time", "10 s")]);
-    within(estimate.value, payload(48e6), payload(50.6e6));
+    within(estimate.in_unit().value, payload(48e6), payload(50.6e6));
 }
 
 /// Verdicts of the published examples: 719.7 to 796.5 Mbit/s is no gain; twice is one.
@@ -147,8 +147,8 @@ fn refused_at_once_and_later() {
     path = Fluid::new(100e6, 64e3, 0.01);
     path.refuse_after = Some((1, Refusal::ForbiddenByPeer));
     let estimate = path.estimate(&Udp, &[("start_bps", "80M")]);
-    within(estimate.value, payload(79e6), payload(80.1e6));
-    assert_eq!(estimate.verdict, BoundKind::LowerBound);
+    within(estimate.in_unit().value, payload(79e6), payload(80.1e6));
+    assert_eq!(estimate.verdict(), BoundKind::LowerBound);
     assert!(has(&estimate, "stopped_early") && has(&estimate, "not_converged"));
 }
 
@@ -157,12 +157,12 @@ fn stopped_or_out_of_time_in_the_middle() {
     let mut path = Fluid::new(100e6, 64e3, 0.01);
     path.stop_before = Some(3);
     let estimate = path.estimate(&Udp, &[("start_bps", "95M")]);
-    within(estimate.value, payload(94e6), payload(100.1e6));
+    within(estimate.in_unit().value, payload(94e6), payload(100.1e6));
     assert!(has(&estimate, "stopped_early"));
     path = Fluid::new(100e6, 64e3, 0.01);
     let estimate = path.estimate(&Udp, &[("start_bps", "50M"), ("max_time", "800 ms")]);
-    within(estimate.value, payload(49e6), payload(50.1e6));
-    assert_eq!(estimate.verdict, BoundKind::LowerBound);
+    within(estimate.in_unit().value, payload(49e6), payload(50.1e6));
+    assert_eq!(estimate.verdict(), BoundKind::LowerBound);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn extreme_round_trips() {
     for rtt in [50e-6, 1.5] {
         let mut path = Fluid::new(100e6, 64e3, rtt);
         let estimate = path.estimate(&Udp, &[("start_bps", "95M"), ("max_time", "60 s")]);
-        within(estimate.value, payload(94e6), payload(100.1e6));
+        within(estimate.in_unit().value, payload(94e6), payload(100.1e6));
     }
 }
 

@@ -24,9 +24,12 @@ fn path() -> Fluid {
 fn the_product_is_verified() {
     let measured = path().measure(&Window, &[("available_bps", "100M"), ("default_bps", "40M")]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!((estimate.value, estimate.low, estimate.high), (250_000, 125_001, 250_000));
     assert_eq!(
-        (estimate.verdict, word(estimate, "bound_by").as_str()),
+        (estimate.in_unit().value, estimate.in_unit().low, estimate.in_unit().high),
+        (250_000, 125_001, 250_000)
+    );
+    assert_eq!(
+        (estimate.verdict(), word(estimate, "bound_by").as_str()),
         (BoundKind::Estimated, "bandwidth-delay product")
     );
     between(number(estimate, "window_bps"), 94e6, 97e6);
@@ -43,12 +46,12 @@ fn a_burst_limit_that_does_not_bind_is_found_out() {
     let params = [("available_bps", "100M"), ("burst_octets", "62500")];
     let estimate = path().estimate(&Window, &params);
     assert_eq!(word(&estimate, "bound_by"), "burst limit");
-    assert_eq!((estimate.value, estimate.verdict), (250_000, BoundKind::LowerBound));
+    assert_eq!((estimate.in_unit().value, estimate.verdict()), (250_000, BoundKind::LowerBound));
     between(number(&estimate, "unpaced_burst_bps"), 25e6, 25e6);
     let paced = path().estimate(&Window, &[params[0], params[1], ("paced", "true")]);
-    assert_eq!((paced.value, paced.verdict), (250_000, BoundKind::Estimated));
+    assert_eq!((paced.in_unit().value, paced.verdict()), (250_000, BoundKind::Estimated));
     let unverified = path().estimate(&Window, &[params[0], params[1], ("verify", "false")]);
-    assert_eq!((unverified.value, unverified.confidence), (62_500, Confidence::Low));
+    assert_eq!((unverified.in_unit().value, unverified.confidence), (62_500, Confidence::Low));
 }
 
 /// A queue of 10 kB: double the product loses, and gets less for it.
@@ -57,16 +60,16 @@ fn a_shallow_queue() {
     let mut path = path();
     path.queue = 10e3;
     let estimate = path.estimate(&Window, &[("available_bps", "100M")]);
-    within(estimate.value, 250e3, 250e3);
+    within(estimate.in_unit().value, 250e3, 250e3);
 }
 
 /// Half the available rate was measured: twice the window that it gives is the smallest that fills.
 #[test]
 fn an_underrated_path() {
     let estimate = path().estimate(&Window, &[("available_bps", "50M")]);
-    assert_eq!((estimate.value, estimate.low), (250_000, 125_001));
+    assert_eq!((estimate.in_unit().value, estimate.in_unit().low), (250_000, 125_001));
     let remote_off = path().estimate(&Window, &[("available_bps", "10M")]);
-    assert_eq!((remote_off.value, remote_off.verdict), (100_000, BoundKind::LowerBound));
+    assert_eq!((remote_off.in_unit().value, remote_off.verdict()), (100_000, BoundKind::LowerBound));
     assert!(has(&remote_off, "not_converged"));
 }
 
@@ -90,12 +93,12 @@ fn dead_refused_and_stopped() {
     let mut refused = path();
     refused.refuse_after = Some((0, Refusal::ForbiddenByPeer));
     let estimate = refused.estimate(&Window, &params);
-    assert_eq!((estimate.value, estimate.confidence), (250_000, Confidence::Low));
+    assert_eq!((estimate.in_unit().value, estimate.confidence), (250_000, Confidence::Low));
     assert!(has(&estimate, "stopped_early"));
     let mut stopped = path();
     stopped.stop_before = Some(4);
     let estimate = stopped.estimate(&Window, &params);
-    assert_eq!(estimate.value, 250_000);
+    assert_eq!(estimate.in_unit().value, 250_000);
     assert!(has(&estimate, "stopped_early") && has(&estimate, "few_samples"));
 }
 
@@ -104,12 +107,12 @@ fn extreme_round_trips() {
     let mut near = Fluid::new(100e6, 100e3, 50e-6);
     near.tcp.flavour = Flavour::Cubic;
     let estimate = near.estimate(&Window, &[("available_bps", "100M")]);
-    within(estimate.value, 5792.0, 5792.0);
+    within(estimate.in_unit().value, 5792.0, 5792.0);
     assert_eq!(word(&estimate, "bound_by"), "fewest segments");
     let mut remote = Fluid::new(100e6, 10e6, 2.0);
     remote.tcp.flavour = Flavour::Cubic;
     let estimate = remote.estimate(&Window, &[("available_bps", "100M"), ("max_time", "10 min")]);
-    within(estimate.value, 12e6, 25e6);
+    within(estimate.in_unit().value, 12e6, 25e6);
 }
 
 #[test]

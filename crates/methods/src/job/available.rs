@@ -176,14 +176,14 @@ impl Replayable for Joined {
 }
 
 /// What widths are judged by: the most that came through, else the most that is available.
-fn scale(outcome: &Outcome) -> u64 {
-    let Some(estimate) = outcome.estimate() else { return 0 };
+fn scale(outcome: &Outcome) -> BitRate {
+    let Some(estimate) = outcome.estimate() else { return BitRate::ZERO };
     let fitted = match &estimate.details.finding {
         Finding::Available(found) => found.path_rate_bps,
         _ => None,
     };
-    let fitted = fitted.and_then(BitRate::from_bps_f64).map(BitRate::bps);
-    fitted.unwrap_or(0).max(estimate.high)
+    let most = estimate.rate().map(|rate| rate.high);
+    [fitted.and_then(BitRate::from_bps_f64), most].into_iter().flatten().max().unwrap_or(BitRate::ZERO)
 }
 
 fn entry(method: &'static str, outcome: Outcome) -> Entry {
@@ -229,8 +229,8 @@ mod tests {
         let outcome = measured(vec![hop], 3);
         assert!(by(&outcome).contains("\"slope\""), "{}", by(&outcome));
         let estimate = outcome.estimate().expect("a value");
-        assert_eq!(estimate.verdict, BoundKind::Estimated);
-        assert!((50_000_000..65_000_000).contains(&estimate.value), "{}", estimate.value);
+        assert_eq!(estimate.verdict(), BoundKind::Estimated);
+        assert!((50_000_000..65_000_000).contains(&estimate.in_unit().value), "{}", estimate.in_unit().value);
     }
 
     /// What the trains say nothing of, the second one is asked; a range is an answer.
@@ -252,10 +252,10 @@ mod tests {
         for seed in 1..=10 {
             let outcome = measured(vec![Hop::loaded(BitRate::from_mbps(100), traffic.clone())], seed);
             let estimate = outcome.estimate().expect("a value");
-            values.push(estimate.value as f64);
+            values.push(estimate.in_unit().value as f64);
             assert!(estimate.interval.is_some_and(|time| time < Duration::from_secs(12)));
             let truth = 47_530_000;
-            held += u32::from(estimate.low <= truth && truth <= estimate.high);
+            held += u32::from(estimate.in_unit().low <= truth && truth <= estimate.in_unit().high);
         }
         assert!((8..=10).contains(&held), "{held}");
         let median = narrows_stat::median(&values).unwrap();

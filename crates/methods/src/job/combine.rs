@@ -1,7 +1,9 @@
 //! Two methods' answers to one question.
 
+use narrows_units::BitRate;
+
 use narrows_probe::Entry;
-use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Finding, Outcome};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Finding, Outcome, Ranged};
 
 /// Quantile of the normal distribution that leaves 5 % on either side: intervals of both methods,
 /// and of the result, hold 90 %.
@@ -19,31 +21,32 @@ const SEARCH_SPREAD: f64 = 0.5;
 
 /// One answer from `trains` (whose interval is honest but may be wide) and `search` (whose interval
 /// is narrow and does not know its own bias): the mean of both weighted by their variances,
-/// relative to a path of `capacity` bit/s. If one of them claims no value the other one stands; if
+/// relative to a path of `capacity`. If one of them claims no value the other one stands; if
 /// both do not, the one that says more.
-pub(super) fn combine(trains: Entry, search: Entry, capacity: u64) -> Entry {
-    let (Some(a), Some(b)) = (claim(&trains), claim(&search)) else {
+pub(super) fn combine(trains: Entry, search: Entry, capacity: BitRate) -> Entry {
+    let (Some((trains_say, a)), Some((search_says, b))) = (claim(&trains), claim(&search)) else {
         return better(trains, search);
     };
-    let scale = capacity.max(1) as f64;
-    let spread = train_spread(a).unwrap_or(0.0);
+    let scale = capacity.as_f64().max(1.0);
+    let spread = train_spread(trains_say).unwrap_or(0.0);
     let sd_a = half_width(a) / NINETY;
     let own = half_width(b) / NINETY;
     let sd_b = (own.powi(2) + (SEARCH_ERROR * scale).powi(2) + (SEARCH_SPREAD * spread).powi(2)).sqrt();
     let (weight_a, weight_b) = (1.0 / sd_a.max(1e-3 * scale).powi(2), 1.0 / sd_b.powi(2));
-    let value = (a.value as f64 * weight_a + b.value as f64 * weight_b) / (weight_a + weight_b);
+    let value = (a.value.as_f64() * weight_a + b.value.as_f64() * weight_b) / (weight_a + weight_b);
     // Two answers that contradict each other are less sure than either: the interval spans their
     // disagreement too.
-    let disagreement = (a.value as f64 - b.value as f64).abs() / 2.0;
+    let disagreement = (a.value.as_f64() - b.value.as_f64()).abs() / 2.0;
     let half = (NINETY / (weight_a + weight_b).sqrt()).max(disagreement);
-    let agree = a.value.abs_diff(b.value) * 20 <= a.value.max(b.value);
-    let mut estimate = Estimate::new(a.metric, a.layer, whole(value), whole(value - half), whole(value + half));
-    estimate.interval = a.interval.into_iter().chain(b.interval).max();
+    let agree = a.value.bps().abs_diff(b.value.bps()) * 20 <= a.value.max(b.value).bps();
+    let range = Ranged::new(whole(value), whole(value - half), whole(value + half));
+    let mut estimate = Estimate::new(trains_say.metric, trains_say.layer, range);
+    estimate.interval = trains_say.interval.into_iter().chain(search_says.interval).max();
     estimate.confidence = if agree { Confidence::High } else { Confidence::Medium };
-    estimate.caveats = union(&a.caveats, &b.caveats);
-    estimate.also.clone_from(&a.also);
-    estimate.details.clone_from(&a.details);
-    estimate.diagnostics.clone_from(&a.diagnostics);
+    estimate.caveats = union(&trains_say.caveats, &search_says.caveats);
+    estimate.also.clone_from(&trains_say.also);
+    estimate.details.clone_from(&trains_say.details);
+    estimate.diagnostics.clone_from(&trains_say.diagnostics);
     let estimate = estimate
         .with("slope_bps", a.value)
         .with("pathload_bps", b.value)
@@ -52,8 +55,10 @@ pub(super) fn combine(trains: Entry, search: Entry, capacity: u64) -> Entry {
 }
 
 /// The entry's estimate, if it claims a value and not a bound.
-fn claim(entry: &Entry) -> Option<&Estimate> {
-    entry.outcome.estimate().filter(|estimate| estimate.verdict == BoundKind::Estimated)
+fn claim(entry: &Entry) -> Option<(&Estimate, Ranged<BitRate>)> {
+    let estimate = entry.outcome.estimate()?;
+    let rate = estimate.rate()?;
+    (rate.verdict == BoundKind::Estimated).then_some((estimate, rate))
 }
 
 /// The entry that says more: an estimate before a bound before nothing, then the narrower interval.
@@ -64,8 +69,8 @@ fn better(first: Entry, second: Entry) -> Entry {
         BoundKind::Inconclusive => 2,
     };
     let width = |entry: &Entry| {
-        let estimate = entry.outcome.estimate();
-        estimate.map_or(u64::MAX, |estimate| estimate.high - estimate.low)
+        let range = entry.outcome.estimate().map(Estimate::in_unit);
+        range.map_or(u64::MAX, |range| range.high - range.low)
     };
     let cost = first.cost.then(second.cost);
     let mut best = if (rank(&second), width(&second)) < (rank(&first), width(&first)) { second } else { first };
@@ -76,8 +81,8 @@ fn better(first: Entry, second: Entry) -> Entry {
     best
 }
 
-fn half_width(estimate: &Estimate) -> f64 {
-    (estimate.high - estimate.low) as f64 / 2.0
+fn half_width(rate: Ranged<BitRate>) -> f64 {
+    rate.high.saturating_sub(rate.low).as_f64() / 2.0
 }
 
 /// Standard deviation of the single trains' answers, bit/s.
@@ -94,19 +99,19 @@ fn union(first: &[Caveat], second: &[Caveat]) -> Vec<Caveat> {
     all
 }
 
-fn whole(value: f64) -> u64 {
-    narrows_units::BitRate::from_bps_f64(value.max(0.0)).map_or(0, narrows_units::BitRate::bps)
+fn whole(value: f64) -> BitRate {
+    BitRate::from_bps_f64(value.max(0.0)).unwrap_or(BitRate::ZERO)
 }
 
 #[cfg(test)]
 mod tests {
-    use narrows_units::{BitRate, Direction, Metric};
+    use narrows_units::{Direction, Metric};
 
     use super::*;
     use narrows_probe::Cost;
     use narrows_probe::outcome::Reason;
 
-    const CAPACITY: u64 = 100_000_000;
+    const CAPACITY: BitRate = BitRate::from_mbps(100);
 
     fn entry(method: &'static str, mbps: Option<(u64, u64, u64)>) -> Entry {
         let metric = Metric::AvailableIpCapacity;
@@ -130,22 +135,26 @@ mod tests {
     fn weights_go_by_variance() {
         let both = combine(entry("slope", Some((50, 60, 70))), entry("pathload", Some((64, 66, 68))), CAPACITY);
         let estimate = both.outcome.estimate().expect("both claim a value");
-        assert!(estimate.value.abs_diff(64_374_000) < 20_000, "{}", estimate.value);
-        assert!((estimate.high - estimate.value).abs_diff(5_204_000) < 20_000, "{}", estimate.high);
+        assert!(estimate.in_unit().value.abs_diff(64_374_000) < 20_000, "{}", estimate.in_unit().value);
+        assert!(
+            (estimate.in_unit().high - estimate.in_unit().value).abs_diff(5_204_000) < 20_000,
+            "{}",
+            estimate.in_unit().high
+        );
     }
 
     #[test]
     fn contradiction_widens_the_interval() {
         let both = combine(entry("slope", Some((49, 50, 51))), entry("pathload", Some((89, 90, 91))), CAPACITY);
         let estimate = both.outcome.estimate().expect("both claim a value");
-        assert!(estimate.high - estimate.low >= 40_000_000 - 2);
+        assert!(estimate.in_unit().high - estimate.in_unit().low >= 40_000_000 - 2);
         assert_eq!(estimate.confidence, Confidence::Medium);
     }
 
     #[test]
     fn what_claims_nothing_has_no_weight() {
         let one = combine(entry("slope", None), entry("pathload", Some((64, 66, 68))), CAPACITY);
-        assert_eq!((one.method, one.outcome.estimate().map(|e| e.value)), ("pathload", Some(66_000_000)));
+        assert_eq!((one.method, one.outcome.estimate().map(|e| e.in_unit().value)), ("pathload", Some(66_000_000)));
         let none = combine(entry("slope", None), entry("pathload", None), CAPACITY);
         assert_eq!(none.outcome.verdict(), BoundKind::Inconclusive);
     }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Metric};
+use narrows_units::{BitRate, Delta, Metric, Octets};
 
 use super::combine::combine;
 use super::{Job, Observer};
 use narrows_probe::Entry;
-use narrows_probe::outcome::{BoundKind, Estimate, Limit, Outcome, Reason};
+use narrows_probe::outcome::{BoundKind, Estimate, Limit, Outcome, Ranged, Reason};
 use narrows_probe::world::World;
 
 /// How much to spend.
@@ -39,7 +39,7 @@ pub(super) fn carry_out<W: World>(
     if job.options.profile == Profile::Quick {
         return Ok(());
     }
-    let available = job.value(Metric::AvailableIpCapacity).map(BitRate::from_bps);
+    let available = job.value(Metric::AvailableIpCapacity);
     burst(job, world, observer, available)?;
     udp(job, world, observer, available)?;
     tcp(job, world, observer, available)?;
@@ -59,9 +59,10 @@ fn available<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Obse
     let quick = job.options.profile == Profile::Quick;
     let mut best = job.measure(world, observer, metric, if quick { "slope" } else { "available" }, &[])?;
     if job.options.profile == Profile::Thorough {
-        let scale = job.value(Metric::IpCapacity).or(best.outcome.estimate().map(|estimate| estimate.high));
+        let most = || best.outcome.estimate().and_then(Estimate::rate).map(|rate| rate.high);
+        let scale = job.value(Metric::IpCapacity).or_else(most);
         let second = job.measure(world, observer, metric, "pathload", &[])?;
-        best = combine(best, second, scale.unwrap_or(0));
+        best = combine(best, second, scale.unwrap_or(BitRate::ZERO));
     }
     cap_by_capacity(job, &mut best);
     job.keep(best);
@@ -75,14 +76,16 @@ pub(super) const SECOND_OPINION: Duration = Duration::from_secs(8);
 /// Available bandwidth never exceeds capacity (RFC 5136 §2.3.5): an interval that reaches beyond is
 /// cut there.
 fn cap_by_capacity(job: &Job<'_>, entry: &mut Entry) {
-    let Some(capacity) = job.known(Metric::IpCapacity).filter(|known| known.verdict == BoundKind::Estimated) else {
+    let capacity = job.known(Metric::IpCapacity).and_then(Estimate::rate);
+    let Some(capacity) = capacity.filter(|known| known.verdict == BoundKind::Estimated) else {
         return;
     };
-    let bound = capacity.high;
     if let Outcome::Estimated(estimate) = &mut entry.outcome {
-        estimate.value = estimate.value.min(bound);
-        estimate.high = estimate.high.min(bound).max(estimate.value);
-        estimate.low = estimate.low.min(estimate.value);
+        estimate.adjust(|rate: &mut Ranged<BitRate>| {
+            rate.value = rate.value.min(capacity.high);
+            rate.high = rate.high.min(capacity.high).max(rate.value);
+            rate.low = rate.low.min(rate.value);
+        });
     }
 }
 
@@ -94,9 +97,10 @@ fn cross_traffic(job: &mut Job<'_>) {
         return;
     }
     let metric = Metric::CrossTraffic;
-    let outcome = match (job.known(Metric::IpCapacity), job.known(Metric::AvailableIpCapacity)) {
+    let rate = |metric| job.known(metric).and_then(Estimate::rate);
+    let outcome = match (rate(Metric::IpCapacity), rate(Metric::AvailableIpCapacity)) {
         (Some(capacity), Some(available)) if available.verdict == BoundKind::Estimated => {
-            let least = BitRate::from_bps(capacity.low.saturating_sub(available.high));
+            let least = capacity.low.saturating_sub(available.high);
             let estimate = Estimate::ip_rate(metric, least, least, least).at_least(Limit::Path);
             Outcome::from(estimate.with("basis", "the least capacity minus the most that is available"))
         }
@@ -146,7 +150,7 @@ fn tcp<W: World>(
     job.keep(single);
 
     let mut params = given("available_bps", available);
-    params.extend(given("single_bps", job.value(Metric::TcpAchievableSingle).map(BitRate::from_bps)));
+    params.extend(given("single_bps", job.value(Metric::TcpAchievableSingle)));
     params.push(("thorough", thorough.to_string()));
     let streams = job.measure(world, observer, Metric::TcpStreamsToFill, "streams", &params)?;
     job.keep(streams);
@@ -157,18 +161,19 @@ fn tcp<W: World>(
 
 /// Where one stream fills the path, "as many as it takes" is that one: its interval holds for both.
 fn one_fills(job: &mut Job<'_>) {
-    let Some(single) = job.known(Metric::TcpAchievableSingle).cloned() else {
+    let Some(single) = job.known(Metric::TcpAchievableSingle).and_then(Estimate::rate) else {
         return;
     };
-    if job.value(Metric::TcpStreamsToFill) != Some(1) {
+    if job.value(Metric::TcpStreamsToFill) != Some(1u32) {
         return;
     }
     let parallel = job.entries.iter_mut().find(|entry| entry.metric == Metric::TcpAchievableParallel);
-    if let Some(Outcome::Estimated(estimate)) = parallel.map(|entry| &mut entry.outcome)
-        && estimate.low == estimate.high
-    {
-        estimate.low = single.low.min(estimate.value);
-        estimate.high = single.high.max(estimate.value);
+    if let Some(Outcome::Estimated(estimate)) = parallel.map(|entry| &mut entry.outcome) {
+        estimate.adjust(|rate: &mut Ranged<BitRate>| {
+            if rate.low == rate.high {
+                (rate.low, rate.high) = (single.low.min(rate.value), single.high.max(rate.value));
+            }
+        });
     }
 }
 
@@ -181,7 +186,7 @@ fn window<W: World>(
     available: Option<BitRate>,
 ) -> Result<(), W::Fault> {
     let metric = Metric::TcpWindowOctets;
-    let rate = available.or(job.value(Metric::IpCapacity).map(BitRate::from_bps));
+    let rate = available.or(job.value(Metric::IpCapacity));
     if rate.is_none() {
         job.entries.push(Entry {
             metric,
@@ -193,11 +198,11 @@ fn window<W: World>(
         return Ok(());
     }
     let mut params = given("available_bps", rate);
-    if let Some(octets) = job.value(Metric::MaximumBurstOctets) {
-        params.push(("burst_octets", octets.to_string()));
+    if let Some(octets) = job.value::<Octets>(Metric::MaximumBurstOctets) {
+        params.push(("burst_octets", octets.count().to_string()));
     }
-    if let Some(nanos) = job.value(Metric::RoundTripTime) {
-        params.push(("rtt", format!("{nanos} ns")));
+    if let Some(time) = job.value::<Delta>(Metric::RoundTripTime) {
+        params.push(("rtt", format!("{} ns", time.nanos())));
     }
     let entry = job.measure(world, observer, metric, "window", &params)?;
     job.keep(entry);

@@ -167,8 +167,10 @@ fn delays_that_never_grow_are_no_turning_point() {
         world.facts.sender.max_send_rate = world.sender_rate;
         let outcome = measure(method, law, &mut world);
         let found = match outcome.estimate() {
-            Some(estimate) if estimate.verdict == BoundKind::Estimated => Err(format!("{outcome:?}")),
-            Some(estimate) if estimate.value > 1_020_000_000 => Err(format!("{} of 1 Gbit/s sent", estimate.value)),
+            Some(estimate) if estimate.verdict() == BoundKind::Estimated => Err(format!("{outcome:?}")),
+            Some(estimate) if estimate.in_unit().value > 1_020_000_000 => {
+                Err(format!("{} of 1 Gbit/s sent", estimate.in_unit().value))
+            }
             _ => Ok(()),
         };
         faults.note(law.method, "1 Tbit/s", found);
@@ -191,11 +193,13 @@ fn a_slow_sender_gives_a_bound_never_a_point() {
             let limit = (sender * 1_000_000) as f64;
             let found = match outcome.estimate() {
                 None => Ok(()),
-                Some(estimate) if estimate.verdict == BoundKind::LowerBound => {
-                    let value = estimate.value as f64;
+                Some(estimate) if estimate.verdict() == BoundKind::LowerBound => {
+                    let value = estimate.in_unit().value as f64;
                     if value <= 1.02 * limit { Ok(()) } else { Err(format!("at least {value} by {limit}")) }
                 }
-                Some(estimate) => Err(format!("{:?} {}..{}", estimate.verdict, estimate.low, estimate.high)),
+                Some(estimate) => {
+                    Err(format!("{:?} {}..{}", estimate.verdict(), estimate.in_unit().low, estimate.in_unit().high))
+                }
             };
             if !law.blind.contains(&case) {
                 faults.note(law.method, case, found);
@@ -233,7 +237,10 @@ fn nothing_overflows() {
         }));
         let outcome = measure(method, law, &mut world);
         let found = match outcome.estimate() {
-            Some(estimate) if !(estimate.low <= estimate.value && estimate.value <= estimate.high) => {
+            Some(estimate)
+                if !(estimate.in_unit().low <= estimate.in_unit().value
+                    && estimate.in_unit().value <= estimate.in_unit().high) =>
+            {
                 Err(format!("{outcome:?}"))
             }
             _ => Ok(()),
@@ -284,7 +291,7 @@ proptest! {
                 Step::Wait { .. } => {}
                 Step::Done(outcome) => {
                     if let Some(estimate) = outcome.estimate() {
-                        prop_assert!(estimate.low <= estimate.value && estimate.value <= estimate.high);
+                        prop_assert!(estimate.in_unit().low <= estimate.in_unit().value && estimate.in_unit().value <= estimate.in_unit().high);
                     }
                     return Ok(());
                 }

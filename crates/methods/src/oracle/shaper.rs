@@ -19,12 +19,12 @@ fn warned(outcome: &Outcome, sustained: f64, depth_octets: u32) -> Result<(), St
         Caveat::BucketNotExcluded { deeper_than_octets } => *deeper_than_octets <= u64::from(depth_octets),
         _ => false,
     });
-    let right = estimate.low as f64 <= 1.05 * sustained && 0.95 * sustained <= estimate.high as f64;
-    let bound = estimate.verdict == BoundKind::LowerBound && estimate.value as f64 <= 1.05 * sustained;
+    let right = estimate.in_unit().low as f64 <= 1.05 * sustained && 0.95 * sustained <= estimate.in_unit().high as f64;
+    let bound = estimate.verdict() == BoundKind::LowerBound && estimate.in_unit().value as f64 <= 1.05 * sustained;
     if flagged || right || bound || estimate.confidence == Confidence::Low {
         return Ok(());
     }
-    let (low, high) = (estimate.low, estimate.high);
+    let (low, high) = (estimate.in_unit().low, estimate.in_unit().high);
     Err(format!("{low}..{high} of {sustained}, {:?}", estimate.caveats))
 }
 

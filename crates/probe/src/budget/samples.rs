@@ -8,7 +8,7 @@ use crate::contract::Event;
 use crate::probes::PacingCheck;
 
 /// Probes and packets of a run, counted from what the world told. What a method made of them (kept,
-/// or left out and why) is in its evidence, under names that begin with `kept_` and `rejected_`.
+/// or left out and why) are the [`SampleCounts`](crate::outcome::SampleCounts) of its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Samples {
     /// Trains.

@@ -5,10 +5,11 @@ mod burst;
 mod round_trip;
 mod streams;
 
+use narrows_units::{BitRate, Octets};
 use serde::{Deserialize, Serialize};
 
 use super::diagnostics::{number, series};
-use super::{HopFinding, LimitingFactor, PathFinding};
+use super::{HopFinding, LimitingFactor, PathFinding, SampleCounts};
 
 pub use burst::{BurstFinding, BurstPoint, BurstSample, QueueFinding};
 pub use round_trip::{DirectionDelays, Directions, RemoteClock, RoundTripFinding};
@@ -24,6 +25,8 @@ pub struct Details {
     pub answered_by: Option<String>,
     /// The peer's stamps count, not the echoes' return.
     pub stamped_by_remote: bool,
+    /// What the method made of its samples.
+    pub samples: Box<SampleCounts>,
     /// What the method found.
     pub finding: Finding,
 }
@@ -142,8 +145,8 @@ impl ShapeCause {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TcpFinding {
-    /// Payload, bit/s.
-    pub bps: Option<u64>,
+    /// Payload.
+    pub bps: Option<BitRate>,
     /// Verdicts, the binding one first.
     pub limits: Vec<LimitingFactor>,
     /// Shares of the time: stalled by the peer's window, by the send buffer, application idle.
@@ -198,8 +201,8 @@ pub struct LossPattern {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WindowFinding {
-    /// The buffer to ask the kernel for, octets.
-    pub buffer_to_ask_octets: u64,
+    /// The buffer to ask the kernel for.
+    pub buffer_to_ask_octets: Octets,
     /// The kernel granted a smaller buffer than was asked for; `None` where no window was tried.
     pub buffer_clamped: Option<bool>,
     /// What the windows that were tried brought, bit/s.
@@ -218,8 +221,8 @@ pub struct UdpFinding {
 /// Two sockets beside one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TwoStreams {
-    /// What arrived of both, bit/s.
-    pub delivered_bps: u64,
+    /// What arrived of both.
+    pub delivered_bps: BitRate,
     /// Whether that is worth it, and why.
     pub verdict: String,
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use narrows_units::{BitRate, Delta};
+use narrows_units::{BitRate, Delta, Octets};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Named intermediate results. Names end in their unit (`_bps`, `_ns`, `_octets`) where they have
@@ -42,7 +42,17 @@ pub(super) fn series<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::
 impl Diagnostics {
     /// Adds or replaces one.
     pub fn insert(&mut self, name: &'static str, value: impl Into<Diagnostic>) {
-        self.0.insert(Cow::Borrowed(name), value.into());
+        self.insert_composed(Cow::Borrowed(name), value);
+    }
+
+    /// The same of a name that is put together.
+    pub(super) fn insert_composed(&mut self, name: Cow<'static, str>, value: impl Into<Diagnostic>) {
+        self.0.insert(name, value.into());
+    }
+
+    /// Adds or replaces all of others.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
     }
 
     /// Takes those of these names over from others.
@@ -107,6 +117,12 @@ impl From<usize> for Diagnostic {
 impl From<BitRate> for Diagnostic {
     fn from(value: BitRate) -> Self {
         value.bps().into()
+    }
+}
+
+impl From<Octets> for Diagnostic {
+    fn from(value: Octets) -> Self {
+        value.count().into()
     }
 }
 

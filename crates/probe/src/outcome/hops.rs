@@ -13,7 +13,7 @@ use std::time::Duration;
 use narrows_units::{BitRate, Layer, Metric, nanos};
 use serde::{Deserialize, Serialize};
 
-use super::{BoundKind, Caveat, Diagnostics, Estimate, Finding, Outcome};
+use super::{BoundKind, Caveat, Diagnostics, Estimate, Finding, Outcome, Ranged};
 
 /// A path, hop by hop.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -113,14 +113,9 @@ pub struct Responder {
 /// The capacity of a hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HopCapacity {
-    /// The value; of a bound, the bound.
-    pub value: BitRate,
-    /// Lower end.
-    pub low: BitRate,
-    /// Upper end; of a lower bound, the value again.
-    pub high: BitRate,
-    /// What it claims.
-    pub verdict: BoundKind,
+    /// Its rate.
+    #[serde(flatten)]
+    pub rate: Ranged<BitRate>,
     /// What it counts.
     pub layer: Layer,
 }
@@ -241,14 +236,8 @@ impl HopFinding {
             Finding::Hop(hop) => hop.as_ref().clone(),
             _ => Self::default(),
         };
-        let claims = estimate.verdict != BoundKind::Inconclusive;
-        let capacity = claims.then(|| HopCapacity {
-            value: BitRate::from_bps(estimate.value),
-            low: BitRate::from_bps(estimate.low),
-            high: BitRate::from_bps(estimate.high),
-            verdict: estimate.verdict,
-            layer: estimate.layer.unwrap_or(Layer::Ip),
-        });
+        let claimed = estimate.rate().filter(|rate| rate.verdict != BoundKind::Inconclusive);
+        let capacity = claimed.map(|rate| HopCapacity { rate, layer: estimate.layer.unwrap_or(Layer::Ip) });
         Some(Self {
             ttl,
             capacity,
@@ -260,17 +249,10 @@ impl HopFinding {
 
     /// The same as an estimate.
     pub fn estimate(&self) -> Estimate {
-        let zero = BitRate::from_bps(0);
-        let mut estimate = match self.capacity {
-            Some(capacity) => Estimate {
-                layer: Some(capacity.layer),
-                verdict: capacity.verdict,
-                ..Estimate::ip_rate(Metric::IpCapacity, capacity.value, capacity.low, capacity.high)
-            },
-            None => {
-                Estimate { verdict: BoundKind::Inconclusive, ..Estimate::ip_rate(Metric::IpCapacity, zero, zero, zero) }
-            }
-        };
+        let nothing = Ranged { verdict: BoundKind::Inconclusive, ..Ranged::exactly(BitRate::ZERO) };
+        let (rate, layer) = self.capacity.map_or((nothing, Layer::Ip), |capacity| (capacity.rate, capacity.layer));
+        let in_order = Ranged { verdict: rate.verdict, ..Ranged::new(rate.value, rate.low, rate.high) };
+        let mut estimate = Estimate::new(Metric::IpCapacity, Some(layer), in_order);
         estimate.confidence = crate::Confidence::Low;
         estimate.caveats.clone_from(&self.caveats);
         self.clone().put(estimate)
@@ -356,10 +338,7 @@ mod tests {
             ],
             is_destination: true,
             capacity: Some(HopCapacity {
-                value: BitRate::from_bps(97_529_259),
-                low: BitRate::from_mbps(97),
-                high: BitRate::from_mbps(98),
-                verdict: BoundKind::Estimated,
+                rate: Ranged::new(BitRate::from_bps(97_529_259), BitRate::from_mbps(97), BitRate::from_mbps(98)),
                 layer: Layer::Ip,
             }),
             after: Some(1),

@@ -3,9 +3,10 @@
 use narrows_units::{BitRate, Metric};
 
 use super::session::MethodRun;
+use crate::conclusion::{self, RunSummary};
 use crate::pairtrain;
 use crate::pairtrain::PairGap;
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
+use narrows_probe::outcome::{Caveat, Confidence, Diagnostics, Estimate, Outcome, Reason, SampleCounts};
 use narrows_train::pairs::{Filter, Pair, Sifted, pair_mode};
 
 /// The narrow link's packet time.
@@ -19,25 +20,13 @@ pub(super) struct Narrow {
 }
 
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
-    match (judge(session), stopped) {
-        (Ok(mut estimate), stopped) => {
-            if stopped.is_some() {
-                estimate = estimate.caveat(Caveat::StoppedEarly);
-                estimate.confidence = Confidence::Low;
-            }
-            for caveat in caveats(session) {
-                estimate = estimate.caveat(caveat);
-            }
-            estimate.diagnostics = diagnostics(session, std::mem::take(&mut estimate.diagnostics));
-            estimate.into()
-        }
-        (Err(own), stopped) => Outcome::Inconclusive {
-            reason: stopped.cloned().unwrap_or(own),
-            caveats: caveats(session),
-            details: Details::default(),
-            diagnostics: diagnostics(session, Diagnostics::default()),
-        },
-    }
+    let seen = RunSummary {
+        caveats: caveats(session),
+        samples: samples(session),
+        diagnostics: diagnostics(session),
+        ..RunSummary::default()
+    };
+    conclusion::conclude(conclusion::cut_short(judge(session), stopped), seen, stopped)
 }
 
 fn bits(session: &MethodRun) -> f64 {
@@ -216,11 +205,14 @@ fn caveats(session: &MethodRun) -> Vec<Caveat> {
     all.into_iter().flatten().collect()
 }
 
-fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
+fn samples(session: &MethodRun) -> SampleCounts {
+    let counts = SampleCounts::default().kept("pairs", all(session).len());
+    counts.rejected("torn_pairs", session.torn).rejected("reordered_pairs", session.disordered)
+}
+
+fn diagnostics(session: &MethodRun) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
     let gaps = all(session);
-    diagnostics.insert("kept_pairs", gaps.len());
-    diagnostics.insert("rejected_torn_pairs", session.torn);
-    diagnostics.insert("rejected_reordered_pairs", session.disordered);
     if gaps.is_empty() {
         return diagnostics;
     }

@@ -50,7 +50,7 @@ fn a_fluid_needs_the_capacity() {
     let mut path = Fluid::new(100e6, 1e7, 0.01);
     path.cross = 40e6;
     let estimate = path.estimate(&crate::abing::Abing, &[("capacity", "100M")]);
-    between(estimate.value as f64, 59e6, 61e6);
+    between(estimate.in_unit().value as f64, 59e6, 61e6);
     assert!(estimate.caveats.iter().any(|caveat| caveat.id() == "capacity_assumed"));
 }
 
@@ -61,9 +61,9 @@ fn an_idle_path_is_all_available() {
     let truth = host_pair.ip_capacity(1500).as_f64();
     let outcome = measure(&mut host_pair, &[]);
     let estimate = outcome.estimate().expect("an answer");
-    between(estimate.value as f64 / truth, 0.99, 1.01);
+    between(estimate.in_unit().value as f64 / truth, 0.99, 1.01);
     let capacity = estimate.also.iter().find(|one| one.metric == Metric::IpCapacity).unwrap();
-    between(capacity.value as f64 / truth, 0.995, 1.005);
+    between(capacity.in_unit().value as f64 / truth, 0.995, 1.005);
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn loaded_paths_are_within_its_interval() {
         let truth = host_pair.available(1500).bps();
         let outcome = measure(&mut host_pair, &[]);
         let estimate = outcome.estimate().expect("an answer");
-        assert_eq!(estimate.verdict, BoundKind::Estimated);
-        inside += usize::from((estimate.low..=estimate.high).contains(&truth));
-        between(estimate.value as f64 / truth as f64, 0.65, 1.35);
-        between((estimate.high - estimate.low) as f64, 8e6, 40e6);
+        assert_eq!(estimate.verdict(), BoundKind::Estimated);
+        inside += usize::from((estimate.in_unit().low..=estimate.in_unit().high).contains(&truth));
+        between(estimate.in_unit().value as f64 / truth as f64, 0.65, 1.35);
+        between((estimate.in_unit().high - estimate.in_unit().low) as f64, 8e6, 40e6);
     }
     assert!(inside >= 17, "{inside} of 20");
 }
@@ -93,8 +93,8 @@ fn back_to_back_pairs_know_little() {
         match measure(&mut host_pair, &[("gap", "0")]) {
             Outcome::Inconclusive { reason, .. } => assert_eq!(reason, Reason::NoAgreement),
             Outcome::Estimated(estimate) => {
-                assert!(estimate.high - estimate.low > 20_000_000, "{estimate:?}");
-                between(truth as f64, estimate.low as f64 - 2e7, estimate.high as f64 + 2e7);
+                assert!(estimate.in_unit().high - estimate.in_unit().low > 20_000_000, "{estimate:?}");
+                between(truth as f64, estimate.in_unit().low as f64 - 2e7, estimate.in_unit().high as f64 + 2e7);
             }
         }
     }
@@ -133,7 +133,7 @@ fn losses_tear_pairs_and_leave_the_rest() {
     let truth = host_pair.available(1500).as_f64();
     let outcome = measure(&mut host_pair, &[]);
     let estimate = outcome.estimate().expect("an answer");
-    between(estimate.value as f64 / truth, 0.8, 1.2);
+    between(estimate.in_unit().value as f64 / truth, 0.8, 1.2);
     assert!(estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Loss { .. })));
 }
 

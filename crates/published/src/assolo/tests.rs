@@ -45,9 +45,9 @@ fn a_fluid_path_from_end_to_end() {
         let outcome = measure(&mut path, &[]);
         let result = estimate(&outcome);
         let available = mbps(capacity - cross).as_f64();
-        let ratio = result.value as f64 / available;
+        let ratio = result.in_unit().value as f64 / available;
         assert!((0.93..=1.07).contains(&ratio), "{capacity} {cross}: {ratio} {result:?}");
-        assert!(result.low as f64 <= available && available <= result.high as f64, "{result:?}");
+        assert!(result.in_unit().low as f64 <= available && available <= result.in_unit().high as f64, "{result:?}");
     }
 }
 
@@ -57,13 +57,13 @@ fn a_fluid_path_from_end_to_end() {
 fn the_tools_range_stays() {
     let mut path = Fluid::new(mbps(100), mbps(20));
     let inside = measure(&mut path, &[("preset", "tool"), ("tick", "0 s")]);
-    let ratio = estimate(&inside).value as f64 / 80e6;
+    let ratio = estimate(&inside).in_unit().value as f64 / 80e6;
     assert!((0.8..=1.0).contains(&ratio), "{ratio}");
     let mut path = Fluid::new(mbps(1000), mbps(200));
     let above = measure(&mut path, &[("preset", "tool")]);
     let result = estimate(&above);
-    assert_eq!(result.verdict, BoundKind::LowerBound);
-    assert!(result.value < 200_000_000);
+    assert_eq!(result.verdict(), BoundKind::LowerBound);
+    assert!(result.in_unit().value < 200_000_000);
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn hosts_slower_than_what_is_available_bound_it() {
     host_pair.facts.sender.min_gap = Duration::from_micros(40);
     let outcome = measure(&mut host_pair, &[]);
     let result = estimate(&outcome);
-    assert_eq!((result.verdict, result.limited_by), (BoundKind::LowerBound, Limit::Sender));
-    assert!((0.8..=1.0).contains(&(result.value as f64 / 300e6)), "{}", result.value);
+    assert_eq!((result.verdict(), result.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    assert!((0.8..=1.0).contains(&(result.in_unit().value as f64 / 300e6)), "{}", result.in_unit().value);
     assert!(result.caveats.contains(&Caveat::SenderLimited));
 }
 

@@ -10,6 +10,7 @@ use super::strain::{Strain, strain};
 use super::{MAX_PACKETS, Params};
 use narrows_probe::contract::Latest;
 use narrows_probe::observations::Replayable;
+use narrows_probe::outcome::SampleCounts;
 use narrows_probe::probes::{PacingCheck, Probe, Train, TrainId, TrainReport};
 use narrows_probe::{Caveat, Confidence, Estimate, Estimator, Event, Limit, Outcome, PathFacts, Reason, Refusal, Step};
 use narrows_train::token_pool::TokenPool;
@@ -305,7 +306,7 @@ impl Machine {
         Some(
             estimate
                 .with("trains", self.trains)
-                .with("kept_trains", self.learnt)
+                .counted(SampleCounts::default().kept("trains", self.learnt))
                 .with("skipped_trains", self.skipped)
                 .with("max_rate_bps", self.max_rate),
         )

@@ -18,9 +18,9 @@ fn exact_in_the_fluid_model() {
             let Ok(measured) = drive(&mut world, machine.as_mut(), INFO.imposes.budget());
             let estimate = measured.outcome.estimate().unwrap();
             let truth = (capacity.bps() - cross.bps()) as f64;
-            let off = (estimate.value as f64 - truth).abs() / capacity.as_f64();
+            let off = (estimate.in_unit().value as f64 - truth).abs() / capacity.as_f64();
             assert!(off < 0.01, "{capacity} {cross}: {off} {estimate:?}");
-            assert!(estimate.low as f64 <= truth && truth <= estimate.high as f64);
+            assert!(estimate.in_unit().low as f64 <= truth && truth <= estimate.in_unit().high as f64);
         }
     }
 }
@@ -34,7 +34,7 @@ fn poisson_load_is_followed_on_average() {
         let truth = host_pair.available(1500).as_f64();
         let measured = host_pair.measure(begun(&[("duration", "30 s")]).as_mut(), INFO.imposes.budget());
         let estimate = measured.outcome.estimate().unwrap();
-        errors.push((estimate.value as f64 - truth) / 1e8);
+        errors.push((estimate.in_unit().value as f64 - truth) / 1e8);
         let load = measured.cost.octets as f64 * 8.0 / measured.cost.time.as_secs_f64() / 1e8;
         assert!(load < 0.025, "{load}");
     }
@@ -49,9 +49,9 @@ fn a_slow_sender_is_a_bound() {
     host_pair.facts.sender.max_send_rate = Some(BitRate::from_mbps(200));
     let measured = host_pair.measure(begun(&[("duration", "10 s")]).as_mut(), INFO.imposes.budget());
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, BoundKind::LowerBound);
+    assert_eq!(estimate.verdict(), BoundKind::LowerBound);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));
-    assert!((150_000_000..=200_500_000).contains(&estimate.value), "{}", estimate.value);
+    assert!((150_000_000..=200_500_000).contains(&estimate.in_unit().value), "{}", estimate.in_unit().value);
 }
 
 #[test]

@@ -6,25 +6,18 @@ use narrows_units::{BitRate, Framing, Metric, to_u32};
 
 use super::filter::{Common, Interval, Joined, intersect, union};
 use super::session::{MethodRun, Spacing};
+use crate::conclusion::{self, RunSummary};
 use crate::spacing::{Stamped, Trust, mean_bound, outruns};
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
+use narrows_probe::outcome::{Caveat, Confidence, Diagnostics, Estimate, Limit, Outcome, Reason, SampleCounts};
 
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
-    match (judge(session), stopped) {
-        (Ok(estimate), stopped) => {
-            let estimate = match stopped {
-                Some(_) => estimate.caveat(Caveat::StoppedEarly),
-                None => estimate,
-            };
-            finish(session, estimate)
-        }
-        (Err(own), stopped) => Outcome::Inconclusive {
-            reason: stopped.cloned().unwrap_or(own),
-            caveats: caveats(session),
-            details: details(session),
-            diagnostics: diagnostics(session, Diagnostics::default()),
-        },
-    }
+    let seen = RunSummary {
+        caveats: caveats(session),
+        stamped_by_remote: session.spacings.last().is_some_and(|last| last.stamped == Stamped::PeerKind),
+        samples: samples(session),
+        diagnostics: diagnostics(session),
+    };
+    conclusion::conclude(conclusion::cut_short_echoes(judge(session), &seen, stopped), seen, stopped)
 }
 
 /// What each packet size said, by octets.
@@ -219,18 +212,6 @@ fn prompt_trains(session: &MethodRun, wire_rate: f64, (low, high): (f64, f64)) -
     prompt.count()
 }
 
-fn finish(session: &MethodRun, mut estimate: Estimate) -> Outcome {
-    estimate.details = details(session);
-    estimate.diagnostics = diagnostics(session, std::mem::take(&mut estimate.diagnostics));
-    for caveat in caveats(session) {
-        if caveat == Caveat::AsymmetricLimit {
-            estimate.confidence = Confidence::Low;
-        }
-        estimate = estimate.caveat(caveat);
-    }
-    estimate.into()
-}
-
 fn caveats(session: &MethodRun) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     let share = reply_share(session);
@@ -261,22 +242,21 @@ fn reply_share(session: &MethodRun) -> f64 {
     session.spacings.iter().map(share).fold(0.0, f64::max)
 }
 
-fn details(session: &MethodRun) -> Details {
-    Details {
-        stamped_by_remote: session.spacings.last().is_some_and(|last| last.stamped == Stamped::PeerKind),
-        ..Details::default()
-    }
+fn samples(session: &MethodRun) -> SampleCounts {
+    let open = session.spacings.iter().filter(|spacing| is_open(spacing)).count();
+    let together = session.spacings.iter().filter(|spacing| spacing.gap_ns == 0).count();
+    SampleCounts::default()
+        .kept("spacings", session.spacings.len().saturating_sub(open).saturating_sub(together))
+        .rejected("open_spacings", open)
+        .rejected("one_stamp_spacings", together)
+        .rejected("reordered_spacings", session.disordered)
 }
 
-fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
+fn diagnostics(session: &MethodRun) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
     diagnostics.insert("spacings", to_u32(session.spacings.len()));
     let open = session.spacings.iter().filter(|spacing| is_open(spacing)).count();
     diagnostics.insert("open_spacings", to_u32(open));
-    let together = session.spacings.iter().filter(|spacing| spacing.gap_ns == 0).count();
-    diagnostics.insert("kept_spacings", to_u32(session.spacings.len().saturating_sub(open).saturating_sub(together)));
-    diagnostics.insert("rejected_open_spacings", to_u32(open));
-    diagnostics.insert("rejected_one_stamp_spacings", to_u32(together));
-    diagnostics.insert("rejected_reordered_spacings", session.disordered);
     if let Some(last) = session.spacings.last() {
         diagnostics.insert("stamped_by_remote", last.stamped == Stamped::PeerKind);
     }

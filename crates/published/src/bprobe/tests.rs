@@ -35,8 +35,8 @@ fn all_sizes_of_an_idle_path_agree_on_the_wire() {
     let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
     let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, BoundKind::Estimated);
-    assert!((estimate.value as f64 / 9.752_926e6 - 1.0).abs() < 1e-3, "{}", estimate.value);
+    assert_eq!(estimate.verdict(), BoundKind::Estimated);
+    assert!((estimate.in_unit().value as f64 / 9.752_926e6 - 1.0).abs() < 1e-3, "{}", estimate.in_unit().value);
     assert_eq!(estimate.diagnostics.get("phases_that_agree").unwrap().as_f64(), Some(5.0));
     // Five sizes, ten packets, twice.
     assert_eq!(measured.cost.packets, 100);
@@ -53,7 +53,7 @@ fn round_trips_of_one_size_bound_the_way_there() {
     let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
     let measured = measure(&mut host_pair, &[("stamps", "returned")]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Path));
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Path));
     assert!(estimate.caveats.contains(&Caveat::AsymmetricLimit));
 }
 
@@ -63,8 +63,8 @@ fn hosts_that_set_the_spacing_are_seen() {
     host_pair.facts.sender.send_cost = Duration::from_micros(60);
     let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
-    assert!(estimate.value < 487_000_000 && estimate.value > 150_000_000);
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    assert!(estimate.in_unit().value < 487_000_000 && estimate.in_unit().value > 150_000_000);
     let mut host_pair = between(Hop::ethernet(mbps(500)), 1);
     host_pair.stamping.batch = Some(Duration::from_micros(500));
     let measured = measure(&mut host_pair, &[]);
@@ -82,9 +82,16 @@ fn load_gives_the_truth_or_a_bound_that_holds() {
             continue;
         };
         let truth = 97_529_259;
-        estimated += u32::from(estimate.verdict == BoundKind::Estimated);
-        let holds = estimate.low <= truth && (estimate.verdict == BoundKind::LowerBound || truth <= estimate.high);
-        assert!(holds, "{seed}: {} in {}..={}", estimate.value, estimate.low, estimate.high);
+        estimated += u32::from(estimate.verdict() == BoundKind::Estimated);
+        let holds = estimate.in_unit().low <= truth
+            && (estimate.verdict() == BoundKind::LowerBound || truth <= estimate.in_unit().high);
+        assert!(
+            holds,
+            "{seed}: {} in {}..={}",
+            estimate.in_unit().value,
+            estimate.in_unit().low,
+            estimate.in_unit().high
+        );
     }
     assert!(estimated >= 15, "{estimated}");
 }

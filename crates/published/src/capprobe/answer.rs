@@ -3,9 +3,10 @@
 use narrows_units::Metric;
 
 use super::run::{Run, full_size_rate};
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
+use crate::forward_bound::bounded;
+use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason, SampleCounts};
 use narrows_train::mindelay;
-use narrows_train::mindelay::{Back, HuntResult, Via};
+use narrows_train::mindelay::HuntResult;
 
 impl Run {
     /// The answer of two runs that agree.
@@ -37,33 +38,9 @@ impl Run {
             estimate = estimate.caveat(caveat);
         }
         estimate.diagnostics = self.diagnostics();
-        self.bounded(estimate).into()
-    }
-
-    /// What keeps the number from being the forward capacity makes it a bound of that.
-    fn bounded(&self, estimate: Estimate) -> Estimate {
-        let (Some(facts), Some((octets, found))) = (&self.facts, self.found.first()) else {
-            return estimate;
-        };
-        let value = estimate.value as f64;
-        let wire = mindelay::wire_rate(self.params.framing, *octets, found.each_ns);
-        let is_interface = facts.sender.interface_rate.is_some_and(|rate| (wire / rate.as_f64() - 1.0).abs() < SAME);
-        if found.best.open() && !is_interface {
-            return estimate.caveat(Caveat::SenderLimited).at_least(Limit::Sender);
-        }
-        let host = match self.via {
-            Via::Auto | Via::Receiver | Via::Reflector => &facts.receiver,
-            Via::Echo | Via::ClosedPort | Via::Syn => &facts.sender,
-        };
-        if host.stamps_limit(value, *octets, found.best.stamped_by) {
-            return estimate.caveat(Caveat::ReceiverLimited).at_least(Limit::Receiver);
-        }
-        match mindelay::way_back(self.via.reads(), &found.best, *octets) {
-            Back::Observed => estimate,
-            Back::Slower { reply_ip_octets } => estimate.caveat(Caveat::ReverseInfluence { reply_ip_octets }),
-            // Answers that are as long as the probes tell the lesser of two capacities.
-            Back::Either => estimate.caveat(Caveat::AsymmetricLimit).at_least(Limit::Path),
-        }
+        let estimate = estimate.counted(self.samples());
+        let Some((octets, found)) = self.found.first() else { return estimate.into() };
+        bounded(estimate, facts, self.via, (*octets, self.params.framing), found).into()
     }
 
     /// No number, with what was seen.
@@ -74,6 +51,15 @@ impl Run {
             caveats.push(Caveat::ReceiveBatching { period: nanos });
         }
         Outcome::Inconclusive { reason, caveats, details: Details::default(), diagnostics: self.diagnostics() }
+            .counted(self.samples())
+    }
+
+    fn samples(&self) -> SampleCounts {
+        SampleCounts::default()
+            .kept("clean_pairs", self.tally.clean)
+            .rejected("queued_pairs", self.tally.pairs.saturating_sub(self.tally.clean))
+            .rejected("incomplete_pairs", self.tally.lost)
+            .rejected("reordered_pairs", self.tally.disordered)
     }
 
     fn caveats(&self) -> Vec<Caveat> {
@@ -132,10 +118,6 @@ impl Run {
         }
         diagnostics.insert("pairs", self.tally.pairs);
         diagnostics.insert("clean_pairs", self.tally.clean);
-        diagnostics.insert("kept_clean_pairs", self.tally.clean);
-        diagnostics.insert("rejected_queued_pairs", self.tally.pairs.saturating_sub(self.tally.clean));
-        diagnostics.insert("rejected_incomplete_pairs", self.tally.lost);
-        diagnostics.insert("rejected_reordered_pairs", self.tally.disordered);
         if self.tally.clean > 0 {
             // One pair in so many met no queue.
             let expected = self.tally.pairs as f64 / self.tally.clean as f64;
@@ -154,7 +136,5 @@ impl Run {
 /// Ours: what a tag or two that the assumed framing lacks do to the rate of small packets, restated
 /// for large ones, and what two clocks differ by.
 const OTHER_ERROR: f64 = 0.006;
-/// Ours.
-const SAME: f64 = 0.03;
 /// Ours: oscillators of hosts are within 100 ppm each.
 const NOTABLE_SKEW: f64 = 200e-6;

@@ -15,7 +15,7 @@ fn run_with(host_pair: &mut ClosedFormWorld, pairs: &[(&str, &str)]) -> narrows_
 
 fn ratio(host_pair: &ClosedFormWorld, measured: &narrows_probe::Measured) -> f64 {
     let estimate = measured.outcome.estimate().unwrap();
-    estimate.value as f64 / host_pair.ip_capacity(1500).as_f64()
+    estimate.in_unit().value as f64 / host_pair.ip_capacity(1500).as_f64()
 }
 
 fn reason(measured: &narrows_probe::Measured) -> &Reason {
@@ -41,7 +41,7 @@ fn an_idle_path_takes_a_test_train_and_eighty_two_pairs() {
         assert_eq!(measured.cost.packets, 20 + 2 * 82, "{rate}");
         assert_eq!(measured.cost.octets, 20 * 700 + 82 * 900 + 82 * 700, "{rate}");
         let estimate = measured.outcome.estimate().unwrap();
-        assert_eq!((estimate.verdict, estimate.confidence), (BoundKind::Estimated, Confidence::Medium));
+        assert_eq!((estimate.verdict(), estimate.confidence), (BoundKind::Estimated, Confidence::Medium));
         assert!(estimate.caveats.is_empty(), "{:?}", estimate.caveats);
         assert_eq!(estimate.diagnostics.get("expected_pairs"), Some(&Diagnostic::Number(1.0)));
     }
@@ -135,7 +135,7 @@ fn an_echo_is_a_bound_and_says_why() {
     let mut host_pair = ClosedFormWorld::new(gigabit_then(BitRate::from_mbps(10)), 1);
     let measured = run_with(&mut host_pair, &[("peer_kind", "echo")]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Path));
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Path));
     assert!(estimate.caveats.contains(&Caveat::AsymmetricLimit));
     assert!((ratio(&host_pair, &measured) - 1.0).abs() < 0.001);
 }
@@ -146,8 +146,8 @@ fn a_slow_sender_bounds() {
     host_pair.facts.sender.send_cost = Duration::from_micros(300);
     let measured = run_with(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
-    assert!(estimate.value < host_pair.ip_capacity(1500).bps());
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    assert!(estimate.in_unit().value < host_pair.ip_capacity(1500).bps());
 }
 
 /// Small packets at a steady rate on hops of one rate: always as many between the two, whatever

@@ -3,33 +3,22 @@
 use narrows_units::{BitRate, Metric};
 
 use super::session::{MethodRun, Spread};
+use crate::conclusion::{self, RunSummary};
 use crate::spacing::{Stamped, Trust};
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
+use narrows_probe::outcome::{Caveat, Confidence, Diagnostics, Estimate, Outcome, Reason, SampleCounts};
 
 /// What it takes to tell the forward direction from the reverse direction.
 pub(super) const NEEDED: &str = "a peer that stamps what it echoes, or answers in short packets";
 
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
-    match (judge(session), stopped) {
-        (Ok(mut estimate), stopped) => {
-            if stopped.is_some() {
-                estimate = estimate.caveat(Caveat::StoppedEarly);
-                estimate.confidence = Confidence::Low;
-            }
-            for caveat in caveats(session) {
-                estimate = estimate.caveat(caveat);
-            }
-            estimate.details = details(session);
-            estimate.diagnostics = diagnostics(session, std::mem::take(&mut estimate.diagnostics));
-            estimate.into()
-        }
-        (Err(own), stopped) => Outcome::Inconclusive {
-            reason: stopped.cloned().unwrap_or(own),
-            caveats: caveats(session),
-            details: details(session),
-            diagnostics: diagnostics(session, Diagnostics::default()),
-        },
-    }
+    let counts = SampleCounts::default().kept("trains", session.trains.len());
+    let seen = RunSummary {
+        caveats: caveats(session),
+        stamped_by_remote: session.stamped == Some(Stamped::PeerKind),
+        samples: counts.rejected("reordered_spacings", session.disordered),
+        diagnostics: diagnostics(session),
+    };
+    conclusion::conclude(conclusion::cut_short(judge(session), stopped), seen, stopped)
 }
 
 /// Means over trains, ns.
@@ -143,14 +132,9 @@ fn caveats(session: &MethodRun) -> Vec<Caveat> {
     caveats
 }
 
-fn details(session: &MethodRun) -> Details {
-    Details { stamped_by_remote: session.stamped == Some(Stamped::PeerKind), ..Details::default() }
-}
-
-fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
+fn diagnostics(session: &MethodRun) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
     let bits = f64::from(session.ip_octets) * 8.0;
-    diagnostics.insert("kept_trains", session.trains.len());
-    diagnostics.insert("rejected_reordered_spacings", session.disordered);
     if let Some(stamped) = session.stamped {
         diagnostics.insert("stamped_by_remote", stamped == Stamped::PeerKind);
     }

@@ -67,9 +67,9 @@ fn it_bounds_from_above() {
             let truth = host_pair.available(1500).bps();
             let outcome = measure(&mut host_pair, &[]);
             let estimate = outcome.estimate().expect("a bound");
-            assert_eq!(estimate.verdict, BoundKind::UpperBound);
-            assert!(estimate.value < 160_000_000, "{estimate:?}");
-            held += usize::from(estimate.value as f64 >= 0.995 * truth as f64);
+            assert_eq!(estimate.verdict(), BoundKind::UpperBound);
+            assert!(estimate.in_unit().value < 160_000_000, "{estimate:?}");
+            held += usize::from(estimate.in_unit().value as f64 >= 0.995 * truth as f64);
         }
         assert!(held >= 19, "{held} of 20 at {mbps}");
     }
@@ -84,8 +84,8 @@ fn with_the_capacity_it_estimates() {
         let capacity = host_pair.ip_capacity(1500).bps().to_string();
         let outcome = measure(&mut host_pair, &[("capacity", &capacity), ("trains", "40")]);
         let estimate = outcome.estimate().expect("an answer");
-        assert_eq!(estimate.verdict, BoundKind::Estimated);
-        inside += usize::from((estimate.low..=estimate.high).contains(&truth));
+        assert_eq!(estimate.verdict(), BoundKind::Estimated);
+        inside += usize::from((estimate.in_unit().low..=estimate.in_unit().high).contains(&truth));
         assert!(estimate.caveats.iter().any(|caveat| caveat.id() == "capacity_assumed"));
     }
     assert!(inside >= 16, "{inside} of 20");
@@ -119,7 +119,7 @@ fn long_answers_without_stamps_are_refused_unless_the_ways_are_alike() {
     let outcome = measure(&mut loaded(30, 4), &[("via", "tcp_syn")]);
     let estimate = outcome.estimate().expect("a bound");
     assert!(matches!(estimate.caveats[0], Caveat::ReverseInfluence { reply_ip_octets: 40 }));
-    between(estimate.value as f64, 67e6, 110e6);
+    between(estimate.in_unit().value as f64, 67e6, 110e6);
 }
 
 #[test]

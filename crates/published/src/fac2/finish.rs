@@ -7,7 +7,9 @@ use narrows_units::{BitRate, Metric, Sender, Stamp};
 use super::feedback::FeedbackResult;
 use super::fit::{self, Fit};
 use narrows_probe::probes::TrainReport;
-use narrows_probe::{BoundKind, Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason};
+use narrows_probe::{
+    BoundKind, Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason, SampleCounts,
+};
 use narrows_train::bucket_watch::BucketWatch;
 use narrows_train::reading::Reading;
 
@@ -111,30 +113,21 @@ impl RunAccount {
     }
 
     fn inconclusive(&self, reason: Reason) -> Outcome {
-        Outcome::Inconclusive {
-            reason,
-            caveats: self.caveats(),
-            details: Details::default(),
-            diagnostics: [("trains", self.trains), ("readings", self.readings.len())]
-                .into_iter()
-                .chain(self.samples())
-                .fold(narrows_probe::Diagnostics::default(), |mut diagnostics, (name, value)| {
-                    diagnostics.insert(name, value);
-                    diagnostics
-                }),
-        }
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.insert("trains", self.trains);
+        diagnostics.insert("readings", self.readings.len());
+        let caveats = self.caveats();
+        Outcome::Inconclusive { reason, caveats, details: Details::default(), diagnostics }.counted(self.samples())
     }
 
     /// Trains that were read, and those that told nothing.
-    fn samples(&self) -> [(&'static str, usize); 5] {
-        let count = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-        [
-            ("kept_trains", self.readings.len()),
-            ("rejected_lost_trains", count(self.all_lost)),
-            ("rejected_unpaced_trains", count(self.broken)),
-            ("rejected_clock_step_trains", count(self.clock_steps)),
-            ("rejected_few_batches_trains", count(self.few_batches)),
-        ]
+    fn samples(&self) -> SampleCounts {
+        SampleCounts::default()
+            .kept("trains", self.readings.len())
+            .rejected("lost_trains", self.all_lost)
+            .rejected("unpaced_trains", self.broken)
+            .rejected("clock_step_trains", self.clock_steps)
+            .rejected("few_batches_trains", self.few_batches)
     }
 
     /// What the feedback loop says by itself.
@@ -281,7 +274,7 @@ impl RunAccount {
         }
         if self.shaped() {
             estimate.confidence = Confidence::Low;
-        } else if estimate.verdict == BoundKind::Estimated {
+        } else if estimate.verdict() == BoundKind::Estimated {
             estimate = self.buckets.tell(estimate);
         }
         if matches!(ending, Ending::Stopped(_)) {
@@ -289,8 +282,8 @@ impl RunAccount {
         }
         let rates = |of: fn(&Reading) -> f64| self.readings.iter().map(of).collect::<Vec<f64>>();
         let sub_trains: Vec<f64> = self.readings.iter().filter_map(|reading| reading.sub_train_variation).collect();
-        let estimate = self.samples().into_iter().fold(estimate, |estimate, (name, value)| estimate.with(name, value));
         estimate
+            .counted(self.samples())
             .with("rate_in_bps", rates(|reading| reading.rate_in))
             .with("rate_out_bps", rates(|reading| reading.rate_out))
             .with("delay_growth", rates(|reading| reading.growth))

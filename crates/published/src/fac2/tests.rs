@@ -35,7 +35,7 @@ fn fluid(world: &mut Fluid) -> Outcome {
 }
 
 fn off(estimate: &Estimate, truth: f64, scale: f64) -> f64 {
-    (estimate.value as f64 - truth).abs() / scale
+    (estimate.in_unit().value as f64 - truth).abs() / scale
 }
 
 fn has(outcome: &Outcome, id: &str) -> bool {
@@ -51,8 +51,8 @@ fn exact_in_the_fluid_model_with_its_by_products() {
             let estimate = outcome.estimate().unwrap();
             let (scale, truth) = (capacity.as_f64(), (capacity.bps() - cross.bps()) as f64);
             assert!(off(estimate, truth, scale) < 2e-3, "{capacity} {cross} {estimate:?}");
-            assert!(estimate.low as f64 <= truth && truth <= estimate.high as f64);
-            assert_eq!(estimate.verdict, BoundKind::Estimated);
+            assert!(estimate.in_unit().low as f64 <= truth && truth <= estimate.in_unit().high as f64);
+            assert_eq!(estimate.verdict(), BoundKind::Estimated);
             let [seen, others] = &estimate.also[..] else { panic!("{estimate:?}") };
             assert_eq!((seen.metric, others.metric), (Metric::IpCapacity, Metric::CrossTraffic));
             assert!(off(seen, scale, scale) < 0.01 && off(others, cross.as_f64(), scale) < 0.01);
@@ -72,12 +72,15 @@ fn the_feedback_loop_alone_brackets_the_turning_point() {
         let estimate = outcome.estimate().unwrap();
         let truth = 1e9 - 1e8 * tenths as f64;
         assert!(off(estimate, truth, 1e9) < 0.01, "{tenths} {estimate:?}");
-        assert!(estimate.low as f64 <= truth * 1.001 && truth <= estimate.high as f64, "{tenths} {estimate:?}");
+        assert!(
+            estimate.in_unit().low as f64 <= truth * 1.001 && truth <= estimate.in_unit().high as f64,
+            "{tenths} {estimate:?}"
+        );
     }
     let mut slow = Fluid::new(mbps(100), mbps(30));
     slow.facts.sender.max_send_rate = Some(mbps(50));
     let outcome = on(&mut slow, feedback()).0;
-    assert_eq!(outcome.estimate().unwrap().verdict, BoundKind::LowerBound, "{outcome:?}");
+    assert_eq!(outcome.estimate().unwrap().verdict(), BoundKind::LowerBound, "{outcome:?}");
 }
 
 /// Under Poisson traffic it is right to a tenth of the capacity up to 70 % (single trains spread by
@@ -165,7 +168,7 @@ fn a_sender_below_the_turning_point_gives_a_bound_never_a_point() {
         world.facts.sender.max_send_rate = Some(mbps(max));
         let outcome = fluid(&mut world);
         let estimate = outcome.estimate().unwrap();
-        assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
+        assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
         assert!(off(estimate, mbps(max).as_f64(), 100e6) < 0.01, "{estimate:?}");
         assert!(has(&outcome, "sender_limited"));
         assert_eq!(estimate.confidence, Confidence::Low);
@@ -178,7 +181,7 @@ fn a_users_cap_is_kept_and_named() {
     world.facts.rate_cap = Some(mbps(20));
     let (outcome, cost) = on(&mut world, Params::default());
     let estimate = outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Budget));
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Budget));
     assert!(off(estimate, 20e6, 20e6) < 0.01);
     assert!(cost.peak_bps <= 20_500_000, "{cost:?}");
 }
@@ -188,7 +191,7 @@ fn an_interface_is_a_link_of_the_path() {
     let mut world = Fluid::new(mbps(1000), mbps(0));
     world.facts.sender.interface_rate = Some(mbps(100));
     let estimate = fluid(&mut world).estimate().cloned().unwrap();
-    assert_eq!(estimate.verdict, BoundKind::Estimated);
+    assert_eq!(estimate.verdict(), BoundKind::Estimated);
     assert!(off(&estimate, 100e6, 100e6) < 0.01);
 }
 
@@ -396,7 +399,9 @@ fn reports_alone_give_the_runs_own_answer() {
     for (mut host_pair, seed) in (0..4).map(|seed| (one_link(100, 40, seed), seed)) {
         let (outcome, _) = on(&mut host_pair, Params::default());
         let (run, again) = (outcome.estimate(), analyse(&host_pair.facts, &host_pair.reports, &Params::default()));
-        let of = |estimate: &Estimate| (estimate.value, estimate.low, estimate.high, estimate.verdict);
+        let of = |estimate: &Estimate| {
+            (estimate.in_unit().value, estimate.in_unit().low, estimate.in_unit().high, estimate.verdict())
+        };
         assert_eq!(run.map(of), again.estimate().map(of), "{seed}");
     }
     let nothing = analyse(&PathFacts::ideal(1500, Duration::ZERO), &[], &Params::default());
@@ -425,7 +430,7 @@ proptest! {
         });
         let outcome = fluid(&mut world);
         if let Some(estimate) = outcome.estimate() {
-            prop_assert!(estimate.low <= estimate.value && estimate.value <= estimate.high);
+            prop_assert!(estimate.in_unit().low <= estimate.in_unit().value && estimate.in_unit().value <= estimate.in_unit().high);
         }
         prop_assert!(world.trains.len() <= Params::default().max_trains);
     }

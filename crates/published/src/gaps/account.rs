@@ -5,7 +5,9 @@ use std::time::Duration;
 use narrows_units::{BitRate, Metric, Sender, Stamp};
 
 use narrows_probe::PathFacts;
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
+use narrows_probe::outcome::{
+    Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason, SampleCounts,
+};
 use narrows_probe::probes::TrainReport;
 use narrows_train::reading::{Reading, Unusable, read};
 use narrows_train::train_method::whole_packets;
@@ -166,23 +168,20 @@ impl Account {
         seen.into_iter().flatten().collect()
     }
 
-    fn diagnostics(&self) -> [(&'static str, u64); 5] {
-        [
-            ("trains", u64::from(self.trains)),
-            ("packets", self.sent),
-            ("rejected_unpaced_trains", u64::from(self.broken)),
-            ("rejected_clock_step_trains", u64::from(self.clock_steps)),
-            ("rejected_few_batches_trains", u64::from(self.few_batches)),
-        ]
+    fn samples(&self) -> SampleCounts {
+        SampleCounts::default()
+            .rejected("unpaced_trains", self.broken)
+            .rejected("clock_step_trains", self.clock_steps)
+            .rejected("few_batches_trains", self.few_batches)
     }
 
     /// No number, with what was seen.
     pub(crate) fn inconclusive(&self, reason: Reason) -> Outcome {
         let mut diagnostics = Diagnostics::default();
-        for (name, value) in self.diagnostics() {
-            diagnostics.insert(name, value);
-        }
-        Outcome::Inconclusive { reason, caveats: self.caveats(), details: Details::default(), diagnostics }
+        diagnostics.insert("trains", self.trains);
+        diagnostics.insert("packets", self.sent);
+        let caveats = self.caveats();
+        Outcome::Inconclusive { reason, caveats, details: Details::default(), diagnostics }.counted(self.samples())
     }
 
     /// What is available, with the account. Rates in bit/s; `None` if they are not numbers.
@@ -195,10 +194,7 @@ impl Account {
         for caveat in self.caveats() {
             estimate = estimate.caveat(caveat);
         }
-        for (name, value) in self.diagnostics() {
-            estimate = estimate.with(name, value);
-        }
-        Some(estimate)
+        Some(estimate.with("trains", self.trains).with("packets", self.sent).counted(self.samples()))
     }
 
     /// Trains that left at `sent` came through at `through`, all but unharmed, and the sender can

@@ -26,10 +26,13 @@ fn in_a_fluid_both_find_what_is_available() {
             let bare: &[(&str, &str)] = if name == "igi" { &[("framing", "bare")] } else { &[] };
             let measured = on_fluid(&mut Fluid::new(mbps(capacity), mbps(cross)), method, bare);
             let found = estimate(&measured);
-            let error = (found.value as f64 / 1e6 - (capacity - cross) as f64) / capacity as f64;
+            let error = (found.in_unit().value as f64 / 1e6 - (capacity - cross) as f64) / capacity as f64;
             assert!(error.abs() < 0.015, "{name} {capacity} {cross}: {error}");
-            assert_eq!(found.verdict, BoundKind::Estimated);
-            assert!(found.low <= free && free <= found.high, "{name} {capacity} {cross}: {found:?}");
+            assert_eq!(found.verdict(), BoundKind::Estimated);
+            assert!(
+                found.in_unit().low <= free && free <= found.in_unit().high,
+                "{name} {capacity} {cross}: {found:?}"
+            );
         }
     }
 }
@@ -41,7 +44,7 @@ fn the_tools_search_stops_within_a_step_of_the_turning_point() {
     let measured = on_fluid(&mut Fluid::new(mbps(10), mbps(5)), &ptr::Ptr, &params);
     // Gaps of 0.75, 1, 1.25 .. of 1.2 ms: the first that does not grow by 5 us is 2.4 ms, or one
     // step more.
-    let ratio = estimate(&measured).value as f64 / 5e6;
+    let ratio = estimate(&measured).in_unit().value as f64 / 5e6;
     assert!((0.88..=1.01).contains(&ratio), "{ratio}");
 }
 
@@ -59,16 +62,16 @@ fn constants_of_the_tool_underestimate_a_gigabit_from_a_slow_host_and_ours_bound
     };
     let tool = on_host_pair(&mut slow(), &igi::Igi, &[("preset", "faithful")]);
     let found = estimate(&tool);
-    assert_eq!(found.verdict, BoundKind::Estimated);
-    assert!((200_000_000..260_000_000).contains(&found.value), "{}", found.value);
+    assert_eq!(found.verdict(), BoundKind::Estimated);
+    assert!((200_000_000..260_000_000).contains(&found.in_unit().value), "{}", found.in_unit().value);
     for method in [&igi::Igi as &dyn Method, &ptr::Ptr] {
         let mut host_pair = slow();
         let free = host_pair.available(1500).bps();
         let measured = on_host_pair(&mut host_pair, method, &[]);
         let found = estimate(&measured);
         // 1500 or 700 octets in 17.391 us.
-        assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Sender));
-        assert!(found.value <= free && found.value > 300_000_000, "{}", found.value);
+        assert_eq!((found.verdict(), found.limited_by), (BoundKind::LowerBound, Limit::Sender));
+        assert!(found.in_unit().value <= free && found.in_unit().value > 300_000_000, "{}", found.in_unit().value);
         assert!(found.caveats.contains(&Caveat::SenderLimited));
     }
 }
@@ -79,10 +82,10 @@ fn constants_of_the_tool_underestimate_a_gigabit_from_a_slow_host_and_ours_bound
 fn the_tools_slack_never_sees_congestion_at_a_gigabit() {
     let params = [("preset", "faithful")];
     let measured = on_fluid(&mut Fluid::new(mbps(1000), mbps(700)), &ptr::Ptr, &params);
-    let ratio = estimate(&measured).value as f64 / 300e6;
+    let ratio = estimate(&measured).in_unit().value as f64 / 300e6;
     assert!(ratio > 1.5, "{ratio}");
     let ours = on_fluid(&mut Fluid::new(mbps(1000), mbps(700)), &ptr::Ptr, &[("size", "528")]);
-    let error = (estimate(&ours).value as f64 - 300e6) / 1e9;
+    let error = (estimate(&ours).in_unit().value as f64 - 300e6) / 1e9;
     assert!(error.abs() < 0.015, "{error}");
 }
 
@@ -96,7 +99,7 @@ fn single_gaps_in_batches_are_refused_and_mean_gaps_are_not() {
     let free = host_pair.available(1500).as_f64();
     let measured = on_host_pair(&mut host_pair, &ptr::Ptr, &[]);
     let found = estimate(&measured);
-    assert!((found.value as f64 / free - 1.0).abs() < 0.1, "{} of {free}", found.value);
+    assert!((found.in_unit().value as f64 / free - 1.0).abs() < 0.1, "{} of {free}", found.in_unit().value);
     assert!(matches!(found.caveats[0], Caveat::ReceiveBatching { .. }));
 }
 
@@ -117,8 +120,8 @@ fn a_receiver_slower_than_what_is_free_bounds_it() {
         fluid.facts.receiver.stamp_source = narrows_probe::StampSource::User;
         let measured = on_fluid(&mut fluid, method, &[("size", "1500")]);
         let found = estimate(&measured);
-        assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Receiver));
-        assert!((380_000_000..=401_000_000).contains(&found.value), "{}", found.value);
+        assert_eq!((found.verdict(), found.limited_by), (BoundKind::LowerBound, Limit::Receiver));
+        assert!((380_000_000..=401_000_000).contains(&found.in_unit().value), "{}", found.in_unit().value);
     }
 }
 
@@ -151,8 +154,8 @@ fn an_interface_as_fast_as_the_path_is_a_link_of_it() {
     host_pair.facts.sender.send_cost = Duration::from_nanos(12_304);
     let measured = on_host_pair(&mut host_pair, &ptr::Ptr, &[]);
     let found = estimate(&measured);
-    assert_eq!(found.verdict, BoundKind::Estimated);
-    assert!(found.low <= 975_292_587 && found.high >= 975_292_587, "{found:?}");
+    assert_eq!(found.verdict(), BoundKind::Estimated);
+    assert!(found.in_unit().low <= 975_292_587 && found.in_unit().high >= 975_292_587, "{found:?}");
 }
 
 #[test]
@@ -188,10 +191,10 @@ fn under_poisson_load_the_interval_holds_the_truth() {
                 let Some(found) = measured.outcome.estimate() else {
                     continue;
                 };
-                if found.low <= free && free <= found.high {
+                if found.in_unit().low <= free && free <= found.in_unit().high {
                     held += 1;
                 }
-                errors.push((found.value as f64 - free as f64) / 97.53e6);
+                errors.push((found.in_unit().value as f64 - free as f64) / 97.53e6);
             }
             let median = narrows_stat::median(&errors).unwrap();
             let name = method.info().name;

@@ -5,11 +5,12 @@ use std::time::Duration;
 use narrows_units::{BitRate, Metric, Sender, Stamp};
 
 use super::params::Params;
+use crate::conclusion::{self, RunSummary};
 use crate::pairtrain;
 use crate::pairtrain::{PairGap, PairsRead};
 use crate::turning::Resolution;
 use narrows_probe::contract::Refusal;
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
+use narrows_probe::outcome::{Caveat, Confidence, Diagnostics, Estimate, Outcome, Reason, SampleCounts};
 use narrows_probe::probes::{PeerKind, Train, TrainReport};
 use narrows_probe::{PathFacts, StampSource};
 use narrows_train::pairs::{Filter, Pair, pair_mode};
@@ -248,16 +249,22 @@ impl PairRun {
         all.into_iter().flatten().collect()
     }
 
-    fn diagnostics(&self, mut diagnostics: Diagnostics) -> Diagnostics {
-        let judged = || self.rounds.iter().filter(|round| !round.gaps.is_empty());
-        diagnostics.insert("gap_in_ns", judged().map(Round::sent).collect::<Vec<f64>>());
-        diagnostics.insert("gap_out_ns", judged().map(Round::came).collect::<Vec<f64>>());
-        diagnostics.insert("gap_error_ns", judged().map(Round::error).collect::<Vec<f64>>());
-        diagnostics.insert("pairs_of_round", judged().map(|round| round.gaps.len() as f64).collect::<Vec<f64>>());
-        diagnostics.insert("rounds", judged().count());
-        diagnostics.insert("kept_pairs", judged().map(|round| round.gaps.len()).sum::<usize>());
-        diagnostics.insert("rejected_torn_pairs", self.torn);
-        diagnostics.insert("rejected_reordered_pairs", self.disordered);
+    fn samples(&self) -> SampleCounts {
+        let counts = SampleCounts::default().kept("pairs", self.judged().map(|round| round.gaps.len()).sum::<usize>());
+        counts.rejected("torn_pairs", self.torn).rejected("reordered_pairs", self.disordered)
+    }
+
+    fn judged(&self) -> impl Iterator<Item = &Round> {
+        self.rounds.iter().filter(|round| !round.gaps.is_empty())
+    }
+
+    fn diagnostics(&self) -> Diagnostics {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.insert("gap_in_ns", self.judged().map(Round::sent).collect::<Vec<f64>>());
+        diagnostics.insert("gap_out_ns", self.judged().map(Round::came).collect::<Vec<f64>>());
+        diagnostics.insert("gap_error_ns", self.judged().map(Round::error).collect::<Vec<f64>>());
+        diagnostics.insert("pairs_of_round", self.judged().map(|round| round.gaps.len() as f64).collect::<Vec<f64>>());
+        diagnostics.insert("rounds", self.judged().count());
         if let Some(narrow) = self.narrow_ns() {
             diagnostics.insert("narrow_capacity_bps", self.bits() * 1e9 / narrow);
         }
@@ -346,25 +353,13 @@ impl TrainMethod for PairRun {
             Some(Err(reason)) => Err(reason.clone()),
             Some(Ok(())) | None => self.state(),
         };
-        match (own, stopped) {
-            (Ok(mut estimate), stopped) => {
-                if stopped.is_some() {
-                    estimate = estimate.caveat(Caveat::StoppedEarly);
-                    estimate.confidence = Confidence::Low;
-                }
-                for caveat in self.caveats() {
-                    estimate = estimate.caveat(caveat);
-                }
-                estimate.diagnostics = self.diagnostics(std::mem::take(&mut estimate.diagnostics));
-                estimate.into()
-            }
-            (Err(own), stopped) => Outcome::Inconclusive {
-                reason: stopped.cloned().unwrap_or(own),
-                caveats: self.caveats(),
-                details: Details::default(),
-                diagnostics: self.diagnostics(Diagnostics::default()),
-            },
-        }
+        let seen = RunSummary {
+            caveats: self.caveats(),
+            samples: self.samples(),
+            diagnostics: self.diagnostics(),
+            ..RunSummary::default()
+        };
+        conclusion::conclude(conclusion::cut_short(own, stopped), seen, stopped)
     }
 }
 

@@ -43,8 +43,8 @@ fn pairs_in_a_fluid_follow_the_law_of_trains() {
         // It stops within the resolution, 1 % over 1 - u; and no pair of a fluid shows the
         // capacity, which is read up to `u` of the first spacing too low, a tenth of the packet
         // time here.
-        between(estimate.value as f64 / available, 0.99, 1.02 + 0.011 / (1.0 - used));
-        between(available, estimate.low as f64, estimate.high as f64);
+        between(estimate.in_unit().value as f64 / available, 0.99, 1.02 + 0.011 / (1.0 - used));
+        between(available, estimate.in_unit().low as f64, estimate.in_unit().high as f64);
         let gaps = series(&estimate, "gap_in_ns");
         let turning_point = 12_000.0 / available * 1e9;
         between((turning_point - gaps[2]) / (turning_point - gaps[1]), used - 0.02, used + 0.02);
@@ -58,11 +58,11 @@ fn trains_in_a_fluid_find_the_turning_point_in_three_iterations_at_least() {
     path.facts_mut().path_mtu = 9000;
     path.cross = 3e9;
     let estimate = path.estimate(&crate::kite2::Kite2, &[("mode", "trains")]);
-    between(estimate.value as f64, 6.95e9, 7.15e9);
+    between(estimate.in_unit().value as f64, 6.95e9, 7.15e9);
     let mut idle = Fluid::new(2e9, 1e9, 0.001);
     idle.facts_mut().path_mtu = 9000;
     let estimate = idle.estimate(&crate::kite2::Kite2, &[("mode", "trains")]);
-    between(estimate.value as f64, 1.98e9, 2.02e9);
+    between(estimate.in_unit().value as f64, 1.98e9, 2.02e9);
     assert!(number(&estimate, "rounds") >= 3.0);
 }
 
@@ -78,7 +78,7 @@ fn batches_are_refused_in_pairs_and_change_auto_to_trains() {
     let truth = path.ip_capacity(1500).as_f64();
     let outcome = measure(&mut path, &[]);
     let estimate = outcome.estimate().expect("trains can do with batches");
-    between(estimate.value as f64 / truth, 0.97, 1.03);
+    between(estimate.in_unit().value as f64 / truth, 0.97, 1.03);
 }
 
 #[test]
@@ -100,8 +100,8 @@ fn pairs_under_bursty_traffic_are_honest() {
         let truth = host_pair.available(1500).bps();
         let outcome = measure(&mut host_pair, &[]);
         let estimate = outcome.estimate().expect("an answer");
-        inside += usize::from((estimate.low..=estimate.high).contains(&truth));
-        between(estimate.value as f64 / truth as f64, 0.4, 1.5);
+        inside += usize::from((estimate.in_unit().low..=estimate.in_unit().high).contains(&truth));
+        between(estimate.in_unit().value as f64 / truth as f64, 0.4, 1.5);
     }
     assert!(inside >= 17, "{inside} of 20");
 }
@@ -111,7 +111,7 @@ fn slow_hosts_give_no_point() {
     let mut path = Fluid::new(1e9, 1e6, 0.02);
     path.sender = 200e6;
     let estimate = path.estimate(&crate::kite2::Kite2, &[("mode", "trains")]);
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     let outcome = path.measure(&crate::kite2::Kite2, &[("mode", "pairs")]).outcome;
     assert!(matches!(reason(outcome), Reason::SenderTooSlow { .. }));
 }

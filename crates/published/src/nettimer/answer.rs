@@ -4,23 +4,22 @@ use narrows_units::{BitRate, Framing, Metric, to_u32};
 
 use super::params::Preset;
 use super::session::{MethodRun, Sample};
+use crate::conclusion::{self, RunSummary};
 use crate::spacing::{Stamped, Trust, mean_bound, outruns};
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
+use narrows_probe::outcome::{Caveat, Confidence, Diagnostics, Estimate, Limit, Outcome, Reason, SampleCounts};
 use narrows_train::pairs;
 use narrows_train::pairs::{PairMode, Sifted};
 
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
-    let found = judge(session);
-    match (found, stopped) {
-        (Ok(estimate), Some(_)) => finish(session, estimate.caveat(Caveat::StoppedEarly)),
-        (Ok(estimate), None) => finish(session, estimate),
-        (Err(own), stopped) => Outcome::Inconclusive {
-            reason: stopped.filter(|_| gives_way(&own)).cloned().unwrap_or(own),
-            caveats: caveats(session),
-            details: details(session),
-            diagnostics: diagnostics(session, Diagnostics::default()),
-        },
-    }
+    let seen = RunSummary {
+        caveats: caveats(session),
+        stamped_by_remote: session.samples.last().is_some_and(|last| last.stamped == Stamped::PeerKind),
+        samples: samples(session),
+        diagnostics: diagnostics(session),
+    };
+    let judged = conclusion::cut_short_echoes(judge(session), &seen, stopped);
+    let stopped = stopped.filter(|_| judged.as_ref().err().is_none_or(gives_way));
+    conclusion::conclude(judged, seen, stopped)
 }
 
 /// Whether what stopped the run says more than what the few pairs till then lacked.
@@ -149,19 +148,6 @@ fn point(session: &MethodRun, sifted: &Sifted, peak: &PairMode, blur: f64) -> Re
     Ok(estimate)
 }
 
-/// What every estimate carries, whatever it claims.
-fn finish(session: &MethodRun, mut estimate: Estimate) -> Outcome {
-    estimate.details = details(session);
-    estimate.diagnostics = diagnostics(session, std::mem::take(&mut estimate.diagnostics));
-    for caveat in caveats(session) {
-        if caveat == Caveat::AsymmetricLimit {
-            estimate.confidence = Confidence::Low;
-        }
-        estimate = estimate.caveat(caveat);
-    }
-    estimate.into()
-}
-
 fn caveats(session: &MethodRun) -> Vec<Caveat> {
     let tally = &session.tally;
     let mut caveats = Vec::new();
@@ -195,23 +181,25 @@ fn reply_share(session: &MethodRun) -> f64 {
     session.samples.iter().map(share).fold(0.0, f64::max)
 }
 
-fn details(session: &MethodRun) -> Details {
-    Details {
-        stamped_by_remote: session.samples.last().is_some_and(|last| last.stamped == Stamped::PeerKind),
-        ..Details::default()
-    }
+fn samples(session: &MethodRun) -> SampleCounts {
+    let together = with_one_stamp(session);
+    SampleCounts::default()
+        .kept("pairs", session.samples.len() - together)
+        .rejected("one_stamp_pairs", together)
+        .rejected("incomplete_pairs", session.tally.lost)
+        .rejected("reordered_pairs", session.tally.disordered)
 }
 
-fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
+fn with_one_stamp(session: &MethodRun) -> usize {
+    session.samples.iter().filter(|sample| sample.span_ns == 0).count()
+}
+
+fn diagnostics(session: &MethodRun) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
     diagnostics.insert("pairs", session.tally.pairs);
     diagnostics.insert("smaller_pairs", to_u32(session.smaller.len()));
     diagnostics.insert("whole_pairs", to_u32(session.samples.len()));
-    let together = session.samples.iter().filter(|sample| sample.span_ns == 0).count();
-    diagnostics.insert("pairs_with_one_stamp", to_u32(together));
-    diagnostics.insert("kept_pairs", to_u32(session.samples.len() - together));
-    diagnostics.insert("rejected_one_stamp_pairs", to_u32(together));
-    diagnostics.insert("rejected_incomplete_pairs", session.tally.lost);
-    diagnostics.insert("rejected_reordered_pairs", session.tally.disordered);
+    diagnostics.insert("pairs_with_one_stamp", with_one_stamp(session));
     if let Some(last) = session.samples.last() {
         diagnostics.insert("probe_octets", u32::from(last.ip_octets));
         diagnostics.insert("stamped_by_remote", last.stamped == Stamped::PeerKind);

@@ -38,11 +38,21 @@ fn an_idle_path_is_reported_to_a_rounding_with_every_peer_kind() {
         let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
         let measured = measure(&mut host_pair, params);
         let estimate = measured.outcome.estimate().unwrap();
-        assert_eq!(estimate.verdict, BoundKind::Estimated, "{params:?}");
+        assert_eq!(estimate.verdict(), BoundKind::Estimated, "{params:?}");
         // 10 Mbit/s x 1500 / 1538.
-        assert!((estimate.value as f64 / 9.752_926e6 - 1.0).abs() < 1e-4, "{params:?} {}", estimate.value);
-        assert!(estimate.low < estimate.value && (estimate.low as f64) > 0.94 * estimate.value as f64);
-        assert!(estimate.high > estimate.value && (estimate.high as f64) < 1.06 * estimate.value as f64);
+        assert!(
+            (estimate.in_unit().value as f64 / 9.752_926e6 - 1.0).abs() < 1e-4,
+            "{params:?} {}",
+            estimate.in_unit().value
+        );
+        assert!(
+            estimate.in_unit().low < estimate.in_unit().value
+                && (estimate.in_unit().low as f64) > 0.94 * estimate.in_unit().value as f64
+        );
+        assert!(
+            estimate.in_unit().high > estimate.in_unit().value
+                && (estimate.in_unit().high as f64) < 1.06 * estimate.in_unit().value as f64
+        );
         let only_size = |caveat: &Caveat| matches!(caveat, Caveat::ReverseInfluence { reply_ip_octets: 40 | 60 });
         assert!(estimate.caveats.iter().all(only_size), "{:?}", estimate.caveats);
         // Eight pairs, and two of smaller packets.
@@ -57,7 +67,7 @@ fn the_tool_sends_eight_small_pairs_and_reads_low() {
     let measured = measure(&mut host_pair, &[("preset", "tool")]);
     let estimate = measured.outcome.estimate().unwrap();
     // 10 Mbit/s x 565 / 603.
-    assert!((estimate.value as f64 / 9.369_818e6 - 1.0).abs() < 1e-4, "{}", estimate.value);
+    assert!((estimate.in_unit().value as f64 / 9.369_818e6 - 1.0).abs() < 1e-4, "{}", estimate.in_unit().value);
     assert_eq!((measured.cost.packets, measured.cost.octets), (16, 9040));
     assert!((0.8..1.1).contains(&measured.cost.time.as_secs_f64()), "{:?}", measured.cost.time);
     let small = Caveat::ReverseInfluence { reply_ip_octets: 60 };
@@ -69,7 +79,7 @@ fn echoes_of_the_same_size_bound_the_way_there() {
     let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
     let measured = measure(&mut host_pair, &[("via", "echo"), ("stamps", "returned")]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Path));
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Path));
     assert!(estimate.caveats.contains(&Caveat::AsymmetricLimit));
     let mut host_pair = between(Hop::ethernet(mbps(10)), 1);
     let measured = measure(&mut host_pair, &[("via", "closed_port")]);
@@ -82,9 +92,9 @@ fn a_slow_sender_gives_a_lower_bound() {
     host_pair.facts.sender.send_cost = Duration::from_micros(60);
     let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
-    assert!(estimate.value < 487_000_000, "{}", estimate.value);
-    assert!(estimate.value > 150_000_000, "{}", estimate.value);
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    assert!(estimate.in_unit().value < 487_000_000, "{}", estimate.in_unit().value);
+    assert!(estimate.in_unit().value > 150_000_000, "{}", estimate.in_unit().value);
 }
 
 #[test]
@@ -118,8 +128,15 @@ fn a_loaded_narrow_link_is_right_or_bounded() {
         let measured = measure(&mut host_pair, &[]);
         let estimate = measured.outcome.estimate().unwrap();
         let truth = 97_529_259;
-        let holds = estimate.low <= truth && (estimate.verdict == BoundKind::LowerBound || truth <= estimate.high);
-        assert!(holds, "{seed}: {} in {}..={}", estimate.value, estimate.low, estimate.high);
+        let holds = estimate.in_unit().low <= truth
+            && (estimate.verdict() == BoundKind::LowerBound || truth <= estimate.in_unit().high);
+        assert!(
+            holds,
+            "{seed}: {} in {}..={}",
+            estimate.in_unit().value,
+            estimate.in_unit().low,
+            estimate.in_unit().high
+        );
     }
 }
 
@@ -197,7 +214,7 @@ fn other_trains_are_left_out() {
     };
     let outcome = Nettimer.analyse(&observations, &RawParams::new()).unwrap();
     let estimate = outcome.estimate().unwrap();
-    assert!((estimate.value as f64 / 19.505_852e6 - 1.0).abs() < 1e-3, "{}", estimate.value);
+    assert!((estimate.in_unit().value as f64 / 19.505_852e6 - 1.0).abs() < 1e-3, "{}", estimate.in_unit().value);
     assert!(estimate.caveats.contains(&Caveat::FewSamples { samples: 5 }));
     let budget = Budget::default();
     assert!(Nettimer.imposes(&RawParams::new()).budget().octets <= budget.octets);

@@ -71,10 +71,10 @@ fn a_fluid_path_from_end_to_end() {
         let outcome = measure(&mut path, &[]);
         let result = estimate(&outcome);
         let available = mbps(capacity - cross).as_f64();
-        let ratio = result.value as f64 / available;
+        let ratio = result.in_unit().value as f64 / available;
         assert!((1.0 / 1.05..=1.05).contains(&ratio), "{capacity} {cross}: {ratio} {result:?}");
-        assert!(result.low as f64 <= available && available <= result.high as f64, "{result:?}");
-        assert_eq!(result.verdict, BoundKind::Estimated);
+        assert!(result.in_unit().low as f64 <= available && available <= result.in_unit().high as f64, "{result:?}");
+        assert_eq!(result.verdict(), BoundKind::Estimated);
     }
 }
 
@@ -96,7 +96,7 @@ fn the_tools_range_moves() {
         // Without the tool's clock, whose microseconds spoil what is fast.
         let outcome = measure(&mut path, &[("preset", "tool"), ("tick", "0 s")]);
         let result = estimate(&outcome);
-        let ratio = result.value as f64 / mbps(capacity - cross).as_f64();
+        let ratio = result.in_unit().value as f64 / mbps(capacity - cross).as_f64();
         assert!((0.99..=1.21).contains(&ratio), "{capacity} {cross}: {ratio}");
         let found = result.diagnostics.get("low_bps").unwrap().as_f64().unwrap();
         assert!((found / 1e6 - low).abs() < 0.01 * low, "{found}");
@@ -110,14 +110,14 @@ fn a_clock_of_a_microsecond_above_oc12() {
         let available = mbps(capacity - cross).as_f64();
         let mut path = Fluid::new(mbps(capacity), mbps(cross));
         let tool = measure(&mut path, &[("preset", "tool")]);
-        let off = tool.estimate().map(|result| result.value as f64 / available - 1.0);
+        let off = tool.estimate().map(|result| result.in_unit().value as f64 / available - 1.0);
         let usable = |off: f64| off.abs() < 0.15;
-        let claims = tool.estimate().is_some_and(|result| result.verdict == BoundKind::Estimated);
+        let claims = tool.estimate().is_some_and(|result| result.verdict() == BoundKind::Estimated);
         assert!(!claims || !off.is_some_and(usable), "the tool should fail: {tool:?}");
         // Ours takes more packets per rate,
         let mut path = Fluid::new(mbps(capacity), mbps(cross));
         let outcome = measure(&mut path, &[("tick", "1 us")]);
-        let ratio = estimate(&outcome).value as f64 / available;
+        let ratio = estimate(&outcome).in_unit().value as f64 / available;
         assert!((0.93..=1.07).contains(&ratio), "{capacity}: {ratio}");
         // and refuses where it may not.
         let mut path = Fluid::new(mbps(capacity), mbps(cross));
@@ -135,9 +135,9 @@ fn hosts_slower_than_what_is_available_bound_it() {
     host_pair.facts.sender.min_gap = Duration::from_micros(40);
     let outcome = measure(&mut host_pair, &[]);
     let result = estimate(&outcome);
-    assert_eq!((result.verdict, result.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    assert_eq!((result.verdict(), result.limited_by), (BoundKind::LowerBound, Limit::Sender));
     // 1500 octets in 40 us.
-    assert!((0.9..=1.0).contains(&(result.value as f64 / 300e6)), "{}", result.value);
+    assert!((0.9..=1.0).contains(&(result.in_unit().value as f64 / 300e6)), "{}", result.in_unit().value);
     assert!(result.caveats.contains(&Caveat::SenderLimited));
 }
 
@@ -148,7 +148,7 @@ fn loss_and_silence() {
         host_pair.hops[0].loss = loss;
         measure(&mut host_pair, &[])
     };
-    let ratio = estimate(&lossy(0.01)).value as f64 / 67.5e6;
+    let ratio = estimate(&lossy(0.01)).in_unit().value as f64 / 67.5e6;
     assert!((0.85..=1.15).contains(&ratio), "{ratio}");
     for (loss, silent) in [(0.4, false), (1.0, true)] {
         let Outcome::Inconclusive { reason, .. } = lossy(loss) else {
@@ -179,7 +179,7 @@ fn batches_are_borne_or_refused() {
     // 1 Gbit/s and 50 us: borne; 10 Gbit/s and 1 ms: no chirp of twenty packets per rate is long
     // enough.
     let borne = batched(50, 1000);
-    let ratio = estimate(&borne).value as f64 / 475.293e6;
+    let ratio = estimate(&borne).in_unit().value as f64 / 475.293e6;
     assert!((0.85..=1.15).contains(&ratio), "{ratio}");
     assert!(borne.caveats().iter().any(|caveat| matches!(caveat, Caveat::ReceiveBatching { .. })));
     let Outcome::Inconclusive { reason, .. } = batched(1000, 10_000) else {

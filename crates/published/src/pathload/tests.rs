@@ -35,7 +35,7 @@ fn has(outcome: &Outcome, id: &str) -> bool {
 }
 
 fn ratio(estimate: &Estimate, truth: f64) -> f64 {
-    estimate.value as f64 / truth
+    estimate.in_unit().value as f64 / truth
 }
 
 /// The tool's own packet sizes.
@@ -54,7 +54,7 @@ fn the_range_holds_the_truth_in_the_fluid_model() {
                 let (outcome, _) = on(&mut Fluid::new(capacity, cross), params.clone());
                 let estimate = outcome.estimate().unwrap();
                 let truth = (capacity.bps() - cross.bps()) as f64;
-                let (low, high) = (estimate.low as f64, estimate.high as f64);
+                let (low, high) = (estimate.in_unit().low as f64, estimate.in_unit().high as f64);
                 // A rate at the turning point itself gives no trend.
                 assert!(low <= truth * 1.001 && truth <= high * 1.001, "{capacity} {tenths} {estimate:?}");
                 // The search is as narrow as it was told to be; the interval adds one packet of
@@ -65,7 +65,7 @@ fn the_range_holds_the_truth_in_the_fluid_model() {
                 if params.full_size && truth > 12e6 {
                     assert!(high - low <= 0.042 * capacity.as_f64(), "{capacity} {tenths} {estimate:?}");
                 }
-                assert_eq!(estimate.verdict, BoundKind::Estimated);
+                assert_eq!(estimate.verdict(), BoundKind::Estimated);
             }
         }
     }
@@ -87,7 +87,7 @@ fn a_sender_below_the_turning_point_gives_a_bound_never_a_point() {
     world.facts.sender.max_send_rate = Some(mbps(50));
     let outcome = fluid(&mut world);
     let estimate = outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     assert!((0.98..=1.001).contains(&ratio(estimate, 50e6)), "{estimate:?}");
     assert!(has(&outcome, "sender_limited"));
 }
@@ -98,7 +98,7 @@ fn a_users_cap_is_the_budgets() {
     world.facts.rate_cap = Some(mbps(20));
     let outcome = fluid(&mut world);
     let estimate = outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Budget));
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Budget));
     assert!((0.98..=1.001).contains(&ratio(estimate, 20e6)), "{estimate:?}");
 }
 
@@ -128,7 +128,7 @@ fn a_moving_path_is_grey() {
     });
     let (low, high) = grey.unwrap();
     assert!((50e6..56e6).contains(&low) && (64e6..70.1e6).contains(&high), "{low} {high}");
-    assert!(estimate.low as f64 <= 50.1e6 && estimate.high as f64 >= 69.9e6, "{estimate:?}");
+    assert!(estimate.in_unit().low as f64 <= 50.1e6 && estimate.in_unit().high as f64 >= 69.9e6, "{estimate:?}");
 }
 
 // Loss, and worse.
@@ -239,7 +239,7 @@ fn a_stop_is_answered_with_the_bounds_so_far() {
         let Ok(measured) = drive(&mut world, &mut machine::Machine::new(Params::default()), budget);
         match &measured.outcome {
             Outcome::Estimated(estimate) => {
-                assert!(estimate.low <= 50_000_000 && estimate.high >= 50_000_000, "{estimate:?}");
+                assert!(estimate.in_unit().low <= 50_000_000 && estimate.in_unit().high >= 50_000_000, "{estimate:?}");
                 assert!(has(&measured.outcome, "stopped_early"));
             }
             Outcome::Inconclusive { reason, .. } => assert!(steps < 60 && *reason == Reason::StepsSpent),
@@ -282,7 +282,9 @@ fn reports_alone_give_the_runs_own_answer() {
     for (mut host_pair, seed) in (0..4).map(|seed| (path(Cross::poisson(mbps(40)), seed), seed)) {
         let (outcome, _) = on(&mut host_pair, Params::default());
         let (run, again) = (outcome.estimate(), analyse(&host_pair.facts, &host_pair.reports, &Params::default()));
-        let of = |estimate: &Estimate| (estimate.value, estimate.low, estimate.high, estimate.verdict);
+        let of = |estimate: &Estimate| {
+            (estimate.in_unit().value, estimate.in_unit().low, estimate.in_unit().high, estimate.verdict())
+        };
         assert_eq!(run.map(of), again.estimate().map(of), "{seed}");
     }
     let nothing = analyse(&PathFacts::ideal(1500, Duration::ZERO), &[], &Params::default());
@@ -311,7 +313,7 @@ proptest! {
         });
         let outcome = fluid(&mut world);
         if let Some(estimate) = outcome.estimate() {
-            prop_assert!(estimate.low <= estimate.value && estimate.value <= estimate.high);
+            prop_assert!(estimate.in_unit().low <= estimate.in_unit().value && estimate.in_unit().value <= estimate.in_unit().high);
         }
         prop_assert!(world.trains.len() <= 60 * 12 * 4);
     }

@@ -35,7 +35,7 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
     if route.len() < session.runs.len() {
         caveats.push(Caveat::VariableRate);
     }
-    conclusion::conclude(judge(session, &route), caveats, stopped)
+    conclusion::conclude(judge(session, &route), caveats.into(), stopped)
 }
 
 /// The runs that agree with most others on who answered at which hop; silence agrees with

@@ -83,7 +83,7 @@ fn forwarded(train: &Train, free: &[f64], sent_ns: i64, silent: Option<u8>) -> T
 }
 
 fn hops_of(estimate: &Estimate, metric: Metric) -> Vec<(u16, BoundKind, f64)> {
-    let of_hop = |also: &Estimate| Some((also.hop()?, also.verdict, also.value as f64 / 1e6));
+    let of_hop = |also: &Estimate| Some((also.hop()?, also.verdict(), also.in_unit().value as f64 / 1e6));
     let own = estimate.also.iter().filter(|also| also.metric == metric);
     own.filter_map(of_hop).collect()
 }
@@ -108,9 +108,9 @@ fn a_train_has_heads_a_load_and_tails_of_33_6_kb() {
 fn the_choke_points_are_those_of_the_path_and_the_bounds_hold() {
     let outcome = drive(&[100.0, 100.0, 10.0, 100.0, 5.0], &[], 0, None);
     let estimate = outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, BoundKind::UpperBound);
+    assert_eq!(estimate.verdict(), BoundKind::UpperBound);
     let mbps = |free: f64| free * 1500.0 / 1538.0;
-    assert!((estimate.value as f64 / 1e6 / mbps(5.0) - 1.0).abs() < 0.01, "{}", estimate.value);
+    assert!((estimate.in_unit().value as f64 / 1e6 / mbps(5.0) - 1.0).abs() < 0.01, "{}", estimate.in_unit().value);
     let available = hops_of(estimate, Metric::AvailableIpCapacity);
     let truth = [
         (1, BoundKind::UpperBound, 100.0),
@@ -132,10 +132,10 @@ fn the_choke_points_are_those_of_the_path_and_the_bounds_hold() {
 #[test]
 fn the_tools_upper_bounds_are_none() {
     let outcome = drive(&[10.0, 10.0, 10.0, 10.0], &[("preset", "tool")], 0, None);
-    let value = outcome.estimate().unwrap().value as f64 / 1e6;
+    let value = outcome.estimate().unwrap().in_unit().value as f64 / 1e6;
     assert!((7.0..8.3).contains(&value), "{value}");
     let ours = drive(&[10.0, 10.0, 10.0, 10.0], &[], 0, None);
-    assert!((ours.estimate().unwrap().value as f64 / 1e6 - 9.753).abs() < 0.02);
+    assert!((ours.estimate().unwrap().in_unit().value as f64 / 1e6 - 9.753).abs() < 0.02);
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn behind_a_slow_sender_there_is_a_lower_bound_and_silent_hops_are_left_out() {
     // 42 kB of the wire in 40 ms: 8.3 Mbit/s.
     let outcome = drive(&[100.0; 4], &[], 40_000_000, Some(2));
     let estimate = outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, BoundKind::LowerBound);
-    assert!(estimate.value < 97_000_000, "{}", estimate.value);
+    assert_eq!(estimate.verdict(), BoundKind::LowerBound);
+    assert!(estimate.in_unit().value < 97_000_000, "{}", estimate.in_unit().value);
     let hops: Vec<u16> = hops_of(estimate, Metric::IpCapacity).iter().map(|hop| hop.0).collect();
     assert_eq!(hops, [1, 3, 4]);
     let behind = drive(&[100.0, 100.0, 10.0, 10.0], &[], 0, Some(2));

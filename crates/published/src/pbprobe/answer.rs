@@ -3,9 +3,10 @@
 use narrows_units::{BitRate, Metric};
 
 use super::run::{COARSEST, Run};
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
+use crate::forward_bound::bounded;
+use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason, SampleCounts};
 use narrows_train::mindelay;
-use narrows_train::mindelay::{Back, Grain, Hunt, HuntResult, Via};
+use narrows_train::mindelay::{Grain, Hunt, HuntResult};
 
 impl Run {
     /// The answer of bulks of packets of `octets` that have settled.
@@ -42,7 +43,7 @@ impl Run {
             estimate = estimate.caveat(caveat);
         }
         estimate.diagnostics = self.diagnostics();
-        self.bounded(estimate, found).into()
+        bounded(estimate.counted(self.samples()), facts, self.via, (self.octets, self.params.framing), found).into()
     }
 
     /// The least time a packet may take: bulks that met no queue may still each hold packets of
@@ -70,28 +71,6 @@ impl Run {
         TWO_STEPS * grain.hypot(period)
     }
 
-    /// What keeps the number from being the forward capacity makes it a bound of that.
-    fn bounded(&self, estimate: Estimate, found: &HuntResult) -> Estimate {
-        let Some(facts) = &self.facts else { return estimate };
-        let wire = mindelay::wire_rate(self.params.framing, self.octets, found.each_ns);
-        let is_interface = facts.sender.interface_rate.is_some_and(|rate| (wire / rate.as_f64() - 1.0).abs() < SAME);
-        if found.best.open() && !is_interface {
-            return estimate.caveat(Caveat::SenderLimited).at_least(Limit::Sender);
-        }
-        let host = match self.via {
-            Via::Auto | Via::Receiver | Via::Reflector => &facts.receiver,
-            Via::Echo | Via::ClosedPort | Via::Syn => &facts.sender,
-        };
-        if host.stamps_limit(estimate.value as f64, self.octets, found.best.stamped_by) {
-            return estimate.caveat(Caveat::ReceiverLimited).at_least(Limit::Receiver);
-        }
-        match mindelay::way_back(self.via.reads(), &found.best, self.octets) {
-            Back::Observed => estimate,
-            Back::Slower { reply_ip_octets } => estimate.caveat(Caveat::ReverseInfluence { reply_ip_octets }),
-            Back::Either => estimate.caveat(Caveat::AsymmetricLimit).at_least(Limit::Path),
-        }
-    }
-
     /// No number, with what was seen.
     pub(super) fn no_number(&self, reason: Reason) -> Outcome {
         let found = self.hunt.as_ref().and_then(|hunt| hunt.found(self.batched()));
@@ -101,6 +80,19 @@ impl Run {
             details: Details::default(),
             diagnostics: self.diagnostics(),
         }
+        .counted(self.samples())
+    }
+
+    fn samples(&self) -> SampleCounts {
+        let counts = SampleCounts::default();
+        let Some(hunt) = &self.hunt else { return counts };
+        let clean = hunt.found(self.batched()).map_or(0, |found| found.clean);
+        counts
+            .kept("clean_bulks", clean)
+            .rejected("queued_bulks", hunt.samples().saturating_sub(clean))
+            .rejected("incomplete_bulks", hunt.lost())
+            .rejected("reordered_bulks", hunt.disordered)
+            .rejected("one_stamp_bulks", hunt.closed)
     }
 
     fn caveats(&self, found: Option<&HuntResult>) -> Vec<Caveat> {
@@ -136,14 +128,6 @@ impl Run {
             diagnostics.insert("paced_bulks", paced.tried);
             diagnostics.insert("paced_bulks_came_as_they_left", paced.held);
         }
-        if let Some(hunt) = &self.hunt {
-            let clean = hunt.found(self.batched()).map_or(0, |found| found.clean);
-            diagnostics.insert("kept_clean_bulks", clean);
-            diagnostics.insert("rejected_queued_bulks", hunt.samples().saturating_sub(clean));
-            diagnostics.insert("rejected_incomplete_bulks", hunt.lost());
-            diagnostics.insert("rejected_reordered_bulks", hunt.disordered);
-            diagnostics.insert("rejected_one_stamp_bulks", hunt.closed);
-        }
         let Some(found) = self.hunt.as_ref().and_then(|hunt| hunt.found(self.batched())) else {
             return diagnostics;
         };
@@ -174,7 +158,5 @@ const CLOCK_ERROR: f64 = 0.001;
 /// Ours: what a tag or two that the assumed framing lacks do to the rate of small packets, restated
 /// for large ones.
 const FRAMING_ERROR: f64 = 0.005;
-/// Ours.
-const SAME: f64 = 0.03;
 /// Ours: oscillators of hosts are within 100 ppm each.
 const NOTABLE_SKEW: f64 = 200e-6;

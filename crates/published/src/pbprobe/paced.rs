@@ -13,7 +13,7 @@ use narrows_units::{Sender, Stamp};
 
 use super::run::Run;
 use narrows_probe::contract::Step;
-use narrows_probe::outcome::{Caveat, Confidence, Estimate, Limit, Outcome};
+use narrows_probe::outcome::{Caveat, Confidence, Limit, Outcome};
 use narrows_probe::probes::TrainReport;
 use narrows_train::mindelay;
 use narrows_train::mindelay::{Bulk, Hunt, HuntResult, Reads};
@@ -102,14 +102,14 @@ impl Run {
     fn not_held(&mut self, paced: &Paced) -> Outcome {
         match self.answer(paced.octets, &paced.found) {
             Outcome::Estimated(estimate) => {
-                let estimate = estimate.caveat(Caveat::NotConverged);
+                let mut estimate = estimate.caveat(Caveat::NotConverged);
                 if paced.tried > 0 {
                     // What others spread is no faster than the link.
                     return estimate.at_least(Limit::Path).into();
                 }
                 // The sender cannot keep that pace.
-                let confidence = Confidence::Low;
-                Estimate { confidence, ..estimate }.into()
+                estimate.confidence = Confidence::Low;
+                estimate.into()
             }
             other @ Outcome::Inconclusive { .. } => other,
         }

@@ -15,7 +15,7 @@ fn run_with(host_pair: &mut ClosedFormWorld, pairs: &[(&str, &str)]) -> narrows_
 
 fn ratio(host_pair: &ClosedFormWorld, measured: &narrows_probe::Measured) -> f64 {
     let estimate = measured.outcome.estimate().unwrap();
-    estimate.value as f64 / host_pair.ip_capacity(1500).as_f64()
+    estimate.in_unit().value as f64 / host_pair.ip_capacity(1500).as_f64()
 }
 
 fn diagnostics(measured: &narrows_probe::Measured, name: &str) -> Option<f64> {
@@ -131,7 +131,7 @@ fn a_slow_sender_bounds_and_a_dead_path_is_silent() {
     host_pair.facts.sender.send_cost = Duration::from_micros(30);
     let measured = run_with(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
     let mut dead = Hop::ethernet(BitRate::from_gbps(1));
     dead.loss = 1.0;
     let measured = run_with(&mut ClosedFormWorld::new(vec![dead], 1), &[]);
@@ -166,13 +166,13 @@ fn a_steady_share_of_a_link_behind_is_no_capacity() {
     let mut host_pair = ClosedFormWorld::new(hops.clone(), 3);
     let measured = run_with(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, BoundKind::LowerBound, "{estimate:?}");
+    assert_eq!(estimate.verdict(), BoundKind::LowerBound, "{estimate:?}");
     assert!((0.6..0.8).contains(&ratio(&host_pair, &measured)), "{estimate:?}");
     // What the test is there for.
     let mut host_pair = ClosedFormWorld::new(hops, 3);
     let measured = run_with(&mut host_pair, &[("check", "false")]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!(estimate.verdict, BoundKind::Estimated, "{estimate:?}");
+    assert_eq!(estimate.verdict(), BoundKind::Estimated, "{estimate:?}");
     assert!((0.6..0.8).contains(&ratio(&host_pair, &measured)), "{estimate:?}");
 }
 

@@ -36,7 +36,7 @@ struct Hop {
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
     let hops = hops(session);
     let caveats = caveats(session, &hops);
-    conclusion::conclude(judge(session, &hops), caveats, stopped)
+    conclusion::conclude(judge(session, &hops), caveats.into(), stopped)
 }
 
 /// Nine in ten answered.

@@ -18,7 +18,7 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
         let ratio = session.lost as f64 / (session.packets as f64).max(1.0);
         caveats.push(Caveat::Loss { ratio });
     }
-    conclusion::conclude(judge(session), caveats, stopped)
+    conclusion::conclude(judge(session), caveats.into(), stopped)
 }
 
 /// Whether more rounds would hardly tell more: the errors are small beside the slowest hop's time,
@@ -85,14 +85,15 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     if known == 0 || hops.len() < found.len() || (noisy && hops.len() > 3 * known) {
         return Err(if noisy { Reason::NotConverged } else { Reason::StampsTooCoarse });
     }
-    let slowest = hops.iter().filter(measured).min_by_key(|hop| hop.value);
+    let slowest = hops.iter().filter(measured).min_by_key(|hop| hop.in_unit().value);
     let slowest = slowest.ok_or(Reason::NotConverged)?;
     let mut estimate = of_path(&hops, slowest)
         .with("hops", u32::from(session.hops.unwrap_or(0)))
         .with("differences_ns", differences.iter().map(|found| found.ns).collect::<Vec<f64>>());
     let path = PathFinding { narrow_hop: slowest.hop(), ..PathFinding::default() };
     estimate = path.put(estimate);
-    if (estimate.high - estimate.low) as f64 > WIDE * estimate.value as f64 {
+    let range = estimate.in_unit();
+    if (range.high - range.low) as f64 > WIDE * range.value as f64 {
         estimate = estimate.caveat(Caveat::NotConverged);
         estimate.confidence = Confidence::Low;
     }

@@ -19,8 +19,8 @@ fn path() -> Fluid {
 fn an_idle_link_by_both_algorithms() {
     for algorithm in ["B", "C"] {
         let estimate = path().estimate(&Rfc9097, &[("algorithm", algorithm)]);
-        within(estimate.value, 98e6, 100.5e6);
-        assert_eq!((estimate.verdict, estimate.layer), (Claim::Estimated, Some(Layer::Ip)), "{estimate:?}");
+        within(estimate.in_unit().value, 98e6, 100.5e6);
+        assert_eq!((estimate.verdict(), estimate.layer), (Claim::Estimated, Some(Layer::Ip)), "{estimate:?}");
         assert_eq!(estimate.interval.unwrap().as_millis() / 100, 10);
     }
 }
@@ -34,8 +34,8 @@ fn beside_traffic_that_does_not_yield() {
         let mut loaded = path();
         loaded.cross = 40e6;
         let estimate = loaded.estimate(&Rfc9097, &[("algorithm", algorithm)]);
-        within(estimate.value, 58e6, most);
-        within(estimate.low, 38e6, 66e6);
+        within(estimate.in_unit().value, 58e6, most);
+        within(estimate.in_unit().low, 38e6, 66e6);
     }
 }
 
@@ -44,12 +44,12 @@ fn beside_traffic_that_does_not_yield() {
 fn a_test_too_short_is_a_bound() {
     let mut fast = Fluid::new(1e9, 12.5e6, 0.02);
     let estimate = fast.estimate(&Rfc9097, &[("duration", "2 s")]);
-    assert_eq!(estimate.verdict, Claim::LowerBound);
+    assert_eq!(estimate.verdict(), Claim::LowerBound);
     assert!(has(&estimate, "test_too_short"), "{estimate:?}");
     // By doubling it is.
     let mut fast = Fluid::new(1e9, 12.5e6, 0.02);
     let estimate = fast.estimate(&Rfc9097, &[("duration", "4 s"), ("algorithm", "C")]);
-    within(estimate.value, 950e6, 1.01e9);
+    within(estimate.in_unit().value, 950e6, 1.01e9);
 }
 
 #[test]
@@ -57,13 +57,13 @@ fn a_slow_sender_and_a_cap_are_bounds() {
     let mut slow = path();
     slow.sender = 30e6;
     let estimate = slow.estimate(&Rfc9097, &[]);
-    within(estimate.value, 25e6, 30.5e6);
-    assert_eq!((estimate.verdict, estimate.limited_by), (Claim::LowerBound, Limit::Sender));
+    within(estimate.in_unit().value, 25e6, 30.5e6);
+    assert_eq!((estimate.verdict(), estimate.limited_by), (Claim::LowerBound, Limit::Sender));
     let mut capped = path();
     capped.facts_mut().rate_cap = Some(bps(20e6));
     let estimate = capped.estimate(&Rfc9097, &[]);
-    within(estimate.value, 19e6, 20.1e6);
-    assert_eq!((estimate.verdict, estimate.limited_by), (Claim::LowerBound, Limit::Budget));
+    within(estimate.in_unit().value, 19e6, 20.1e6);
+    assert_eq!((estimate.verdict(), estimate.limited_by), (Claim::LowerBound, Limit::Budget));
     assert!(has(&estimate, "largest_tried"), "{estimate:?}");
 }
 
@@ -92,7 +92,7 @@ fn a_begin_faster_than_the_rest_is_reported() {
     let mut path = Fluid::new(1e9, 12.5e6, 0.02);
     path.policer = Some((50e6, 30e6));
     let rest = path.estimate(&Rfc9097, &apart);
-    assert!(rest.value < estimate.value, "{} {}", rest.value, estimate.value);
+    assert!(rest.in_unit().value < estimate.in_unit().value, "{} {}", rest.in_unit().value, estimate.in_unit().value);
 }
 
 #[test]

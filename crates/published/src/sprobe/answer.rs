@@ -4,29 +4,17 @@ use narrows_units::{BitRate, Framing, Metric, to_u32};
 
 use super::session::MethodRun;
 use super::train::{Flaw, Sample};
+use crate::conclusion::{self, RunSummary};
 use crate::spacing::{Stamped, Trust};
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Outcome, Reason};
+use narrows_probe::outcome::{Caveat, Confidence, Diagnostics, Estimate, Outcome, Reason, SampleCounts};
 
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
-    match (judge(session), stopped) {
-        (Ok(estimate), stopped) => {
-            let mut estimate = estimate;
-            estimate.diagnostics = diagnostics(session, std::mem::take(&mut estimate.diagnostics));
-            for caveat in caveats(session) {
-                estimate = estimate.caveat(caveat);
-            }
-            match stopped {
-                Some(_) => estimate.caveat(Caveat::StoppedEarly).into(),
-                None => estimate.into(),
-            }
-        }
-        (Err(own), stopped) => Outcome::Inconclusive {
-            reason: stopped.cloned().unwrap_or(own),
-            caveats: caveats(session),
-            details: Details::default(),
-            diagnostics: diagnostics(session, Diagnostics::default()),
-        },
-    }
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.insert("trains", session.trains);
+    diagnostics.insert("trains_that_count", to_u32(session.samples.len()));
+    let seen =
+        RunSummary { caveats: caveats(session), samples: samples(session), diagnostics, ..RunSummary::default() };
+    conclusion::conclude(judge(session), seen, stopped)
 }
 
 fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
@@ -130,25 +118,23 @@ fn caveats(session: &MethodRun) -> Vec<Caveat> {
     caveats
 }
 
-fn diagnostics(session: &MethodRun, mut diagnostics: Diagnostics) -> Diagnostics {
-    diagnostics.insert("trains", session.trains);
-    diagnostics.insert("trains_that_count", to_u32(session.samples.len()));
-    diagnostics.insert("kept_trains", to_u32(session.samples.len()));
+fn samples(session: &MethodRun) -> SampleCounts {
     let names = [
-        (Flaw::Lost, "rejected_incomplete_trains"),
-        (Flaw::Disordered, "rejected_reordered_trains"),
-        (Flaw::Together, "rejected_one_stamp_trains"),
-        (Flaw::Open, "rejected_open_trains"),
-        (Flaw::Spread, "rejected_spread_trains"),
-        (Flaw::Disturbed, "rejected_disturbed_trains"),
+        (Flaw::Lost, "incomplete_trains"),
+        (Flaw::Disordered, "reordered_trains"),
+        (Flaw::Together, "one_stamp_trains"),
+        (Flaw::Open, "open_trains"),
+        (Flaw::Spread, "spread_trains"),
+        (Flaw::Disturbed, "disturbed_trains"),
     ];
+    let mut counts = SampleCounts::default().kept("trains", session.samples.len());
     for (flaw, name) in names {
         let count = session.flaws.iter().filter(|other| **other == flaw).count();
         if count > 0 {
-            diagnostics.insert(name, to_u32(count));
+            counts = counts.rejected(name, count);
         }
     }
-    diagnostics
+    counts
 }
 
 /// Fewest trains that must count (ours), and no fewer than those that do not: a few that agree

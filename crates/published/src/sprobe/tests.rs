@@ -34,9 +34,9 @@ fn an_idle_path_needs_five_trains_of_eight() {
     let mut host_pair = between(Hop::ethernet(mbps(50)), 1);
     let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert_eq!((estimate.verdict, estimate.caveats.as_slice()), (BoundKind::Estimated, &[][..]));
+    assert_eq!((estimate.verdict(), estimate.caveats.as_slice()), (BoundKind::Estimated, &[][..]));
     // 50 Mbit/s x 1500 / 1538.
-    assert!((estimate.value as f64 / 48.764_629e6 - 1.0).abs() < 1e-4, "{}", estimate.value);
+    assert!((estimate.in_unit().value as f64 / 48.764_629e6 - 1.0).abs() < 1e-4, "{}", estimate.in_unit().value);
     // The third train has the smaller pair.
     assert_eq!((measured.cost.packets, measured.cost.octets), (40, 4 * 3240 + 2240));
     assert!(measured.cost.time < Duration::from_secs(5));
@@ -47,7 +47,7 @@ fn hops_of_one_rate_are_no_disturbance() {
     let mut host_pair = ClosedFormWorld::new(vec![Hop::ethernet(mbps(100)); 6], 1);
     let measured = measure(&mut host_pair, &[]);
     let estimate = measured.outcome.estimate().unwrap();
-    assert!((estimate.value as f64 / 97.529_259e6 - 1.0).abs() < 1e-4, "{}", estimate.value);
+    assert!((estimate.in_unit().value as f64 / 97.529_259e6 - 1.0).abs() < 1e-4, "{}", estimate.in_unit().value);
 }
 
 /// Nothing rather than something wrong.
@@ -59,7 +59,11 @@ fn loaded_paths_are_right_or_unknown() {
         if let Some(estimate) = measure(&mut host_pair, &[]).outcome.estimate() {
             known += 1;
             let truth = 19_505_852;
-            assert!(estimate.low <= truth && truth <= estimate.high, "{seed}: {}", estimate.value);
+            assert!(
+                estimate.in_unit().low <= truth && truth <= estimate.in_unit().high,
+                "{seed}: {}",
+                estimate.in_unit().value
+            );
         }
     }
     assert!(known >= 10, "{known}");

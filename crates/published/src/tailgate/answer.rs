@@ -9,12 +9,12 @@ use super::session::{MethodRun, Sample, What};
 use crate::conclusion;
 use crate::spacing::Stamped;
 use crate::tailgating::{HopTime, measured, of_path};
-use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, PathFinding, Reason};
+use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, PathFinding, Ranged, Reason};
 use narrows_probe::{PathFacts, StampSource};
 use narrows_train::mindelay::clock_skew;
 
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
-    conclusion::conclude(judge(session), caveats(session), stopped)
+    conclusion::conclude(judge(session), caveats(session).into(), stopped)
 }
 
 /// Whether more rounds would hardly tell more: the errors are small beside the hops' own times, or
@@ -51,7 +51,7 @@ fn judge(session: &MethodRun) -> Result<Estimate, Reason> {
     if found.worst_ns > 3.0 * floor_ns(session) && hops.len() > 3 * known {
         return Err(Reason::NotConverged);
     }
-    let slowest = hops.iter().filter(measured).min_by_key(|hop| hop.value).ok_or(Reason::NoAgreement)?;
+    let slowest = hops.iter().filter(measured).min_by_key(|hop| hop.in_unit().value).ok_or(Reason::NoAgreement)?;
     let mut estimate = of_path(&hops, slowest)
         .with("hops", u32::from(session.hops.unwrap_or(0)))
         .with("rounds", to_u32(count_of(session, What::Behind(1))));
@@ -82,15 +82,17 @@ fn close(mut estimate: Estimate, found: &Chain, closure: Least) -> Result<Estima
     if share > CONTRADICTS {
         return Err(Reason::NoAgreement);
     }
-    let scaled = |bps: u64, factor: f64| BitRate::from_bps(bps).scaled(factor).map_or(bps, BitRate::bps);
-    estimate.low = scaled(estimate.low, 1.0 - share);
-    estimate.high = scaled(estimate.high, 1.0 + share);
+    let scaled = |rate: BitRate, factor: f64| rate.scaled(factor).unwrap_or(rate);
+    estimate.adjust(|rate: &mut Ranged<BitRate>| {
+        (rate.low, rate.high) = (scaled(rate.low, 1.0 - share), scaled(rate.high, 1.0 + share));
+    });
     estimate.confidence = Confidence::Low;
     Ok(estimate.caveat(Caveat::NotConverged))
 }
 
 fn wide(estimate: &Estimate) -> bool {
-    (estimate.high - estimate.low) as f64 > WIDE * estimate.value as f64
+    let range = estimate.in_unit();
+    (range.high - range.low) as f64 > WIDE * range.value as f64
 }
 
 fn count_of(session: &MethodRun, what: What) -> usize {

@@ -21,9 +21,9 @@ fn a_fluid_is_exact() {
             let measured = on_fluid(&mut Fluid::new(mbps(capacity), mbps(cross)), method, &[]);
             let found = estimate(&measured);
             let name = method.info().name;
-            let ratio = found.value as f64 / free as f64;
+            let ratio = found.in_unit().value as f64 / free as f64;
             assert!((ratio - 1.0).abs() < 2e-3, "{name} {capacity} {cross}: {ratio}");
-            assert_eq!(found.verdict, BoundKind::Estimated);
+            assert_eq!(found.verdict(), BoundKind::Estimated);
             let tight = found.diagnostics.get("tight_capacity_bps").and_then(Diagnostic::as_f64).unwrap();
             assert!((tight / capacity as f64 / 1e6 - 1.0).abs() < 2e-3, "{name} {capacity} {cross}: {tight}");
         }
@@ -41,9 +41,13 @@ fn a_sender_slower_than_what_is_free_bounds_it() {
         let free = host_pair.available(1500).bps();
         let measured = on_host_pair(&mut host_pair, method, &[]);
         let found = estimate(&measured);
-        assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Sender));
+        assert_eq!((found.verdict(), found.limited_by), (BoundKind::LowerBound, Limit::Sender));
         // 1500 octets in 30 us.
-        assert!((380_000_000..=400_000_000).contains(&found.value) && found.value < free, "{}", found.value);
+        assert!(
+            (380_000_000..=400_000_000).contains(&found.in_unit().value) && found.in_unit().value < free,
+            "{}",
+            found.in_unit().value
+        );
         assert!(found.caveats.contains(&Caveat::SenderLimited));
     }
 }
@@ -64,8 +68,8 @@ fn a_receiver_slower_than_what_is_free_bounds_it() {
         fluid.facts.receiver.stamp_source = narrows_probe::StampSource::User;
         let measured = on_fluid(&mut fluid, method, &[]);
         let found = estimate(&measured);
-        assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Receiver));
-        assert!((390_000_000..=401_000_000).contains(&found.value), "{}", found.value);
+        assert_eq!((found.verdict(), found.limited_by), (BoundKind::LowerBound, Limit::Receiver));
+        assert!((390_000_000..=401_000_000).contains(&found.in_unit().value), "{}", found.in_unit().value);
     }
 }
 
@@ -104,9 +108,9 @@ fn batches_are_no_obstacle() {
         let free = host_pair.available(1500).as_f64();
         let measured = on_host_pair(&mut host_pair, method, &[]);
         let found = estimate(&measured);
-        let error = (found.value as f64 - free) / 975e6;
+        let error = (found.in_unit().value as f64 - free) / 975e6;
         assert!(error.abs() < 0.1, "{} {error}", method.info().name);
-        assert!((found.low as f64) <= free && free <= found.high as f64, "{found:?}");
+        assert!((found.in_unit().low as f64) <= free && free <= found.in_unit().high as f64, "{found:?}");
     }
 }
 
@@ -124,10 +128,10 @@ fn under_poisson_load_the_interval_holds_the_truth() {
                     held += 1;
                     continue;
                 };
-                if found.low <= free && free <= found.high {
+                if found.in_unit().low <= free && free <= found.in_unit().high {
                     held += 1;
                 }
-                errors.push((found.value as f64 - free as f64) / 97.53e6);
+                errors.push((found.in_unit().value as f64 - free as f64) / 97.53e6);
             }
             let median = narrows_stat::median(&errors).unwrap();
             let name = method.info().name;

@@ -5,7 +5,9 @@ use narrows_units::{BitRate, Metric};
 use super::round::{Round, RoundAccount, rate};
 use super::session::{Ending, Flawed, MethodRun};
 use super::{Rule, SPANNED};
-use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
+use narrows_probe::outcome::{
+    Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason, SampleCounts,
+};
 
 pub(super) fn conclude<R: Rule>(session: &MethodRun<R>, stopped: Option<&Reason>) -> Outcome {
     let ending = match (&session.ended, stopped) {
@@ -28,7 +30,8 @@ pub(super) fn conclude<R: Rule>(session: &MethodRun<R>, stopped: Option<&Reason>
             caveats: caveats(seen),
             details: Details::default(),
             diagnostics: diagnostics(seen, Diagnostics::default()),
-        },
+        }
+        .counted(samples(seen)),
     }
 }
 
@@ -167,7 +170,7 @@ fn account(seen: &RoundAccount, mut estimate: Estimate, stopped: bool) -> Estima
         estimate = estimate.caveat(Caveat::StoppedEarly);
     }
     estimate.diagnostics = diagnostics(seen, std::mem::take(&mut estimate.diagnostics));
-    estimate
+    estimate.counted(samples(seen))
 }
 
 fn caveats(seen: &RoundAccount) -> Vec<Caveat> {
@@ -188,10 +191,19 @@ fn caveats(seen: &RoundAccount) -> Vec<Caveat> {
     all.into_iter().flatten().collect()
 }
 
+fn samples(seen: &RoundAccount) -> SampleCounts {
+    let tally = &seen.tally;
+    SampleCounts::default()
+        .kept("trains", seen.rounds.iter().map(|round| round.looks.len()).sum::<usize>())
+        .rejected("lost_trains", tally.all_lost)
+        .rejected("unpaced_trains", tally.broken)
+        .rejected("clock_step_trains", tally.clock_steps)
+        .rejected("few_batches_trains", tally.few_batches)
+        .rejected("overflowed_trains", tally.overflows)
+}
+
 fn diagnostics(seen: &RoundAccount, mut diagnostics: Diagnostics) -> Diagnostics {
     let series = |of: fn(&Round) -> f64| -> Vec<f64> { seen.judged().map(of).collect() };
-    let kept: usize = seen.rounds.iter().map(|round| round.looks.len()).sum();
-    let tally = &seen.tally;
     diagnostics.insert("rate_in_bps", series(Round::rate_in));
     diagnostics.insert("rate_out_bps", series(Round::rate_out));
     diagnostics.insert("gap_in_ns", series(Round::gap_in));
@@ -199,14 +211,8 @@ fn diagnostics(seen: &RoundAccount, mut diagnostics: Diagnostics) -> Diagnostics
     diagnostics.insert("trains_of_round", series(|round| round.looks.len() as f64));
     diagnostics.insert("congested", series(|round| f64::from(u8::from(round.is_congested()))));
     diagnostics.insert("rounds", seen.judged().count());
-    diagnostics.insert("trains", tally.trains);
+    diagnostics.insert("trains", seen.tally.trains);
     diagnostics.insert("burstiness_ns", seen.burstiness() * 1e9);
-    diagnostics.insert("kept_trains", kept);
-    diagnostics.insert("rejected_lost_trains", tally.all_lost);
-    diagnostics.insert("rejected_unpaced_trains", tally.broken);
-    diagnostics.insert("rejected_clock_step_trains", tally.clock_steps);
-    diagnostics.insert("rejected_few_batches_trains", tally.few_batches);
-    diagnostics.insert("rejected_overflowed_trains", tally.overflows);
     diagnostics
 }
 

@@ -9,6 +9,7 @@ use super::session::{AGREE, MethodRun};
 use super::settings::{Draw, Regress};
 use super::table::{Cell, Half, HopTable};
 use crate::conclusion;
+use crate::tailgating::{measured, of_path};
 use narrows_probe::PathFacts;
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, HopFinding, Limit, Outcome, PathFinding, Reason};
 
@@ -125,7 +126,7 @@ impl<'a> Lines<'a> {
     /// The answer; `stopped` if it was not the method's own end.
     pub(crate) fn conclude(&self, stopped: Option<&Reason>) -> Outcome {
         let caveats = caveats(self);
-        conclusion::conclude(judge(self), caveats, stopped)
+        conclusion::conclude(judge(self), caveats.into(), stopped)
     }
 
     /// Whether even and odd probes of the last hop tell rates that differ by less than a tenth of
@@ -208,18 +209,12 @@ fn judge(lines: &Lines<'_>) -> Result<Estimate, Reason> {
     }
     let added = added(lines);
     let hops: Vec<Estimate> = added.iter().filter_map(|added| of_hop(lines, added)).collect();
-    let measured = |estimate: &&Estimate| estimate.high > estimate.low;
-    let Some(slowest) = hops.iter().filter(measured).min_by_key(|hop| hop.value) else {
+    let Some(slowest) = hops.iter().filter(measured).min_by_key(|hop| hop.in_unit().value) else {
         let sizes = lines.hops.iter().map(|hop| hop.cells.iter().filter(|cell| cell.answered > 0).count());
         let few = sizes.max().unwrap_or(0) < LEAST_SIZES;
         return Err(if few { Reason::TooFewSamples { samples: answered.into() } } else { Reason::StampsTooCoarse });
     };
-    let high = hops.iter().filter(measured).map(|hop| hop.high).min().unwrap_or(slowest.high);
-    let low = hops.iter().map(|hop| hop.low).min().unwrap_or(slowest.low);
-    let bps = BitRate::from_bps;
-    let mut estimate = Estimate::ip_rate(Metric::IpCapacity, bps(slowest.value), bps(low), bps(high))
-        .with("hops", to_u32(lines.hops.len()))
-        .with("answers", answered);
+    let mut estimate = of_path(&hops, slowest).with("hops", to_u32(lines.hops.len())).with("answers", answered);
     // Switches inside a hop add their own time, and nothing here shows them.
     estimate.confidence = Confidence::Low;
     let unknown = lines.hops.len() - added.iter().filter(|added| added.hop - added.after == 1).count();

@@ -159,7 +159,7 @@ fn answered(train: &Train, departed: i64, slow: Option<u8>) -> TrainReport {
 pub(crate) fn mbps(outcome: &Outcome) -> Vec<f64> {
     let estimate = outcome.estimate().unwrap_or_else(|| panic!("{outcome:?}"));
     let all = std::iter::once(estimate).chain(&estimate.also);
-    all.map(|estimate| estimate.value as f64 / 1e6).collect()
+    all.map(|estimate| estimate.in_unit().value as f64 / 1e6).collect()
 }
 
 /// What each reads on seed 001's path without switches: its default the truth, the tools' own
@@ -188,8 +188,8 @@ fn a_slow_router_is_left_out_and_the_next_hop_bounded() {
     assert_eq!(hops, [Some(2), Some(3)]);
     // 100 and 10 Mbit/s one after the other look like 9.09.
     let both = &estimate.also[0];
-    assert_eq!(both.verdict, narrows_probe::BoundKind::LowerBound);
-    assert!((both.value as f64 / 1e6 - 9.7529 * 100.0 / 110.0).abs() < 0.05, "{}", both.value);
+    assert_eq!(both.verdict(), narrows_probe::BoundKind::LowerBound);
+    assert!((both.in_unit().value as f64 / 1e6 - 9.7529 * 100.0 / 110.0).abs() < 0.05, "{}", both.in_unit().value);
 }
 
 #[test]

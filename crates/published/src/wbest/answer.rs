@@ -2,7 +2,7 @@
 
 use super::session::MethodRun;
 use crate::gaps::{Account, Reading, Tight, half_width};
-use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Reason};
+use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Ranged, Reason};
 use narrows_units::BitRate;
 
 /// Interval at least, as a share of capacity (ours).
@@ -78,9 +78,9 @@ fn estimate(session: &MethodRun) -> Result<Estimate, Reason> {
 /// What is left where another link may be the tight one: of rate `C' >= C`, which trains reach at
 /// `C`, `A = C - C' (C/R - 1)` is free, which is no more than what the formula says with `C` for
 /// `C'`.
-fn bound(made: Estimate) -> Estimate {
-    let value = made.high;
-    Estimate { value, ..made }.at_most()
+fn bound(mut made: Estimate) -> Estimate {
+    made.adjust(|rate: &mut Ranged<BitRate>| rate.value = rate.high);
+    made.at_most()
 }
 
 /// The hosts, not the path, set what was seen.

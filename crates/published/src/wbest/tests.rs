@@ -30,9 +30,9 @@ fn a_fluid_is_exact() {
         for preset in ["adaptive", "faithful"] {
             let measured = on_fluid(&mut Fluid::new(mbps(capacity), mbps(cross)), &[("preset", preset)]);
             let found = estimate(&measured);
-            let error = found.value as f64 / 1e6 - (capacity - cross) as f64;
+            let error = found.in_unit().value as f64 / 1e6 - (capacity - cross) as f64;
             assert!(error.abs() < 2e-3 * capacity as f64, "{capacity} {cross} {preset}: {error}");
-            assert_eq!(found.verdict, BoundKind::Estimated);
+            assert_eq!(found.verdict(), BoundKind::Estimated);
         }
     }
 }
@@ -44,7 +44,7 @@ fn a_wrong_capacity_moves_the_answer_by_the_share_taken() {
     let measured = on_fluid(&mut Fluid::new(mbps(100), mbps(60)), &[("capacity", "90 Mbit/s")]);
     // R = 90, y = 1.5: 90 + 90 (1 - 1.5) = 45 for 40; the published form gives 90 (2 - 1.5) = 45 as
     // well.
-    assert!((estimate(&measured).value as f64 / 45e6 - 1.0).abs() < 1e-3);
+    assert!((estimate(&measured).in_unit().value as f64 / 45e6 - 1.0).abs() < 1e-3);
 }
 
 #[test]
@@ -58,12 +58,12 @@ fn under_poisson_load_the_interval_holds_the_truth() {
             let found = estimate(&measured);
             // By chance pairs and trains are as far apart as if another link were the tight one: an
             // upper bound then.
-            let bound = found.verdict == BoundKind::UpperBound;
-            if (bound || found.low <= free) && free <= found.high {
+            let bound = found.verdict() == BoundKind::UpperBound;
+            if (bound || found.in_unit().low <= free) && free <= found.in_unit().high {
                 held += 1;
             }
             if !bound {
-                errors.push((found.value as f64 - free as f64) / 97.53e6);
+                errors.push((found.in_unit().value as f64 - free as f64) / 97.53e6);
             }
         }
         let median = narrows_stat::median(&errors).unwrap();
@@ -86,7 +86,7 @@ fn pairs_in_batches_are_refused_and_trains_with_a_reported_capacity_are_not() {
     let measured = on_host_pair(&mut host_pair(), &[("capacity", "975.293 Mbit/s")]);
     let found = estimate(&measured);
     let free = host_pair().available(1500).as_f64();
-    assert!((found.low as f64) <= free && free <= found.high as f64, "{found:?}");
+    assert!((found.in_unit().low as f64) <= free && free <= found.in_unit().high as f64, "{found:?}");
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn a_slow_sender_gives_a_bound_or_nothing() {
     let free = host_pair.available(1500).bps();
     let measured = on_host_pair(&mut host_pair, &[]);
     let found = estimate(&measured);
-    assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Sender));
-    assert!(found.value < free && found.value > 300_000_000, "{}", found.value);
+    assert_eq!((found.verdict(), found.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    assert!(found.in_unit().value < free && found.in_unit().value > 300_000_000, "{}", found.in_unit().value);
     // 800 of 975 Mbit/s are gone, and the sender's 400 overload what is left: its own pace passes
     // for no capacity.
     let mut host_pair = loaded(1000, 800, 1);

@@ -40,12 +40,12 @@ fn the_tools_bias_is_that_of_its_stop() {
         let size = octets.to_string();
         let params = [("preset", "tool"), ("size", &size), ("start", &start), ("floor", floor)];
         let estimate = path.estimate(&crate::yaz::Yaz, &params);
-        let error = 100.0 * (estimate.value as f64 / (link / 2.0) - 1.0);
+        let error = 100.0 * (estimate.in_unit().value as f64 / (link / 2.0) - 1.0);
         // Whole nanoseconds of stamps, and the last digit of the printed error.
         between(error, percent * 0.94 - 0.01, percent * 1.06 + 0.01);
         between(number(&estimate, "rounds"), rounds - 1.0, rounds + 1.0);
         // However far off the point, the interval holds the truth.
-        between(link / 2.0, estimate.low as f64, estimate.high as f64);
+        between(link / 2.0, estimate.in_unit().low as f64, estimate.in_unit().high as f64);
     }
 }
 
@@ -58,12 +58,12 @@ fn a_floor_above_the_spacing_is_no_estimate() {
     let params = [("preset", "tool"), ("start", "10G")];
     let estimate = path.estimate(&crate::yaz::Yaz, &params);
     between(number(&estimate, "rounds"), 1.0, 1.0);
-    assert_eq!(estimate.verdict, BoundKind::LowerBound);
-    assert!(estimate.value <= 5_000_000_000, "{}", estimate.value);
+    assert_eq!(estimate.verdict(), BoundKind::LowerBound);
+    assert!(estimate.in_unit().value <= 5_000_000_000, "{}", estimate.in_unit().value);
     // Without floor and with full steps, the truth.
     let estimate = half_full(10e9, 1500).estimate(&crate::yaz::Yaz, &[]);
-    between(estimate.value as f64, 4.95e9, 5.15e9);
-    assert_eq!(estimate.verdict, BoundKind::Estimated);
+    between(estimate.in_unit().value as f64, 4.95e9, 5.15e9);
+    assert_eq!(estimate.verdict(), BoundKind::Estimated);
 }
 
 /// `[derived]` of the fluid law: a step of `s` leaves `1 - s (1 - u)` of the error of the spacing.
@@ -88,8 +88,8 @@ fn steps_contract_the_spacing_by_the_fluid_law() {
 fn an_idle_path_is_all_available() {
     let mut path = Fluid::new(100e6, 1e6, 0.02);
     let estimate = path.estimate(&crate::yaz::Yaz, &[]);
-    between(estimate.value as f64, 99e6, 101.5e6);
-    assert_eq!(estimate.verdict, BoundKind::Estimated);
+    between(estimate.in_unit().value as f64, 99e6, 101.5e6);
+    assert_eq!(estimate.verdict(), BoundKind::Estimated);
 }
 
 #[test]
@@ -97,20 +97,20 @@ fn a_slow_sender_gives_a_bound() {
     let mut path = Fluid::new(1e9, 1e6, 0.02);
     path.sender = 200e6;
     let estimate = path.estimate(&crate::yaz::Yaz, &[]);
-    assert_eq!((estimate.verdict, estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
-    between(estimate.value as f64, 180e6, 200.1e6);
+    assert_eq!((estimate.verdict(), estimate.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    between(estimate.in_unit().value as f64, 180e6, 200.1e6);
     assert!(estimate.caveats.contains(&Caveat::SenderLimited));
     // What the sender's own card carries is the path's first link: a point, not a bound.
     path.facts_mut().sender.interface_rate = Some(BitRate::from_mbps(200));
-    assert_eq!(path.estimate(&crate::yaz::Yaz, &[]).verdict, BoundKind::Estimated);
+    assert_eq!(path.estimate(&crate::yaz::Yaz, &[]).verdict(), BoundKind::Estimated);
 }
 
 #[test]
 fn a_start_that_goes_through_is_a_bound() {
     let mut path = Fluid::new(1e9, 1e6, 0.02);
     let estimate = path.estimate(&crate::yaz::Yaz, &[("preset", "tool")]);
-    assert_eq!(estimate.verdict, BoundKind::LowerBound);
-    between(estimate.value as f64, 200e6, 300e6);
+    assert_eq!(estimate.verdict(), BoundKind::LowerBound);
+    between(estimate.in_unit().value as f64, 200e6, 300e6);
 }
 
 #[test]
@@ -118,13 +118,13 @@ fn low_rates_shrink_packets_and_then_end() {
     let mut path = Fluid::new(1e6, 1e6, 0.02);
     path.sender = 10e6;
     let estimate = path.estimate(&crate::yaz::Yaz, &[]);
-    between(estimate.value as f64, 0.95e6, 1.05e6);
+    between(estimate.in_unit().value as f64, 0.95e6, 1.05e6);
     let mut full = Fluid::new(1e6, 1e7, 0.02);
     full.sender = 10e6;
     full.cross = 0.95e6;
     let estimate = full.estimate(&crate::yaz::Yaz, &[("burst", "10000000")]);
-    assert_eq!(estimate.verdict, BoundKind::UpperBound, "{estimate:?}");
-    assert!(estimate.value >= 50_000);
+    assert_eq!(estimate.verdict(), BoundKind::UpperBound, "{estimate:?}");
+    assert!(estimate.in_unit().value >= 50_000);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn shallow_queues_shorten_trains_before_they_lower_the_rate() {
     let mut path = Fluid::new(100e6, 30_000.0, 0.02);
     path.cross = 50e6;
     let estimate = path.estimate(&crate::yaz::Yaz, &[]);
-    between(estimate.value as f64, 47e6, 53e6);
+    between(estimate.in_unit().value as f64, 47e6, 53e6);
 }
 
 #[test]

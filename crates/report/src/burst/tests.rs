@@ -2,7 +2,7 @@
 //! shapes.
 
 use narrows_probe::Entry;
-use narrows_probe::{BurstSample, Cost, Estimate, Outcome, Reason};
+use narrows_probe::{BurstSample, Cost, Estimate, Outcome, Ranged, Reason};
 use narrows_units::{Direction, Layer, Metric};
 
 use super::*;
@@ -82,30 +82,38 @@ fn document(outcome: Outcome) -> BurstDocument {
 }
 
 fn found() -> BurstFinding {
-    let point = |(rate_bps, p10, median, max, bursts)| BurstPoint { rate_bps, p10, median, max, bursts };
+    let point = |(mbps, p10, median, max, bursts)| BurstPoint {
+        rate_bps: BitRate::from_mbps(mbps),
+        p10: Octets::new(p10),
+        median: Octets::new(median),
+        max: Octets::new(max),
+        bursts,
+    };
     BurstFinding {
         ip_octets: 1500,
-        rate_bps: Some(1_000_000_000),
-        through_rate_bps: Some(97_000_000),
-        sample: Some(BurstSample { p10: 69_000, median: 70_500, max: 70_500, max_is_bound: false }),
-        curve: [(200_000_000, 120_000, 124_500, 126_000, 4), (1_000_000_000, 69_000, 70_500, 70_500, 23)]
-            .map(point)
-            .to_vec(),
+        rate_bps: Some(BitRate::from_gbps(1)),
+        through_rate_bps: Some(BitRate::from_mbps(97)),
+        sample: Some(BurstSample {
+            p10: Octets::new(69_000),
+            median: Octets::new(70_500),
+            max: Octets::new(70_500),
+            max_is_bound: false,
+        }),
+        curve: [(200, 120_000, 124_500, 126_000, 4), (1_000, 69_000, 70_500, 70_500, 23)].map(point).to_vec(),
         queue: QueueFinding {
             policy: Some("drop_tail".to_owned()),
             counts: Some("octets".to_owned()),
-            effective_octets: Some(64_000),
+            effective_octets: Some(Octets::new(64_000)),
             basis: Some("line".to_owned()),
             ..QueueFinding::default()
         },
-        rtt_ns: Some(10_000_000),
+        rtt_ns: Some(Delta::from_nanos(10_000_000)),
     }
 }
 
 fn estimate(found: BurstFinding) -> Outcome {
-    Estimate::new(Metric::MaximumBurstOctets, Some(Layer::Ip), 70_500, 69_000, 72_000)
-        .found(Finding::Burst(Box::new(found)))
-        .into()
+    let range = Ranged::new(70_500, 69_000, 72_000).map(Octets::new);
+    Estimate::new(Metric::MaximumBurstOctets, Some(Layer::Ip), range).found(Finding::Burst(Box::new(found))).into()
 }
 
 #[test]
@@ -138,9 +146,9 @@ fn json_follows_the_shipped_schema() {
     bucket.queue = QueueFinding {
         policy: Some("policer".to_owned()),
         basis: Some("rate".to_owned()),
-        bucket_rate_bps: Some(5_000_000),
-        bucket_octets: Some(30_000),
-        drain_ns: Some(9_000_000),
+        bucket_rate_bps: Some(BitRate::from_mbps(5)),
+        bucket_octets: Some(Octets::new(30_000)),
+        drain_ns: Some(Delta::from_nanos(9_000_000)),
         ..bucket.queue
     };
     for outcome in [estimate(found()), estimate(bucket), Outcome::inconclusive(Reason::NoAnswer)] {

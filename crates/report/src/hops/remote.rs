@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use narrows_probe::Entry;
 use narrows_probe::outcome::RemoteStamped;
-use narrows_probe::{BoundKind, Outcome};
+use narrows_probe::{BoundKind, Estimate, Outcome};
 use narrows_units::{BitRate, Layer, format_duration, rounded};
 use serde::Serialize;
 
@@ -88,15 +88,16 @@ impl From<RemoteStamped> for ServerRow {
 impl From<&Entry> for DirectionRow {
     fn from(entry: &Entry) -> Self {
         let outcome = &entry.outcome;
-        let reported = outcome.estimate().filter(|estimate| estimate.verdict != BoundKind::Inconclusive);
+        let reported = outcome.estimate().filter(|estimate| estimate.verdict() != BoundKind::Inconclusive);
+        let range = reported.map(Estimate::in_unit);
         let reason = match outcome {
             Outcome::Estimated(_) => None,
             Outcome::Inconclusive { reason, .. } => Some(Remark::from(reason)),
         };
         Self {
-            capacity: reported.map(|estimate| estimate.value),
-            low: reported.map(|estimate| estimate.low),
-            high: reported.map(|estimate| estimate.high),
+            capacity: range.map(|range| range.value),
+            low: range.map(|range| range.low),
+            high: range.map(|range| range.high),
             layer: reported.and_then(|estimate| estimate.layer),
             method: entry.method,
             verdict: outcome.verdict(),

@@ -131,16 +131,19 @@ pub(super) fn rows(reported: Option<&PathHops>, found: &ProbeFindings) -> Vec<Ho
 
 fn row(ttl: u16, reported: Option<&HopFinding>, found: &ProbeFindings) -> HopRow {
     let seen = u8::try_from(ttl).ok().and_then(|limit| found.statistics.hop(limit));
-    let claimed = reported.and_then(|hop| hop.capacity).filter(|claimed| claimed.value.bps() > 0);
+    let claimed = reported.and_then(|hop| hop.capacity).filter(|claimed| claimed.rate.value.bps() > 0);
     let busy = reported.and_then(|hop| hop.busy_ratio).filter(|busy| (0.0..=1.0).contains(busy));
-    let estimated = claimed.filter(|claimed| claimed.verdict == BoundKind::Estimated);
+    let estimated = claimed.filter(|claimed| claimed.rate.verdict == BoundKind::Estimated);
     HopRow {
         ttl,
         routers: routers(ttl, reported, seen, found),
-        capacity: claimed.map(|claimed| claimed.value.bps()),
-        low: claimed.map(|claimed| claimed.low.bps()),
-        high: claimed.map(|claimed| claimed.high.bps()),
-        available: busy.zip(estimated).and_then(|(busy, claimed)| claimed.value.scaled(1.0 - busy)).map(BitRate::bps),
+        capacity: claimed.map(|claimed| claimed.rate.value.bps()),
+        low: claimed.map(|claimed| claimed.rate.low.bps()),
+        high: claimed.map(|claimed| claimed.rate.high.bps()),
+        available: busy
+            .zip(estimated)
+            .and_then(|(busy, claimed)| claimed.rate.value.scaled(1.0 - busy))
+            .map(BitRate::bps),
         latency_ns: reported.and_then(|hop| signed(hop.latency_ns?)),
         queueing_ns: reported.and_then(|hop| whole(hop.queueing_ns?.max(0.0))),
         round_trip_ns: [
@@ -158,7 +161,7 @@ fn row(ttl: u16, reported: Option<&HopFinding>, found: &ProbeFindings) -> HopRow
         measured_from: reported.and_then(|hop| hop.after),
         limited: reported.and_then(|hop| hop.limited).map(LimitedRow::from),
         predicted: reported.and_then(|hop| hop.predicted).map(Predicted::name),
-        verdict: claimed.map_or(BoundKind::Inconclusive, |claimed| claimed.verdict),
+        verdict: claimed.map_or(BoundKind::Inconclusive, |claimed| claimed.rate.verdict),
         caveats: caveats(reported, seen),
         probes: seen.map_or_else(ProbesRow::default, probes),
     }

@@ -8,7 +8,7 @@ use narrows_probe::outcome::{
 use narrows_probe::probes::{
     Arrival, Fate, HopReply, HopReplyKind, PacingCheck, PacketPlan, PeerKind, Train, TrainId, TrainReport,
 };
-use narrows_probe::{Caveat, Cost, Estimate, Finding, Reason, StampSource};
+use narrows_probe::{Caveat, Cost, Estimate, Finding, Ranged, Reason, StampSource};
 use narrows_units::{Direction, Metric, Stamp};
 use serde_json::json;
 
@@ -24,10 +24,12 @@ fn finding(ttl: u16, mbps: Option<f64>, verdict: BoundKind) -> HopFinding {
         routers: vec![Responder { address: IpAddr::from([198, 18, 0, u8::try_from(ttl).unwrap()]), answers: 60 }],
         is_destination: ttl == 5,
         capacity: mbps.map(|mbps| HopCapacity {
-            value: rate(mbps),
-            low: rate(if verdict == BoundKind::Estimated { mbps * 0.98 } else { mbps }),
-            high: rate(if verdict == BoundKind::Estimated { mbps * 1.02 } else { mbps }),
-            verdict,
+            rate: Ranged {
+                value: rate(mbps),
+                low: rate(if verdict == BoundKind::Estimated { mbps * 0.98 } else { mbps }),
+                high: rate(if verdict == BoundKind::Estimated { mbps * 1.02 } else { mbps }),
+                verdict,
+            },
             layer: Layer::Ip,
         }),
         after: None,
@@ -348,7 +350,7 @@ mod any {
             main.also = (1..).zip(&hops).map(|(ttl, (bps, busy, kind))| {
                 let verdict = [BoundKind::Estimated, BoundKind::LowerBound, BoundKind::UpperBound, BoundKind::Inconclusive][usize::from(*kind)];
                 let value = BitRate::from_bps(*bps);
-                let capacity = HopCapacity { value, low: value, high: value, verdict, layer: Layer::Ip };
+                let capacity = HopCapacity { rate: Ranged { verdict, ..Ranged::exactly(value) }, layer: Layer::Ip };
                 HopFinding { capacity: Some(capacity), busy_ratio: Some(*busy), ..finding(ttl, None, verdict) }.estimate()
             }).collect();
             let document = document(&main.into(), &ProbeFindings::default());

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use narrows_probe::{BoundKind, BurstFinding, Finding, StreamsFinding, TcpFinding, TwoStreams, WindowFinding};
-use narrows_units::{Direction, Metric, Octets};
+use narrows_units::{BitRate, Direction, Metric, Octets};
 
 use crate::document::Document;
 use crate::rows::MetricRow;
@@ -207,7 +207,7 @@ fn write_general(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
         "        Maximum burst size:             {}",
         burst.and_then(|row| row.value).map_or_else(unknown, |octets| format!("{at_least}{octets} Bytes"))
     )?;
-    if let Some(rate) = rows.burst().and_then(|found| found.rate_bps) {
+    if let Some(rate) = rows.burst().and_then(|found| found.rate_bps).map(BitRate::bps) {
         writeln!(out, "            sent at:                    {:.4} Mb/s", rate as f64 / 1e6)?;
     }
     for (label, metric) in [
@@ -232,7 +232,7 @@ fn write_udp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
     writeln!(
         out,
         "        Multi- stream UDP throughput:   {}",
-        two.map_or_else(|| "not tried".to_owned(), |two| mbps(two.delivered_bps))
+        two.map_or_else(|| "not tried".to_owned(), |two| mbps(two.delivered_bps.bps()))
     )?;
     match two {
         Some(two) => writeln!(out, "        Use of multiple streams is {}", two.verdict),
@@ -252,7 +252,7 @@ fn write_tcp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
         "        Optimal TCP Window size:        {}",
         window.map_or_else(unknown, |octets| format!("{octets} Bytes"))
     )?;
-    if let Some(octets) = rows.window().map(|found| found.buffer_to_ask_octets) {
+    if let Some(octets) = rows.window().map(|found| found.buffer_to_ask_octets.count()) {
         writeln!(out, "            buffer to ask for:          {octets} Bytes")?;
     }
     let single = rows.value(Metric::TcpAchievableSingle);
@@ -290,7 +290,7 @@ fn write_tcp(out: &mut String, rows: &Rows<'_>) -> std::fmt::Result {
             writeln!(out, "    {count} TCP streams {words}")?;
         }
     }
-    if let Some(octets) = rows.burst().and_then(|found| found.queue.effective_octets) {
+    if let Some(octets) = rows.burst().and_then(|found| found.queue.effective_octets).map(Octets::count) {
         writeln!(out, "        Effective queue:                {}", Octets::new(octets))?;
     }
     Ok(())

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use narrows_methods::job::JobReport;
 use narrows_probe::Entry;
-use narrows_probe::{Caveat, Cost, Estimate, Limit, Outcome, PathFacts, Reason};
-use narrows_units::{BitRate, Direction, Metric};
+use narrows_probe::{Caveat, Cost, Estimate, Limit, Outcome, PathFacts, Ranged, Reason};
+use narrows_units::{BitRate, Delta, Direction, Metric, Octets};
 
 use crate::{Document, Environments, HostEnvironment, Target, TimingReport, schema};
 
@@ -27,7 +27,7 @@ fn entry(metric: Metric, method: &'static str, outcome: Outcome) -> Entry {
 fn document() -> Document {
     let mbps = BitRate::from_mbps;
     let available = Estimate::ip_rate(Metric::AvailableIpCapacity, mbps(65), mbps(61), mbps(70));
-    let burst = Estimate::new(Metric::MaximumBurstOctets, None, 12_000, 10_500, 13_500);
+    let burst = Estimate::new(Metric::MaximumBurstOctets, None, Ranged::new(12_000, 10_500, 13_500).map(Octets::new));
     let tcp = Estimate::ip_rate(Metric::TcpAchievableSingle, mbps(20), mbps(18), mbps(21)).at_least(Limit::Window);
     let job: JobReport<()> = JobReport {
         facts: PathFacts::ideal(1500, Duration::from_millis(20)),
@@ -35,7 +35,12 @@ fn document() -> Document {
             entry(
                 Metric::RoundTripTime,
                 "rtt",
-                Estimate::new(Metric::RoundTripTime, None, 20_000_000, 20_000_000, 21_000_000).into(),
+                Estimate::new(
+                    Metric::RoundTripTime,
+                    None,
+                    Ranged::new(20, 20, 21).map(|ms| Delta::from_nanos(ms * 1_000_000)),
+                )
+                .into(),
             ),
             entry(
                 Metric::IpCapacity,

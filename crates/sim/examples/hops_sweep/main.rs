@@ -50,12 +50,12 @@ fn judge(hop: &HopFinding, truth: Option<f64>) -> Judged {
         return Judged::Nothing;
     };
     let Some(truth) = truth else { return Judged::Beyond };
-    if claim.verdict != BoundKind::Estimated {
-        let wrong = claim.value.as_f64() > truth * (1.0 + BOUND);
+    if claim.rate.verdict != BoundKind::Estimated {
+        let wrong = claim.rate.value.as_f64() > truth * (1.0 + BOUND);
         return if wrong { Judged::WrongBound } else { Judged::Bound };
     }
-    let near = (claim.value.as_f64() / truth - 1.0).abs() <= NUMBER;
-    let holds = claim.low.as_f64() <= truth * 1.01 && claim.high.as_f64() >= truth * 0.99;
+    let near = (claim.rate.value.as_f64() / truth - 1.0).abs() <= NUMBER;
+    let holds = claim.rate.low.as_f64() <= truth * 1.01 && claim.rate.high.as_f64() >= truth * 0.99;
     match (near, holds) {
         (true, true) => Judged::Right,
         (true, false) => Judged::Narrow,
@@ -102,7 +102,7 @@ struct Sums {
 
 /// What the forward direction alone says of a hop: intervals are so many ns either side of it.
 fn forward(claim: &HopCapacity) -> f64 {
-    2.0 / (1.0 / claim.low.as_f64() + 1.0 / claim.high.as_f64())
+    2.0 / (1.0 / claim.rate.low.as_f64() + 1.0 / claim.rate.high.as_f64())
 }
 
 fn measure(scenario: &Scenario, seed: u64, method: &str, params: &RawParams) -> Option<Measured> {
@@ -149,19 +149,19 @@ fn path(seed: u64, kind: &str, method: &str, params: &RawParams, sums: &Mutex<Su
         let rate = truth.hop_capacity(usize::from(hop.ttl) - 1, 1500);
         let judged = judge(hop, rate.map(narrows_units::BitRate::as_f64));
         *sums.counts.entry((judged, warned(hop))).or_default() += 1;
-        if let Some(claim) = hop.capacity.filter(|claim| claim.verdict == BoundKind::Estimated) {
-            sums.widths.push((claim.high.as_f64() - claim.low.as_f64()) / 2.0 / claim.value.as_f64());
+        if let Some(claim) = hop.capacity.filter(|claim| claim.rate.verdict == BoundKind::Estimated) {
+            sums.widths.push((claim.rate.high.as_f64() - claim.rate.low.as_f64()) / 2.0 / claim.rate.value.as_f64());
             let off = |value: f64| rate.map_or(f64::NAN, |rate| (value / rate.as_f64() - 1.0).abs());
             if hop.caveats.contains(&Caveat::SymmetryAssumed) && !hop.caveats.contains(&Caveat::StagesAmbiguous) {
-                sums.assumed.push(off(claim.value.as_f64()));
+                sums.assumed.push(off(claim.rate.value.as_f64()));
                 sums.forward.push(off(forward(&claim)));
             }
             if usize::from(hop.ttl) > narrow + 1 {
-                sums.behind.push(off(claim.value.as_f64()));
+                sums.behind.push(off(claim.rate.value.as_f64()));
             }
         }
         sums.doubtful += u32::from(hop.caveats.contains(&Caveat::StagesAmbiguous));
-        let reported = match hop.capacity.map(|claim| claim.verdict) {
+        let reported = match hop.capacity.map(|claim| claim.rate.verdict) {
             Some(BoundKind::Estimated) => "value",
             Some(_) => "bound",
             None => "nothing",
@@ -179,7 +179,7 @@ fn line(seed: u64, judged: Judged, hop: &HopFinding, rate: Option<narrows_units:
     let truth = rate.map_or(f64::NAN, narrows_units::BitRate::as_f64);
     let claim = hop.capacity.map_or(String::new(), |claim| {
         let ratio = |rate: narrows_units::BitRate| rate.as_f64() / truth;
-        format!("{:.3} [{:.3} {:.3}]", ratio(claim.value), ratio(claim.low), ratio(claim.high))
+        format!("{:.3} [{:.3} {:.3}]", ratio(claim.rate.value), ratio(claim.rate.low), ratio(claim.rate.high))
     });
     let devices: Vec<String> = hop.hidden_devices.iter().map(|device| device.nominal.to_string()).collect();
     format!(

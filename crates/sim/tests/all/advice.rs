@@ -196,7 +196,7 @@ fn asymmetry() {
         let scenario = || path(hop(50, 20, 125_000)).reverse_hop(hop(back, 20, 125_000));
         let mut ways =
             [found(scenario(), PathDirection::Forward, &[FULL]), found(scenario(), PathDirection::Reverse, &[FULL])];
-        let rates = [ways[0].tcp.bps, ways[1].tcp.bps];
+        let rates = [ways[0].tcp_bps(), ways[1].tcp_bps()];
         ways[0].other_way_tcp_bps = rates[1];
         ways[1].other_way_tcp_bps = rates[0];
         assert_eq!(ids(&ways).contains(&"asymmetry"), expected, "{rates:?}");

@@ -81,7 +81,7 @@ fn idle_paths_to_a_packet() {
                     let by_delay = number(&estimate, "queue_by_delay_octets").unwrap_or(0.0);
                     println!(
                         "{mbps} Mbit/s, {packets} x 1500 in {counts}, packets of {size}: {} for {truth}; {policy} {counted}; queue {room:.0}: {effective:.0} by {}, {by_delay:.0} by delay",
-                        estimate.value,
+                        estimate.in_unit().value,
                         word(&estimate, "effective_queue_basis"),
                     );
                     // A queue that drains faster than stamps tell is no queue that can be named.
@@ -90,13 +90,13 @@ fn idle_paths_to_a_packet() {
                         && (counted == counts || (counted.is_empty() && packets < 40 || size == "500")))
                         || (short && policy == "unknown");
                     let near = (effective - room).abs() <= 0.05 * room + 1.5 * packet as f64;
-                    if estimate.value.abs_diff(truth) > packet || !named || !near {
+                    if estimate.in_unit().value.abs_diff(truth) > packet || !named || !near {
                         wrong.push((
                             mbps,
                             packets,
                             counts,
                             size,
-                            estimate.value,
+                            estimate.in_unit().value,
                             truth,
                             policy,
                             counted,
@@ -129,7 +129,7 @@ fn beside_others_the_median_to_a_tenth() {
                 for seed in 1..=5 {
                     let params = [("max_time", "60 s"), ("total_octets", "1 GB"), ("bursts", "30")];
                     let estimate = measured(&scenario, &params, seed);
-                    ratios.push(estimate.value as f64 / truth as f64);
+                    ratios.push(estimate.in_unit().value as f64 / truth as f64);
                 }
                 println!("{mbps} Mbit/s, {share} taken, {packets} packets: {ratios:.3?}");
                 let off = |ratio: &f64| (ratio - 1.0).abs() > 0.1;
@@ -168,10 +168,10 @@ fn what_drops() {
             let policy = word(&estimate, "queue_policy");
             println!(
                 "{name}, seed {seed}: {policy}, {:?} {} ({} to {}), bucket {:?} at {:?}",
-                estimate.verdict,
-                estimate.value,
-                estimate.low,
-                estimate.high,
+                estimate.verdict(),
+                estimate.in_unit().value,
+                estimate.in_unit().low,
+                estimate.in_unit().high,
                 number(&estimate, "bucket_octets"),
                 number(&estimate, "bucket_rate_bps"),
             );

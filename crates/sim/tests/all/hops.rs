@@ -45,8 +45,8 @@ fn capacity(scenario: &Scenario, ttl: u16) -> f64 {
 fn assert_near(scenario: &Scenario, hop: &HopFinding, share: f64) {
     let truth = capacity(scenario, hop.ttl);
     let reported = hop.capacity.expect("a capacity");
-    assert_eq!(reported.verdict, BoundKind::Estimated, "{hop:?}");
-    assert!((reported.value.as_f64() / truth - 1.0).abs() < share, "{truth} {hop:?}");
+    assert_eq!(reported.rate.verdict, BoundKind::Estimated, "{hop:?}");
+    assert!((reported.rate.value.as_f64() / truth - 1.0).abs() < share, "{truth} {hop:?}");
     assert_holds(scenario, hop);
 }
 
@@ -54,9 +54,9 @@ fn assert_near(scenario: &Scenario, hop: &HopFinding, share: f64) {
 fn assert_holds(scenario: &Scenario, hop: &HopFinding) {
     let Some(reported) = hop.capacity else { return };
     let truth = capacity(scenario, hop.ttl);
-    assert!(reported.low.as_f64() < truth * 1.01, "{truth} {hop:?}");
-    if reported.verdict == BoundKind::Estimated {
-        assert!(reported.high.as_f64() > truth * 0.99, "{truth} {hop:?}");
+    assert!(reported.rate.low.as_f64() < truth * 1.01, "{truth} {hop:?}");
+    if reported.rate.verdict == BoundKind::Estimated {
+        assert!(reported.rate.high.as_f64() > truth * 0.99, "{truth} {hop:?}");
     }
 }
 
@@ -147,7 +147,7 @@ fn what_is_predicted_of_twelve_hops_comes_true() {
         assert_eq!((path.hops.len(), path.narrow_hop), (12, Some(6)));
         for hop in &path.hops {
             let reported = hop.capacity.expect("a claim");
-            let resolved = reported.verdict == BoundKind::Estimated;
+            let resolved = reported.rate.verdict == BoundKind::Estimated;
             assert_eq!(resolved, hop.predicted == Some(Predicted::Resolved), "{hop:?}");
             assert_eq!(resolved, capacity(&scenario, hop.ttl) < 9e9, "{hop:?}");
             if resolved {
@@ -291,7 +291,7 @@ fn a_hop_of_one_rate_both_ways_is_reported_by_both() {
             assumed += 1;
             assert_near(&scenario, hop, 0.1);
             let reported = hop.capacity.expect("a capacity");
-            assert!(reported.high.as_f64() / reported.low.as_f64() > 1.08, "{hop:?}");
+            assert!(reported.rate.high.as_f64() / reported.rate.low.as_f64() > 1.08, "{hop:?}");
         }
         assert!(!has(&path.hops[1].caveats, |c| *c == Caveat::SymmetryAssumed));
     }

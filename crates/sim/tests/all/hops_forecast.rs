@@ -81,7 +81,7 @@ impl Kept {
     fn add(&mut self, scenario: &Scenario, hop: &HopFinding) {
         let truth = scenario.truth(PathDirection::Forward).over(Duration::ZERO, Duration::from_secs(1));
         let truth = truth.hop_capacity(usize::from(hop.ttl) - 1, 1500).map_or(0.0, narrows_units::BitRate::as_f64);
-        let reported = hop.capacity.map(|capacity| capacity.verdict);
+        let reported = hop.capacity.map(|capacity| capacity.rate.verdict);
         match (hop.predicted, reported) {
             (Some(Predicted::Resolved), Some(BoundKind::Estimated)) => self.resolved += 1,
             (Some(Predicted::Resolved), _) => self.broken += 1,
@@ -89,9 +89,9 @@ impl Kept {
             _ => self.bounded += 1,
         }
         let Some(claim) = hop.capacity else { return };
-        let high = claim.verdict != BoundKind::Estimated || claim.high.as_f64() > truth * 0.99;
+        let high = claim.rate.verdict != BoundKind::Estimated || claim.rate.high.as_f64() > truth * 0.99;
         let warned = hop.caveats.contains(&Caveat::UncheckedRouter);
-        let holds = claim.low.as_f64() < truth * 1.01 && high;
+        let holds = claim.rate.low.as_f64() < truth * 1.01 && high;
         self.wrong += u32::from(!holds && !warned);
         let odd = |caveat: &Caveat| matches!(caveat, Caveat::SilentRouter | Caveat::SlowRouter);
         self.by_trains += u32::from(reported == Some(BoundKind::Estimated) && hop.caveats.iter().any(odd));

@@ -44,8 +44,8 @@ fn truth(scenario: &Scenario, ttl: u16) -> f64 {
 fn is_wrong(scenario: &Scenario, hop: &HopFinding) -> bool {
     let truth = truth(scenario, hop.ttl);
     hop.capacity.is_some_and(|claim| {
-        let high = claim.verdict != BoundKind::Estimated || claim.high.as_f64() > truth * 0.99;
-        !(claim.low.as_f64() < truth * 1.01 && high)
+        let high = claim.rate.verdict != BoundKind::Estimated || claim.rate.high.as_f64() > truth * 0.99;
+        !(claim.rate.low.as_f64() < truth * 1.01 && high)
     })
 }
 
@@ -68,8 +68,8 @@ fn a_slow_host_is_no_slow_link() {
         assert!(is_wrong(&scenario, &answers.hops[LAST]), "{:?}", answers.hops[LAST]);
         let hop = &stamps.hops[LAST];
         let reported = hop.capacity.expect("a capacity");
-        let ratio = reported.value.as_f64() / truth(&scenario, 3);
-        assert!(reported.verdict == BoundKind::Estimated && (ratio - 1.0).abs() < 0.02, "{hop:?}");
+        let ratio = reported.rate.value.as_f64() / truth(&scenario, 3);
+        assert!(reported.rate.verdict == BoundKind::Estimated && (ratio - 1.0).abs() < 0.02, "{hop:?}");
         assert!(!is_wrong(&scenario, hop) && hop.caveats.contains(&Caveat::SlowRouter), "{hop:?}");
         let remote = stamped(&stamps);
         assert!(remote.last_hop && !remote.other_way && remote.lost == 0, "{remote:?}");
@@ -97,7 +97,7 @@ fn the_last_hop_is_never_wrong() {
         let (_, path) = measure(&scenario, seed, "stamps");
         let hop = &path.hops[LAST];
         assert!(!is_wrong(&scenario, hop), "{seed}: {last} {cross} {answers} {hop:?}");
-        reported += u32::from(hop.capacity.is_some_and(|claim| claim.verdict == BoundKind::Estimated));
+        reported += u32::from(hop.capacity.is_some_and(|claim| claim.rate.verdict == BoundKind::Estimated));
     }
     assert!(reported >= 12, "{reported}");
 }

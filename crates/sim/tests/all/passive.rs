@@ -87,8 +87,8 @@ fn tally(scenario: &Scenario, method: &str, vantage: &str, seconds: u64, runs: u
         let mut machine = methods::find(method).expect("registered").begin(&params).expect("good parameters");
         let Ok(measured) = drive(&mut world, machine.as_mut(), Budget::default());
         match measured.outcome {
-            Outcome::Estimated(estimate) if estimate.verdict == BoundKind::LowerBound => {
-                if estimate.value as f64 <= 1.03 * truth {
+            Outcome::Estimated(estimate) if estimate.verdict() == BoundKind::LowerBound => {
+                if estimate.in_unit().value as f64 <= 1.03 * truth {
                     tally.bounds += 1;
                 } else {
                     tally.wrong += 1;
@@ -96,7 +96,7 @@ fn tally(scenario: &Scenario, method: &str, vantage: &str, seconds: u64, runs: u
                 }
             }
             Outcome::Estimated(estimate) => {
-                let error = estimate.value as f64 / truth - 1.0;
+                let error = estimate.in_unit().value as f64 / truth - 1.0;
                 tally.errors.push(error);
                 if error.abs() > 0.03 {
                     tally.wrong += 1;

@@ -41,7 +41,7 @@ fn quick_mode_ends_early_where_the_link_holds_the_rate() {
             let quick = measure(&path, "tcp", &[("congestion", control), ("duration", "20 s")], 1);
             let full = [("congestion", control), ("mode", "full"), ("omit", "0 s"), ("duration", "20 s")];
             let full = measure(&path, "tcp", &full, 1);
-            let ratio = estimate(&quick).value as f64 / estimate(&full).value as f64;
+            let ratio = estimate(&quick).in_unit().value as f64 / estimate(&full).in_unit().value as f64;
             let label = format!("{mbps} Mbit/s {rtt} ms {loss} {control}: {ratio} after {:?}", quick.cost.time);
             assert!((0.95..=1.05).contains(&ratio), "{label}");
             assert!(quick.cost.time < Duration::from_millis(2500), "{label}");
@@ -75,15 +75,15 @@ fn rfc_9097_on_an_idle_and_on_a_loaded_link() {
     let capacity = 50e6 * 1250.0 / 1288.0;
     for algorithm in ["B", "C"] {
         let measured = measure(&idle, "rfc9097", &[("algorithm", algorithm)], 1);
-        let value = estimate(&measured).value as f64;
+        let value = estimate(&measured).in_unit().value as f64;
         assert!((0.97..=1.001).contains(&(value / capacity)), "{algorithm}: {measured:?}");
     }
     let loaded = scenario(include_str!("../../../../scenarios/rfc9097-half-loaded.toml"));
     let measured = measure(&loaded, "rfc9097", &[], 1);
     let loaded = estimate(&measured);
-    assert!((22_000_000..=30_000_000).contains(&loaded.value), "{measured:?}");
+    assert!((22_000_000..=30_000_000).contains(&loaded.in_unit().value), "{measured:?}");
     // What passes with 1 % of loss: it takes more, with more loss, and says so.
-    assert!((loaded.low..=loaded.high).contains(&24_500_000), "{measured:?}");
+    assert!((loaded.in_unit().low..=loaded.in_unit().high).contains(&24_500_000), "{measured:?}");
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn rfc_9097_bounds_what_the_sender_does_not_reach() {
     let slow = scenario(include_str!("../../../../scenarios/rfc9097-slow-sender.toml"));
     let measured = measure(&slow, "rfc9097", &[], 1);
     let value = estimate(&measured);
-    assert_eq!(value.verdict, narrows_probe::BoundKind::LowerBound, "{value:?}");
-    assert!((20_000_000..=97_000_000).contains(&value.value), "{value:?}");
+    assert_eq!(value.verdict(), narrows_probe::BoundKind::LowerBound, "{value:?}");
+    assert!((20_000_000..=97_000_000).contains(&value.in_unit().value), "{value:?}");
     let dead = scenario(include_str!("../../../../scenarios/bulk-dead-path.toml"));
     let measured = measure(&dead, "rfc9097", &[], 1);
     assert!(matches!(measured.outcome, Outcome::Inconclusive { .. }), "{measured:?}");

@@ -38,7 +38,8 @@ fn compare(mbps: u64, rtt_ms: u64, queue: f64, cross: Option<(Arrivals, f64)>) -
     let scenario = scenario.validate().expect("one hop is a path");
     let quick = tcp(&scenario, &[]);
     let full = tcp(&scenario, &[("mode", "full"), ("duration", "20 s"), ("omit", "0 s")]);
-    let value = |measured: &Measured| measured.outcome.estimate().map_or(0.0, |estimate| estimate.value as f64);
+    let value =
+        |measured: &Measured| measured.outcome.estimate().map_or(0.0, |estimate| estimate.in_unit().value as f64);
     let ratio = value(&quick) / value(&full);
     println!(
         "{mbps} Mbit/s, {rtt_ms} ms, queue {:.2} MB, cross {cross:?}: quick {:.2} Mbit/s in {:.2} s and {:.1} MB, 20 s {:.2} Mbit/s in \

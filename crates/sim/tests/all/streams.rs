@@ -26,7 +26,7 @@ fn streams(scenario: &Scenario, params: &[(&str, &str)], seed: u64) -> Estimate 
     }
     println!(
         "fill {}, intrusive {:?}, harmful {:?}",
-        estimate.value,
+        estimate.in_unit().value,
         number(&estimate, "intrusive_streams"),
         number(&estimate, "harmful_streams")
     );
@@ -55,7 +55,7 @@ fn windows_fill_and_then_only_wait() {
     for seed in 1..=3 {
         let params = [&THOROUGH[..], &[("available_bps", "97.5M")]].concat();
         let estimate = streams(&scenario, &params, seed);
-        assert_eq!((estimate.value, estimate.verdict), (2, BoundKind::Estimated));
+        assert_eq!((estimate.in_unit().value, estimate.verdict()), (2, BoundKind::Estimated));
         let intrusive = number(&estimate, "intrusive_streams");
         assert!(intrusive.is_some_and(|streams| (3.0..=4.0).contains(&streams)), "{intrusive:?}");
         assert_eq!(number(&estimate, "harmful_streams"), None);
@@ -128,7 +128,7 @@ fn a_rising_sum_is_a_bound() {
     let scenario = path(100, 40, Queue::Packets(400), 60_000).validate().expect("a path");
     let params = [&THOROUGH[..], &[("max_streams", "4")]].concat();
     let estimate = streams(&scenario, &params, 1);
-    assert_eq!((estimate.value, estimate.verdict), (4, BoundKind::LowerBound));
+    assert_eq!((estimate.in_unit().value, estimate.verdict()), (4, BoundKind::LowerBound));
     assert_eq!((number(&estimate, "intrusive_streams"), number(&estimate, "harmful_streams")), (None, None));
 }
 

@@ -42,7 +42,13 @@ fn with_offset(observations: &Observations, nanos: i64) -> Observations {
 fn claim(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Estimated(estimate) => {
-            format!("{:?} {} in {}..={}", estimate.verdict, estimate.value, estimate.low, estimate.high)
+            format!(
+                "{:?} {} in {}..={}",
+                estimate.verdict(),
+                estimate.in_unit().value,
+                estimate.in_unit().low,
+                estimate.in_unit().high
+            )
         }
         Outcome::Inconclusive { reason, .. } => reason.to_string(),
     }
@@ -138,9 +144,11 @@ fn scaling_of_time() {
             let factor = f64::powi(k as f64, scales);
             // The interval of a capacity allows for a nanosecond per packet, which does not scale.
             let ends = if name == "capacity" { 1e-4 } else { 1e-6 };
-            for (a, b, within) in
-                [(before.value, after.value, 1e-6), (before.low, after.low, ends), (before.high, after.high, ends)]
-            {
+            for (a, b, within) in [
+                (before.in_unit().value, after.in_unit().value, 1e-6),
+                (before.in_unit().low, after.in_unit().low, ends),
+                (before.in_unit().high, after.in_unit().high, ends),
+            ] {
                 let wanted = a as f64 * factor;
                 assert!(
                     (b as f64 - wanted).abs() <= within * wanted + 1.0,
@@ -148,7 +156,7 @@ fn scaling_of_time() {
                     scenario.name
                 );
             }
-            assert_eq!(before.verdict, after.verdict);
+            assert_eq!(before.verdict(), after.verdict());
         }
         assert!(numbers >= 2, "{name}");
     }
@@ -191,7 +199,8 @@ fn streams_read_by_fac2_and_trains_by_pathload() {
         let outcome = reader.analyse(&observations, &RawParams::new()).expect("trains to the receiver");
         let estimate = outcome.estimate().expect("a number");
         assert!(
-            estimate.verdict == narrows_probe::BoundKind::Estimated && estimate.value.abs_diff(truth) <= truth / 5,
+            estimate.verdict() == narrows_probe::BoundKind::Estimated
+                && estimate.in_unit().value.abs_diff(truth) <= truth / 5,
             "{to} from {from}: {} for {truth}",
             claim(&outcome)
         );

@@ -1,10 +1,8 @@
 //! Each direction of a round trip, for people.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use narrows_probe::{Finding, Outcome};
-use narrows_units::format_duration;
 
 /// A line per direction; none where the peer did not report when it turned the echoes.
 pub(super) fn text(outcome: &Outcome) -> String {
@@ -21,8 +19,8 @@ pub(super) fn text(outcome: &Outcome) -> String {
         ("forward", directions.forward, directions.lost.map(|lost| lost.0)),
         ("reverse", directions.reverse, directions.lost.map(|lost| lost.1)),
     ] {
-        let one_way = |at: usize| delays.map_or_else(|| "?".to_owned(), |delays| signed(delays.one_way_ns[at]));
-        let variation = |at: usize| delays.map_or_else(|| "?".to_owned(), |delays| signed(delays.variation_ns[at]));
+        let one_way = |at: usize| delays.map_or_else(|| "?".to_owned(), |delays| delays.one_way_ns[at].to_string());
+        let variation = |at: usize| delays.map_or_else(|| "?".to_owned(), |delays| delays.variation_ns[at].to_string());
         let lost = lost.map_or_else(String::new, |lost| format!("; lost {lost}"));
         // Writing to a string cannot fail.
         let _ = writeln!(
@@ -30,7 +28,7 @@ pub(super) fn text(outcome: &Outcome) -> String {
             "    {name}: one-way delay {} (least), {} (median) ± {}; variation {} (median), {} (p95), {} (most){lost}",
             one_way(0),
             one_way(1),
-            signed(bound),
+            bound,
             variation(0),
             variation(1),
             variation(2),
@@ -41,14 +39,8 @@ pub(super) fn text(outcome: &Outcome) -> String {
         let _ = writeln!(
             out,
             "    its clock: ahead of this host's by {} ± {}, {kept} as it says",
-            signed(directions.clock_offset_ns),
-            signed(bound)
+            directions.clock_offset_ns, bound
         );
     }
     out
-}
-
-fn signed(nanos: i64) -> String {
-    let sign = if nanos < 0 { "-" } else { "" };
-    format!("{sign}{}", format_duration(Duration::from_nanos(nanos.unsigned_abs())))
 }

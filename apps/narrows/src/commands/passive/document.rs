@@ -3,7 +3,7 @@
 use narrows_capture::findings::{Answer, FlowFinding};
 use narrows_capture::findings::{PairFinding, Together};
 use narrows_diagnose::passive::Vantage;
-use narrows_probe::{BoundKind, Outcome};
+use narrows_probe::{BoundKind, Estimate, Outcome};
 use narrows_report::{FlowDirection, PassiveCounts, PassiveDamage, PassiveDocument, PassiveFlow, PassivePair, Remark};
 
 use super::Read;
@@ -55,6 +55,7 @@ pub(super) fn document(read: &Read) -> PassiveDocument {
 
 fn row(flow: &FlowFinding, answer: &Answer) -> PassiveFlow {
     let estimate = answer.outcome.estimate();
+    let range = estimate.map(Estimate::in_unit);
     let (reason, evidence) = match &answer.outcome {
         Outcome::Estimated(estimate) => (None, estimate.diagnostics.clone()),
         Outcome::Inconclusive { reason, diagnostics: evidence, .. } => (Some(Remark::from(reason)), evidence.clone()),
@@ -69,9 +70,9 @@ fn row(flow: &FlowFinding, answer: &Answer) -> PassiveFlow {
             None => FlowDirection::Unknown,
         },
         method: answer.method.name.to_owned(),
-        value: estimate.map(|estimate| estimate.value),
-        low: estimate.map(|estimate| estimate.low),
-        high: estimate.map(|estimate| estimate.high),
+        value: range.map(|range| range.value),
+        low: range.map(|range| range.low),
+        high: range.map(|range| range.high),
         verdict: answer.outcome.verdict(),
         confidence: estimate.map(|estimate| estimate.confidence),
         limited_by: estimate.map(|estimate| estimate.limited_by),

@@ -44,12 +44,12 @@ fn judge(what: &str, queue: Queue, octets: f64) {
     let by_delay = number(estimate, "queue_by_delay_octets");
     println!(
         "{what}: {:?} {} octets, queue {found:?} of {octets} ({by_delay:?} by delay), {:?}, {:?}",
-        estimate.verdict,
-        estimate.value,
+        estimate.verdict(),
+        estimate.in_unit().value,
         reported(&estimate.diagnostics, "queue_policy"),
         reported(&estimate.diagnostics, "queue_counts"),
     );
-    assert_eq!(estimate.verdict, BoundKind::Estimated, "{what}: {estimate:?}");
+    assert_eq!(estimate.verdict(), BoundKind::Estimated, "{what}: {estimate:?}");
     let near = |found: f64| (found - octets).abs() <= 0.05 * octets + 1500.0;
     assert!(found.is_some_and(near) || by_delay.is_some_and(near), "{estimate:?}");
 }

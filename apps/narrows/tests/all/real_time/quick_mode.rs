@@ -54,7 +54,7 @@ fn compare(scenario: Scenario, expected_mbps: std::ops::RangeInclusive<f64>) {
             }
         };
         let [quick_mbps, full_mbps] =
-            [&quick, &full].map(|measured| measured.outcome.estimate().unwrap().value as f64 / 1e6);
+            [&quick, &full].map(|measured| measured.outcome.estimate().unwrap().in_unit().value as f64 / 1e6);
         let ratio = quick_mbps / full_mbps;
         println!(
             "{}, measurement {attempt}: quick {quick_mbps:.2} Mbit/s in {:.2} s and {:.1} MB, 20 s {full_mbps:.2} Mbit/s in {:.2} s and \

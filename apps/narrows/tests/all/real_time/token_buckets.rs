@@ -75,9 +75,9 @@ fn is_value(what: &str, measured: &Measured, rate_bps: u64, share: f64, packets:
         println!("{what}: {:?}", measured.outcome);
         return false;
     };
-    let ratio = estimate.value as f64 / rate_bps as f64;
-    println!("{what}: rate ratio {ratio:.4}, {:?}", estimate.verdict);
-    match estimate.verdict {
+    let ratio = estimate.in_unit().value as f64 / rate_bps as f64;
+    println!("{what}: rate ratio {ratio:.4}, {:?}", estimate.verdict());
+    match estimate.verdict() {
         BoundKind::Estimated => {}
         BoundKind::UpperBound => {
             assert!(ratio >= 1.0 - share, "{what}: {estimate:?}");
@@ -100,7 +100,7 @@ fn is_value(what: &str, measured: &Measured, rate_bps: u64, share: f64, packets:
 
 fn depth(estimate: &Estimate) -> u64 {
     let also = estimate.also.iter().find(|also| also.metric == Metric::CommittedBurstOctets);
-    also.map_or(0, |also| also.value)
+    also.map_or(0, |also| also.in_unit().value)
 }
 
 #[test]

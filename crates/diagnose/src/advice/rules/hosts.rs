@@ -8,7 +8,7 @@ use narrows_probe::outcome::{Caveat, Limit};
 
 /// The highest rate that was carried.
 fn sustained(found: &Findings) -> Option<u64> {
-    found.tcp.bps.max(found.udp_bps)
+    found.tcp_bps().max(found.udp_bps)
 }
 
 pub(super) fn processor(found: &Findings, is_sender: bool) -> Option<Judged> {
@@ -112,7 +112,7 @@ pub(super) fn interface(found: &Findings, is_sender: bool) -> Option<Judged> {
         let mtu = u32::from(found.facts.path_mtu);
         Framing::ETHERNET.convert(wire, Layer::Wire, Layer::TcpPayload, mtu, found.facts.ipv6)
     });
-    let rate_sustained = found.tcp.bps.or(found.udp_bps);
+    let rate_sustained = found.tcp_bps().or(found.udp_bps);
     let full = ceiling
         .zip(rate_sustained)
         .filter(|(ceiling, sustained)| *sustained as f64 > NEAR_INTERFACE * ceiling.as_f64());
@@ -155,7 +155,7 @@ pub(super) fn offloads(found: &Findings, is_sender: bool) -> Option<Judged> {
     let reported = if is_sender { host.send_offload } else { host.receive_offload };
     let busy = thread.is_some_and(|share| share > BUSY) || host.softirq_share.is_some_and(|share| share > BUSY);
     // A card of a hypervisor has no rate, so that nothing says that it is full.
-    let room = host.interface_bps.zip(found.tcp.bps).is_none_or(|(wire, bps)| (bps as f64) < ROOM * wire as f64);
+    let room = host.interface_bps.zip(found.tcp_bps()).is_none_or(|(wire, bps)| (bps as f64) < ROOM * wire as f64);
     let (what, flags) = if is_sender { ("segmentation", "tso on gso on") } else { ("joining of packets", "gro on") };
     (reported == Some(false) && busy && room).then(|| {
         Judged::new(
@@ -169,7 +169,7 @@ pub(super) fn offloads(found: &Findings, is_sender: bool) -> Option<Judged> {
         .and("thread_share", thread)
         .and("softirq_share", host.softirq_share)
         .and("interface_bps", host.interface_bps)
-        .at(found.tcp.bps)
+        .at(found.tcp_bps())
         .signals(2)
         .command(command(found, is_sender, format!("ethtool -K {} {flags}", card(found, is_sender))))
     })

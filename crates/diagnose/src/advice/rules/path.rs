@@ -24,7 +24,7 @@ pub(super) fn shallow_queue(found: &Findings) -> Option<Judged> {
         return None;
     }
     // A connection that gets through all the same shows that the queue is none of its limits.
-    if found.tcp.bps.is_some_and(|bps| bps as f64 > SHORT * available as f64) {
+    if found.tcp_bps().is_some_and(|bps| bps as f64 > SHORT * available as f64) {
         return None;
     }
     let streams = available.div_ceil(unpaced.max(1));
@@ -147,7 +147,7 @@ pub(super) fn token_bucket(found: &Findings) -> Option<Judged> {
     }
     let drops = policed || (reported == Some(true) && !shaped);
     let what = if drops { "policed: what exceeds the rate is dropped" } else { "shaped: what exceeds the rate waits" };
-    let rates = sustained.or(found.tcp.bps).map_or_else(String::new, |bps| {
+    let rates = sustained.or(found.tcp_bps()).map_or_else(String::new, |bps| {
         let after = burst.map_or_else(String::new, |octets| format!(" after {}", Octets::new(octets)));
         format!(", at about {}{after}", rate(bps))
     });
@@ -162,7 +162,7 @@ pub(super) fn token_bucket(found: &Findings) -> Option<Judged> {
         .and("sustained_bps", sustained)
         .and("peak_bps", peak)
         .and("burst_octets", burst)
-        .at(sustained.or(found.tcp.bps))
+        .at(sustained.or(found.tcp_bps()))
         .signals(usize::from(policed || shaped) + usize::from(reported.is_some()) + usize::from(sustained.is_some())),
     )
 }
@@ -196,7 +196,7 @@ pub(super) fn reordering(found: &Findings) -> Option<Judged> {
         .and("reordered_share", share)
         .and("reordered_events", tcp.reordered)
         .and("needless_retransmissions", needless.map(|(needless, _)| needless))
-        .at(if reported { tcp.bps } else { None })
+        .at(if reported { found.tcp_bps() } else { None })
         .signals(usize::from(share.is_some()) + usize::from(needless.is_some()))
         .command(command(found, true, "sysctl -w net.ipv4.tcp_max_reordering=1000 net.ipv4.tcp_recovery=1".to_owned())),
     )
@@ -215,7 +215,7 @@ pub(super) fn asymmetry(found: &Findings) -> Option<Judged> {
     if found.caveats.iter().any(cut) {
         return None;
     }
-    let (this, other) = (found.tcp.bps?, found.other_way_tcp_bps?);
+    let (this, other) = (found.tcp_bps()?, found.other_way_tcp_bps?);
     let ratio = this as f64 / other.max(1) as f64;
     (ratio < ALIKE).then(|| {
         let why =
@@ -267,7 +267,7 @@ pub(super) fn deep_queue(found: &Findings) -> Option<Judged> {
     let added = tcp.rtt_loaded_ns? - tcp.rtt_min_ns?;
     (added > DEEP_NS).then(|| {
         let time = Duration::try_from_secs_f64(added / 1e9).unwrap_or_default();
-        let queue = tcp.bps.map(|bps| super::super::findings::whole(added / 1e9 * bps as f64 / 8.0));
+        let queue = found.tcp_bps().map(|bps| super::super::findings::whole(added / 1e9 * bps as f64 / 8.0));
         let shape = found.capacity_bps.map_or_else(String::new, |bps| format!(" at {}", rate(bps / 100 * 95)));
         let size = queue.map_or_else(String::new, |octets| format!(" ({} in a queue)", Octets::new(octets)));
         Judged::new(
@@ -279,7 +279,7 @@ pub(super) fn deep_queue(found: &Findings) -> Option<Judged> {
         .signals(1 + usize::from(limited(found, LimitingFactor::Queue)))
         .command(format!(
             "tc qdisc replace dev INTERFACE root cake bandwidth {}kbit   # on the router in front of the slow link",
-            found.capacity_bps.or(tcp.bps).unwrap_or(0) / 1000 * 95 / 100
+            found.capacity_bps.or(found.tcp_bps()).unwrap_or(0) / 1000 * 95 / 100
         ))
     })
 }

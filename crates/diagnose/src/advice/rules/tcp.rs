@@ -31,7 +31,7 @@ pub(super) fn send_buffer(found: &Findings) -> Option<Judged> {
     let path = need.map_or_else(String::new, |need| format!("; the path needs {} of payload", Octets::new(need / 2)));
     // What a connection got by is all that is known where the path's own need is not.
     let need = need.unwrap_or(16 << 20).max(4 << 20);
-    let binds_at = most.and_then(|most| found.per_round_trip(most / 2)).or(found.tcp.bps);
+    let binds_at = most.and_then(|most| found.per_round_trip(most / 2)).or(found.tcp_bps());
     Some(
         Judged::new(
             severity,
@@ -77,7 +77,7 @@ pub(super) fn receive_buffer(found: &Findings) -> Option<Judged> {
     let path = need.map_or_else(String::new, |need| format!("; the path needs {}", Octets::new(need / 2)));
     let also = if fixed { ", and let it tune itself (net.ipv4.tcp_moderate_rcvbuf=1)" } else { "" };
     let need = need.unwrap_or(16 << 20).max(6 << 20);
-    let binds_at = most.and_then(|most| found.per_round_trip(most / 2)).or(found.tcp.bps);
+    let binds_at = most.and_then(|most| found.per_round_trip(most / 2)).or(found.tcp_bps());
     Some(
         Judged::new(severity, format!("{cause}{path}: raise the receive buffer's limit{also}"))
             .with("needed_octets", need)
@@ -185,7 +185,7 @@ pub(super) fn congestion_control(found: &Findings) -> Option<Judged> {
         .with("congestion", name)
         .with("retransmitted_share", loss)
         .with("segments", segments)
-        .at(found.tcp.bps)
+        .at(found.tcp_bps())
         .signals(2)
         .command(command(found, true, format!("{load}sysctl -w net.ipv4.tcp_congestion_control=bbr"))),
     )
@@ -211,8 +211,8 @@ pub(super) fn set_buffers(found: &Findings) -> Option<Judged> {
             format!("with both buffers of both hosts set TCP carries {gain:.1} times as much, and nothing that the kernel counts says why: its self-tuning may need a patch; until then set the buffers"),
         )
         .with("gain", gain)
-        .and("tcp_bps", tcp.bps)
-        .at(tcp.bps)
+        .and("tcp_bps", found.tcp_bps())
+        .at(found.tcp_bps())
         .signals(1)
     })
 }
@@ -240,7 +240,7 @@ pub(super) fn parallel_streams(found: &Findings) -> Option<Judged> {
             .signals(2),
         );
     }
-    let (single, fill, available) = (found.tcp.bps?, fill?, found.available_bps?);
+    let (single, fill, available) = (found.tcp_bps()?, fill?, found.available_bps?);
     let short = (single as f64) < SHORT * available as f64;
     (fill >= 2 && short).then(|| {
         let mut text = format!(
@@ -289,7 +289,7 @@ pub(super) fn test_too_short(found: &Findings) -> Option<Judged> {
     Some(
         Judged::new(Severity::Hint, format!("{text}: --thorough runs it to its end"))
             .and("worst_case_share", worst)
-            .and("tcp_bps", found.tcp.bps)
+            .and("tcp_bps", found.tcp_bps())
             .signals(usize::from(growing) + usize::from(worst.is_some())),
     )
 }

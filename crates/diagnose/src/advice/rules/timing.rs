@@ -151,7 +151,7 @@ pub(super) fn governor(found: &Findings, is_sender: bool) -> Option<Judged> {
             .and("governor", host.governor.as_deref())
             .and("idle_exit_ns", sleeps)
             .and("thread_share", thread)
-            .at(if saves { found.tcp.bps } else { None })
+            .at(if saves { found.tcp_bps() } else { None })
             .signals(usize::from(saves) + usize::from(sleeps.is_some()))
             .command(command(
                 found,

@@ -28,7 +28,7 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
             f.tcp.window_scaled = Some(false);
             f.available_bps = Some(2_000_000);
             f.capacity_bps = Some(2_000_000);
-            f.tcp.bps = Some(1_900_000);
+            f.tcp.bps = Some(BitRate::from_bps(1_900_000));
         },
     ),
     ("buffer_clamped", |f| f.buffer_clamped = Some(true), |f| f.buffer_clamped = None),
@@ -37,11 +37,11 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
         |f| {
             // 82 kB per 40 ms: 16.4 Mbit/s.
             f.burst_octets = Some(82_000);
-            f.tcp.bps = Some(10_000_000);
+            f.tcp.bps = Some(BitRate::from_bps(10_000_000));
         },
         |f| {
             f.burst_octets = Some(82_000);
-            f.tcp.bps = Some(90_000_000);
+            f.tcp.bps = Some(BitRate::from_bps(90_000_000));
         },
     ),
     (
@@ -49,7 +49,7 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
         |f| {
             f.tcp.limits = vec![LimitingFactor::RandomLoss];
             f.rtt_ns = Some(200_000_000);
-            f.tcp.bps = Some(9_000_000);
+            f.tcp.bps = Some(BitRate::from_bps(9_000_000));
         },
         |f| f.tcp.limits = vec![LimitingFactor::RandomLoss],
     ),
@@ -85,7 +85,7 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
         "interface",
         |f| {
             f.facts.sender.interface_rate = Some(BitRate::from_mbps(100));
-            f.tcp.bps = Some(93_500_000);
+            f.tcp.bps = Some(BitRate::from_bps(93_500_000));
         },
         |f| {
             f.facts.sender.interface_rate = Some(BitRate::from_mbps(100));
@@ -274,7 +274,7 @@ pub(super) const TABLE: &[(&str, Change, Change)] = &[
     (
         "parallel_streams",
         |f| {
-            f.tcp.bps = Some(40_000_000);
+            f.tcp.bps = Some(BitRate::from_bps(40_000_000));
             f.streams = (Some(3), Some(6), None);
         },
         |f| f.streams = (Some(2), None, None),

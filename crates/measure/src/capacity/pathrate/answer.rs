@@ -6,7 +6,7 @@ use super::batches;
 use super::buckets::{credible, from_bucket, kept_up};
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, core, pairs_within, sharpen};
-use super::diagnostics::{common_caveats, diagnostics, finish};
+use super::diagnostics::{common_caveats, diagnostics, finish, samples};
 use super::hosts::{STEADY, from_batches, receiver_bound, sender_rate, sent_share};
 use super::modes::{self, Decision};
 use super::params::Preset;
@@ -15,7 +15,7 @@ use super::rates::{bit_rate, plain};
 use super::sample::Phase;
 use super::session::{MethodRun, Pooled};
 use narrows_probe::StampSource;
-use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Details, Estimate, Limit, Outcome, Reason};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Details, Estimate, Limit, Outcome, Ranged, Reason};
 
 /// Concludes from what there is. `stopped`: the run was cut short for this reason.
 pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome {
@@ -28,7 +28,7 @@ pub(super) fn conclude(session: &MethodRun, stopped: Option<&Reason>) -> Outcome
             diagnostics: diagnostics(session),
         },
     };
-    match (outcome, stopped) {
+    match (outcome.counted(samples(session)), stopped) {
         (Outcome::Estimated(estimate), Some(_)) => {
             let mut estimate = estimate.caveat(Caveat::StoppedEarly);
             estimate.confidence = Confidence::Low;
@@ -49,15 +49,15 @@ fn answer(session: &MethodRun) -> Result<Estimate, Reason> {
         // Something bent the long trains, though no two alike.
         return Ok(kept_up(session, uncertain(estimate.caveat(Caveat::Shaped))));
     }
-    if let Some(rate) = bit_rate(estimate.value as f64)
+    if let Some(rate) = estimate.rate()
         && session.params.preset == Preset::Adaptive
-        && estimate.verdict == BoundKind::Estimated
-        && modes::trains_too_slow(session, rate.as_f64())
+        && rate.verdict == BoundKind::Estimated
+        && modes::trains_too_slow(session, rate.value.as_f64())
     {
         return Ok(uncertain(estimate.caveat(Caveat::NotConverged)));
     }
     // Of a bucket deeper than the longest train nothing is known.
-    let claimed = estimate.verdict == BoundKind::Estimated || estimate.limited_by == Limit::Sender;
+    let claimed = estimate.verdict() == BoundKind::Estimated || estimate.limited_by == Limit::Sender;
     if claimed && search.excluded_octets < EXCLUDED {
         estimate.confidence = estimate.confidence.min(Confidence::Medium);
         if session.params.preset == Preset::Adaptive {
@@ -179,9 +179,9 @@ fn from_filter(session: &MethodRun, decision: &Decision, filtered: &Filtered) ->
     }
     if !filtered.outweighs() {
         // The likelier value of the two, with an interval that holds both.
-        let modes = unfiltered(session, decision)?;
+        let modes = unfiltered(session, decision)?.rate();
         let mut estimate = uncertain(clean_pairs(session, filtered)?.caveat(Caveat::NotConverged));
-        (estimate.low, estimate.high) = (estimate.low.min(modes.low), estimate.high.max(modes.high));
+        widen(&mut estimate, modes.into_iter().flat_map(|modes| [modes.low, modes.high]));
         return Ok(estimate);
     }
     let estimate = clean_pairs(session, filtered)?;
@@ -208,12 +208,23 @@ fn clean_pairs(session: &MethodRun, filtered: &Filtered) -> Result<Estimate, Rea
 
 /// With an interval that holds what the filter says, too.
 fn holding(session: &MethodRun, mut estimate: Estimate, filtered: &Filtered) -> Estimate {
-    let ip = |wire: f64| bit_rate(session.ip_rate(wire)).map_or(estimate.value, BitRate::bps);
-    let (low, high) = (ip(filtered.low), ip(filtered.high));
-    if estimate.verdict == BoundKind::Estimated {
-        (estimate.low, estimate.high) = (estimate.low.min(low), estimate.high.max(high));
+    if estimate.verdict() == BoundKind::Estimated {
+        widen(&mut estimate, [filtered.low, filtered.high].into_iter().filter_map(|wire| ip(session, wire)));
     }
     estimate
+}
+
+/// With an interval that holds these rates, too.
+fn widen(estimate: &mut Estimate, rates: impl Iterator<Item = BitRate>) {
+    estimate.adjust(|range: &mut Ranged<BitRate>| {
+        for rate in rates {
+            (range.low, range.high) = (range.low.min(rate), range.high.max(rate));
+        }
+    });
+}
+
+fn ip(session: &MethodRun, wire: f64) -> Option<BitRate> {
+    bit_rate(session.ip_rate(wire))
 }
 
 /// The modes' answer where the filter has not converged: it stands if paced trains say that nothing
@@ -221,7 +232,7 @@ fn holding(session: &MethodRun, mut estimate: Estimate, filtered: &Filtered) -> 
 fn unfiltered(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
     let estimate = from_winner(session, decision)?;
     let sure = decision.loaded == Some(false) && estimate.confidence > Confidence::Low;
-    if sure || estimate.verdict != BoundKind::Estimated {
+    if sure || estimate.verdict() != BoundKind::Estimated {
         return Ok(estimate);
     }
     // With other traffic on the narrow link and no clean pair, most of what pairs show is made of
@@ -237,14 +248,12 @@ fn unfiltered(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reas
     if large && settled {
         return Ok(uncertain(estimate));
     }
-    let ip = |wire: f64| bit_rate(session.ip_rate(wire)).map_or(estimate.value, BitRate::bps);
-    let mut rates = vec![estimate.low, estimate.high];
-    rates.extend(decision.adr.map(|adr| ip(adr.rate - adr.error)));
-    rates.extend(decision.faster.map(|(_, rate)| ip(rate)));
-    rates.extend(decision.span.into_iter().flat_map(|(low, high)| [ip(low), ip(high)]));
+    let adr = decision.adr.map(|adr| adr.rate - adr.error);
+    let faster = decision.faster.map(|(_, rate)| rate);
+    let span = decision.span.into_iter().flat_map(|(low, high)| [low, high]);
+    let rates = adr.into_iter().chain(faster).chain(span).filter_map(|wire| ip(session, wire));
     let mut estimate = uncertain(estimate.caveat(Caveat::NotConverged));
-    estimate.low = rates.iter().copied().fold(estimate.low, u64::min);
-    estimate.high = rates.iter().copied().fold(estimate.high, u64::max);
+    widen(&mut estimate, rates);
     Ok(estimate)
 }
 
@@ -272,7 +281,7 @@ fn question(session: &MethodRun, estimate: Estimate) -> Estimate {
         .filter(|filtered| filtered.converged)
         .and_then(|filtered| bit_rate(session.ip_rate(filtered.rate)));
     match other {
-        Some(other) if (other.as_f64() / estimate.value as f64 - 1.0).abs() > NEAR_CLEAN => {
+        Some(other) if (other.as_f64() / estimate.in_unit().value as f64 - 1.0).abs() > NEAR_CLEAN => {
             uncertain(estimate.caveat(Caveat::Multimodal { other }))
         }
         _ => estimate,

@@ -1,12 +1,12 @@
 //! The answer of a path that ends in a token bucket.
 
-use narrows_units::Metric;
+use narrows_units::{BitRate, Metric};
 
 use super::params::Preset;
 use super::rates::bit_rate;
 use super::sample::Phase;
 use super::session::MethodRun;
-use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Limit};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Limit, Ranged};
 use narrows_train::bucket::TurningPoint;
 
 /// Other traffic bends trains as well, but not several of them at one place.
@@ -42,20 +42,20 @@ pub(super) fn from_bucket(session: &MethodRun, turning_point: &TurningPoint) -> 
 /// What trains kept up behind their bends, where no two bend alike: if nearly all bend that are as
 /// long as one that does, the path carries the least of it for long, and nobody knows that it
 /// carries more. Others' traffic bends one now and then.
-pub(super) fn kept_up(session: &MethodRun, estimate: Estimate) -> Estimate {
+pub(super) fn kept_up(session: &MethodRun, mut estimate: Estimate) -> Estimate {
     let bent = || session.courses.iter().filter(|course| course.bend.is_some());
     let shortest = bent().map(|course| course.octets).fold(f64::INFINITY, f64::min);
     let due = session.courses.iter().filter(|course| course.octets >= shortest).count();
-    if estimate.verdict == BoundKind::Estimated && bent().count() * 4 < due * 3 {
+    if estimate.verdict() == BoundKind::Estimated && bent().count() * 4 < due * 3 {
         return estimate;
     }
     let bends = bent().filter_map(|course| course.bend);
     let least = bends.map(|bend| bend.sustained_bps * bend.ours).fold(f64::INFINITY, f64::min);
+    let Some(found) = estimate.rate() else { return estimate };
     match bit_rate(least * (1.0 - SUSTAINED_ERROR)) {
-        Some(least) if least.bps() < estimate.low => {
-            let found = estimate.value;
-            let bound = Estimate { value: least.bps(), low: least.bps(), ..estimate };
-            bound.at_least(Limit::Shaper).with("burst_bps", found)
+        Some(least) if least < found.low => {
+            estimate.adjust(|rate: &mut Ranged<BitRate>| (rate.value, rate.low) = (least, least));
+            estimate.at_least(Limit::Shaper).with("burst_bps", found.value)
         }
         _ => estimate,
     }

@@ -6,7 +6,7 @@ use narrows_stat::Merit;
 use super::sample::Phase;
 use super::session::MethodRun;
 use super::{batches, capprobe, hosts, modes, shape};
-use narrows_probe::outcome::{Caveat, Confidence, Diagnostics, Estimate, Limit};
+use narrows_probe::outcome::{Caveat, Confidence, Diagnostics, Estimate, Limit, SampleCounts};
 
 /// Caveats and evidence that any answer carries.
 pub(super) fn finish(session: &MethodRun, mut estimate: Estimate) -> Estimate {
@@ -50,6 +50,15 @@ pub(super) fn common_caveats(session: &MethodRun) -> Vec<Caveat> {
     caveats
 }
 
+pub(super) fn samples(session: &MethodRun) -> SampleCounts {
+    let tally = &session.tally;
+    SampleCounts::default()
+        .kept("trains", session.samples.len())
+        .rejected("too_fast_trains", session.too_fast.len())
+        .rejected("paused_trains", tally.paused)
+        .rejected("incomplete_or_reordered_trains", tally.failed.saturating_sub(tally.paused))
+}
+
 /// Everything a reader needs to see how the answer came about; rates at the IP layer for full-size
 /// packets.
 pub(super) fn diagnostics(session: &MethodRun) -> Diagnostics {
@@ -57,11 +66,6 @@ pub(super) fn diagnostics(session: &MethodRun) -> Diagnostics {
     let ip = |wire: f64| session.ip_rate(wire).round();
     diagnostics.insert("trains", session.tally.trains);
     diagnostics.insert("samples", session.samples.len());
-    diagnostics.insert("kept_trains", session.samples.len());
-    diagnostics.insert("rejected_too_fast_trains", session.too_fast.len());
-    diagnostics.insert("rejected_paused_trains", session.tally.paused);
-    let otherwise = session.tally.failed.saturating_sub(session.tally.paused);
-    diagnostics.insert("rejected_incomplete_or_reordered_trains", otherwise);
     diagnostics.insert("packet_octets", u32::from(session.full_size()));
     if let Some(preliminary) = modes::preliminary(session) {
         diagnostics.insert("preliminary_mean_bps", ip(preliminary.mean));

@@ -35,5 +35,5 @@ fn between(edge: BitRate, narrow: Hop, seed: u64) -> ClosedFormWorld {
 }
 
 fn error(estimate: &Estimate, truth: BitRate) -> f64 {
-    estimate.value as f64 / truth.as_f64() - 1.0
+    estimate.in_unit().value as f64 / truth.as_f64() - 1.0
 }

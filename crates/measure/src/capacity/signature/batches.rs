@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use narrows_units::{rounded, to_usize};
+
 use super::trains::{Kind, TrainLog, quantile};
 
 /// The batches of one train.
@@ -170,7 +172,7 @@ pub(super) fn profile(trains: &[TrainLog], kind: Kind, ip_octets: u16, noise_ns:
     let most = runs.max_by_key(|run| run.len())?;
     Some(Profile {
         ip_octets,
-        usual: whole(most[0]),
+        usual: to_usize(rounded(most[0])),
         alike: most.len() as f64 / sizes.len() as f64,
         packets: narrows_stat::mean(&sizes)?,
         period_ns: quantile(&periods, 0.5)?,
@@ -192,15 +194,6 @@ pub(super) fn tooth(train: &TrainLog) -> Option<usize> {
     let uneven = quantile(&gaps, 0.9)? - quantile(&gaps, 0.1)? > UNEVEN * mean;
     let repeats = |lag: usize| differ(lag).is_some_and(|step| step < REPEATS * mean);
     (2..=MOST_CHANNELS.min(gaps.len() / 3)).find(|lag| uneven && repeats(*lag))
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "float casts saturate, and the value was a count"
-)]
-fn whole(value: f64) -> usize {
-    value.round() as usize
 }
 
 /// Fewer packets tell nothing of batches (ours).

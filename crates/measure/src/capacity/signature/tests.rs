@@ -175,7 +175,7 @@ fn cause(outcome: &Outcome) -> String {
 }
 
 fn ratio(outcome: &Outcome, host_pair: &ClosedFormWorld) -> f64 {
-    outcome.estimate().unwrap().value as f64 / host_pair.ip_capacity(1500).as_f64()
+    outcome.estimate().unwrap().in_unit().value as f64 / host_pair.ip_capacity(1500).as_f64()
 }
 
 fn between_fast_links(hop: Hop) -> ClosedFormWorld {
@@ -235,7 +235,7 @@ fn a_bucket_shows_its_rate() {
     let estimate = outcome.estimate().unwrap();
     assert_eq!(estimate.limited_by, Limit::Shaper);
     let sustained = 20.0 * 1500.0 / f64::from(Framing::ETHERNET.wire_octets(1500));
-    assert!((estimate.value as f64 * 1e-6 / sustained - 1.0).abs() < 0.02, "{estimate:?}");
+    assert!((estimate.in_unit().value as f64 * 1e-6 / sustained - 1.0).abs() < 0.02, "{estimate:?}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Bursts, and the queue that cuts them.
 
+use narrows_units::{BitRate, Delta, Octets};
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Diagnostics;
+use crate::outcome::{Diagnostic, Diagnostics};
 
 /// Bursts, and the queue that cuts them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -10,10 +11,10 @@ use crate::outcome::Diagnostics;
 pub struct BurstFinding {
     /// Size of the packets, IP octets.
     pub ip_octets: u16,
-    /// Rate at which they left; `None` if faster than stamps resolve, bit/s.
-    pub rate_bps: Option<u64>,
-    /// Rate at which cut bursts come through, bit/s.
-    pub through_rate_bps: Option<u64>,
+    /// Rate at which they left; `None` if faster than stamps resolve.
+    pub rate_bps: Option<BitRate>,
+    /// Rate at which cut bursts come through.
+    pub through_rate_bps: Option<BitRate>,
     /// Bursts of a sample, where one was taken.
     pub sample: Option<BurstSample>,
     /// The same at several rates, slowest first.
@@ -21,18 +22,18 @@ pub struct BurstFinding {
     /// The queue that cuts the bursts.
     pub queue: QueueFinding,
     /// Round trip, ns, where the queue is known.
-    pub rtt_ns: Option<u64>,
+    pub rtt_ns: Option<Delta>,
 }
 
 /// Bursts of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BurstSample {
-    /// A tenth of the bursts was cut earlier, octets.
-    pub p10: u64,
-    /// Half of them was, octets.
-    pub median: u64,
-    /// The best one brought as much through, octets.
-    pub max: u64,
+    /// A tenth of the bursts was cut earlier.
+    pub p10: Octets,
+    /// Half of them was.
+    pub median: Octets,
+    /// The best one brought as much through.
+    pub max: Octets,
     /// The best one survived whole: longer ones might have brought more.
     pub max_is_bound: bool,
 }
@@ -40,14 +41,14 @@ pub struct BurstSample {
 /// Bursts at one rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BurstPoint {
-    /// Rate at which they left, bit/s.
-    pub rate_bps: u64,
-    /// A tenth of them was cut earlier, octets.
-    pub p10: u64,
-    /// Half of them was, octets.
-    pub median: u64,
-    /// The best one brought as much through, octets.
-    pub max: u64,
+    /// Rate at which they left.
+    pub rate_bps: BitRate,
+    /// A tenth of them was cut earlier.
+    pub p10: Octets,
+    /// Half of them was.
+    pub median: Octets,
+    /// The best one brought as much through.
+    pub max: Octets,
     /// How many.
     pub bursts: u64,
 }
@@ -61,20 +62,20 @@ pub struct QueueFinding {
     pub policy: Option<String>,
     /// What its room is counted in: `octets` or `packets`.
     pub counts: Option<String>,
-    /// Its room, octets.
-    pub effective_octets: Option<u64>,
+    /// Its room.
+    pub effective_octets: Option<Octets>,
     /// How that was found: `line` (over the rates) or `rate` (one rate and the fluid model).
     pub basis: Option<String>,
-    /// The same by the longest delay, octets.
-    pub by_delay_octets: Option<u64>,
-    /// Time in which it drains when it was full, ns.
-    pub drain_ns: Option<u64>,
-    /// What the line over the rates says is available at that hop, bit/s.
-    pub available_bps: Option<u64>,
-    /// Rate of the token bucket, where there is one, bit/s.
-    pub bucket_rate_bps: Option<u64>,
-    /// Its depth, octets.
-    pub bucket_octets: Option<u64>,
+    /// The same by the longest delay.
+    pub by_delay_octets: Option<Octets>,
+    /// Time in which it drains when it was full.
+    pub drain_ns: Option<Delta>,
+    /// What the line over the rates says is available at that hop.
+    pub available_bps: Option<BitRate>,
+    /// Rate of the token bucket, where there is one.
+    pub bucket_rate_bps: Option<BitRate>,
+    /// Its depth.
+    pub bucket_octets: Option<Octets>,
 }
 
 impl BurstFinding {
@@ -89,23 +90,23 @@ impl BurstFinding {
         }
         if !self.curve.is_empty() {
             let column = |of: fn(&BurstPoint) -> u64| self.curve.iter().map(|row| of(row) as f64).collect::<Vec<_>>();
-            diagnostics.insert("curve_rate_bps", column(|row| row.rate_bps));
-            diagnostics.insert("curve_p10_octets", column(|row| row.p10));
-            diagnostics.insert("curve_median_octets", column(|row| row.median));
-            diagnostics.insert("curve_max_octets", column(|row| row.max));
+            diagnostics.insert("curve_rate_bps", column(|row| row.rate_bps.bps()));
+            diagnostics.insert("curve_p10_octets", column(|row| row.p10.count()));
+            diagnostics.insert("curve_median_octets", column(|row| row.median.count()));
+            diagnostics.insert("curve_max_octets", column(|row| row.max.count()));
             diagnostics.insert("curve_bursts", column(|row| row.bursts));
         }
         let queue = &self.queue;
         for (name, value) in [
-            ("burst_rate_bps", self.rate_bps),
-            ("through_rate_bps", self.through_rate_bps),
-            ("effective_queue_octets", queue.effective_octets),
-            ("queue_by_delay_octets", queue.by_delay_octets),
-            ("drain_ns", queue.drain_ns),
-            ("effective_available_bps", queue.available_bps),
-            ("bucket_rate_bps", queue.bucket_rate_bps),
-            ("bucket_octets", queue.bucket_octets),
-            ("rtt_ns", self.rtt_ns),
+            ("burst_rate_bps", self.rate_bps.map(Diagnostic::from)),
+            ("through_rate_bps", self.through_rate_bps.map(Diagnostic::from)),
+            ("effective_queue_octets", queue.effective_octets.map(Diagnostic::from)),
+            ("queue_by_delay_octets", queue.by_delay_octets.map(Diagnostic::from)),
+            ("drain_ns", queue.drain_ns.map(Diagnostic::from)),
+            ("effective_available_bps", queue.available_bps.map(Diagnostic::from)),
+            ("bucket_rate_bps", queue.bucket_rate_bps.map(Diagnostic::from)),
+            ("bucket_octets", queue.bucket_octets.map(Diagnostic::from)),
+            ("rtt_ns", self.rtt_ns.map(Diagnostic::from)),
         ] {
             if let Some(value) = value {
                 diagnostics.insert(name, value);

@@ -1,5 +1,6 @@
 //! Round trips, and each way of them.
 
+use narrows_units::Delta;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Diagnostics;
@@ -7,10 +8,10 @@ use crate::outcome::Diagnostics;
 /// Round trips beyond the shortest.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RoundTripFinding {
-    /// Half of them were shorter, ns.
-    pub median_ns: i64,
-    /// 95 of a hundred were shorter, ns.
-    pub p95_ns: i64,
+    /// Half of them were shorter.
+    pub median_ns: Delta,
+    /// 95 of a hundred were shorter.
+    pub p95_ns: Delta,
     /// Each direction alone, where the peer reported when it turned the echoes.
     pub directions: Option<Directions>,
 }
@@ -18,10 +19,10 @@ pub struct RoundTripFinding {
 /// Both directions of a round trip, as the clocks of both ends have it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Directions {
-    /// The peer's clock is ahead of this host's by this, ns.
-    pub clock_offset_ns: i64,
-    /// One-way delays and the offset are wrong by no more than this, ns.
-    pub clock_error_bound_ns: i64,
+    /// The peer's clock is ahead of this host's by this.
+    pub clock_offset_ns: Delta,
+    /// One-way delays and the offset are wrong by no more than this.
+    pub clock_error_bound_ns: Delta,
     /// What the remote host says of its clock, where it says anything.
     pub remote_clock: Option<RemoteClock>,
     /// Towards the peer.
@@ -37,41 +38,40 @@ pub struct Directions {
 pub struct RemoteClock {
     /// It is disciplined from outside.
     pub synchronised: bool,
-    /// It is off by no more than this, ns.
-    pub error_ns: i64,
-    /// The same of this host's, ns.
-    pub near_error_ns: Option<i64>,
+    /// It is off by no more than this.
+    pub error_ns: Delta,
+    /// The same of this host's.
+    pub near_error_ns: Option<Delta>,
 }
 
-/// Delays of one direction, ns.
+/// Delays of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DirectionDelays {
     /// Least, median, 95th percentile and most, with the clocks' offset taken out.
-    pub one_way_ns: [i64; 4],
+    pub one_way_ns: [Delta; 4],
     /// Above the least: median, 95th percentile and most.
-    pub variation_ns: [i64; 3],
+    pub variation_ns: [Delta; 3],
     /// Between successive packets: mean and 95th percentile.
-    pub successive_ns: [i64; 2],
+    pub successive_ns: [Delta; 2],
 }
 
 impl Directions {
     /// The same for people.
     pub fn tell(&self, diagnostics: &mut Diagnostics) {
-        let nanos = narrows_units::Delta::from_nanos;
-        diagnostics.insert("clock_offset_ns", nanos(self.clock_offset_ns));
-        diagnostics.insert("clock_error_bound_ns", nanos(self.clock_error_bound_ns));
+        diagnostics.insert("clock_offset_ns", self.clock_offset_ns);
+        diagnostics.insert("clock_error_bound_ns", self.clock_error_bound_ns);
         if let Some(clock) = self.remote_clock {
             diagnostics.insert("remote_clock_synchronised", clock.synchronised);
-            diagnostics.insert("remote_clock_error_ns", nanos(clock.error_ns));
+            diagnostics.insert("remote_clock_error_ns", clock.error_ns);
             if let Some(near) = clock.near_error_ns {
-                diagnostics.insert("near_clock_error_ns", nanos(near));
+                diagnostics.insert("near_clock_error_ns", near);
             }
         }
         for (names, delays) in [(&FORWARD, self.forward), (&REVERSE, self.reverse)] {
             let Some(delays) = delays else { continue };
             let values = delays.one_way_ns.into_iter().chain(delays.variation_ns);
             for (name, value) in names.iter().zip(values.chain(delays.successive_ns)) {
-                diagnostics.insert(name, nanos(value));
+                diagnostics.insert(name, value);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Parallel streams.
 
+use narrows_units::BitRate;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Diagnostics;
@@ -14,8 +15,8 @@ pub struct StreamsFinding {
     pub levels: Vec<StreamsLevel>,
     /// Parallel streams are worth it.
     pub recommended: bool,
-    /// What is available, TCP payload, bit/s.
-    pub available_payload_bps: Option<u64>,
+    /// What is available, TCP payload.
+    pub available_payload_bps: Option<BitRate>,
     /// Fewest streams that disturb others.
     pub intrusive: Option<u16>,
     /// What tells that: names of signs.

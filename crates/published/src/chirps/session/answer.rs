@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Metric};
+use narrows_units::{BitRate, Metric, to_usize};
 
 use super::{LEAST_RATE, MethodRun, Phase};
 use crate::chirps::Flavour;
@@ -26,7 +26,8 @@ const SPOILT: f64 = 0.5;
 pub(super) fn conclude<F: Flavour>(run: &MethodRun<F>, stopped: Option<&Reason>) -> Outcome {
     let rates = rates(run);
     let fine = run.phase == Phase::Fine;
-    let spoilt = run.tally.flaws.len() as f64 > SPOILT * (run.tally.flaws.len() + to_count(run.tally.read)) as f64;
+    let spoilt =
+        run.tally.flaws.len() as f64 > SPOILT * (run.tally.flaws.len() + to_usize(run.tally.read.into())) as f64;
     if !fine || rates.len() < LEAST_CHIRPS.min(run.params.chirps) || spoilt || run.abandoned.is_some() {
         return none(run, stopped, spoilt);
     }
@@ -115,10 +116,6 @@ fn number<F: Flavour>(run: &MethodRun<F>, rates: &[f64], value: f64) -> Estimate
 
 fn rate(bps: f64) -> BitRate {
     BitRate::from_bps_f64(bps).unwrap_or(BitRate::ZERO)
-}
-
-fn to_count(count: u32) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 fn interval<F: Flavour>(run: &MethodRun<F>) -> Option<Duration> {

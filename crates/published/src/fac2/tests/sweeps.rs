@@ -23,15 +23,15 @@ fn sweep(build: impl Fn(u64) -> ClosedFormWorld) -> Sweep {
         let mut host_pair = build(seed);
         let (capacity, truth) = (host_pair.ip_capacity(1500).as_f64(), host_pair.available(1500).as_f64());
         let (outcome, cost) = on(&mut host_pair, Params::default());
-        let Some(estimate) = outcome.estimate().filter(|estimate| estimate.verdict == BoundKind::Estimated) else {
+        let Some(estimate) = outcome.estimate().filter(|estimate| estimate.verdict() == BoundKind::Estimated) else {
             without += 1;
             continue;
         };
-        let outside = (estimate.low as f64 - truth).max(truth - estimate.high as f64) / capacity;
+        let outside = (estimate.in_unit().low as f64 - truth).max(truth - estimate.in_unit().high as f64) / capacity;
         misses += usize::from(outside > 0.0);
         wrong += usize::from(outside > 0.1 && estimate.confidence > Confidence::Low);
         errors.push(off(estimate, truth, capacity));
-        signed.push((estimate.value as f64 - truth) / capacity);
+        signed.push((estimate.in_unit().value as f64 - truth) / capacity);
         octets += cost.octets as f64 / SEEDS as f64;
         seconds += cost.time.as_secs_f64() / SEEDS as f64;
     }
@@ -118,24 +118,25 @@ fn by_products_of_one_and_of_two_full_links() {
         let mut two = ClosedFormWorld::new(vec![edge(), loaded(50), loaded(50)], seed);
         let (outcome, _) = on(&mut two, Params::default());
         if let Some(cross) = other(&outcome, Metric::CrossTraffic) {
-            let value = cross.value as f64;
-            match cross.verdict {
+            let value = cross.in_unit().value as f64;
+            match cross.verdict() {
                 BoundKind::LowerBound => {
                     assert!((25e6..=50.5e6).contains(&value), "{seed} {cross:?}");
                     bounds += 1;
                 }
-                _ => assert!(cross.high as f64 > 45e6, "{seed} {cross:?}"),
+                _ => assert!(cross.in_unit().high as f64 > 45e6, "{seed} {cross:?}"),
             }
         }
         let capacity = other(&outcome, Metric::IpCapacity);
-        assert!(capacity.as_ref().is_none_or(|capacity| capacity.high as f64 > 90e6), "{seed} {capacity:?}");
+        assert!(capacity.as_ref().is_none_or(|capacity| capacity.in_unit().high as f64 > 90e6), "{seed} {capacity:?}");
         let mut one = ClosedFormWorld::new(vec![edge(), loaded(50)], seed);
         let (outcome, _) = on(&mut one, Params::default());
-        if let Some(cross) = other(&outcome, Metric::CrossTraffic).filter(|cross| cross.verdict == BoundKind::Estimated)
+        if let Some(cross) =
+            other(&outcome, Metric::CrossTraffic).filter(|cross| cross.verdict() == BoundKind::Estimated)
         {
-            let outside = (cross.low as f64 - 50e6).max(50e6 - cross.high as f64);
+            let outside = (cross.in_unit().low as f64 - 50e6).max(50e6 - cross.in_unit().high as f64);
             assert!(outside < 10e6, "{seed} {cross:?}");
-            points.push((cross.value as f64 - 50e6).abs());
+            points.push((cross.in_unit().value as f64 - 50e6).abs());
         }
     }
     // Of one link every third run leaves a bound, too: the slopes of single trains scatter.

@@ -4,7 +4,7 @@ use narrows_units::{BitRate, Metric};
 
 use super::Machine;
 use crate::pathload::search::{Search, Stop};
-use narrows_probe::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason};
+use narrows_probe::{Caveat, Confidence, Details, Diagnostics, Estimate, Limit, Outcome, Reason, SampleCounts};
 
 /// Loss that says more about the path than about a rate, when no rate went through without a trend
 /// ("ours").
@@ -19,8 +19,12 @@ impl Machine {
     pub(super) fn finish_without(&self, reason: Reason) -> Outcome {
         let mut diagnostics = Diagnostics::default();
         diagnostics.insert("fleets", self.fleets);
-        diagnostics.insert("kept_fleets", self.fleets);
-        Outcome::Inconclusive { reason, caveats: self.caveats(), details: Details::default(), diagnostics }
+        let caveats = self.caveats();
+        Outcome::Inconclusive { reason, caveats, details: Details::default(), diagnostics }.counted(self.samples())
+    }
+
+    fn samples(&self) -> SampleCounts {
+        SampleCounts::default().kept("fleets", self.fleets)
     }
 
     /// What there is, if there is anything.
@@ -162,7 +166,7 @@ impl Machine {
             .with("no_trend_up_to_bps", search.low)
             .with("increasing_from_bps", search.high.unwrap_or(f64::NAN))
             .with("fleets", self.fleets)
-            .with("kept_fleets", self.fleets)
+            .counted(self.samples())
             .with("interrupt_coalescence", self.reader.coalescing)
     }
 

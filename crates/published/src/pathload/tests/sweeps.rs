@@ -11,8 +11,8 @@ fn sweep(params: &Params, seeds: u64, cross: &Cross) -> (f64, f64, usize, f64) {
         let (truth, capacity) = (host_pair.available(1500).as_f64(), host_pair.ip_capacity(1500).as_f64());
         let (outcome, cost) = on(&mut host_pair, params.clone());
         let estimate = outcome.estimate().unwrap();
-        assert_eq!(estimate.verdict, BoundKind::Estimated);
-        let outside = (estimate.low as f64 - truth).max(truth - estimate.high as f64);
+        assert_eq!(estimate.verdict(), BoundKind::Estimated);
+        let outside = (estimate.in_unit().low as f64 - truth).max(truth - estimate.in_unit().high as f64);
         wrong += usize::from(outside > 0.1 * capacity);
         errors.push((ratio(estimate, truth) - 1.0).abs());
         signed.push(ratio(estimate, truth) - 1.0);
@@ -114,7 +114,7 @@ fn intervals_hold_the_truth() {
                             let truth = host_pair.available(1500).bps();
                             let outcome = on(&mut host_pair, params.clone()).0;
                             let estimate = outcome.estimate().unwrap();
-                            !(estimate.low..=estimate.high).contains(&truth)
+                            !(estimate.in_unit().low..=estimate.in_unit().high).contains(&truth)
                         })
                         .count()
                 };

@@ -73,7 +73,7 @@ fn a_bucket_is_reported() {
         assert!(estimate.caveats.contains(&Caveat::Shaped), "{seed}: {estimate:?}");
         assert_eq!(estimate.limited_by, Limit::Shaper);
         assert_eq!(estimate.confidence, Confidence::Low);
-        assert!((18_000_000..=22_000_000).contains(&estimate.value), "{}", estimate.value);
-        assert!(estimate.low <= 20_000_000 && 20_000_000 <= estimate.high, "{estimate:?}");
+        assert!((18_000_000..=22_000_000).contains(&estimate.in_unit().value), "{}", estimate.in_unit().value);
+        assert!(estimate.in_unit().low <= 20_000_000 && 20_000_000 <= estimate.in_unit().high, "{estimate:?}");
     }
 }

@@ -31,13 +31,13 @@ impl Record {
                 record.silent += 1;
                 continue;
             };
-            if estimate.verdict != BoundKind::Estimated {
+            if estimate.verdict() != BoundKind::Estimated {
                 record.bounds += 1;
                 continue;
             }
-            let miss = (estimate.low as f64 - free).max(free - estimate.high as f64);
+            let miss = (estimate.in_unit().low as f64 - free).max(free - estimate.in_unit().high as f64);
             record.lies += usize::from(estimate.confidence > Confidence::Low && miss > 0.1 * capacity);
-            record.errors.push((estimate.value as f64 - free) / capacity);
+            record.errors.push((estimate.in_unit().value as f64 - free) / capacity);
         }
         record
     }

@@ -48,7 +48,8 @@ fn every_method_ends_on_every_scenario() {
             let (name, cost) = (method.info().name, measured.cost);
             assert!(cost.octets <= budget.octets, "{name} {}: {cost:?}", scenario.name);
             if let Outcome::Estimated(estimate) = &measured.outcome {
-                let order = estimate.low <= estimate.value && estimate.value <= estimate.high;
+                let order = estimate.in_unit().low <= estimate.in_unit().value
+                    && estimate.in_unit().value <= estimate.in_unit().high;
                 assert!(order, "{name} {}: {estimate:?}", scenario.name);
             }
         }

@@ -73,8 +73,8 @@ fn what_comes_back_tells_of_both_ways_or_of_one() {
                     assert_eq!(by_remote_stamps(&outcome), Some(peer_kind == "reflector"), "{name} {outcome:?}");
                     assert_eq!(warns_of_the_way_back(&outcome), peer_kind == "echo", "{name} {outcome:?}");
                     let estimate = outcome.estimate().expect("an answer");
-                    assert_eq!(estimate.verdict, BoundKind::Estimated, "{name} {outcome:?}");
-                    errors.push((estimate.value as f64 - expected) / capacity);
+                    assert_eq!(estimate.verdict(), BoundKind::Estimated, "{name} {outcome:?}");
+                    errors.push((estimate.in_unit().value as f64 - expected) / capacity);
                 }
                 let error = median(errors.clone());
                 assert!(error.abs() < 0.08, "{name} {there} {back} {peer_kind}: {errors:?}");

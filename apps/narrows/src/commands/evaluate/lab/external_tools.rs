@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use narrows_evaluate::external_tool::{self, Adapter, ExternalToolRun, Host, Number, ParsedNumber, Setting};
 use narrows_evaluate::{Judged, Run, RunFault, truth};
-use narrows_probe::{BoundKind, Estimate};
+use narrows_probe::{BoundKind, Estimate, Ranged};
 use narrows_scenario::{PathDirection, Scenario};
 use narrows_units::{BitRate, Direction, Framing, Layer, Metric, nanos};
 
@@ -118,7 +118,7 @@ impl Trial<'_> {
 
     /// At the layer at which the metric is counted here.
     fn truth(&self, span: (Duration, Duration)) -> Option<u64> {
-        let at = Estimate::new(self.metric, Some(layer_of(self.metric)), 0, 0, 0);
+        let at = Estimate::new(self.metric, Some(layer_of(self.metric)), Ranged::exactly(BitRate::ZERO));
         truth::of(self.scenario, self.way(), self.metric, Some(&at), span)
     }
 

@@ -148,17 +148,20 @@ fn the_filter_overrules_the_mode_but_not_the_trains() {
     };
     let outcome = analyse(&ideal(), &with_trains(160), &bare());
     let estimate = outcome.estimate().unwrap();
-    assert_eq!(estimate.value, 100_000_000);
-    assert!(estimate.high < 101_000_000 && estimate.low > 99_000_000, "{estimate:?}");
+    assert_eq!(estimate.in_unit().value, 100_000_000);
+    assert!(estimate.in_unit().high < 101_000_000 && estimate.in_unit().low > 99_000_000, "{estimate:?}");
     let unsought = Caveat::BucketNotExcluded { deeper_than_octets: 0 };
     assert_eq!(estimate.caveats, [Caveat::Multimodal { other: mbps(150) }, unsought]);
     let outcome = analyse(&ideal(), &with_trains(100), &bare());
-    assert!(outcome.estimate().is_none_or(|e| e.confidence == Confidence::Low && e.high >= 120_000_000), "{outcome:?}");
+    assert!(
+        outcome.estimate().is_none_or(|e| e.confidence == Confidence::Low && e.in_unit().high >= 120_000_000),
+        "{outcome:?}"
+    );
     // The tool's answer stays the tool's, under a caveat.
     let tool = Params { merit: narrows_stat::Merit::Density, ..Params::faithful() };
     let outcome = analyse(&ideal(), &with_trains(160), &tool);
     let estimate = outcome.estimate().unwrap();
-    assert!(estimate.value > 140_000_000, "{estimate:?}");
+    assert!(estimate.in_unit().value > 140_000_000, "{estimate:?}");
     assert_eq!(estimate.confidence, Confidence::Low);
     assert!(estimate.caveats.contains(&Caveat::Multimodal { other: mbps(100) }), "{estimate:?}");
 }

@@ -62,10 +62,10 @@ fn a_slow_sender_gives_a_lower_bound() {
             host_pair.facts.sender.send_cost = us(60);
             host_pair
         });
-        let bound = |e: &Estimate| e.verdict == BoundKind::LowerBound && e.limited_by == Limit::Sender;
+        let bound = |e: &Estimate| e.verdict() == BoundKind::LowerBound && e.limited_by == Limit::Sender;
         all(&estimates, &name, |e| {
             let least = if load > 0 { 150_000_000 } else { 180_000_000 };
-            bound(e) && (least..=205_000_000).contains(&e.value)
+            bound(e) && (least..=205_000_000).contains(&e.in_unit().value)
         });
     }
 }
@@ -108,7 +108,7 @@ fn a_shallow_token_bucket_shows_and_striping_is_flagged() {
         all(&estimates, &name, |e| {
             let peak = e.diagnostics.get("peak_bps").and_then(narrows_probe::Diagnostic::as_f64);
             let right = e.limited_by == Limit::Shaper
-                && (e.value as f64 / 9_752_926.0 - 1.0).abs() < 0.02
+                && (e.in_unit().value as f64 / 9_752_926.0 - 1.0).abs() < 0.02
                 && peak.is_some_and(|peak| (peak / 97_529_258.0 - 1.0).abs() < 0.1);
             // Trains that find the deeper bucket half empty bend at different places.
             e.caveats.contains(&Caveat::Shaped) && (right || (depth == 12 && e.confidence == Confidence::Low))
@@ -216,7 +216,7 @@ fn stamps_worse_than_a_packet_time_take_longer_trains() {
     });
     // Intervals of nine tenths; with 16 in 20 they would pass for such by chance once in twenty
     // times.
-    let held = estimates.iter().flatten().filter(|e| (e.low..=e.high).contains(&975_292_588));
+    let held = estimates.iter().flatten().filter(|e| (e.in_unit().low..=e.in_unit().high).contains(&975_292_588));
     assert!(held.count() >= 16, "{estimates:?}");
 }
 

@@ -119,20 +119,20 @@ fn decided(train_us: i64) -> modes::Decision {
 fn the_stronger_mode_below_the_dispersion_rate_is_no_candidate() {
     // Trains at 12000 / 160 = 75 Mbit/s rule out 50 and leave 100.
     let outcome = analyse(&ideal(), &two_modes(160), &bare());
-    assert_eq!(estimate(&outcome).value, 100_000_000);
-    assert_eq!(estimate(&outcome).verdict, BoundKind::Estimated);
+    assert_eq!(estimate(&outcome).in_unit().value, 100_000_000);
+    assert_eq!(estimate(&outcome).verdict(), BoundKind::Estimated);
     // Trains at 12000 / 250 = 48 Mbit/s allow both, and the stronger wins; but pairs were faster,
     // so that the trains are all there is.
     let outcome = analyse(&ideal(), &two_modes(250), &bare());
     let decision = decided(250);
     assert_eq!(decision.winner.map(|mode| mode.centre().round()), Some(50e6));
     assert!(decision.faster.is_some_and(|(share, _)| share > 0.3), "{decision:?}");
-    assert_eq!(estimate(&outcome).verdict, BoundKind::LowerBound);
-    assert_eq!(estimate(&outcome).value, 48_000_000);
+    assert_eq!(estimate(&outcome).verdict(), BoundKind::LowerBound);
+    assert_eq!(estimate(&outcome).in_unit().value, 48_000_000);
     // Trains at 12000 / 110 = 109 Mbit/s leave none: a lower bound.
     let outcome = analyse(&ideal(), &two_modes(110), &bare());
-    assert_eq!(estimate(&outcome).verdict, BoundKind::LowerBound);
-    assert_eq!(estimate(&outcome).value, 109_090_909);
+    assert_eq!(estimate(&outcome).verdict(), BoundKind::LowerBound);
+    assert_eq!(estimate(&outcome).in_unit().value, 109_090_909);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn batches_count_all_their_packets() {
     let times: Vec<i64> = (0..200).map(|k| k / 10 * 1000).collect();
     let reports: Vec<TrainReport> = (0..10).map(|serial| report(Phase::Batches, serial, &times)).collect();
     let unbiased = analyse(&ideal(), &reports, &bare());
-    assert_eq!(estimate(&unbiased).value, 120_000_000);
+    assert_eq!(estimate(&unbiased).in_unit().value, 120_000_000);
     let period = Caveat::ReceiveBatching { period: Duration::from_millis(1) };
     assert_eq!(estimate(&unbiased).caveats[0], period);
     assert_eq!(estimate(&unbiased).confidence, Confidence::Low);
@@ -159,9 +159,9 @@ fn batches_count_all_their_packets() {
     let mut facts = ideal();
     facts.receiver.receive_cost = us(10);
     let tool = analyse(&facts, &reports, &Params::faithful());
-    assert_eq!(estimate(&tool).value, 108_000_000);
+    assert_eq!(estimate(&tool).in_unit().value, 108_000_000);
     let corrected = Params { batch_minus_one: false, ..Params::faithful() };
-    assert_eq!(estimate(&analyse(&facts, &reports, &corrected)).value, 120_000_000);
+    assert_eq!(estimate(&analyse(&facts, &reports, &corrected)).in_unit().value, 120_000_000);
 }
 
 #[test]
@@ -170,7 +170,10 @@ fn the_tools_quick_answer_is_as_wide_as_its_bin() {
     let reports: Vec<TrainReport> = (0..7).map(|k| report(Phase::Preliminary, k, &[0, 120, 240])).collect();
     let outcome = analyse(&ideal(), &reports, &Params::faithful());
     let estimate = estimate(&outcome);
-    assert_eq!((estimate.low, estimate.value, estimate.high), (90_000_000, 100_000_000, 110_000_000));
+    assert_eq!(
+        (estimate.in_unit().low, estimate.in_unit().value, estimate.in_unit().high),
+        (90_000_000, 100_000_000, 110_000_000)
+    );
 }
 
 #[test]
@@ -187,7 +190,7 @@ fn steady_samples_that_a_paced_train_contradicts_do_not_end_the_run() {
         sized(Phase::Preliminary, 7, 600, &times(64, 3)),
     ];
     let quick = analyse(&ideal(), &reports, &bare());
-    assert_eq!(estimate(&quick).value, 75_000_000);
+    assert_eq!(estimate(&quick).in_unit().value, 75_000_000);
     assert_eq!(estimate(&quick).confidence, Confidence::Medium);
     // A train paced at that rate, once unslowed and once slowed by 4 %; one of 90 % of it tests
     // nothing.
@@ -219,9 +222,9 @@ fn departures_as_wide_as_arrivals_bound_from_below() {
         row.departed = Stamp::from_nanos(i64::from(row.seq) * 119_000);
     }
     let outcome = analyse(&ideal(), &reports, &bare());
-    assert_eq!(estimate(&outcome).verdict, BoundKind::LowerBound);
+    assert_eq!(estimate(&outcome).verdict(), BoundKind::LowerBound);
     assert_eq!(estimate(&outcome).limited_by, Limit::Sender);
-    assert_eq!(estimate(&outcome).value, 100_000_000);
+    assert_eq!(estimate(&outcome).in_unit().value, 100_000_000);
     // Unless that is the rate of the sender's own interface.
     let mut facts = ideal();
     facts.sender.interface_rate = Some(mbps(101));
@@ -237,7 +240,7 @@ fn a_program_that_reads_slowly_bounds_from_below() {
         report.arrived_by = StampSource::User;
     }
     let outcome = analyse(&facts, &reports, &bare());
-    assert_eq!(estimate(&outcome).verdict, BoundKind::LowerBound);
+    assert_eq!(estimate(&outcome).verdict(), BoundKind::LowerBound);
     assert_eq!(estimate(&outcome).limited_by, Limit::Receiver);
 }
 
@@ -299,7 +302,7 @@ proptest! {
         facts.receiver = real_host(us(1), us(1), us(3));
         let outcome = analyse(&facts, &reports, &params);
         if let Some(estimate) = outcome.estimate() {
-            prop_assert!(estimate.low <= estimate.value && estimate.value <= estimate.high);
+            prop_assert!(estimate.in_unit().low <= estimate.in_unit().value && estimate.in_unit().value <= estimate.in_unit().high);
         }
     }
 
@@ -316,6 +319,6 @@ proptest! {
         }).collect();
         let outcome = analyse(&ideal(), &moved, &bare());
         let want = 100_000_000 / u64::try_from(k).unwrap();
-        prop_assert!(estimate(&outcome).value.abs_diff(want) <= 1);
+        prop_assert!(estimate(&outcome).in_unit().value.abs_diff(want) <= 1);
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn check(name: &str, bounds: &Bounds, make: impl Fn(u64) -> ClosedFor
         assert!(cost.octets <= bounds.octets, "{name}, seed {seed}: {cost:?}");
         let estimate = measured.outcome.estimate().cloned();
         let off = estimate.as_ref().map_or(f64::INFINITY, |estimate| error(estimate, truth).abs());
-        let sure = |e: &Estimate| e.verdict == BoundKind::Estimated && e.confidence > Confidence::Low;
+        let sure = |e: &Estimate| e.verdict() == BoundKind::Estimated && e.confidence > Confidence::Low;
         if off > 0.05 && estimate.as_ref().is_some_and(sure) {
             wrong.push(seed);
         }
@@ -70,7 +70,7 @@ fn an_idle_path_takes_less_than_a_tenth_of_a_megabyte() {
         let estimates = check(&name, &bounds, |seed| between(mbps(40_000), Hop::ethernet(mbps(rate)), seed));
         // A tenth of a megabyte tells too little of buckets.
         let sure = if rate == 10 { Confidence::Medium } else { Confidence::High };
-        all(&estimates, &name, |e| e.confidence == sure && e.low <= truth && truth <= e.high);
+        all(&estimates, &name, |e| e.confidence == sure && e.in_unit().low <= truth && truth <= e.in_unit().high);
         let name = format!("idle with stamps off by up to 1 µs, {rate} Mbit/s");
         let estimates = check(&name, &bounds, |seed| {
             let mut host_pair = between(mbps(40_000), Hop::ethernet(mbps(rate)), seed);
@@ -79,7 +79,7 @@ fn an_idle_path_takes_less_than_a_tenth_of_a_megabyte() {
             host_pair.facts.receiver = real_host(us(1), us(0), us(2));
             host_pair
         });
-        all(&estimates, &name, |e| e.low <= truth && truth <= e.high);
+        all(&estimates, &name, |e| e.in_unit().low <= truth && truth <= e.in_unit().high);
     }
 }
 
@@ -170,7 +170,7 @@ fn pairs_squeezed_behind_the_narrow_link() {
             host_pair
         });
         let truth = ClosedFormWorld::new(vec![Hop::ethernet(mbps(narrow))], 0).ip_capacity(1500).bps();
-        let holds = |e: &&Estimate| e.low <= truth && truth <= e.high;
+        let holds = |e: &&Estimate| e.in_unit().low <= truth && truth <= e.in_unit().high;
         let covered = estimates.iter().flatten().filter(holds).count();
         // Intervals of nine tenths: 15 or fewer of 20 would be a chance of one in twenty-five.
         assert!(covered >= 16, "{name}: {covered} of 20 intervals hold {truth}");
