@@ -13,7 +13,7 @@ mod tests;
 use narrows_diagnose::advice::advise;
 use narrows_units::Direction;
 
-use crate::answer_line::{AnswerLine, Topic};
+use crate::answer_line::AnswerLine;
 use crate::document::Document;
 
 /// Columns of a line with its label.

@@ -1,5 +1,5 @@
 use super::*;
-use narrows_probe::{Diagnostics, Samples};
+use narrows_probe::{SampleCounts, Samples};
 use narrows_report::{SamplesRow, TruthBasis};
 use narrows_scenario::TIGHT;
 use narrows_units::Metric;
@@ -18,7 +18,7 @@ fn run(verdict: BoundKind, claim: Option<[u64; 3]>) -> RunRow {
         packets: 1,
         seconds: 1.0,
         peak_rate_bps: 1,
-        samples: SamplesRow::new(Samples::default(), &Diagnostics::default()),
+        samples: SamplesRow::new(Samples::default(), &SampleCounts::default()),
         caveats: Vec::new(),
         reason: None,
         tracking: None,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use narrows_evaluate::expected::faults;
-use narrows_probe::{BoundKind, Diagnostics, Samples};
+use narrows_probe::{BoundKind, SampleCounts, Samples};
 use narrows_report::{RunRow, SamplesRow, SimulationDocument, TruthBasis};
 use narrows_scenario::Scenario;
 use narrows_units::Metric;
@@ -23,7 +23,7 @@ fn answers(verdict: BoundKind, value: Option<u64>) -> SimulationDocument {
         packets: 1,
         seconds: 1.0,
         peak_rate_bps: 1,
-        samples: SamplesRow::new(Samples::default(), &Diagnostics::default()),
+        samples: SamplesRow::new(Samples::default(), &SampleCounts::default()),
         caveats: Vec::new(),
         reason: None,
         tracking: None,

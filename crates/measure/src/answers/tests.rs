@@ -45,18 +45,18 @@ fn an_idle_path_in_five_trains_whoever_answers() {
             let mut world = path(mbps, 0, mbps, answering);
             let truth = world.ip_capacity(1500).as_f64();
             let found = estimate(&mut world);
-            let ratio = found.value as f64 / truth;
+            let ratio = found.in_unit().value as f64 / truth;
             assert!(world.reports.len() <= 8, "{mbps} {answering:?}: {} trains", world.reports.len());
             assert!((0.97..1.02).contains(&ratio), "{mbps} {answering:?}: {ratio}");
             match answering {
                 // Answers as long as the requests: the other direction may be the slower one.
                 Answering::Echo | Answering::ClosedPort => {
-                    assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Path));
+                    assert_eq!((found.verdict(), found.limited_by), (BoundKind::LowerBound, Limit::Path));
                     assert!(ratio <= 1.0, "{mbps} {answering:?}: at least {ratio} of the truth");
                 }
                 _ => {
-                    assert_eq!(found.verdict, BoundKind::Estimated);
-                    assert!((found.low as f64..=found.high as f64).contains(&truth), "{found:?}");
+                    assert_eq!(found.verdict(), BoundKind::Estimated);
+                    assert!((found.in_unit().low as f64..=found.in_unit().high as f64).contains(&truth), "{found:?}");
                 }
             }
         }
@@ -74,7 +74,7 @@ fn a_loaded_path_is_right_or_unclear() {
             match outcome(&mut world) {
                 Outcome::Estimated(found) => {
                     values += 1;
-                    let ratio = found.value as f64 / truth;
+                    let ratio = found.in_unit().value as f64 / truth;
                     assert!((0.95..=1.0).contains(&ratio), "{mbps} {seed}: at least {ratio}");
                 }
                 Outcome::Inconclusive { reason, .. } => assert_eq!(reason, Reason::NoAgreement),
@@ -94,7 +94,7 @@ fn load_behind_the_narrow_link_never_makes_a_false_bound() {
         let mut world = over(hops, seed, Answering::Echo);
         let truth = world.ip_capacity(1500).as_f64();
         if let Outcome::Estimated(found) = outcome(&mut world) {
-            assert!(found.value as f64 <= 1.01 * truth, "{seed}: {found:?} of {truth}");
+            assert!(found.in_unit().value as f64 <= 1.01 * truth, "{seed}: {found:?} of {truth}");
         }
     }
 }
@@ -105,7 +105,7 @@ fn a_host_that_limits_its_answers_gets_short_trains() {
     world.facts.answer_limit = Some(AnswerLimit::new(6, Duration::from_secs(1)));
     let truth = world.ip_capacity(1500).as_f64();
     let found = estimate(&mut world);
-    assert!((0.97..=1.0).contains(&(found.value as f64 / truth)), "{found:?}");
+    assert!((0.97..=1.0).contains(&(found.in_unit().value as f64 / truth)), "{found:?}");
     assert!(world.reports.iter().all(|report| report.arrivals.len() <= 6));
     assert!(found.caveats.iter().any(|caveat| matches!(caveat, Caveat::AnswersLimited { .. })));
 }
@@ -116,8 +116,8 @@ fn a_slow_sender_is_a_bound() {
     world.facts.sender.send_cost = Duration::from_micros(50);
     let truth = world.ip_capacity(1500).as_f64();
     let found = estimate(&mut world);
-    assert_eq!((found.verdict, found.limited_by), (BoundKind::LowerBound, Limit::Sender));
-    assert!((found.value as f64) < truth);
+    assert_eq!((found.verdict(), found.limited_by), (BoundKind::LowerBound, Limit::Sender));
+    assert!((found.in_unit().value as f64) < truth);
 }
 
 #[test]

@@ -99,6 +99,8 @@ fn summary(method: &str, world: World, load: f64, runs: usize, noise: &mut Noise
         inconclusive_ratio: Some(if method == "fac2" && load > 60.0 { 0.05 } else { 0.0 }),
         wrong_confident_ratio: Some((wrong * 20.0).round() / 20.0),
         coverage_ratio: Some((1.0 - wrong * 2.0 - load * 1e-3).max(0.4)),
+        median_lower_bound_ratio: None,
+        worst_lower_bound_ratio: None,
         median_octets: Some(octets * (1.0 + 0.1 * noise.next())),
         median_packets: Some((octets / 1_000.0).round()),
         median_seconds: Some(seconds * (1.0 + 0.1 * noise.next())),

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use narrows_methods::job::JobReport;
 use narrows_probe::{
-    Caveat, Cost, Entry, Estimate, Finding, Limit, LimitingFactor, Outcome, PathFacts, Reason, TcpFinding,
+    Caveat, Cost, Entry, Estimate, Finding, Limit, LimitingFactor, Outcome, PathFacts, Ranged, Reason, TcpFinding,
 };
-use narrows_units::{BitRate, Direction, Metric};
+use narrows_units::{BitRate, Direction, Metric, Octets};
 use proptest::prelude::*;
 
 use super::{WIDTH, text};
@@ -99,7 +99,12 @@ fn a_token_bucket() {
         (Metric::PeakRate, peak.into()),
         (
             Metric::CommittedBurstOctets,
-            Estimate::new(Metric::CommittedBurstOctets, None, 450_000, 440_000, 460_000).into(),
+            Estimate::new(
+                Metric::CommittedBurstOctets,
+                None,
+                Ranged::new(Octets::new(450_000), Octets::new(440_000), Octets::new(460_000)),
+            )
+            .into(),
         ),
         available(498_000, 490_000, 505_000),
     ];
@@ -152,7 +157,7 @@ fn nothing_certain_but_what_arrived() {
 fn one_connection_that_loses_at_random() {
     let (metric, tcp) = rate(Metric::TcpAchievableSingle, 10_000, 9_000, 11_000);
     let finding = TcpFinding {
-        bps: Some(10_000_000),
+        bps: Some(BitRate::from_mbps(10)),
         limits: vec![LimitingFactor::RandomLoss],
         retransmitted: Some(0.005),
         congestion: Some("cubic".to_owned()),
