@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn nonsense_is_named() {
         for (text, word) in
-            [("", "empty"), ("5 s, 6 s", "twice"), ("0 s", "nothing"), ("ten", "neither"), ("-5 MB", "neither")]
+            [("", "empty"), ("5 s, 6 s", "twice"), ("0 s", "above zero"), ("ten", "neither"), ("-5 MB", "neither")]
         {
             let error = parse(text).expect_err(text);
             assert!(error.contains(word), "{text}: {error}");

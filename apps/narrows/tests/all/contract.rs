@@ -283,7 +283,7 @@ fn methods_that_need_a_server_say_so_and_who_does_not() {
         (&["tcp", "127.0.0.1", "--via", "icmp"][..], ["tcp_achievable_single", "narrows serve"]),
         (
             &["capacity", "127.0.0.1", "--via", "icmp", "--method", "pathrate"],
-            ["pathrate cannot", "--via stamp: capacity, hops, pathrate"],
+            ["pathrate cannot", "--via stamp: capacity, hops, answers, pathrate"],
         ),
         (&["capacity", "127.0.0.1", "--via", "carrier-pigeon"], ["carrier-pigeon", "stamp[:PORT]"]),
         (&["capacity", "127.0.0.1", "--via", "udp:0"], ["udp:0", "1 to 65535"]),

@@ -44,7 +44,7 @@ fn the_papers_numbers() {
 /// Mbit/s, so half of the rate is left to others.
 #[test]
 fn the_papers_second_stream() {
-    let means = Means::of(Facts { p10_octets: 80_000, ..OC12 });
+    let means = Means::of(Facts { p10_octets: 80_000, burst_octets: 80_000, ..OC12 });
     assert_eq!(means.safe_udp_burst_octets, 40_000);
     assert_eq!(means.safe_udp_interval_ns, 1_028_938);
     assert_eq!(means.safe_udp_bps, 311_000_274);
