@@ -73,9 +73,8 @@ impl Remote {
         }
     }
 
-    /// The way that a result of this method is about, where `asked` is what the caller wanted: both
-    /// directions at once, where echoes come back as they went and the method does not tell the directions
-    /// apart.
+    /// The direction that a result of this method is about, where `asked` is what the caller wanted:
+    /// both at once, where echoes come back as they went and the method does not tell them apart.
     pub(crate) fn direction(&self, method: &MethodInfo, outcome: &Outcome, asked: Direction) -> Direction {
         match self {
             Self::SingleEnded(world) if both_ways(method, outcome, world.via()) => Direction::RoundTrip,
@@ -161,8 +160,8 @@ fn with_clocks(mut estimate: Estimate, world: &SingleEndedWorld) -> Estimate {
     estimate
 }
 
-/// The result is that of the two directions together: the narrower of them, where a rate is measured by
-/// echoes of one size.
+/// The result is that of the two directions together: the narrower of them, where a rate is
+/// measured by echoes of one size.
 fn both_ways(method: &MethodInfo, outcome: &Outcome, via: Via) -> bool {
     let echoes = match via.answering() {
         // Its own stamps are a receiver's, for methods that use them.

@@ -6,7 +6,7 @@ use narrows_probe::outcome::{Caveat, Confidence, Details, Diagnostics, Estimate,
 #[derive(Debug, Default)]
 pub(crate) struct RunSummary {
     pub(crate) caveats: Vec<Caveat>,
-    /// The far end's stamps count, not the echoes' return.
+    /// The peer's stamps count, not the echoes' return.
     pub(crate) stamped_by_remote: bool,
     pub(crate) samples: SampleCounts,
     pub(crate) diagnostics: Diagnostics,

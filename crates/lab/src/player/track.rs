@@ -179,10 +179,10 @@ impl<E: End, R: Rules> Track<E, R> {
         match output {
             Output::Delivered { at, way, hop_limit, payload, .. } => self.release(at, way, hop_limit, payload, hands),
             Output::Expired { at, way, node, payload, .. } => {
-                self.answer(at, (way, node), Trouble::HopLimitExceeded, payload, hands)
+                self.answer(at, (way, node), Trouble::HopLimitExceeded, payload, hands);
             }
             Output::TooBig { at, way, node, mtu, payload, .. } => {
-                self.answer(at, (way, node), Trouble::TooBig { mtu }, payload, hands)
+                self.answer(at, (way, node), Trouble::TooBig { mtu }, payload, hands);
             }
             Output::Dropped { way, hop, cause, payload, .. } => {
                 self.tally.dropped(way, hop, cause);

@@ -198,7 +198,7 @@ fn limits_are_reported_and_held() {
     assert!(refused(wide, &same).0.contains("(iperf3 error 6)"));
     // More octets than a test may have.
     let (_, why) = refused(Parameters { flow: Flow::Reverse, ..Parameters::default() }, &|options| {
-        options.duration = Duration::from_secs(4)
+        options.duration = Duration::from_secs(4);
     });
     assert_eq!(why, SessionEnd::Limit);
 }

@@ -169,10 +169,10 @@ impl Engine {
                     }
                 }
                 Output::Delivered { at, way, node, ip_octets, payload, .. } => {
-                    self.deliver(at, way, node, ip_octets, payload)
+                    self.deliver(at, way, node, ip_octets, payload);
                 }
                 Output::Expired { at, way, node, ip_octets, payload } => {
-                    self.answer(at, way, node, ip_octets, &payload, HopReplyKind::TimeExceeded)
+                    self.answer(at, way, node, ip_octets, &payload, HopReplyKind::TimeExceeded);
                 }
                 Output::TooBig { at, way, node, mtu, ip_octets, payload } => {
                     let kind = HopReplyKind::PacketTooBig { mtu: Some(mtu) };

@@ -80,7 +80,7 @@ impl Adaptive {
         match last {
             // A bucket's train tells by its losses, too.
             Some(Last { request, taken: Acceptance::Flawed(flaw) }) if request.phase != Phase::Bucket => {
-                self.again(request, flaw)
+                self.again(request, flaw);
             }
             Some(_) => self.failures = 0,
             None => {}

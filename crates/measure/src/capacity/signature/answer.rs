@@ -84,7 +84,7 @@ fn caveats(signature: &Signature, reported: &RunHistory, sent: u64, lost: u64) -
     let mut caveats = Vec::new();
     match signature.cause {
         Cause::ParallelLinks { channels, each } => {
-            caveats.push(Caveat::Multichannel { channels, each, by_flow: false })
+            caveats.push(Caveat::Multichannel { channels, each, by_flow: false });
         }
         Cause::MacAggregation { frames, period } => {
             caveats.push(Caveat::MacAggregation { frames, period });
@@ -98,7 +98,7 @@ fn caveats(signature: &Signature, reported: &RunHistory, sent: u64, lost: u64) -
             caveats.push(Caveat::ReceiveBatching { period });
         }
         Cause::TokenBucket { .. } => {
-            caveats.push(if drops_behind_turning_point(reported) { Caveat::Policed } else { Caveat::Shaped })
+            caveats.push(if drops_behind_turning_point(reported) { Caveat::Policed } else { Caveat::Shaped });
         }
         _ => {}
     }
