@@ -73,7 +73,7 @@ impl Remote {
         }
     }
 
-    /// The direction that a result of this method is about, where `asked` is what the caller wanted:
+    /// The direction that a result of this method is about, where `asked` is what was asked for:
     /// both at once, where echoes come back as they went and the method does not tell them apart.
     pub(crate) fn direction(&self, method: &MethodInfo, outcome: &Outcome, asked: Direction) -> Direction {
         match self {

@@ -10,6 +10,8 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Write as _;
+
 use narrows_diagnose::advice::advise;
 use narrows_units::Direction;
 
@@ -44,14 +46,15 @@ fn answer(document: &Document) -> Vec<AnswerLine> {
 pub(crate) fn text(lines: &[AnswerLine]) -> String {
     let two = lines.iter().any(|line| line.direction != lines[0].direction);
     let mut out = String::new();
+    // Writing to a String cannot fail.
     let mut last = None;
     for line in lines {
         if two && last != Some(line.direction) {
             let way = if line.direction == Direction::Reverse { "To this host" } else { "From this host" };
-            out += &format!("{}{way}\n", if last.is_some() { "\n" } else { "" });
+            let _ = writeln!(out, "{}{way}", if last.is_some() { "\n" } else { "" });
         }
         last = Some(line.direction);
-        out += &format!("{:<LABEL$}{}\n", line.line.label(), line.text);
+        let _ = writeln!(out, "{:<LABEL$}{}", line.line.label(), line.text);
     }
     out
 }

@@ -19,6 +19,7 @@ use crate::record::RecordArgs;
 
 /// Run a method over a scenario in the simulator, many seeds, and compare with the truth.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct SimulateArgs {
     /// Scenario file
     scenario: PathBuf,

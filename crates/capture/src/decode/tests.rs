@@ -79,7 +79,6 @@ fn a_tcp_packet_in_full() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table of kinds")]
 fn links_of_every_kind() {
     let four = ip4(1_000, 6, 0, 0);
     let six = ip6(&[], 6, 1_000);

@@ -336,7 +336,7 @@ fn available_bandwidth_by_echoes_alone() {
         let mut estimator = method.begin(&raw).unwrap();
         let (before, begin) = (waited(), world.now());
         let measured = narrows_probe::drive(&mut world, estimator.as_mut(), method.imposes(&raw).budget()).unwrap();
-        let (waited, took) = (waited() - before, world.now().since(begin).as_nanos());
+        let (waited, took) = (waited().saturating_sub(before), world.now().since(begin).as_nanos());
         if waited.as_nanos() * 100 > took {
             println!("waited {waited:?} for a processor: measured again");
             continue;

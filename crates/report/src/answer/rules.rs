@@ -79,7 +79,7 @@ impl<'a> View<'a> {
         }
         Some(match (row.verdict, row.value) {
             (BoundKind::Estimated, Some(_)) => ("c2", format!("{} {toward} {}", estimated(row)?, self.host())),
-            (BoundKind::LowerBound, Some(value)) => match self.limiting_end(row) {
+            (BoundKind::LowerBound, Some(value)) => match limiting_end(row) {
                 Some(is_sender) => {
                     let verb = if is_sender { "send" } else { "take" };
                     ("c3", format!("at least {}; {} could not {verb} more", rate(value), self.end(is_sender)))
@@ -103,15 +103,6 @@ impl<'a> View<'a> {
     fn peak(&self) -> Option<u64> {
         let sustained = self.row(Metric::IpCapacity)?.value?;
         self.row(Metric::PeakRate)?.value.filter(|&peak| peak > sustained)
-    }
-
-    /// The host that kept the method from seeing more: the sender, or the receiver.
-    fn limiting_end(&self, row: &MetricRow) -> Option<bool> {
-        match row.limited_by? {
-            Limit::Sender => Some(true),
-            Limit::Receiver => Some(false),
-            Limit::Path | Limit::Window | Limit::Shaper | Limit::Clock | Limit::Budget => None,
-        }
     }
 
     /// The most that a transfer carried.
@@ -166,7 +157,7 @@ impl<'a> View<'a> {
         if let Some(said) = self.limit_of_clock() {
             return Some(said);
         }
-        if let Some(is_sender) = both().find_map(|row| self.limiting_end(row)) {
+        if let Some(is_sender) = both().find_map(limiting_end) {
             let verb = if is_sender { "send" } else { "take" };
             return Some(("l2", format!("{}, not the path: it could not {verb} more", self.end(is_sender))));
         }
@@ -226,8 +217,8 @@ impl<'a> View<'a> {
 
     fn factor(&self, factor: LimitingFactor) -> String {
         let tcp = self.findings().map(|found| &found.tcp);
-        let lost = tcp.and_then(|tcp| tcp.retransmitted).map(|share| format!(" of {:.2} %", share * 100.0));
-        let loss = |what: &str| format!("{what}{}", lost.clone().unwrap_or_default());
+        let resent = tcp.and_then(|tcp| tcp.retransmitted).map(|share| format!(" of {:.2} %", share * 100.0));
+        let loss = |what: &str| format!("{what}{}", resent.clone().unwrap_or_default());
         let added = tcp.and_then(|tcp| Some(tcp.rtt_loaded_ns? - tcp.rtt_min_ns?)).filter(|added| *added > 0.0);
         match factor {
             LimitingFactor::RandomLoss => loss("random loss"),
@@ -292,6 +283,15 @@ impl<'a> View<'a> {
         let said = format!("{first} {}: {brief}", title(row.metric));
         let more = if LABEL + said.len() + MORE.len() <= WIDTH { MORE } else { "" };
         Some(("w1", said + more))
+    }
+}
+
+/// The host that kept the method from seeing more: the sender, or the receiver.
+fn limiting_end(row: &MetricRow) -> Option<bool> {
+    match row.limited_by? {
+        Limit::Sender => Some(true),
+        Limit::Receiver => Some(false),
+        Limit::Path | Limit::Window | Limit::Shaper | Limit::Clock | Limit::Budget => None,
     }
 }
 

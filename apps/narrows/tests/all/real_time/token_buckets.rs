@@ -51,7 +51,7 @@ fn hop(kind: fn(Burst) -> Link, packets: u64) -> Hop {
 /// five are built. One that did not get it did not keep time, whatever is measured over it.
 fn calibrated(what: &str, hop: Hop, least: f64) -> Option<(Lab, u64)> {
     let scenario = Scenario::new("token-bucket").hop(hop).validate().unwrap();
-    let mut last = String::new();
+    let mut why = String::new();
     for attempt in 1..=5 {
         let lab = Lab::up(&scenario, LabOptions::default()).unwrap();
         let truth = lab.description().truth.forward.capacity_bps;
@@ -60,10 +60,10 @@ fn calibrated(what: &str, hop: Hop, least: f64) -> Option<(Lab, u64)> {
         if (least..=1.005).contains(&ratio) {
             return Some((lab, truth));
         }
-        last = format!("the shaper carried {ratio:.4} of its rate");
-        println!("{what}, lab {attempt}: {last}");
+        why = format!("the shaper carried {ratio:.4} of its rate");
+        println!("{what}, lab {attempt}: {why}");
     }
-    not_judged(what, &last);
+    not_judged(what, &why);
     None
 }
 
