@@ -184,12 +184,12 @@ fn an_interface_is_heard() {
     // a listener on port 5301 (hexadecimal 14B5) its own in state 0A.
     let script = format!(
         "ip link set lo up && {{ iperf3 -s -1 -p 5301 > /dev/null & \
-         {narrows} passive --interface lo --duration '4 s' --filter 'tcp port 5301' --write {incoming} --json --quiet & \
+         {narrows} passive --interface lo --duration '60 s' --filter 'tcp port 5301' --write {incoming} --json --quiet & listener=$!; \
          for turn in $(seq 600); do \
            awk 'NR > 1 && $5 > 0 {{ bound = 1 }} END {{ exit !bound }}' /proc/net/packet && \
              cat /proc/net/tcp /proc/net/tcp6 | grep -q ':14B5 0*:0000 0A' && break; sleep 0.1; \
          done; \
-         iperf3 -c 127.0.0.1 -p 5301 -n 4M > /dev/null; wait; }}",
+         iperf3 -c 127.0.0.1 -p 5301 -n 4M > /dev/null; sleep 0.5; kill -INT $listener; wait; }}",
         narrows = env!("CARGO_BIN_EXE_narrows"),
         incoming = text(&incoming),
     );
