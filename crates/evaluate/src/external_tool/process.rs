@@ -128,7 +128,9 @@ pub(super) fn watch(plan: &Plan, control: &Arc<Control>) -> io::Result<Done> {
 fn wait(plan: &Plan, control: &Control, group: Pid, began: Instant) -> io::Result<Option<End>> {
     /// Between asking it to end and ending it.
     const GRACE: Duration = Duration::from_secs(2);
-    let mut interrupted = false;
+    /// From one interrupt to the next: a shell that is just starting a program misses one.
+    const AGAIN: Duration = Duration::from_secs(5);
+    let mut interrupt_at = plan.interrupt_after;
     let mut asked: Option<Instant> = None;
     loop {
         if has_ended(group)? {
@@ -149,9 +151,9 @@ fn wait(plan: &Plan, control: &Control, group: Pid, began: Instant) -> io::Resul
             let _ = killpg(group, Signal::SIGINT);
             asked = Some(now());
         }
-        if !interrupted && plan.interrupt_after.is_some_and(|time| ran >= time) {
+        if interrupt_at.is_some_and(|time| ran >= time) {
             let _ = killpg(group, Signal::SIGINT);
-            interrupted = true;
+            interrupt_at = Some(ran + AGAIN);
         }
         nap(POLL);
     }
