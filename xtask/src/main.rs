@@ -4,7 +4,6 @@
 mod accuracy;
 mod bench;
 mod fuzz;
-mod golden;
 mod install;
 mod provenance;
 mod room;
@@ -23,7 +22,6 @@ cargo xtask soak       what takes long: every method to its end, many paths, lon
 cargo xtask tidy       the rules of the house that no compiler checks; which recorded results are older than the code [--mark]
 cargo xtask fuzz       every fuzz target for a while [--seconds N]
 cargo xtask accuracy   simulate every scenario of every method [--runs N] [--program PATH] [--write docs/results/accuracy.md]
-cargo xtask golden     whether the program still gives every value that it gave before the redesign; see golden/README.md
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
                        [--write docs/results/benchmarks.md]; needs root but for sim; leaves out what is not installed
 cargo xtask size       build times of a fresh clone and size of the packaged program, of HEAD [and COMMIT before it]
@@ -42,7 +40,6 @@ fn main() -> ExitCode {
         "bench" => bench::run(&rest),
         "size" => size::run(&rest),
         "accuracy" => accuracy::run(&rest),
-        "golden" => golden::run(&rest),
         _ => {
             shell::say(USAGE);
             return ExitCode::from(2);

@@ -42,15 +42,8 @@ const NAMES: [&str; 19] = [
 const PHRASES: [&str; 3] = ["far host", "far end", "trains in cars"];
 
 /// Where they may stand: what quotes them, what is recorded, and what others wrote.
-const EXEMPT: [&str; 7] = [
-    "golden/",
-    "xtask/src/golden",
-    "xtask/src/tidy/words.rs",
-    "docs/design/words.md",
-    "docs/design/adr/",
-    "docs/results/",
-    "CHANGELOG.md",
-];
+const EXEMPT: [&str; 5] =
+    ["xtask/src/tidy/words.rs", "docs/design/words.md", "docs/design/adr/", "docs/results/", "CHANGELOG.md"];
 
 /// Files whose names and texts are ours.
 const OURS: [&str; 8] = ["rs", "md", "toml", "json", "snap", "sh", "js", "py"];
