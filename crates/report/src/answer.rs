@@ -17,6 +17,7 @@ use narrows_units::Direction;
 
 use crate::answer_line::AnswerLine;
 use crate::document::Document;
+pub(crate) use figures::rounded;
 
 /// Columns of a line with its label.
 pub(crate) const WIDTH: usize = 79;
@@ -46,12 +47,12 @@ fn answer(document: &Document) -> Vec<AnswerLine> {
 pub(crate) fn text(lines: &[AnswerLine]) -> String {
     let two = lines.iter().any(|line| line.direction != lines[0].direction);
     let mut out = String::new();
-    // Writing to a String cannot fail.
     let mut last = None;
     for line in lines {
         if two && last != Some(line.direction) {
-            let way = if line.direction == Direction::Reverse { "To this host" } else { "From this host" };
-            let _ = writeln!(out, "{}{way}", if last.is_some() { "\n" } else { "" });
+            let head = if line.direction == Direction::Reverse { "To this host" } else { "From this host" };
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "{}{head}", if last.is_some() { "\n" } else { "" });
         }
         last = Some(line.direction);
         let _ = writeln!(out, "{:<LABEL$}{}", line.line.label(), line.text);

@@ -1,5 +1,5 @@
-//! The document for people: sections as netest had them, each line with its interval, layer, cost
-//! and limit.
+//! The document for people: the brief report, the long one, the one in netest's sections, and the
+//! row of a single metric.
 
 mod brief;
 mod full;

@@ -50,7 +50,7 @@ fn unit_of(bps: u64) -> u64 {
 }
 
 /// To so many significant digits, the half away from zero.
-fn rounded(value: u64, digits: u32) -> u64 {
+pub(crate) fn rounded(value: u64, digits: u32) -> u64 {
     let drop = value.checked_ilog10().unwrap_or(0).saturating_sub(digits - 1);
     let unit = 10_u64.pow(drop);
     value.saturating_add(unit / 2) / unit * unit

@@ -29,11 +29,13 @@ const COMMON: [&str; 1] = ["bucket_not_excluded"];
 /// The lines of one direction.
 pub(super) fn lines(document: &Document, direction: Direction) -> Vec<AnswerLine> {
     let view = View { document, direction };
+    let limit = view.limit();
+    let action = limit.as_ref().map(|(rule, _)| view.action(rule));
     let said = [
         (Topic::Carries, view.carries()),
         (Topic::FreeNow, view.free_now()),
-        (Topic::Limit, view.limit()),
-        (Topic::Do, view.action()),
+        (Topic::Limit, limit),
+        (Topic::Do, action),
         (Topic::Doubts, view.doubts()),
     ];
     let lines = said.into_iter().filter_map(|(line, said)| said.map(|(rule, text)| (line, rule, text)));
@@ -241,23 +243,24 @@ impl<'a> View<'a> {
         }
     }
 
-    fn action(&self) -> Said {
-        let (limit, _) = self.limit()?;
-        let own = self.document.advice.iter().filter(|advice| advice.direction == self.direction);
-        let limiting = own.filter(|advice| advice.severity == Severity::Limiting).find(|_| limit != "l1");
-        if let Some(advice) = limiting {
+    /// What to do about a limit that this rule has told.
+    fn action(&self, limit: &str) -> (&'static str, String) {
+        let mut own = self.document.advice.iter().filter(|advice| advice.direction == self.direction);
+        let limiting = own.find(|advice| advice.severity == Severity::Limiting);
+        // What hosts that did not keep time seem to suffer from is not known.
+        if let Some(advice) = limiting.filter(|_| limit != "l1") {
             let command = advice.command.as_deref().map(|command| format!("{}: {command}", advice.brief));
             let fits = |text: &String| LABEL + text.chars().count() <= WIDTH && !text.contains('#');
-            return Some(("d1", command.filter(fits).unwrap_or_else(|| advice.brief.to_owned())));
+            return ("d1", command.filter(fits).unwrap_or_else(|| advice.brief.to_owned()));
         }
         let unknown = self.row(Metric::IpCapacity).is_some_and(|row| row.value.is_none());
-        Some(match limit {
+        match limit {
             "l1" | "l8" => ("d2", self.repeat()),
             _ if unknown => ("d2", self.repeat()),
             "l3" => ("d3", "judge by long transfers, not by the first seconds".to_owned()),
             "l6" => ("d4", "less traffic or a faster link there; these hosts are fine".to_owned()),
             _ => ("d5", "nothing to fix on these hosts".to_owned()),
-        })
+        }
     }
 
     fn repeat(&self) -> String {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use narrows_diagnose::host::HostVerdict;
 use narrows_probe::BoundKind;
-use narrows_units::{BitRate, Direction, Layer, Metric, Octets, Unit, format_duration};
+use narrows_units::{BitRate, Direction, Layer, Metric, Octets, format_duration};
 
 use super::wrapped;
-use crate::answer::{self, WIDTH};
+use crate::answer::{self, WIDTH, rounded};
 use crate::document::Document;
 use crate::names::title;
 use crate::rows::MetricRow;
@@ -125,16 +125,7 @@ fn deviation(row: &MetricRow, truth: u64) -> String {
 
 /// Three digits are more than most intervals bear.
 fn print(metric: Metric, value: u64) -> String {
-    let drop = value.checked_ilog10().unwrap_or(0).saturating_sub(2);
-    let unit = 10_u64.pow(drop);
-    let value = if metric == Metric::PathMtu { value } else { value.saturating_add(unit / 2) / unit * unit };
-    match metric.unit() {
-        Unit::Octet if metric == Metric::PathMtu => format!("{value} B"),
-        Unit::BitPerSecond => BitRate::from_bps(value).to_string(),
-        Unit::Octet => Octets::new(value).to_string(),
-        Unit::Nanosecond => format_duration(Duration::from_nanos(value)),
-        Unit::Count => value.to_string(),
-    }
+    if metric == Metric::PathMtu { format!("{value} B") } else { super::print(metric, rounded(value, 3)) }
 }
 
 fn name(metric: Metric) -> &'static str {
