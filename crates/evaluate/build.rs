@@ -5,8 +5,20 @@ use std::path::{Path, PathBuf};
 
 /// Crates whose code decides what a simulated run gives, and those that a run in the lab passes
 /// through besides.
-const SIMULATOR: [&str; 11] =
-    ["units", "stat", "scenario", "probe", "train", "diagnose", "measure", "published", "methods", "sim", "trace"];
+const SIMULATOR: [&str; 12] = [
+    "units",
+    "stat",
+    "host-profile",
+    "scenario",
+    "probe",
+    "train",
+    "diagnose",
+    "measure",
+    "published",
+    "methods",
+    "sim",
+    "trace",
+];
 const LAB: [&str; 4] = ["wire", "net", "lab", "traffic"];
 /// Files of this crate that do.
 const OWN: [&str; 5] = ["judge.rs", "simulated.rs", "truth.rs", "recorded.rs", "plan/methods.rs"];

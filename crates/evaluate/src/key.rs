@@ -48,6 +48,9 @@ impl Keys {
         for field in ["run", revision, cell.world.name(), &cell.scenario.text] {
             add(&mut hash, field);
         }
+        if !cell.scenario.profiles.is_empty() {
+            add(&mut hash, &cell.scenario.profiles);
+        }
         add_subject(&mut hash, &cell.subject);
         Self { hash, kept: (cell.seed, cell.keep) }
     }

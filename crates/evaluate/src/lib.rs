@@ -17,6 +17,7 @@ mod cell;
 mod error;
 pub mod expected;
 pub mod external_tool;
+mod hosts;
 pub mod judge;
 mod key;
 mod output;
@@ -34,6 +35,7 @@ mod work;
 
 pub use cell::{Cell, ExternalRunner, Judged, Order, Run, Traced};
 pub use error::{PlanError, RunFault, StoreError};
+pub use hosts::scenario_beside;
 pub use key::Key;
 pub use output::runs_csv;
 #[cfg(feature = "parquet")]

@@ -28,6 +28,9 @@
 //! value = "67.4 Mbit/s"
 //! ```
 //!
+//! A scenario may be run between measured hosts, which `narrows host --record` wrote: `hosts = ["own",
+//! "../hosts/busy.toml"]` makes a scenario of each, `own` being the hosts of its file.
+//!
 //! Every combination of the lists in `with` makes a scenario, and every combination of the lists in
 //! a method's `params` a method. Unknown fields are refused.
 
@@ -292,7 +295,7 @@ pub(crate) fn is_name(c: char) -> bool {
 }
 
 /// A file's text; no more than a plan can need is read, whatever the path names.
-fn read(path: &Path) -> Result<String, PlanError> {
+pub(crate) fn read(path: &Path) -> Result<String, PlanError> {
     let broken = |source| PlanError::Unreadable { path: PathBuf::from(path), source };
     let mut text = String::new();
     let file = File::open(path).map_err(broken)?;

@@ -13,6 +13,8 @@ pub struct PlannedScenario {
     pub name: String,
     /// The scenario file's text, placeholders replaced.
     pub text: String,
+    /// The texts of the host profiles that it plays; empty without any.
+    pub profiles: String,
     /// The same, read; it has the plan's name for it.
     pub scenario: narrows_scenario::Scenario,
     /// Narrower than the plan's worlds.

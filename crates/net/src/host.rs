@@ -11,6 +11,7 @@ mod interface;
 mod inventory;
 mod measure;
 mod offload;
+mod recording;
 pub(crate) mod reported;
 mod text;
 
@@ -25,3 +26,4 @@ pub use inventory::inventory;
 pub use inventory::sending_connections;
 pub use measure::measure;
 pub use offload::turn_off_offloads;
+pub use recording::{BusyReading, RecordingOptions, record};

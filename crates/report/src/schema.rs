@@ -24,6 +24,12 @@ pub const REPLAY_NAME: &str = "narrows.replay/1";
 /// JSON schema (draft 2020-12) of [`ReplayDocument`](crate::ReplayDocument).
 pub const REPLAY: &str = include_str!("../schema/replay-1.json");
 
+/// Name and version of [`HOST_PROFILE`].
+pub const HOST_PROFILE_NAME: &str = "narrows.host-profile/1";
+
+/// JSON schema (draft 2020-12) of what `narrows host --record` prints.
+pub const HOST_PROFILE: &str = include_str!("../schema/host-profile-1.json");
+
 /// Name and version of [`BURST`].
 pub const BURST_NAME: &str = "narrows.burst/1";
 

@@ -1,5 +1,6 @@
 //! What can be wrong with a scenario.
 
+use narrows_host_profile::ProfileError;
 use narrows_units::ParseQuantityError;
 use thiserror::Error;
 
@@ -26,6 +27,16 @@ pub enum ScenarioError {
         place: String,
         /// What is wrong with it.
         why: String,
+    },
+    /// A host profile that cannot be used.
+    #[error("{place}: {file}: {source}")]
+    Profile {
+        /// Field, such as `sender: profile`.
+        place: String,
+        /// The profile's file, as the scenario names it.
+        file: String,
+        /// What is wrong with it.
+        source: ProfileError,
     },
     /// A path needs at least one hop.
     #[error("the scenario has no hop; write at least one [[hop]]")]

@@ -55,6 +55,14 @@
 //! slots = { period = "1 ms", grant = "8 ms" }
 //! ```
 //!
+//! Hosts are ideal unless they say otherwise, or play a profile that `narrows host --record` wrote.
+//! Its file is named relative to the scenario's:
+//!
+//! ```toml
+//! hosts = "../hosts/busy.toml"    # before the first table: both hosts
+//! [sender]
+//! profile = "../hosts/quiet.toml" # or one of them
+//! ```
 //! What `[[expect]]` may say is described in `file/expect.rs`.
 //!
 //! `offloads = true`, before the first table, lets the kernels of a lab keep what they usually
@@ -67,8 +75,10 @@ mod links;
 mod service;
 mod traffic;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use narrows_host_profile::HostProfile;
 use narrows_units::{BitRate, Delta, Octets, parse_duration};
 use serde::Deserialize;
 
@@ -87,6 +97,7 @@ struct File {
     warm_up: Option<String>,
     #[serde(default)]
     offloads: bool,
+    hosts: Option<String>,
     #[serde(default)]
     hop: Vec<links::HopFile>,
     #[serde(default)]
@@ -108,8 +119,17 @@ fn one() -> u64 {
 }
 
 impl Scenario {
-    /// Reads a scenario from the text of a file, and checks it.
+    /// Reads a scenario from the text of a file, and checks it. Host profiles are files of their own,
+    /// which only [`Scenario::from_toml_with`] can read.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
+        Self::from_toml_with(text, |_| {
+            Err("a text alone leads to no other file; give the scenario as a file".to_owned())
+        })
+    }
+
+    /// The same; `read` gives the text of a host profile by the name that the scenario has for it,
+    /// or says why it cannot.
+    pub fn from_toml_with(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<Self, ScenarioError> {
         let file: File = toml::from_str(text).map_err(|error| ScenarioError::Syntax(error.to_string()))?;
         if file.name.is_empty() || !file.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
             let why = "must be letters, digits, '-', '_' and '.', for it names files and rows";
@@ -135,13 +155,37 @@ impl Scenario {
             scenario.cross.extend(cross.read(&format!("cross {index}"))?);
         }
         scenario.passing = file.passing.read("passing")?;
-        scenario.sender = file.sender.read("sender")?;
-        scenario.receiver = file.receiver.read("receiver")?;
+        let profile = |place: &str, name: &str| profile(place, name, &read);
+        scenario.sender = file.sender.read("sender", &profile)?;
+        scenario.receiver = file.receiver.read("receiver", &profile)?;
+        if let Some(name) = file.hosts {
+            if [&scenario.sender, &scenario.receiver].iter().any(|host| host.profile.is_some()) {
+                return Err(ScenarioError::invalid(
+                    "hosts",
+                    "names a profile for both hosts, and one has its own; write one",
+                ));
+            }
+            let both = profile("hosts", &name)?;
+            for host in [&mut scenario.sender, &mut scenario.receiver] {
+                host.profile = Some(Arc::clone(&both));
+            }
+        }
         for (index, expect) in file.expect.into_iter().enumerate() {
             scenario.expect.push(expect.read(&format!("expect {index}"))?);
         }
         scenario.validate()
     }
+}
+
+fn profile(
+    place: &str,
+    name: &str,
+    read: &impl Fn(&str) -> Result<String, String>,
+) -> Result<Arc<HostProfile>, ScenarioError> {
+    let text = read(name).map_err(|why| ScenarioError::invalid(format!("{place}: {name}"), why))?;
+    let profile = HostProfile::from_toml(&text);
+    let refused = |source| ScenarioError::Profile { place: place.to_owned(), file: name.to_owned(), source };
+    profile.map(Arc::new).map_err(refused)
 }
 
 fn rate(place: &str, text: &str) -> Result<BitRate, ScenarioError> {

@@ -1,7 +1,9 @@
 //! The hosts at the ends, and how they lie.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use narrows_host_profile::HostProfile;
 use narrows_units::{BitRate, Delta};
 
 use crate::hop::Router;
@@ -29,6 +31,10 @@ pub struct Host {
     pub stalls: Option<Stalls>,
     /// Receive coalescing of its interface.
     pub coalescing: Option<Coalescing>,
+    /// A measured host that it plays instead of costs, jitter, stalls and coalescing of its own. A
+    /// profile of both ends on one machine is played by both hosts of a scenario. TCP endpoints are
+    /// not touched by it.
+    pub profile: Option<Arc<HostProfile>>,
     /// Nominal rate of its interface, which serialises what leaves before the first hop's queue
     /// (pacing and stamps are taken before it); `None`: the first hop's link is the interface.
     pub interface_rate: Option<BitRate>,
@@ -55,6 +61,7 @@ impl Default for Host {
             pacing_jitter: Duration::ZERO,
             stalls: None,
             coalescing: None,
+            profile: None,
             interface_rate: None,
             tcp_receive_octets: 3 << 20,
             tcp: TcpHost::default(),
@@ -76,6 +83,20 @@ impl Host {
 
     fn copy_time(&self, ip_octets: u16) -> Duration {
         self.copy_rate.and_then(|rate| rate.time_for(ip_octets.into())).unwrap_or_default()
+    }
+
+    /// The same clock, interface, TCP and answers, with calls, pacing, stalls and stamps as measured.
+    #[must_use]
+    pub fn playing(self, profile: Arc<HostProfile>) -> Self {
+        Self {
+            send_cost: Duration::ZERO,
+            receive_cost: Duration::ZERO,
+            pacing_jitter: Duration::ZERO,
+            stalls: None,
+            coalescing: None,
+            profile: Some(profile),
+            ..self
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! The scenario as a whole.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use narrows_host_profile::{Ends, HostProfile};
 
 use crate::cross::{Cross, Passing};
 use crate::error::ScenarioError;
@@ -105,6 +108,14 @@ impl Scenario {
         self
     }
 
+    /// With this measured host at both ends. Clocks, interfaces, TCP and answers stay.
+    #[must_use]
+    pub fn hosts(mut self, profile: &Arc<HostProfile>) -> Self {
+        self.sender = self.sender.playing(Arc::clone(profile));
+        self.receiver = self.receiver.playing(Arc::clone(profile));
+        self
+    }
+
     /// Completes and checks the scenario: mirrors the reverse direction where none was given,
     /// orders schedules, and refuses what no path can be.
     pub fn validate(mut self) -> Result<Self, ScenarioError> {
@@ -126,6 +137,7 @@ impl Scenario {
         for (place, host) in [("sender", &self.sender), ("receiver", &self.receiver)] {
             check_host(place, host)?;
         }
+        self.check_shared_machine()?;
         Ok(self)
     }
 
@@ -135,6 +147,18 @@ impl Scenario {
             PathDirection::Forward => &self.forward,
             PathDirection::Reverse => &self.reverse,
         }
+    }
+
+    /// Both ends of one machine stall together, so both hosts play it or none.
+    fn check_shared_machine(&self) -> Result<(), ScenarioError> {
+        let shared = |host: &Host| host.profile.as_ref().is_some_and(|profile| profile.ends == Ends::Both);
+        let any = shared(&self.sender) || shared(&self.receiver);
+        if any && self.sender.profile != self.receiver.profile {
+            let why = "is of both ends on one machine; write hosts = \"…\" before the first table instead";
+            let place = if shared(&self.sender) { "sender: profile" } else { "receiver: profile" };
+            return Err(ScenarioError::invalid(place, why));
+        }
+        Ok(())
     }
 
     fn check_cross(&self, place: &str, cross: &Cross) -> Result<(), ScenarioError> {
@@ -278,6 +302,14 @@ fn check_host(place: &str, host: &Host) -> Result<(), ScenarioError> {
     }
     if host.coalescing.is_some_and(|coalescing| coalescing.frames == 0) {
         return invalid("coalescing", "frames must be at least 1");
+    }
+    if host.profile.is_some() {
+        let times = [host.send_cost, host.receive_cost, host.pacing_jitter];
+        if times.iter().any(|time| !time.is_zero()) || host.stalls.is_some() || host.coalescing.is_some() {
+            let why = "has calls, pacing, stalls and coalescing; leave out send_cost, receive_cost, pacing_jitter, \
+                       stalls and coalescing beside it";
+            return invalid("profile", why);
+        }
     }
     if host.stalls.is_some_and(|stalls| stalls.every.is_zero()) {
         return invalid("stalls", "every must be above zero");

@@ -30,6 +30,12 @@ pub(crate) enum Purpose {
     Departures(PathDirection),
     /// Stalls of the host at the beginning of this way.
     Stalls(PathDirection),
+    /// Stamps and wake-ups of the host at the beginning of this way.
+    Arrivals(PathDirection),
+    /// Stalls of a machine on which both ends are.
+    SharedStalls,
+    /// The frequency error of the clock of the host at the beginning of this way.
+    Frequency(PathDirection),
 }
 
 /// A random stream.
@@ -49,6 +55,9 @@ impl Stream {
             Purpose::Link(on, hop) => (7, way(on), hop),
             Purpose::Face(on, node) => (8, way(on), node),
             Purpose::Early(on, hop) => (9, way(on), hop),
+            Purpose::Arrivals(on) => (10, way(on), 0),
+            Purpose::SharedStalls => (11, 0, 0),
+            Purpose::Frequency(on) => (12, way(on), 0),
         };
         // Two streams of one seed differ in their increment alone; scattering the state too keeps
         // their first values apart.

@@ -21,10 +21,12 @@ mod transfer;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use narrows_host_profile::Quantiles;
 use narrows_probe::{Answering, Event, HostFacts, PathFacts, Probe, Refusal, StampSource, World};
 use narrows_scenario::{Crossed, Host, PathDirection, Scenario};
 use narrows_units::{BitRate, Sender, Stamp, nanos};
 
+use crate::host::{time, usual_receive_call, usual_send_call};
 use engine::Engine;
 use load::RunningLoad;
 use transfer::RunningTransfer;
@@ -152,7 +154,9 @@ fn path_facts(scenario: &Scenario, way: PathDirection) -> PathFacts {
     };
     let truth = scenario.truth(way);
     let path_mtu = truth.path_mtu();
-    let calls = |host: &Host| host.send_time(CONTROL_OCTETS) + host.receive_time(CONTROL_OCTETS) + host.interrupt_cost;
+    let calls = |host: &Host| {
+        usual_send_call(host, CONTROL_OCTETS) + usual_receive_call(host, CONTROL_OCTETS) + host.interrupt_cost
+    };
     let costs = calls(sender) + calls(receiver);
     PathFacts {
         path_mtu,
@@ -168,21 +172,36 @@ fn path_facts(scenario: &Scenario, way: PathDirection) -> PathFacts {
 
 /// What a host would find out about itself.
 fn host_facts(host: &Host, path_mtu: u16) -> HostFacts {
-    let (send_cost, receive_cost) = (host.send_time(path_mtu), host.receive_time(path_mtu));
-    let send_limit = BitRate::over(u64::from(path_mtu), send_cost);
+    let (send_cost, receive_cost) = (usual_send_call(host, path_mtu), usual_receive_call(host, path_mtu));
     HostFacts {
         send_cost,
         receive_cost,
         clock_resolution: host.clock.granularity,
         // Rounded readings of a steady clock spread evenly over one tick: their 99th percentile is
         // half a tick from the median.
-        stamp_error: Duration::from_nanos(nanos(host.clock.granularity) / 2),
+        stamp_error: Duration::from_nanos(nanos(host.clock.granularity) / 2).max(stamp_noise(host)),
         stamp_source: StampSource::Simulated,
-        min_gap: send_cost.max(host.pacing_jitter),
-        max_send_rate: send_limit,
+        min_gap: match host.profile {
+            // As real hosts have it.
+            Some(_) => (2 * send_cost.max(receive_cost)).max(SMALLEST_GAP),
+            None => send_cost.max(host.pacing_jitter),
+        },
+        max_send_rate: BitRate::over(u64::from(path_mtu), send_cost),
         interface_rate: host.interface_rate,
-        virtual_interface: false,
+        virtual_interface: host.profile.as_ref().is_some_and(|profile| profile.virtual_interface),
     }
+}
+
+/// The smallest gap that a spinning program of a real host keeps.
+const SMALLEST_GAP: Duration = Duration::from_micros(2);
+
+/// As a host that plays a profile would measure it: from a program's stamp of a departure to the
+/// stamp of the arrival, 99th percentile less median.
+fn stamp_noise(host: &Host) -> Duration {
+    let noise = |quantiles: &Quantiles| quantiles.value(0.99).saturating_sub(quantiles.median());
+    let profile = host.profile.as_ref();
+    let ns = profile.map(|profile| noise(&profile.send.stamp_ns).saturating_add(noise(&profile.receive.stamp_ns)));
+    time(ns.unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `narrows host [SERVER]`: what the hosts can do.
 
+mod profile;
 mod remote;
 
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ use crate::{environment, interrupt, output};
 /// card, and a verdict per family of methods. With a SERVER that runs `narrows serve`, for both
 /// hosts.
 ///
-/// Takes about three seconds, most of it on loopback; a server is sent six trains of 120 packets.
+/// Takes about three seconds (with --record as long as that says), most of it on loopback; a server is sent six trains of 120 packets.
 /// Changes nothing.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
@@ -67,6 +68,8 @@ pub(crate) struct HostArgs {
     /// No progress
     #[arg(long)]
     quiet: bool,
+    #[command(flatten)]
+    recording: profile::RecordingArgs,
 }
 
 fn rate(text: &str) -> Result<BitRate, String> {
@@ -86,6 +89,9 @@ pub(crate) fn run(args: &HostArgs) -> Result<Exit, Failure> {
     output::check(args.output.as_ref())?;
     let progress = Progress::new(args.quiet);
     let stop = Arc::clone(interrupt::flag()?);
+    if let Some(file) = &args.recording.record {
+        return profile::run(args, file, &stop, &progress);
+    }
     let started_at = Some(environment::now());
     // The remote host first: what is wrong with the call is told before anything is measured.
     let remote = args.peer()?.map(|peer| remote::ask(&peer, &stop, &progress)).transpose()?;

@@ -5,9 +5,11 @@ mod show;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use narrows_evaluate::expected::faults;
 use narrows_evaluate::simulated::Simulation;
+use narrows_host_profile::HostProfile;
 use narrows_scenario::{PathDirection, Scenario};
 use narrows_units::Metric;
 
@@ -48,6 +50,10 @@ pub(crate) struct SimulateArgs {
     /// Measure the reverse direction: from receiver to sender
     #[arg(long, short = 'R')]
     reverse: bool,
+    /// Play this host profile at both ends, instead of the scenario's hosts; see `narrows host
+    /// --record`
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    hosts: Option<PathBuf>,
     /// Parameter of the method, NAME=VALUE; may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
@@ -63,7 +69,10 @@ pub(crate) struct SimulateArgs {
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     output::check(args.output.as_ref())?;
-    let (scenario, text) = load_with_text(&args.scenario)?;
+    let (mut scenario, text) = load_with_text(&args.scenario)?;
+    if let Some(file) = &args.hosts {
+        scenario = with_hosts(scenario, file)?;
+    }
     let way = if args.reverse { PathDirection::Reverse } else { PathDirection::Forward };
     if args.record.file.is_some() && (args.expected || args.runs != 1) {
         return Err(Failure::usage("--record keeps one run of one method; `narrows evaluate` keeps many"));
@@ -97,9 +106,17 @@ pub(crate) fn load(path: &Path) -> Result<Scenario, Failure> {
 /// The same, with the text that it was read from.
 pub(crate) fn load_with_text(path: &Path) -> Result<(Scenario, String), Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    let scenario =
-        Scenario::from_toml(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let scenario = narrows_evaluate::scenario_beside(&text, path)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     Ok((scenario, text))
+}
+
+/// The scenario between hosts of this profile.
+fn with_hosts(scenario: Scenario, file: &Path) -> Result<Scenario, Failure> {
+    let refused = |error: &dyn std::fmt::Display| Failure::usage(format!("--hosts {}: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| refused(&error))?;
+    let profile = HostProfile::from_toml(&text).map_err(|error| refused(&error))?;
+    scenario.hosts(&Arc::new(profile)).validate().map_err(|error| refused(&error))
 }
 
 /// `NAME=VALUE` in two.

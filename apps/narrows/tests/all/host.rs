@@ -4,7 +4,7 @@
 use crate::common;
 
 use crate::documents::keeps;
-use common::{Running, Server, client, directory, run, text, validate};
+use common::{Running, Server, client, directory, run, scenario, text, validate};
 use serde_json::Value;
 
 /// Every family, in the document's order.
@@ -76,6 +76,41 @@ fn both_ends() {
     assert_eq!((&document["capture"], &document["fixes"]), (&Value::Null, &Value::Null));
 }
 
+/// A profile is written, follows its schema, and is played.
+#[test]
+fn a_profile_is_recorded_and_played() {
+    let home = directory();
+    for (name, extra) in [("one", None), ("both", Some("--both-ends"))] {
+        let file = home.path().join(format!("{name}.toml"));
+        let mut call = vec!["host", "--record", text(&file), "--record-seconds", "1", "--json", "--quiet"];
+        call.extend(extra);
+        let ended = run(&call);
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        let document = ended.json();
+        validate(narrows_report::schema::HOST_PROFILE, &document);
+        assert_eq!((&document["name"], &document["ends"]), (&name.into(), &name.into()));
+        assert!(document["send"]["pacing_ns"]["count"].as_u64().is_some_and(|count| count > 0), "{document:#}");
+        let demo = scenario("demo.toml");
+        let call = ["simulate", text(&demo), "--method", "rtt", "--json", "--hosts", text(&file)];
+        let ended = run(&call);
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        assert_eq!(ended.stdout, run(&call).stdout, "the same seed plays the same host");
+    }
+}
+
+#[test]
+fn a_server_helps_to_record() {
+    let server = Server::start(&[]);
+    let home = directory();
+    let file = home.path().join("from-server.toml");
+    let extra = ["--record", text(&file), "--record-seconds", "2", "--quiet"];
+    let ended = Running::start(&mut client("host", server.address.port(), &extra)).end();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("receive.batch_packets") && ended.stdout.contains("--hosts"), "{ended:?}");
+    let written = std::fs::read_to_string(&file).expect("the profile is written");
+    assert!(written.contains("loopback, and from"), "{written}");
+}
+
 #[test]
 fn refusals() {
     run(&["host", "no..such..host", "--json"]).refused(3, &["no..such..host"]);
@@ -86,6 +121,13 @@ fn refusals() {
     run(&["host", "--rate", "fast"]).refused(2, &["--rate"]);
     run(&["host", "--snap", "96"]).refused(2, &["--capture"]);
     run(&["host", "--capture", "--snap", "13"]).refused(2, &["--snap"]);
+    run(&["host", "--record", "/nowhere/at/all.toml"]).refused(2, &["/nowhere/at/all.toml"]);
+    run(&["host", "--record", "a b.toml"]).refused(2, &["names the profile"]);
+    run(&["host", "--record", "x.toml", "--fix"]).refused(2, &["--fix"]);
+    run(&["host", "--both-ends"]).refused(2, &["--record"]);
+    run(&["host", "--record", "x.toml", "--both-ends", "127.0.0.1"]).refused(2, &["--both-ends"]);
+    run(&["host", "--record", "x.toml", "--record-seconds", "0"]).refused(2, &["--record-seconds"]);
+    run(&["simulate", "x.toml", "--method", "rtt", "--hosts", "y", "--record", "z"]).refused(2, &["--hosts"]);
     run(&["host", "-4"]).refused(2, &["SERVER"]);
     run(&["host", "127.0.0.1", "-I", "lo"]).refused(2, &["--interface"]);
     run(&["host", "-o", "/nowhere/at/all.json"]).refused(2, &["/nowhere/at/all.json"]);

@@ -80,6 +80,8 @@ pub(super) struct ScenarioFile {
     #[serde(default, rename = "as")]
     pub(super) labels: BTreeMap<String, Vec<String>>,
     pub(super) name: Option<String>,
+    /// Host profiles; a scenario for each.
+    pub(super) hosts: Option<toml::Value>,
     pub(super) worlds: Option<Vec<World>>,
     pub(super) methods: Option<Vec<String>>,
 }

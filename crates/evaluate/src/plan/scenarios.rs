@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use narrows_scenario::Scenario;
+use narrows_host_profile::HostProfile;
+
+use narrows_report::World;
 
 use super::file::{COMBINATIONS, ScenarioFile, combinations, texts};
 use super::{is_name, read, worlds};
 use crate::error::PlanError;
+use crate::hosts;
 use crate::subject::PlannedScenario;
 
 /// Most octets of all scenarios that one entry makes: ours, a bound on memory.
@@ -50,15 +53,48 @@ fn one(file: &ScenarioFile, place: &str, folder: &Path, all: &mut Vec<Arc<Planne
         let why = format!("more than {COMBINATIONS} scenarios, or {MOST_OCTETS} octets of them");
         return Err(PlanError::invalid(place, why));
     }
+    let played = profiles(file, place, folder)?;
     for chosen in combinations {
         let choices: Vec<Choice<'_>> = lists
             .iter()
             .zip(&chosen)
             .map(|((key, values, labels), &at)| Choice { key, text: &values[at], label: &labels[at] })
             .collect();
-        all.push(Arc::new(planned(file, place, &path, &text, is_template, &choices)?));
+        let own = planned(file, place, &path, &text, is_template, &choices)?;
+        for hosts in &played {
+            all.push(Arc::new(between(&own, hosts.as_ref(), place)?));
+        }
     }
     Ok(())
+}
+
+/// A profile and its text.
+type Played = (Arc<HostProfile>, String);
+
+/// The hosts that the scenario is run between; `None`: its own.
+fn profiles(file: &ScenarioFile, place: &str, folder: &Path) -> Result<Vec<Option<Played>>, PlanError> {
+    let place = format!("{place}: hosts");
+    let Some(named) = &file.hosts else { return Ok(vec![None]) };
+    let names = texts(&place, named)?;
+    let one = |name: &String| match name.as_str() {
+        "own" => Ok(None),
+        name => hosts::profile(&place, &folder.join(name)).map(Some),
+    };
+    names.iter().map(one).collect()
+}
+
+/// The scenario between these hosts, named by them.
+fn between(own: &PlannedScenario, hosts: Option<&Played>, place: &str) -> Result<PlannedScenario, PlanError> {
+    let mut planned = own.clone();
+    let Some((profile, text)) = hosts else { return Ok(planned) };
+    planned.name = format!("{}-{}", own.name, profile.name);
+    planned.profiles.clone_from(text);
+    // Kernels have hosts of their own.
+    planned.worlds = Some(vec![World::Simulator]);
+    let scenario = planned.scenario.hosts(profile).validate();
+    planned.scenario = scenario.map_err(|source| PlanError::Scenario { place: format!("{place}: hosts"), source })?;
+    planned.scenario.name.clone_from(&planned.name);
+    Ok(planned)
 }
 
 /// Per placeholder: its name, its values, the words for them.
@@ -116,7 +152,7 @@ fn planned(
     } else {
         template.to_owned()
     };
-    let mut scenario = Scenario::from_toml(&text).map_err(|source| {
+    let (mut scenario, profiles) = hosts::with_profiles(&text, path).map_err(|source| {
         let values: Vec<String> = choices.iter().map(|choice| format!("{} = {}", choice.key, choice.text)).collect();
         PlanError::Scenario { place: [format!("{place}: {}", path.display()), values.join(", ")].join(" "), source }
     })?;
@@ -129,6 +165,7 @@ fn planned(
     Ok(PlannedScenario {
         name: scenario.name.clone(),
         text,
+        profiles,
         scenario,
         worlds: file.worlds.clone().map(|given| worlds(&format!("{place}: worlds"), given)).transpose()?,
         methods: file.methods.clone(),

@@ -132,6 +132,28 @@ fn the_choice_per_hop_is_a_row() {
     assert_eq!(chosen, [("default_per_hop last_hop=answers", "hops"), ("default_per_hop last_hop=stamps", "hops")]);
 }
 
+/// A scenario for each of the hosts, which rows and keys tell apart.
+#[test]
+fn scenarios_are_crossed_with_hosts() {
+    let folder = folder();
+    let busy = include_str!("../../../../hosts/busy.toml");
+    std::fs::write(folder.path().join("busy.toml"), busy).unwrap();
+    let plan = |hosts: &str| {
+        let text =
+            format!("name = \"p\"\n[[scenario]]\nfile = \"plain.toml\"\nhosts = {hosts}\n[[method]]\nname = \"rtt\"\n");
+        Plan::from_toml(&text, Path::new("p.toml"), folder.path()).map_err(|error| error.to_string())
+    };
+    let crossed = plan("[\"own\", \"busy.toml\"]").unwrap();
+    let [own, played] = &crossed.scenarios[..] else { panic!("{:?}", crossed.scenarios) };
+    assert_eq!((own.name.as_str(), played.name.as_str()), ("own", "own-busy"));
+    assert_eq!((own.profiles.as_str(), played.profiles.as_str()), ("", busy));
+    assert!(own.scenario.sender.profile.is_none() && played.scenario.receiver.profile.is_some());
+    let keys: Vec<crate::Key> = crossed.cells().iter().map(|cell| crate::key::Keys::of_runs(cell).seed(1)).collect();
+    assert_ne!(keys[0], keys[1]);
+    assert!(plan("\"none.toml\"").unwrap_err().contains("none.toml"));
+    assert!(plan("\"plain.toml\"").unwrap_err().contains("plain.toml: schema"));
+}
+
 #[test]
 fn published_numbers_are_read_in_their_units() {
     let plan = read(FULL).unwrap();

@@ -1,5 +1,8 @@
 //! Hosts in a file.
 
+use std::sync::Arc;
+
+use narrows_host_profile::HostProfile;
 use serde::Deserialize;
 
 use super::links::RouterFile;
@@ -18,6 +21,7 @@ pub(super) struct HostFile {
     pacing_jitter: Option<String>,
     stalls: Option<StallsFile>,
     coalescing: Option<CoalescingFile>,
+    profile: Option<String>,
     interface_rate: Option<String>,
     tcp_receive: Option<String>,
     tcp_send: Option<String>,
@@ -62,7 +66,11 @@ struct CoalescingFile {
 }
 
 impl HostFile {
-    pub(super) fn read(self, place: &str) -> Result<Host, ScenarioError> {
+    pub(super) fn read(
+        self,
+        place: &str,
+        profile: &impl Fn(&str, &str) -> Result<Arc<HostProfile>, ScenarioError>,
+    ) -> Result<Host, ScenarioError> {
         let at = |field: &str| format!("{place}: {field}");
         let time =
             |field: &str, text: Option<&String>| optional(&at(field), text, duration).map(Option::unwrap_or_default);
@@ -75,6 +83,7 @@ impl HostFile {
             interface_rate: optional(&at("interface_rate"), self.interface_rate.as_ref(), rate)?,
             ..Host::default()
         };
+        host.profile = self.profile.map(|name| profile(&at("profile"), &name)).transpose()?;
         if let Some(clock) = self.clock {
             host.clock = clock.read(&at("clock"))?;
         }

@@ -281,3 +281,59 @@ fn what_no_such_link_can_be_is_refused() {
         assert!(hop(&lines).is_err(), "{lines}");
     }
 }
+
+const PLAIN: &str = "name = \"plain\"\n[[hop]]\nrate = \"1 Gbit/s\"\n";
+const ONE: &str = include_str!("../../../../hosts/busy.toml");
+const BOTH: &str = include_str!("../../../../hosts/busy-both-ends.toml");
+
+fn with_profiles(text: &str) -> Result<Scenario, String> {
+    let read = |name: &str| match name {
+        "one.toml" => Ok(ONE.to_owned()),
+        "both.toml" => Ok(BOTH.to_owned()),
+        "old.toml" => Ok(ONE.replace("host-profile/1", "host-profile/0")),
+        _ => Err("no such file".to_owned()),
+    };
+    Scenario::from_toml_with(text, read).map_err(|error| error.to_string())
+}
+
+/// Both hosts, or one of them; clocks and the rest stay.
+#[test]
+fn hosts_play_profiles() {
+    let played = |host: &crate::Host| host.profile.as_ref().map(|profile| profile.name.clone());
+    let both = with_profiles(&format!("hosts = \"both.toml\"\n{PLAIN}")).unwrap();
+    assert_eq!(
+        (played(&both.sender), played(&both.receiver)),
+        (Some("busy-both-ends".to_owned()), Some("busy-both-ends".to_owned()))
+    );
+    let text =
+        format!("{PLAIN}[receiver]\nprofile = \"one.toml\"\nclock = {{ skew_ppm = 3 }}\ntcp_receive = \"1 MB\"\n");
+    let one = with_profiles(&text).unwrap();
+    assert_eq!((played(&one.sender), played(&one.receiver)), (None, Some("busy".to_owned())));
+    assert!((one.receiver.clock.skew_ppm - 3.0).abs() < 1e-9);
+    let profile = one.receiver.profile.clone().unwrap();
+    let slow =
+        Scenario::from_toml(&format!("{PLAIN}[sender]\nsend_cost = \"3 us\"\ntcp_receive = \"1 MB\"\n")).unwrap();
+    let over = slow.hosts(&profile).validate().unwrap();
+    assert_eq!((over.sender.send_cost, over.sender.tcp_receive_octets), (Duration::ZERO, 1_000_000));
+    assert_eq!(played(&over.sender), Some("busy".to_owned()));
+}
+
+/// Errors name the place, the file and the key.
+#[test]
+fn profiles_that_cannot_be_played() {
+    let host = |name: &str| format!("{PLAIN}[sender]\nprofile = \"{name}\"\n");
+    for (text, words) in [
+        (host("none.toml"), &["sender: profile", "none.toml", "no such file"][..]),
+        (host("old.toml"), &["sender: profile", "old.toml", "narrows.host-profile/0"]),
+        (host("both.toml"), &["sender: profile", "one machine", "hosts ="]),
+        (host("one.toml") + "send_cost = \"1 us\"\n", &["sender: profile", "send_cost"]),
+        (host("one.toml") + "coalescing = { timer = \"1 us\", frames = 2 }\n", &["sender: profile", "coalescing"]),
+        (format!("hosts = \"one.toml\"\n{}", host("one.toml")), &["hosts", "write one"]),
+        (format!("hosts = 7\n{PLAIN}"), &["hosts"]),
+    ] {
+        let error = with_profiles(&text).expect_err(words[0]);
+        assert!(words.iter().all(|word| error.contains(word)), "{words:?} are not in: {error}");
+    }
+    let alone = Scenario::from_toml(&host("one.toml")).unwrap_err().to_string();
+    assert!(alone.contains("give the scenario as a file"), "{alone}");
+}

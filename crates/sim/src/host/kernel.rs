@@ -1,6 +1,6 @@
 //! What a host's kernel answers by itself, without any program's call.
 
-use narrows_scenario::{Host, PathDirection, Scenario};
+use narrows_scenario::{PathDirection, Scenario};
 
 use super::{HostState, Intake};
 use crate::path::Answers;
@@ -23,15 +23,8 @@ impl<C> Kernel<C> {
             PathDirection::Forward => (&scenario.sender, PathDirection::Reverse),
             PathDirection::Reverse => (&scenario.receiver, PathDirection::Forward),
         };
-        // The kernel answers without a call or a copy.
-        let without_calls = Host {
-            send_cost: std::time::Duration::ZERO,
-            receive_cost: std::time::Duration::ZERO,
-            copy_rate: None,
-            ..host.clone()
-        };
         Self {
-            host: HostState::new(&without_calls, way, seed),
+            host: HostState::without_program(host, way, seed),
             intake: Intake::new(host.coalescing),
             answers: Answers::new(host.answers, arriving, scenario.hops(arriving).len(), seed),
             last: 0,

@@ -190,7 +190,7 @@ impl Engine {
                 let (ip_octets, payload) = reading.payload;
                 let word = DeliveredPacket {
                     at: reading.at,
-                    stamp: self.reading(way, reading.at),
+                    stamp: self.reading(way, reading.stamped),
                     ip_octets,
                     dropped: reading.dropped,
                     payload,
@@ -226,7 +226,7 @@ impl Engine {
                 let host = self.host(way);
                 let departure = host.departure(word.at, host.send_time(echo_octets));
                 let payload = Payload::Echo { run, seq, turned: word.stamp };
-                self.send(departure, way, packet(echo_octets, payload));
+                self.send(departure.leaves, way, packet(echo_octets, payload));
             }
             // Segments never get here: the kernel takes them.
             Payload::Probe { .. } | Payload::Echo { .. } | Payload::Answer { .. } | Payload::Tcp(_) => {

@@ -13,6 +13,7 @@ use super::SimWorld;
 use super::engine::{DeliveredPacket, packet};
 use super::payload::{ExpectedResponse, Payload};
 use crate::NEVER;
+use crate::host::Departure;
 use crate::path::{Link, Packet};
 use sink::LoadSink;
 
@@ -128,24 +129,24 @@ impl SimWorld {
             } else {
                 host.departure(plan.max(running.left[0]), cost)
             };
-            let leaves = running.interface.serve(at, load.ip_octets).unwrap_or(NEVER);
+            let leaves = running.interface.serve(at.leaves, load.ip_octets).unwrap_or(NEVER);
             running.left = [running.left[1], leaves];
             self.send_load_packet(running, at, load);
         }
     }
 
-    fn send_load_packet(&mut self, running: &mut RunningLoad, at: u64, load: &Load) {
+    fn send_load_packet(&mut self, running: &mut RunningLoad, at: Departure, load: &Load) {
         let payload = Payload::Probe {
             run: running.run,
             seq: running.sent,
-            sent: self.engine.reading(self.way, at),
+            sent: self.engine.reading(self.way, at.stamped),
             expected_response: ExpectedResponse::Stamp,
         };
         // Each stream is a socket, so a flow, of its own; the first one's is that of trains.
         let flow = running.sent % u32::from(load.streams.max(1));
         running.sent = running.sent.wrapping_add(1);
         let packet = Packet { flow, ..packet(load.ip_octets, payload) };
-        self.engine.send(at, self.way, packet);
+        self.engine.send(at.leaves, self.way, packet);
     }
 
     fn take_heard(&mut self, running: &mut RunningLoad, delivered_packet: &mut Vec<DeliveredPacket>) {

@@ -12,6 +12,7 @@ use narrows_units::{Stamp, nanos};
 use super::SimWorld;
 use super::engine::{DeliveredPacket, FULL_HOP_LIMIT};
 use super::payload::{ExpectedResponse, Payload};
+use crate::host::Departure;
 use crate::path::Packet;
 
 /// Smallest SYN: IPv4 and TCP header without options.
@@ -24,8 +25,11 @@ impl SimWorld {
         }
         let run = self.engine.new_run();
         let begin = self.begin_at_sender();
+        self.wake_hosts(train.peer_kind, begin);
         let departures = self.departures(&train.packets, begin);
-        let mut watch = Watch::new(run, train, &departures, |at| self.engine.reading(self.way, at));
+        let by_kernel = worth_stamping(&train.packets);
+        let stamps: Vec<u64> = departures.iter().map(|at| if by_kernel { at.leaves } else { at.stamped }).collect();
+        let mut watch = Watch::new(run, train, &stamps, |at| self.engine.reading(self.way, at));
         for (row, plan) in watch.rows.iter().zip(&train.packets) {
             let payload = Payload::Probe {
                 run,
@@ -45,9 +49,9 @@ impl SimWorld {
                 flow: 0,
                 payload,
             };
-            self.engine.send(departures[row.seq as usize], self.way, packet);
+            self.engine.send(departures[row.seq as usize].leaves, self.way, packet);
         }
-        let last = departures.last().copied().unwrap_or(begin);
+        let last = departures.last().map_or(begin, |departure| departure.leaves);
         self.await_rows(&mut watch, last, answers_nothing(train, self.facts.path_mtu));
         let heard_here = self.sends_here() == (train.peer_kind != PeerKind::Receiver);
         if !heard_here {
@@ -63,7 +67,7 @@ impl SimWorld {
             local_drops: watch.local_drops,
             departed_by: StampSource::Simulated,
             arrived_by: StampSource::Simulated,
-            pacing: pacing_check(&train.packets, &departures, &costs),
+            pacing: pacing_check(&train.packets, &stamps, &costs),
         })
     }
 
@@ -92,9 +96,23 @@ impl SimWorld {
         self.engine.idle_until(reported);
     }
 
+    /// A host that rested is woken by a packet in front of each train to a cooperating peer, which
+    /// nobody counts.
+    fn wake_hosts(&mut self, peer_kind: PeerKind, begin: u64) {
+        if matches!(peer_kind, PeerKind::ClosedPort | PeerKind::TcpSyn) {
+            return;
+        }
+        let arrives = begin + self.control_delay(self.way);
+        self.engine.host(self.way).wake_up(Some(begin), None);
+        self.engine.host(self.way.opposite()).wake_up(None, Some(arrives));
+    }
+
     /// When the packets leave. The plan is kept in absolute time: a late packet does not delay
-    /// those after it, unless they are due before it has left.
-    fn departures(&mut self, plans: &[PacketPlan], begin: u64) -> Vec<u64> {
+    /// those after it, unless they are due before it has left. A host that plays a profile moves
+    /// the rest of its plan by what a packet is late, if that is more than half a gap (at least 5
+    /// µs), as the programs of real hosts do.
+    fn departures(&mut self, plans: &[PacketPlan], begin: u64) -> Vec<Departure> {
+        const LATE_AT_LEAST: u64 = 5000;
         let host = self.engine.host(self.way);
         let mut planned = begin;
         let mut departures = Vec::with_capacity(plans.len());
@@ -102,11 +120,15 @@ impl SimWorld {
             let gap = if index == 0 { 0 } else { nanos(plan.gap) };
             planned = planned.saturating_add(gap);
             let cost = host.send_time(plan.ip_octets);
-            departures.push(if index > 0 && gap == 0 {
-                host.departure(planned, cost)
-            } else {
-                host.paced_departure(planned, cost)
-            });
+            let departure =
+                if index > 0 && gap == 0 { host.departure(planned, cost) } else { host.paced_departure(planned, cost) };
+            let late = departure.stamped.saturating_sub(planned);
+            if host.moves_schedules() && gap == 0 {
+                planned = departure.returned;
+            } else if host.moves_schedules() && late > (gap / 2).max(LATE_AT_LEAST) {
+                planned = departure.stamped;
+            }
+            departures.push(departure);
         }
         departures
     }
@@ -128,6 +150,16 @@ impl SimWorld {
             self.engine.step(deadline, &mut delivered_packet);
         }
     }
+}
+
+/// Whether real hosts would have their kernel stamp departures, which a dense train would pay for:
+/// gaps of at least 10 µs, and at most 16 packets back to back.
+fn worth_stamping(plans: &[PacketPlan]) -> bool {
+    const SMALLEST_GAP: Duration = Duration::from_micros(10);
+    const LONGEST_RUN: usize = 16;
+    let rest = plans.get(1..).unwrap_or_default();
+    let spaced = rest.iter().all(|packet| packet.gap.is_zero() || packet.gap >= SMALLEST_GAP);
+    spaced && rest.split(|packet| !packet.gap.is_zero()).all(|run| run.len() < LONGEST_RUN)
 }
 
 /// No packet of the train makes a router or a host answer while it is being sent.
