@@ -8,7 +8,7 @@ use narrows_host_profile::HostProfile;
 use narrows_scenario::{Scenario, ScenarioError};
 
 use crate::error::PlanError;
-use crate::plan::read;
+use crate::text_file::read;
 
 /// A scenario from the text of the file at `path`; host profiles that it names lie relative to it.
 pub fn scenario_beside(text: &str, path: &Path) -> Result<Scenario, ScenarioError> {

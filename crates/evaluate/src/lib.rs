@@ -29,6 +29,7 @@ pub mod simulated;
 mod store;
 pub mod subject;
 mod summary;
+mod text_file;
 mod tracked;
 pub mod truth;
 mod work;

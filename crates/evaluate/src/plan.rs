@@ -28,8 +28,8 @@
 //! value = "67.4 Mbit/s"
 //! ```
 //!
-//! A scenario may be run between measured hosts, which `narrows host --record` wrote: `hosts = ["own",
-//! "../hosts/busy.toml"]` makes a scenario of each, `own` being the hosts of its file.
+//! A scenario may be run between measured hosts, which `narrows host --record` wrote: `hosts =
+//! ["own", "../hosts/busy.toml"]` makes a scenario of each, `own` being the hosts of its file.
 //!
 //! Every combination of the lists in `with` makes a scenario, and every combination of the lists in
 //! a method's `params` a method. Unknown fields are refused.
@@ -40,8 +40,6 @@ mod published;
 mod scenarios;
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -53,12 +51,12 @@ pub use published::PlannedPublished;
 use crate::cell::Cell;
 use crate::error::PlanError;
 use crate::subject::{PlannedScenario, Subject, allows};
+use crate::text_file;
 
 /// Most rows of a plan, most runs of all of them, and most octets of a file: ours; some hundred
 /// megabytes of memory each.
 const MOST_ROWS: usize = 200_000;
 const MOST_RUNS: u64 = 10_000_000;
-const MOST_OCTETS: u64 = 4 << 20;
 
 /// A plan that makes sense: every file was read, every scenario and parameter checked.
 #[derive(Debug, Clone)]
@@ -140,7 +138,7 @@ impl Keep {
 impl Plan {
     /// Reads and checks a plan and everything that it names.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
-        let text = read(path)?;
+        let text = text_file::read(path)?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         Self::from_toml(&text, path, &folder)
     }
@@ -292,19 +290,6 @@ fn check_name(name: &str) -> Result<(), PlanError> {
 
 pub(crate) fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_.".contains(c)
-}
-
-/// A file's text; no more than a plan can need is read, whatever the path names.
-pub(crate) fn read(path: &Path) -> Result<String, PlanError> {
-    let broken = |source| PlanError::Unreadable { path: PathBuf::from(path), source };
-    let mut text = String::new();
-    let file = File::open(path).map_err(broken)?;
-    file.take(MOST_OCTETS + 1).read_to_string(&mut text).map_err(broken)?;
-    if text.len() as u64 > MOST_OCTETS {
-        let why = format!("is longer than {MOST_OCTETS} octets");
-        return Err(PlanError::invalid(path.display().to_string(), why));
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! All times are nanoseconds. Nothing here reads a clock or draws from a random source: whoever
 //! samples passes in numbers between 0 and 1.
 
+mod ends;
 mod error;
 mod profile;
 mod quantiles;
@@ -15,8 +16,9 @@ mod rows;
 mod stalls;
 mod text;
 
+pub use ends::Ends;
 pub use error::ProfileError;
-pub use profile::{ClockProfile, Ends, HostProfile, ReceiveProfile, Recorded, SCHEMA, SendProfile};
+pub use profile::{ClockProfile, HostProfile, ReceiveProfile, Recorded, SCHEMA, SendProfile};
 pub use quantiles::{PERCENTS, Quantiles};
 pub use rows::{About, PacketRow, Rows};
 pub use stalls::{Sojourn, Span, StallProfile, StallState, StallWalk};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ends::Ends;
 use crate::error::ProfileError;
 use crate::quantiles::{PERCENTS, Quantiles};
 use crate::stalls::StallProfile;
@@ -38,17 +39,6 @@ pub struct HostProfile {
     pub receive: ReceiveProfile,
     /// When its programs do not run.
     pub stalls: StallProfile,
-}
-
-/// Whose behaviour a profile is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ends {
-    /// Of one host; two that play it stall independently.
-    One,
-    /// Of both ends on one machine, the path between them included: they stall together, and have
-    /// one clock.
-    Both,
 }
 
 /// How a profile came about.

@@ -128,7 +128,7 @@ mod tests {
             let known = Quantiles { count: 1, at };
             let again = Quantiles::of((0..=10_000).map(|k| known.value(f64::from(k) / 10_000.0))).unwrap();
             for (known, again) in known.at.iter().zip(&again.at) {
-                // The steps of the draws: a ten-thousandth of all, a hundredth of the narrowest part.
+                // Steps of the draws: a ten-thousandth of all, a hundredth of the narrowest part.
                 prop_assert!((known - again).abs() <= 1 + known.abs() / 2, "{} {}", known, again);
             }
             prop_assert_eq!(known.at[5], again.at[5]);

@@ -1,7 +1,8 @@
 //! From what was seen to a profile.
 
+use crate::ends::Ends;
 use crate::error::ProfileError;
-use crate::profile::{ClockProfile, Ends, HostProfile, ReceiveProfile, Recorded, SCHEMA, SendProfile};
+use crate::profile::{ClockProfile, HostProfile, ReceiveProfile, Recorded, SCHEMA, SendProfile};
 use crate::quantiles::{PERCENTS, Quantiles};
 use crate::stalls::{Span, StallProfile};
 

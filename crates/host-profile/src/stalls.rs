@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ends::Ends;
 use crate::error::ProfileError;
-use crate::profile::Ends;
 use crate::quantiles::Quantiles;
 
 /// A time from one instant to a later one, nanoseconds.

@@ -96,7 +96,8 @@ fn inline(quantiles: &Quantiles) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::profile::{ClockProfile, Ends, HostProfile, ReceiveProfile, Recorded, SendProfile};
+    use crate::ends::Ends;
+    use crate::profile::{ClockProfile, HostProfile, ReceiveProfile, Recorded, SendProfile};
     use crate::quantiles::{PERCENTS, Quantiles};
     use crate::stalls::{Span, StallProfile};
 

@@ -119,8 +119,8 @@ fn one() -> u64 {
 }
 
 impl Scenario {
-    /// Reads a scenario from the text of a file, and checks it. Host profiles are files of their own,
-    /// which only [`Scenario::from_toml_with`] can read.
+    /// Reads a scenario from the text of a file, and checks it. Host profiles are files of their
+    /// own, which only [`Scenario::from_toml_with`] can read.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         Self::from_toml_with(text, |_| {
             Err("a text alone leads to no other file; give the scenario as a file".to_owned())

@@ -85,7 +85,7 @@ impl Host {
         self.copy_rate.and_then(|rate| rate.time_for(ip_octets.into())).unwrap_or_default()
     }
 
-    /// The same clock, interface, TCP and answers, with calls, pacing, stalls and stamps as measured.
+    /// The same clock, interface, TCP and answers; calls, pacing, stalls and stamps as measured.
     #[must_use]
     pub fn playing(self, profile: Arc<HostProfile>) -> Self {
         Self {

@@ -9,10 +9,11 @@ use narrows_probe::Method;
 use narrows_units::Metric;
 
 use super::file::{ExternalToolFile, MethodFile, combinations, text, texts};
-use super::{read, worlds};
+use super::worlds;
 use crate::error::PlanError;
 use crate::external_tool::{self, Adapter, AdapterError};
 use crate::subject::{PlannedExternalTool, PlannedMethod, Subject};
+use crate::text_file::read;
 
 pub(super) fn cross(files: &[MethodFile]) -> Result<Vec<Subject>, PlanError> {
     let mut all = Vec::new();

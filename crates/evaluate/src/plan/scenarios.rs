@@ -8,10 +8,11 @@ use narrows_host_profile::HostProfile;
 use narrows_report::World;
 
 use super::file::{COMBINATIONS, ScenarioFile, combinations, texts};
-use super::{is_name, read, worlds};
+use super::{is_name, worlds};
 use crate::error::PlanError;
 use crate::hosts;
 use crate::subject::PlannedScenario;
+use crate::text_file::read;
 
 /// Most octets of all scenarios that one entry makes: ours, a bound on memory.
 const MOST_OCTETS: usize = 256 << 20;

@@ -116,7 +116,7 @@ fn packets_have_the_profile_again() {
         for seed in [seed, seed + 1] {
             let again = HostProfile::of_rows(&record(known, seed, 4), about(seed)).unwrap();
             for ((key, known_part, _), (_, again_part, _)) in known.parts().iter().zip(again.parts()) {
-                // Simulated hosts do not read their clock by calls, and batches follow from the rest.
+                // Simulated hosts read their clock without calls; batches follow from the rest.
                 if !matches!(*key, "clock.read_ns" | "receive.batch_packets") {
                     same(&format!("{} with seed {seed}: {key}", known.name), known_part, again_part);
                 }
