@@ -40,7 +40,7 @@ mod published;
 mod scenarios;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use narrows_report::World;

@@ -288,7 +288,7 @@ fn pick(next: &BTreeMap<StallState, u64>, share: f64) -> Option<StallState> {
             return Some(*state);
         }
     }
-    counted().last().map(|(state, _)| *state)
+    counted().next_back().map(|(state, _)| *state)
 }
 
 #[cfg(test)]
