@@ -23,8 +23,8 @@ use crate::{environment, interrupt, output};
 /// card, and a verdict per family of methods. With a SERVER that runs `narrows serve`, for both
 /// hosts.
 ///
-/// Takes about three seconds (with --record as long as that says), most of it on loopback; a server is sent six trains of 120 packets.
-/// Changes nothing.
+/// Takes about three seconds (with --record as long as that says), most of it on loopback; a server
+/// is sent six trains of 120 packets. Changes nothing.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct HostArgs {

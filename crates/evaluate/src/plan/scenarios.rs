@@ -75,13 +75,12 @@ type Played = (Arc<HostProfile>, String);
 /// The hosts that the scenario is run between; `None`: its own.
 fn profiles(file: &ScenarioFile, place: &str, folder: &Path) -> Result<Vec<Option<Played>>, PlanError> {
     let place = format!("{place}: hosts");
-    let Some(named) = &file.hosts else { return Ok(vec![None]) };
-    let names = texts(&place, named)?;
-    let one = |name: &String| match name.as_str() {
+    let Some(list) = &file.hosts else { return Ok(vec![None]) };
+    let one = |path: &String| match path.as_str() {
         "own" => Ok(None),
-        name => hosts::profile(&place, &folder.join(name)).map(Some),
+        path => hosts::profile(&place, &folder.join(path)).map(Some),
     };
-    names.iter().map(one).collect()
+    texts(&place, list)?.iter().map(one).collect()
 }
 
 /// The scenario between these hosts, named by them.

@@ -221,7 +221,7 @@ mod tests {
             ]);
             let mut host = state(profile);
             // The end of the first stall that begins after a millisecond.
-            let begin = (1_000_000..).find(|&at| host.running(at) == at + 1000).unwrap();
+            let begin = (1_000_000..2_000_000).find(|&at| host.running(at) == at + 1000).unwrap();
             assert_eq!((host.running(begin - 1), host.running(begin + 1000)), (begin - 1, begin + 1000));
             let mut intake = Intake::new(None);
             intake.arrive(begin + 300, 0, (), &mut host);

@@ -49,7 +49,7 @@ pub(super) fn run(args: &HostArgs, file: &Path, stop: &Arc<AtomicBool>, progress
     let here = if peer.is_some() { lasting / 2 } else { lasting };
     let (before, at) = (BusyReading::read(), environment::now());
     let from_server = match &peer {
-        Some(peer) => Some(from_server(peer, lasting - here, stop, progress)?),
+        Some(peer) => Some(from_server(peer, lasting.saturating_sub(here), stop, progress)?),
         None => None,
     };
     progress.say(format!("this host, for {}", format_duration(here)));
@@ -85,9 +85,8 @@ pub(super) fn run(args: &HostArgs, file: &Path, stop: &Arc<AtomicBool>, progress
     Ok(Exit::Valid)
 }
 
-fn profile(rows: &Rows, from_server: Option<&Rows>, about: About) -> Result<HostProfile, Failure> {
-    let made = HostProfile::of_rows(rows, about);
-    let made = made.and_then(|profile| match from_server {
+fn profile(here: &Rows, from_server: Option<&Rows>, about: About) -> Result<HostProfile, Failure> {
+    let made = HostProfile::of_rows(here, about).and_then(|profile| match from_server {
         Some(rows) => profile.with_stamps_of(rows),
         None => Ok(profile),
     });
@@ -97,9 +96,9 @@ fn profile(rows: &Rows, from_server: Option<&Rows>, about: About) -> Result<Host
 /// The file's stem names the profile.
 fn name_of(file: &Path) -> Result<String, Failure> {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let fine = !stem.is_empty() && stem.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let is_name = !stem.is_empty() && stem.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     let why = "the file's name names the profile: letters, digits, '-', '_' and '.'";
-    fine.then_some(stem).ok_or_else(|| Failure::usage(format!("--record {}: {why}", file.display())))
+    is_name.then_some(stem).ok_or_else(|| Failure::usage(format!("--record {}: {why}", file.display())))
 }
 
 fn machine(inventory: &Inventory) -> String {
