@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use narrows_units::BitRate;
 
+use crate::elastic::{Elastic, ElasticControl};
 use crate::error::ScenarioError;
 use crate::way::PathDirection;
 
@@ -156,19 +157,6 @@ impl SizeMix {
     }
 }
 
-/// TCP connections as cross traffic.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Elastic {
-    /// How many.
-    pub flows: u16,
-    /// Their congestion control.
-    pub control: ElasticControl,
-    /// Round-trip time outside the hops they share with the probes.
-    pub extra_rtt: Duration,
-    /// Most payload octets in flight per flow; `None`: no limit.
-    pub window_octets: Option<u32>,
-}
-
 /// The transfer that passive methods listen to: one TCP connection from the sender of the direction
 /// asked for to its receiver, from the moment that somebody listens. It is no cross traffic:
 /// without a listener there is none.
@@ -191,17 +179,6 @@ impl Default for Passing {
     fn default() -> Self {
         Self { control: ElasticControl::Cubic, window_octets: None, application: None, timestamps: true }
     }
-}
-
-/// Congestion control of elastic cross traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ElasticControl {
-    /// RFC 5681 and RFC 6582.
-    Reno,
-    /// RFC 9438.
-    Cubic,
-    /// `[BBR16]`.
-    Bbr,
 }
 
 impl Cross {
@@ -243,9 +220,7 @@ impl Cross {
     /// Refuses what no traffic can be; `place` names it in the complaint.
     pub fn validate(&self, place: &str) -> Result<(), ScenarioError> {
         match &self.source {
-            Source::Elastic(elastic) if elastic.flows == 0 => {
-                Err(ScenarioError::invalid(place, "needs at least one flow"))
-            }
+            Source::Elastic(elastic) => elastic.validate(place),
             Source::Open { rate, .. } if rate.bps() == 0 => {
                 Err(ScenarioError::invalid(place, "a rate of zero is no traffic; leave it out"))
             }
@@ -254,7 +229,7 @@ impl Cross {
                 let why = "needs shape above 1, a peak above the rate, and a mean on-time";
                 fine.then_some(()).ok_or_else(|| ScenarioError::invalid(place, why))
             }
-            Source::Open { .. } | Source::Elastic(_) => Ok(()),
+            Source::Open { .. } => Ok(()),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use narrows_units::Metric;
 
+use crate::crossed::TruthFrom;
+
 /// What one method is expected to say; always two-sided.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
@@ -16,6 +18,8 @@ pub struct Expectation {
     pub exact: bool,
     /// What it should say.
     pub expected: Expected,
+    /// What it is compared with.
+    pub truth: TruthFrom,
 }
 
 /// What a method should say.

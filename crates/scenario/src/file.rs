@@ -63,6 +63,20 @@
 //! [sender]
 //! profile = "../hosts/quiet.toml" # or one of them
 //! ```
+//!
+//! Cross traffic of TCP connections says what they carry: data without end, or one of these.
+//!
+//! ```toml
+//! [[hop]]
+//! rate = "50 Mbit/s"
+//! cross = [
+//!     { elastic = "cubic", flows = 4, pacing = "5 Mbit/s" },    # or "reno", "bbr"; without pacing: greedy
+//!     { elastic = "cubic", web = { rate = "10 Mbit/s", mean = "60 kB", sigma = 1.5 } },
+//!     { elastic = "bbr", flows = 2, video = { rate = "4 Mbit/s", chunk = "4 s" } },
+//!     { elastic = "cubic", backup = "20 MB", from = "2 s" },
+//! ]
+//! ```
+//!
 //! What `[[expect]]` may say is described in `file/expect.rs`.
 //!
 //! `offloads = true`, before the first table, lets the kernels of a lab keep what they usually

@@ -18,6 +18,7 @@
 
 mod cross;
 mod crossed;
+mod elastic;
 mod error;
 mod expect;
 mod file;
@@ -29,8 +30,9 @@ mod stages;
 mod truth;
 mod way;
 
-pub use cross::{Arrivals, Cross, Elastic, ElasticControl, GeneratedBy, Passing, SizeMix, Source};
-pub use crossed::Crossed;
+pub use cross::{Arrivals, Cross, GeneratedBy, Passing, SizeMix, Source};
+pub use crossed::{Counted, Crossed, TruthFrom};
+pub use elastic::{Elastic, ElasticControl, Workload};
 pub use error::ScenarioError;
 pub use expect::{BoundScale, BoundSide, Expectation, Expected, ExpectedBound, TIGHT};
 pub use hop::{

@@ -102,12 +102,7 @@ impl Parts {
             "tcp" => {
                 let flows = [1, 2, 4][usize::try_from(whole(one * 3.0)).ok()?.min(2)];
                 let controls = [ElasticControl::Reno, ElasticControl::Cubic];
-                let elastic = Elastic {
-                    flows,
-                    control: controls[usize::from(two >= 0.5)],
-                    extra_rtt: Duration::ZERO,
-                    window_octets: None,
-                };
+                let elastic = Elastic::greedy(flows, controls[usize::from(two >= 0.5)]);
                 self.cross = Some(Cross::elastic_on_hop(0, elastic));
                 format!("{flows} others")
             }

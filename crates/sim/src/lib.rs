@@ -34,6 +34,7 @@ mod world;
 
 pub use bursts::burst_median;
 pub use path::{Arrival, ArrivalStream, DropCause, LinkPart, Output, Packet, Path, Segment};
+pub use tcp::{TransferStart, TransferStream};
 pub use world::SimWorld;
 
 /// Later than everything that happens: the departure of a packet from a link that never runs again.

@@ -247,17 +247,19 @@ impl<T> Path<T> {
     /// link and goes to the end of the way. Nodes beyond the last hop's beginning count as that;
     /// node 0 is the host, without its interface.
     pub fn inject(&mut self, at: u64, way: PathDirection, node: usize, packet: Packet<T>) {
-        let last = self.ways[side(way)].hops.len() - 1;
-        self.cross(at, way, node, last, packet);
+        let hops = &mut self.ways[side(way)].hops;
+        let (first, exit) = (node.min(hops.len() - 1), hops.len() - 1);
+        let transit = self.foreground_packets.admit(at.max(self.now), exit, packet);
+        hops[first].injected.insert(transit);
     }
 
     /// Sends a packet of somebody else over some hops of a way; it is delivered behind the last of
-    /// them.
+    /// them, and counts as cross traffic.
     pub fn cross(&mut self, at: u64, way: PathDirection, first_hop: usize, last_hop: usize, packet: Packet<T>) {
         let hops = &mut self.ways[side(way)].hops;
         let first = first_hop.min(hops.len() - 1);
         let exit = last_hop.clamp(first, hops.len() - 1);
-        let transit = self.foreground_packets.admit(at.max(self.now), exit, packet);
+        let transit = self.foreground_packets.admit_cross_traffic(at.max(self.now), exit, packet);
         hops[first].injected.insert(transit);
     }
 
@@ -303,17 +305,17 @@ impl<T> Path<T> {
         self.now
     }
 
-    /// Counts, from now on, what leaves the link of each hop of a way between two times, whoever
-    /// sent it. `scenario` is the one that the path was made of.
-    pub fn count(&mut self, scenario: &Scenario, way: PathDirection, (from, to): (u64, u64)) {
+    /// Counts, from now on, the cross traffic that leaves the link of each hop of a way between two
+    /// times, in intervals of `every`. `scenario` is the one that the path was made of.
+    pub fn count(&mut self, scenario: &Scenario, way: PathDirection, (from, to): (u64, u64), every: u64) {
         for (state, hop) in self.ways[side(way)].hops.iter_mut().zip(scenario.hops(way)) {
-            state.count(Tally::new(from, to, narrows_units::nanos(hop.delay)));
+            state.count(Tally::new((from, to), every, narrows_units::nanos(hop.delay)));
         }
     }
 
-    /// What was counted on each hop of a way.
-    pub fn crossed(&self, way: PathDirection) -> Vec<Crossed> {
-        self.ways[side(way)].hops.iter().map(HopState::crossed).collect()
+    /// What was counted on each hop of a way, by interval up to the last in which anything crossed.
+    pub fn crossed(&self, way: PathDirection) -> Vec<Vec<Crossed>> {
+        self.ways[side(way)].hops.iter().map(|hop| hop.crossed().to_vec()).collect()
     }
 
     /// Packets sent or injected of which nothing was put out yet.

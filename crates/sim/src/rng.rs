@@ -6,7 +6,7 @@
 
 use narrows_scenario::PathDirection;
 use rand::Rng;
-use rand_distr::{Distribution, Exp1};
+use rand_distr::{Distribution, Exp1, StandardNormal};
 use rand_pcg::Pcg64;
 
 /// Who draws.
@@ -71,6 +71,11 @@ impl Stream {
     #[inline]
     pub(crate) fn exponential(&mut self) -> f64 {
         Exp1.sample(&mut self.0)
+    }
+
+    /// Normal with mean 0 and variance 1.
+    pub(crate) fn normal(&mut self) -> f64 {
+        StandardNormal.sample(&mut self.0)
     }
 
     /// Uniform over all 64-bit values.

@@ -2,7 +2,7 @@
 //!
 //! # Model
 //! Every segment is full; windows, sequence numbers and counters are kept in segments. A connection
-//! has a sender with data without end (until it is told to finish) and a receiver whose application
+//! has a sender with data without end (unless it is told how much there is) and a receiver whose application
 //! reads at once. What Linux does by default is done: initial window 10, SACK and timestamps, quick
 //! acknowledgements at first and every second segment later, CUBIC with HyStart, receive-window
 //! autotuning, no pacing unless asked for. Reno and BBR, which paces, on request.
@@ -29,13 +29,15 @@ mod scoreboard;
 mod segment;
 mod sender;
 mod stack;
+mod web;
 mod window;
 
 pub(crate) use congestion::Control;
-pub(crate) use elastic::elastic_flows;
+pub(crate) use elastic::{Transfers, elastic_flows, transfers};
 pub(crate) use flow::{FlowConfig, Programs, Route};
 pub(crate) use segment::{HEADER_OCTETS, Kind, Segment};
 pub(crate) use stack::{Departure, Stack};
+pub use web::{TransferStart, TransferStream};
 pub(crate) use window::ReceiveWindow;
 
 #[cfg(test)]

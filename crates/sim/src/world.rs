@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use narrows_host_profile::Quantiles;
 use narrows_probe::{Answering, Event, HostFacts, PathFacts, Probe, Refusal, StampSource, World};
-use narrows_scenario::{Crossed, Host, PathDirection, Scenario};
+use narrows_scenario::{Counted, Crossed, Host, PathDirection, Scenario};
 use narrows_units::{BitRate, Sender, Stamp, nanos};
 
 use crate::host::{time, usual_receive_call, usual_send_call};
@@ -50,6 +50,8 @@ pub struct SimWorld {
     load: Option<RunningLoad>,
     /// A transfer whose last segment said that it continues.
     transfer: Option<RunningTransfer>,
+    /// Cross traffic is counted since then.
+    counts_from: Option<u64>,
 }
 
 /// IP octets of a control message.
@@ -62,7 +64,15 @@ impl SimWorld {
     pub fn new(scenario: &Scenario, way: PathDirection, seed: u64) -> Self {
         let mut engine = Engine::new(scenario, seed);
         engine.idle_until(nanos(scenario.warm_up));
-        Self { facts: path_facts(scenario, way), scenario: scenario.clone(), way, engine, load: None, transfer: None }
+        Self {
+            facts: path_facts(scenario, way),
+            scenario: scenario.clone(),
+            way,
+            engine,
+            load: None,
+            transfer: None,
+            counts_from: None,
+        }
     }
 
     /// What crosses each hop of a way from one time of the scenario to another in the same world if
@@ -76,6 +86,19 @@ impl SimWorld {
         to: Duration,
     ) -> Vec<Crossed> {
         Engine::undisturbed(scenario, way, seed, (nanos(from), nanos(to)))
+    }
+
+    /// Counts, from now on, the cross traffic on each hop of this world's direction: probes and
+    /// transfers of methods are not in it.
+    pub fn count_cross_traffic(&mut self) {
+        self.engine.count(&self.scenario, self.way);
+        self.counts_from = Some(self.engine.now());
+    }
+
+    /// What was counted by now; `None` if nothing is counted.
+    pub fn counted(&self) -> Option<Counted> {
+        let from = Duration::from_nanos(self.counts_from?);
+        Some(Counted::new(from, self.engine.path().crossed(self.way)))
     }
 
     /// The time since the scenario's begin, in nanoseconds.

@@ -22,6 +22,11 @@
 //! method = "capprobe"
 //! ratio = [0.999, 1.001]
 //! exact = true                    # every seed gives the same, so one is run
+//!
+//! [[expect]]
+//! method = "slope"
+//! ratio = [0.9, 1.1]
+//! truth = "counted"               # what was free while the method ran; by default: if nobody measures
 //! ```
 //!
 //! `value = [low, high]` in the metric's own unit stands for `at_least` where the path has no truth
@@ -29,6 +34,7 @@
 
 use serde::Deserialize;
 
+use crate::crossed::TruthFrom;
 use crate::error::ScenarioError;
 use crate::expect::{BoundScale, BoundSide, Expectation, Expected, ExpectedBound};
 
@@ -51,6 +57,9 @@ pub(super) struct ExpectFile {
     bounds: Option<f64>,
     share: Option<f64>,
     loose: Option<String>,
+    /// What the value is compared with.
+    #[serde(default)]
+    truth: TruthFrom,
 }
 
 impl ExpectFile {
@@ -77,6 +86,7 @@ impl ExpectFile {
             metric: self.metric,
             exact: self.exact,
             expected,
+            truth: self.truth,
         })
     }
 

@@ -4,7 +4,7 @@ use narrows_units::{BitRate, Octets};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Aggregation, Arrivals, Channels, Cross, Dealing, Inside, Loss, Queue, Service, Slots, Source};
+use crate::{Aggregation, Arrivals, Channels, Cross, Dealing, Inside, Loss, Queue, Service, Slots, Source, Workload};
 
 const WHOLE: &str = r#"
 name = "whole"
@@ -143,6 +143,48 @@ fn flows_are_written_as_cross_traffic_is() {
         let error = Cross::list_from_toml(text).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
     }
+}
+
+#[test]
+fn connections_carry_what_is_written() {
+    let flows = Cross::list_from_toml(
+        "cross = [{ elastic = 'cubic', flows = 4, pacing = '5 Mbit/s' },
+          { elastic = 'cubic', web = { rate = '10 Mbit/s', mean = '60 kB' } },
+          { elastic = 'bbr', flows = 2, video = { rate = '4 Mbit/s', chunk = '4 s' } },
+          { elastic = 'reno', backup = '20 MB', from = '2 s' }]",
+    );
+    let elastic = |cross: &Cross| match &cross.source {
+        Source::Elastic(elastic) => (elastic.pacing, elastic.workload),
+        Source::Open { .. } => panic!("{cross:?}"),
+    };
+    let found: Vec<_> = flows.unwrap().iter().map(elastic).collect();
+    let (mbps, film) = (BitRate::from_mbps, Duration::from_secs(4));
+    let expected = [
+        (Some(mbps(5)), Workload::Greedy),
+        (None, Workload::Web { rate: mbps(10), mean: Octets::new(60_000), sigma: 1.5 }),
+        (None, Workload::Video { rate: mbps(4), chunk: film }),
+        (None, Workload::Backup { payload: Octets::new(20_000_000) }),
+    ];
+    assert_eq!(found, expected);
+    for (text, word) in [
+        ("elastic = 'cubic'\nbackup = '1 MB'\nvideo = { rate = '1 M', chunk = '4 s' }", "one of"),
+        ("elastic = 'cubic'\nflows = 2\nweb = { rate = '1 M', mean = '1 kB' }", "flows"),
+        ("elastic = 'cubic'\nweb = { rate = '1 M', mean = '1 kB', shape = 2 }", "shape"),
+        ("arrivals = 'cbr'\nrate = '1 M'\npacing = '1 M'", "elastic"),
+    ] {
+        let error = Cross::list_from_toml(&format!("[[cross]]\n{text}")).unwrap_err().to_string();
+        assert!(error.contains(word), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_truth_can_be_counted() {
+    let text = |truth: &str| {
+        format!("name = 'x'\n[[hop]]\nrate = '5 M'\n[[expect]]\nmethod = 'm'\nratio = [0.9, 1.1]\n{truth}")
+    };
+    let truth = |line: &str| Scenario::from_toml(&text(line)).unwrap().expect[0].truth;
+    assert_eq!((truth(""), truth("truth = 'counted'")), (TruthFrom::Undisturbed, TruthFrom::Counted));
+    assert!(Scenario::from_toml(&text("truth = 'guessed'")).unwrap_err().to_string().contains("guessed"));
 }
 
 /// What is wrong, and a word of the message that tells where.

@@ -4,7 +4,8 @@ use narrows_units::BitRate;
 use serde::Deserialize;
 
 use super::{duration, octets, optional, rate};
-use crate::cross::{Arrivals, Cross, Elastic, ElasticControl, GeneratedBy, Passing, SizeMix, Source};
+use crate::cross::{Arrivals, Cross, GeneratedBy, Passing, SizeMix, Source};
+use crate::elastic::{Elastic, ElasticControl, WEB_SIGMA, Workload};
 use crate::error::ScenarioError;
 use crate::way::PathDirection;
 
@@ -22,9 +23,30 @@ pub(super) struct CrossFile {
     flows: Option<u16>,
     extra_rtt: Option<String>,
     window: Option<String>,
+    pacing: Option<String>,
+    web: Option<WebFile>,
+    video: Option<VideoFile>,
+    backup: Option<String>,
     from: Option<String>,
     until: Option<String>,
     generated_by: Option<GeneratedByName>,
+}
+
+/// Short transfers.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WebFile {
+    rate: String,
+    mean: String,
+    sigma: Option<f64>,
+}
+
+/// Films.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VideoFile {
+    rate: String,
+    chunk: String,
 }
 
 /// Traffic over several hops.
@@ -164,8 +186,9 @@ impl CrossFile {
 
     fn open(&self, place: &str) -> Result<Source, ScenarioError> {
         let missing = |field: &str| ScenarioError::invalid(place, format!("needs {field}"));
-        if self.flows.is_some() || self.extra_rtt.is_some() || self.window.is_some() {
-            let why = "flows, extra_rtt and window belong to elastic traffic";
+        let sent = self.web.is_some() || self.video.is_some() || self.backup.is_some() || self.pacing.is_some();
+        if sent || self.flows.is_some() || self.extra_rtt.is_some() || self.window.is_some() {
+            let why = "flows, extra_rtt, window, pacing, web, video and backup belong to elastic traffic";
             return Err(ScenarioError::invalid(place, why));
         }
         let arrivals = match self.arrivals.as_ref().ok_or_else(|| missing("arrivals"))? {
@@ -210,7 +233,25 @@ impl CrossFile {
             },
             extra_rtt: optional(place, self.extra_rtt.as_ref(), duration)?.unwrap_or_default(),
             window_octets: window_octets.map_err(|_| ScenarioError::invalid(place, "window must be below 4 GB"))?,
+            pacing: optional(place, self.pacing.as_ref(), rate)?,
+            workload: self.workload(place)?,
         })
+    }
+
+    fn workload(&self, place: &str) -> Result<Workload, ScenarioError> {
+        match (&self.web, &self.video, &self.backup) {
+            (None, None, None) => Ok(Workload::Greedy),
+            (Some(web), None, None) => Ok(Workload::Web {
+                rate: rate(place, &web.rate)?,
+                mean: octets(place, &web.mean)?,
+                sigma: web.sigma.unwrap_or(WEB_SIGMA),
+            }),
+            (None, Some(video), None) => {
+                Ok(Workload::Video { rate: rate(place, &video.rate)?, chunk: duration(place, &video.chunk)? })
+            }
+            (None, None, Some(backup)) => Ok(Workload::Backup { payload: octets(place, backup)? }),
+            _ => Err(ScenarioError::invalid(place, "carries one of web, video and backup")),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 use narrows_units::Octets;
 
 use super::*;
-use crate::cross::{Arrivals, Elastic, ElasticControl, SizeMix};
+use crate::cross::{Arrivals, SizeMix};
+use crate::elastic::{Elastic, ElasticControl};
 use crate::hop::{Layer2, Queue};
 
 const MS: Duration = Duration::from_millis(1);
@@ -43,7 +44,7 @@ fn round_trip_is_the_sum_of_its_stages() {
 
 #[test]
 fn elastic_flows_leave_no_fluid_truth() {
-    let elastic = Elastic { flows: 2, control: ElasticControl::Cubic, extra_rtt: MS, window_octets: None };
+    let elastic = Elastic { extra_rtt: MS, ..Elastic::greedy(2, ElasticControl::Cubic) };
     let scenario = Scenario::new("elastic")
         .hop(Hop::rate(BitRate::from_mbps(10)))
         .cross(Cross::elastic_on_hop(0, elastic))

@@ -88,12 +88,14 @@ impl Fifo {
 #[derive(Debug)]
 pub(super) struct ForegroundPackets<T> {
     slots: Vec<Option<Packet<T>>>,
+    /// Which of them are cross traffic all the same: segments of its TCP connections.
+    cross_traffic: Vec<bool>,
     free: Vec<u32>,
 }
 
 impl<T> ForegroundPackets<T> {
     pub(super) fn new() -> Self {
-        Self { slots: Vec::new(), free: Vec::new() }
+        Self { slots: Vec::new(), cross_traffic: Vec::new(), free: Vec::new() }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -104,18 +106,31 @@ impl<T> ForegroundPackets<T> {
         let ip_octets = packet.ip_octets;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
+            self.cross_traffic.push(false);
             u32::try_from(self.slots.len() - 1).expect("four thousand million packets do not fit into memory")
         });
         self.slots[slot as usize] = Some(packet);
+        self.cross_traffic[slot as usize] = false;
         Transit { at, slot, ip_octets, exit: u16::try_from(exit).unwrap_or(u16::MAX) }
     }
 
-    /// The packet of a transit; `None` for cross traffic.
+    /// The same of a packet of cross traffic that somebody waits for.
+    pub(super) fn admit_cross_traffic(&mut self, at: u64, exit: usize, packet: Packet<T>) -> Transit {
+        let transit = self.admit(at, exit, packet);
+        self.cross_traffic[transit.slot as usize] = true;
+        transit
+    }
+
+    pub(super) fn is_cross_traffic(&self, transit: &Transit) -> bool {
+        self.cross_traffic.get(transit.slot as usize).copied().unwrap_or(true)
+    }
+
+    /// The packet of a transit; `None` for cross traffic that nobody waits for.
     pub(super) fn packet(&mut self, transit: &Transit) -> Option<&mut Packet<T>> {
         self.slots.get_mut(transit.slot as usize)?.as_mut()
     }
 
-    /// Takes the packet out; `None` for cross traffic.
+    /// Takes the packet out; `None` for cross traffic that nobody waits for.
     pub(super) fn leave(&mut self, transit: &Transit) -> Option<Packet<T>> {
         let packet = self.slots.get_mut(transit.slot as usize)?.take()?;
         self.free.push(transit.slot);

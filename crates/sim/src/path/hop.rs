@@ -48,7 +48,7 @@ pub(super) struct HopState {
     pub(super) injected: Fifo,
     /// The router in front of the hop; `None` at the host.
     router: Option<Answers>,
-    /// Somebody counts what crosses.
+    /// Somebody counts the cross traffic.
     tally: Option<Tally>,
 }
 
@@ -92,8 +92,8 @@ impl HopState {
     }
 
     /// What was counted.
-    pub(super) fn crossed(&self) -> Crossed {
-        self.tally.as_ref().map(Tally::crossed).unwrap_or_default()
+    pub(super) fn crossed(&self) -> &[Crossed] {
+        self.tally.as_ref().map(Tally::intervals).unwrap_or_default()
     }
 
     pub(super) fn next_foreground_packet(&self) -> u64 {
@@ -237,9 +237,12 @@ impl HopState {
             return None;
         }
         let flow = packet.flow;
+        let is_cross_traffic = step_context.foreground_packets.is_cross_traffic(&transit);
         match self.chain.carry(&transit, flow) {
             Ok(passed) => {
-                note(&mut self.tally, &transit, passed);
+                if is_cross_traffic {
+                    note(&mut self.tally, &transit, passed);
+                }
                 passed
             }
             Err(lost) => {
@@ -267,7 +270,7 @@ impl HopState {
     }
 }
 
-/// Counts a packet that was not dropped; of one that waits in a burst it is known when it entered.
+/// Counts a packet of cross traffic that was not dropped; of one that waits in a burst it is known when it entered.
 #[inline]
 fn note(tally: &mut Option<Tally>, packet: &Transit, passed: Option<u64>) {
     if let Some(tally) = tally {

@@ -27,6 +27,15 @@ impl Window {
         Self { segments: INITIAL_WINDOW, threshold: None, credit: 0 }
     }
 
+    /// Halves for each timeout of a pause, but not below the initial window; what it was stays
+    /// the aim of slow start, less a quarter.
+    pub(super) fn restart(&mut self, timeouts: u64) {
+        let initial = INITIAL_WINDOW.min(self.segments);
+        self.threshold = self.threshold.map(|threshold| threshold.max(self.segments / 2 + self.segments / 4));
+        let halvings = u32::try_from(timeouts).unwrap_or(u32::MAX);
+        self.segments = self.segments.checked_shr(halvings).unwrap_or(0).max(initial);
+    }
+
     pub(super) fn in_slow_start(&self) -> bool {
         self.threshold.is_none_or(|threshold| self.segments < threshold)
     }
@@ -82,6 +91,9 @@ pub(super) trait CongestionControl: Debug {
 
     /// The retransmission timer ran out.
     fn on_timeout(&mut self) {}
+
+    /// Nothing was sent for this time.
+    fn on_idle(&mut self, _idle: u64) {}
 
     /// It sets the window itself, in recoveries too.
     fn steers(&self) -> bool {

@@ -61,7 +61,7 @@ impl Cubic {
             return epoch.acks;
         }
         (epoch.window, epoch.computed) = (window, now);
-        let ahead = (now - epoch.began + self.smallest.unwrap_or(0)) as f64 * 1e-9;
+        let ahead = (now.saturating_sub(epoch.began) + self.smallest.unwrap_or(0)) as f64 * 1e-9;
         let target = epoch.origin + C * (ahead - epoch.k).powi(3);
         let mut acks = if target > cwnd { cwnd / (target - cwnd) } else { 100.0 * cwnd };
         if last_max <= 0.0 {
@@ -85,7 +85,7 @@ impl Epoch {
 
 impl CongestionControl for Cubic {
     fn on_rtt(&mut self, news: &RttNews, window: &mut Window) {
-        if self.epoch.is_some_and(|epoch| news.now - epoch.began < SETTLE_NS) {
+        if self.epoch.is_some_and(|epoch| news.now.saturating_sub(epoch.began) < SETTLE_NS) {
             return;
         }
         let smallest = self.smallest.map_or(news.rtt, |smallest| smallest.min(news.rtt));
@@ -111,6 +111,14 @@ impl CongestionControl for Cubic {
         self.epoch = None;
         self.last_max = if cwnd < self.last_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         Some(whole(cwnd * BETA).max(2))
+    }
+
+    /// The epoch stands still, so that no pause makes the window leap (Linux
+    /// `cubictcp_cwnd_event_tx_start`).
+    fn on_idle(&mut self, idle: u64) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.began = epoch.began.saturating_add(idle);
+        }
     }
 
     fn on_timeout(&mut self) {

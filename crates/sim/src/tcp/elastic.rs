@@ -1,11 +1,12 @@
 //! Elastic cross traffic: TCP connections that take what they get.
 
-use narrows_scenario::{Cross, Elastic, ElasticControl, Scenario, Source};
+use narrows_scenario::{Cross, Elastic, ElasticControl, Scenario, Source, Workload};
 use narrows_units::nanos;
 
 use super::congestion::Control;
 use super::flow::{FlowConfig, Programs, Route};
 use super::segment::HEADER_OCTETS;
+use super::web::TransferStream;
 use super::window::ReceiveWindow;
 use crate::NEVER;
 use crate::rng::{Purpose, Stream};
@@ -18,7 +19,43 @@ const UNLIMITED_OCTETS: u64 = 1 << 32;
 /// Connections begin at random within this time.
 const START_NS: u64 = 1_000_000_000;
 
-/// The connections of a scenario's elastic cross traffic.
+/// Transfers of which each has a connection of its own, which opens as time passes.
+#[derive(Debug)]
+pub(crate) struct Transfers {
+    stream: TransferStream,
+    config: FlowConfig,
+    until: u64,
+}
+
+impl Transfers {
+    /// When the next begins; [`NEVER`] if none does any more.
+    pub(crate) fn next_at(&self) -> u64 {
+        Some(self.stream.peek_ns()).filter(|at| *at < self.until).unwrap_or(NEVER)
+    }
+
+    /// The next transfer, and when it is broken off.
+    pub(crate) fn open(&mut self) -> ElasticFlow {
+        let transfer = self.stream.next_transfer();
+        let programs = Programs { total: Some(transfer.payload_octets), ..Programs::default() };
+        let begins = transfer.at_ns.saturating_add(self.config.handshake);
+        (FlowConfig { begins, programs, ..self.config }, self.until)
+    }
+}
+
+/// The short transfers of a scenario's elastic cross traffic, by source.
+pub(crate) fn transfers(scenario: &Scenario, seed: u64) -> Vec<Transfers> {
+    let each = scenario.cross.iter().enumerate().filter_map(|(index, cross)| {
+        let Source::Elastic(elastic) = &cross.source else { return None };
+        Some(Transfers {
+            stream: TransferStream::new(cross, seed, index)?,
+            config: config(scenario, cross, elastic),
+            until: cross.until.map_or(NEVER, nanos),
+        })
+    });
+    each.collect()
+}
+
+/// The connections of a scenario's elastic cross traffic that are known from the beginning.
 ///
 /// Data cross the shared hops as packets of at most 1500 octets. Acknowledgements do not cross the
 /// other way: they take a fixed time, the traffic's `extra_rtt` and the propagation of the shared
@@ -26,8 +63,10 @@ const START_NS: u64 = 1_000_000_000;
 pub(crate) fn elastic_flows(scenario: &Scenario, seed: u64) -> Vec<ElasticFlow> {
     let each = scenario.cross.iter().enumerate().flat_map(|(index, cross)| {
         let flows = match &cross.source {
-            Source::Elastic(elastic) => flows(scenario, cross, elastic, Stream::new(seed, Purpose::Source(index))),
-            Source::Open { .. } => Vec::new(),
+            Source::Elastic(elastic) if !matches!(elastic.workload, Workload::Web { .. }) => {
+                flows(scenario, cross, elastic, Stream::new(seed, Purpose::Source(index)))
+            }
+            Source::Elastic(_) | Source::Open { .. } => Vec::new(),
         };
         flows.into_iter()
     });
@@ -35,6 +74,14 @@ pub(crate) fn elastic_flows(scenario: &Scenario, seed: u64) -> Vec<ElasticFlow> 
 }
 
 fn flows(scenario: &Scenario, cross: &Cross, elastic: &Elastic, mut rng: Stream) -> Vec<ElasticFlow> {
+    let config = config(scenario, cross, elastic);
+    let until = cross.until.map_or(NEVER, nanos);
+    let begins = |rng: &mut Stream| nanos(cross.from).saturating_add(rng.below(START_NS));
+    (0..elastic.flows).map(|_| (FlowConfig { begins: begins(&mut rng), ..config }, until)).collect()
+}
+
+/// A connection of this traffic, which begins with it.
+fn config(scenario: &Scenario, cross: &Cross, elastic: &Elastic) -> FlowConfig {
     let hops = scenario.hops(cross.way);
     let last = cross.last_hop.min(hops.len().saturating_sub(1));
     let shared = hops.get(cross.first_hop..=last).unwrap_or_default();
@@ -42,8 +89,8 @@ fn flows(scenario: &Scenario, cross: &Cross, elastic: &Elastic, mut rng: Stream)
     let propagation: u64 = shared.iter().map(|hop| nanos(hop.delay)).sum();
     let back = nanos(elastic.extra_rtt) + propagation;
     let window = elastic.window_octets.map_or(UNLIMITED_OCTETS, u64::from);
-    let config = |begins| FlowConfig {
-        begins,
+    FlowConfig {
+        begins: nanos(cross.from),
         ip_octets,
         control: match elastic.control {
             ElasticControl::Reno => Control::Reno,
@@ -51,13 +98,21 @@ fn flows(scenario: &Scenario, cross: &Cross, elastic: &Elastic, mut rng: Stream)
             ElasticControl::Bbr => Control::Bbr,
         },
         window: ReceiveWindow::Fixed(window),
-        pacing: None,
-        programs: Programs::default(),
+        pacing: elastic.pacing,
+        programs: programs(&elastic.workload),
         handshake: (back + propagation).max(1),
         route: Route::Hops { way: cross.way, first: cross.first_hop, last, back },
-    };
-    let until = cross.until.map_or(NEVER, nanos);
-    (0..elastic.flows).map(|_| (config(nanos(cross.from).saturating_add(rng.below(START_NS))), until)).collect()
+    }
+}
+
+fn programs(workload: &Workload) -> Programs {
+    match *workload {
+        Workload::Greedy | Workload::Web { .. } => Programs::default(),
+        Workload::Backup { payload } => Programs { total: Some(payload.count()), ..Programs::default() },
+        Workload::Video { rate, chunk } => {
+            Programs { chunks: Some((rate.octets_in(chunk), nanos(chunk))), ..Programs::default() }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -77,10 +132,9 @@ mod tests {
             hop.delay(Duration::from_millis(delay_ms))
         };
         let elastic = Elastic {
-            flows: 50,
-            control: ElasticControl::Reno,
             extra_rtt: Duration::from_millis(30),
             window_octets: Some(20_000),
+            ..Elastic::greedy(50, ElasticControl::Reno)
         };
         let cross = Cross {
             from: Duration::from_secs(2),

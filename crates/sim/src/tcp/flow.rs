@@ -11,7 +11,7 @@ use super::congestion::Control;
 use super::interface::Backlog;
 use super::receiver::TcpReceiver;
 use super::segment::{Ack, Data, HEADER_OCTETS};
-use super::sender::{SenderConfig, TcpSender};
+use super::sender::{SenderConfig, TcpSender, Writes};
 use super::window::ReceiveWindow;
 use crate::NEVER;
 
@@ -47,6 +47,10 @@ pub(crate) struct Programs {
     pub(crate) reads: Option<BitRate>,
     /// Processor time per segment of the sending and of the receiving thread.
     pub(crate) costs: (u64, u64),
+    /// Payload after which the sender has nothing more to write.
+    pub(crate) total: Option<u64>,
+    /// Payload that the sender writes at once, and the time from one such chunk to the next.
+    pub(crate) chunks: Option<(u64, u64)>,
 }
 
 impl Programs {
@@ -112,7 +116,13 @@ impl Flow {
             control: config.control,
             buffer_segments,
             buffer_cap: programs.send_octets.map(|most| (most / octets).max(1)),
-            write_every: Programs::every(programs.writes, programs.costs.0, octets),
+            writes: match programs.chunks {
+                Some((chunk, every)) => Some(Writes { lot: chunk.div_ceil(octets).max(1), every }),
+                None => {
+                    Programs::every(programs.writes, programs.costs.0, octets).map(|every| Writes { lot: 1, every })
+                }
+            },
+            total: programs.total.map(|total| total.div_ceil(octets).max(1)),
             pacing: config.pacing,
             handshake: config.handshake,
             edge: receiver.edge(),

@@ -26,8 +26,10 @@ pub(super) struct SenderConfig {
     pub(super) buffer_segments: Option<u64>,
     /// What a buffer that follows the window holds at most.
     pub(super) buffer_cap: Option<u64>,
-    /// Time that the application needs for a segment; `None`: it is never the limit.
-    pub(super) write_every: Option<u64>,
+    /// How the application writes; `None`: it is never the limit.
+    pub(super) writes: Option<Writes>,
+    /// Segments that it has to send; `None`: there is no end.
+    pub(super) total: Option<u64>,
     pub(super) pacing: Option<BitRate>,
     /// Round-trip time of the handshake.
     pub(super) handshake: u64,
@@ -36,7 +38,15 @@ pub(super) struct SenderConfig {
     pub(super) window_octets: u64,
 }
 
-/// A sender with data without end, until it is told otherwise.
+/// An application that takes its time: so many segments at once, and the time from one such lot to
+/// the next.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Writes {
+    pub(super) lot: u64,
+    pub(super) every: u64,
+}
+
+/// A sender with data without end, unless it is told otherwise.
 #[derive(Debug)]
 pub(super) struct TcpSender {
     pub(super) config: SenderConfig,
@@ -55,6 +65,8 @@ pub(super) struct TcpSender {
     retransmit_at: u64,
     /// No segment leaves before, by pacing.
     paced_until: u64,
+    /// When the last segment left.
+    last_sent: u64,
     /// The first segment that the application does not write.
     limit: u64,
     writer: Writer,
@@ -88,8 +100,10 @@ pub(super) struct Counters {
 /// An application that takes its time: what it has written, and when it writes next.
 #[derive(Debug, Clone, Copy, Default)]
 struct Writer {
-    every: Option<u64>,
+    writes: Option<Writes>,
     written: u64,
+    /// Segments of the present lot for which there was no room yet.
+    pending: u64,
     next_at: u64,
 }
 
@@ -97,19 +111,24 @@ impl Writer {
     /// Writes what is due, as far as the buffer has room up to segment `room`. Time in which it had
     /// to wait is not made up for.
     fn advance(&mut self, now: u64, room: u64) {
-        let Some(every) = self.every else {
+        let Some(Writes { lot, every }) = self.writes else {
             return;
         };
-        while self.next_at <= now && self.written < room {
-            self.written += 1;
-            self.next_at += every.max(1);
+        while self.written < room && (self.pending > 0 || self.next_at <= now) {
+            if self.pending == 0 {
+                self.pending = lot;
+                self.next_at += every.max(1);
+            }
+            let fits = self.pending.min(room - self.written);
+            self.written += fits;
+            self.pending -= fits;
         }
         self.next_at = self.next_at.max(now);
     }
 
     /// The first segment that is not written yet.
     fn end(&self) -> u64 {
-        self.every.map_or(u64::MAX, |_| self.written)
+        self.writes.map_or(u64::MAX, |_| self.written)
     }
 }
 
@@ -135,8 +154,9 @@ impl TcpSender {
             rate: DeliveryRate::new(now),
             retransmit_at: NEVER,
             paced_until: now,
-            limit: u64::MAX,
-            writer: Writer { every: config.write_every, written: 0, next_at: now },
+            last_sent: now,
+            limit: config.total.unwrap_or(u64::MAX),
+            writer: Writer { writes: config.writes, written: 0, pending: 0, next_at: now },
             edge: config.edge,
             window_octets: config.window_octets,
             echo: None,
@@ -183,7 +203,7 @@ impl TcpSender {
     /// The application writes nothing more; what is in the send buffer still leaves.
     pub(super) fn finish(&mut self) {
         self.limit = self.board.next().saturating_add(self.unsent());
-        self.writer.every = None;
+        self.writer.writes = None;
     }
 
     /// Everything has arrived.
@@ -194,7 +214,7 @@ impl TcpSender {
     /// When the sender wants to be woken.
     pub(super) fn timer(&self) -> u64 {
         let paced = if self.has_sendable() { self.paced_until } else { NEVER };
-        let writes = self.writer.every.is_some() && self.writer.written < self.writable_to();
+        let writes = self.writer.writes.is_some() && self.writer.written < self.writable_to();
         let written = if writes { self.writer.next_at } else { NEVER };
         self.retransmit_at.min(paced).min(written)
     }
@@ -209,6 +229,7 @@ impl TcpSender {
         if now < self.paced_until {
             return None;
         }
+        self.restart_after_idle(now);
         let in_flight = self.board.in_flight();
         let note = self.rate.on_sent(now, self.board.outstanding());
         let seq = if let Some(seq) = self.board.first_lost() {
@@ -224,6 +245,7 @@ impl TcpSender {
             self.restart_timer(now);
         }
         self.counters.sent += 1;
+        self.last_sent = now;
         if self.state == TcpState::Recovery {
             self.prr.on_sent();
         }
@@ -310,7 +332,7 @@ impl TcpSender {
     /// Brings the time counters up to now.
     pub(super) fn count_time(&mut self, now: u64) {
         let passed = now - self.counters.counted_until.min(now);
-        let starved = self.writer.every.is_some() && self.board.outstanding() == 0 && self.unsent() == 0;
+        let starved = self.writer.writes.is_some() && self.board.outstanding() == 0 && self.unsent() == 0;
         let idle = self.is_done() || starved;
         if !idle {
             self.counters.busy += passed;
@@ -381,6 +403,20 @@ impl TcpSender {
             self.window.segments = self.window.segments.max(before.segments);
             self.window.threshold = before.threshold;
             self.state = TcpState::Open;
+        }
+    }
+
+    /// After a pause the window is what it was before no more: it halves for each retransmission
+    /// timeout that passed, down to the initial one (RFC 2861; Linux `tcp_cwnd_restart`).
+    fn restart_after_idle(&mut self, now: u64) {
+        if self.board.outstanding() > 0 || self.control.steers() || self.counters.sent == 0 {
+            return;
+        }
+        let timeout = self.rtt.timeout().max(1);
+        let idle = now.saturating_sub(self.last_sent);
+        if idle > timeout {
+            self.window.restart(idle / timeout);
+            self.control.on_idle(idle);
         }
     }
 

@@ -6,7 +6,7 @@ use super::capture::Tap;
 use super::payload::Payload;
 use crate::NEVER;
 use crate::path::Path;
-use crate::tcp::{Departure, Segment, Stack, elastic_flows};
+use crate::tcp::{Departure, Segment, Stack, Transfers, elastic_flows, transfers};
 
 #[derive(Debug)]
 pub(super) struct Connections {
@@ -14,6 +14,10 @@ pub(super) struct Connections {
     departures: Vec<Departure>,
     /// Cross traffic that ends: when, and which connection.
     ends: Vec<(u64, u32)>,
+    /// Cross traffic that opens connections as time passes.
+    transfers: Vec<Transfers>,
+    /// Their connections, which close when everything has arrived: which, and when at the latest.
+    short: Vec<(u32, u64)>,
     /// Somebody listens.
     pub(super) tap: Option<Tap>,
 }
@@ -27,18 +31,18 @@ impl Connections {
         let mut ends: Vec<(u64, u32)> = ends.filter(|(until, _)| *until < NEVER).collect();
         ends.sort_unstable();
         ends.reverse();
-        Self { stack, departures: Vec::new(), ends, tap: None }
+        Self { stack, departures: Vec::new(), ends, transfers: transfers(scenario, seed), short: Vec::new(), tap: None }
     }
 
     /// When something happens here by itself; [`NEVER`] if nothing does.
     pub(super) fn next_at(&self) -> u64 {
         let end = self.ends.last().map_or(NEVER, |(at, _)| *at);
-        self.stack.next_at().min(end)
+        self.transfers.iter().map(Transfers::next_at).fold(self.stack.next_at().min(end), u64::min)
     }
 
     /// Nothing happens here, now or later.
     pub(super) fn is_idle(&self) -> bool {
-        self.stack.is_empty()
+        self.stack.is_empty() && self.transfers.iter().all(|transfers| transfers.next_at() == NEVER)
     }
 
     /// A segment has reached the other end.
@@ -55,6 +59,7 @@ impl Connections {
         while let Some((_, id)) = self.ends.pop_if(|(at, _)| *at <= now) {
             self.stack.close(id);
         }
+        self.open_and_close(now);
         if self.stack.next_at() <= now {
             self.stack.run_timers(now, &mut self.departures);
         }
@@ -66,5 +71,23 @@ impl Connections {
             }
             departure.enter(path, stop, Payload::Tcp);
         }
+    }
+
+    /// Opens the short transfers that begin by now, and forgets those that are over.
+    fn open_and_close(&mut self, now: u64) {
+        let Self { stack, transfers, short, .. } = self;
+        for source in transfers {
+            while source.next_at() <= now {
+                let (flow, until) = source.open();
+                short.push((stack.open(&flow), until));
+            }
+        }
+        short.retain(|(id, until)| {
+            let over = *until <= now || stack.is_done(*id);
+            if over {
+                stack.close(*id);
+            }
+            !over
+        });
     }
 }

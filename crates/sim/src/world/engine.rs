@@ -1,11 +1,12 @@
 //! Path and hosts together: what a host does by itself when a packet reaches it.
 
 use narrows_probe::probes::HopReplyKind;
-use narrows_scenario::{Crossed, PathDirection, Scenario};
+use narrows_scenario::{Counted, Crossed, PathDirection, Scenario};
 
 use super::connections::Connections;
 use super::face::Face;
 use super::payload::{ExpectedResponse, Payload};
+use crate::NEVER;
 use crate::host::{HostState, Intake, Kernel};
 use crate::path::{Output, Packet, Path};
 
@@ -77,9 +78,17 @@ impl Engine {
         (from, to): (u64, u64),
     ) -> Vec<Crossed> {
         let mut engine = Self::new(scenario, seed);
-        engine.path.count(scenario, way, (from, to));
+        engine.path.count(scenario, way, (from, to), to.saturating_sub(from));
         engine.stride(to, &mut Vec::new());
-        engine.path.crossed(way)
+        let first = |intervals: Vec<Crossed>| intervals.into_iter().next().unwrap_or_default();
+        engine.path.crossed(way).into_iter().map(first).collect()
+    }
+
+    /// Counts the cross traffic from now on.
+    pub(super) fn count(&mut self, scenario: &Scenario, way: PathDirection) {
+        let every = narrows_units::nanos(Counted::EVERY);
+        let now = self.path.now();
+        self.path.count(scenario, way, (now, NEVER), every);
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -163,7 +172,7 @@ impl Engine {
                         Some(tap) if tap.stop(way, &segment) == Some(node) => {
                             tap.passes(at, &segment);
                             let on = packet(ip_octets, Payload::Tcp(segment));
-                            self.path.cross(at, way, node, usize::MAX, on);
+                            self.path.inject(at, way, node, on);
                         }
                         _ => self.connections.deliver(at, &segment),
                     }

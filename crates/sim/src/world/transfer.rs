@@ -102,6 +102,7 @@ impl SimWorld {
                     nanos(sender.tcp.segment_cost_among(transfer.streams)),
                     nanos(receiver.tcp.segment_cost_among(transfer.streams)),
                 ),
+                ..Programs::default()
             },
             handshake,
             route: Route::Hosts { way: self.way, interface_rate: sender.interface_rate },

@@ -4,6 +4,7 @@
 mod advice;
 mod available;
 mod bursts;
+mod cross_traffic;
 mod hops;
 mod hops_forecast;
 mod hops_remote;

@@ -52,12 +52,7 @@ fn path(kbps: u64, load: Load, passing: Passing) -> Scenario {
         )),
         Load::Elastic(flows) => scenario.cross(Cross::elastic_on_hop(
             1,
-            Elastic {
-                flows,
-                control: ElasticControl::Cubic,
-                extra_rtt: Duration::from_millis(20),
-                window_octets: None,
-            },
+            Elastic { extra_rtt: Duration::from_millis(20), ..Elastic::greedy(flows, ElasticControl::Cubic) },
         )),
     };
     scenario.passing = passing;

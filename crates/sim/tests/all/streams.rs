@@ -78,7 +78,7 @@ fn many_over_a_small_queue_are_intrusive() {
 /// Beside four connections of others the sums follow `C n / (n + 4)`.
 #[test]
 fn others_show_in_the_curve() {
-    let elastic = Elastic { flows: 4, control: ElasticControl::Reno, extra_rtt: Duration::ZERO, window_octets: None };
+    let elastic = Elastic::greedy(4, ElasticControl::Reno);
     let queue = Queue::Octets(Octets::new(250_000));
     let scenario = path(50, 20, queue, 3 << 20)
         .cross(narrows_scenario::Cross::elastic_on_hop(0, elastic))

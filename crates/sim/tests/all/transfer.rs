@@ -163,8 +163,7 @@ fn the_hosts_interface_holds_back() {
 }
 
 fn elastic(flows: u16, until: Option<Duration>) -> Cross {
-    let elastic =
-        Elastic { flows, control: ElasticControl::Cubic, extra_rtt: Duration::from_millis(10), window_octets: None };
+    let elastic = Elastic { extra_rtt: Duration::from_millis(10), ..Elastic::greedy(flows, ElasticControl::Cubic) };
     Cross { until, ..Cross::elastic_on_hop(0, elastic) }
 }
 

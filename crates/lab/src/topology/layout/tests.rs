@@ -17,8 +17,7 @@ fn switch() -> Layer2 {
 }
 
 fn three_hops() -> Scenario {
-    let tcp =
-        Elastic { flows: 2, control: ElasticControl::Cubic, extra_rtt: std::time::Duration::ZERO, window_octets: None };
+    let tcp = Elastic::greedy(2, ElasticControl::Cubic);
     Scenario::new("layout")
         .hop(hop(100))
         .hop(hop(100).layer2(switch()).mtu(1400))

@@ -109,12 +109,7 @@ fn sizes_are_drawn_by_their_shares() {
 
 #[test]
 fn elastic_and_no_traffic_have_no_stream() {
-    let elastic = narrows_scenario::Elastic {
-        flows: 1,
-        control: narrows_scenario::ElasticControl::Cubic,
-        extra_rtt: Duration::ZERO,
-        window_octets: None,
-    };
+    let elastic = narrows_scenario::Elastic::greedy(1, narrows_scenario::ElasticControl::Cubic);
     assert!(ArrivalStream::new(&Cross::elastic_on_hop(0, elastic), 1, 0).is_none());
     assert!(ArrivalStream::new(&cross(Arrivals::Cbr, 0, SizeMix::imix()), 1, 0).is_none());
 }

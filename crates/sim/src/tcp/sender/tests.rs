@@ -5,20 +5,24 @@ const MS: u64 = 1_000_000;
 
 /// After its first ten segments, sent at 0.
 fn begun() -> TcpSender {
-    let config = SenderConfig {
+    let mut sender = TcpSender::new(config(), 0);
+    assert_eq!(all(&mut sender, 0), (0..10).collect::<Vec<_>>());
+    sender
+}
+
+fn config() -> SenderConfig {
+    SenderConfig {
         mss: 1448,
         control: Control::Reno,
         buffer_segments: None,
         buffer_cap: None,
-        write_every: None,
+        writes: None,
+        total: None,
         pacing: None,
         handshake: 10 * MS,
         edge: 1000,
         window_octets: 1_448_000,
-    };
-    let mut sender = TcpSender::new(config, 0);
-    assert_eq!(all(&mut sender, 0), (0..10).collect::<Vec<_>>());
-    sender
+    }
 }
 
 fn all(sender: &mut TcpSender, now: u64) -> Vec<u64> {
@@ -95,4 +99,28 @@ fn the_send_buffer_is_emptied() {
     assert_eq!(sender.timer(), NEVER);
     sender.count_time(90 * MS);
     assert_eq!((sender.counters.busy, sender.counters.stalled), (20 * MS, 0));
+}
+
+/// A program writes twenty segments every second. Ten leave at once and ten more with the
+/// acknowledgements, which double the window; 980 ms later, four timeouts of 200 to 210 ms, it is
+/// the initial one again.
+#[test]
+fn chunks_begin_with_a_small_window() {
+    let writes = Some(Writes { lot: 20, every: 1000 * MS });
+    let mut sender = TcpSender::new(SenderConfig { writes, total: Some(45), ..config() }, 0);
+    assert_eq!(all(&mut sender, 0).len(), 10);
+    sender.on_ack(10 * MS, &ack(10, 0, None));
+    assert_eq!(all(&mut sender, 10 * MS).len(), 10);
+    sender.on_ack(20 * MS, &ack(20, 10 * MS, None));
+    assert_eq!((all(&mut sender, 20 * MS).len(), sender.window.segments), (0, 20));
+    assert_eq!(sender.timer(), 1000 * MS);
+    assert_eq!(all(&mut sender, 1000 * MS).len(), 10);
+    assert_eq!(sender.window.segments, 10);
+    sender.on_ack(1010 * MS, &ack(30, 1000 * MS, None));
+    assert_eq!(all(&mut sender, 1010 * MS).len(), 10);
+    sender.on_ack(1020 * MS, &ack(40, 1010 * MS, None));
+    assert_eq!(all(&mut sender, 2000 * MS), [40, 41, 42, 43, 44], "all that there is");
+    assert!(!sender.is_done());
+    sender.on_ack(2010 * MS, &ack(45, 2000 * MS, None));
+    assert!(sender.is_done());
 }

@@ -190,7 +190,11 @@ fn elastic_traffic_yields_its_share() {
     let elastic = |flows, window_octets| {
         Cross::elastic_on_hop(
             0,
-            Elastic { flows, control: ElasticControl::Cubic, extra_rtt: Duration::from_millis(10), window_octets },
+            Elastic {
+                extra_rtt: Duration::from_millis(10),
+                window_octets,
+                ..Elastic::greedy(flows, ElasticControl::Cubic)
+            },
         )
     };
     let rate = |cross: Cross| {
@@ -207,12 +211,7 @@ fn elastic_traffic_yields_its_share() {
 #[test]
 fn the_same_seed_gives_the_same_connection() {
     let run = |seed| {
-        let elastic = Elastic {
-            flows: 4,
-            control: ElasticControl::Reno,
-            extra_rtt: Duration::from_millis(5),
-            window_octets: None,
-        };
+        let elastic = Elastic { extra_rtt: Duration::from_millis(5), ..Elastic::greedy(4, ElasticControl::Reno) };
         let scenario = Scenario::new("same")
             .hop(one_hop(50, 10, 60).loss(Loss::Random { ratio: 1e-3 }))
             .cross(Cross::elastic_on_hop(0, elastic))
