@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narrows_scenario::{Arrivals, Cross, Elastic, ElasticControl, Source};
+use narrows_scenario::{Arrivals, Cross, Elastic, ElasticControl, Source, Workload};
 use narrows_units::BitRate;
 
 use crate::replay::Replay;
@@ -40,7 +40,7 @@ pub enum FlowKind {
 }
 
 /// TCP connections.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ElasticFlow {
     /// How many.
     pub connections: u16,
@@ -48,6 +48,36 @@ pub struct ElasticFlow {
     pub control: String,
     /// Most payload octets in flight per connection; `None`: as the kernels agree.
     pub window_octets: Option<u32>,
+    /// Rate to which the kernel paces each connection; `None`: the congestion control's own.
+    pub pacing: Option<BitRate>,
+    /// What they carry.
+    pub carries: Carries,
+}
+
+/// What TCP connections carry.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Carries {
+    /// Data without end.
+    Endless,
+    /// Each so many octets of payload, and then it ends.
+    Once(u64),
+    /// Each what this payload rate makes of every `chunk`, at once.
+    Chunks {
+        /// Mean rate.
+        rate: BitRate,
+        /// From chunk to chunk.
+        chunk: Duration,
+    },
+    /// Short transfers, each over a connection of its own: those that the simulator draws for this
+    /// traffic, seed and index.
+    Transfers {
+        /// The traffic; its way and hops mean nothing here, its times are those of the flow.
+        cross: Box<Cross>,
+        /// Seed of everything random.
+        seed: u64,
+        /// Position among the traffic of a scenario.
+        index: usize,
+    },
 }
 
 impl Flow {
@@ -57,7 +87,15 @@ impl Flow {
     pub fn from_cross(cross: &Cross, seed: u64, index: usize) -> Self {
         let kind = match &cross.source {
             Source::Open { .. } => FlowKind::Model { cross: cross.clone(), seed, index },
-            Source::Elastic(elastic) => FlowKind::Elastic(ElasticFlow::from(elastic)),
+            Source::Elastic(elastic) => {
+                let carries = match elastic.workload {
+                    Workload::Greedy => Carries::Endless,
+                    Workload::Backup { payload } => Carries::Once(payload.count()),
+                    Workload::Video { rate, chunk } => Carries::Chunks { rate, chunk },
+                    Workload::Web { .. } => Carries::Transfers { cross: Box::new(cross.clone()), seed, index },
+                };
+                FlowKind::Elastic(ElasticFlow { carries, ..ElasticFlow::from(elastic) })
+            }
         };
         Self { name: name(cross), from: cross.from, until: cross.until, kind }
     }
@@ -130,23 +168,37 @@ impl From<&Cross> for Flow {
     }
 }
 
+impl ElasticFlow {
+    /// Connections that send without end, as fast as the path takes it.
+    pub fn greedy(connections: u16, control: impl Into<String>) -> Self {
+        let control = control.into();
+        Self { connections, control, window_octets: None, pacing: None, carries: Carries::Endless }
+    }
+}
+
+/// The same connections, greedy.
 impl From<&Elastic> for ElasticFlow {
     fn from(elastic: &Elastic) -> Self {
-        Self {
-            connections: elastic.flows,
-            control: match elastic.control {
-                ElasticControl::Reno => "reno".to_owned(),
-                ElasticControl::Cubic => "cubic".to_owned(),
-                ElasticControl::Bbr => "bbr".to_owned(),
-            },
-            window_octets: elastic.window_octets,
-        }
+        let control = match elastic.control {
+            ElasticControl::Reno => "reno",
+            ElasticControl::Cubic => "cubic",
+            ElasticControl::Bbr => "bbr",
+        };
+        Self { window_octets: elastic.window_octets, pacing: elastic.pacing, ..Self::greedy(elastic.flows, control) }
     }
 }
 
 fn name(cross: &Cross) -> String {
     match &cross.source {
-        Source::Elastic(elastic) => ElasticFlow::from(elastic).control,
+        Source::Elastic(elastic) => {
+            let control = ElasticFlow::from(elastic).control;
+            match elastic.workload {
+                Workload::Greedy => control,
+                Workload::Backup { .. } => format!("backup ({control})"),
+                Workload::Video { .. } => format!("video ({control})"),
+                Workload::Web { .. } => format!("web ({control})"),
+            }
+        }
         Source::Open { arrivals, .. } => match arrivals {
             Arrivals::Cbr => "cbr".to_owned(),
             Arrivals::Poisson => "poisson".to_owned(),

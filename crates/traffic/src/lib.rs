@@ -58,7 +58,7 @@ mod windows;
 pub use control::Transport;
 pub use document::{FlowReport, Report, SCHEMA_NAME, Sent, SentInterval, SizeCount, TcpSent, Total};
 pub use error::{CallerError, CaptureError, TrafficError};
-pub use flow::{ElasticFlow, Flow, FlowKind};
+pub use flow::{Carries, ElasticFlow, Flow, FlowKind};
 pub use histogram::{Distribution, Histogram};
 pub use pacing::Pacing;
 pub use received::{Jitter, Received, ReceivedInterval, Reordering};

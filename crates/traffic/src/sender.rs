@@ -10,6 +10,7 @@ mod elastic;
 mod link;
 mod pace;
 mod tally;
+mod transfers;
 mod udp;
 
 use std::net::SocketAddr;
@@ -164,8 +165,7 @@ impl Sender {
             flow: index,
             from_ns: row.from_ns,
             until_ns: row.until_ns,
-            control: elastic.control.clone(),
-            window_octets: elastic.window_octets,
+            elastic: elastic.clone(),
         });
         let plans: Vec<Connection> = plans.collect();
         if plans.is_empty() {

@@ -7,12 +7,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use narrows_net::clock;
-use narrows_net::transfer::{BulkSender, TransferOptions, connect};
+use narrows_net::transfer::{BulkSender, TransferOptions, Writing, connect};
 
 use super::Shared;
+use super::transfers::Transfers;
 use crate::control::{Data, Request};
 use crate::document::{Sent, SentInterval, TcpSent};
 use crate::error::TrafficError;
+use crate::flow::{Carries, ElasticFlow};
 
 /// A connection to be.
 #[derive(Debug, Clone)]
@@ -21,8 +23,24 @@ pub(super) struct Connection {
     pub(super) flow: usize,
     pub(super) from_ns: u64,
     pub(super) until_ns: Option<u64>,
-    pub(super) control: String,
-    pub(super) window_octets: Option<u32>,
+    pub(super) elastic: ElasticFlow,
+}
+
+impl Connection {
+    /// How its program writes.
+    fn writing(&self) -> Writing {
+        match self.elastic.carries {
+            Carries::Endless | Carries::Transfers { .. } => Writing::default(),
+            Carries::Once(octets) => Writing { payload_octets: Some(octets), ..Writing::default() },
+            Carries::Chunks { rate, chunk } => {
+                // A chunk is as many blocks as it needs, all at once.
+                let octets = rate.octets_in(chunk).max(1);
+                let blocks = u16::try_from(octets.div_ceil(MOST_BLOCK_OCTETS)).unwrap_or(u16::MAX);
+                let block = u32::try_from(octets.div_ceil(u64::from(blocks))).unwrap_or(u32::MAX);
+                Writing { block_octets: Some(block), pace: Some((rate, blocks)), ..Writing::default() }
+            }
+        }
+    }
 }
 
 /// What a connection did.
@@ -57,6 +75,8 @@ struct Row {
     outcome: Outcome,
 }
 
+/// Octets of one write at most.
+const MOST_BLOCK_OCTETS: u64 = 1 << 20;
 /// The list of what this host's kernel lets anyone use.
 const OFFERED: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// How long an end may take until everything written is acknowledged.
@@ -77,34 +97,46 @@ pub(super) fn offered(wanted: &str) -> Result<(), TrafficError> {
 impl Elastic {
     pub(super) fn run(self, plans: Vec<Connection>) -> Vec<Outcome> {
         const POLL_NS: i64 = 5_000_000;
-        let mut rows: Vec<Row> = plans.into_iter().map(Row::new).collect();
-        while rows.iter().any(|row| !row.ended) {
-            let now = self.since();
-            let stop = self.shared.stop.load(Ordering::Relaxed);
+        let run = Arc::new(self);
+        let (mut rows, mut transfers) = (Vec::new(), Vec::new());
+        for plan in plans {
+            match Transfers::new(&plan) {
+                Some(short) => transfers.push(short),
+                None => rows.push(Row::new(plan)),
+            }
+        }
+        while rows.iter().any(|row: &Row| !row.ended) || transfers.iter().any(|short| !short.ended()) {
+            let now = run.since();
+            let stop = run.shared.stop.load(Ordering::Relaxed);
+            for short in &mut transfers {
+                short.advance(&run, now, stop);
+            }
             for row in rows.iter_mut().filter(|row| !row.ended) {
                 if let Some(give_up) = row.draining_until {
                     row.drain(give_up);
-                } else if stop || row.plan.until_ns.is_some_and(|until| until <= now) {
-                    row.end(now, &self);
+                } else if stop || row.spent() || row.plan.until_ns.is_some_and(|until| until <= now) {
+                    row.end(now, &run);
                 } else if row.bulk.is_none() && row.plan.from_ns <= now {
-                    row.begin(&self, now);
+                    row.begin(&run, now);
                 } else if row.bulk.is_some() && row.next_sample_ns <= now {
-                    row.sample(now, &self);
+                    row.sample(now, &run);
                 }
             }
             clock::sleep_until_ns(clock::now_ns() + POLL_NS);
         }
-        rows.into_iter().map(|row| row.outcome).collect()
+        let short = transfers.into_iter().map(Transfers::outcome);
+        rows.into_iter().map(|row| row.outcome).chain(short).collect()
     }
 
-    fn since(&self) -> u64 {
+    pub(super) fn since(&self) -> u64 {
         u64::try_from(clock::now_ns() - self.began_ns).unwrap_or(0)
     }
 
-    fn open(&self, plan: &Connection) -> std::io::Result<BulkSender> {
+    pub(super) fn open(&self, plan: &Connection) -> std::io::Result<BulkSender> {
         let options = TransferOptions {
-            congestion: Some(plan.control.clone()),
-            window_octets: plan.window_octets,
+            congestion: Some(plan.elastic.control.clone()),
+            window_octets: plan.elastic.window_octets,
+            pacing: plan.elastic.pacing,
             ..TransferOptions::default()
         };
         let mut stream = connect(self.sink, &options, CONNECT)?;
@@ -112,7 +144,7 @@ impl Elastic {
         let mut line = serde_json::to_vec(&Request::Data(Data { token: self.token, flow }))?;
         line.push(b'\n');
         stream.write_all(&line)?;
-        let mut bulk = BulkSender::default();
+        let mut bulk = BulkSender::new(plan.writing());
         bulk.add(stream)?;
         Ok(bulk)
     }
@@ -139,8 +171,8 @@ impl Row {
             Ok(bulk) => {
                 let settings = bulk.settings().into_iter().next();
                 let congestion = settings.map_or_else(String::new, |settings| settings.congestion);
-                if congestion != self.plan.control {
-                    let wanted = self.plan.control.clone();
+                if congestion != self.plan.elastic.control {
+                    let wanted = self.plan.elastic.control.clone();
                     let why = format!("the kernel uses {congestion} instead of {wanted}");
                     self.complain(&why);
                 }
@@ -155,6 +187,11 @@ impl Row {
                 self.ended = true;
             }
         }
+    }
+
+    /// All that it was to carry has arrived.
+    fn spent(&self) -> bool {
+        self.bulk.as_ref().is_some_and(BulkSender::spent)
     }
 
     fn complain(&mut self, why: &str) {

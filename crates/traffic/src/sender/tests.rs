@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use narrows_scenario::{Arrivals, Cross, SizeMix};
-use narrows_units::BitRate;
+use narrows_scenario::{Arrivals, Cross, Elastic, ElasticControl, SizeMix, Workload};
+use narrows_units::{BitRate, Octets};
 
 use super::*;
 use crate::sink::{SessionEnd, Sink, SinkOptions};
@@ -89,8 +89,7 @@ fn without_an_end_it_runs_until_stopped() {
 #[test]
 fn tcp_flows_are_read_to_their_end() {
     let sink = sink();
-    let elastic =
-        Flow::elastic(ElasticFlow { connections: 2, control: "reno".to_owned(), window_octets: Some(64_000) });
+    let elastic = Flow::elastic(ElasticFlow { window_octets: Some(64_000), ..ElasticFlow::greedy(2, "reno") });
     let mut late = elastic.clone();
     late.from = Duration::from_millis(50);
     let sender = Sender::start(sink.addresses()[0], vec![elastic, late], options(120, Pacing::Sleep)).unwrap();
@@ -105,9 +104,43 @@ fn tcp_flows_are_read_to_their_end() {
         assert!(received.octets + 200 > sent.octets, "{} {}", received.octets, sent.octets);
         assert!(!received.intervals.is_empty());
     }
-    let unknown = Flow::elastic(ElasticFlow { connections: 1, control: "nonesuch".to_owned(), window_octets: None });
+    let unknown = Flow::elastic(ElasticFlow::greedy(1, "nonesuch"));
     let error = Sender::start(sink.addresses()[0], vec![unknown], options(10, Pacing::Sleep)).unwrap_err();
     assert!(error.to_string().contains("reno"), "{error}");
+}
+
+/// A backup of 200 kB ends by itself. Films of 8 Mbit/s in chunks of 50 ms hand over 50 kB at the
+/// begin. Short transfers of 1 kB each add up.
+#[test]
+fn connections_carry_what_they_are_told() {
+    let sink = sink();
+    let workload = |workload| Elastic { workload, ..Elastic::greedy(1, ElasticControl::Cubic) };
+    let start = |workload| {
+        let flow = Flow::from(&Cross::elastic_on_hop(0, workload));
+        Sender::start(sink.addresses()[0], vec![flow], options(100_000, Pacing::Sleep)).unwrap()
+    };
+    let report = start(workload(Workload::Backup { payload: Octets::new(200_000) })).wait(&AtomicBool::new(false));
+    let flow = &report.flows[0];
+    assert!(!report.interrupted && report.notes.is_empty(), "{report:?}");
+    assert_eq!((flow.name.as_str(), flow.received.as_ref().unwrap().octets), ("backup (cubic)", 200_000));
+
+    let chunk = Duration::from_millis(50);
+    let sender = start(workload(Workload::Video { rate: BitRate::from_mbps(8), chunk }));
+    let reach = |sender: &Sender, octets: u64| {
+        while sender.progress().tcp_octets < octets {
+            assert!(sender.alive() && !sender.finished());
+            clock::sleep_until_ns(clock::now_ns() + 1_000_000);
+        }
+    };
+    reach(&sender, 50_000);
+    assert!(sender.stop().flows[0].received.as_ref().unwrap().octets >= 50_000);
+
+    let web = Workload::Web { rate: BitRate::from_mbps(1), mean: Octets::new(1000), sigma: 0.0 };
+    let sender = start(workload(web));
+    reach(&sender, 20_000);
+    let report = sender.stop();
+    let received = report.flows[0].received.as_ref().unwrap();
+    assert!(received.octets >= 20_000 && report.notes.is_empty(), "{report:?}");
 }
 
 #[test]

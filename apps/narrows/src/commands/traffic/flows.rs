@@ -161,9 +161,8 @@ impl FlowArgs {
     fn elastic(&self, control: &str) -> Result<ElasticFlow, Failure> {
         let window = self.window.map(|octets| u32::try_from(octets.count())).transpose();
         Ok(ElasticFlow {
-            connections: self.streams,
-            control: control.to_owned(),
             window_octets: window.map_err(|_| Failure::usage("--window must be below 4 GB"))?,
+            ..ElasticFlow::greedy(self.streams, control)
         })
     }
 
