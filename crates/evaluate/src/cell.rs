@@ -48,6 +48,9 @@ pub struct Run {
     /// Where that is what really happened: what the traffic's long-run rates say instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_run_truth: Option<u64>,
+    /// Where it was counted while the method ran: its standard deviation over 10 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truth_deviation: Option<u64>,
     /// Of single hops, where the method speaks of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<Judged>,

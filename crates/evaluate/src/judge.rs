@@ -94,6 +94,7 @@ impl Run {
             path: claim(measured.outcome.estimate(), None, truth),
             truth_basis: TruthBasis::Scenario,
             long_run_truth: None,
+            truth_deviation: None,
             hops,
             octets: measured.cost.octets,
             packets: measured.cost.packets,

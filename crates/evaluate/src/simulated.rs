@@ -8,7 +8,7 @@ use std::time::Duration;
 use narrows_probe::probes::{Probe, Then, Transfer};
 use narrows_probe::{Estimate, Estimator, Event, Latest, Measured, Method, Order, ParamError, RawParams, World, watch};
 use narrows_report::{Tracking, TruthBasis};
-use narrows_scenario::{Crossed, PathDirection, Scenario};
+use narrows_scenario::{Counted, Crossed, PathDirection, Scenario, TruthFrom};
 use narrows_sim::SimWorld;
 use narrows_units::{BitRate, Metric, Unit};
 
@@ -30,6 +30,8 @@ pub struct Simulation<'a> {
     pub metric: Metric,
     /// Parameters other than the defaults.
     pub params: &'a [(String, String)],
+    /// Where the truth comes from, of metrics of which [`Simulation::is_counted`] may be asked.
+    pub truth: TruthFrom,
 }
 
 /// What one run gave.
@@ -42,6 +44,8 @@ pub struct Simulated {
     /// Where it is what really happened: what the traffic's long-run rates say instead. `None`
     /// beside elastic flows.
     pub long_run_truth: Option<u64>,
+    /// Where it was counted: its standard deviation over intervals of [`Counted::EVERY`].
+    pub truth_deviation: Option<u64>,
     /// What the method says of the metric that is judged, and what it imposed.
     pub measured: Measured,
     /// What it says of single hops.
@@ -55,6 +59,7 @@ impl From<Simulated> for Run {
         Self {
             truth_basis: simulated.truth_basis,
             long_run_truth: simulated.long_run_truth,
+            truth_deviation: simulated.truth_deviation,
             tracking: simulated.tracking.as_ref().map(Into::into),
             ..Self::new(&simulated.measured, simulated.truth, simulated.hops)
         }
@@ -90,12 +95,17 @@ fn crossed(
     if !truth::is_realised(scenario, way, metric) {
         return None;
     }
+    let own = own_time(estimate, span);
+    let crossed = SimWorld::undisturbed(scenario, way, seed, own.0, own.1);
+    Some((own, crossed))
+}
+
+/// The time that an estimate holds for, which ends with the run.
+fn own_time(estimate: Option<&Estimate>, span: (Duration, Duration)) -> (Duration, Duration) {
     let stated = estimate.and_then(|estimate| estimate.interval);
     let to = span.1.max(span.0 + Duration::from_millis(1));
     let from = stated.map_or(span.0, |interval| to.saturating_sub(interval).max(span.0));
-    let own = (from.min(to.saturating_sub(Duration::from_millis(1))), to);
-    let crossed = SimWorld::undisturbed(scenario, way, seed, own.0, own.1);
-    Some((own, crossed))
+    (from.min(to.saturating_sub(Duration::from_millis(1))), to)
 }
 
 impl Simulation<'_> {
@@ -113,12 +123,40 @@ impl Simulation<'_> {
     /// One run.
     pub fn run(&self, seed: u64) -> Result<Simulated, ParamError> {
         let mut world = SimWorld::new(self.scenario, self.way, seed);
-        self.run_in(&mut world, SimWorld::true_time, seed)
+        if !self.is_counted() {
+            return self.run_in(&mut world, SimWorld::true_time, seed);
+        }
+        world.count_cross_traffic();
+        let (measured, span, tracking) = self.drive(&mut world, SimWorld::true_time)?;
+        let nominal = self.judged(measured, span, seed);
+        let judged = match world.counted() {
+            Some(counted) => self.judged_as_counted(nominal, span, &counted),
+            None => nominal,
+        };
+        Ok(Simulated { tracking, ..judged })
+    }
+
+    /// Whether the truth of these runs is counted while the method runs.
+    pub fn is_counted(&self) -> bool {
+        self.truth == TruthFrom::Counted && truth::is_realised(self.scenario, self.way, self.metric)
     }
 
     /// One run in a world around the simulator's, such as one that records; `true_time` reads the
     /// simulator's time from it.
     pub fn run_in<W>(&self, world: &mut W, true_time: impl Fn(&W) -> u64, seed: u64) -> Result<Simulated, ParamError>
+    where
+        W: World<Fault = Infallible>,
+    {
+        let (measured, span, tracking) = self.drive(world, true_time)?;
+        Ok(Simulated { tracking, ..self.judged_as_realised(&measured, span, seed) })
+    }
+
+    /// Runs the method; the scenario's time that it took, and how it followed the truth.
+    fn drive<W>(
+        &self,
+        world: &mut W,
+        true_time: impl Fn(&W) -> u64,
+    ) -> Result<(Measured, (Duration, Duration), Option<Tracking>), ParamError>
     where
         W: World<Fault = Infallible>,
     {
@@ -135,7 +173,30 @@ impl Simulation<'_> {
         let span = (began, Duration::from_nanos(true_time(world)));
         let octets = measured.cost.octets;
         let tracking = tracking(self.scenario, self.way, self.metric, &reported, span, octets);
-        Ok(Simulated { tracking, ..self.judged_as_realised(&measured, span, seed) })
+        Ok((measured, span, tracking))
+    }
+
+    /// What was measured over the scenario's time `span`, beside what was free while the method
+    /// ran: cross traffic as it was counted over the time that the estimate holds for.
+    pub fn judged_as_counted(&self, nominal: Simulated, span: (Duration, Duration), counted: &Counted) -> Simulated {
+        let (scenario, way, metric) = (self.scenario, self.way, self.metric);
+        let estimate = nominal.measured.outcome.estimate();
+        let (from, to) = own_time(estimate, span);
+        let (own, crossed) = counted.during(from, to);
+        let truth = truth::beside(scenario, way, metric, estimate, own, Some(&crossed));
+        let each = counted.intervals(from, to).filter_map(|(bin, crossed)| {
+            truth::beside(scenario, way, metric, estimate, bin, Some(&crossed)).map(|bps| bps as f64)
+        });
+        let deviation = narrows_stat::variance_sample(&each.collect::<Vec<f64>>()).map(f64::sqrt);
+        let hops = judge::hops_beside(scenario, way, &nominal.measured.outcome, metric, own, Some(&crossed));
+        Simulated {
+            truth,
+            truth_basis: TruthBasis::Counted,
+            long_run_truth: truth::of(scenario, way, metric, estimate, own),
+            truth_deviation: deviation.and_then(BitRate::from_bps_f64).map(BitRate::bps),
+            hops,
+            ..nominal
+        }
     }
 
     /// What was measured in the simulator over the scenario's time `span`, beside what was really
@@ -164,7 +225,15 @@ impl Simulation<'_> {
         if truth.is_none() && self.metric == Metric::TcpAchievableSingle {
             truth = self.long_transfer(seed).map(BitRate::bps);
         }
-        Simulated { truth, truth_basis: TruthBasis::Scenario, long_run_truth: None, measured, hops, tracking: None }
+        Simulated {
+            truth,
+            truth_basis: TruthBasis::Scenario,
+            long_run_truth: None,
+            truth_deviation: None,
+            measured,
+            hops,
+            tracking: None,
+        }
     }
 
     /// Where no truth can be derived: what one connection gets in 20 s on the same path with the

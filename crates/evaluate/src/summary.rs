@@ -171,6 +171,7 @@ fn row(seed: u64, run: &Run, hop: Option<u16>) -> RunRow {
         truth_bps: judged.truth,
         truth_basis: run.truth_basis,
         long_run_truth_bps: run.long_run_truth.filter(|_| hop.is_none()),
+        truth_deviation_bps: run.truth_deviation.filter(|_| hop.is_none()),
         value_bps: judged.value,
         low_bps: judged.low,
         high_bps: judged.high,

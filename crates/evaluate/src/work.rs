@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use narrows_report::{Status, World};
-use narrows_scenario::PathDirection;
+use narrows_scenario::{PathDirection, TruthFrom};
 
 use crate::cell::{Cell, ExternalRunner, Order, Run};
 use crate::error::{RunFault, StoreError};
@@ -262,6 +262,7 @@ fn simulation(cell: &Cell) -> Result<Simulation<'_>, RunFault> {
         method: planned.method().ok_or_else(not_ours)?,
         metric: planned.metric,
         params: &planned.params,
+        truth: TruthFrom::Undisturbed,
     })
 }
 

@@ -43,6 +43,7 @@ pub use state::{
 
 use crate::error::LabError;
 use crate::link::{EngineOptions, LinkEngine, PortKind};
+use crate::meter::Meter;
 use crate::node::Node;
 use crate::placement::Placement;
 use crate::timing_report::TimingReport;
@@ -223,6 +224,12 @@ impl Lab {
             })
         });
         flows.collect()
+    }
+
+    /// Counts what of a flow crosses its last hop, by what its sink's devices receive, from now on.
+    pub fn meter(&self, flow: &RealFlow) -> Result<Meter, LabError> {
+        let last = self.scenario.hops(flow.cross.way).get(flow.cross.last_hop);
+        Meter::start(&flow.sink, self.path_time(), last.map_or(Duration::ZERO, |hop| hop.delay))
     }
 
     /// How all real-time links did since this was asked before: the worst of each number, the sum

@@ -37,6 +37,8 @@ pub enum TruthBasis {
     /// What really crossed the links in the time that the estimate holds for, in the same world
     /// without probes.
     Realised,
+    /// What crossed the links while the method ran, as it was counted.
+    Counted,
 }
 
 impl TruthBasis {
@@ -59,6 +61,9 @@ pub struct RunRow {
     /// Where that is what really happened: what the traffic's long-run rates say instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long_run_truth_bps: Option<u64>,
+    /// Where it was counted while the method ran: its standard deviation over 10 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub truth_deviation_bps: Option<u64>,
     /// The value; `null` when inconclusive.
     pub value_bps: Option<u64>,
     /// Lower end of the interval.
@@ -147,6 +152,7 @@ impl RunRow {
             truth_bps: truth,
             truth_basis: TruthBasis::Scenario,
             long_run_truth_bps: None,
+            truth_deviation_bps: None,
             value_bps: range.map(|range| range.value),
             low_bps: range.map(|range| range.low),
             high_bps: range.map(|range| range.high),
@@ -166,6 +172,12 @@ impl RunRow {
     #[must_use]
     pub fn truth_from(self, truth_basis: TruthBasis, long_run_truth_bps: Option<u64>) -> Self {
         Self { truth_basis, long_run_truth_bps, ..self }
+    }
+
+    /// With the standard deviation of a counted truth over 10 ms.
+    #[must_use]
+    pub fn truth_deviation(self, truth_deviation_bps: Option<u64>) -> Self {
+        Self { truth_deviation_bps, ..self }
     }
 
     /// With the account of how it followed the truth.
@@ -283,6 +295,7 @@ mod tests {
             truth_bps: Some(100),
             truth_basis: TruthBasis::Realised,
             long_run_truth_bps: Some(101),
+            truth_deviation_bps: Some(7),
             value_bps: value.map(|v| v.1),
             low_bps: value.map(|v| v.0),
             high_bps: value.map(|v| v.2),

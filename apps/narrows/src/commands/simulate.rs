@@ -10,7 +10,7 @@ use std::sync::Arc;
 use narrows_evaluate::expected::faults;
 use narrows_evaluate::simulated::Simulation;
 use narrows_host_profile::HostProfile;
-use narrows_scenario::{PathDirection, Scenario};
+use narrows_scenario::{PathDirection, Scenario, TruthFrom};
 use narrows_units::Metric;
 
 use self::runs::{Batch, recorded, simulate};
@@ -60,6 +60,10 @@ pub(crate) struct SimulateArgs {
     /// Print one JSON object (with --expected: one per line and method)
     #[arg(long, short = 'J')]
     json: bool,
+    /// Compare with what was free while the method ran, instead of what is free if nobody measures:
+    /// cross traffic is counted every 10 ms
+    #[arg(long, conflicts_with = "expected")]
+    counted: bool,
     /// Write the result to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -77,12 +81,16 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
     if args.record.file.is_some() && (args.expected || args.runs != 1) {
         return Err(Failure::usage("--record keeps one run of one method; `narrows evaluate` keeps many"));
     }
+    if args.record.file.is_some() && args.counted {
+        return Err(Failure::usage("--counted goes without --record"));
+    }
     if args.expected {
         return expected(args, &scenario, way);
     }
     let name = args.method.as_deref().unwrap_or_default();
     let params = split(&args.params)?;
-    let batch = batch(args, &scenario, way, (name, args.metric), &params)?;
+    let truth = if args.counted { TruthFrom::Counted } else { TruthFrom::Undisturbed };
+    let batch = batch(args, &scenario, way, (name, args.metric), &params, truth)?;
     let mut ended = (None, None);
     let document = if args.record.file.is_some() {
         let (document, writer, fault) = recorded(&batch, &text, args.record.open()?)?;
@@ -144,11 +152,16 @@ fn batch<'a>(
     way: PathDirection,
     (name, metric): (&'a str, Option<Metric>),
     params: &'a [(String, String)],
+    truth: TruthFrom,
 ) -> Result<Batch<'a>, Failure> {
     let usual = metric.unwrap_or(Metric::IpCapacity);
     let method = narrows_methods::named(name, usual).ok_or_else(|| unknown(name))?;
     let main = if name == narrows_methods::DEFAULT { usual } else { method.info().metric };
-    let simulation = Simulation { scenario, way, method, metric: metric.unwrap_or(main), params };
+    let simulation = Simulation { scenario, way, method, metric: metric.unwrap_or(main), params, truth };
+    if truth == TruthFrom::Counted && !simulation.is_counted() {
+        let why = "only what is free beside cross traffic that is not the same at all times can be counted";
+        return Err(Failure::usage(format!("{name} over {}: {why}", scenario.name)));
+    }
     Ok(Batch {
         simulation,
         name,
@@ -172,7 +185,7 @@ fn expected(args: &SimulateArgs, scenario: &Scenario, way: PathDirection) -> Res
     let mut all_hold = true;
     for expectation in &scenario.expect {
         let judged = (expectation.method.as_str(), expectation.metric);
-        let mut batch = batch(args, scenario, way, judged, &expectation.params)?;
+        let mut batch = batch(args, scenario, way, judged, &expectation.params, expectation.truth)?;
         if expectation.exact && args.exact_once {
             batch.runs = 1;
         }

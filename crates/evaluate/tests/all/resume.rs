@@ -70,6 +70,7 @@ impl ExternalRunner for Fake {
             },
             truth_basis: narrows_report::TruthBasis::Scenario,
             long_run_truth: None,
+            truth_deviation: None,
             hops: Vec::new(),
             octets: 64,
             packets: 1,

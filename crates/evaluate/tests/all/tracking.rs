@@ -22,6 +22,7 @@ fn followed(path: &str, method: &str, duration: &str, seed: u64) -> Tracking {
         method: narrows_methods::find(method).unwrap(),
         metric: Metric::AvailableIpCapacity,
         params: &params,
+        truth: narrows_scenario::TruthFrom::Undisturbed,
     };
     simulation.run(seed).unwrap().tracking.unwrap()
 }

@@ -34,6 +34,7 @@ pub(super) fn simulate(batch: &Batch<'_>) -> Result<SimulationDocument, Failure>
         let run = batch.simulation.run(seed).map_err(wrong)?;
         Ok(RunRow::new(seed, run.truth, &run.measured)
             .truth_from(run.truth_basis, run.long_run_truth)
+            .truth_deviation(run.truth_deviation)
             .tracking(run.tracking))
     };
     parallel(count, batch.jobs, &AtomicBool::new(false), one, |index, row| {
@@ -75,6 +76,7 @@ pub(super) fn recorded(
     let (_, writer, fault) = world.into_parts();
     let row = RunRow::new(batch.seed, run.truth, &run.measured)
         .truth_from(run.truth_basis, run.long_run_truth)
+        .truth_deviation(run.truth_deviation)
         .tracking(run.tracking);
     Ok((document(batch, vec![row]), writer, fault))
 }

@@ -39,6 +39,13 @@ pub(super) fn text(document: &SimulationDocument) -> String {
         );
     }
     summary(&mut out, document);
+    let deviations: Vec<f64> = document.runs.iter().filter_map(|run| Some(run.truth_deviation_bps? as f64)).collect();
+    if let Some(median) = narrows_stat::median(&deviations).and_then(BitRate::from_bps_f64) {
+        let _ = writeln!(
+            out,
+            "truth: counted while the method ran; its standard deviation over 10 ms is {median} (median)"
+        );
+    }
     let followed = document.runs.iter().filter_map(|run| run.tracking.as_ref());
     if let Some(tracking) = TrackingSummary::new(followed) {
         let _ = writeln!(out, "tracking: {}", tracking.text());

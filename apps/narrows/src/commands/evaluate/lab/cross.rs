@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use narrows_evaluate::RunFault;
-use narrows_lab::{Lab, RealFlow};
-use narrows_scenario::Source;
+use narrows_lab::{Lab, Meter, RealFlow};
+use narrows_scenario::{Counted, Cross, Crossed, PathDirection, Scenario, Source};
 use narrows_traffic::{Flow, Pacing, Sender, SenderOptions, Sink, SinkOptions};
 
 use super::broke;
@@ -18,8 +18,9 @@ struct Running {
     // In this order they end.
     sender: Sender,
     sink: Sink,
-    /// Whether it has a rate to keep.
-    open_loop: bool,
+    /// Counts what crosses.
+    meter: Meter,
+    cross: Cross,
 }
 
 /// Departure from the planned rate, in thousandths, beyond which cross traffic was not what the
@@ -32,7 +33,7 @@ impl CrossTraffic {
     pub(super) fn start(lab: &Lab, seed: u64, clock: PathClock) -> Result<Self, RunFault> {
         let flows = lab.real_flows();
         let none = flows.is_empty();
-        let running: Result<Vec<_>, _> = flows.iter().map(|flow| start(flow, seed, clock)).collect();
+        let running: Result<Vec<_>, _> = flows.iter().map(|flow| start(lab, flow, seed, clock)).collect();
         let running = Self(running?.into_iter().flatten().collect());
         if !none {
             interrupt::nap(lab.scenario().warm_up);
@@ -40,12 +41,32 @@ impl CrossTraffic {
         Ok(running)
     }
 
+    /// What crossed each hop of a way by now; `None` if not all of its cross traffic is carried by
+    /// hosts: what a link reckons with has no counters.
+    pub(super) fn counted(&self, scenario: &Scenario, way: PathDirection) -> Option<Counted> {
+        let real = self.0.iter().filter(|running| running.cross.way == way);
+        if real.clone().count() < scenario.cross.iter().filter(|cross| cross.way == way).count() {
+            return None;
+        }
+        let mut hops = vec![Vec::new(); scenario.hops(way).len()];
+        for Running { meter, cross, .. } in real {
+            let crossed = meter.crossed();
+            for hop in hops.iter_mut().take(cross.last_hop + 1).skip(cross.first_hop) {
+                let longer = crossed.len().max(hop.len());
+                hop.resize_with(longer, Crossed::default);
+                hop.iter_mut().zip(&crossed).for_each(|(sum, more)| sum.merge(more));
+            }
+        }
+        Some(Counted::new(Duration::ZERO, hops))
+    }
+
     /// Ends it; says if it was not what the scenario asks for.
     pub(super) fn stop(self) -> Option<String> {
         let mut complaint = None;
-        for Running { sender, sink, open_loop } in self.0 {
+        for Running { sender, sink, cross, .. } in self.0 {
             let report = sender.stop();
             sink.stop();
+            let open_loop = matches!(cross.source, Source::Open { .. });
             for flow in report.flows.iter().filter(|_| open_loop) {
                 let (Some(planned), Some(achieved)) = (flow.planned_bps, flow.achieved_bps) else {
                     continue;
@@ -63,7 +84,7 @@ impl CrossTraffic {
 }
 
 /// `None` if its time is over.
-fn start(flow: &RealFlow, seed: u64, clock: PathClock) -> Result<Option<Running>, RunFault> {
+fn start(lab: &Lab, flow: &RealFlow, seed: u64, clock: PathClock) -> Result<Option<Running>, RunFault> {
     let Some(traffic) = in_path_time(flow, seed, clock.now()) else {
         return Ok(None);
     };
@@ -85,8 +106,8 @@ fn start(flow: &RealFlow, seed: u64, clock: PathClock) -> Result<Option<Running>
         .run(|| Sender::start(at, vec![traffic], options))
         .map_err(|error| host_pair::fault(&error))?
         .map_err(trouble)?;
-    let open_loop = matches!(flow.cross.source, Source::Open { .. });
-    Ok(Some(Running { sender, sink, open_loop }))
+    let meter = lab.meter(flow).map_err(|error| host_pair::fault(&error))?;
+    Ok(Some(Running { sender, sink, meter, cross: flow.cross.clone() }))
 }
 
 /// Its times are the path's; the generator counts from its own start.

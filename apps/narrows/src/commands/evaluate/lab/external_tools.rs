@@ -70,6 +70,7 @@ impl Trial<'_> {
             path: whole,
             truth_basis: narrows_report::TruthBasis::Scenario,
             long_run_truth: None,
+            truth_deviation: None,
             hops,
             octets: sent.ip_octets(),
             packets: sent.packets,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use narrows_evaluate::RunFault;
 use narrows_evaluate::external_tool::{Host, Hosts};
 use narrows_lab::{HopDescription, Lab, LabError, LabOptions, Node, TimingReport};
-use narrows_scenario::{Link, PathDirection, Scenario};
+use narrows_scenario::{Counted, Link, PathDirection, Scenario};
 use narrows_units::{BitRate, Framing, Layer};
 
 use super::broke;
@@ -74,6 +74,12 @@ impl HostPair {
     /// The path's clock.
     pub(super) fn clock(&self) -> PathClock {
         self.clock
+    }
+
+    /// The cross traffic that hosts carried over the way from sender to receiver by now, if they
+    /// carry all of it.
+    pub(super) fn counted(&self) -> Option<Counted> {
+        self.cross.counted(self.lab.scenario(), PathDirection::Forward)
     }
 
     /// Begins a new account of how the path keeps time: what came before is not the run's.

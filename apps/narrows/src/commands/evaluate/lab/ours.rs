@@ -9,7 +9,7 @@ use narrows_evaluate::simulated::Simulation;
 use narrows_evaluate::subject::PlannedMethod;
 use narrows_evaluate::{Cell, Order, Run, RunFault};
 use narrows_probe::{Estimator, Measured, RawParams, run as drive};
-use narrows_scenario::{PathDirection, Scenario};
+use narrows_scenario::{PathDirection, Scenario, TruthFrom};
 use narrows_trace::{Played, Recorder, Setting, WorldKind, Writer};
 use narrows_units::Direction;
 
@@ -50,6 +50,7 @@ impl Trial<'_> {
             method,
             metric: self.planned.metric,
             params: &self.planned.params,
+            truth: TruthFrom::Counted,
         };
         let remote = self.host_pair.address(Host::Receiver)?;
         let server = self
@@ -72,8 +73,13 @@ impl Trial<'_> {
         let attempt =
             self.host_pair.node(Host::Sender).run(|| client.measure()).map_err(|error| host_pair::fault(&error))??;
         drop(server);
-        let simulated = simulation.judged(attempt.measured, attempt.span, self.order.seed);
-        let mut run = Run::new(&simulated.measured, simulated.truth, simulated.hops);
+        // Counted right away, while the traffic still runs.
+        let counted = self.host_pair.counted().filter(|_| simulation.is_counted());
+        let mut simulated = simulation.judged(attempt.measured, attempt.span, self.order.seed);
+        if let Some(counted) = counted {
+            simulated = simulation.judged_as_counted(simulated, attempt.span, &counted);
+        }
+        let mut run = Run::from(simulated);
         run.not_judged = attempt.complaint;
         if let (Some(path), Some(octets)) = (self.order.record, attempt.recording) {
             std::fs::write(path, octets).map_err(|error| broke(format!("{}: {error}", path.display())))?;
