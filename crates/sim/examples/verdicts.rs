@@ -1,18 +1,24 @@
 //! What is told to have limited a transfer, over paths that no threshold was set by: rates, round
 //! trips, queues and seeds are drawn.
 //!
-//! `cargo run --release -p narrows-sim --example verdicts -- [PATHS [SEED]] [wide]`; `wide`: 1
-//! Mbit/s to 10 Gbit/s, 1 to 200 ms, Reno, CUBIC and BBR, one to four connections.
+//! `cargo run --release -p narrows-sim --example verdicts -- [PATHS [SEED]] [short | wide]`; `short`:
+//! tests of 1.4 to 2.2 s; `wide`: 1 Mbit/s to 10 Gbit/s, 1 to 200 ms, Reno, CUBIC and BBR, one to
+//! four connections.
 //! `UPDATE_VERDICTS=1` writes the matrix into `docs/results/verdicts.md`, `ONLY_LIMIT="shaper"`
 //! tries one limit, `SHOW_LIMITS=1` tells each transfer.
 
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
+#![expect(clippy::disallowed_methods, reason = "the page says how long it took")]
 
 #[path = "../tests/all/limits/induced.rs"]
 mod induced;
 
+use std::process::Command;
+use std::time::{Duration, Instant};
+
 use narrows_stat::SplitMix64;
 
+use induced::beside::BESIDE;
 use induced::{Base, Control, FURTHER, INDUCED, matrix, page};
 
 /// A share, 0..1.
@@ -22,23 +28,47 @@ fn share(random: &mut SplitMix64) -> f64 {
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
-    let paths = arguments.next().unwrap_or(12);
+    let paths = arguments.next().unwrap_or(50);
     let seed = arguments.next().unwrap_or(2026);
-    let wide = std::env::args().any(|argument| argument == "wide");
+    let asked = |word: &str| std::env::args().any(|argument| argument == word);
     let mut random = SplitMix64::new(seed);
     let bases: Vec<Base> = (0..paths)
-        .map(|path| if wide { drawn(path, seed, &mut random) } else { moderate(path, seed, &mut random) })
+        .map(|path| match (asked("wide"), asked("short")) {
+            (true, _) => drawn(path, seed, &mut random),
+            (_, true) => short(path, seed, &mut random),
+            _ => moderate(path, seed, &mut random),
+        })
         .collect();
-    for base in &bases {
-        println!("{base:?}");
-    }
-    let all = if wide { [&INDUCED[..], &FURTHER].concat() } else { INDUCED.to_vec() };
-    let (text, wrong) = matrix(&all, &bases, &mut |line| println!("{line}"));
+    let all = if asked("wide") { [&INDUCED[..], &FURTHER].concat() } else { [&INDUCED[..], &BESIDE].concat() };
+    let began = Instant::now();
+    let (text, misses) = matrix(&all, &bases, &mut |line| println!("{line}"));
     println!("\n{text}");
-    for line in &wrong {
+    for line in &misses {
         println!("{line}");
     }
-    page(if wide { "wide" } else { "unseen" }, &text);
+    let mark = if asked("wide") {
+        "wide"
+    } else if asked("short") {
+        "short"
+    } else {
+        "unseen"
+    };
+    let kind = if mark == "unseen" { String::new() } else { format!(" {mark}") };
+    page(mark, &format!("{}\n\n{text}", provenance(&format!("{paths} {seed}{kind}"), began.elapsed())));
+}
+
+/// By which command, of which commit, for how long and where the matrix was made.
+fn provenance(arguments: &str, took: Duration) -> String {
+    let git = Command::new("git").args(["describe", "--always", "--dirty"]).output();
+    let commit =
+        git.map_or_else(|_| "unknown".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().into());
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    format!(
+        "`UPDATE_VERDICTS=1 cargo run --release -p narrows-sim --example verdicts -- {arguments}`, commit {commit}, {:.0} s, {cores} cores, Linux {}:",
+        took.as_secs_f64(),
+        kernel.trim()
+    )
 }
 
 /// Even on the scale of decades.
@@ -57,6 +87,14 @@ fn moderate(path: u64, seed: u64, random: &mut SplitMix64) -> Base {
         length: 12.0,
         seed: seed.wrapping_add(path),
     }
+}
+
+/// The same, from 5 Mbit/s and from 2 ms on, for tests as short as quick mode makes them.
+fn short(path: u64, seed: u64, random: &mut SplitMix64) -> Base {
+    let mut base = moderate(path, seed, random);
+    base.mbps = between(random, 5.0, 250.0);
+    base.rtt_ms = between(random, 2.0, 60.0);
+    Base { length: between(random, 1.4, 2.2), ..base }
 }
 
 /// Segments that a test may carry: what keeps a run to seconds.

@@ -53,6 +53,11 @@ const EXCESS: f64 = 0.1;
 /// What is carried without loss goes at higher rates than losses come at for no more than this
 /// share, if losses come of the rate (ours).
 const ABOVE_LOSSES: f64 = 0.05;
+/// Chance that ends slow start takes a segment or two. What takes so many, and so many times what
+/// it takes later, took all that was too much (ours).
+const MANY_AT_RAMP: f64 = 8.0;
+/// See [`MANY_AT_RAMP`].
+const MANY_TIMES: f64 = 3.0;
 /// A larger share than this is lost by no medium that TCP works over, and leaves it to timeouts
 /// (ours).
 const HEAVY: f64 = 0.05;
@@ -62,6 +67,11 @@ const PROBED: f64 = 1.0 / 33.0;
 /// A queue holds at least so many packets (ours): a round trip longer by fewer is what any link
 /// adds.
 const QUEUE_PACKETS: f64 = 8.0;
+/// So much of such a queue may be one (ours): three packets fewer are what a window's own bursts make.
+const DOUBTFUL: f64 = 0.6;
+/// Times between losses that vary by less than this are not those of chance, of which they
+/// vary as much as they last (ours).
+const EVEN_TIMES: f64 = 0.35;
 /// A queue that is there for less of the time than this holds no window down (ours: one that
 /// overflows under Reno stands for half of it).
 const QUEUED_SHARE: f64 = 0.2;
@@ -88,6 +98,10 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
     if Settled::is_model(seen) {
         return settled.beside_model();
     }
+    // Longer round trips and losses together may be a queue: then neither a bucket nor chance is sure.
+    if settled.may_be_full() {
+        return Some(LimitingFactor::Loss);
+    }
     let chance = settled.chance();
     let counted = if chance == Some(true) { settled.counted(seen) } else { None };
     match (settled.alike(), settled.in_runs()) {
@@ -96,8 +110,14 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
         (Some(true), true) if chance != Some(true) || settled.lost_share() > HEAVY => {
             return Some(LimitingFactor::Policer);
         }
-        // One segment at a time and at even times: a queue too short to show in round trips.
-        (Some(true), false) if settled.hit.len() >= FEWEST_EPOCHS => return Some(LimitingFactor::Queue),
+        // Both fit: chance in a stream of cuts, or what a rate drops.
+        (Some(true), true) if counted.is_none() => return Some(LimitingFactor::Loss),
+        // One segment at a time and at even times: a queue too short to show in round trips. Chance
+        // has rates alike now and then, but not times.
+        (Some(true), false) if settled.hit.len() >= FEWEST_EPOCHS => {
+            let queue = settled.spacing().is_none_or(|spacing| spacing < EVEN_TIMES);
+            return Some(if queue { LimitingFactor::Queue } else { LimitingFactor::Loss });
+        }
         _ => {}
     }
     if let Some(is_counted) = counted {
@@ -110,6 +130,9 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
     }
     if chance == Some(false) {
         return Some(if settled.excess() { LimitingFactor::Policer } else { LimitingFactor::Loss });
+    }
+    if settled.ran_dry() {
+        return Some(LimitingFactor::Loss);
     }
     settled.explains(seen).then_some(LimitingFactor::RandomLoss)
 }
@@ -128,6 +151,10 @@ struct Settled<'a> {
     mss: f64,
     /// The shortest round trip.
     floor: Duration,
+    /// Round trips from here on may have gone through a queue.
+    doubtful: Duration,
+    /// What was before, the end of slow start.
+    ramp: &'a [Slot],
 }
 
 impl<'a> Settled<'a> {
@@ -152,13 +179,18 @@ impl<'a> Settled<'a> {
         let fastest = all.iter().map(|slot| slot.bps).fold(1.0, f64::max);
         let mss = samples(seen.reports).map(|sample| sample.mss_octets).max().unwrap_or(0);
         let packets = Duration::try_from_secs_f64(QUEUE_PACKETS * 8.0 * f64::from(mss) / fastest).unwrap_or_default();
+        let above =
+            |packets| floor + INFLATED.min(HOSTS.max(floor / INFLATED_SHORT)).max(floor / INFLATED_SHARE).max(packets);
+        let inflated = above(packets);
         Some(Self {
             slots,
             hit: hit(slots),
-            inflated: floor + INFLATED.min(HOSTS.max(floor / INFLATED_SHORT)).max(floor / INFLATED_SHARE).max(packets),
+            inflated,
             needless: needless(seen, begin),
             mss: f64::from(mss.max(1)),
             floor,
+            doubtful: above(packets.mul_f64(DOUBTFUL)),
+            ramp: &all[..begin],
         })
     }
 
@@ -190,6 +222,24 @@ impl<'a> Settled<'a> {
         let over = self.over_model(seen).filter(|over| *over > BEYOND_MODEL && lost >= FEWEST_FOR_MODEL)?;
         let (unevenness, scatter) = self.unevenness()?;
         Some(unevenness + SURE * scatter < over * over)
+    }
+
+    /// Whether losses may as well be those of a queue: most came, or most of the time went by, with
+    /// round trips that are longer by most of what makes a queue.
+    fn may_be_full(&self) -> bool {
+        let with = self.hit.iter().filter(|&&index| rtt_before(self.slots, index) >= self.doubtful).count();
+        let slots = self.slots.iter().filter(|slot| slot.rtt >= self.doubtful).count();
+        with * 2 > self.hit.len() || slots * 2 > self.slots.len()
+    }
+
+    /// Slow start lost more without a queue than chance takes, by what it took later.
+    fn ran_dry(&self) -> bool {
+        let low = self.ramp.iter().filter(|slot| slot.rtt < self.doubtful);
+        let (lost, sent) = low.fold((0.0, 0.0), |(lost, sent), slot| {
+            let resent = slot.retransmitted as f64;
+            (lost + resent, sent + slot.bps * slot.seconds / 8.0 / self.mss + resent)
+        });
+        lost > MANY_AT_RAMP + MANY_TIMES * sent * self.lost_share()
     }
 
     /// Share of the time in which round trips went through a queue.
@@ -309,6 +359,13 @@ impl<'a> Settled<'a> {
         lost as f64 >= RUN * self.events().len() as f64
     }
 
+    /// How much the time from loss to loss varies (1: as chance has it); `None` with too few.
+    fn spacing(&self) -> Option<f64> {
+        let events = self.events();
+        let gaps: Vec<f64> = events.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        narrows_stat::coefficient_of_variation(&gaps).filter(|_| gaps.len() >= FEWEST_EPOCHS)
+    }
+
     /// First slots of losses; those in neighbouring slots are one.
     fn events(&self) -> Vec<usize> {
         let begins = |&&index: &&usize| index == 0 || self.slots[index - 1].retransmitted == 0;
@@ -343,10 +400,7 @@ pub fn pattern(seen: &TransferSamples<'_>) -> Option<(f64, Option<f64>)> {
     }
     let mean = lost as f64 / settled.slots.len() as f64;
     let by_chance = mean / (1.0 - (-mean).exp());
-    let events = settled.events();
-    let gaps: Vec<f64> = events.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
-    let spacing = narrows_stat::coefficient_of_variation(&gaps).filter(|_| gaps.len() >= FEWEST_EPOCHS);
-    Some((lost as f64 / settled.hit.len() as f64 / by_chance, spacing))
+    Some((lost as f64 / settled.hit.len() as f64 / by_chance, settled.spacing()))
 }
 
 /// Most of what was sent again from this slot on had not been lost.

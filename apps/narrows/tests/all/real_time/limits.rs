@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use narrows_lab::{RealTimePath, Side};
-use narrows_scenario::{Hop, Queue, Scenario, TokenBucket};
+use narrows_scenario::{Arrivals, Cross, Hop, Loss, Queue, Scenario, SizeMix, TokenBucket};
 use narrows_units::{BitRate, Octets};
 
 use super::bench::{alone, judged, not_judged, serving, start};
@@ -16,6 +16,7 @@ fn hop() -> Hop {
 }
 
 /// What is set in one of the namespaces before, what is asked for, and what may be said.
+#[derive(Clone, Copy)]
 struct Induced {
     what: &'static str,
     setting: Option<(Side, &'static str, &'static str)>,
@@ -52,6 +53,52 @@ const ON_ONE_PATH: [Induced; 5] = [
 
 const SHAPED: Induced = Induced { what: "shaper", setting: None, arguments: &["-t", "3"], right: &["shaper"] };
 
+const BESIDE_POISSON: Induced =
+    Induced { what: "queue beside Poisson traffic", setting: None, arguments: &["-t", "2"], right: &["queue"] };
+
+const LOSSY: Induced =
+    Induced { what: "0.5 % of random loss", setting: None, arguments: &["-t", "2"], right: &["random loss"] };
+
+/// What is said where the samples do not tell.
+const UNCLEAR: [&str; 2] = ["unexplained loss", "path"];
+
+/// Runs of each case: enough that one wrong verdict in fifty shows.
+const RUNS: usize = 6;
+
+/// The verdicts of all cases that were judged.
+#[derive(Debug, Default)]
+struct Record {
+    right: usize,
+    unclear: usize,
+    wrong: Vec<String>,
+}
+
+impl Record {
+    fn add(&mut self, induced: &Induced, said: &str) {
+        if induced.right.contains(&said) {
+            self.right += 1;
+        } else if UNCLEAR.contains(&said) {
+            self.unclear += 1;
+        } else {
+            self.wrong.push(format!("{}: {said}", induced.what));
+        }
+    }
+
+    /// A wrong one in fifty, and one at all.
+    fn holds(&self) -> bool {
+        let judged = self.right + self.unclear + self.wrong.len();
+        self.wrong.len() <= judged.div_ceil(50)
+    }
+}
+
+/// A queue of 80 ms beside Poisson traffic.
+fn beside_poisson(mbps: u64, cross: u64) -> Scenario {
+    let octets = Octets::new(mbps * 1_000_000 / 8 * 80 / 1000);
+    let hop = Hop::rate(BitRate::from_mbps(mbps)).delay(Duration::from_millis(10)).queue(Queue::Octets(octets));
+    let load = Cross::on_hop(0, Arrivals::Poisson, BitRate::from_mbps(cross), SizeMix::constant(1500));
+    Scenario::new("beside").hop(hop).cross(load).validate().unwrap()
+}
+
 /// The buckets of 3 MB last for a second, then 20 of the 50 Mbit/s are left.
 fn shaped() -> Hop {
     hop().bucket(TokenBucket {
@@ -70,8 +117,8 @@ fn set(path: &RealTimePath, side: Side, name: &str, value: &str) {
         .unwrap();
 }
 
-/// `Ok`: said right, in time; `Err`: why it says nothing.
-fn judge(path: &RealTimePath, port: u16, induced: &Induced) -> Result<(), String> {
+/// `Ok`: what was said, in time; `Err`: why it says nothing.
+fn judge(path: &RealTimePath, port: u16, induced: &Induced) -> Result<String, String> {
     for side in [Side::Sender, Side::Receiver] {
         for (name, value) in USUAL {
             set(path, side, name, value);
@@ -94,29 +141,42 @@ fn judge(path: &RealTimePath, port: u16, induced: &Induced) -> Result<(), String
     if !timing_report.timing_valid() {
         return Err(timing_report.to_string().replace('\n', "; "));
     }
-    assert!(induced.right.contains(&said), "{}: {said}: {text}", induced.what);
-    Ok(())
+    Ok(said.to_owned())
 }
 
-fn over(hop: Hop, all: &[Induced]) {
-    let scenario = Scenario::new("limits").hop(hop).validate().unwrap();
-    let path = start(&scenario);
+fn over(record: &mut Record, scenario: &Scenario, all: &[Induced]) {
+    let path = start(scenario);
     let server = serving(&path);
     let port = server.addresses().first().unwrap().port();
     for induced in all {
         match judge(&path, port, induced) {
-            Ok(()) => judged(induced.what),
+            Ok(said) => {
+                record.add(induced, &said);
+                judged(induced.what);
+            }
             Err(why) => not_judged(induced.what, &why),
         }
     }
 }
 
-/// Fifteen seconds of transfers; each is judged if the path had valid timing during it, and not
-/// repeated.
+fn one(hop: Hop) -> Scenario {
+    Scenario::new("limits").hop(hop).validate().unwrap()
+}
+
+/// Each verdict is right or unclear; one in fifty may be wrong. Two minutes of transfers; each is
+/// judged if the path had valid timing during it, and not repeated.
 #[test]
 #[ignore = "judge: needs namespaces"]
 fn what_limited_a_transfer_between_kernels() {
     let _alone = alone();
-    over(hop(), &ON_ONE_PATH);
-    over(shaped(), &[SHAPED]);
+    let mut record = Record::default();
+    for _ in 0..RUNS {
+        over(&mut record, &one(hop()), &ON_ONE_PATH);
+        over(&mut record, &one(shaped()), &[SHAPED]);
+        over(&mut record, &one(hop().loss(Loss::Random { ratio: 0.005 })), &[LOSSY]);
+        over(&mut record, &beside_poisson(12, 4), &[BESIDE_POISSON]);
+        over(&mut record, &beside_poisson(100, 40), &[BESIDE_POISSON]);
+    }
+    println!("{record:?}");
+    assert!(record.holds(), "{record:?}");
 }

@@ -2,6 +2,9 @@
 //! stands in `docs/results/verdicts.md` and by the example that tries paths which no threshold was
 //! set by.
 
+#[path = "beside.rs"]
+pub(crate) mod beside;
+
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -294,13 +297,21 @@ fn dump(report: &narrows_probe::probes::TransferReport) {
     }
 }
 
-/// Rows: induced; columns: what was said first. And every miss, with all that was said.
+/// What is said where the samples do not tell. A shaper's bits wait in a queue: that is said where
+/// both fit.
+fn is_unclear(right: LimitingFactor, first: Option<LimitingFactor>) -> bool {
+    let both_fit = right == LimitingFactor::Shaper && first == Some(LimitingFactor::Queue);
+    both_fit || matches!(first, None | Some(LimitingFactor::Loss))
+}
+
+/// Rows: induced; columns: what was said first. And every miss, with all that was said; those that
+/// begin with `WRONG` say something else than what is right, and not that it is unclear.
 pub(crate) fn matrix(all: &[Induced], bases: &[Base], reported: &mut dyn FnMut(&str)) -> (String, Vec<String>) {
-    let mut text = String::from("| induced | runs | right |");
+    let mut text = String::from("| induced | runs | right | unclear | wrong |");
     for limiting_factor in LimitingFactor::ALL {
         let _ = write!(text, " {} |", limiting_factor.name());
     }
-    text.push_str(" path |\n|---|--:|--:|");
+    text.push_str(" path |\n|---|--:|--:|--:|--:|");
     text.push_str(&"--:|".repeat(LimitingFactor::ALL.len() + 1));
     text.push('\n');
     let mut wrong = Vec::new();
@@ -309,7 +320,7 @@ pub(crate) fn matrix(all: &[Induced], bases: &[Base], reported: &mut dyn FnMut(&
         if only.as_ref().is_some_and(|only| only != name) {
             continue;
         }
-        let (mut counts, mut right_ones) = ([0u32; LimitingFactor::ALL.len() + 1], 0);
+        let (mut counts, mut right_ones, mut unclear) = ([0u32; LimitingFactor::ALL.len() + 1], 0, 0);
         for base in bases {
             let Some(case) = induce(*base) else { continue };
 
@@ -323,19 +334,23 @@ pub(crate) fn matrix(all: &[Induced], bases: &[Base], reported: &mut dyn FnMut(&
             // BBR fills a link without overflowing its queue: that nothing but the path holds it is
             // as right.
             let path = right == LimitingFactor::Queue && base.control == Control::Bbr && first.is_none();
-            right_ones += u32::from(first == Some(right) || path);
-            if first != Some(right) && !path {
-                wrong.push(format!("{name} at {base:?}: {said:?}"));
+            if first == Some(right) || path {
+                right_ones += 1;
+                continue;
             }
+            unclear += u32::from(is_unclear(right, first));
+            let miss = if is_unclear(right, first) { "unclear" } else { "WRONG" };
+            wrong.push(format!("{miss}: {name} at {base:?}: {said:?}"));
         }
         let runs: u32 = counts.iter().sum();
-        let _ = write!(text, "| {name} | {runs} | {right_ones} |");
+        let wrong_ones = runs - right_ones - unclear;
+        let _ = write!(text, "| {name} | {runs} | {right_ones} | {unclear} | {wrong_ones} |");
         for count in counts {
             let cell = if count == 0 { String::new() } else { count.to_string() };
             let _ = write!(text, " {cell} |");
         }
         text.push('\n');
-        reported(&format!("{name}: {right_ones} of {runs}"));
+        reported(&format!("{name}: of {runs} right {right_ones}, unclear {unclear}, wrong {wrong_ones}"));
     }
     (text, wrong)
 }
