@@ -1,5 +1,5 @@
-//! Counts what a node's devices receive, every 10 ms: the truth beside cross traffic that real hosts
-//! carry.
+//! Counts what a node's devices receive, every 10 ms: the truth beside cross traffic that real
+//! hosts carry.
 
 use std::io::{self, Read, Seek};
 use std::sync::atomic::{AtomicBool, Ordering};

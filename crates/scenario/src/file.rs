@@ -70,7 +70,7 @@
 //! [[hop]]
 //! rate = "50 Mbit/s"
 //! cross = [
-//!     { elastic = "cubic", flows = 4, pacing = "5 Mbit/s" },    # or "reno", "bbr"; without pacing: greedy
+//!     { elastic = "cubic", flows = 4, pacing = "5 Mbit/s" },    # or "reno", "bbr"; greedy without
 //!     { elastic = "cubic", web = { rate = "10 Mbit/s", mean = "60 kB", sigma = 1.5 } },
 //!     { elastic = "bbr", flows = 2, video = { rate = "4 Mbit/s", chunk = "4 s" } },
 //!     { elastic = "cubic", backup = "20 MB", from = "2 s" },

@@ -2,10 +2,11 @@
 //!
 //! # Model
 //! Every segment is full; windows, sequence numbers and counters are kept in segments. A connection
-//! has a sender with data without end (unless it is told how much there is) and a receiver whose application
-//! reads at once. What Linux does by default is done: initial window 10, SACK and timestamps, quick
-//! acknowledgements at first and every second segment later, CUBIC with HyStart, receive-window
-//! autotuning, no pacing unless asked for. Reno and BBR, which paces, on request.
+//! has a sender with data without end (unless it is told how much there is) and a receiver whose
+//! application reads at once. What Linux does by default is done: initial window 10, SACK and
+//! timestamps, quick acknowledgements at first and every second segment later, CUBIC with HyStart,
+//! receive-window autotuning, no pacing unless asked for, a small window after a pause. Reno and
+//! BBR, which paces, on request.
 //!
 //! # Not modelled
 //! Segmentation offload and coalesced receipt (bursts are as long as acknowledgements make them),

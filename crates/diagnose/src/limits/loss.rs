@@ -67,7 +67,7 @@ const PROBED: f64 = 1.0 / 33.0;
 /// A queue holds at least so many packets (ours): a round trip longer by fewer is what any link
 /// adds.
 const QUEUE_PACKETS: f64 = 8.0;
-/// So much of such a queue may be one (ours): three packets fewer are what a window's own bursts make.
+/// So much of such a queue may be one (ours): less is what a window's own bursts make.
 const DOUBTFUL: f64 = 0.6;
 /// Times between losses that vary by less than this are not those of chance, of which they
 /// vary as much as they last (ours).
@@ -98,7 +98,7 @@ pub(super) fn verdict(seen: &TransferSamples<'_>) -> Option<LimitingFactor> {
     if Settled::is_model(seen) {
         return settled.beside_model();
     }
-    // Longer round trips and losses together may be a queue: then neither a bucket nor chance is sure.
+    // Longer round trips and losses together may be a queue: neither a bucket nor chance is sure.
     if settled.may_be_full() {
         return Some(LimitingFactor::Loss);
     }

@@ -42,8 +42,8 @@ const LATE: f64 = 1e-3;
 const DELIVERY_SHIFT: f64 = 1.25;
 const DELIVERY_VARIATION: f64 = 0.10;
 /// For so many round trips slow start may run ahead of a queue that fills, and what others lose
-/// meanwhile is no bucket (ours: it doubles once more before it hears of the first loss, and what it
-/// sent by then is mended in two more).
+/// meanwhile is no bucket (ours: it doubles once more before it hears of the first loss, and what
+/// it sent by then is mended in two more).
 const OVERSHOOT: f64 = 4.0;
 /// Behind a shaper so much of the time is at the tokens' rate, and next to none above it (ours:
 /// what is sent again after a loss comes in leaps).

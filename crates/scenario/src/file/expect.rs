@@ -26,7 +26,7 @@
 //! [[expect]]
 //! method = "slope"
 //! ratio = [0.9, 1.1]
-//! truth = "counted"               # what was free while the method ran; by default: if nobody measures
+//! truth = "counted"               # free while the method ran; by default: if nobody measures
 //! ```
 //!
 //! `value = [low, high]` in the metric's own unit stands for `at_least` where the path has no truth

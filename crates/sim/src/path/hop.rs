@@ -270,7 +270,8 @@ impl HopState {
     }
 }
 
-/// Counts a packet of cross traffic that was not dropped; of one that waits in a burst it is known when it entered.
+/// Counts a packet of cross traffic that was not dropped; of one that waits in a burst it is known
+/// when it entered.
 #[inline]
 fn note(tally: &mut Option<Tally>, packet: &Transit, passed: Option<u64>) {
     if let Some(tally) = tally {

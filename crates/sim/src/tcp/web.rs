@@ -14,9 +14,9 @@ pub struct TransferStart {
     pub payload_octets: u64,
 }
 
-/// The short transfers of web traffic in order of time, as every world has them: the simulator opens
-/// its connections by it, and so does who opens real ones. The same traffic, seed and index give
-/// the same transfers. It has no end of its own; [`Cross::until`] is the caller's to keep.
+/// The short transfers of web traffic in order of time, as every world has them: the simulator
+/// opens its connections by it, and so does who opens real ones. The same traffic, seed and index
+/// give the same transfers. It has no end of its own; [`Cross::until`] is the caller's to keep.
 #[derive(Debug)]
 pub struct TransferStream {
     next_ns: u64,
@@ -74,8 +74,8 @@ mod tests {
     use super::*;
 
     /// 8 Mbit/s in transfers of 100 kB are ten a second. With a deviation of 1 the median size is
-    /// 100 kB / exp(1/2) = 60.65 kB. Standard errors of 40 000 transfers: 0.5 % of the count, of the
-    /// median 0.63 %, of the mean sqrt(e - 1) / 200 = 0.66 %.
+    /// 100 kB / exp(1/2) = 60.65 kB. Standard errors of 40 000 transfers: 0.5 % of the count, of
+    /// the median 0.63 %, of the mean sqrt(e - 1) / 200 = 0.66 %.
     #[test]
     fn sizes_are_log_normal_and_starts_independent() {
         let workload = Workload::Web { rate: BitRate::from_mbps(8), mean: Octets::new(100_000), sigma: 1.0 };

@@ -93,7 +93,8 @@ fn a_backup_ends() {
 }
 
 /// 15 Mbit/s of payload in transfers of 60 kB: over 200 s 6250 transfers whose sizes scatter by 2.9
-/// times their mean, so that their sum scatters by 3.7 %; 4 % of headers and the last segment of each.
+/// times their mean, so that their sum scatters by 3.7 %; 4 % of headers, and the last segment of
+/// each.
 #[test]
 fn short_transfers_add_up_to_their_rate() {
     let web = Workload::Web { rate: BitRate::from_mbps(15), mean: Octets::new(60_000), sigma: 1.5 };
