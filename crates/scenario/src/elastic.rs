@@ -95,7 +95,6 @@ impl Elastic {
             return invalid("pacing needs a rate above zero");
         }
         match self.workload {
-            Workload::Greedy => Ok(()),
             Workload::Backup { payload } if payload.count() == 0 => invalid("a backup of nothing is no traffic"),
             Workload::Video { rate, chunk } if rate == BitRate::ZERO || chunk.is_zero() => {
                 invalid("video needs a rate and a chunk above zero")
@@ -109,7 +108,7 @@ impl Elastic {
             Workload::Web { sigma, .. } if !(0.0..=WIDEST_SIGMA).contains(&sigma) => {
                 invalid("sigma of web must be between 0 and 3")
             }
-            Workload::Backup { .. } | Workload::Video { .. } | Workload::Web { .. } => Ok(()),
+            Workload::Greedy | Workload::Backup { .. } | Workload::Video { .. } | Workload::Web { .. } => Ok(()),
         }
     }
 }
