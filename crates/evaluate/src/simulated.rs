@@ -34,6 +34,9 @@ pub struct Simulation<'a> {
     pub truth: TruthFrom,
 }
 
+/// From when to when, in the scenario's time.
+pub type Span = (Duration, Duration);
+
 /// What one run gave.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Simulated {
@@ -73,7 +76,7 @@ pub fn truth_of_run(
     way: PathDirection,
     metric: Metric,
     estimate: Option<&Estimate>,
-    span: (Duration, Duration),
+    span: Span,
     seed: u64,
 ) -> Option<u64> {
     match crossed(scenario, way, metric, estimate, span, seed) {
@@ -89,9 +92,9 @@ fn crossed(
     way: PathDirection,
     metric: Metric,
     estimate: Option<&Estimate>,
-    span: (Duration, Duration),
+    span: Span,
     seed: u64,
-) -> Option<((Duration, Duration), Vec<Crossed>)> {
+) -> Option<(Span, Vec<Crossed>)> {
     if !truth::is_realised(scenario, way, metric) {
         return None;
     }
@@ -101,7 +104,7 @@ fn crossed(
 }
 
 /// The time that an estimate holds for, which ends with the run.
-fn own_time(estimate: Option<&Estimate>, span: (Duration, Duration)) -> (Duration, Duration) {
+fn own_time(estimate: Option<&Estimate>, span: Span) -> Span {
     let stated = estimate.and_then(|estimate| estimate.interval);
     let to = span.1.max(span.0 + Duration::from_millis(1));
     let from = stated.map_or(span.0, |interval| to.saturating_sub(interval).max(span.0));
@@ -156,7 +159,7 @@ impl Simulation<'_> {
         &self,
         world: &mut W,
         true_time: impl Fn(&W) -> u64,
-    ) -> Result<(Measured, (Duration, Duration), Option<Tracking>), ParamError>
+    ) -> Result<(Measured, Span, Option<Tracking>), ParamError>
     where
         W: World<Fault = Infallible>,
     {
@@ -178,7 +181,7 @@ impl Simulation<'_> {
 
     /// What was measured over the scenario's time `span`, beside what was free while the method
     /// ran: cross traffic as it was counted over the time that the estimate holds for.
-    pub fn judged_as_counted(&self, nominal: Simulated, span: (Duration, Duration), counted: &Counted) -> Simulated {
+    pub fn judged_as_counted(&self, nominal: Simulated, span: Span, counted: &Counted) -> Simulated {
         let (scenario, way, metric) = (self.scenario, self.way, self.metric);
         let estimate = nominal.measured.outcome.estimate();
         let (from, to) = own_time(estimate, span);
@@ -203,7 +206,7 @@ impl Simulation<'_> {
     /// free: over the time that the estimate says it holds for, which ends with the run, in the
     /// same world without probes. Where all traffic is even, or the metric does not depend on it,
     /// that is the scenario's own truth.
-    pub(crate) fn judged_as_realised(&self, measured: &Measured, span: (Duration, Duration), seed: u64) -> Simulated {
+    pub(crate) fn judged_as_realised(&self, measured: &Measured, span: Span, seed: u64) -> Simulated {
         let nominal = self.judged(measured.clone(), span, seed);
         let estimate = nominal.measured.outcome.estimate();
         let Some((own, crossed)) = crossed(self.scenario, self.way, self.metric, estimate, span, seed) else {
@@ -216,7 +219,7 @@ impl Simulation<'_> {
     }
 
     /// What was measured over the scenario's time `span`, beside the truth.
-    pub fn judged(&self, measured: Measured, span: (Duration, Duration), seed: u64) -> Simulated {
+    pub fn judged(&self, measured: Measured, span: Span, seed: u64) -> Simulated {
         let span = (span.0, span.1.max(span.0 + Duration::from_millis(1)));
         let hops = judge::hops(self.scenario, self.way, &measured.outcome, self.metric, span);
         let measured = judge::by_metric(measured, self.metric);

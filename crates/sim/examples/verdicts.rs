@@ -2,8 +2,8 @@
 //! trips, queues and seeds are drawn.
 //!
 //! `cargo run --release -p narrows-sim --example verdicts -- [PATHS [SEED]] [short | wide]`;
-//! `short`: tests of 1.4 to 2.2 s; `wide`: 1 Mbit/s to 10 Gbit/s, 1 to 200 ms, Reno, CUBIC and BBR, one to
-//! four connections.
+//! `short`: tests of 1.4 to 2.2 s; `wide`: 1 Mbit/s to 10 Gbit/s, 1 to 200 ms, Reno, CUBIC and BBR,
+//! one to four connections.
 //! `UPDATE_VERDICTS=1` writes the matrix into `docs/results/verdicts.md`, `ONLY_LIMIT="shaper"`
 //! tries one limit, `SHOW_LIMITS=1` tells each transfer.
 

@@ -1,7 +1,7 @@
 use super::*;
 use narrows_probe::{SampleCounts, Samples};
 use narrows_report::{SamplesRow, TruthBasis};
-use narrows_scenario::TIGHT;
+use narrows_scenario::{TIGHT, TruthFrom};
 use narrows_units::Metric;
 
 fn run(verdict: BoundKind, claim: Option<[u64; 3]>) -> RunRow {
@@ -10,6 +10,7 @@ fn run(verdict: BoundKind, claim: Option<[u64; 3]>) -> RunRow {
         truth_bps: Some(1_000),
         truth_basis: TruthBasis::Scenario,
         long_run_truth_bps: None,
+        truth_deviation_bps: None,
         low_bps: claim.map(|claim| claim[0]),
         value_bps: claim.map(|claim| claim[1]),
         high_bps: claim.map(|claim| claim[2]),
@@ -30,7 +31,14 @@ fn bound(value: u64) -> RunRow {
 }
 
 fn kinds(expected: Expected, exact: bool, runs: Vec<RunRow>) -> Vec<FaultKind> {
-    let expectation = Expectation { method: "m".to_owned(), params: Vec::new(), metric: None, exact, expected };
+    let expectation = Expectation {
+        method: "m".to_owned(),
+        params: Vec::new(),
+        metric: None,
+        exact,
+        expected,
+        truth: TruthFrom::Undisturbed,
+    };
     let document = SimulationDocument::new("s".to_owned(), "m".to_owned(), Metric::IpCapacity, 1, runs, Some(1e3));
     faults(&expectation, &document).iter().map(|fault| fault.kind).collect()
 }

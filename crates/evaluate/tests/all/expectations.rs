@@ -15,6 +15,7 @@ fn answers(verdict: BoundKind, value: Option<u64>) -> SimulationDocument {
         truth_bps: Some(1_000),
         truth_basis: TruthBasis::Scenario,
         long_run_truth_bps: None,
+        truth_deviation_bps: None,
         value_bps: value,
         low_bps: value,
         high_bps: value,

@@ -4,7 +4,9 @@ use narrows_units::{BitRate, Octets};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Aggregation, Arrivals, Channels, Cross, Dealing, Inside, Loss, Queue, Service, Slots, Source, Workload};
+use crate::{
+    Aggregation, Arrivals, Channels, Cross, Dealing, Inside, Loss, Queue, Service, Slots, Source, TruthFrom, Workload,
+};
 
 const WHOLE: &str = r#"
 name = "whole"

@@ -19,7 +19,7 @@ fn scenario(elastic: Elastic) -> Scenario {
         hop.queue(Queue::Octets(Octets::new(octets)))
     };
     let scenario = Scenario::new("cross").hop(hop(1000, 1 << 20)).hop(hop(50, 250_000));
-    scenario.cross(Cross::elastic_on_hop(1, elastic)).validate().unwrap()
+    scenario.cross(Cross::elastic_on_hop(1, elastic)).validate().expect("a valid scenario")
 }
 
 fn of(workload: Workload) -> Elastic {
@@ -75,10 +75,10 @@ fn films_come_in_chunks() {
 /// Utilisation of the second hop in each interval of 10 ms.
 fn counted(world: &SimWorld, from: Duration, to: Duration) -> Vec<f64> {
     let scenario = scenario(of(Workload::Greedy));
-    let counted: Counted = world.counted().unwrap();
+    let counted: Counted = world.counted().expect("it is counted");
     let truth = scenario.truth(PathDirection::Forward);
     let share = |((from, to), crossed): ((Duration, Duration), Vec<Crossed>)| {
-        truth.over(from, to).beside(&crossed).utilisation(1).unwrap()
+        truth.over(from, to).beside(&crossed).utilisation(1).expect("a second hop")
     };
     counted.intervals(from, to).map(share).collect()
 }
