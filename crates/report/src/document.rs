@@ -121,6 +121,9 @@ pub struct Note {
     pub text: String,
 }
 
+/// Id of the note that says that only this end measured.
+pub const SINGLE_ENDED: &str = "single_ended";
+
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
@@ -186,6 +189,11 @@ impl Document {
         for row in self.metrics.iter_mut().filter(|row| row.metric == metric) {
             row.truth = Some(truth);
         }
+    }
+
+    /// Only this end measured.
+    pub(crate) fn is_single_ended(&self) -> bool {
+        self.notes.iter().any(|note| note.id == SINGLE_ENDED)
     }
 
     /// Something was measured, however little it claims.

@@ -15,6 +15,8 @@
 mod answer;
 mod answer_line;
 pub mod burst;
+pub mod condition;
+pub mod diff;
 mod document;
 mod evaluation;
 mod findings;
@@ -24,6 +26,7 @@ mod names;
 pub mod page;
 mod passive;
 pub mod picture;
+pub mod readings;
 mod replay;
 mod rows;
 mod samples;
@@ -35,7 +38,7 @@ mod tracking;
 mod watch;
 
 pub use answer_line::{AnswerLine, Topic};
-pub use document::{CostRow, Document, HostReport, Note, Problem, Target, TimingReport};
+pub use document::{CostRow, Document, HostReport, Note, Problem, SINGLE_ENDED, Target, TimingReport};
 pub use evaluation::{EvaluationDocument, EvaluationRow, Published, RowKind, Status, World};
 pub use findings::Environments;
 pub use narrows_diagnose::advice::{Advice, HostEnvironment, Severity};

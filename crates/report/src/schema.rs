@@ -71,3 +71,9 @@ pub const HOST_NAME: &str = "narrows.host/1";
 
 /// JSON schema (draft 2020-12) of [`HostDocument`](crate::host::HostDocument).
 pub const HOST: &str = include_str!("../schema/host-1.json");
+
+/// Name and version of [`DIFF`].
+pub const DIFF_NAME: &str = "narrows.diff/1";
+
+/// JSON schema (draft 2020-12) of [`DiffDocument`](crate::diff::DiffDocument).
+pub const DIFF: &str = include_str!("../schema/diff-1.json");

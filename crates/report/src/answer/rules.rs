@@ -119,6 +119,9 @@ impl<'a> View<'a> {
     }
 
     fn free_now(&self) -> Said {
+        if self.document.is_single_ended() {
+            return Some(("f7", format!("not measurable without narrows serve on {}", self.host())));
+        }
         let row = self.row(Metric::AvailableIpCapacity)?;
         let Some(value) = row.value else {
             let udp = self.row(Metric::UdpAchievable).and_then(|row| row.value);
@@ -256,6 +259,9 @@ impl<'a> View<'a> {
         let unknown = self.row(Metric::IpCapacity).is_some_and(|row| row.value.is_none());
         match limit {
             "l1" | "l8" => ("d2", self.repeat()),
+            _ if self.document.is_single_ended() => {
+                ("d6", "run narrows serve there, for free now, UDP, TCP, each direction".to_owned())
+            }
             _ if unknown => ("d2", self.repeat()),
             "l3" => ("d3", "judge by long transfers, not by the first seconds".to_owned()),
             "l6" => ("d4", "less traffic or a faster link there; these hosts are fine".to_owned()),

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::{WIDTH, text};
 use crate::answer_line::Topic;
-use crate::{Document, Environments, Target};
+use crate::{Document, Environments, Note, SINGLE_ENDED, Target};
 
 /// The document of one job that found this, in the forward direction.
 fn document(found: Vec<(Metric, Outcome)>) -> Document {
@@ -53,6 +53,19 @@ fn answer(found: Vec<(Metric, Outcome)>) -> String {
     let lines = document.answer;
     let rules: Vec<&str> = lines.iter().map(|line| line.rule).collect();
     format!("{}{}\n", text(&lines), rules.join(" "))
+}
+
+#[test]
+fn what_one_end_alone_cannot_tell() {
+    let mut document = document(vec![capacity(97_529, 97_000, 98_000)]);
+    document.notes.push(Note { id: SINGLE_ENDED, text: "far.example runs no narrows serve".to_owned() });
+    document.conclude();
+    insta::assert_snapshot!(text(&document.answer), @r"
+    Carries   97.5 Mbit/s (97-98) to far.example
+    Free now  not measurable without narrows serve on far.example
+    Limit     the slowest link of the path
+    Do        run narrows serve there, for free now, UDP, TCP, each direction
+    ");
 }
 
 #[test]
