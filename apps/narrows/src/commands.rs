@@ -3,6 +3,7 @@
 pub(crate) mod available;
 pub(crate) mod burst;
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod emulate;
 pub(crate) mod evaluate;
 pub(crate) mod hops;

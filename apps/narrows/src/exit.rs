@@ -1,8 +1,8 @@
 //! Exit codes, and errors that carry one.
 //!
 //! 0 measured and valid; 1 runtime failure; 2 usage; 3 peer unreachable or silent; 4 refused (key,
-//! busy, limit); 5 missing privilege; 6 protocol or version; 11 measured, inconclusive; 130 a
-//! second interrupt, 143 a second request to terminate.
+//! busy, limit); 5 missing privilege; 6 protocol or version; 10 measured, and a limit is crossed;
+//! 11 measured, inconclusive; 130 a second interrupt, 143 a second request to terminate.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -24,6 +24,8 @@ pub(crate) enum Exit {
     Privilege,
     /// The peer speaks something else.
     Protocol,
+    /// Measured, and a limit that the caller set is crossed.
+    Threshold,
     /// Measured, without a conclusion.
     Inconclusive,
     /// As the program did that was run on the user's behalf.
@@ -40,6 +42,7 @@ impl Exit {
             Self::Refused => 4,
             Self::Privilege => 5,
             Self::Protocol => 6,
+            Self::Threshold => 10,
             Self::Inconclusive => 11,
             Self::Program(code) => code,
         }
@@ -55,6 +58,7 @@ impl Exit {
             Self::Refused,
             Self::Privilege,
             Self::Protocol,
+            Self::Threshold,
             Self::Inconclusive,
         ];
         all.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Failure)

@@ -4,11 +4,13 @@
 //! progress and complaints to standard error; exit codes are those of [`exit`].
 
 mod budget;
+mod call;
 mod commands;
 mod config;
 mod connect;
 mod environment;
 mod exit;
+mod fail_if;
 mod interrupt;
 mod key;
 mod moment;
@@ -31,7 +33,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::commands::measure::{self, MeasureArgs};
 use crate::exit::{Exit, Failure};
 
-const EXIT_CODES: &str = "\
+const AFTER_HELP: &str = "\
+Times are seconds, or have a unit: 20, 1.5s, 20ms, 2min. Rates have a prefix, or a unit: 50M, 50Mbit/s.
+
 Exit codes:
   0    measured and valid
   1    failed on the way
@@ -40,12 +44,16 @@ Exit codes:
   4    the server refuses: key, busy, limit
   5    a privilege is missing
   6    the server speaks another protocol or version
+  10   measured, and a limit is crossed: --fail-if, diff
   11   measured, without a conclusion
   130  interrupted twice (143: asked twice to terminate); once prints what is known so far";
 
 #[derive(Debug, Parser)]
 #[command(name = "narrows", version, about, max_term_width = 110)]
-#[command(propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(propagate_version = true, arg_required_else_help = true, after_help = AFTER_HELP)]
+#[command(
+    override_usage = "narrows [OPTIONS] <COMMAND>\n       narrows [OPTIONS] <HOST>     short for: narrows test HOST"
+)]
 struct Cli {
     /// Log to standard error what goes on (`-vv`: in detail; `NARROWS_LOG`: directives for tracing)
     #[arg(long, short, global = true, action = clap::ArgAction::Count, display_order = 900)]
@@ -79,6 +87,7 @@ enum Command {
     Simulate(commands::simulate::SimulateArgs),
     Evaluate(commands::evaluate::EvaluateArgs),
     Replay(commands::replay::ReplayArgs),
+    Diff(commands::diff::DiffArgs),
     Traffic(commands::traffic::TrafficArgs),
     Passive(commands::passive::PassiveArgs),
     /// List the methods, or print one method's manual
@@ -93,9 +102,17 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    log(cli.verbose);
-    match run(&cli.command) {
+    let words: Vec<_> = std::env::args_os().collect();
+    if words.len() < 2 {
+        output::hint(call::FIRST_STEPS);
+        return Exit::Usage.into();
+    }
+    let ended = call::completed(words, &Cli::command(), call::resolves).and_then(|words| {
+        let cli = Cli::parse_from(words);
+        log(cli.verbose);
+        run(&cli.command)
+    });
+    match ended {
         Ok(exit) => exit.into(),
         Err(failure) => {
             output::complain(&failure.text);
@@ -151,6 +168,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Simulate(args) => commands::simulate::run(args),
         Command::Evaluate(args) => commands::evaluate::run(args),
         Command::Replay(args) => commands::replay::run(args),
+        Command::Diff(args) => commands::diff::run(args),
         Command::Traffic(args) => commands::traffic::run(args),
         Command::Passive(args) => commands::passive::run(args),
         Command::Methods(args) => commands::methods::run(args),

@@ -63,6 +63,11 @@ fn to_stdout(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Text to standard error as it stands, whatever becomes of it.
+pub(crate) fn hint(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// One line to standard error, whatever becomes of it.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "narrows: {text}");

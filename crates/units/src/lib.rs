@@ -25,6 +25,6 @@ pub use convert::{nanos, nanos_f64, rounded, rounded_signed, to_u32, to_u64, to_
 pub use layer::{Framing, Layer};
 pub use metric::{Direction, Metric, Unit};
 pub use octets::Octets;
-pub use quantity::{ParseQuantityError, format_duration, parse_duration};
+pub use quantity::{ParseQuantityError, format_duration, parse_duration, parse_duration_or_seconds};
 pub use rate::BitRate;
 pub use stamp::{Clock, Delta, Receiver, Sender, Stamp};

@@ -138,6 +138,17 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
     whole(text, value, scale, "0 ns to 584 years").map(Duration::from_nanos)
 }
 
+/// The same for flags, where a bare number is seconds, as users of ping and iperf3 expect. Files
+/// demand the unit: who reads them later cannot ask what was meant.
+pub fn parse_duration_or_seconds(text: &str) -> Result<Duration, ParseQuantityError> {
+    let (value, unit) = split(text, "\"2\" (seconds) or \"1.5 ms\"")?;
+    if unit.is_empty() {
+        whole(text, value, 1e9, "0 ns to 584 years").map(Duration::from_nanos)
+    } else {
+        parse_duration(text)
+    }
+}
+
 /// Prints a duration with four significant digits: `"1.5 ms"`.
 pub fn format_duration(duration: Duration) -> String {
     significant(duration.as_secs_f64() * 1e9, &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
@@ -160,5 +171,17 @@ mod tests {
         assert_eq!(format_duration(Duration::from_micros(1500)), "1.5 ms");
         assert_eq!(format_duration(Duration::from_nanos(999_999_999)), "1 s");
         assert_eq!(format_duration(Duration::ZERO), "0 ns");
+    }
+
+    #[test]
+    fn a_flags_bare_number_is_seconds() {
+        for (text, millis) in
+            [("2", 2_000), (" 0.5 ", 500), ("0", 0), ("20 ms", 20), ("1.5s", 1_500), ("2 min", 120_000)]
+        {
+            assert_eq!(parse_duration_or_seconds(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for wrong in ["", "-1", "soon", "NaN", "inf", "1e300", "3 weeks", "ms"] {
+            assert!(parse_duration_or_seconds(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -32,13 +32,13 @@ pub(crate) struct AvailableArgs {
     #[arg(long)]
     watch: bool,
     /// Time from line to line [default: 1 s]
-    #[arg(long, requires = "watch", value_parser = narrows_units::parse_duration)]
+    #[arg(long, requires = "watch", value_parser = narrows_units::parse_duration_or_seconds)]
     interval: Option<Duration>,
     /// Mean load that tracking may impose, percent of the path's rate, such as 0.5 [default: 1]
     #[arg(long, requires = "watch", value_name = "PERCENT", value_parser = percent)]
     load_budget: Option<f64>,
     /// End after this time, such as "10 min"
-    #[arg(long, requires = "watch", value_parser = narrows_units::parse_duration)]
+    #[arg(long, requires = "watch", value_parser = narrows_units::parse_duration_or_seconds)]
     duration: Option<Duration>,
 }
 
@@ -92,6 +92,7 @@ impl AvailableArgs {
 
 fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
     let (method, params) = chosen(args)?;
+    args.measure.fail_if.check(&[Metric::AvailableIpCapacity], &[])?;
     let estimator = method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;
     let stop = Arc::clone(interrupt::flag()?);
     let lines = Lines::open(args, Arc::clone(&stop))?;
@@ -123,12 +124,15 @@ fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
         outcome: ticking.inner.reported(method.info(), measured.outcome),
         cost: measured.cost,
     });
+    let judged = row.clone();
     let any = board.borrow_mut().end(ticking.inner.now(), row);
     args.measure.record.close(writer, write_fault)?;
     match failure {
         Some(failure) => Err(failure),
-        None if any => Ok(Exit::Valid),
-        None => Ok(Exit::Inconclusive),
+        None => {
+            let exit = if any { Exit::Valid } else { Exit::Inconclusive };
+            Ok(args.measure.fail_if.exit(&judged, exit))
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use super::test::PrintArgs;
 use crate::connect::Peer;
 use crate::environment::Before;
 use crate::exit::{Exit, Failure};
+use crate::fail_if::FailIfArgs;
 use crate::progress::Progress;
 use crate::record::{FileWriter, RecordArgs};
 use crate::{environment, interrupt, output};
@@ -47,6 +48,8 @@ pub(crate) struct DemoArgs {
     #[command(flatten)]
     print: PrintArgs,
     #[command(flatten)]
+    fail_if: FailIfArgs,
+    #[command(flatten)]
     record: RecordArgs,
 }
 
@@ -56,6 +59,7 @@ const BUILT_IN: &str = include_str!("../../../../scenarios/demo.toml");
 const TIME: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
+    args.fail_if.check(&super::test::MEASURED, &[])?;
     output::check(args.print.output.as_ref())?;
     let (scenario, text) = if let Some(path) = &args.scenario {
         super::simulate::load_with_text(path)?
@@ -95,8 +99,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
             output::complain(&problem.text);
             Ok(Exit::from_code(problem.code))
         }
-        None if document.is_inconclusive() => Ok(Exit::Inconclusive),
-        None => Ok(Exit::Valid),
+        None if document.is_inconclusive() => Ok(args.fail_if.exit(&document, Exit::Inconclusive)),
+        None => Ok(args.fail_if.exit(&document, Exit::Valid)),
     }
 }
 

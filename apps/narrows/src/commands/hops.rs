@@ -17,7 +17,7 @@ use narrows_probe::{Method, Order, RawParams};
 use narrows_report::hops::{HopsDocument, HopsRequest, Pipe};
 use narrows_report::{Note, Problem, Target};
 use narrows_trace::{Recorder, Setting, WorldKind};
-use narrows_units::Direction;
+use narrows_units::{Direction, Metric};
 
 use self::args::Form;
 pub(crate) use self::args::HopsArgs;
@@ -41,6 +41,7 @@ struct RunResult {
 
 pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
     let (method, params) = args.chosen()?;
+    args.fail_if.check(&[Metric::IpCapacity, Metric::AvailableIpCapacity, Metric::RoundTripTime], &[])?;
     output::check(args.output.as_ref())?;
     output::check(args.svg.as_ref())?;
     let ended = measure(args, method, &params)?;
@@ -58,8 +59,10 @@ pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
     args.record.close(ended.writer, ended.write_fault)?;
     match ended.failure {
         Some(failure) => Err(failure),
-        None if document.has_any_value() => Ok(Exit::Valid),
-        None => Ok(Exit::Inconclusive),
+        None => {
+            let exit = if document.has_any_value() { Exit::Valid } else { Exit::Inconclusive };
+            Ok(args.fail_if.exit(&document, exit))
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use crate::budget::BudgetLimits;
 use crate::config::FileOptions;
 use crate::connect::{self, ConnectArgs};
 use crate::exit::{Exit, Failure};
+use crate::fail_if::FailIfArgs;
 use crate::progress::Progress;
 use crate::record::{FileWriter, RecordArgs};
 use crate::remote::Remote;
@@ -56,6 +57,8 @@ pub(crate) struct MeasureArgs {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    pub(super) fail_if: FailIfArgs,
+    #[command(flatten)]
     pub(super) record: RecordArgs,
     /// No progress
     #[arg(long)]
@@ -70,6 +73,7 @@ impl MeasureArgs {
         (method, params): (String, Vec<String>),
         reverse: bool,
         (json, output): (bool, Option<PathBuf>),
+        fail_if: FailIfArgs,
     ) -> Self {
         Self {
             connect,
@@ -80,6 +84,7 @@ impl MeasureArgs {
             budget: None,
             json,
             output,
+            fail_if,
             record: RecordArgs { file: None },
             quiet: json,
         }
@@ -116,7 +121,7 @@ pub(crate) struct TcpArgs {
     #[arg(long, conflicts_with = "time")]
     quick: bool,
     /// Run this long instead, such as "20 s"
-    #[arg(long, short, value_parser = narrows_units::parse_duration)]
+    #[arg(long, short, value_parser = narrows_units::parse_duration_or_seconds)]
     time: Option<std::time::Duration>,
 }
 
@@ -151,6 +156,7 @@ pub(super) fn measure_as(
     reported: impl FnOnce(MetricRow, &Outcome) -> Result<String, Failure>,
 ) -> Result<Exit, Failure> {
     let method = choose(args, args.method.as_deref(), metric)?;
+    args.fail_if.check(&[method.info().metric], &[])?;
     output::check(args.output.as_ref())?;
     let given = super::simulate::split(&args.params)?;
     let params: RawParams = extra.iter().cloned().chain(given).collect();
@@ -158,14 +164,15 @@ pub(super) fn measure_as(
     method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;
     let measured = over_sockets(args, method, &params)?;
     let row = MetricRow::new(&measured.entry);
-    let any = row.value.is_some();
+    let exit = if row.value.is_some() { Exit::Valid } else { Exit::Inconclusive };
+    let judged = args.fail_if.is_given().then(|| row.clone());
     let text = reported(row, &measured.entry.outcome)?;
     output::write(&text, args.output.as_deref())?;
     args.record.close(measured.writer, measured.write_fault)?;
     if let Some(failure) = measured.failure {
         return Err(failure);
     }
-    Ok(if any { Exit::Valid } else { Exit::Inconclusive })
+    Ok(judged.map_or(exit, |row| args.fail_if.exit(&row, exit)))
 }
 
 /// The method that the caller named, or the automatic choice; either must be able to do with what

@@ -33,7 +33,7 @@ pub(crate) struct PassiveArgs {
     #[arg(long, short, value_name = "IF", conflicts_with = "files")]
     interface: Option<String>,
     /// How long to listen, such as "30 s"; until Ctrl-C by default
-    #[arg(long, short, requires = "interface", conflicts_with = "files", value_parser = narrows_units::parse_duration)]
+    #[arg(long, short, requires = "interface", conflicts_with = "files", value_parser = narrows_units::parse_duration_or_seconds)]
     duration: Option<Duration>,
     /// Listen to packets for other stations, too (promiscuous mode)
     #[arg(long, requires = "interface", conflicts_with = "files")]

@@ -43,7 +43,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "RATE")]
     max_rate: Option<BitRate>,
     /// Longest load or transfer, such as "30 s"
-    #[arg(long, value_name = "TIME", value_parser = narrows_units::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = narrows_units::parse_duration_or_seconds)]
     max_duration: Option<Duration>,
     /// Octets of one load or transfer, such as "2 GB"
     #[arg(long, value_name = "OCTETS")]

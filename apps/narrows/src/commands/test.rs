@@ -1,5 +1,7 @@
 //! `narrows test HOST`: the main job.
 
+mod from_here;
+
 use std::path::PathBuf;
 
 use narrows_methods::job::{JobOptions, JobReport, Profile, main_job};
@@ -14,12 +16,15 @@ use crate::config::FileOptions;
 use crate::connect::{ConnectArgs, Peer};
 use crate::environment::Before;
 use crate::exit::{Exit, Failure};
+use crate::fail_if::FailIfArgs;
 use crate::output::{self, Format};
 use crate::progress::Progress;
 use crate::record::{FileWriter, RecordArgs};
 use crate::{environment, interrupt};
 
 /// Measure the path to a host that runs `narrows serve`: what it can carry, and what holds it back.
+///
+/// `narrows HOST` is short for `narrows test HOST`.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct TestArgs {
@@ -37,6 +42,10 @@ pub(crate) struct TestArgs {
     /// Measure both directions, one after the other
     #[arg(long)]
     bidir: bool,
+    /// Measure from here alone, by what the host's kernel answers: round trip, path MTU, route,
+    /// capacity. Text output does so by itself where no server answers
+    #[arg(long, conflicts_with_all = ["reverse", "bidir", "netest", "thorough", "file", "psk_file"])]
+    single_ended: bool,
     /// How each result was found, and every doubt, under its line
     #[arg(long)]
     full: bool,
@@ -48,6 +57,8 @@ pub(crate) struct TestArgs {
     budget: Option<BudgetLimits>,
     #[command(flatten)]
     print: PrintArgs,
+    #[command(flatten)]
+    fail_if: FailIfArgs,
     #[command(flatten)]
     record: RecordArgs,
     /// Options from this TOML file; flags override it
@@ -96,6 +107,23 @@ impl PrintArgs {
         output::write(&text, self.output.as_deref())
     }
 }
+
+/// What the main job may have a row of.
+pub(super) const MEASURED: [Metric; 13] = [
+    Metric::RoundTripTime,
+    Metric::PathMtu,
+    Metric::IpCapacity,
+    Metric::PeakRate,
+    Metric::CommittedBurstOctets,
+    Metric::AvailableIpCapacity,
+    Metric::CrossTraffic,
+    Metric::MaximumBurstOctets,
+    Metric::UdpAchievable,
+    Metric::TcpAchievableSingle,
+    Metric::TcpAchievableParallel,
+    Metric::TcpStreamsToFill,
+    Metric::TcpWindowOctets,
+];
 
 /// What flags and file together ask for.
 struct Plan {
@@ -153,15 +181,20 @@ fn whole_job(profile: Profile, ways: u32) -> Budget {
 pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
     let file = crate::config::read(args.config.as_deref())?;
     let plan = Plan::new(args, &file)?;
+    args.fail_if.check(&MEASURED, &[])?;
     output::check(args.print.output.as_ref())?;
     let peer = args.connect.peer(&file)?;
+    if args.single_ended {
+        return from_here::asked(args, &plan, &peer);
+    }
     let stop = interrupt::flag()?;
     let progress = Progress::new(args.print.quiet);
     let begun = environment::now();
     let writer = args.record.open()?;
     let (mut jobs, failure) = measure(&plan, &peer, stop, progress, writer);
     let Some(address) = jobs.address else {
-        return Err(failure.unwrap_or_else(|| Failure::host("nothing was measured")));
+        let failure = failure.unwrap_or_else(|| Failure::host("nothing was measured"));
+        return from_here::instead(args, &plan, &peer, failure);
     };
     let target = Target { name: peer.name.clone(), address: Some(address.ip()), port: Some(address.port()) };
     // Nothing is measured any more.
@@ -170,11 +203,8 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
         Document::new("test", env!("CARGO_PKG_VERSION").to_owned(), target, &jobs.reports, &jobs.environments);
     document.started_at = Some(begun);
     document.params = parameters(&plan, &peer);
-    if stop.load(std::sync::atomic::Ordering::Relaxed) {
-        document.notes.push(Note { id: "interrupted", text: "interrupted: this is what was known by then".to_owned() });
-    }
-    let fault =
-        failure.map(|failure| Problem { code: failure.exit.code(), who: failure.who, text: failure.text.clone() });
+    note_interruption(&mut document, stop);
+    let fault = failure.as_ref().map(problem);
     let exit = ended(&document, fault.as_ref());
     document.error = fault;
     document.conclude();
@@ -189,7 +219,17 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
         output::complain(&problem.text);
         return Ok(Exit::from_code(problem.code));
     }
-    Ok(exit)
+    Ok(args.fail_if.exit(&document, exit))
+}
+
+fn note_interruption(document: &mut Document, stop: &std::sync::atomic::AtomicBool) {
+    if stop.load(std::sync::atomic::Ordering::Relaxed) {
+        document.notes.push(Note { id: "interrupted", text: "interrupted: this is what was known by then".to_owned() });
+    }
+}
+
+fn problem(failure: &Failure) -> Problem {
+    Problem { code: failure.exit.code(), who: failure.who, text: failure.text.clone() }
 }
 
 fn ended(document: &Document, fault: Option<&Problem>) -> Exit {

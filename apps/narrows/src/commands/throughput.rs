@@ -22,6 +22,7 @@ use narrows_net::iperf3::{Finished, Outline, Part, TestOptions};
 use narrows_wire::iperf3::{Counters, Flow, MOST_STREAMS, Parameters, Transport};
 
 use crate::exit::{Exit, Failure};
+use crate::fail_if::FailIfArgs;
 use crate::{interrupt, output};
 use arguments::{Rate, Size};
 
@@ -53,8 +54,8 @@ pub(crate) struct ThroughputArgs {
     /// UDP instead of TCP
     #[arg(long, short)]
     udp: bool,
-    /// Length, seconds; 0: until interrupted [default: 10, or less in quick mode]
-    #[arg(long, short, value_name = "SECONDS", value_parser = arguments::seconds,
+    /// Length; 0: until interrupted [default: 10, or less in quick mode]
+    #[arg(long, short, value_name = "TIME", value_parser = narrows_units::parse_duration_or_seconds,
           conflicts_with_all = ["bytes", "blockcount"])]
     time: Option<Duration>,
     /// End as soon as the rate is steady and its limit is known; on by default for TCP to
@@ -74,8 +75,8 @@ pub(crate) struct ThroughputArgs {
     /// The same in blocks
     #[arg(long, short = 'k', value_name = "COUNT")]
     blockcount: Option<Size>,
-    /// Time between reports, seconds; 0: one report
-    #[arg(long, short, value_name = "SECONDS", default_value = "1", value_parser = arguments::seconds)]
+    /// Time between reports; 0: one report
+    #[arg(long, short, value_name = "TIME", default_value = "1", value_parser = narrows_units::parse_duration_or_seconds)]
     interval: Duration,
     /// Streams, per direction
     #[arg(long, short = 'P', value_name = "N", default_value_t = 1,
@@ -110,7 +111,7 @@ pub(crate) struct ThroughputArgs {
     #[arg(long, short = 'N')]
     no_delay: bool,
     /// Leave out the first seconds
-    #[arg(long, short = 'O', value_name = "SECONDS", default_value = "0", value_parser = arguments::seconds)]
+    #[arg(long, short = 'O', value_name = "TIME", default_value = "0", value_parser = narrows_units::parse_duration_or_seconds)]
     omit: Duration,
     /// Do not copy what is sent
     #[arg(long, short = 'Z')]
@@ -155,6 +156,8 @@ pub(crate) struct ThroughputArgs {
     /// Longest wait for a connection or an answer, milliseconds
     #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     connect_timeout: u64,
+    #[command(flatten)]
+    fail_if: FailIfArgs,
     /// Print JSON in iperf3's shape
     #[arg(long, short = 'J')]
     json: bool,
@@ -175,6 +178,7 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     if let Some(name) = &args.method {
         return method::run(args, name);
     }
+    args.check_conditions()?;
     let stop = interrupt::flag()?;
     if args.ndt7.wanted() {
         return ndt7::run(args, stop).map_err(|failure| complain_in_json(args, failure));
@@ -216,8 +220,9 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     let verdict = judge.whole(&finished);
     let asked = args.bottleneck.map(|rate| narrows_units::BitRate::from_bps(rate.bps));
     let metrics = metrics::Metrics::of(&finished, &beside, asked.or(judge.interface_rate()));
-    if args.json {
-        let document = document::build(args, &options, &finished, &judge, started_at, (&beside, metrics.as_ref()));
+    let document = (args.json || args.fail_if.is_given())
+        .then(|| document::build(args, &options, &finished, &judge, started_at, (&beside, metrics.as_ref())));
+    if let Some(document) = document.as_ref().filter(|_| args.json) {
         output::write(&format!("{document}\n"), args.output.as_deref())?;
     } else {
         (printer.borrow_mut())(text::summary(&finished, &verdict, &options));
@@ -227,7 +232,8 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
             output::write(&lines, args.output.as_deref())?;
         }
     }
-    Ok(exit_of(&finished))
+    let exit = exit_of(&finished);
+    Ok(document.map_or(exit, |document| args.fail_if.exit(&document, exit)))
 }
 
 /// What follows the sums.
@@ -296,6 +302,16 @@ impl ThroughputArgs {
             (_, true) => IpVersion::V6,
             _ => IpVersion::Any,
         }
+    }
+
+    /// What a test by these flags counts.
+    fn check_conditions(&self) -> Result<(), Failure> {
+        let counted: &[&str] = match (self.ndt7.wanted(), self.udp) {
+            (true, _) => &["throughput"],
+            (_, true) => &["throughput", "loss", "jitter"],
+            _ => &["throughput", "retransmits", "rtt", "loaded_rtt"],
+        };
+        self.fail_if.check(&[], counted)
     }
 
     fn parameters(&self) -> Result<Parameters, Failure> {

@@ -230,7 +230,7 @@ fn a_stored_plan_scenario_and_log_are_still_read() {
 /// Options from a file: the port that they name is the one that nobody answers at.
 #[test]
 fn stored_options_are_still_read() {
-    let ended = run(&["test", "127.0.0.1", "--config", text(&stored_at("options.toml"))]);
+    let ended = run(&["test", "127.0.0.1", "--json", "--config", text(&stored_at("options.toml"))]);
     ended.refused(3, &["127.0.0.1:1"]);
 }
 

@@ -23,6 +23,7 @@ const COMMANDS: &[&str] = &[
     "simulate",
     "evaluate",
     "replay",
+    "diff",
     "traffic",
     "passive",
     "methods",

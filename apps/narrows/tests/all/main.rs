@@ -1,10 +1,13 @@
 //! The program as its users run it, in one test program: each is linked with everything.
 
 mod available_lab;
+mod call;
 mod common;
 mod contract;
 mod documents;
 mod evaluate;
+mod from_here_lab;
+mod gate;
 mod help;
 mod hops_lab;
 mod host;

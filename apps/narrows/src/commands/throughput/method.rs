@@ -32,6 +32,7 @@ pub(super) fn run(args: &ThroughputArgs, name: &str) -> Result<Exit, Failure> {
         (info.name.to_owned(), args.params.clone()),
         args.reverse,
         (args.json, args.output.clone()),
+        args.fail_if.clone(),
     );
     measure::measure(&measure, info.metric, &extra(args, method)?)
 }

@@ -33,7 +33,7 @@ pub(super) struct FlowArgs {
     peak: Option<BitRate>,
     /// Pareto: mean on-time
     #[arg(long, value_name = "TIME", requires = "model", default_value = "10 ms", help_heading = "One model",
-        value_parser = narrows_units::parse_duration)]
+        value_parser = narrows_units::parse_duration_or_seconds)]
     mean_on: Duration,
     /// Pareto: tail index of on- and off-times
     #[arg(long, requires = "model", default_value_t = 1.5, help_heading = "One model")]

@@ -35,11 +35,11 @@ pub(super) struct SendArgs {
     ipv6: bool,
     #[command(flatten)]
     flows: FlowArgs,
-    /// How long, such as "10 s"; "0 s": until interrupted. 10 s by default, or as long as a capture
-    #[arg(long, short, value_name = "TIME", value_parser = narrows_units::parse_duration)]
+    /// How long, such as "10 s"; 0: until interrupted. 10 s by default, or as long as a capture
+    #[arg(long, short, value_name = "TIME", value_parser = narrows_units::parse_duration_or_seconds)]
     time: Option<Duration>,
     /// Length of the intervals of all series
-    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = narrows_units::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = narrows_units::parse_duration_or_seconds)]
     interval: Duration,
     /// How to wait for the time of a packet
     #[arg(long, value_enum, default_value_t = PacingName::Spin)]

@@ -25,7 +25,7 @@ pub(super) struct SinkArgs {
     #[arg(long)]
     allow_any: bool,
     /// Longest session, such as "1 h"; four hours by default
-    #[arg(long, value_name = "TIME", value_parser = narrows_units::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = narrows_units::parse_duration_or_seconds)]
     max_duration: Option<Duration>,
     /// Sessions at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

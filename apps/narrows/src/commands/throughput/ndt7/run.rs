@@ -136,7 +136,7 @@ pub(in super::super) fn run(args: &ThroughputArgs, stop: &Arc<AtomicBool>) -> Re
         output::write(&text, args.output.as_deref())?;
     }
     let whole = all.iter().all(|finished| finished.received_bps().is_some());
-    Ok(if whole { Exit::Valid } else { Exit::Inconclusive })
+    Ok(args.fail_if.exit(&document(&place, &all), if whole { Exit::Valid } else { Exit::Inconclusive }))
 }
 
 fn interval(subtest: Subtest, from: &Tick, to: &Tick) -> String {

@@ -1,0 +1,114 @@
+//! `narrows HOST` where the host runs nothing of ours: between namespaces, behind a router.
+
+use crate::common;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use common::{Running, narrows};
+
+/// Three namespaces of this test alone, in a row; gone when dropped.
+struct Hosts(String);
+
+impl Hosts {
+    /// `test`: another letter for each that runs beside.
+    fn new(test: char) -> Self {
+        let hosts = Self(format!("nf{}{test}", std::process::id()));
+        let [near, router, far] = ["n", "r", "f"].map(|name| hosts.name(name));
+        for name in [&near, &router, &far] {
+            ip(&["netns", "add", name]);
+            ip(&["-n", name, "link", "set", "lo", "up"]);
+        }
+        for (one, other, net) in [(&near, &router, 1), (&router, &far, 2)] {
+            let (a, b) = (format!("v{net}a"), format!("v{net}b"));
+            ip(&["-n", one, "link", "add", &a, "type", "veth", "peer", "name", &b, "netns", other]);
+            for (space, end, host) in [(one, &a, 1), (other, &b, 2)] {
+                ip(&["-n", space, "addr", "add", &format!("10.9.{net}.{host}/24"), "dev", end]);
+                ip(&["-n", space, "link", "set", end, "up"]);
+            }
+        }
+        ip(&["-n", &near, "route", "add", "default", "via", "10.9.1.2"]);
+        ip(&["-n", &far, "route", "add", "default", "via", "10.9.2.1"]);
+        ip(&["netns", "exec", &router, "sysctl", "-qw", "net.ipv4.ip_forward=1"]);
+        hosts
+    }
+
+    fn name(&self, which: &str) -> String {
+        format!("{}{which}", self.0)
+    }
+
+    /// The program on the near host.
+    fn run(&self, arguments: &[&str]) -> common::ProgramResult {
+        let mut command = narrows(["no arguments of its own"]);
+        let program = PathBuf::from(command.get_program());
+        let environment: Vec<_> =
+            command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
+        command = Command::new("ip");
+        command.args(["netns", "exec", &self.name("n")]).arg(program).args(arguments);
+        for (name, value) in environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        Running::start(&mut command).end()
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for which in ["n", "r", "f"] {
+            let _ = Command::new("ip").args(["netns", "del", &self.name(which)]).status();
+        }
+    }
+}
+
+#[track_caller]
+fn ip(arguments: &[&str]) {
+    let done = Command::new("ip").args(arguments).output().expect("ip is installed");
+    assert!(done.status.success(), "ip {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+const FAR: &str = "10.9.2.2";
+
+#[test]
+#[ignore = "lab: needs root and network namespaces"]
+fn what_a_far_host_answers_is_measured_from_here() {
+    let hosts = Hosts::new('a');
+    let ended = hosts.run(&[FAR, "--quiet"]);
+    // Between namespaces no link has a rate: the capacity may be a bound, or inconclusive.
+    assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+    let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "10.9.2.2 runs no narrows serve (TCP 8620 refused). Measured from here alone; missing: free now, UDP, TCP, each \
+         direction.",
+        "2 hops, by 10.9.1.2",
+        "Free now not measurable without narrows serve on 10.9.2.2",
+        "round-trip time",
+        "path MTU IP 1500 octets",
+    ] {
+        assert!(text.contains(words), "no {words:?} in {}", ended.stdout);
+    }
+    let limit = std::time::Duration::from_secs(40);
+    assert!(ended.took < limit, "15 s of measurement: {ended:?}");
+}
+
+#[test]
+#[ignore = "lab: needs root and network namespaces"]
+fn programs_get_an_error_unless_they_ask_for_one_end() {
+    let hosts = Hosts::new('b');
+    for flags in [&["--json"][..], &["--csv"], &["--fail-if", "rtt>1s"], &["--reverse"]] {
+        hosts.run(&[&[FAR], flags].concat()).refused(3, &["nothing listens"]);
+    }
+    let alone = hosts.run(&[FAR, "--single-ended", "--json", "--fail-if", "rtt>10s,mtu<1500"]);
+    assert_eq!(alone.status.code(), Some(0), "{alone:?}");
+    let document = alone.json();
+    common::validate(narrows_report::schema::REPORT, &document);
+    let metrics: Vec<&str> =
+        document["metrics"].as_array().expect("rows").iter().filter_map(|row| row["metric"].as_str()).collect();
+    assert_eq!(metrics, ["round_trip_time", "path_mtu", "ip_capacity"]);
+    assert!(document["cost"]["octets"].as_u64() <= Some(2_000_000), "{document:#}");
+    assert_eq!(document["answer"][1]["rule"], "f7", "{document:#}");
+    // Nobody there: the first complaint stands.
+    hosts.run(&["10.9.2.9", "--single-ended"]).refused(3, &["10.9.2.9"]);
+}
