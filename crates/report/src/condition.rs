@@ -162,11 +162,12 @@ impl End {
     fn possible(self, reading: &Reading) -> (f64, f64) {
         let exactly = |figure: Option<f64>| figure.map_or((0.0, f64::INFINITY), |figure| (figure, figure));
         match (reading.claim, self) {
-            (BoundKind::Estimated, Self::Value) => exactly(reading.value),
+            // A bound is the one end that is known.
+            (BoundKind::Estimated, Self::Value)
+            | (BoundKind::LowerBound, Self::Low)
+            | (BoundKind::UpperBound, Self::High) => exactly(reading.value),
             (BoundKind::Estimated, Self::Low) => exactly(reading.low),
             (BoundKind::Estimated, Self::High) => exactly(reading.high),
-            // A bound is the one end that is known.
-            (BoundKind::LowerBound, Self::Low) | (BoundKind::UpperBound, Self::High) => exactly(reading.value),
             _ => reading.possible(),
         }
     }

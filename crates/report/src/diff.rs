@@ -160,8 +160,8 @@ impl DiffDocument {
     /// For people: a line per change, then what did not change.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        let told = |row: &&ChangeRow| !matches!(row.change, Change::Unchanged | Change::Unknown);
-        for row in self.changes.iter().filter(told) {
+        let is_reported = |row: &&ChangeRow| !matches!(row.change, Change::Unchanged | Change::Unknown);
+        for row in self.changes.iter().filter(is_reported) {
             // Writing to a String cannot fail.
             let _ = writeln!(out, "{}", row.text());
         }

@@ -85,8 +85,9 @@ fn row(row: &Value) -> Vec<Reading> {
         high: row["high"].as_f64(),
         claim: word(&row["verdict"]).unwrap_or(BoundKind::Inconclusive),
     };
-    let of_echoes = quantity.name == Metric::RoundTripTime.name();
-    let lost = of_echoes.then(|| loss(direction, row["samples"]["lost"].as_u64(), row["samples"]["sent"].as_u64()));
+    let is_of_echoes = quantity.name == Metric::RoundTripTime.name();
+    let counts = (row["samples"]["lost"].as_u64(), row["samples"]["sent"].as_u64());
+    let lost = (is_of_echoes && counts.1.is_some()).then(|| loss(direction, counts.0, counts.1));
     [reading].into_iter().chain(lost).collect()
 }
 
@@ -113,7 +114,7 @@ fn hops(document: &Value) -> Vec<Reading> {
     };
     let last = rows.last().filter(|_| document["reached"] == true).unwrap_or(&Value::Null);
     let (sent, answered) = (last["probes"]["sent"].as_u64(), last["probes"]["answered"].as_u64());
-    let lost = sent.zip(answered).map(|(sent, answered)| sent.saturating_sub(answered));
+    let unanswered = sent.zip(answered).map(|(sent, answered)| sent.saturating_sub(answered));
     vec![
         capacity,
         Reading::counted(
@@ -123,7 +124,7 @@ fn hops(document: &Value) -> Vec<Reading> {
             at(&document["tight_hop"])["available"].as_f64(),
         ),
         Reading::counted("round_trip_time", Direction::Forward, None, last["round_trip_ns"].as_f64()),
-        loss(Direction::Forward, lost, sent),
+        loss(Direction::Forward, unanswered, sent),
     ]
 }
 

@@ -15,7 +15,7 @@ fn with(mut row: Value, key: &str, value: &str) -> Value {
 }
 
 fn diff(before: Vec<Value>, after: Vec<Value>) -> DiffDocument {
-    let (before, after) = (json!({"metrics": before}), json!({"metrics": after}));
+    let (before, after) = (json!({"metrics": Value::Array(before)}), json!({"metrics": Value::Array(after)}));
     DiffDocument::new("1".to_owned(), ("a.json", &before), ("b.json", &after), 0.05)
 }
 

@@ -9,7 +9,7 @@ impl QuantityUnit {
     pub(crate) fn read(self, text: &str) -> Result<f64, String> {
         let said = |error: narrows_units::ParseQuantityError| error.to_string();
         match self {
-            Self::BitPerSecond => text.parse::<BitRate>().map(|rate| rate.as_f64()).map_err(said),
+            Self::BitPerSecond => text.parse::<BitRate>().map(BitRate::as_f64).map_err(said),
             Self::Octet => text.parse::<Octets>().map(|octets| octets.count() as f64).map_err(said),
             Self::Nanosecond => parse_duration_or_seconds(text).map(|time| time.as_secs_f64() * 1e9).map_err(said),
             Self::Count => number(text).ok_or_else(|| format!("\"{text}\" is no number")),
@@ -75,7 +75,6 @@ fn three_digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::QuantityUnit::{BitPerSecond, Count, Nanosecond, Octet, Ratio};
-    use super::*;
 
     #[test]
     fn figures_have_the_units_of_their_quantity() {
