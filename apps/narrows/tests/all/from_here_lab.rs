@@ -84,8 +84,8 @@ fn what_a_far_host_answers_is_measured_from_here() {
          direction.",
         "2 hops, by 10.9.1.2",
         "Free now not measurable without narrows serve on 10.9.2.2",
-        "round-trip time",
-        "path MTU IP 1500 octets",
+        "round trip",
+        "path MTU IP 1500 B",
     ] {
         assert!(text.contains(words), "no {words:?} in {}", ended.stdout);
     }
