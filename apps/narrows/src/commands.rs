@@ -2,6 +2,7 @@
 
 pub(crate) mod available;
 pub(crate) mod burst;
+pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod emulate;

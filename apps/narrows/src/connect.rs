@@ -11,7 +11,6 @@ use narrows_net::via::Via;
 use narrows_units::Direction;
 use narrows_wire::Psk;
 
-use crate::config::FileOptions;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
@@ -19,6 +18,7 @@ use crate::progress::Progress;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConnectArgs {
     /// Host to measure to: one that runs `narrows serve`, or with --via any host that answers
+    #[arg(add = crate::complete::hosts())]
     host: String,
     /// Its port [default: 8620]
     #[arg(long, short, env = "NARROWS_PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -53,13 +53,12 @@ impl ConnectArgs {
         &self.host
     }
 
-    /// Flags over the file's options; reads the key.
-    pub(crate) fn peer(&self, file: &FileOptions) -> Result<Peer, Failure> {
-        let psk_file = self.psk_file.as_deref().or(file.psk_file.as_deref());
-        let psk = psk_file.map(crate::key::read).transpose()?;
+    /// Reads the key.
+    pub(crate) fn peer(&self) -> Result<Peer, Failure> {
+        let psk = self.psk_file.as_deref().map(crate::key::read).transpose()?;
         Ok(Peer {
             name: self.host.clone(),
-            port: self.port.or(file.port).unwrap_or(narrows_wire::DEFAULT_PORT),
+            port: self.port.unwrap_or(narrows_wire::DEFAULT_PORT),
             version: match (self.ipv4, self.ipv6) {
                 (true, _) => IpVersion::V4,
                 (_, true) => IpVersion::V6,

@@ -6,6 +6,7 @@
 mod budget;
 mod call;
 mod commands;
+mod complete;
 mod config;
 mod connect;
 mod environment;
@@ -21,9 +22,10 @@ mod record;
 mod remote;
 mod status;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use narrows_units::Metric;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
@@ -97,28 +99,34 @@ enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
+    Config(commands::config::ConfigArgs),
     /// Print the manual page (roff): narrows man | man -l -
-    Man,
+    Man(commands::manual::ManArgs),
 }
 
 fn main() -> ExitCode {
+    complete::answer(Cli::command);
     let words: Vec<_> = std::env::args_os().collect();
     if words.len() < 2 {
         output::hint(call::FIRST_STEPS);
         return Exit::Usage.into();
     }
-    let ended = call::completed(words, &Cli::command(), call::resolves).and_then(|words| {
-        let cli = Cli::parse_from(words);
-        log(cli.verbose);
-        run(&cli.command)
-    });
-    match ended {
+    match parsed(words).and_then(|cli| run(&cli.command)) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             output::complain(&failure.text);
             failure.exit.into()
         }
     }
+}
+
+/// The command line over what files and environment set; a wrong one ends the program here.
+fn parsed(words: Vec<OsString>) -> Result<Cli, Failure> {
+    let words = call::completed(words, &Cli::command(), call::resolves)?;
+    let command = config::configured(&words, Cli::command(), &config::paths())?;
+    let cli = Cli::from_arg_matches(&command.get_matches_from(words)).unwrap_or_else(|error| error.exit());
+    log(cli.verbose);
+    Ok(cli)
 }
 
 /// Logs go to standard error: standard output is the result's alone.
@@ -172,7 +180,8 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Traffic(args) => commands::traffic::run(args),
         Command::Passive(args) => commands::passive::run(args),
         Command::Methods(args) => commands::methods::run(args),
-        Command::Completions { shell } => commands::manual::completions(*shell, Cli::command()),
-        Command::Man => commands::manual::man(&Cli::command()),
+        Command::Completions { shell } => commands::manual::completions(*shell),
+        Command::Config(args) => commands::config::run(args, &Cli::command()),
+        Command::Man(args) => commands::manual::man(args, Cli::command()),
     }
 }

@@ -127,13 +127,11 @@ fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
     let judged = row.clone();
     let any = board.borrow_mut().end(ticking.inner.now(), row);
     args.measure.record.close(writer, write_fault)?;
-    match failure {
-        Some(failure) => Err(failure),
-        None => {
-            let exit = if any { Exit::Valid } else { Exit::Inconclusive };
-            Ok(args.measure.fail_if.exit(&judged, exit))
-        }
+    if let Some(failure) = failure {
+        return Err(failure);
     }
+    let exit = if any { Exit::Valid } else { Exit::Inconclusive };
+    Ok(args.measure.fail_if.exit(&judged, exit))
 }
 
 /// What has been told, and where it goes.

@@ -57,13 +57,11 @@ pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
     let document = document.from(u16::from(args.first_ttl.get()));
     print(args, &document)?;
     args.record.close(ended.writer, ended.write_fault)?;
-    match ended.failure {
-        Some(failure) => Err(failure),
-        None => {
-            let exit = if document.has_any_value() { Exit::Valid } else { Exit::Inconclusive };
-            Ok(args.fail_if.exit(&document, exit))
-        }
+    if let Some(failure) = ended.failure {
+        return Err(failure);
     }
+    let exit = if document.has_any_value() { Exit::Valid } else { Exit::Inconclusive };
+    Ok(args.fail_if.exit(&document, exit))
 }
 
 fn print(args: &HopsArgs, document: &HopsDocument) -> Result<(), Failure> {

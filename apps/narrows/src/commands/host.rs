@@ -29,6 +29,7 @@ use crate::{environment, interrupt, output};
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct HostArgs {
     /// Host that runs `narrows serve`
+    #[arg(add = crate::complete::hosts())]
     server: Option<String>,
     /// Its port [default: 8620]
     #[arg(long, short, env = "NARROWS_PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -46,7 +47,7 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<BitRate>,
     /// Interface towards the path [default: the one that leads to the server, or out of this host]
-    #[arg(long, short = 'I', value_name = "NAME", conflicts_with = "server")]
+    #[arg(long, short = 'I', value_name = "NAME", conflicts_with = "server", add = crate::complete::interfaces())]
     interface: Option<String>,
     /// Print commands that would make this host measure better, each with the command that undoes
     /// it; nothing is run

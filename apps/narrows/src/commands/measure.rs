@@ -19,7 +19,6 @@ use narrows_units::{Direction, Metric};
 
 use super::methods::unknown;
 use crate::budget::BudgetLimits;
-use crate::config::FileOptions;
 use crate::connect::{self, ConnectArgs};
 use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
@@ -34,7 +33,7 @@ pub(crate) struct MeasureArgs {
     #[command(flatten)]
     connect: ConnectArgs,
     /// Method; see `narrows methods`
-    #[arg(long, short)]
+    #[arg(long, short, add = crate::complete::methods())]
     method: Option<String>,
     /// Parameter of the method, NAME=VALUE; may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE")]
@@ -249,7 +248,7 @@ pub(super) fn remote(
     stop: &Arc<AtomicBool>,
     progress: &Progress,
 ) -> Result<(Remote, Direction), Failure> {
-    let peer = args.connect.peer(&FileOptions::default())?;
+    let peer = args.connect.peer()?;
     let direction = if args.reverse { Direction::Reverse } else { Direction::Forward };
     let world = if let Some(via) = args.via {
         Remote::SingleEnded(Box::new(peer.connect_single_ended(via, stop)?))

@@ -30,7 +30,7 @@ pub(crate) struct PassiveArgs {
     #[arg(required_unless_present = "interface", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Listen on this interface instead
-    #[arg(long, short, value_name = "IF", conflicts_with = "files")]
+    #[arg(long, short, value_name = "IF", conflicts_with = "files", add = crate::complete::interfaces())]
     interface: Option<String>,
     /// How long to listen, such as "30 s"; until Ctrl-C by default
     #[arg(long, short, requires = "interface", conflicts_with = "files", value_parser = narrows_units::parse_duration_or_seconds)]

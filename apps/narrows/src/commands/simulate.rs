@@ -26,7 +26,7 @@ pub(crate) struct SimulateArgs {
     /// Scenario file
     scenario: PathBuf,
     /// Method to run; see `narrows methods`. "default" is the automatic choice for the metric
-    #[arg(long, short, required_unless_present = "expected")]
+    #[arg(long, short, required_unless_present = "expected", add = crate::complete::methods())]
     method: Option<String>,
     /// Which of the method's quantities is judged; its main metric by default (of "default":
     /// `ip_capacity`)

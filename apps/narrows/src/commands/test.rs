@@ -12,7 +12,6 @@ use narrows_trace::{Recorder, Setting, WorldKind};
 use narrows_units::{BitRate, Direction, Metric};
 
 use crate::budget::BudgetLimits;
-use crate::config::FileOptions;
 use crate::connect::{ConnectArgs, Peer};
 use crate::environment::Before;
 use crate::exit::{Exit, Failure};
@@ -61,7 +60,7 @@ pub(crate) struct TestArgs {
     fail_if: FailIfArgs,
     #[command(flatten)]
     record: RecordArgs,
-    /// Options from this TOML file; flags override it
+    /// Settings of this command from a TOML file of their own; flags outweigh them
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -125,7 +124,7 @@ pub(super) const MEASURED: [Metric; 13] = [
     Metric::TcpWindowOctets,
 ];
 
-/// What flags and file together ask for.
+/// What flags ask for.
 struct Plan {
     profile: Profile,
     directions: Vec<Direction>,
@@ -133,33 +132,20 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(args: &TestArgs, file: &FileOptions) -> Result<Self, Failure> {
-        let flag = |own: bool, from_file: Option<bool>| own || from_file.unwrap_or(false);
-        // A flag on the command line outweighs its opposite in the file.
-        let thorough = args.thorough || (flag(false, file.thorough) && !args.quick);
-        let quick = args.quick || (flag(false, file.quick) && !args.thorough && !args.netest);
-        let profile = match (quick, thorough) {
-            (true, true) => return Err(Failure::usage("the file asks for both quick and thorough")),
+    fn new(args: &TestArgs) -> Self {
+        let profile = match (args.quick, args.thorough) {
             (true, _) => Profile::Quick,
             (_, true) => Profile::Thorough,
             _ => Profile::Standard,
         };
-        let bidir = args.bidir || args.netest || (flag(false, file.bidir) && !args.reverse);
-        let reverse = args.reverse || (flag(false, file.reverse) && !args.bidir);
-        let directions = match (bidir, reverse) {
+        let directions = match (args.bidir || args.netest, args.reverse) {
             (true, _) => vec![Direction::Forward, Direction::Reverse],
             (_, true) => vec![Direction::Reverse],
             _ => vec![Direction::Forward],
         };
-        let limits = match (args.budget, &file.budget) {
-            (Some(limits), _) => limits,
-            (None, Some(text)) => {
-                crate::budget::parse(text).map_err(|why| Failure::usage(format!("budget in the file: {why}")))?
-            }
-            (None, None) => BudgetLimits::default(),
-        };
+        let limits = args.budget.unwrap_or_default();
         let ways = u32::try_from(directions.len()).unwrap_or(1);
-        Ok(Self { profile, directions, budget: limits.over(whole_job(profile, ways)) })
+        Self { profile, directions, budget: limits.over(whole_job(profile, ways)) }
     }
 }
 
@@ -179,11 +165,10 @@ fn whole_job(profile: Profile, ways: u32) -> Budget {
 }
 
 pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
-    let file = crate::config::read(args.config.as_deref())?;
-    let plan = Plan::new(args, &file)?;
+    let plan = Plan::new(args);
     args.fail_if.check(&MEASURED, &[])?;
     output::check(args.print.output.as_ref())?;
-    let peer = args.connect.peer(&file)?;
+    let peer = args.connect.peer()?;
     if args.single_ended {
         return from_here::asked(args, &plan, &peer);
     }

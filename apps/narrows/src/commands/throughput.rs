@@ -33,6 +33,7 @@ use arguments::{Rate, Size};
 pub(crate) struct ThroughputArgs {
     /// Host to measure to: one that runs `narrows serve`, or with --iperf3 a stock iperf3 server or
     /// `narrows serve --iperf3`
+    #[arg(add = crate::complete::hosts())]
     host: String,
     /// Speak iperf3's protocol
     #[arg(long)]
@@ -40,7 +41,7 @@ pub(crate) struct ThroughputArgs {
     /// Let this method measure, to a host that runs `narrows serve`: tcp, udp, streams, window,
     /// rfc9097 …; see `narrows methods`. Of the other flags it takes -t, -b, -l, -C, -R, -J, -o,
     /// -p, -4, -6 and --psk-file
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = crate::complete::methods())]
     method: Option<String>,
     /// Parameter of the method, NAME=VALUE; may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE", requires = "method")]

@@ -3,6 +3,7 @@
 mod available_lab;
 mod call;
 mod common;
+mod configuration;
 mod contract;
 mod documents;
 mod evaluate;

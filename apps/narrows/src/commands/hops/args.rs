@@ -34,6 +34,7 @@ use crate::remote::Remote;
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct HopsArgs {
     /// Host at the end of the path
+    #[arg(add = crate::complete::hosts())]
     pub(super) host: String,
     /// Only IPv4
     #[arg(short = '4', conflicts_with = "ipv6")]
@@ -42,7 +43,7 @@ pub(crate) struct HopsArgs {
     #[arg(short = '6')]
     pub(super) ipv6: bool,
     /// Method per hop; see `narrows methods` [default: hops]
-    #[arg(long)]
+    #[arg(long, add = crate::complete::methods())]
     pub(super) method: Option<String>,
     /// Parameter of the method, NAME=VALUE; may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE")]

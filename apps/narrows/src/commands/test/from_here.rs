@@ -229,7 +229,9 @@ mod tests {
 
     fn route(fates: &[Fate]) -> String {
         let mut route = Route { hops: Vec::new(), arrived: false };
-        fates.iter().for_each(|fate| route.meet(fate));
+        for fate in fates {
+            route.meet(fate);
+        }
         route.note().text
     }
 

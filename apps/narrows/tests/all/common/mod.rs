@@ -29,7 +29,7 @@ pub(crate) fn narrows<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<It
             command.env_remove(name);
         }
     }
-    command.env("COLUMNS", "100");
+    command.env("COLUMNS", "100").env("XDG_CONFIG_HOME", "/nonexistent");
     command
 }
 
