@@ -12,6 +12,7 @@
 mod accuracy;
 mod axis;
 mod convergence;
+mod curve;
 mod curves;
 mod delay;
 mod dispersion;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use accuracy::{CostAgainstError, ErrorAgainstUtilisation, EstimateAgainstTruth};
 pub use convergence::{Convergence, Timeline};
+pub use curve::Curve;
 pub use curves::{BurstOverRate, RateOverStreams};
 pub use delay::{DelayGroup, DelayTrend, DelayedPacket, Trend, TrendTest};
 pub use dispersion::{Bin, DispersionHistogram, Mode};
@@ -38,7 +40,7 @@ pub use response::{LossAgainstBurst, Response, ResponseCurve};
 pub use series::{Point, Series};
 pub use transfer::TransferOverTime;
 
-pub(crate) use escape::{escape, shorten};
+pub(crate) use escape::{escape, is_unprintable, shorten};
 pub(crate) use series::SeriesStyles;
 pub(crate) use style::css;
 pub(crate) use svg::{Anchor, Svg};
@@ -73,6 +75,8 @@ pub enum Picture {
     BurstOverRate(BurstOverRate),
     /// What parallel streams get over their number.
     RateOverStreams(RateOverStreams),
+    /// One quantity over another.
+    Curve(Curve),
 }
 
 impl Picture {
@@ -101,6 +105,7 @@ impl Picture {
             Self::CostAgainstError(picture) => picture.draw(styles),
             Self::BurstOverRate(picture) => picture.draw(styles),
             Self::RateOverStreams(picture) => picture.draw(styles),
+            Self::Curve(picture) => picture.draw(styles),
         }
     }
 }

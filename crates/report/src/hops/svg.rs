@@ -19,6 +19,16 @@ const TEXT: f64 = 312.0;
 impl Pipe {
     /// The drawing as SVG, with its style, for a file that stands alone.
     pub fn svg(&self) -> String {
+        let style = format!("<style>{}</style>", css());
+        self.drawn(" xmlns=\"http://www.w3.org/2000/svg\"", &style)
+    }
+
+    /// The same for a page that has the style.
+    pub(crate) fn inline(&self) -> String {
+        self.drawn("", "")
+    }
+
+    fn drawn(&self, namespace: &str, style: &str) -> String {
         let mut svg = Svg::default();
         svg.text("ti", Anchor::Start, (8.0, 20.0), &shorten(&self.title, 90));
         svg.text("so", Anchor::Start, (8.0, 40.0), &self.scale());
@@ -35,11 +45,10 @@ impl Pipe {
         // Writing to a String cannot fail.
         let _ = write!(
             out,
-            "<svg class=\"nw\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
-             height=\"{height}\" role=\"img\" aria-label=\"{name}\"><title>{name}</title><desc>{}</desc><style>{}</style>\
+            "<svg class=\"nw\"{namespace} viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
+             height=\"{height}\" role=\"img\" aria-label=\"{name}\"><title>{name}</title><desc>{}</desc>{style}\
              <rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\"/>{}</svg>",
             escape(&self.description()),
-            css(),
             svg.into_string(),
         );
         out

@@ -43,7 +43,8 @@ fn section(picture: &Picture) -> Section {
         | Picture::DispersionHistogram(_)
         | Picture::LossAgainstBurst(_)
         | Picture::BurstOverRate(_)
-        | Picture::RateOverStreams(_) => Section::Response,
+        | Picture::RateOverStreams(_)
+        | Picture::Curve(_) => Section::Response,
         Picture::DelayTrend(_) | Picture::SizeRegression(_) => Section::Delay,
         Picture::TransferOverTime(_) => Section::Transfer,
         Picture::Convergence(_) | Picture::Timeline(_) => Section::Time,

@@ -13,16 +13,18 @@ pub(crate) fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(' '),
-            '\u{0}'..='\u{1f}'
-            | '\u{7f}'..='\u{9f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}'
-            | '\u{fffe}'
-            | '\u{ffff}' => out.push('\u{fffd}'),
+            c if is_unprintable(c) => out.push('\u{fffd}'),
             _ => out.push(c),
         }
     }
     out
+}
+
+/// Control characters, which XML forbids, and the marks that reverse the direction of the text
+/// around them.
+pub(crate) fn is_unprintable(c: char) -> bool {
+    matches!(c, '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        | '\u{fffe}' | '\u{ffff}')
 }
 
 /// At most `most` characters, the last an ellipsis if some were cut.
