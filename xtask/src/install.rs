@@ -22,6 +22,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ITGSend", "d-itg"),
     ("scp", "openssh-client"),
     ("sshd", "openssh-server"),
+    ("chromium-headless-shell", "chromium-headless-shell"),
 ];
 
 /// Whether tests may ask for this program.

@@ -12,6 +12,7 @@ mod connect;
 mod environment;
 mod exit;
 mod fail_if;
+mod files;
 mod interrupt;
 mod key;
 mod moment;

@@ -6,18 +6,23 @@
 //! most [`WIDTH`] columns, label included. A topic whose metrics were not asked for has no line.
 
 mod figures;
+mod hops;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use std::fmt::Write as _;
 
 use narrows_diagnose::advice::advise;
-use narrows_units::Direction;
+use narrows_units::{Direction, Metric};
 
 use crate::answer_line::AnswerLine;
 use crate::document::Document;
+use crate::rows::MetricRow;
 pub(crate) use figures::rounded;
+pub(crate) use rules::is_doubt;
+pub use transfer::{LoadedDelay, Transfer};
 
 /// Columns of a line with its label.
 pub(crate) const WIDTH: usize = 79;
@@ -35,7 +40,12 @@ impl Document {
 /// The answer of a document, one group of lines per direction.
 fn answer(document: &Document) -> Vec<AnswerLine> {
     let mut directions: Vec<Direction> = Vec::new();
-    for row in document.metrics.iter().filter(|row| row.direction != Direction::RoundTrip) {
+    // Alone, and of what is measured there and back, only the two rates have a line.
+    let has_line = |row: &&MetricRow| {
+        let of_answer = matches!(row.metric, Metric::IpCapacity | Metric::AvailableIpCapacity);
+        of_answer || (document.is_whole_job() && row.direction != Direction::RoundTrip)
+    };
+    for row in document.metrics.iter().filter(has_line) {
         if !directions.contains(&row.direction) {
             directions.push(row.direction);
         }
@@ -44,7 +54,7 @@ fn answer(document: &Document) -> Vec<AnswerLine> {
 }
 
 /// The lines as they stand above a report; directions have a line of their own where there are two.
-pub(crate) fn text(lines: &[AnswerLine]) -> String {
+pub fn answer_text(lines: &[AnswerLine]) -> String {
     let two = lines.iter().any(|line| line.direction != lines[0].direction);
     let mut out = String::new();
     let mut last = None;

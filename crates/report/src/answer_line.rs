@@ -9,6 +9,10 @@ use serde::Serialize;
 pub enum Topic {
     /// What the path can carry.
     Carries,
+    /// What a transfer carried.
+    Carried,
+    /// What that did to the round trip.
+    Delay,
     /// What of it others leave now.
     FreeNow,
     /// What holds the result back.
@@ -24,6 +28,8 @@ impl Topic {
     pub const fn label(self) -> &'static str {
         match self {
             Self::Carries => "Carries",
+            Self::Carried => "Carried",
+            Self::Delay => "Delay",
             Self::FreeNow => "Free now",
             Self::Limit => "Limit",
             Self::Do => "Do",

@@ -9,6 +9,7 @@ use narrows_probe::{BoundKind, Cost, HostFacts, PathFacts};
 use narrows_units::{BitRate, Direction, Metric};
 use serde::Serialize;
 
+use crate::answer::answer_text;
 use crate::answer_line::AnswerLine;
 use crate::findings::{Environments, findings};
 use crate::rows::MetricRow;
@@ -23,7 +24,7 @@ pub struct Document {
     pub tool: &'static str,
     /// Its version.
     pub version: String,
-    /// `test` or `demo`.
+    /// The command: `test`, `demo`, or that of a single metric.
     pub kind: &'static str,
     /// When it began, RFC 3339; `null` in a simulated world.
     pub started_at: Option<String>,
@@ -135,6 +136,15 @@ pub struct Problem {
     pub text: String,
 }
 
+/// One metric with its answer.
+#[derive(Serialize)]
+struct AnsweredRow<'a> {
+    #[serde(flatten)]
+    row: &'a MetricRow,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    answer: &'a [AnswerLine],
+}
+
 impl From<Cost> for CostRow {
     fn from(cost: Cost) -> Self {
         Self { octets: cost.octets, packets: cost.packets, seconds: cost.time.as_secs_f64(), peak_bps: cost.peak_bps }
@@ -179,6 +189,11 @@ impl Document {
         }
     }
 
+    /// The whole main job stands behind it, not one metric alone.
+    pub fn is_whole_job(&self) -> bool {
+        matches!(self.kind, "test" | "demo")
+    }
+
     /// The first row of a metric.
     pub fn row(&self, metric: Metric) -> Option<&MetricRow> {
         self.metrics.iter().find(|row| row.metric == metric)
@@ -206,6 +221,19 @@ impl Document {
         [Metric::IpCapacity, Metric::AvailableIpCapacity]
             .iter()
             .any(|&metric| self.row(metric).is_some_and(|row| row.verdict == BoundKind::Inconclusive))
+    }
+
+    /// The first metric alone, with the answer, as one line of JSON: what a command for one metric
+    /// prints.
+    pub fn row_json(&self) -> String {
+        let row = self.metrics.first().map(|row| AnsweredRow { row, answer: &self.answer });
+        serde_json::to_string(&row).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+    }
+
+    /// The same as text: the answer, then the metric's row.
+    pub fn row_text(&self) -> String {
+        let row = self.metrics.first().map_or_else(String::new, MetricRow::text);
+        if self.answer.is_empty() { row } else { format!("{}\n{row}", answer_text(&self.answer)) }
     }
 
     /// As one line of JSON.

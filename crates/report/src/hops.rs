@@ -29,7 +29,9 @@ pub use pipe::{Pipe, Strokes};
 pub use remote::{DirectionRow, ServerRow, StampedRow};
 pub use rows::{HiddenRow, HopRow, LabelRow, LimitedRow, ProbesRow, RouterRow};
 pub use statistics::{HopCounts, HopStatistics, Router};
+pub(crate) use table::{capacity, label};
 
+use crate::answer_line::AnswerLine;
 use crate::document::{CostRow, Note, Problem, Target};
 use crate::rows::Remark;
 use crate::schema;
@@ -47,6 +49,8 @@ pub struct HopsDocument {
     pub started_at: Option<String>,
     /// To whom.
     pub target: Target,
+    /// What a busy reader wants first, by [`HopsDocument::conclude`].
+    pub answer: Vec<AnswerLine>,
     /// By what the remote host was asked to answer: `udp`, `icmp`, `tcp` or `server`.
     pub via: String,
     /// By which method.
@@ -159,6 +163,7 @@ impl HopsDocument {
             version: asked.version,
             started_at: asked.started_at,
             target: asked.target,
+            answer: Vec::new(),
             via: asked.via,
             method: asked.method,
             params: asked.params,

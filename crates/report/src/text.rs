@@ -1,7 +1,7 @@
 //! The document for people: the brief report, the long one, the one in netest's sections, and the
 //! row of a single metric.
 
-mod brief;
+pub(crate) mod brief;
 mod full;
 
 use std::fmt::Write as _;

@@ -91,6 +91,7 @@ impl AvailableArgs {
 }
 
 fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
+    args.measure.files.refuse("--watch")?;
     let (method, params) = chosen(args)?;
     args.measure.fail_if.check(&[Metric::AvailableIpCapacity], &[])?;
     let estimator = method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use narrows_report::burst::BurstDocument;
 use narrows_units::{BitRate, Metric};
 
-use super::measure::{self, MeasureArgs};
+use super::measure::{self, MeasureArgs, Reported};
 use super::simulate::split;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -49,12 +49,18 @@ pub(crate) fn run(args: &BurstArgs) -> Result<Exit, Failure> {
             .find(|(name, _)| name == "available_bps")
             .and_then(|(_, value)| value.parse().ok()),
     };
-    measure::measure_as(&args.measure, Metric::MaximumBurstOctets, &extra, |row, _| {
+    measure::measure_as(&args.measure, Metric::MaximumBurstOctets, &extra, |found, _| {
+        let row = found.metrics[0].clone();
         let document = BurstDocument::new(row, available);
+        let title = format!("Bursts to {}", found.target.name);
+        let picture = document.picture(&title);
         if let Some(path) = &args.svg {
-            let title = format!("Bursts to {}", args.measure.host());
-            output::write(&document.picture(&title).svg(), Some(path))?;
+            output::write(&picture.svg(), Some(path))?;
         }
-        Ok(if args.measure.json() { document.json() + "\n" } else { document.text() })
+        let json = document.json();
+        let text = if args.measure.json() { json.clone() + "\n" } else { document.text() };
+        let caption = "How much of a burst survives, over the rate at which it is sent.";
+        // A brief run has one rate, and no curve.
+        Ok(Reported { text, file: (!args.brief).then_some((json, caption, picture)) })
     })
 }

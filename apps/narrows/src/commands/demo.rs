@@ -60,7 +60,7 @@ const TIME: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     args.fail_if.check(&super::test::MEASURED, &[])?;
-    output::check(args.print.output.as_ref())?;
+    args.print.check()?;
     let (scenario, text) = if let Some(path) = &args.scenario {
         super::simulate::load_with_text(path)?
     } else {
@@ -92,7 +92,10 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     document.params.insert("seed".to_owned(), seed.to_string());
     document.params.insert("profile".to_owned(), format!("{:?}", options.profile).to_lowercase());
     document.conclude();
+    let redaction = document.redaction();
+    let document = args.print.redacted(document);
     args.print.write(&document)?;
+    args.print.write_files(&document, &redaction)?;
     args.record.close(writer, write_fault)?;
     match &document.error {
         Some(problem) => {
@@ -213,7 +216,7 @@ fn document<F>(
     environments: Environments,
     span: (Duration, Duration),
 ) -> Document {
-    let target = Target { name: format!("{} (demonstration)", scenario.name), address: Some(address), port };
+    let target = Target { name: format!("far.{}", scenario.name), address: Some(address), port };
     let truths: Vec<(Metric, u64)> = job
         .entries
         .iter()

@@ -15,7 +15,7 @@ use std::time::Duration;
 use narrows_net::names::Names;
 use narrows_probe::{Method, Order, RawParams};
 use narrows_report::hops::{HopsDocument, HopsRequest, Pipe};
-use narrows_report::{Note, Problem, Target};
+use narrows_report::{Note, Problem, ReportFile, Target};
 use narrows_trace::{Recorder, Setting, WorldKind};
 use narrows_units::{Direction, Metric};
 
@@ -44,6 +44,7 @@ pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
     args.fail_if.check(&[Metric::IpCapacity, Metric::AvailableIpCapacity, Metric::RoundTripTime], &[])?;
     output::check(args.output.as_ref())?;
     output::check(args.svg.as_ref())?;
+    args.files.check()?;
     let ended = measure(args, method, &params)?;
     let mut document = ended.document;
     if interrupt::flag()?.load(Ordering::Relaxed) {
@@ -54,8 +55,14 @@ pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
         who: failure.who,
         text: failure.text.clone(),
     });
-    let document = document.from(u16::from(args.first_ttl.get()));
+    let mut document = document.from(u16::from(args.first_ttl.get()));
+    document.conclude();
+    let redaction = document.redaction();
+    if args.files.redact() {
+        document = document.redacted();
+    }
     print(args, &document)?;
+    args.files.write(|| redaction, |command| ReportFile::of_hops(&document, command))?;
     args.record.close(ended.writer, ended.write_fault)?;
     if let Some(failure) = ended.failure {
         return Err(failure);
@@ -66,9 +73,10 @@ pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
 
 fn print(args: &HopsArgs, document: &HopsDocument) -> Result<(), Failure> {
     let strokes = args.strokes();
+    let here = if args.files.redact() { "this-host".to_owned() } else { environment::hostname() };
     let text = match args.form() {
         Form::Json => document.json() + "\n",
-        Form::Mtr => document.mtr(&environment::hostname()) + "\n",
+        Form::Mtr => document.mtr(&here) + "\n",
         Form::Text => {
             let table = strokes.plain(&document.text(args.wide));
             if args.report || args.wide { table } else { format!("{table}\n{}", Pipe::new(document).text(strokes)) }

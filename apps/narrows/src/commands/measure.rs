@@ -4,16 +4,19 @@
 mod directions;
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use narrows_methods as methods;
 use narrows_methods::DEFAULT;
+use narrows_methods::job::JobReport;
 use narrows_net::via::Via;
 use narrows_probe::Entry;
-use narrows_probe::{Answering, Budget, Method, Order, Outcome, RawParams};
-use narrows_report::MetricRow;
+use narrows_probe::{Answering, Budget, Method, Order, Outcome, PathFacts, RawParams, World};
+use narrows_report::picture::Picture;
+use narrows_report::{Document, Problem, ReportFile, Target};
 use narrows_trace::{Recorder, Setting, WorldKind};
 use narrows_units::{Direction, Metric};
 
@@ -22,10 +25,11 @@ use crate::budget::BudgetLimits;
 use crate::connect::{self, ConnectArgs};
 use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
+use crate::files::FileArgs;
 use crate::progress::Progress;
 use crate::record::{FileWriter, RecordArgs};
 use crate::remote::Remote;
-use crate::{interrupt, output};
+use crate::{environment, interrupt, output};
 
 /// What every single measurement takes.
 #[derive(Debug, clap::Args)]
@@ -58,6 +62,8 @@ pub(crate) struct MeasureArgs {
     #[command(flatten)]
     pub(super) fail_if: FailIfArgs,
     #[command(flatten)]
+    pub(super) files: FileArgs,
+    #[command(flatten)]
     pub(super) record: RecordArgs,
     /// No progress
     #[arg(long)]
@@ -73,6 +79,7 @@ impl MeasureArgs {
         reverse: bool,
         (json, output): (bool, Option<PathBuf>),
         fail_if: FailIfArgs,
+        files: FileArgs,
     ) -> Self {
         Self {
             connect,
@@ -84,6 +91,7 @@ impl MeasureArgs {
             json,
             output,
             fail_if,
+            files,
             record: RecordArgs { file: None },
             quiet: json,
         }
@@ -142,9 +150,18 @@ pub(crate) fn run(args: &MeasureArgs, metric: Metric) -> Result<Exit, Failure> {
 
 /// The same with parameters that other flags stand for.
 pub(super) fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Result<Exit, Failure> {
-    measure_as(args, metric, extra, |row, outcome| {
-        Ok(if args.json { row.json() + "\n" } else { row.text() + &directions::text(outcome) })
+    measure_as(args, metric, extra, |document, outcome| {
+        let text =
+            if args.json { document.row_json() + "\n" } else { document.row_text() + &directions::text(outcome) };
+        Ok(Reported { text, file: None })
     })
+}
+
+/// What a command prints, and its own report file where it has one.
+pub(super) struct Reported {
+    pub(super) text: String,
+    /// What it prints as JSON, and its picture with what to see in it.
+    pub(super) file: Option<(String, &'static str, Picture)>,
 }
 
 /// The same, printed in another form. What the caller typed overrides `extra`.
@@ -152,26 +169,67 @@ pub(super) fn measure_as(
     args: &MeasureArgs,
     metric: Metric,
     extra: &[(String, String)],
-    reported: impl FnOnce(MetricRow, &Outcome) -> Result<String, Failure>,
+    reported: impl FnOnce(&Document, &Outcome) -> Result<Reported, Failure>,
 ) -> Result<Exit, Failure> {
     let method = choose(args, args.method.as_deref(), metric)?;
     args.fail_if.check(&[method.info().metric], &[])?;
     output::check(args.output.as_ref())?;
+    args.files.check()?;
     let given = super::simulate::split(&args.params)?;
     let params: RawParams = extra.iter().cloned().chain(given).collect();
     // Bad parameters are told before anything is connected.
     method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;
     let measured = over_sockets(args, method, &params)?;
-    let row = MetricRow::new(&measured.entry);
-    let exit = if row.value.is_some() { Exit::Valid } else { Exit::Inconclusive };
-    let judged = args.fail_if.is_given().then(|| row.clone());
-    let text = reported(row, &measured.entry.outcome)?;
+    let document = document(args, metric, &measured);
+    let redaction = document.redaction();
+    let document = if args.files.redact() { document.redacted() } else { document };
+    let exit = if document.has_any_value() { Exit::Valid } else { Exit::Inconclusive };
+    let Reported { text, file } = reported(&document, &measured.entry.outcome)?;
     output::write(&text, args.output.as_deref())?;
+    args.files.write(
+        || redaction,
+        |command| {
+            let report = ReportFile::of(&document, command);
+            match file {
+                Some((json, caption, picture)) => report.with_json(json).with_picture(caption, picture),
+                None => report.with_json(document.row_json()),
+            }
+        },
+    )?;
     args.record.close(measured.writer, measured.write_fault)?;
     if let Some(failure) = measured.failure {
         return Err(failure);
     }
-    Ok(judged.map_or(exit, |row| args.fail_if.exit(&row, exit)))
+    Ok(args.fail_if.exit(&document, exit))
+}
+
+/// One metric as a document of its own.
+fn document(args: &MeasureArgs, metric: Metric, measured: &RunResult) -> Document {
+    let job: JobReport<()> = JobReport {
+        facts: measured.facts.clone(),
+        entries: vec![measured.entry.clone()],
+        cost: measured.entry.cost,
+        fault: None,
+    };
+    let kind = match metric {
+        Metric::IpCapacity => "capacity",
+        Metric::AvailableIpCapacity => "available",
+        Metric::RoundTripTime => "rtt",
+        Metric::MaximumBurstOctets => "burst",
+        Metric::TcpStreamsToFill => "streams",
+        Metric::UdpAchievable => "udp",
+        _ => "tcp",
+    };
+    let target = Target { name: args.host().to_owned(), address: measured.address, port: None };
+    let mut document = Document::new(kind, env!("CARGO_PKG_VERSION").to_owned(), target, &[job], &[]);
+    document.started_at = Some(measured.begun.clone());
+    document.error = measured.failure.as_ref().map(|failure| Problem {
+        code: failure.exit.code(),
+        who: failure.who,
+        text: failure.text.clone(),
+    });
+    document.conclude();
+    document
 }
 
 /// The method that the caller named, or the automatic choice; either must be able to do with what
@@ -236,6 +294,9 @@ fn hinting(failure: Failure) -> Failure {
 
 /// What was measured, and what broke on the way: what was known by then is a result too.
 struct RunResult {
+    begun: String,
+    address: Option<IpAddr>,
+    facts: PathFacts,
     entry: Entry,
     failure: Option<Failure>,
     writer: Option<FileWriter>,
@@ -265,7 +326,9 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
     let stop = interrupt::flag()?;
     let progress = Progress::new(args.quiet);
     progress.say(format!("{} by {}", method.info().metric, method.info().name));
+    let begun = environment::now();
     let (world, direction) = remote(args, stop, &progress)?;
+    let facts = world.facts();
     let mut world = Recorder::maybe(world, writer, Setting::new(WorldKind::Sockets).towards(direction));
     let usual = method.imposes(params).budget();
     let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
@@ -282,6 +345,9 @@ fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawPar
     let (remote, writer, write_fault) = world.into_parts();
     let name = answered_by(&measured.outcome).unwrap_or(method.info().name);
     Ok(RunResult {
+        begun,
+        address: Some(remote.address().ip()),
+        facts,
         entry: Entry {
             metric,
             direction: remote.direction(method.info(), &measured.outcome, direction),

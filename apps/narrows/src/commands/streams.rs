@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use narrows_report::streams::StreamsDocument;
 use narrows_units::{BitRate, Metric};
 
-use super::measure::{self, MeasureArgs};
+use super::measure::{self, MeasureArgs, Reported};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -59,12 +59,17 @@ pub(crate) fn run(args: &StreamsArgs) -> Result<Exit, Failure> {
     ];
     extra.extend(flags.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     let ascii = args.ascii || std::env::var("TERM").is_ok_and(|term| term == "dumb");
-    measure::measure_as(&args.measure, Metric::TcpStreamsToFill, &extra, |row, _| {
+    measure::measure_as(&args.measure, Metric::TcpStreamsToFill, &extra, |found, _| {
+        let row = found.metrics[0].clone();
         let document = StreamsDocument::new(row);
+        let title = format!("Parallel streams to {}", found.target.name);
+        let picture = document.picture(&title);
         if let Some(path) = &args.svg {
-            let title = format!("Parallel streams to {}", args.measure.host());
-            output::write(&document.picture(&title).svg(), Some(path))?;
+            output::write(&picture.svg(), Some(path))?;
         }
-        Ok(if args.measure.json() { document.json() + "\n" } else { document.text(ascii) })
+        let json = document.json();
+        let text = if args.measure.json() { json.clone() + "\n" } else { document.text(ascii) };
+        let caption = "Where the line turns flat, more streams bring no more.";
+        Ok(Reported { text, file: Some((json, caption, picture)) })
     })
 }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use narrows_methods::job::{JobOptions, JobReport, Profile, main_job};
 use narrows_net::client::SocketWorld;
 use narrows_probe::{Budget, Cost};
-use narrows_report::{Document, Environments, Note, Problem, Target};
+use narrows_report::redaction::Redaction;
+use narrows_report::{Document, Environments, Note, Problem, ReportFile, Target};
 use narrows_trace::{Recorder, Setting, WorldKind};
 use narrows_units::{BitRate, Direction, Metric};
 
@@ -16,6 +17,7 @@ use crate::connect::{ConnectArgs, Peer};
 use crate::environment::Before;
 use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
+use crate::files::FileArgs;
 use crate::output::{self, Format};
 use crate::progress::Progress;
 use crate::record::{FileWriter, RecordArgs};
@@ -77,12 +79,25 @@ pub(crate) struct PrintArgs {
     /// Write the result to this file
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    files: FileArgs,
     /// No progress
     #[arg(long)]
     pub(crate) quiet: bool,
 }
 
 impl PrintArgs {
+    /// Says now, before anything is measured, that a file cannot be written.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        output::check(self.output.as_ref())?;
+        self.files.check()
+    }
+
+    /// The document without names, if that is asked for.
+    pub(crate) fn redacted(&self, document: Document) -> Document {
+        if self.files.redact() { document.redacted() } else { document }
+    }
+
     pub(crate) fn format(&self) -> Format {
         match (self.json, self.csv) {
             (true, _) => Format::Json,
@@ -104,6 +119,11 @@ impl PrintArgs {
             Format::Csv => document.csv(),
         };
         output::write(&text, self.output.as_deref())
+    }
+
+    /// Writes the files that go beside it; `redaction` hides what the command line names.
+    pub(crate) fn write_files(&self, document: &Document, redaction: &Redaction) -> Result<(), Failure> {
+        self.files.write(|| redaction.clone(), |command| ReportFile::of(document, command))
     }
 }
 
@@ -167,7 +187,7 @@ fn whole_job(profile: Profile, ways: u32) -> Budget {
 pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
     let plan = Plan::new(args);
     args.fail_if.check(&MEASURED, &[])?;
-    output::check(args.print.output.as_ref())?;
+    args.print.check()?;
     let peer = args.connect.peer()?;
     if args.single_ended {
         return from_here::asked(args, &plan, &peer);
@@ -193,12 +213,15 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
     let exit = ended(&document, fault.as_ref());
     document.error = fault;
     document.conclude();
+    let redaction = document.redaction();
+    let document = args.print.redacted(document);
     let as_text = match (args.full, args.netest) {
         (true, _) => Document::long_text,
         (_, true) => Document::netest_text,
         _ => Document::text,
     };
     args.print.write_as(&document, as_text)?;
+    args.print.write_files(&document, &redaction)?;
     args.record.close(jobs.writer.take(), jobs.write_fault.take())?;
     if let Some(problem) = &document.error {
         output::complain(&problem.text);

@@ -9,6 +9,7 @@ mod metrics;
 mod ndt7;
 mod own;
 mod quick;
+mod report;
 mod streams;
 mod text;
 
@@ -19,10 +20,12 @@ use std::time::Duration;
 
 use narrows_net::client::IpVersion;
 use narrows_net::iperf3::{Finished, Outline, Part, TestOptions};
+use narrows_report::answer_text;
 use narrows_wire::iperf3::{Counters, Flow, MOST_STREAMS, Parameters, Transport};
 
 use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
+use crate::files::FileArgs;
 use crate::{interrupt, output};
 use arguments::{Rate, Size};
 
@@ -165,6 +168,8 @@ pub(crate) struct ThroughputArgs {
     /// Write the result to a file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    files: FileArgs,
 }
 
 /// iperf3's default rate of UDP, bit/s.
@@ -176,12 +181,14 @@ const NO_INTERVAL: Duration = Duration::from_secs(1_000_000_000);
 
 pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     output::check(args.output.as_ref())?;
+    args.files.check()?;
     if let Some(name) = &args.method {
         return method::run(args, name);
     }
     args.check_conditions()?;
     let stop = interrupt::flag()?;
     if args.ndt7.wanted() {
+        args.files.refuse("--ndt7")?;
         return ndt7::run(args, stop).map_err(|failure| complain_in_json(args, failure));
     }
     let parameters = args.parameters()?;
@@ -190,7 +197,10 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     let judge = limit::Judge::new(args, &options);
     let mut lines = String::new();
     let live = !args.json && args.output.is_none();
+    let redaction = args.files.redact().then(|| report::redaction(args));
+    let hidden = |text: String| redaction.as_ref().map_or_else(|| text.clone(), |redaction| redaction.text(&text));
     let mut print = |text: String| {
+        let text = hidden(text);
         if live {
             // A reader that went away is told when the result is written.
             let _ = output::write(&text, None);
@@ -221,11 +231,17 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     let verdict = judge.whole(&finished);
     let asked = args.bottleneck.map(|rate| narrows_units::BitRate::from_bps(rate.bps));
     let metrics = metrics::Metrics::of(&finished, &beside, asked.or(judge.interface_rate()));
-    let document = (args.json || args.fail_if.is_given())
-        .then(|| document::build(args, &options, &finished, &judge, started_at, (&beside, metrics.as_ref())));
-    if let Some(document) = document.as_ref().filter(|_| args.json) {
+    let transfers = report::transfers(&finished, &options, &judge, metrics.as_ref());
+    let answer = report::answer(&transfers);
+    let document = document::build(args, &options, &finished, &judge, started_at, (&beside, metrics.as_ref()));
+    let mut document = report::with_answer(document, &answer);
+    if let Some(redaction) = &redaction {
+        redaction.value(&mut document);
+    }
+    if args.json {
         output::write(&format!("{document}\n"), args.output.as_deref())?;
     } else {
+        (printer.borrow_mut())(format!("\n{}\n", answer_text(&answer)));
         (printer.borrow_mut())(text::summary(&finished, &verdict, &options));
         let after = after(&judge, &finished, &beside);
         (printer.borrow_mut())(after + &metrics.as_ref().map_or_else(String::new, metrics::Metrics::text));
@@ -233,8 +249,11 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
             output::write(&lines, args.output.as_deref())?;
         }
     }
-    let exit = exit_of(&finished);
-    Ok(document.map_or(exit, |document| args.fail_if.exit(&document, exit)))
+    args.files.write(
+        || report::redaction(args),
+        |command| report::file(args, &finished, &transfers, (started_at.rfc_3339(), &document), command),
+    )?;
+    Ok(args.fail_if.exit(&document, exit_of(&finished)))
 }
 
 /// What follows the sums.

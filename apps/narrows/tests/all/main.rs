@@ -23,6 +23,7 @@ mod passive_lab;
 mod real_time;
 mod refusals;
 mod replay;
+mod reports;
 mod strangers;
 mod throughput;
 mod traffic;

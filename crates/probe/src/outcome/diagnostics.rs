@@ -61,6 +61,15 @@ impl Diagnostics {
         self.0.extend(others.0.into_iter().filter(|(name, _)| wanted(name)));
     }
 
+    /// Lets every text be changed, as names of hosts are hidden.
+    pub fn each_text(&mut self, mut change: impl FnMut(&mut String)) {
+        for value in self.0.values_mut() {
+            if let Diagnostic::Text(text) = value {
+                change(text);
+            }
+        }
+    }
+
     /// One by name, for this crate's tests.
     #[cfg(any(test, feature = "testing"))]
     pub fn get(&self, name: &str) -> Option<&Diagnostic> {

@@ -9,19 +9,29 @@ const WIDE: f64 = 0.2;
 /// A narrower one is not worth its place.
 const NARROW: f64 = 0.01;
 
+/// A rate of a row with its doubt.
+pub(super) fn estimated_row(row: &MetricRow) -> Option<String> {
+    Some(estimated(row.value?, row.low?, row.high?))
+}
+
 /// A rate with its doubt: `97.5 Mbit/s (96.2-98.1)`, `about 68 Mbit/s (55-80)`.
-pub(super) fn estimated(row: &MetricRow) -> Option<String> {
-    let (value, low, high) = (row.value?, row.low?, row.high?);
+pub(super) fn estimated(value: u64, low: u64, high: u64) -> String {
     let width = high.saturating_sub(low) as f64 / value.max(1) as f64;
     let digits = if width > WIDE { 2 } else { 3 };
     let about = if width > WIDE { "about " } else { "" };
     let range = if width < NARROW { String::new() } else { format!(" ({})", range(value, low, high, digits)) };
-    Some(format!("{about}{}{range}", rate_of(value, digits)))
+    format!("{about}{}{range}", rate_of(value, digits))
 }
 
 /// A rate of three digits.
 pub(super) fn rate(bps: u64) -> String {
     rate_of(bps, 3)
+}
+
+/// Three digits in the unit of another rate, which stands near.
+pub(super) fn beside(bps: u64, other: u64) -> String {
+    let text = format!("{:.3}", rounded(bps, 3) as f64 / unit_of(rounded(other, 3)) as f64);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Octets of three digits.

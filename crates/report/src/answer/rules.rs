@@ -4,14 +4,15 @@ use narrows_diagnose::advice::{Findings, Severity};
 use narrows_probe::{BoundKind, Confidence, Limit, LimitingFactor};
 use narrows_units::{Direction, Metric};
 
-use super::figures::{estimated, octets, rate};
+use super::figures::{estimated_row, octets, rate};
 use super::{LABEL, WIDTH};
 use crate::answer_line::{AnswerLine, Topic};
 use crate::document::Document;
 use crate::names::title;
-use crate::rows::MetricRow;
+use crate::rows::{MetricRow, Remark};
 
-type Said = Option<(&'static str, String)>;
+/// What a rule writes: its name and the line.
+pub(super) type Said = Option<(&'static str, String)>;
 
 /// What is left of the capacity below this share is next to nothing.
 const NOTHING: f64 = 0.1;
@@ -30,7 +31,7 @@ const COMMON: [&str; 1] = ["bucket_not_excluded"];
 pub(super) fn lines(document: &Document, direction: Direction) -> Vec<AnswerLine> {
     let view = View { document, direction };
     let limit = view.limit();
-    let action = limit.as_ref().map(|(rule, _)| view.action(rule));
+    let action = view.action(limit.as_ref().map(|(rule, _)| *rule));
     let said = [
         (Topic::Carries, view.carries()),
         (Topic::FreeNow, view.free_now()),
@@ -38,6 +39,11 @@ pub(super) fn lines(document: &Document, direction: Direction) -> Vec<AnswerLine
         (Topic::Do, action),
         (Topic::Doubts, view.doubts()),
     ];
+    of_direction(direction, said)
+}
+
+/// The lines that have something to say.
+pub(super) fn of_direction(direction: Direction, said: impl IntoIterator<Item = (Topic, Said)>) -> Vec<AnswerLine> {
     let lines = said.into_iter().filter_map(|(line, said)| said.map(|(rule, text)| (line, rule, text)));
     lines.map(|(line, rule, text)| AnswerLine { direction, line, rule, text: fitted(&text) }).collect()
 }
@@ -73,14 +79,18 @@ impl<'a> View<'a> {
 
     fn carries(&self) -> Said {
         let row = self.row(Metric::IpCapacity)?;
-        let toward = if self.direction == Direction::Reverse { "from" } else { "to" };
+        let toward = match self.direction {
+            Direction::Forward => "to",
+            Direction::Reverse => "from",
+            Direction::RoundTrip => "to and from",
+        };
         if let (Some(sustained), Some(peak)) = (self.estimate(Metric::IpCapacity), self.peak()) {
             let depth = self.row(Metric::CommittedBurstOctets).and_then(|row| row.value);
             let bursts = depth.map_or_else(|| "bursts".to_owned(), |depth| format!("bursts up to {}", octets(depth)));
-            return Some(("c1", format!("{} sustained; {bursts} pass at {}", estimated(sustained)?, rate(peak))));
+            return Some(("c1", format!("{} sustained; {bursts} pass at {}", estimated_row(sustained)?, rate(peak))));
         }
         Some(match (row.verdict, row.value) {
-            (BoundKind::Estimated, Some(_)) => ("c2", format!("{} {toward} {}", estimated(row)?, self.host())),
+            (BoundKind::Estimated, Some(_)) => ("c2", format!("{} {toward} {}", estimated_row(row)?, self.host())),
             (BoundKind::LowerBound, Some(value)) => match limiting_end(row) {
                 Some(is_sender) => {
                     let verb = if is_sender { "send" } else { "take" };
@@ -132,7 +142,7 @@ impl<'a> View<'a> {
             let bound = if row.verdict == BoundKind::UpperBound { "at most" } else { "at least" };
             return Some(("f5", format!("{bound} {}", rate(value))));
         }
-        let said = estimated(row)?;
+        let said = estimated_row(row)?;
         if let Some(share) = self.share_free(row) {
             if share.reaches && share.value >= ALL {
                 return Some(("f1", "all of it; no other traffic seen".to_owned()));
@@ -179,7 +189,8 @@ impl<'a> View<'a> {
         match (share, self.estimate(Metric::IpCapacity)) {
             (Some(true), _) => Some(("l6", format!("other traffic; on which link: narrows hops {}", self.host()))),
             (_, Some(_)) => Some(("l7", "the slowest link of the path".to_owned())),
-            (_, None) => both().next().map(|_| ("l8", "unknown: the capacity was not found".to_owned())),
+            // What was not asked for was not found either, and limits nothing.
+            (_, None) => capacity.map(|_| ("l8", "unknown: the capacity was not found".to_owned())),
         }
     }
 
@@ -247,25 +258,28 @@ impl<'a> View<'a> {
     }
 
     /// What to do about a limit that this rule has told.
-    fn action(&self, limit: &str) -> (&'static str, String) {
+    fn action(&self, limit: Option<&str>) -> Said {
         let mut own = self.document.advice.iter().filter(|advice| advice.direction == self.direction);
         let limiting = own.find(|advice| advice.severity == Severity::Limiting);
         // What hosts that did not keep time seem to suffer from is not known.
-        if let Some(advice) = limiting.filter(|_| limit != "l1") {
+        if let Some(advice) = limiting.filter(|_| limit.is_some_and(|limit| limit != "l1")) {
             let command = advice.command.as_deref().map(|command| format!("{}: {command}", advice.brief));
             let fits = |text: &String| LABEL + text.chars().count() <= WIDTH && !text.contains('#');
-            return ("d1", command.filter(fits).unwrap_or_else(|| advice.brief.to_owned()));
+            return Some(("d1", command.filter(fits).unwrap_or_else(|| advice.brief.to_owned())));
         }
-        let unknown = self.row(Metric::IpCapacity).is_some_and(|row| row.value.is_none());
+        let mut both = [Metric::IpCapacity, Metric::AvailableIpCapacity].into_iter().filter_map(|it| self.row(it));
+        let unknown = both.next().is_some_and(|row| row.value.is_none());
         match limit {
-            "l1" | "l8" => ("d2", self.repeat()),
+            Some("l1" | "l8") => Some(("d2", self.repeat())),
             _ if self.document.is_single_ended() => {
-                ("d6", "run narrows serve there, for free now, UDP, TCP, each direction".to_owned())
+                Some(("d6", "run narrows serve there, for free now, UDP, TCP, each direction".to_owned()))
             }
-            _ if unknown => ("d2", self.repeat()),
-            "l3" => ("d3", "judge by long transfers, not by the first seconds".to_owned()),
-            "l6" => ("d4", "less traffic or a faster link there; these hosts are fine".to_owned()),
-            _ => ("d5", "nothing to fix on these hosts".to_owned()),
+            _ if unknown => Some(("d2", self.repeat())),
+            Some("l3") => Some(("d3", "judge by long transfers, not by the first seconds".to_owned())),
+            Some("l6") => Some(("d4", "less traffic or a faster link there; these hosts are fine".to_owned())),
+            // One metric alone does not clear the hosts.
+            _ if !self.document.is_whole_job() => None,
+            limit => limit.map(|_| ("d5", "nothing to fix on these hosts".to_owned())),
         }
     }
 
@@ -279,7 +293,7 @@ impl<'a> View<'a> {
         let mut count = 0;
         let mut worst: Option<(&MetricRow, &str)> = None;
         for row in self.document.metrics.iter().filter(own) {
-            for caveat in row.caveats.iter().filter(|caveat| !COMMON.contains(&caveat.id.as_str())) {
+            for caveat in row.caveats.iter().filter(|caveat| is_doubt(caveat)) {
                 count += 1;
                 let weight = |row: &MetricRow| row.confidence == Some(Confidence::Low);
                 if worst.is_none_or(|(other, _)| weight(row) && !weight(other)) {
@@ -290,9 +304,15 @@ impl<'a> View<'a> {
         let (row, brief) = worst?;
         let first = if count == 1 { "1 on".to_owned() } else { format!("{count}, the first on") };
         let said = format!("{first} {}: {brief}", title(row.metric));
-        let more = if LABEL + said.len() + MORE.len() <= WIDTH { MORE } else { "" };
+        let fits = LABEL + said.len() + MORE.len() <= WIDTH;
+        let more = if fits && self.document.is_whole_job() { MORE } else { "" };
         Some(("w1", said + more))
     }
+}
+
+/// A caveat that is not on every result.
+pub(crate) fn is_doubt(caveat: &Remark) -> bool {
+    !COMMON.contains(&caveat.id.as_str())
 }
 
 /// The host that kept the method from seeing more: the sender, or the receiver.

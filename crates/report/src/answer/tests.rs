@@ -7,7 +7,7 @@ use narrows_probe::{
 use narrows_units::{BitRate, Direction, Metric, Octets};
 use proptest::prelude::*;
 
-use super::{WIDTH, text};
+use super::{WIDTH, answer_text};
 use crate::answer_line::Topic;
 use crate::{Document, Environments, Note, SINGLE_ENDED, Target};
 
@@ -52,7 +52,7 @@ fn answer(found: Vec<(Metric, Outcome)>) -> String {
     let document = document(found);
     let lines = document.answer;
     let rules: Vec<&str> = lines.iter().map(|line| line.rule).collect();
-    format!("{}{}\n", text(&lines), rules.join(" "))
+    format!("{}{}\n", answer_text(&lines), rules.join(" "))
 }
 
 #[test]
@@ -223,6 +223,48 @@ fn hosts_that_stall_are_told_before_the_path() {
     assert_eq!((limit.rule, limit.text.as_str()), ("l1", "unknown: this machine did not keep time while it measured"));
 }
 
+/// One metric alone, as `narrows capacity` and `narrows available` ask for it.
+fn alone(kind: &'static str, found: (Metric, Outcome)) -> String {
+    let mut document = document(vec![found]);
+    document.kind = kind;
+    document.conclude();
+    let rules: Vec<&str> = document.answer.iter().map(|line| line.rule).collect();
+    format!("{}{}\n", answer_text(&document.answer), rules.join(" "))
+}
+
+#[test]
+fn one_metric_alone_claims_nothing_of_others() {
+    insta::assert_snapshot!(alone("capacity", capacity(97_529, 96_000, 98_900)), @r"
+    Carries   97.5 Mbit/s (96-98.9) to far.example
+    Limit     the slowest link of the path
+    c2 l7
+    ");
+    insta::assert_snapshot!(alone("available", available(68_261, 55_330, 80_480)), @r"
+    Free now  about 68 Mbit/s (55-80)
+    f4
+    ");
+    let lost = (Metric::AvailableIpCapacity, Outcome::inconclusive(Reason::NoAgreement));
+    insta::assert_snapshot!(alone("available", lost), @r"
+    Free now  unclear: the samples do not agree
+    Do        repeat on a quiet machine
+    f6 d2
+    ");
+    let unknown = (Metric::IpCapacity, Outcome::inconclusive(Reason::NoAgreement));
+    insta::assert_snapshot!(alone("capacity", unknown), @r"
+    Carries   unknown: the samples do not agree
+    Limit     unknown: the capacity was not found
+    Do        repeat on a quiet machine
+    c6 l8 d2
+    ");
+}
+
+/// The rates that a text has, as they stand there.
+fn rates(text: &str) -> Vec<String> {
+    let words: Vec<&str> = text.split([' ', ';', '(', ')', ',']).collect();
+    let pairs = words.windows(2).filter(|pair| pair[1].ends_with("bit/s"));
+    pairs.map(|pair| pair.join(" ")).collect()
+}
+
 proptest! {
     /// Three to five lines, none too wide, no figure that the rows lack, whatever was found.
     #[test]
@@ -242,10 +284,19 @@ proptest! {
         document.target.name = far;
         let lines = super::answer(&document);
         prop_assert!((3..=5).contains(&lines.len()), "{lines:?}");
-        for line in text(&lines).lines() {
+        for line in answer_text(&lines).lines() {
             prop_assert!(line.is_ascii() && line.len() <= WIDTH, "{line}");
         }
         let of = |topic| lines.iter().find(|line| line.line == topic).map(|line| line.rule);
+        // No figure that the rows lack.
+        let known: Vec<u64> =
+            document.metrics.iter().flat_map(|row| [row.value, row.low, row.high]).flatten().collect();
+        for line in lines.iter().filter(|line| !line.text.ends_with("...")) {
+            for rate in rates(&line.text) {
+                let is = |digits| known.iter().any(|bps| BitRate::from_bps(super::rounded(*bps, digits)).to_string() == rate);
+                prop_assert!(is(2) || is(3), "{rate} in {line:?}, of {known:?}");
+            }
+        }
         // What is free is never said to be more than what the path carries.
         if of(Topic::FreeNow) == Some("f4") && of(Topic::Carries) == Some("c2") {
             prop_assert!(free <= capacity_kbps, "{lines:?}");

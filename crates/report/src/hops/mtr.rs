@@ -73,10 +73,8 @@ fn hub(hop: &HopRow) -> Hub {
     let lost = probes.sent.saturating_sub(probes.answered) as f64 * 100.0 / probes.sent.max(1) as f64;
     Hub {
         count: hop.ttl,
-        host: router.map_or_else(
-            || "???".to_owned(),
-            |router| router.name.clone().unwrap_or_else(|| router.address.to_string()),
-        ),
+        host: router
+            .map_or_else(|| "???".to_owned(), |router| router.name.clone().unwrap_or_else(|| router.address.clone())),
         loss: thousandth(lost),
         sent: probes.sent,
         last: ms(probes.last_ns),

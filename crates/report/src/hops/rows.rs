@@ -55,8 +55,8 @@ pub struct HopRow {
 /// Who answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RouterRow {
-    /// The address that it answered from.
-    pub address: IpAddr,
+    /// The address that it answered from, or what stands for it.
+    pub address: String,
     /// The name of that.
     pub name: Option<String>,
     /// How often it answered.
@@ -181,8 +181,8 @@ fn routers(ttl: u16, reported: Option<&HopFinding>, seen: Option<&HopCounts>, fo
         }
     }
     let limit = u8::try_from(ttl).unwrap_or(u8::MAX);
-    let row = |(address, answers)| RouterRow {
-        address,
+    let row = |(address, answers): (IpAddr, u64)| RouterRow {
+        address: address.to_string(),
         name: found.names.get(&address).cloned(),
         answers,
         mpls: found.labels.get(&(limit, address)).cloned().unwrap_or_default(),

@@ -7,6 +7,7 @@ use narrows_probe::BoundKind;
 use narrows_units::{BitRate, Layer, Octets, format_duration};
 
 use super::{HopRow, HopsDocument, RouterRow};
+use crate::answer::answer_text;
 
 /// Columns of a router's name, unless the table may be wide.
 const NAME_COLUMNS: usize = 32;
@@ -26,6 +27,9 @@ impl HopsDocument {
         writeln!(out, "Path to {target}{address} by {}, method {}", self.via, self.method)?;
         for note in &self.notes {
             writeln!(out, "  note: {}", note.text)?;
+        }
+        if !self.answer.is_empty() {
+            write!(out, "\n{}", answer_text(&self.answer))?;
         }
         let layer = match self.layer {
             None => "",
@@ -141,7 +145,7 @@ impl HopsDocument {
 }
 
 /// What is claimed of a hop's capacity.
-pub(super) fn capacity(hop: &HopRow) -> String {
+pub(crate) fn capacity(hop: &HopRow) -> String {
     let rate = BitRate::from_bps;
     let (Some(value), Some(low), Some(high)) = (hop.capacity, hop.low, hop.high) else {
         return "–".to_owned();
@@ -154,11 +158,11 @@ pub(super) fn capacity(hop: &HopRow) -> String {
 }
 
 /// Address, with its name before it if there is one.
-pub(super) fn label(router: &RouterRow) -> String {
+pub(crate) fn label(router: &RouterRow) -> String {
     router
         .name
         .as_ref()
-        .map_or_else(|| router.address.to_string(), |name| format!("{} ({})", printable(name), router.address))
+        .map_or_else(|| router.address.clone(), |name| format!("{} ({})", printable(name), router.address))
 }
 
 /// At most so many characters.

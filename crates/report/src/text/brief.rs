@@ -40,7 +40,7 @@ fn write(out: &mut String, document: &Document, detail: Detail) -> std::fmt::Res
             writeln!(out, "{line}")?;
         }
     }
-    writeln!(out, "\n{}", answer::text(&document.answer))?;
+    writeln!(out, "\n{}", answer::answer_text(&document.answer))?;
     write_table(out, document, detail)?;
     writeln!(out)?;
     if detail == Detail::Brief {
@@ -51,7 +51,7 @@ fn write(out: &mut String, document: &Document, detail: Detail) -> std::fmt::Res
 
 fn write_table(out: &mut String, document: &Document, detail: Detail) -> std::fmt::Result {
     let truth = document.metrics.iter().any(|row| row.truth.is_some());
-    let head = format!("{:<16}{:<7}{:<13}{:<17}{:<10}", "", "layer", "value", "interval", "limit");
+    let head = format!("{:<16}{:<7}{:<15}{:<17}{:<10}", "", "layer", "value", "interval", "limit");
     writeln!(out, "{}", format!("{head}{}", if truth { "truth" } else { "" }).trim_end())?;
     for row in &document.metrics {
         let label = match row.direction {
@@ -62,7 +62,7 @@ fn write_table(out: &mut String, document: &Document, detail: Detail) -> std::fm
         let limit = row.limited_by.map_or_else(String::new, |limit| limit.to_string());
         let against = row.truth.map_or_else(String::new, |truth| deviation(row, truth));
         let (value, interval) = claim(row);
-        let line = format!("{label:<15} {layer:<6} {value:<12} {interval:<16} {limit:<9} {against}");
+        let line = format!("{label:<15} {layer:<6} {value:<14} {interval:<16} {limit:<9} {against}");
         writeln!(out, "{}", line.trim_end())?;
         if detail == Detail::Full {
             write_details(out, row)?;
@@ -88,7 +88,7 @@ fn write_details(out: &mut String, row: &MetricRow) -> std::fmt::Result {
 }
 
 /// Value and interval, as their columns have them.
-fn claim(row: &MetricRow) -> (String, String) {
+pub(crate) fn claim(row: &MetricRow) -> (String, String) {
     let (Some(value), Some(low), Some(high)) = (row.value, row.low, row.high) else {
         let brief = row.reason.as_ref().map_or("", |reason| reason.brief);
         return ("unclear".to_owned(), brief.to_owned());
@@ -113,7 +113,7 @@ fn interval(metric: Metric, value: u64, low: u64, high: u64) -> String {
     format!("{:.most$} - {:.most$}", low as f64 / unit, high as f64 / unit)
 }
 
-fn deviation(row: &MetricRow, truth: u64) -> String {
+pub(crate) fn deviation(row: &MetricRow, truth: u64) -> String {
     let holds = |holds: bool| (if holds { "holds" } else { "BROKEN" }).to_owned();
     match (row.value, row.verdict) {
         (Some(value), BoundKind::LowerBound) => holds(value <= truth),
@@ -124,11 +124,11 @@ fn deviation(row: &MetricRow, truth: u64) -> String {
 }
 
 /// Three digits are more than most intervals bear.
-fn print(metric: Metric, value: u64) -> String {
+pub(crate) fn print(metric: Metric, value: u64) -> String {
     if metric == Metric::PathMtu { format!("{value} B") } else { super::print(metric, rounded(value, 3)) }
 }
 
-fn name(metric: Metric) -> &'static str {
+pub(crate) fn name(metric: Metric) -> &'static str {
     match metric {
         Metric::UdpAchievable => "UDP",
         Metric::TcpAchievableSingle => "TCP, 1 stream",
@@ -140,7 +140,7 @@ fn name(metric: Metric) -> &'static str {
     }
 }
 
-fn layer(layer: Layer) -> &'static str {
+pub(crate) fn layer(layer: Layer) -> &'static str {
     match layer {
         Layer::Wire => "wire",
         Layer::Frame => "frame",

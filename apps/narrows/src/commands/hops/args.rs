@@ -19,6 +19,7 @@ use crate::commands::methods::unknown;
 use crate::connect::{Peer, Version};
 use crate::exit::Failure;
 use crate::fail_if::FailIfArgs;
+use crate::files::FileArgs;
 use crate::progress::Progress;
 use crate::record::RecordArgs;
 use crate::remote::Remote;
@@ -118,6 +119,8 @@ pub(crate) struct HopsArgs {
     pub(super) output: Option<PathBuf>,
     #[command(flatten)]
     pub(super) fail_if: FailIfArgs,
+    #[command(flatten)]
+    pub(super) files: FileArgs,
     #[command(flatten)]
     pub(super) record: RecordArgs,
     /// No progress

@@ -79,7 +79,10 @@ fn run(args: &TestArgs, plan: &Plan, peer: &Peer, why: String) -> Result<Exit, F
     document.error = fault.as_ref().map(super::problem);
     document.conclude();
     let exit = ended(&document, document.error.as_ref());
+    let redaction = document.redaction();
+    let document = args.print.redacted(document);
     args.print.write_as(&document, if args.full { Document::long_text } else { Document::text })?;
+    args.print.write_files(&document, &redaction)?;
     if let Some(problem) = &document.error {
         output::complain(&problem.text);
         return Ok(exit);

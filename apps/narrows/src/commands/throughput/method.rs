@@ -33,6 +33,7 @@ pub(super) fn run(args: &ThroughputArgs, name: &str) -> Result<Exit, Failure> {
         args.reverse,
         (args.json, args.output.clone()),
         args.fail_if.clone(),
+        args.files.clone(),
     );
     measure::measure(&measure, info.metric, &extra(args, method)?)
 }

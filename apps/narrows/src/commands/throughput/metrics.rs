@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use narrows_net::iperf3::{Finished, Part};
 use narrows_probe::probes::TcpSample;
+use narrows_report::LoadedDelay;
 use narrows_units::{BitRate, Framing, format_duration, nanos};
 use serde_json::{Value, json};
 
@@ -128,6 +129,11 @@ impl Metrics {
             responsiveness: narrows_stat::mean(kept).filter(|mean| *mean > 0.0).map(|mean| 60.0 / mean),
             foreign: beside.foreign.as_deref().and_then(Foreign::of),
         })
+    }
+
+    /// The round trip for the answer.
+    pub(super) fn delay(&self) -> LoadedDelay {
+        LoadedDelay { idle: self.baseline, median: self.quantiles[0], p95: self.quantiles[1], grade: self.grade() }
     }
 
     fn increase_ms(&self) -> f64 {
