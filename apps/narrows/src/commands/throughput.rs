@@ -234,10 +234,7 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     let transfers = report::transfers(&finished, &options, &judge, metrics.as_ref());
     let answer = report::answer(&transfers);
     let document = document::build(args, &options, &finished, &judge, started_at, (&beside, metrics.as_ref()));
-    let mut document = report::with_answer(document, &answer);
-    if let Some(redaction) = &redaction {
-        redaction.value(&mut document);
-    }
+    let document = report::with_answer(document, &answer, redaction.as_ref());
     if args.json {
         output::write(&format!("{document}\n"), args.output.as_deref())?;
     } else {

@@ -92,7 +92,9 @@ fn hops_and_throughput_have_an_answer_and_hide_names() {
     assert_eq!(document["answer"][0]["line"], "carries", "{document:#}");
     assert_eq!(held(&read(&page)), document);
     let hidden = |shown: &str| assert!(!shown.contains("127.0.0.1"), "{shown}");
-    [ended.stdout, read(&page), read(&ticket)].iter().for_each(|shown| hidden(shown));
+    for shown in [ended.stdout, read(&page), read(&ticket)] {
+        hidden(&shown);
+    }
     let here = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("the kernel has a name for this host");
     for form in [&["--json"][..], &[]] {
         let letters = ["throughput", "127.0.0.1", "-p", &port, "-t", "0.3", "-i", "0.1"];

@@ -5,7 +5,7 @@ use narrows_units::Direction;
 
 use super::figures::{beside, estimated, rate};
 use super::is_doubt;
-use super::rules::{Said, of_direction};
+use super::rules::{Rule, Said, of_direction};
 use crate::answer_line::{AnswerLine, Topic};
 use crate::hops::{HopRow, HopsDocument};
 
@@ -63,32 +63,32 @@ impl Whole {
 
 fn lines(document: &HopsDocument) -> Vec<AnswerLine> {
     let limit = limit(document);
-    let action = limit.as_ref().and_then(|(rule, _)| action(document, rule));
+    let action = action(document, limit.0);
     let said = [
-        (Topic::Carries, carries(document)),
+        (Topic::Carries, Some(carries(document))),
         (Topic::FreeNow, free_now(document)),
-        (Topic::Limit, limit),
+        (Topic::Limit, Some(limit)),
         (Topic::Do, action),
         (Topic::Doubts, doubts(document)),
     ];
     of_direction(Direction::Forward, said)
 }
 
-fn carries(document: &HopsDocument) -> Said {
+fn carries(document: &HopsDocument) -> Rule {
     let slowest = document.narrow_hop.map_or_else(String::new, |ttl| format!("; hop {ttl} is the slowest link"));
     if let Some(whole) = document.whole() {
         let rate = estimated(whole.value, whole.low, whole.high);
-        return Some(("c2", format!("{rate} to {}{slowest}", document.target.name)));
+        return ("c2", format!("{rate} to {}{slowest}", document.target.name));
     }
     let known = document.hops.iter().filter(|hop| hop.verdict == BoundKind::Estimated);
     if let Some((ttl, high)) = known.filter_map(|hop| Some((hop.ttl, hop.high?))).min_by_key(|(_, high)| *high) {
-        return Some(("c4", format!("at most {}, as hop {ttl} does; other hops may be slower", rate(high))));
+        return ("c4", format!("at most {}, as hop {ttl} does; other hops may be slower", rate(high)));
     }
     if let Some(least) = document.at_least() {
-        return Some(("c4", format!("at least {}", rate(least))));
+        return ("c4", format!("at least {}", rate(least)));
     }
     let reason = document.reason.as_ref().map_or("no hop's rate was found", |reason| reason.brief);
-    Some(("c6", format!("unknown: {reason}")))
+    ("c6", format!("unknown: {reason}"))
 }
 
 /// The hop with the least that is free, and that.
@@ -113,16 +113,17 @@ fn free_now(document: &HopsDocument) -> Said {
     })
 }
 
-fn limit(document: &HopsDocument) -> Said {
+fn limit(document: &HopsDocument) -> Rule {
     let busy = tight(document).filter(|_| share_free(document).is_some_and(|share| share < ALL));
     match (busy, document.narrow_hop) {
         (Some((hop, free)), Some(narrow)) if hop.ttl != narrow => {
             let rates = hop.capacity.map_or_else(|| rate(free), |bps| format!("{}, {}", rate(bps), beside(free, bps)));
-            Some(("l5", format!("other traffic on hop {} ({rates} free), not the slowest link", hop.ttl)))
+            ("l5", format!("other traffic on hop {} ({rates} free), not the slowest link", hop.ttl))
         }
-        (Some((hop, _)), _) => Some(("l6", format!("other traffic on hop {}, the slowest link", hop.ttl))),
-        (None, _) if document.whole().is_some() => Some(("l7", "the slowest link of the path".to_owned())),
-        (None, _) => Some(("l8", "unknown: the slowest link was not found".to_owned())),
+        (Some((hop, _)), Some(_)) => ("l6", format!("other traffic on hop {}, the slowest link", hop.ttl)),
+        (Some((hop, _)), None) => ("l6", format!("other traffic on hop {}", hop.ttl)),
+        (None, _) if document.whole().is_some() => ("l7", "the slowest link of the path".to_owned()),
+        (None, _) => ("l8", "unknown: the slowest link was not found".to_owned()),
     }
 }
 

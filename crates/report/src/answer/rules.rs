@@ -12,7 +12,9 @@ use crate::names::title;
 use crate::rows::{MetricRow, Remark};
 
 /// What a rule writes: its name and the line.
-pub(super) type Said = Option<(&'static str, String)>;
+pub(super) type Rule = (&'static str, String);
+/// The same, if one of them holds.
+pub(super) type Said = Option<Rule>;
 
 /// What is left of the capacity below this share is next to nothing.
 const NOTHING: f64 = 0.1;

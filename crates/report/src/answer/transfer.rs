@@ -5,7 +5,7 @@ use std::time::Duration;
 use narrows_units::{Direction, Layer, format_duration};
 
 use super::figures::rate;
-use super::rules::{Said, of_direction};
+use super::rules::{Rule, Said, of_direction};
 use crate::answer_line::{AnswerLine, Topic};
 
 /// What a transfer came to, one direction of it.
@@ -43,13 +43,14 @@ pub struct LoadedDelay {
 impl Transfer {
     /// The lines of this direction.
     pub fn answer(&self) -> Vec<AnswerLine> {
-        let said = [(Topic::Carried, self.carried()), (Topic::Delay, self.delayed()), (Topic::Limit, self.limit())];
+        let said =
+            [(Topic::Carried, Some(self.carried())), (Topic::Delay, self.delayed()), (Topic::Limit, self.limit())];
         of_direction(self.direction, said)
     }
 
-    fn carried(&self) -> Said {
+    fn carried(&self) -> Rule {
         if self.rate_bps == 0 {
-            return Some(("t2", "nothing: no payload arrived".to_owned()));
+            return ("t2", "nothing: no payload arrived".to_owned());
         }
         let layer = match self.layer {
             Layer::TcpPayload => "TCP payload",
@@ -62,7 +63,7 @@ impl Transfer {
             }
             _ => String::new(),
         };
-        Some(("t1", format!("{} {layer} over {}{lost}", rate(self.rate_bps), short(self.time))))
+        ("t1", format!("{} {layer} over {}{lost}", rate(self.rate_bps), short(self.time)))
     }
 
     fn delayed(&self) -> Said {

@@ -1,5 +1,7 @@
 //! The page.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use maud::{Markup, PreEscaped, html};
@@ -111,7 +113,8 @@ fn embedded(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         if matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}') || is_unprintable(c) {
-            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
         } else {
             out.push(c);
         }

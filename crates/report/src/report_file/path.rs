@@ -61,7 +61,9 @@ impl WholePath {
         let half = LEAST + MORE * self.capacity.map_or(0.5, |bps| place(bps).clamp(0.0, 1.0));
         let walls = [-1.0, 1.0].map(|side| [(LEFT, MIDDLE + side * half), (RIGHT, MIDDLE + side * half)]);
         if self.capacity.is_none() {
-            walls.iter().for_each(|wall| svg.line("rs da2", wall[0], wall[1]));
+            for [from, to] in walls {
+                svg.line("rs da2", from, to);
+            }
             svg.text("so", Anchor::Middle, (WIDTH / 2.0, MIDDLE + 4.0), "not known");
             return;
         }

@@ -59,10 +59,13 @@ pub(super) fn answer(transfers: &[Transfer]) -> Vec<AnswerLine> {
     transfers.iter().flat_map(Transfer::answer).collect()
 }
 
-/// The document with its answer, under the part that is ours.
-pub(super) fn with_answer(mut document: Value, answer: &[AnswerLine]) -> Value {
+/// The document with its answer, under the part that is ours, and without names where they are hidden.
+pub(super) fn with_answer(mut document: Value, answer: &[AnswerLine], redaction: Option<&Redaction>) -> Value {
     if let (Some(Value::Object(narrows)), Ok(lines)) = (document.get_mut("narrows"), serde_json::to_value(answer)) {
         narrows.insert("answer".to_owned(), lines);
+    }
+    if let Some(redaction) = redaction {
+        redaction.value(&mut document);
     }
     document
 }
