@@ -1,10 +1,11 @@
 //! The project's own chores:
-//! `cargo xtask test | judge | soak | tidy | accuracy | bench | fuzz | size`.
+//! `cargo xtask test | judge | soak | tidy | accuracy | bench | fuzz | package | size`.
 
 mod accuracy;
 mod bench;
 mod fuzz;
 mod install;
+mod package;
 mod provenance;
 mod room;
 mod shell;
@@ -24,6 +25,7 @@ cargo xtask fuzz       every fuzz target for a while [--seconds N]
 cargo xtask accuracy   simulate every scenario of every method [--runs N] [--program PATH] [--write docs/results/accuracy.md]
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
                        [--write docs/results/benchmarks.md]; needs root but for sim; leaves out what is not installed
+cargo xtask package    deb, rpm, static archive and OCI layout in target/package [--test: install each into an empty root]
 cargo xtask size       build times of a fresh clone and size of the packaged program, of HEAD [and COMMIT before it]
 ";
 
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::with(&rest),
         "fuzz" => fuzz::run(&rest),
         "bench" => bench::run(&rest),
+        "package" => package::run(&rest),
         "size" => size::run(&rest),
         "accuracy" => accuracy::run(&rest),
         _ => {
