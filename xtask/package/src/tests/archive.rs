@@ -1,7 +1,9 @@
 //! The static archive.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -22,10 +24,16 @@ pub(super) fn alone(made: &Made) -> Result<Outcome> {
     std::fs::create_dir(place.path().join("etc"))?;
     std::fs::write(place.path().join("etc/hosts"), "127.0.0.1 localhost\n")?;
     std::fs::write(place.path().join("etc/resolv.conf"), "")?;
-    let server = place.command(&[&program, "serve", "--bind", "127.0.0.1", "--port", "0"]);
+    let manager = UnixDatagram::bind(place.path().join("notify")).context("no socket for its notices")?;
+    manager.set_read_timeout(Some(Duration::from_secs(60)))?;
+    let mut server = place.command(&[&program, "serve", "--bind", "127.0.0.1", "--port", "0"]);
+    server.env("NOTIFY_SOCKET", "/notify");
     let mut server = Server::start(server)?;
     let port = server.port()?;
     place.run(&[&program, "rtt", "localhost", "--port", &port])?;
+    let mut told = [0; 64];
+    let length = manager.recv(&mut told).context("the service manager is told nothing")?;
+    ensure!(told[..length].starts_with(b"READY=1"), "the service manager is told something else");
     Ok(Outcome::Passed)
 }
 
