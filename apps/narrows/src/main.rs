@@ -21,6 +21,7 @@ mod program;
 mod progress;
 mod record;
 mod remote;
+mod service;
 mod status;
 
 use std::ffi::OsString;

@@ -16,7 +16,7 @@ use narrows_units::{BitRate, Octets, nanos};
 
 use self::ndt7::Ndt7Server;
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, output};
+use crate::{interrupt, output, service};
 
 /// Answer `narrows test` and the other measuring commands of other hosts.
 #[derive(Debug, clap::Args)]
@@ -75,9 +75,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     for address in ndt7.iter().flat_map(Ndt7Server::addresses) {
         output::complain(&format!("answering ndt7 on {address}, TCP"));
     }
+    service::is_ready();
     while !stop.load(Ordering::Relaxed) {
         interrupt::nap(Duration::from_millis(50));
     }
+    service::is_stopping();
     drop((iperf3, ndt7));
     server.stop().map_err(|error| failure(&error))?;
     Ok(Exit::Valid)
@@ -89,7 +91,10 @@ fn options(args: &ServeArgs) -> Result<ServeOptions, Failure> {
     if !args.bind.is_empty() {
         options.listen.clone_from(&args.bind);
     }
-    options.psk = args.psk_file.as_deref().map(crate::key::read).transpose()?;
+    options.psk = match args.psk_file.as_deref() {
+        Some(path) => Some(crate::key::read(path)?),
+        None => service::key()?,
+    };
     options.allow_load = args.allow_load;
     let limits = &mut options.limits;
     if let Some(rate) = args.max_rate {
