@@ -1,7 +1,7 @@
 //! What the operating system can do for a thread that must keep time. All of it is best effort:
 //! without privilege the thread runs as any other.
 
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::sys::prctl::set_timerslack;
 use nix::unistd::Pid;
 
@@ -67,9 +67,67 @@ impl Drop for SchedulingGuard {
     }
 }
 
+/// A thread that must not disturb those that keep time.
+#[derive(Debug)]
+pub struct Background {
+    allowed: CpuSet,
+    off: Option<usize>,
+}
+
+impl Background {
+    /// Makes the calling thread one: it runs when nobody else wants to.
+    pub fn take() -> Self {
+        // Best effort, as all here.
+        let _ = thread::set_nicest();
+        Self { allowed: sched_getaffinity(Pid::from_raw(0)).unwrap_or_default(), off: None }
+    }
+
+    /// Keeps the calling thread off a CPU, if it may run on another one.
+    pub fn stay_off(&mut self, cpu: usize) {
+        if self.off == Some(cpu) {
+            return;
+        }
+        self.off = Some(cpu);
+        let mut others = self.allowed;
+        if others.unset(cpu).is_ok() && count(&others) > 0 {
+            let _ = sched_setaffinity(Pid::from_raw(0), &others);
+        }
+    }
+}
+
+fn count(set: &CpuSet) -> usize {
+    (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).count()
+}
+
+/// CPUs on which the calling thread may run.
+pub fn allowed_cpus() -> usize {
+    sched_getaffinity(Pid::from_raw(0)).map_or(1, |set| count(&set))
+}
+
+/// The CPU on which the calling thread runs just now.
+pub fn current_cpu() -> Option<usize> {
+    sched_getcpu().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_background_thread_leaves_a_cpu_to_others() {
+        // In a thread of its own: affinity stays with it.
+        let run = || {
+            let mut background = Background::take();
+            let (Some(cpu), before) = (current_cpu(), allowed_cpus()) else { return };
+            background.stay_off(cpu);
+            assert_eq!(allowed_cpus(), (before - 1).max(1));
+            if before > 1 {
+                let set = sched_getaffinity(Pid::from_raw(0)).unwrap();
+                assert!(!set.is_set(cpu).unwrap());
+            }
+        };
+        std::thread::spawn(run).join().unwrap();
+    }
 
     #[test]
     fn asking_for_the_impossible_is_no_failure() {

@@ -13,6 +13,7 @@
 //! | [`facts`] | what a world knows of hosts and path before the first probe |
 //! | [`outcome`] | value, interval, layer, confidence, caveats; or the reason why there is none |
 //! | [`budget`] | bounds on octets, time and rate; a run that meets one is stopped and answers |
+//! | [`progress`] | what a run tells on its way, and the world that tells it |
 //! | [`registry`] | what a method declares: name, parameters, manual, what it needs and imposes |
 //! | [`observations`] | the events of a run, to be analysed again |
 //! | `testing` | small worlds for tests (feature `testing`) |
@@ -29,6 +30,7 @@ pub mod facts;
 pub mod observations;
 pub mod outcome;
 pub mod probes;
+pub mod progress;
 pub mod registry;
 #[cfg(any(test, feature = "testing"))]
 #[allow(
@@ -56,6 +58,7 @@ pub use outcome::{
     WindowFinding,
 };
 pub use probes::Probe;
+pub use progress::{Feed, Observed, OnPath, Progress, Timed};
 pub use registry::{
     Activity, Classification, Deployment, Imposes, Method, MethodInfo, Methodology, Needs, ParamError, Parameter,
     Privilege, Protocol, Range, RawParams, Scope,
