@@ -23,6 +23,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("scp", "openssh-client"),
     ("sshd", "openssh-server"),
     ("chromium-headless-shell", "chromium-headless-shell"),
+    ("tmux", "tmux"),
 ];
 
 /// Whether tests may ask for this program.

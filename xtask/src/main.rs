@@ -1,5 +1,5 @@
 //! The project's own chores:
-//! `cargo xtask test | judge | soak | tidy | accuracy | bench | fuzz | package | size`.
+//! `cargo xtask test | judge | soak | tidy | accuracy | bench | fuzz | package | size | pictures`.
 
 mod accuracy;
 mod bench;
@@ -27,6 +27,7 @@ cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput
                        [--write docs/results/benchmarks.md]; needs root but for sim; leaves out what is not installed
 cargo xtask package    deb, rpm, static archive and OCI layout in target/package [--test: install each into an empty root]
 cargo xtask size       build times of a fresh clone and size of the packaged program, of HEAD [and COMMIT before it]
+cargo xtask pictures   pictures of the live screens, into docs/guide/pictures
 ";
 
 fn main() -> ExitCode {
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         "package" => package::run(&rest),
         "size" => size::run(&rest),
         "accuracy" => accuracy::run(&rest),
+        "pictures" => pictures(),
         _ => {
             shell::say(USAGE);
             return ExitCode::from(2);
@@ -56,4 +58,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// From recorded runs, so that they are the same wherever they are made.
+fn pictures() -> anyhow::Result<bool> {
+    const FOLDER: &str = "docs/guide/pictures";
+    std::fs::create_dir_all(shell::root().join(FOLDER))?;
+    shell::shown("cargo", &["run", "-q", "-p", "narrows-report", "--example", "screens", "--", FOLDER], &[])
 }

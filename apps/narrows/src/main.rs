@@ -12,6 +12,7 @@ mod connect;
 mod environment;
 mod exit;
 mod fail_if;
+mod feed;
 mod files;
 mod interrupt;
 mod key;
@@ -21,8 +22,10 @@ mod program;
 mod progress;
 mod record;
 mod remote;
+mod screen;
 mod service;
 mod status;
+mod stream;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -18,6 +18,7 @@ use crate as methods;
 use narrows_probe::budget::{Budget, Cost};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Quantity, Reason};
+use narrows_probe::progress::{Feed, Observed, PlannedStage, Progress, StageBegan, StageEnded};
 use narrows_probe::registry::RawParams;
 use narrows_probe::world::{Measured, Order, World, run};
 
@@ -48,24 +49,15 @@ pub struct JobReport<F> {
     pub fault: Option<F>,
 }
 
-/// Told of the job's progress.
-pub trait Observer {
-    /// A method begins.
-    fn begins(&mut self, metric: Metric, method: &'static str);
-    /// It is over.
-    fn ends(&mut self, entry: &Entry);
+/// What a job with these options will measure, in its order, with what each stage usually takes.
+pub fn stages(options: &JobOptions) -> Vec<PlannedStage> {
+    plan::stages(options.profile, options.direction)
 }
 
-/// An observer that looks away.
-impl Observer for () {
-    fn begins(&mut self, _: Metric, _: &'static str) {}
-    fn ends(&mut self, _: &Entry) {}
-}
-
-/// Runs the main job over `world`.
-pub fn main_job<W: World>(world: &mut W, options: &JobOptions, observer: &mut dyn Observer) -> JobReport<W::Fault> {
+/// Runs the main job over `world`, and tells `feed` of it.
+pub fn main_job<W: World>(world: &mut W, options: &JobOptions, feed: &dyn Feed) -> JobReport<W::Fault> {
     let mut job = Job { facts: world.facts(), options, entries: Vec::new(), cost: Cost::default() };
-    let fault = plan::carry_out(&mut job, world, observer).err();
+    let fault = plan::carry_out(&mut job, &mut Observed::new(world, feed), feed).err();
     JobReport { facts: job.facts, entries: job.entries, cost: job.cost, fault }
 }
 
@@ -104,25 +96,27 @@ impl Job<'_> {
     fn measure<W: World>(
         &mut self,
         world: &mut W,
-        observer: &mut dyn Observer,
+        feed: &dyn Feed,
         metric: Metric,
         name: &'static str,
         params: &[(&'static str, String)],
     ) -> Result<Entry, W::Fault> {
-        self.measure_within(world, observer, metric, name, params, Duration::MAX)
+        self.measure_within(world, feed, metric, name, params, Duration::MAX)
     }
 
     /// The same, ended after `time` at the latest.
     fn measure_within<W: World>(
         &mut self,
         world: &mut W,
-        observer: &mut dyn Observer,
+        feed: &dyn Feed,
         metric: Metric,
         name: &'static str,
         params: &[(&'static str, String)],
         time: Duration,
     ) -> Result<Entry, W::Fault> {
-        observer.begins(metric, name);
+        let direction = self.options.direction;
+        let began = StageBegan { metric, direction, method: name.to_owned() };
+        feed.tell(world.now(), Progress::StageBegan(began));
         let mut fault = None;
         let measured = match begin(name, params) {
             Ok((method, raw, estimator)) => {
@@ -137,15 +131,9 @@ impl Job<'_> {
             Err(reason) => Measured { outcome: Outcome::inconclusive(reason), cost: Cost::default() },
         };
         self.cost = self.cost.then(measured.cost);
-        let mut entry = Entry {
-            metric,
-            direction: self.options.direction,
-            method: name,
-            outcome: measured.outcome,
-            cost: measured.cost,
-        };
+        let mut entry = Entry { metric, direction, method: name, outcome: measured.outcome, cost: measured.cost };
         doubt_stalled_hosts(&mut entry.outcome);
-        observer.ends(&entry);
+        feed.tell(world.now(), Progress::StageEnded(StageEnded::of(&entry)));
         match fault {
             None => Ok(entry),
             Some(fault) => {

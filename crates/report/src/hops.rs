@@ -10,6 +10,7 @@ mod mtr;
 mod pipe;
 mod remote;
 mod rows;
+mod so_far;
 mod statistics;
 mod svg;
 mod table;
@@ -28,6 +29,7 @@ pub use live::live;
 pub use pipe::{Pipe, Strokes};
 pub use remote::{DirectionRow, ServerRow, StampedRow};
 pub use rows::{HiddenRow, HopRow, LabelRow, LimitedRow, ProbesRow, RouterRow};
+pub use so_far::{LeastBySize, so_far};
 pub use statistics::{HopCounts, HopStatistics, Router};
 pub(crate) use table::{capacity, label};
 

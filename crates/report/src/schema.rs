@@ -77,3 +77,9 @@ pub const DIFF_NAME: &str = "narrows.diff/1";
 
 /// JSON schema (draft 2020-12) of [`DiffDocument`](crate::diff::DiffDocument).
 pub const DIFF: &str = include_str!("../schema/diff-1.json");
+
+/// Name and version of [`EVENT`].
+pub const EVENT_NAME: &str = "narrows.event/1";
+
+/// JSON schema (draft 2020-12) of each line of `--json-stream`.
+pub const EVENT: &str = include_str!("../schema/event-1.json");

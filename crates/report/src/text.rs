@@ -12,6 +12,7 @@ use narrows_probe::BoundKind;
 use narrows_units::{BitRate, Direction, Layer, Metric, Octets, Unit, format_duration};
 
 use self::brief::Detail;
+pub(crate) use self::brief::name;
 use crate::document::Document;
 use crate::host;
 use crate::names::title;
@@ -154,11 +155,6 @@ impl MetricRow {
         let _ = write_row(&mut out, self);
         out
     }
-
-    /// The row in one line, without cost: for progress displays.
-    pub fn line(&self) -> String {
-        format!("{} {}", title(self.metric), claim(self))
-    }
 }
 
 fn write_row(out: &mut String, row: &MetricRow) -> std::fmt::Result {
@@ -197,14 +193,17 @@ fn claim(row: &MetricRow) -> String {
     let (Some(value), Some(low), Some(high)) = (row.value, row.low, row.high) else {
         return "inconclusive".to_owned();
     };
-    let value = print(row.metric, value);
-    match row.verdict {
-        BoundKind::LowerBound => format!("at least {value}"),
-        BoundKind::UpperBound => format!("at most {value}"),
-        BoundKind::Estimated | BoundKind::Inconclusive if low == high => value,
-        BoundKind::Estimated | BoundKind::Inconclusive => {
-            format!("{value}  ({} … {})", print(row.metric, low), print(row.metric, high))
-        }
+    let print = |value| print(row.metric, value);
+    claimed(row.verdict, print(value), (low != high).then(|| (print(low), print(high))))
+}
+
+/// A value and the ends of its interval, as printed, with what they claim.
+pub(crate) fn claimed(verdict: BoundKind, value: String, ends: Option<(String, String)>) -> String {
+    match (verdict, ends) {
+        (BoundKind::LowerBound, _) => format!("at least {value}"),
+        (BoundKind::UpperBound, _) => format!("at most {value}"),
+        (BoundKind::Estimated | BoundKind::Inconclusive, None) => value,
+        (BoundKind::Estimated | BoundKind::Inconclusive, Some((low, high))) => format!("{value}  ({low} … {high})"),
     }
 }
 
@@ -217,7 +216,7 @@ fn deviation(row: &MetricRow, truth: u64) -> String {
     }
 }
 
-fn print(metric: Metric, value: u64) -> String {
+pub(crate) fn print(metric: Metric, value: u64) -> String {
     match metric.unit() {
         // Everybody knows an MTU by its octets.
         Unit::Octet if metric == Metric::PathMtu => format!("{value} octets"),

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use narrows_probe::progress::WatchPoint;
 use narrows_probe::{BoundKind, Confidence, Estimate, Finding, Latest, Limit};
 use narrows_train::windows::Windows;
 use narrows_units::{BitRate, Octets, Sender, Stamp, format_duration, nanos};
@@ -239,6 +240,20 @@ impl Watch {
 }
 
 impl WatchRow {
+    /// For whoever follows it; `packets`: those sent in the interval.
+    pub fn point(&self, packets: u64) -> WatchPoint {
+        let range = self.available_bps.zip(self.low_bps).zip(self.high_bps);
+        WatchPoint {
+            at_ns: self.at_ns,
+            interval_ns: self.interval_ns,
+            available: range.map(|((value, low), high)| (value, low, high)),
+            octets: self.octets,
+            packets,
+            capacity_bps: None,
+            doubts: self.caveats.iter().map(|caveat| caveat.brief.to_owned()).collect(),
+        }
+    }
+
     /// As one line of JSON.
     pub fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))

@@ -4,12 +4,14 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use narrows_probe::Entry;
+use narrows_probe::progress::{Feed, LONGEST_PAUSE, Observed, Plan, Progress as Told};
 use narrows_probe::{Budget, Event, Latest, Measured, Method, Order, PathFacts, Probe, RawParams, Reason, World};
 use narrows_report::{MetricRow, Watch};
 use narrows_trace::{Recorder, Setting, WorldKind};
@@ -18,8 +20,9 @@ use narrows_units::{Metric, Sender, Stamp};
 use super::measure::{self, MeasureArgs};
 use crate::connect;
 use crate::exit::{Exit, Failure};
-use crate::progress::Progress;
+use crate::progress::{Progress, Wanted};
 use crate::remote::Remote;
+use crate::screen::ScreenArgs;
 use crate::{interrupt, output};
 
 /// `narrows available`.
@@ -37,6 +40,8 @@ pub(crate) struct AvailableArgs {
     /// Mean load that tracking may impose, percent of the path's rate, such as 0.5 [default: 1]
     #[arg(long, requires = "watch", value_name = "PERCENT", value_parser = percent)]
     load_budget: Option<f64>,
+    #[command(flatten)]
+    screen: ScreenArgs,
     /// End after this time, such as "10 min"
     #[arg(long, requires = "watch", value_parser = narrows_units::parse_duration_or_seconds)]
     duration: Option<Duration>,
@@ -85,6 +90,16 @@ fn chosen(args: &AvailableArgs) -> Result<(&'static dyn Method, RawParams), Fail
 }
 
 impl AvailableArgs {
+    /// For whoever follows it.
+    fn announced(&self, method: &dyn Method, params: &RawParams, address: Option<IpAddr>) -> Plan {
+        Plan {
+            stages: Vec::new(),
+            about_ns: None,
+            most_ns: self.duration.map(narrows_units::nanos),
+            ..self.measure.announced(method, params, address)
+        }
+    }
+
     fn interval(&self) -> Duration {
         self.interval.unwrap_or(Duration::from_secs(1))
     }
@@ -96,12 +111,22 @@ fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
     args.measure.fail_if.check(&[Metric::AvailableIpCapacity], &[])?;
     let estimator = method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;
     let stop = Arc::clone(interrupt::flag()?);
-    let lines = Lines::open(args, Arc::clone(&stop))?;
+    let mut lines = Lines::open(args, Arc::clone(&stop))?;
     let writer = args.measure.record.open()?;
-    let progress = Progress::new(true);
-    let (remote, direction) = measure::remote(&args.measure, &stop, &progress)?;
-    let board =
-        Rc::new(RefCell::new(Board { watch: Watch::new(args.interval(), remote.now()), lines, now: remote.now() }));
+    let screen = args.screen.wanted(args.measure.plain());
+    let wanted = Wanted { quiet: true, ..args.measure.progress(screen) };
+    let progress = Progress::start(wanted, args.announced(method, &params, None))?;
+    lines.shown_elsewhere = progress.is_watched();
+    let connected = measure::remote(&args.measure, &stop, &progress);
+    let (remote, direction) = connected.map_err(|failure| progress.failed(failure))?;
+    progress.plan(args.announced(method, &params, Some(remote.address().ip())));
+    let board = Rc::new(RefCell::new(Board {
+        watch: Watch::new(args.interval(), remote.now()),
+        lines,
+        now: remote.now(),
+        progress: progress.clone(),
+        packets: 0,
+    }));
     let ticking = Ticking { inner: remote, board: Rc::clone(&board), stop };
     let mut world = Recorder::maybe(ticking, writer, Setting::new(WorldKind::Sockets).towards(direction));
     let usual = Budget { steps: u32::MAX, ..method.imposes(&params).budget() };
@@ -114,8 +139,9 @@ fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
         Ok(measured) => (measured, None),
         Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
     };
+    progress.finish();
     if let Some(failure) = failure.take_if(|_| world.reports() == 0) {
-        return Err(failure);
+        return Err(progress.failed(failure));
     }
     let (ticking, writer, write_fault) = world.into_parts();
     let row = MetricRow::new(&Entry {
@@ -141,6 +167,9 @@ struct Board {
     lines: Lines,
     /// After the last probe or wait.
     now: Stamp<Sender>,
+    progress: Progress,
+    /// Sent in the interval that is open.
+    packets: u64,
 }
 
 impl Board {
@@ -151,6 +180,7 @@ impl Board {
     fn tick(&mut self, now: Stamp<Sender>) {
         self.now = now;
         if let Some(row) = self.watch.tick(now) {
+            self.progress.tell(now, Told::Watch(row.point(std::mem::take(&mut self.packets))));
             let text = if self.lines.json { row.json() } else { row.text() };
             self.lines.live(&text);
         }
@@ -160,9 +190,14 @@ impl Board {
     fn end(&mut self, now: Stamp<Sender>, row: MetricRow) -> bool {
         self.tick(now);
         let summary = self.watch.summary(now, row);
+        let any = summary.result.value.is_some() || summary.windows.iter().any(|row| row.windows > 0);
+        self.lines.shown_elsewhere = false;
+        if self.progress.conclude(&summary.json()) {
+            return any;
+        }
         let text = if self.lines.json { summary.json() } else { summary.text() };
         self.lines.last(&text);
-        summary.result.value.is_some() || summary.windows.iter().any(|row| row.windows > 0)
+        any
     }
 }
 
@@ -173,6 +208,8 @@ struct Lines {
     json: bool,
     rewrite: bool,
     stop: Arc<AtomicBool>,
+    /// A screen or a stream shows the intervals.
+    shown_elsewhere: bool,
 }
 
 impl Lines {
@@ -180,12 +217,23 @@ impl Lines {
         let path = args.measure.output();
         output::check(path)?;
         let refuse = |error: io::Error| Failure::usage(format!("-o: {error}"));
+        // A stream writes it by itself.
+        let path = path.filter(|_| !args.measure.streams());
         let file = path.map(File::create).transpose().map_err(refuse)?;
         let json = args.measure.json();
-        Ok(Self { rewrite: !json && file.is_none() && io::stdout().is_terminal(), file, json, stop })
+        Ok(Self {
+            rewrite: !json && file.is_none() && io::stdout().is_terminal(),
+            file,
+            json,
+            stop,
+            shown_elsewhere: false,
+        })
     }
 
     fn live(&mut self, text: &str) {
+        if self.shown_elsewhere && self.file.is_none() {
+            return;
+        }
         if self.rewrite {
             self.put(&format!("\r{text}\x1b[K"));
         } else {
@@ -222,6 +270,18 @@ struct Ticking {
     stop: Arc<AtomicBool>,
 }
 
+impl Ticking {
+    /// Nothing is sent for as long as the user wants.
+    fn pause(&mut self) -> Result<(), narrows_net::Error> {
+        let paused = |board: &RefCell<Board>| board.borrow().progress.paused();
+        let began = self.now();
+        while paused(&self.board) && !self.stop_requested() && self.now().since(began) < LONGEST_PAUSE {
+            self.wait(self.now() + Duration::from_millis(200))?;
+        }
+        Ok(())
+    }
+}
+
 impl World for Ticking {
     type Fault = narrows_net::Error;
 
@@ -238,15 +298,18 @@ impl World for Ticking {
     }
 
     fn send(&mut self, probe: Probe) -> Result<Event, narrows_net::Error> {
-        let octets = match &probe {
-            Probe::Train(train) => train.ip_octets(),
-            _ => 0,
+        self.pause()?;
+        let (octets, packets) = match &probe {
+            Probe::Train(train) => (train.ip_octets(), train.packets.len()),
+            _ => (0, 0),
         };
-        let event = self.inner.send(probe);
+        let progress = self.board.borrow().progress.clone();
+        let event = Observed::new(&mut self.inner, &progress).send(probe);
         let mut board = self.board.borrow_mut();
         board.tick(self.inner.now());
         if event.as_ref().is_ok_and(|event| !matches!(event, Event::Refused(_))) {
             board.watch.spend(octets);
+            board.packets += narrows_units::to_u64(packets);
         }
         event
     }

@@ -10,8 +10,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use narrows_lab::{RealTimePath, Side, StartOptions};
-use narrows_methods::job::{JobOptions, JobReport, Profile, main_job};
-use narrows_probe::Budget;
+use narrows_methods::job::{JobOptions, JobReport, Profile, main_job, stages};
+use narrows_probe::progress::Plan;
+use narrows_probe::{Budget, World};
 use narrows_report::{Document, Environments, Note, Problem, Target, TimingReport};
 use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
@@ -23,8 +24,9 @@ use crate::connect::Peer;
 use crate::environment::Before;
 use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
-use crate::progress::Progress;
+use crate::progress::{Progress, Wanted};
 use crate::record::{FileWriter, RecordArgs};
+use crate::screen::ScreenArgs;
 use crate::{environment, interrupt, output};
 
 /// Measure a path whose truth is known, on this machine alone, and print the truth beside each
@@ -82,11 +84,15 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     };
     let seed = args.seed.unwrap_or(scenario.seed);
     let tape = Tape { writer: args.record.open()?, played: Played { scenario: scenario.name.clone(), text, seed } };
-    let quiet = args.print.quiet;
+    // Never a screen: it would share the machine with the path that is played.
+    let wanted = Wanted { screen: None, ..args.print.progress(ScreenArgs::default()) };
+    let progress = Progress::start(wanted, announced(&scenario, &options))?;
     let (mut document, writer, write_fault) = match narrows_lab::available() {
-        Ok(()) if !args.simulate => in_real_time(&scenario, tape, &options, quiet)?,
-        Ok(()) => in_simulator(&scenario, tape, &options, "asked for with --simulate", quiet),
-        Err(why) => in_simulator(&scenario, tape, &options, &why.to_string(), quiet),
+        Ok(()) if !args.simulate => {
+            in_real_time(&scenario, tape, &options, &progress).map_err(|failure| progress.failed(failure))?
+        }
+        Ok(()) => in_simulator(&scenario, tape, &options, "asked for with --simulate", &progress),
+        Err(why) => in_simulator(&scenario, tape, &options, &why.to_string(), &progress),
     };
     document.params.insert("scenario".to_owned(), scenario.name.clone());
     document.params.insert("seed".to_owned(), seed.to_string());
@@ -94,7 +100,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     document.conclude();
     let redaction = document.redaction();
     let document = args.print.redacted(document);
-    args.print.write(&document)?;
+    args.print.write(&document, &progress)?;
     args.print.write_files(&document, &redaction)?;
     args.record.close(writer, write_fault)?;
     match &document.error {
@@ -104,6 +110,21 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
         }
         None if document.is_inconclusive() => Ok(args.fail_if.exit(&document, Exit::Inconclusive)),
         None => Ok(args.fail_if.exit(&document, Exit::Valid)),
+    }
+}
+
+/// For whoever follows it.
+fn announced(scenario: &Scenario, options: &JobOptions) -> Plan {
+    let stages = stages(options);
+    Plan {
+        command: "demo".to_owned(),
+        target: scenario.name.clone(),
+        details: format!("{:?}", options.direction).to_lowercase(),
+        about_ns: Some(stages.iter().map(|stage| stage.time_ns).sum()),
+        stages,
+        most_ns: Some(narrows_units::nanos(options.budget.time)),
+        most_octets: Some(options.budget.octets),
+        ..Plan::default()
     }
 }
 
@@ -117,7 +138,7 @@ struct Tape {
 type Shown = (Document, Option<FileWriter>, Option<WriteError>);
 
 /// Over real sockets between two private hosts.
-fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bool) -> Result<Shown, Failure> {
+fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, progress: &Progress) -> Result<Shown, Failure> {
     let stop = interrupt::flag()?;
     let begun = environment::now();
     let start = StartOptions { seed: Some(tape.played.seed), ..StartOptions::default() };
@@ -128,7 +149,7 @@ fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, quiet: bo
         path.host(Side::Receiver).run(|| super::serve::start_private(remote.into())).map_err(lab_failure)??;
     let port = server.addresses().first().map_or(narrows_wire::DEFAULT_PORT, std::net::SocketAddr::port);
     let peer = Peer::plain(remote.to_string(), port);
-    let ended = path.host(Side::Sender).run(|| measure(&peer, tape, options, stop, quiet)).map_err(lab_failure)?;
+    let ended = path.host(Side::Sender).run(|| measure(&peer, tape, options, stop, progress)).map_err(lab_failure)?;
     drop(server);
     let timing_report = path.stop().map_err(lab_failure)?;
     let RunResult { job, environments, failure, writer, write_fault } = ended?;
@@ -170,15 +191,14 @@ fn measure(
     tape: Tape,
     options: &JobOptions,
     stop: &Arc<AtomicBool>,
-    quiet: bool,
+    progress: &Progress,
 ) -> Result<RunResult, Failure> {
-    let mut progress = Progress::new(quiet);
     progress.say("building the path");
-    let mut world = peer.connect(options.direction, stop, &progress)?;
+    let mut world = peer.connect(options.direction, stop, progress)?;
     let before = Before::job(&mut world);
     let setting = Setting::new(WorldKind::Lab).playing(tape.played);
     let mut world = Recorder::maybe(world, tape.writer, setting);
-    let mut job = main_job(&mut world, options, &mut progress);
+    let mut job = main_job(&mut world, options, progress);
     progress.finish();
     let failure = job.fault.take().map(|fault| crate::connect::failure(&fault));
     let (mut world, writer, write_fault) = world.into_parts();
@@ -187,14 +207,14 @@ fn measure(
 }
 
 /// The same scenario in the simulator.
-fn in_simulator(scenario: &Scenario, tape: Tape, options: &JobOptions, why: &str, quiet: bool) -> Shown {
-    let mut progress = Progress::new(quiet);
+fn in_simulator(scenario: &Scenario, tape: Tape, options: &JobOptions, why: &str, progress: &Progress) -> Shown {
     let world = SimWorld::new(scenario, PathDirection::Forward, tape.played.seed);
+    progress.played_from(world.now());
     let began = Duration::from_nanos(world.true_time());
     let setting = Setting::new(WorldKind::Simulator).playing(tape.played);
     let mut world =
         Recorder::maybe(world, tape.writer, setting).with_true_time(|world: &SimWorld| Some(world.true_time()));
-    let job = main_job(&mut world, options, &mut progress);
+    let job = main_job(&mut world, options, progress);
     progress.finish();
     let (world, writer, write_fault) = world.into_parts();
     let span = (began, Duration::from_nanos(world.true_time()).max(began + Duration::from_millis(1)));

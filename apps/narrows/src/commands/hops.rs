@@ -6,13 +6,14 @@ mod server;
 mod watched;
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use narrows_net::names::Names;
+use narrows_probe::progress::Plan;
 use narrows_probe::{Method, Order, RawParams};
 use narrows_report::hops::{HopsDocument, HopsRequest, Pipe};
 use narrows_report::{Note, Problem, ReportFile, Target};
@@ -45,7 +46,8 @@ pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
     output::check(args.output.as_ref())?;
     output::check(args.svg.as_ref())?;
     args.files.check()?;
-    let ended = measure(args, method, &params)?;
+    let progress = Progress::start(args.progress(), announced(args, method, &params, None))?;
+    let ended = measure(args, method, &params, &progress).map_err(|failure| progress.failed(failure))?;
     let mut document = ended.document;
     if interrupt::flag()?.load(Ordering::Relaxed) {
         document.notes.push(Note { id: "interrupted", text: "interrupted: this is what was known by then".to_owned() });
@@ -61,7 +63,7 @@ pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
     if args.files.redact() {
         document = document.redacted();
     }
-    print(args, &document)?;
+    print(args, &document, &progress)?;
     args.files.write(|| redaction, |command| ReportFile::of_hops(&document, command))?;
     args.record.close(ended.writer, ended.write_fault)?;
     if let Some(failure) = ended.failure {
@@ -71,7 +73,7 @@ pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
     Ok(args.fail_if.exit(&document, exit))
 }
 
-fn print(args: &HopsArgs, document: &HopsDocument) -> Result<(), Failure> {
+fn print(args: &HopsArgs, document: &HopsDocument, progress: &Progress) -> Result<(), Failure> {
     let strokes = args.strokes();
     let here = if args.files.redact() { "this-host".to_owned() } else { environment::hostname() };
     let text = match args.form() {
@@ -82,25 +84,46 @@ fn print(args: &HopsArgs, document: &HopsDocument) -> Result<(), Failure> {
             if args.report || args.wide { table } else { format!("{table}\n{}", Pipe::new(document).text(strokes)) }
         }
     };
-    let written = output::write(&text, args.output.as_deref());
+    let written =
+        if progress.conclude(&document.json()) { Ok(()) } else { output::write(&text, args.output.as_deref()) };
     if let Some(path) = &args.svg {
         output::write(&Pipe::new(document).svg(), Some(path))?;
     }
     written
 }
 
-fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> Result<RunResult, Failure> {
+/// For whoever follows it.
+fn announced(args: &HopsArgs, method: &dyn Method, params: &RawParams, address: Option<IpAddr>) -> Plan {
+    let usual = method.imposes(params).budget();
+    let budget = args.budget.map_or(usual, |limits| limits.over(usual));
+    Plan {
+        command: "hops".to_owned(),
+        target: args.host.clone(),
+        address,
+        details: format!("{}, one flow", args.via_text()),
+        most_ns: Some(narrows_units::nanos(budget.time)),
+        most_octets: Some(budget.octets),
+        ..Plan::default()
+    }
+}
+
+fn measure(
+    args: &HopsArgs,
+    method: &'static dyn Method,
+    params: &RawParams,
+    progress: &Progress,
+) -> Result<RunResult, Failure> {
     let info = method.info();
     let run_params = args.run_params(method, params);
     let estimator = method.begin(&run_params).map_err(|error| Failure::usage(error.to_string()))?;
     let writer = args.record.open()?;
     let stop = Arc::clone(interrupt::flag()?);
-    let progress = Progress::new(!args.live());
     progress.say(format!("hops to {} by {}", args.host, info.name));
     let started_at = Some(environment::now());
-    let remote = args.connect(&stop, &progress)?;
+    let remote = args.connect(&stop, progress)?;
     let address = remote.address();
-    let server = args.server_there(method, address, &stop, &progress)?;
+    progress.plan(announced(args, method, params, Some(address.ip())));
+    let server = args.server_there(method, address, &stop, progress)?;
     let names = (!args.no_dns).then(Names::new);
     let board = Board::new(progress.clone(), names.clone(), args.live(), !args.quiet);
     let board = Rc::new(RefCell::new(board));
@@ -116,7 +139,9 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
         Ok(measured) => (measured, None),
         Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
     };
-    progress.finish();
+    if !progress.is_watched() {
+        progress.finish();
+    }
     if let Some(failure) = failure.take_if(|_| world.reports() == 0) {
         return Err(failure);
     }
@@ -125,7 +150,7 @@ fn measure(args: &HopsArgs, method: &'static dyn Method, params: &RawParams) -> 
     let mut found = board.borrow_mut().found(&remote);
     drop(remote);
     if !args.server && failure.is_none() {
-        flows::poll(args.flows, || args.connect(&stop, &progress), &mut found, &stop);
+        flows::poll(args.flows, || args.connect(&stop, progress), &mut found, &stop);
     }
     if let Some(names) = names {
         found.statistics.addresses().for_each(|address| names.ask(address));

@@ -13,12 +13,12 @@ use narrows_methods as methods;
 use narrows_methods::DEFAULT;
 use narrows_methods::job::JobReport;
 use narrows_net::via::Via;
-use narrows_probe::Entry;
-use narrows_probe::{Answering, Budget, Method, Order, Outcome, PathFacts, RawParams, World};
+use narrows_probe::progress::{Feed, Observed, Plan, PlannedStage, Progress as Event, StageBegan, StageEnded};
+use narrows_probe::{Answering, Budget, Entry, Method, Order, Outcome, PathFacts, RawParams, World};
 use narrows_report::picture::Picture;
 use narrows_report::{Document, Problem, ReportFile, Target};
 use narrows_trace::{Recorder, Setting, WorldKind};
-use narrows_units::{Direction, Metric};
+use narrows_units::{Direction, Metric, nanos};
 
 use super::methods::unknown;
 use crate::budget::BudgetLimits;
@@ -26,7 +26,7 @@ use crate::connect::{self, ConnectArgs};
 use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
 use crate::files::FileArgs;
-use crate::progress::Progress;
+use crate::progress::{Progress, Wanted};
 use crate::record::{FileWriter, RecordArgs};
 use crate::remote::Remote;
 use crate::{environment, interrupt, output};
@@ -56,6 +56,9 @@ pub(crate) struct MeasureArgs {
     /// Print one JSON object: an entry of `metrics` of `test --json`
     #[arg(long, short = 'J')]
     json: bool,
+    /// Print one JSON object per event while it measures, the result in the last one
+    #[arg(long, conflicts_with = "json")]
+    json_stream: bool,
     /// Write the result to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -89,6 +92,7 @@ impl MeasureArgs {
             reverse,
             budget: None,
             json,
+            json_stream: false,
             output,
             fail_if,
             files,
@@ -110,8 +114,47 @@ impl MeasureArgs {
         self.connect.host()
     }
 
+    /// Where the progress goes.
+    pub(super) fn progress(&self, screen: Option<bool>) -> Wanted<'_> {
+        Wanted { quiet: self.quiet, stream: self.json_stream.then_some(self.output.as_deref()), screen }
+    }
+
+    /// For whoever follows it.
+    pub(super) fn announced(&self, method: &dyn Method, params: &RawParams, address: Option<IpAddr>) -> Plan {
+        let info = method.info();
+        let direction = if self.reverse { Direction::Reverse } else { Direction::Forward };
+        let usual = method.imposes(params);
+        let budget = self.budget.map_or(usual.budget(), |limits| limits.over(usual.budget()));
+        let stage = PlannedStage {
+            metric: info.metric,
+            direction,
+            octets: usual.typical_octets,
+            time_ns: nanos(usual.typical_time),
+        };
+        Plan {
+            command: command_of(info.metric).to_owned(),
+            target: self.connect.host().to_owned(),
+            address,
+            details: format!("{}, method {}", format!("{direction:?}").to_lowercase(), info.name),
+            about_ns: Some(stage.time_ns),
+            stages: vec![stage],
+            most_ns: Some(nanos(budget.time)),
+            most_octets: Some(budget.octets),
+        }
+    }
+
+    pub(super) fn streams(&self) -> bool {
+        self.json_stream
+    }
+
+    /// Nothing for people is printed.
+    pub(super) fn plain(&self) -> bool {
+        self.quiet || self.json || self.json_stream
+    }
+
+    /// The result is JSON, alone or as the end of a stream.
     pub(super) fn json(&self) -> bool {
-        self.json
+        self.json || self.json_stream
     }
 
     pub(super) fn output(&self) -> Option<&PathBuf> {
@@ -152,7 +195,7 @@ pub(crate) fn run(args: &MeasureArgs, metric: Metric) -> Result<Exit, Failure> {
 pub(super) fn measure(args: &MeasureArgs, metric: Metric, extra: &[(String, String)]) -> Result<Exit, Failure> {
     measure_as(args, metric, extra, |document, outcome| {
         let text =
-            if args.json { document.row_json() + "\n" } else { document.row_text() + &directions::text(outcome) };
+            if args.json() { document.row_json() + "\n" } else { document.row_text() + &directions::text(outcome) };
         Ok(Reported { text, file: None })
     })
 }
@@ -179,13 +222,16 @@ pub(super) fn measure_as(
     let params: RawParams = extra.iter().cloned().chain(given).collect();
     // Bad parameters are told before anything is connected.
     method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;
-    let measured = over_sockets(args, method, &params)?;
+    let progress = Progress::start(args.progress(None), args.announced(method, &params, None))?;
+    let measured = over_sockets(args, method, &params, &progress).map_err(|failure| progress.failed(failure))?;
     let document = document(args, metric, &measured);
     let redaction = document.redaction();
     let document = if args.files.redact() { document.redacted() } else { document };
     let exit = if document.has_any_value() { Exit::Valid } else { Exit::Inconclusive };
     let Reported { text, file } = reported(&document, &measured.entry.outcome)?;
-    output::write(&text, args.output.as_deref())?;
+    if !progress.conclude(&text) {
+        output::write(&text, args.output.as_deref())?;
+    }
     args.files.write(
         || redaction,
         |command| {
@@ -292,6 +338,19 @@ fn hinting(failure: Failure) -> Failure {
     Failure { text, ..failure }
 }
 
+/// The subcommand whose metric it is.
+fn command_of(metric: Metric) -> &'static str {
+    match metric {
+        Metric::IpCapacity => "capacity",
+        Metric::AvailableIpCapacity => "available",
+        Metric::RoundTripTime => "rtt",
+        Metric::UdpAchievable => "udp",
+        Metric::TcpAchievableSingle => "tcp",
+        Metric::MaximumBurstOctets => "burst",
+        other => other.name(),
+    }
+}
+
 /// What was measured, and what broke on the way: what was known by then is a result too.
 struct RunResult {
     begun: String,
@@ -320,45 +379,46 @@ pub(super) fn remote(
     Ok((world, direction))
 }
 
-fn over_sockets(args: &MeasureArgs, method: &'static dyn Method, params: &RawParams) -> Result<RunResult, Failure> {
+fn over_sockets(
+    args: &MeasureArgs,
+    method: &'static dyn Method,
+    params: &RawParams,
+    progress: &Progress,
+) -> Result<RunResult, Failure> {
     let estimator = method.begin(params).map_err(|error| Failure::usage(error.to_string()))?;
     let writer = args.record.open()?;
     let stop = interrupt::flag()?;
-    let progress = Progress::new(args.quiet);
-    progress.say(format!("{} by {}", method.info().metric, method.info().name));
     let begun = environment::now();
-    let (world, direction) = remote(args, stop, &progress)?;
+    let (world, direction) = remote(args, stop, progress)?;
     let facts = world.facts();
+    progress.plan(args.announced(method, params, Some(world.address().ip())));
     let mut world = Recorder::maybe(world, writer, Setting::new(WorldKind::Sockets).towards(direction));
     let usual = method.imposes(params).budget();
     let budget: Budget = args.budget.map_or(usual, |limits| limits.over(usual));
     let metric = method.info().metric;
     let order = Order { metric, method: method.info().name, params, budget, estimator };
-    let (measured, mut failure) = match narrows_probe::run(&mut world, order) {
+    let began = StageBegan { metric, direction, method: method.info().name.to_owned() };
+    progress.tell(world.now(), Event::StageBegan(began));
+    let (measured, mut failure) = match narrows_probe::run(&mut Observed::new(&mut world, progress), order) {
         Ok(measured) => (measured, None),
         Err(broken) => (broken.measured, Some(connect::failure(&broken.fault))),
     };
-    progress.finish();
     if let Some(failure) = failure.take_if(|_| world.reports() == 0) {
         return Err(failure);
     }
     let (remote, writer, write_fault) = world.into_parts();
     let name = answered_by(&measured.outcome).unwrap_or(method.info().name);
-    Ok(RunResult {
-        begun,
-        address: Some(remote.address().ip()),
-        facts,
-        entry: Entry {
-            metric,
-            direction: remote.direction(method.info(), &measured.outcome, direction),
-            method: name,
-            outcome: remote.reported(method.info(), measured.outcome),
-            cost: measured.cost,
-        },
-        failure,
-        writer,
-        write_fault,
-    })
+    let entry = Entry {
+        metric,
+        direction: remote.direction(method.info(), &measured.outcome, direction),
+        method: name,
+        outcome: remote.reported(method.info(), measured.outcome),
+        cost: measured.cost,
+    };
+    if progress.is_watched() {
+        progress.tell(remote.now(), Event::StageEnded(StageEnded::of(&entry)));
+    }
+    Ok(RunResult { begun, address: Some(remote.address().ip()), facts, entry, failure, writer, write_fault })
 }
 
 /// Which methods stand behind the automatic choice's answer, where it says so.

@@ -4,8 +4,9 @@ mod from_here;
 
 use std::path::PathBuf;
 
-use narrows_methods::job::{JobOptions, JobReport, Profile, main_job};
+use narrows_methods::job::{JobOptions, JobReport, Profile, main_job, stages};
 use narrows_net::client::SocketWorld;
+use narrows_probe::progress::Plan as Announced;
 use narrows_probe::{Budget, Cost};
 use narrows_report::redaction::Redaction;
 use narrows_report::{Document, Environments, Note, Problem, ReportFile, Target};
@@ -19,8 +20,9 @@ use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
 use crate::files::FileArgs;
 use crate::output::{self, Format};
-use crate::progress::Progress;
+use crate::progress::{Progress, Wanted};
 use crate::record::{FileWriter, RecordArgs};
+use crate::screen::ScreenArgs;
 use crate::{environment, interrupt};
 
 /// Measure the path to a host that runs `narrows serve`: what it can carry, and what holds it back.
@@ -61,6 +63,8 @@ pub(crate) struct TestArgs {
     #[command(flatten)]
     fail_if: FailIfArgs,
     #[command(flatten)]
+    screen: ScreenArgs,
+    #[command(flatten)]
     record: RecordArgs,
     /// Settings of this command from a TOML file of their own; flags outweigh them
     #[arg(long, value_name = "FILE")]
@@ -76,6 +80,9 @@ pub(crate) struct PrintArgs {
     /// Print CSV
     #[arg(long)]
     csv: bool,
+    /// Print one JSON object per event while it measures, the result in the last one
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    json_stream: bool,
     /// Write the result to this file
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -106,13 +113,31 @@ impl PrintArgs {
         }
     }
 
+    /// Where the progress goes.
+    pub(crate) fn progress(&self, screen: ScreenArgs) -> Wanted<'_> {
+        let plain = self.quiet || self.json_stream || self.format() != Format::Text;
+        Wanted {
+            quiet: self.quiet,
+            stream: self.json_stream.then_some(self.output.as_deref()),
+            screen: screen.wanted(plain),
+        }
+    }
+
     /// Writes a document where and as asked.
-    pub(crate) fn write(&self, document: &Document) -> Result<(), Failure> {
-        self.write_as(document, Document::text)
+    pub(crate) fn write(&self, document: &Document, progress: &Progress) -> Result<(), Failure> {
+        self.write_as(document, Document::text, progress)
     }
 
     /// The same with another text.
-    fn write_as(&self, document: &Document, as_text: fn(&Document) -> String) -> Result<(), Failure> {
+    fn write_as(
+        &self,
+        document: &Document,
+        as_text: fn(&Document) -> String,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        if progress.conclude(&document.json()) {
+            return Ok(());
+        }
         let text = match self.format() {
             Format::Text => as_text(document),
             Format::Json => document.json() + "\n",
@@ -169,6 +194,31 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// For whoever follows it.
+    fn announced(&self, target: &str, address: Option<std::net::IpAddr>) -> Announced {
+        let of = |&direction| stages(&JobOptions { profile: self.profile, budget: self.budget, direction });
+        let stages: Vec<_> = self.directions.iter().flat_map(of).collect();
+        let directions: Vec<String> =
+            self.directions.iter().map(|direction| format!("{direction:?}").to_lowercase()).collect();
+        let profile = match self.profile {
+            Profile::Quick => ", quick",
+            Profile::Standard => "",
+            Profile::Thorough => ", thorough",
+        };
+        Announced {
+            command: "test".to_owned(),
+            target: target.to_owned(),
+            address,
+            details: directions.join(" and ") + profile,
+            about_ns: Some(stages.iter().map(|stage| stage.time_ns).sum()),
+            stages,
+            most_ns: Some(narrows_units::nanos(self.budget.time)),
+            most_octets: Some(self.budget.octets),
+        }
+    }
+}
+
 /// Bounds of the whole job over so many ways where the user sets none: ours, several times what it
 /// needs on a path of 1 Gbit/s.
 fn whole_job(profile: Profile, ways: u32) -> Budget {
@@ -193,13 +243,13 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
         return from_here::asked(args, &plan, &peer);
     }
     let stop = interrupt::flag()?;
-    let progress = Progress::new(args.print.quiet);
     let begun = environment::now();
     let writer = args.record.open()?;
-    let (mut jobs, failure) = measure(&plan, &peer, stop, progress, writer);
+    let progress = Progress::start(args.print.progress(args.screen), plan.announced(&peer.name, None))?;
+    let (mut jobs, failure) = measure(&plan, &peer, stop, &progress, writer);
     let Some(address) = jobs.address else {
         let failure = failure.unwrap_or_else(|| Failure::host("nothing was measured"));
-        return from_here::instead(args, &plan, &peer, failure);
+        return from_here::instead(args, &plan, &peer, failure, &progress);
     };
     let target = Target { name: peer.name.clone(), address: Some(address.ip()), port: Some(address.port()) };
     // Nothing is measured any more.
@@ -220,7 +270,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
         (_, true) => Document::netest_text,
         _ => Document::text,
     };
-    args.print.write_as(&document, as_text)?;
+    args.print.write_as(&document, as_text, &progress)?;
     args.print.write_files(&document, &redaction)?;
     args.record.close(jobs.writer.take(), jobs.write_fault.take())?;
     if let Some(problem) = &document.error {
@@ -283,7 +333,7 @@ fn measure(
     plan: &Plan,
     peer: &Peer,
     stop: &std::sync::Arc<std::sync::atomic::AtomicBool>,
-    mut progress: Progress,
+    progress: &Progress,
     writer: Option<FileWriter>,
 ) -> (Jobs, Option<Failure>) {
     let mut jobs = Jobs { reports: Vec::new(), address: None, writer, write_fault: None, environments: Vec::new() };
@@ -292,7 +342,7 @@ fn measure(
     let ways = u32::try_from(plan.directions.len()).unwrap_or(1);
     for (&direction, to_go) in plan.directions.iter().zip((1..=ways).rev()) {
         progress.say(format!("connecting to {}", peer.name));
-        let connected = peer.connect(direction, stop, &progress);
+        let connected = peer.connect(direction, stop, progress);
         let mut world: SocketWorld = match connected {
             Ok(world) => world,
             Err(error) => {
@@ -301,12 +351,13 @@ fn measure(
             }
         };
         jobs.address = Some(world.peer());
+        progress.plan(plan.announced(&peer.name, Some(world.peer().ip())));
         let before = Before::job(&mut world);
         let budget = share(plan.budget, spent, to_go);
         let options = JobOptions { profile: plan.profile, budget, direction };
         let setting = Setting::new(WorldKind::Sockets).towards(direction);
         let mut world = Recorder::maybe(world, jobs.writer.take(), setting);
-        let mut report = main_job(&mut world, &options, &mut progress);
+        let mut report = main_job(&mut world, &options, progress);
         let (mut world, writer, fault) = world.into_parts();
         let intact = report.fault.is_none().then_some(&mut world);
         jobs.environments.push(before.after(intact));

@@ -12,6 +12,7 @@ mod quick;
 mod report;
 mod streams;
 mod text;
+mod watched;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -20,12 +21,15 @@ use std::time::Duration;
 
 use narrows_net::client::IpVersion;
 use narrows_net::iperf3::{Finished, Outline, Part, TestOptions};
+use narrows_probe::progress::{Feed, OnPath, Progress as Event};
 use narrows_report::answer_text;
 use narrows_wire::iperf3::{Counters, Flow, MOST_STREAMS, Parameters, Transport};
 
 use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
 use crate::files::FileArgs;
+use crate::progress::Progress;
+use crate::screen::ScreenArgs;
 use crate::{interrupt, output};
 use arguments::{Rate, Size};
 
@@ -165,6 +169,11 @@ pub(crate) struct ThroughputArgs {
     /// Print JSON in iperf3's shape
     #[arg(long, short = 'J')]
     json: bool,
+    /// Print one JSON object per event while it measures, the result in the last one
+    #[arg(long, conflicts_with = "json")]
+    json_stream: bool,
+    #[command(flatten)]
+    screen: ScreenArgs,
     /// Write the result to a file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -189,6 +198,9 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     let stop = interrupt::flag()?;
     if args.ndt7.wanted() {
         args.files.refuse("--ndt7")?;
+        if args.json_stream {
+            return Err(Failure::usage("--json-stream: not with --ndt7"));
+        }
         return ndt7::run(args, stop).map_err(|failure| complain_in_json(args, failure));
     }
     let parameters = args.parameters()?;
@@ -196,7 +208,8 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     let started_at = crate::moment::Moment::now();
     let judge = limit::Judge::new(args, &options);
     let mut lines = String::new();
-    let live = !args.json && args.output.is_none();
+    let progress = Progress::start(args.progress(), watched::announced(args))?;
+    let live = !args.json && args.output.is_none() && !progress.is_watched();
     let redaction = args.files.redact().then(|| report::redaction(args));
     let hidden = |text: String| redaction.as_ref().map_or_else(|| text.clone(), |redaction| redaction.text(&text));
     let mut print = |text: String| {
@@ -214,7 +227,12 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     };
     let printer = std::cell::RefCell::new(&mut print);
     let mut began = |outline: &Outline| (printer.borrow_mut())(header(outline));
-    let mut interval = |part: &Part| (printer.borrow_mut())(text::interval(part, &judge.part(part), &options));
+    let mut interval = |part: &Part| {
+        let verdict = judge.part(part);
+        progress.event(Event::Interval(watched::interval(part, &verdict, &options)));
+        (printer.borrow_mut())(text::interval(part, &verdict, &options));
+    };
+    progress.on_path(OnPath::Load);
     let finished = if args.iperf3 {
         let finished = narrows_net::iperf3::run(&args.host, &options, &mut began, &mut interval);
         finished.map(|finished| (finished, own::Beside::default())).map_err(|error| {
@@ -227,7 +245,9 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     } else {
         own::run(args, &options, &mut began, &mut interval)
     };
-    let (finished, beside) = finished.map_err(|failure| complain_in_json(args, failure))?;
+    progress.on_path(OnPath::Nothing);
+    progress.finish();
+    let (finished, beside) = finished.map_err(|failure| progress.failed(complain_in_json(args, failure)))?;
     let verdict = judge.whole(&finished);
     let asked = args.bottleneck.map(|rate| narrows_units::BitRate::from_bps(rate.bps));
     let metrics = metrics::Metrics::of(&finished, &beside, asked.or(judge.interface_rate()));
@@ -235,8 +255,10 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     let answer = report::answer(&transfers);
     let document = document::build(args, &options, &finished, &judge, started_at, (&beside, metrics.as_ref()));
     let document = report::with_answer(document, &answer, redaction.as_ref());
-    if args.json {
-        output::write(&format!("{document}\n"), args.output.as_deref())?;
+    if args.json || args.json_stream {
+        if !progress.conclude(&document.to_string()) {
+            output::write(&format!("{document}\n"), args.output.as_deref())?;
+        }
     } else {
         (printer.borrow_mut())(format!("\n{}\n", answer_text(&answer)));
         (printer.borrow_mut())(text::summary(&finished, &verdict, &options));

@@ -24,6 +24,7 @@ mod real_time;
 mod refusals;
 mod replay;
 mod reports;
+mod screens;
 mod service;
 mod strangers;
 mod throughput;

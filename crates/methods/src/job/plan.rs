@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use narrows_units::{BitRate, Delta, Metric, Octets};
+use narrows_units::{BitRate, Delta, Direction, Metric, Octets, nanos};
 
+use super::Job;
 use super::combine::combine;
-use super::{Job, Observer};
 use narrows_probe::Entry;
 use narrows_probe::outcome::{BoundKind, Estimate, Limit, Outcome, Ranged, Reason};
+use narrows_probe::progress::{Feed, PlannedStage};
 use narrows_probe::world::World;
 
 /// How much to spend.
@@ -23,45 +24,64 @@ pub enum Profile {
 
 type Params = Vec<(&'static str, String)>;
 
-pub(super) fn carry_out<W: World>(
-    job: &mut Job<'_>,
-    world: &mut W,
-    observer: &mut dyn Observer,
-) -> Result<(), W::Fault> {
+/// What a job of this profile will measure, in its order, with what each stage usually takes.
+pub(super) fn stages(profile: Profile, direction: Direction) -> Vec<PlannedStage> {
+    let quick = [
+        (Metric::RoundTripTime, "rtt"),
+        (Metric::PathMtu, "pmtu"),
+        (Metric::IpCapacity, "capacity"),
+        (Metric::AvailableIpCapacity, "available"),
+    ];
+    let loads = [
+        (Metric::MaximumBurstOctets, "burst"),
+        (Metric::UdpAchievable, "udp"),
+        (Metric::TcpAchievableSingle, "tcp"),
+        (Metric::TcpStreamsToFill, "streams"),
+        (Metric::TcpWindowOctets, "window"),
+    ];
+    let loads = loads.into_iter().filter(|_| profile != Profile::Quick);
+    let stage = |(metric, name)| {
+        let usual = &crate::find(name)?.info().imposes;
+        Some(PlannedStage { metric, direction, octets: usual.typical_octets, time_ns: nanos(usual.typical_time) })
+    };
+    quick.into_iter().chain(loads).filter_map(stage).collect()
+}
+
+pub(super) fn carry_out<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Result<(), W::Fault> {
     for metric in [Metric::RoundTripTime, Metric::PathMtu] {
         let method = if metric == Metric::PathMtu { "pmtu" } else { "rtt" };
-        let entry = job.measure(world, observer, metric, method, &[])?;
+        let entry = job.measure(world, feed, metric, method, &[])?;
         job.keep(entry);
     }
-    capacity(job, world, observer)?;
-    available(job, world, observer)?;
+    capacity(job, world, feed)?;
+    available(job, world, feed)?;
     cross_traffic(job);
     if job.options.profile == Profile::Quick {
         return Ok(());
     }
     let available = job.value(Metric::AvailableIpCapacity);
-    burst(job, world, observer, available)?;
-    udp(job, world, observer, available)?;
-    tcp(job, world, observer, available)?;
+    burst(job, world, feed, available)?;
+    udp(job, world, feed, available)?;
+    tcp(job, world, feed, available)?;
     Ok(())
 }
 
-fn capacity<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Observer) -> Result<(), W::Fault> {
-    let entry = job.measure(world, observer, Metric::IpCapacity, "capacity", &[])?;
+fn capacity<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Result<(), W::Fault> {
+    let entry = job.measure(world, feed, Metric::IpCapacity, "capacity", &[])?;
     job.keep(entry);
     Ok(())
 }
 
 /// The default's own choice of methods; a second, independent one beside it where the user wants to
 /// be sure.
-fn available<W: World>(job: &mut Job<'_>, world: &mut W, observer: &mut dyn Observer) -> Result<(), W::Fault> {
+fn available<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Result<(), W::Fault> {
     let metric = Metric::AvailableIpCapacity;
     let quick = job.options.profile == Profile::Quick;
-    let mut best = job.measure(world, observer, metric, if quick { "slope" } else { "available" }, &[])?;
+    let mut best = job.measure(world, feed, metric, if quick { "slope" } else { "available" }, &[])?;
     if job.options.profile == Profile::Thorough {
         let most = || best.outcome.estimate().and_then(Estimate::rate).map(|rate| rate.high);
         let scale = job.value(Metric::IpCapacity).or_else(most);
-        let second = job.measure(world, observer, metric, "pathload", &[])?;
+        let second = job.measure(world, feed, metric, "pathload", &[])?;
         best = combine(best, second, scale.unwrap_or(BitRate::ZERO));
     }
     cap_by_capacity(job, &mut best);
@@ -118,11 +138,10 @@ fn cross_traffic(job: &mut Job<'_>) {
 fn burst<W: World>(
     job: &mut Job<'_>,
     world: &mut W,
-    observer: &mut dyn Observer,
+    feed: &dyn Feed,
     available: Option<BitRate>,
 ) -> Result<(), W::Fault> {
-    let entry =
-        job.measure(world, observer, Metric::MaximumBurstOctets, "burst", &given("available_bps", available))?;
+    let entry = job.measure(world, feed, Metric::MaximumBurstOctets, "burst", &given("available_bps", available))?;
     job.keep(entry);
     Ok(())
 }
@@ -130,10 +149,10 @@ fn burst<W: World>(
 fn udp<W: World>(
     job: &mut Job<'_>,
     world: &mut W,
-    observer: &mut dyn Observer,
+    feed: &dyn Feed,
     available: Option<BitRate>,
 ) -> Result<(), W::Fault> {
-    let entry = job.measure(world, observer, Metric::UdpAchievable, "udp", &given("start_bps", available))?;
+    let entry = job.measure(world, feed, Metric::UdpAchievable, "udp", &given("start_bps", available))?;
     job.keep(entry);
     Ok(())
 }
@@ -141,22 +160,22 @@ fn udp<W: World>(
 fn tcp<W: World>(
     job: &mut Job<'_>,
     world: &mut W,
-    observer: &mut dyn Observer,
+    feed: &dyn Feed,
     available: Option<BitRate>,
 ) -> Result<(), W::Fault> {
     let thorough = job.options.profile == Profile::Thorough;
     let mode = if thorough { "full" } else { "quick" };
-    let single = job.measure(world, observer, Metric::TcpAchievableSingle, "tcp", &[("mode", mode.to_owned())])?;
+    let single = job.measure(world, feed, Metric::TcpAchievableSingle, "tcp", &[("mode", mode.to_owned())])?;
     job.keep(single);
 
     let mut params = given("available_bps", available);
     params.extend(given("single_bps", job.value(Metric::TcpAchievableSingle)));
     params.push(("thorough", thorough.to_string()));
-    let streams = job.measure(world, observer, Metric::TcpStreamsToFill, "streams", &params)?;
+    let streams = job.measure(world, feed, Metric::TcpStreamsToFill, "streams", &params)?;
     job.keep(streams);
     one_fills(job);
 
-    window(job, world, observer, available)
+    window(job, world, feed, available)
 }
 
 /// Where one stream fills the path, "as many as it takes" is that one: its interval holds for both.
@@ -182,7 +201,7 @@ fn one_fills(job: &mut Job<'_>) {
 fn window<W: World>(
     job: &mut Job<'_>,
     world: &mut W,
-    observer: &mut dyn Observer,
+    feed: &dyn Feed,
     available: Option<BitRate>,
 ) -> Result<(), W::Fault> {
     let metric = Metric::TcpWindowOctets;
@@ -204,7 +223,7 @@ fn window<W: World>(
     if let Some(time) = job.value::<Delta>(Metric::RoundTripTime) {
         params.push(("rtt", format!("{} ns", time.nanos())));
     }
-    let entry = job.measure(world, observer, metric, "window", &params)?;
+    let entry = job.measure(world, feed, metric, "window", &params)?;
     job.keep(entry);
     Ok(())
 }

@@ -20,9 +20,10 @@ use crate::connect::{Peer, Version};
 use crate::exit::Failure;
 use crate::fail_if::FailIfArgs;
 use crate::files::FileArgs;
-use crate::progress::Progress;
+use crate::progress::{Progress, Wanted};
 use crate::record::RecordArgs;
 use crate::remote::Remote;
+use crate::screen::ScreenArgs;
 
 /// Measure each hop of the path to any host: who is there, what its link can carry, where the path
 /// is narrow and where it is tight.
@@ -99,6 +100,9 @@ pub(crate) struct HopsArgs {
     /// Print one JSON object
     #[arg(long, short = 'J', short_alias = 'j', conflicts_with = "format")]
     pub(super) json: bool,
+    /// Print one JSON object per event while it measures, the result in the last one
+    #[arg(long, conflicts_with_all = ["json", "format"])]
+    pub(super) json_stream: bool,
     /// How to print: text, json, or mtr (the JSON of mtr's report)
     #[arg(long, value_name = "FORM", value_enum)]
     pub(super) format: Option<Form>,
@@ -111,9 +115,8 @@ pub(crate) struct HopsArgs {
     /// Draw the path as a pipe into this SVG file
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
-    /// Nothing beyond ASCII (so too where TERM is dumb)
-    #[arg(long)]
-    pub(super) ascii: bool,
+    #[command(flatten)]
+    pub(super) screen: ScreenArgs,
     /// Write the result to this file
     #[arg(long, short, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
@@ -186,9 +189,19 @@ impl HopsArgs {
         !(self.quiet || self.report || self.wide)
     }
 
+    /// Where the progress goes.
+    pub(super) fn progress(&self) -> Wanted<'_> {
+        let plain = !self.live() || self.json_stream || self.form() != Form::Text;
+        Wanted {
+            quiet: !self.live(),
+            stream: self.json_stream.then_some(self.output.as_deref()),
+            screen: self.screen.wanted(plain),
+        }
+    }
+
     pub(super) fn strokes(&self) -> Strokes {
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
-        if self.ascii || dumb { Strokes::Ascii } else { Strokes::Unicode }
+        if self.screen.ascii || dumb { Strokes::Ascii } else { Strokes::Unicode }
     }
 
     pub(super) fn version(&self) -> Version {

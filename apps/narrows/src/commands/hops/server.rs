@@ -8,8 +8,9 @@ use std::time::Duration;
 use narrows_methods as methods;
 use narrows_net::client::SocketWorld;
 use narrows_probe::Entry;
+use narrows_probe::Progress;
 use narrows_probe::probes::{PeerKind, Probe};
-use narrows_probe::{Budget, Cost, Event, Order, RawParams, Refusal, World};
+use narrows_probe::{Budget, Cost, Event, Observed, Order, RawParams, Refusal, World};
 use narrows_report::hops::HopsDocument;
 use narrows_report::{CostRow, Note};
 use narrows_units::{Direction, Metric};
@@ -17,7 +18,7 @@ use narrows_units::{Direction, Metric};
 use crate::budget::BudgetLimits;
 use crate::connect::Peer;
 use crate::exit::{Exit, Failure};
-use crate::progress::Progress;
+use crate::progress::Progress as Console;
 
 /// Longest wait for a server that nobody said is there (ours): what a host without one costs at
 /// most, where nothing refuses at once.
@@ -32,7 +33,7 @@ const WAY_OCTETS: u64 = 3_000_000;
 pub(super) struct Server {
     peer: Peer,
     stop: Arc<AtomicBool>,
-    progress: Progress,
+    progress: Console,
     world: Option<SocketWorld>,
     asked: bool,
     /// It let this host in.
@@ -43,7 +44,7 @@ pub(super) struct Server {
 
 impl Server {
     /// `found`: it is known to be there.
-    pub(super) fn new(peer: Peer, found: bool, stop: &Arc<AtomicBool>, progress: &Progress) -> Self {
+    pub(super) fn new(peer: Peer, found: bool, stop: &Arc<AtomicBool>, progress: &Console) -> Self {
         Self {
             peer,
             stop: Arc::clone(stop),
@@ -102,7 +103,7 @@ impl Server {
             return None;
         }
         let mut world = self.enter(direction)?;
-        let measured = match narrows_probe::run(&mut world, order) {
+        let measured = match narrows_probe::run(&mut Observed::new(&mut world, &self.progress), order) {
             Ok(measured) => measured,
             Err(broken) => broken.measured,
         };
@@ -137,6 +138,7 @@ impl Server {
         let mut entries = Vec::new();
         for (direction, name) in [(Direction::Forward, "forward"), (Direction::Reverse, "reverse")] {
             self.progress.say(format!("the whole way {name}"));
+            self.progress.event(Progress::Note(format!("capacity of the whole path, {name}")));
             let entry = self.way(direction, way_budget(limits, spent));
             if let Some(entry) = &entry {
                 spent = (spent.0.saturating_add(entry.cost.octets), spent.1.saturating_add(entry.cost.time));

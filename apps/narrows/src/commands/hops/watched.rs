@@ -1,25 +1,31 @@
 //! A world that counts what comes of each hop, and shows it while the work goes on.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use narrows_net::names::Names;
 use narrows_probe::outcome::PathHops;
+use narrows_probe::progress::{Feed, HopSoFar, Observed, OnPath, Progress};
 use narrows_probe::{Estimate, Event, Latest, Measured, Order, PathFacts, Probe, Reason, World};
-use narrows_report::hops::{LabelRow, ProbeFindings, UnmatchedReplies, live};
+use narrows_report::hops::{LabelRow, LeastBySize, ProbeFindings, UnmatchedReplies, live, so_far};
 use narrows_units::{Octets, Sender, Stamp, format_duration};
 
 use super::server::Server;
-use crate::progress::Progress;
+use crate::progress::Progress as Console;
 use crate::remote::Remote;
 
 /// What is known so far.
 pub(super) struct Board {
     found: ProbeFindings,
     latest: Option<Estimate>,
-    progress: Progress,
+    progress: Console,
+    /// Least round trips, for whoever draws them.
+    by_size: LeastBySize,
+    /// Hops as they were last told.
+    told: BTreeMap<u16, HopSoFar>,
     names: Option<Names>,
     shows: bool,
     tells: bool,
@@ -32,11 +38,13 @@ const REDRAW: Duration = Duration::from_millis(200);
 
 impl Board {
     /// `shows`: a table while it works; `tells`: beforehand, how long it will take.
-    pub(super) fn new(progress: Progress, names: Option<Names>, shows: bool, tells: bool) -> Self {
+    pub(super) fn new(progress: Console, names: Option<Names>, shows: bool, tells: bool) -> Self {
         Self {
             found: ProbeFindings::default(),
             latest: None,
             progress,
+            by_size: LeastBySize::default(),
+            told: BTreeMap::new(),
             names,
             shows,
             tells,
@@ -65,6 +73,9 @@ impl Board {
     fn take(&mut self, asked: &narrows_probe::probes::Train, event: &Event, remote: IpAddr) {
         if let Event::Train(report) = event {
             self.found.statistics.take(asked, report, Some(remote));
+            if self.progress.is_watched() {
+                self.by_size.take(asked, report);
+            }
         }
         if let Some(names) = &self.names {
             self.found.statistics.addresses().for_each(|address| names.ask(address));
@@ -72,12 +83,22 @@ impl Board {
     }
 
     fn draw(&mut self, now: Stamp<Sender>) {
-        if !self.shows || self.drawn.is_some_and(|drawn| now.since(drawn) < REDRAW) {
+        if !(self.shows || self.progress.is_watched()) || self.drawn.is_some_and(|drawn| now.since(drawn) < REDRAW) {
             return;
         }
         self.drawn = Some(now);
         if let Some(names) = &self.names {
             self.found.names = names.known();
+        }
+        if self.progress.is_watched() {
+            let hops = so_far(self.latest.as_ref(), &self.found, &self.by_size);
+            for hop in hops {
+                if self.told.get(&hop.ttl) != Some(&hop) {
+                    self.told.insert(hop.ttl, hop.clone());
+                    self.progress.tell(now, Progress::Hop(hop));
+                }
+            }
+            return;
         }
         let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let text = live(self.latest.as_ref(), &self.found, columns.unwrap_or(100));
@@ -151,11 +172,16 @@ impl World for Watched {
         let single_ended = matches!(self.inner, Remote::SingleEnded(_));
         if let Some(server) = self.server.as_mut().filter(|_| single_ended) {
             if Server::stamps(&probe) {
-                return Ok(server.send(probe));
+                let progress = self.board.borrow().progress.clone();
+                progress.on_path(OnPath::Train);
+                let event = server.send(probe);
+                progress.on_path(OnPath::Nothing);
+                return Ok(event);
             }
             server.leave();
         }
-        let event = self.inner.send(probe)?;
+        let progress = self.board.borrow().progress.clone();
+        let event = Observed::new(&mut self.inner, &progress).send(probe)?;
         let mut board = self.board.borrow_mut();
         if let Some(asked) = &asked {
             board.take(asked, &event, self.inner.address().ip());

@@ -19,7 +19,7 @@ use super::{Plan, TestArgs, ended, parameters};
 use crate::connect::Peer;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Format};
-use crate::progress::Progress;
+use crate::progress::{Progress, Wanted};
 use crate::remote::Remote;
 use crate::{environment, interrupt};
 
@@ -38,34 +38,43 @@ const WAYS: [Via; 2] = [Via::Icmp, Via::Udp { port: Via::UDP_PORT }];
 const MISSING: &str = "Measured from here alone; missing: free now, UDP, TCP, each direction.";
 
 /// Where no server answered: the same fault, or for people what can be had without one.
-pub(super) fn instead(args: &TestArgs, plan: &Plan, peer: &Peer, fault: Failure) -> Result<Exit, Failure> {
-    let for_people = args.print.format() == Format::Text && !args.fail_if.is_given();
+pub(super) fn instead(
+    args: &TestArgs,
+    plan: &Plan,
+    peer: &Peer,
+    fault: Failure,
+    progress: &Progress,
+) -> Result<Exit, Failure> {
+    let for_people = args.print.format() == Format::Text && !args.print.json_stream && !args.fail_if.is_given();
     // A recording is of a session; a key says that the caller knows of a server.
     let wants_server = args.record.file.is_some() || peer.has_key() || args.netest;
     let is_absent = fault.exit == Exit::Unreachable && matches!(fault.who, "peer" | "path");
     if !for_people || wants_server || !is_absent || !plan.directions.contains(&Direction::Forward) {
-        return Err(fault);
+        return Err(progress.failed(fault));
     }
+    // The screen shows a whole job, and this is none.
+    progress.finish();
     let how = if fault.who == "peer" { "refused" } else { "silent" };
     let why = format!("{} runs no narrows serve (TCP {} {how}). {MISSING}", peer.name, peer.port);
     // A host that answers to nothing is unreachable, as was said at first.
-    run(args, plan, peer, why).map_err(|_| fault)
+    run(args, plan, peer, why, &Progress::new(args.print.quiet)).map_err(|_| fault)
 }
 
 /// The caller wants no server: `--single-ended`.
 pub(super) fn asked(args: &TestArgs, plan: &Plan, peer: &Peer) -> Result<Exit, Failure> {
-    run(args, plan, peer, MISSING.to_owned())
+    let wanted = Wanted { screen: None, ..args.print.progress(args.screen) };
+    let progress = Progress::start(wanted, plan.announced(&peer.name, None))?;
+    run(args, plan, peer, MISSING.to_owned(), &progress).map_err(|failure| progress.failed(failure))
 }
 
-fn run(args: &TestArgs, plan: &Plan, peer: &Peer, why: String) -> Result<Exit, Failure> {
+fn run(args: &TestArgs, plan: &Plan, peer: &Peer, why: String, progress: &Progress) -> Result<Exit, Failure> {
     let stop = interrupt::flag()?;
-    let mut progress = Progress::new(args.print.quiet);
     let begun = environment::now();
     progress.say(format!("what {} answers", peer.name));
     let mut world = connect(peer, stop)?;
     let address = world.address().ip();
     let budget = Budget { octets: plan.budget.octets.min(OCTETS), time: plan.budget.time.min(TIME), ..plan.budget };
-    let (report, route) = measure(&mut world, peer, budget, (stop, &mut progress));
+    let (report, route) = measure(&mut world, peer, budget, (stop, progress));
     progress.finish();
     let target = Target { name: peer.name.clone(), address: Some(address), port: Some(peer.port) };
     let fault = report.fault.as_ref().map(crate::connect::failure);
@@ -81,7 +90,7 @@ fn run(args: &TestArgs, plan: &Plan, peer: &Peer, why: String) -> Result<Exit, F
     let exit = ended(&document, document.error.as_ref());
     let redaction = document.redaction();
     let document = args.print.redacted(document);
-    args.print.write_as(&document, if args.full { Document::long_text } else { Document::text })?;
+    args.print.write_as(&document, if args.full { Document::long_text } else { Document::text }, progress)?;
     args.print.write_files(&document, &redaction)?;
     if let Some(problem) = &document.error {
         output::complain(&problem.text);
@@ -107,7 +116,7 @@ fn measure(
     world: &mut Remote,
     peer: &Peer,
     budget: Budget,
-    (stop, progress): (&Arc<AtomicBool>, &mut Progress),
+    (stop, progress): (&Arc<AtomicBool>, &Progress),
 ) -> (JobReport<narrows_net::Error>, Option<Note>) {
     let mut report = JobReport { facts: world.facts(), entries: Vec::new(), cost: Cost::default(), fault: None };
     let mut route = None;

@@ -91,6 +91,7 @@ fn refuse(args: &ThroughputArgs) -> Result<(), Failure> {
         (args.iperf3, "--iperf3"),
         (args.ndt7.wanted(), "--ndt7"),
         (args.bidir, "--bidir"),
+        (args.json_stream, "--json-stream"),
         (args.quick, "--quick"),
         (args.no_quick, "--no-quick"),
         (args.bytes.is_some(), "-n"),
