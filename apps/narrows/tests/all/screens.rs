@@ -157,7 +157,7 @@ fn a_screen_can_be_refused() {
 fn transfers_and_watches_have_screens() {
     let server = Server::start(&[]);
     let port = server.port();
-    let transfer = format!("throughput 127.0.0.1 -p {port} -t 600 -b 20M -P 2 --ascii");
+    let transfer = format!("throughput 127.0.0.1 -p {port} -t 60 -b 20M -P 2 --ascii");
     let terminal = Terminal::start(&transfer, "NO_COLOR=1");
     let shown = terminal.wait_for(&["a column", "SUM", "limited by", "round trip"]);
     assert!(shown.is_ascii(), "{shown}");

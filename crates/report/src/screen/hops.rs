@@ -156,11 +156,13 @@ fn pipe(canvas: &mut Canvas, state: &State, first: usize, y: usize, end: usize) 
             canvas.put(from, y, Tone::Shade, &"▒".repeat(free));
         }
         let at_least = if hop.verdict == Some(BoundKind::LowerBound) { "at least " } else { "" };
-        canvas.put(centre + PIPE / 2 + 5, y, Tone::Plain, &format!("{at_least}{}", figures::rate(value)));
+        let claim = format!("{at_least}{}", figures::rate(value));
+        let beside = centre + PIPE / 2 + 5;
+        canvas.put(beside, y, Tone::Plain, &claim);
         let text = mark(hop);
         if !text.is_empty() {
             let free = hop.available.map_or_else(String::new, |free| format!(", {} free", figures::rate(free)));
-            canvas.put(centre + PIPE / 2 + 28, y, Tone::Now, &format!("◀ {text}{free}"));
+            canvas.put(beside + (claim.len() + 2).max(13), y, Tone::Now, &format!("◀ {text}{free}"));
         }
     }
 }

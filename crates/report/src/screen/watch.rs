@@ -85,8 +85,8 @@ fn summary(canvas: &mut Canvas, state: &State) {
         || "now unknown".to_owned(),
         |available| format!("now {}", figures::rate_with_range(available, narrows_probe::BoundKind::Estimated)),
     );
-    let of = state.watch.iter().rev().find_map(|point| point.capacity_bps);
-    let of = of.map_or_else(String::new, |capacity| format!(" of {}", figures::rate(capacity)));
+    let capacity = state.watch.iter().rev().find_map(|point| point.capacity_bps).filter(|&bps| bps > 0);
+    let of = capacity.map_or_else(String::new, |capacity| format!(" of {}", figures::rate(capacity)));
     let values = values(state);
     let mean = values.iter().map(|&value| u128::from(value)).sum::<u128>().checked_div(values.len() as u128);
     let mean = mean.and_then(|mean| u64::try_from(mean).ok()).map_or_else(|| "-".to_owned(), figures::rate);
@@ -94,7 +94,11 @@ fn summary(canvas: &mut Canvas, state: &State) {
     let span: u64 = state.watch.iter().map(|point| point.interval_ns).sum();
     let load =
         (u128::from(octets) * 8_000_000_000).checked_div(u128::from(span)).and_then(|bps| u64::try_from(bps).ok());
-    let load = load.map_or_else(|| "-".to_owned(), figures::rate);
+    let load = match (load, capacity) {
+        (Some(load), Some(capacity)) => format!("{:.1} %", 100.0 * load as f64 / capacity as f64),
+        (Some(load), None) => figures::rate(load),
+        (None, _) => "-".to_owned(),
+    };
     canvas.put(1, 2, Tone::Plain, &format!("{now}{of}   mean {mean}   load imposed {load}"));
 }
 
