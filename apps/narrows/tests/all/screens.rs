@@ -167,7 +167,7 @@ fn transfers_and_watches_have_screens() {
 
     let watch = format!("available 127.0.0.1 -p {port} --watch --interval \"200 ms\"");
     let terminal = Terminal::start(&watch, "");
-    terminal.wait_for(&["narrows available", "window    count", "q end and summarise", "load imposed"]);
+    terminal.wait_for(&["narrows available", "window    count", "q end and summarise", "   load "]);
     terminal.press("q");
     terminal.wait_for(&["ended with", "watched for"]);
 }

@@ -99,7 +99,7 @@ fn summary(canvas: &mut Canvas, state: &State) {
         (Some(load), None) => figures::rate(load),
         (None, _) => "-".to_owned(),
     };
-    canvas.put(1, 2, Tone::Plain, &format!("{now}{of}   mean {mean}   load imposed {load}"));
+    canvas.put(1, 2, Tone::Plain, &format!("{now}{of}   mean {mean}   load {load}"));
 }
 
 fn table(canvas: &mut Canvas, state: &State, y: usize) {
