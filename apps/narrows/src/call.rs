@@ -9,9 +9,8 @@ use clap::error::{ContextKind, ErrorKind};
 use crate::exit::Failure;
 
 /// What a call without words prints, to standard error. It ends with the code of a wrong call, 2:
-/// nothing was measured, and a script whose variable was empty must notice
-/// (<https://clig.dev/#help>: concise help where arguments are missing; <https://clig.dev/#the-basics>:
-/// zero for success alone).
+/// nothing was measured, and a script whose variable was empty must notice. <https://clig.dev> asks
+/// for concise help where arguments are missing, and keeps zero for success.
 pub(crate) const FIRST_STEPS: &str = "\
 narrows demo        try it: measures a path on this machine whose truth is known
 narrows HOST        what the path to HOST carries, and what holds it back
