@@ -12,12 +12,10 @@ mod rules;
 mod tests;
 mod transfer;
 
-use std::fmt::Write as _;
-
 use narrows_diagnose::advice::advise;
 use narrows_units::{Direction, Metric};
 
-use crate::answer_line::AnswerLine;
+use crate::answer_line::{AnswerLine, LABEL};
 use crate::document::Document;
 use crate::rows::MetricRow;
 pub(crate) use figures::rounded;
@@ -26,8 +24,6 @@ pub use transfer::{LoadedDelay, Transfer};
 
 /// Columns of a line with its label.
 pub(crate) const WIDTH: usize = 79;
-/// Columns of a label.
-const LABEL: usize = 10;
 
 impl Document {
     /// Fills in advice and answer, when all else stands.
@@ -51,21 +47,4 @@ fn answer(document: &Document) -> Vec<AnswerLine> {
         }
     }
     directions.into_iter().flat_map(|direction| rules::lines(document, direction)).collect()
-}
-
-/// The lines as they stand above a report; directions have a line of their own where there are two.
-pub fn answer_text(lines: &[AnswerLine]) -> String {
-    let two = lines.iter().any(|line| line.direction != lines[0].direction);
-    let mut out = String::new();
-    let mut last = None;
-    for line in lines {
-        if two && last != Some(line.direction) {
-            let head = if line.direction == Direction::Reverse { "To this host" } else { "From this host" };
-            // Writing to a String cannot fail.
-            let _ = writeln!(out, "{}{head}", if last.is_some() { "\n" } else { "" });
-        }
-        last = Some(line.direction);
-        let _ = writeln!(out, "{:<LABEL$}{}", line.line.label(), line.text);
-    }
-    out
 }

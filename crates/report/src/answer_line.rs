@@ -1,5 +1,7 @@
 //! A line of an answer, as documents hold it.
 
+use std::fmt::Write as _;
+
 use narrows_units::Direction;
 use serde::Serialize;
 
@@ -50,3 +52,23 @@ pub struct AnswerLine {
     /// For people.
     pub text: String,
 }
+
+/// The lines as they stand above a report; directions have a line of their own where there are two.
+pub fn answer_text(lines: &[AnswerLine]) -> String {
+    let two = lines.iter().any(|line| line.direction != lines[0].direction);
+    let mut out = String::new();
+    let mut last = None;
+    for line in lines {
+        if two && last != Some(line.direction) {
+            let head = if line.direction == Direction::Reverse { "To this host" } else { "From this host" };
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "{}{head}", if last.is_some() { "\n" } else { "" });
+        }
+        last = Some(line.direction);
+        let _ = writeln!(out, "{:<LABEL$}{}", line.line.label(), line.text);
+    }
+    out
+}
+
+/// Columns of a label.
+pub(crate) const LABEL: usize = 10;

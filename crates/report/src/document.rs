@@ -9,8 +9,7 @@ use narrows_probe::{BoundKind, Cost, HostFacts, PathFacts};
 use narrows_units::{BitRate, Direction, Metric};
 use serde::Serialize;
 
-use crate::answer::answer_text;
-use crate::answer_line::AnswerLine;
+use crate::answer_line::{AnswerLine, answer_text};
 use crate::findings::{Environments, findings};
 use crate::rows::MetricRow;
 use crate::schema;

@@ -41,8 +41,8 @@ mod text;
 mod tracking;
 mod watch;
 
-pub use answer::{LoadedDelay, Transfer, answer_text};
-pub use answer_line::{AnswerLine, Topic};
+pub use answer::{LoadedDelay, Transfer};
+pub use answer_line::{AnswerLine, Topic, answer_text};
 pub use document::{CostRow, Document, HostReport, Note, Problem, SINGLE_ENDED, Target, TimingReport};
 pub use evaluation::{EvaluationDocument, EvaluationRow, Published, RowKind, Status, World};
 pub use events::stage_line;

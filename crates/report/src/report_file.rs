@@ -39,7 +39,7 @@ pub struct ReportFile {
     answer: Vec<AnswerLine>,
     path: Option<Path>,
     results: Table,
-    found: Vec<Found>,
+    found: Vec<MetricSection>,
     spent: Vec<Spent>,
     cost: String,
     hosts: Table,
@@ -109,7 +109,7 @@ impl Cell {
 
 /// How one result was found.
 #[derive(Debug, Clone, PartialEq)]
-struct Found {
+struct MetricSection {
     what: String,
     claim: String,
     words: Vec<String>,

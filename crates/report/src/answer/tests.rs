@@ -7,8 +7,8 @@ use narrows_probe::{
 use narrows_units::{BitRate, Direction, Metric, Octets};
 use proptest::prelude::*;
 
-use super::{WIDTH, answer_text};
-use crate::answer_line::Topic;
+use super::WIDTH;
+use crate::answer_line::{Topic, answer_text};
 use crate::{Document, Environments, Note, SINGLE_ENDED, Target};
 
 /// The document of one job that found this, in the forward direction.

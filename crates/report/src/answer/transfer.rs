@@ -125,7 +125,7 @@ mod tests {
     fn answer(transfer: &Transfer) -> String {
         let lines = transfer.answer();
         let rules: Vec<&str> = lines.iter().map(|line| line.rule).collect();
-        format!("{}{}\n", super::super::answer_text(&lines), rules.join(" "))
+        format!("{}{}\n", crate::answer_text(&lines), rules.join(" "))
     }
 
     #[test]

@@ -7,7 +7,7 @@ use narrows_probe::BoundKind;
 use narrows_units::{BitRate, Layer, Octets, format_duration};
 
 use super::{HopRow, HopsDocument, RouterRow};
-use crate::answer::answer_text;
+use crate::answer_line::answer_text;
 
 /// Columns of a router's name, unless the table may be wide.
 const NAME_COLUMNS: usize = 32;

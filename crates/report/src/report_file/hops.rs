@@ -5,7 +5,7 @@ use std::time::Duration;
 use narrows_probe::BoundKind;
 use narrows_units::{BitRate, format_duration};
 
-use super::{Align, Cell, Found, Path, ReportFile, Table, cost_in_words, facts, in_order, notes, title};
+use super::{Align, Cell, MetricSection, Path, ReportFile, Table, cost_in_words, facts, in_order, notes, title};
 use crate::hops::{HopRow, HopsDocument, Pipe};
 use crate::picture::{Curve, Picture, Point, Quantity, Series};
 
@@ -82,7 +82,7 @@ fn cells(document: &HopsDocument, hop: &HopRow) -> Vec<Cell> {
     ]
 }
 
-fn found(document: &HopsDocument) -> Found {
+fn found(document: &HopsDocument) -> MetricSection {
     let mut words = vec![format!("By {}, asked by {}.", document.method, document.via)];
     if !document.reached {
         words.push("The destination did not answer.".to_owned());
@@ -123,7 +123,7 @@ fn found(document: &HopsDocument) -> Found {
     });
     let caption =
         "A rise that all later hops keep is on the path. A rise at one hop alone is that router's slow answers.";
-    Found {
+    MetricSection {
         what: "hops".to_owned(),
         claim: match document.hops.len() {
             1 => "1 hop".to_owned(),

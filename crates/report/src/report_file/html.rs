@@ -8,7 +8,7 @@ use maud::{Markup, PreEscaped, html};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Align, Found, ReportFile, Table, cost};
+use super::{Align, MetricSection, ReportFile, Table, cost};
 use crate::answer_line::AnswerLine;
 use crate::picture::{self, SeriesStyles, is_unprintable};
 
@@ -163,7 +163,7 @@ fn table(table: &Table, sortable: bool) -> Markup {
     }
 }
 
-fn found(found: &Found) -> Markup {
+fn found(found: &MetricSection) -> Markup {
     let styles = SeriesStyles::default();
     html! {
         article {

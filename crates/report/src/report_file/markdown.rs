@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Align, ReportFile, Table};
-use crate::answer::answer_text;
+use crate::answer_line::answer_text;
 use crate::picture::is_unprintable;
 
 impl ReportFile {

@@ -5,7 +5,7 @@ use narrows_probe::{BoundKind, Diagnostics};
 use narrows_units::{Direction, Metric, Octets};
 
 use super::path::WholePath;
-use super::{Align, Cell, Found, Spent, Table, figures, in_order};
+use super::{Align, Cell, MetricSection, Spent, Table, figures, in_order};
 use crate::document::Document;
 use crate::picture::Quantity;
 use crate::rows::MetricRow;
@@ -89,12 +89,12 @@ fn spent_on(row: &MetricRow, text: String, sort: f64) -> Cell {
 }
 
 /// How a metric was found.
-pub(super) fn found(row: &MetricRow) -> Found {
+pub(super) fn found(row: &MetricRow) -> MetricSection {
     let (value, interval) = brief::claim(row);
     let mut words = vec![how(row)];
     words.extend(row.reason.as_ref().map(|reason| format!("No value: {}.", reason.text.trim_end_matches('.'))));
     words.extend(row.truth.map(|truth| format!("The truth is {}.", brief::print(row.metric, truth))));
-    Found {
+    MetricSection {
         what: label(row),
         claim: format!("{value}{}", bracketed(&interval)),
         words,

@@ -2,7 +2,7 @@
 
 use narrows_units::Octets;
 
-use super::{Align, Cell, Found, ReportFile, Spent, Table};
+use super::{Align, Cell, MetricSection, ReportFile, Spent, Table};
 use crate::answer_line::AnswerLine;
 use crate::document::Target;
 use crate::picture::{Picture, Point, Series, TransferOverTime};
@@ -63,7 +63,7 @@ impl ReportFile {
             answer: transfer.answer,
             path: None,
             results: Table { head: vec![("figure", Align::Left), ("value", Align::Left)], rows: rows.collect() },
-            found: vec![Found {
+            found: vec![MetricSection {
                 what: "transfer".to_owned(),
                 claim: format!("{sent} in {:.1} s", transfer.seconds),
                 words: vec!["Counted by both hosts, interval by interval.".to_owned()],

@@ -8,7 +8,8 @@ use narrows_probe::BoundKind;
 use narrows_units::{BitRate, Direction, Layer, Metric, Octets, format_duration};
 
 use super::wrapped;
-use crate::answer::{self, WIDTH, rounded};
+use crate::answer::{WIDTH, rounded};
+use crate::answer_line::answer_text;
 use crate::document::Document;
 use crate::names::title;
 use crate::rows::MetricRow;
@@ -40,7 +41,7 @@ fn write(out: &mut String, document: &Document, detail: Detail) -> std::fmt::Res
             writeln!(out, "{line}")?;
         }
     }
-    writeln!(out, "\n{}", answer::answer_text(&document.answer))?;
+    writeln!(out, "\n{}", answer_text(&document.answer))?;
     write_table(out, document, detail)?;
     writeln!(out)?;
     if detail == Detail::Brief {

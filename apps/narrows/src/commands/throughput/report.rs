@@ -59,7 +59,8 @@ pub(super) fn answer(transfers: &[Transfer]) -> Vec<AnswerLine> {
     transfers.iter().flat_map(Transfer::answer).collect()
 }
 
-/// The document with its answer, under the part that is ours, and without names where they are hidden.
+/// The document with its answer, under the part that is ours, and without names where those are
+/// hidden.
 pub(super) fn with_answer(mut document: Value, answer: &[AnswerLine], redaction: Option<&Redaction>) -> Value {
     if let (Some(Value::Object(narrows)), Ok(lines)) = (document.get_mut("narrows"), serde_json::to_value(answer)) {
         narrows.insert("answer".to_owned(), lines);

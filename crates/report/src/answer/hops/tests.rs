@@ -63,7 +63,7 @@ fn document(outcome: &Outcome) -> HopsDocument {
 fn answer(outcome: &Outcome) -> String {
     let lines = document(outcome).answer;
     let rules: Vec<&str> = lines.iter().map(|line| line.rule).collect();
-    format!("{}{}\n", super::super::answer_text(&lines), rules.join(" "))
+    format!("{}{}\n", crate::answer_text(&lines), rules.join(" "))
 }
 
 #[test]
@@ -137,7 +137,7 @@ proptest::proptest! {
         document.conclude();
         let lines = document.answer.clone();
         proptest::prop_assert!((1..=5).contains(&lines.len()), "{lines:?}");
-        for line in super::super::answer_text(&lines).lines() {
+        for line in crate::answer_text(&lines).lines() {
             proptest::prop_assert!(line.is_ascii() && line.len() <= super::super::WIDTH, "{line}");
         }
         if let (Some(whole), Some((_, free))) = (document.whole(), tight(&document)) {
