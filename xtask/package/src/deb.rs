@@ -87,7 +87,7 @@ fn md5sums(data: &Tree) -> String {
     out
 }
 
-/// The oldest archive format of all: a line of 60 octets before each member, which has an even size.
+/// The oldest archive format: a line of 60 octets before each member, which has an even size.
 fn ar(epoch: u32, members: &[(&str, &[u8])]) -> Result<Vec<u8>> {
     let mut out = b"!<arch>\n".to_vec();
     for (name, octets) in members {

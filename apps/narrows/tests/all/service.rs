@@ -14,9 +14,9 @@ fn the_manager_is_told_and_its_key_is_asked_for() {
     let notices = folder.path().join("notify");
     let socket = UnixDatagram::bind(&notices).expect("a free path");
     socket.set_read_timeout(Some(TIMEOUT)).expect("a deadline");
-    let told = || {
+    let notice = || {
         let mut octets = [0; 256];
-        let length = socket.recv(&mut octets).expect("the manager is told");
+        let length = socket.recv(&mut octets).expect("the manager is notified");
         String::from_utf8_lossy(&octets[..length]).into_owned()
     };
     let key = common::file(&folder, "psk", "correct horse battery staple\n");
@@ -26,7 +26,7 @@ fn the_manager_is_told_and_its_key_is_asked_for() {
     server.env("NOTIFY_SOCKET", &notices).env("CREDENTIALS_DIRECTORY", folder.path());
     let mut server = Running::start(&mut server);
     let said = server.wait_for("listening on 127.0.0.1:");
-    assert_eq!(told().trim(), "READY=1");
+    assert_eq!(notice().trim(), "READY=1");
 
     let port = said.rsplit_once("127.0.0.1:").expect("it is there").1;
     let port: String = port.chars().take_while(char::is_ascii_digit).collect();
@@ -34,6 +34,6 @@ fn the_manager_is_told_and_its_key_is_asked_for() {
     assert_eq!(without.status.code(), Some(4), "a client without the key is refused: {without:?}");
 
     server.signal(Signal::SIGTERM);
-    assert_eq!(told().trim(), "STOPPING=1");
+    assert_eq!(notice().trim(), "STOPPING=1");
     assert_eq!(server.end().status.code(), Some(0));
 }

@@ -11,7 +11,8 @@ use super::place::Place;
 use super::{Made, Outcome, lacking, not_root};
 use crate::shell::output;
 
-/// Unpacked, beside the two files that tell names on any system: it runs, and finds `localhost`.
+/// Unpacked, it runs alone. Beside the two files that tell names, and the devices that give a
+/// static program its random numbers, it also serves, and finds `localhost`.
 pub(super) fn alone(made: &Made) -> Result<Outcome> {
     if let Some(skipped) = lacking(&["tar", "xz", "chroot"]).or_else(not_root) {
         return Ok(skipped);
@@ -21,6 +22,11 @@ pub(super) fn alone(made: &Made) -> Result<Outcome> {
     let version = place.run(&[&program, "--version"])?;
     ensure!(version.trim() == format!("narrows {}", made.release.version), "it calls itself {version}");
     place.demo(&program)?;
+    std::fs::create_dir(place.path().join("dev"))?;
+    for (name, minor) in [("random", "8"), ("urandom", "9")] {
+        let device = place.path().join("dev").join(name);
+        output("mknod", &["--mode=666", &device.to_string_lossy(), "c", "1", minor])?;
+    }
     std::fs::create_dir(place.path().join("etc"))?;
     std::fs::write(place.path().join("etc/hosts"), "127.0.0.1 localhost\n")?;
     std::fs::write(place.path().join("etc/resolv.conf"), "")?;
@@ -31,9 +37,9 @@ pub(super) fn alone(made: &Made) -> Result<Outcome> {
     let mut server = Server::start(server)?;
     let port = server.port()?;
     place.run(&[&program, "rtt", "localhost", "--port", &port])?;
-    let mut told = [0; 64];
-    let length = manager.recv(&mut told).context("the service manager is told nothing")?;
-    ensure!(told[..length].starts_with(b"READY=1"), "the service manager is told something else");
+    let mut notice = [0; 64];
+    let length = manager.recv(&mut notice).context("the service manager hears nothing")?;
+    ensure!(notice[..length].starts_with(b"READY=1"), "the service manager hears something else");
     Ok(Outcome::Passed)
 }
 

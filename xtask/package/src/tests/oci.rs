@@ -29,12 +29,12 @@ pub(super) fn unpacked(made: &Made) -> Result<Outcome> {
     let entry = config["config"]["Entrypoint"][0].as_str().context("no entry point")?;
     place.demo(entry)?;
     let user = config["config"]["User"].as_str().context("no user")?;
-    let told = std::process::Command::new("chroot")
+    let said = std::process::Command::new("chroot")
         .arg(format!("--userspec={user}"))
         .arg(place.path())
         .args([entry, "--version"])
         .output()?;
-    ensure!(told.status.success(), "it does not run as {user}");
+    ensure!(said.status.success(), "it does not run as {user}");
     Ok(Outcome::Passed)
 }
 
@@ -43,8 +43,8 @@ pub(super) fn read_by_others(made: &Made) -> Result<Outcome> {
         return Ok(skipped);
     }
     let image = format!("{}:{}", made.folder.join(made.release.oci()).display(), made.release.version);
-    let told: Value = serde_json::from_str(&output("skopeo", &["inspect", &format!("oci:{image}")])?)?;
-    ensure!(told["Os"] == "linux", "skopeo inspect: {told}");
+    let said: Value = serde_json::from_str(&output("skopeo", &["inspect", &format!("oci:{image}")])?)?;
+    ensure!(said["Os"] == "linux", "skopeo inspect: {said}");
     let place = Place::new("oci-bundle")?;
     let bundle = place.path().join("bundle").to_string_lossy().into_owned();
     output("umoci", &["unpack", "--rootless", "--image", &image, &bundle])?;

@@ -13,8 +13,8 @@ pub(super) fn lint(made: &Made) -> Result<Outcome> {
         return Ok(skipped);
     }
     let package = made.folder.join(made.release.rpm());
-    let told = Command::new("rpmlint").arg(&package).output()?;
-    let said = String::from_utf8_lossy(&told.stdout);
+    let lint = Command::new("rpmlint").arg(&package).output()?;
+    let said = String::from_utf8_lossy(&lint.stdout);
     ensure!(said.contains("packages and 0 specfiles checked"), "{said}");
     // Who releases it signs it.
     let errors: Vec<&str> =
