@@ -42,7 +42,7 @@ pub(crate) fn installed(program: &[u8], layout: &Layout) -> Result<Tree> {
     Ok(tree)
 }
 
-/// Paths and plans for `narrows evaluate /usr/share/narrows/plans/smoke.toml`; they name each other.
+/// Paths, plans: `narrows evaluate /usr/share/narrows/plans/smoke.toml`, which name each other.
 pub(crate) fn paths(tree: &mut Tree, to: &str) -> Result<()> {
     for folder in ["plans", "scenarios", "hosts"] {
         let from = root().join(folder);

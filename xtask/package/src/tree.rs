@@ -77,6 +77,8 @@ impl Tree {
             header.set_mode(mode);
             header.set_mtime(epoch.into());
             header.set_size(octets.len() as u64);
+            header.set_uid(0);
+            header.set_gid(0);
             header.set_username("root")?;
             header.set_groupname("root")?;
             // `append_data` would drop the `./` that dpkg's own packages begin with.
