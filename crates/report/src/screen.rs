@@ -31,6 +31,7 @@ pub const LEAST: (u16, u16) = (60, 16);
 
 /// How a screen is to look, and where in it the user is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the view")]
 pub struct Look {
     /// Nothing beyond ASCII.
     pub ascii: bool,

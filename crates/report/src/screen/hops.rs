@@ -99,7 +99,7 @@ fn table(canvas: &mut Canvas, state: &State, look: &Look, (first, rows): (usize,
         let capacity = claim(hop);
         if wide {
             let lost = hop.sent.saturating_sub(hop.answered);
-            let lost = if hop.sent > 0 { format!("{} %", lost * 100 / hop.sent) } else { "-".to_owned() };
+            let lost = (lost * 100).checked_div(hop.sent).map_or_else(|| "-".to_owned(), |share| format!("{share} %"));
             canvas.put_right(44, y, tone, &lost);
             canvas.put_right(56, y, tone, &time(hop.best_ns));
             canvas.put_right(66, y, tone, &time(hop.mean_ns));

@@ -108,7 +108,7 @@ fn table(canvas: &mut Canvas, state: &State, y: usize) {
     canvas.put(1, y, Tone::Faint, &format!("window    count   p05   p25   p50   p75   p95   {name}"));
     let interval = state.watch.last().map_or(0, |point| point.interval_ns);
     for (row, length) in [1usize, 10].into_iter().enumerate() {
-        let mut means: Vec<u64> = state.watch.chunks_exact(length).filter_map(|points| mean(points)).collect();
+        let mut means: Vec<u64> = state.watch.chunks_exact(length).filter_map(mean).collect();
         means.sort_unstable();
         let at = |share: usize| match means.len() {
             0 => format!("{:>5}", "-"),
@@ -142,7 +142,6 @@ fn found_changes(state: &State) -> Vec<(u64, u64, u64)> {
     let mut quiet = 0;
     for place in LASTS..known.len().saturating_sub(LASTS - 1) {
         let (before, after) = (median(&known[place - LASTS..place]), median(&known[place..place + LASTS]));
-        quiet = quiet.max(0);
         if before.abs_diff(after) as f64 > CHANGE * most as f64 {
             if place >= quiet {
                 changes.push((known[place].0, before, after));
