@@ -48,9 +48,9 @@ pub(crate) fn second_quits(quits: bool) {
         let _ = flags.arm();
     } else {
         let ids = std::mem::take(&mut *flags.arming.lock().unwrap_or_else(PoisonError::into_inner));
-        ids.into_iter().for_each(|id| {
+        for id in ids {
             signal_hook::low_level::unregister(id);
-        });
+        }
         flags.armed.store(false, Ordering::Relaxed);
     }
 }

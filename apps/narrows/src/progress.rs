@@ -59,13 +59,17 @@ impl Shared {
     }
 }
 
+/// A stream of events: to standard output, or to this file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamTo<'a>(pub(crate) Option<&'a Path>);
+
 /// Where a command's progress goes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wanted<'a> {
     /// Nothing on standard error.
     pub(crate) quiet: bool,
-    /// A stream of events, to a file if one is named.
-    pub(crate) stream: Option<Option<&'a Path>>,
+    /// A stream of events.
+    pub(crate) stream: Option<StreamTo<'a>>,
     /// A live screen, where there can be one; whether its glyphs are ASCII.
     pub(crate) screen: Option<bool>,
 }
@@ -79,7 +83,7 @@ impl Progress {
     /// As wanted, where that can be had; what is going to be measured is the first event.
     pub(crate) fn start(wanted: Wanted<'_>, plan: Plan) -> Result<Self, Failure> {
         let mut inner = None;
-        if let Some(file) = wanted.stream {
+        if let Some(StreamTo(file)) = wanted.stream {
             let stream = Stream::open(file)?;
             let (feeder, events) = Feeder::new();
             let reader = stream.read(events)?;

@@ -26,13 +26,14 @@ use crate::connect::{self, ConnectArgs};
 use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
 use crate::files::FileArgs;
-use crate::progress::{Progress, Wanted};
+use crate::progress::{Progress, StreamTo, Wanted};
 use crate::record::{FileWriter, RecordArgs};
 use crate::remote::Remote;
 use crate::{environment, interrupt, output};
 
 /// What every single measurement takes.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct MeasureArgs {
     #[command(flatten)]
     connect: ConnectArgs,
@@ -116,7 +117,7 @@ impl MeasureArgs {
 
     /// Where the progress goes.
     pub(super) fn progress(&self, screen: Option<bool>) -> Wanted<'_> {
-        Wanted { quiet: self.quiet, stream: self.json_stream.then_some(self.output.as_deref()), screen }
+        Wanted { quiet: self.quiet, stream: self.json_stream.then_some(StreamTo(self.output.as_deref())), screen }
     }
 
     /// For whoever follows it.
@@ -388,7 +389,7 @@ fn over_sockets(
     let estimator = method.begin(params).map_err(|error| Failure::usage(error.to_string()))?;
     let writer = args.record.open()?;
     let stop = interrupt::flag()?;
-    let begun = environment::now();
+    let started = environment::now();
     let (world, direction) = remote(args, stop, progress)?;
     let facts = world.facts();
     progress.plan(args.announced(method, params, Some(world.address().ip())));
@@ -418,7 +419,7 @@ fn over_sockets(
     if progress.is_watched() {
         progress.tell(remote.now(), Event::StageEnded(StageEnded::of(&entry)));
     }
-    Ok(RunResult { begun, address: Some(remote.address().ip()), facts, entry, failure, writer, write_fault })
+    Ok(RunResult { begun: started, address: Some(remote.address().ip()), facts, entry, failure, writer, write_fault })
 }
 
 /// Which methods stand behind the automatic choice's answer, where it says so.

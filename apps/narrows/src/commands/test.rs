@@ -20,7 +20,7 @@ use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
 use crate::files::FileArgs;
 use crate::output::{self, Format};
-use crate::progress::{Progress, Wanted};
+use crate::progress::{Progress, StreamTo, Wanted};
 use crate::record::{FileWriter, RecordArgs};
 use crate::screen::ScreenArgs;
 use crate::{environment, interrupt};
@@ -73,6 +73,7 @@ pub(crate) struct TestArgs {
 
 /// How results are printed.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct PrintArgs {
     /// Print one JSON object
     #[arg(long, short = 'J', conflicts_with = "csv")]
@@ -118,7 +119,7 @@ impl PrintArgs {
         let plain = self.quiet || self.json_stream || self.format() != Format::Text;
         Wanted {
             quiet: self.quiet,
-            stream: self.json_stream.then_some(self.output.as_deref()),
+            stream: self.json_stream.then_some(StreamTo(self.output.as_deref())),
             screen: screen.wanted(plain),
         }
     }

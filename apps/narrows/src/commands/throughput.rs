@@ -17,6 +17,7 @@ mod watched;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use narrows_net::client::IpVersion;
@@ -197,11 +198,7 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     args.check_conditions()?;
     let stop = interrupt::flag()?;
     if args.ndt7.wanted() {
-        args.files.refuse("--ndt7")?;
-        if args.json_stream {
-            return Err(Failure::usage("--json-stream: not with --ndt7"));
-        }
-        return ndt7::run(args, stop).map_err(|failure| complain_in_json(args, failure));
+        return over_ndt7(args, stop);
     }
     let parameters = args.parameters()?;
     let options = args.options(parameters, Arc::clone(stop))?;
@@ -233,18 +230,7 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
         (printer.borrow_mut())(text::interval(part, &verdict, &options));
     };
     progress.on_path(OnPath::Load);
-    let finished = if args.iperf3 {
-        let finished = narrows_net::iperf3::run(&args.host, &options, &mut began, &mut interval);
-        finished.map(|finished| (finished, own::Beside::default())).map_err(|error| {
-            let mut failure = crate::connect::failure(&error);
-            if matches!(error, narrows_net::Error::Peer(narrows_net::error::PeerError::NotAdmitted { .. })) {
-                failure.text += args.login.hint();
-            }
-            failure
-        })
-    } else {
-        own::run(args, &options, &mut began, &mut interval)
-    };
+    let finished = transferred(args, &options, &mut began, &mut interval);
     progress.on_path(OnPath::Nothing);
     progress.finish();
     let (finished, beside) = finished.map_err(|failure| progress.failed(complain_in_json(args, failure)))?;
@@ -273,6 +259,35 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
         |command| report::file(args, &finished, &transfers, (started_at.rfc_3339(), &document), command),
     )?;
     Ok(args.fail_if.exit(&document, exit_of(&finished)))
+}
+
+/// What an ndt7 server knows is another test's.
+fn over_ndt7(args: &ThroughputArgs, stop: &Arc<AtomicBool>) -> Result<Exit, Failure> {
+    args.files.refuse("--ndt7")?;
+    if args.json_stream {
+        return Err(Failure::usage("--json-stream: not with --ndt7"));
+    }
+    ndt7::run(args, stop).map_err(|failure| complain_in_json(args, failure))
+}
+
+/// The transfer itself, by the protocol that was asked for.
+fn transferred(
+    args: &ThroughputArgs,
+    options: &TestOptions,
+    began: &mut dyn FnMut(&Outline),
+    interval: &mut dyn FnMut(&Part),
+) -> Result<(Finished, own::Beside), Failure> {
+    if !args.iperf3 {
+        return own::run(args, options, began, interval);
+    }
+    let finished = narrows_net::iperf3::run(&args.host, options, began, interval);
+    finished.map(|finished| (finished, own::Beside::default())).map_err(|error| {
+        let mut failure = crate::connect::failure(&error);
+        if matches!(error, narrows_net::Error::Peer(narrows_net::error::PeerError::NotAdmitted { .. })) {
+            failure.text += args.login.hint();
+        }
+        failure
+    })
 }
 
 /// What follows the sums.
@@ -409,7 +424,7 @@ impl ThroughputArgs {
     fn options(
         &self,
         parameters: Parameters,
-        stop: Arc<std::sync::atomic::AtomicBool>,
+        stop: Arc<AtomicBool>,
     ) -> Result<TestOptions, Failure> {
         let interval = match self.interval {
             Duration::ZERO => NO_INTERVAL,

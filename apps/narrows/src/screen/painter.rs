@@ -143,7 +143,7 @@ impl Painter {
             let screen = model.view(area.width, area.height, look);
             for (y, pieces) in (area.y..area.bottom()).zip(screen.lines) {
                 let spans = pieces.into_iter().map(|(tone, text)| Span::styled(text, theme.style(tone)));
-                frame.buffer_mut().set_line(area.x, y, &Line::from_iter(spans), area.width);
+                frame.buffer_mut().set_line(area.x, y, &spans.collect::<Line<'_>>(), area.width);
             }
         });
         if drawn.is_err() {
@@ -165,7 +165,6 @@ impl Painter {
         match event::read() {
             Ok(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 match press(key, &mut self.look, self.model.entries()) {
-                    Asked::Nothing => {}
                     Asked::End => {
                         self.stop.store(true, Ordering::Relaxed);
                         self.end(130);
@@ -173,7 +172,7 @@ impl Painter {
                     Asked::Pause if self.model.may_pause() => {
                         self.shared.paused.fetch_xor(true, Ordering::Relaxed);
                     }
-                    Asked::Pause => {}
+                    Asked::Pause | Asked::Nothing => {}
                     Asked::Theme => self.theme = self.theme.next(),
                     Asked::Suspend => self.suspend(),
                 }

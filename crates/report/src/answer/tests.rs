@@ -60,7 +60,7 @@ fn what_one_end_alone_cannot_tell() {
     let mut document = document(vec![capacity(97_529, 97_000, 98_000)]);
     document.notes.push(Note { id: SINGLE_ENDED, text: "far.example runs no narrows serve".to_owned() });
     document.conclude();
-    insta::assert_snapshot!(text(&document.answer), @r"
+    insta::assert_snapshot!(answer_text(&document.answer), @r"
     Carries   97.5 Mbit/s (97-98) to far.example
     Free now  not measurable without narrows serve on far.example
     Limit     the slowest link of the path

@@ -46,7 +46,7 @@ pub fn so_far(reported: Option<&Estimate>, found: &ProbeFindings, sizes: &LeastB
         let claim = row.capacity.zip(row.low).zip(row.high).map(|((value, low), high)| (value, low, high));
         HopSoFar {
             ttl: row.ttl,
-            routers: row.routers.iter().map(|router| router.address).collect(),
+            routers: row.routers.iter().filter_map(|router| router.address.parse().ok()).collect(),
             name: row.routers.first().and_then(|router| router.name.clone()),
             sent: row.probes.sent,
             answered: row.probes.answered,

@@ -56,7 +56,7 @@ impl ReportFile {
              <meta name=\"color-scheme\" content=\"light dark\"/>\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; \
              form-action 'none'; style-src {}; script-src {}\"/>{}<style>{style}</style></head><body>{}\
-             <script type=\"application/json\" id=\"document\">{}</script><script>{SCRIPT}</script></body></html>\n",
+             <script type=\"application/json\" id=\"narrows-document\">{}</script><script>{SCRIPT}</script></body></html>\n",
             hash(&style),
             hash(SCRIPT),
             html! { title { (shown(&self.title)) } }.into_string(),

@@ -108,7 +108,7 @@ fn a_page_asks_for_nothing_and_runs_only_its_own_script() {
 fn a_page_holds_its_document() {
     let document = usual();
     let page = ReportFile::of(&document, "").html();
-    let held = page.split("id=\"document\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let held = page.split("id=\"narrows-document\">").nth(1).unwrap().split("</script>").next().unwrap();
     let held: serde_json::Value = serde_json::from_str(held).unwrap();
     assert_eq!(held, serde_json::from_str::<serde_json::Value>(&document.json()).unwrap());
 }

@@ -63,7 +63,8 @@ pub(super) fn spent(state: &State) -> String {
     let total = state.total();
     let mut text = format!("spent {}, {} packets", figures::octets(total.octets), total.packets);
     if total.peak_bps > 0 {
-        text += &format!(", peak {}", figures::rate(total.peak_bps));
+        text += ", peak ";
+        text += &figures::rate(total.peak_bps);
     }
     let (octets, time) = (state.plan.most_octets.map(figures::octets), state.plan.most_ns.map(figures::time));
     let budget: Vec<String> = [octets, time].into_iter().flatten().collect();
@@ -87,7 +88,7 @@ fn table(canvas: &mut Canvas, state: &State, shown: usize) {
     }
 }
 
-fn stage_row(canvas: &mut Canvas, state: &State, stage: &Stage, y: usize, right: usize) {
+fn stage_row(canvas: &mut Canvas, run: &State, stage: &Stage, y: usize, right: usize) {
     let label = name(stage.metric);
     let label = if stage.direction == Direction::Reverse { format!("{label}, rev") } else { label.to_owned() };
     canvas.put_within(1, y, 16, Tone::Plain, &label);
@@ -99,23 +100,20 @@ fn stage_row(canvas: &mut Canvas, state: &State, stage: &Stage, y: usize, right:
     };
     canvas.put(16, y, tone, word);
     if let Some(ended) = &stage.ended {
-        match (ended.value, ended.low, ended.high) {
-            (Some(value), Some(low), Some(high)) => {
-                canvas.put_within(23, y, 37, Tone::Plain, &figures::claimed(ended.metric, ended.verdict, value));
-                if ended.verdict == BoundKind::Estimated {
-                    let text = figures::range(ended.metric, value, low, high, " – ");
-                    canvas.put_within(38, y, right - 18, Tone::Plain, &text);
-                }
+        if let (Some(value), Some(low), Some(high)) = (ended.value, ended.low, ended.high) {
+            canvas.put_within(23, y, 37, Tone::Plain, &figures::claimed(ended.metric, ended.verdict, value));
+            if ended.verdict == BoundKind::Estimated {
+                let text = figures::range(ended.metric, value, low, high, " – ");
+                canvas.put_within(38, y, right - 18, Tone::Plain, &text);
             }
-            _ => {
-                let reason = ended.reason.as_deref().map_or_else(String::new, |reason| format!("unclear: {reason}"));
-                canvas.put_within(23, y, right - 18, Tone::Doubt, &reason);
-            }
+        } else {
+            let reason = ended.reason.as_deref().map_or_else(String::new, |reason| format!("unclear: {reason}"));
+            canvas.put_within(23, y, right - 18, Tone::Doubt, &reason);
         }
     }
     let (cost, time) = match (&stage.ended, stage.began_ns) {
         (Some(ended), _) => (figures::octets(ended.octets), seconds(ended.time_ns)),
-        (None, Some(began)) => (figures::octets(stage.octets), seconds(state.now_ns.saturating_sub(began))),
+        (None, Some(began)) => (figures::octets(stage.octets), seconds(run.now_ns.saturating_sub(began))),
         (None, None) if stage.most.1 > 0 => {
             (format!("~ {}", figures::octets(stage.most.0)), format!("~ {:.0} s", stage.most.1 as f64 / 1e9))
         }
@@ -137,8 +135,8 @@ fn charted(state: &State) -> Option<&Stage> {
     state.stages.iter().take(current + 1).rev().find(told)
 }
 
-fn chart(canvas: &mut Canvas, state: &State, place: Place) {
-    let Some(stage) = charted(state) else {
+fn chart(canvas: &mut Canvas, run: &State, place: Place) {
+    let Some(stage) = charted(run) else {
         canvas.put(1, place.y, Tone::Faint, "no probe is back yet");
         return;
     };
@@ -202,11 +200,12 @@ fn rate(octets: u64, span_ns: u64) -> Option<f64> {
 
 /// The delay along the last train.
 fn delays(canvas: &mut Canvas, state: &State, place: Place) {
-    let trains = state.stages.iter().flat_map(|stage| &stage.samples).filter_map(|sample| match sample {
-        Sample::Train(train) if train.delays_ns.len() > 2 => Some(train),
-        Sample::Train(_) | Sample::Load(_) | Sample::Transfer(_) => None,
-    });
-    let Some(train) = trains.last() else { return };
+    let mut trains =
+        state.stages.iter().rev().flat_map(|stage| stage.samples.iter().rev()).filter_map(|sample| match sample {
+            Sample::Train(train) if train.delays_ns.len() > 2 => Some(train),
+            Sample::Train(_) | Sample::Load(_) | Sample::Transfer(_) => None,
+        });
+    let Some(train) = trains.next() else { return };
     // Each packet as wide as there is room for.
     let wide = (place.columns() / train.delays_ns.len()).max(1);
     let column = |&ns: &u64| Column { shade: None, value: Some(ns as f64), marked: false };

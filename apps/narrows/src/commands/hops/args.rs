@@ -20,7 +20,7 @@ use crate::connect::{Peer, Version};
 use crate::exit::Failure;
 use crate::fail_if::FailIfArgs;
 use crate::files::FileArgs;
-use crate::progress::{Progress, Wanted};
+use crate::progress::{Progress, StreamTo, Wanted};
 use crate::record::RecordArgs;
 use crate::remote::Remote;
 use crate::screen::ScreenArgs;
@@ -194,7 +194,7 @@ impl HopsArgs {
         let plain = !self.live() || self.json_stream || self.form() != Form::Text;
         Wanted {
             quiet: !self.live(),
-            stream: self.json_stream.then_some(self.output.as_deref()),
+            stream: self.json_stream.then_some(StreamTo(self.output.as_deref())),
             screen: self.screen.wanted(plain),
         }
     }

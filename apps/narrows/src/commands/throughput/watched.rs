@@ -10,14 +10,14 @@ use narrows_wire::iperf3::Transport;
 
 use super::ThroughputArgs;
 use super::limit::LimitVerdict;
-use crate::progress::Wanted;
+use crate::progress::{StreamTo, Wanted};
 
 impl ThroughputArgs {
     /// Where the progress goes.
     pub(super) fn progress(&self) -> Wanted<'_> {
         Wanted {
             quiet: true,
-            stream: self.json_stream.then_some(self.output.as_deref()),
+            stream: self.json_stream.then_some(StreamTo(self.output.as_deref())),
             screen: self.screen.wanted(self.json || self.json_stream || self.get_server_output),
         }
     }
