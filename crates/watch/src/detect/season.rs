@@ -1,0 +1,186 @@
+//! What is usual at this hour: hour of the week, shrunk to hour of the day, shrunk to nothing.
+//!
+//! Each hour of the last four weeks leaves its median. Deviations from the median of all are
+//! averaged per hour of day and per hour of week. An average counts as far as the hours differ by
+//! more than chance explains: `w = b / (b + v/n)`, where `b` is the variance between hours, `v`
+//! within one hour over the weeks, `n` its count (James and Stein's estimate).
+
+use std::collections::VecDeque;
+
+use narrows_stat::median;
+use serde::{Deserialize, Serialize};
+
+use crate::time::Local;
+
+/// The season of one series, learned as it runs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Season {
+    hour: i64,
+    values: Vec<f32>,
+    medians: VecDeque<(i64, f32)>,
+    table: Vec<f64>,
+    table_day: i64,
+}
+
+impl Season {
+    /// Takes in a value at `local`, on the detector's scale. Returns by how much what is usual now
+    /// moved, if the table was learned anew: a new day does that.
+    pub fn take(&mut self, local: Local, y: f64) -> Option<f64> {
+        let mut moved = None;
+        if local.hour() != self.hour {
+            self.close_hour();
+            self.hour = local.hour();
+            if local.day != self.table_day {
+                let before = self.at(local);
+                self.table_day = local.day;
+                self.learn();
+                moved = Some(self.at(local) - before);
+            }
+        }
+        if self.values.len() < MOST_PER_HOUR {
+            self.values.push(single(y));
+        }
+        moved
+    }
+
+    /// The usual deviation from the level at `local`; linear between the middles of hours.
+    pub fn at(&self, local: Local) -> f64 {
+        if self.table.is_empty() {
+            return 0.0;
+        }
+        let within = f64::from(local.second % 3600) / 3600.0 - 0.5;
+        let here = local.hour_of_week();
+        let beside = if within < 0.0 { here + HOURS - 1 } else { here + 1 } % HOURS;
+        self.table[here] * (1.0 - within.abs()) + self.table[beside] * within.abs()
+    }
+
+    /// Whether a season is in use.
+    pub fn is_known(&self) -> bool {
+        !self.table.is_empty()
+    }
+
+    /// The level changed by `by`: the past counts as if it had been at the new level.
+    pub fn shift(&mut self, by: f64) {
+        for (_, median) in &mut self.medians {
+            *median = single(f64::from(*median) + by);
+        }
+    }
+
+    fn close_hour(&mut self) {
+        let values: Vec<f64> = self.values.drain(..).map(f64::from).collect();
+        if values.len() >= LEAST_PER_HOUR
+            && let Some(median) = median(&values)
+        {
+            self.medians.push_back((self.hour, single(median)));
+        }
+        while self.medians.front().is_some_and(|(hour, _)| *hour + WEEKS * HOURS as i64 <= self.hour) {
+            self.medians.pop_front();
+        }
+    }
+
+    fn learn(&mut self) {
+        let days = self.medians.back().zip(self.medians.front()).map_or(0, |(last, first)| (last.0 - first.0 + 1) / 24);
+        if days < FIRST_DAYS {
+            self.table.clear();
+            return;
+        }
+        let all: Vec<f64> = self.medians.iter().map(|(_, median)| f64::from(*median)).collect();
+        let middle = median(&all).unwrap_or_default();
+        let rest: Vec<(i64, f64)> = self.medians.iter().map(|(hour, median)| (*hour, f64::from(*median) - middle)).collect();
+        let daily = shrunk_means(&rest, 24);
+        let beyond: Vec<(i64, f64)> = rest.iter().map(|(hour, rest)| (*hour, rest - daily[slot(*hour, 24)])).collect();
+        let weekly = if days >= WEEKLY_DAYS { shrunk_means(&beyond, HOURS) } else { vec![0.0; HOURS] };
+        // Hour 0 of the local calendar was that of a Thursday; the table begins on Monday.
+        self.table = (0..HOURS).map(|hour| daily[hour % 24] + weekly[(hour + HOURS - 72) % HOURS]).collect();
+        let mean = self.table.iter().sum::<f64>() / HOURS as f64;
+        self.table.iter_mut().for_each(|one| *one -= mean);
+    }
+}
+
+/// Means per slot of a period, each shrunk to zero as far as chance explains it.
+fn shrunk_means(rest: &[(i64, f64)], period: usize) -> Vec<f64> {
+    let mut slots = vec![Vec::new(); period];
+    for (hour, value) in rest {
+        slots[slot(*hour, period)].push(*value);
+    }
+    let means: Vec<f64> = slots.iter().map(|values| median(values).unwrap_or_default()).collect();
+    let (mut within, mut freedom) = (0.0, 0.0);
+    for (values, mean) in slots.iter().zip(&means) {
+        within += values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        freedom += values.len().saturating_sub(1) as f64;
+    }
+    if freedom < 1.0 {
+        return vec![0.0; period];
+    }
+    let within = within / freedom;
+    let count = rest.len() as f64 / period as f64;
+    let between = means.iter().map(|mean| mean * mean).sum::<f64>() / period as f64;
+    let beyond_chance = (between - within / count).max(0.0);
+    let weight = if between > 0.0 { beyond_chance / between } else { 0.0 };
+    means.into_iter().map(|mean| mean * weight).collect()
+}
+
+fn slot(hour: i64, period: usize) -> usize {
+    usize::try_from(hour.rem_euclid(i64::try_from(period).unwrap_or(1))).unwrap_or(0)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "seven digits are enough for a median, and half the memory")]
+fn single(value: f64) -> f32 {
+    value as f32
+}
+
+const HOURS: usize = 168;
+const WEEKS: i64 = 4;
+
+/// A season of the day from then on.
+const FIRST_DAYS: i64 = 3;
+
+/// A season of the week from then on.
+const WEEKLY_DAYS: i64 = 14;
+
+const LEAST_PER_HOUR: usize = 1;
+const MOST_PER_HOUR: usize = 720;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `days` of one value every ten minutes.
+    fn learned(days: i64, value: impl Fn(Local) -> f64) -> Season {
+        let mut season = Season::default();
+        for step in 0..days * 144 {
+            let local = Local { day: 20_000 + step / 144, second: u32::try_from(step % 144).unwrap() * 600 };
+            season.take(local, value(local));
+        }
+        season
+    }
+
+    #[test]
+    fn a_daily_swing_is_learned() {
+        let season = learned(6, |local| 50.0 + if local.second / 3600 == 20 { -24.0 } else { 0.0 });
+        let evening = Local { day: 20_006, second: 20 * 3600 + 1800 };
+        assert!((season.at(evening) + 23.0).abs() < 0.1, "{}", season.at(evening));
+        assert!((season.at(Local { day: 20_006, second: 1800 }) - 1.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn a_weekend_is_learned_from_the_second_week_on() {
+        let weekend = |local: Local| if local.weekday() >= 5 { 20.0 } else { 0.0 };
+        let (short, long) = (learned(10, weekend), learned(21, weekend));
+        let saturday = (0..7).map(|day| Local { day: 20_021 + day, second: 43_200 }).find(|one| one.weekday() == 5).unwrap();
+        let monday = Local { day: saturday.day + 2, ..saturday };
+        assert!((long.at(saturday) - long.at(monday) - 20.0).abs() < 1.0);
+        assert!((short.at(saturday) - short.at(monday)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn noise_is_no_season() {
+        let mut random = narrows_stat::SplitMix64::new(3);
+        let noise: Vec<f64> = (0..21 * 144).map(|_| random.next_unit()).collect();
+        let season = learned(21, |local| {
+            noise[usize::try_from((local.day - 20_000) * 144).unwrap() + (local.second / 600) as usize]
+        });
+        let largest = season.table.iter().fold(0.0_f64, |most, one| most.max(one.abs()));
+        assert!(largest < 0.15, "{largest}");
+    }
+}
