@@ -5,20 +5,20 @@
 //! chance, and alarms above a threshold that the series' own history sets.
 
 mod baseline;
-mod calibration;
 mod change_time;
-mod cusum;
+mod chart;
 mod detector;
 mod facts;
 mod loss;
 mod score;
 mod season;
+mod windows;
 
 pub use baseline::{Baseline, Spread};
-pub use calibration::{RATE_PER_SIDE, threshold};
 pub use change_time::{ChangePoint, change_point};
-pub use cusum::{Chart, Cusum, Score, Side};
+pub use chart::{Chart, RATE_PER_SIDE, Score, Side};
 pub use detector::{Change, Detector};
 pub use facts::{FactChange, Route, RouteWatch, Settled};
 pub use loss::{LossDetector, PulseMinute};
 pub use season::Season;
+pub use windows::Windows;

@@ -5,7 +5,7 @@
 //! Noise with memory tells less than its count of values; `L` is multiplied by the share that is
 //! independent. The interval holds 90 % of `exp L`, cut off equally at both ends.
 
-use super::cusum::Side;
+use super::chart::Side;
 
 /// The first value of the new level, as an index into the scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use narrows_units::{rounded_signed, to_usize};
 use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, Spread, WARM_UP};
-use super::calibration::{RATE_PER_SIDE, UNKNOWN};
 use super::change_time::change_point;
-use super::cusum::{Chart, Cusum, Score, Side};
+use super::chart::{Chart, RATE_PER_SIDE, Score, Side};
 use super::score::{from_scale, least_spread, scaled, to_scale};
 use super::season::Season;
+use super::windows::Windows;
 use crate::signal::{Claim, Reading, Signal};
 use crate::time::{Local, WallTime};
 
@@ -55,7 +55,7 @@ impl Change {
 
 /// Finds changes of one signal. All of its state survives a restart through serde.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Detector<C = Cusum> {
+pub struct Detector<C = Windows> {
     signal: Signal,
     cadence: Duration,
     baseline: Baseline,
@@ -83,7 +83,7 @@ struct Recent {
 impl Detector {
     /// For values about every `cadence`.
     pub fn new(signal: Signal, cadence: Duration) -> Self {
-        Self::with_chart(signal, cadence, Cusum::new(UNKNOWN))
+        Self::with_chart(signal, cadence, Windows::default())
     }
 }
 
@@ -131,7 +131,7 @@ impl<C: Chart> Detector<C> {
         }
         let score = self.score(residual, scaled.sd, up, down);
         self.keep_history(score.z);
-        let alarm = self.chart.push(score, 1.0 / self.baseline.count().max(1.0).sqrt());
+        let alarm = self.chart.push(score, self.level_error());
         if let Some(side) = alarm {
             return self.changed(side, local, reading.at);
         }
@@ -202,9 +202,15 @@ impl<C: Chart> Detector<C> {
         Score { z: if (z > 0.0 && !up) || (z < 0.0 && !down) { 0.0 } else { z }, up, down }
     }
 
+    /// Of a level that is younger than its memory; an older one's error is part of the history
+    /// that sets the threshold.
+    fn level_error(&self) -> f64 {
+        let count = self.baseline.count().max(1.0);
+        if count < self.memory() { count.sqrt().recip() } else { 0.0 }
+    }
+
     fn memory(&self) -> f64 {
-        let day = 86_400.0 / self.cadence.as_secs_f64().max(1.0);
-        if self.season.is_known() { (day * MEMORY_DAYS).max(4.0 * WARM_UP as f64) } else { WARM_UP as f64 }
+        if self.season.is_weekly() { MEMORY } else { WARM_UP as f64 }
     }
 
     /// Scores as eighths of a bit: fourteen days are 20 kB.
@@ -251,7 +257,6 @@ impl<C: Chart> Detector<C> {
         };
         self.season.shift(level - self.baseline.level());
         self.baseline = Baseline::new(level, since.len() as f64);
-        self.history.truncate(self.history.len().saturating_sub(since.len()).max(1));
         self.recent.drain(..point.best);
         Some(change)
     }
@@ -277,8 +282,8 @@ const FROZEN_FROM: f64 = 0.5;
 /// A value moves the level as if it lay no farther off, in spreads.
 const REACH: f64 = 2.0;
 
-/// The level's memory once the season is known; before, it follows the hour.
-const MEMORY_DAYS: f64 = 1.0;
+/// The level's memory in values, once the week's season is known; before, it follows the hour.
+const MEMORY: f64 = 240.0;
 
 /// Values in which the instant of a change is sought.
 const RECENT: usize = 240;

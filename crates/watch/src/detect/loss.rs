@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::cusum::Side;
+use super::chart::Side;
 use super::detector::Change;
 use crate::signal::Signal;
 use crate::time::WallTime;

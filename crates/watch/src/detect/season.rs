@@ -20,6 +20,7 @@ pub struct Season {
     medians: VecDeque<(i64, f32)>,
     table: Vec<f64>,
     table_day: i64,
+    weekly: bool,
 }
 
 impl Season {
@@ -54,9 +55,9 @@ impl Season {
         self.table[here] * (1.0 - within.abs()) + self.table[beside] * within.abs()
     }
 
-    /// Whether a season is in use.
-    pub fn is_known(&self) -> bool {
-        !self.table.is_empty()
+    /// Whether hours of the week are known, not only those of the day.
+    pub const fn is_weekly(&self) -> bool {
+        self.weekly
     }
 
     /// The level changed by `by`: the past counts as if it had been at the new level.
@@ -80,6 +81,7 @@ impl Season {
 
     fn learn(&mut self) {
         let days = self.medians.back().zip(self.medians.front()).map_or(0, |(last, first)| (last.0 - first.0 + 1) / 24);
+        self.weekly = days >= WEEKLY_DAYS;
         if days < FIRST_DAYS {
             self.table.clear();
             return;
@@ -89,7 +91,7 @@ impl Season {
         let rest: Vec<(i64, f64)> = self.medians.iter().map(|(hour, median)| (*hour, f64::from(*median) - middle)).collect();
         let daily = shrunk_means(&rest, 24);
         let beyond: Vec<(i64, f64)> = rest.iter().map(|(hour, rest)| (*hour, rest - daily[slot(*hour, 24)])).collect();
-        let weekly = if days >= WEEKLY_DAYS { shrunk_means(&beyond, HOURS) } else { vec![0.0; HOURS] };
+        let weekly = if self.weekly { shrunk_means(&beyond, HOURS) } else { vec![0.0; HOURS] };
         // Hour 0 of the local calendar was that of a Thursday; the table begins on Monday.
         self.table = (0..HOURS).map(|hour| daily[hour % 24] + weekly[(hour + HOURS - 72) % HOURS]).collect();
         let mean = self.table.iter().sum::<f64>() / HOURS as f64;
