@@ -1,0 +1,219 @@
+//! Simulated months and years of the schedule.
+
+use narrows_stat::SplitMix64;
+
+use super::*;
+use crate::schedule::settings::PULSE_OCTETS_PER_DAY;
+
+/// A world in which jobs end after a while, having sent what they like within their budget.
+struct World {
+    planner: Planner,
+    now: Moment,
+    random: SplitMix64,
+    running: Vec<(BootTime, Job)>,
+    /// Of each target: when a job ran, what it sent, whether the share per minute counts.
+    sent: BTreeMap<TargetId, Vec<(BootTime, BootTime, u64, bool, Why)>>,
+}
+
+const CAPACITIES_KBPS: [u64; 8] = [2000, 5000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 10_000_000];
+
+impl World {
+    fn new(seed: u64, capacities_kbps: &[u64]) -> Self {
+        let zone = Zone::fixed(3600);
+        let mut planner = Planner::new(zone, seed, 2);
+        let now = Moment { boot: BootTime::from_millis(0), wall: WallTime::from_millis(1_795_392_000_000) };
+        for (number, kbps) in (0..).zip(capacities_kbps) {
+            let settings = TargetSettings {
+                first_capacity: BitRate::from_bps(kbps * 1000),
+                night: "02:00-05:00".parse().ok(),
+                quiet: if number == 4 { vec!["Mon-Fri 09:00-12:00".parse().unwrap()] } else { Vec::new() },
+                link: if number < 2 { "dsl".to_owned() } else { String::new() },
+                ..TargetSettings::default()
+            };
+            planner.set_target(TargetId::new(number), settings, now.boot);
+        }
+        Self { planner, now, random: SplitMix64::new(seed), running: Vec::new(), sent: BTreeMap::new() }
+    }
+
+    /// Runs until `end`; `each` may disturb the world at every step.
+    fn run(&mut self, end: BootTime, mut each: impl FnMut(&mut Self)) {
+        while self.now.boot < end {
+            each(self);
+            self.end_jobs();
+            for job in self.planner.due(self.now) {
+                let seconds = 1.0 + 4.0 * self.random.next_unit();
+                self.running.push((self.now.boot.after(Duration::from_secs_f64(seconds)), job));
+            }
+            let next = self.planner.next(self.now.boot);
+            let next = self.running.iter().map(|(ends, _)| *ends).fold(next, BootTime::min).max(self.now.boot.after(MS));
+            let step = next.since(self.now.boot);
+            self.now = Moment { boot: next, wall: self.now.wall.after(step) };
+        }
+    }
+
+    fn end_jobs(&mut self) {
+        let now = self.now.boot;
+        let (ended, running) = std::mem::take(&mut self.running).into_iter().partition(|(ends, _)| *ends <= now);
+        self.running = running;
+        let ended: Vec<(BootTime, Job)> = ended;
+        for (_, job) in ended {
+            // Jobs take less than first assumed, and vary; the budget stops some.
+            let capacity = self.planner.targets[&job.target].capacity;
+            let usual = job.kind.first_forecast(capacity).count() as f64;
+            let takes = narrows_units::rounded(usual * (0.5 + 0.8 * self.random.next_unit()));
+            self.end(&job, takes.min(job.octets.count()), Outcome::Done);
+        }
+    }
+
+    fn end(&mut self, job: &Job, octets: u64, outcome: Outcome) {
+        let began = self.planner.running.get(&job.id).map_or(self.now.boot, |running| running.began);
+        let counts = job.kind != JobKind::Test;
+        self.sent.entry(job.target).or_default().push((began, self.now.boot, octets, counts, job.why));
+        self.planner.ended(job.id, self.now.boot, JobEnd { octets: Some(Octets::new(octets)), outcome });
+    }
+
+    /// The most in any 60 s, as if each job had sent all of its octets at the worst instant.
+    fn worst_minute(&self, target: TargetId) -> u64 {
+        let jobs: Vec<_> = self.sent[&target].iter().filter(|job| job.3).collect();
+        let mut worst = 0;
+        for (index, last) in jobs.iter().enumerate() {
+            let touches = |ended: BootTime| ended.after(Duration::from_secs(60)) > last.0;
+            // Jobs stand in the order of their ends; the next few may have begun before.
+            let earlier: u64 = jobs[..index].iter().rev().take_while(|job| touches(job.1)).map(|job| job.2).sum();
+            let later = jobs[index + 1..].iter().take(6).filter(|job| job.0 <= last.0).map(|job| job.2);
+            worst = worst.max(earlier + last.2 + later.sum::<u64>());
+        }
+        worst + PULSE_OCTETS_PER_DAY / 1440
+    }
+
+    fn days(&self, target: TargetId, start: i64, evidence: bool) -> BTreeMap<i64, u64> {
+        let mut days = BTreeMap::new();
+        for (began, _, octets, _, why) in &self.sent[&target] {
+            if evidence || *why != Why::Evidence {
+                let wall = WallTime::from_millis(start).after(Duration::from_millis(began.millis()));
+                *days.entry(Zone::fixed(3600).local(wall).day).or_insert(PULSE_OCTETS_PER_DAY) += octets;
+            }
+        }
+        days
+    }
+}
+
+const MS: Duration = Duration::from_millis(1);
+const START: i64 = 1_795_392_000_000;
+
+const fn day(number: u64) -> BootTime {
+    BootTime::from_millis(number * 86_400_000)
+}
+
+#[test]
+fn a_month_of_eight_paths_stays_within_share_day_and_forecast() {
+    let mut world = World::new(3, &CAPACITIES_KBPS);
+    let mut triggered = 0;
+    world.run(day(30), |world| {
+        // An incident about every eight hours, at one target after the other.
+        if world.now.boot.millis() / 28_800_000 > triggered {
+            triggered += 1;
+            let target = TargetId::new(u32::try_from(triggered % 8).unwrap());
+            world.planner.observe(target, world.now.boot, PathEvent::Trigger);
+        }
+    });
+    for (number, kbps) in (0..).zip(CAPACITIES_KBPS) {
+        let (target, capacity) = (TargetId::new(number), BitRate::from_bps(kbps * 1000));
+        let minute = capacity.octets_in(Duration::from_secs(60)) / 100;
+        let worst = world.worst_minute(target);
+        assert!(worst <= minute, "{capacity}: {worst} octets in a minute, {minute} allowed");
+        let forecast = world.planner.forecast(target).unwrap();
+        let all = world.days(target, START, true);
+        let most = all.values().max().copied().unwrap();
+        assert!(most <= forecast.limit.count(), "{capacity}: {most} in a day, {} allowed", forecast.limit);
+        let plain = world.days(target, START, false);
+        // The first and the last local day are not whole.
+        let whole: Vec<u64> = plain.values().copied().skip(1).take(plain.len() - 2).collect();
+        let mean = whole.iter().sum::<u64>() as f64 / whole.len() as f64;
+        let ratio = forecast.total().count() as f64 / mean;
+        assert!((0.9..1.1).contains(&ratio), "{capacity}: forecast is {ratio:.3} of {mean:.0}");
+    }
+}
+
+#[test]
+fn a_year_of_a_path_runs_in_seconds() {
+    let mut world = World::new(4, &[100_000]);
+    world.run(day(365), |_| {});
+    let days = world.days(TargetId::new(0), START, true);
+    assert!(days.len() >= 365);
+    let limit = world.planner.forecast(TargetId::new(0)).unwrap().limit.count();
+    assert!(days.values().all(|octets| *octets <= limit));
+}
+
+#[test]
+fn restarts_sleep_and_clock_steps_never_spend_twice() {
+    let mut world = World::new(5, &[2000, 100_000]);
+    let mut steps = 0_u64;
+    world.run(day(4), |world| {
+        steps += 1;
+        if steps.is_multiple_of(500) {
+            // kill -9 in the middle of jobs: what they sent is as bad as it can be.
+            for (_, job) in std::mem::take(&mut world.running) {
+                let began = world.planner.running[&job.id].began;
+                let lost = (began, world.now.boot, job.octets.count(), job.kind != JobKind::Test, job.why);
+                world.sent.entry(job.target).or_default().push(lost);
+            }
+            let stored = postcard::to_stdvec(&world.planner).unwrap();
+            world.planner = postcard::from_bytes(&stored).unwrap();
+            world.planner.restarted(world.now.boot);
+        } else if steps.is_multiple_of(303) {
+            // The clock steps over a midnight, and back later.
+            let by = if steps.is_multiple_of(2) { 86_400_000 } else { -86_400_000 };
+            let to = WallTime::from_millis(world.now.wall.millis() + by);
+            world.planner.clock_stepped(world.now.wall, to);
+            world.now.wall = to;
+        } else if steps.is_multiple_of(701) {
+            world.planner.woke(world.now.boot);
+        }
+    });
+    for number in 0..2 {
+        let target = TargetId::new(number);
+        let limit = world.planner.forecast(target).unwrap().limit.count();
+        let days = world.days(target, START, true);
+        assert!(days.values().all(|octets| *octets <= limit), "{days:?}, {limit}");
+        let capacity = BitRate::from_bps([2_000_000, 100_000_000][number as usize]);
+        assert!(world.worst_minute(target) <= capacity.octets_in(Duration::from_secs(60)) / 100);
+    }
+}
+
+#[test]
+fn targets_of_one_link_take_turns() {
+    let mut world = World::new(6, &[2000, 5000]);
+    world.run(day(1), |world| {
+        let loading = world.running.iter().filter(|(_, job)| job.kind.loads()).count();
+        assert!(loading <= 1);
+    });
+    assert!(world.sent.values().all(|jobs| jobs.len() > 500));
+}
+
+#[test]
+fn quiet_hours_have_routes_alone() {
+    let mut world = World::new(7, &CAPACITIES_KBPS);
+    world.run(day(7), |_| {});
+    let quiet = "Mon-Fri 09:00-12:00".parse::<crate::schedule::WeeklyHours>().unwrap();
+    for (began, .., why) in &world.sent[&TargetId::new(4)] {
+        let wall = WallTime::from_millis(START).after(Duration::from_millis(began.millis()));
+        assert!(*why == Why::Base || !quiet.covers(Zone::fixed(3600).local(wall)));
+    }
+}
+
+#[test]
+fn a_refusing_server_is_left_alone_and_routes_go_on() {
+    let mut world = World::new(8, &[100_000]);
+    let mut asked = 0;
+    world.run(BootTime::from_millis(3 * 3_600_000), |world| {
+        for (_, job) in std::mem::take(&mut world.running) {
+            let refused = job.kind.needs_server();
+            asked += u32::from(refused);
+            world.end(&job, 100, if refused { Outcome::Refused } else { Outcome::Done });
+        }
+    });
+    // After 1, 2, 4 .. 60 min.
+    assert!((6..=9).contains(&asked), "{asked}");
+    assert!(world.sent[&TargetId::new(0)].len() > 36);
+}

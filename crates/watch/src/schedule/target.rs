@@ -1,0 +1,278 @@
+//! The plan of one target: what is due, what it costs, what is left.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use narrows_units::{BitRate, Octets, rounded};
+use serde::{Deserialize, Serialize};
+
+use super::admission::Backoff;
+use super::cadence::{Jitter, cadence};
+use super::evidence::Incident;
+use super::job::{JobKind, Why};
+use super::ledger::{Ledger, MinuteWindow};
+use super::settings::{NightTest, PULSE_OCTETS_PER_DAY, ROUTE_OCTETS_PER_DAY, TargetSettings};
+use crate::time::{BootTime, Local};
+
+/// Octets that a target will cost in a day without incidents, and how they come about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forecast {
+    /// Pulses and routes.
+    pub base: Octets,
+    /// Slices, and the weekly capacity.
+    pub cadence: Octets,
+    /// The night.
+    pub night: Octets,
+    /// Incidents add no more than this.
+    pub evidence_at_most: Octets,
+    /// All, incidents included, stay below this.
+    pub limit: Octets,
+    /// From slice to slice.
+    pub cadence_time: Duration,
+}
+
+impl Forecast {
+    /// Without incidents.
+    pub fn total(&self) -> Octets {
+        Octets::new(self.base.count() + self.cadence.count() + self.night.count())
+    }
+}
+
+/// Plan of one target.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct TargetPlan {
+    pub(super) settings: TargetSettings,
+    pub(super) capacity: BitRate,
+    pub(super) ledger: Ledger,
+    pub(super) window: MinuteWindow,
+    pub(super) backoff: Backoff,
+    pub(super) incident: Option<Incident>,
+    pub(super) capacity_due: bool,
+    costs: BTreeMap<JobKind, Cost>,
+    next_slice: BootTime,
+    next_route: BootTime,
+    next_capacity: BootTime,
+    night: Option<Night>,
+}
+
+/// What jobs of a kind took so far.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Cost {
+    octets: f64,
+    seconds: f64,
+}
+
+/// The night before `day`, and what of it is left to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Night {
+    day: i64,
+    from: BootTime,
+    left: Vec<JobKind>,
+}
+
+impl TargetPlan {
+    pub(super) fn new(settings: TargetSettings, now: BootTime, jitter: &mut Jitter) -> Self {
+        let phase = settings.phase.unwrap_or_else(|| jitter.unit());
+        Self {
+            capacity: settings.first_capacity,
+            ledger: Ledger::default(),
+            window: MinuteWindow::default(),
+            backoff: Backoff::default(),
+            incident: None,
+            capacity_due: true,
+            costs: BTreeMap::new(),
+            next_slice: now.after(FIRST_SLICE.mul_f64(1.0 + phase)),
+            next_route: now,
+            next_capacity: now.after(WEEK),
+            night: None,
+            settings,
+        }
+    }
+
+    /// What could start now, most urgent first. Budgets and links are not asked yet.
+    pub(super) fn due(&mut self, now: BootTime, local: Local, jitter: &mut Jitter) -> Vec<(JobKind, Why)> {
+        let mut due = Vec::new();
+        if self.next_route <= now {
+            due.push((JobKind::Route, Why::Base));
+        }
+        if self.incident.as_ref().is_some_and(|incident| incident.is_over(now)) {
+            self.incident = None;
+        }
+        if let Some(incident) = &self.incident {
+            due.extend(incident.due(now).into_iter().map(|kind| (kind, Why::Evidence)));
+        }
+        if self.capacity_due || self.next_capacity <= now {
+            due.push((JobKind::Capacity, Why::Cadence));
+        }
+        if self.next_slice <= now {
+            due.push((JobKind::Slice, Why::Cadence));
+        }
+        self.begin_night(now, local, jitter);
+        if let Some(night) = &self.night
+            && night.from <= now
+            && self.settings.night.is_some_and(|hours| hours.covers(local))
+        {
+            due.extend(night.left.first().map(|kind| (*kind, Why::Night)));
+        }
+        let quiet = self.settings.quiet.iter().any(|hours| hours.covers(local));
+        due.retain(|(kind, _)| !(quiet && kind.loads()) && (!kind.needs_server() || self.backoff.allows(now)));
+        due
+    }
+
+    /// The octets a job of this kind may take: half more than usual, but never more than a minute
+    /// has. `None` if the day has no more, or the last minute.
+    pub(super) fn affordable(&self, kind: JobKind, why: Why, now: BootTime, day: i64) -> Result<Octets, Refused> {
+        let usual = self.cost(kind).octets;
+        let minute = self.settings.minute_octets(self.capacity).count().saturating_sub(PULSES_PER_MINUTE);
+        let most = rounded(usual * HEADROOM);
+        let octets = if kind == JobKind::Test { most } else { most.min(minute) };
+        let left = self.settings.share_of_day(self.capacity, why).saturating_sub(self.ledger.spent(day, why).count());
+        if octets > left || octets == 0 {
+            return Err(Refused::ByDay);
+        }
+        if kind != JobKind::Test && !self.window.fits(now, Octets::new(octets), Octets::new(minute)) {
+            return Err(Refused::ByMinute);
+        }
+        Ok(Octets::new(octets))
+    }
+
+    /// It starts, or is skipped for lack of budget: the next one is planned.
+    pub(super) fn planned(&mut self, kind: JobKind, why: Why, now: BootTime, next: Duration) {
+        match (why, kind) {
+            (Why::Base, _) => self.next_route = now.after(ROUTE_EVERY),
+            (Why::Evidence, _) => {
+                if let Some(incident) = &mut self.incident {
+                    incident.started(kind, now);
+                }
+            }
+            (Why::Cadence, JobKind::Capacity) => {
+                self.capacity_due = false;
+                self.next_capacity = now.after(WEEK);
+            }
+            (Why::Cadence, _) => self.next_slice = now.after(next),
+            (Why::Night, _) => {
+                if let Some(night) = &mut self.night {
+                    night.left.retain(|one| *one != kind);
+                }
+            }
+        }
+    }
+
+    /// Learns what a job took.
+    pub(super) fn took(&mut self, kind: JobKind, octets: Octets, time: Duration) {
+        let mut cost = self.cost(kind);
+        cost.octets += (octets.count() as f64 - cost.octets) * LEARNED;
+        cost.seconds += (time.as_secs_f64() - cost.seconds) * LEARNED;
+        self.costs.insert(kind, cost);
+    }
+
+    /// The capacity is known anew: what grows with it is forecast anew.
+    pub(super) fn capacity_is(&mut self, capacity: BitRate) {
+        let ratio = capacity.as_f64() / self.capacity.as_f64().max(1.0);
+        if !(0.8..1.25).contains(&ratio) {
+            self.costs.clear();
+        }
+        self.capacity = capacity;
+    }
+
+    /// Time of a slice.
+    pub(super) fn slice_time(&self) -> Duration {
+        Duration::from_secs_f64(self.cost(JobKind::Slice).seconds)
+    }
+
+    /// From slice to slice, without jitter.
+    pub(super) fn cadence(&self, link_time: Duration) -> Duration {
+        let slice = Octets::new(rounded(self.cost(JobKind::Slice).octets));
+        // The weekly capacity comes out of the same share.
+        let day = self.settings.share_of_day(self.capacity, Why::Cadence);
+        cadence(slice, self.capacity, self.settings.share, Octets::new(day / 100 * CADENCE_PERCENT), link_time)
+    }
+
+    pub(super) fn forecast(&self, link_time: Duration) -> Forecast {
+        let cadence_time = self.cadence(link_time);
+        let quiet: u32 = self.settings.quiet.iter().map(super::hours::WeeklyHours::seconds_per_week).sum();
+        let active = 1.0 - f64::from(quiet.min(WEEK_S)) / f64::from(WEEK_S);
+        let slices = 86_400.0 / cadence_time.as_secs_f64() * self.cost(JobKind::Slice).octets * active;
+        let night: f64 = self.night_work().iter().map(|kind| self.cost(*kind).octets).sum();
+        Forecast {
+            base: Octets::new(PULSE_OCTETS_PER_DAY + ROUTE_OCTETS_PER_DAY),
+            cadence: Octets::new(rounded(slices + self.cost(JobKind::Capacity).octets / 7.0)),
+            night: Octets::new(rounded(night)),
+            evidence_at_most: Octets::new(self.settings.share_of_day(self.capacity, Why::Evidence)),
+            limit: self.settings.day_octets(self.capacity),
+            cadence_time,
+        }
+    }
+
+    /// Nothing that was due in the past is caught up: sleep, or a new boot.
+    pub(super) fn resume(&mut self, now: BootTime, jitter: &mut Jitter) {
+        self.next_slice = now.after(FIRST_SLICE.mul_f64(1.0 + jitter.unit()));
+        self.next_route = now;
+        self.next_capacity = now.after(WEEK.mul_f64(jitter.unit()));
+        self.incident = None;
+        if let Some(night) = &mut self.night {
+            night.from = now;
+        }
+    }
+
+    /// When something may be due next, budgets aside.
+    pub(super) fn next(&self) -> BootTime {
+        let night = self.night.iter().filter(|night| !night.left.is_empty()).map(|night| night.from);
+        let first = self.next_route.min(self.next_slice).min(self.next_capacity);
+        night.fold(first, BootTime::min)
+    }
+
+    fn cost(&self, kind: JobKind) -> Cost {
+        let first = || Cost {
+            octets: kind.first_forecast(self.capacity).count() as f64,
+            seconds: if kind == JobKind::Test { 60.0 } else { 3.0 },
+        };
+        self.costs.get(&kind).copied().unwrap_or_else(first)
+    }
+
+    fn begin_night(&mut self, now: BootTime, local: Local, jitter: &mut Jitter) {
+        let Some(hours) = self.settings.night else { return };
+        // Nights are counted by their noon-to-noon day, so that one that passes midnight is one.
+        let day = (local.hour() + 12).div_euclid(24);
+        if hours.covers(local) && self.night.as_ref().is_none_or(|night| day > night.day) {
+            let from = now.after(Duration::from_secs_f64(NIGHT_SPREAD_S * jitter.unit()));
+            self.night = Some(Night { day, from, left: self.night_work() });
+        }
+    }
+
+    fn night_work(&self) -> Vec<JobKind> {
+        let share = self.settings.share_of_day(self.capacity, Why::Night) as f64;
+        let test = self.cost(JobKind::Test).octets * HEADROOM;
+        match (self.settings.night, self.settings.test) {
+            (None, _) | (_, NightTest::Off) => Vec::new(),
+            (Some(_), NightTest::Full) if test <= share => vec![JobKind::Test],
+            (Some(_), _) => vec![JobKind::Capacity, JobKind::Hops],
+        }
+    }
+}
+
+/// Why a job cannot be paid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The day's share is spent.
+    ByDay,
+    /// Too much in the last minute.
+    ByMinute,
+}
+
+/// A job may take half more than its kind usually does.
+const HEADROOM: f64 = 1.5;
+
+/// Of the cadence's share, the rest is for the weekly capacity, changes, and the headroom of the
+/// day's last job.
+const CADENCE_PERCENT: u64 = 95;
+
+/// Weight of the newest job in what its kind costs.
+const LEARNED: f64 = 0.1;
+
+const PULSES_PER_MINUTE: u64 = PULSE_OCTETS_PER_DAY / 1440;
+const ROUTE_EVERY: Duration = Duration::from_secs(300);
+const FIRST_SLICE: Duration = Duration::from_secs(10);
+const WEEK_S: u32 = 7 * 86_400;
+const WEEK: Duration = Duration::from_secs(7 * 86_400);
+const NIGHT_SPREAD_S: f64 = 3600.0;
