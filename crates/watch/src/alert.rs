@@ -1,1 +1,16 @@
-//! x
+//! Decides who is to be alerted of what, and when.
+//!
+//! [`Alerts`] keeps a state per rule and target. A threshold fires only when the whole interval is
+//! beyond it, and clears only when all of it is back; no data changes nothing. Silences hold
+//! notices back, not states.
+
+mod condition;
+mod rules;
+mod silence;
+mod state;
+mod text;
+
+pub use condition::{Condition, ConditionError, Threshold};
+pub use rules::{Alerts, Input, Notice, NoticeKind, Rule};
+pub use silence::Silence;
+pub use text::{AlertText, Usual};

@@ -54,9 +54,7 @@ impl Signal {
             Self::AvailableForward | Self::AvailableReverse | Self::Capacity => {
                 BitRate::from_bps(rounded(value)).to_string()
             }
-            Self::LeastRoundTrip | Self::Queueing => {
-                format_duration(std::time::Duration::from_nanos(rounded(value)))
-            }
+            Self::LeastRoundTrip | Self::Queueing => format_duration(std::time::Duration::from_nanos(rounded(value))),
             Self::Loss => format!("{:.2} %", value / 1e4),
         }
     }

@@ -28,6 +28,7 @@ const MAY: &[(&str, &str)] = &[
     ("traffic", "units stat packet scenario sim net"),
     ("report", "units stat probe train diagnose methods"),
     ("evaluate", "units stat host-profile probe methods scenario sim trace report"),
+    ("watch", "units stat"),
     ("narrows", "*"),
 ];
 

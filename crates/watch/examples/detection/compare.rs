@@ -93,7 +93,9 @@ const METHODS: [(&str, bool, Make); 10] = [
 ];
 
 pub(crate) fn print(count: u64, seed: u64) {
-    println!("\nMedian delay in values at {ALARMS:.2} false alarms per series-month; `>240` where more than half were not found.\n");
+    println!(
+        "\nMedian delay in values at {ALARMS:.2} false alarms per series-month; `>240` where more than half were not found.\n"
+    );
     println!("| series | method | input | 1 | 1.5 | 2 | 3 | 4 | 6 spreads |");
     println!("|---|---|---|--:|--:|--:|--:|--:|--:|");
     for kind in Kind::ALL {
@@ -146,8 +148,10 @@ fn threshold(samples: &[Sample], scored: bool, make: Make) -> f64 {
     for sample in samples {
         let mut chart = make(sample);
         let statistics: Vec<f64> = input(&sample.plain, scored).map(|value| chart.push(value)).collect();
-        let blocks: Vec<f64> =
-            statistics[BEFORE..].chunks(240).map(|chunk| chunk.iter().fold(f64::MIN, |most, one| most.max(*one))).collect();
+        let blocks: Vec<f64> = statistics[BEFORE..]
+            .chunks(240)
+            .map(|chunk| chunk.iter().fold(f64::MIN, |most, one| most.max(*one)))
+            .collect();
         for (index, peak) in blocks.iter().enumerate() {
             let beside = [index.checked_sub(1), Some(index + 1)].into_iter().flatten().filter_map(|at| blocks.get(at));
             if beside.copied().all(|other| other <= *peak) {

@@ -93,4 +93,3 @@ const HIGHEST: f64 = 40.0;
 /// The highest excursions, of which the tail is taken.
 const TAIL: usize = 80;
 const LEAST_TAIL: usize = 20;
-

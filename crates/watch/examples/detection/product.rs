@@ -18,13 +18,17 @@ fn detector() -> Detector {
 }
 
 pub(crate) fn print(count: u64, seed: u64) {
-    println!("| series | false alarms per series-month: first 21 days | days 22 to 51 | thresholds (median up, down) |");
+    println!(
+        "| series | false alarms per series-month: first 21 days | days 22 to 51 | thresholds (median up, down) |"
+    );
     println!("|---|--:|--:|--:|");
     let mut delays = Vec::new();
     for kind in Kind::ALL {
         delays.push((kind, false_alarms(kind, count, seed)));
     }
-    println!("\n| series | size (spreads) | found in 240 values | delay in values: median | mean | time covered | wrong side first |");
+    println!(
+        "\n| series | size (spreads) | found in 240 values | delay in values: median | mean | time covered | wrong side first |"
+    );
     println!("|---|--:|--:|--:|--:|--:|--:|");
     for (kind, runs) in &delays {
         for size in SIZES {

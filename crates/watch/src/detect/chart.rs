@@ -13,6 +13,15 @@ pub enum Side {
 }
 
 impl Side {
+    /// The other one.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Up => Self::Down,
+            Self::Down => Self::Up,
+        }
+    }
+
     /// 1 or -1.
     pub const fn sign(self) -> f64 {
         match self {

@@ -136,7 +136,9 @@ mod tests {
     #[test]
     fn one_odd_observation_is_no_change() {
         let mut mtu = Settled::default();
-        assert!([1500, 1400, 1500, 1400].into_iter().zip(0..).all(|(fact, second)| mtu.observe(at(second), fact).is_none()));
+        assert!(
+            [1500, 1400, 1500, 1400].into_iter().zip(0..).all(|(fact, second)| mtu.observe(at(second), fact).is_none())
+        );
         let change = mtu.observe(at(9), 1400).unwrap();
         assert_eq!((change.before, change.after, change.at_low, change.at_high), (1500, 1400, at(2), at(3)));
     }

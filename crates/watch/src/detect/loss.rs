@@ -89,7 +89,7 @@ impl LossDetector {
     /// The rate assumed, and the one asked for.
     fn rates(&self) -> (f64, f64) {
         match self.raised {
-            None => (self.usual, (5.0 * self.usual).max(0.01).min(MOST_USUAL)),
+            None => (self.usual, (5.0 * self.usual).clamp(0.01, MOST_USUAL)),
             Some(raised) => (raised, (raised / 5.0).max(self.usual)),
         }
     }
@@ -148,7 +148,8 @@ mod tests {
     use super::*;
 
     fn run(detector: &mut LossDetector, from: i64, lost: impl Iterator<Item = u32>) -> Vec<Change> {
-        let minute = |(step, lost)| PulseMinute { at: WallTime::from_millis((from + step) * MINUTE_MS), sent: 60, lost };
+        let minute =
+            |(step, lost)| PulseMinute { at: WallTime::from_millis((from + step) * MINUTE_MS), sent: 60, lost };
         (0..).zip(lost).filter_map(|pair| detector.push(minute(pair))).collect()
     }
 
@@ -169,7 +170,10 @@ mod tests {
     #[test]
     fn an_outage_within_two_minutes_is_no_change_of_the_rate() {
         let mut detector = LossDetector::default();
-        assert!(run(&mut detector, 0, std::iter::repeat_n(0, 100).chain([20, 30]).chain(std::iter::repeat_n(0, 100))).is_empty());
+        assert!(
+            run(&mut detector, 0, std::iter::repeat_n(0, 100).chain([20, 30]).chain(std::iter::repeat_n(0, 100)))
+                .is_empty()
+        );
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Season {
         {
             self.medians.push_back((self.hour, single(median)));
         }
-        while self.medians.front().is_some_and(|(hour, _)| *hour + WEEKS * HOURS as i64 <= self.hour) {
+        while self.medians.front().is_some_and(|(hour, _)| *hour + KEPT_HOURS <= self.hour) {
             self.medians.pop_front();
         }
     }
@@ -88,7 +88,8 @@ impl Season {
         }
         let all: Vec<f64> = self.medians.iter().map(|(_, median)| f64::from(*median)).collect();
         let middle = median(&all).unwrap_or_default();
-        let rest: Vec<(i64, f64)> = self.medians.iter().map(|(hour, median)| (*hour, f64::from(*median) - middle)).collect();
+        let rest: Vec<(i64, f64)> =
+            self.medians.iter().map(|(hour, median)| (*hour, f64::from(*median) - middle)).collect();
         let daily = shrunk_means(&rest, 24);
         let beyond: Vec<(i64, f64)> = rest.iter().map(|(hour, rest)| (*hour, rest - daily[slot(*hour, 24)])).collect();
         let weekly = if self.weekly { shrunk_means(&beyond, HOURS) } else { vec![0.0; HOURS] };
@@ -132,7 +133,8 @@ fn single(value: f64) -> f32 {
 }
 
 const HOURS: usize = 168;
-const WEEKS: i64 = 4;
+/// Four weeks.
+const KEPT_HOURS: i64 = 4 * 168;
 
 /// A season of the day from then on.
 const FIRST_DAYS: i64 = 3;
@@ -169,7 +171,8 @@ mod tests {
     fn a_weekend_is_learned_from_the_second_week_on() {
         let weekend = |local: Local| if local.weekday() >= 5 { 20.0 } else { 0.0 };
         let (short, long) = (learned(10, weekend), learned(21, weekend));
-        let saturday = (0..7).map(|day| Local { day: 20_021 + day, second: 43_200 }).find(|one| one.weekday() == 5).unwrap();
+        let saturday =
+            (0..7).map(|day| Local { day: 20_021 + day, second: 43_200 }).find(|one| one.weekday() == 5).unwrap();
         let monday = Local { day: saturday.day + 2, ..saturday };
         assert!((long.at(saturday) - long.at(monday) - 20.0).abs() < 1.0);
         assert!((short.at(saturday) - short.at(monday)).abs() < 1e-9);

@@ -79,7 +79,8 @@ impl Chart for Windows {
 
 impl OneSide {
     fn unknown() -> Self {
-        let scales = LENGTHS.iter().map(|length| UNKNOWN_SCALE * (*length as f64).sqrt()).collect();
+        let scale = |length: &usize| (UNKNOWN_SCALE * (*length as f64).sqrt()).hypot(UNKNOWN_DRIFT * *length as f64);
+        let scales = LENGTHS.iter().map(scale).collect();
         Self { scales, threshold: UNKNOWN, statistic: 0.0 }
     }
 
@@ -137,17 +138,20 @@ const LONGEST: usize = 128;
 const ONE_IN_TWENTY: f64 = 0.95;
 const NORMAL_95: f64 = 1.645;
 
-/// No window is assumed to scatter less than this share of independent noise.
-const LEAST_SCALE: f64 = 0.5;
+/// No window is assumed to scatter less than this share of independent noise: a level with a short
+/// memory hides what long windows do once the memory grows.
+const LEAST_SCALE: f64 = 0.9;
 
-/// Without history: noise with memory of one half per value has this scale.
+/// Without history: noise with memory of one half per value has this scale, and an unknown season
+/// moves the level by this many spreads.
 const UNKNOWN_SCALE: f64 = 1.7;
+const UNKNOWN_DRIFT: f64 = 0.5;
 const UNKNOWN: f64 = 5.5;
 const LOWEST: f64 = 4.0;
 const HIGHEST: f64 = 12.0;
 
 const BLOCK: usize = 120;
-const LEAST_BLOCKS: usize = 12;
+const LEAST_BLOCKS: usize = 36;
 
 #[cfg(test)]
 mod tests {

@@ -48,7 +48,9 @@ fn own_traffic(evidence: &Evidence) -> Option<Cause> {
         }
         // Queues and loss follow own traffic only where it fills what was left.
         Signal::Queueing | Signal::Loss => {
-            evidence.change.side == Side::Up && rose > 0.0 && own.after.as_f64() > OWN_FACTOR * own.before.as_f64() + 1e6
+            evidence.change.side == Side::Up
+                && rose > 0.0
+                && own.after.as_f64() > OWN_FACTOR * own.before.as_f64() + 1e6
         }
         Signal::Capacity | Signal::LeastRoundTrip => false,
     };
@@ -88,7 +90,9 @@ fn capacity_alone(evidence: &Evidence) -> Option<Cause> {
 fn queueing_at_a_hop(evidence: &Evidence) -> Option<Cause> {
     let rose = match evidence.change.signal {
         Signal::Queueing => evidence.change.side == Side::Up,
-        _ => evidence.signals.rose(Signal::Queueing).is_some_and(|queueing| !interval(evidence).is_before(&queueing.at)),
+        _ => {
+            evidence.signals.rose(Signal::Queueing).is_some_and(|queueing| !interval(evidence).is_before(&queueing.at))
+        }
     };
     if !rose {
         return None;

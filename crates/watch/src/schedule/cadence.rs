@@ -61,7 +61,8 @@ mod tests {
 
     #[test]
     fn targets_of_one_link_share_its_time() {
-        let found = cadence(Octets::new(1), BitRate::from_mbps(1), 0.01, Octets::new(1 << 40), Duration::from_secs(100));
+        let found =
+            cadence(Octets::new(1), BitRate::from_mbps(1), 0.01, Octets::new(1 << 40), Duration::from_secs(100));
         assert_eq!(found.as_secs(), 200);
     }
 

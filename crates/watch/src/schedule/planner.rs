@@ -172,9 +172,10 @@ impl Planner {
 
     /// When to ask again: at the latest after a second while an incident is open.
     pub fn next(&self, now: BootTime) -> BootTime {
-        let plans = self.targets.values().map(|plan| {
-            if plan.incident.is_some() { now.after(Duration::from_secs(1)) } else { plan.next() }
-        });
+        let plans = self
+            .targets
+            .values()
+            .map(|plan| if plan.incident.is_some() { now.after(Duration::from_secs(1)) } else { plan.next() });
         let at = plans.chain(self.retry_at).min().unwrap_or(now.after(LONGEST_PAUSE));
         at.clamp(now.after(Duration::from_secs(1)), now.after(LONGEST_PAUSE))
     }

@@ -2,8 +2,9 @@ use narrows_units::{BitRate, Octets};
 
 use super::*;
 use crate::detect::Change;
-use crate::explain::{FactEvidence, FactKind, HopQueueing, HostState, Neighbours, OwnTraffic, PathSignals};
-use crate::explain::evidence::Unchanged;
+use crate::explain::{
+    FactEvidence, FactKind, HopQueueing, HostState, Neighbours, OwnTraffic, PathSignals, SignalState, Unchanged,
+};
 use crate::time::WallTime;
 
 const fn at(second: i64) -> WallTime {
@@ -39,8 +40,8 @@ fn evidence() -> Evidence {
     }
 }
 
-fn changed(side: Side, low: i64, high: i64) -> Option<Result<SignalChange, Unchanged>> {
-    Some(Ok(SignalChange { side, at: times(low, high) }))
+fn changed(side: Side, low: i64, high: i64) -> SignalState {
+    Ok(SignalChange { side, at: times(low, high) })
 }
 
 fn hops(rose: &[Option<bool>]) -> Vec<HopQueueing> {
@@ -69,7 +70,7 @@ fn a_busy_host_comes_first_and_raises_no_alert() {
     ] {
         let mut evidence = evidence();
         evidence.host = host;
-        evidence.signals.queueing = changed(Side::Up, 1000, 1010);
+        evidence.signals.queueing = Some(changed(Side::Up, 1000, 1010));
         assert_eq!(cause(&evidence), Cause::HostBusy);
     }
     assert!(!Cause::HostBusy.deserves_alert());
@@ -89,8 +90,15 @@ fn own_traffic_must_be_most_of_the_change() {
 
 #[test]
 fn a_shared_segment_needs_all_of_its_targets_and_no_other() {
-    let group = |changed, unchanged, elsewhere_changed| Neighbours { shared: "link dsl".to_owned(), changed, unchanged, elsewhere_changed };
-    for (neighbours, shared) in [(group(2, 0, 0), true), (group(1, 1, 0), false), (group(0, 2, 0), false), (group(2, 0, 1), false)] {
+    let group = |changed, unchanged, elsewhere_changed| Neighbours {
+        shared: "link dsl".to_owned(),
+        changed,
+        unchanged,
+        elsewhere_changed,
+    };
+    for (neighbours, shared) in
+        [(group(2, 0, 0), true), (group(1, 1, 0), false), (group(0, 2, 0), false), (group(2, 0, 1), false)]
+    {
         let mut one = evidence();
         one.neighbours = vec![neighbours];
         assert_eq!(cause(&one) == Cause::SharedSegment { shared: "link dsl".to_owned() }, shared, "{one:?}");
@@ -99,9 +107,16 @@ fn a_shared_segment_needs_all_of_its_targets_and_no_other() {
 
 #[test]
 fn a_fact_is_the_cause_only_if_it_did_not_come_later() {
-    for (low, high, fits) in [(700, 1000, true), (900, 1050, true), (1060, 1200, true), (1081, 1300, false), (0, 300, false)] {
+    for (low, high, fits) in
+        [(700, 1000, true), (900, 1050, true), (1060, 1200, true), (1081, 1300, false), (0, 300, false)]
+    {
         let mut one = evidence();
-        one.facts.push(FactEvidence { kind: FactKind::Route, before: "a b".to_owned(), after: "a c".to_owned(), at: times(low, high) });
+        one.facts.push(FactEvidence {
+            kind: FactKind::Route,
+            before: "a b".to_owned(),
+            after: "a c".to_owned(),
+            at: times(low, high),
+        });
         let named = matches!(cause(&one), Cause::Fact { kind: FactKind::Route, .. });
         assert_eq!(named, fits, "{low}..{high}");
     }
@@ -110,21 +125,21 @@ fn a_fact_is_the_cause_only_if_it_did_not_come_later() {
 #[test]
 fn a_capacity_that_fell_with_the_rate_is_a_link_or_a_shaper() {
     let mut one = evidence();
-    one.signals.capacity = changed(Side::Down, 1050, 1400);
+    one.signals.capacity = Some(changed(Side::Down, 1050, 1400));
     assert_eq!(cause(&one), Cause::LinkRate);
     one.facts_checked = false;
     assert_eq!(cause(&one), Cause::NotSeen, "a route that was not looked at may be the reason");
     one.facts_checked = true;
-    one.signals.capacity = changed(Side::Up, 1050, 1400);
+    one.signals.capacity = Some(changed(Side::Up, 1050, 1400));
     assert_eq!(cause(&one), Cause::NotSeen);
-    one.signals.capacity = changed(Side::Down, 1200, 1400);
+    one.signals.capacity = Some(changed(Side::Down, 1200, 1400));
     assert_eq!(cause(&one), Cause::NotSeen, "it came after");
 }
 
 #[test]
 fn queueing_is_placed_at_the_first_hop_that_has_it() {
     let mut one = evidence();
-    one.signals.queueing = changed(Side::Up, 1000, 1060);
+    one.signals.queueing = Some(changed(Side::Up, 1000, 1060));
     for (rose, expected) in [
         (vec![Some(false), Some(false), Some(true), Some(true)], Cause::CrossTraffic { hop: 3 }),
         (vec![Some(true), Some(true)], Cause::CrossTraffic { hop: 1 }),
@@ -136,14 +151,14 @@ fn queueing_is_placed_at_the_first_hop_that_has_it() {
         one.hops = hops(&rose);
         assert_eq!(cause(&one), expected, "{rose:?}");
     }
-    one.signals.queueing = changed(Side::Up, 1100, 1200);
+    one.signals.queueing = Some(changed(Side::Up, 1100, 1200));
     assert_eq!(cause(&one), Cause::NotSeen, "queueing that came later explains nothing");
 }
 
 #[test]
 fn loss_is_blamed_on_the_link_only_where_queueing_was_measured() {
     let mut one = evidence();
-    one.signals.loss = changed(Side::Up, 1000, 1060);
+    one.signals.loss = Some(changed(Side::Up, 1000, 1060));
     assert_eq!(cause(&one), Cause::NotSeen);
     one.signals.queueing = Some(Err(Unchanged));
     assert_eq!(cause(&one), Cause::LinkErrorsOrPolicer);

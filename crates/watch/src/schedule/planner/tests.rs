@@ -5,14 +5,16 @@ use narrows_stat::SplitMix64;
 use super::*;
 use crate::schedule::settings::PULSE_OCTETS_PER_DAY;
 
+/// Began, ended, octets, whether the share per minute counts, what for.
+type Sent = (BootTime, BootTime, u64, bool, Why);
+
 /// A world in which jobs end after a while, having sent what they like within their budget.
 struct World {
     planner: Planner,
     now: Moment,
     random: SplitMix64,
     running: Vec<(BootTime, Job)>,
-    /// Of each target: when a job ran, what it sent, whether the share per minute counts.
-    sent: BTreeMap<TargetId, Vec<(BootTime, BootTime, u64, bool, Why)>>,
+    sent: BTreeMap<TargetId, Vec<Sent>>,
 }
 
 const CAPACITIES_KBPS: [u64; 8] = [2000, 5000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 10_000_000];
@@ -45,7 +47,8 @@ impl World {
                 self.running.push((self.now.boot.after(Duration::from_secs_f64(seconds)), job));
             }
             let next = self.planner.next(self.now.boot);
-            let next = self.running.iter().map(|(ends, _)| *ends).fold(next, BootTime::min).max(self.now.boot.after(MS));
+            let next =
+                self.running.iter().map(|(ends, _)| *ends).fold(next, BootTime::min).max(self.now.boot.after(MS));
             let step = next.since(self.now.boot);
             self.now = Moment { boot: next, wall: self.now.wall.after(step) };
         }

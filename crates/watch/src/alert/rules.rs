@@ -1,0 +1,165 @@
+//! Rules, and the notices that they give.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::condition::{Condition, Threshold};
+use super::silence::Silence;
+use super::state::State;
+use crate::detect::Change;
+use crate::schedule::TargetId;
+use crate::signal::{Reading, Signal};
+use crate::time::WallTime;
+
+/// One `[[alert]]` of `watch.toml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// When it fires.
+    pub when: Condition,
+    /// Values in a row that make it fire.
+    pub for_values: u32,
+    /// When a threshold clears; `None` is the same value, from the other side.
+    pub clear: Option<Threshold>,
+    /// Values in a row that clear it.
+    pub clear_for: u32,
+    /// Notify again while it fires.
+    pub repeat: Option<Duration>,
+    /// Channels.
+    pub notify: Vec<String>,
+}
+
+/// What alerts are decided from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Input<'a> {
+    /// A value of a signal.
+    Reading(Signal, &'a Reading),
+    /// A change that matters and whose cause deserves an alert.
+    Change(&'a Change),
+    /// The route changed.
+    RouteChanged,
+    /// No pulse was answered for this long; zero once one is answered.
+    Silent(Duration),
+}
+
+/// What a notice says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoticeKind {
+    /// It fires.
+    Firing,
+    /// It still fires.
+    Repeated,
+    /// It is over.
+    Resolved,
+    /// It turns too often: nothing more until it is calm.
+    Flapping,
+}
+
+/// Something to be told to the rule's channels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// Which rule.
+    pub rule: String,
+    /// About whom.
+    pub target: TargetId,
+    /// What.
+    pub kind: NoticeKind,
+    /// When the state began.
+    pub since: Option<WallTime>,
+    /// To whom.
+    pub notify: Vec<String>,
+}
+
+/// All rules and their states. The states survive a restart through serde.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Alerts {
+    rules: Vec<Rule>,
+    silences: Vec<Silence>,
+    states: BTreeMap<(String, TargetId), State>,
+}
+
+impl Alerts {
+    /// Takes other rules; the states of those that stay by name stay.
+    pub fn set_rules(&mut self, rules: Vec<Rule>) {
+        self.states.retain(|(name, _), _| rules.iter().any(|rule| rule.name == *name));
+        self.rules = rules;
+    }
+
+    /// Takes the silences in force.
+    pub fn set_silences(&mut self, silences: Vec<Silence>) {
+        self.silences = silences;
+    }
+
+    /// Forgets a target.
+    pub fn remove_target(&mut self, target: TargetId) {
+        self.states.retain(|(_, one), _| *one != target);
+    }
+
+    /// Whether a rule fires at a target.
+    pub fn is_firing(&self, rule: &str, target: TargetId) -> bool {
+        self.states.get(&(rule.to_owned(), target)).is_some_and(State::is_firing)
+    }
+
+    /// Something was observed at `target`.
+    pub fn observe(&mut self, target: TargetId, now: WallTime, input: Input<'_>) -> Vec<Notice> {
+        for rule in &self.rules {
+            let key = (rule.name.clone(), target);
+            let state = self.states.entry(key).or_default();
+            apply(rule, state, now, input);
+        }
+        self.notices(now, |one| one == target)
+    }
+
+    /// Time passed: repeats, ends of silences and of flapping.
+    pub fn tick(&mut self, now: WallTime) -> Vec<Notice> {
+        self.notices(now, |_| true)
+    }
+
+    fn notices(&mut self, now: WallTime, about: impl Fn(TargetId) -> bool) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        for ((name, target), state) in self.states.iter_mut().filter(|((_, target), _)| about(*target)) {
+            let Some(rule) = self.rules.iter().find(|rule| rule.name == *name) else { continue };
+            let silenced = self.silences.iter().any(|silence| silence.covers(name, *target, now));
+            if let Some(kind) = state.notice(now, silenced, rule.repeat) {
+                let since = state.since();
+                notices.push(Notice { rule: name.clone(), target: *target, kind, since, notify: rule.notify.clone() });
+            }
+            // A route is another one now: there is nothing to wait for.
+            if rule.when == Condition::RouteChanged && !silenced {
+                state.forget_event();
+            }
+        }
+        notices
+    }
+}
+
+fn apply(rule: &Rule, state: &mut State, now: WallTime, input: Input<'_>) {
+    match (rule.when, input) {
+        (Condition::Beyond(signal, threshold), Input::Reading(of, reading)) if of == signal && reading.usable() => {
+            if state.is_firing() {
+                let back = Threshold { value: threshold.value, side: threshold.side.opposite() };
+                let met = rule.clear.unwrap_or(back).is_passed_by(reading);
+                state.count(met, rule.clear_for, now);
+            } else {
+                state.count(threshold.is_passed_by(reading), rule.for_values, now);
+            }
+        }
+        (Condition::Changed(signal, threshold), Input::Change(change)) if change.signal == signal => {
+            if threshold.is_passed_by_change(change) {
+                state.turn(true, now);
+            } else if change.side != threshold.side {
+                state.turn(false, now);
+            }
+        }
+        (Condition::RouteChanged, Input::RouteChanged) => state.turn(true, now),
+        (Condition::Silent(limit), Input::Silent(time)) => state.turn(time > limit, now),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

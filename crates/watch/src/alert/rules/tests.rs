@@ -1,0 +1,147 @@
+use super::*;
+use crate::detect::Side;
+use crate::signal::Claim;
+
+const OFFICE: TargetId = TargetId::new(1);
+
+const fn minute(minute: i64) -> WallTime {
+    WallTime::from_millis(minute * 60_000)
+}
+
+fn alerts(when: &str) -> Alerts {
+    let rule = Rule {
+        name: "uplink-low".to_owned(),
+        when: when.parse().unwrap(),
+        for_values: 2,
+        clear: Threshold::parse(Signal::AvailableForward, "> 22 Mbit/s"),
+        clear_for: 3,
+        repeat: None,
+        notify: vec!["ops".to_owned()],
+    };
+    let mut alerts = Alerts::default();
+    alerts.set_rules(vec![rule]);
+    alerts
+}
+
+/// One value a minute, in Mbit/s, each +- 1; the kinds of notices with their minutes.
+fn run(alerts: &mut Alerts, from: i64, values: &[f64]) -> Vec<(i64, NoticeKind)> {
+    let mut kinds = Vec::new();
+    for (at, value) in (from..).zip(values) {
+        let reading = Reading::estimate(minute(at), value * 1e6, (value - 1.0) * 1e6, (value + 1.0) * 1e6);
+        let notices = alerts.observe(OFFICE, minute(at), Input::Reading(Signal::AvailableForward, &reading));
+        kinds.extend(notices.into_iter().map(|notice| (at, notice.kind)));
+    }
+    kinds
+}
+
+#[test]
+fn two_values_fire_and_three_clear() {
+    let mut alerts = alerts("available < 20 Mbit/s");
+    let kinds = run(&mut alerts, 0, &[50.0, 10.0, 50.0, 10.0, 10.0, 10.0, 30.0, 30.0, 22.5, 30.0, 30.0, 30.0, 30.0]);
+    assert_eq!(kinds, [(4, NoticeKind::Firing), (11, NoticeKind::Resolved)]);
+}
+
+#[test]
+fn an_interval_across_the_threshold_and_no_data_hold_the_state() {
+    let mut alerts = alerts("available < 20 Mbit/s");
+    assert!(run(&mut alerts, 0, &[19.5; 10]).is_empty());
+    assert_eq!(run(&mut alerts, 10, &[10.0, 10.0]).len(), 1);
+    let mut nothing = Reading::estimate(minute(13), 50e6, 49e6, 51e6);
+    nothing.claim = Claim::Inconclusive;
+    for at in 13..30 {
+        assert!(alerts.observe(OFFICE, minute(at), Input::Reading(Signal::AvailableForward, &nothing)).is_empty());
+    }
+    assert!(alerts.is_firing("uplink-low", OFFICE));
+}
+
+#[test]
+fn a_silence_holds_notices_back_and_its_end_tells_what_is_so() {
+    let mut alerts = alerts("available < 20 Mbit/s");
+    let silence = Silence { rule: None, target: Some(OFFICE), begins: minute(0), ends: minute(30) };
+    alerts.set_silences(vec![silence]);
+    assert!(run(&mut alerts, 0, &[10.0; 20]).is_empty());
+    assert!(alerts.tick(minute(29)).is_empty());
+    let notices = alerts.tick(minute(30));
+    assert_eq!((notices.len(), notices[0].kind, notices[0].since), (1, NoticeKind::Firing, Some(minute(1))));
+    assert_eq!(notices[0].notify, ["ops"]);
+}
+
+#[test]
+fn what_fired_and_ended_within_a_silence_is_never_told() {
+    let mut alerts = alerts("available < 20 Mbit/s");
+    alerts.set_silences(vec![Silence { rule: None, target: None, begins: minute(0), ends: minute(30) }]);
+    assert!(run(&mut alerts, 0, &[10.0, 10.0, 30.0, 30.0, 30.0]).is_empty());
+    assert!(alerts.tick(minute(31)).is_empty());
+}
+
+#[test]
+fn flapping_gives_one_notice_and_then_what_is_so() {
+    let mut alerts = alerts("available < 20 Mbit/s");
+    let cycle = [10.0, 10.0, 30.0, 30.0, 30.0];
+    let kinds = run(&mut alerts, 0, &cycle.repeat(10));
+    let flapping = kinds.iter().filter(|(_, kind)| *kind == NoticeKind::Flapping).count();
+    assert_eq!((flapping, kinds.len()), (1, 5), "{kinds:?}");
+    assert!(run(&mut alerts, 50, &[10.0, 10.0]).is_empty());
+    assert!(alerts.tick(minute(60)).is_empty());
+    let calm = alerts.tick(minute(125));
+    assert_eq!((calm.len(), calm[0].kind), (1, NoticeKind::Firing));
+}
+
+#[test]
+fn repeats_go_on_while_it_fires() {
+    let mut alerts = alerts("available < 20 Mbit/s");
+    alerts.rules[0].repeat = Some(Duration::from_secs(600));
+    let kinds = run(&mut alerts, 0, &[10.0; 25]);
+    assert_eq!(kinds, [(1, NoticeKind::Firing), (11, NoticeKind::Repeated), (21, NoticeKind::Repeated)]);
+}
+
+#[test]
+fn a_change_fires_and_the_way_back_resolves() {
+    let change = |side, before, after| Change {
+        signal: Signal::AvailableForward,
+        side,
+        before,
+        after,
+        at_low: minute(0),
+        at: minute(0),
+        at_high: minute(0),
+        found: minute(1),
+    };
+    let mut alerts = alerts("change(available) < -20 %");
+    let mut kinds = |at, change: Change| {
+        alerts.observe(OFFICE, minute(at), Input::Change(&change)).iter().map(|notice| notice.kind).collect::<Vec<_>>()
+    };
+    assert!(kinds(1, change(Side::Down, 60e6, 50e6)).is_empty());
+    assert_eq!(kinds(2, change(Side::Down, 60e6, 40e6)), [NoticeKind::Firing]);
+    assert_eq!(kinds(3, change(Side::Up, 40e6, 60e6)), [NoticeKind::Resolved]);
+}
+
+#[test]
+fn every_change_of_the_route_is_told_once_and_silence_of_a_target_has_an_end() {
+    let mut routes = alerts("route_changed");
+    for at in [1, 100, 200] {
+        let notices = routes.observe(OFFICE, minute(at), Input::RouteChanged);
+        assert_eq!((notices.len(), notices[0].kind), (1, NoticeKind::Firing));
+        assert!(routes.tick(minute(at + 1)).is_empty());
+    }
+    let mut silent = alerts("silent > 5 min");
+    let mut kinds = |at, seconds| {
+        let input = Input::Silent(Duration::from_secs(seconds));
+        silent.observe(OFFICE, minute(at), input).iter().map(|notice| notice.kind).collect::<Vec<_>>()
+    };
+    assert!(kinds(4, 240).is_empty());
+    assert_eq!(kinds(6, 360), [NoticeKind::Firing]);
+    assert_eq!(kinds(7, 0), [NoticeKind::Resolved]);
+}
+
+#[test]
+fn states_survive_a_restart_and_other_rules() {
+    let mut alerts = alerts("available < 20 Mbit/s");
+    run(&mut alerts, 0, &[10.0, 10.0]);
+    let rules = alerts.rules.clone();
+    let mut restarted: Alerts = postcard::from_bytes(&postcard::to_stdvec(&alerts).unwrap()).unwrap();
+    restarted.set_rules(rules);
+    assert!(run(&mut restarted, 2, &[10.0, 10.0]).is_empty());
+    restarted.set_rules(Vec::new());
+    assert!(!restarted.is_firing("uplink-low", OFFICE));
+}

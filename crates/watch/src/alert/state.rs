@@ -1,0 +1,92 @@
+//! The state of one rule at one target: counting, firing, flapping, announced or not.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::rules::NoticeKind;
+use crate::time::WallTime;
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct State {
+    firing: bool,
+    count: u32,
+    turns: VecDeque<WallTime>,
+    flapping: bool,
+    /// What people were last notified of, and when.
+    announced: bool,
+    notified: Option<WallTime>,
+    since: Option<WallTime>,
+}
+
+impl State {
+    pub(super) const fn is_firing(&self) -> bool {
+        self.firing
+    }
+
+    pub(super) const fn since(&self) -> Option<WallTime> {
+        self.since
+    }
+
+    /// Takes in whether the condition, or its clearing, was met by one value. So many in a row turn
+    /// the state.
+    pub(super) fn count(&mut self, met: bool, needed: u32, now: WallTime) {
+        self.count = if met { self.count + 1 } else { 0 };
+        if self.count >= needed.max(1) {
+            self.turn(!self.firing, now);
+        }
+    }
+
+    /// Sets the state.
+    pub(super) fn turn(&mut self, firing: bool, now: WallTime) {
+        self.count = 0;
+        if self.firing != firing {
+            self.firing = firing;
+            self.since = Some(now);
+            self.turns.push_back(now);
+        }
+    }
+
+    /// What people are to be notified of now, if anything.
+    pub(super) fn notice(&mut self, now: WallTime, silenced: bool, repeat: Option<Duration>) -> Option<NoticeKind> {
+        while self.turns.front().is_some_and(|turn| turn.after(HOUR) <= now) {
+            self.turns.pop_front();
+        }
+        let many = self.turns.len() > MOST_TURNS;
+        if silenced {
+            return None;
+        }
+        if many {
+            let first = !std::mem::replace(&mut self.flapping, true);
+            return first.then(|| self.announce(now, NoticeKind::Flapping));
+        }
+        if std::mem::take(&mut self.flapping) {
+            let kind = if self.firing { NoticeKind::Firing } else { NoticeKind::Resolved };
+            return Some(self.announce(now, kind));
+        }
+        let due = repeat.is_some_and(|every| self.notified.is_none_or(|last| now.since(last) >= every));
+        match (self.firing, self.announced) {
+            (true, false) => Some(self.announce(now, NoticeKind::Firing)),
+            (false, true) => Some(self.announce(now, NoticeKind::Resolved)),
+            (true, true) if due => Some(self.announce(now, NoticeKind::Repeated)),
+            _ => None,
+        }
+    }
+
+    /// An event has no end of its own: it is over once people know of it.
+    pub(super) fn forget_event(&mut self) {
+        (self.firing, self.announced) = (false, false);
+    }
+
+    fn announce(&mut self, now: WallTime, kind: NoticeKind) -> NoticeKind {
+        self.announced = self.firing;
+        self.notified = Some(now);
+        kind
+    }
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// More turns an hour are flapping.
+const MOST_TURNS: usize = 4;
