@@ -12,6 +12,7 @@ mod facts;
 mod loss;
 mod score;
 mod season;
+mod trigger;
 mod windows;
 
 pub use baseline::{Baseline, Spread};
@@ -21,4 +22,5 @@ pub use detector::{Change, Detector};
 pub use facts::{FactChange, Route, RouteWatch, Settled};
 pub use loss::{LossDetector, PulseMinute};
 pub use season::Season;
+pub use trigger::{PulseBlock, Trigger};
 pub use windows::Windows;

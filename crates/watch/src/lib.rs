@@ -7,6 +7,7 @@
 //!
 //! * [`schedule`]: events in, [`Job`](schedule::Job)s out, each with its budget, booked before it
 //!   is handed out.
+//! * [`Monitor`]: all observations of one target in, what changed out; its parts are in [`detect`].
 //! * [`detect`]: readings in, [`Change`](detect::Change)s out, each with the interval of its time.
 //! * [`explain`]: typed evidence in, one [`Cause`](explain::Cause) out.
 //! * [`alert`]: readings, changes and silences in, notices out.
@@ -18,8 +19,10 @@ pub mod detect;
 pub mod explain;
 pub mod schedule;
 
+mod monitor;
 mod signal;
 mod time;
 
+pub use monitor::{Found, Monitor, Observation};
 pub use signal::{Claim, Reading, Signal};
 pub use time::{BootTime, Local, Moment, WallTime, Zone};
