@@ -23,6 +23,6 @@ mod monitor;
 mod signal;
 mod time;
 
-pub use monitor::{Found, Monitor, Observation};
+pub use monitor::{Finding, Monitor, Observation};
 pub use signal::{Claim, Reading, Signal};
 pub use time::{BootTime, Local, Moment, WallTime, Zone};

@@ -37,7 +37,7 @@ pub enum Observation {
 
 /// What an observation gave rise to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Found {
+pub enum Finding {
     /// A signal changed.
     Change(Change),
     /// The route changed.
@@ -48,7 +48,7 @@ pub enum Found {
     Suspicion,
 }
 
-impl Found {
+impl Finding {
     /// When a fact changed, for the evidence of later changes.
     pub fn fact_interval(&self) -> Option<(FactKind, Interval)> {
         match self {
@@ -90,15 +90,15 @@ impl Monitor {
     }
 
     /// Takes an observation in.
-    pub fn observe(&mut self, at: WallTime, observation: Observation) -> Option<Found> {
+    pub fn observe(&mut self, at: WallTime, observation: Observation) -> Option<Finding> {
         match observation {
             Observation::Reading(signal, reading) => {
                 let local = self.zone.local(reading.at);
-                self.signals.get_mut(&signal)?.push(&reading, local).map(Found::Change)
+                self.signals.get_mut(&signal)?.push(&reading, local).map(Finding::Change)
             }
-            Observation::PulseMinute(minute) => self.loss.push(minute).map(Found::Change),
-            Observation::PulseBlock(block) => self.trigger.push(block).then_some(Found::Suspicion),
-            Observation::Route(route) => self.route.observe(at, route).map(Found::Route),
+            Observation::PulseMinute(minute) => self.loss.push(minute).map(Finding::Change),
+            Observation::PulseBlock(block) => self.trigger.push(block).then_some(Finding::Suspicion),
+            Observation::Route(route) => self.route.observe(at, route).map(Finding::Route),
             Observation::Mtu(octets) => self.fact(at, FactKind::Mtu, octets.to_string()),
             Observation::Egress(egress) => self.fact(at, FactKind::Egress, egress),
             Observation::Address(address) => self.fact(at, FactKind::Address, address.to_string()),
@@ -116,14 +116,14 @@ impl Monitor {
         self.signals.get(&signal)?.usual(self.zone.local(at))
     }
 
-    fn fact(&mut self, at: WallTime, kind: FactKind, value: String) -> Option<Found> {
+    fn fact(&mut self, at: WallTime, kind: FactKind, value: String) -> Option<Finding> {
         let change = self.facts.entry(kind).or_default().observe(at, value)?;
         if matches!(kind, FactKind::Egress | FactKind::Address) {
             // Another path: its values are no change of this one's.
             self.signals.values_mut().for_each(Detector::new_baseline);
             self.trigger = Trigger::default();
         }
-        Some(Found::Fact(kind, change))
+        Some(Finding::Fact(kind, change))
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     fn run(monitor: &mut Monitor, random: &mut SplitMix64, minutes: std::ops::Range<i64>, level: f64) -> Vec<Change> {
         let found =
             |minute| match monitor.observe(WallTime::from_millis(minute * 60_000), reading(random, minute, level)) {
-                Some(Found::Change(change)) => Some(change),
+                Some(Finding::Change(change)) => Some(change),
                 _ => None,
             };
         minutes.filter_map(found).collect()
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(monitor.observe(at, egress("eth0")), None);
         assert_eq!(monitor.observe(at, egress("wlan0")), None);
         let found = monitor.observe(at, egress("wlan0"));
-        assert!(matches!(&found, Some(Found::Fact(FactKind::Egress, _))));
+        assert!(matches!(&found, Some(Finding::Fact(FactKind::Egress, _))));
         assert!(found.is_some_and(|found| found.fact_interval().is_some()));
         assert!(run(&mut monitor, &mut random, 1001..1200, 20e6).is_empty());
     }

@@ -40,6 +40,7 @@ fn evidence() -> Evidence {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the state of a signal that changed")]
 fn changed(side: Side, low: i64, high: i64) -> SignalState {
     Ok(SignalChange { side, at: times(low, high) })
 }
