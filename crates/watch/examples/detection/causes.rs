@@ -71,8 +71,13 @@ fn incident(truth: &str, random: &mut SplitMix64) -> Evidence {
     let moved = truth == "fact" && chance(0.97);
     let (unrelated, checked, read) = (chance(0.05), chance(0.95), chance(0.9));
     let near = if truth == "shared_segment" { 0.85 } else { 0.03 };
-    let others: Vec<bool> = (0..2).filter_map(|_| chance(0.8).then(|| chance(near))).collect();
-    let hops: Vec<Option<bool>> = (1..=6).map(|hop| chance(0.85).then(|| queue && hop >= 3)).collect();
+    let mut others = Vec::new();
+    for _ in 0..2 {
+        if chance(0.8) {
+            others.push(chance(near));
+        }
+    }
+    let hops: Vec<Option<bool>> = (1..=6).map(|hop| chance(0.85).then_some(queue && hop >= 3)).collect();
     let mut at = |latest: i64| {
         let low = 10_000 - second(random, 100) + latest;
         Interval {
