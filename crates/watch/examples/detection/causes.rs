@@ -98,16 +98,7 @@ fn incident(truth: &str, random: &mut SplitMix64) -> Evidence {
     let time = at(0);
     let changed = narrows_units::to_u32(others.iter().filter(|one| **one).count());
     Evidence {
-        change: Change {
-            signal: Signal::AvailableForward,
-            side: Side::Down,
-            before: 60e6,
-            after: 20e6,
-            at_low: time.low,
-            at: time.low,
-            at_high: time.high,
-            found: time.high,
-        },
+        change: fell(time),
         host: HostState { steal: read.then_some(if host { 0.2 } else { 0.01 }), ..HostState::default() },
         own_traffic: own,
         neighbours: vec![Neighbours {
@@ -121,6 +112,20 @@ fn incident(truth: &str, random: &mut SplitMix64) -> Evidence {
         signals,
         hops: (1..).zip(hops).map(|(hop, rose)| HopQueueing { hop, rose }).collect(),
         spent: Octets::new(0),
+    }
+}
+
+/// A fall of the available rate.
+fn fell(time: Interval) -> Change {
+    Change {
+        signal: Signal::AvailableForward,
+        side: Side::Down,
+        before: 60e6,
+        after: 20e6,
+        at_low: time.low,
+        at: time.low,
+        at_high: time.high,
+        found: time.high,
     }
 }
 
