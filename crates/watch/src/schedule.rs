@@ -1,8 +1,8 @@
 //! Decides what to measure when, within each target's send budget.
 //!
-//! [`Planner`] is the whole of it: events in, [`Job`]s out. Octets are booked before a job is handed
-//! out, and settled after it ended. What is booked counts as spent, so that a crash in between
-//! spends nothing twice.
+//! [`Planner`] is the whole of it: events in, [`Job`]s out. Octets are booked before a job is
+//! handed out, and settled after it ended. What is booked counts as spent, so that a crash in
+//! between spends nothing twice.
 
 mod admission;
 mod cadence;

@@ -55,7 +55,8 @@ impl Inputs {
     }
 }
 
-/// The product's chart, calibrated on the series' past; its share of the threshold is the statistic.
+/// The product's chart, calibrated on the series' past.
+/// The statistic is its share of the threshold.
 struct Calibrated<C>(C);
 
 impl<C: Chart> Statistic for Calibrated<C> {
