@@ -8,9 +8,6 @@ use super::train::TrainSlope;
 /// A train is overloaded for certain only this far above the estimate, as a share of the path's
 /// rate (ours).
 const NEAR: f64 = 0.03;
-/// One whose head filled the queue may be this far below: it takes the whole train to drain it
-/// (ours).
-const HEADED: f64 = 0.08;
 /// Trains further above the estimate than this overload the narrow link by far, whichever is tight
 /// (ours).
 const FAR: f64 = 0.45;
@@ -25,8 +22,8 @@ const ROUNDED: f64 = 0.005;
 /// Up to this share of the path's rate the narrow link lets a train through for certain (ours).
 const PASSES: f64 = 1.02;
 /// Share of probability in the tight link being the narrow one, before the trains have spoken
-/// (ours).
-const ONE_LINK: f64 = 0.7;
+/// (ours: weak, so that two far trains outweigh it).
+const ONE_LINK: f64 = 0.4;
 /// The tight link is at least this and at most that many times as fast as the narrow one (ours).
 const OTHER: (f64, f64) = (0.9, 10.0);
 /// Capacities tried.
@@ -328,14 +325,16 @@ fn posterior(
     average(&grid, near, (scale, capacity.rate()), &weights, idle)
 }
 
-/// The train went above the turning point, or at it with a head that kept the link busy.
+/// The growth of the train's delays says what is available: it went above the turning point, or its
+/// head filled the queue, and what counts of it is while that queue stood, whatever its rate.
 fn is_above(train: &TrainSlope, turning_point: f64, scale: f64, idle: f64) -> bool {
+    let stood = train.headed && train.backlogged;
+    // With what lies between the backlogged periods read, any train says what is available.
+    let whole = train.idle.time > 0.0 && idle > 0.5;
     // One that found the link idle although it went faster counts, too: without it, only trains
     // that met a burst would. Between batches nobody sees whether the link was idle.
-    let margin = if train.headed && train.backlogged { -HEADED } else { NEAR };
-    // With what lies between the backlogged periods read, any train says what is available.
-    let margin = if train.idle.time > 0.0 && idle > 0.5 { -1.0 } else { margin };
-    (train.backlogged || train.batch.is_none()) && train.rate >= turning_point + margin * scale
+    let margin = if whole { -1.0 } else { NEAR };
+    stood || (train.backlogged || train.batch.is_none()) && train.rate >= turning_point + margin * scale
 }
 
 /// The best turning point under a capacity, its variance, and the logarithm of the likelihood.

@@ -25,21 +25,21 @@ const BURST_TIME: f64 = 0.000_5;
 /// Mean load: what spends the octets within this time, in this range (ours).
 const SPEND_WITHIN: f64 = 2.4;
 const LOAD: (f64, f64) = (0.027, 0.2);
-/// Overload of the trains near the turning point, as a share of the path's rate (ours), and its
+/// Least overload of the trains at the highest rate, as a share of the path's rate (ours), and its
 /// range.
 const OVERLOAD: (f64, f64) = (0.04, 0.12);
 /// It is at least so many standard deviations of a train's own estimate, so that hardly a train
 /// finds the link idle (ours).
 const CLEAR: f64 = 0.3;
-/// Overload of those that show the gradient (ours); that of those on the other side; and which of
-/// five those are.
-const GRADIENT: f64 = 0.35;
+/// Their overload at most; that of the trains between; and by how much the low ones stay below at
+/// least (ours).
+const HIGHEST: f64 = 0.35;
+const MIDDLE: f64 = 0.032;
 const LOW: f64 = 0.04;
-const GRADIENT_AT: usize = 3;
-const LOW_AT: usize = 1;
 /// The head of a train builds a queue of so many standard deviations of what the traffic of others
-/// adds or takes within the train (ours), and of a share of the queue allowed at most.
-const PRIMING_BURST: f64 = 1.0;
+/// adds or takes within the train (ours: two seldom let the link run idle), and of a share of the
+/// queue allowed at most.
+const PRIMING_BURST: f64 = 2.0;
 const PRIMING_BURST_SHARE: f64 = 0.5;
 /// Rate of the head, relative to the path's (ours). Little above it: what the narrow link cannot
 /// pass queues before it, and goes while a tight link behind it should fill.
@@ -117,17 +117,23 @@ impl Scale {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(5))
     }
 
-    /// Overload of the `index`-th train near the turning point, bit/s, where single trains'
-    /// estimates spread by `spread` and the narrow link lets `room` more than the turning point
-    /// through. Negative where a head makes that useful: two lines through the same middle differ
-    /// at its sides.
-    pub(super) fn overload(self, index: usize, spread: f64, room: f64) -> f64 {
-        let base = (CLEAR * spread / self.rate).clamp(OVERLOAD.0, OVERLOAD.1) * self.rate;
-        match index % 5 {
-            GRADIENT_AT => (GRADIENT * self.rate).min(room).max(base),
-            LOW_AT => -LOW * self.rate,
-            _ => base,
+    /// Overload of the `index`-th train near the turning point, bit/s. Two capacities of the tight
+    /// link that explain the same trains differ at rates far apart, so every fourth train goes at
+    /// the highest rate that the narrow link surely passes (`room` above the turning point), and
+    /// every fourth where the available rate would be at the other end of what is possible (`below`
+    /// the turning point). The others go where a wrong capacity matters least. `spread` is that of
+    /// single trains' estimates.
+    pub(super) fn overload(self, index: usize, spread: f64, below: f64, room: f64) -> f64 {
+        match index % 4 {
+            0 => room.min(HIGHEST * self.rate).max(self.least_overload(spread)),
+            2 => -below.max(LOW * self.rate),
+            _ => MIDDLE * self.rate,
         }
+    }
+
+    /// Overload of which hardly a train finds the link idle, bit/s.
+    pub(super) fn least_overload(self, spread: f64) -> f64 {
+        (CLEAR * spread / self.rate).clamp(OVERLOAD.0, OVERLOAD.1) * self.rate
     }
 
     /// Packets to send at `rate` at the head of a train of `length` seconds, where delays wander by

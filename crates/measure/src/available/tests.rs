@@ -196,7 +196,7 @@ fn trains_together_give_the_turning_point_whatever_is_known_of_the_link() {
     let known = pooled(&trains, 55e6, C, Capacity::Known(C)).expect("a turning point");
     assert!((known.available / A - 1.0).abs() < 1e-3, "{known:?}");
     let narrow = pooled(&trains, 55e6, C, Capacity::Narrow { rate: C, error: 0.02 }).expect("a turning point");
-    assert!((narrow.available / A - 1.0).abs() < 5e-3 && narrow.one_link > 0.9, "{narrow:?}");
+    assert!((narrow.available / A - 1.0).abs() < 5e-3 && narrow.one_link > 0.8, "{narrow:?}");
     let other = pooled(&trains, 55e6, 96e6, Capacity::Narrow { rate: 60e6, error: 0.02 }).expect("a turning point");
     assert!((other.available / A - 1.0).abs() < 0.01 && other.one_link < 0.1, "{other:?}");
     assert!((other.capacity / C - 1.0).abs() < 0.05, "{}", other.capacity);

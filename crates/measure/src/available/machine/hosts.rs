@@ -18,6 +18,8 @@ const LEARNED: f64 = 4.0;
 /// (ours).
 const KEPT_LEAST: f64 = 0.75;
 const KEPT_WELL: f64 = 0.99;
+/// Trains up to so many times the path's rate say how delays wander (ours).
+const PLAIN: f64 = 1.5;
 /// Growth of delays at the sender's highest rate up to which it has not reached the turning point
 /// (ours).
 const NO_GROWTH: f64 = 0.01;
@@ -125,10 +127,12 @@ impl Machine {
         self.burst = Some(allowed.min(built) / 2.0);
     }
 
-    /// How fast the variance of delays grows, seconds: what trains showed by themselves, or what
-    /// their disagreement says if that is more.
+    /// How fast the variance of delays grows, seconds: what trains near the turning point showed by
+    /// themselves. Trains far above it also queue before the narrow link, and a train sent as fast
+    /// as the host can has gaps of its own making: their delays wander a hundred times as fast.
     pub(super) fn wander(&self) -> f64 {
-        let trains = self.seen.trains.iter().filter(|train| train.backlogged_time > 0.0);
+        let top = PLAIN * self.scale().rate;
+        let trains = self.seen.trains.iter().filter(|train| train.backlogged_time > 0.0 && train.rate <= top);
         let of: Vec<f64> = trains.map(|train| train.growth_error.powi(2) * train.backlogged_time).collect();
         narrows_stat::mean(&of).filter(|wander| wander.is_finite()).unwrap_or(0.0)
     }

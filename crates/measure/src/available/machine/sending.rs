@@ -14,8 +14,6 @@ use narrows_train::train_method::whole_packets;
 /// Rates of a curve's train, relative to the estimate, in shares of the path's rate.
 const CURVE: (f64, f64) = (-0.3, 0.35);
 
-/// Probability in the narrow link's being tight below which heads spare it (ours).
-const OTHER_LINK: f64 = 0.5;
 /// The load of a run whose trains disagree is up to so many times the usual.
 const MORE: f64 = 6.0;
 /// A head is sent at so many times the train's rate, or not at all (ours).
@@ -47,14 +45,12 @@ impl Machine {
         train
     }
 
-    /// Rate of the next train's head. Where another link than the narrow one is likely to be tight,
-    /// what queues before the narrow one would go while the train passes, and look like more that
-    /// is available.
+    /// Rate of the next train's head: what the narrow link surely passes, if that builds a queue. What
+    /// waits before the narrow link would go while the train passes, and look like more that is
+    /// available behind it.
     fn priming_burst_rate(&self) -> f64 {
         let scale = self.scale();
-        let other = self.pooled.as_ref().is_some_and(|found| found.one_link < OTHER_LINK);
-        let rate = self.rate.unwrap_or(scale.rate);
-        if other && scale.rate >= HEADED * rate {
+        if scale.rate >= HEADED * self.rate.unwrap_or(scale.rate) {
             return self.seen.max_rate.map_or(scale.rate, |most| scale.rate.min(most));
         }
         scale.priming_burst_rate(self.seen.max_rate)
@@ -111,17 +107,20 @@ impl Machine {
         packets * scale.packets(&self.params, rate, over, self.least_packets, Allowed { burst, hard }, spread)
     }
 
-    /// Alternates between little and more overload, so that the gradient shows.
+    /// The rate of the next train near the turning point.
     pub(super) fn next_near(&mut self) {
         let scale = self.scale();
-        let spread = self.pooled.as_ref().map_or(0.0, |pooled| pooled.train_spread);
-        // A turning point that was missed from below is approached faster each time.
-        let more = if self.pooled.is_some() { 1.0 } else { f64::from(1u32 << self.no_congestion_seen.min(3)) };
-        let room = self.seen.scale().map_or(0.0, |fastest| fastest - self.available);
-        let mut rate = self.available + scale.overload(self.near_sent, spread, room) * more;
-        if self.params.mode == Mode::Curve {
-            rate = self.available + CURVE.1 * scale.rate;
-        }
+        let rate = match (self.params.mode, &self.pooled) {
+            (Mode::Curve, _) => self.available + CURVE.1 * scale.rate,
+            (Mode::Slope, Some(found)) => {
+                let room = self.seen.scale().map_or(0.0, |fastest| fastest - self.available);
+                self.available + scale.overload(self.near_sent, found.train_spread, found.by_capacity.0, room)
+            }
+            // A turning point that was missed from below is approached faster each time.
+            (Mode::Slope, None) => {
+                self.available + scale.least_overload(0.0) * f64::from(1u32 << self.no_congestion_seen.min(3))
+            }
+        };
         self.near_sent += 1;
         let rate = rate.max(0.02 * scale.rate);
         self.rate = Some(self.seen.max_rate.map_or(rate, |max| rate.min(max)));
