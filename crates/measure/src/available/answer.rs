@@ -30,6 +30,9 @@ const OUTLASTS: f64 = 0.05;
 /// Half-width below which no interval shrinks, as a share of the path's rate (ours: stamps, framing
 /// of other packet sizes, whole packets).
 pub(super) const FLOOR: f64 = 0.008;
+/// The same of the interval where the receiver batches: the last burst of every train ends early or
+/// late in the same way (ours).
+const BATCHED_FLOOR: f64 = 0.014;
 
 /// Why the run ends.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,7 +135,8 @@ impl RunAccount {
     fn estimated(&self, pooled: &PooledEstimate, ending: &Ending) -> Option<Estimate> {
         let scale = self.scale()?;
         let half = pooled.half_width(FLOOR * scale);
-        let (low_half, high_half) = pooled.halves(FLOOR * scale);
+        let floor = if self.batch.is_some() { BATCHED_FLOOR } else { FLOOR };
+        let (low_half, high_half) = pooled.halves(floor * scale);
         let backed_off = pooled.backed_off();
         let available = (pooled.available - backed_off).max(0.0);
         // What is lost behind the tight link has gone through it; nothing tells which losses those

@@ -5,7 +5,7 @@ use narrows_units::BitRate;
 use super::batches;
 use super::buckets::{credible, from_bucket, kept_up};
 use super::capprobe::{self, Filtered};
-use super::core::{LEAST_FULL, core, pairs_within, sharpen};
+use super::core::{LEAST_FULL, backed, core, pairs_within, sharpen};
 use super::diagnostics::{common_caveats, diagnostics, finish, samples};
 use super::hosts::{STEADY, from_batches, receiver_bound, sender_rate, sent_share};
 use super::modes::{self, Decision};
@@ -117,7 +117,10 @@ fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
     }
     match capprobe::filter(session) {
         Some(filtered) if filtered.converged => from_filter(session, &decision, &filtered),
-        Some(filtered) => unfiltered(session, &decision).map(|estimate| holding(session, estimate, &filtered)),
+        Some(filtered) => match backed(session, &decision, &filtered) {
+            Some(found) => Ok(plain(session, found.rate, found.low, found.high)?.with("branch", "least delay")),
+            None => unfiltered(session, &decision).map(|estimate| holding(session, estimate, &filtered)),
+        },
         None => unfiltered(session, &decision),
     }
 }
@@ -169,7 +172,7 @@ fn from_filter(session: &MethodRun, decision: &Decision, filtered: &Filtered) ->
         }
         // Three clean pairs on a loaded link may be chance, and so may a mode of what passes within
         // one burst of a medium.
-        if decision.loaded != Some(false) && !filtered.is_plain() {
+        if decision.loaded != Some(false) && !filtered.is_plain() && backed(session, decision, filtered).is_none() {
             estimate = uncertain(estimate.caveat(Caveat::NotConverged));
         }
         return Ok(estimate);
@@ -241,6 +244,15 @@ fn unfiltered(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reas
     let alone = !estimate.caveats.iter().any(|caveat| matches!(caveat, Caveat::Multimodal { .. }));
     let many = session.of(Phase::Pairs).count() >= LEAST_PAIRS;
     let settled = modes::settled(session, modes::PAIRS_PER_ROUND);
+    // Long trains at the rate of most pairs were slowed by nobody: two witnesses again.
+    let slower = decision.winner.zip(decision.adr).map(|(winner, adr)| 1.0 - adr.rate / winner.centre());
+    let alike = decision.share >= MOST_PAIRS && slower.is_some_and(|slower| slower.abs() <= NEAR_CLEAN);
+    if alone && alike && decision.loaded != Some(true) {
+        let trains = decision.adr.and_then(|adr| ip(session, adr.rate));
+        let mut estimate = estimate;
+        widen(&mut estimate, trains.into_iter());
+        return Ok(estimate);
+    }
     let large = alone && many && (settled || decision.is_strong());
     if !large && decision.loaded != Some(false) {
         return from_bound(session, decision);
@@ -405,6 +417,8 @@ const FASTER_SHARE: f64 = 0.05;
 const EXCLUDED: u64 = 90_000;
 /// Ours: with fewer pairs a mode is an accident.
 const LEAST_PAIRS: usize = 24;
+/// Ours: two in three.
+const MOST_PAIRS: f64 = 0.66;
 /// Ours: two of five packets lost, and most trains with them.
 const LOSSY: f64 = 0.4;
 /// Ours: beyond a quarter of the value a bin is no capacity.

@@ -2,6 +2,8 @@
 
 use narrows_units::nanos_f64;
 
+use super::capprobe::Filtered;
+use super::modes::Decision;
 use super::params::Preset;
 use super::sample::{Phase, Sample};
 use super::session::{MethodRun, Pooled, pool};
@@ -24,6 +26,29 @@ pub(super) fn pairs_within(session: &MethodRun, low: f64, high: f64) -> (Vec<&Sa
     let inside: Vec<&Sample> = session.of(Phase::Pairs).filter(within).collect();
     let full = inside.iter().copied().filter(|s| s.ip_octets == session.full_size());
     (full.collect(), inside)
+}
+
+/// The rate of the pair of least delay where so many other pairs came at it that chance has not made
+/// it: two witnesses, for delay and dispersion are different facts. Stamps of real hosts scatter by
+/// a microsecond or two, so that behind loaded links few of the undisturbed pairs pass for clean.
+/// `None` also where nothing else is on the narrow link: trains tell more then.
+pub(super) fn backed(session: &MethodRun, decision: &Decision, filtered: &Filtered) -> Option<Pooled> {
+    let (low, high) = (filtered.rate * (1.0 - NEAR_BEST), filtered.rate * (1.0 + NEAR_BEST));
+    let inside = pairs_within(session, low, high).1;
+    let lengths: Vec<f64> = inside.iter().map(|sample| sample.packets() as f64).collect();
+    // Where stamps are coarse trains stand in for pairs, and trains seldom pass undisturbed.
+    let short = narrows_stat::median(&lengths)? <= LONGEST_PAIR;
+    let near = inside.len();
+    let all = session.of(Phase::Pairs).count();
+    // Behind the narrow link few pairs are squeezed together; many that are faster are its own.
+    let faster = pairs_within(session, high, f64::INFINITY).1.len();
+    let many = near >= LEAST_NEAR && near * NEAR_SHARE >= all;
+    let loaded = decision.loaded == Some(true);
+    let fastest = faster as f64 <= SQUEEZED * all as f64;
+    (loaded && many && fastest && short && filtered.clean > 0).then(|| {
+        let found = sharpen(session, low, high);
+        Pooled { low: found.low.min(filtered.rate), high: found.high.max(filtered.rate), ..found }
+    })
 }
 
 /// One rate from samples of one mode, and its interval: that of their core, or, without one, their
@@ -72,6 +97,15 @@ pub(super) fn core(session: &MethodRun, samples: &[&Sample]) -> Option<Pooled> {
 
 /// Ours.
 pub(super) const LEAST_FULL: usize = 5;
+/// Ours: what stamps of real hosts make of a pair at 100 Mbit/s.
+const NEAR_BEST: f64 = 0.02;
+/// Ours.
+const LONGEST_PAIR: f64 = 4.0;
+/// Ours.
+const SQUEEZED: f64 = 0.3;
+/// Ours: one in ten pairs, and six of them.
+const NEAR_SHARE: usize = 10;
+const LEAST_NEAR: usize = 6;
 /// Ours: a quarter.
 const CORE_SHARE: usize = 4;
 /// Ours: the packets of others that slip between two of ours are longer than this against them.
