@@ -36,6 +36,9 @@ const CLEAR: f64 = 0.3;
 const HIGHEST: f64 = 0.35;
 const MIDDLE: f64 = 0.032;
 const LOW: f64 = 0.04;
+/// Spread of single trains from which bursts are what is to be met, as a share of the path's rate
+/// (ours).
+const BURSTY: f64 = 0.2;
 /// The head of a train builds a queue of so many standard deviations of what the traffic of others
 /// adds or takes within the train (ours: two seldom let the link run idle), and of a share of the
 /// queue allowed at most.
@@ -124,9 +127,14 @@ impl Scale {
     /// the turning point). The others go where a wrong capacity matters least. `spread` is that of
     /// single trains' estimates.
     pub(super) fn overload(self, index: usize, spread: f64, below: f64, room: f64) -> f64 {
+        // Beside bursts trains near the estimate find the link idle, and bursts outweigh what a
+        // wrong capacity does.
+        let bursty = spread > BURSTY * self.rate;
         match index % 4 {
             0 => room.min(HIGHEST * self.rate).max(self.least_overload(spread)),
+            2 if bursty => -LOW * self.rate,
             2 => -below.max(LOW * self.rate),
+            _ if bursty => self.least_overload(spread),
             _ => MIDDLE * self.rate,
         }
     }

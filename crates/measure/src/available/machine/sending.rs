@@ -45,9 +45,9 @@ impl Machine {
         train
     }
 
-    /// Rate of the next train's head: what the narrow link surely passes, if that builds a queue. What
-    /// waits before the narrow link would go while the train passes, and look like more that is
-    /// available behind it.
+    /// Rate of the next train's head: what the narrow link surely passes, if that builds a queue.
+    /// What waits before the narrow link would go while the train passes, and look like more that
+    /// is available behind it.
     fn priming_burst_rate(&self) -> f64 {
         let scale = self.scale();
         if scale.rate >= HEADED * self.rate.unwrap_or(scale.rate) {
@@ -114,7 +114,10 @@ impl Machine {
             (Mode::Curve, _) => self.available + CURVE.1 * scale.rate,
             (Mode::Slope, Some(found)) => {
                 let room = self.seen.scale().map_or(0.0, |fastest| fastest - self.available);
-                self.available + scale.overload(self.near_sent, found.train_spread, found.by_capacity.0, room)
+                // Few trains do not tell bursts from chance.
+                let enough = found.per_train.len() >= self.params.min_trains;
+                let spread = if enough { found.train_spread } else { 0.0 };
+                self.available + scale.overload(self.near_sent, spread, found.by_capacity.0, room)
             }
             // A turning point that was missed from below is approached faster each time.
             (Mode::Slope, None) => {

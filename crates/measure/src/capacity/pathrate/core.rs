@@ -28,9 +28,10 @@ pub(super) fn pairs_within(session: &MethodRun, low: f64, high: f64) -> (Vec<&Sa
     (full.collect(), inside)
 }
 
-/// The rate of the pair of least delay where so many other pairs came at it that chance has not made
-/// it: two witnesses, for delay and dispersion are different facts. Stamps of real hosts scatter by
-/// a microsecond or two, so that behind loaded links few of the undisturbed pairs pass for clean.
+/// The rate of the pair of least delay where so many other pairs came at it that chance has not
+/// made it: two witnesses, for delay and dispersion are different facts. Stamps of real hosts
+/// scatter by a microsecond or two, so that behind loaded links few of the undisturbed pairs pass
+/// for clean.
 /// `None` also where nothing else is on the narrow link: trains tell more then.
 pub(super) fn backed(session: &MethodRun, decision: &Decision, filtered: &Filtered) -> Option<Pooled> {
     let (low, high) = (filtered.rate * (1.0 - NEAR_BEST), filtered.rate * (1.0 + NEAR_BEST));
