@@ -18,6 +18,7 @@ mod interrupt;
 mod key;
 mod moment;
 mod output;
+mod painting;
 mod program;
 mod progress;
 mod record;

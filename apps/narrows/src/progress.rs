@@ -2,17 +2,17 @@
 //! a live screen, or, as a stream of JSON lines, to standard output.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use narrows_net::thread_scheduling::current_cpu;
 use narrows_probe::progress::{Feed, OnPath, Plan, Progress as Event, Timed};
 use narrows_units::{Sender, Stamp};
 
 use crate::exit::Failure;
 use crate::feed::Feeder;
 use crate::output;
+use crate::painting::Shared;
 use crate::status::StatusLine;
 use crate::stream::Stream;
 
@@ -33,30 +33,6 @@ struct Inner {
     screen: Option<Arc<Shared>>,
     /// What the user should see when the screen is gone.
     kept: Mutex<Vec<String>>,
-}
-
-/// What the measuring thread and the one that paints know of each other.
-#[derive(Debug, Default)]
-pub(crate) struct Shared {
-    on_path: AtomicU8,
-    cpu: AtomicUsize,
-    pub(crate) paused: AtomicBool,
-}
-
-#[cfg(feature = "tui")]
-impl Shared {
-    pub(crate) fn on_path(&self) -> OnPath {
-        match self.on_path.load(Ordering::Relaxed) {
-            0 => OnPath::Nothing,
-            1 => OnPath::Train,
-            _ => OnPath::Load,
-        }
-    }
-
-    /// The CPU on which packets are sent.
-    pub(crate) fn cpu(&self) -> usize {
-        self.cpu.load(Ordering::Relaxed)
-    }
 }
 
 /// A stream of events: to standard output, or to this file.
@@ -250,22 +226,13 @@ impl Feed for Progress {
     }
 
     fn on_path(&self, what: OnPath) {
-        let Some(shared) = &self.0.screen else { return };
-        shared.on_path.store(
-            match what {
-                OnPath::Nothing => 0,
-                OnPath::Train => 1,
-                OnPath::Load => 2,
-            },
-            Ordering::Relaxed,
-        );
-        if let Some(cpu) = current_cpu().filter(|_| what != OnPath::Nothing) {
-            shared.cpu.store(cpu, Ordering::Relaxed);
+        if let Some(shared) = &self.0.screen {
+            shared.put_on_path(what);
         }
     }
 
     fn paused(&self) -> bool {
-        self.0.screen.as_ref().is_some_and(|shared| shared.paused.load(Ordering::Relaxed))
+        self.0.screen.as_ref().is_some_and(|shared| shared.paused())
     }
 }
 

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 
 use narrows_probe::progress::Timed;
 
-use crate::progress::Shared;
+use crate::painting::Shared;
 
 /// What a user says of live screens.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]

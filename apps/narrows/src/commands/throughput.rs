@@ -421,11 +421,7 @@ impl ThroughputArgs {
         })
     }
 
-    fn options(
-        &self,
-        parameters: Parameters,
-        stop: Arc<AtomicBool>,
-    ) -> Result<TestOptions, Failure> {
+    fn options(&self, parameters: Parameters, stop: Arc<AtomicBool>) -> Result<TestOptions, Failure> {
         let interval = match self.interval {
             Duration::ZERO => NO_INTERVAL,
             interval if interval < LEAST_INTERVAL => return Err(Failure::usage("-i: at least 0.1 seconds")),

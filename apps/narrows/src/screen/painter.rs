@@ -20,7 +20,7 @@ use signal_hook::iterator::Signals;
 use super::keys::{Asked, press};
 use super::theme::Theme;
 use crate::interrupt;
-use crate::progress::Shared;
+use crate::painting::Shared;
 
 /// Time between two pictures: ten a second at most; four while a load is on the path; two where the
 /// picture itself may cross it.
@@ -129,7 +129,7 @@ impl Painter {
         let now_ns = narrows_net::clock::now_ns();
         self.drawn_ns = Some(now_ns);
         self.model.clock(u64::try_from(now_ns.saturating_sub(self.began_ns)).unwrap_or(0));
-        self.look.paused = self.shared.paused.load(Ordering::Relaxed);
+        self.look.paused = self.shared.paused();
         self.look.ending = self.stop.load(Ordering::Relaxed);
         if !self.look.frozen {
             self.frozen = None;
@@ -170,7 +170,7 @@ impl Painter {
                         self.end(130);
                     }
                     Asked::Pause if self.model.may_pause() => {
-                        self.shared.paused.fetch_xor(true, Ordering::Relaxed);
+                        self.shared.toggle_pause();
                     }
                     Asked::Pause | Asked::Nothing => {}
                     Asked::Theme => self.theme = self.theme.next(),

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use common::{directory, run, text};
 use serde_json::Value;
 
-/// Objects whose keys are data: method, parameter or reason decides which there are.
-const FREE: [&str; 4] = ["evidence", "params", "kept", "rejected"];
+/// Objects whose keys are data: method, parameter, reason or host decides which there are.
+const FREE: [&str; 5] = ["evidence", "params", "kept", "rejected", "states"];
 
 fn stored_at(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/documents").join(name)
@@ -126,7 +126,7 @@ fn kinds() -> BTreeSet<String> {
         for rest in text.split("\"narrows.").skip(1) {
             let name = rest.split('"').next().unwrap_or_default();
             if let Some((kind, version)) = name.split_once('/')
-                && version.parse::<u32>().is_ok()
+                && version.parse::<u32>().is_ok_and(|version| version > 0)
             {
                 kinds.insert(format!("{kind}-{version}"));
             }

@@ -72,7 +72,7 @@ fn ip(arguments: &[&str]) {
 const FAR: &str = "10.9.2.2";
 
 #[test]
-#[ignore = "lab: needs root and network namespaces"]
+#[ignore = "lab: needs namespaces"]
 fn what_a_far_host_answers_is_measured_from_here() {
     let hosts = Hosts::new('a');
     let ended = hosts.run(&[FAR, "--quiet"]);
@@ -94,7 +94,7 @@ fn what_a_far_host_answers_is_measured_from_here() {
 }
 
 #[test]
-#[ignore = "lab: needs root and network namespaces"]
+#[ignore = "lab: needs namespaces"]
 fn programs_get_an_error_unless_they_ask_for_one_end() {
     let hosts = Hosts::new('b');
     for flags in [&["--json"][..], &["--csv"], &["--fail-if", "rtt>1s"], &["--reverse"]] {

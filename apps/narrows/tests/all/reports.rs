@@ -11,7 +11,7 @@ use serde_json::Value;
 /// The document that a page holds.
 #[track_caller]
 fn held(page: &str) -> Value {
-    let json = page.split("id=\"document\">").nth(1).and_then(|rest| rest.split("</script>").next());
+    let json = page.split("id=\"narrows-document\">").nth(1).and_then(|rest| rest.split("</script>").next());
     serde_json::from_str(json.expect("a page holds its document")).expect("it is JSON")
 }
 

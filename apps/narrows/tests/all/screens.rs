@@ -224,15 +224,15 @@ fn measurements_stream_their_events() {
     let server = Server::start(&[]);
     let port = server.address.port();
     let one = Running::start(&mut client("capacity", port, &["--json-stream"])).end();
-    let told = events(&one.stdout);
-    assert!(count(&told, "stage") == 2 && count(&told, "end") == 1, "{one:?}");
+    let reported = events(&one.stdout);
+    assert!(count(&reported, "stage") == 2 && count(&reported, "end") == 1, "{one:?}");
     let transfer = ["--json-stream", "-t", "1", "-b", "10M", "-i", "0.5"];
-    let told = events(&Running::start(&mut client("throughput", port, &transfer)).end().stdout);
-    assert!(count(&told, "interval") >= 2);
-    assert!(told.last().is_some_and(|end| end["data"]["end"].is_object()), "iperf3's shape");
+    let reported = events(&Running::start(&mut client("throughput", port, &transfer)).end().stdout);
+    assert!(count(&reported, "interval") >= 2);
+    assert!(reported.last().is_some_and(|end| end["data"]["end"].is_object()), "iperf3's shape");
     let watch = ["--watch", "--json-stream", "--interval", "200 ms", "--duration", "1 s"];
-    let told = events(&Running::start(&mut client("available", port, &watch)).end().stdout);
-    assert!(count(&told, "interval") >= 1 && told.last().is_some_and(|end| end["data"]["kind"] == "summary"));
+    let reported = events(&Running::start(&mut client("available", port, &watch)).end().stdout);
+    assert!(count(&reported, "interval") >= 1 && reported.last().is_some_and(|end| end["data"]["kind"] == "summary"));
 }
 
 #[test]
@@ -242,8 +242,11 @@ fn a_stream_ends_with_what_went_wrong() {
     for command in ["test", "capacity", "throughput"] {
         let ended = Running::start(&mut client(command, 1, &["--json-stream", "-o", text(&file)])).end();
         assert_eq!(ended.status.code(), Some(3), "{ended:?}");
-        let told = events(&read(&file));
-        assert!(told.last().is_some_and(|last| last["event"] == "error" && last["data"]["code"] == 3), "{told:?}");
+        let reported = events(&read(&file));
+        assert!(
+            reported.last().is_some_and(|last| last["event"] == "error" && last["data"]["code"] == 3),
+            "{reported:?}"
+        );
     }
 }
 

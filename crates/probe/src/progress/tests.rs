@@ -72,12 +72,12 @@ impl Feed for Told {
 
 #[test]
 fn a_train_is_told_when_it_is_over() {
-    let told = Told::default();
+    let reported = Told::default();
     let mut world = Small(Stamp::from_nanos(0));
     let train = Train::uniform(TrainId(0), 200, 1000, Duration::from_millis(1));
-    let Ok(_) = Observed::new(&mut world, &told).send(Probe::Train(train));
-    assert_eq!(*told.on_path.borrow(), [OnPath::Train, OnPath::Nothing]);
-    let what = told.what.borrow();
+    let Ok(_) = Observed::new(&mut world, &reported).send(Probe::Train(train));
+    assert_eq!(*reported.on_path.borrow(), [OnPath::Train, OnPath::Nothing]);
+    let what = reported.what.borrow();
     let [Progress::Sample(Sample::Train(sample))] = what.as_slice() else { panic!("{what:?}") };
     assert_eq!((sample.packets, sample.octets, sample.lost), (200, 200_000, 1));
     // By hand: 8000 bit a millisecond left; each gap is 10 µs longer on arrival, one was lost.
@@ -91,9 +91,9 @@ fn a_train_is_told_when_it_is_over() {
 fn a_pause_comes_before_a_stage_and_has_an_end() {
     let began = Stamp::from_nanos(0);
     for (pauses, least, most) in [(1, 0, 0), (4, 400, 800), (u32::MAX, 600_000, 600_400)] {
-        let told = Told { pauses: Cell::new(pauses), ..Told::default() };
+        let reported = Told { pauses: Cell::new(pauses), ..Told::default() };
         let mut world = Small(began);
-        Observed::new(&mut world, &told).pause();
+        Observed::new(&mut world, &reported).pause();
         let took = world.now().since(began).as_millis();
         assert!((least..=most).contains(&took), "{pauses}: {took} ms");
     }

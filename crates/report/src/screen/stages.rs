@@ -131,8 +131,8 @@ fn seconds(ns: u64) -> String {
 /// The stage whose samples are worth a chart: the one under way, until it has some the one before.
 fn charted(state: &State) -> Option<&Stage> {
     let current = state.current?;
-    let told = |stage: &&Stage| !stage.samples.is_empty();
-    state.stages.iter().take(current + 1).rev().find(told)
+    let reported = |stage: &&Stage| !stage.samples.is_empty();
+    state.stages.iter().take(current + 1).rev().find(reported)
 }
 
 fn chart(canvas: &mut Canvas, run: &State, place: Place) {

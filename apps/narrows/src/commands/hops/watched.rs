@@ -25,7 +25,7 @@ pub(super) struct Board {
     /// Least round trips, for whoever draws them.
     by_size: LeastBySize,
     /// Hops as they were last told.
-    told: BTreeMap<u16, HopSoFar>,
+    reported: BTreeMap<u16, HopSoFar>,
     names: Option<Names>,
     shows: bool,
     tells: bool,
@@ -44,7 +44,7 @@ impl Board {
             latest: None,
             progress,
             by_size: LeastBySize::default(),
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             names,
             shows,
             tells,
@@ -93,8 +93,8 @@ impl Board {
         if self.progress.is_watched() {
             let hops = so_far(self.latest.as_ref(), &self.found, &self.by_size);
             for hop in hops {
-                if self.told.get(&hop.ttl) != Some(&hop) {
-                    self.told.insert(hop.ttl, hop.clone());
+                if self.reported.get(&hop.ttl) != Some(&hop) {
+                    self.reported.insert(hop.ttl, hop.clone());
                     self.progress.tell(now, Progress::Hop(hop));
                 }
             }
