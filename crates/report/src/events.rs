@@ -1,9 +1,9 @@
 //! The lines of `--json-stream`: one event each, as JSON.
 //!
 //! `{"event":"…","schema":"narrows.event/1","at_ns":…,"data":{…}}`; its schema is
-//! [`crate::schema::EVENT`]. `start` holds the plan, `stage` says that a stage began, ended or runs
-//! again, `progress` is a probe that came back or a note, `interval` an interval of a transfer or of
-//! a watch, `hop` what is known of a hop, `end` the whole document of the command.
+//! [`crate::schema::EVENT`]. `start` holds the plan, `stage` says that a stage began, ended or
+//! runs again, `progress` is a probe that came back or a note, `interval` an interval of a transfer
+//! or of a watch, `hop` what is known of a hop, `end` the whole document of the command.
 
 use narrows_probe::progress::{Progress, StageEnded, Timed};
 use serde_json::{Value, json};
