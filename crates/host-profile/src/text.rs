@@ -149,7 +149,7 @@ mod tests {
     fn refusals_name_the_key() {
         let text = profile().to_toml();
         for (from, to, word) in [
-            ("host-profile/1", "host-profile/2", "narrows.host-profile/2"),
+            ("host-profile/1", "host-profile/2", "host-profile/2"),
             ("schema = ", "scheme = ", "schema"),
             ("name = \"test\"", "name = \"a/b\"", "name: "),
             ("percents = [0.0, ", "percents = [0.5, ", "percents: "),

@@ -126,7 +126,7 @@ fn kinds() -> BTreeSet<String> {
         for rest in text.split("\"narrows.").skip(1) {
             let name = rest.split('"').next().unwrap_or_default();
             if let Some((kind, version)) = name.split_once('/')
-                && version.parse::<u32>().is_ok_and(|version| version > 0)
+                && version.parse::<u32>().is_ok()
             {
                 kinds.insert(format!("{kind}-{version}"));
             }

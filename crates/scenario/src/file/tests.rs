@@ -368,7 +368,7 @@ fn profiles_that_cannot_be_played() {
     let host = |name: &str| format!("{PLAIN}[sender]\nprofile = \"{name}\"\n");
     for (text, words) in [
         (host("none.toml"), &["sender: profile", "none.toml", "no such file"][..]),
-        (host("old.toml"), &["sender: profile", "old.toml", "narrows.host-profile/0"]),
+        (host("old.toml"), &["sender: profile", "old.toml", "host-profile/0"]),
         (host("both.toml"), &["sender: profile", "one machine", "hosts ="]),
         (host("one.toml") + "send_cost = \"1 us\"\n", &["sender: profile", "send_cost"]),
         (host("one.toml") + "coalescing = { timer = \"1 us\", frames = 2 }\n", &["sender: profile", "coalescing"]),
