@@ -43,8 +43,6 @@ const BURSTY: f64 = 0.2;
 /// adds or takes within the train (ours: two seldom let the link run idle), and of a share of the
 /// queue allowed at most.
 const PRIMING_BURST: f64 = 2.0;
-/// Beside bursts one: a longer one pushes aside what gives way (ours).
-const PRIMING_BURST_IN_BURSTS: f64 = 1.0;
 const PRIMING_BURST_SHARE: f64 = 0.5;
 /// Rate of the head, relative to the path's (ours). Little above it: what the narrow link cannot
 /// pass queues before it, and goes while a tight link behind it should fill.
@@ -129,25 +127,16 @@ impl Scale {
     /// the turning point). The others go where a wrong capacity matters least. `spread` is that of
     /// single trains' estimates.
     pub(super) fn overload(self, index: usize, spread: f64, below: f64, room: f64) -> f64 {
-        if self.bursty(spread) {
-            // Beside bursts trains near the estimate find the link idle, and bursts outweigh what a
-            // wrong capacity does: fast trains would only push aside what gives way.
-            return match index % 5 {
-                1 => -LOW * self.rate,
-                3 => room.min(HIGHEST * self.rate).max(self.least_overload(spread)),
-                _ => self.least_overload(spread),
-            };
-        }
+        // Beside bursts trains near the estimate find the link idle, and bursts outweigh what a
+        // wrong capacity does.
+        let bursty = spread > BURSTY * self.rate;
         match index % 4 {
             0 => room.min(HIGHEST * self.rate).max(self.least_overload(spread)),
+            2 if bursty => -LOW * self.rate,
             2 => -below.max(LOW * self.rate),
+            _ if bursty => self.least_overload(spread),
             _ => MIDDLE * self.rate,
         }
-    }
-
-    /// Trains whose estimates spread so much have met bursts.
-    fn bursty(self, spread: f64) -> bool {
-        spread > BURSTY * self.rate
     }
 
     /// Overload of which hardly a train finds the link idle, bit/s.
@@ -156,18 +145,16 @@ impl Scale {
     }
 
     /// Packets to send at `rate` at the head of a train of `length` seconds, where delays wander by
-    /// `wander` per second and single trains' estimates spread by `spread`; and the delay that they
-    /// build, seconds.
+    /// `wander` per second; and the delay that they build, seconds.
     pub(super) fn priming_packets(
         self,
         available: f64,
         rate: f64,
         length: f64,
-        (wander, spread): (f64, f64),
+        wander: f64,
         burst: f64,
     ) -> (usize, f64) {
-        let deviations = if self.bursty(spread) { PRIMING_BURST_IN_BURSTS } else { PRIMING_BURST };
-        let delay = (deviations * (wander * length).sqrt()).min(PRIMING_BURST_SHARE * burst / self.rate);
+        let delay = (PRIMING_BURST * (wander * length).sqrt()).min(PRIMING_BURST_SHARE * burst / self.rate);
         let kept = (1.0 - available / rate).max(0.05);
         let packets = (delay * self.rate / self.packet / kept).max(PRIMING_BURST_LEAST);
         (whole_packets(packets), delay)

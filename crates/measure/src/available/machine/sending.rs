@@ -68,9 +68,7 @@ impl Machine {
         }
         let length = self.packets as f64 * self.packet_bits() / rate.max(1.0);
         let burst = self.burst.unwrap_or(scale.burst(&self.params));
-        let spread = self.pooled.as_ref().map_or(0.0, |found| found.train_spread);
-        let (packets, delay) =
-            scale.priming_packets(self.available, priming_burst_rate, length, (self.wander(), spread), burst);
+        let (packets, delay) = scale.priming_packets(self.available, priming_burst_rate, length, self.wander(), burst);
         self.priming_packets = (packets.min(self.packets), delay);
     }
 
