@@ -117,8 +117,8 @@ pub struct Event {
     pub id: i64,
     /// To whom; `None` is this host.
     pub target: Option<TargetId>,
-    /// `change`, `route`, `mtu`, `address`, `egress`, `silent`, `answers`, `server_gone`, `server_back`, `clock_step`,
-    /// `woke`, `store`.
+    /// `change`, `route`, `mtu`, `address`, `egress`, `silent`, `answers`, `server_gone`,
+    /// `server_back`, `clock_step`, `woke`, `store`.
     pub kind: String,
     /// The signal that changed.
     pub signal: Option<Signal>,

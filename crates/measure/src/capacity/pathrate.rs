@@ -9,6 +9,7 @@ mod core;
 mod diagnostics;
 mod faithful;
 mod framing;
+mod gaps;
 mod hosts;
 mod modes;
 mod params;

@@ -130,7 +130,8 @@ impl Adaptive {
     }
 
     fn after_first(&mut self, session: &MethodRun) {
-        let sent = session.of(Phase::Lengths).chain(&session.too_fast).last();
+        // Each is longer than the one before.
+        let sent = session.of(Phase::Lengths).chain(&session.too_fast).max_by_key(|sample| sample.packets());
         match sent {
             None if session.tally.trains > 0 => self.stage = Stage::Over,
             None => self.ask(session, Phase::Lengths, 3, session.full_size()),

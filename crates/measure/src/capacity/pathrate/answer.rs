@@ -7,6 +7,7 @@ use super::buckets::{credible, from_bucket, kept_up};
 use super::capprobe::{self, Filtered};
 use super::core::{LEAST_FULL, backed, core, pairs_within, sharpen};
 use super::diagnostics::{common_caveats, diagnostics, finish, samples};
+use super::gaps;
 use super::hosts::{STEADY, from_batches, receiver_bound, sender_rate, sent_share};
 use super::modes::{self, Decision};
 use super::params::Preset;
@@ -111,10 +112,25 @@ fn mark_mimicked(session: &MethodRun, estimate: Estimate, wire_bps: f64) -> Esti
 }
 
 fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
-    let decision = modes::decide(session, usize::MAX).ok_or(Reason::NoAgreement)?;
     if session.params.preset == Preset::Faithful {
+        let decision = modes::decide(session, usize::MAX).ok_or(Reason::NoAgreement)?;
         return from_winner(session, &decision).map(|estimate| question(session, estimate));
     }
+    let found = from_pairs(session);
+    let bound = match &found {
+        Ok(estimate) if estimate.verdict() != BoundKind::Estimated => estimate.rate().map(|rate| rate.value.as_f64()),
+        Ok(estimate) if estimate.confidence > Confidence::Low => return found,
+        _ => None,
+    };
+    // Stamps that blur the rate of every pair still leave the gaps of trains around one packet.
+    match gaps::narrow(session).filter(|gaps| bound.is_none_or(|bound| session.ip_rate(gaps.high) > bound)) {
+        Some(gaps) => Ok(plain(session, gaps.rate, gaps.low, gaps.high)?.with("branch", "gaps")),
+        None => found,
+    }
+}
+
+fn from_pairs(session: &MethodRun) -> Result<Estimate, Reason> {
+    let decision = modes::decide(session, usize::MAX).ok_or(Reason::NoAgreement)?;
     match capprobe::filter(session) {
         Some(filtered) if filtered.converged => from_filter(session, &decision, &filtered),
         Some(filtered) => match backed(session, &decision, &filtered) {

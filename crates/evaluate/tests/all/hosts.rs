@@ -1,0 +1,57 @@
+//! Capacity at a gigabit between hosts as they were recorded: their stamps blur the rate of every
+//! pair.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use narrows_evaluate::simulated::Simulation;
+use narrows_host_profile::HostProfile;
+use narrows_probe::outcome::BoundKind;
+use narrows_scenario::PathDirection;
+use narrows_units::Metric;
+
+/// Seeds 1 to 10: values within this share of the truth, values further off, bounds and runs
+/// without either, and the most octets of a run.
+fn runs(path: &str, profile: &str, near: f64) -> (usize, usize, usize, u64) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let file = root.join("plans/paths").join(path);
+    let scenario = narrows_evaluate::scenario_beside(&std::fs::read_to_string(&file).unwrap(), &file).unwrap();
+    let hosts = std::fs::read_to_string(root.join("hosts").join(profile)).unwrap();
+    let scenario = scenario.hosts(&Arc::new(HostProfile::from_toml(&hosts).unwrap())).validate().unwrap();
+    let simulation = Simulation {
+        scenario: &scenario,
+        way: PathDirection::Forward,
+        method: narrows_methods::find("capacity").unwrap(),
+        metric: Metric::IpCapacity,
+        params: &[],
+        truth: narrows_scenario::TruthFrom::Undisturbed,
+    };
+    let (mut right, mut wrong, mut open, mut octets) = (0, 0, 0, 0);
+    for seed in 1..=10 {
+        let run = simulation.run(seed).unwrap();
+        octets = octets.max(run.measured.cost.octets);
+        let truth = run.truth.unwrap() as f64;
+        match run.measured.outcome.estimate().filter(|estimate| estimate.verdict() == BoundKind::Estimated) {
+            Some(estimate) if (estimate.in_unit().value as f64 / truth - 1.0).abs() <= near => right += 1,
+            Some(_) => wrong += 1,
+            None => open += 1,
+        }
+    }
+    (right, wrong, open, octets)
+}
+
+#[test]
+fn a_loaded_gigabit_between_real_hosts_has_a_value() {
+    for profile in ["quiet.toml", "quiet-both-ends.toml"] {
+        let (right, wrong, open, octets) = runs("one1g.toml", profile, 0.01);
+        assert!(right >= 9 && wrong == 0, "{profile}: {right} {wrong} {open}");
+        assert!(octets < 3_000_000, "{profile}: {octets}");
+    }
+}
+
+#[test]
+fn an_idle_gigabit_behind_interrupt_coalescing_has_a_value() {
+    let (right, wrong, open, octets) = runs("idle1g.toml", "coalescing.toml", 0.04);
+    assert!(right >= 7 && wrong == 0, "{right} {wrong} {open}");
+    assert!(octets < 12_000_000, "{octets}");
+}
