@@ -11,6 +11,7 @@ mod faithful;
 mod framing;
 mod gaps;
 mod hosts;
+mod least_delay;
 mod modes;
 mod params;
 mod quick;

@@ -9,6 +9,7 @@ use super::core::{LEAST_FULL, backed, core, pairs_within, sharpen};
 use super::diagnostics::{common_caveats, diagnostics, finish, samples};
 use super::gaps;
 use super::hosts::{STEADY, from_batches, receiver_bound, sender_rate, sent_share};
+use super::least_delay;
 use super::modes::{self, Decision};
 use super::params::Preset;
 use super::quick;
@@ -122,11 +123,28 @@ fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
         Ok(estimate) if estimate.confidence > Confidence::Low => return found,
         _ => None,
     };
-    // Stamps that blur the rate of every pair still leave the gaps of trains around one packet.
-    match gaps::narrow(session).filter(|gaps| bound.is_none_or(|bound| session.ip_rate(gaps.high) > bound)) {
-        Some(gaps) => Ok(plain(session, gaps.rate, gaps.low, gaps.high)?.with("branch", "gaps")),
+    // Stamps that blur the rate of every pair still leave the gaps of trains around one packet, and
+    // their arrivals on one line.
+    let above = |found: &Pooled| bound.is_none_or(|bound| session.ip_rate(found.high) > bound);
+    // Packets of two sizes have spoken for the gaps: they may stand where no paced train has.
+    let by_gaps = gaps::narrow(session).filter(|gaps| above(gaps) && !is_trains_rate(session, gaps, true));
+    let by_line = || least_delay::narrow(session).filter(|line| above(line) && !is_trains_rate(session, line, false));
+    let named = by_gaps.map(|found| (found, "gaps"));
+    match named.or_else(|| by_line().map(|found| (found, "least delay of trains"))) {
+        Some((rate, branch)) => Ok(plain(session, rate.rate, rate.low, rate.high)?.with("branch", branch)),
         None => found,
     }
+}
+
+/// Whether a rate is no more than what long trains came at, and the link may have been loaded:
+/// traffic at regular times slows all trains alike, and their gaps with them. `unknown` says what
+/// holds where paced trains do not tell: that the link was idle, or that it may not have been.
+fn is_trains_rate(session: &MethodRun, found: &Pooled, unknown: bool) -> bool {
+    let Some(decision) = modes::decide(session, usize::MAX) else {
+        return true;
+    };
+    let idle = decision.loaded.map_or(unknown, |loaded| !loaded);
+    !idle && !decision.adr.is_some_and(|trains| found.rate > ABOVE_TRAINS * trains.rate)
 }
 
 fn from_pairs(session: &MethodRun) -> Result<Estimate, Reason> {
@@ -413,6 +431,8 @@ fn too_wide(session: &MethodRun) -> Reason {
     if blurred { Reason::StampsTooCoarse } else { Reason::NoAgreement }
 }
 
+/// Ours: less than this above the trains' rate is the trains' rate.
+const ABOVE_TRAINS: f64 = 1.03;
 /// Ours: trains are a bound to some percent, not to the bit.
 const BELOW_BOUND: f64 = 0.97;
 /// Ours: a window wider than this share of its rate says little about which rate it is.
