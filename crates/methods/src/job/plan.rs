@@ -7,7 +7,7 @@ use narrows_units::{BitRate, Delta, Direction, Metric, Octets, nanos};
 use super::Job;
 use super::combine::combine;
 use narrows_probe::Entry;
-use narrows_probe::outcome::{BoundKind, Estimate, Limit, Outcome, Ranged, Reason};
+use narrows_probe::outcome::{BoundKind, Caveat, Confidence, Estimate, Limit, Outcome, Ranged, Reason};
 use narrows_probe::progress::{Feed, PlannedStage};
 use narrows_probe::world::World;
 
@@ -77,7 +77,14 @@ fn capacity<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Resu
 fn available<W: World>(job: &mut Job<'_>, world: &mut W, feed: &dyn Feed) -> Result<(), W::Fault> {
     let metric = Metric::AvailableIpCapacity;
     let quick = job.options.profile == Profile::Quick;
-    let mut best = job.measure(world, feed, metric, if quick { "slope" } else { "available" }, &[])?;
+    // What pairs said of the narrow link need not be fitted again.
+    let capacity = job.known(Metric::IpCapacity).filter(|known| {
+        let value = known.verdict() == BoundKind::Estimated && known.confidence > Confidence::Low;
+        value && !known.caveats.iter().any(|caveat| matches!(caveat, Caveat::Shaped))
+    });
+    let narrow = capacity.and_then(Estimate::rate).map(|rate| rate.value);
+    let params = given("narrow", narrow);
+    let mut best = job.measure(world, feed, metric, if quick { "slope" } else { "available" }, &params)?;
     if job.options.profile == Profile::Thorough {
         let most = || best.outcome.estimate().and_then(Estimate::rate).map(|rate| rate.high);
         let scale = job.value(Metric::IpCapacity).or_else(most);
