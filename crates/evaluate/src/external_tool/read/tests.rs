@@ -48,6 +48,25 @@ fn one_number_for_the_path() {
     }
 }
 
+/// Lines as the programs' sources format them; nobody here has run these programs.
+#[test]
+fn research_programs_are_read_as_they_print() {
+    let range = |low: u64, high| ParsedNumber::Rate { value_bps: low.midpoint(high), interval_bps: Some((low, high)) };
+    let one = |name: &str, text: &str| scalar(name, text).0;
+    let pathload = "Available bandwidth range : 44.50 - 46.20 (Mbps)\nMeasurements finished at Sat\n";
+    assert_eq!(one("pathload", pathload), range(44_500_000, 46_200_000));
+    let pathrate = "-----\nFinal capacity estimate :  96 Mbps  to  98 Mbps  \n-----\n";
+    assert_eq!(one("pathrate", pathrate), range(96_000_000, 98_000_000));
+    let both =
+        "\nPTR:  58.125 Mpbs (suggested)\nIGI:  61.500 Mpbs\nProbing uses 1.250 seconds, 9 trains, ending at a gap\n";
+    assert_eq!(scalar("ptr", both), (rate(58_125_000), PrintedCost { seconds: Some(1.25), ..PrintedCost::default() }));
+    assert_eq!(one("igi", both), rate(61_500_000));
+    let obudpst = r#"{"Output":{"Summary":{"IPLayerCapacitySummary":48.25},"AtMax":{"MaxIPLayerCapacity":48.77}}}"#;
+    assert_eq!(one("obudpst", obudpst), rate(48_250_000));
+    let none = adapter("pathload").read(&printed("Avail-bw > 95.00 (Mbps)\n")).unwrap();
+    assert!(matches!(none.numbers[0].found, ParsedNumber::Inconclusive(_)), "{none:?}");
+}
+
 #[test]
 fn one_number_per_hop() {
     let hops = |name: &str, text: &str| adapter(name).read(&printed(text)).unwrap().numbers;
