@@ -99,7 +99,8 @@ impl Control {
 
 /// Runs a program from the calling thread, and so in its namespace, to its end. The thread must
 /// live as long as the program: with it the program ends too (`setpriv --pdeathsig`, where
-/// util-linux is there), so that nothing outlives a crash of ours.
+/// util-linux is there), so that nothing outlives a crash of ours. Whoever calls this handles SIGINT:
+/// a program inherits a signal that is ignored, and a shell cannot trap it then.
 pub(super) fn watch(plan: &Plan, control: &Arc<Control>) -> io::Result<Done> {
     let mut child = command(plan).spawn()?;
     let began = now();
@@ -128,8 +129,6 @@ pub(super) fn watch(plan: &Plan, control: &Arc<Control>) -> io::Result<Done> {
 fn wait(plan: &Plan, control: &Control, group: Pid, began: Instant) -> io::Result<Option<End>> {
     /// Between asking it to end and ending it.
     const GRACE: Duration = Duration::from_secs(2);
-    /// From one interrupt to the next: a shell that is just starting a program misses one.
-    const AGAIN: Duration = Duration::from_secs(5);
     let mut interrupt_at = plan.interrupt_after;
     let mut asked: Option<Instant> = None;
     loop {
@@ -153,7 +152,7 @@ fn wait(plan: &Plan, control: &Control, group: Pid, began: Instant) -> io::Resul
         }
         if interrupt_at.is_some_and(|time| ran >= time) {
             let _ = killpg(group, Signal::SIGINT);
-            interrupt_at = Some(ran + AGAIN);
+            interrupt_at = None;
         }
         nap(POLL);
     }

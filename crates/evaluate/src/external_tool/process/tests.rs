@@ -3,6 +3,8 @@
 use super::*;
 
 fn plan(script: &str, limit: Duration) -> Plan {
+    // In the background of a shell SIGINT is ignored, and programs would inherit that.
+    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default()).unwrap();
     Plan {
         words: ["sh", "-c", script].map(ToOwned::to_owned).to_vec(),
         folder: std::env::temp_dir(),
