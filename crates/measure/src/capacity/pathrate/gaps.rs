@@ -51,6 +51,10 @@ impl Cluster {
         if inside.len() < least || (inside.len() as f64) < SHARE * all as f64 {
             return None;
         }
+        // Gaps that lie anywhere in the window are not one packet's time, but a blur of several.
+        if narrows_stat::mad(&inside)? > BLURRED * centre {
+            return None;
+        }
         let part = |from: usize, to: usize| {
             let gaps = trains.iter().flat_map(|train| train.iter().skip(from).take(to - from));
             mean(&gaps.copied().filter(near).collect::<Vec<_>>())
@@ -107,6 +111,8 @@ fn centre(trains: &[Vec<f64>]) -> Option<f64> {
 /// A gap is a packet of ours up to this share from the centre: a packet of 600 octets of others
 /// makes it two fifths longer.
 const NEAR: f64 = 0.25;
+/// Half of the gaps are nearer to their median than this; an even blur has an eighth.
+const BLURRED: f64 = 0.08;
 /// Of this ratio from end to end.
 const WINDOW: f64 = 1.3;
 /// Most gaps.
