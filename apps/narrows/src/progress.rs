@@ -114,6 +114,16 @@ impl Progress {
         }
     }
 
+    /// The same of a line that names no program: it opens what the command has to say.
+    pub(crate) fn headline(&self, text: &str) {
+        if self.0.feeder.is_some() {
+            self.event(Event::Note(text.to_owned()));
+        }
+        if !self.0.quiet {
+            self.0.status.above(|| output::hint(&format!("{text}\n")));
+        }
+    }
+
     /// A stream or a screen wants all events.
     pub(crate) fn is_watched(&self) -> bool {
         self.0.feeder.is_some()

@@ -22,6 +22,7 @@
 
 mod device;
 mod error;
+mod fitness;
 mod histogram;
 mod host;
 mod icmp;
@@ -43,6 +44,7 @@ mod topology;
 
 pub use device::INTERFACE;
 pub use error::{LabError, WhyNot};
+pub use fitness::{Unfit, check_fitness, has_processors};
 pub use host::LabHost;
 pub use link::{EngineOptions, LinkEngine, LinkSpec, PortKind, PortSpec};
 pub use meter::Meter;

@@ -195,7 +195,7 @@ impl fmt::Display for TimingReport {
 pub(crate) mod tests {
     use super::*;
 
-    fn good() -> TimingReport {
+    pub(crate) fn good() -> TimingReport {
         TimingReport {
             ran: Duration::from_secs(10),
             accepted: 1000,

@@ -8,8 +8,7 @@
 mod available;
 mod combine;
 mod plan;
-
-use std::time::Duration;
+mod timing;
 
 pub use narrows_probe::Entry;
 use narrows_units::{Direction, Metric};
@@ -18,12 +17,14 @@ use crate as methods;
 use narrows_probe::budget::{Budget, Cost};
 use narrows_probe::facts::PathFacts;
 use narrows_probe::outcome::{Caveat, Confidence, Estimate, Outcome, Quantity, Reason};
-use narrows_probe::progress::{Feed, Observed, PlannedStage, Progress, StageBegan, StageEnded};
+use narrows_probe::progress::{Feed, Observed, PlannedStage, Progress, Repeated, StageBegan, StageEnded};
 use narrows_probe::registry::RawParams;
 use narrows_probe::world::{Measured, Order, World, run};
 
 pub use available::Available;
 pub use plan::Profile;
+use timing::Repeats;
+pub use timing::{StageTime, StageTiming, Timekeeper};
 
 /// What the user wants of the main job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct JobReport<F> {
     pub facts: PathFacts,
     /// One entry per metric, in the order in which they were measured.
     pub entries: Vec<Entry>,
+    /// How each stage was timed; empty where nobody kept the time.
+    pub stages: Vec<StageTiming>,
     /// Sum over all runs, methods whose answer was superseded included.
     pub cost: Cost,
     /// The machine broke on the way; the entries say what was known by then.
@@ -56,16 +59,38 @@ pub fn stages(options: &JobOptions) -> Vec<PlannedStage> {
 
 /// Runs the main job over `world`, and tells `feed` of it.
 pub fn main_job<W: World>(world: &mut W, options: &JobOptions, feed: &dyn Feed) -> JobReport<W::Fault> {
-    let mut job = Job { facts: world.facts(), options, entries: Vec::new(), cost: Cost::default() };
+    timed_job(world, options, feed, &())
+}
+
+/// The same over a path that is played on this machine: stages under which it did not keep time,
+/// as `timekeeper` says, run again within bounds.
+pub fn timed_job<W: World>(
+    world: &mut W,
+    options: &JobOptions,
+    feed: &dyn Feed,
+    timekeeper: &dyn Timekeeper,
+) -> JobReport<W::Fault> {
+    let mut job = Job {
+        facts: world.facts(),
+        options,
+        timekeeper,
+        repeats: Repeats::new(),
+        entries: Vec::new(),
+        stages: Vec::new(),
+        cost: Cost::default(),
+    };
     let fault = plan::carry_out(&mut job, &mut Observed::new(world, feed), feed).err();
-    JobReport { facts: job.facts, entries: job.entries, cost: job.cost, fault }
+    JobReport { facts: job.facts, entries: job.entries, stages: job.stages, cost: job.cost, fault }
 }
 
 /// The job under way.
 struct Job<'a> {
     facts: PathFacts,
     options: &'a JobOptions,
+    timekeeper: &'a dyn Timekeeper,
+    repeats: Repeats,
     entries: Vec<Entry>,
+    stages: Vec<StageTiming>,
     cost: Cost,
 }
 
@@ -92,7 +117,8 @@ impl Job<'_> {
         }
     }
 
-    /// Runs one method and returns its entry; its cost is on the account.
+    /// Runs one method, again if its timing was not valid, and returns the last entry; the cost of
+    /// all runs is on the account.
     fn measure<W: World>(
         &mut self,
         world: &mut W,
@@ -101,27 +127,43 @@ impl Job<'_> {
         name: &'static str,
         params: &[(&'static str, String)],
     ) -> Result<Entry, W::Fault> {
-        self.measure_within(world, feed, metric, name, params, Duration::MAX)
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            self.timekeeper.stage_begins();
+            let (entry, fault) = self.attempt(world, feed, metric, name, params);
+            let time = self.timekeeper.stage_ended();
+            let ends = fault.is_some() || world.stop_requested();
+            if let Some(time) = time {
+                let kept = timing::kept_for_later(metric, &self.stages);
+                if !ends && self.repeats.again(attempts, time, entry.cost.time, kept) {
+                    feed.tell(world.now(), Progress::Repeated(Repeated { metric, attempts }));
+                    continue;
+                }
+                self.stages.push(StageTiming { metric, direction: entry.direction, attempts, time });
+            }
+            let Some(fault) = fault else { return Ok(entry) };
+            self.keep(entry);
+            return Err(fault);
+        }
     }
 
-    /// The same, ended after `time` at the latest.
-    fn measure_within<W: World>(
+    /// Runs one method once.
+    fn attempt<W: World>(
         &mut self,
         world: &mut W,
         feed: &dyn Feed,
         metric: Metric,
         name: &'static str,
         params: &[(&'static str, String)],
-        time: Duration,
-    ) -> Result<Entry, W::Fault> {
+    ) -> (Entry, Option<W::Fault>) {
         let direction = self.options.direction;
         let began = StageBegan { metric, direction, method: name.to_owned() };
         feed.tell(world.now(), Progress::StageBegan(began));
         let mut fault = None;
         let measured = match begin(name, params) {
             Ok((method, raw, estimator)) => {
-                let mut budget = self.budget_left(method, &raw);
-                budget.time = budget.time.min(time);
+                let budget = self.budget_left(method, &raw);
                 let order = Order { metric, method: name, params: &raw, budget, estimator };
                 run(world, order).unwrap_or_else(|broken| {
                     fault = Some(broken.fault);
@@ -134,13 +176,7 @@ impl Job<'_> {
         let mut entry = Entry { metric, direction, method: name, outcome: measured.outcome, cost: measured.cost };
         doubt_stalled_hosts(&mut entry.outcome);
         feed.tell(world.now(), Progress::StageEnded(StageEnded::of(&entry)));
-        match fault {
-            None => Ok(entry),
-            Some(fault) => {
-                self.keep(entry);
-                Err(fault)
-            }
-        }
+        (entry, fault)
     }
 
     /// Adds an entry and, as entries of their own, the quantities that fell out of the same

@@ -13,6 +13,7 @@ use crate::answer_line::{AnswerLine, answer_text};
 use crate::findings::{Environments, findings};
 use crate::rows::MetricRow;
 use crate::schema;
+use crate::timing::TimingReport;
 
 /// Everything that one run found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -93,23 +94,6 @@ pub struct CostRow {
     pub seconds: f64,
     /// Highest IP-layer rate over 100 ms, bit/s.
     pub peak_bps: u64,
-}
-
-/// How well a real-time path kept its own plan: planned against actual release times.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TimingReport {
-    /// Packets released.
-    pub releases: u64,
-    /// Median lateness.
-    pub late_ns_p50: u64,
-    /// 99th percentile.
-    pub late_ns_p99: u64,
-    /// The worst one.
-    pub late_ns_worst: u64,
-    /// Releases more than 100 µs late.
-    pub late_over_100us: u64,
-    /// The machine had valid timing well enough for the run to be judged.
-    pub timing_valid: bool,
 }
 
 /// Something the reader must know.
@@ -215,11 +199,19 @@ impl Document {
         self.metrics.iter().any(|row| row.value.is_some())
     }
 
-    /// The two metrics that a path is known by have no value.
+    /// The two metrics that a path is known by have no value, or were not timed validly.
     pub fn is_inconclusive(&self) -> bool {
-        [Metric::IpCapacity, Metric::AvailableIpCapacity]
-            .iter()
-            .any(|&metric| self.row(metric).is_some_and(|row| row.verdict == BoundKind::Inconclusive))
+        let open = |row: &MetricRow| row.verdict == BoundKind::Inconclusive || row.timing_invalid;
+        [Metric::IpCapacity, Metric::AvailableIpCapacity].iter().any(|&metric| self.row(metric).is_some_and(open))
+    }
+
+    /// Says how the path that was played kept its time, and marks the rows that rest on stages
+    /// under which it did not.
+    pub fn set_timing(&mut self, timing: TimingReport) {
+        for row in &mut self.metrics {
+            row.timing_invalid = timing.is_invalid_for(row.metric);
+        }
+        self.timing = Some(timing);
     }
 
     /// The first metric alone, with the answer, as one line of JSON: what a command for one metric

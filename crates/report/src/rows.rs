@@ -46,6 +46,10 @@ pub struct MetricRow {
     /// The truth, only where it is known (scenarios).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truth: Option<u64>,
+    /// The path that was played did not keep time under it, so the truth judges nothing; in JSON
+    /// `timing.stages` says so.
+    #[serde(skip)]
+    pub timing_invalid: bool,
     /// What it rests on.
     pub samples: SamplesRow,
     /// Intermediate results.
@@ -115,6 +119,7 @@ impl MetricRow {
             caveats: entry.outcome.caveats().iter().map(Remark::from).collect(),
             reason,
             truth: None,
+            timing_invalid: false,
             samples: SamplesRow::new(entry.cost.samples, &entry.outcome.details().samples),
             evidence,
             details: entry.outcome.details().clone(),

@@ -132,12 +132,12 @@ impl Document {
         if let Some(timing_report) = &self.timing {
             writeln!(
                 out,
-                "Path        {} packets released, late by {} (p50), {} (p99), {} (worst){}",
+                "Path        {} packets released, late by {} (p50), {} (p99), {} (worst)\nTiming      {}",
                 timing_report.releases,
                 format_duration(Duration::from_nanos(timing_report.late_ns_p50)),
                 format_duration(Duration::from_nanos(timing_report.late_ns_p99)),
                 format_duration(Duration::from_nanos(timing_report.late_ns_worst)),
-                if timing_report.timing_valid { "" } else { ": this machine was too busy, do not judge by this run" }
+                timing_report.verdict(),
             )?;
         }
         if let Some(problem) = &self.error {
@@ -173,7 +173,8 @@ fn write_row(out: &mut String, row: &MetricRow) -> std::fmt::Result {
     writeln!(out, "{}", format!("  {label:<26} {claim:<44} {layer}").trim_end())?;
     writeln!(out, "  {:<26} by {}{limit}; {cost}", "", row.method)?;
     if let Some(truth) = row.truth {
-        writeln!(out, "  {:<26} truth {}{}", "", print(row.metric, truth), deviation(row, truth))?;
+        let against = if row.timing_invalid { "  (timing invalid)".to_owned() } else { deviation(row, truth) };
+        writeln!(out, "  {:<26} truth {}{against}", "", print(row.metric, truth))?;
     }
     if let Some(reason) = &row.reason {
         for line in wrapped(&reason.text, 80) {

@@ -4,21 +4,26 @@
 //! server runs in one, the client in the other, over real sockets. Nothing is left behind:
 //! namespaces and devices are anonymous and end with the process.
 
+mod place;
+mod timing;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use narrows_lab::{RealTimePath, Side, StartOptions};
-use narrows_methods::job::{JobOptions, JobReport, Profile, main_job, stages};
+use narrows_methods::job::{JobOptions, JobReport, Profile, main_job, stages, timed_job};
 use narrows_probe::progress::Plan;
 use narrows_probe::{Budget, World};
-use narrows_report::{Document, Environments, Note, Problem, Target, TimingReport};
+use narrows_report::{Document, Environments, Note, Problem, Target};
 use narrows_scenario::{PathDirection, Scenario};
 use narrows_sim::SimWorld;
 use narrows_trace::{Played, Recorder, Setting, WorldKind, WriteError};
 use narrows_units::{Direction, Metric};
 
+use self::place::Place;
+use self::timing::PathTime;
 use super::test::PrintArgs;
 use crate::connect::Peer;
 use crate::environment::Before;
@@ -38,6 +43,9 @@ pub(crate) struct DemoArgs {
     /// Run in the simulator, even where a real-time path can be had
     #[arg(long)]
     simulate: bool,
+    /// Run between two kernels, even if this machine cannot keep time now
+    #[arg(long, conflicts_with = "simulate")]
+    real: bool,
     /// Capacity and available bandwidth only
     #[arg(long, conflicts_with = "thorough")]
     quick: bool,
@@ -87,12 +95,16 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     // Never a screen: it would share the machine with the path that is played.
     let wanted = Wanted { screen: None, ..args.print.progress(ScreenArgs::default()) };
     let progress = Progress::start(wanted, announced(&scenario, &options))?;
-    let (mut document, writer, write_fault) = match narrows_lab::available() {
-        Ok(()) if !args.simulate => {
+    let start = StartOptions { seed: Some(seed), ..StartOptions::default() };
+    let place = Place::choose(args, &scenario, start, &progress).map_err(|failure| progress.failed(failure))?;
+    if let Some(line) = place.first_line(args, &scenario) {
+        progress.headline(&line);
+    }
+    let (mut document, writer, write_fault) = match place {
+        Place::BetweenKernels => {
             in_real_time(&scenario, tape, &options, &progress).map_err(|failure| progress.failed(failure))?
         }
-        Ok(()) => in_simulator(&scenario, tape, &options, "asked for with --simulate", &progress),
-        Err(why) => in_simulator(&scenario, tape, &options, &why.to_string(), &progress),
+        Place::Simulator(why) => in_simulator(&scenario, tape, &options, &why, &progress),
     };
     document.params.insert("scenario".to_owned(), scenario.name.clone());
     document.params.insert("seed".to_owned(), seed.to_string());
@@ -149,22 +161,19 @@ fn in_real_time(scenario: &Scenario, tape: Tape, options: &JobOptions, progress:
         path.host(Side::Receiver).run(|| super::serve::start_private(remote.into())).map_err(lab_failure)??;
     let port = server.addresses().first().map_or(narrows_wire::DEFAULT_PORT, std::net::SocketAddr::port);
     let peer = Peer::plain(remote.to_string(), port);
-    let ended = path.host(Side::Sender).run(|| measure(&peer, tape, options, stop, progress)).map_err(lab_failure)?;
+    let time = PathTime::of(&path);
+    let inside = || measure(&peer, tape, options, stop, (progress, &time));
+    let ended = path.host(Side::Sender).run(inside).map_err(lab_failure)?;
+    let runs = time.into_runs();
     drop(server);
     let timing_report = path.stop().map_err(lab_failure)?;
     let RunResult { job, environments, failure, writer, write_fault } = ended?;
     let warm = scenario.warm_up;
     let span = (warm, warm + job.cost.time.max(Duration::from_secs(1)));
+    let timing = timing::joined(&job.stages, &runs, &timing_report);
     let mut document = document(scenario, remote.into(), Some(port), job, environments, span);
+    document.set_timing(timing);
     document.started_at = Some(begun);
-    document.timing = Some(TimingReport {
-        releases: timing_report.releases,
-        late_ns_p50: timing_report.late_p50_ns,
-        late_ns_p99: timing_report.late_p99_ns,
-        late_ns_worst: timing_report.late_worst_ns,
-        late_over_100us: timing_report.late_over_100us,
-        timing_valid: timing_report.timing_valid(),
-    });
     document.notes.push(Note {
         id: "real_time_path",
         text: format!(
@@ -191,14 +200,14 @@ fn measure(
     tape: Tape,
     options: &JobOptions,
     stop: &Arc<AtomicBool>,
-    progress: &Progress,
+    (progress, time): (&Progress, &PathTime<'_>),
 ) -> Result<RunResult, Failure> {
     progress.say("building the path");
     let mut world = peer.connect(options.direction, stop, progress)?;
     let before = Before::job(&mut world);
     let setting = Setting::new(WorldKind::Lab).playing(tape.played);
     let mut world = Recorder::maybe(world, tape.writer, setting);
-    let mut job = main_job(&mut world, options, progress);
+    let mut job = timed_job(&mut world, options, progress, time);
     progress.finish();
     let failure = job.fault.take().map(|fault| crate::connect::failure(&fault));
     let (mut world, writer, write_fault) = world.into_parts();

@@ -255,6 +255,7 @@ fn document(args: &MeasureArgs, metric: Metric, measured: &RunResult) -> Documen
     let job: JobReport<()> = JobReport {
         facts: measured.facts.clone(),
         entries: vec![measured.entry.clone()],
+        stages: Vec::new(),
         cost: measured.entry.cost,
         fault: None,
     };

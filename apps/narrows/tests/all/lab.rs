@@ -127,7 +127,7 @@ impl Traces {
 #[ignore = "lab: needs namespaces"]
 fn demo_puts_the_truth_beside_each_estimate_and_cleans_up() {
     let _alone = alone();
-    let running = Running::start(&mut narrows(["demo", "--json", "--quick"]));
+    let running = Running::start(&mut narrows(["demo", "--real", "--json", "--quick"]));
     let id = running.id();
     let ended = running.end();
     let document = ended.json();
@@ -143,6 +143,15 @@ fn demo_puts_the_truth_beside_each_estimate_and_cleans_up() {
         return;
     }
     assert!(matches!(ended.status.code(), Some(0 | 11)), "{ended:?}");
+    assert!(ended.stderr.starts_with("Demo: three hops between two kernels on this machine, about "), "{ended:?}");
+    let stages = timing_report["stages"].as_array().expect("a list");
+    let names: Vec<_> = stages.iter().filter_map(|stage| stage["stage"].as_str()).collect();
+    assert_eq!(names, ["round_trip_time", "path_mtu", "ip_capacity", "available_ip_capacity"], "{document:#}");
+    let attempts: Vec<u64> = stages.iter().filter_map(|stage| stage["attempts"].as_u64()).collect();
+    assert!(attempts.iter().all(|attempts| (1..=3).contains(attempts)), "{attempts:?}");
+    assert!(attempts.iter().sum::<u64>() <= 4 + 4, "{attempts:?}");
+    let decided = stages[2..].iter().all(|stage| stage["valid"] == true);
+    assert!(decided || ended.status.code() == Some(11), "{document:#}");
     let rows = document["metrics"].as_array().expect("a list");
     for metric in ["ip_capacity", "available_ip_capacity", "round_trip_time", "path_mtu"] {
         let row = rows.iter().find(|row| row["metric"] == metric);
@@ -155,7 +164,7 @@ fn demo_puts_the_truth_beside_each_estimate_and_cleans_up() {
 fn a_killed_demo_leaves_nothing() {
     let _alone = alone();
     for wait in [1, 4] {
-        let running = Running::start(&mut narrows(["demo", "--json"]));
+        let running = Running::start(&mut narrows(["demo", "--real", "--json"]));
         let id = running.id();
         std::thread::sleep(Duration::from_secs(wait));
         running.signal(Signal::SIGKILL);
@@ -168,7 +177,7 @@ fn a_killed_demo_leaves_nothing() {
 #[ignore = "lab: needs namespaces"]
 fn an_interrupted_demo_prints_what_it_knows() {
     let _alone = alone();
-    let mut running = Running::start(&mut narrows(["demo", "--json", "-v"]));
+    let mut running = Running::start(&mut narrows(["demo", "--real", "--json", "-v"]));
     let id = running.id();
     running.wait_for("method=\"available\"");
     let interrupted = Instant::now();

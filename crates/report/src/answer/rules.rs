@@ -35,8 +35,8 @@ pub(super) fn lines(document: &Document, direction: Direction) -> Vec<AnswerLine
     let limit = view.limit();
     let action = view.action(limit.as_ref().map(|(rule, _)| *rule));
     let said = [
-        (Topic::Carries, view.carries()),
-        (Topic::FreeNow, view.free_now()),
+        (Topic::Carries, view.marked(Metric::IpCapacity, view.carries())),
+        (Topic::FreeNow, view.marked(Metric::AvailableIpCapacity, view.free_now())),
         (Topic::Limit, limit),
         (Topic::Do, action),
         (Topic::Doubts, view.doubts()),
@@ -77,6 +77,13 @@ impl<'a> View<'a> {
     /// The host that sends, or the one that receives, by its name.
     fn end(&self, is_sender: bool) -> &'a str {
         if is_sender == (self.direction != Direction::Reverse) { "this host" } else { self.host() }
+    }
+
+    /// What a rule says of a metric, marked if its timing was not valid.
+    fn marked(&self, metric: Metric, said: Said) -> Said {
+        let (rule, text) = said?;
+        let invalid = self.row(metric).is_some_and(|row| row.timing_invalid);
+        Some((rule, if invalid { format!("timing invalid: {text}") } else { text }))
     }
 
     fn carries(&self) -> Said {
@@ -197,15 +204,13 @@ impl<'a> View<'a> {
     }
 
     fn limit_of_clock(&self) -> Said {
-        let invalid = self.document.timing.as_ref().is_some_and(|timing| !timing.timing_valid);
-        let stalled = [Metric::IpCapacity, Metric::AvailableIpCapacity].into_iter().any(|metric| {
-            let row = self.row(metric);
-            row.is_some_and(|row| {
-                let stall = row.caveats.iter().any(|caveat| caveat.id == "host_stall");
-                row.limited_by == Some(Limit::Clock) || (stall && row.verdict != BoundKind::Estimated)
-            })
+        let both = [self.row(Metric::IpCapacity), self.row(Metric::AvailableIpCapacity)];
+        let both = || both.iter().flatten();
+        let stalled = both().any(|row| {
+            let stall = row.caveats.iter().any(|caveat| caveat.id == "host_stall");
+            row.limited_by == Some(Limit::Clock) || (stall && row.verdict != BoundKind::Estimated)
         });
-        if invalid {
+        if both().any(|row| row.timing_invalid) {
             return Some(("l1", "unknown: this machine did not keep time while it measured".to_owned()));
         }
         stalled.then(|| ("l1", "unknown: a host stalled while it measured".to_owned()))

@@ -23,6 +23,7 @@ fn document(found: Vec<(Metric, Outcome)>) -> Document {
     let job: JobReport<()> = JobReport {
         facts: PathFacts::ideal(1500, Duration::from_millis(20)),
         entries: entries.collect(),
+        stages: Vec::new(),
         cost: Cost::default(),
         fault: None,
     };
@@ -210,17 +211,38 @@ fn traffic_that_backs_off_and_a_stopped_search() {
 #[test]
 fn hosts_that_stall_are_told_before_the_path() {
     let mut document = document(vec![capacity(97_529, 97_300, 97_700), available(85_000, 75_000, 95_000)]);
-    document.timing = Some(crate::TimingReport {
+    document.set_timing(crate::TimingReport {
         releases: 1000,
         late_ns_p50: 200,
         late_ns_p99: 9_000_000,
         late_ns_worst: 80_000_000,
         late_over_100us: 400,
         timing_valid: false,
+        stages: Vec::new(),
     });
     let lines = super::answer(&document);
     let limit = lines.iter().find(|line| line.line == Topic::Limit).unwrap();
     assert_eq!((limit.rule, limit.text.as_str()), ("l1", "unknown: this machine did not keep time while it measured"));
+    assert!(lines.iter().any(|line| line.rule == "c2" && line.text.starts_with("timing invalid: 97.5 Mbit/s")));
+}
+
+/// Stages that only carry a load do not spoil what the path is known by.
+#[test]
+fn a_late_load_leaves_capacity_and_available() {
+    let mut document = document(vec![capacity(97_529, 97_300, 97_700), available(85_000, 75_000, 95_000)]);
+    let before = super::answer(&document);
+    let stage = |stage, valid| crate::StageTimingRow { stage, attempts: 3, valid, late_ns_p99: 9_000_000 };
+    document.set_timing(crate::TimingReport {
+        releases: 1000,
+        late_ns_p50: 200,
+        late_ns_p99: 9_000_000,
+        late_ns_worst: 80_000_000,
+        late_over_100us: 400,
+        timing_valid: false,
+        stages: vec![stage(Metric::IpCapacity, true), stage(Metric::UdpAchievable, false)],
+    });
+    assert_eq!(super::answer(&document), before);
+    assert!(!document.is_inconclusive());
 }
 
 /// One metric alone, as `narrows capacity` and `narrows available` ask for it.

@@ -65,9 +65,7 @@ pub(super) fn notes(document: &Document) -> Vec<String> {
     };
     notes.push(limits.to_owned());
     if let Some(timing) = &document.timing {
-        let valid = if timing.timing_valid { "valid" } else { "invalid: do not judge by this run" };
-        let late = format_duration(std::time::Duration::from_nanos(timing.late_ns_p99));
-        notes.push(format!("Timing {valid}: 99 % of {} packets were at most {late} late.", timing.releases));
+        notes.push(format!("Timing {} ({} packets released).", timing.verdict(), timing.releases));
     }
     let unfit = document.host.verdicts.iter().filter(|row| row.verdict == HostVerdict::Unusable);
     notes.extend(unfit.map(|row| format!("Out of reach here: {} ({}).", name(row.family), row.reason)));

@@ -77,8 +77,7 @@ fn cells(row: &MetricRow, truth: bool) -> Vec<Cell> {
         spent_on(row, format!("{:.2} s", row.seconds), row.seconds),
     ];
     if truth {
-        let said = row.truth.map_or_else(String::new, |truth| brief::deviation(row, truth));
-        cells.insert(5, Cell::number(said, None));
+        cells.insert(5, Cell::number(brief::against_truth(row), None));
     }
     cells
 }

@@ -47,6 +47,7 @@ pub(crate) fn document(name: &str, hosts: [&str; 2], series: usize) -> Document 
             entry(Metric::AvailableIpCapacity, available.caveat(Caveat::Loss { ratio: 0.012 }).into()),
             entry(Metric::UdpAchievable, Outcome::inconclusive(Reason::NoAnswer)),
         ],
+        stages: Vec::new(),
         cost: Cost { packets: 400, octets: 600_000, time: Duration::from_millis(3_400), ..Cost::default() },
         fault: None,
     };

@@ -1,7 +1,6 @@
 //! The report of `test` and `demo`: the answer, a line a metric, hosts, timing, cost.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use narrows_diagnose::host::HostVerdict;
 use narrows_probe::BoundKind;
@@ -61,7 +60,7 @@ fn write_table(out: &mut String, document: &Document, detail: Detail) -> std::fm
         };
         let layer = row.layer.map_or("", layer);
         let limit = row.limited_by.map_or_else(String::new, |limit| limit.to_string());
-        let against = row.truth.map_or_else(String::new, |truth| deviation(row, truth));
+        let against = against_truth(row);
         let (value, interval) = claim(row);
         let line = format!("{label:<15} {layer:<6} {value:<14} {interval:<16} {limit:<9} {against}");
         writeln!(out, "{}", line.trim_end())?;
@@ -114,7 +113,16 @@ fn interval(metric: Metric, value: u64, low: u64, high: u64) -> String {
     format!("{:.most$} - {:.most$}", low as f64 / unit, high as f64 / unit)
 }
 
-pub(crate) fn deviation(row: &MetricRow, truth: u64) -> String {
+/// What the column of the truth says.
+pub(crate) fn against_truth(row: &MetricRow) -> String {
+    match row.truth {
+        Some(_) if row.timing_invalid => "timing invalid".to_owned(),
+        Some(truth) => deviation(row, truth),
+        None => String::new(),
+    }
+}
+
+fn deviation(row: &MetricRow, truth: u64) -> String {
     let holds = |holds: bool| (if holds { "holds" } else { "BROKEN" }).to_owned();
     match (row.value, row.verdict) {
         (Some(value), BoundKind::LowerBound) => holds(value <= truth),
@@ -161,9 +169,9 @@ fn write_tail(out: &mut String, document: &Document) -> std::fmt::Result {
     let stamps = document.host.receiver.stamp_error;
     writeln!(out, "{:<10}{hosts}; timestamps +-{}", "Hosts", format_duration(stamps).replace('µ', "u"))?;
     if let Some(timing) = &document.timing {
-        let said = if timing.timing_valid { "valid" } else { "invalid: do not judge by this run" };
-        let late = format_duration(Duration::from_nanos(timing.late_ns_p99)).replace('µ', "u");
-        writeln!(out, "{:<10}{said}; 99 % of packets at most {late} late", "Timing")?;
+        for (index, line) in wrapped(&timing.verdict(), WIDTH - 10).into_iter().enumerate() {
+            writeln!(out, "{:<10}{line}", if index == 0 { "Timing" } else { "" })?;
+        }
     }
     let peak = BitRate::from_bps(document.cost.peak_bps);
     let octets = Octets::new(document.cost.octets);

@@ -5,7 +5,7 @@ use narrows_probe::Entry;
 use narrows_probe::{Caveat, Cost, Estimate, Limit, Outcome, PathFacts, Ranged, Reason};
 use narrows_units::{BitRate, Delta, Direction, Metric, Octets};
 
-use crate::{Document, Environments, HostEnvironment, Target, TimingReport, schema};
+use crate::{Document, Environments, HostEnvironment, StageTimingRow, Target, TimingReport, schema};
 
 fn entry(metric: Metric, method: &'static str, outcome: Outcome) -> Entry {
     Entry {
@@ -52,6 +52,7 @@ fn document() -> Document {
             entry(Metric::UdpAchievable, "udp", Outcome::inconclusive(Reason::NoAnswer)),
             entry(Metric::TcpAchievableSingle, "tcp", tcp.into()),
         ],
+        stages: Vec::new(),
         cost: Cost::default(),
         fault: None,
     };
@@ -63,15 +64,38 @@ fn document() -> Document {
     let mut document = Document::new("test", "0.0.0".to_owned(), target, &[job], &[environments]);
     document.set_truth(Metric::IpCapacity, 97_529_259);
     document.conclude();
-    document.timing = Some(TimingReport {
+    document.set_timing(TimingReport {
         releases: 1000,
         late_ns_p50: 200,
         late_ns_p99: 9_000,
         late_ns_worst: 80_000,
         late_over_100us: 0,
         timing_valid: true,
+        stages: vec![stage(Metric::IpCapacity, 1, true), stage(Metric::UdpAchievable, 2, true)],
     });
     document
+}
+
+fn stage(stage: Metric, attempts: u32, valid: bool) -> StageTimingRow {
+    StageTimingRow { stage, attempts, valid, late_ns_p99: 9_000 }
+}
+
+/// Its value stands, the truth beside it does not.
+#[test]
+fn a_stage_that_was_never_timed_validly_is_marked() {
+    let mut document = document();
+    let mut timing = document.timing.clone().unwrap();
+    timing.timing_valid = false;
+    timing.stages[0] = stage(Metric::IpCapacity, 3, false);
+    document.set_timing(timing);
+    document.conclude();
+    let (text, page) = (document.text(), document.long_text());
+    let row = text.lines().find(|line| line.starts_with("capacity")).unwrap();
+    assert!(row.contains("97.5 Mbit/s") && row.ends_with("timing invalid") && row.len() <= 79, "{row}");
+    assert!(text.contains("\nTiming    invalid for capacity after 3 tries: do not judge that line\n"), "{text}");
+    assert!(text.contains("\nCarries   timing invalid: "), "{text}");
+    assert!(page.contains("(timing invalid)"), "{page}");
+    assert!(document.is_inconclusive());
 }
 
 #[test]

@@ -118,7 +118,8 @@ fn measure(
     budget: Budget,
     (stop, progress): (&Arc<AtomicBool>, &Progress),
 ) -> (JobReport<narrows_net::Error>, Option<Note>) {
-    let mut report = JobReport { facts: world.facts(), entries: Vec::new(), cost: Cost::default(), fault: None };
+    let mut report =
+        JobReport { facts: world.facts(), entries: Vec::new(), stages: Vec::new(), cost: Cost::default(), fault: None };
     let mut route = None;
     for (metric, name, most) in PARTS {
         if world.stop_requested() {
