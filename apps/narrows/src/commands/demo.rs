@@ -37,6 +37,7 @@ use crate::{environment, interrupt, output};
 /// Measure a path whose truth is known, on this machine alone, and print the truth beside each
 /// estimate.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that the user sees")]
 pub(crate) struct DemoArgs {
     /// Scenario file; a built-in path of three hops by default
     scenario: Option<PathBuf>,
