@@ -3,6 +3,7 @@
 
 pub(crate) mod brief;
 mod full;
+mod timing;
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -99,8 +99,8 @@ impl Control {
 
 /// Runs a program from the calling thread, and so in its namespace, to its end. The thread must
 /// live as long as the program: with it the program ends too (`setpriv --pdeathsig`, where
-/// util-linux is there), so that nothing outlives a crash of ours. Whoever calls this handles SIGINT:
-/// a program inherits a signal that is ignored, and a shell cannot trap it then.
+/// util-linux is there), so that nothing outlives a crash of ours. Whoever calls this handles
+/// SIGINT: a program inherits a signal that is ignored, and a shell cannot trap it then.
 pub(super) fn watch(plan: &Plan, control: &Arc<Control>) -> io::Result<Done> {
     let mut child = command(plan).spawn()?;
     let began = now();

@@ -10,6 +10,7 @@ use super::printable;
 use super::state::State;
 
 const WIDE: usize = 110;
+const TALL: usize = 24;
 /// Column of the side pane.
 const SIDE: usize = 73;
 /// Time that a column may stand for.
@@ -27,7 +28,8 @@ const STEPS_NS: [u64; 10] = [
 ];
 
 pub(super) fn view(canvas: &mut Canvas, state: &State) -> &'static str {
-    let wide = canvas.width >= WIDE;
+    // The side takes eight rows, and a chart above it six.
+    let wide = canvas.width >= WIDE && canvas.height >= TALL;
     let end = canvas.height - 3;
     let rows = state.streams.len() + usize::from(state.streams.len() > 1) + 1;
     // Of many streams only the sum and the first ones: a chart needs six rows.
