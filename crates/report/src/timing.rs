@@ -57,14 +57,14 @@ impl TimingReport {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     const CAPACITY: Metric = Metric::IpCapacity;
     const AVAILABLE: Metric = Metric::AvailableIpCapacity;
     const UDP: Metric = Metric::UdpAchievable;
 
-    fn report(stages: &[(Metric, u32, bool)]) -> TimingReport {
+    pub(crate) fn report(stages: &[(Metric, u32, bool)]) -> TimingReport {
         let row = |&(stage, attempts, valid)| StageTimingRow { stage, attempts, valid, late_ns_p99: 20_990 };
         TimingReport {
             releases: 1,

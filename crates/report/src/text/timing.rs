@@ -55,22 +55,10 @@ fn name(metric: Metric) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timing::tests::report;
 
     const CAPACITY: Metric = Metric::IpCapacity;
     const UDP: Metric = Metric::UdpAchievable;
-
-    fn report(stages: &[(Metric, u32, bool)]) -> TimingReport {
-        let row = |&(stage, attempts, valid)| StageTimingRow { stage, attempts, valid, late_ns_p99: 20_990 };
-        TimingReport {
-            releases: 1,
-            late_ns_p50: 1,
-            late_ns_p99: 20_990,
-            late_ns_worst: 20_990,
-            late_over_100us: 0,
-            timing_valid: stages.iter().all(|(_, _, valid)| *valid),
-            stages: stages.iter().map(row).collect(),
-        }
-    }
 
     #[test]
     fn the_line_names_what_was_repeated_and_what_is_not_to_be_judged() {
