@@ -113,11 +113,11 @@ fn mark_mimicked(session: &MethodRun, estimate: Estimate, wire_bps: f64) -> Esti
 }
 
 fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
+    let decision = modes::decide(session, usize::MAX).ok_or(Reason::NoAgreement)?;
     if session.params.preset == Preset::Faithful {
-        let decision = modes::decide(session, usize::MAX).ok_or(Reason::NoAgreement)?;
         return from_winner(session, &decision).map(|estimate| question(session, estimate));
     }
-    let found = from_pairs(session);
+    let found = from_pairs(session, &decision);
     let bound = match &found {
         Ok(estimate) if estimate.verdict() != BoundKind::Estimated => estimate.rate().map(|rate| rate.value.as_f64()),
         Ok(estimate) if estimate.confidence > Confidence::Low => return found,
@@ -127,8 +127,8 @@ fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
     // their arrivals on one line.
     let above = |found: &Pooled| bound.is_none_or(|bound| session.ip_rate(found.high) > bound);
     // Packets of two sizes have spoken for the gaps: they may stand where no paced train has.
-    let by_gaps = gaps::narrow(session).filter(|gaps| above(gaps) && !is_trains_rate(session, gaps, true));
-    let by_line = || least_delay::narrow(session).filter(|line| above(line) && !is_trains_rate(session, line, false));
+    let by_gaps = gaps::narrow(session).filter(|gaps| above(gaps) && !is_trains_rate(&decision, gaps, true));
+    let by_line = || least_delay::narrow(session).filter(|line| above(line) && !is_trains_rate(&decision, line, false));
     let named = by_gaps.map(|found| (found, "gaps"));
     match named.or_else(|| by_line().map(|found| (found, "least delay of trains"))) {
         Some((rate, branch)) => Ok(plain(session, rate.rate, rate.low, rate.high)?.with("branch", branch)),
@@ -139,23 +139,19 @@ fn from_modes(session: &MethodRun) -> Result<Estimate, Reason> {
 /// Whether a rate is no more than what long trains came at, and the link may have been loaded:
 /// traffic at regular times slows all trains alike, and their gaps with them. `unknown` says what
 /// holds where paced trains do not tell: that the link was idle, or that it may not have been.
-fn is_trains_rate(session: &MethodRun, found: &Pooled, unknown: bool) -> bool {
-    let Some(decision) = modes::decide(session, usize::MAX) else {
-        return true;
-    };
+fn is_trains_rate(decision: &Decision, found: &Pooled, unknown: bool) -> bool {
     let idle = decision.loaded.map_or(unknown, |loaded| !loaded);
     !idle && !decision.adr.is_some_and(|trains| found.rate > ABOVE_TRAINS * trains.rate)
 }
 
-fn from_pairs(session: &MethodRun) -> Result<Estimate, Reason> {
-    let decision = modes::decide(session, usize::MAX).ok_or(Reason::NoAgreement)?;
+fn from_pairs(session: &MethodRun, decision: &Decision) -> Result<Estimate, Reason> {
     match capprobe::filter(session) {
-        Some(filtered) if filtered.converged => from_filter(session, &decision, &filtered),
-        Some(filtered) => match backed(session, &decision, &filtered) {
+        Some(filtered) if filtered.converged => from_filter(session, decision, &filtered),
+        Some(filtered) => match backed(session, decision, &filtered) {
             Some(found) => Ok(plain(session, found.rate, found.low, found.high)?.with("branch", "least delay")),
-            None => unfiltered(session, &decision).map(|estimate| holding(session, estimate, &filtered)),
+            None => unfiltered(session, decision).map(|estimate| holding(session, estimate, &filtered)),
         },
-        None => unfiltered(session, &decision),
+        None => unfiltered(session, decision),
     }
 }
 
