@@ -29,6 +29,7 @@ const MAY: &[(&str, &str)] = &[
     ("report", "units stat probe train diagnose methods"),
     ("evaluate", "units stat host-profile probe methods scenario sim trace report"),
     ("watch", "units stat"),
+    ("notify", "units watch"),
     ("store", "units stat watch"),
     ("web", "units stat watch store"),
     ("narrows", "*"),

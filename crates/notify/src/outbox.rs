@@ -1,0 +1,119 @@
+//! Notices that are not delivered yet.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use narrows_watch::WallTime;
+
+/// A notice on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number; later ones are greater.
+    pub id: i64,
+    /// The channel that it goes to.
+    pub channel: String,
+    /// The [`NoticeBody`](crate::NoticeBody) as JSON.
+    pub body: String,
+    /// When it was made.
+    pub made: WallTime,
+    /// When it is to be tried next.
+    pub due: WallTime,
+    /// How often it was tried in vain.
+    pub tries: u32,
+}
+
+/// The outbox cannot be read or written now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("outbox: {0}")]
+pub struct OutboxError(pub String);
+
+/// Where notices wait. What was pushed is handed out until it is done, so it is delivered at least
+/// once, whatever ends the program in between.
+pub trait Outbox: Send + Sync {
+    /// Takes a notice, due at once. Returns its number once it is safe.
+    fn push(&self, channel: &str, body: &str, made: WallTime) -> Result<i64, OutboxError>;
+    /// Those that are due and not done.
+    fn due(&self, now: WallTime) -> Result<Vec<Entry>, OutboxError>;
+    /// One was tried in vain; it is due again later.
+    fn retry(&self, id: i64, due: WallTime) -> Result<(), OutboxError>;
+    /// One was delivered, or is given up.
+    fn done(&self, id: i64, at: WallTime) -> Result<(), OutboxError>;
+}
+
+/// How long to wait after so many tries in vain: 5 s, doubling up to 10 min. A peer may ask for
+/// longer, but not for longer than that.
+pub fn retry_after(tries: u32, asked: Option<Duration>) -> Duration {
+    let doubled = FIRST_RETRY.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1)));
+    doubled.max(asked.unwrap_or_default()).min(LONGEST_RETRY)
+}
+
+const FIRST_RETRY: Duration = Duration::from_secs(5);
+const LONGEST_RETRY: Duration = Duration::from_secs(600);
+
+/// An outbox that the end of the program empties.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<(i64, BTreeMap<i64, Entry>)>);
+
+impl Memory {
+    fn entries(&self) -> MutexGuard<'_, (i64, BTreeMap<i64, Entry>)> {
+        // Each change is one insertion or removal: a panic elsewhere leaves the map whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outbox for Memory {
+    fn push(&self, channel: &str, body: &str, made: WallTime) -> Result<i64, OutboxError> {
+        let (last, entries) = &mut *self.entries();
+        *last += 1;
+        let entry = Entry { id: *last, channel: channel.to_owned(), body: body.to_owned(), made, due: made, tries: 0 };
+        entries.insert(*last, entry);
+        Ok(*last)
+    }
+
+    fn due(&self, now: WallTime) -> Result<Vec<Entry>, OutboxError> {
+        Ok(self.entries().1.values().filter(|entry| entry.due <= now).cloned().collect())
+    }
+
+    fn retry(&self, id: i64, due: WallTime) -> Result<(), OutboxError> {
+        if let Some(entry) = self.entries().1.get_mut(&id) {
+            entry.due = due;
+            entry.tries += 1;
+        }
+        Ok(())
+    }
+
+    fn done(&self, id: i64, _at: WallTime) -> Result<(), OutboxError> {
+        self.entries().1.remove(&id);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_ten_minutes() {
+        let waits: Vec<u64> = (1..=9).map(|tries| retry_after(tries, None).as_secs()).collect();
+        assert_eq!(waits, [5, 10, 20, 40, 80, 160, 320, 600, 600]);
+        assert_eq!(retry_after(u32::MAX, None), LONGEST_RETRY);
+        let asked = |seconds| retry_after(1, Some(Duration::from_secs(seconds))).as_secs();
+        assert_eq!([asked(1), asked(30), asked(86_400)], [5, 30, 600]);
+    }
+
+    #[test]
+    fn what_is_pushed_is_due_until_it_is_done() {
+        let at = |seconds: i64| WallTime::from_millis(seconds * 1000);
+        let outbox = Memory::default();
+        let first = outbox.push("ops", "{}", at(0)).unwrap();
+        let second = outbox.push("ops", "{}", at(1)).unwrap();
+        let due = |now| outbox.due(at(now)).unwrap().iter().map(|entry| entry.id).collect::<Vec<_>>();
+        assert_eq!((due(0), due(1)), (vec![first], vec![first, second]));
+        outbox.retry(first, at(6)).unwrap();
+        assert_eq!((due(5), due(6)), (vec![second], vec![first, second]));
+        assert_eq!(outbox.due(at(6)).unwrap()[0].tries, 1);
+        outbox.done(first, at(6)).unwrap();
+        assert_eq!(due(6), [second]);
+    }
+}

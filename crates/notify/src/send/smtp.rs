@@ -1,0 +1,185 @@
+//! Mail.
+
+use std::error::Error;
+use std::io::ErrorKind;
+use std::time::{Duration, SystemTime};
+
+use lettre::message::Mailbox;
+use lettre::message::header::{ContentType, HeaderName, HeaderValue};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsParameters};
+use lettre::{Message, SmtpTransport, Transport};
+use narrows_watch::WallTime;
+
+use super::is_loopback;
+use crate::body::NoticeBody;
+use crate::error::{SendError, SettingsError};
+use crate::secret::{Folders, Secret, file_error};
+use crate::settings::{self, MailTls};
+use crate::shape;
+
+#[derive(Debug)]
+pub(super) struct Smtp {
+    transport: SmtpTransport,
+    server: String,
+    from: Mailbox,
+    to: Vec<Mailbox>,
+}
+
+impl Smtp {
+    pub(super) fn new(
+        channel: &str,
+        mail: &settings::Smtp,
+        folders: Folders<'_>,
+        limit: Duration,
+    ) -> Result<Self, SettingsError> {
+        let wrong = |text: String| SettingsError::Channel { channel: channel.to_owned(), text };
+        let (host, port) =
+            host_and_port(&mail.server, mail.tls).ok_or_else(|| wrong("server is HOST or HOST:PORT".to_owned()))?;
+        let mailbox = |text: &String| -> Result<Mailbox, SettingsError> {
+            text.parse().map_err(|error| wrong(format!("{text:?} is no mail address: {error}")))
+        };
+        let to = mail.to.iter().map(mailbox).collect::<Result<Vec<_>, _>>()?;
+        if to.is_empty() {
+            return Err(wrong("to is empty: nobody would get the mail".to_owned()));
+        }
+        let mut builder = SmtpTransport::builder_dangerous(&host)
+            .port(port)
+            .timeout(Some(limit))
+            .tls(encryption(channel, mail, &host, folders)?);
+        builder = match (&mail.user, &mail.password_file) {
+            (Some(_), Some(_)) if mail.tls == MailTls::None && !is_loopback(&host) => {
+                return Err(wrong("tls = \"none\" would show the password to the whole path".to_owned()));
+            }
+            (Some(user), Some(file)) => {
+                let password = Secret::read(channel, file, folders)?;
+                builder.credentials(Credentials::new(user.clone(), password.expose().to_owned()))
+            }
+            (None, None) => builder,
+            _ => return Err(wrong("user and password_file belong together".to_owned())),
+        };
+        let server = format!("{host}:{port}");
+        Ok(Self { transport: builder.build(), server, from: mailbox(&mail.from)?, to })
+    }
+
+    pub(super) fn send(&self, body: &NoticeBody) -> Result<String, SendError> {
+        let message = self.message(body)?;
+        let response = self.transport.send(&message).map_err(|error| self.error(&error))?;
+        let said = response.message().collect::<Vec<_>>().join(" ");
+        Ok(format!("SMTP {} {}", response.code(), super::one_line(said.as_bytes())))
+    }
+
+    fn message(&self, body: &NoticeBody) -> Result<Message, SendError> {
+        let (subject, text) = shape::mail(body);
+        let mut builder = Message::builder()
+            .from(self.from.clone())
+            .date(system_time(body.at))
+            .message_id(None)
+            .subject(subject)
+            .header(ContentType::TEXT_PLAIN);
+        for to in &self.to {
+            builder = builder.to(to.clone());
+        }
+        // Nobody's holiday notice shall answer (RFC 3834 §5).
+        let name = HeaderName::new_from_ascii_str("Auto-Submitted");
+        builder = builder.raw_header(HeaderValue::new(name, "auto-generated".to_owned()));
+        builder.body(text).map_err(|error| SendError::Settings(error.to_string()))
+    }
+
+    fn error(&self, error: &lettre::transport::smtp::Error) -> SendError {
+        let mut text = format!("{}: {error}", self.server);
+        if let Some(source) = error.source().map(ToString::to_string).filter(|source| !text.contains(source)) {
+            text = format!("{text}: {source}");
+        }
+        let text = super::one_line(text.as_bytes());
+        match error.status().map(u16::from) {
+            Some(530 | 534 | 535 | 538) => SendError::Settings(format!("{text}; are user and password right?")),
+            Some(_) if error.is_transient() => SendError::Busy { text, retry_after: None },
+            Some(_) => SendError::Refused(text),
+            None if is_late(error) => SendError::Silent(format!("{} did not answer in time", self.server)),
+            None if is_certificate(error) => {
+                SendError::Settings(format!("{text}; an authority of your own goes into ca_file"))
+            }
+            None if error.is_client() => SendError::Settings(text),
+            None if error.is_tls() => SendError::Protocol(text),
+            None if error.is_response() => SendError::Protocol(text),
+            None => SendError::Unreachable(text),
+        }
+    }
+}
+
+/// A socket's time limit shows as `WouldBlock`, a connection's as `TimedOut`.
+fn is_late(error: &lettre::transport::smtp::Error) -> bool {
+    causes(error).any(|cause| {
+        let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        matches!(kind, Some(ErrorKind::TimedOut | ErrorKind::WouldBlock))
+    })
+}
+
+/// A certificate that nobody trusts shows only in the chain of causes.
+fn is_certificate(error: &lettre::transport::smtp::Error) -> bool {
+    causes(error).any(|cause| {
+        let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()).or_else(|| cause.downcast_ref());
+        matches!(tls, Some(rustls::Error::InvalidCertificate(_)))
+    })
+}
+
+fn causes(error: &lettre::transport::smtp::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(error.source(), |cause| (*cause).source())
+}
+
+fn encryption(channel: &str, mail: &settings::Smtp, host: &str, folders: Folders<'_>) -> Result<Tls, SettingsError> {
+    if mail.tls == MailTls::None {
+        return Ok(Tls::None);
+    }
+    let mut builder = TlsParameters::builder(host.to_owned());
+    if let Some(file) = &mail.ca_file {
+        let path = folders.find(file).0;
+        let wrong = |text: String| file_error(channel, &path, text);
+        let pem = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?;
+        let certificate = Certificate::from_pem(&pem).map_err(|error| wrong(error.to_string()))?;
+        builder = builder.certificate_store(CertificateStore::None).add_root_certificate(certificate);
+    }
+    let parameters = builder.build_rustls();
+    let parameters =
+        parameters.map_err(|error| SettingsError::Channel { channel: channel.to_owned(), text: error.to_string() })?;
+    Ok(if mail.tls == MailTls::Wrapped { Tls::Wrapper(parameters) } else { Tls::Required(parameters) })
+}
+
+/// `HOST`, `HOST:PORT`, `[::1]` or `[::1]:PORT`.
+fn host_and_port(server: &str, tls: MailTls) -> Option<(String, u16)> {
+    let usual = match tls {
+        MailTls::Starttls => 587,
+        MailTls::Wrapped => 465,
+        MailTls::None => 25,
+    };
+    let (host, port) = match server.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()?),
+        _ => (server, usual),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_host = !host.is_empty() && !host.contains(['/', '@', ' ']);
+    is_host.then(|| (host.to_owned(), port))
+}
+
+fn system_time(at: WallTime) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(at.millis()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_has_the_port_of_its_encryption() {
+        let is = |host: &str, port| Some((host.to_owned(), port));
+        assert_eq!(host_and_port("mail.example", MailTls::Starttls), is("mail.example", 587));
+        assert_eq!(host_and_port("mail.example:2525", MailTls::Wrapped), is("mail.example", 2525));
+        assert_eq!(host_and_port("[::1]", MailTls::Wrapped), is("::1", 465));
+        assert_eq!(host_and_port("[::1]:26", MailTls::None), is("::1", 26));
+        for wrong in ["", "smtp://mail.example", "mail.example:x", ":25"] {
+            assert_eq!(host_and_port(wrong, MailTls::None), None, "{wrong}");
+        }
+    }
+}
