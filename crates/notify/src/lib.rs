@@ -1,8 +1,8 @@
 //! How `narrows watch` reaches people.
 //!
 //! * [`Channel`]: the settings of one channel, `[channel.NAME]` of `watch.toml`.
-//! * [`NoticeBody`]: what is said; [`shape`] puts it into the words of Slack, ntfy, Alertmanager and
-//!   of mail.
+//! * [`NoticeBody`]: what is said; [`shape`] puts it into the words of Slack, ntfy, Alertmanager
+//!   and of mail.
 //! * [`Notifier`]: sends one notice by one channel, within a time limit, and says who can mend what
 //!   went wrong.
 //! * [`Outbox`] and [`Worker`]: keep notices until they are delivered, try again later and later,

@@ -66,6 +66,8 @@ enum Message {
     Look,
     /// A notice that was pushed, or that was on its way when the program ended.
     Noted(String, Box<NoticeBody>, WallTime),
+    /// A notice that the outbox did not take.
+    Unsaved(String, Box<NoticeBody>),
     /// A thread has tried.
     Tried(Box<Delivery>, Result<String, SendError>),
     /// Other settings.
@@ -95,12 +97,16 @@ impl Worker {
         Ok(Self { outbox, inbox, status, thread: Some(thread) })
     }
 
-    /// Takes a notice for a channel. It is safe once this returns.
+    /// Takes a notice for a channel. It is safe once this returns. After an error it is tried once
+    /// all the same: a full disk is no reason to say nothing.
     pub fn push(&self, channel: &str, body: &NoticeBody, now: WallTime) -> Result<(), OutboxError> {
         let text = serde_json::to_string(body).map_err(|error| OutboxError(error.to_string()))?;
-        self.outbox.push(channel, &text, now)?;
+        let pushed = self.outbox.push(channel, &text, now).map(drop);
+        if pushed.is_err() {
+            self.say(Message::Unsaved(channel.to_owned(), Box::new(body.clone())));
+        }
         self.still(channel, body, now);
-        Ok(())
+        pushed
     }
 
     /// Says that an alert fires since before the program began: a channel that wants it again each
@@ -190,11 +196,11 @@ impl Desk {
 
     fn look(&mut self, now: WallTime) -> Result<(), OutboxError> {
         let settled = self.settle();
-        let due = self.outbox.due(now)?;
-        for delivery in self.plan.ready(due, now) {
+        let due = self.outbox.due(now);
+        for delivery in self.plan.ready(due.clone().unwrap_or_default(), now) {
             self.hand_out(delivery, now);
         }
-        settled
+        due.and(settled)
     }
 
     /// Writes what became of notices. What cannot be written is kept, so that nothing is sent twice
@@ -241,6 +247,7 @@ impl Desk {
                 let repeats = self.deliver.repeats(&channel);
                 self.plan.noted(&channel, *body, repeats, now);
             }
+            Message::Unsaved(channel, body) => self.plan.unsaved(channel, *body),
             Message::Tried(delivery, result) => self.tried(*delivery, result),
             Message::Use(deliver) => self.deliver = deliver,
             Message::Look | Message::Stop => {}
@@ -249,14 +256,14 @@ impl Desk {
 
     fn tried(&mut self, delivery: Delivery, result: Result<String, SendError>) {
         let now = (self.clock)();
-        let given_up = self.plan.tried(&delivery, result.as_ref().err(), now);
+        let is_undelivered = self.plan.tried(&delivery, result.as_ref().err(), now);
         let status = &mut *locked(&self.status);
         let channel = status.channels.entry(delivery.channel).or_default();
         match &result {
             Ok(_) => channel.delivered += 1,
             Err(_) => channel.failed += 1,
         }
-        channel.undelivered += u64::from(given_up);
+        channel.undelivered += u64::from(is_undelivered);
         channel.last = Some(Answer { at: now, result });
     }
 

@@ -50,7 +50,7 @@ impl Exec {
             .process_group(0)
             .spawn()
             .map_err(|error| SendError::Settings(format!("cannot start {}: {error}", self.program)))?;
-        let (output, taken) = mpsc::channel();
+        let (output, outputs) = mpsc::channel();
         let input = shape::json(body).to_string() + "\n";
         let plumbed = plumb(&mut child, input, &output);
         drop(output);
@@ -67,7 +67,7 @@ impl Exec {
         ended?;
         // Who holds the pipes was killed with the group. A program that left its group may still
         // hold them; nobody waits for that one.
-        let said: Vec<u8> = (0..2).filter_map(|_| taken.recv_timeout(DRAIN).ok()).flatten().collect();
+        let said: Vec<u8> = (0..2).filter_map(|_| outputs.recv_timeout(DRAIN).ok()).flatten().collect();
         self.verdict(status, &one_line(&said))
     }
 

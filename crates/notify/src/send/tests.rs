@@ -228,7 +228,7 @@ fn a_program_that_hangs_is_killed_with_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    // A writer of our own, so that opening the pipe waits for nobody, however early the program is killed.
+    // A writer of our own: opening the pipe waits for nobody, however early the program is killed.
     let both = std::fs::File::options().read(true).write(true).open(&fifo).unwrap();
     let mut reader = std::fs::File::open(&fifo).unwrap();
     let script = format!("sleep 100000 3>{} & wait", fifo.display());

@@ -16,7 +16,7 @@ pub(super) struct Delivery {
     pub(super) channel: String,
     pub(super) body: NoticeBody,
     /// Its row of the outbox, and when it was made and how often it was tried. Alerts that
-    /// are repeated each minute have none: the next minute is their second chance.
+    /// are repeated each minute have none, nor has what the outbox did not take.
     entry: Option<(i64, WallTime, u32)>,
 }
 
@@ -49,6 +49,8 @@ pub(super) struct Plan {
     /// Alerts that fire, where a channel wants them each minute, and when they were sent last.
     firing: BTreeMap<Alert, (NoticeBody, WallTime)>,
     unsettled: BTreeMap<i64, Outcome>,
+    /// What the outbox did not take: tried once.
+    unsaved: Vec<(String, NoticeBody)>,
 }
 
 impl Plan {
@@ -72,6 +74,21 @@ impl Plan {
             self.busy.insert(channel.clone());
             ready.push(Delivery { channel, body, entry: Some((id, made, tries)) });
         }
+        let waiting = std::mem::take(&mut self.unsaved);
+        for (channel, body) in waiting {
+            if self.is_closed(&channel) {
+                self.unsaved.push((channel, body));
+            } else {
+                self.busy.insert(channel.clone());
+                ready.push(Delivery { channel, body, entry: None });
+            }
+        }
+        self.repeats(now, &mut ready);
+        ready
+    }
+
+    /// Alerts whose minute has passed.
+    fn repeats(&mut self, now: WallTime, ready: &mut Vec<Delivery>) {
         let wanted: Vec<Alert> = self
             .firing
             .iter()
@@ -89,7 +106,6 @@ impl Plan {
                 ready.push(delivery);
             }
         }
-        ready
     }
 
     /// Takes note of what fires, for channels that want it each minute.
@@ -102,7 +118,12 @@ impl Plan {
         }
     }
 
-    /// An attempt ended. Returns whether the notice is given up.
+    /// Takes what the outbox did not.
+    pub(super) fn unsaved(&mut self, channel: String, body: NoticeBody) {
+        self.unsaved.push((channel, body));
+    }
+
+    /// An attempt ended. Returns whether the notice stays undelivered.
     pub(super) fn tried(&mut self, delivery: &Delivery, error: Option<&SendError>, now: WallTime) -> bool {
         self.busy.remove(&delivery.channel);
         let Some((id, made, tries)) = delivery.entry else { return false };
@@ -117,12 +138,12 @@ impl Plan {
         } else {
             Held::Channel(delivery.channel.clone())
         };
-        let given_up = now.since(made) >= GIVE_UP_AFTER;
-        if !given_up || matches!(held, Held::Channel(_)) {
+        let is_undelivered = now.since(made) >= GIVE_UP_AFTER;
+        if !is_undelivered || matches!(held, Held::Channel(_)) {
             self.held.insert(held, again);
         }
-        self.unsettled.insert(id, if given_up { Outcome::Done(now) } else { Outcome::Retry(again) });
-        given_up
+        self.unsettled.insert(id, if is_undelivered { Outcome::Done(now) } else { Outcome::Retry(again) });
+        is_undelivered
     }
 
     pub(super) fn unsettled(&self) -> Vec<(i64, Outcome)> {

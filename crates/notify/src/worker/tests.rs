@@ -139,3 +139,35 @@ fn what_was_left_is_sent_at_the_next_start() {
     bench.pass(60);
     assert_eq!(bench.attempt(), "am");
 }
+
+/// An outbox on a disk that is full.
+struct Full;
+
+impl Outbox for Full {
+    fn push(&self, _channel: &str, _body: &str, _made: WallTime) -> Result<i64, OutboxError> {
+        Err(OutboxError("the disk is full".to_owned()))
+    }
+
+    fn due(&self, _now: WallTime) -> Result<Vec<Entry>, OutboxError> {
+        Err(OutboxError("the disk is full".to_owned()))
+    }
+
+    fn retry(&self, _id: i64, _due: WallTime) -> Result<(), OutboxError> {
+        unreachable!("nothing was pushed")
+    }
+
+    fn done(&self, _id: i64, _at: WallTime) -> Result<(), OutboxError> {
+        unreachable!("nothing was pushed")
+    }
+}
+
+#[test]
+fn a_full_disk_is_no_reason_to_say_nothing() {
+    let (sent, attempts) = mpsc::channel();
+    let fake = Fake { attempts: Mutex::new(sent), answers: Mutex::new(mpsc::channel().1) };
+    let worker = Worker::start(Arc::new(Full), Arc::new(fake), || WallTime::from_millis(0)).unwrap();
+    let error = worker.push("quick", &example(), WallTime::from_millis(0)).unwrap_err();
+    assert_eq!(error.to_string(), "outbox: the disk is full");
+    assert_eq!(attempts.recv_timeout(Duration::from_secs(60)).unwrap(), ("quick".to_owned(), example()));
+    assert_eq!(worker.status().outbox, Some(error));
+}

@@ -87,6 +87,19 @@ fn after_a_day_a_notice_is_given_up() {
 }
 
 #[test]
+fn what_the_outbox_does_not_take_is_tried_once() {
+    let mut plan = Plan::default();
+    let other = plan.ready(vec![entry(1, "a", "x", 0)], at(0));
+    plan.unsaved("a".to_owned(), example());
+    assert!(plan.ready(Vec::new(), at(0)).is_empty(), "the channel is busy");
+    plan.tried(&other[0], None, at(1));
+    let ready = plan.ready(Vec::new(), at(1));
+    assert_eq!(ready, [Delivery { channel: "a".to_owned(), body: example(), entry: None }]);
+    plan.tried(&ready[0], Some(&away()), at(2));
+    assert!(plan.ready(Vec::new(), at(600)).is_empty());
+}
+
+#[test]
 fn what_is_no_notice_is_thrown_away() {
     let mut plan = Plan::default();
     let broken = Entry { body: "{".to_owned(), ..entry(1, "a", "x", 0) };
