@@ -1,5 +1,7 @@
 //! One file per subcommand.
 
+#[cfg(feature = "watch")]
+pub(crate) mod alerts;
 pub(crate) mod available;
 pub(crate) mod burst;
 pub(crate) mod config;

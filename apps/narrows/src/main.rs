@@ -98,6 +98,8 @@ enum Command {
     Diff(commands::diff::DiffArgs),
     Traffic(commands::traffic::TrafficArgs),
     Passive(commands::passive::PassiveArgs),
+    #[cfg(feature = "watch")]
+    Alerts(commands::alerts::AlertsArgs),
     /// List the methods, or print one method's manual
     Methods(commands::methods::MethodsArgs),
     /// Print a completion script for a shell
@@ -185,6 +187,8 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Diff(args) => commands::diff::run(args),
         Command::Traffic(args) => commands::traffic::run(args),
         Command::Passive(args) => commands::passive::run(args),
+        #[cfg(feature = "watch")]
+        Command::Alerts(args) => commands::alerts::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Completions { shell } => commands::manual::completions(*shell),
         Command::Config(args) => commands::config::run(args, &Cli::command()),

@@ -78,6 +78,15 @@ pub const DIFF_NAME: &str = "narrows.diff/1";
 /// JSON schema (draft 2020-12) of [`DiffDocument`](crate::diff::DiffDocument).
 pub const DIFF: &str = include_str!("../schema/diff-1.json");
 
+/// Name and version of [`ALERTS`].
+pub const ALERTS_NAME: &str = "narrows.alerts/1";
+
+/// JSON schema (draft 2020-12) of what `narrows alerts test` prints.
+pub const ALERTS: &str = include_str!("../schema/alerts-1.json");
+
+/// JSON schema (draft 2020-12) of the notices that webhooks and programs get: `narrows.notice/1`.
+pub const NOTICE: &str = include_str!("../schema/notice-1.json");
+
 /// Name and version of [`EVENT`].
 pub const EVENT_NAME: &str = "narrows.event/1";
 

@@ -26,6 +26,7 @@ const COMMANDS: &[&str] = &[
     "diff",
     "traffic",
     "passive",
+    "alerts",
     "methods",
     "completions",
     "config",
@@ -41,6 +42,7 @@ const PARTS: &[[&str; 2]] = &[
     ["lab", "status"],
     ["config", "show"],
     ["config", "check"],
+    ["alerts", "test"],
     ["traffic", "send"],
     ["traffic", "sink"],
 ];

@@ -1,5 +1,6 @@
 //! The program as its users run it, in one test program: each is linked with everything.
 
+mod alerts;
 mod available_lab;
 mod call;
 mod common;
