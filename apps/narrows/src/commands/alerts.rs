@@ -93,7 +93,7 @@ fn try_out(notifier: &Notifier, name: &str, channel: &Channel, exit: &mut Exit) 
         let who = result.as_ref().err().map(SendError::who);
         let delivered = result.is_ok();
         let answer = result.unwrap_or_else(|error| error.to_string());
-        answers.push(Answer { state: body.state_name(), delivered, answer, who });
+        answers.push(Attempt { state: body.state_name(), delivered, answer, who });
     }
     let shape = if let Channel::Webhook(hook) = channel { Some(hook.shape) } else { None };
     Row { channel: name.to_owned(), kind: channel.kind(), shape, answers }
@@ -168,11 +168,11 @@ struct Row {
     channel: String,
     kind: &'static str,
     shape: Option<Shape>,
-    answers: Vec<Answer>,
+    answers: Vec<Attempt>,
 }
 
 #[derive(Debug, Serialize)]
-struct Answer {
+struct Attempt {
     state: &'static str,
     delivered: bool,
     /// What the peer said, or what went wrong.
@@ -191,7 +191,7 @@ fn text(document: &Document) -> String {
     // Writing to a String cannot fail.
     for Row { channel, kind, answers, .. } in &document.channels {
         let _ = writeln!(out, "{channel} ({kind})");
-        for Answer { state, delivered, answer, who } in answers {
+        for Attempt { state, delivered, answer, who } in answers {
             let verdict = if *delivered { "delivered" } else { "failed" };
             let who = who.map_or(String::new(), |who| format!(" [{who}]"));
             let _ = writeln!(out, "  {state:<9} {verdict}: {answer}{who}");

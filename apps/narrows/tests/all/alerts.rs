@@ -36,10 +36,7 @@ fn one_post(listener: &TcpListener) -> Value {
 }
 
 /// Where nobody listens.
-fn nobody() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    listener.local_addr().expect("it is bound").to_string()
-}
+const NOBODY: &str = "127.0.0.1:1";
 
 #[test]
 fn both_notices_arrive_by_every_channel() {
@@ -69,9 +66,8 @@ fn both_notices_arrive_by_every_channel() {
 fn a_channel_that_fails_has_its_exit_code_and_says_why() {
     let home = directory();
     let (address, served) = webhook(2);
-    let away = nobody();
     let settings = format!(
-        "[channel.away]\nkind = \"webhook\"\nurl = \"http://{away}/\"\n[channel.ops]\nkind = \"webhook\"\n\
+        "[channel.away]\nkind = \"webhook\"\nurl = \"http://{NOBODY}/\"\n[channel.ops]\nkind = \"webhook\"\n\
          url = \"http://{address}/in\"\nshape = \"slack\"\n[channel.script]\nkind = \"exec\"\ncommand = [\"false\"]\n"
     );
     let settings = file(&home, "watch.toml", &settings);
@@ -80,7 +76,7 @@ fn a_channel_that_fails_has_its_exit_code_and_says_why() {
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert_eq!(lines.len(), 9, "{ended:?}");
     assert!(
-        lines[1].starts_with(&format!("  firing    failed: {away}: ")) && lines[1].ends_with("[path]"),
+        lines[1].starts_with(&format!("  firing    failed: {NOBODY}: ")) && lines[1].ends_with("[path]"),
         "{ended:?}"
     );
     assert_eq!(lines[3..5], ["ops (webhook)", "  firing    delivered: HTTP 200 OK: ok"]);
