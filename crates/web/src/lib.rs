@@ -1,66 +1,33 @@
 //! The pages, the API and the metrics of `narrows watch`.
 //!
-//! [`Source`] is what they are made from; the store implements it.
+//! * [`Source`] is what they are made from; the store implements it.
+//! * [`Live`] is what only the running process knows: readiness, metrics, news, and the way for
+//!   orders that people post.
+//! * [`Server`] binds, refuses unsafe settings, and serves until it is told to stop.
+//!
+//! A request passes `guard` (host, rate, headers, who asks), then `api` or `pages`. Every route of
+//! the API is described where it is written; `/api/openapi.json` is made from these descriptions.
+//!
+//! Invariant: no request resolves a name, measures, or waits for a query on an async thread.
 
-use std::collections::BTreeMap;
+mod api;
+mod app;
+mod auth;
+mod connection;
+mod guard;
+mod live;
+mod metrics;
+mod pages;
+mod serve;
+mod sessions;
+mod settings;
+mod source;
+mod time_text;
+mod web_config;
 
-use narrows_store::records::{AlertState, Event, Incident, PathSeen, Point, Run, Target};
-use narrows_watch::schedule::TargetId;
-use narrows_watch::{Signal, WallTime};
-use uuid::Uuid;
-
-/// Why a question has no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SourceError {
-    /// The store cannot be read now.
-    Unavailable(String),
-    /// There is no such thing.
-    NotFound,
-}
-
-/// A span of time: from, and up to but without.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// Its beginning.
-    pub since: WallTime,
-    /// Its end.
-    pub until: WallTime,
-}
-
-/// Counts of round trips: a column per time, a row per class of round trip.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Heatmap {
-    /// The beginnings of the columns.
-    pub times: Vec<WallTime>,
-    /// The upper ends of the classes, ns.
-    pub upper_ns: Vec<u64>,
-    /// Per column, how many round trips fell into each class.
-    pub counts: Vec<Vec<u32>>,
-    /// Per column, the share of pulses that were lost.
-    pub lost: Vec<f64>,
-}
-
-/// What the pages read. Each call may take as long as a query of the store does: never call it
-/// from an async task without `spawn_blocking`.
-pub trait Source: Send + Sync + 'static {
-    /// All targets that are followed.
-    fn targets(&self) -> Result<Vec<Target>, SourceError>;
-    /// The newest usable point of each signal of a target.
-    fn newest(&self, target: TargetId) -> Result<BTreeMap<Signal, Point>, SourceError>;
-    /// At most `points` points of a signal.
-    fn series(&self, target: TargetId, signal: Signal, span: Span, points: usize) -> Result<Vec<Point>, SourceError>;
-    /// Round trips by time and size, in at most `columns` columns.
-    fn heatmap(&self, target: TargetId, span: Span, columns: usize) -> Result<Heatmap, SourceError>;
-    /// Events of a target or of all, newest first.
-    fn events(&self, target: Option<TargetId>, span: Span, limit: usize) -> Result<Vec<Event>, SourceError>;
-    /// Incidents of a target or of all, newest first.
-    fn incidents(&self, target: Option<TargetId>, span: Span, limit: usize) -> Result<Vec<Incident>, SourceError>;
-    /// Runs of a target or of all, newest first, without their documents.
-    fn runs(&self, target: Option<TargetId>, span: Span, limit: usize) -> Result<Vec<Run>, SourceError>;
-    /// One run with its document.
-    fn run(&self, id: Uuid) -> Result<Run, SourceError>;
-    /// The paths of a target as they were seen, newest first.
-    fn paths(&self, target: TargetId, span: Span) -> Result<Vec<PathSeen>, SourceError>;
-    /// The states of all rules.
-    fn alerts(&self) -> Result<Vec<AlertState>, SourceError>;
-}
+pub use live::{Accepted, Live, Order, Post, Refusal};
+pub use metrics::{Metrics, TargetLabels};
+pub use serve::{Server, serve};
+pub use settings::{ServeError, Settings, wall_clock};
+pub use source::{Heatmap, Source, SourceError, Span};
+pub use web_config::WebConfigError;

@@ -1,0 +1,163 @@
+// What all pages share: elements, words for values and times, questions to the API.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element with attributes and children; `null` children are left out. */
+export function h(name, attributes, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+/** The same for SVG. */
+export function s(name, attributes, ...children) {
+  return fill(document.createElementNS(SVG, name), attributes, children);
+}
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+export const SIGNALS = {
+  available: "available rate",
+  available_reverse: "available rate from the target",
+  capacity: "capacity",
+  least_round_trip: "least round trip",
+  queueing: "queueing delay",
+  loss: "loss",
+};
+
+const STEPS = {
+  "bit/s": [["Gbit/s", 1e9], ["Mbit/s", 1e6], ["kbit/s", 1e3], ["bit/s", 1]],
+  ns: [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]],
+  octets: [["GB", 1e9], ["MB", 1e6], ["kB", 1e3], ["B", 1]],
+};
+
+const digits = (value) => {
+  const size = Math.abs(value);
+  return size === 0 ? "0" : value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+};
+
+/** A number in the unit that `scale` has, or in its own. */
+export function amount(value, unit, scale = value) {
+  if (unit === "ppm") return `${digits(value / 1e4)} %`;
+  const steps = STEPS[unit];
+  if (!steps) return `${value} ${unit ?? ""}`.trim();
+  const [name, size] = steps.find(([, size]) => Math.abs(scale) >= size) ?? steps[steps.length - 1];
+  return `${digits(value / size)} ${name}`;
+}
+
+/** What a value says: "at least" and "inconclusive" included. */
+export function said(value, unit) {
+  if (!value || value.value === null || value.claim === "inconclusive") return "inconclusive";
+  const words = { at_least: "at least ", at_most: "at most ", estimate: "" };
+  return words[value.claim] + amount(value.value, unit);
+}
+
+/** Its interval, in the value's own unit. */
+export function interval(value, unit) {
+  if (!value || value.value === null || value.claim !== "estimate" || value.low === null || value.high === null) return "";
+  if (value.low === value.high) return "";
+  const low = amount(value.low, unit, value.value).replace(/ [^ ]+$/, "");
+  return `${low} to ${amount(value.high, unit, value.value)}`;
+}
+
+const two = (number) => String(number).padStart(2, "0");
+
+/** Local time, as short as `range_ms` allows. */
+export function time(ms, range_ms = 0) {
+  const at = new Date(ms);
+  const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+  const clock = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  return range_ms > 90 * 86400e3 ? day : `${day} ${clock}`;
+}
+
+/** How long, in one or two units. */
+export function lasting(ms) {
+  const seconds = Math.max(0, ms / 1000);
+  if (seconds < 90) return `${digits(seconds)} s`;
+  const minutes = seconds / 60;
+  if (minutes < 90) return `${Math.round(minutes)} min`;
+  const hours = minutes / 60;
+  return hours < 48 ? `${Math.round(hours)} h` : `${Math.round(hours / 24)} days`;
+}
+
+export const when = (ms) => h("time", { datetime: new Date(ms).toISOString() }, time(ms));
+
+/** Asks the API; a problem becomes an error with its text. */
+export async function ask(path, query = {}) {
+  const pairs = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
+  const text = new URLSearchParams(pairs).toString();
+  for (let tries = 0; ; tries++) {
+    const response = await fetch(`/api/v1/${path}${text ? `?${text}` : ""}`, { headers: { accept: "application/json" } });
+    // A page of many targets asks for more than 20 answers in a second.
+    if (response.status !== 429 || tries > 8) return read(response);
+    await new Promise((done) => setTimeout(done, 500 + 250 * tries));
+  }
+}
+
+/** Sends an order. */
+export async function post(path, body) {
+  const headers = { "content-type": "application/json" };
+  return read(await fetch(`/api/v1/${path}`, { method: "POST", headers, body: JSON.stringify(body) }));
+}
+
+async function read(response) {
+  if (response.ok) return response.status === 204 ? null : response.json();
+  const problem = await response.json().catch(() => ({}));
+  const error = new Error(problem.detail ?? `the server answered ${response.status}`);
+  error.status = response.status;
+  throw error;
+}
+
+/** A table with a caption; columns are `[title, row => cell, numeric]`, the first is the row's head. */
+export function table(caption, columns, rows) {
+  const cell = ([, of, numeric], row, first) =>
+    h(first ? "th" : "td", { class: numeric && "n", scope: first && "row" }, of(row) ?? "");
+  return h("div", { class: "wide-table", tabindex: "0", role: "region", "aria-label": caption },
+    h("table", {},
+      h("caption", {}, caption),
+      h("thead", {}, h("tr", {}, columns.map(([title, , numeric]) => h("th", { scope: "col", class: numeric && "n" }, title)))),
+      h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((column, n) => cell(column, row, n === 0)))))));
+}
+
+/** A table that opens on demand, and is made then. */
+export function folded(title, make) {
+  const details = h("details", {}, h("summary", {}, title));
+  details.addEventListener("toggle", () => {
+    if (details.open && details.children.length === 1) details.append(make());
+  });
+  return details;
+}
+
+/** Events or incidents as a list. */
+export function timeline(rows) {
+  return h("ul", { class: "timeline" }, rows.map((row) => {
+    const at = row.at_ms ?? row.began_ms;
+    const width = row.at_high_ms ? Math.round((row.at_high_ms - row.at_low_ms) / 2) : 0;
+    const ended = row.began_ms === undefined ? "" : row.ended_ms ? `, for ${lasting(row.ended_ms - row.began_ms)}` : ", not over";
+    return h("li", { class: row.began_ms !== undefined && !row.ended_ms && "open" },
+      h("time", { datetime: new Date(at).toISOString() }, time(at), width ? ` (± ${lasting(width)})` : "", ended),
+      h("p", {}, row.text),
+      row.cause ? h("p", { class: "soft" }, "Cause: ", row.cause) : null);
+  }));
+}
+
+export const link = (target) => `/target/${encodeURIComponent(target)}`;
+
+/** A colour of the style. */
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+/** Calls `draw` now, and when the width or the theme changes. */
+export function redraw(element, draw) {
+  let width = 0;
+  new ResizeObserver(() => {
+    if (Math.abs(element.clientWidth - width) < 2) return;
+    width = element.clientWidth;
+    draw();
+  }).observe(element);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+}

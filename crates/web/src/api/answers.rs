@@ -1,0 +1,143 @@
+//! Lists and single answers of the API, with their schema's name.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::model::{Alert, Event, Incident, Path, Run, Value};
+
+/// All targets.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Targets {
+    /// `narrows.targets/1`.
+    pub(super) schema: &'static str,
+    /// When this was said.
+    pub(super) at_ms: i64,
+    /// What does not work now, by part; empty is well.
+    pub(super) faults: BTreeMap<&'static str, String>,
+    /// The targets in the order of the settings.
+    pub(super) targets: Vec<Target>,
+}
+
+/// A target with its newest values.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Target {
+    /// Its number.
+    pub(super) id: u32,
+    /// What it is called.
+    pub(super) name: String,
+    /// The host as it was written in the settings.
+    pub(super) host: String,
+    /// The server's port, where it is not the usual one.
+    pub(super) port: Option<u16>,
+    /// When it was first followed.
+    pub(super) added_ms: i64,
+    /// When it left the settings.
+    pub(super) retired_ms: Option<i64>,
+    /// A value that is older than this is not what is so now.
+    pub(super) stale_after_ms: u64,
+    /// The newest usable value of each signal.
+    pub(super) newest: BTreeMap<&'static str, Newest>,
+    /// Its rules that are not `ok`.
+    pub(super) alerts: Vec<Alert>,
+    /// The incident that is not over.
+    pub(super) incident: Option<Incident>,
+}
+
+/// A value with its unit.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Newest {
+    /// `bit/s`, `ns` or `ppm`.
+    pub(super) unit: &'static str,
+    /// The value.
+    #[serde(flatten)]
+    pub(super) value: Value,
+}
+
+/// Values of one signal over time.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Series {
+    /// `narrows.series/1`.
+    pub(super) schema: &'static str,
+    /// The target's name.
+    pub(super) target: String,
+    /// The signal's name.
+    pub(super) signal: &'static str,
+    /// `bit/s`, `ns` or `ppm`.
+    pub(super) unit: &'static str,
+    /// From when on.
+    pub(super) since_ms: i64,
+    /// Until when.
+    pub(super) until_ms: i64,
+    /// At most 2000 values; where there are more, means of several.
+    pub(super) points: Vec<Value>,
+}
+
+/// How many round trips fell into which class, over time.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Heat {
+    /// `narrows.heatmap/1`.
+    pub(super) schema: &'static str,
+    /// The target's name.
+    pub(super) target: String,
+    /// From when on.
+    pub(super) since_ms: i64,
+    /// Until when.
+    pub(super) until_ms: i64,
+    /// The beginnings of the columns.
+    pub(super) times_ms: Vec<i64>,
+    /// The upper ends of the classes.
+    pub(super) upper_ns: Vec<u64>,
+    /// Per column, how many round trips fell into each class.
+    pub(super) counts: Vec<Vec<u32>>,
+    /// Per column, the lost pulses, parts of a million.
+    pub(super) lost_ppm: Vec<u32>,
+}
+
+/// Runs, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Runs {
+    /// `narrows.runs/1`.
+    pub(super) schema: &'static str,
+    /// The runs, without their documents.
+    pub(super) runs: Vec<Run>,
+}
+
+/// Paths, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Paths {
+    /// `narrows.paths/1`.
+    pub(super) schema: &'static str,
+    /// The target's name.
+    pub(super) target: String,
+    /// The paths.
+    pub(super) paths: Vec<Path>,
+}
+
+/// Events, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Events {
+    /// `narrows.events/1`.
+    pub(super) schema: &'static str,
+    /// The events.
+    pub(super) events: Vec<Event>,
+}
+
+/// Incidents, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Incidents {
+    /// `narrows.incidents/1`.
+    pub(super) schema: &'static str,
+    /// The incidents.
+    pub(super) incidents: Vec<Incident>,
+}
+
+/// The states of all rules.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Alerts {
+    /// `narrows.alerts/1`.
+    pub(super) schema: &'static str,
+    /// The rules.
+    pub(super) alerts: Vec<Alert>,
+}

@@ -1,0 +1,126 @@
+//! Two spans of a target beside each other.
+
+use axum::Json;
+use axum::extract::State;
+use narrows_stat::quantile;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::listings::{MOST, SIGNALS};
+use super::model::{self, Path};
+use super::problem::Problem;
+use super::query::{Asked, Names};
+use crate::app::App;
+use crate::source::{Source, Span};
+
+/// Two spans of a target.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Comparison {
+    /// `narrows.compare/1`.
+    schema: &'static str,
+    /// The target's name.
+    target: String,
+    /// The first span.
+    a: Side,
+    /// The second span.
+    b: Side,
+    /// Signals that both spans have.
+    signals: Vec<Compared>,
+    /// Whether both took the same way at their ends; null if one is not known.
+    same_path: Option<bool>,
+}
+
+/// One span.
+#[derive(Debug, Serialize, ToSchema)]
+struct Side {
+    /// From when on.
+    since_ms: i64,
+    /// Until when.
+    until_ms: i64,
+    /// The path at its end.
+    path: Option<Path>,
+}
+
+/// A signal in both spans.
+#[derive(Debug, Serialize, ToSchema)]
+struct Compared {
+    /// The signal's name.
+    signal: &'static str,
+    /// `bit/s`, `ns` or `ppm`.
+    unit: &'static str,
+    /// In the first span.
+    a: Spread,
+    /// In the second span.
+    b: Spread,
+    /// `higher` or `lower` in the second span if the middle halves do not overlap; else `unclear`.
+    verdict: &'static str,
+}
+
+/// How the values of a span are spread.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+struct Spread {
+    /// Values, or means of several.
+    points: usize,
+    /// A quarter of them is below.
+    low: i64,
+    /// Half of them is below.
+    median: i64,
+    /// A quarter of them is above.
+    high: i64,
+}
+
+/// Two spans of a target beside each other.
+#[utoipa::path(get, path = "/api/v1/compare", tag = "read",
+    params(
+        ("target" = String, Query, description = "A target's name or number"),
+        ("a_since" = String, Query, description = "Begin of the first span: Unix ms, RFC 3339, or an age"),
+        ("a_until" = String, Query, description = "End of the first span"),
+        ("b_since" = Option<String>, Query, description = "Begin of the second span; 1h if missing"),
+        ("b_until" = Option<String>, Query, description = "End of the second span; now if missing"),
+    ),
+    responses((status = 200, body = Comparison), (status = 400, body = Problem, content_type = "application/problem+json"),
+        (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn compare(State(app): State<App>, asked: Asked) -> Result<Json<Comparison>, Problem> {
+    asked.needed("a_since")?;
+    let spans = [asked.span_of("a_since", "a_until", "25h")?, asked.span_of("b_since", "b_until", "1h")?];
+    let wanted = asked.needed("target")?.to_owned();
+    let question = app.ask(move |source| {
+        let names = Names::new(source.targets()?);
+        let target = names.find(&wanted)?;
+        let mut signals = Vec::new();
+        for signal in SIGNALS {
+            let of = |span| Ok::<_, Problem>(Spread::new(&source.series(target, signal, span, MOST)?));
+            let (Some(a), Some(b)) = (of(spans[0])?, of(spans[1])?) else { continue };
+            signals.push(Compared { signal: signal.name(), unit: model::unit(signal), a, b, verdict: a.verdict(b) });
+        }
+        let [a, b] = [side(source, target, spans[0])?, side(source, target, spans[1])?];
+        let same_path = a.path.as_ref().zip(b.path.as_ref()).map(|(a, b)| a.same_way(b));
+        Ok(Comparison { schema: "narrows.compare/1", target: names.of(target), a, b, signals, same_path })
+    });
+    Ok(Json(question.await?))
+}
+
+fn side(source: &dyn Source, target: narrows_watch::schedule::TargetId, span: Span) -> Result<Side, Problem> {
+    let path = source.paths(target, span)?.first().map(Path::new);
+    Ok(Side { since_ms: span.since.millis(), until_ms: span.until.millis(), path })
+}
+
+impl Spread {
+    fn new(points: &[narrows_store::records::Point]) -> Option<Self> {
+        let mut values: Vec<f64> = points.iter().filter_map(|point| point.value).filter(|v| v.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        #[expect(clippy::cast_possible_truncation, reason = "a cast of floats saturates")]
+        let at = |share: f64| quantile(&values, share).map(|value| value.round() as i64);
+        Some(Self { points: values.len(), low: at(0.25)?, median: at(0.5)?, high: at(0.75)? })
+    }
+
+    fn verdict(self, later: Self) -> &'static str {
+        if self.high < later.low {
+            "higher"
+        } else if later.high < self.low {
+            "lower"
+        } else {
+            "unclear"
+        }
+    }
+}

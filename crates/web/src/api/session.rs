@@ -1,0 +1,58 @@
+//! Signing in on the page.
+
+use std::net::SocketAddr;
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::posts::unread;
+use super::problem::Problem;
+use crate::app::App;
+use crate::auth::{Answer, Shown};
+use crate::guard::too_many_guesses;
+use crate::sessions::{COOKIE, LIFE};
+
+/// Who signs in: a user with a password, or whoever has the token.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SignIn {
+    /// The user's name; missing or empty where `secret` is the token.
+    user: Option<String>,
+    /// The password or the token.
+    secret: String,
+}
+
+/// Opens a session, whose name the cookie holds.
+#[utoipa::path(post, path = "/api/v1/session", tag = "write", request_body = SignIn, responses(
+    (status = 204), (status = 401, body = Problem, content_type = "application/problem+json"),
+    (status = 429, body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn sign_in(
+    State(app): State<App>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    body: Result<Json<SignIn>, JsonRejection>,
+) -> Result<Response, Problem> {
+    let Json(said) = body.map_err(|error| unread(&error))?;
+    let shown = match said.user.filter(|user| !user.is_empty()) {
+        Some(name) => Shown::User { name, password: said.secret },
+        None => Shown::Token(said.secret),
+    };
+    let name = match app.guard().auth.sign_in(shown, from.ip(), app.now()).await {
+        Ok(name) => name,
+        Err(Answer::TooManyGuesses) => return Err(too_many_guesses()),
+        Err(Answer::Welcome | Answer::Unknown) => {
+            return Err(Problem::new(StatusCode::UNAUTHORIZED, "this is neither a user with its password nor the token"));
+        }
+    };
+    let secure = if app.guard().tls { "; Secure" } else { "" };
+    let cookie = format!("{COOKIE}={name}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}", LIFE.as_secs());
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let value = HeaderValue::from_str(&cookie).map_err(|_| Problem::unavailable("no session could be opened"))?;
+    response.headers_mut().insert(header::SET_COOKIE, value);
+    Ok(response)
+}

@@ -1,0 +1,109 @@
+//! What every request shares.
+
+use std::sync::Arc;
+
+use narrows_store::records::Target;
+use narrows_watch::WallTime;
+use tokio::sync::Semaphore;
+
+use crate::api::problem::Problem;
+use crate::guard::Guard;
+use crate::live::Live;
+use crate::pages::Assets;
+use crate::source::{Source, SourceError};
+
+/// What every request shares; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct App {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    source: Arc<dyn Source>,
+    live: Live,
+    guard: Guard,
+    assets: Assets,
+    now: fn() -> WallTime,
+    queries: Semaphore,
+    streams: Arc<Semaphore>,
+    open_api: String,
+}
+
+impl App {
+    pub(crate) fn new(
+        source: Arc<dyn Source>,
+        live: Live,
+        guard: Guard,
+        now: fn() -> WallTime,
+        open_api: String,
+    ) -> Self {
+        let shared = Shared {
+            source,
+            live,
+            guard,
+            assets: Assets::new(),
+            now,
+            queries: Semaphore::new(QUERIES),
+            streams: Arc::new(Semaphore::new(STREAMS)),
+            open_api,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    pub(crate) fn live(&self) -> &Live {
+        &self.shared.live
+    }
+
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.shared.guard
+    }
+
+    pub(crate) fn assets(&self) -> &Assets {
+        &self.shared.assets
+    }
+
+    pub(crate) fn now(&self) -> WallTime {
+        (self.shared.now)()
+    }
+
+    pub(crate) fn streams(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.shared.streams)
+    }
+
+    pub(crate) fn open_api(&self) -> &str {
+        &self.shared.open_api
+    }
+
+    /// Asks the source on a thread that may wait.
+    pub(crate) async fn ask<T, F>(&self, question: F) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Source) -> Result<T, Problem> + Send + 'static,
+    {
+        let closed = || Problem::unavailable("the program is ending");
+        let _place = self.shared.queries.acquire().await.map_err(|_| closed())?;
+        let source = Arc::clone(&self.shared.source);
+        tokio::task::spawn_blocking(move || question(source.as_ref())).await.map_err(|_| closed())?
+    }
+}
+
+/// The target of this name, or of this number if none is called so.
+pub(crate) fn find<'a>(targets: &'a [Target], wanted: &str) -> Result<&'a Target, Problem> {
+    let named = targets.iter().find(|target| target.name == wanted);
+    let numbered = || targets.iter().find(|target| target.id.number().to_string() == wanted);
+    named.or_else(numbered).ok_or_else(|| Problem::not_found(&format!("no target is called \"{wanted}\"")))
+}
+
+impl From<SourceError> for Problem {
+    fn from(error: SourceError) -> Self {
+        match error {
+            SourceError::NotFound => Self::not_found("there is no such thing"),
+            SourceError::Unavailable(why) => Self::unavailable(&format!("the store cannot be read now: {why}")),
+        }
+    }
+}
+
+/// Queries at a time: the store has two readers.
+const QUERIES: usize = 2;
+/// Readers of the stream at a time.
+const STREAMS: usize = 256;

@@ -1,0 +1,188 @@
+//! Who may ask: nobody is asked on this machine alone; else a token, a user or a session.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::http::{HeaderMap, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use narrows_watch::WallTime;
+use subtle::ConstantTimeEq as _;
+use tokio::sync::Semaphore;
+
+use crate::sessions::{COOKIE, Sessions, digest};
+
+/// Whom we know.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Known {
+    /// Bcrypt hashes by name.
+    pub(crate) users: BTreeMap<String, String>,
+    /// The digest of the token.
+    pub(crate) token: Option<[u8; 32]>,
+}
+
+/// What somebody shows.
+#[derive(Debug)]
+pub(crate) enum Shown {
+    User { name: String, password: String },
+    Token(String),
+}
+
+/// The answer to somebody who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Welcome,
+    /// Nothing or the wrong thing was shown.
+    Unknown,
+    /// This address guessed too often.
+    TooManyGuesses,
+}
+
+/// Decides who may ask.
+pub(crate) struct Auth {
+    known: RwLock<Arc<Known>>,
+    sessions: Sessions,
+    /// What bcrypt found right before, as digests: it is slow on purpose.
+    right: Mutex<BTreeSet<[u8; 32]>>,
+    wrong: Mutex<BTreeMap<IpAddr, (u32, WallTime)>>,
+    hashing: Semaphore,
+}
+
+impl Known {
+    /// Nobody is asked.
+    pub(crate) fn nobody(&self) -> bool {
+        self.users.is_empty() && self.token.is_none()
+    }
+}
+
+impl Auth {
+    pub(crate) fn new(known: Known) -> Self {
+        Self {
+            known: RwLock::new(Arc::new(known)),
+            sessions: Sessions::default(),
+            right: Mutex::default(),
+            wrong: Mutex::default(),
+            hashing: Semaphore::new(1),
+        }
+    }
+
+    pub(crate) fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The users or the token changed: whoever signed in does so again.
+    pub(crate) fn replace(&self, known: Known) {
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+        self.right.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.sessions.clear();
+    }
+
+    /// Whether a request with these headers may be answered.
+    pub(crate) async fn check(&self, headers: &HeaderMap, from: IpAddr, now: WallTime) -> Answer {
+        if self.known().nobody() || cookie(headers).is_some_and(|name| self.sessions.is_open(name, now)) {
+            return Answer::Welcome;
+        }
+        match shown(headers) {
+            Some(shown) => self.verify(shown, from, now).await,
+            None => Answer::Unknown,
+        }
+    }
+
+    /// Opens a session for whoever shows the right thing.
+    pub(crate) async fn sign_in(&self, shown: Shown, from: IpAddr, now: WallTime) -> Result<String, Answer> {
+        match self.verify(shown, from, now).await {
+            Answer::Welcome => self.sessions.open(now).map_err(|_| Answer::Unknown),
+            answer => Err(answer),
+        }
+    }
+
+    async fn verify(&self, shown: Shown, from: IpAddr, now: WallTime) -> Answer {
+        if self.guessed_too_often(from, now) {
+            return Answer::TooManyGuesses;
+        }
+        let known = self.known();
+        let right = match shown {
+            Shown::Token(token) => known.token.is_some_and(|of| of.ct_eq(&digest(token.as_bytes())).into()),
+            Shown::User { name, password } => self.password_is_right(&known, &name, password).await,
+        };
+        if right {
+            return Answer::Welcome;
+        }
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        wrong.retain(|_, (_, since)| now.since(*since) < MINUTE);
+        if wrong.len() < ADDRESSES {
+            wrong.entry(from).or_insert((0, now)).0 += 1;
+        }
+        Answer::Unknown
+    }
+
+    fn guessed_too_often(&self, from: IpAddr, now: WallTime) -> bool {
+        let wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        wrong.get(&from).is_some_and(|(count, since)| *count >= GUESSES && now.since(*since) < MINUTE)
+    }
+
+    async fn password_is_right(&self, known: &Known, name: &str, password: String) -> bool {
+        // An unknown name takes as long as a wrong password.
+        let (hash, exists) = known.users.get(name).map_or((NOBODY, false), |hash| (hash.as_str(), true));
+        let key = digest([name, "\0", hash, "\0", &password].concat().as_bytes());
+        if exists && self.right.lock().unwrap_or_else(PoisonError::into_inner).contains(&key) {
+            return true;
+        }
+        let Ok(_place) = self.hashing.acquire().await else { return false };
+        let hash = hash.to_owned();
+        let verified = tokio::task::spawn_blocking(move || bcrypt::verify(password, &hash).unwrap_or(false)).await;
+        if !exists || !verified.unwrap_or(false) {
+            return false;
+        }
+        let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
+        if right.len() >= REMEMBERED {
+            right.clear();
+        }
+        right.insert(key);
+        true
+    }
+}
+
+/// The digest of the token in `path`: its text without white space at the ends.
+pub(crate) fn read_token(path: &Path) -> Result<[u8; 32], String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let token = text.trim();
+    if token.len() < LEAST_TOKEN {
+        return Err(format!("a token has at least {LEAST_TOKEN} characters: `openssl rand -hex 32` makes a good one"));
+    }
+    Ok(digest(token.as_bytes()))
+}
+
+fn shown(headers: &HeaderMap) -> Option<Shown> {
+    let (scheme, rest) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some(Shown::Token(rest.trim().to_owned()));
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let pair = String::from_utf8(STANDARD.decode(rest.trim()).ok()?).ok()?;
+    let (name, password) = pair.split_once(':')?;
+    Some(Shown::User { name: name.to_owned(), password: password.to_owned() })
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(name, _)| *name == COOKIE)
+        .map(|(_, value)| value)
+}
+
+/// No password has this hash.
+const NOBODY: &str = "$2b$10$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
+const MINUTE: Duration = Duration::from_secs(60);
+/// Wrong guesses per address and minute.
+const GUESSES: u32 = 10;
+/// Addresses whose wrong guesses are counted.
+const ADDRESSES: usize = 10_000;
+const REMEMBERED: usize = 64;
+const LEAST_TOKEN: usize = 16;

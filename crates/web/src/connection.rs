@@ -1,0 +1,84 @@
+//! Connections: at most 512, and none on which nobody reads.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum_server::accept::Accept;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Lets so many connections in and no more.
+#[derive(Debug, Clone)]
+pub(crate) struct Limit {
+    places: Arc<Semaphore>,
+}
+
+/// A connection that ends when a write is stuck.
+pub(crate) struct Watched<S> {
+    stream: S,
+    stuck: Option<Pin<Box<Sleep>>>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Limit {
+    pub(crate) fn new(connections: usize) -> Self {
+        Self { places: Arc::new(Semaphore::new(connections)) }
+    }
+}
+
+impl<I, S> Accept<I, S> for Limit {
+    type Stream = Watched<I>;
+    type Service = S;
+    type Future = std::future::Ready<io::Result<(Self::Stream, S)>>;
+
+    fn accept(&self, stream: I, service: S) -> Self::Future {
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let full = |_| io::Error::new(io::ErrorKind::ConnectionRefused, "too many connections");
+        std::future::ready(place.map_err(full).map(|place| (Watched { stream, stuck: None, _place: place }, service)))
+    }
+}
+
+impl<S> Watched<S> {
+    /// Passes on what a write says, unless nothing was written for too long.
+    fn watch<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stuck = None;
+            return written;
+        }
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(STUCK)));
+        ready!(stuck.as_mut().poll(context));
+        // Polled again after this error, the timer must not be a finished one.
+        stuck.as_mut().reset(Instant::now() + STUCK);
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "nobody reads")))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context, buffer: &mut ReadBuf) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(written, context)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.watch(flushed, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.watch(shut, context)
+    }
+}
+
+/// How long a write may wait for its reader.
+const STUCK: Duration = Duration::from_secs(10);

@@ -1,0 +1,209 @@
+//! What only the running process knows.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use narrows_store::records::{AlertState, Event, Run, Sample};
+use narrows_watch::schedule::{JobKind, TargetId};
+use narrows_watch::{Signal, WallTime};
+use serde_json::{Value, json};
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+use crate::api::model;
+use crate::metrics::Metrics;
+
+/// What the process shares with its pages. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Live {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    metrics: Metrics,
+    news: broadcast::Sender<Arc<News>>,
+    posts: mpsc::Sender<Post>,
+    faults: Mutex<BTreeMap<&'static str, String>>,
+    cadences: Mutex<BTreeMap<TargetId, Duration>>,
+}
+
+/// One message of the stream.
+#[derive(Debug)]
+pub(crate) struct News {
+    pub(crate) kind: &'static str,
+    pub(crate) data: String,
+}
+
+/// Something that a person asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    /// Measure now, within the send budget.
+    Run {
+        /// Towards whom.
+        target: TargetId,
+        /// What.
+        kind: JobKind,
+    },
+    /// Tell nobody for a while.
+    Silence {
+        /// The rule; `None` is every rule.
+        rule: Option<String>,
+        /// The target; `None` is every target.
+        target: Option<TargetId>,
+        /// From when on.
+        began: WallTime,
+        /// Until when.
+        ends: WallTime,
+        /// Why.
+        note: Option<String>,
+    },
+    /// A note beside the events.
+    Note {
+        /// About whom; `None` is this host.
+        target: Option<TargetId>,
+        /// When it happened.
+        at: WallTime,
+        /// What happened.
+        text: String,
+    },
+}
+
+/// An order on its way to the scheduler.
+#[derive(Debug)]
+pub struct Post {
+    /// What is asked for.
+    pub order: Order,
+    /// Where the answer goes; the page waits two seconds for it.
+    pub answer: oneshot::Sender<Result<Accepted, Refusal>>,
+}
+
+/// An order was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// What came of it, in one sentence.
+    pub text: String,
+}
+
+/// Why an order was not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The send budget does not allow it now.
+    Budget(String),
+    /// It makes no sense here.
+    Unfit(String),
+    /// It could not be carried out now.
+    Unavailable(String),
+}
+
+impl Live {
+    /// Without news, not ready; the receiver gets what people post.
+    pub fn new() -> (Self, mpsc::Receiver<Post>) {
+        let (posts, receiver) = mpsc::channel(POSTS);
+        let faults = BTreeMap::from([(START, "the schedule has not begun".to_owned())]);
+        let shared = Shared {
+            metrics: Metrics::default(),
+            news: broadcast::channel(NEWS).0,
+            posts,
+            faults: Mutex::new(faults),
+            cadences: Mutex::default(),
+        };
+        (Self { shared: Arc::new(shared) }, receiver)
+    }
+
+    /// The counters and gauges of `/metrics`.
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+
+    /// The schedule has begun.
+    pub fn ready(&self) {
+        self.fault(START, None);
+    }
+
+    /// What does not work now, or works again (`None`). `/-/ready` and the pages say it.
+    pub fn fault(&self, what: &'static str, text: Option<String>) {
+        let mut faults = self.shared.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        match text {
+            Some(text) => faults.insert(what, text),
+            None => faults.remove(what),
+        };
+    }
+
+    /// How often a target is measured, which says when a value is too old.
+    pub fn cadence(&self, target: TargetId, cadence: Duration) {
+        self.shared.cadences.lock().unwrap_or_else(PoisonError::into_inner).insert(target, cadence);
+    }
+
+    /// A new value.
+    pub fn sample(&self, target: &str, signal: Signal, sample: &Sample) {
+        let said = json!({
+            "target": target,
+            "signal": signal.name(),
+            "unit": model::unit(signal),
+            "value": model::Value::of_sample(sample),
+        });
+        self.say("sample", &said);
+    }
+
+    /// A pulse; `round_trip` is `None` if it was lost.
+    pub fn pulse(&self, target: &str, at: WallTime, round_trip: Option<Duration>) {
+        let nanos = round_trip.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        self.say("pulse", &json!({ "target": target, "at_ms": at.millis(), "round_trip_ns": nanos }));
+    }
+
+    /// Something happened; `None` is this host.
+    pub fn event(&self, target: Option<&str>, event: &Event) {
+        self.say("event", &json!(model::Event::new(target.map(str::to_owned), event)));
+    }
+
+    /// A run began or ended.
+    pub fn run(&self, target: &str, run: &Run) {
+        self.say("run", &json!(model::Run::new(Some(target.to_owned()), run)));
+    }
+
+    /// A rule changed its state.
+    pub fn alert(&self, target: &str, state: &AlertState) {
+        self.say("alert", &json!(model::Alert::new(target.to_owned(), state)));
+    }
+
+    pub(crate) fn faults(&self) -> BTreeMap<&'static str, String> {
+        self.shared.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How old a value of this target may be.
+    pub(crate) fn keep(&self, target: TargetId) -> Duration {
+        let cadences = self.shared.cadences.lock().unwrap_or_else(PoisonError::into_inner);
+        3 * cadences.get(&target).copied().unwrap_or(LONGEST_CADENCE)
+    }
+
+    pub(crate) fn listen(&self) -> broadcast::Receiver<Arc<News>> {
+        self.shared.news.subscribe()
+    }
+
+    /// Hands an order to the scheduler and waits for its answer.
+    pub(crate) async fn post(&self, order: Order) -> Result<Accepted, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let busy = || Refusal::Unavailable("the schedule does not answer now".to_owned());
+        self.shared.posts.try_send(Post { order, answer }).map_err(|_| busy())?;
+        match tokio::time::timeout(PATIENCE, answered).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) | Err(_) => Err(busy()),
+        }
+    }
+
+    fn say(&self, kind: &'static str, data: &Value) {
+        // Nobody may be listening.
+        let _ = self.shared.news.send(Arc::new(News { kind, data: data.to_string() }));
+    }
+}
+
+const START: &str = "start";
+/// Messages that a reader may be behind.
+const NEWS: usize = 256;
+/// Orders that may wait.
+const POSTS: usize = 16;
+/// How long a request waits for the scheduler.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The slowest cadence that the schedule plans.
+const LONGEST_CADENCE: Duration = Duration::from_secs(1800);

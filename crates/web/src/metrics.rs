@@ -1,0 +1,233 @@
+//! The numbers of `/metrics`. A scrape never measures: it copies what was noted.
+//!
+//! Samples carry no time stamps: with them Prometheus would not notice that a target is gone.
+//! Instead, a gauge that nobody renewed for three cadences vanishes.
+
+mod exposition;
+mod names;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use narrows_store::records::{Run, RunOutcome, Sample};
+use narrows_watch::{Claim, Signal, WallTime};
+use prometheus_client::metrics::histogram::Histogram;
+
+pub(crate) use exposition::{Exposition, Line};
+use names::{Counter, Gauge};
+
+/// Name and value, sorted by how the metric declares them.
+pub(crate) type Labels = Vec<(&'static str, String)>;
+
+/// The numbers of `/metrics`, noted as they change.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    noted: Mutex<Noted>,
+}
+
+#[derive(Debug, Default)]
+struct Noted {
+    counters: BTreeMap<(Counter, Labels), u64>,
+    gauges: BTreeMap<(Gauge, Labels), Noticed>,
+    round_trips: BTreeMap<Labels, Histogram>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Noticed {
+    value: f64,
+    at: WallTime,
+    /// How long it counts; `None` is for ever.
+    keep: Option<Duration>,
+}
+
+/// Between whom a number was measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetLabels {
+    /// This host, as the settings call it.
+    pub source: String,
+    /// The target's name.
+    pub target: String,
+    /// 4 or 6.
+    pub ip_version: u8,
+    /// How often it is measured.
+    pub cadence: Duration,
+}
+
+impl TargetLabels {
+    fn plain(&self) -> Labels {
+        vec![
+            ("source", self.source.clone()),
+            ("target", self.target.clone()),
+            ("ip_version", self.ip_version.to_string()),
+        ]
+    }
+
+    fn with(&self, further: &[(&'static str, &str)]) -> Labels {
+        let mut labels = self.plain();
+        labels.extend(further.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        labels
+    }
+
+    fn keep(&self) -> Option<Duration> {
+        Some(3 * self.cadence)
+    }
+}
+
+impl Metrics {
+    /// A pulse was answered after `round_trip`, or was lost.
+    pub fn pulse(&self, of: &TargetLabels, round_trip: Option<Duration>) {
+        self.add(Counter::PulsesSent, of.plain(), 1);
+        // The counter of losses begins at zero, so that a first loss is an increase.
+        self.add(Counter::PulsesLost, of.plain(), u64::from(round_trip.is_none()));
+        if let Some(time) = round_trip {
+            let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+            let buckets = || Histogram::new(names::ROUND_TRIP_BUCKETS);
+            noted.round_trips.entry(of.plain()).or_insert_with(buckets).observe(time.as_secs_f64());
+        }
+    }
+
+    /// A value of a signal; inconclusive ones are left to vanish.
+    pub fn sample(&self, of: &TargetLabels, signal: Signal, method: &str, sample: &Sample) {
+        let (gauges, direction) = match signal {
+            Signal::AvailableForward => (Gauge::AVAILABLE, "forward"),
+            Signal::AvailableReverse => (Gauge::AVAILABLE, "reverse"),
+            Signal::Capacity => (Gauge::CAPACITY, "forward"),
+            // Pulses are counted one by one.
+            Signal::LeastRoundTrip | Signal::Queueing | Signal::Loss => return,
+        };
+        self.rate(of, gauges, direction, method, sample);
+    }
+
+    /// What TCP carried.
+    pub fn tcp(&self, of: &TargetLabels, direction: &str, method: &str, sample: &Sample) {
+        self.rate(of, Gauge::TCP, direction, method, sample);
+    }
+
+    /// What UDP carried.
+    pub fn udp(&self, of: &TargetLabels, direction: &str, method: &str, sample: &Sample) {
+        self.rate(of, Gauge::UDP, direction, method, sample);
+    }
+
+    fn rate(&self, of: &TargetLabels, gauges: [Gauge; 3], direction: &str, method: &str, sample: &Sample) {
+        if sample.claim == Claim::Inconclusive {
+            return;
+        }
+        let labels = of.with(&[("direction", direction), ("method", method)]);
+        // A bound says nothing about its open side.
+        let low = sample.low.filter(|_| sample.claim != Claim::AtMost);
+        let high = sample.high.filter(|_| sample.claim != Claim::AtLeast);
+        for (gauge, value) in gauges.into_iter().zip([sample.value, low, high]) {
+            match value {
+                Some(value) => self.set(gauge, labels.clone(), value, sample.at, of.keep()),
+                None => self.forget(gauge, &labels),
+            }
+        }
+    }
+
+    /// The path: its MTU in octets and its number of hops.
+    pub fn path(&self, of: &TargetLabels, mtu: Option<u32>, hops: usize, at: WallTime) {
+        if let Some(mtu) = mtu {
+            self.set(Gauge::PathMtu, of.plain(), f64::from(mtu), at, of.keep());
+        }
+        self.set(Gauge::PathHops, of.plain(), hops as f64, at, of.keep());
+    }
+
+    /// The path is another one.
+    pub fn path_changed(&self, of: &TargetLabels) {
+        self.add(Counter::PathChanges, of.plain(), 1);
+    }
+
+    /// Whether the target answers pulses, and its server the schedule.
+    pub fn up(&self, of: &TargetLabels, target: bool, server: bool, at: WallTime) {
+        self.set(Gauge::TargetUp, of.plain(), f64::from(u8::from(target)), at, of.keep());
+        self.set(Gauge::ServerUp, of.plain(), f64::from(u8::from(server)), at, of.keep());
+    }
+
+    /// An event of this kind was found.
+    pub fn event(&self, of: &TargetLabels, kind: &str) {
+        self.add(Counter::Events, of.with(&[("kind", kind)]), 1);
+    }
+
+    /// Octets that left, at the IP layer; `kind` is a job's or `pulse`.
+    pub fn sent(&self, of: &TargetLabels, kind: &str, octets: u64) {
+        self.add(Counter::SentBytes, of.with(&[("kind", kind)]), octets);
+    }
+
+    /// Octets that the day's budget still holds.
+    pub fn budget_left(&self, of: &TargetLabels, octets: u64, at: WallTime) {
+        self.set(Gauge::BudgetLeft, of.plain(), octets as f64, at, None);
+    }
+
+    /// A run ended.
+    pub fn run_ended(&self, of: &TargetLabels, run: &Run) {
+        let Some(ended) = run.ended else { return };
+        let labels = of.with(&[("kind", run.kind.name())]);
+        let success = f64::from(u8::from(run.outcome == RunOutcome::Done));
+        // Whoever asks for its age wants it most when it is old.
+        self.set(Gauge::LastRunTimestamp, labels.clone(), ended.millis() as f64 / 1e3, ended, None);
+        self.set(Gauge::LastRunDuration, labels.clone(), ended.since(run.began).as_secs_f64(), ended, None);
+        self.set(Gauge::LastRunSuccess, labels, success, ended, None);
+    }
+
+    /// Whether a rule fires.
+    pub fn alert(&self, of: &TargetLabels, rule: &str, firing: bool, at: WallTime) {
+        self.set(Gauge::AlertFiring, of.with(&[("rule", rule)]), f64::from(u8::from(firing)), at, None);
+    }
+
+    /// How large the store is, and whether it keeps less than it should.
+    pub fn store(&self, octets: u64, degraded: bool, at: WallTime) {
+        self.set(Gauge::StoreBytes, Labels::new(), octets as f64, at, None);
+        self.set(Gauge::StoreDegraded, Labels::new(), f64::from(u8::from(degraded)), at, None);
+    }
+
+    /// The share of the last minute in which this host was too busy to measure.
+    pub fn host_busy(&self, ratio: f64, at: WallTime) {
+        self.set(Gauge::HostBusy, Labels::new(), ratio, at, Some(Duration::from_secs(180)));
+    }
+
+    /// A target left the settings: nothing is said of it any more.
+    pub fn retire(&self, target: &str) {
+        let ours = |labels: &Labels| labels.iter().any(|(name, value)| *name == "target" && value == target);
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.counters.retain(|(_, labels), _| !ours(labels));
+        noted.gauges.retain(|(_, labels), _| !ours(labels));
+        noted.round_trips.retain(|labels, _| !ours(labels));
+    }
+
+    /// Everything that holds at `now`.
+    pub(crate) fn exposition(&self, now: WallTime) -> Exposition {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.gauges.retain(|_, noticed| noticed.keep.is_none_or(|keep| now.since(noticed.at) <= keep));
+        let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
+        let mut lines = vec![Line::gauge(Gauge::BuildInfo.name(), Gauge::BuildInfo.help(), version, 1.0)];
+        lines.extend(noted.counters.iter().map(|((counter, labels), count)| {
+            Line::counter(counter.name(), counter.help(), labels.clone(), *count)
+        }));
+        lines.extend(noted.gauges.iter().map(|((gauge, labels), noticed)| {
+            Line::gauge(gauge.name(), gauge.help(), labels.clone(), noticed.value)
+        }));
+        lines.extend(noted.round_trips.iter().map(|(labels, histogram)| {
+            Line::histogram(names::ROUND_TRIP, names::ROUND_TRIP_HELP, labels.clone(), histogram.clone())
+        }));
+        Exposition::new(lines)
+    }
+
+    fn add(&self, counter: Counter, labels: Labels, by: u64) {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        *noted.counters.entry((counter, labels)).or_insert(0) += by;
+    }
+
+    fn set(&self, gauge: Gauge, labels: Labels, value: f64, at: WallTime, keep: Option<Duration>) {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.gauges.insert((gauge, labels), Noticed { value, at, keep });
+    }
+
+    fn forget(&self, gauge: Gauge, labels: &Labels) {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.gauges.remove(&(gauge, labels.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

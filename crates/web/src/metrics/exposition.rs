@@ -1,0 +1,121 @@
+//! Metrics as text: OpenMetrics 1.0, and the older format for whoever does not ask for it.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::Labels;
+
+/// One metric with its labels and value.
+#[derive(Debug)]
+pub(crate) struct Line {
+    name: &'static str,
+    help: &'static str,
+    labels: Labels,
+    value: Value,
+}
+
+#[derive(Debug)]
+enum Value {
+    Counter(u64),
+    Gauge(f64),
+    Histogram(Histogram),
+}
+
+/// What one scrape says; lines of the same name stand together.
+#[derive(Debug)]
+pub(crate) struct Exposition {
+    lines: Vec<Line>,
+}
+
+impl Line {
+    pub(crate) fn gauge(name: &'static str, help: &'static str, labels: Labels, value: f64) -> Self {
+        Self { name, help, labels, value: Value::Gauge(value) }
+    }
+
+    pub(crate) fn counter(name: &'static str, help: &'static str, labels: Labels, count: u64) -> Self {
+        Self { name, help, labels, value: Value::Counter(count) }
+    }
+
+    pub(crate) fn histogram(name: &'static str, help: &'static str, labels: Labels, of: Histogram) -> Self {
+        Self { name, help, labels, value: Value::Histogram(of) }
+    }
+}
+
+impl Value {
+    fn encode(&self, encoder: MetricEncoder) -> fmt::Result {
+        match self {
+            Self::Counter(count) => ConstCounter::new(*count).encode(encoder),
+            Self::Gauge(value) => ConstGauge::new(*value).encode(encoder),
+            Self::Histogram(histogram) => histogram.encode(encoder),
+        }
+    }
+
+    fn metric_type(&self) -> MetricType {
+        match self {
+            Self::Counter(_) => MetricType::Counter,
+            Self::Gauge(_) => MetricType::Gauge,
+            Self::Histogram(_) => MetricType::Histogram,
+        }
+    }
+}
+
+impl Exposition {
+    pub(crate) fn new(lines: Vec<Line>) -> Self {
+        Self { lines }
+    }
+
+    /// As OpenMetrics.
+    pub(crate) fn open_metrics(self) -> Result<String, fmt::Error> {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self));
+        let mut out = String::new();
+        text::encode(&mut out, &registry)?;
+        Ok(out)
+    }
+
+    /// In the format of Prometheus 0.0.4, in which a counter's own name ends with `_total`.
+    pub(crate) fn classic(self) -> Result<String, fmt::Error> {
+        let counters: Vec<&str> =
+            self.lines.iter().filter(|line| matches!(line.value, Value::Counter(_))).map(|line| line.name).collect();
+        let open = self.open_metrics()?;
+        let mut out = String::with_capacity(open.len());
+        for line in open.lines().filter(|line| *line != "# EOF") {
+            let mut words = line.splitn(4, ' ');
+            let head = (words.next(), words.next(), words.next(), words.next());
+            match head {
+                (Some("#"), Some(kind @ ("HELP" | "TYPE")), Some(name), Some(rest)) if counters.contains(&name) => {
+                    out.push_str(&format!("# {kind} {name}_total {rest}\n"));
+                }
+                _ => {
+                    out.push_str(line);
+                    out.push('\n');
+                }
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl Collector for Exposition {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        for lines in self.lines.chunk_by(|one, other| one.name == other.name) {
+            let [first, ..] = lines else { continue };
+            let mut family = encoder.encode_descriptor(first.name, first.help, None, first.value.metric_type())?;
+            for line in lines {
+                if line.labels.is_empty() {
+                    line.value.encode(family)?;
+                    break;
+                }
+                line.value.encode(family.encode_family(&line.labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+use super::*;
+
+fn of(target: &str) -> TargetLabels {
+    let cadence = Duration::from_secs(60);
+    TargetLabels { source: "here".to_owned(), target: target.to_owned(), ip_version: 4, cadence }
+}
+
+fn sample(claim: Claim) -> Sample {
+    let at = WallTime::from_millis(1_000_000);
+    let rates = [Some(60e6), Some(50e6), Some(70e6)];
+    Sample {
+        at,
+        value: rates[0],
+        low: rates[1],
+        high: rates[2],
+        claim,
+        loaded: false,
+        host_busy: false,
+        run: None,
+    }
+}
+
+#[test]
+fn a_gauge_vanishes_after_three_cadences() {
+    let metrics = Metrics::default();
+    metrics.sample(&of("office"), Signal::AvailableForward, "slope", &sample(Claim::Estimate));
+    let said = |millis: i64| metrics.exposition(WallTime::from_millis(millis)).open_metrics().expect("it is text");
+    assert!(said(1_180_000).contains(
+        "narrows_available_bits_per_second{source=\"here\",target=\"office\",ip_version=\"4\",\
+         direction=\"forward\",method=\"slope\"} 60000000.0\n"
+    ));
+    assert!(!said(1_180_001).contains("narrows_available"));
+}
+
+#[test]
+fn a_lower_bound_has_no_upper_end() {
+    let metrics = Metrics::default();
+    metrics.sample(&of("office"), Signal::Capacity, "slope", &sample(Claim::Estimate));
+    metrics.sample(&of("office"), Signal::Capacity, "slope", &sample(Claim::AtLeast));
+    let said = metrics.exposition(WallTime::from_millis(1_000_000)).classic().expect("it is text");
+    assert!(said.contains("narrows_capacity_low_bits_per_second{"), "{said}");
+    assert!(!said.contains("narrows_capacity_high_bits_per_second{"), "{said}");
+}
+
+#[test]
+fn the_older_format_names_counters_in_full() {
+    let metrics = Metrics::default();
+    metrics.pulse(&of("office"), Some(Duration::from_micros(1500)));
+    metrics.pulse(&of("office"), None);
+    let now = WallTime::from_millis(0);
+    let classic = metrics.exposition(now).classic().expect("it is text");
+    for line in [
+        "# TYPE narrows_pulses_lost_total counter",
+        "narrows_pulses_lost_total{source=\"here\",target=\"office\",ip_version=\"4\"} 1",
+        "narrows_round_trip_seconds_bucket{le=\"0.0016\",source=\"here\",target=\"office\",ip_version=\"4\"} 1",
+    ] {
+        assert!(classic.lines().any(|said| said == line), "{line}\n{classic}");
+    }
+    assert!(!classic.contains("EOF"));
+    let open = metrics.exposition(now).open_metrics().expect("it is text");
+    assert!(open.contains("# TYPE narrows_pulses_lost counter\n") && open.ends_with("# EOF\n"), "{open}");
+}
+
+#[test]
+fn a_retired_target_is_not_spoken_of() {
+    let metrics = Metrics::default();
+    metrics.pulse(&of("office"), None);
+    metrics.pulse(&of("lab"), None);
+    metrics.retire("office");
+    let said = metrics.exposition(WallTime::from_millis(0)).classic().expect("it is text");
+    assert!(!said.contains("office") && said.contains("lab"), "{said}");
+}

@@ -1,0 +1,79 @@
+//! Where to serve, and to whom.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use narrows_watch::WallTime;
+
+use crate::web_config::WebConfigError;
+
+/// Where to serve, and to whom.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The address and the port.
+    pub listen: SocketAddr,
+    /// Names under which browsers reach it, beside `localhost` and its addresses.
+    pub hosts: Vec<String>,
+    /// TLS and users, in the format of Prometheus exporters (`--web.config.file`).
+    pub web_config: Option<PathBuf>,
+    /// A file with the token that programs and people show.
+    pub token_file: Option<PathBuf>,
+    /// What time it is.
+    pub now: fn() -> WallTime,
+}
+
+impl Settings {
+    /// For this machine alone: no TLS, no users.
+    pub fn local(listen: SocketAddr) -> Self {
+        Self { listen, hosts: Vec::new(), web_config: None, token_file: None, now: wall_clock }
+    }
+}
+
+/// Why nothing is served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Others could read what is sent, or anybody could ask.
+    #[error(
+        "{0} can be reached from other machines: it needs TLS and users or a token (web config file, token file); \
+         127.0.0.1 needs neither"
+    )]
+    Exposed(SocketAddr),
+    /// The web config file is wrong.
+    #[error("{}: {error}", path.display())]
+    WebConfig {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        error: WebConfigError,
+    },
+    /// The token file cannot be used.
+    #[error("{}: {why}", path.display())]
+    TokenFile {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The address cannot be used.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// Which address.
+        address: SocketAddr,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The system has no random numbers.
+    #[error("no random numbers: {0}")]
+    Random(getrandom::Error),
+    /// Serving ended by an error.
+    #[error("the web server ended: {0}")]
+    Ended(std::io::Error),
+}
+
+/// The system's clock.
+#[expect(clippy::disallowed_methods, reason = "the pages say what time it is; tests give their own clock")]
+pub fn wall_clock() -> WallTime {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    WallTime::default().after(since.unwrap_or_default())
+}
