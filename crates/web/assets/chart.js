@@ -95,7 +95,7 @@ function options({ series, roof, events, plot }) {
   return {
     width: plot.clientWidth,
     height: plot.clientWidth < 500 ? 220 : 280,
-    ms: 1,
+    ms: 1e-3,
     legend: { show: false },
     padding: [18, 8, 0, 0],
     cursor: { y: false, points: { size: 7 } },
@@ -104,7 +104,7 @@ function options({ series, roof, events, plot }) {
       y: { range: () => [0, most * 1.06] },
     },
     axes: [
-      { ...axis, values: undefined, space: 70 },
+      { ...axis, space: 90, values: (_, splits, __, ___, step) => splits.map((at) => (step >= 86400 ? time(at * 1000).slice(step >= 28 * 86400 ? 0 : 5, 10) : step >= 21600 ? time(at * 1000).slice(5) : time(at * 1000).slice(11))) },
       { ...axis, size: 78, values: (_, splits) => splits.map((value) => (value === 0 ? "0" : amount(value, unit, most))) },
     ],
     series: [

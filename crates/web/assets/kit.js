@@ -157,7 +157,8 @@ export function redraw(element, draw) {
   new ResizeObserver(() => {
     if (Math.abs(element.clientWidth - width) < 2) return;
     width = element.clientWidth;
-    draw();
+    // Drawing changes heights, which must not be part of this very observation.
+    requestAnimationFrame(draw);
   }).observe(element);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 }

@@ -48,9 +48,6 @@ pub(crate) fn router() -> (Router<App>, String) {
         .split_for_parts();
     let router = router
         .route("/api/openapi.json", axum::routing::get(open_api::document))
-        .layer(DefaultBodyLimit::max(LARGEST_BODY));
+        .layer(DefaultBodyLimit::max(crate::guard::LARGEST_BODY));
     (router, open_api::with_examples(&document))
 }
-
-/// Octets of what is posted.
-const LARGEST_BODY: usize = 16 * 1024;

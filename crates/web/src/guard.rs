@@ -41,7 +41,9 @@ impl Guard {
     fn knows(&self, host: &str) -> bool {
         let name = without_port(host);
         let literal = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
-        literal || name.eq_ignore_ascii_case("localhost") || self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(name))
+        literal
+            || name.eq_ignore_ascii_case("localhost")
+            || self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(name))
     }
 
     fn refuse_host(&self, uri: &Uri, headers: &HeaderMap) -> Option<Problem> {
@@ -59,13 +61,18 @@ impl Guard {
         let json = of(header::CONTENT_TYPE).is_some_and(|kind| {
             kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
         });
+        let length = of(header::CONTENT_LENGTH).map_or(Ok(0), str::parse::<usize>);
+        if !length.is_ok_and(|length| length <= LARGEST_BODY) {
+            return Some(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "more than 16 kB"));
+        }
         if !json {
             return Some(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json"));
         }
         let scheme = if self.tls { "https" } else { "http" };
         let ours = of(header::HOST).map(|host| format!("{scheme}://{host}"));
         let same = headers.get(header::ORIGIN).is_none() || of(header::ORIGIN) == ours.as_deref();
-        let site = of(HeaderName::from_static("sec-fetch-site")).is_none_or(|site| matches!(site, "same-origin" | "none"));
+        let site =
+            of(HeaderName::from_static("sec-fetch-site")).is_none_or(|site| matches!(site, "same-origin" | "none"));
         (!same || !site).then(|| Problem::new(StatusCode::FORBIDDEN, "this comes from another site"))
     }
 }
@@ -150,7 +157,10 @@ fn unauthorised(app: &App, problem: Problem, html: bool) -> Response {
 }
 
 fn wants_html(headers: &HeaderMap) -> bool {
-    headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).is_some_and(|accept| accept.contains("text/html"))
+    headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"))
 }
 
 fn without_port(host: &str) -> &str {
@@ -190,4 +200,6 @@ const HEADERS: [(&str, &str); 6] = [
 const RATE: NonZeroU32 = NonZeroU32::new(20).expect("20 is not zero");
 /// A page asks for this much at most when it opens; then 20 a second.
 const BURST: NonZeroU32 = NonZeroU32::new(40).expect("40 is not zero");
+/// Octets of what is posted.
+pub(crate) const LARGEST_BODY: usize = 16 * 1024;
 const SLOW_BODY: Duration = Duration::from_secs(10);

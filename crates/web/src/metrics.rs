@@ -201,12 +201,16 @@ impl Metrics {
         noted.gauges.retain(|_, noticed| noticed.keep.is_none_or(|keep| now.since(noticed.at) <= keep));
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
         let mut lines = vec![Line::gauge(Gauge::BuildInfo.name(), Gauge::BuildInfo.help(), version, 1.0)];
-        lines.extend(noted.counters.iter().map(|((counter, labels), count)| {
-            Line::counter(counter.name(), counter.help(), labels.clone(), *count)
-        }));
-        lines.extend(noted.gauges.iter().map(|((gauge, labels), noticed)| {
-            Line::gauge(gauge.name(), gauge.help(), labels.clone(), noticed.value)
-        }));
+        lines.extend(
+            noted.counters.iter().map(|((counter, labels), count)| {
+                Line::counter(counter.name(), counter.help(), labels.clone(), *count)
+            }),
+        );
+        lines.extend(
+            noted.gauges.iter().map(|((gauge, labels), noticed)| {
+                Line::gauge(gauge.name(), gauge.help(), labels.clone(), noticed.value)
+            }),
+        );
         lines.extend(noted.round_trips.iter().map(|(labels, histogram)| {
             Line::histogram(names::ROUND_TRIP, names::ROUND_TRIP_HELP, labels.clone(), histogram.clone())
         }));

@@ -54,7 +54,8 @@ impl Assets {
 
     fn file(&self, version: &str, name: &str, headers: &HeaderMap) -> Option<Response> {
         let file = self.files.iter().find(|file| file.name == name && version == self.version)?;
-        let gzip = headers.get(header::ACCEPT_ENCODING).and_then(|of| of.to_str().ok()).is_some_and(|of| of.contains("gzip"));
+        let gzip =
+            headers.get(header::ACCEPT_ENCODING).and_then(|of| of.to_str().ok()).is_some_and(|of| of.contains("gzip"));
         let body = if gzip { &file.compressed } else { &file.plain };
         let mut response = ([(header::CONTENT_TYPE, file.kind)], body.clone()).into_response();
         let headers = response.headers_mut();

@@ -97,13 +97,12 @@ impl Server {
 fn read(settings: &Settings) -> Result<(WebConfig, Known), ServeError> {
     let config = match &settings.web_config {
         None => WebConfig::default(),
-        Some(path) => {
-            WebConfig::read(path).map_err(|error| ServeError::WebConfig { path: path.clone(), error })?
-        }
+        Some(path) => WebConfig::read(path).map_err(|error| ServeError::WebConfig { path: path.clone(), error })?,
     };
-    let token = settings.token_file.as_ref().map(|path| {
-        read_token(path).map_err(|why| ServeError::TokenFile { path: path.clone(), why })
-    });
+    let token = settings
+        .token_file
+        .as_ref()
+        .map(|path| read_token(path).map_err(|why| ServeError::TokenFile { path: path.clone(), why }));
     let known = Known { users: config.users.clone(), token: token.transpose()? };
     let safe = settings.listen.ip().to_canonical().is_loopback() || (config.tls.is_some() && !known.nobody());
     if safe { Ok((config, known)) } else { Err(ServeError::Exposed(settings.listen)) }

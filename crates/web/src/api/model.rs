@@ -277,9 +277,7 @@ impl Path {
             interface: of.interface.clone(),
             next_hop: of.next_hop.clone(),
             mtu_octets: of.mtu,
-            hops: hops
-                .map(|(addresses, round_trip_ns)| Hop { addresses: addresses.clone(), round_trip_ns })
-                .collect(),
+            hops: hops.map(|(addresses, round_trip_ns)| Hop { addresses: addresses.clone(), round_trip_ns }).collect(),
         }
     }
 

@@ -46,7 +46,10 @@ pub(crate) async fn sign_in(
         Ok(name) => name,
         Err(Answer::TooManyGuesses) => return Err(too_many_guesses()),
         Err(Answer::Welcome | Answer::Unknown) => {
-            return Err(Problem::new(StatusCode::UNAUTHORIZED, "this is neither a user with its password nor the token"));
+            return Err(Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "this is neither a user with its password nor the token",
+            ));
         }
     };
     let secure = if app.guard().tls { "; Secure" } else { "" };

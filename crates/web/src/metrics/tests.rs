@@ -8,16 +8,7 @@ fn of(target: &str) -> TargetLabels {
 fn sample(claim: Claim) -> Sample {
     let at = WallTime::from_millis(1_000_000);
     let rates = [Some(60e6), Some(50e6), Some(70e6)];
-    Sample {
-        at,
-        value: rates[0],
-        low: rates[1],
-        high: rates[2],
-        claim,
-        loaded: false,
-        host_busy: false,
-        run: None,
-    }
+    Sample { at, value: rates[0], low: rates[1], high: rates[2], claim, loaded: false, host_busy: false, run: None }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use narrows_web::{Heatmap, Source, SourceError, Span};
 use uuid::Uuid;
 
 /// Tuesday 24 November 2026, 20:24 UTC.
-pub const NOW_MS: i64 = 1_795_551_840_000;
+pub(crate) const NOW_MS: i64 = 1_795_551_840_000;
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
@@ -24,17 +24,17 @@ const SLEPT: (i64, i64) = (NOW_MS - 3 * DAY, NOW_MS - 3 * DAY + 6 * HOUR);
 const GONE_MS: i64 = NOW_MS - 5 * HOUR;
 
 /// The clock of the year.
-pub fn now() -> WallTime {
+pub(crate) fn now() -> WallTime {
     WallTime::from_millis(NOW_MS)
 }
 
 /// What a store of a year would answer.
 #[derive(Debug, Default)]
-pub struct Year;
+pub(crate) struct Year;
 
-pub const OFFICE: TargetId = TargetId::new(1);
-pub const LAB: TargetId = TargetId::new(2);
-pub const FAR: TargetId = TargetId::new(3);
+pub(crate) const OFFICE: TargetId = TargetId::new(1);
+pub(crate) const LAB: TargetId = TargetId::new(2);
+pub(crate) const FAR: TargetId = TargetId::new(3);
 
 /// Between 0 and 1, always the same for the same numbers.
 fn noise(seed: u32, at: i64) -> f64 {
@@ -127,7 +127,11 @@ fn steps(span: Span, columns: usize) -> impl Iterator<Item = (i64, i64)> {
     let (since, until) = (span.since.millis().max(NOW_MS - 365 * DAY), span.until.millis().min(NOW_MS));
     let step = ((until - since).max(1) / columns as i64 + MINUTE - 1).max(MINUTE) / MINUTE * MINUTE;
     let first = since.div_euclid(step) * step;
-    (0..).map(move |n| (first + n * step, step)).skip_while(move |(at, _)| *at < since).take_while(move |(at, _)| *at < until).take(columns)
+    (0..)
+        .map(move |n| (first + n * step, step))
+        .skip_while(move |(at, _)| *at < since)
+        .take_while(move |(at, _)| *at < until)
+        .take(columns)
 }
 
 fn target(id: TargetId, name: &str, host: &str) -> Target {
@@ -305,7 +309,9 @@ impl Source for Year {
                 minute if minute % 5 == 0 => JobKind::Route,
                 _ => JobKind::Slice,
             };
-            targets.filter(move |id| *id != FAR || at < GONE_MS || kind == JobKind::Route).map(move |id| run(id, kind, at, false))
+            targets
+                .filter(move |id| *id != FAR || at < GONE_MS || kind == JobKind::Route)
+                .map(move |id| run(id, kind, at, false))
         };
         Ok(times.flat_map(of).take(limit).collect())
     }
@@ -321,8 +327,14 @@ impl Source for Year {
     fn paths(&self, target: TargetId, span: Span) -> Result<Vec<PathSeen>, SourceError> {
         let old = ["192.0.2.1", "203.0.113.1", "203.0.113.9", "", "203.0.113.40", "198.51.100.1", "198.51.100.7"];
         let new = [
-            "192.0.2.1", "203.0.113.1", "203.0.113.17|203.0.113.18", "203.0.113.66", "", "203.0.113.40",
-            "198.51.100.1", "198.51.100.7",
+            "192.0.2.1",
+            "203.0.113.1",
+            "203.0.113.17|203.0.113.18",
+            "203.0.113.66",
+            "",
+            "203.0.113.40",
+            "198.51.100.1",
+            "198.51.100.7",
         ];
         let old_ns = [400_000, 3_100_000, 4_800_000, 0, 9_200_000, 11_100_000, 11_800_000];
         let new_ns = [400_000, 3_100_000, 6_000_000, 9_700_000, 0, 15_900_000, 17_400_000, 17_900_000];

@@ -1,0 +1,12 @@
+//! The pages, the API and the metrics, asked over real sockets.
+
+mod api;
+mod browser;
+mod cdp;
+mod monitoring;
+mod open_api;
+mod posts;
+mod security;
+mod site;
+mod stream;
+mod year;

@@ -1,0 +1,168 @@
+//! Who is refused, and what bounds what a stranger can cost.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use narrows_web::{ServeError, Server, Settings};
+
+use crate::site::{Site, local, read};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+/// `htpasswd -nbBC 4 anna secret`, which is as fast as bcrypt gets.
+const COST: u32 = 4;
+
+fn with_token(folder: &Path) -> Settings {
+    let file = folder.join("token");
+    std::fs::write(&file, format!("{TOKEN}\n")).expect("a file");
+    Settings { token_file: Some(file), ..local() }
+}
+
+fn web_config(folder: &Path, text: &str) -> Settings {
+    let file = folder.join("web.yml");
+    std::fs::write(&file, text).expect("a file");
+    Settings { web_config: Some(file), ..local() }
+}
+
+fn user() -> String {
+    format!("basic_auth_users:\n  anna: {}\n", bcrypt::hash("secret", COST).expect("a hash"))
+}
+
+/// Files of a certificate for `localhost`, and their lines of the web config file.
+fn tls(folder: &Path) -> String {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    std::fs::write(folder.join("cert.pem"), made.cert.pem()).expect("a file");
+    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).expect("a file");
+    "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n".to_owned()
+}
+
+#[test]
+fn from_other_machines_it_needs_tls_and_somebody_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let everywhere = SocketAddr::from(([0, 0, 0, 0], 0));
+    let exposed = |settings: Settings| {
+        let bound = Server::bind(Settings { listen: everywhere, ..settings });
+        matches!(bound, Err(ServeError::Exposed(_)))
+    };
+    assert!(exposed(local()));
+    assert!(exposed(with_token(folder.path())));
+    assert!(exposed(web_config(folder.path(), &user())));
+    assert!(exposed(web_config(folder.path(), &tls(folder.path()))));
+    assert!(!exposed(web_config(folder.path(), &(tls(folder.path()) + &user()))));
+    let token = with_token(folder.path()).token_file;
+    assert!(!exposed(Settings { token_file: token, ..web_config(folder.path(), &tls(folder.path())) }));
+}
+
+#[test]
+fn a_wrong_web_config_file_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = |text: &str| Server::bind(web_config(folder.path(), text)).expect_err(text).to_string();
+    assert!(said("basic_auth_user:\n  anna: x\n").contains("basic_auth_user"));
+    assert!(said("basic_auth_users:\n  anna: secret\n").contains("bcrypt"));
+    assert!(said("tls_server_config:\n  cert_file: none.pem\n  key_file: none.pem\n").contains("none.pem"));
+    assert!(said("http_server_config:\n  http2: true\n").contains("http_server_config"));
+}
+
+#[test]
+fn unknown_hosts_are_refused() {
+    let site = Site::with(Settings { hosts: vec!["watch.example".to_owned()], ..local() });
+    for (host, status) in [("watch.example", 200), ("localhost:8621", 200), ("[::1]:8621", 200), ("10.0.0.7", 200)] {
+        assert_eq!(site.get_with("/-/healthy", &format!("Host: {host}\r\n")).status, status, "{host}");
+    }
+    for host in ["evil.example", "watch.example.evil.example", "localhost.evil", ""] {
+        site.get_with("/-/healthy", &format!("Host: {host}\r\n")).refused(421, "host name");
+    }
+    site.get_with("/-/healthy", "Host: localhost\r\nHost: evil.example\r\n").refused(421, "host name");
+    site.get_with("http://evil.example/", "Host: localhost\r\n").refused(421, "host name");
+}
+
+#[test]
+fn posts_come_from_here_and_are_json() {
+    let site = Site::start();
+    let post = |headers: &str| site.post("/api/v1/notes", headers, r#"{"text":"x"}"#);
+    post("Content-Type: text/plain\r\n").refused(415, "application/json");
+    post("Origin: http://evil.example\r\n").refused(403, "another site");
+    post("Origin: null\r\n").refused(403, "another site");
+    post(&format!("Origin: https://{}\r\n", site.address)).refused(403, "another site");
+    post("Sec-Fetch-Site: cross-site\r\n").refused(403, "another site");
+    let reply = site.get_with("/api/v1/targets", "Origin: http://evil.example\r\n");
+    assert!(!reply.head.contains("access-control"), "{reply:?}");
+}
+
+#[test]
+fn every_answer_forbids_frames_and_foreign_content() {
+    let site = Site::start();
+    for path in ["/", "/nowhere", "/api/v1/targets", "/metrics", "/assets/none/app.js"] {
+        let head = site.get(path).head;
+        for line in [
+            "content-security-policy: default-src 'none'; ",
+            "frame-ancestors 'none'",
+            "x-content-type-options: nosniff",
+        ] {
+            assert!(head.contains(line), "{path}: {head}");
+        }
+        assert!(!head.contains("unsafe"), "{head}");
+    }
+    let page = site.get("/").body;
+    assert!(!page.contains("<style") && !page.contains("onclick") && !page.contains("http://"), "{page}");
+}
+
+#[test]
+fn a_token_opens_and_a_session_follows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = Site::with(with_token(folder.path()));
+    site.get("/api/v1/targets").refused(401, "sign in");
+    assert!(site.get("/api/v1/targets").head.contains("www-authenticate: bearer"));
+    assert_eq!(site.get("/metrics").status, 401);
+    assert_eq!(site.get("/-/healthy").status, 200);
+    assert_eq!(site.get_with("/", "Accept: text/html\r\n").status, 401);
+    let bearer = format!("Authorization: Bearer {TOKEN}\r\n");
+    assert_eq!(site.get_with("/metrics", &bearer).status, 200);
+    let reply = site.post("/api/v1/session", "", &format!("{{\"secret\":\"{TOKEN}\"}}"));
+    assert_eq!(reply.status, 204, "{reply:?}");
+    let cookie = reply.head.lines().find(|line| line.starts_with("set-cookie")).expect("a cookie").to_owned();
+    assert!(cookie.contains("httponly") && cookie.contains("samesite=strict"), "{cookie}");
+    site.get_with("/api/v1/targets", "Cookie: narrows_session=guess\r\n").refused(401, "sign in");
+}
+
+#[test]
+fn users_are_known_by_their_hash() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = Site::with(web_config(folder.path(), &user()));
+    // anna:secret, anna:wrong, bob:secret
+    for (pair, status) in [("YW5uYTpzZWNyZXQ=", 200), ("YW5uYTp3cm9uZw==", 401), ("Ym9iOnNlY3JldA==", 401), ("%", 401)]
+    {
+        let reply = site.get_with("/api/v1/targets", &format!("Authorization: Basic {pair}\r\n"));
+        assert_eq!(reply.status, status, "{pair}: {reply:?}");
+    }
+}
+
+#[test]
+fn guesses_at_speed_are_not_even_looked_at() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = Site::with(with_token(folder.path()));
+    let guess = |token: &str| site.get_with("/metrics", &format!("Authorization: Bearer {token}\r\n")).status;
+    let statuses: Vec<u16> = (0..12).map(|n| guess(&n.to_string())).collect();
+    assert_eq!(statuses, [[401; 10].as_slice(), &[429; 2]].concat());
+    assert_eq!(guess(TOKEN), 429);
+}
+
+#[test]
+fn one_address_asks_so_often_and_no_more() {
+    let site = Site::start();
+    let statuses: Vec<u16> = (0..200).map(|_| site.get("/-/healthy").status).collect();
+    let served = statuses.iter().filter(|status| **status == 200).count();
+    assert!(served >= 40 && statuses[..40].iter().all(|status| *status == 200), "{statuses:?}");
+    assert!(statuses.contains(&429), "{statuses:?}");
+}
+
+#[test]
+fn a_large_body_is_refused_before_it_is_sent() {
+    let site = Site::start();
+    let mut stream = site.connect();
+    let head = format!("POST /api/v1/notes HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n", site.address);
+    write!(stream, "{head}Content-Length: 1000000000\r\nConnection: close\r\n\r\n").expect("the server reads");
+    // Nothing follows: whoever waited for the body would wait for ever.
+    let reply = read(&mut stream);
+    reply.refused(413, "16 kB");
+}

@@ -1,0 +1,71 @@
+//! News as they come.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::site::{Site, read};
+use crate::year::now;
+
+fn follow(site: &Site) -> BufReader<TcpStream> {
+    let mut stream = site.connect();
+    write!(stream, "GET /api/v1/stream HTTP/1.1\r\nHost: {}\r\n\r\n", site.address).expect("the server reads");
+    let mut reader = BufReader::new(stream);
+    until(&mut reader, "event: resync");
+    reader
+}
+
+/// Reads lines until one begins like this, and returns it.
+fn until(reader: &mut BufReader<TcpStream>, begin: &str) -> String {
+    let mut line = String::new();
+    while !line.starts_with(begin) {
+        line.clear();
+        assert!(reader.read_line(&mut line).expect("it goes on") > 0, "it ended before {begin}");
+    }
+    line
+}
+
+#[test]
+fn news_reach_a_reader() {
+    let site = Site::start();
+    let mut reader = follow(&site);
+    site.live.pulse("office", now(), Some(Duration::from_millis(18)));
+    until(&mut reader, "event: pulse");
+    let data = until(&mut reader, "data: ");
+    assert_eq!(data.trim(), r#"data: {"at_ms":1795551840000,"round_trip_ns":18000000,"target":"office"}"#);
+}
+
+/// Twenty thousand pulses are more than sockets hold, so a reader that waits has missed some.
+#[test]
+fn a_laggard_is_told_to_ask_again() {
+    let site = Site::start();
+    let mut reader = follow(&site);
+    let name = "office".repeat(200);
+    for _ in 0..20_000 {
+        site.live.pulse(&name, now(), None);
+    }
+    until(&mut reader, "event: resync");
+}
+
+#[test]
+fn no_more_than_256_follow() {
+    let site = Site::start();
+    let mut readers = Vec::new();
+    let full = loop {
+        let mut stream = site.connect();
+        write!(stream, "GET /api/v1/stream HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", site.address)
+            .expect("read");
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("it answers");
+        match line.split(' ').nth(1) {
+            Some("200") => readers.push(reader),
+            // The rate of one address is limited as well.
+            Some("429") => {}
+            _ => break (line, read(&mut reader)),
+        }
+        assert!(readers.len() <= 256);
+    };
+    assert_eq!(readers.len(), 256);
+    assert!(full.0.contains("503") && full.1.body.contains("256 readers"), "{full:?}");
+}
