@@ -105,7 +105,7 @@ function options({ series, roof, events, plot }) {
     },
     axes: [
       { ...axis, space: 90, values: (_, splits, __, ___, step) => splits.map((at) => (step >= 86400 ? time(at * 1000).slice(step >= 28 * 86400 ? 0 : 5, 10) : step >= 21600 ? time(at * 1000).slice(5) : time(at * 1000).slice(11))) },
-      { ...axis, size: 78, values: (_, splits) => splits.map((value) => (value === 0 ? "0" : amount(value, unit, most))) },
+      { ...axis, size: 92, values: (_, splits) => splits.map((value) => (value === 0 ? "0" : amount(value, unit, most))) },
     ],
     series: [
       {},

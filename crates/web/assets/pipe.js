@@ -46,7 +46,7 @@ function draw(width, { name, path, capacity, available, hot }) {
     "aria-label": `The path from this host to ${name} as a pipe; the table below has its hops`,
   });
   for (const x of [2, right + 8]) picture.append(s("rect", { class: "host", x, y: middle - 24, width: box - 2, height: 48, rx: 8 }));
-  picture.append(label(2 + box / 2, "this host"), label(right + 8 + box / 2, name));
+  picture.append(label(2 + box / 2, narrow ? "here" : "this host"), label(right + 8 + box / 2, name));
   picture.append(s("rect", { class: "hull", x: left, y: middle - tall, width: right - left, height: 2 * tall }));
   if (capacity && available && available.value !== null) {
     const share = Math.min(1, available.value / capacity.value);

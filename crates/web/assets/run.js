@@ -47,11 +47,17 @@ function measured(metrics) {
   return table("Values of this run with 90 % intervals", [
     ["what", name],
     ["value", (row) => (row.value === null ? "inconclusive" : `${WORDS[row.verdict] ?? ""}${number(row.value, row)}`), true],
-    ["interval", (row) => (row.low !== null && row.high !== null && row.low !== row.high ? `${number(row.low, row)} to ${number(row.high, row)}` : ""), true],
+    ["interval", between, true],
     ["confidence", (row) => row.confidence ?? ""],
     ["method", (row) => row.method],
     ["sent", (row) => amount(row.octets ?? 0, "octets"), true],
   ], metrics);
+}
+
+function between(row) {
+  if (row.low === null || row.high === null || row.low === row.high) return "";
+  const [low, high] = [number(row.low, row), number(row.high, row)];
+  return low === high ? "narrower than these digits" : `${low} to ${high}`;
 }
 
 function intervals(metrics) {

@@ -69,8 +69,8 @@ impl TargetLabels {
         labels
     }
 
-    fn keep(&self) -> Option<Duration> {
-        Some(3 * self.cadence)
+    fn keep(&self) -> Duration {
+        3 * self.cadence
     }
 }
 
@@ -119,7 +119,7 @@ impl Metrics {
         let high = sample.high.filter(|_| sample.claim != Claim::AtLeast);
         for (gauge, value) in gauges.into_iter().zip([sample.value, low, high]) {
             match value {
-                Some(value) => self.set(gauge, labels.clone(), value, sample.at, of.keep()),
+                Some(value) => self.set(gauge, labels.clone(), value, sample.at, Some(of.keep())),
                 None => self.forget(gauge, &labels),
             }
         }
@@ -128,9 +128,9 @@ impl Metrics {
     /// The path: its MTU in octets and its number of hops.
     pub fn path(&self, of: &TargetLabels, mtu: Option<u32>, hops: usize, at: WallTime) {
         if let Some(mtu) = mtu {
-            self.set(Gauge::PathMtu, of.plain(), f64::from(mtu), at, of.keep());
+            self.set(Gauge::PathMtu, of.plain(), f64::from(mtu), at, Some(of.keep()));
         }
-        self.set(Gauge::PathHops, of.plain(), hops as f64, at, of.keep());
+        self.set(Gauge::PathHops, of.plain(), hops as f64, at, Some(of.keep()));
     }
 
     /// The path is another one.
@@ -140,8 +140,8 @@ impl Metrics {
 
     /// Whether the target answers pulses, and its server the schedule.
     pub fn up(&self, of: &TargetLabels, target: bool, server: bool, at: WallTime) {
-        self.set(Gauge::TargetUp, of.plain(), f64::from(u8::from(target)), at, of.keep());
-        self.set(Gauge::ServerUp, of.plain(), f64::from(u8::from(server)), at, of.keep());
+        self.set(Gauge::TargetUp, of.plain(), f64::from(u8::from(target)), at, Some(of.keep()));
+        self.set(Gauge::ServerUp, of.plain(), f64::from(u8::from(server)), at, Some(of.keep()));
     }
 
     /// An event of this kind was found.

@@ -36,7 +36,8 @@ impl Assets {
         for (_, _, bytes) in FILES {
             hash.update(bytes);
         }
-        let version: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let [a, b, c, d, ..]: [u8; 32] = hash.finalize().into();
+        let version = format!("{:08x}", u32::from_be_bytes([a, b, c, d]));
         let page = include_str!("../assets/index.html").replace("VERSION", &version);
         let file = |(name, kind, bytes): &(&'static str, &'static str, &'static [u8])| File {
             name,

@@ -1,4 +1,5 @@
 //! Lists and single answers of the API, with their schema's name.
+#![expect(clippy::struct_field_names, reason = "the keys of the JSON are the names of the fields")]
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
 //! What the API answers with. The records of the store stay free to change.
+#![expect(clippy::struct_field_names, reason = "the keys of the JSON are the names of the fields")]
 
 use narrows_store::records::{self, Point, RunOutcome, Sample};
 use narrows_watch::{Claim, Signal, WallTime};

@@ -1,6 +1,6 @@
-//! Metrics as text: OpenMetrics 1.0, and the older format for whoever does not ask for it.
+//! Metrics as text: `OpenMetrics` 1.0, and the older format for whoever does not ask for it.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text};
@@ -71,7 +71,7 @@ impl Exposition {
         Self { lines }
     }
 
-    /// As OpenMetrics.
+    /// As `OpenMetrics`.
     pub(crate) fn open_metrics(self) -> Result<String, fmt::Error> {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));
@@ -91,7 +91,7 @@ impl Exposition {
             let head = (words.next(), words.next(), words.next(), words.next());
             match head {
                 (Some("#"), Some(kind @ ("HELP" | "TYPE")), Some(name), Some(rest)) if counters.contains(&name) => {
-                    out.push_str(&format!("# {kind} {name}_total {rest}\n"));
+                    writeln!(out, "# {kind} {name}_total {rest}")?;
                 }
                 _ => {
                     out.push_str(line);

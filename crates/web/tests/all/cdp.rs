@@ -97,7 +97,9 @@ impl Tab {
         self.call("Emulation.setDeviceMetricsOverride", &size);
         let gone = self.call("Page.navigate", &json!({ "url": url }));
         assert!(gone["errorText"].is_null(), "{url}: {gone}");
-        let ready = format!("location.href === '{url}' && document.querySelector('main')?.dataset.ready === 'yes'");
+        let path = url.splitn(4, '/').nth(3).and_then(|rest| rest.split('?').next()).unwrap_or_default();
+        let ready =
+            format!("location.pathname === '/{path}' && document.querySelector('main')?.dataset.ready === 'yes'");
         while self.try_evaluate(&ready) != Some(Value::Bool(true)) {}
         // What is drawn by frames is drawn by then.
         self.picture();

@@ -6,6 +6,7 @@ mod cdp;
 mod monitoring;
 mod open_api;
 mod posts;
+mod promtool;
 mod security;
 mod site;
 mod stream;

@@ -20,19 +20,19 @@ fn posted(path: &str, body: &str, answer: Result<Accepted, Refusal>) -> (Reply, 
     (reply, scheduler.join().expect("the scheduler answered"))
 }
 
-fn yes() -> Result<Accepted, Refusal> {
-    Ok(Accepted { text: "it is queued".to_owned() })
+fn accepted() -> Accepted {
+    Accepted { text: "it is queued".to_owned() }
 }
 
 #[test]
 fn a_run_a_silence_and_a_note_are_handed_on() {
-    let (reply, order) = posted("/api/v1/runs", r#"{"target":"lab","kind":"slice"}"#, yes());
+    let (reply, order) = posted("/api/v1/runs", r#"{"target":"lab","kind":"slice"}"#, Ok(accepted()));
     assert_eq!((reply.status, reply.json()["text"].as_str()), (202, Some("it is queued")));
     assert_eq!(order, Order::Run { target: LAB, kind: JobKind::Slice });
-    let (_, order) = posted("/api/v1/silences", r#"{"target":"office","minutes":60}"#, yes());
+    let (_, order) = posted("/api/v1/silences", r#"{"target":"office","minutes":60}"#, Ok(accepted()));
     let ends = WallTime::from_millis(NOW_MS + 3_600_000);
     assert_eq!(order, Order::Silence { rule: None, target: Some(OFFICE), began: now(), ends, note: None });
-    let (_, order) = posted("/api/v1/notes", r#"{"text":"new router"}"#, yes());
+    let (_, order) = posted("/api/v1/notes", r#"{"text":"new router"}"#, Ok(accepted()));
     assert_eq!(order, Order::Note { target: None, at: now(), text: "new router".to_owned() });
 }
 

@@ -1,8 +1,10 @@
 //! News as they come.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
 
 use crate::site::{Site, read};
 use crate::year::now;
@@ -47,25 +49,26 @@ fn a_laggard_is_told_to_ask_again() {
     until(&mut reader, "event: resync");
 }
 
+/// Asks for the stream from another of the host's addresses, each of which has a rate of its own.
+fn ask_from(site: &Site, last: u8) -> (String, BufReader<TcpStream>) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.bind(&SocketAddr::from(([127, 0, 0, last], 0)).into()).expect("an address of this host");
+    socket.connect(&site.address.into()).expect("the server listens");
+    let mut stream = TcpStream::from(socket);
+    write!(stream, "GET /api/v1/stream HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", site.address)
+        .expect("the server reads");
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).expect("it answers");
+    (line, reader)
+}
+
 #[test]
 fn no_more_than_256_follow() {
     let site = Site::start();
-    let mut readers = Vec::new();
-    let full = loop {
-        let mut stream = site.connect();
-        write!(stream, "GET /api/v1/stream HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", site.address)
-            .expect("read");
-        let mut reader = BufReader::new(stream);
-        let mut line = String::new();
-        reader.read_line(&mut line).expect("it answers");
-        match line.split(' ').nth(1) {
-            Some("200") => readers.push(reader),
-            // The rate of one address is limited as well.
-            Some("429") => {}
-            _ => break (line, read(&mut reader)),
-        }
-        assert!(readers.len() <= 256);
-    };
-    assert_eq!(readers.len(), 256);
-    assert!(full.0.contains("503") && full.1.body.contains("256 readers"), "{full:?}");
+    let readers: Vec<_> = (0..=255u8).map(|n| ask_from(&site, 1 + n / 16)).collect();
+    assert!(readers.iter().all(|(status, _)| status.contains("200")));
+    let (status, mut full) = ask_from(&site, 100);
+    assert!(status.contains("503"), "{status}");
+    assert!(read(&mut full).body.contains("256 readers"));
 }

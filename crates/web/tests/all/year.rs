@@ -1,4 +1,10 @@
 //! A year of three targets, made from their clocks alone: the same question has the same answer.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "made-up numbers that are small"
+)]
 
 use std::collections::BTreeMap;
 
