@@ -74,10 +74,10 @@ function draw(width, { name, path, capacity, available, hot }) {
 }
 
 /** The hops as a table; `before` is the path that was there earlier. */
-export function hops(path, before) {
+export function hops(path, before, title = "Hops of the path") {
   const same = (hop, n) => !before || JSON.stringify(before.hops[n]?.addresses) === JSON.stringify(hop.addresses);
   const rows = path.hops.map((hop, n) => ({ ...hop, n: n + 1, same: same(hop, n) }));
-  return table("Hops of the path, least round trip to each", [
+  return table(`${title}, least round trip to each`, [
     ["hop", (row) => row.n],
     ["who answered", (row) => (row.addresses.length ? row.addresses.join(", ") : "nobody")],
     ["least round trip", (row) => (row.round_trip_ns === null ? "not known" : amount(row.round_trip_ns, "ns")), true],

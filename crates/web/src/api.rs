@@ -6,10 +6,8 @@
 mod answers;
 mod compare;
 mod listings;
-pub(crate) mod model;
 mod open_api;
 mod posts;
-pub(crate) mod problem;
 mod query;
 mod scrape;
 mod series;

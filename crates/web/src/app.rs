@@ -6,10 +6,10 @@ use narrows_store::records::Target;
 use narrows_watch::WallTime;
 use tokio::sync::Semaphore;
 
-use crate::api::problem::Problem;
+use crate::assets::Assets;
 use crate::guard::Guard;
 use crate::live::Live;
-use crate::pages::Assets;
+use crate::problem::Problem;
 use crate::source::{Source, SourceError};
 
 /// What every request shares; cheap to clone.

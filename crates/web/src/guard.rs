@@ -1,19 +1,13 @@
-//! What a request passes before it is answered: host, rate, who asks, and what a POST may be.
+//! What a request is held against: known hosts, the rate of an address, what a POST may be.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::time::Duration;
 
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
-use crate::api::problem::Problem;
-use crate::app::App;
-use crate::auth::{Answer, Auth};
+use crate::auth::Auth;
+use crate::problem::Problem;
 
 /// What requests are held against.
 pub(crate) struct Guard {
@@ -28,6 +22,11 @@ impl Guard {
     pub(crate) fn new(auth: Auth, tls: bool, hosts: Vec<String>) -> Self {
         let quota = Quota::per_second(RATE).allow_burst(BURST);
         Self { auth, tls, hosts, rates: RateLimiter::keyed(quota) }
+    }
+
+    /// Whether this address may ask once more now.
+    pub(crate) fn allows(&self, from: IpAddr) -> bool {
+        self.rates.check_key(&from).is_ok()
     }
 
     /// Forgets addresses that were quiet.
@@ -46,7 +45,7 @@ impl Guard {
             || self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(name))
     }
 
-    fn refuse_host(&self, uri: &Uri, headers: &HeaderMap) -> Option<Problem> {
+    pub(crate) fn refuse_host(&self, uri: &Uri, headers: &HeaderMap) -> Option<Problem> {
         let mut named = headers.get_all(header::HOST).iter();
         let host = named.next().and_then(|host| host.to_str().ok());
         let fits = host.is_some_and(|host| self.knows(host)) && named.next().is_none();
@@ -56,7 +55,7 @@ impl Guard {
     }
 
     /// A form of another site can neither send JSON nor our origin.
-    fn refuse_post(&self, headers: &HeaderMap) -> Option<Problem> {
+    pub(crate) fn refuse_post(&self, headers: &HeaderMap) -> Option<Problem> {
         let of = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         let json = of(header::CONTENT_TYPE).is_some_and(|kind| {
             kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
@@ -77,90 +76,8 @@ impl Guard {
     }
 }
 
-/// The first that a request meets.
-pub(crate) async fn check(
-    State(app): State<App>,
-    ConnectInfo(from): ConnectInfo<SocketAddr>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let (head, body) = request.into_parts();
-    let html = wants_html(&head.headers);
-    let asset = head.uri.path().starts_with("/assets/");
-    let mut response = match admit(&app, from.ip(), &head).await {
-        Ok(()) if head.method == Method::POST => {
-            let answered = tokio::time::timeout(SLOW_BODY, next.run(Request::from_parts(head, body))).await;
-            answered.unwrap_or_else(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "that took too long").into_response())
-        }
-        Ok(()) => next.run(Request::from_parts(head, body)).await,
-        Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => unauthorised(&app, problem, html),
-        Err(problem) => problem.into_response(),
-    };
-    let headers = response.headers_mut();
-    for (name, value) in HEADERS {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-    }
-    if !asset {
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    }
-    response
-}
-
-async fn admit(app: &App, from: IpAddr, head: &Parts) -> Result<(), Problem> {
-    let guard = app.guard();
-    if let Some(problem) = guard.refuse_host(&head.uri, &head.headers) {
-        return Err(problem);
-    }
-    let path = head.uri.path();
-    if path.starts_with("/assets/") {
-        return Ok(());
-    }
-    let from = network(from);
-    if guard.rates.check_key(&from).is_err() {
-        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "more than 20 requests in a second"));
-    }
-    if head.method == Method::POST
-        && let Some(problem) = guard.refuse_post(&head.headers)
-    {
-        return Err(problem);
-    }
-    if OPEN.contains(&path) {
-        return Ok(());
-    }
-    match guard.auth.check(&head.headers, from, app.now()).await {
-        Answer::Welcome => Ok(()),
-        Answer::Unknown => Err(Problem::new(StatusCode::UNAUTHORIZED, "sign in, or send a token or a user")),
-        Answer::TooManyGuesses => Err(too_many_guesses()),
-    }
-}
-
 pub(crate) fn too_many_guesses() -> Problem {
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong guesses; wait a minute")
-}
-
-/// People get the page on which they sign in; programs hear which schemes there are.
-fn unauthorised(app: &App, problem: Problem, html: bool) -> Response {
-    if html {
-        let mut page = app.assets().page();
-        *page.status_mut() = StatusCode::UNAUTHORIZED;
-        return page;
-    }
-    let mut response = problem.into_response();
-    let known = app.guard().auth.known();
-    if !known.users.is_empty() {
-        response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"narrows\""));
-    }
-    if known.token.is_some() {
-        response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    response
-}
-
-fn wants_html(headers: &HeaderMap) -> bool {
-    headers
-        .get(header::ACCEPT)
-        .and_then(|accept| accept.to_str().ok())
-        .is_some_and(|accept| accept.contains("text/html"))
 }
 
 fn without_port(host: &str) -> &str {
@@ -170,36 +87,8 @@ fn without_port(host: &str) -> &str {
     host.rsplit_once(':').map_or(host, |(name, _)| name)
 }
 
-/// One customer of IPv6 has 2^64 addresses.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(six) => match six.to_ipv4_mapped() {
-            Some(four) => IpAddr::V4(four),
-            None => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & !u128::from(u64::MAX))),
-        },
-    }
-}
-
-/// Who signs in, and who looks whether the process lives, shows nothing.
-const OPEN: [&str; 3] = ["/-/healthy", "/-/ready", "/api/v1/session"];
-
-const HEADERS: [(&str, &str); 6] = [
-    (
-        "content-security-policy",
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-         base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-    ),
-    ("x-content-type-options", "nosniff"),
-    ("x-frame-options", "DENY"),
-    ("referrer-policy", "no-referrer"),
-    ("cross-origin-opener-policy", "same-origin"),
-    ("cross-origin-resource-policy", "same-origin"),
-];
-
 const RATE: NonZeroU32 = NonZeroU32::new(20).expect("20 is not zero");
 /// A page asks for this much at most when it opens; then 20 a second.
 const BURST: NonZeroU32 = NonZeroU32::new(40).expect("40 is not zero");
 /// Octets of what is posted.
 pub(crate) const LARGEST_BODY: usize = 16 * 1024;
-const SLOW_BODY: Duration = Duration::from_secs(10);

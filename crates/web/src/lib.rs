@@ -5,19 +5,23 @@
 //!   orders that people post.
 //! * [`Server`] binds, refuses unsafe settings, and serves until it is told to stop.
 //!
-//! A request passes `guard` (host, rate, headers, who asks), then `api` or `pages`. Every route of
+//! A request passes `admission` (host, rate, who asks), then `api` or `pages`. Every route of
 //! the API is described where it is written; `/api/openapi.json` is made from these descriptions.
 //!
 //! Invariant: no request resolves a name, measures, or waits for a query on an async thread.
 
+mod admission;
 mod api;
 mod app;
+mod assets;
 mod auth;
 mod connection;
 mod guard;
 mod live;
 mod metrics;
+mod model;
 mod pages;
+mod problem;
 mod serve;
 mod sessions;
 mod settings;

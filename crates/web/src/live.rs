@@ -10,8 +10,8 @@ use narrows_watch::{Signal, WallTime};
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::api::model;
 use crate::metrics::Metrics;
+use crate::model;
 
 /// What the process shares with its pages. Cheap to clone.
 #[derive(Debug, Clone)]

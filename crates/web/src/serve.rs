@@ -63,7 +63,7 @@ impl Server {
         let (router, open_api) = crate::api::router();
         let app = App::new(source, live, guard, self.settings.now, open_api);
         let service = crate::pages::add(router)
-            .layer(axum::middleware::from_fn_with_state(app.clone(), crate::guard::check))
+            .layer(axum::middleware::from_fn_with_state(app.clone(), crate::admission::check))
             .with_state(app.clone())
             .into_make_service_with_connect_info::<SocketAddr>();
         let handle = Handle::new();

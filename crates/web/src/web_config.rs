@@ -1,6 +1,6 @@
 //! TLS and users in the format of Prometheus exporters (`--web.config.file` of exporter-toolkit).
 //!
-//! The format is read strictly: a key that is not known, or not supported here, is an error, so that
+//! The format is read strictly: a key that is not known, or not supported here, is an error. So
 //! nobody believes in a protection that is not there.
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::model::{Alert, Event, Incident, Path, Run, Value};
+use crate::model::{Alert, Event, Incident, Path, Run, Value};
 
 /// All targets.
 #[derive(Debug, Serialize, ToSchema)]

@@ -7,10 +7,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::listings::{MOST, SIGNALS};
-use super::model::{self, Path};
-use super::problem::Problem;
 use super::query::{Asked, Names};
 use crate::app::App;
+use crate::model::{self, Path};
+use crate::problem::Problem;
 use crate::source::{Source, Span};
 
 /// Two spans of a target.

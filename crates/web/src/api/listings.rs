@@ -6,10 +6,10 @@ use narrows_watch::{Signal, WallTime};
 use uuid::Uuid;
 
 use super::answers::{Alerts, Events, Incidents, Newest, Paths, Runs, Target, Targets};
-use super::model::{self, Alert, Event, Incident, Path, Run};
-use super::problem::Problem;
 use super::query::{Asked, Names};
 use crate::app::App;
+use crate::model::{self, Alert, Event, Incident, Path, Run};
+use crate::problem::Problem;
 use crate::source::Span;
 
 /// All targets with their newest values, firing rules and open incidents.

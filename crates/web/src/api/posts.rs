@@ -9,10 +9,10 @@ use narrows_watch::schedule::JobKind;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::problem::Problem;
 use super::query::Names;
 use crate::app::App;
 use crate::live::{Order, Refusal};
+use crate::problem::Problem;
 
 /// A run that is asked for.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -8,9 +8,9 @@ use narrows_store::records::Target;
 use narrows_watch::schedule::TargetId;
 use narrows_watch::{Signal, WallTime};
 
-use crate::api::model;
-use crate::api::problem::Problem;
 use crate::app::{App, find};
+use crate::model;
+use crate::problem::Problem;
 use crate::source::Span;
 use crate::time_text;
 

@@ -9,12 +9,12 @@ use narrows_watch::{Signal, WallTime};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::model;
-use super::problem::Problem;
 use super::query::{Asked, Names};
 use crate::app::App;
 use crate::live::Order;
 use crate::metrics::{Exposition, Line};
+use crate::model;
+use crate::problem::Problem;
 use crate::source::Span;
 
 /// Whether it is well.

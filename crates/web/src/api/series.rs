@@ -6,10 +6,10 @@ use narrows_watch::WallTime;
 
 use super::answers::{Heat, Series};
 use super::listings::MOST;
-use super::model::{self, Value};
-use super::problem::Problem;
 use super::query::{Asked, Names};
 use crate::app::App;
+use crate::model::{self, Value};
+use crate::problem::Problem;
 
 /// Values of one signal over time.
 #[utoipa::path(get, path = "/api/v1/series", tag = "read",

@@ -11,10 +11,10 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::posts::unread;
-use super::problem::Problem;
 use crate::app::App;
 use crate::auth::{Answer, Shown};
 use crate::guard::too_many_guesses;
+use crate::problem::Problem;
 use crate::sessions::{COOKIE, LIFE};
 
 /// Who signs in: a user with a password, or whoever has the token.

@@ -11,9 +11,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::problem::Problem;
 use crate::app::App;
 use crate::live::News;
+use crate::problem::Problem;
 
 struct Reader {
     news: Receiver<Arc<News>>,

@@ -1,5 +1,5 @@
-//! Each page at two widths, light and dark: no word on the console, nothing that the policy forbids,
-//! nothing that stands out at the side, nothing that axe-core finds.
+//! Each page at two widths, light and dark: no word on the console, nothing that the policy
+//! forbids, nothing that stands out at the side, nothing that axe-core finds.
 //!
 //! `NARROWS_SCREENSHOTS=FOLDER` keeps a picture of each; `NARROWS_AXE=axe.min.js` names axe-core.
 
@@ -101,8 +101,8 @@ fn the_keyboard_reads_a_chart_and_opens_a_run() {
     };
     tab.evaluate("document.querySelector('.chart').focus()");
     tab.evaluate(&press("ArrowLeft"));
-    let told = tab.evaluate("document.querySelector('.readout').textContent");
-    assert!(told.as_str().is_some_and(|told| told.contains("23.4 Mbit/s")), "{told}");
+    let readout = tab.evaluate("document.querySelector('.readout').textContent");
+    assert!(readout.as_str().is_some_and(|readout| readout.contains("23.4 Mbit/s")), "{readout}");
     tab.evaluate(&press("Enter"));
     // The page goes away while it is asked, so ask until the new one answers.
     while tab.try_evaluate("location.pathname.startsWith('/run/')") != Some(Value::Bool(true)) {}

@@ -130,7 +130,7 @@ impl Drop for Tab {
     }
 }
 
-/// The tabs that are open; the browser keeps the connection, so its length says where the list ends.
+/// The tabs that are open; its length says where the list ends, as the connection stays.
 fn tabs(address: &str) -> Value {
     let mut stream = TcpStream::connect(address).expect("the browser listens");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket has a timeout");

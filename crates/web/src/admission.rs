@@ -1,0 +1,127 @@
+//! What a request passes before it is answered: host, rate, who asks; and what each answer says of
+//! itself to browsers.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::app::App;
+use crate::auth::Answer;
+use crate::guard::too_many_guesses;
+use crate::problem::Problem;
+
+/// The first that a request meets.
+pub(crate) async fn check(
+    State(app): State<App>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (head, body) = request.into_parts();
+    let html = wants_html(&head.headers);
+    let asset = head.uri.path().starts_with("/assets/");
+    let mut response = match admit(&app, from.ip(), &head).await {
+        Ok(()) if head.method == Method::POST => {
+            let answered = tokio::time::timeout(SLOW_BODY, next.run(Request::from_parts(head, body))).await;
+            answered.unwrap_or_else(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "that took too long").into_response())
+        }
+        Ok(()) => next.run(Request::from_parts(head, body)).await,
+        Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => unauthorised(&app, problem, html),
+        Err(problem) => problem.into_response(),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    if !asset {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}
+
+async fn admit(app: &App, from: IpAddr, head: &Parts) -> Result<(), Problem> {
+    let guard = app.guard();
+    if let Some(problem) = guard.refuse_host(&head.uri, &head.headers) {
+        return Err(problem);
+    }
+    let path = head.uri.path();
+    if path.starts_with("/assets/") {
+        return Ok(());
+    }
+    let from = network(from);
+    if !guard.allows(from) {
+        return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "more than 20 requests in a second"));
+    }
+    if head.method == Method::POST
+        && let Some(problem) = guard.refuse_post(&head.headers)
+    {
+        return Err(problem);
+    }
+    if OPEN.contains(&path) {
+        return Ok(());
+    }
+    match guard.auth.check(&head.headers, from, app.now()).await {
+        Answer::Welcome => Ok(()),
+        Answer::Unknown => Err(Problem::new(StatusCode::UNAUTHORIZED, "sign in, or send a token or a user")),
+        Answer::TooManyGuesses => Err(too_many_guesses()),
+    }
+}
+
+/// People get the page on which they sign in; programs hear which schemes there are.
+fn unauthorised(app: &App, problem: Problem, html: bool) -> Response {
+    if html {
+        let mut page = app.assets().page();
+        *page.status_mut() = StatusCode::UNAUTHORIZED;
+        return page;
+    }
+    let mut response = problem.into_response();
+    let known = app.guard().auth.known();
+    if !known.users.is_empty() {
+        response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"narrows\""));
+    }
+    if known.token.is_some() {
+        response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+fn wants_html(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"))
+}
+
+/// One customer of IPv6 has 2^64 addresses.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(six) => match six.to_ipv4_mapped() {
+            Some(four) => IpAddr::V4(four),
+            None => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & !u128::from(u64::MAX))),
+        },
+    }
+}
+
+/// Who signs in, and who looks whether the process lives, shows nothing.
+const OPEN: [&str; 3] = ["/-/healthy", "/-/ready", "/api/v1/session"];
+
+const HEADERS: [(&str, &str); 6] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+         base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+];
+
+const SLOW_BODY: Duration = Duration::from_secs(10);
