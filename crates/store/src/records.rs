@@ -3,6 +3,7 @@
 //! Times are milliseconds since 1970, UTC. Values are in the unit of their signal: bit/s, ns, parts
 //! of a million.
 
+use narrows_watch::alert::Silence;
 use narrows_watch::schedule::{JobKind, TargetId, Why};
 use narrows_watch::{Claim, Signal, WallTime};
 use serde::{Deserialize, Serialize};
@@ -216,4 +217,84 @@ pub struct Point {
     pub count: u32,
     /// What it claims; a mean of several is an estimate.
     pub claim: Claim,
+}
+
+/// A span of time: from, and up to but without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// Its beginning.
+    pub since: WallTime,
+    /// Its end.
+    pub until: WallTime,
+}
+
+/// Counts of round trips: a column per time, a row per class of round trip.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Heatmap {
+    /// The beginnings of the columns.
+    pub times: Vec<WallTime>,
+    /// The upper ends of the classes, ns.
+    pub upper_ns: Vec<u64>,
+    /// Per column, how many round trips fell into each class.
+    pub counts: Vec<Vec<u32>>,
+    /// Per column, the share of pulses that were lost.
+    pub lost: Vec<f64>,
+}
+
+/// One figure of a run's document: it stays when the document is deleted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The metric, as the document calls it.
+    pub metric: String,
+    /// `forward`, `reverse` or `round_trip`.
+    pub direction: String,
+    /// The unit of its values.
+    pub unit: String,
+    /// The value; none where it is inconclusive.
+    pub value: Option<f64>,
+    /// Lower end of its interval.
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    pub high: Option<f64>,
+    /// What it claims.
+    pub claim: Claim,
+}
+
+/// What a target cost on a day.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Which target.
+    pub target: TargetId,
+    /// What for.
+    pub kind: String,
+    /// Octets, all in all.
+    pub octets: u64,
+}
+
+/// A time in which notices are held back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredSilence {
+    /// Its row.
+    pub id: i64,
+    /// What it covers.
+    pub silence: Silence,
+    /// Why, in the words of whoever asked for it.
+    pub note: Option<String>,
+}
+
+/// A notice on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutboxRow {
+    /// Its row.
+    pub id: i64,
+    /// The channel that it goes to.
+    pub channel: String,
+    /// What is to be sent, as the channel's owner wrote it.
+    pub body: String,
+    /// When it was made.
+    pub made: WallTime,
+    /// When it is to be tried next.
+    pub due: WallTime,
+    /// How often it was tried in vain.
+    pub tries: u32,
 }
