@@ -26,6 +26,7 @@ mod serve;
 mod sessions;
 mod settings;
 mod source;
+mod store;
 mod time_text;
 mod web_config;
 
