@@ -9,6 +9,8 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod emulate;
 pub(crate) mod evaluate;
+#[cfg(feature = "watch")]
+pub(crate) mod history;
 pub(crate) mod hops;
 pub(crate) mod host;
 pub(crate) mod lab;

@@ -100,6 +100,7 @@ enum Command {
     Passive(commands::passive::PassiveArgs),
     #[cfg(feature = "watch")]
     Alerts(commands::alerts::AlertsArgs),
+    History(commands::history::HistoryArgs),
     /// List the methods, or print one method's manual
     Methods(commands::methods::MethodsArgs),
     /// Print a completion script for a shell
@@ -189,6 +190,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Passive(args) => commands::passive::run(args),
         #[cfg(feature = "watch")]
         Command::Alerts(args) => commands::alerts::run(args),
+        Command::History(args) => commands::history::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Completions { shell } => commands::manual::completions(*shell),
         Command::Config(args) => commands::config::run(args, &Cli::command()),

@@ -19,6 +19,11 @@ impl Moment {
         Self(narrows_net::clock::wall_ns().div_euclid(1_000_000_000))
     }
 
+    #[cfg(feature = "watch")]
+    pub(crate) fn from_unix_seconds(seconds: i64) -> Self {
+        Self(seconds)
+    }
+
     pub(crate) fn unix_seconds(self) -> i64 {
         self.0
     }

@@ -86,6 +86,11 @@ pub const ALERTS: &str = include_str!("../schema/alerts-1.json");
 
 /// JSON schema (draft 2020-12) of the notices that webhooks and programs get: `narrows.notice/1`.
 pub const NOTICE: &str = include_str!("../schema/notice-1.json");
+/// Name and version of [`HISTORY`].
+pub const HISTORY_NAME: &str = "narrows.history/1";
+
+/// JSON schema (draft 2020-12) of `narrows history --format json`.
+pub const HISTORY: &str = include_str!("../schema/history-1.json");
 
 /// Name and version of [`EVENT`].
 pub const EVENT_NAME: &str = "narrows.event/1";

@@ -27,6 +27,7 @@ const COMMANDS: &[&str] = &[
     "traffic",
     "passive",
     "alerts",
+    "history",
     "methods",
     "completions",
     "config",
@@ -35,6 +36,9 @@ const COMMANDS: &[&str] = &[
 
 /// Commands of commands.
 const PARTS: &[[&str; 2]] = &[
+    ["history", "events"],
+    ["history", "show"],
+    ["history", "import"],
     ["lab", "up"],
     ["lab", "down"],
     ["lab", "run"],

@@ -11,6 +11,7 @@ mod evaluate;
 mod from_here_lab;
 mod gate;
 mod help;
+mod history;
 mod hops_lab;
 mod host;
 mod host_lab;

@@ -1,0 +1,228 @@
+//! `narrows history` on a store that this test writes.
+
+use crate::common;
+
+use std::path::PathBuf;
+
+use common::{ProgramResult, directory, file, run, text};
+use narrows_store::records::{Basis, Event, Incident, PulseMinute, Run, RunOutcome, Sample};
+use narrows_store::{Options, Store};
+use narrows_watch::schedule::{JobKind, TargetId, Why};
+use narrows_watch::{Claim, Signal, WallTime};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use crate::documents::keeps;
+
+/// Monday, 23 November 2026, 00:00 UTC, in ms.
+const MONDAY: i64 = 1_795_392_000_000;
+const MINUTE: i64 = 60_000;
+const RUN: Uuid = Uuid::from_u128(0x019a_b0c1_0000_7000_8000_0000_0000_0001);
+const INCIDENT: Uuid = Uuid::from_u128(0x019a_b0c1_0000_7000_8000_0000_0000_0002);
+
+fn at(minute: i64) -> WallTime {
+    WallTime::from_millis(MONDAY + minute * MINUTE)
+}
+
+fn sample(minute: i64, value: f64, claim: Claim) -> Sample {
+    Sample {
+        at: at(minute),
+        value: (claim != Claim::Inconclusive).then_some(value),
+        low: Some(value * 0.9),
+        high: Some(value * 1.1),
+        claim,
+        loaded: false,
+        host_busy: false,
+        run: Some(RUN),
+    }
+}
+
+/// Two targets: `office` has ten minutes in which the available rate fell, `lab` has pulses.
+fn stored() -> (TempDir, PathBuf) {
+    let folder = directory();
+    let path = folder.path().join("watch.db");
+    let store = Store::open(&path, Options::new(at(0))).expect("a new store");
+    let writer = store.writer();
+    let target = |name: &str| writer.target(name, "far.example", None, at(0)).expect("a new target");
+    let (office, lab) = (target("office"), target("lab"));
+    for minute in 0..10 {
+        let value = if minute < 5 { 61e6 } else { 22e6 };
+        writer.sample(office, Signal::AvailableForward, Basis::Server, sample(minute, value, Claim::Estimate));
+    }
+    writer.sample(office, Signal::Capacity, Basis::Server, sample(0, 95e6, Claim::AtLeast));
+    writer.sample(office, Signal::Capacity, Basis::Server, sample(1, 0.0, Claim::Inconclusive));
+    let round_trips_ns = vec![20_000_000, 21_000_000, 25_000_000];
+    writer.pulses(lab, PulseMinute { minute: at(0), sent: 4, lost: 1, loaded: false, round_trips_ns });
+    let mut run = slice(office);
+    writer.run_began(&run).expect("the disk has room");
+    run.ended = Some(at(1));
+    run.outcome = RunOutcome::Done;
+    run.document = Some(json!({"schema": "narrows.report/1", "metrics": []}));
+    writer.run_ended(&run).expect("the disk has room");
+    let text = "available 22 Mbit/s, usually 61, since 00:05".to_owned();
+    let cause = Some("a queue at hop 4".to_owned());
+    writer
+        .incident(&Incident { id: INCIDENT, target: office, began: at(5), ended: Some(at(9)), cause, text })
+        .expect("the disk has room");
+    writer.event(&mut change(office)).expect("the disk has room");
+    drop(store);
+    (folder, path)
+}
+
+fn slice(target: TargetId) -> Run {
+    Run {
+        id: RUN,
+        target,
+        kind: JobKind::Slice,
+        why: Why::Cadence,
+        began: at(0),
+        ended: None,
+        outcome: RunOutcome::Running,
+        octets: Some(250_000),
+        document: None,
+    }
+}
+
+fn change(target: TargetId) -> Event {
+    Event {
+        id: 0,
+        target: Some(target),
+        kind: "change".to_owned(),
+        signal: Some(Signal::AvailableForward),
+        at: at(5),
+        at_low: at(4),
+        at_high: at(6),
+        found: at(8),
+        before: Some("61 Mbit/s".to_owned()),
+        after: Some("22 Mbit/s".to_owned()),
+        cause: Some("a queue at hop 4".to_owned()),
+        text: "available fell, \"much\"".to_owned(),
+        evidence: Some(json!({"hop": 4})),
+        incident: Some(INCIDENT),
+    }
+}
+
+const DAY: [&str; 4] = ["--since", "2026-11-23", "--until", "2026-11-23 00:10"];
+
+/// The answer to a question about that Monday.
+#[track_caller]
+fn ask(path: &std::path::Path, words: &[&str]) -> ProgramResult {
+    let ended = run(&[&["history"][..], words, &DAY, &["--store", text(path)]].concat());
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    ended
+}
+
+#[track_caller]
+fn document(path: &std::path::Path, words: &[&str]) -> Value {
+    let document = ask(path, &[words, &["--format", "json"]].concat()).json();
+    common::validate(narrows_report::schema::HISTORY, &document);
+    document
+}
+
+#[test]
+fn values_are_a_table_a_sheet_and_a_document() {
+    let (_folder, path) = stored();
+    let few = ["office", "--points", "2"];
+    assert_eq!(
+        ask(&path, &few).stdout,
+        "office  available\n\
+         2026-11-23 00:00  61 Mbit/s  54.9 Mbit/s to 67.1 Mbit/s\n\
+         2026-11-23 00:05  22 Mbit/s  19.8 Mbit/s to 24.2 Mbit/s\n"
+    );
+    assert_eq!(
+        ask(&path, &["office", "--metric", "capacity"]).stdout,
+        "office  capacity\n\
+         2026-11-23 00:00  >= 95 Mbit/s  85.5 Mbit/s to 104.5 Mbit/s\n\
+         2026-11-23 00:01  inconclusive\n"
+    );
+    assert_eq!(
+        ask(&path, &["--metric", "loss", "--format", "csv"]).stdout,
+        "target,metric,unit,at,value,low,high,min,max,count,verdict\n\
+         lab,loss,ppm,2026-11-23T00:00:00.000Z,250000,250000,250000,250000,250000,4,estimated\n"
+    );
+    let fresh = document(&path, &few);
+    assert_eq!(fresh["series"][0]["points"][1]["value"], 22_000_000);
+    assert_eq!(fresh["series"][0]["points"][1]["count"], 5);
+    keeps("history-1", &fresh);
+    // A target without such values says which it has.
+    let none = ask(&path, &["lab"]);
+    assert!(none.stdout.is_empty() && none.stderr.contains("least_round_trip, queueing, loss"), "{none:?}");
+}
+
+#[test]
+fn events_incidents_and_runs_are_listed() {
+    let (_folder, path) = stored();
+    assert_eq!(
+        ask(&path, &["events", "office"]).stdout,
+        "2026-11-23 00:05:00  office  change  available fell, \"much\"\n"
+    );
+    let sheet = ask(&path, &["events", "--format", "csv"]).stdout;
+    assert!(sheet.contains(",61 Mbit/s,22 Mbit/s,a queue at hop 4,\"available fell, \"\"much\"\"\","), "{sheet}");
+    let said = ask(&path, &["why", "office"]).stdout;
+    for word in ["00:05:00 to 2026-11-23 00:09:00  office", "cause: a queue at hop 4", "before: 61 Mbit/s", "hop: 4"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    assert_eq!(ask(&path, &["why", "lab"]).stdout, "");
+    let explained = document(&path, &["why"]);
+    assert_eq!(explained["incidents"][0]["events"][0]["evidence"]["hop"], 4);
+    keeps("history-1-why", &explained);
+    assert_eq!(document(&path, &["events", "--limit", "1"])["events"].as_array().map(Vec::len), Some(1));
+    let line = format!("{RUN}  2026-11-23 00:00:00  office  slice  done  250 kB\n");
+    assert_eq!(ask(&path, &["runs"]).stdout, line);
+    let show = ["history", "show", &RUN.to_string(), "--store", text(&path), "--format", "json"];
+    let shown = run(&show).json();
+    common::validate(narrows_report::schema::HISTORY, &shown);
+    assert_eq!(shown["runs"][0]["document"]["schema"], "narrows.report/1");
+    keeps("history-1-show", &shown);
+}
+
+#[test]
+fn what_is_not_there_is_the_callers_to_mend() {
+    let (folder, path) = stored();
+    let store = ["--store", text(&path)];
+    run(&["history", "--store", "/nowhere/watch.db"]).refused(2, &["/nowhere/watch.db", "--store"]);
+    run(&[&["history", "ofice"][..], &store].concat()).refused(2, &["ofice", "lab, office"]);
+    run(&[&["history", "--since", "soon"][..], &store].concat()).refused(2, &["soon", "2026-11-22 19:42"]);
+    run(&[&["history", "--since", "1h", "--until", "2h"][..], &store].concat()).refused(2, &["--since"]);
+    let id = Uuid::from_u128(7).to_string();
+    run(&[&["history", "show", &id][..], &store].concat()).refused(2, &[&id, "history runs"]);
+    let other = file(&folder, "other.db", "not a store, but long enough to be looked at");
+    run(&["history", "--store", text(&other)]).refused(2, &["no store of narrows"]);
+}
+
+#[test]
+fn a_copy_is_whole_and_replaces_nothing() {
+    let (folder, path) = stored();
+    let copy = folder.path().join("copy.db");
+    let backup = ["history", "backup", text(&copy), "--store", text(&path)];
+    assert_eq!(run(&backup).status.code(), Some(0));
+    run(&backup).refused(2, &["exists"]);
+    let whole = run(&["history", "check", "--store", text(&copy)]);
+    assert!(whole.status.code() == Some(0) && whole.stdout.contains("is whole"), "{whole:?}");
+    assert_eq!(ask(&copy, &["runs"]).stdout, ask(&path, &["runs"]).stdout);
+}
+
+/// A result of `narrows test --json` becomes a run, once.
+#[test]
+fn a_stored_result_is_imported_once() {
+    let (folder, path) = stored();
+    let report = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/documents/report-1.json");
+    let report = std::fs::read_to_string(report).expect("a stored document");
+    let mut report: Value = serde_json::from_str(&report).expect("it is JSON");
+    let import = |name: &str, report: &Value| {
+        let file = file(&folder, name, &report.to_string());
+        run(&["history", "import", text(&file), "--target", "office", "--store", text(&path)])
+    };
+    import("undated.json", &report).refused(2, &["undated.json", "started_at"]);
+    report["started_at"] = "2026-11-22T20:00:00Z".into();
+    assert_eq!(import("report.json", &report).stdout, "1 of 1 results are new\n");
+    assert_eq!(import("again.json", &report).stdout, "0 of 1 results are new\n");
+    let since = ["--since", "2026-11-22", "--until", "2026-11-23", "--store", text(&path)];
+    let values = run(&[&["history", "office", "--metric", "available"][..], &since].concat());
+    assert!(values.stdout.contains("2026-11-22 20:00  63"), "{values:?}");
+    let runs = run(&[&["history", "runs", "--format", "json"][..], &since].concat()).json();
+    assert_eq!((&runs["runs"][0]["kind"], &runs["runs"][0]["octets"]), (&json!("test"), &report["cost"]["octets"]));
+    let other = file(&folder, "other.json", "{\"a\": 1}");
+    run(&["history", "import", text(&other), "--store", text(&path)]).refused(2, &["no result"]);
+}
