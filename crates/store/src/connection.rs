@@ -39,10 +39,12 @@ pub(crate) fn connect_to_read(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(2))?;
-    connection.pragma_update(None, "cache_size", -2_000)?;
     let known = u32::try_from(STEPS.len()).unwrap_or(u32::MAX);
     match connection.pragma_query_value(None, "user_version", |row| row.get(0)) {
-        Ok(found) if found == known => Ok(connection),
+        Ok(found) if found == known => {
+            connection.pragma_update(None, "cache_size", -2_000)?;
+            Ok(connection)
+        }
         Ok(found) if found > known => Err(Error::Newer { found, known }),
         Ok(_) => Err(Error::Foreign(path.to_owned())),
         Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
