@@ -57,6 +57,12 @@ params! {
         pub timeout: Duration = "10 s" { range: Between("1 s", "1 h"), source: "ours" },
         /// Time without a train that tells after which nothing is told.
         pub stale: Duration = "3 s" { range: Between("100 ms", "1 h"), source: "ours" },
+        /// Available rate that is expected: the first train is a little faster.
+        pub start_rate: Option<BitRate> = "the sender's highest" {
+            name: "start-rate", range: AtLeast("1 bit/s"), source: "ours: of use where it was measured before",
+        },
+        /// Trains after which it ends.
+        pub trains: Option<u32> = "no limit" { range: AtLeast("1"), source: "ours" },
     }
     names INFO;
 }

@@ -15,7 +15,7 @@ use narrows_probe::progress::{Feed, LONGEST_PAUSE, Observed, Plan, Progress as T
 use narrows_probe::{Budget, Event, Latest, Measured, Method, Order, PathFacts, Probe, RawParams, Reason, World};
 use narrows_report::{MetricRow, Watch};
 use narrows_trace::{Recorder, Setting, WorldKind};
-use narrows_units::{Metric, Sender, Stamp};
+use narrows_units::{BitRate, Metric, Sender, Stamp};
 
 use super::measure::{self, MeasureArgs};
 use crate::connect;
@@ -40,6 +40,12 @@ pub(crate) struct AvailableArgs {
     /// Mean load that tracking may impose, percent of the path's rate, such as 0.5 [default: 1]
     #[arg(long, requires = "watch", value_name = "PERCENT", value_parser = percent)]
     load_budget: Option<f64>,
+    /// Available rate that is expected, such as "60 Mbit/s": tracking begins there
+    #[arg(long, requires = "watch", value_name = "RATE")]
+    start_rate: Option<BitRate>,
+    /// End after this number of trains
+    #[arg(long, requires = "watch", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    trains: Option<u32>,
     #[command(flatten)]
     screen: ScreenArgs,
     /// End after this time, such as "10 min"
@@ -80,6 +86,17 @@ fn chosen(args: &AvailableArgs) -> Result<(&'static dyn Method, RawParams), Fail
     params.set("duration", format!("{} ns", duration.as_nanos()));
     if let Some(load) = args.load_budget {
         params.set("load", load.to_string());
+    }
+    let more = [
+        ("start-rate", "--start-rate", args.start_rate.map(|rate| format!("{} bit/s", rate.bps()))),
+        ("trains", "--trains", args.trains.map(|trains| trains.to_string())),
+    ];
+    for (parameter, flag, value) in more {
+        let Some(value) = value else { continue };
+        if method.info().parameter(parameter).is_none() {
+            return Err(Failure::usage(format!("{flag}: {name} does not take it")));
+        }
+        params.set(parameter, value);
     }
     let interval = args.interval();
     if !(Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&interval) {

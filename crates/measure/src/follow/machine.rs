@@ -137,7 +137,13 @@ impl Machine {
         self.began = now;
         self.packet_octets = self.params.ip_octets.unwrap_or(facts.path_mtu).min(facts.path_mtu);
         self.max_rate = facts.max_paced_rate(self.packet_octets).map(BitRate::as_f64);
-        self.rate = self.max_rate;
+        self.rate = match (self.params.start_rate, self.max_rate) {
+            (Some(expected), max) => Some((expected.as_f64() * ABOVE).min(max.unwrap_or(f64::INFINITY))),
+            (None, max) => max,
+        };
+        if self.params.start_rate.is_some() {
+            self.packets = self.length(None, self.level.scale());
+        }
         self.facts = Some(facts);
         self.send(now)
     }
@@ -166,7 +172,8 @@ impl Machine {
             return Step::Done(self.finish(Some(Reason::NoAnswer)));
         }
         self.looked = Some((self.train_began, now));
-        if now.since(self.began) >= self.params.duration {
+        let enough = self.params.trains.is_some_and(|trains| self.account.trains >= u64::from(trains));
+        if enough || now.since(self.began) >= self.params.duration {
             return Step::Done(self.finish(None));
         }
         self.plan();

@@ -27,6 +27,22 @@ fn exact_in_the_fluid_model() {
     }
 }
 
+/// Capacity and rate are known from before: eight trains are enough, and none is far too fast.
+#[test]
+fn eight_trains_from_a_known_rate() {
+    let (capacity, cross) = (BitRate::from_mbps(100), BitRate::from_mbps(40));
+    for start in ["60 Mbit/s", "30 Mbit/s", "80 Mbit/s"] {
+        let mut world = Fluid::new(capacity, cross);
+        let mut machine = begun(&[("start-rate", start), ("capacity", "100 Mbit/s"), ("trains", "8"), ("memory", "10 s")]);
+        let Ok(measured) = drive(&mut world, machine.as_mut(), INFO.imposes.budget());
+        let found = measured.outcome.estimate().unwrap().in_unit();
+        assert!((found.value as f64 - 60e6).abs() < 1e6, "{start}: {found:?}");
+        assert_eq!(measured.outcome.details().samples.kept.get("trains"), Some(&8), "{start}");
+        assert!(measured.cost.octets <= 8 * 36_000, "{start}: {}", measured.cost.octets);
+        assert!(measured.cost.time < Duration::from_secs(4), "{start}: {:?}", measured.cost.time);
+    }
+}
+
 /// Poisson load on a gigabit: unbiased, and the interval holds the truth.
 #[test]
 fn poisson_load_is_followed() {
