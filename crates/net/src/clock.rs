@@ -18,6 +18,11 @@ pub fn wall_ns() -> i64 {
     read_ns(ClockId::CLOCK_REALTIME)
 }
 
+/// `CLOCK_BOOTTIME` in nanoseconds: goes on while the machine sleeps.
+pub fn boot_ns() -> i64 {
+    read_ns(ClockId::CLOCK_BOOTTIME)
+}
+
 /// By how much [`wall_ns`] may be off, as whoever disciplines the clock told the kernel; `None`:
 /// nobody does.
 pub fn wall_error() -> Option<Duration> {
@@ -35,7 +40,7 @@ pub fn thread_cpu() -> Duration {
 }
 
 fn read_ns(clock: ClockId) -> i64 {
-    // The call fails only for a clock that the kernel does not know, and these three exist since
+    // The call fails only for a clock that the kernel does not know, and these exist since
     // Linux 2.6.
     let time = clock_gettime(clock).map_or(TimeSpec::new(0, 0), |time| time);
     time.tv_sec().saturating_mul(1_000_000_000).saturating_add(time.tv_nsec())

@@ -12,6 +12,7 @@
 
 mod limit;
 mod marks;
+pub mod pulse;
 mod responders;
 mod rows;
 mod train;
@@ -133,6 +134,8 @@ const DOZEN: usize = 12;
 /// SYNs are what floods are made of: so many at once, and then no more than 100 per second (ours).
 const SYN_BURST: u16 = 128;
 const SYN_EVERY: Duration = Duration::from_millis(10);
+/// First source port of pulses that are SYNs: below those of trains.
+const FIRST_PULSE_PORT: u16 = 13_000;
 
 impl SingleEndedWorld {
     /// Opens a socket for `target` (a name or an address), measures this host and a few round

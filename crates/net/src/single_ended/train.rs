@@ -20,7 +20,7 @@ use crate::receive::Datagram;
 use crate::socket::Kind;
 
 /// Octets that are read of an answer: IP header with options, and any header of ours.
-const SLOT_OCTETS: usize = 60 + narrows_wire::stamp::STAMP_AUTH_OCTETS;
+pub(super) const SLOT_OCTETS: usize = 60 + narrows_wire::stamp::STAMP_AUTH_OCTETS;
 /// First source port of SYNs, below those that Linux gives to connections of its own
 /// (`ip_local_port_range`).
 const FIRST_PORT: u16 = 15_000;
