@@ -16,6 +16,7 @@ mod feed;
 mod files;
 mod interrupt;
 mod key;
+mod link;
 mod moment;
 mod output;
 mod painting;

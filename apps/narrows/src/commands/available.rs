@@ -20,6 +20,7 @@ use narrows_units::{BitRate, Metric, Sender, Stamp};
 use super::measure::{self, MeasureArgs};
 use crate::connect;
 use crate::exit::{Exit, Failure};
+use crate::link::LinkLock;
 use crate::progress::{Progress, Wanted};
 use crate::remote::Remote;
 use crate::screen::ScreenArgs;
@@ -134,6 +135,7 @@ fn watch(args: &AvailableArgs) -> Result<Exit, Failure> {
     let wanted = Wanted { quiet: true, ..args.measure.progress(screen) };
     let progress = Progress::start(wanted, args.announced(method, &params, None))?;
     lines.shown_elsewhere = progress.is_watched();
+    let _link = LinkLock::by_hand(args.measure.host(), &progress).map_err(|failure| progress.failed(failure))?;
     let connected = measure::remote(&args.measure, &stop, &progress);
     let (remote, direction) = connected.map_err(|failure| progress.failed(failure))?;
     progress.plan(args.announced(method, &params, Some(remote.address().ip())));

@@ -25,6 +25,7 @@ pub(crate) use self::args::HopsArgs;
 use self::watched::{Board, Watched};
 use crate::connect;
 use crate::exit::{Exit, Failure};
+use crate::link::LinkLock;
 use crate::progress::Progress;
 use crate::record::FileWriter;
 use crate::{environment, interrupt, output};
@@ -47,6 +48,7 @@ pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
     output::check(args.svg.as_ref())?;
     args.files.check()?;
     let progress = Progress::start(args.progress(), announced(args, method, &params, None))?;
+    let _link = LinkLock::by_hand(&args.host, &progress).map_err(|failure| progress.failed(failure))?;
     let ended = measure(args, method, &params, &progress).map_err(|failure| progress.failed(failure))?;
     let mut document = ended.document;
     if interrupt::flag()?.load(Ordering::Relaxed) {

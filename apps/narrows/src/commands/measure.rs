@@ -26,6 +26,7 @@ use crate::connect::{self, ConnectArgs};
 use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
 use crate::files::FileArgs;
+use crate::link::LinkLock;
 use crate::progress::{Progress, StreamTo, Wanted};
 use crate::record::{FileWriter, RecordArgs};
 use crate::remote::Remote;
@@ -224,6 +225,9 @@ pub(super) fn measure_as(
     // Bad parameters are told before anything is connected.
     method.begin(&params).map_err(|error| Failure::usage(error.to_string()))?;
     let progress = Progress::start(args.progress(None), args.announced(method, &params, None))?;
+    let _link = (metric != Metric::RoundTripTime)
+        .then(|| LinkLock::by_hand(args.host(), &progress).map_err(|failure| progress.failed(failure)))
+        .transpose()?;
     let measured = over_sockets(args, method, &params, &progress).map_err(|failure| progress.failed(failure))?;
     let document = document(args, metric, &measured);
     let redaction = document.redaction();

@@ -19,6 +19,7 @@ use crate::environment::Before;
 use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
 use crate::files::FileArgs;
+use crate::link::LinkLock;
 use crate::output::{self, Format};
 use crate::progress::{Progress, StreamTo, Wanted};
 use crate::record::{FileWriter, RecordArgs};
@@ -240,6 +241,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
     args.fail_if.check(&MEASURED, &[])?;
     args.print.check()?;
     let peer = args.connect.peer()?;
+    let _link = LinkLock::by_hand(&peer.name, &Progress::new(args.print.quiet))?;
     if args.single_ended {
         return from_here::asked(args, &plan, &peer);
     }
