@@ -25,3 +25,5 @@ pub(crate) mod streams;
 pub(crate) mod test;
 pub(crate) mod throughput;
 pub(crate) mod traffic;
+#[cfg(feature = "watch")]
+pub(crate) mod watch;

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 pub(crate) use narrows_net::client::IpVersion as Version;
 use narrows_net::client::{ConnectOptions, IpVersion, QueueObserver, SocketWorld};
@@ -103,7 +104,7 @@ impl Peer {
     pub(crate) fn connect_within(
         &self,
         direction: Direction,
-        timeout: std::time::Duration,
+        timeout: Duration,
         stop: &Arc<AtomicBool>,
         progress: &Progress,
     ) -> Result<SocketWorld, Failure> {
@@ -134,6 +135,48 @@ impl Peer {
             ..*usual
         };
         SocketWorld::connect(&self.name, options).map_err(|error| failure(&error))
+    }
+}
+
+/// Why nothing can be measured with a server now.
+#[cfg(feature = "watch")]
+pub(crate) enum NotAdmitted {
+    /// Others come first.
+    Busy,
+    /// Anything else.
+    Fault(Failure),
+}
+
+#[cfg(feature = "watch")]
+impl Peer {
+    /// Connects and takes a slot within this time each, or says whether the server was only busy.
+    pub(crate) fn connect_admitted(
+        &self,
+        direction: Direction,
+        timeout: Duration,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<SocketWorld, NotAdmitted> {
+        let queued = Arc::new(AtomicBool::new(false));
+        let teller = Arc::clone(&queued);
+        let options = ConnectOptions {
+            port: self.port,
+            version: self.version,
+            direction: if direction == Direction::Reverse {
+                narrows_wire::Direction::Reverse
+            } else {
+                narrows_wire::Direction::Forward
+            },
+            psk: self.psk.clone(),
+            stop: Arc::clone(stop),
+            timeout,
+            queue_timeout: timeout,
+            on_queued: QueueObserver::new(move |_, _| teller.store(true, Ordering::Relaxed)),
+            ..ConnectOptions::default()
+        };
+        SocketWorld::connect(&self.name, options).map_err(|error| match failure(&error) {
+            refused if refused.exit == Exit::Refused && queued.load(Ordering::Relaxed) => NotAdmitted::Busy,
+            other => NotAdmitted::Fault(other),
+        })
     }
 }
 

@@ -102,6 +102,7 @@ enum Command {
     #[cfg(feature = "watch")]
     Alerts(commands::alerts::AlertsArgs),
     History(commands::history::HistoryArgs),
+    Watch(commands::watch::WatchArgs),
     /// List the methods, or print one method's manual
     Methods(commands::methods::MethodsArgs),
     /// Print a completion script for a shell
@@ -192,6 +193,7 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         #[cfg(feature = "watch")]
         Command::Alerts(args) => commands::alerts::run(args),
         Command::History(args) => commands::history::run(args),
+        Command::Watch(args) => commands::watch::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Completions { shell } => commands::manual::completions(*shell),
         Command::Config(args) => commands::config::run(args, &Cli::command()),

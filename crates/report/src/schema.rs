@@ -60,6 +60,12 @@ pub const WATCH_NAME: &str = "narrows.available-watch/1";
 /// JSON schema (draft 2020-12) of each line of `narrows available --watch --json`.
 pub const WATCH: &str = include_str!("../schema/available-watch-1.json");
 
+/// Name and version of [`FOLLOW`].
+pub const FOLLOW_NAME: &str = "narrows.watch/1";
+
+/// JSON schema (draft 2020-12) of each line of `narrows watch --json`.
+pub const FOLLOW: &str = include_str!("../schema/watch-1.json");
+
 /// Name and version of [`HOPS`].
 pub const HOPS_NAME: &str = "narrows.hops/1";
 

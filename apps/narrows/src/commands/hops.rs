@@ -75,6 +75,29 @@ pub(crate) fn run(args: &HopsArgs) -> Result<Exit, Failure> {
     Ok(args.fail_if.exit(&document, exit))
 }
 
+/// The flags alone, for who calls it without a command line.
+#[cfg(feature = "watch")]
+#[derive(Debug, clap::Parser)]
+struct Alone {
+    #[command(flatten)]
+    args: HopsArgs,
+}
+
+/// What `narrows hops HOST` would print with this budget, whose server is at `port` if there is
+/// one; nothing is printed, and the link is the caller's already.
+#[cfg(feature = "watch")]
+pub(crate) fn of_host(host: &str, port: u16, budget: &str) -> Result<HopsDocument, Failure> {
+    let port = port.to_string();
+    let words = ["hops", host, "--server-port", &port, "--budget", budget, "--quiet", "--no-dns", "--json"];
+    let alone = <Alone as clap::Parser>::try_parse_from(words).map_err(|error| Failure::usage(error.to_string()))?;
+    let args = alone.args;
+    let (method, params) = args.chosen()?;
+    let ended = measure(&args, method, &params, &Progress::new(true))?;
+    let mut document = ended.document;
+    document.conclude();
+    ended.failure.map_or(Ok(document), Err)
+}
+
 fn print(args: &HopsArgs, document: &HopsDocument, progress: &Progress) -> Result<(), Failure> {
     let strokes = args.strokes();
     let here = if args.files.redact() { "this-host".to_owned() } else { environment::hostname() };

@@ -283,6 +283,35 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, Failure> {
     Ok(args.fail_if.exit(&document, exit))
 }
 
+/// What `narrows test` would find with this budget, its rows, and what broke on the way; nothing is
+/// printed, and the link is the caller's already.
+#[cfg(feature = "watch")]
+pub(crate) fn of_peer(
+    peer: &Peer,
+    limits: Budget,
+    stop: &std::sync::Arc<std::sync::atomic::AtomicBool>,
+    progress: &Progress,
+) -> (Document, Vec<narrows_probe::Entry>, Option<Failure>) {
+    let whole = whole_job(Profile::Standard, 1);
+    let budget = Budget { octets: limits.octets.min(whole.octets), time: limits.time.min(whole.time), ..whole };
+    let plan = Plan { profile: Profile::Standard, directions: vec![Direction::Forward], budget };
+    let begun = environment::now();
+    let (jobs, failure) = measure(&plan, peer, stop, progress, None);
+    let target = Target {
+        name: peer.name.clone(),
+        address: jobs.address.map(|at| at.ip()),
+        port: jobs.address.map(|at| at.port()),
+    };
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let mut document = Document::new("test", version, target, &jobs.reports, &jobs.environments);
+    document.started_at = Some(begun);
+    document.params = parameters(&plan, peer);
+    document.error = failure.as_ref().map(problem);
+    document.conclude();
+    let entries = jobs.reports.into_iter().flat_map(|report| report.entries).collect();
+    (document, entries, failure)
+}
+
 fn note_interruption(document: &mut Document, stop: &std::sync::atomic::AtomicBool) {
     if stop.load(std::sync::atomic::Ordering::Relaxed) {
         document.notes.push(Note { id: "interrupted", text: "interrupted: this is what was known by then".to_owned() });

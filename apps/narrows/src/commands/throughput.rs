@@ -197,6 +197,7 @@ pub(crate) fn run(args: &ThroughputArgs) -> Result<Exit, Failure> {
     }
     args.check_conditions()?;
     let stop = interrupt::flag()?;
+    let _link = crate::link::LinkLock::by_hand(&args.host, &Progress::new(true))?;
     if args.ndt7.wanted() {
         return over_ndt7(args, stop);
     }

@@ -28,6 +28,7 @@ const COMMANDS: &[&str] = &[
     "passive",
     "alerts",
     "history",
+    "watch",
     "methods",
     "completions",
     "config",

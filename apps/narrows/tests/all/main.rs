@@ -32,3 +32,4 @@ mod strangers;
 mod throughput;
 mod traffic;
 mod watch;
+mod watch_hosts;

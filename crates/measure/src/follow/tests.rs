@@ -33,7 +33,8 @@ fn eight_trains_from_a_known_rate() {
     let (capacity, cross) = (BitRate::from_mbps(100), BitRate::from_mbps(40));
     for start in ["60 Mbit/s", "30 Mbit/s", "80 Mbit/s"] {
         let mut world = Fluid::new(capacity, cross);
-        let mut machine = begun(&[("start-rate", start), ("capacity", "100 Mbit/s"), ("trains", "8"), ("memory", "10 s")]);
+        let mut machine =
+            begun(&[("start-rate", start), ("capacity", "100 Mbit/s"), ("trains", "8"), ("memory", "10 s")]);
         let Ok(measured) = drive(&mut world, machine.as_mut(), INFO.imposes.budget());
         let found = measured.outcome.estimate().unwrap().in_unit();
         assert!((found.value as f64 - 60e6).abs() < 1e6, "{start}: {found:?}");

@@ -1,0 +1,117 @@
+//! `narrows watch HOST...`: follows paths within a send budget, finds changes and names their causes.
+
+mod clocks;
+mod engine;
+mod events;
+mod evidence;
+mod host;
+mod jobs;
+mod keep;
+mod lines;
+mod pulses;
+mod readings;
+mod resolve;
+mod route;
+mod settings;
+mod subject;
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use narrows_units::format_duration;
+use narrows_watch::schedule::{Planner, TargetId};
+
+use self::engine::Engine;
+use self::keep::{Memory, NoChannels};
+use self::lines::Lines;
+use self::settings::Settings;
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, output};
+
+/// Follow hosts all day within a send budget: what is available, what changed, and why
+///
+/// A pulse a second, a route every five minutes, a short look at the available rate every minute or
+/// more, all for about 1 % of the path. Hosts that run `narrows serve` give rates; others give
+/// round trips, loss, routes and a capacity.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WatchArgs {
+    /// Hosts to follow, with the usual settings
+    #[arg(value_name = "HOST", required_unless_present = "settings", add = crate::complete::hosts())]
+    hosts: Vec<String>,
+    /// Targets, budgets and alerts from this file, and from *.toml of the folder NAME.d beside it
+    #[arg(long = "config", id = "settings", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print one JSON object per value, event and alert
+    #[arg(long, short = 'J')]
+    json: bool,
+    /// Print the settings and what a day would cost, and end
+    #[arg(long, conflicts_with = "json")]
+    check: bool,
+    /// End after this time, such as "10 min"; until Ctrl-C by default
+    #[arg(long, value_parser = narrows_units::parse_duration_or_seconds)]
+    duration: Option<Duration>,
+}
+
+pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
+    let settings = settings::read(args.config.as_deref(), &args.hosts)?;
+    if args.check {
+        output::write(&checked(&settings), None)?;
+        return Ok(Exit::Valid);
+    }
+    let stop = interrupt::flag()?;
+    let zone = clocks::local_zone();
+    let lines = Lines::new(args.json, zone.clone());
+    let (mut engine, messages) =
+        Engine::start(settings, zone, lines, (Box::new(Memory::default()), Box::new(NoChannels)), stop)?;
+    engine.run(&messages, args.duration, stop);
+    stop.store(true, Ordering::Relaxed);
+    engine.end(&messages);
+    Ok(if engine.any() { Exit::Valid } else { Exit::Inconclusive })
+}
+
+/// Each target with its forecast, as if its capacity were the first one assumed.
+fn checked(settings: &Settings) -> String {
+    let now = clocks::now().boot;
+    let mut planner = Planner::new(clocks::local_zone(), 0, engine::LOADING_JOBS);
+    let mut text = String::new();
+    for (target, number) in settings.targets.iter().zip(1..) {
+        let id = TargetId::new(number);
+        planner.set_target(id, target.budget.clone(), now);
+        let Some(forecast) = planner.forecast(id) else { continue };
+        text += &format!(
+            "{}: {} port {}, share {} %, capacity {} until it is measured\n  a slice every {}; a day {}: pulses and \
+             routes {}, slices {}, night {}; incidents at most {} more; never above {}\n",
+            target.name,
+            target.host,
+            target.port.unwrap_or(narrows_wire::DEFAULT_PORT),
+            target.budget.share * 100.0,
+            target.budget.first_capacity,
+            format_duration(forecast.cadence_time),
+            forecast.total(),
+            forecast.base,
+            forecast.cadence,
+            forecast.night,
+            forecast.evidence_at_most,
+            forecast.limit,
+        );
+    }
+    for rule in &settings.rules {
+        let notified = if rule.notify.is_empty() { "nobody".to_owned() } else { rule.notify.join(", ") };
+        text += &format!("alert {}: notifies {notified}\n", rule.name);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_says_what_a_day_costs() {
+        let settings = settings::read(None, &["far.example".to_owned()]).unwrap();
+        let text = checked(&settings);
+        assert!(text.starts_with("far.example: far.example port "), "{text}");
+        assert!(text.contains("share 1 %") && text.contains("a slice every 1 min") && text.contains(" MB"), "{text}");
+    }
+}

@@ -1,0 +1,173 @@
+//! What was found, with its causes; incidents, events and alerts.
+
+use std::time::Duration;
+
+use narrows_store::records::{self, Event};
+use narrows_watch::alert::{Input, Notice};
+use narrows_watch::detect::Change;
+use narrows_watch::explain::{Evidence, Explanation, FactEvidence, FactKind, explain};
+use narrows_watch::schedule::{PathEvent, TargetId, Why};
+use narrows_watch::{Finding, Moment, Observation, WallTime};
+use uuid::Uuid;
+
+use super::super::subject::Incident;
+use super::super::{events, evidence, route};
+use super::Engine;
+
+impl Engine {
+    /// Whether a fact or a signal is another now.
+    pub(super) fn observe(&mut self, id: TargetId, observation: Observation, at: WallTime, now: Moment) -> bool {
+        let Some(subject) = self.subjects.get_mut(&id) else { return false };
+        let Some(finding) = subject.monitor.observe(at, observation) else { return false };
+        let when = finding.fact_interval();
+        let fact = match finding {
+            Finding::Suspicion => {
+                self.suspect(id, now);
+                return false;
+            }
+            Finding::Change(change) => {
+                self.changed(id, change, now);
+                return true;
+            }
+            Finding::Route(change) => (route::text(&change.before), route::text(&change.after)),
+            Finding::Fact(_, change) => (change.before, change.after),
+        };
+        if let Some((kind, at)) = when {
+            self.fact(id, FactEvidence { kind, before: fact.0, after: fact.1, at }, now);
+        }
+        true
+    }
+
+    /// Gathers evidence: routes at once, then capacity and hops.
+    fn suspect(&mut self, id: TargetId, now: Moment) {
+        let Some(subject) = self.subjects.get_mut(&id) else { return };
+        subject.hop_times.suspect();
+        subject.suspected_until = Some(now.boot.after(SUSPICION));
+        self.planner.observe(id, now.boot, PathEvent::Trigger);
+        self.ask_at = now.boot;
+    }
+
+    fn fact(&mut self, id: TargetId, fact: FactEvidence, now: Moment) {
+        let Some(subject) = self.subjects.get_mut(&id) else { return };
+        let event = events::of_fact(id, &subject.target.name, &fact, now.wall);
+        let name = subject.target.name.clone();
+        if fact.kind == FactKind::Route {
+            subject.hop_times.clear();
+        }
+        let is_route = fact.kind == FactKind::Route;
+        subject.fact(fact);
+        self.planner.observe(id, now.boot, PathEvent::PathChanged);
+        self.ask_at = now.boot;
+        self.event(&name, event);
+        if is_route {
+            let notices = self.alerts.observe(id, now.wall, Input::RouteChanged);
+            self.tell(notices, Duration::ZERO, now);
+        }
+    }
+
+    fn changed(&mut self, id: TargetId, change: Change, now: Moment) {
+        let Some(subject) = self.subjects.get_mut(&id) else { return };
+        subject.changed(change);
+        let matters = change.matters(subject.capacity.map(|capacity| capacity.as_f64()));
+        let name = subject.target.name.clone();
+        let Some((evidence, explanation)) = self.explained(id, change, now) else { return };
+        let Some(text) = self.text(id, &change, &explanation) else { return };
+        let mut event = events::of_change(id, text, &evidence, &explanation);
+        let counts = matters && explanation.cause.deserves_alert();
+        if counts {
+            event.incident = self.incident(id, &change, &event, now);
+            self.suspect(id, now);
+        }
+        self.event(&name, event);
+        if counts {
+            let notices = self.alerts.observe(id, now.wall, Input::Change(&change));
+            self.tell(notices, Duration::ZERO, now);
+        }
+    }
+
+    fn explained(&self, id: TargetId, change: Change, now: Moment) -> Option<(Evidence, Explanation)> {
+        let spent = self.planner.spent(id, now.wall, Why::Evidence);
+        let evidence = evidence::of(&self.subjects, id, change, &self.host, spent)?;
+        let explanation = explain(&evidence);
+        Some((evidence, explanation))
+    }
+
+    fn text(&self, id: TargetId, change: &Change, explanation: &Explanation) -> Option<String> {
+        events::line(self.subjects.get(&id)?, change.signal, Some((change, explanation)), &self.zone)
+    }
+
+    /// The incident that a change belongs to. The way back of its first signal ends it.
+    fn incident(&mut self, id: TargetId, change: &Change, event: &Event, now: Moment) -> Option<Uuid> {
+        let subject = self.subjects.get_mut(&id)?;
+        let old = |incident: &mut Incident| now.wall.since(incident.newest.found) > FORGOTTEN;
+        if let Some(mut over) = subject.incident.take_if(old) {
+            over.record.ended = Some(over.newest.found);
+            self.keep.incident(over.record);
+        }
+        let incident = subject.incident.get_or_insert_with(|| Incident {
+            record: records::Incident {
+                id: Uuid::now_v7(),
+                target: id,
+                began: change.at,
+                ended: None,
+                cause: event.cause.clone(),
+                text: event.text.clone(),
+            },
+            first: *change,
+            newest: *change,
+        });
+        incident.newest = *change;
+        let is_back = change.signal == incident.first.signal && change.side != incident.first.side;
+        incident.record.ended = is_back.then_some(change.at);
+        let record = incident.record.clone();
+        if is_back {
+            subject.incident = None;
+        }
+        let number = record.id;
+        self.keep.incident(record);
+        Some(number)
+    }
+
+    /// More evidence is in: an open incident may have another cause than it seemed.
+    pub(super) fn cause_is_clearer(&mut self, id: TargetId, now: Moment) {
+        let Some(newest) = self.subjects.get(&id).and_then(|subject| Some(subject.incident.as_ref()?.newest)) else {
+            return;
+        };
+        let Some((evidence, explanation)) = self.explained(id, newest, now) else { return };
+        let Some(text) = self.text(id, &newest, &explanation) else { return };
+        let Some(subject) = self.subjects.get_mut(&id) else { return };
+        let Some(incident) = &mut subject.incident else { return };
+        let cause = Some(explanation.cause.to_string());
+        if incident.record.cause == cause {
+            return;
+        }
+        (incident.record.cause, incident.record.text) = (cause, text.clone());
+        let record = incident.record.clone();
+        let name = subject.target.name.clone();
+        let mut event = events::of_change(id, text, &evidence, &explanation);
+        (event.kind, event.found, event.incident) = ("cause".to_owned(), now.wall, Some(record.id));
+        self.keep.incident(record);
+        self.event(&name, event);
+    }
+
+    pub(super) fn event(&mut self, target: &str, event: Event) {
+        self.lines.event(target, &event);
+        self.keep.event(event);
+    }
+
+    pub(super) fn tell(&mut self, notices: Vec<Notice>, silent: Duration, now: Moment) {
+        for notice in notices {
+            let rule = self.rules.iter().find(|rule| rule.name == notice.rule);
+            let Some((rule, subject)) = rule.zip(self.subjects.get(&notice.target)) else { continue };
+            let text = events::notice(subject, rule, &notice, silent, &self.zone);
+            self.lines.notice(now.wall, &subject.target.name, &notice, &text);
+            self.notices.tell(&notice, &subject.target.name, &text);
+            self.keep.alert(events::alert(&notice, now.wall, &text));
+        }
+    }
+}
+
+/// Hops are compared with those of before for so long.
+const SUSPICION: Duration = Duration::from_secs(600);
+/// An incident without a further change for so long is over: what is so now is usual.
+const FORGOTTEN: Duration = Duration::from_secs(3600);

@@ -1,0 +1,152 @@
+//! This host while it measures: was it too busy, and what did it send and receive itself?
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::time::Duration;
+
+use narrows_diagnose::advice::HostEnvironment;
+use narrows_net::host::CounterReading;
+use narrows_units::{BitRate, rounded};
+use narrows_watch::explain::{HostState, Interval, OwnTraffic};
+use narrows_watch::{BootTime, Moment, WallTime};
+
+/// Readings once a minute, of the last half hour.
+#[derive(Debug, Default)]
+pub(super) struct Host {
+    last: Option<(BootTime, CounterReading)>,
+    minutes: VecDeque<Minute>,
+    bursts: VecDeque<(WallTime, u64)>,
+}
+
+#[derive(Debug, Clone)]
+struct Minute {
+    at: WallTime,
+    state: HostState,
+    /// Octets of each interface so far, both ways.
+    octets: BTreeMap<String, u64>,
+}
+
+impl Host {
+    /// Reads this host, if the last reading is old enough.
+    pub(super) fn look(&mut self, now: Moment) {
+        if self.last.as_ref().is_some_and(|(at, _)| now.boot.since(*at) < EVERY) {
+            return;
+        }
+        let counters = CounterReading::now(None);
+        let before = self.last.replace((now.boot, counters.clone()));
+        let mut grown = HostEnvironment::default();
+        if let Some((_, before)) = before {
+            before.until(&counters, &mut grown);
+        }
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let state = HostState {
+            steal: grown.steal_ratio,
+            pressure: pressure(&read("/proc/pressure/cpu")),
+            softirq_drops: grown.counted.backlog_drops,
+            invalid_timing: None,
+        };
+        self.minutes.push_back(Minute { at: now.wall, state, octets: octets(&read("/proc/thread-self/net/dev")) });
+        if self.minutes.len() > REMEMBERED {
+            self.minutes.pop_front();
+        }
+    }
+
+    /// A job of ours sent this much, which is not the host's own traffic.
+    pub(super) fn measured(&mut self, at: WallTime, octets: u64) {
+        self.bursts.push_back((at, octets));
+        if self.bursts.len() > 10 * REMEMBERED {
+            self.bursts.pop_front();
+        }
+    }
+
+    /// Values that are measured now are this host's, not the path's.
+    pub(super) fn is_busy(&self) -> bool {
+        self.minutes.back().is_some_and(|minute| minute.state.steal.is_some_and(|steal| steal > STEAL))
+    }
+
+    /// How it did around a change: the worst of each.
+    pub(super) fn state(&self, around: Interval) -> HostState {
+        let near = |minute: &&Minute| minute.at.after(EVERY) >= around.low && around.high.after(2 * EVERY) >= minute.at;
+        let most = |of: fn(&HostState) -> Option<f64>| {
+            self.minutes.iter().filter(near).filter_map(|minute| of(&minute.state)).reduce(f64::max)
+        };
+        HostState {
+            steal: most(|state| state.steal),
+            pressure: most(|state| state.pressure),
+            softirq_drops: self.minutes.iter().filter(near).filter_map(|minute| minute.state.softirq_drops).max(),
+            invalid_timing: None,
+        }
+    }
+
+    /// What it sent and received over an interface before a change and since, our jobs left out.
+    pub(super) fn own_traffic(&self, interface: &str, change: Interval) -> Option<OwnTraffic> {
+        let split = self.minutes.iter().position(|minute| minute.at > change.low)?;
+        let (before, after) = (self.minutes.iter().take(split), self.minutes.iter().skip(split));
+        Some(OwnTraffic { before: self.rate(interface, before)?, after: self.rate(interface, after)? })
+    }
+
+    fn rate<'a>(&self, interface: &str, minutes: impl Iterator<Item = &'a Minute>) -> Option<BitRate> {
+        let known: Vec<(WallTime, u64)> =
+            minutes.filter_map(|minute| Some((minute.at, *minute.octets.get(interface)?))).collect();
+        let ((from, first), (until, last)) = (known.first()?, known.last()?);
+        let seconds = until.since(*from).as_secs_f64();
+        let ours: u64 = self.bursts.iter().filter(|(at, _)| at > from && at <= until).map(|(_, octets)| octets).sum();
+        let octets = last.checked_sub(*first)?.saturating_sub(ours);
+        (seconds >= 30.0).then(|| BitRate::from_bps(rounded(octets as f64 * 8.0 / seconds)))
+    }
+}
+
+/// `some avg60=1.23`: the share of the last minute in which a task waited for a processor.
+fn pressure(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("some"))?;
+    let percent: f64 = line.split_whitespace().find_map(|word| word.strip_prefix("avg60="))?.parse().ok()?;
+    Some(percent / 100.0)
+}
+
+/// Octets that each interface received and sent.
+fn octets(text: &str) -> BTreeMap<String, u64> {
+    let row = |line: &str| {
+        let (name, counts) = line.split_once(':')?;
+        let counts: Vec<u64> = counts.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        Some((name.trim().to_owned(), counts.first()? + counts.get(8)?))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+const EVERY: Duration = Duration::from_secs(60);
+const REMEMBERED: usize = 30;
+/// As in the rule that names a busy host.
+const STEAL: f64 = 0.05;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_kernel_are_read() {
+        let text = "some avg10=0.00 avg60=12.50 avg300=1.00 total=7\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+        assert_eq!(pressure(text), Some(0.125));
+        assert_eq!(pressure(""), None);
+        let text = "Inter-|   Receive\n face |bytes\n  eth0: 100 1 0 0 0 0 0 0 50 2 0 0 0 0 0 0\n";
+        assert_eq!(octets(text).get("eth0"), Some(&150));
+    }
+
+    #[test]
+    fn own_traffic_is_what_jobs_did_not_send() {
+        let at = |minute: i64| WallTime::from_millis(minute * 60_000);
+        let mut host = Host::default();
+        for minute in 0..10_u64 {
+            // 1 Mbit/s, and 9 Mbit/s more from minute 5 on, of which 1 Mbit/s is ours.
+            let octets = minute * 7_500_000 + minute.saturating_sub(5) * 67_500_000;
+            let at = at(i64::try_from(minute).unwrap());
+            let octets = BTreeMap::from([("eth0".to_owned(), octets)]);
+            host.minutes.push_back(Minute { at, state: HostState::default(), octets });
+            if minute > 5 {
+                host.measured(at, 7_500_000);
+            }
+        }
+        let own = host.own_traffic("eth0", Interval { low: at(4), high: at(5) }).unwrap();
+        assert_eq!((own.before, own.after), (BitRate::from_mbps(1), BitRate::from_mbps(9)));
+        assert_eq!(host.own_traffic("wlan0", Interval { low: at(4), high: at(5) }), None);
+    }
+}

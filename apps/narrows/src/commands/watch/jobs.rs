@@ -1,0 +1,341 @@
+//! Carries jobs out, by the same calls as the commands that are run by hand.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use narrows_methods as methods;
+use narrows_methods::job::JobReport;
+use narrows_net::client::SocketWorld;
+use narrows_net::via::Via;
+use narrows_probe::{BoundKind, Budget, Caveat, Entry, Order, Outcome as Found, RawParams, World};
+use narrows_report::{Document, Target as Named};
+use narrows_store::records::Basis;
+use narrows_units::{BitRate, Direction, Metric};
+use narrows_watch::schedule::{Job, JobKind, Outcome};
+use narrows_watch::{Claim, Signal};
+
+use super::engine::Message;
+use super::route::{self, Traced};
+use super::settings::Target;
+use crate::connect::{NotAdmitted, Peer};
+use crate::exit::{Exit, Failure};
+use crate::link::LinkLock;
+use crate::progress::Progress;
+use crate::remote::Remote;
+
+/// A job, and what is known of its target.
+#[derive(Debug, Clone)]
+pub(super) struct Work {
+    pub(super) job: Job,
+    pub(super) target: Target,
+    pub(super) address: IpAddr,
+    /// The capacity, once it was measured.
+    pub(super) capacity: Option<BitRate>,
+    /// The available rate that was measured last, in the direction of this slice.
+    pub(super) expected: Option<BitRate>,
+    pub(super) direction: Direction,
+    /// The server does not answer now.
+    pub(super) server_gone: bool,
+}
+
+/// A value of a signal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Value {
+    pub(super) signal: Signal,
+    pub(super) basis: Basis,
+    pub(super) value: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+    pub(super) claim: Claim,
+    /// This host did not keep time for most of it.
+    pub(super) host_busy: bool,
+}
+
+/// What became of a job.
+#[derive(Debug, Clone)]
+pub(super) struct Done {
+    pub(super) work: Work,
+    pub(super) outcome: Outcome,
+    /// IP octets that left; `None` if nobody knows.
+    pub(super) octets: Option<u64>,
+    pub(super) values: Vec<Value>,
+    pub(super) traced: Option<Traced>,
+    pub(super) document: Option<serde_json::Value>,
+    pub(super) fault: Option<String>,
+}
+
+/// Takes jobs until nobody gives any.
+pub(super) fn run(work: &Mutex<Receiver<Work>>, done: &Sender<Message>, stop: &Arc<AtomicBool>) {
+    loop {
+        let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(work) = next else { return };
+        if stop.load(Ordering::Relaxed) || done.send(Message::Done(Box::new(carry_out(work, stop)))).is_err() {
+            return;
+        }
+    }
+}
+
+fn carry_out(work: Work, stop: &Arc<AtomicBool>) -> Done {
+    let mut done = Done {
+        outcome: Outcome::Void,
+        octets: None,
+        values: Vec::new(),
+        traced: None,
+        document: None,
+        fault: None,
+        work,
+    };
+    let lock = if done.work.job.kind.loads() { LinkLock::now(done.work.address).map(Some) } else { Ok(None) };
+    let _lock = match lock {
+        Ok(lock) => lock,
+        Err(holder) => {
+            done.octets = Some(0);
+            done.outcome = Outcome::LinkBusy;
+            done.fault = Some(holder.to_string());
+            return done;
+        }
+    };
+    let ended = match done.work.job.kind {
+        JobKind::Route => trace(&mut done, stop),
+        JobKind::Slice => slice(&mut done, stop),
+        JobKind::Capacity => capacity(&mut done, stop),
+        JobKind::Hops => hops(&mut done),
+        JobKind::Test => test(&mut done, stop),
+    };
+    match ended {
+        Ok(outcome) => done.outcome = outcome,
+        Err(Stopped { outcome, octets, text }) => {
+            done.outcome = outcome;
+            done.octets = octets;
+            done.fault = Some(text);
+        }
+    }
+    done
+}
+
+/// Why a job ended without its result.
+struct Stopped {
+    outcome: Outcome,
+    octets: Option<u64>,
+    text: String,
+}
+
+impl From<Failure> for Stopped {
+    /// Nothing was sent yet.
+    fn from(failure: Failure) -> Self {
+        let outcome = match (failure.exit, failure.who) {
+            (Exit::Refused | Exit::Protocol, _) => Outcome::Refused,
+            (Exit::Unreachable, _) | (_, "peer") => Outcome::ServerGone,
+            _ => Outcome::Void,
+        };
+        Self { outcome, octets: Some(0), text: failure.text }
+    }
+}
+
+impl Work {
+    /// The server or the host at the address that is followed.
+    fn peer(&self) -> Result<Peer, Failure> {
+        let psk = self.target.psk_file.as_deref().map(crate::key::read).transpose()?;
+        let port = self.target.port.unwrap_or(narrows_wire::DEFAULT_PORT);
+        Ok(Peer::of_version(self.address.to_string(), port, self.target.family.version()).with_key(psk))
+    }
+
+    fn budget(&self, usual: Budget) -> Budget {
+        Budget { octets: self.job.octets.count().min(usual.octets), time: self.job.time.min(usual.time), ..usual }
+    }
+}
+
+fn connected(work: &Work, direction: Direction, stop: &Arc<AtomicBool>) -> Result<SocketWorld, Stopped> {
+    work.peer()?.connect_admitted(direction, ADMISSION, stop).map_err(|why| match why {
+        NotAdmitted::Busy => {
+            let text = format!("no slot within {} s", ADMISSION.as_secs());
+            Stopped { outcome: Outcome::ServerBusy, octets: Some(0), text }
+        }
+        NotAdmitted::Fault(failure) => failure.into(),
+    })
+}
+
+fn trace(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
+    // What a route has to say of the server is nothing.
+    let traced = route::trace(&done.work.peer()?, stop).map_err(|failure| Stopped {
+        outcome: Outcome::Void,
+        octets: None,
+        text: failure.text,
+    })?;
+    done.octets = Some(traced.octets);
+    done.traced = Some(traced);
+    Ok(Outcome::Done)
+}
+
+/// Eight trains from the rate that is about available.
+fn slice(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
+    let work = &done.work;
+    let direction = work.direction;
+    let mut world = connected(work, direction, stop)?;
+    let mut params = RawParams::new();
+    params.set("trains", TRAINS.to_string());
+    params.set("memory", "60 s");
+    params.set("duration", format!("{} ns", work.job.time.as_nanos()));
+    // On slow paths full packets cost more than a minute may take.
+    let octets = work.job.octets.count().min(LIGHT_OCTETS);
+    let size = (octets / (TRAINS * TRAIN_PACKETS)).clamp(LEAST_SIZE, world.facts().path_mtu.into());
+    params.set("size", size.to_string());
+    if let Some(capacity) = work.capacity {
+        params.set("capacity", format!("{} bit/s", capacity.bps()));
+    }
+    if let Some(expected) = work.expected {
+        params.set("start-rate", format!("{} bit/s", expected.bps().max(1)));
+    }
+    let metric = Metric::AvailableIpCapacity;
+    let entry = measured(done, &mut world, ("track", metric, direction), &params, octets)?;
+    let signal = if direction == Direction::Reverse { Signal::AvailableReverse } else { Signal::AvailableForward };
+    done.values.extend(value(&entry, signal, Basis::Server));
+    Ok(told(&entry))
+}
+
+/// From both ends if the server answers, else from here alone.
+fn capacity(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
+    let mut why = None;
+    if !done.work.server_gone {
+        match connected(&done.work, Direction::Forward, stop) {
+            Ok(mut world) => {
+                let octets = done.work.job.octets.count().min(LIGHT_OCTETS);
+                let what = (methods::DEFAULT, Metric::IpCapacity, Direction::Forward);
+                let entry = measured(done, &mut world, what, &RawParams::new(), octets)?;
+                done.values.extend(value(&entry, Signal::Capacity, Basis::Server));
+                return Ok(told(&entry));
+            }
+            Err(stopped) if stopped.outcome == Outcome::ServerGone => why = Some(stopped),
+            Err(stopped) => return Err(stopped),
+        }
+    }
+    let peer = done.work.peer()?;
+    let ways = [Via::Icmp, Via::Udp { port: Via::UDP_PORT }];
+    let world = ways.into_iter().find_map(|via| peer.connect_single_ended(via, stop).ok());
+    let silent = || Stopped { outcome: Outcome::Void, octets: None, text: "the host answers to nothing".to_owned() };
+    let Some(world) = world else { return Err(why.unwrap_or_else(silent)) };
+    let mut world = Remote::SingleEnded(Box::new(world));
+    let answering = world.facts().answering;
+    let Some(method) = methods::automatic_for(Metric::IpCapacity, answering) else { return Err(silent()) };
+    let octets = done.work.job.octets.count();
+    let what = (method.info().name, Metric::IpCapacity, Direction::Forward);
+    let mut entry = measured(done, &mut world, what, &RawParams::new(), octets)?;
+    entry.outcome = world.reported(method.info(), entry.outcome);
+    done.values.extend(value(&entry, Signal::Capacity, Basis::Single));
+    // That the server did not answer is what the schedule has to know.
+    done.fault = why.map(|stopped| stopped.text);
+    Ok(if done.fault.is_some() { Outcome::ServerGone } else { told(&entry) })
+}
+
+/// One method over one world, within the job's budget, with its document.
+fn measured<W: World<Fault = narrows_net::Error>>(
+    done: &mut Done,
+    world: &mut W,
+    (name, metric, direction): (&str, Metric, Direction),
+    params: &RawParams,
+    octets: u64,
+) -> Result<Entry, Stopped> {
+    let nothing = |text: String| Stopped { outcome: Outcome::Void, octets: Some(0), text };
+    let method = methods::named(name, metric).ok_or_else(|| nothing(format!("no method {name}")))?;
+    let estimator = method.begin(params).map_err(|error| nothing(error.to_string()))?;
+    let budget = done.work.budget(method.imposes(params).budget());
+    let budget = Budget { octets: budget.octets.min(octets), ..budget };
+    let facts = world.facts();
+    let order = Order { metric, method: method.info().name, params, budget, estimator };
+    let measured = match narrows_probe::run(world, order) {
+        Ok(measured) => measured,
+        Err(broken) => {
+            let failure = crate::connect::failure(&broken.fault);
+            return Err(Stopped { octets: Some(broken.measured.cost.octets), ..failure.into() });
+        }
+    };
+    done.octets = Some(measured.cost.octets);
+    let entry = Entry { metric, direction, method: method.info().name, outcome: measured.outcome, cost: measured.cost };
+    let kind = if metric == Metric::IpCapacity { "capacity" } else { "available" };
+    let job: JobReport<()> = JobReport { facts, entries: vec![entry.clone()], cost: measured.cost, fault: None };
+    let named =
+        Named { name: done.work.target.host.clone(), address: Some(done.work.address), port: done.work.target.port };
+    let mut document = Document::new(kind, env!("CARGO_PKG_VERSION").to_owned(), named, &[job], &[]);
+    document.started_at = Some(crate::environment::now());
+    document.conclude();
+    done.document = serde_json::from_str(&document.row_json()).ok();
+    Ok(entry)
+}
+
+fn hops(done: &mut Done) -> Result<Outcome, Stopped> {
+    let work = &done.work;
+    let port = work.target.port.unwrap_or(narrows_wire::DEFAULT_PORT);
+    let limits = format!("{} octets, {} s", work.job.octets.count(), work.job.time.as_secs());
+    let document = crate::commands::hops::of_host(&work.address.to_string(), port, &limits)
+        .map_err(|failure| Stopped { outcome: Outcome::Void, octets: None, text: failure.text })?;
+    done.octets = Some(document.cost.octets);
+    done.document = serde_json::from_str(&document.json()).ok();
+    Ok(Outcome::Done)
+}
+
+/// The whole job of `narrows test`.
+fn test(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
+    let usual = Budget { octets: u64::MAX, time: Duration::MAX, ..Budget::default() };
+    let budget = done.work.budget(usual);
+    let progress = Progress::new(true);
+    let (document, entries, fault) = crate::commands::test::of_peer(&done.work.peer()?, budget, stop, &progress);
+    done.octets = Some(document.cost.octets);
+    done.document = serde_json::from_str(&document.json()).ok();
+    for entry in &entries {
+        let signal = match entry.metric {
+            Metric::IpCapacity => Signal::Capacity,
+            Metric::AvailableIpCapacity => Signal::AvailableForward,
+            _ => continue,
+        };
+        done.values.extend(value(entry, signal, Basis::Server));
+    }
+    match fault {
+        Some(failure) => Err(Stopped { octets: done.octets, ..failure.into() }),
+        None => Ok(Outcome::Done),
+    }
+}
+
+/// An answer that is none is void: the schedule learns nothing from its cost.
+fn told(entry: &Entry) -> Outcome {
+    if entry.outcome.estimate().is_some() { Outcome::Done } else { Outcome::Void }
+}
+
+/// What an entry says of a signal; one without a number says that it is inconclusive.
+fn value(entry: &Entry, signal: Signal, basis: Basis) -> Option<Value> {
+    let stalled = |caveats: &[Caveat]| {
+        let samples = &entry.outcome.details().samples;
+        let kept: u64 = samples.kept.values().sum();
+        let rejected: u64 = samples.rejected.values().sum();
+        caveats.contains(&Caveat::HostStall) && rejected > kept
+    };
+    let host_busy = stalled(entry.outcome.caveats());
+    let nothing = Value { signal, basis, value: 0.0, low: 0.0, high: 0.0, claim: Claim::Inconclusive, host_busy };
+    match &entry.outcome {
+        Found::Estimated(estimate) => {
+            let range = estimate.rate()?;
+            let claim = match range.verdict {
+                BoundKind::Estimated => Claim::Estimate,
+                BoundKind::LowerBound => Claim::AtLeast,
+                BoundKind::UpperBound => Claim::AtMost,
+                BoundKind::Inconclusive => Claim::Inconclusive,
+            };
+            let [value, low, high] = [range.value, range.low, range.high].map(BitRate::as_f64);
+            Some(Value { value, low, high, claim, ..nothing })
+        }
+        Found::Inconclusive { .. } => Some(nothing),
+    }
+}
+
+/// A server that has no slot within this time is left alone until the next one is due.
+const ADMISSION: Duration = Duration::from_secs(5);
+const TRAINS: u64 = 8;
+/// Packets of the shortest train.
+const TRAIN_PACKETS: u64 = 20;
+/// IP octets of the smallest packets of trains.
+const LEAST_SIZE: u64 = 100;
+/// The `light` slot gives four million; what the session itself sends comes out of it as well.
+const LIGHT_OCTETS: u64 = 3_500_000;

@@ -1,0 +1,97 @@
+//! What is done with what was measured: [`Keep`] keeps it, [`Notices`] tells people.
+
+use std::collections::BTreeMap;
+
+use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, PulseMinute, Run, Sample};
+use narrows_watch::Signal;
+use narrows_watch::alert::{Notice, NoticeKind};
+use narrows_watch::schedule::TargetId;
+
+/// Where results go. The store's writer has the same calls.
+pub(crate) trait Keep: Send {
+    /// The target of this name, new or known.
+    fn target(&mut self, name: &str, host: &str, port: Option<u16>) -> TargetId;
+    /// A value. Never blocks.
+    fn sample(&mut self, _target: TargetId, _signal: Signal, _basis: Basis, _sample: Sample) {}
+    /// A minute of pulses. Never blocks.
+    fn pulses(&mut self, _target: TargetId, _minute: PulseMinute) {}
+    /// A job starts; on disk when it returns.
+    fn run_began(&mut self, _run: Run) {}
+    /// A job ended.
+    fn run_ended(&mut self, _run: Run) {}
+    /// Something happened; on disk when it returns.
+    fn event(&mut self, _event: Event) {}
+    /// An incident began, or is known better, or ended.
+    fn incident(&mut self, _incident: Incident) {}
+    /// The state of an alert; on disk when it returns.
+    fn alert(&mut self, _state: AlertState) {}
+    /// The path as it was seen.
+    fn path(&mut self, _target: TargetId, _path: PathSeen) {}
+    /// All octets of a local day (days since 1970) so far, for one share of the budget.
+    fn spent(&mut self, _target: TargetId, _day: i64, _kind: &str, _octets: u64) {}
+    /// What was remembered under this key.
+    fn state(&mut self, key: &str) -> Option<Vec<u8>>;
+    /// Remembers.
+    fn set_state(&mut self, key: &str, value: Vec<u8>);
+}
+
+/// Keeps what the process needs itself, for as long as it runs.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    targets: BTreeMap<String, TargetId>,
+    states: BTreeMap<String, Vec<u8>>,
+}
+
+impl Keep for Memory {
+    fn target(&mut self, name: &str, _host: &str, _port: Option<u16>) -> TargetId {
+        let next = u32::try_from(self.targets.len() + 1).unwrap_or(u32::MAX);
+        *self.targets.entry(name.to_owned()).or_insert(TargetId::new(next))
+    }
+
+    fn state(&mut self, key: &str) -> Option<Vec<u8>> {
+        self.states.get(key).cloned()
+    }
+
+    fn set_state(&mut self, key: &str, value: Vec<u8>) {
+        self.states.insert(key.to_owned(), value);
+    }
+}
+
+/// Tells people, by the channels that the notice names. Must return at once.
+pub(crate) trait Notices: Send {
+    /// Tells; `text` is one line that says all of it.
+    fn tell(&mut self, notice: &Notice, target: &str, text: &str);
+}
+
+/// No channels: the lines on standard output say it already.
+#[derive(Debug)]
+pub(crate) struct NoChannels;
+
+impl Notices for NoChannels {
+    fn tell(&mut self, _notice: &Notice, _target: &str, _text: &str) {}
+}
+
+/// The machine name of what a notice says.
+pub(crate) const fn notice_name(kind: NoticeKind) -> &'static str {
+    match kind {
+        NoticeKind::Firing => "firing",
+        NoticeKind::Repeated => "repeated",
+        NoticeKind::Resolved => "resolved",
+        NoticeKind::Flapping => "flapping",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_keeps_its_number() {
+        let mut memory = Memory::default();
+        let one = memory.target("a", "a.example", None);
+        assert_ne!(memory.target("b", "b.example", None), one);
+        assert_eq!(memory.target("a", "other.example", Some(1)), one);
+        memory.set_state("planner", vec![1]);
+        assert_eq!((memory.state("planner"), memory.state("other")), (Some(vec![1]), None));
+    }
+}

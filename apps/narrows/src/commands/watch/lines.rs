@@ -1,0 +1,199 @@
+//! What goes to standard output: JSON lines, a line per value, or on a terminal a line per target.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+
+use narrows_report::schema::FOLLOW_NAME as SCHEMA;
+use narrows_store::records::{Basis, Event};
+use narrows_units::rounded_signed;
+use narrows_watch::alert::Notice;
+use narrows_watch::schedule::TargetId;
+use narrows_watch::{Claim, Reading, Signal, WallTime, Zone};
+use serde_json::{Value, json};
+
+use super::keep::notice_name;
+
+/// A form of standard output.
+#[derive(Debug)]
+enum Form {
+    Json,
+    Plain,
+    /// Lines are painted over: so many are there.
+    Terminal(usize),
+}
+
+/// Standard output.
+#[derive(Debug)]
+pub(super) struct Lines {
+    form: Form,
+    zone: Zone,
+    /// What is newest of each target.
+    rows: BTreeMap<TargetId, (String, BTreeMap<Signal, Reading>)>,
+    /// A value was shown.
+    any: bool,
+    closed: bool,
+}
+
+impl Lines {
+    pub(super) fn new(json: bool, zone: Zone) -> Self {
+        let form = match (json, io::stdout().is_terminal()) {
+            (true, _) => Form::Json,
+            (false, true) => Form::Terminal(0),
+            (false, false) => Form::Plain,
+        };
+        Self { form, zone, rows: BTreeMap::new(), any: false, closed: false }
+    }
+
+    /// A value was shown.
+    pub(super) const fn any(&self) -> bool {
+        self.any
+    }
+
+    /// Nobody reads any more.
+    pub(super) const fn closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(super) fn value(&mut self, (id, target): (TargetId, &str), signal: Signal, reading: &Reading, basis: Basis) {
+        self.any |= reading.claim != Claim::Inconclusive;
+        let (_, row) = self.rows.entry(id).or_insert_with(|| (target.to_owned(), BTreeMap::new()));
+        row.insert(signal, *reading);
+        match self.form {
+            Form::Json => self.put(&(of_value(target, signal, reading, basis).to_string() + "\n")),
+            Form::Plain => {
+                let text = format!("{} {target}: {}\n", self.clock(reading.at), value_text(signal, reading));
+                self.put(&text);
+            }
+            Form::Terminal(_) => self.paint(None),
+        }
+    }
+
+    pub(super) fn event(&mut self, target: &str, event: &Event) {
+        match self.form {
+            Form::Json => self.put(&(of_event(target, event).to_string() + "\n")),
+            Form::Plain => self.put(&format!("{} {}\n", self.clock(event.found), event.text)),
+            Form::Terminal(_) => self.paint(Some(&format!("{} {}", self.clock(event.found), event.text))),
+        }
+    }
+
+    pub(super) fn notice(&mut self, now: WallTime, target: &str, notice: &Notice, text: &str) {
+        let kind = notice_name(notice.kind);
+        let line = format!("{} alert {} {kind}: {text}", self.clock(now), notice.rule);
+        match self.form {
+            Form::Json => {
+                let line = json!({
+                    "schema": SCHEMA, "kind": "alert", "target": target, "rule": notice.rule, "state": kind,
+                    "at_ms": now.millis(), "since_ms": notice.since.map(WallTime::millis), "text": text,
+                });
+                self.put(&(line.to_string() + "\n"));
+            }
+            Form::Plain => self.put(&(line + "\n")),
+            Form::Terminal(_) => self.paint(Some(&line)),
+        }
+    }
+
+    /// One line per target over those that are there; `above` stays.
+    fn paint(&mut self, above: Option<&str>) {
+        let Form::Terminal(painted) = self.form else { return };
+        let mut text = if painted > 0 { format!("\x1b[{painted}A") } else { String::new() };
+        if let Some(above) = above {
+            text += &format!("\r{above}\x1b[K\n");
+        }
+        for (name, row) in self.rows.values() {
+            let values: Vec<String> = row.iter().map(|(signal, reading)| value_text(*signal, reading)).collect();
+            text += &format!("\r{name}: {}\x1b[K\n", values.join("; "));
+        }
+        self.form = Form::Terminal(self.rows.len());
+        self.put(&text);
+    }
+
+    fn clock(&self, at: WallTime) -> String {
+        let local = self.zone.local(at);
+        format!("{:02}:{:02}:{:02}", local.second / 3600, local.second / 60 % 60, local.second % 60)
+    }
+
+    fn put(&mut self, text: &str) {
+        let mut out = io::stdout().lock();
+        self.closed |= out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err();
+    }
+}
+
+const fn unit(signal: Signal) -> &'static str {
+    match signal {
+        Signal::AvailableForward | Signal::AvailableReverse | Signal::Capacity => "bit/s",
+        Signal::LeastRoundTrip | Signal::Queueing => "ns",
+        Signal::Loss => "ppm",
+    }
+}
+
+fn of_value(target: &str, signal: Signal, reading: &Reading, basis: Basis) -> Value {
+    let known = |value: f64| (reading.claim != Claim::Inconclusive).then(|| rounded_signed(value));
+    json!({
+        "schema": SCHEMA,
+        "kind": "value",
+        "target": target,
+        "signal": signal.name(),
+        "unit": unit(signal),
+        "value": known(reading.value),
+        "low": known(reading.low),
+        "high": known(reading.high),
+        "at_ms": reading.at.millis(),
+        "claim": reading.claim,
+        "basis": basis,
+        "loaded": reading.loaded,
+        "host_busy": reading.host_busy,
+    })
+}
+
+fn of_event(target: &str, event: &Event) -> Value {
+    json!({
+        "schema": SCHEMA,
+        "kind": "event",
+        "target": event.target.map(|_| target),
+        "event": event.kind,
+        "signal": event.signal.map(Signal::name),
+        "at_ms": event.at.millis(),
+        "at_low_ms": event.at_low.millis(),
+        "at_high_ms": event.at_high.millis(),
+        "found_ms": event.found.millis(),
+        "before": event.before,
+        "after": event.after,
+        "cause": event.cause,
+        "text": event.text,
+    })
+}
+
+fn value_text(signal: Signal, reading: &Reading) -> String {
+    let name = signal.name().replace('_', " ");
+    let Reading { value, low, high, claim, .. } = *reading;
+    match claim {
+        Claim::Inconclusive => format!("{name} inconclusive"),
+        Claim::AtLeast => format!("{name} at least {}", signal.display(value)),
+        Claim::AtMost => format!("{name} at most {}", signal.display(value)),
+        Claim::Estimate if low < high => {
+            format!("{name} {} ({}..{})", signal.display(value), signal.display(low), signal.display(high))
+        }
+        Claim::Estimate => format!("{name} {}", signal.display(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_whole_numbers_and_unknown_ones_are_null() {
+        let reading = Reading::estimate(WallTime::from_millis(7), 22.4e6, 19e6, 25e6);
+        let line = of_value("office", Signal::AvailableForward, &reading, Basis::Server);
+        assert_eq!((&line["value"], &line["unit"], &line["at_ms"]), (&json!(22_400_000), &json!("bit/s"), &json!(7)));
+        assert_eq!((&line["claim"], &line["basis"]), (&json!("estimate"), &json!("server")));
+        let unknown = Reading { claim: Claim::Inconclusive, ..reading };
+        let line = of_value("office", Signal::AvailableForward, &unknown, Basis::Server);
+        assert!(line["value"].is_null() && line["low"].is_null());
+        assert_eq!(value_text(Signal::Loss, &Reading::estimate(reading.at, 1e4, 1e4, 1e4)), "loss 1.00 %");
+        assert!(
+            value_text(Signal::Capacity, &Reading { claim: Claim::AtLeast, ..reading })
+                .contains("at least 22.4 Mbit/s")
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! Traces a route: three probes per hop, all of one flow.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::num::NonZeroU8;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use narrows_net::via::Via;
+use narrows_probe::probes::{Arrival, Fate, HopReplyKind, PacketPlan, Probe, Train, TrainId};
+use narrows_probe::{Event, World};
+use narrows_store::records::PathSeen;
+use narrows_watch::WallTime;
+use narrows_watch::detect::Route;
+
+use crate::connect::{self, Peer};
+use crate::exit::Failure;
+
+/// What a trace met.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Traced {
+    /// The routers of each hop, nearest first, and the host itself at the end if it was reached.
+    pub(super) route: Route,
+    /// Round trips to each hop, in ns.
+    pub(super) round_trips_ns: Vec<Vec<u64>>,
+    pub(super) reached: bool,
+    /// What fits, as far as the kernel knows.
+    pub(super) mtu: u32,
+    /// IP octets sent.
+    pub(super) octets: u64,
+}
+
+/// By the first way that the host can be asked.
+pub(super) fn trace(peer: &Peer, stop: &Arc<AtomicBool>) -> Result<Traced, Failure> {
+    let mut fault = None;
+    for via in [Via::Icmp, Via::Udp { port: Via::UDP_PORT }] {
+        match peer.connect_per_hop(via, stop) {
+            Ok(mut world) => {
+                let traced = walk(&mut world).map_err(|error| connect::failure(&error))?;
+                if traced.reached || via != Via::Icmp {
+                    return Ok(traced);
+                }
+                // A host that answers no echoes may still say that a port is closed.
+            }
+            Err(failure) => fault = Some(failure),
+        }
+    }
+    Err(fault.unwrap_or_else(|| Failure::host("no way to trace a route")))
+}
+
+fn walk(world: &mut impl World<Fault = narrows_net::Error>) -> Result<Traced, narrows_net::Error> {
+    let mut traced = Traced::default();
+    let peer_kind = world.facts().answering.peer_kind();
+    for first in (1..=MOST).step_by(AT_ONCE.into()) {
+        let limits = (first..first + AT_ONCE).flat_map(|limit| [limit; PROBES]).filter_map(NonZeroU8::new);
+        let packets: Vec<PacketPlan> =
+            limits.map(|limit| PacketPlan { gap: GAP, ip_octets: IP_OCTETS, hop_limit: Some(limit) }).collect();
+        traced.octets += u64::from(IP_OCTETS) * packets.len() as u64;
+        let train = Train { id: TrainId(0), packets, peer_kind };
+        let Event::Train(report) = world.send(Probe::Train(train))? else { break };
+        for hop in report.arrivals.chunks(PROBES) {
+            traced.meet(hop);
+            if traced.reached {
+                break;
+            }
+        }
+        if traced.reached || world.stop_requested() || traced.is_lost() {
+            break;
+        }
+    }
+    traced.mtu = world.facts().path_mtu.into();
+    traced.trim();
+    Ok(traced)
+}
+
+impl Traced {
+    fn meet(&mut self, hop: &[Arrival]) {
+        let (mut routers, mut times) = (BTreeSet::new(), Vec::new());
+        for probe in hop {
+            match probe.fate {
+                Fate::Answered(reply) => {
+                    routers.insert(reply.from);
+                    times.extend(u64::try_from(reply.returned.since(probe.departed).as_nanos()).ok());
+                    self.reached |= reply.kind != HopReplyKind::TimeExceeded;
+                }
+                Fate::Echoed { returned, .. } => {
+                    times.extend(u64::try_from(returned.since(probe.departed).as_nanos()).ok());
+                    self.reached = true;
+                }
+                Fate::Received(_) => self.reached = true,
+                Fate::Lost => {}
+            }
+        }
+        self.route.push(routers);
+        self.round_trips_ns.push(times);
+    }
+
+    /// So many silent hops in a row that nobody is behind them.
+    fn is_lost(&self) -> bool {
+        self.route.len() >= SILENT && self.route.iter().rev().take(SILENT).all(BTreeSet::is_empty)
+    }
+
+    /// Silent hops at the end are no hops.
+    fn trim(&mut self) {
+        while !self.reached && self.route.last().is_some_and(BTreeSet::is_empty) {
+            self.route.pop();
+            self.round_trips_ns.pop();
+        }
+    }
+
+    /// As it is kept.
+    pub(super) fn seen(&self, at: WallTime, address: IpAddr, egress: Option<&narrows_net::host::Egress>) -> PathSeen {
+        PathSeen {
+            at,
+            address: Some(address.to_string()),
+            source: egress.map(|egress| egress.source.to_string()),
+            interface: egress.map(|egress| egress.interface.clone()),
+            next_hop: egress.and_then(|egress| egress.next_hop).map(|hop| hop.to_string()),
+            mtu: Some(self.mtu),
+            hops: self.route.iter().map(|hop| hop.iter().map(ToString::to_string).collect()).collect(),
+            hop_round_trips_ns: self.round_trips_ns.iter().map(|times| times.iter().min().copied()).collect(),
+        }
+    }
+}
+
+/// A route in one line, for people.
+pub(super) fn text(route: &Route) -> String {
+    let hops: Vec<String> = route
+        .iter()
+        .map(|hop| match hop.len() {
+            0 => "?".to_owned(),
+            _ => hop.iter().map(ToString::to_string).collect::<Vec<_>>().join("|"),
+        })
+        .collect();
+    hops.join(" ")
+}
+
+/// Round trips to each hop: of the last hours, and since something was suspected.
+#[derive(Debug, Clone, Default)]
+pub(super) struct HopTimes {
+    usual: BTreeMap<usize, Vec<u64>>,
+    lately: BTreeMap<usize, Vec<u64>>,
+}
+
+impl HopTimes {
+    /// The route is another: nothing is known of its hops.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Suspicion: what comes now is compared with what came before.
+    pub(super) fn suspect(&mut self) {
+        self.settle();
+    }
+
+    /// What came lately is usual.
+    fn settle(&mut self) {
+        for (hop, times) in std::mem::take(&mut self.lately) {
+            keep(self.usual.entry(hop).or_default(), times);
+        }
+    }
+
+    pub(super) fn take(&mut self, traced: &Traced, suspected: bool) {
+        for (hop, times) in traced.round_trips_ns.iter().enumerate() {
+            let place = if suspected { &mut self.lately } else { &mut self.usual };
+            keep(place.entry(hop).or_default(), times.clone());
+        }
+    }
+
+    /// Whether round trips to each hop rose.
+    pub(super) fn queueing(&self) -> Vec<narrows_watch::explain::HopQueueing> {
+        let hops = self.lately.keys().chain(self.usual.keys()).max().map_or(0, |last| last + 1);
+        let rose = |hop: usize| {
+            let usual: Vec<f64> = self.usual.get(&hop)?.iter().map(|time| *time as f64).collect();
+            let lately: Vec<f64> = self.lately.get(&hop)?.iter().map(|time| *time as f64).collect();
+            if usual.len() < FEWEST || lately.len() < FEWEST {
+                return None;
+            }
+            let [most, middle] = [0.95, 0.5].map(|share| narrows_stat::quantile(&usual, share));
+            // More than a quarter of the probes waited longer than hardly any did before.
+            let late = narrows_stat::quantile(&lately, 0.75)?;
+            Some(late > most? + LEAST_NS.max(0.02 * middle?))
+        };
+        let number = |hop: usize| u8::try_from(hop + 1).unwrap_or(u8::MAX);
+        (0..hops).map(|hop| narrows_watch::explain::HopQueueing { hop: number(hop), rose: rose(hop) }).collect()
+    }
+}
+
+fn keep(all: &mut Vec<u64>, more: Vec<u64>) {
+    all.extend(more);
+    let surplus = all.len().saturating_sub(REMEMBERED);
+    all.drain(..surplus);
+}
+
+/// Of each hop, so many round trips: those of two hours.
+const REMEMBERED: usize = 72;
+/// Fewest that say something of a hop.
+const FEWEST: usize = 9;
+/// Differences below this are a host's.
+const LEAST_NS: f64 = 50_000.0;
+
+const PROBES: usize = 3;
+const AT_ONCE: u8 = 5;
+const MOST: u8 = 30;
+const SILENT: usize = 5;
+const GAP: Duration = Duration::from_millis(15);
+const IP_OCTETS: u16 = 64;
+
+#[cfg(test)]
+mod tests {
+    use narrows_probe::probes::HopReply;
+    use narrows_units::Stamp;
+
+    use super::*;
+
+    fn probe(router: Option<u8>, kind: HopReplyKind, ms: i64) -> Arrival {
+        let reply = |last: u8| HopReply {
+            from: IpAddr::from([10, 0, 0, last]),
+            returned: Stamp::from_nanos(ms * 1_000_000),
+            reply_ip_octets: 56,
+            kind,
+        };
+        let fate = router.map_or(Fate::Lost, |last| Fate::Answered(reply(last)));
+        Arrival { seq: 0, departed: Stamp::from_nanos(0), ip_octets: 64, fate }
+    }
+
+    #[test]
+    fn hops_have_routers_and_round_trips() {
+        let mut traced = Traced::default();
+        let router = |last, ms| probe(Some(last), HopReplyKind::TimeExceeded, ms);
+        traced.meet(&[router(1, 2), router(1, 3), router(2, 4)]);
+        traced.meet(&[probe(None, HopReplyKind::TimeExceeded, 0)]);
+        traced.meet(&[probe(Some(9), HopReplyKind::PortUnreachable, 8)]);
+        assert!(traced.reached);
+        assert_eq!(text(&traced.route), "10.0.0.1|10.0.0.2 ? 10.0.0.9");
+        let seen = traced.seen(WallTime::default(), [10, 0, 0, 9].into(), None);
+        assert_eq!(seen.hop_round_trips_ns, [Some(2_000_000), None, Some(8_000_000)]);
+    }
+
+    #[test]
+    fn silent_hops_at_the_end_are_none() {
+        let mut traced = Traced::default();
+        traced.meet(&[probe(Some(1), HopReplyKind::TimeExceeded, 2)]);
+        for _ in 0..SILENT {
+            traced.meet(&[probe(None, HopReplyKind::TimeExceeded, 0)]);
+        }
+        assert!(traced.is_lost());
+        traced.trim();
+        assert_eq!(traced.route.len(), 1);
+    }
+
+    #[test]
+    fn a_queue_is_seen_from_its_hop_on() {
+        let mut times = HopTimes::default();
+        let traced = |queue_us: u64, round: u64| Traced {
+            round_trips_ns: vec![
+                vec![1_000_000 + round * 1000; 3],
+                vec![5_000_000 + round * 1000 + queue_us * 1000; 3],
+            ],
+            ..Traced::default()
+        };
+        (0..20).for_each(|round| times.take(&traced(0, round), false));
+        times.suspect();
+        (0..5).for_each(|round| times.take(&traced(400, round), true));
+        let rose: Vec<Option<bool>> = times.queueing().iter().map(|hop| hop.rose).collect();
+        assert_eq!(rose, [Some(false), Some(true)]);
+        times.clear();
+        assert!(times.queueing().is_empty());
+    }
+}

@@ -1,0 +1,206 @@
+//! What is known of one target.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use narrows_net::host::Egress;
+use narrows_store::records;
+use narrows_units::{BitRate, Direction, rounded};
+use narrows_watch::detect::{Change, Route};
+use narrows_watch::explain::FactEvidence;
+use narrows_watch::schedule::{Job, TargetSettings};
+use narrows_watch::{BootTime, Claim, Monitor, Reading, Signal, WallTime};
+
+use super::jobs::Work;
+use super::route::HopTimes;
+use super::settings::{Family, Target};
+
+/// One target.
+pub(super) struct Subject {
+    pub(super) target: Target,
+    pub(super) monitor: Monitor,
+    /// What its name has, as far as it is of the family.
+    pub(super) addresses: Vec<IpAddr>,
+    /// The one that is followed.
+    pub(super) address: Option<IpAddr>,
+    pub(super) egress: Option<Egress>,
+    pub(super) capacity: Option<BitRate>,
+    /// The newest value of each signal.
+    pub(super) readings: BTreeMap<Signal, Reading>,
+    pub(super) changes: VecDeque<Change>,
+    pub(super) facts: VecDeque<FactEvidence>,
+    pub(super) route: Route,
+    pub(super) traced: Option<WallTime>,
+    pub(super) path: Option<records::PathSeen>,
+    pub(super) hop_times: HopTimes,
+    pub(super) suspected_until: Option<BootTime>,
+    pub(super) incident: Option<Incident>,
+    pub(super) silent: bool,
+    pub(super) server_gone: bool,
+    /// The other family is tried after so much silence.
+    pub(super) patience: Duration,
+    slices: u32,
+}
+
+/// Changes that belong together.
+pub(super) struct Incident {
+    pub(super) record: records::Incident,
+    pub(super) first: Change,
+    pub(super) newest: Change,
+}
+
+impl Subject {
+    pub(super) fn new(target: Target, monitor: Monitor) -> Self {
+        Self {
+            target,
+            monitor,
+            addresses: Vec::new(),
+            address: None,
+            egress: None,
+            capacity: None,
+            readings: BTreeMap::new(),
+            changes: VecDeque::new(),
+            facts: VecDeque::new(),
+            route: Route::new(),
+            traced: None,
+            path: None,
+            hop_times: HopTimes::default(),
+            suspected_until: None,
+            incident: None,
+            silent: false,
+            server_gone: false,
+            patience: PATIENCE,
+            slices: 0,
+        }
+    }
+
+    /// What it shares with others: `link dsl`, `link eth0 via 10.0.0.1`. Loopback is no link.
+    pub(super) fn link(&self) -> String {
+        if !self.target.budget.link.is_empty() {
+            return self.target.budget.link.clone();
+        }
+        let Some(egress) = self.egress.as_ref().filter(|egress| egress.is_a_link()) else { return String::new() };
+        match egress.next_hop {
+            Some(hop) => format!("{} via {hop}", egress.interface),
+            None => egress.interface.clone(),
+        }
+    }
+
+    /// As the schedule needs them.
+    pub(super) fn settings(&self) -> TargetSettings {
+        let host = self.address.map_or_else(String::new, |address| address.to_string());
+        TargetSettings { link: self.link(), host, ..self.target.budget.clone() }
+    }
+
+    /// The address to follow, of those that its name has now: as long as the old one is there, that.
+    pub(super) fn preferred(&self) -> Option<IpAddr> {
+        let kept = self.address.filter(|address| self.addresses.contains(address));
+        let same = |address: &&IpAddr| self.address.is_none_or(|old| old.is_ipv6() == address.is_ipv6());
+        // Answers come in any order; the least is the same twice.
+        let other = || self.addresses.iter().filter(same).min().or_else(|| self.addresses.first()).copied();
+        kept.or_else(|| if self.address.is_none() { self.addresses.first().copied() } else { other() })
+    }
+
+    /// An address of the other family, once this one has been silent for long enough.
+    pub(super) fn other_family(&mut self, silent: Duration) -> Option<IpAddr> {
+        if silent.is_zero() {
+            self.patience = PATIENCE;
+        }
+        if silent < self.patience || self.target.family != Family::Auto {
+            return None;
+        }
+        let now = self.address?;
+        let other = self.addresses.iter().copied().find(|address| address.is_ipv6() != now.is_ipv6())?;
+        // Where both are silent, turns become rare.
+        self.patience *= 2;
+        Some(other)
+    }
+
+    /// What a measuring thread has to know.
+    pub(super) fn work(&mut self, job: Job) -> Option<Work> {
+        let reverse = self.target.reverse && self.slices % 2 == 1;
+        if job.kind == narrows_watch::schedule::JobKind::Slice {
+            self.slices = self.slices.wrapping_add(1);
+        }
+        let signal = if reverse { Signal::AvailableReverse } else { Signal::AvailableForward };
+        let known = self.readings.get(&signal).filter(|reading| reading.claim != Claim::Inconclusive);
+        Some(Work {
+            job,
+            target: self.target.clone(),
+            address: self.address?,
+            capacity: self.capacity,
+            expected: known.map(|reading| BitRate::from_bps(rounded(reading.value))),
+            direction: if reverse { Direction::Reverse } else { Direction::Forward },
+            server_gone: self.server_gone,
+        })
+    }
+
+    pub(super) fn changed(&mut self, change: Change) {
+        self.changes.push_back(change);
+        if self.changes.len() > REMEMBERED {
+            self.changes.pop_front();
+        }
+    }
+
+    pub(super) fn fact(&mut self, fact: FactEvidence) {
+        self.facts.push_back(fact);
+        if self.facts.len() > REMEMBERED {
+            self.facts.pop_front();
+        }
+    }
+}
+
+/// The same routers and ends are the same path, whatever the round trips.
+pub(super) fn is_another(known: &records::PathSeen, seen: &records::PathSeen) -> bool {
+    let times = |path: &records::PathSeen| records::PathSeen {
+        at: WallTime::default(),
+        hop_round_trips_ns: Vec::new(),
+        ..path.clone()
+    };
+    times(known) != times(seen)
+}
+
+const REMEMBERED: usize = 16;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use narrows_watch::Zone;
+
+    use super::*;
+    use crate::commands::watch::settings;
+
+    fn subject() -> Subject {
+        let mut all = settings::read(None, &["far.example".to_owned()]).unwrap();
+        Subject::new(all.targets.remove(0), Monitor::new(Zone::fixed(0), Duration::from_secs(60)))
+    }
+
+    #[test]
+    fn an_address_stays_while_its_name_has_it() {
+        let (a, b, c): (IpAddr, IpAddr, IpAddr) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), [10, 0, 0, 3].into());
+        let mut subject = subject();
+        subject.addresses = vec![b, a];
+        assert_eq!(subject.preferred(), Some(b), "the resolver's first");
+        subject.address = Some(b);
+        subject.addresses = vec![a, b];
+        assert_eq!(subject.preferred(), Some(b));
+        for answer in [vec![c, a], vec![a, c]] {
+            subject.addresses = answer;
+            assert_eq!(subject.preferred(), Some(a), "whatever the order");
+        }
+    }
+
+    #[test]
+    fn a_silent_family_gives_way_and_turns_become_rare() {
+        let mut subject = subject();
+        let (four, six): (IpAddr, IpAddr) = ([10, 0, 0, 1].into(), "2001:db8::1".parse().unwrap());
+        (subject.addresses, subject.address) = (vec![four, six], Some(four));
+        let after = |subject: &mut Subject, seconds| subject.other_family(Duration::from_secs(seconds));
+        assert_eq!(after(&mut subject, 20), None);
+        assert_eq!(after(&mut subject, 30), Some(six));
+        assert_eq!(after(&mut subject, 40), None);
+        assert_eq!(after(&mut subject, 0), None);
+        assert_eq!(after(&mut subject, 30), Some(six), "an answer makes it as patient as before");
+    }
+}
