@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+#[cfg(feature = "watch")]
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(crate) use narrows_net::client::IpVersion as Version;

@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn loopback_needs_no_lock() {
         let one = LinkLock::now([127, 0, 0, 1].into()).unwrap();
-        assert!(one._file.is_none());
+        assert!(matches!(one, LinkLock { _file: None }));
         assert!(LinkLock::now([127, 0, 0, 1].into()).is_ok());
     }
 

@@ -74,12 +74,12 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
 fn checked(settings: &Settings) -> String {
     let now = clocks::now().boot;
     let mut planner = Planner::new(clocks::local_zone(), 0, engine::LOADING_JOBS);
-    let mut text = String::new();
+    let mut text = Vec::new();
     for (target, number) in settings.targets.iter().zip(1..) {
         let id = TargetId::new(number);
         planner.set_target(id, target.budget.clone(), now);
         let Some(forecast) = planner.forecast(id) else { continue };
-        text += &format!(
+        text.push(format!(
             "{}: {} port {}, share {} %, capacity {} until it is measured\n  a slice every {}; a day {}: pulses and \
              routes {}, slices {}, night {}; incidents at most {} more; never above {}\n",
             target.name,
@@ -94,13 +94,13 @@ fn checked(settings: &Settings) -> String {
             forecast.night,
             forecast.evidence_at_most,
             forecast.limit,
-        );
+        ));
     }
     for rule in &settings.rules {
         let notified = if rule.notify.is_empty() { "nobody".to_owned() } else { rule.notify.join(", ") };
-        text += &format!("alert {}: notifies {notified}\n", rule.name);
+        text.push(format!("alert {}: notifies {notified}\n", rule.name));
     }
-    text
+    text.concat()
 }
 
 #[cfg(test)]

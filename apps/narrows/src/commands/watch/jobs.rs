@@ -44,7 +44,7 @@ pub(super) struct Work {
 
 /// A value of a signal.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Value {
+pub(super) struct Level {
     pub(super) signal: Signal,
     pub(super) basis: Basis,
     pub(super) value: f64,
@@ -62,7 +62,7 @@ pub(super) struct Done {
     pub(super) outcome: Outcome,
     /// IP octets that left; `None` if nobody knows.
     pub(super) octets: Option<u64>,
-    pub(super) values: Vec<Value>,
+    pub(super) values: Vec<Level>,
     pub(super) traced: Option<Traced>,
     pub(super) document: Option<serde_json::Value>,
     pub(super) fault: Option<String>,
@@ -305,7 +305,7 @@ fn told(entry: &Entry) -> Outcome {
 }
 
 /// What an entry says of a signal; one without a number says that it is inconclusive.
-fn value(entry: &Entry, signal: Signal, basis: Basis) -> Option<Value> {
+fn value(entry: &Entry, signal: Signal, basis: Basis) -> Option<Level> {
     let stalled = |caveats: &[Caveat]| {
         let samples = &entry.outcome.details().samples;
         let kept: u64 = samples.kept.values().sum();
@@ -313,7 +313,7 @@ fn value(entry: &Entry, signal: Signal, basis: Basis) -> Option<Value> {
         caveats.contains(&Caveat::HostStall) && rejected > kept
     };
     let host_busy = stalled(entry.outcome.caveats());
-    let nothing = Value { signal, basis, value: 0.0, low: 0.0, high: 0.0, claim: Claim::Inconclusive, host_busy };
+    let nothing = Level { signal, basis, value: 0.0, low: 0.0, high: 0.0, claim: Claim::Inconclusive, host_busy };
     match &entry.outcome {
         Found::Estimated(estimate) => {
             let range = estimate.rate()?;
@@ -324,7 +324,7 @@ fn value(entry: &Entry, signal: Signal, basis: Basis) -> Option<Value> {
                 BoundKind::Inconclusive => Claim::Inconclusive,
             };
             let [value, low, high] = [range.value, range.low, range.high].map(BitRate::as_f64);
-            Some(Value { value, low, high, claim, ..nothing })
+            Some(Level { value, low, high, claim, ..nothing })
         }
         Found::Inconclusive { .. } => Some(nothing),
     }

@@ -95,16 +95,16 @@ impl Lines {
     /// One line per target over those that are there; `above` stays.
     fn paint(&mut self, above: Option<&str>) {
         let Form::Terminal(painted) = self.form else { return };
-        let mut text = if painted > 0 { format!("\x1b[{painted}A") } else { String::new() };
+        let mut text = vec![if painted > 0 { format!("\x1b[{painted}A") } else { String::new() }];
         if let Some(above) = above {
-            text += &format!("\r{above}\x1b[K\n");
+            text.push(format!("\r{above}\x1b[K\n"));
         }
         for (name, row) in self.rows.values() {
             let values: Vec<String> = row.iter().map(|(signal, reading)| value_text(*signal, reading)).collect();
-            text += &format!("\r{name}: {}\x1b[K\n", values.join("; "));
+            text.push(format!("\r{name}: {}\x1b[K\n", values.join("; ")));
         }
         self.form = Form::Terminal(self.rows.len());
-        self.put(&text);
+        self.put(&text.concat());
     }
 
     fn clock(&self, at: WallTime) -> String {

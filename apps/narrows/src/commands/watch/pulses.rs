@@ -21,7 +21,7 @@ use super::clocks;
 use super::engine::Message;
 
 /// What the thread is asked.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Asked {
     /// Follow this address; `Some` way only, or the first that is answered.
     Follow(TargetId, IpAddr, Option<Via>),

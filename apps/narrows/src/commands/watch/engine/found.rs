@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use narrows_store::records::{self, Event};
+use narrows_units::BitRate;
 use narrows_watch::alert::{Input, Notice};
 use narrows_watch::detect::Change;
 use narrows_watch::explain::{Evidence, Explanation, FactEvidence, FactKind, explain};
@@ -68,7 +69,7 @@ impl Engine {
     fn changed(&mut self, id: TargetId, change: Change, now: Moment) {
         let Some(subject) = self.subjects.get_mut(&id) else { return };
         subject.changed(change);
-        let matters = change.matters(subject.capacity.map(|capacity| capacity.as_f64()));
+        let matters = change.matters(subject.capacity.map(BitRate::as_f64));
         let name = subject.target.name.clone();
         let Some((evidence, explanation)) = self.explained(id, change, now) else { return };
         let Some(text) = self.text(id, &change, &explanation) else { return };

@@ -4,21 +4,20 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use narrows_net::host::Egress;
-use narrows_store::records::{PulseMinute, RunOutcome};
+use narrows_store::records::{Basis, PulseMinute, RunOutcome};
 use narrows_units::{BitRate, Octets, rounded};
 use narrows_watch::alert::Input;
 use narrows_watch::detect;
-use narrows_watch::schedule::{Job, JobEnd, JobKind, Outcome, PathEvent, TargetId, Why};
+use narrows_watch::schedule::{JobEnd, JobKind, Outcome, PathEvent, TargetId, Why};
 use narrows_watch::{Claim, Moment, Observation, Reading, Signal};
 use uuid::Uuid;
 
-use super::super::jobs::{Done, Value};
+use super::super::jobs::{Done, Level};
 use super::super::pulses::{Asked, Heard};
 use super::super::readings;
 use super::super::route::Traced;
 use super::super::{events, subject};
 use super::Engine;
-use narrows_store::records::Basis;
 
 impl Engine {
     pub(super) fn heard(&mut self, id: TargetId, heard: Heard, now: Moment) {
@@ -166,13 +165,14 @@ impl Engine {
             }
         }
         self.look_at_server(id, now);
-        if job.why == Why::Evidence {
-            self.explain_again(id, &job, now);
+        // Evidence that was asked for is in.
+        if job.why == Why::Evidence && matches!(job.kind, JobKind::Capacity | JobKind::Hops) {
+            self.cause_is_clearer(id, now);
         }
     }
 
-    fn value(&mut self, id: TargetId, value: Value, run: Uuid, now: Moment) {
-        let Value { signal, basis, value, low, high, claim, host_busy } = value;
+    fn value(&mut self, id: TargetId, value: Level, run: Uuid, now: Moment) {
+        let Level { signal, basis, value, low, high, claim, host_busy } = value;
         let host_busy = host_busy || self.host.is_busy();
         let reading = Reading { at: now.wall, value, low, high, claim, loaded: false, host_busy };
         if let Some(subject) = self.subjects.get_mut(&id) {
@@ -226,13 +226,6 @@ impl Engine {
             ("server_back", format!("{name}: its server answers again"))
         };
         self.event(&name, events::now(Some(id), kind, now.wall, text));
-    }
-
-    /// Evidence that was asked for is in.
-    fn explain_again(&mut self, id: TargetId, job: &Job, now: Moment) {
-        if matches!(job.kind, JobKind::Capacity | JobKind::Hops) {
-            self.cause_is_clearer(id, now);
-        }
     }
 }
 
