@@ -1,4 +1,5 @@
-//! `narrows watch HOST...`: follows paths within a send budget, finds changes and names their causes.
+//! `narrows watch HOST...`: follows paths within a send budget, finds changes and names their
+//! causes.
 
 mod clocks;
 mod engine;
@@ -8,24 +9,32 @@ mod host;
 mod jobs;
 mod keep;
 mod lines;
+mod pages;
 mod pulses;
 mod readings;
 mod resolve;
 mod route;
 mod settings;
+mod stored;
 mod subject;
+mod told;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use narrows_store::{Options, Store};
 use narrows_units::format_duration;
 use narrows_watch::schedule::{Planner, TargetId};
+use narrows_web::Live;
 
 use self::engine::Engine;
-use self::keep::{Memory, NoChannels};
+use self::keep::{Keep, Memory};
 use self::lines::Lines;
+use self::pages::PagesArgs;
 use self::settings::Settings;
+use self::stored::Stored;
+use self::told::Told;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 
@@ -42,6 +51,12 @@ pub(crate) struct WatchArgs {
     /// Targets, budgets and alerts from this file, and from *.toml of the folder NAME.d beside it
     #[arg(long = "config", id = "settings", value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Keep everything in this file, which `narrows history` reads; a configuration or pages without
+    /// it use /var/lib/narrows/watch.db, and hosts alone keep nothing
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    #[command(flatten)]
+    pages: PagesArgs,
     /// Print one JSON object per value, event and alert
     #[arg(long, short = 'J')]
     json: bool,
@@ -62,13 +77,44 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     let stop = interrupt::flag()?;
     let zone = clocks::local_zone();
     let lines = Lines::new(args.json, zone.clone());
-    let (mut engine, messages) =
-        Engine::start(settings, zone, lines, (Box::new(Memory::default()), Box::new(NoChannels)), stop)?;
+    let server = args.pages.bind()?;
+    let page = server.as_ref().map(|server| format!("http://{}/", server.address()));
+    let store = open_store(args)?;
+    let writer = store.as_ref().map(Store::writer);
+    let told = Told::start(&settings.channels, args.config.as_deref(), writer.as_ref(), page)?;
+    let (live, posts) = Live::new();
+    let keep: Box<dyn Keep> = match writer {
+        Some(writer) => {
+            pages::take_posts(posts, writer.clone())?;
+            Box::new(Stored::new(writer, live.clone()))
+        }
+        None => Box::new(Memory::default()),
+    };
+    if let (Some(server), Some(store)) = (server, &store) {
+        pages::serve(server, store.reader(), live.clone(), stop)?;
+    }
+    let (mut engine, messages) = Engine::start(settings, zone, lines, (keep, Box::new(told)), stop)?;
+    live.ready();
     engine.run(&messages, args.duration, stop);
     stop.store(true, Ordering::Relaxed);
     engine.end(&messages);
     Ok(if engine.any() { Exit::Valid } else { Exit::Inconclusive })
 }
+
+/// The file that was asked for; pages and a configuration have one without being asked.
+fn open_store(args: &WatchArgs) -> Result<Option<Store>, Failure> {
+    let usual = (args.config.is_some() || args.pages.listen.is_some()).then(|| PathBuf::from(STORE));
+    let Some(path) = args.store.clone().or(usual) else { return Ok(None) };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        let made = std::fs::create_dir_all(folder);
+        made.map_err(|error| Failure::host(format!("{}: {error}", folder.display())))?;
+    }
+    let opened = Store::open(&path, Options::new(clocks::now().wall));
+    opened.map(Some).map_err(|error| Failure::host(format!("{}: {error}", path.display())))
+}
+
+/// Where the packaged service keeps its file.
+const STORE: &str = "/var/lib/narrows/watch.db";
 
 /// Each target with its forecast, as if its capacity were the first one assumed.
 fn checked(settings: &Settings) -> String {

@@ -40,7 +40,7 @@ fn it_ends_at_once_when_it_is_asked_to() {
     assert!(ended.stdout.is_empty() && asked.elapsed() < Duration::from_secs(20), "{ended:?}");
 }
 
-/// Pulses give round trips, slices look at the available rate, and every line is as the schema says.
+/// Pulses give round trips, slices look at the available rate; each line is as the schema says.
 /// Loopback is too fast for a slice of a few megabytes to be sure of anything.
 #[test]
 #[ignore = "lab: takes more than a minute"]

@@ -92,8 +92,8 @@ impl Pulse {
     }
 
     /// The answers that have come since the last call; forgets pulses that are older than
-    /// `patience`.
-    pub fn collect(&mut self, patience: Duration) -> Vec<PulseAnswer> {
+    /// `longest_wait`.
+    pub fn collect(&mut self, longest_wait: Duration) -> Vec<PulseAnswer> {
         let mut met = Vec::new();
         let now_ns = clock::now_ns();
         if !matches!(self.marks.form, Form::Udp { .. }) && self.receiver.receive(&self.socket, now_ns).is_ok() {
@@ -115,7 +115,7 @@ impl Pulse {
             }
         }
         let answers = met.into_iter().filter_map(|(seq, came_ns)| self.close(seq, came_ns)).collect();
-        self.open.retain(|(_, sent_ns)| now_ns.saturating_sub(*sent_ns) < clock::nanos(patience));
+        self.open.retain(|(_, sent_ns)| now_ns.saturating_sub(*sent_ns) < clock::nanos(longest_wait));
         answers
     }
 

@@ -58,6 +58,7 @@ pub(super) struct Engine {
     running: BTreeMap<JobId, Running>,
     ask_at: BootTime,
     save_at: BootTime,
+    look_at: BootTime,
 }
 
 /// A job that was handed out.
@@ -91,8 +92,8 @@ impl Engine {
             let monitor = restored(&mut *keep, &monitor_key(id));
             subjects.insert(id, Subject::new(target, monitor.unwrap_or_else(|| Monitor::new(zone.clone(), CADENCE))));
         }
-        let (told, messages) = mpsc::channel();
-        let (jobs, pulses) = threads(names, &told, stop)?;
+        let (sender, messages) = mpsc::channel();
+        let (jobs, pulses) = threads(names, &sender, stop)?;
         let engine = Self {
             subjects,
             planner,
@@ -109,6 +110,7 @@ impl Engine {
             running: BTreeMap::new(),
             ask_at: now.boot,
             save_at: now.boot.after(SAVED_EVERY),
+            look_at: now.boot,
         };
         Ok((engine, messages))
     }
@@ -173,6 +175,11 @@ impl Engine {
             self.ask_at = self.planner.next(now.boot);
             let notices = self.alerts.tick(now.wall);
             self.tell(notices, Duration::ZERO, now);
+        }
+        if now.boot >= self.look_at {
+            self.keep.tick(now.wall);
+            self.alerts.set_silences(self.keep.silences(now.wall));
+            self.look_at = now.boot.after(LOOKED_EVERY);
         }
         if now.boot >= self.save_at {
             self.save();
@@ -254,20 +261,20 @@ impl Engine {
 /// One thread for pulses, one for names, and those that measure.
 fn threads(
     names: Vec<Name>,
-    told: &Sender<Message>,
+    sender: &Sender<Message>,
     stop: &Arc<AtomicBool>,
 ) -> Result<(Sender<Work>, Sender<Asked>), Failure> {
     let (jobs, work) = mpsc::channel();
     let (pulses, asked) = mpsc::channel();
     let work = Arc::new(Mutex::new(work));
     for _ in 0..=LOADING_JOBS {
-        let (work, told, stop) = (Arc::clone(&work), told.clone(), Arc::clone(stop));
-        spawn("measuring", move || jobs::run(&work, &told, &stop))?;
+        let (work, sender, stop) = (Arc::clone(&work), sender.clone(), Arc::clone(stop));
+        spawn("measuring", move || jobs::run(&work, |done| sender.send(Message::Done(Box::new(done))).is_ok(), &stop))?;
     }
-    let heard = told.clone();
-    spawn("pulses", move || pulses::run(&asked, &heard))?;
-    let (told, stop) = (told.clone(), Arc::clone(stop));
-    spawn("names", move || resolve::run(names, &told, &stop))?;
+    let heard = sender.clone();
+    spawn("pulses", move || pulses::run(&asked, |id, one| heard.send(Message::Heard(id, one)).is_ok()))?;
+    let (sender, stop) = (sender.clone(), Arc::clone(stop));
+    spawn("names", move || resolve::run(names, |id, all| sender.send(Message::Resolved(id, all)).is_ok(), &stop))?;
     Ok((jobs, pulses))
 }
 
@@ -296,5 +303,7 @@ fn remember(keep: &mut dyn Keep, key: &str, value: &impl Serialize) {
 const CADENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(250);
 const SAVED_EVERY: Duration = Duration::from_secs(60);
+/// Silences, and the state of the store.
+const LOOKED_EVERY: Duration = Duration::from_secs(5);
 /// Jobs that end within this time of the program's end are kept.
 const LAST_WORDS: Duration = Duration::from_millis(600);

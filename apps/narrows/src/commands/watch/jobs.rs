@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,14 +11,13 @@ use narrows_methods as methods;
 use narrows_methods::job::JobReport;
 use narrows_net::client::SocketWorld;
 use narrows_net::via::Via;
-use narrows_probe::{BoundKind, Budget, Caveat, Entry, Order, Outcome as Found, RawParams, World};
+use narrows_probe::{BoundKind, Budget, Caveat, Entry, Order, Outcome as Answer, RawParams, World};
 use narrows_report::{Document, Target as Named};
 use narrows_store::records::Basis;
 use narrows_units::{BitRate, Direction, Metric};
 use narrows_watch::schedule::{Job, JobKind, Outcome};
 use narrows_watch::{Claim, Signal};
 
-use super::engine::Message;
 use super::route::{self, Traced};
 use super::settings::Target;
 use crate::connect::{NotAdmitted, Peer};
@@ -69,11 +68,11 @@ pub(super) struct Done {
 }
 
 /// Takes jobs until nobody gives any.
-pub(super) fn run(work: &Mutex<Receiver<Work>>, done: &Sender<Message>, stop: &Arc<AtomicBool>) {
+pub(super) fn run(work: &Mutex<Receiver<Work>>, done: impl Fn(Done) -> bool, stop: &Arc<AtomicBool>) {
     loop {
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(work) = next else { return };
-        if stop.load(Ordering::Relaxed) || done.send(Message::Done(Box::new(carry_out(work, stop)))).is_err() {
+        if stop.load(Ordering::Relaxed) || !done(carry_out(work, stop)) {
             return;
         }
     }
@@ -194,7 +193,7 @@ fn slice(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
     let entry = measured(done, &mut world, ("track", metric, direction), &params, octets)?;
     let signal = if direction == Direction::Reverse { Signal::AvailableReverse } else { Signal::AvailableForward };
     done.values.extend(value(&entry, signal, Basis::Server));
-    Ok(told(&entry))
+    Ok(outcome_of(&entry))
 }
 
 /// From both ends if the server answers, else from here alone.
@@ -207,7 +206,7 @@ fn capacity(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped>
                 let what = (methods::DEFAULT, Metric::IpCapacity, Direction::Forward);
                 let entry = measured(done, &mut world, what, &RawParams::new(), octets)?;
                 done.values.extend(value(&entry, Signal::Capacity, Basis::Server));
-                return Ok(told(&entry));
+                return Ok(outcome_of(&entry));
             }
             Err(stopped) if stopped.outcome == Outcome::ServerGone => why = Some(stopped),
             Err(stopped) => return Err(stopped),
@@ -228,7 +227,7 @@ fn capacity(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped>
     done.values.extend(value(&entry, Signal::Capacity, Basis::Single));
     // That the server did not answer is what the schedule has to know.
     done.fault = why.map(|stopped| stopped.text);
-    Ok(if done.fault.is_some() { Outcome::ServerGone } else { told(&entry) })
+    Ok(if done.fault.is_some() { Outcome::ServerGone } else { outcome_of(&entry) })
 }
 
 /// One method over one world, within the job's budget, with its document.
@@ -256,7 +255,8 @@ fn measured<W: World<Fault = narrows_net::Error>>(
     done.octets = Some(measured.cost.octets);
     let entry = Entry { metric, direction, method: method.info().name, outcome: measured.outcome, cost: measured.cost };
     let kind = if metric == Metric::IpCapacity { "capacity" } else { "available" };
-    let job: JobReport<()> = JobReport { facts, entries: vec![entry.clone()], cost: measured.cost, fault: None };
+    let job: JobReport<()> =
+        JobReport { facts, entries: vec![entry.clone()], cost: measured.cost, fault: None, stages: Vec::new() };
     let named =
         Named { name: done.work.target.host.clone(), address: Some(done.work.address), port: done.work.target.port };
     let mut document = Document::new(kind, env!("CARGO_PKG_VERSION").to_owned(), named, &[job], &[]);
@@ -300,7 +300,7 @@ fn test(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
 }
 
 /// An answer that is none is void: the schedule learns nothing from its cost.
-fn told(entry: &Entry) -> Outcome {
+fn outcome_of(entry: &Entry) -> Outcome {
     if entry.outcome.estimate().is_some() { Outcome::Done } else { Outcome::Void }
 }
 
@@ -315,7 +315,7 @@ fn value(entry: &Entry, signal: Signal, basis: Basis) -> Option<Level> {
     let host_busy = stalled(entry.outcome.caveats());
     let nothing = Level { signal, basis, value: 0.0, low: 0.0, high: 0.0, claim: Claim::Inconclusive, host_busy };
     match &entry.outcome {
-        Found::Estimated(estimate) => {
+        Answer::Estimated(estimate) => {
             let range = estimate.rate()?;
             let claim = match range.verdict {
                 BoundKind::Estimated => Claim::Estimate,
@@ -326,7 +326,7 @@ fn value(entry: &Entry, signal: Signal, basis: Basis) -> Option<Level> {
             let [value, low, high] = [range.value, range.low, range.high].map(BitRate::as_f64);
             Some(Level { value, low, high, claim, ..nothing })
         }
-        Found::Inconclusive { .. } => Some(nothing),
+        Answer::Inconclusive { .. } => Some(nothing),
     }
 }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, PulseMinute, Run, Sample};
-use narrows_watch::Signal;
-use narrows_watch::alert::{Notice, NoticeKind};
+use narrows_watch::alert::{Notice, NoticeKind, Silence};
 use narrows_watch::schedule::TargetId;
+use narrows_watch::{Signal, WallTime};
 
 /// Where results go. The store's writer has the same calls.
 pub(crate) trait Keep: Send {
@@ -33,6 +33,12 @@ pub(crate) trait Keep: Send {
     fn state(&mut self, key: &str) -> Option<Vec<u8>>;
     /// Remembers.
     fn set_state(&mut self, key: &str, value: Vec<u8>);
+    /// Silences in force.
+    fn silences(&mut self, _now: WallTime) -> Vec<Silence> {
+        Vec::new()
+    }
+    /// A few seconds have passed.
+    fn tick(&mut self, _now: WallTime) {}
 }
 
 /// Keeps what the process needs itself, for as long as it runs.
@@ -59,16 +65,8 @@ impl Keep for Memory {
 
 /// Tells people, by the channels that the notice names. Must return at once.
 pub(crate) trait Notices: Send {
-    /// Tells; `text` is one line that says all of it.
-    fn tell(&mut self, notice: &Notice, target: &str, text: &str);
-}
-
-/// No channels: the lines on standard output say it already.
-#[derive(Debug)]
-pub(crate) struct NoChannels;
-
-impl Notices for NoChannels {
-    fn tell(&mut self, _notice: &Notice, _target: &str, _text: &str) {}
+    /// Tells; the target is its name and its host, and `text` one line that says all of it.
+    fn tell(&mut self, notice: &Notice, target: (&str, &str), text: &str);
 }
 
 /// The machine name of what a notice says.

@@ -5,7 +5,7 @@ mod collect;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use narrows_net::clock;
@@ -18,7 +18,6 @@ use narrows_watch::schedule::TargetId;
 
 use self::collect::{Closed, Collector};
 use super::clocks;
-use super::engine::Message;
 
 /// What the thread is asked.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +51,7 @@ struct Followed {
 }
 
 /// Runs until nobody asks or listens any more.
-pub(super) fn run(asked: &Receiver<Asked>, heard: &Sender<Message>) {
+pub(super) fn run(asked: &Receiver<Asked>, heard: impl Fn(TargetId, Heard) -> bool) {
     let mut all: BTreeMap<TargetId, Followed> = BTreeMap::new();
     loop {
         loop {
@@ -71,11 +70,11 @@ pub(super) fn run(asked: &Receiver<Asked>, heard: &Sender<Message>) {
                 followed.send(now_ns, wall);
             }
             for closed in followed.collector.close(wall) {
-                let told = match closed {
+                let message = match closed {
                     Closed::Minute(minute) => Heard::Minute(minute),
                     Closed::Block { at, block, silent } => Heard::Block { at, block, silent },
                 };
-                if heard.send(Message::Heard(*target, told)).is_err() {
+                if !heard(*target, message) {
                     return;
                 }
             }
@@ -118,7 +117,7 @@ fn take(all: &mut BTreeMap<TargetId, Followed>, asked: Asked) {
 impl Followed {
     fn collect(&mut self) {
         for (way, pulse) in self.ways.iter_mut().enumerate() {
-            for answer in pulse.collect(PATIENCE) {
+            for answer in pulse.collect(LONGEST_WAIT) {
                 self.answered[way] = true;
                 if self.chosen == Some(way) {
                     self.collector.answered(answer.number, answer.round_trip);
@@ -159,7 +158,7 @@ const WAYS: [Via; 2] = [Via::Icmp, Via::Udp { port: Via::UDP_PORT }];
 
 const EVERY: Duration = Duration::from_secs(1);
 /// A later answer counts as none.
-const PATIENCE: Duration = Duration::from_secs(3);
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// The thread looks for something else to do as often.
 const LOOK: Duration = Duration::from_millis(250);
 /// Time until a way is chosen, if any is answered; and if none is.

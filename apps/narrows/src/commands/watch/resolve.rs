@@ -3,13 +3,11 @@
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use narrows_net::clock;
 use narrows_watch::schedule::TargetId;
 
-use super::engine::Message;
 use super::settings::Family;
 use crate::interrupt;
 
@@ -43,7 +41,7 @@ impl Name {
 }
 
 /// Runs until nobody listens, or the end.
-pub(super) fn run(mut names: Vec<Name>, told: &Sender<Message>, stop: &Arc<AtomicBool>) {
+pub(super) fn run(mut names: Vec<Name>, answered: impl Fn(TargetId, Vec<IpAddr>) -> bool, stop: &Arc<AtomicBool>) {
     while !stop.load(Ordering::Relaxed) {
         for name in &mut names {
             if name.next_ns > clock::now_ns() {
@@ -51,7 +49,7 @@ pub(super) fn run(mut names: Vec<Name>, told: &Sender<Message>, stop: &Arc<Atomi
             }
             let addresses = name.addresses();
             name.plan(!addresses.is_empty(), clock::now_ns());
-            if told.send(Message::Resolved(name.target, addresses)).is_err() {
+            if !answered(name.target, addresses) {
                 return;
             }
         }

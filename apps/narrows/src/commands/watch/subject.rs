@@ -39,7 +39,7 @@ pub(super) struct Subject {
     pub(super) silent: bool,
     pub(super) server_gone: bool,
     /// The other family is tried after so much silence.
-    pub(super) patience: Duration,
+    pub(super) silence_limit: Duration,
     slices: u32,
 }
 
@@ -70,7 +70,7 @@ impl Subject {
             incident: None,
             silent: false,
             server_gone: false,
-            patience: PATIENCE,
+            silence_limit: SILENCE_LIMIT,
             slices: 0,
         }
     }
@@ -93,7 +93,7 @@ impl Subject {
         TargetSettings { link: self.link(), host, ..self.target.budget.clone() }
     }
 
-    /// The address to follow, of those that its name has now: as long as the old one is there, that.
+    /// The address to follow, of those that its name has now: the old one while it is there.
     pub(super) fn preferred(&self) -> Option<IpAddr> {
         let kept = self.address.filter(|address| self.addresses.contains(address));
         let same = |address: &&IpAddr| self.address.is_none_or(|old| old.is_ipv6() == address.is_ipv6());
@@ -105,15 +105,15 @@ impl Subject {
     /// An address of the other family, once this one has been silent for long enough.
     pub(super) fn other_family(&mut self, silent: Duration) -> Option<IpAddr> {
         if silent.is_zero() {
-            self.patience = PATIENCE;
+            self.silence_limit = SILENCE_LIMIT;
         }
-        if silent < self.patience || self.target.family != Family::Auto {
+        if silent < self.silence_limit || self.target.family != Family::Auto {
             return None;
         }
         let now = self.address?;
         let other = self.addresses.iter().copied().find(|address| address.is_ipv6() != now.is_ipv6())?;
         // Where both are silent, turns become rare.
-        self.patience *= 2;
+        self.silence_limit *= 2;
         Some(other)
     }
 
@@ -162,7 +162,7 @@ pub(super) fn is_another(known: &records::PathSeen, seen: &records::PathSeen) ->
 }
 
 const REMEMBERED: usize = 16;
-const PATIENCE: Duration = Duration::from_secs(30);
+const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {

@@ -162,7 +162,7 @@ impl Engine {
             let Some((rule, subject)) = rule.zip(self.subjects.get(&notice.target)) else { continue };
             let text = events::notice(subject, rule, &notice, silent, &self.zone);
             self.lines.notice(now.wall, &subject.target.name, &notice, &text);
-            self.notices.tell(&notice, &subject.target.name, &text);
+            self.notices.tell(&notice, (&subject.target.name, &subject.target.host), &text);
             self.keep.alert(events::alert(&notice, now.wall, &text));
         }
     }

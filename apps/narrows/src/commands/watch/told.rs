@@ -1,0 +1,102 @@
+//! Notices on their way to people: the outbox of the store, and the channels of the settings.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use narrows_notify::{Channel, Entry, Folders, Limits, Memory, NoticeBody, Notifier, Outbox, OutboxError, Worker};
+use narrows_store::{Error, Writer};
+use narrows_watch::WallTime;
+use narrows_watch::alert::Notice;
+
+use super::clocks;
+use super::keep::Notices;
+use crate::exit::Failure;
+
+/// Tells by channels.
+pub(super) struct Told {
+    worker: Worker,
+    page: Option<String>,
+}
+
+impl Told {
+    /// Reads the channels and begins with what the outbox holds. `page` is where pages are served.
+    pub(super) fn start(
+        channels: &toml::Table,
+        settings: Option<&Path>,
+        writer: Option<&Writer>,
+        page: Option<String>,
+    ) -> Result<Self, Failure> {
+        let channels: BTreeMap<String, Channel> =
+            channels.clone().try_into().map_err(|error| Failure::usage(format!("[channel]: {error}")))?;
+        let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        let folder = settings.and_then(Path::parent).unwrap_or(Path::new("."));
+        let folders = Folders { settings: folder, credentials: credentials.as_deref() };
+        let notifier = Notifier::new(&channels, folders, Limits::default());
+        let notifier = notifier.map_err(|error| Failure::usage(error.to_string()))?;
+        let outbox: Arc<dyn Outbox> = match writer {
+            Some(writer) => Arc::new(Stored(writer.clone())),
+            None => Arc::new(Memory::default()),
+        };
+        let worker = Worker::start(outbox, Arc::new(notifier), || clocks::now().wall);
+        let worker = worker.map_err(|error| Failure::host(format!("cannot start a thread: {error}")))?;
+        Ok(Self { worker, page })
+    }
+}
+
+impl Notices for Told {
+    fn tell(&mut self, notice: &Notice, (target, host): (&str, &str), text: &str) {
+        let now = clocks::now().wall;
+        let body = NoticeBody {
+            rule: notice.rule.clone(),
+            target: target.to_owned(),
+            host: host.to_owned(),
+            state: notice.kind,
+            at: now,
+            since: notice.since,
+            text: text.to_owned(),
+            value: None,
+            cause: None,
+            page: self.page.clone(),
+        };
+        for channel in &notice.notify {
+            if let Err(error) = self.worker.push(channel, &body, now) {
+                tracing::warn!(%error, channel, "a notice is not in the outbox");
+            }
+        }
+    }
+}
+
+/// The table `outbox`.
+struct Stored(Writer);
+
+fn outbox_error(error: Error) -> OutboxError {
+    OutboxError(error.to_string())
+}
+
+impl Outbox for Stored {
+    fn push(&self, channel: &str, body: &str, made: WallTime) -> Result<i64, OutboxError> {
+        self.0.push(channel, body, made).map_err(outbox_error)
+    }
+
+    fn due(&self, now: WallTime) -> Result<Vec<Entry>, OutboxError> {
+        let rows = self.0.due(now).map_err(outbox_error)?;
+        let entry = |row: narrows_store::records::OutboxRow| Entry {
+            id: row.id,
+            channel: row.channel,
+            body: row.body,
+            made: row.made,
+            due: row.due,
+            tries: row.tries,
+        };
+        Ok(rows.into_iter().map(entry).collect())
+    }
+
+    fn retry(&self, id: i64, due: WallTime) -> Result<(), OutboxError> {
+        self.0.retry(id, due).map_err(outbox_error)
+    }
+
+    fn done(&self, id: i64, at: WallTime) -> Result<(), OutboxError> {
+        self.0.done(id, at).map_err(outbox_error)
+    }
+}
