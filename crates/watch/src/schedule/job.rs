@@ -79,7 +79,8 @@ impl JobKind {
         let per_100_mbps = capacity.as_f64() / 1e8;
         let octets = match self {
             Self::Route => 7000.0,
-            Self::Slice => (250e3 * per_100_mbps).max(12e3),
+            // What `slope` takes, and never more than slices every 90 s may: docs/design/watch.md.
+            Self::Slice => (1.3e6 * per_100_mbps.sqrt().sqrt()).min(3.4e6 * per_100_mbps).max(12e3),
             Self::Capacity => (1e6 * per_100_mbps).clamp(60e3, 1e6),
             Self::Hops => (2e6 * per_100_mbps).clamp(100e3, 5e6),
             Self::Test => 70e6 * per_100_mbps,

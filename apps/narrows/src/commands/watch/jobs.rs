@@ -34,8 +34,6 @@ pub(super) struct Work {
     pub(super) address: IpAddr,
     /// The capacity, once it was measured.
     pub(super) capacity: Option<BitRate>,
-    /// The available rate that was measured last, in the direction of this slice.
-    pub(super) expected: Option<BitRate>,
     pub(super) direction: Direction,
     /// The server does not answer now.
     pub(super) server_gone: bool,
@@ -170,30 +168,32 @@ fn trace(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
     Ok(Outcome::Done)
 }
 
-/// Eight trains from the rate that is about available.
+/// The usual measurement of what is available, cut to what a minute may cost.
 fn slice(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
-    let work = &done.work;
-    let direction = work.direction;
-    let mut world = connected(work, direction, stop)?;
-    let mut params = RawParams::new();
-    params.set("trains", TRAINS.to_string());
-    params.set("memory", "60 s");
-    params.set("duration", format!("{} ns", work.job.time.as_nanos()));
-    // On slow paths full packets cost more than a minute may take.
-    let octets = work.job.octets.count().min(LIGHT_OCTETS);
-    let size = (octets / (TRAINS * TRAIN_PACKETS)).clamp(LEAST_SIZE, world.facts().path_mtu.into());
-    params.set("size", size.to_string());
-    if let Some(capacity) = work.capacity {
-        params.set("capacity", format!("{} bit/s", capacity.bps()));
-    }
-    if let Some(expected) = work.expected {
-        params.set("start-rate", format!("{} bit/s", expected.bps().max(1)));
-    }
+    let direction = done.work.direction;
+    let mut world = connected(&done.work, direction, stop)?;
+    let octets = done.work.job.octets.count().min(LIGHT_OCTETS);
+    let params = slice_params(octets, done.work.capacity, world.facts().path_mtu);
     let metric = Metric::AvailableIpCapacity;
-    let entry = measured(done, &mut world, ("track", metric, direction), &params, octets)?;
+    let entry = measured(done, &mut world, ("slope", metric, direction), &params, octets)?;
     let signal = if direction == Direction::Reverse { Signal::AvailableReverse } else { Signal::AvailableForward };
     done.values.extend(value(&entry, signal, Basis::Server));
     Ok(outcome_of(&entry))
+}
+
+/// Of few octets slow paths get small packets and few trains: what a slice knows little of, its interval says.
+fn slice_params(octets: u64, capacity: Option<BitRate>, path_mtu: u16) -> RawParams {
+    let mut params = RawParams::new();
+    params.set("octets", (octets / 4).clamp(SLICE_OCTETS.0, SLICE_OCTETS.1).to_string());
+    let size = (octets / SLICE_PACKETS).clamp(LEAST_SIZE.min(path_mtu.into()), path_mtu.into());
+    params.set("size", size.to_string());
+    if size < path_mtu.into() {
+        params.set("trains", "3");
+    }
+    if let Some(capacity) = capacity {
+        params.set("narrow", format!("{} bit/s", capacity.bps()));
+    }
+    params
 }
 
 /// From both ends if the server answers, else from here alone.
@@ -332,9 +332,10 @@ fn value(entry: &Entry, signal: Signal, basis: Basis) -> Option<Level> {
 
 /// A server that has no slot within this time is left alone until the next one is due.
 const ADMISSION: Duration = Duration::from_secs(5);
-const TRAINS: u64 = 8;
-/// Packets of the shortest train.
-const TRAIN_PACKETS: u64 = 20;
+/// Octets from which on `slope` may end, if its interval is fair by then (docs/design/watch.md, slices).
+const SLICE_OCTETS: (u64, u64) = (100_000, 250_000);
+/// Packets of a slice, about.
+const SLICE_PACKETS: u64 = 500;
 /// IP octets of the smallest packets of trains.
 const LEAST_SIZE: u64 = 100;
 /// The `light` slot gives four million; what the session itself sends comes out of it as well.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use narrows_net::host::Egress;
 use narrows_store::records;
-use narrows_units::{BitRate, Direction, rounded};
+use narrows_units::{BitRate, Direction};
 use narrows_watch::detect::{Change, Route};
 use narrows_watch::explain::FactEvidence;
 use narrows_watch::schedule::{Job, TargetSettings};
-use narrows_watch::{BootTime, Claim, Monitor, Reading, Signal, WallTime};
+use narrows_watch::{BootTime, Monitor, Reading, Signal, WallTime};
 
 use super::jobs::Work;
 use super::route::HopTimes;
@@ -123,14 +123,11 @@ impl Subject {
         if job.kind == narrows_watch::schedule::JobKind::Slice {
             self.slices = self.slices.wrapping_add(1);
         }
-        let signal = if reverse { Signal::AvailableReverse } else { Signal::AvailableForward };
-        let known = self.readings.get(&signal).filter(|reading| reading.claim != Claim::Inconclusive);
         Some(Work {
             job,
             target: self.target.clone(),
             address: self.address?,
             capacity: self.capacity,
-            expected: known.map(|reading| BitRate::from_bps(rounded(reading.value))),
             direction: if reverse { Direction::Reverse } else { Direction::Forward },
             server_gone: self.server_gone,
         })

@@ -82,9 +82,10 @@ impl World {
         for (index, last) in jobs.iter().enumerate() {
             let touches = |ended: BootTime| ended.after(Duration::from_secs(60)) > last.0;
             // Jobs stand in the order of their ends; the next few may have begun before.
-            let earlier: u64 = jobs[..index].iter().rev().take_while(|job| touches(job.1)).map(|job| job.2).sum();
-            let later = jobs[index + 1..].iter().take(6).filter(|job| job.0 <= last.0).map(|job| job.2);
-            worst = worst.max(earlier + last.2 + later.sum::<u64>());
+            let earlier = jobs[..index].iter().rev().take_while(|job| touches(job.1));
+            // The last one of a window to begin is `last`.
+            let others = earlier.chain(jobs[index + 1..].iter().take(6)).filter(|job| job.0 <= last.0);
+            worst = worst.max(last.2 + others.map(|job| job.2).sum::<u64>());
         }
         worst + PULSE_OCTETS_PER_DAY / 1440
     }
