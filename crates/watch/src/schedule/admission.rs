@@ -56,7 +56,8 @@ impl Backoff {
     }
 }
 
-fn doubled(times: u32, longest: Duration) -> Duration {
+/// A minute, doubled with each try.
+pub(super) fn doubled(times: u32, longest: Duration) -> Duration {
     (Duration::from_secs(60) * 2_u32.pow(times.min(10))).min(longest)
 }
 

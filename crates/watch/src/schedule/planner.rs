@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cadence::Jitter;
 use super::evidence::Incident;
-use super::job::{Job, JobEnd, JobId, JobKind, Outcome, TargetId, Why};
+use super::job::{Job, JobEnd, JobId, JobKind, TargetId, Why};
 use super::ledger::Booking;
 use super::settings::TargetSettings;
 use super::target::{Forecast, Refused, TargetPlan};
@@ -43,6 +43,7 @@ pub struct Planner {
 struct Running {
     target: TargetId,
     kind: JobKind,
+    why: Why,
     began: BootTime,
 }
 
@@ -99,7 +100,7 @@ impl Planner {
                         let job = job(JobId::new(self.last_job), id, plan, (kind, why), octets);
                         plan.ledger.book(job.id, Booking { day: local.day, why, octets });
                         plan.window.begin(job.id, octets);
-                        self.running.insert(job.id, Running { target: id, kind, began: now.boot });
+                        self.running.insert(job.id, Running { target: id, kind, why, began: now.boot });
                         jobs.push(job);
                     }
                     Err(Refused::ByDay) => plan.planned(kind, why, now.boot, next),
@@ -116,19 +117,7 @@ impl Planner {
         let Some(plan) = self.targets.get_mut(&running.target) else { return };
         plan.ledger.settle(job, end.octets);
         plan.window.end(job, now, end.octets);
-        match end.outcome {
-            Outcome::Done => {
-                if let Some(octets) = end.octets {
-                    plan.took(running.kind, octets, now.since(running.began));
-                }
-                if running.kind.needs_server() {
-                    plan.backoff.answered();
-                }
-            }
-            Outcome::Void | Outcome::LinkBusy | Outcome::ServerBusy => {}
-            Outcome::Refused => plan.backoff.refused(now),
-            Outcome::ServerGone => plan.backoff.failed(now),
-        }
+        plan.ended((running.kind, running.why), running.began, now, end);
     }
 
     /// Something happened to a target's path.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use narrows_units::{BitRate, Octets, rounded};
 use serde::{Deserialize, Serialize};
 
-use super::admission::Backoff;
+use super::admission::{Backoff, doubled};
 use super::cadence::{Jitter, cadence};
 use super::evidence::Incident;
-use super::job::{JobKind, Why};
+use super::job::{JobEnd, JobKind, Outcome, Why};
 use super::ledger::{Ledger, MinuteWindow};
 use super::settings::{NightTest, PULSE_OCTETS_PER_DAY, ROUTE_OCTETS_PER_DAY, TargetSettings};
 use crate::time::{BootTime, Local};
@@ -52,6 +52,10 @@ pub(super) struct TargetPlan {
     next_slice: BootTime,
     next_route: BootTime,
     next_capacity: BootTime,
+    /// Capacities in a row that have no answer.
+    capacity_failures: u32,
+    /// The newest capacity was measured without the server.
+    single_ended: bool,
     night: Option<Night>,
 }
 
@@ -84,6 +88,8 @@ impl TargetPlan {
             next_slice: now.after(FIRST_SLICE.mul_f64(1.0 + phase)),
             next_route: now,
             next_capacity: now.after(WEEK),
+            capacity_failures: 0,
+            single_ended: false,
             night: None,
             settings,
         }
@@ -158,8 +164,49 @@ impl TargetPlan {
         }
     }
 
+    /// A job ended: its cost is learned, and what it says of the server moves the next one.
+    pub(super) fn ended(&mut self, (kind, why): (JobKind, Why), began: BootTime, now: BootTime, end: JobEnd) {
+        match end.outcome {
+            Outcome::Done => {
+                if let Some(octets) = end.octets {
+                    self.took(kind, octets, now.since(began));
+                }
+                if kind.needs_server() {
+                    self.backoff.answered();
+                    // With the server, the capacity is known better.
+                    self.capacity_due |= std::mem::take(&mut self.single_ended);
+                }
+            }
+            Outcome::Void | Outcome::LinkBusy | Outcome::ServerBusy => {}
+            Outcome::Refused => self.backoff.refused(now),
+            Outcome::ServerGone => self.backoff.failed(now),
+        }
+        if let (Outcome::Refused | Outcome::ServerGone, Some(until)) = (end.outcome, self.backoff.until()) {
+            // Not a cadence later, which may be half an hour.
+            self.next_slice = until;
+        }
+        if kind == JobKind::Capacity {
+            self.capacity_ended(why, now, end.outcome);
+        }
+    }
+
+    /// A capacity without an answer is measured again long before the week is over.
+    fn capacity_ended(&mut self, why: Why, now: BootTime, outcome: Outcome) {
+        match outcome {
+            Outcome::Done | Outcome::ServerGone => {
+                self.capacity_failures = 0;
+                self.single_ended = self.backoff.is_gone() || outcome == Outcome::ServerGone;
+            }
+            Outcome::Void | Outcome::LinkBusy | Outcome::ServerBusy | Outcome::Refused if why == Why::Cadence => {
+                self.next_capacity = now.after(doubled(self.capacity_failures, LONGEST_CAPACITY_RETRY));
+                self.capacity_failures += 1;
+            }
+            Outcome::Void | Outcome::LinkBusy | Outcome::ServerBusy | Outcome::Refused => {}
+        }
+    }
+
     /// Learns what a job took.
-    pub(super) fn took(&mut self, kind: JobKind, octets: Octets, time: Duration) {
+    fn took(&mut self, kind: JobKind, octets: Octets, time: Duration) {
         let mut cost = self.cost(kind);
         cost.octets += (octets.count() as f64 - cost.octets) * LEARNED;
         cost.seconds += (time.as_secs_f64() - cost.seconds) * LEARNED;
@@ -273,6 +320,7 @@ const LEARNED: f64 = 0.1;
 const PULSES_PER_MINUTE: u64 = PULSE_OCTETS_PER_DAY / 1440;
 const ROUTE_EVERY: Duration = Duration::from_secs(300);
 const FIRST_SLICE: Duration = Duration::from_secs(10);
+const LONGEST_CAPACITY_RETRY: Duration = Duration::from_secs(12 * 3600);
 const WEEK_S: u32 = 7 * 86_400;
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 const NIGHT_SPREAD_S: f64 = 3600.0;

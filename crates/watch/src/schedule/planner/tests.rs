@@ -3,6 +3,7 @@
 use narrows_stat::SplitMix64;
 
 use super::*;
+use crate::schedule::Outcome;
 use crate::schedule::settings::PULSE_OCTETS_PER_DAY;
 
 /// Began, ended, octets, whether the share per minute counts, what for.
@@ -220,4 +221,58 @@ fn a_refusing_server_is_left_alone_and_routes_go_on() {
     // After 1, 2, 4 .. 60 min.
     assert!((6..=9).contains(&asked), "{asked}");
     assert!(world.sent[&TargetId::new(0)].len() > 36);
+}
+
+#[test]
+fn a_server_that_dies_is_gone_within_90_s_and_asked_again_after_1_to_15_minutes() {
+    let target = TargetId::new(0);
+    // A slice a minute, and one in half an hour.
+    for kbps in [100_000, 10_000_000] {
+        let mut world = World::new(9, &[kbps]);
+        let (mut failed, back) = (Vec::new(), BootTime::from_millis(4_000_000));
+        world.run(BootTime::from_millis(6_000_000), |world| {
+            let now = world.now.boot;
+            let is_over = |(ends, job): &(BootTime, Job)| *ends <= now && job.kind.needs_server();
+            let (over, running): (Vec<_>, Vec<_>) = std::mem::take(&mut world.running).into_iter().partition(is_over);
+            world.running = running;
+            for (_, job) in over {
+                if now > back {
+                    world.end(&job, 0, Outcome::Done);
+                } else {
+                    world.end(&job, 0, Outcome::ServerGone);
+                    failed.push(now);
+                }
+                assert_eq!(world.planner.server_gone(target), now <= back && failed.len() >= 3);
+            }
+        });
+        assert!(!world.planner.server_gone(target) && failed.len() >= 9, "{failed:?}");
+        let gaps: Vec<u64> = failed.windows(2).map(|pair| pair[1].since(pair[0]).as_secs()).collect();
+        assert!(gaps[0] + gaps[1] <= 90, "{gaps:?}");
+        for (gap, minutes) in gaps[2..].iter().zip([1, 2, 4, 8, 15, 15]) {
+            assert!((60 * minutes..60 * minutes + 10).contains(gap), "{gaps:?}");
+        }
+    }
+}
+
+#[test]
+fn a_capacity_without_an_answer_is_asked_for_again() {
+    let mut world = World::new(10, &[100_000]);
+    let mut asked = Vec::new();
+    world.run(BootTime::from_millis(3 * 3_600_000), |world| {
+        let is_capacity = |(_, job): &(BootTime, Job)| job.kind == JobKind::Capacity;
+        let (capacities, running): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut world.running).into_iter().partition(is_capacity);
+        world.running = running;
+        for (_, job) in capacities {
+            asked.push(world.now.boot);
+            let answers = asked.len() == 6;
+            world.end(&job, 100, if answers { Outcome::Done } else { Outcome::Void });
+        }
+    });
+    // The answer ends it.
+    assert_eq!(asked.len(), 6);
+    for (pair, minutes) in asked.windows(2).zip([1, 2, 4, 8, 16]) {
+        let gap = pair[1].since(pair[0]).as_secs();
+        assert!((60 * minutes..60 * minutes + 10).contains(&gap), "{gap} s instead of {minutes} min");
+    }
 }
