@@ -12,6 +12,7 @@ mod facts;
 mod loss;
 mod score;
 mod season;
+mod sudden;
 mod trigger;
 mod windows;
 

@@ -12,6 +12,8 @@ const TRAINED_DAYS: usize = 21;
 const DAYS: i64 = 51;
 const SIZES: [f64; 7] = [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
 const FOLLOWED: usize = 240;
+/// Sizes of changes, and values before them.
+const YOUNG: [(f64, usize); 6] = [(6.0, 15), (10.0, 15), (6.0, 60), (10.0, 60), (6.0, 600), (10.0, 600)];
 
 fn detector() -> Detector {
     Detector::new(Signal::AvailableForward, Duration::from_secs(60))
@@ -33,6 +35,36 @@ pub(crate) fn print(count: u64, seed: u64) {
     for (kind, runs) in &delays {
         for size in SIZES {
             row(*kind, size, runs);
+        }
+    }
+    young(count, seed);
+}
+
+/// Large changes of series that are too young for thresholds of their own.
+fn young(count: u64, seed: u64) {
+    println!("\n| series | size (spreads) | values before | found in 240 values | delay in values: median | time covered |");
+    println!("|---|--:|--:|--:|--:|--:|");
+    for kind in Kind::ALL {
+        for (size, before) in YOUNG {
+            let runs: Vec<Run> = (seed..seed + count)
+                .map(|seed| {
+                    let values = series(kind, seed, 2);
+                    let mut one = detector();
+                    for (reading, local) in values.iter().take(before).flatten() {
+                        one.push(reading, *local);
+                    }
+                    inject(&one, size, &values[before..])
+                })
+                .collect();
+            let delays: Vec<f64> = runs.iter().filter_map(|run| run.delay).map(|delay| delay as f64).collect();
+            println!(
+                "| {} | {size} | {before} | {} of {count} | {:.0} | {} of {} |",
+                kind.name(),
+                delays.len(),
+                median(&delays).unwrap_or(f64::NAN),
+                runs.iter().filter(|run| run.covered).count(),
+                delays.len()
+            );
         }
     }
 }

@@ -8,10 +8,11 @@ use narrows_units::{rounded_signed, to_usize};
 use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, Spread, WARM_UP};
-use super::change_time::change_point;
+use super::change_time::{ChangePoint, change_point};
 use super::chart::{Chart, RATE_PER_SIDE, Score, Side};
-use super::score::{from_scale, least_spread, scaled, to_scale};
+use super::score::{from_scale, large, least_spread, scaled, to_scale};
 use super::season::Season;
+use super::sudden::{NEWEST, Seen, sudden};
 use super::windows::Windows;
 use crate::signal::{Claim, Reading, Signal};
 use crate::time::{Local, WallTime};
@@ -70,14 +71,11 @@ pub struct Detector<C = Windows> {
     last: Option<WallTime>,
 }
 
-/// A value since the last change, less its season.
+/// A value since the last change.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Recent {
     at: WallTime,
-    residual: f64,
-    sd: f64,
-    up: bool,
-    down: bool,
+    seen: Seen,
 }
 
 impl Detector {
@@ -121,7 +119,10 @@ impl<C: Chart> Detector<C> {
         }
         let residual = scaled.y - self.season.at(local);
         let (up, down) = (reading.claim != Claim::AtMost, reading.claim != Claim::AtLeast);
-        self.remember(Recent { at: reading.at, residual, sd: scaled.sd, up, down });
+        self.remember(Recent { at: reading.at, seen: Seen { residual, sd: scaled.sd, up, down } });
+        if let Some(side) = self.sudden(local) {
+            return self.left_its_range(side, local, reading.at);
+        }
         if self.baseline.count() < WARM_UP as f64 && self.history.is_empty() {
             self.warm_up(exact, residual, scaled.sd);
             return None;
@@ -176,11 +177,11 @@ impl<C: Chart> Detector<C> {
         self.baseline.take(residual, f64::INFINITY, WARM_UP as f64);
         self.spread.take(residual - self.baseline.level(), sd);
         if self.baseline.count() >= WARM_UP as f64 {
-            let residuals: Vec<f64> = self.recent.iter().map(|one| one.residual).collect();
+            let residuals: Vec<f64> = self.recent.iter().map(|one| one.seen.residual).collect();
             self.baseline = Baseline::new(median(&residuals).unwrap_or(residual), WARM_UP as f64);
             self.spread = Spread::default();
             for one in &self.recent {
-                self.spread.take(one.residual - self.baseline.level(), one.sd);
+                self.spread.take(one.seen.residual - self.baseline.level(), one.seen.sd);
             }
             self.keep_history(0.0);
         }
@@ -234,11 +235,34 @@ impl<C: Chart> Detector<C> {
     }
 
     fn changed(&mut self, side: Side, local: Local, found: WallTime) -> Option<Change> {
-        let recent: Vec<Recent> = self.recent.iter().copied().collect();
-        let scores: Vec<f64> = recent.iter().map(|one| self.score(one.residual, one.sd, one.up, one.down).z).collect();
+        let score = |one: &Recent| self.score(one.seen.residual, one.seen.sd, one.seen.up, one.seen.down).z;
+        let scores: Vec<f64> = self.recent.iter().map(score).collect();
         self.chart.clear();
         let point = change_point(&scores, side, self.independent)?;
-        let since: Vec<f64> = recent[point.best..].iter().map(|one| one.residual).collect();
+        self.change(side, point, local, found)
+    }
+
+    /// While the chart has no history to go by.
+    fn sudden(&self, local: Local) -> Option<Side> {
+        if self.history.len() >= KNOWN_HISTORY || self.held_until.is_some_and(|until| self.last < Some(until)) {
+            return None;
+        }
+        let values: Vec<Seen> = self.recent.iter().map(|one| one.seen).collect();
+        sudden(&values, large(self.signal, self.baseline.level() + self.season.at(local)))
+    }
+
+    /// The newest values are the new level, and those before were the old one.
+    fn left_its_range(&mut self, side: Side, local: Local, found: WallTime) -> Option<Change> {
+        let best = self.recent.len() - NEWEST;
+        let before: Vec<f64> = self.recent.iter().take(best).map(|one| one.seen.residual).collect();
+        self.baseline = Baseline::new(median(&before)?, self.baseline.count());
+        self.chart.clear();
+        self.change(side, ChangePoint { low: best, best, high: best }, local, found)
+    }
+
+    fn change(&mut self, side: Side, point: ChangePoint, local: Local, found: WallTime) -> Option<Change> {
+        let recent: Vec<Recent> = self.recent.iter().copied().collect();
+        let since: Vec<f64> = recent[point.best..].iter().map(|one| one.seen.residual).collect();
         let level = if since.len() < 10 { median(&since) } else { mean(&since) }?;
         let season = self.season.at(local);
         let before = from_scale(self.signal, self.baseline.level() + season);
@@ -290,4 +314,6 @@ const RECENT: usize = 240;
 
 const HISTORY_DAYS: u32 = 14;
 const LEAST_HISTORY: usize = 720;
+/// From so many values on, some three days of them, the chart knows the noise.
+const KNOWN_HISTORY: usize = 4320;
 const STEPS: f64 = 31.0;

@@ -43,6 +43,14 @@ pub(super) fn least_spread(signal: Signal, level: f64) -> f64 {
     }
 }
 
+/// The smallest change that is believed at first sight: a quarter of a rate, half of a time.
+pub(super) fn large(signal: Signal, level: f64) -> f64 {
+    match signal {
+        Signal::LeastRoundTrip | Signal::Queueing => LARGE_FACTOR.ln(),
+        _ => LARGE_SHARE * level.abs(),
+    }
+}
+
 /// A normal interval of 90 % has this many standard deviations.
 const WIDTH_90: f64 = 3.29;
 
@@ -51,6 +59,10 @@ const QUEUEING_FLOOR_NS: f64 = 1e5;
 
 /// Spread below this share of the level is never assumed.
 const LEAST_SHARE: f64 = 0.002;
+
+/// Ours: less is left to the chart.
+const LARGE_SHARE: f64 = 0.25;
+const LARGE_FACTOR: f64 = 1.5;
 
 #[cfg(test)]
 mod tests {

@@ -52,6 +52,8 @@ pub(super) struct TargetPlan {
     next_slice: BootTime,
     next_route: BootTime,
     next_capacity: BootTime,
+    /// Slices that were void before any had a value.
+    first_slices: u32,
     /// Capacities in a row that have no answer.
     capacity_failures: u32,
     /// The newest capacity was measured without the server.
@@ -88,6 +90,7 @@ impl TargetPlan {
             next_slice: now.after(FIRST_SLICE.mul_f64(1.0 + phase)),
             next_route: now,
             next_capacity: now.after(WEEK),
+            first_slices: 0,
             capacity_failures: 0,
             single_ended: false,
             night: None,
@@ -171,11 +174,19 @@ impl TargetPlan {
                 if let Some(octets) = end.octets {
                     self.took(kind, octets, now.since(began));
                 }
+                if kind == JobKind::Slice {
+                    self.first_slices = FIRST_SLICES;
+                }
                 if kind.needs_server() {
                     self.backoff.answered();
                     // With the server, the capacity is known better.
                     self.capacity_due |= std::mem::take(&mut self.single_ended);
                 }
+            }
+            Outcome::Void if kind == JobKind::Slice && self.first_slices < FIRST_SLICES => {
+                // Until there is a first value, people wait for one.
+                self.first_slices += 1;
+                self.next_slice = self.next_slice.min(now.after(FIRST_SLICE));
             }
             Outcome::Void | Outcome::LinkBusy | Outcome::ServerBusy => {}
             Outcome::Refused => self.backoff.refused(now),
@@ -320,6 +331,8 @@ const LEARNED: f64 = 0.1;
 const PULSES_PER_MINUTE: u64 = PULSE_OCTETS_PER_DAY / 1440;
 const ROUTE_EVERY: Duration = Duration::from_secs(300);
 const FIRST_SLICE: Duration = Duration::from_secs(10);
+/// A path that never has a value is not asked for ever.
+const FIRST_SLICES: u32 = 4;
 const LONGEST_CAPACITY_RETRY: Duration = Duration::from_secs(12 * 3600);
 const WEEK_S: u32 = 7 * 86_400;
 const WEEK: Duration = Duration::from_secs(7 * 86_400);

@@ -177,8 +177,16 @@ fn slice(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
     let metric = Metric::AvailableIpCapacity;
     let entry = measured(done, &mut world, ("slope", metric, direction), &params, octets)?;
     let signal = if direction == Direction::Reverse { Signal::AvailableReverse } else { Signal::AvailableForward };
-    done.values.extend(value(&entry, signal, Basis::Server));
+    let level = value(&entry, signal, Basis::Server);
+    done.values.extend(level.map(|level| below(level, done.work.capacity)));
     Ok(outcome_of(&entry))
+}
+
+/// No more is available than the narrow link carries. A value above is left alone: it tells that the capacity is
+/// another one now.
+fn below(level: Level, capacity: Option<BitRate>) -> Level {
+    let most = capacity.map_or(f64::INFINITY, |capacity| CAPACITY_ERROR * capacity.as_f64());
+    if level.value <= most { Level { high: level.high.min(most), ..level } } else { level }
 }
 
 /// Of few octets slow paths get small packets and few trains: what a slice knows little of, its interval says.
@@ -332,6 +340,8 @@ fn value(entry: &Entry, signal: Signal, basis: Basis) -> Option<Level> {
 
 /// A server that has no slot within this time is left alone until the next one is due.
 const ADMISSION: Duration = Duration::from_secs(5);
+/// What `slope` allows the capacity to be off by.
+const CAPACITY_ERROR: f64 = 1.02;
 /// Octets from which on `slope` may end, if its interval is fair by then (docs/design/watch.md, slices).
 const SLICE_OCTETS: (u64, u64) = (100_000, 250_000);
 /// Packets of a slice, about.
@@ -340,3 +350,39 @@ const SLICE_PACKETS: u64 = 500;
 const LEAST_SIZE: u64 = 100;
 /// The `light` slot gives four million; what the session itself sends comes out of it as well.
 const LIGHT_OCTETS: u64 = 3_500_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_fits_what_it_may_cost() {
+        let capacity = Some(BitRate::from_mbps(2));
+        let params = |octets, capacity| -> String {
+            let params = slice_params(octets, capacity, 1500);
+            params.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        };
+        // A minute of 2 Mbit/s at one per cent.
+        assert_eq!(params(142_000, capacity), "narrow=2000000 bit/s octets=100000 size=284 trains=3");
+        assert_eq!(params(1_950_000, None), "octets=250000 size=1500");
+        assert_eq!(params(10_000, None), "octets=100000 size=100 trains=3");
+    }
+
+    #[test]
+    fn no_interval_exceeds_the_capacity() {
+        let level = Level {
+            signal: Signal::AvailableForward,
+            basis: Basis::Server,
+            value: 40e6,
+            low: 10e6,
+            high: 500e6,
+            claim: Claim::Estimate,
+            host_busy: false,
+        };
+        let capacity = Some(BitRate::from_mbps(100));
+        assert_eq!(below(level, capacity), Level { high: 102e6, ..level });
+        assert_eq!(below(level, None), level);
+        let more = Level { value: 120e6, ..level };
+        assert_eq!(below(more, capacity), more, "the link became faster");
+    }
+}

@@ -276,3 +276,21 @@ fn a_capacity_without_an_answer_is_asked_for_again() {
         assert!((60 * minutes..60 * minutes + 10).contains(&gap), "{gap} s instead of {minutes} min");
     }
 }
+
+#[test]
+fn a_first_slice_without_a_value_is_repeated_soon_and_not_for_ever() {
+    let mut world = World::new(11, &[100_000]);
+    let mut asked = Vec::new();
+    world.run(BootTime::from_millis(600_000), |world| {
+        let is_slice = |(_, job): &(BootTime, Job)| job.kind == JobKind::Slice;
+        let (slices, running): (Vec<_>, Vec<_>) = std::mem::take(&mut world.running).into_iter().partition(is_slice);
+        world.running = running;
+        for (_, job) in slices {
+            asked.push(world.now.boot);
+            world.end(&job, 100_000, Outcome::Void);
+        }
+    });
+    let gaps: Vec<u64> = asked.windows(2).map(|pair| pair[1].since(pair[0]).as_secs()).collect();
+    assert!(gaps.len() > 6 && gaps[..4].iter().all(|gap| *gap <= 15), "{gaps:?}");
+    assert!(gaps[4..].iter().all(|gap| *gap >= 54), "{gaps:?}");
+}
