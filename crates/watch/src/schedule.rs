@@ -22,4 +22,4 @@ pub use job::{Job, JobEnd, JobId, JobKind, Outcome, TargetId, Why};
 pub use ledger::{Booking, Ledger, MinuteWindow};
 pub use planner::{PathEvent, Planner};
 pub use settings::{NightTest, TargetSettings};
-pub use target::Forecast;
+pub use target::{Forecast, TargetPlan};

@@ -21,6 +21,7 @@ mod told;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use narrows_store::{Options, Store};
@@ -28,7 +29,7 @@ use narrows_units::format_duration;
 use narrows_watch::schedule::{Planner, TargetId};
 use narrows_web::Live;
 
-use self::engine::Engine;
+use self::engine::{Engine, Reload};
 use self::keep::{Keep, Memory};
 use self::lines::Lines;
 use self::pages::PagesArgs;
@@ -93,12 +94,26 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     if let (Some(server), Some(store)) = (server, &store) {
         pages::serve(server, store.reader(), live.clone(), stop)?;
     }
-    let (mut engine, messages) = Engine::start(settings, zone, lines, (keep, Box::new(told)), stop)?;
+    let (sender, messages) = mpsc::channel();
+    let mut engine = Engine::start(settings, zone, lines, (keep, Box::new(told)), (&sender, stop))?;
+    let reload = args.reload()?;
     live.ready();
-    engine.run(&messages, args.duration, stop);
+    engine.run(&messages, args.duration, reload.as_ref(), stop);
     stop.store(true, Ordering::Relaxed);
     engine.end(&messages);
     Ok(if engine.any() { Exit::Valid } else { Exit::Inconclusive })
+}
+
+impl WatchArgs {
+    /// SIGHUP reads the settings again, where there is a file; else it ends the program, as usual.
+    fn reload(&self) -> Result<Option<Reload>, Failure> {
+        let Some(config) = self.config.clone() else { return Ok(None) };
+        let hosts = self.hosts.clone();
+        let asked = Arc::default();
+        signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&asked))
+            .map_err(|error| Failure::host(format!("cannot watch for SIGHUP: {error}")))?;
+        Ok(Some(Reload { asked, read: Box::new(move || settings::read(Some(&config), &hosts)) }))
+    }
 }
 
 /// The file that was asked for; pages and a configuration have one without being asked.

@@ -100,10 +100,13 @@ impl MinuteWindow {
         self.jobs.retain(|(_, ended, _)| ended.is_none_or(|ended| ended.after(MINUTE) >= now));
     }
 
-    /// After a restart: jobs that were running, or ended lately, count as ended now.
+    /// After a restart: jobs that were running count as ended now. So do those that ended at a time
+    /// that has not come yet, since the machine was started again. Their numbers become one that no
+    /// planner hands out.
     pub fn restart(&mut self, now: BootTime) {
-        for (_, ended, _) in &mut self.jobs {
-            *ended = Some(now);
+        for (job, ended, _) in &mut self.jobs {
+            *job = JobId::new(0);
+            *ended = Some(ended.map_or(now, |ended| ended.min(now)));
         }
     }
 }
@@ -154,5 +157,9 @@ mod tests {
         window.end(JOB, second(500), Some(Octets::new(80)));
         assert!(!window.fits(second(560), Octets::new(30), Octets::new(100)));
         assert!(window.fits(second(561), Octets::new(30), Octets::new(100)));
+        window.restart(second(550));
+        assert!(window.fits(second(561), Octets::new(30), Octets::new(100)));
+        window.restart(second(10));
+        assert!(!window.fits(second(70), Octets::new(30), Octets::new(100)));
     }
 }

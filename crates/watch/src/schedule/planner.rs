@@ -21,14 +21,17 @@ pub enum PathEvent {
     Capacity(BitRate),
     /// A slice carried more than the capacity: measure it again.
     CapacityExceeded,
-    /// Route, MTU, egress or address changed: measure the capacity again.
+    /// Route or MTU changed: measure the capacity again.
     PathChanged,
+    /// Egress, address or host changed: nothing is known of the path.
+    Moved,
     /// Something seems to have changed: gather evidence.
     Trigger,
 }
 
-/// The schedule of all targets. All of it survives a restart through serde.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The schedule of all targets. What is known of each survives a restart through serde: see
+/// [`Planner::plan`] and [`Planner::restore`].
+#[derive(Debug, Clone)]
 pub struct Planner {
     targets: BTreeMap<TargetId, TargetPlan>,
     running: BTreeMap<JobId, Running>,
@@ -39,7 +42,7 @@ pub struct Planner {
     retry_at: Option<BootTime>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 struct Running {
     target: TargetId,
     kind: JobKind,
@@ -69,6 +72,18 @@ impl Planner {
             let plan = TargetPlan::new(settings, now, &mut self.jitter);
             self.targets.insert(target, plan);
         }
+    }
+
+    /// What is known of a target, to be kept from each booking on.
+    pub fn plan(&self, target: TargetId) -> Option<&TargetPlan> {
+        self.targets.get(&target)
+    }
+
+    /// A new process goes on with what an old one kept of a target. Jobs of the old one are lost, and
+    /// cost what they were booked with; its last minute counts.
+    pub fn restore(&mut self, target: TargetId, mut plan: TargetPlan, now: BootTime) {
+        plan.restarted(now, &mut self.jitter);
+        self.targets.insert(target, plan);
     }
 
     /// Forgets a target; its running jobs end as they do.
@@ -126,6 +141,7 @@ impl Planner {
         match event {
             PathEvent::Capacity(capacity) => plan.capacity_is(capacity),
             PathEvent::CapacityExceeded | PathEvent::PathChanged => plan.capacity_due = true,
+            PathEvent::Moved => plan.moved(),
             PathEvent::Trigger => {
                 plan.incident.get_or_insert_with(|| Incident::new(now));
             }
@@ -143,18 +159,6 @@ impl Planner {
     /// The machine slept; its jobs are void, and report so themselves. Nothing is caught up.
     pub fn woke(&mut self, now: BootTime) {
         for plan in self.targets.values_mut() {
-            plan.resume(now, &mut self.jitter);
-        }
-    }
-
-    /// A new process goes on with this state. Jobs of the old one are lost, and cost what they were
-    /// booked with; its last minute counts.
-    pub fn restarted(&mut self, now: BootTime) {
-        self.running.clear();
-        for plan in self.targets.values_mut() {
-            plan.ledger.abandon_open();
-            plan.window.restart(now);
-            plan.backoff.answered();
             plan.resume(now, &mut self.jitter);
         }
     }
@@ -183,6 +187,11 @@ impl Planner {
     /// Whether the target's server is gone: values come from a single end.
     pub fn server_gone(&self, target: TargetId) -> bool {
         self.targets.get(&target).is_some_and(|plan| plan.backoff.is_gone())
+    }
+
+    /// The target's capacity, once it was measured.
+    pub fn capacity(&self, target: TargetId) -> Option<BitRate> {
+        self.targets.get(&target).filter(|plan| plan.measured).map(|plan| plan.capacity)
     }
 
     /// The time that the slices of all targets on the same link take.

@@ -38,11 +38,13 @@ impl Forecast {
     }
 }
 
-/// Plan of one target.
+/// What the schedule knows of one target: what it spent, what is due, what jobs cost.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct TargetPlan {
+pub struct TargetPlan {
     pub(super) settings: TargetSettings,
     pub(super) capacity: BitRate,
+    /// It is not just assumed.
+    pub(super) measured: bool,
     pub(super) ledger: Ledger,
     pub(super) window: MinuteWindow,
     pub(super) backoff: Backoff,
@@ -81,6 +83,7 @@ impl TargetPlan {
         let phase = settings.phase.unwrap_or_else(|| jitter.unit());
         Self {
             capacity: settings.first_capacity,
+            measured: false,
             ledger: Ledger::default(),
             window: MinuteWindow::default(),
             backoff: Backoff::default(),
@@ -231,6 +234,22 @@ impl TargetPlan {
             self.costs.clear();
         }
         self.capacity = capacity;
+        self.measured = true;
+    }
+
+    /// The path is another: it may be much narrower than the old one.
+    pub(super) fn moved(&mut self) {
+        self.capacity_is(self.capacity.min(self.settings.first_capacity));
+        (self.measured, self.capacity_due) = (false, true);
+        self.backoff.answered();
+    }
+
+    /// Another process than the one that kept this.
+    pub(super) fn restarted(&mut self, now: BootTime, jitter: &mut Jitter) {
+        self.ledger.abandon_open();
+        self.window.restart(now);
+        self.backoff.answered();
+        self.resume(now, jitter);
     }
 
     /// Time of a slice.

@@ -2,34 +2,38 @@
 
 mod found;
 mod taken;
+mod targets;
+#[cfg(test)]
+mod tests;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use narrows_store::records::{Run, RunOutcome};
+use narrows_units::Octets;
 use narrows_watch::alert::{Alerts, Rule};
-use narrows_watch::schedule::{Job, JobId, Planner, TargetId, Why};
-use narrows_watch::{BootTime, Moment, Monitor, Observation, Zone};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use narrows_watch::schedule::{Job, JobEnd, JobId, Outcome, Planner, TargetId, Why};
+use narrows_watch::{BootTime, Moment, Observation, Zone};
 use uuid::Uuid;
 
+use self::targets::{ALERTS, restored};
+use self::threads::Threads;
 use super::clocks::{self, Clocks, Jump};
 use super::events;
 use super::host::Host;
-use super::jobs::{self, Done, Work};
+use super::jobs::Done;
 use super::keep::{Keep, Notices};
 use super::lines::Lines;
-use super::pulses::{self, Asked, Heard};
-use super::resolve::{self, Name};
+use super::pulses::{Asked, Heard};
 use super::settings::Settings;
 use super::subject::Subject;
 use crate::exit::Failure;
+use crate::service;
 
 /// What the other threads tell.
 pub(super) enum Message {
@@ -37,6 +41,12 @@ pub(super) enum Message {
     Done(Box<Done>),
     /// What the target's name has; nothing if it does not resolve.
     Resolved(TargetId, Vec<IpAddr>),
+}
+
+/// Settings that are read again when somebody asks for it.
+pub(super) struct Reload {
+    pub(super) asked: Arc<AtomicBool>,
+    pub(super) read: Box<dyn Fn() -> Result<Settings, Failure>>,
 }
 
 /// Jobs that load paths at the same time. One thread more is for routes.
@@ -53,8 +63,7 @@ pub(super) struct Engine {
     keep: Box<dyn Keep>,
     notices: Box<dyn Notices>,
     lines: Lines,
-    jobs: Sender<Work>,
-    pulses: Sender<Asked>,
+    threads: Threads,
     running: BTreeMap<JobId, Running>,
     ask_at: BootTime,
     save_at: BootTime,
@@ -69,34 +78,34 @@ struct Running {
 }
 
 impl Engine {
-    /// Starts all threads.
+    /// Starts all threads, which tell `sender`.
     pub(super) fn start(
         settings: Settings,
         zone: Zone,
         lines: Lines,
+        keep: (Box<dyn Keep>, Box<dyn Notices>),
+        (sender, stop): (&Sender<Message>, &Arc<AtomicBool>),
+    ) -> Result<Self, Failure> {
+        let (threads, ends) = Threads::new();
+        let engine = Self::new(settings, zone, lines, keep, threads, clocks::now());
+        ends.start(sender, stop)?;
+        Ok(engine)
+    }
+
+    /// Goes on with what is remembered.
+    fn new(
+        settings: Settings,
+        zone: Zone,
+        lines: Lines,
         (mut keep, notices): (Box<dyn Keep>, Box<dyn Notices>),
-        stop: &Arc<AtomicBool>,
-    ) -> Result<(Self, Receiver<Message>), Failure> {
-        let now = clocks::now();
-        let mut planner = Planner::new(zone.clone(), now.wall.millis().unsigned_abs(), LOADING_JOBS);
-        if let Some(before) = restored::<Planner>(&mut *keep, "planner") {
-            planner = before;
-            planner.restarted(now.boot);
-        }
-        let mut alerts: Alerts = restored(&mut *keep, "alerts").unwrap_or_default();
+        threads: Threads,
+        now: Moment,
+    ) -> Self {
+        let mut alerts: Alerts = restored(&mut *keep, ALERTS).unwrap_or_default();
         alerts.set_rules(settings.rules.clone());
-        let (mut subjects, mut names) = (BTreeMap::new(), Vec::new());
-        for target in settings.targets {
-            let id = keep.target(&target.name, &target.host, target.port);
-            names.push(Name::new(id, target.host.clone(), target.family));
-            let monitor = restored(&mut *keep, &monitor_key(id));
-            subjects.insert(id, Subject::new(target, monitor.unwrap_or_else(|| Monitor::new(zone.clone(), CADENCE))));
-        }
-        let (sender, messages) = mpsc::channel();
-        let (jobs, pulses) = threads(names, &sender, stop)?;
-        let engine = Self {
-            subjects,
-            planner,
+        let mut engine = Self {
+            subjects: BTreeMap::new(),
+            planner: Planner::new(zone.clone(), now.wall.millis().unsigned_abs(), LOADING_JOBS),
             alerts,
             rules: settings.rules,
             zone,
@@ -105,14 +114,14 @@ impl Engine {
             keep,
             notices,
             lines,
-            jobs,
-            pulses,
+            threads,
             running: BTreeMap::new(),
             ask_at: now.boot,
             save_at: now.boot.after(SAVED_EVERY),
             look_at: now.boot,
         };
-        Ok((engine, messages))
+        settings.targets.into_iter().for_each(|target| engine.add(target));
+        engine
     }
 
     /// A value was measured.
@@ -121,19 +130,37 @@ impl Engine {
     }
 
     /// Until somebody asks for the end, nobody reads any more, or the time is over.
-    pub(super) fn run(&mut self, messages: &Receiver<Message>, duration: Option<Duration>, stop: &AtomicBool) {
+    pub(super) fn run(
+        &mut self,
+        messages: &Receiver<Message>,
+        duration: Option<Duration>,
+        reload: Option<&Reload>,
+        stop: &AtomicBool,
+    ) {
         let end = duration.map(|duration| clocks::now().boot.after(duration));
+        let mut watchdog = service::Watchdog::new();
+        service::is_ready();
         while !stop.load(Ordering::Relaxed) && !self.lines.closed() {
-            let now = self.tick();
+            let jumps = self.clocks.look();
+            let now = clocks::now();
+            jumps.into_iter().for_each(|jump| self.jumped(jump, now));
+            self.look(now);
+            watchdog.feed();
+            if let Some(reload) = reload.filter(|reload| reload.asked.swap(false, Ordering::Relaxed)) {
+                service::is_reloading();
+                self.reload((reload.read)(), now);
+                service::is_ready();
+            }
             if end.is_some_and(|end| now.boot >= end) {
-                return;
+                break;
             }
             match messages.recv_timeout(LOOK) {
-                Ok(message) => self.take(message),
+                Ok(message) => self.take(message, clocks::now()),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => break,
             }
         }
+        service::is_stopping();
     }
 
     /// Takes in what ends at once; the other jobs are lost.
@@ -142,7 +169,7 @@ impl Engine {
         while !self.running.is_empty() {
             let left = until.since(clocks::now().boot);
             let Ok(message) = messages.recv_timeout(left) else { break };
-            self.take(message);
+            self.take(message, clocks::now());
         }
         let now = clocks::now();
         for (_, mut running) in std::mem::take(&mut self.running) {
@@ -152,8 +179,7 @@ impl Engine {
         self.save();
     }
 
-    fn take(&mut self, message: Message) {
-        let now = clocks::now();
+    fn take(&mut self, message: Message, now: Moment) {
         match message {
             Message::Heard(id, heard) => self.heard(id, heard, now),
             Message::Done(done) => self.done(*done, now),
@@ -161,12 +187,8 @@ impl Engine {
         }
     }
 
-    fn tick(&mut self) -> Moment {
-        let jumps = self.clocks.look();
-        let now = clocks::now();
-        for jump in jumps {
-            self.jumped(jump, now);
-        }
+    /// Does what is due.
+    fn look(&mut self, now: Moment) {
         self.host.look(now);
         if now.boot >= self.ask_at {
             for job in self.planner.due(now) {
@@ -179,13 +201,13 @@ impl Engine {
         if now.boot >= self.look_at {
             self.keep.tick(now.wall);
             self.alerts.set_silences(self.keep.silences(now.wall));
+            service::status(&self.status());
             self.look_at = now.boot.after(LOOKED_EVERY);
         }
         if now.boot >= self.save_at {
             self.save();
             self.save_at = now.boot.after(SAVED_EVERY);
         }
-        now
     }
 
     fn jumped(&mut self, jump: Jump, now: Moment) {
@@ -207,11 +229,16 @@ impl Engine {
         self.event("", events::now(None, kind, now.wall, text));
     }
 
-    /// Hands a job out. It is paid already.
+    /// Hands a job out. It is booked already, and the booking is on disk before anything is sent.
     fn begin(&mut self, job: Job, now: Moment) {
         let work = self.subjects.get_mut(&job.target).and_then(|subject| subject.work(job));
-        // Only targets with an address have a plan.
-        let Some(work) = work else { return };
+        let Some(work) = work else {
+            // Only targets with an address have a plan.
+            let nothing = JobEnd { octets: Some(Octets::new(0)), outcome: Outcome::Void };
+            self.planner.ended(job.id, now.boot, nothing);
+            return;
+        };
+        self.save_plan(job.target);
         let run = Run {
             id: Uuid::now_v7(),
             target: job.target,
@@ -228,13 +255,13 @@ impl Engine {
         self.running.insert(job.id, Running { run, void: false });
         self.loaded(&job, true);
         // Without measuring threads the program is at its end.
-        let _ = self.jobs.send(work);
+        let _ = self.threads.jobs.send(work);
     }
 
     /// Pulses beside jobs that load the path say nothing of it.
     fn loaded(&self, job: &Job, loads: bool) {
         if job.kind.loads() {
-            let _ = self.pulses.send(Asked::Loaded(job.target, loads));
+            let _ = self.threads.pulses.send(Asked::Loaded(job.target, loads));
         }
     }
 
@@ -245,57 +272,26 @@ impl Engine {
             Why::Evidence => "evidence",
             Why::Night => "night",
         };
+        if self.planner.plan(target).is_none() {
+            return;
+        }
         let octets = self.planner.spent(target, now.wall, why).count();
         self.keep.spent(target, self.zone.local(now.wall).day, kind, octets);
     }
 
-    fn save(&mut self) {
-        remember(&mut *self.keep, "planner", &self.planner);
-        remember(&mut *self.keep, "alerts", &self.alerts);
-        for (id, subject) in &self.subjects {
-            remember(&mut *self.keep, &monitor_key(*id), &subject.monitor);
-        }
-    }
-}
-
-/// One thread for pulses, one for names, and those that measure.
-fn threads(
-    names: Vec<Name>,
-    sender: &Sender<Message>,
-    stop: &Arc<AtomicBool>,
-) -> Result<(Sender<Work>, Sender<Asked>), Failure> {
-    let (jobs, work) = mpsc::channel();
-    let (pulses, asked) = mpsc::channel();
-    let work = Arc::new(Mutex::new(work));
-    for _ in 0..=LOADING_JOBS {
-        let (work, sender, stop) = (Arc::clone(&work), sender.clone(), Arc::clone(stop));
-        spawn("measuring", move || jobs::run(&work, |done| sender.send(Message::Done(Box::new(done))).is_ok(), &stop))?;
-    }
-    let heard = sender.clone();
-    spawn("pulses", move || pulses::run(&asked, |id, one| heard.send(Message::Heard(id, one)).is_ok()))?;
-    let (sender, stop) = (sender.clone(), Arc::clone(stop));
-    spawn("names", move || resolve::run(names, |id, all| sender.send(Message::Resolved(id, all)).is_ok(), &stop))?;
-    Ok((jobs, pulses))
-}
-
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
-    let started = thread::Builder::new().name(name.to_owned()).spawn(run);
-    started.map(drop).map_err(|error| Failure::host(format!("cannot start a thread: {error}")))
-}
-
-fn monitor_key(id: TargetId) -> String {
-    format!("monitor/{}", id.number())
-}
-
-/// What an older program wrote otherwise is begun anew.
-fn restored<T: DeserializeOwned>(keep: &mut dyn Keep, key: &str) -> Option<T> {
-    postcard::from_bytes(&keep.state(key)?).ok()
-}
-
-fn remember(keep: &mut dyn Keep, key: &str, value: &impl Serialize) {
-    match postcard::to_stdvec(value) {
-        Ok(octets) => keep.set_state(key, octets),
-        Err(error) => tracing::warn!(%error, key, "cannot be remembered"),
+    /// In one line, for the service manager.
+    fn status(&self) -> String {
+        let count = |what: fn(&Subject) -> bool, name: &str| {
+            let count = self.subjects.values().filter(|subject| what(subject)).count();
+            if count > 0 { format!(", {count} {name}") } else { String::new() }
+        };
+        format!(
+            "targets: {}{}{}{}",
+            self.subjects.len(),
+            count(|one| one.address.is_none(), "without an address"),
+            count(|one| one.silent, "silent"),
+            count(|one| one.server_gone, "without a server"),
+        )
     }
 }
 

@@ -7,10 +7,14 @@ use narrows_watch::alert::{Notice, NoticeKind, Silence};
 use narrows_watch::schedule::TargetId;
 use narrows_watch::{Signal, WallTime};
 
+use crate::exit::Failure;
+
 /// Where results go. The store's writer has the same calls.
 pub(crate) trait Keep: Send {
     /// The target of this name, new or known.
     fn target(&mut self, name: &str, host: &str, port: Option<u16>) -> TargetId;
+    /// The target is followed no more; what is kept of it stays.
+    fn retire(&mut self, _target: TargetId, _at: WallTime) {}
     /// A value. Never blocks.
     fn sample(&mut self, _target: TargetId, _signal: Signal, _basis: Basis, _sample: Sample) {}
     /// A minute of pulses. Never blocks.
@@ -67,6 +71,8 @@ impl Keep for Memory {
 pub(crate) trait Notices: Send {
     /// Tells; the target is its name and its host, and `text` one line that says all of it.
     fn tell(&mut self, notice: &Notice, target: (&str, &str), text: &str);
+    /// Tells by other channels from now on; by the old ones if these are wrong.
+    fn use_channels(&mut self, channels: &toml::Table) -> Result<(), Failure>;
 }
 
 /// The machine name of what a notice says.

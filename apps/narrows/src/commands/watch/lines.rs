@@ -44,6 +44,12 @@ impl Lines {
         Self { form, zone, rows: BTreeMap::new(), any: false, closed: false }
     }
 
+    /// Nobody reads them.
+    #[cfg(test)]
+    pub(super) fn unread(zone: Zone) -> Self {
+        Self { closed: true, ..Self::new(true, zone) }
+    }
+
     /// A value was shown.
     pub(super) const fn any(&self) -> bool {
         self.any
@@ -65,6 +71,14 @@ impl Lines {
                 self.put(&text);
             }
             Form::Terminal(_) => self.paint(None),
+        }
+    }
+
+    /// The target's line goes; on a terminal the lines are painted afresh below.
+    pub(super) fn forget(&mut self, target: TargetId) {
+        self.rows.remove(&target);
+        if let Form::Terminal(painted) = &mut self.form {
+            *painted = 0;
         }
     }
 
@@ -113,6 +127,9 @@ impl Lines {
     }
 
     fn put(&mut self, text: &str) {
+        if self.closed {
+            return;
+        }
         let mut out = io::stdout().lock();
         self.closed |= out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err();
     }

@@ -24,6 +24,8 @@ use super::clocks;
 pub(super) enum Asked {
     /// Follow this address; `Some` way only, or the first that is answered.
     Follow(TargetId, IpAddr, Option<Via>),
+    /// Follow it no more.
+    Forget(TargetId),
     /// A job of ours loads this path, or has ended.
     Loaded(TargetId, bool),
 }
@@ -105,6 +107,9 @@ fn take(all: &mut BTreeMap<TargetId, Followed>, asked: Asked) {
                 ways,
             };
             all.insert(target, followed);
+        }
+        Asked::Forget(target) => {
+            all.remove(&target);
         }
         Asked::Loaded(target, loaded) => {
             if let Some(followed) = all.get_mut(&target) {

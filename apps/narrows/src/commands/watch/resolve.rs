@@ -3,6 +3,7 @@
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use narrows_net::clock;
@@ -10,6 +11,13 @@ use narrows_watch::schedule::TargetId;
 
 use super::settings::Family;
 use crate::interrupt;
+
+/// What the thread is asked.
+pub(super) enum Asked {
+    /// Ask for this name from now on, instead of another one that the target had.
+    Follow(Name),
+    Forget(TargetId),
+}
 
 /// A name that is asked for again and again.
 pub(super) struct Name {
@@ -41,8 +49,12 @@ impl Name {
 }
 
 /// Runs until nobody listens, or the end.
-pub(super) fn run(mut names: Vec<Name>, answered: impl Fn(TargetId, Vec<IpAddr>) -> bool, stop: &Arc<AtomicBool>) {
+pub(super) fn run(asked: &Receiver<Asked>, answered: impl Fn(TargetId, Vec<IpAddr>) -> bool, stop: &Arc<AtomicBool>) {
+    let mut names: Vec<Name> = Vec::new();
     while !stop.load(Ordering::Relaxed) {
+        for asked in asked.try_iter() {
+            take(&mut names, asked);
+        }
         for name in &mut names {
             if name.next_ns > clock::now_ns() {
                 continue;
@@ -54,6 +66,17 @@ pub(super) fn run(mut names: Vec<Name>, answered: impl Fn(TargetId, Vec<IpAddr>)
             }
         }
         interrupt::nap(LOOK);
+    }
+}
+
+fn take(names: &mut Vec<Name>, asked: Asked) {
+    let target = match &asked {
+        Asked::Follow(name) => name.target,
+        Asked::Forget(target) => *target,
+    };
+    names.retain(|name| name.target != target);
+    if let Asked::Follow(name) = asked {
+        names.push(name);
     }
 }
 
@@ -76,6 +99,17 @@ mod tests {
             })
             .collect();
         assert_eq!(waits, [2, 4, 300, 2]);
+    }
+
+    #[test]
+    fn a_target_has_one_name() {
+        let (mut names, target) = (Vec::new(), TargetId::new(1));
+        for host in ["old.example", "new.example"] {
+            take(&mut names, Asked::Follow(Name::new(target, host.to_owned(), Family::Auto)));
+        }
+        assert_eq!(names.iter().map(|name| name.host.as_str()).collect::<Vec<_>>(), ["new.example"]);
+        take(&mut names, Asked::Forget(target));
+        assert!(names.is_empty());
     }
 
     #[test]

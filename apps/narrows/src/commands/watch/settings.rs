@@ -44,6 +44,13 @@ pub(crate) struct Target {
     pub(crate) budget: TargetSettings,
 }
 
+impl Target {
+    /// What is known of one is true of the other.
+    pub(crate) fn is_followed_like(&self, other: &Self) -> bool {
+        self.host == other.host && self.family == other.family && self.via == other.via
+    }
+}
+
 /// Over which IP version a target is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 pub(crate) enum Family {

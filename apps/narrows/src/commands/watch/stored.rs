@@ -63,6 +63,11 @@ impl Keep for Stored {
         id
     }
 
+    fn retire(&mut self, target: TargetId, at: WallTime) {
+        self.names.remove(&target);
+        self.writer.retire(target, at);
+    }
+
     fn sample(&mut self, target: TargetId, signal: Signal, basis: Basis, sample: Sample) {
         self.live.sample(self.name(target), signal, &sample);
         if let Some(labels) = self.names.get(&target) {

@@ -17,6 +17,7 @@ use crate::exit::Failure;
 pub(super) struct Told {
     worker: Worker,
     page: Option<String>,
+    settings: Option<PathBuf>,
 }
 
 impl Told {
@@ -27,24 +28,32 @@ impl Told {
         writer: Option<&Writer>,
         page: Option<String>,
     ) -> Result<Self, Failure> {
-        let channels: BTreeMap<String, Channel> =
-            channels.clone().try_into().map_err(|error| Failure::usage(format!("[channel]: {error}")))?;
-        let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
-        let folder = settings.and_then(Path::parent).unwrap_or(Path::new("."));
-        let folders = Folders { settings: folder, credentials: credentials.as_deref() };
-        let notifier = Notifier::new(&channels, folders, Limits::default());
-        let notifier = notifier.map_err(|error| Failure::usage(error.to_string()))?;
+        let notifier = notifier(channels, settings)?;
         let outbox: Arc<dyn Outbox> = match writer {
             Some(writer) => Arc::new(Stored(writer.clone())),
             None => Arc::new(Memory::default()),
         };
         let worker = Worker::start(outbox, Arc::new(notifier), || clocks::now().wall);
         let worker = worker.map_err(|error| Failure::host(format!("cannot start a thread: {error}")))?;
-        Ok(Self { worker, page })
+        Ok(Self { worker, page, settings: settings.map(Path::to_owned) })
     }
 }
 
+fn notifier(channels: &toml::Table, settings: Option<&Path>) -> Result<Notifier, Failure> {
+    let channels: BTreeMap<String, Channel> =
+        channels.clone().try_into().map_err(|error| Failure::usage(format!("[channel]: {error}")))?;
+    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+    let folder = settings.and_then(Path::parent).unwrap_or(Path::new("."));
+    let folders = Folders { settings: folder, credentials: credentials.as_deref() };
+    Notifier::new(&channels, folders, Limits::default()).map_err(|error| Failure::usage(error.to_string()))
+}
+
 impl Notices for Told {
+    fn use_channels(&mut self, channels: &toml::Table) -> Result<(), Failure> {
+        self.worker.reload(Arc::new(notifier(channels, self.settings.as_deref())?));
+        Ok(())
+    }
+
     fn tell(&mut self, notice: &Notice, (target, host): (&str, &str), text: &str) {
         let now = clocks::now().wall;
         let body = NoticeBody {

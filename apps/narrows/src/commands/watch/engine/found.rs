@@ -56,8 +56,15 @@ impl Engine {
             subject.hop_times.clear();
         }
         let is_route = fact.kind == FactKind::Route;
+        let event_of_path = match fact.kind {
+            FactKind::Egress | FactKind::Address => {
+                subject.capacity = None;
+                PathEvent::Moved
+            }
+            FactKind::Route | FactKind::Mtu => PathEvent::PathChanged,
+        };
         subject.fact(fact);
-        self.planner.observe(id, now.boot, PathEvent::PathChanged);
+        self.planner.observe(id, now.boot, event_of_path);
         self.ask_at = now.boot;
         self.event(&name, event);
         if is_route {

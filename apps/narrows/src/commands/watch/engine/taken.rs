@@ -92,7 +92,7 @@ impl Engine {
         let text = egress.to_string();
         if subject.egress.as_ref() != Some(&egress) {
             subject.egress = Some(egress);
-            self.planner.set_target(id, subject.settings(), now.boot);
+            self.plan(id, now);
         }
         self.observe(id, Observation::Egress(text), now.wall, now);
     }
@@ -127,9 +127,8 @@ impl Engine {
         let Some(subject) = self.subjects.get_mut(&id) else { return };
         subject.address = Some(address);
         subject.egress = Egress::towards(address);
-        self.planner.set_target(id, subject.settings(), now.boot);
-        self.ask_at = now.boot;
-        let _ = self.pulses.send(Asked::Follow(id, address, subject.target.via));
+        let _ = self.threads.pulses.send(Asked::Follow(id, address, subject.target.via));
+        self.plan(id, now);
     }
 
     pub(super) fn done(&mut self, done: Done, now: Moment) {
@@ -150,10 +149,10 @@ impl Engine {
             _ => RunOutcome::Failed,
         };
         let number = run.id;
-        self.keep.run_ended(running.run);
-        self.loaded(&job, false);
         self.planner.ended(job.id, now.boot, JobEnd { octets: octets.map(Octets::new), outcome });
         self.spent(id, job.why, now);
+        self.keep.run_ended(running.run);
+        self.loaded(&job, false);
         self.host.measured(now.wall, octets.unwrap_or(job.octets.count()));
         self.ask_at = now.boot;
         if !running.void {

@@ -44,8 +44,10 @@ impl Collector {
     /// One was sent. Beside a job of ours it says nothing of the path, and is not counted.
     pub(super) fn sent(&mut self, number: u32, at: WallTime, loaded: bool) {
         self.last_answer.get_or_insert(at);
-        self.block.get_or_insert(at.millis().div_euclid(BLOCK_MS));
-        self.minute.get_or_insert(at.millis().div_euclid(MINUTE_MS));
+        // The first block ends as late as all others: after the wait for its answers.
+        let settled = at.millis() - WAIT_MS;
+        self.block.get_or_insert(settled.div_euclid(BLOCK_MS));
+        self.minute.get_or_insert(settled.div_euclid(MINUTE_MS));
         if loaded {
             *self.left_out.entry(at.millis().div_euclid(MINUTE_MS)).or_default() += 1;
         } else {

@@ -1,0 +1,212 @@
+//! The scheduler without its threads: a test ends jobs, or kills the process in between.
+
+use std::sync::{Arc, Mutex};
+
+use narrows_store::records::Event;
+use narrows_store::{Options, Store};
+use narrows_units::BitRate;
+use narrows_watch::alert::Notice;
+use narrows_watch::{Reading, Signal, WallTime};
+use narrows_web::Live;
+
+use super::super::keep::Memory;
+use super::super::stored::Stored;
+use super::super::{resolve, settings};
+use super::threads::Ends;
+use super::*;
+
+const START_MS: i64 = 1_795_392_000_000;
+const WHYS: [Why; 4] = [Why::Base, Why::Cadence, Why::Evidence, Why::Night];
+
+fn at(seconds: u64) -> Moment {
+    let wall = WallTime::from_millis(START_MS).after(Duration::from_secs(seconds));
+    Moment { boot: BootTime::from_millis(seconds * 1000), wall }
+}
+
+/// Remembers, and lets the test see what happened.
+#[derive(Default, Clone)]
+struct Recorder(Arc<Mutex<(Memory, Vec<Event>, Vec<TargetId>)>>);
+
+impl Keep for Recorder {
+    fn target(&mut self, name: &str, host: &str, port: Option<u16>) -> TargetId {
+        self.0.lock().unwrap().0.target(name, host, port)
+    }
+    fn retire(&mut self, target: TargetId, _at: WallTime) {
+        self.0.lock().unwrap().2.push(target);
+    }
+    fn event(&mut self, event: Event) {
+        self.0.lock().unwrap().1.push(event);
+    }
+    fn state(&mut self, key: &str) -> Option<Vec<u8>> {
+        self.0.lock().unwrap().0.state(key)
+    }
+    fn set_state(&mut self, key: &str, value: Vec<u8>) {
+        self.0.lock().unwrap().0.set_state(key, value);
+    }
+}
+
+/// Knows one channel that is wrong.
+struct Nobody;
+
+impl Notices for Nobody {
+    fn tell(&mut self, _: &Notice, _: (&str, &str), _: &str) {}
+    fn use_channels(&mut self, channels: &toml::Table) -> Result<(), Failure> {
+        if channels.contains_key("wrong") { Err(Failure::usage("channel.wrong: is wrong")) } else { Ok(()) }
+    }
+}
+
+/// Follows hosts behind 2 Mbit/s.
+fn narrow(hosts: &[&str]) -> Settings {
+    let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+    let mut settings = settings::read(None, &hosts).unwrap();
+    for target in &mut settings.targets {
+        target.budget.first_capacity = BitRate::from_mbps(2);
+    }
+    settings
+}
+
+fn engine(settings: Settings, keep: Box<dyn Keep>, now: Moment) -> (Engine, Ends) {
+    let (threads, ends) = Threads::new();
+    let zone = Zone::fixed(0);
+    let mut engine = Engine::new(settings, zone.clone(), Lines::unread(zone), (keep, Box::new(Nobody)), threads, now);
+    for (id, number) in engine.subjects.keys().copied().collect::<Vec<_>>().into_iter().zip(1_u8..) {
+        engine.take(Message::Resolved(id, vec![[127, 0, 0, number].into()]), now);
+    }
+    (engine, ends)
+}
+
+fn jobs(ends: &Ends) -> Vec<Job> {
+    ends.jobs.try_iter().map(|work| work.job).collect()
+}
+
+#[test]
+fn a_process_that_is_killed_again_and_again_never_spends_twice() {
+    let keep = Recorder::default();
+    let target = TargetId::new(1);
+    let (mut sent, mut limits) = (Vec::new(), Vec::new());
+    for kill in 0..40_u64 {
+        let (mut engine, ends) = engine(narrow(&["far.example"]), Box::new(keep.clone()), at(25 * kill));
+        for second in 25 * kill..25 * kill + 25 {
+            engine.look(at(second));
+            // No job ends: all of them may have sent all that they were booked with.
+            sent.extend(jobs(&ends).into_iter().map(|job| (second, job)));
+        }
+        limits.push(engine.planner.forecast(target).unwrap().limit.count());
+    }
+    let minute = BitRate::from_mbps(2).octets_in(Duration::from_secs(60)) / 100;
+    for (second, _) in &sent {
+        let within = sent.iter().filter(|(other, _)| (second.saturating_sub(60)..=*second).contains(other));
+        let octets: u64 = within.map(|(_, job)| job.octets.count()).sum();
+        assert!(octets <= minute, "{octets} octets in a minute, {minute} allowed");
+    }
+    let (first, _) = engine(narrow(&["far.example"]), Box::new(keep), at(2000));
+    for why in WHYS {
+        let octets: u64 = sent.iter().filter(|(_, job)| job.why == why).map(|(_, job)| job.octets.count()).sum();
+        assert_eq!(first.planner.spent(target, at(2000).wall, why).count(), octets, "{why:?}");
+    }
+    let all: u64 = sent.iter().map(|(_, job)| job.octets.count()).sum();
+    assert!(sent.len() > 60 && all <= limits[0], "{} jobs, {all} octets", sent.len());
+}
+
+#[test]
+fn a_booking_is_in_the_file_before_its_job_begins() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [path, copy] = folders.each_ref().map(|folder| folder.path().join("watch.db"));
+    let keep = |store: &Store| Box::new(Stored::new(store.writer(), Live::new().0));
+    let store = Store::open(&path, Options::new(at(0).wall)).unwrap();
+    let (mut killed, ends) = engine(narrow(&["far.example"]), keep(&store), at(0));
+    killed.look(at(0));
+    let begun = jobs(&ends);
+    assert!(begun.iter().any(|job| job.kind.loads()), "{begun:?}");
+    // What a killed process leaves behind.
+    for suffix in ["", "-wal"] {
+        let name = |path: &std::path::Path| format!("{}{suffix}", path.display());
+        std::fs::copy(name(&path), name(&copy)).unwrap();
+    }
+    let store = Store::open(&copy, Options::new(at(1).wall)).unwrap();
+    let (mut next, ends) = engine(narrow(&["far.example"]), keep(&store), at(1));
+    for why in WHYS {
+        let octets: u64 = begun.iter().filter(|job| job.why == why).map(|job| job.octets.count()).sum();
+        assert_eq!(next.planner.spent(begun[0].target, at(1).wall, why).count(), octets, "{why:?}");
+    }
+    next.look(at(1));
+    assert!(jobs(&ends).iter().all(|job| !job.kind.loads()), "a capacity is not measured twice");
+}
+
+/// So many minutes of a steady rate that its level is known.
+fn learn(engine: &mut Engine, id: TargetId) {
+    let monitor = &mut engine.subjects.get_mut(&id).unwrap().monitor;
+    for minute in 0..100 {
+        let at = at(minute * 60).wall;
+        let reading = Reading::estimate(at, 1e6 + (minute % 7) as f64 * 1e4, 9e5, 1.1e6);
+        monitor.observe(at, Observation::Reading(Signal::AvailableForward, reading));
+    }
+}
+
+fn usual(engine: &Engine, id: TargetId) -> Option<f64> {
+    engine.subjects.get(&id)?.monitor.usual(Signal::AvailableForward, at(6000).wall)
+}
+
+#[test]
+fn other_settings_keep_what_is_known_of_targets_that_stay() {
+    let keep = Recorder::default();
+    let (mut engine, ends) = engine(narrow(&["a.example", "b.example"]), Box::new(keep.clone()), at(6000));
+    let [a, b, c] = [1, 2, 3].map(TargetId::new);
+    learn(&mut engine, a);
+    engine.look(at(6000));
+    let spent = engine.planner.spent(a, at(6000).wall, Why::Cadence);
+    ends.names.try_iter().for_each(drop);
+    let mut other = narrow(&["c.example", "a.example"]);
+    other.targets[1].budget.share = 0.05;
+    engine.reload(Ok(other), at(6001));
+    assert_eq!(engine.subjects.keys().copied().collect::<Vec<_>>(), [a, c]);
+    assert!(usual(&engine, a).is_some() && usual(&engine, c).is_none());
+    assert_eq!(engine.planner.spent(a, at(6001).wall, Why::Cadence), spent);
+    assert!((engine.subjects[&a].settings().share - 0.05).abs() < 1e-9 && engine.planner.plan(b).is_none());
+    assert!(ends.pulses.try_iter().any(|asked| matches!(asked, Asked::Forget(id) if id == b)));
+    let names: Vec<resolve::Asked> = ends.names.try_iter().collect();
+    assert!(matches!(&names[..], [resolve::Asked::Forget(id), resolve::Asked::Follow(_)] if *id == b));
+    // Its address is not known yet: nothing is measured, and nothing is booked.
+    engine.take(Message::Resolved(b, vec![[127, 0, 0, 2].into()]), at(6002));
+    engine.look(at(6002));
+    assert!(jobs(&ends).iter().all(|job| job.target == a || job.target == b && job.id.number() < 5));
+    let recorded = keep.0.lock().unwrap();
+    assert_eq!(recorded.2, [b]);
+    assert_eq!(recorded.1.last().unwrap().text, "settings read; targets: 2, of which 1 new; 1 gone");
+}
+
+#[test]
+fn wrong_settings_change_nothing_and_say_so() {
+    let keep = Recorder::default();
+    let (mut engine, ends) = engine(narrow(&["a.example"]), Box::new(keep.clone()), at(0));
+    let mut wrong = narrow(&["b.example"]);
+    wrong.channels.insert("wrong".to_owned(), toml::Value::Boolean(true));
+    for settings in [Err(Failure::usage("watch.toml: line 3: no such key")), Ok(wrong)] {
+        engine.reload(settings, at(1));
+    }
+    let texts: Vec<String> = keep.0.lock().unwrap().1.iter().map(|event| event.text.clone()).collect();
+    assert_eq!(
+        texts,
+        ["settings are as before: watch.toml: line 3: no such key", "settings are as before: channel.wrong: is wrong"]
+    );
+    assert_eq!(engine.subjects.len(), 1);
+    assert!(!ends.pulses.try_iter().any(|asked| matches!(asked, Asked::Forget(_))));
+}
+
+#[test]
+fn a_target_of_the_same_name_with_another_host_begins_anew() {
+    let keep = Recorder::default();
+    let (mut engine, _ends) = engine(narrow(&["a.example"]), Box::new(keep.clone()), at(6000));
+    let a = TargetId::new(1);
+    learn(&mut engine, a);
+    engine.look(at(6000));
+    let spent = engine.planner.spent(a, at(6000).wall, Why::Cadence);
+    let mut other = narrow(&["other.example"]);
+    other.targets[0].name = "a.example".to_owned();
+    engine.reload(Ok(other), at(6001));
+    assert!(usual(&engine, a).is_none());
+    engine.take(Message::Resolved(a, vec![[127, 0, 0, 9].into()]), at(6002));
+    assert_eq!(engine.planner.spent(a, at(6002).wall, Why::Cadence), spent, "the budget is the target's");
+    assert_eq!(engine.planner.capacity(a), None);
+    assert_eq!(engine.status(), "targets: 1");
+}
