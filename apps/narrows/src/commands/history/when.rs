@@ -2,8 +2,6 @@
 
 use narrows_watch::WallTime;
 
-use crate::moment::Moment;
-
 /// A time as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
@@ -43,28 +41,7 @@ impl When {
 
 /// `2026-11-22`, `2026-11-22 19:42`, `2026-11-22T19:42:07Z`.
 pub(super) fn instant(text: &str) -> Option<WallTime> {
-    let text = text.strip_suffix('Z').unwrap_or(text);
-    let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, "00:00:00"));
-    let time = if time.len() == 5 { format!("{time}:00") } else { time.to_owned() };
-    let numbers = |text: &str, mark: char| -> Option<[i64; 3]> {
-        let all = text.split(mark).map(|part| part.parse().ok()).collect::<Option<Vec<i64>>>()?;
-        all.try_into().ok()
-    };
-    let ([year, month, day], [hour, minute, second]) = (numbers(date, '-')?, numbers(&time, ':')?);
-    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
-    // What the calendar does not have comes out as another date.
-    let is_real = Moment::from_unix_seconds(seconds).rfc_3339() == format!("{date}T{time}Z");
-    is_real.then(|| WallTime::from_millis(seconds * 1_000))
-}
-
-/// Days since 1970, counted in years that begin in March, so that a leap day is the last of its
-/// year.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = year.clamp(0, 9_999) - i64::from(month <= 2);
-    let (cycle, of_cycle) = (year.div_euclid(400), year.rem_euclid(400));
-    let march_based = (month.clamp(1, 12) + 9) % 12;
-    let of_year = (153 * march_based + 2) / 5 + day.clamp(1, 31) - 1;
-    cycle * 146_097 + of_cycle * 365 + of_cycle / 4 - of_cycle / 100 + of_year - 719_468
+    narrows_units::parse_rfc_3339(text).map(WallTime::from_millis)
 }
 
 fn ago(text: &str) -> Option<i64> {
@@ -77,8 +54,7 @@ fn ago(text: &str) -> Option<i64> {
 
 /// As documents have it: RFC 3339 with milliseconds.
 pub(super) fn rfc_3339(at: WallTime) -> String {
-    let seconds = Moment::from_unix_seconds(at.millis().div_euclid(1_000)).rfc_3339();
-    format!("{}.{:03}Z", seconds.trim_end_matches('Z'), at.millis().rem_euclid(1_000))
+    narrows_units::format_rfc_3339_millis(at.millis())
 }
 
 #[cfg(test)]
