@@ -6,7 +6,7 @@ use narrows_watch::WallTime;
 use narrows_watch::alert::NoticeKind;
 use serde_json::{Map, Value, json};
 
-use crate::body::{NoticeBody, rfc_3339};
+use crate::body::NoticeBody;
 
 /// Every field by its name: `narrows.notice/1`, for webhooks and for programs.
 pub fn json(body: &NoticeBody) -> Value {
@@ -16,7 +16,7 @@ pub fn json(body: &NoticeBody) -> Value {
         ("title".to_owned(), Value::from(body.title())),
     ]);
     // What is not known is there all the same, so that readers need not ask.
-    for unknown in ["signal", "value", "low", "high", "unit", "usual"] {
+    for unknown in ["signal", "claim", "value", "low", "high", "unit", "usual"] {
         fields.insert(unknown.to_owned(), Value::Null);
     }
     // A struct of strings and numbers is an object.
@@ -118,9 +118,14 @@ pub fn mail(body: &NoticeBody) -> (String, String) {
 fn facts(body: &NoticeBody) -> Vec<(&'static str, String)> {
     let mut facts = vec![("rule", body.rule.clone()), ("target", format!("{} ({})", body.target, body.host))];
     facts.extend(body.since.map(|since| ("since", rfc_3339(since))));
+    facts.extend(body.lasted_ms.map(|lasted| ("lasted", format!("{} s", lasted.div_ceil(1000)))));
     facts.extend(body.cause.clone().map(|cause| ("cause", cause)));
     facts.extend(body.page.clone().map(|page| ("page", page)));
     facts
+}
+
+fn rfc_3339(time: WallTime) -> String {
+    narrows_units::format_rfc_3339_millis(time.millis())
 }
 
 /// Slack's own signs are escaped, as its documentation asks.

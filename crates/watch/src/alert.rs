@@ -13,4 +13,4 @@ mod text;
 pub use condition::{Condition, ConditionError, Threshold};
 pub use rules::{Alerts, Input, Notice, NoticeKind, Rule};
 pub use silence::Silence;
-pub use text::{AlertText, Usual};
+pub use text::{AlertText, Usual, lasted_text, since_text};

@@ -48,6 +48,15 @@ impl Signal {
         }
     }
 
+    /// The unit of its values: bit/s, ns, or parts of a million.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::AvailableForward | Self::AvailableReverse | Self::Capacity => "bit/s",
+            Self::LeastRoundTrip | Self::Queueing => "ns",
+            Self::Loss => "ppm",
+        }
+    }
+
     /// A value as people read it.
     pub fn display(self, value: f64) -> String {
         match self {

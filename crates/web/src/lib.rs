@@ -17,6 +17,7 @@ mod assets;
 mod auth;
 mod connection;
 mod guard;
+mod links;
 mod live;
 mod metrics;
 mod model;
@@ -30,6 +31,7 @@ mod store;
 mod time_text;
 mod web_config;
 
+pub use links::Links;
 pub use live::{Accepted, Live, Order, Post, Refusal};
 pub use metrics::{Metrics, TargetLabels};
 pub use serve::{Server, serve};

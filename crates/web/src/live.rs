@@ -140,7 +140,7 @@ impl Live {
         let said = json!({
             "target": target,
             "signal": signal.name(),
-            "unit": model::unit(signal),
+            "unit": signal.unit(),
             "value": model::Value::of_sample(sample),
         });
         self.say("sample", &said);

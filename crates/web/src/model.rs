@@ -6,15 +6,6 @@ use narrows_watch::{Claim, Signal, WallTime};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The unit of a signal's values.
-pub(crate) const fn unit(signal: Signal) -> &'static str {
-    match signal {
-        Signal::AvailableForward | Signal::AvailableReverse | Signal::Capacity => "bit/s",
-        Signal::LeastRoundTrip | Signal::Queueing => "ns",
-        Signal::Loss => "ppm",
-    }
-}
-
 /// The signal of this machine name.
 pub(crate) fn signal(name: &str) -> Option<Signal> {
     Signal::ALL.into_iter().find(|signal| signal.name() == name)

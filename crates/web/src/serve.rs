@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::auth::{Auth, Known, read_token};
 use crate::connection::Limit;
 use crate::guard::Guard;
+use crate::links::Links;
 use crate::live::Live;
 use crate::settings::{ServeError, Settings};
 use crate::source::Source;
@@ -50,6 +51,11 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The addresses of its pages.
+    pub fn links(&self) -> Links {
+        Links::new(self.config.tls.is_some(), &self.settings.hosts, self.address)
     }
 
     /// Serves until `stop` is ready.

@@ -9,6 +9,7 @@ mod host;
 mod jobs;
 mod keep;
 mod lines;
+mod notices;
 mod pages;
 mod pulses;
 mod readings;
@@ -27,7 +28,7 @@ use std::time::Duration;
 use narrows_store::{Options, Store};
 use narrows_units::format_duration;
 use narrows_watch::schedule::{Planner, TargetId};
-use narrows_web::Live;
+use narrows_web::{Live, Server};
 
 use self::engine::{Engine, Reload};
 use self::keep::{Keep, Memory};
@@ -79,10 +80,10 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     let zone = clocks::local_zone();
     let lines = Lines::new(args.json, zone.clone());
     let server = args.pages.bind()?;
-    let page = server.as_ref().map(|server| format!("http://{}/", server.address()));
+    let links = server.as_ref().map(Server::links);
     let store = open_store(args)?;
     let writer = store.as_ref().map(Store::writer);
-    let told = Told::start(&settings.channels, args.config.as_deref(), writer.as_ref(), page)?;
+    let told = Told::start(&settings.channels, args.config.as_deref(), writer.as_ref(), links)?;
     let (live, posts) = Live::new();
     let keep: Box<dyn Keep> = match writer {
         Some(writer) => {
@@ -173,6 +174,6 @@ mod tests {
         let settings = settings::read(None, &["far.example".to_owned()]).unwrap();
         let text = checked(&settings);
         assert!(text.starts_with("far.example: far.example port "), "{text}");
-        assert!(text.contains("share 1 %") && text.contains("a slice every 1 min") && text.contains(" MB"), "{text}");
+        assert!(text.contains("share 1 %") && text.contains("a slice every 99.18 s") && text.contains(" MB"), "{text}");
     }
 }

@@ -9,6 +9,7 @@ use super::condition::{Condition, Threshold};
 use super::silence::Silence;
 use super::state::State;
 use crate::detect::Change;
+use crate::explain::Interval;
 use crate::schedule::TargetId;
 use crate::signal::{Reading, Signal};
 use crate::time::WallTime;
@@ -39,8 +40,8 @@ pub enum Input<'a> {
     Reading(Signal, &'a Reading),
     /// A change that matters and whose cause deserves an alert.
     Change(&'a Change),
-    /// The route changed.
-    RouteChanged,
+    /// The route changed, then.
+    RouteChanged(Interval),
     /// No pulse was answered for this long; zero once one is answered.
     Silent(Duration),
 }
@@ -69,9 +70,21 @@ pub struct Notice {
     /// What.
     pub kind: NoticeKind,
     /// When the state began.
-    pub since: Option<WallTime>,
+    pub since: Option<Interval>,
+    /// From when to when it fired, if that is over.
+    pub fired: Option<Interval>,
     /// To whom.
     pub notify: Vec<String>,
+}
+
+impl Rule {
+    /// The signal that it is about, if it is about one.
+    pub const fn signal(&self) -> Option<Signal> {
+        match self.when {
+            Condition::Beyond(signal, _) | Condition::Changed(signal, _) => Some(signal),
+            Condition::RouteChanged | Condition::Silent(_) => None,
+        }
+    }
 }
 
 /// All rules and their states. The states survive a restart through serde.
@@ -111,22 +124,35 @@ impl Alerts {
             let state = self.states.entry(key).or_default();
             apply(rule, state, now, input);
         }
-        self.notices(now, |one| one == target)
+        self.notices(now, |one, _| one == target, |state, silenced, rule| state.notice(now, silenced, rule.repeat))
     }
 
     /// Time passed: repeats, ends of silences and of flapping.
     pub fn tick(&mut self, now: WallTime) -> Vec<Notice> {
-        self.notices(now, |_| true)
+        self.notices(now, |_, _| true, |state, silenced, rule| state.notice(now, silenced, rule.repeat))
     }
 
-    fn notices(&mut self, now: WallTime, about: impl Fn(TargetId) -> bool) -> Vec<Notice> {
+    /// The cause of what a signal did is known better: whoever knows that a rule about it fires is
+    /// told again.
+    pub fn cause_found(&mut self, target: TargetId, now: WallTime, signal: Signal) -> Vec<Notice> {
+        let about = |one, rule: &Rule| one == target && rule.signal() == Some(signal);
+        self.notices(now, about, |state, silenced, _| state.again(now, silenced))
+    }
+
+    fn notices(
+        &mut self,
+        now: WallTime,
+        about: impl Fn(TargetId, &Rule) -> bool,
+        kind: impl Fn(&mut State, bool, &Rule) -> Option<NoticeKind>,
+    ) -> Vec<Notice> {
         let mut notices = Vec::new();
-        for ((name, target), state) in self.states.iter_mut().filter(|((_, target), _)| about(*target)) {
-            let Some(rule) = self.rules.iter().find(|rule| rule.name == *name) else { continue };
+        for ((name, target), state) in &mut self.states {
+            let rule = self.rules.iter().find(|rule| rule.name == *name && about(*target, rule));
+            let Some(rule) = rule else { continue };
             let silenced = self.silences.iter().any(|silence| silence.covers(name, *target, now));
-            if let Some(kind) = state.notice(now, silenced, rule.repeat) {
-                let since = state.since();
-                notices.push(Notice { rule: name.clone(), target: *target, kind, since, notify: rule.notify.clone() });
+            if let Some(kind) = kind(state, silenced, rule) {
+                let (since, fired, notify) = (state.since(), state.fired(), rule.notify.clone());
+                notices.push(Notice { rule: name.clone(), target: *target, kind, since, fired, notify });
             }
             // A route is another one now: there is nothing to wait for.
             if rule.when == Condition::RouteChanged && !silenced {
@@ -143,20 +169,25 @@ fn apply(rule: &Rule, state: &mut State, now: WallTime, input: Input<'_>) {
             if state.is_firing() {
                 let back = Threshold { value: threshold.value, side: threshold.side.opposite() };
                 let met = rule.clear.unwrap_or(back).is_passed_by(reading);
-                state.count(met, rule.clear_for, now);
+                state.count(met, rule.clear_for, reading.at, now);
             } else {
-                state.count(threshold.is_passed_by(reading), rule.for_values, now);
+                state.count(threshold.is_passed_by(reading), rule.for_values, reading.at, now);
             }
         }
         (Condition::Changed(signal, threshold), Input::Change(change)) if change.signal == signal => {
+            let since = Interval { low: change.at_low, high: change.at_high };
             if threshold.is_passed_by_change(change) {
-                state.turn(true, now);
+                state.turn(true, since, now);
             } else if change.side != threshold.side {
-                state.turn(false, now);
+                state.turn(false, since, now);
             }
         }
-        (Condition::RouteChanged, Input::RouteChanged) => state.turn(true, now),
-        (Condition::Silent(limit), Input::Silent(time)) => state.turn(time > limit, now),
+        (Condition::RouteChanged, Input::RouteChanged(at)) => state.turn(true, at, now),
+        (Condition::Silent(limit), Input::Silent(time)) => {
+            let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+            let since = WallTime::from_millis(now.millis().saturating_sub(millis));
+            state.turn(time > limit, Interval { low: since, high: since }, now);
+        }
         _ => {}
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::rules::NoticeKind;
+use crate::explain::Interval;
 use crate::time::WallTime;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -17,7 +18,13 @@ pub(super) struct State {
     /// What people were last notified of, and when.
     announced: bool,
     notified: Option<WallTime>,
-    since: Option<WallTime>,
+    /// When the state began.
+    since: Option<Interval>,
+    /// When it last began to fire.
+    fired: Option<Interval>,
+    /// The last value that did not count, and the first of those in a row that did.
+    unmet: Option<WallTime>,
+    met: Option<WallTime>,
 }
 
 impl State {
@@ -25,25 +32,43 @@ impl State {
         self.firing
     }
 
-    pub(super) const fn since(&self) -> Option<WallTime> {
+    pub(super) const fn since(&self) -> Option<Interval> {
         self.since
     }
 
-    /// Takes in whether the condition, or its clearing, was met by one value. So many in a row turn
-    /// the state.
-    pub(super) fn count(&mut self, met: bool, needed: u32, now: WallTime) {
-        self.count = if met { self.count + 1 } else { 0 };
+    /// From when to when it fired, once it does no longer.
+    pub(super) fn fired(&self) -> Option<Interval> {
+        let (from, until) = self.fired.zip(self.since)?;
+        (!self.firing).then_some(Interval { low: from.high, high: until.high })
+    }
+
+    /// Takes in whether the condition, or its clearing, was met by the value of `at`. So many in a
+    /// row turn the state.
+    pub(super) fn count(&mut self, met: bool, needed: u32, at: WallTime, now: WallTime) {
+        if !met {
+            (self.count, self.unmet) = (0, Some(at));
+            return;
+        }
+        if self.count == 0 {
+            self.met = Some(at);
+        }
+        self.count += 1;
         if self.count >= needed.max(1) {
-            self.turn(!self.firing, now);
+            let high = self.met.unwrap_or(at);
+            self.turn(!self.firing, Interval { low: self.unmet.unwrap_or(high).min(high), high }, now);
+            self.unmet = Some(at);
         }
     }
 
-    /// Sets the state.
-    pub(super) fn turn(&mut self, firing: bool, now: WallTime) {
+    /// Sets the state, which began within `since`.
+    pub(super) fn turn(&mut self, firing: bool, since: Interval, now: WallTime) {
         self.count = 0;
         if self.firing != firing {
             self.firing = firing;
-            self.since = Some(now);
+            self.since = Some(since);
+            if firing {
+                self.fired = self.since;
+            }
             self.turns.push_back(now);
         }
     }
@@ -72,6 +97,12 @@ impl State {
             (true, true) if due => Some(self.announce(now, NoticeKind::Repeated)),
             _ => None,
         }
+    }
+
+    /// People know that it fires, and nothing holds a further notice back: here is one.
+    pub(super) fn again(&mut self, now: WallTime, silenced: bool) -> Option<NoticeKind> {
+        let known = self.firing && self.announced && !self.flapping && !silenced;
+        known.then(|| self.announce(now, NoticeKind::Repeated))
     }
 
     /// An event has no end of its own: it is over once people know of it.

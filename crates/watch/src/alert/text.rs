@@ -2,6 +2,7 @@
 //! (+-40 s). Cause: queue at hop 4; route, capacity unchanged.`
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::explain::{Explanation, Interval};
 use crate::signal::{Claim, Reading, Signal};
@@ -38,7 +39,9 @@ pub struct AlertText<'a> {
 impl fmt::Display for AlertText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Reading { value, low, high, claim, .. } = *self.reading;
-        let (scale, unit) = scale(self.signal, value);
+        let is_known = claim != Claim::Inconclusive;
+        let of = self.usual.filter(|_| !is_known).map_or(value, |usual| usual.value);
+        let (scale, unit) = scale(self.signal, of);
         let name = self.signal.name().replace('_', " ");
         match claim {
             Claim::Estimate => {
@@ -58,14 +61,12 @@ impl fmt::Display for AlertText<'_> {
         if let Some(usual) = self.usual {
             let hour = Local { second: usual.local.second / 3600 * 3600, ..usual.local };
             write!(f, ", usual {}: {}", hour.clock(), short(usual.value / scale))?;
+            if !is_known {
+                write!(f, " {unit}")?;
+            }
         }
         if let Some(since) = self.since {
-            let half = since.high.since(since.low) / 2;
-            let local = self.zone.local(since.low.after(half));
-            let clock = local.clock();
-            let today = local.day == self.zone.local(self.reading.at).day;
-            let clock = if today { clock.split(' ').next_back().unwrap_or_default() } else { &clock };
-            write!(f, ", since {clock} (+-{})", margin(since.low, since.high))?;
+            write!(f, ", {}", since_text(since, self.reading.at, self.zone))?;
         }
         f.write_str(".")?;
         let Some(explanation) = self.explanation else { return Ok(()) };
@@ -95,9 +96,45 @@ fn short(value: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-fn margin(low: WallTime, high: WallTime) -> String {
-    let seconds = high.since(low).as_millis().div_ceil(2000);
-    if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
+/// When something began, for people who read it at `now`: `since 19:42 (+-40 s)`.
+pub fn since_text(since: Interval, now: WallTime, zone: &Zone) -> String {
+    let half = since.high.since(since.low) / 2;
+    let clock = clock(zone, since.low.after(half), now);
+    if since.low < since.high {
+        return format!("since {clock} (+-{})", long(Duration::from_secs(margin_s(since))));
+    }
+    format!("since {clock}")
+}
+
+/// How long something lasted, for people who read it at `now`: `It lasted 23 min, from 19:42 to
+/// 20:05.`
+pub fn lasted_text(over: Interval, now: WallTime, zone: &Zone) -> String {
+    let [from, until] = [over.low, over.high].map(|at| clock(zone, at, now));
+    format!("It lasted {}, from {from} to {until}.", long(over.high.since(over.low)))
+}
+
+/// The hour, with its day if that is not the day of `now`.
+fn clock(zone: &Zone, at: WallTime, now: WallTime) -> String {
+    let local = zone.local(at);
+    let clock = local.clock();
+    let today = local.day == zone.local(now).day;
+    if today { clock.split(' ').next_back().unwrap_or_default().to_owned() } else { clock }
+}
+
+/// Half of the interval, rounded up.
+fn margin_s(since: Interval) -> u64 {
+    let millis = since.high.since(since.low).as_millis();
+    u64::try_from(millis.div_ceil(2000)).unwrap_or(u64::MAX)
+}
+
+/// A time in the unit of which it has at least two.
+fn long(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let units = [(86_400, "d"), (3600, "h"), (60, "min")];
+    match units.into_iter().find(|(unit, _)| seconds >= 2 * unit) {
+        Some((unit, name)) => format!("{} {name}", seconds.div_ceil(unit)),
+        None => format!("{seconds} s"),
+    }
 }
 
 #[cfg(test)]
@@ -144,5 +181,36 @@ mod tests {
         let since =
             Interval { low: WallTime::from_millis(NOW - day), high: WallTime::from_millis(NOW - day + 600_000) };
         assert!(text(Some(since), None).contains("since Mon 20:10 (+-5 min)"), "{}", text(Some(since), None));
+    }
+
+    #[test]
+    fn a_time_that_is_known_has_no_margin() {
+        let at = WallTime::from_millis(NOW - 23 * 60_000);
+        let text = text(Some(Interval { low: at, high: at }), None);
+        assert!(text.ends_with(", since 19:42."), "{text}");
+    }
+
+    #[test]
+    fn what_is_over_says_how_long_it_lasted() {
+        let zone = Zone::fixed(3600);
+        let now = WallTime::from_millis(NOW);
+        let over = |seconds: i64| {
+            lasted_text(Interval { low: WallTime::from_millis(NOW - seconds * 1000), high: now }, now, &zone)
+        };
+        assert_eq!(over(23 * 60), "It lasted 23 min, from 19:42 to 20:05.");
+        assert_eq!(over(90), "It lasted 90 s, from 20:03 to 20:05.");
+        assert_eq!(over(30 * 3600), "It lasted 30 h, from Mon 14:05 to 20:05.");
+        assert_eq!(over(3 * 86_400), "It lasted 3 d, from Sat 20:05 to 20:05.");
+    }
+
+    #[test]
+    fn an_inconclusive_value_says_what_would_be_usual() {
+        let (zone, at) = (Zone::fixed(3600), WallTime::from_millis(NOW));
+        let reading = Reading { claim: Claim::Inconclusive, ..Reading::estimate(at, 0.0, 0.0, 0.0) };
+        let usual = Some(Usual { local: zone.local(at), value: 61e6 });
+        let signal = Signal::AvailableForward;
+        let text =
+            AlertText { target: "lab", signal, reading: &reading, usual, since: None, zone: &zone, explanation: None };
+        assert_eq!(text.to_string(), "lab: available inconclusive, usual Tue 20:00: 61 Mbit/s.");
     }
 }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::listings::{MOST, SIGNALS};
 use super::query::{Asked, Names};
 use crate::app::App;
-use crate::model::{self, Path};
+use crate::model::Path;
 use crate::problem::Problem;
 use crate::source::{Source, Span};
 
@@ -91,7 +91,7 @@ pub(crate) async fn compare(State(app): State<App>, asked: Asked) -> Result<Json
         for signal in SIGNALS {
             let of = |span| Ok::<_, Problem>(Spread::new(&source.series(target, signal, span, MOST)?));
             let (Some(a), Some(b)) = (of(spans[0])?, of(spans[1])?) else { continue };
-            signals.push(Compared { signal: signal.name(), unit: model::unit(signal), a, b, verdict: a.verdict(b) });
+            signals.push(Compared { signal: signal.name(), unit: signal.unit(), a, b, verdict: a.verdict(b) });
         }
         let [a, b] = [side(source, target, spans[0])?, side(source, target, spans[1])?];
         let same_path = a.path.as_ref().zip(b.path.as_ref()).map(|(a, b)| a.same_way(b));

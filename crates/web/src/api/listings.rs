@@ -29,7 +29,7 @@ pub(crate) async fn targets(State(app): State<App>) -> Result<Json<Targets>, Pro
             for target in source.targets()? {
                 let newest = source.newest(target.id)?;
                 let newest = newest.iter().map(|(signal, point)| {
-                    (signal.name(), Newest { unit: model::unit(*signal), value: model::Value::new(point) })
+                    (signal.name(), Newest { unit: signal.unit(), value: model::Value::new(point) })
                 });
                 let firing = rules.iter().filter(|rule| rule.target == target.id && rule.state != "ok");
                 let mut open = incidents.iter().filter(|incident| incident.target == target.id);

@@ -126,7 +126,7 @@ fn job_of(signal: Signal) -> Option<JobKind> {
 
 /// Prometheus has seconds and ratios.
 fn scale(signal: Signal) -> f64 {
-    match model::unit(signal) {
+    match signal.unit() {
         "ns" => 1e-9,
         "ppm" => 1e-6,
         _ => 1.0,

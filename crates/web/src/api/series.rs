@@ -8,7 +8,7 @@ use super::answers::{Heat, Series};
 use super::listings::MOST;
 use super::query::{Asked, Names};
 use crate::app::App;
-use crate::model::{self, Value};
+use crate::model::Value;
 use crate::problem::Problem;
 
 /// Values of one signal over time.
@@ -38,7 +38,7 @@ pub(crate) async fn series(State(app): State<App>, asked: Asked) -> Result<Json<
         schema: "narrows.series/1",
         target,
         signal: signal.name(),
-        unit: model::unit(signal),
+        unit: signal.unit(),
         since_ms: span.since.millis(),
         until_ms: span.until.millis(),
         points,

@@ -125,7 +125,7 @@ impl HistoryDocument {
             target: target.name.clone(),
             metric: signal.name(),
             signal,
-            unit: unit(signal),
+            unit: signal.unit(),
             points,
         });
     }
@@ -249,14 +249,6 @@ fn event(names: &Names, event: &Event) -> EventRow {
         text: event.text.clone(),
         evidence: event.evidence.clone(),
         incident: event.incident,
-    }
-}
-
-const fn unit(signal: Signal) -> &'static str {
-    match signal {
-        Signal::AvailableForward | Signal::AvailableReverse | Signal::Capacity => "bit/s",
-        Signal::LeastRoundTrip | Signal::Queueing => "ns",
-        Signal::Loss => "ppm",
     }
 }
 

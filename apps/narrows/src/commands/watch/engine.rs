@@ -196,7 +196,7 @@ impl Engine {
             }
             self.ask_at = self.planner.next(now.boot);
             let notices = self.alerts.tick(now.wall);
-            self.tell(notices, Duration::ZERO, now);
+            self.tell(notices, now);
         }
         if now.boot >= self.look_at {
             self.keep.tick(now.wall);

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use narrows_notify::NoticeBody;
 use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, PulseMinute, Run, Sample};
-use narrows_watch::alert::{Notice, NoticeKind, Silence};
+use narrows_watch::alert::Silence;
 use narrows_watch::schedule::TargetId;
 use narrows_watch::{Signal, WallTime};
 
@@ -67,22 +68,12 @@ impl Keep for Memory {
     }
 }
 
-/// Tells people, by the channels that the notice names. Must return at once.
+/// Tells people. Must return at once.
 pub(crate) trait Notices: Send {
-    /// Tells; the target is its name and its host, and `text` one line that says all of it.
-    fn tell(&mut self, notice: &Notice, target: (&str, &str), text: &str);
+    /// Tells by these channels.
+    fn tell(&mut self, channels: &[String], body: NoticeBody);
     /// Tells by other channels from now on; by the old ones if these are wrong.
     fn use_channels(&mut self, channels: &toml::Table) -> Result<(), Failure>;
-}
-
-/// The machine name of what a notice says.
-pub(crate) const fn notice_name(kind: NoticeKind) -> &'static str {
-    match kind {
-        NoticeKind::Firing => "firing",
-        NoticeKind::Repeated => "repeated",
-        NoticeKind::Resolved => "resolved",
-        NoticeKind::Flapping => "flapping",
-    }
 }
 
 #[cfg(test)]

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 
+use narrows_notify::NoticeBody;
 use narrows_report::schema::FOLLOW_NAME as SCHEMA;
 use narrows_store::records::{Basis, Event};
 use narrows_units::rounded_signed;
-use narrows_watch::alert::Notice;
 use narrows_watch::schedule::TargetId;
 use narrows_watch::{Claim, Reading, Signal, WallTime, Zone};
 use serde_json::{Value, json};
-
-use super::keep::notice_name;
 
 /// A form of standard output.
 #[derive(Debug)]
@@ -90,17 +88,10 @@ impl Lines {
         }
     }
 
-    pub(super) fn notice(&mut self, now: WallTime, target: &str, notice: &Notice, text: &str) {
-        let kind = notice_name(notice.kind);
-        let line = format!("{} alert {} {kind}: {text}", self.clock(now), notice.rule);
+    pub(super) fn notice(&mut self, body: &NoticeBody) {
+        let line = format!("{} alert {} {}: {}", self.clock(body.at), body.rule, body.state_name(), body.text);
         match self.form {
-            Form::Json => {
-                let line = json!({
-                    "schema": SCHEMA, "kind": "alert", "target": target, "rule": notice.rule, "state": kind,
-                    "at_ms": now.millis(), "since_ms": notice.since.map(WallTime::millis), "text": text,
-                });
-                self.put(&(line.to_string() + "\n"));
-            }
+            Form::Json => self.put(&(of_notice(body).to_string() + "\n")),
             Form::Plain => self.put(&(line + "\n")),
             Form::Terminal(_) => self.paint(Some(&line)),
         }
@@ -135,14 +126,6 @@ impl Lines {
     }
 }
 
-const fn unit(signal: Signal) -> &'static str {
-    match signal {
-        Signal::AvailableForward | Signal::AvailableReverse | Signal::Capacity => "bit/s",
-        Signal::LeastRoundTrip | Signal::Queueing => "ns",
-        Signal::Loss => "ppm",
-    }
-}
-
 fn of_value(target: &str, signal: Signal, reading: &Reading, basis: Basis) -> Value {
     let known = |value: f64| (reading.claim != Claim::Inconclusive).then(|| rounded_signed(value));
     json!({
@@ -150,7 +133,7 @@ fn of_value(target: &str, signal: Signal, reading: &Reading, basis: Basis) -> Va
         "kind": "value",
         "target": target,
         "signal": signal.name(),
-        "unit": unit(signal),
+        "unit": signal.unit(),
         "value": known(reading.value),
         "low": known(reading.low),
         "high": known(reading.high),
@@ -177,6 +160,23 @@ fn of_event(target: &str, event: &Event) -> Value {
         "after": event.after,
         "cause": event.cause,
         "text": event.text,
+    })
+}
+
+fn of_notice(body: &NoticeBody) -> Value {
+    json!({
+        "schema": SCHEMA,
+        "kind": "alert",
+        "target": body.target,
+        "rule": body.rule,
+        "state": body.state_name(),
+        "at_ms": body.at.millis(),
+        "since_ms": body.since.map(WallTime::millis),
+        "since_low_ms": body.since_low.map(WallTime::millis),
+        "since_high_ms": body.since_high.map(WallTime::millis),
+        "lasted_ms": body.lasted_ms,
+        "cause": body.cause,
+        "text": body.text,
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use narrows_notify::{Channel, Entry, Folders, Limits, Memory, NoticeBody, Notifier, Outbox, OutboxError, Worker};
 use narrows_store::{Error, Writer};
 use narrows_watch::WallTime;
-use narrows_watch::alert::Notice;
+use narrows_web::Links;
 
 use super::clocks;
 use super::keep::Notices;
@@ -16,17 +16,17 @@ use crate::exit::Failure;
 /// Tells by channels.
 pub(super) struct Told {
     worker: Worker,
-    page: Option<String>,
+    links: Option<Links>,
     settings: Option<PathBuf>,
 }
 
 impl Told {
-    /// Reads the channels and begins with what the outbox holds. `page` is where pages are served.
+    /// Reads the channels and begins with what the outbox holds. Notices link to pages that are served.
     pub(super) fn start(
         channels: &toml::Table,
         settings: Option<&Path>,
         writer: Option<&Writer>,
-        page: Option<String>,
+        links: Option<Links>,
     ) -> Result<Self, Failure> {
         let notifier = notifier(channels, settings)?;
         let outbox: Arc<dyn Outbox> = match writer {
@@ -35,7 +35,7 @@ impl Told {
         };
         let worker = Worker::start(outbox, Arc::new(notifier), || clocks::now().wall);
         let worker = worker.map_err(|error| Failure::host(format!("cannot start a thread: {error}")))?;
-        Ok(Self { worker, page, settings: settings.map(Path::to_owned) })
+        Ok(Self { worker, links, settings: settings.map(Path::to_owned) })
     }
 }
 
@@ -54,22 +54,11 @@ impl Notices for Told {
         Ok(())
     }
 
-    fn tell(&mut self, notice: &Notice, (target, host): (&str, &str), text: &str) {
-        let now = clocks::now().wall;
-        let body = NoticeBody {
-            rule: notice.rule.clone(),
-            target: target.to_owned(),
-            host: host.to_owned(),
-            state: notice.kind,
-            at: now,
-            since: notice.since,
-            text: text.to_owned(),
-            value: None,
-            cause: None,
-            page: self.page.clone(),
-        };
-        for channel in &notice.notify {
-            if let Err(error) = self.worker.push(channel, &body, now) {
+    fn tell(&mut self, channels: &[String], body: NoticeBody) {
+        let page = self.links.as_ref().map(|links| links.target(&body.target));
+        let body = NoticeBody { page, ..body };
+        for channel in channels {
+            if let Err(error) = self.worker.push(channel, &body, body.at) {
                 tracing::warn!(%error, channel, "a notice is not in the outbox");
             }
         }

@@ -8,6 +8,10 @@ const fn minute(minute: i64) -> WallTime {
     WallTime::from_millis(minute * 60_000)
 }
 
+const fn between(low: i64, high: i64) -> Interval {
+    Interval { low: minute(low), high: minute(high) }
+}
+
 fn alerts(when: &str) -> Alerts {
     let rule = Rule {
         name: "uplink-low".to_owned(),
@@ -62,7 +66,7 @@ fn a_silence_holds_notices_back_and_its_end_tells_what_is_so() {
     assert!(run(&mut alerts, 0, &[10.0; 20]).is_empty());
     assert!(alerts.tick(minute(29)).is_empty());
     let notices = alerts.tick(minute(30));
-    assert_eq!((notices.len(), notices[0].kind, notices[0].since), (1, NoticeKind::Firing, Some(minute(1))));
+    assert_eq!((notices.len(), notices[0].kind, notices[0].since), (1, NoticeKind::Firing, Some(between(0, 0))));
     assert_eq!(notices[0].notify, ["ops"]);
 }
 
@@ -120,18 +124,47 @@ fn a_change_fires_and_the_way_back_resolves() {
 fn every_change_of_the_route_is_told_once_and_silence_of_a_target_has_an_end() {
     let mut routes = alerts("route_changed");
     for at in [1, 100, 200] {
-        let notices = routes.observe(OFFICE, minute(at), Input::RouteChanged);
+        let notices = routes.observe(OFFICE, minute(at), Input::RouteChanged(between(at - 5, at)));
         assert_eq!((notices.len(), notices[0].kind), (1, NoticeKind::Firing));
+        assert_eq!(notices[0].since, Some(between(at - 5, at)));
         assert!(routes.tick(minute(at + 1)).is_empty());
     }
     let mut silent = alerts("silent > 5 min");
     let mut kinds = |at, seconds| {
         let input = Input::Silent(Duration::from_secs(seconds));
-        silent.observe(OFFICE, minute(at), input).iter().map(|notice| notice.kind).collect::<Vec<_>>()
+        let notices = silent.observe(OFFICE, minute(at), input);
+        notices.iter().map(|notice| (notice.kind, notice.since, notice.fired)).collect::<Vec<_>>()
     };
     assert!(kinds(4, 240).is_empty());
-    assert_eq!(kinds(6, 360), [NoticeKind::Firing]);
-    assert_eq!(kinds(7, 0), [NoticeKind::Resolved]);
+    assert_eq!(kinds(6, 360), [(NoticeKind::Firing, Some(between(0, 0)), None)]);
+    assert_eq!(kinds(7, 0), [(NoticeKind::Resolved, Some(between(7, 7)), Some(between(0, 7)))]);
+}
+
+#[test]
+fn a_notice_knows_between_which_values_it_began_and_how_long_it_lasted() {
+    let mut alerts = alerts("available < 20 Mbit/s");
+    let mut told = Vec::new();
+    for (at, value) in (0..).zip([50.0, 10.0, 50.0, 10.0, 10.0, 10.0, 30.0, 30.0, 30.0]) {
+        let reading = Reading::estimate(minute(at), value * 1e6, value * 1e6, value * 1e6);
+        told.extend(alerts.observe(OFFICE, minute(at), Input::Reading(Signal::AvailableForward, &reading)));
+    }
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!((told[0].since, told[0].fired), (Some(between(2, 3)), None));
+    assert_eq!((told[1].since, told[1].fired), (Some(between(5, 6)), Some(between(3, 6))));
+}
+
+/// Whoever knows that it fires hears of its cause, and nobody else.
+#[test]
+fn a_cause_that_is_found_is_told_to_those_who_know_of_it() {
+    let mut alerts = alerts("available < 20 Mbit/s");
+    let found = |alerts: &mut Alerts, at, signal| alerts.cause_found(OFFICE, minute(at), signal);
+    assert!(found(&mut alerts, 0, Signal::AvailableForward).is_empty());
+    run(&mut alerts, 0, &[10.0, 10.0]);
+    assert!(found(&mut alerts, 2, Signal::Capacity).is_empty());
+    let told = found(&mut alerts, 2, Signal::AvailableForward);
+    assert_eq!((told.len(), told[0].kind), (1, NoticeKind::Repeated));
+    alerts.set_silences(vec![Silence { rule: None, target: None, begins: minute(0), ends: minute(30) }]);
+    assert!(found(&mut alerts, 3, Signal::AvailableForward).is_empty());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use narrows_watch::{Finding, Moment, Observation, WallTime};
 use uuid::Uuid;
 
 use super::super::subject::Incident;
-use super::super::{events, evidence, route};
+use super::super::{events, evidence, notices, route};
 use super::Engine;
 
 impl Engine {
@@ -55,7 +55,7 @@ impl Engine {
         if fact.kind == FactKind::Route {
             subject.hop_times.clear();
         }
-        let is_route = fact.kind == FactKind::Route;
+        let route_changed = (fact.kind == FactKind::Route).then_some(fact.at);
         let event_of_path = match fact.kind {
             FactKind::Egress | FactKind::Address => {
                 subject.capacity = None;
@@ -67,9 +67,9 @@ impl Engine {
         self.planner.observe(id, now.boot, event_of_path);
         self.ask_at = now.boot;
         self.event(&name, event);
-        if is_route {
-            let notices = self.alerts.observe(id, now.wall, Input::RouteChanged);
-            self.tell(notices, Duration::ZERO, now);
+        if let Some(at) = route_changed {
+            let notices = self.alerts.observe(id, now.wall, Input::RouteChanged(at));
+            self.tell(notices, now);
         }
     }
 
@@ -89,7 +89,7 @@ impl Engine {
         self.event(&name, event);
         if counts {
             let notices = self.alerts.observe(id, now.wall, Input::Change(&change));
-            self.tell(notices, Duration::ZERO, now);
+            self.tell(notices, now);
         }
     }
 
@@ -101,7 +101,7 @@ impl Engine {
     }
 
     fn text(&self, id: TargetId, change: &Change, explanation: &Explanation) -> Option<String> {
-        events::line(self.subjects.get(&id)?, change.signal, Some((change, explanation)), &self.zone)
+        notices::of_change(self.subjects.get(&id)?, change, explanation, &self.zone)
     }
 
     /// The incident that a change belongs to. The way back of its first signal ends it.
@@ -156,6 +156,8 @@ impl Engine {
         (event.kind, event.found, event.incident) = ("cause".to_owned(), now.wall, Some(record.id));
         self.keep.incident(record);
         self.event(&name, event);
+        let notices = self.alerts.cause_found(id, now.wall, newest.signal);
+        self.tell(notices, now);
     }
 
     pub(super) fn event(&mut self, target: &str, event: Event) {
@@ -163,14 +165,17 @@ impl Engine {
         self.keep.event(event);
     }
 
-    pub(super) fn tell(&mut self, notices: Vec<Notice>, silent: Duration, now: Moment) {
+    pub(super) fn tell(&mut self, notices: Vec<Notice>, now: Moment) {
         for notice in notices {
             let rule = self.rules.iter().find(|rule| rule.name == notice.rule);
             let Some((rule, subject)) = rule.zip(self.subjects.get(&notice.target)) else { continue };
-            let text = events::notice(subject, rule, &notice, silent, &self.zone);
-            self.lines.notice(now.wall, &subject.target.name, &notice, &text);
-            self.notices.tell(&notice, (&subject.target.name, &subject.target.host), &text);
-            self.keep.alert(events::alert(&notice, now.wall, &text));
+            let change = notices::change(subject, rule, &notice)
+                .and_then(|change| Some((change, self.explained(notice.target, change, now)?.1)));
+            let known = notices::Known { subject, rule, zone: &self.zone, now: now.wall, change };
+            let body = notices::body(&known, &notice);
+            self.lines.notice(&body);
+            self.keep.alert(events::alert(&notice, &body));
+            self.notices.tell(&notice.notify, body);
         }
     }
 }

@@ -60,7 +60,7 @@ impl Engine {
             self.observe(id, Observation::Reading(signal, reading), reading.at, now);
         }
         let notices = self.alerts.observe(id, now.wall, Input::Reading(signal, &reading));
-        self.tell(notices, Duration::ZERO, now);
+        self.tell(notices, now);
     }
 
     fn silent(&mut self, id: TargetId, silent: Duration, now: Moment) {
@@ -82,7 +82,7 @@ impl Engine {
             self.follow(id, other, now);
         }
         let notices = self.alerts.observe(id, now.wall, Input::Silent(silent));
-        self.tell(notices, silent, now);
+        self.tell(notices, now);
     }
 
     /// Egress, source address and next hop are looked at every ten seconds.

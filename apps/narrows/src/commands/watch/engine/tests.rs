@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use narrows_notify::NoticeBody;
 use narrows_store::records::Event;
 use narrows_store::{Options, Store};
 use narrows_units::BitRate;
-use narrows_watch::alert::Notice;
 use narrows_watch::{Reading, Signal, WallTime};
 use narrows_web::Live;
 
@@ -49,7 +49,7 @@ impl Keep for Recorder {
 struct Nobody;
 
 impl Notices for Nobody {
-    fn tell(&mut self, _: &Notice, _: (&str, &str), _: &str) {}
+    fn tell(&mut self, _: &[String], _: NoticeBody) {}
     fn use_channels(&mut self, channels: &toml::Table) -> Result<(), Failure> {
         if channels.contains_key("wrong") { Err(Failure::usage("channel.wrong: is wrong")) } else { Ok(()) }
     }
