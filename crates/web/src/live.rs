@@ -10,7 +10,7 @@ use narrows_watch::{Signal, WallTime};
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::metrics::Metrics;
+use crate::metrics::{LONGEST_CADENCE, Metrics, kept};
 use crate::model;
 
 /// What the process shares with its pages. Cheap to clone.
@@ -172,9 +172,9 @@ impl Live {
     }
 
     /// How old a value of this target may be.
-    pub(crate) fn keep(&self, target: TargetId) -> Duration {
+    pub(crate) fn keep(&self, target: TargetId, signal: Signal) -> Duration {
         let cadences = self.shared.cadences.lock().unwrap_or_else(PoisonError::into_inner);
-        3 * cadences.get(&target).copied().unwrap_or(LONGEST_CADENCE)
+        kept(signal, cadences.get(&target).copied().unwrap_or(LONGEST_CADENCE))
     }
 
     pub(crate) fn listen(&self) -> broadcast::Receiver<Arc<News>> {
@@ -205,5 +205,3 @@ const NEWS: usize = 256;
 const POSTS: usize = 16;
 /// How long a request waits for the scheduler.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The slowest cadence that the schedule plans.
-const LONGEST_CADENCE: Duration = Duration::from_secs(1800);

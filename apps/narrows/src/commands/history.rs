@@ -16,6 +16,7 @@ use uuid::Uuid;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use document::{HistoryDocument, Names};
+pub(crate) use import::figures;
 use when::When;
 
 /// Print what `narrows watch` kept: values, events, incidents and runs.

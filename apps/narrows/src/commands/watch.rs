@@ -10,6 +10,7 @@ mod jobs;
 mod keep;
 mod lines;
 mod notices;
+mod numbers;
 mod pages;
 mod pulses;
 mod readings;

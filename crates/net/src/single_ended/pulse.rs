@@ -38,6 +38,9 @@ pub struct PulseAnswer {
 }
 
 impl Pulse {
+    /// IP octets of a pulse; STAMP's are a few more.
+    pub const IP_OCTETS: u16 = 64;
+
     /// Opens a socket towards `host`. ICMP needs a group within `net.ipv4.ping_group_range` or
     /// `CAP_NET_RAW`, TCP needs `CAP_NET_RAW`.
     pub fn open(host: IpAddr, via: Via) -> Result<Self, Error> {
@@ -80,7 +83,7 @@ impl Pulse {
     pub fn send(&mut self) -> u32 {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
-        let length = self.socket.payload_octets(IP_OCTETS).unwrap_or(0).max(self.marks.least_payload());
+        let length = self.socket.payload_octets(Self::IP_OCTETS).unwrap_or(0).max(self.marks.least_payload());
         let mut payload = vec![0; length];
         self.marks.write(number % ROUND, &mut payload);
         let sent_ns = clock::now_ns();
@@ -142,9 +145,6 @@ pub fn wait<'a>(pulses: impl IntoIterator<Item = &'a Pulse>, deadline_ns: i64) {
     // A signal ends the wait early; the caller looks at its clock.
     let _ = nix::poll::poll(&mut polled, PollTimeout::from(millis));
 }
-
-/// The whole packet, of each.
-const IP_OCTETS: u16 = 64;
 
 /// Numbers of packets repeat after so many: longer than anybody waits for an answer, and no more
 /// than there are ports of SYNs.

@@ -35,7 +35,8 @@ pub(crate) async fn targets(State(app): State<App>) -> Result<Json<Targets>, Pro
                 let mut open = incidents.iter().filter(|incident| incident.target == target.id);
                 all.push(Target {
                     id: target.id.number(),
-                    stale_after_ms: u64::try_from(live.keep(target.id).as_millis()).unwrap_or(u64::MAX),
+                    stale_after_ms: u64::try_from(live.keep(target.id, Signal::AvailableForward).as_millis())
+                        .unwrap_or(u64::MAX),
                     newest: newest.collect(),
                     alerts: firing.map(|rule| Alert::new(target.name.clone(), rule)).collect(),
                     incident: open

@@ -65,7 +65,7 @@ pub(crate) async fn probe(State(app): State<App>, asked: Asked, headers: HeaderM
     if let (Some("1"), Some(kind)) = (asked.text("run"), kind) {
         queued = Some(app.live().post(Order::Run { target, kind }).await.is_ok());
     }
-    let fresh = newest.filter(|point| point.value.is_some() && now.since(point.at) <= app.live().keep(target));
+    let fresh = newest.filter(|point| point.value.is_some() && now.since(point.at) <= app.live().keep(target, signal));
     let gauge = |name, help, value| Line::gauge(name, help, Vec::new(), value);
     let mut lines = vec![
         gauge("probe_success", "1 if there is a value that is not too old", f64::from(u8::from(fresh.is_some()))),

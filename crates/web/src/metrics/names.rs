@@ -119,10 +119,12 @@ impl Gauge {
             Self::TargetUp => "1 if the target answers pulses",
             Self::ServerUp => "1 if narrows serve answers at the target",
             Self::AlertFiring => "1 if the rule fires",
-            Self::BudgetLeft => "Octets that the day's send budget still holds",
+            Self::BudgetLeft => "Octets that the day's send budget still holds beside pulses and routes",
             Self::StoreBytes => "Size of the store in octets",
             Self::StoreDegraded => "1 if the store keeps less than it should",
-            Self::HostBusy => "Share of the last minute in which this host was too busy to measure",
+            Self::HostBusy => {
+                "Share of the last minute in which tasks of this host, or all of it, waited for a processor"
+            }
             Self::BuildInfo => "1; the label has the version",
             Self::LastRunTimestamp => "When the last run of this kind ended, Unix time",
             Self::LastRunDuration => "How long the last run of this kind took",

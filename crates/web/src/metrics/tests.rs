@@ -14,6 +14,7 @@ fn sample(claim: Claim) -> Sample {
 #[test]
 fn a_gauge_vanishes_after_three_cadences() {
     let metrics = Metrics::default();
+    metrics.follow(&of("office"), &[]);
     metrics.sample(&of("office"), Signal::AvailableForward, "slope", &sample(Claim::Estimate));
     let said = |millis: i64| metrics.exposition(WallTime::from_millis(millis)).open_metrics().expect("it is text");
     assert!(said(1_180_000).contains(
@@ -21,6 +22,33 @@ fn a_gauge_vanishes_after_three_cadences() {
          direction=\"forward\",method=\"slope\"} 60000000.0\n"
     ));
     assert!(!said(1_180_001).contains("narrows_available"));
+}
+
+/// Slices of a fast path are rare; a capacity is measured once a week.
+#[test]
+fn three_cadences_are_those_of_what_renews_a_gauge() {
+    let metrics = Metrics::default();
+    metrics.follow(&of("office"), &["change"]);
+    metrics.sample(&of("office"), Signal::AvailableForward, "track", &sample(Claim::Estimate));
+    metrics.sample(&of("office"), Signal::AvailableReverse, "track", &sample(Claim::Estimate));
+    metrics.sample(&of("office"), Signal::Capacity, "track", &sample(Claim::Estimate));
+    metrics.up(&of("office"), Some(true), Some(false), WallTime::from_millis(1_000_000));
+    // What was noted before keeps pace as well.
+    metrics.follow(&TargetLabels { cadence: Duration::from_secs(1800), ..of("office") }, &[]);
+    let said = |seconds: i64| metrics.text(WallTime::from_millis(1_000_000 + seconds * 1000)).expect("it is text");
+    let has = |seconds: i64, name: &str, label: &str| {
+        said(seconds).lines().any(|line| line.starts_with(&format!("narrows_{name}{{")) && line.contains(label))
+    };
+    let week = 7 * 86_400;
+    for (name, label, seconds) in [
+        ("server_up", "", 180),
+        ("available_bits_per_second", "direction=\"forward\"", 5400),
+        ("available_high_bits_per_second", "direction=\"reverse\"", 10_800),
+        ("capacity_low_bits_per_second", "", 3 * week),
+    ] {
+        assert!(has(seconds, name, label) && !has(seconds + 1, name, label), "{name} {label}");
+    }
+    assert!(has(4 * week, "events_total", "kind=\"change\"} 0"), "{}", said(4 * week));
 }
 
 #[test]

@@ -55,8 +55,10 @@ fn metrics_are_named_as_prometheus_wants() {
     metrics.sample(&of, Signal::AvailableForward, "slope", &sample);
     metrics.path(&of, Some(1500), 8, now());
     metrics.path_changed(&of);
-    metrics.up(&of, true, true, now());
+    metrics.follow(&of, &["change"]);
+    metrics.up(&of, Some(true), Some(false), now());
     metrics.event(&of, "change");
+    metrics.host_event("here", "woke");
     metrics.sent(&of, "slice", 243_800);
     metrics.budget_left(&of, 1_000_000, now());
     metrics.alert(&of, "uplink-low", true, now());

@@ -46,6 +46,11 @@ fn read(file: &Path, target: Option<&str>) -> Result<Import, Failure> {
     })
 }
 
+/// The figures of a result document.
+pub(crate) fn figures(document: &Value) -> Vec<Figure> {
+    readings(document).iter().map(figure).collect()
+}
+
 fn figure(reading: &Reading) -> Figure {
     let unit = match reading.quantity.unit {
         QuantityUnit::BitPerSecond => "bit/s",

@@ -1,6 +1,7 @@
 //! The scheduler: hears pulses and ends of jobs, starts what is due, keeps and says what was found.
 
 mod found;
+mod status;
 mod taken;
 mod targets;
 #[cfg(test)]
@@ -200,6 +201,7 @@ impl Engine {
         }
         if now.boot >= self.look_at {
             self.keep.tick(now.wall);
+            self.tell_status(now);
             self.alerts.set_silences(self.keep.silences(now.wall));
             service::status(&self.status());
             self.look_at = now.boot.after(LOOKED_EVERY);

@@ -64,6 +64,12 @@ impl Host {
         self.minutes.back().is_some_and(|minute| minute.state.steal.is_some_and(|steal| steal > STEAL))
     }
 
+    /// The share of the last minute in which it, or tasks of it, waited for a processor.
+    pub(super) fn busy(&self) -> Option<f64> {
+        let HostState { steal, pressure, .. } = self.minutes.back()?.state;
+        steal.into_iter().chain(pressure).reduce(f64::max)
+    }
+
     /// How it did around a change: the worst of each.
     pub(super) fn state(&self, around: Interval) -> HostState {
         let near = |minute: &&Minute| minute.at.after(EVERY) >= around.low && around.high.after(2 * EVERY) >= minute.at;
@@ -145,6 +151,10 @@ mod tests {
                 host.measured(at, 7_500_000);
             }
         }
+        assert_eq!(host.busy(), None);
+        host.minutes.back_mut().unwrap().state =
+            HostState { steal: Some(0.01), pressure: Some(0.2), ..HostState::default() };
+        assert_eq!(host.busy(), Some(0.2));
         let own = host.own_traffic("eth0", Interval { low: at(4), high: at(5) }).unwrap();
         assert_eq!((own.before, own.after), (BitRate::from_mbps(1), BitRate::from_mbps(9)));
         assert_eq!(host.own_traffic("wlan0", Interval { low: at(4), high: at(5) }), None);

@@ -1,6 +1,7 @@
 //! What is done with what was measured: [`Keep`] keeps it, [`Notices`] tells people.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use narrows_notify::NoticeBody;
 use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, PulseMinute, Run, Sample};
@@ -42,8 +43,31 @@ pub(crate) trait Keep: Send {
     fn silences(&mut self, _now: WallTime) -> Vec<Silence> {
         Vec::new()
     }
+    /// How a target is now; told every few seconds.
+    fn status(&mut self, _target: TargetId, _status: &Status, _now: WallTime) {}
+    /// The share of the last minute in which this host, or tasks of it, waited for a processor.
+    fn host_busy(&mut self, _share: f64, _now: WallTime) {}
     /// A few seconds have passed.
     fn tick(&mut self, _now: WallTime) {}
+}
+
+/// How a target is now, beside its values.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Status {
+    /// 4 or 6.
+    pub(crate) ip_version: u8,
+    /// From slice to slice.
+    pub(crate) cadence: Duration,
+    /// It has not been silent for long.
+    pub(crate) answers: bool,
+    /// Its server is known not to answer.
+    pub(crate) server_gone: bool,
+    /// Octets that the day still holds beside pulses and routes.
+    pub(crate) budget_left: u64,
+    /// When the path was traced last: its MTU, and its number of hops.
+    pub(crate) path: Option<(WallTime, Option<u32>, usize)>,
+    /// The rules, and whether each fires.
+    pub(crate) rules: Vec<(String, bool)>,
 }
 
 /// Keeps what the process needs itself, for as long as it runs.

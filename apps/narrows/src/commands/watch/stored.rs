@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, PulseMinute, Run, RunOutcome, Sample};
+use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, PulseMinute, Run, Sample};
 use narrows_store::{Error, Writer};
 use narrows_watch::alert::Silence;
 use narrows_watch::schedule::TargetId;
 use narrows_watch::{Signal, WallTime};
-use narrows_web::{Live, TargetLabels};
+use narrows_web::Live;
 
 use super::clocks;
-use super::keep::Keep;
+use super::keep::{Keep, Status};
+use super::numbers::Numbers;
+use crate::commands::history::figures;
 
 /// Between two rounds of roll-ups and deletions.
 const MAINTAINED_EVERY: Duration = Duration::from_secs(300);
-/// From value to value on most links; values vanish from `/metrics` after three of them.
-const CADENCE: Duration = Duration::from_secs(300);
 /// The name of the fault that pages and `/-/ready` show.
 const STORE: &str = "store";
 
@@ -24,13 +24,14 @@ const STORE: &str = "store";
 pub(super) struct Stored {
     writer: Writer,
     live: Live,
-    names: BTreeMap<TargetId, TargetLabels>,
+    numbers: Numbers,
+    names: BTreeMap<TargetId, String>,
     maintained: Option<WallTime>,
 }
 
 impl Stored {
     pub(super) fn new(writer: Writer, live: Live) -> Self {
-        Self { writer, live, names: BTreeMap::new(), maintained: None }
+        Self { writer, numbers: Numbers::new(live.clone()), live, names: BTreeMap::new(), maintained: None }
     }
 
     /// A store that cannot write now goes on in memory; the pages say so until it writes again.
@@ -43,7 +44,7 @@ impl Stored {
     }
 
     fn name(&self, target: TargetId) -> &str {
-        self.names.get(&target).map_or("", |labels| labels.target.as_str())
+        self.names.get(&target).map_or("", String::as_str)
     }
 }
 
@@ -52,14 +53,7 @@ impl Keep for Stored {
         let id = self.check(self.writer.target(name, host, port, clocks::now().wall));
         // Without a store a target still needs a number.
         let id = id.unwrap_or_else(|| TargetId::new(u32::try_from(self.names.len() + 1).unwrap_or(u32::MAX)));
-        let labels = TargetLabels {
-            source: crate::environment::hostname(),
-            target: name.to_owned(),
-            ip_version: 4,
-            cadence: CADENCE,
-        };
-        self.live.cadence(id, CADENCE);
-        self.names.insert(id, labels);
+        self.names.insert(id, name.to_owned());
         id
     }
 
@@ -70,13 +64,12 @@ impl Keep for Stored {
 
     fn sample(&mut self, target: TargetId, signal: Signal, basis: Basis, sample: Sample) {
         self.live.sample(self.name(target), signal, &sample);
-        if let Some(labels) = self.names.get(&target) {
-            self.live.metrics().sample(labels, signal, "watch", &sample);
-        }
+        self.numbers.sample(target, signal, basis, &sample);
         self.writer.sample(target, signal, basis, sample);
     }
 
     fn pulses(&mut self, target: TargetId, minute: PulseMinute) {
+        self.numbers.pulses(target, &minute);
         self.writer.pulses(target, minute);
     }
 
@@ -87,14 +80,17 @@ impl Keep for Stored {
 
     fn run_ended(&mut self, run: Run) {
         self.live.run(self.name(run.target), &run);
-        if let (Some(labels), true) = (self.names.get(&run.target), run.outcome != RunOutcome::Lost) {
-            self.live.metrics().run_ended(labels, &run);
-        }
+        let figures = run.document.as_ref().map(figures).unwrap_or_default();
+        self.numbers.run_ended(&run, &figures);
         self.check(self.writer.run_ended(&run));
+        if !figures.is_empty() {
+            self.writer.figures(run.id, figures);
+        }
     }
 
     fn event(&mut self, mut event: Event) {
         self.check(self.writer.event(&mut event));
+        self.numbers.event(&event);
         let name = event.target.map(|target| self.name(target));
         self.live.event(name, &event);
     }
@@ -105,16 +101,10 @@ impl Keep for Stored {
 
     fn alert(&mut self, state: AlertState) {
         self.live.alert(self.name(state.target), &state);
-        if let Some(labels) = self.names.get(&state.target) {
-            self.live.metrics().alert(labels, &state.rule, state.state == "firing", state.since);
-        }
         self.check(self.writer.alert(&state));
     }
 
     fn path(&mut self, target: TargetId, path: PathSeen) {
-        if let Some(labels) = self.names.get(&target) {
-            self.live.metrics().path(labels, path.mtu, path.hops.len(), path.at);
-        }
         self.writer.path(target, path);
     }
 
@@ -135,6 +125,15 @@ impl Keep for Stored {
         stored.into_iter().map(|stored| stored.silence).collect()
     }
 
+    fn status(&mut self, target: TargetId, status: &Status, now: WallTime) {
+        let name = self.name(target).to_owned();
+        self.numbers.status(target, &name, status, now);
+    }
+
+    fn host_busy(&mut self, share: f64, now: WallTime) {
+        self.numbers.host_busy(share, now);
+    }
+
     fn tick(&mut self, now: WallTime) {
         let due = self.maintained.is_none_or(|last| now >= last.after(MAINTAINED_EVERY));
         if due {
@@ -142,6 +141,8 @@ impl Keep for Stored {
             drop(self.writer.maintain(now));
             self.maintained = Some(now);
         }
-        self.live.fault(STORE, self.writer.health().degraded);
+        let health = self.writer.health();
+        self.numbers.store(health.size_octets, health.degraded.is_some(), now);
+        self.live.fault(STORE, health.degraded);
     }
 }

@@ -129,6 +129,7 @@ impl Engine {
         subject.egress = Egress::towards(address);
         let _ = self.threads.pulses.send(Asked::Follow(id, address, subject.target.via));
         self.plan(id, now);
+        self.tell_status_of(id, now);
     }
 
     pub(super) fn done(&mut self, done: Done, now: Moment) {
