@@ -94,16 +94,10 @@ fn the_keyboard_reads_a_chart_and_opens_a_run() {
     let site = Site::start();
     let mut tab = Tab::open();
     tab.show(&format!("http://{}/target/office?range=6h", site.address), 1280, false);
-    let press = |key: &str| {
-        format!(
-            "document.querySelector('.chart').dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}))"
-        )
-    };
     tab.evaluate("document.querySelector('.chart').focus()");
-    tab.evaluate(&press("ArrowLeft"));
+    tab.press("ArrowLeft");
     let readout = tab.evaluate("document.querySelector('.readout').textContent");
     assert!(readout.as_str().is_some_and(|readout| readout.contains("23.4 Mbit/s")), "{readout}");
-    tab.evaluate(&press("Enter"));
-    // The page goes away while it is asked, so ask until the new one answers.
-    while tab.try_evaluate("location.pathname.startsWith('/run/')") != Some(Value::Bool(true)) {}
+    tab.press("Enter");
+    tab.until("Enter opens the run", "location.pathname.startsWith('/run/')");
 }
