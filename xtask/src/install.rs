@@ -1,5 +1,7 @@
 //! What tests need of the machine, installed where that is possible, named where it is not.
 
+mod axe;
+
 use std::path::Path;
 
 use anyhow::Result;
@@ -24,19 +26,28 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("sshd", "openssh-server"),
     ("chromium-headless-shell", "chromium-headless-shell"),
     ("tmux", "tmux"),
+    ("promtool", "prometheus"),
 ];
 
 /// Whether tests may ask for this program.
 pub(crate) fn is_known(program: &str) -> bool {
-    PROGRAMS.iter().any(|(known, _)| *known == program)
+    program == axe::NAME || PROGRAMS.iter().any(|(known, _)| *known == program)
 }
 
 pub(crate) fn is_root() -> bool {
     quiet("id", &["-u"]).is_some_and(|id| id.trim() == "0")
 }
 
-/// Installs what is missing; returns the programs that are missing still.
+/// Installs what is missing; returns what is missing still.
 pub(crate) fn install() -> Result<Vec<&'static str>> {
+    let mut missing = install_programs()?;
+    if !axe::fetch()? {
+        missing.push(axe::NAME);
+    }
+    Ok(missing)
+}
+
+fn install_programs() -> Result<Vec<&'static str>> {
     let missing = missing();
     if missing.is_empty() {
         return Ok(missing);

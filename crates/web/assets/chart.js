@@ -1,34 +1,47 @@
 // A signal over time: line, 90 % band, bounds, gaps, events. Arrow keys move, Enter opens.
 
-import { amount, colour, folded, h, interval, redraw, s, said, table, time } from "./kit.js";
+import { amount, colour, folded, h, interval, redraw, s, said, scale, table, ticks, time } from "./kit.js";
 import { median } from "./overview.js";
 
-/** Points with holes where nothing was measured, in uPlot's columns. */
+/** Where every plot begins and ends beside its frame, so that times stand above each other. */
+export const [LEFT, RIGHT] = [56, 20];
+
+/** How long a hole is before it is one. */
+function gapOf(points) {
+  return 3 * median(points.slice(1).map((point, n) => point.at_ms - points[n].at_ms));
+}
+
+/** Points with holes where nothing was measured, in uPlot's columns, over the whole time asked. */
 function columns(series) {
-  const known = series.points;
-  const steps = known.slice(1).map((point, n) => point.at_ms - known[n].at_ms);
-  const gap = 3 * median(steps);
-  const [x, value, low, high] = [[], [], [], []];
-  known.forEach((point, n) => {
-    if (n > 0 && gap > 0 && steps[n - 1] > gap) {
-      x.push((known[n - 1].at_ms + 1) / 1000);
-      for (const column of [value, low, high]) column.push(null);
-    }
+  const gap = gapOf(series.points);
+  const [x, value, low, high] = [[series.since_ms / 1000], [null], [null], [null]];
+  const hole = (ms) => {
+    x.push(ms / 1000);
+    for (const column of [value, low, high]) column.push(null);
+  };
+  let before = null;
+  for (const point of series.points) {
+    if (before !== null && gap > 0 && point.at_ms - before > gap) hole(before + 1);
+    before = point.at_ms;
+    if (point.at_ms / 1000 <= x[0]) x[0] = point.at_ms / 1000 - 1;
     x.push(point.at_ms / 1000);
     value.push(point.value);
     low.push(point.claim === "at_most" ? null : point.low ?? point.value);
     high.push(point.claim === "at_least" ? point.value : point.high ?? point.value);
-  });
+  }
+  if (before === null || series.until_ms > before) hole(series.until_ms);
   return [x, value, low, high];
 }
 
-/** The roof (the capacity) at each time of `x`, from its own points. */
+/** The roof (the capacity) at each time of `x`, from its own points, as long as it was known. */
 function roofAt(x, roof) {
-  const points = (roof?.points ?? []).filter((point) => point.value !== null);
+  const points = roof.points.filter((point) => point.value !== null);
+  if (points.length === 0) return x.map(() => null);
+  const end = points[points.length - 1].at_ms + Math.max(gapOf(points), 0.02 * (roof.until_ms - roof.since_ms));
   let n = 0;
   return x.map((at) => {
     while (n + 1 < points.length && points[n + 1].at_ms / 1000 <= at) n++;
-    return points.length ? points[n].value : null;
+    return at * 1000 > end ? null : points[n].value;
   });
 }
 
@@ -36,14 +49,14 @@ function roofAt(x, roof) {
  * Draws `series` with its table and sentence; `roof` is a second series above it, `open(point)` is
  * called for the point that is chosen.
  */
-export function chart({ title, series, roof, events = [], open, sentence }) {
+export function chart({ title, series, roof, events = [], incidents = [], open, sentence, height = 250 }) {
+  const known = series.points;
+  if (known.length === 0) return h("section", {}, h("h2", {}, title), h("p", { class: "soft" }, "Nothing was measured in this time."));
   const plot = h("div", { class: "plot" });
   const readout = h("p", { class: "readout", "aria-live": "polite" },
-    open ? "Click a time, or move with the arrow keys and press Enter, to open its run. Drag to zoom, double-click to go back."
-      : "Move with the arrow keys. Drag to zoom, double-click to go back.");
+    open ? "A click, or arrow keys and Enter, opens a run. Drag to zoom, double-click to go back." : "Arrow keys read values.");
   const frame = h("div", { class: "chart", tabindex: "0", role: "group", "aria-label": `${title}. ${sentence} Arrow keys read values.` }, plot);
   const unit = series.unit;
-  const known = series.points;
   let at = known.length - 1;
   let drawn = null;
   const tell = () => {
@@ -56,10 +69,10 @@ export function chart({ title, series, roof, events = [], open, sentence }) {
   const draw = () => {
     drawn?.destroy();
     plot.replaceChildren();
-    if (known.length === 0 || plot.clientWidth === 0) return;
+    if (plot.clientWidth === 0) return;
     const data = columns(series);
     if (roof) data.push(roofAt(data[0], roof));
-    drawn = new globalThis.uPlot(options({ series, roof, events, plot }), data, plot);
+    drawn = new globalThis.uPlot(options({ series, roof, events, incidents, plot, height }), data, plot);
     drawn.over.addEventListener("mousemove", () => {
       if (drawn.cursor.left >= 0) { at = nearest(drawn.posToVal(drawn.cursor.left, "x")); tell(); }
     });
@@ -71,56 +84,91 @@ export function chart({ title, series, roof, events = [], open, sentence }) {
   };
   frame.addEventListener("keydown", (event) => {
     const move = { ArrowLeft: -1, ArrowRight: 1, PageUp: -20, PageDown: 20, Home: -known.length, End: known.length }[event.key];
-    if (move !== undefined && known.length) {
+    if (move !== undefined) {
       at = Math.min(known.length - 1, Math.max(0, at + move));
       drawn?.setCursor({ left: drawn.valToPos(known[at].at_ms / 1000, "x"), top: 10 });
       tell();
       event.preventDefault();
-    } else if (event.key === "Enter" && open && known.length && event.target === frame) {
+    } else if (event.key === "Enter" && open && event.target === frame) {
       open(known[at]);
     }
   });
   redraw(plot, draw);
-  if (known.length === 0) plot.append(h("p", { class: "soft" }, "Nothing was measured in this time."));
-  return h("section", {}, h("h2", {}, title), h("p", {}, sentence), frame, keys(series, roof, events), readout, values(title, series));
+  return h("section", {}, h("h2", {}, title), h("p", {}, sentence), frame, keys(series, roof, events, incidents), readout, values(title, series));
 }
 
-function options({ series, roof, events, plot }) {
-  const { unit } = series;
-  const ink = colour("soft");
-  const axis = { stroke: ink, grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 }, font: "12px system-ui, sans-serif" };
+function options({ series, roof, events, incidents, plot, height }) {
+  const width = plot.clientWidth;
+  const axis = { stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, gap: 6, font: "12px system-ui, sans-serif" };
   const line = (name, extra) => ({ label: name, points: { show: false }, ...extra });
+  const single = series.points.length < 3 ? { points: { show: true, size: 7, fill: colour("value") } } : {};
   const known = series.points.filter((point) => point.value !== null);
   const most = Math.max(1, ...known.map((point) => point.high ?? point.value), ...(roof?.points ?? []).map((point) => point.value ?? 0));
+  const [name, size] = scale(series.unit, most);
+  const labels = new Map();
+  const times = (u, _, low, high) => {
+    labels.clear();
+    for (const [ms, label] of ticks(low * 1000, high * 1000, Math.max(2, Math.floor((width - LEFT) / 76)))) labels.set(ms / 1000, label);
+    return [...labels.keys()];
+  };
   return {
-    width: plot.clientWidth,
-    height: plot.clientWidth < 500 ? 220 : 280,
+    width,
+    height: width < 500 ? Math.min(height, 200) : height,
     ms: 1e-3,
     legend: { show: false },
-    padding: [18, 8, 0, 0],
+    padding: [20, RIGHT, 0, 0],
     cursor: { y: false, points: { size: 7 } },
     scales: {
-      x: { time: true, range: (_, low, high) => (low === null ? [series.since_ms, series.until_ms] : [low, high]) },
+      x: { time: true, range: (_, low, high) => (low === null ? [series.since_ms / 1000, series.until_ms / 1000] : [low, high]) },
       y: { range: () => [0, most * 1.06] },
     },
     axes: [
-      { ...axis, space: 90, values: (_, splits, __, ___, step) => splits.map((at) => (step >= 86400 ? time(at * 1000).slice(step >= 28 * 86400 ? 0 : 5, 10) : step >= 21600 ? time(at * 1000).slice(5) : time(at * 1000).slice(11))) },
-      { ...axis, size: 92, values: (_, splits) => splits.map((value) => (value === 0 ? "0" : amount(value, unit, most))) },
+      { ...axis, size: 26, splits: times, values: (_, splits) => splits.map((at) => labels.get(at) ?? "") },
+      { ...axis, size: LEFT, space: 34, incrs: [1, 2, 2.5, 5].flatMap((n) => [...Array(16)].map((_, power) => n * size * 10 ** (power - 6))).sort((a, b) => a - b),
+        values: (_, splits) => splits.map((value) => String(Number((value / size).toPrecision(6)))) },
     ],
     series: [
       {},
-      line("value", { stroke: colour("value"), width: 1.8 }),
+      line("value", { stroke: colour("value"), width: 1.8, ...single }),
       line("low", { stroke: "transparent", width: 0 }),
       line("high", { stroke: "transparent", width: 0 }),
       ...(roof ? [line("roof", { stroke: colour("roof"), width: 1.6, dash: [7, 4] })] : []),
     ],
     bands: [{ series: [3, 2], fill: colour("band") }],
-    hooks: { draw: [(u) => marks(u, series, events)] },
+    hooks: {
+      drawClear: [(u) => spans(u, incidents, series)],
+      draw: [(u) => { marks(u, series); numbers(u.ctx, u.bbox, events, (ms) => u.valToPos(ms / 1000, "x", true)); named(u, name); }],
+    },
   };
 }
 
-/** Bounds as triangles, inconclusive times as crosses, events as numbered lines. */
-function marks(u, series, events) {
+/** The unit, once, above its axis. */
+function named(u, name) {
+  u.ctx.save();
+  u.ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+  u.ctx.fillStyle = colour("soft");
+  u.ctx.textAlign = "right";
+  u.ctx.textBaseline = "alphabetic";
+  u.ctx.fillText(name, u.bbox.left - 6 * devicePixelRatio, u.bbox.top - 7 * devicePixelRatio);
+  u.ctx.restore();
+}
+
+/** Times of incidents, behind everything. */
+function spans(u, incidents, series) {
+  const { left, top, width, height } = u.bbox;
+  u.ctx.save();
+  u.ctx.fillStyle = colour("bad");
+  u.ctx.globalAlpha = 0.1;
+  for (const incident of incidents) {
+    const place = (ms) => Math.min(left + width, Math.max(left, u.valToPos(ms / 1000, "x", true)));
+    const [from, to] = [place(incident.began_ms), place(incident.ended_ms ?? series.until_ms)];
+    u.ctx.fillRect(from, top, Math.max(to - from, 0), height);
+  }
+  u.ctx.restore();
+}
+
+/** Bounds as triangles, inconclusive times as crosses. */
+function marks(u, series) {
   const { ctx } = u;
   const { left, top, width, height } = u.bbox;
   const ratio = devicePixelRatio;
@@ -150,25 +198,32 @@ function marks(u, series, events) {
       ctx.fill();
     }
   }
-  ctx.font = `600 ${11 * ratio}px system-ui, sans-serif`;
+  ctx.restore();
+}
+
+/** Events as numbered lines in the box of a plot; `place` says where a time is. */
+export function numbers(ctx, { left, top, width, height }, events, place) {
+  const ratio = devicePixelRatio;
+  ctx.save();
+  ctx.font = `600 ${12 * ratio}px system-ui, sans-serif`;
   ctx.textAlign = "center";
+  ctx.textBaseline = "alphabetic";
+  ctx.strokeStyle = ctx.fillStyle = colour("mark");
+  ctx.setLineDash([3 * ratio, 3 * ratio]);
+  ctx.lineWidth = 1.4 * ratio;
   events.forEach((event, n) => {
-    const x = u.valToPos(event.at_ms / 1000, "x", true);
+    const x = place(event.at_ms);
     if (x < left || x > left + width) return;
-    ctx.strokeStyle = colour("mark");
-    ctx.setLineDash([3 * ratio, 3 * ratio]);
-    ctx.lineWidth = 1.4 * ratio;
     ctx.beginPath();
     ctx.moveTo(x, top); ctx.lineTo(x, top + height);
     ctx.stroke();
-    ctx.fillStyle = colour("mark");
-    ctx.fillText(String(n + 1), Math.min(Math.max(x, left + 6 * ratio), left + width - 6 * ratio), top - 5 * ratio);
+    ctx.fillText(String(n + 1), Math.min(Math.max(x, left + 6 * ratio), left + width - 4 * ratio), top - 6 * ratio);
   });
   ctx.restore();
 }
 
 /** What the marks mean. */
-function keys(series, roof, events) {
+function keys(series, roof, events, incidents) {
   const key = (text, ...shapes) => h("li", {}, s("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, ...shapes), text);
   const stroke = (name, extra) => s("path", { d: "M0 6h26", stroke: `var(--${name})`, "stroke-width": "2", fill: "none", ...extra });
   const claims = new Set(series.points.map((point) => point.claim));
@@ -179,12 +234,13 @@ function keys(series, roof, events) {
     claims.has("at_least") && key("at least", s("path", { d: "M8 10h10l-5-9z", fill: "var(--value)" })),
     claims.has("at_most") && key("at most", s("path", { d: "M8 2h10l-5 9z", fill: "var(--value)" })),
     claims.has("inconclusive") && key("inconclusive", s("path", { d: "M9 2l8 8M17 2l-8 8", stroke: "var(--mark)", "stroke-width": "2" })),
-    events.length > 0 && key("event, numbered as in the list", stroke("mark", { "stroke-dasharray": "3 3" })));
+    events.length > 0 && key("event, by its number", stroke("mark", { "stroke-dasharray": "3 3" })),
+    incidents.length > 0 && key("incident", s("rect", { width: "26", height: "12", fill: "var(--bad)", "fill-opacity": "0.14" })));
 }
 
 function values(title, series) {
   const newest = series.points.slice(-200).reverse();
-  const name = newest.length < series.points.length ? `Table of the newest 200 of ${series.points.length} values` : `Table of ${newest.length} values`;
+  const name = newest.length < series.points.length ? `Table of the newest 200 of ${series.points.length} values` : `Table of ${newest.length} value${newest.length === 1 ? "" : "s"}`;
   return folded(name, () => table(`${title}; 90 % intervals`, [
     ["time", (point) => time(point.at_ms)],
     ["value", (point) => said(point, series.unit), true],
@@ -197,11 +253,16 @@ function values(title, series) {
 export function sum(series, name) {
   const known = series.points.filter((point) => point.value !== null);
   if (known.length === 0) return `The ${name} is not known in this time.`;
-  const values = known.map((point) => point.value);
-  const sorted = [...values].sort((a, b) => a - b);
-  const of = (share) => amount(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))], series.unit);
-  const bounds = known.some((point) => point.claim === "at_least") ? " Some values are lower bounds." : "";
+  const last = known[known.length - 1];
+  const bounds = known.filter((point) => point.claim === "at_least").length;
+  const low = bounds === 0 ? "" : bounds === known.length ? " All values are lower bounds." : ` ${bounds} of ${known.length} values are lower bounds.`;
   const rest = series.points.length - known.length;
   const holes = rest ? ` ${rest} of ${series.points.length} are inconclusive.` : "";
-  return `Half of the time the ${name} was ${of(0.5)} or more, 95 % of the time ${of(0.05)} or more; the last value is ${said(known[known.length - 1], series.unit)}.${bounds}${holes}`;
+  const old = series.until_ms - last.at_ms > 2 * gapOf(known) ? `, measured ${time(last.at_ms)}` : "";
+  const ending = `the last value is ${said(last, series.unit)}${old}.${low}${holes}`;
+  if (known.length === 1) return `The ${name} has one value: ${ending}`;
+  const sorted = known.map((point) => point.value).sort((a, b) => a - b);
+  const of = (share) => amount(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))], series.unit);
+  if (known.length < 20) return `The ${name} was between ${of(0)} and ${of(1)}; ${ending}`;
+  return `Half of the time the ${name} was ${of(0.5)} or more, 95 % of the time ${of(0.05)} or more; ${ending}`;
 }

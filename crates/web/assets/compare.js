@@ -1,6 +1,6 @@
 // Two times of a target beside each other.
 
-import { amount, ask, h, link, s, SIGNALS, table, time } from "./kit.js";
+import { amount, ask, between, h, link, s, SIGNALS, table, time } from "./kit.js";
 import { hops } from "./pipe.js";
 
 const HOUR = 3600e3;
@@ -40,7 +40,7 @@ export async function show(main) {
     h("label", {}, "from", inputs[`${side}_since`]), h("label", {}, "until", inputs[`${side}_until`]));
   main.replaceChildren(h("h1", {}, "Compare two times"),
     h("form", { onsubmit: (event) => { event.preventDefault(); compare(); } },
-      h("div", { class: "inline" }, h("label", {}, "Target", choice)),
+      h("label", { class: "short" }, "Target", choice),
       h("div", { class: "two" }, span("First time (A)", "a"), span("Second time (B)", "b")),
       h("p", {}, h("button", { class: "first" }, "Compare"), " ",
         h("button", { type: "button", onclick: shift(24) }, "A: a day before B"), " ",
@@ -52,7 +52,7 @@ export async function show(main) {
 
 function answer(of) {
   const words = { higher: "higher in B", lower: "lower in B", unclear: "no clear difference" };
-  const spread = (of, unit) => [amount(of.median, unit), h("br"), h("span", { class: "soft small" }, `${amount(of.low, unit)} to ${amount(of.high, unit)}`)];
+  const spread = (of, unit) => [amount(of.median, unit), h("br"), h("span", { class: "soft small" }, between(of.low, of.high, unit, of.median))];
   const clear = of.signals.filter((row) => row.verdict !== "unclear");
   const sentence = clear.length
     ? clear.map((row) => `The ${SIGNALS[row.signal]} is ${row.verdict} in B: ${amount(row.b.median, row.unit)} against ${amount(row.a.median, row.unit)} in A`).join(". ")
@@ -63,11 +63,10 @@ function answer(of) {
     h("p", {}, `${sentence}. ${way}`),
     h("p", { class: "soft small" }, "Clear means: the middle halves of the values do not overlap. The smaller figures are these middle halves."),
     table(`${of.target}: medians of A (${time(of.a.since_ms)} to ${time(of.a.until_ms)}) and B (${time(of.b.since_ms)} to ${time(of.b.until_ms)})`, [
-      ["signal", (row) => SIGNALS[row.signal]],
+      ["signal", (row) => [SIGNALS[row.signal], h("br"), h("span", { class: row.verdict !== "unclear" ? "changed" : "soft small" }, `${{ higher: "▲ ", lower: "▼ ", unclear: "" }[row.verdict]}${words[row.verdict]}`)]],
       ["A", (row) => spread(row.a, row.unit), true],
       ["B", (row) => spread(row.b, row.unit), true],
       ["A above, B below", bars],
-      ["verdict", (row) => h("span", { class: row.verdict !== "unclear" && "changed" }, `${{ higher: "▲ ", lower: "▼ ", unclear: "" }[row.verdict]}${words[row.verdict]}`)],
     ], of.signals),
     h("div", { class: "two" }, [["A", of.a, null], ["B", of.b, of.a.path]].map(([side, one, before]) =>
       h("section", {}, h("h3", {}, `Path in ${side}`), one.path ? hops(one.path, before, `Hops of the path in ${side}`) : h("p", {}, "not known")))),

@@ -50,6 +50,12 @@ export function amount(value, unit, scale = value) {
   return `${digits(value / size)} ${name}`;
 }
 
+/** Name and size of the unit in which a scale up to `most` is written. */
+export function scale(unit, most) {
+  if (unit === "ppm") return ["%", 1e4];
+  return (STEPS[unit] ?? [[unit, 1]]).find(([, size], n, all) => most >= size || n === all.length - 1);
+}
+
 /** What a value says: "at least" and "inconclusive" included. */
 export function said(value, unit) {
   if (!value || value.value === null || value.claim === "inconclusive") return "inconclusive";
@@ -60,9 +66,13 @@ export function said(value, unit) {
 /** Its interval, in the value's own unit. */
 export function interval(value, unit) {
   if (!value || value.value === null || value.claim !== "estimate" || value.low === null || value.high === null) return "";
-  if (value.low === value.high) return "";
-  const low = amount(value.low, unit, value.value).replace(/ [^ ]+$/, "");
-  return `${low} to ${amount(value.high, unit, value.value)}`;
+  return between(value.low, value.high, unit, value.value);
+}
+
+/** A range, its unit named once; nothing where these digits do not show that it is one. */
+export function between(low, high, unit, scale) {
+  const [from, to] = [amount(low, unit, scale), amount(high, unit, scale)];
+  return from === to ? "" : `${from.replace(/ [^ ]+$/, "")} to ${to}`;
 }
 
 const two = (number) => String(number).padStart(2, "0");
@@ -75,10 +85,33 @@ export function time(ms, range_ms = 0) {
   return range_ms > 90 * 86400e3 ? day : `${day} ${clock}`;
 }
 
+const [MINUTE, HOUR, DAY] = [60e3, 3600e3, 86400e3];
+const PACES = [1, 2, 5, 10, 15, 30].map((n) => n * MINUTE).concat([1, 2, 3, 6, 12].map((n) => n * HOUR), [1, 2, 7, 14].map((n) => n * DAY));
+
+/** Round local times between two, at most `count` of them, each with its label. */
+export function ticks(since, until, count) {
+  const pace = PACES.find((pace) => (until - since) / pace <= count);
+  const first = new Date(since);
+  const months = Math.ceil((until - since) / (30 * DAY) / count);
+  const nth = (n) => {
+    if (!pace) return new Date(first.getFullYear(), first.getMonth() + n * months, 1).getTime();
+    if (pace >= DAY) return new Date(first.getFullYear(), first.getMonth(), first.getDate() + n * (pace / DAY)).getTime();
+    return new Date(first.getFullYear(), first.getMonth(), first.getDate()).getTime() + n * pace;
+  };
+  const found = [];
+  for (let n = pace && pace < DAY ? Math.floor((since - nth(0)) / pace) : 0; nth(n) <= until; n++) {
+    if (nth(n) >= since) found.push([nth(n), pace ? mark(nth(n), pace) : time(nth(n)).slice(0, 7)]);
+  }
+  return found;
+}
+
+/** Hour and minute; at midnight, or for whole days, month and day. */
+const mark = (ms, pace) => (pace >= DAY || time(ms).endsWith("00:00") ? time(ms).slice(5, 10) : time(ms).slice(11));
+
 /** How long, in one or two units. */
 export function lasting(ms) {
   const seconds = Math.max(0, ms / 1000);
-  if (seconds < 90) return `${digits(seconds)} s`;
+  if (seconds < 90) return `${seconds < 9.95 ? digits(seconds) : Math.round(seconds)} s`;
   const minutes = seconds / 60;
   if (minutes < 90) return `${Math.round(minutes)} min`;
   const hours = minutes / 60;

@@ -14,72 +14,96 @@ export async function show(main) {
 }
 
 function page(all, day, events) {
-  const open = all.targets.filter((target) => target.incident).length;
-  const firing = all.targets.reduce((count, target) => count + target.alerts.length, 0);
-  const count = (number, one) => `${number === 0 ? "no" : number} ${one}${number === 1 ? "" : "s"}`;
+  const cards = all.targets.map((target, n) => ({ target, day: day[n], state: state(target, all.at_ms) }));
+  // Whoever looks for trouble finds it first.
+  cards.sort((one, next) => URGENT.indexOf(one.state[1]) - URGENT.indexOf(next.state[1]));
+  const title = heading(cards.map((card) => card.state[1]));
+  const trouble = cards.filter((card) => card.state[0] === "bad").length;
+  document.title = `${trouble ? `▲ ${trouble} - ` : ""}narrows watch`;
   return [
-    h("h1", {}, `${count(all.targets.length, "target")}, ${count(open, "open incident")}, ${count(firing, "alert")}`),
-    ...Object.entries(all.faults).map(([part, text]) => h("p", { class: "note bad" }, h("strong", {}, `Fault (${part}): `), text)),
+    h("h1", {}, title),
+    ...Object.entries(all.faults).map(([part, text]) => h("p", { class: "note bad" }, h("strong", {}, part === "start" ? "Starting: " : `Fault (${part}): `), text)),
     all.targets.length === 0 && h("p", {}, "No target is followed yet. Add a [[target]] to watch.toml, or name hosts: narrows watch HOST."),
-    h("ul", { class: "cards" }, all.targets.map((target, n) => card(all, target, day[n]))),
+    cards.length > 0 && h("ul", { class: "cards" }, cards.map(({ target, day, state }) => card(all, target, day, state))),
     h("h2", {}, "What happened in 7 days"),
     events.length ? timeline(events) : h("p", { class: "soft" }, "Nothing changed."),
   ].filter(Boolean);
 }
 
-/** Mark and word for a target's state: never a colour alone. */
-export function state(target, now) {
-  const trip = target.newest.least_round_trip;
-  const stale = (value) => !value || now - value.at_ms > target.stale_after_ms;
-  if (target.incident || target.alerts.some((alert) => alert.state === "firing")) return ["bad", "▲ incident"];
-  if (stale(trip) && stale(target.newest.available)) return ["bad", "✕ silent"];
-  if (stale(target.newest.available)) return ["mark", "◐ round trip only"];
-  return ["good", "● as usual"];
+const URGENT = ["▲ incident", "▲ alert", "✕ silent", "◐ round trip only", "◌ starting", "● as usual"];
+
+/** How many targets there are, and how many of them are in which state. */
+function heading(words) {
+  const count = `${words.length || "No"} target${words.length === 1 ? "" : "s"}`;
+  const states = URGENT.slice(0, -1).map((word) => [words.filter((one) => one === word).length, word.slice(2)]).filter(([n]) => n > 0);
+  if (states.length) return `${count}: ${states.map(([n, word]) => `${n} ${word}`).join(", ")}`;
+  return words.length ? `${count}, ${words.length === 1 ? "" : "all "}as usual` : count;
 }
 
-function card(all, target, day) {
+/** Mark and word for a target's state: never a colour alone. */
+export function state(target, now) {
+  const stale = (value) => !value || now - value.at_ms > target.stale_after_ms;
+  if (target.incident) return ["bad", "▲ incident"];
+  if (target.alerts.some((alert) => alert.state === "firing")) return ["bad", "▲ alert"];
+  if (!stale(target.newest.available)) return ["good", "● as usual"];
+  if (now - target.added_ms < 600e3 && !target.newest.available) return ["mark", "◌ starting"];
+  return stale(target.newest.least_round_trip) ? ["bad", "✕ silent"] : ["mark", "◐ round trip only"];
+}
+
+/** How long ago a value was measured, if that is too long; else nothing. */
+export function age(value, target, now) {
+  return value && now - value.at_ms > target.stale_after_ms ? lasting(now - value.at_ms) : "";
+}
+
+function card(all, target, day, [kind, word]) {
   const { available, capacity, least_round_trip, queueing, loss } = target.newest;
-  const [kind, word] = state(target, all.at_ms);
-  const old = available && all.at_ms - available.at_ms > target.stale_after_ms;
+  const old = age(available, target, all.at_ms);
   const fact = (name, value) => value && [h("dt", {}, name), h("dd", {}, said(value, value.unit))];
   const why = target.incident
     ? [`${target.incident.text}. `, h("span", { class: "soft" }, `Cause: ${target.incident.cause ?? "not known yet"}; for ${lasting(all.at_ms - target.incident.began_ms)}.`)]
     : target.alerts.map((alert) => `${alert.rule}: ${alert.detail ?? alert.state}. `);
+  const of = capacity && available ? `of ${said(capacity, capacity.unit)}` : "";
+  const free = available && interval(available, available.unit);
   return h("li", { class: `card ${kind === "bad" ? "bad" : ""}` },
     h("div", {},
       h("h2", {}, h("a", { href: link(target.name) }, target.name), h("span", { class: `badge ${kind}` }, word)),
       available
-        ? h("p", { class: "big" }, old ? "was " : "", said(available, available.unit), " ",
-          h("small", {}, interval(available, available.unit) || "available", old ? `, ${lasting(all.at_ms - available.at_ms)} ago` : ""))
-        : h("p", { class: "big" }, h("small", {}, "no available rate measured")),
-      capacity && available && h("p", { class: "soft small" }, `available, of ${said(capacity, capacity.unit)} capacity`)),
-    spark(target.name, day, capacity),
+        ? [h("p", { class: "big" }, old ? "was " : "", said(available, available.unit), " ", h("small", {}, `free ${of}`)),
+          h("p", { class: "soft small" }, [free && `90 % interval ${free}`, old && `${old} ago`, available.claim === "at_least" && "a lower bound"].filter(Boolean).join("; "))]
+        : h("p", { class: "soft" }, word === "◌ starting" ? "The first available rate comes within minutes; pulses and route are first." : "No available rate was measured.")),
+    spark(target, day, capacity, all.at_ms),
     h("dl", { class: "facts small" }, fact("round trip", least_round_trip), fact("queueing, p95", queueing), fact("loss", loss)),
     why.length ? h("p", { class: "why" }, ...why) : null);
 }
 
-/** The last day as a small picture with its band. */
-function spark(name, day, capacity) {
+/** The last day as a small picture: capacity, band, value, the open incident. */
+function spark(target, day, capacity, now) {
   const points = day.points.filter((point) => point.value !== null);
-  if (points.length < 2) return h("p", { class: "soft small" }, "Too few values in 24 h for a picture.");
+  if (points.length < 2) return h("div", {});
   const top = Math.max(...points.map((point) => point.high ?? point.value), capacity?.value ?? 0);
-  const x = (point) => ((point.at_ms - day.since_ms) / (day.until_ms - day.since_ms)) * 300;
-  const y = (value) => 54 - (value / top) * 50;
+  const since = Math.max(day.since_ms, Math.min(target.added_ms, points[0].at_ms));
+  const at = (ms) => Math.max(0, ((ms - since) / (day.until_ms - since)) * 300);
+  const y = (value) => 58 - (value / top) * 54;
   const step = median(points.slice(1).map((point, n) => point.at_ms - points[n].at_ms)) * 3;
   const parts = [];
   points.forEach((point, n) => {
     if (n === 0 || point.at_ms - points[n - 1].at_ms > step) parts.push([]);
     parts[parts.length - 1].push(point);
   });
-  const along = (part, of) => part.map((point) => `${x(point).toFixed(1)},${y(of(point)).toFixed(1)}`);
+  const along = (part, of) => part.map((point) => `${at(point.at_ms).toFixed(1)},${y(of(point)).toFixed(1)}`);
   const band = (part) => [...along(part, (p) => p.high ?? p.value), ...along([...part].reverse(), (p) => p.low ?? p.value)].join(" ");
   const values = points.map((point) => point.value);
-  const text = `available rate of ${name} in 24 h: ${amount(Math.min(...values), "bit/s")} to ${amount(Math.max(...values), "bit/s")}`;
+  const range = `${amount(Math.min(...values), "bit/s")} to ${amount(Math.max(...values), "bit/s")}`;
+  const time = lasting(now - since);
+  const began = target.incident && at(target.incident.began_ms);
   return h("div", {},
-    s("svg", { class: "spark", viewBox: "0 0 300 56", preserveAspectRatio: "none", role: "img", "aria-label": text },
+    s("svg", { class: "spark", viewBox: "0 0 300 60", preserveAspectRatio: "none", role: "img", "aria-label": `available rate of ${target.name} in ${time}: ${range}${capacity ? `, of ${said(capacity, "bit/s")} capacity` : ""}` },
+      target.incident && s("rect", { class: "hot", x: began, y: 0, width: Math.max(2, 300 - began), height: 60 }),
+      s("path", { class: "floor", d: "M0 59H300" }),
+      capacity && s("path", { class: "roof", d: `M0 ${y(capacity.value).toFixed(1)}H300` }),
       parts.map((part) => s("polygon", { class: "band", points: band(part) })),
       parts.map((part) => s("polyline", { class: "line", points: along(part, (p) => p.value).join(" ") }))),
-    h("p", { class: "soft small" }, `24 h: ${amount(Math.min(...values), "bit/s")} to ${amount(Math.max(...values), "bit/s")}`));
+    h("p", { class: "soft small" }, `${time}: ${range}`));
 }
 
 export const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;

@@ -1,6 +1,6 @@
 // One run: its answer, its values with intervals, the whole document.
 
-import { amount, ask, folded, h, lasting, link, s, table, time } from "./kit.js";
+import { amount, ask, between, folded, h, lasting, link, s, table, time } from "./kit.js";
 
 const WORDS = { estimated: "", lower_bound: "at least ", upper_bound: "at most ", inconclusive: "inconclusive" };
 const NAMES = {
@@ -30,8 +30,7 @@ function report(of) {
     of.answer?.length > 0 && h("div", { class: "answer" }, of.answer.map((line) => h("p", {}, `${{ carries: "Carries ", free_now: "Free now: ", limit: "Limited by: ", do: "To do: " }[line.line] ?? ""}${line.text}`))),
     of.error && h("p", { class: "note bad" }, typeof of.error === "string" ? of.error : of.error.text ?? JSON.stringify(of.error)),
     problems.length > 0 && h("ul", {}, problems.map((text) => h("li", {}, text))),
-    metrics.length > 0 && [h("h2", {}, "What was measured"), measured(metrics)],
-    metrics.some((row) => row.low !== row.high) && [h("h2", {}, "Intervals"), h("p", {}, "Each bar is the 90 % interval, its dot the value, its ends 80 % and 120 % of the value. A bar that ends in an arrow goes further."), intervals(metrics)],
+    metrics.length > 0 && [h("h2", {}, "What was measured"), h("p", { class: "soft small" }, "A bar is the 90 % interval around the value, between 80 % and 120 % of it. An arrow says that the interval goes further."), measured(metrics)],
     metrics.some((row) => row.caveats?.length) && [h("h2", {}, "Doubts"), h("ul", {}, metrics.flatMap((row) => (row.caveats ?? []).map((caveat) => h("li", {}, `${name(row)}: ${caveat.text}`))))],
     of.hops?.length > 0 && hopRows(of.hops),
     evidence(metrics),
@@ -46,30 +45,29 @@ const number = (value, row) => (unit(row) === "octets" ? `${value} octets` : amo
 function measured(metrics) {
   return table("Values of this run with 90 % intervals", [
     ["what", name],
-    ["value", (row) => (row.value === null ? "inconclusive" : `${WORDS[row.verdict] ?? ""}${number(row.value, row)}`), true],
-    ["interval", between, true],
+    ["value and interval", (row) => [row.value === null ? "inconclusive" : `${WORDS[row.verdict] ?? ""}${number(row.value, row)}`, h("br"), h("span", { class: "soft small" }, interval(row))], true],
+    ["80 % to 120 %", bar],
     ["confidence", (row) => row.confidence ?? ""],
     ["method", (row) => row.method],
     ["sent", (row) => amount(row.octets ?? 0, "octets"), true],
   ], metrics);
 }
 
-function between(row) {
+function interval(row) {
   if (row.low === null || row.high === null || row.low === row.high) return "";
-  const [low, high] = [number(row.low, row), number(row.high, row)];
-  return low === high ? "narrower than these digits" : `${low} to ${high}`;
+  return between(row.low, row.high, unit(row), row.value ?? row.high) || "a narrow interval";
 }
 
-function intervals(metrics) {
-  const rows = metrics.filter((row) => row.value > 0 && row.low !== null && row.high !== null && row.low !== row.high);
-  const place = (value, row) => Math.min(196, Math.max(4, 4 + ((value / row.value - 0.8) / 0.4) * 192));
-  const bar = (row) => s("svg", { class: "span-bar", viewBox: "0 0 200 26", role: "img", "aria-label": `${number(row.low, row)} to ${number(row.high, row)}` },
+/** The interval relative to the value. */
+function bar(row) {
+  if (!(row.value > 0) || row.low === null || row.high === null || row.low === row.high) return "";
+  const place = (value) => Math.min(196, Math.max(4, 4 + ((value / row.value - 0.8) / 0.4) * 192));
+  return s("svg", { class: "span-bar", viewBox: "0 0 200 26", role: "img", "aria-label": `${number(row.low, row)} to ${number(row.high, row)}` },
     s("path", { class: "track", d: "M4 13H196" }),
-    s("path", { class: "range", d: `M${place(row.low, row)} 13H${Math.max(place(row.high, row), place(row.low, row) + 1)}` }),
+    s("path", { class: "range", d: `M${place(row.low)} 13H${Math.max(place(row.high), place(row.low) + 1)}` }),
     row.low < 0.8 * row.value && s("path", { class: "dot", d: "M0 13l8-6v12z" }),
     row.high > 1.2 * row.value && s("path", { class: "dot", d: "M200 13l-8-6v12z" }),
-    s("circle", { class: "dot", cx: place(row.value, row), cy: 13, r: 5 }));
-  return table("Intervals relative to the values", [["what", name], ["80 % to 120 % of the value", bar]], rows);
+    s("circle", { class: "dot", cx: place(row.value), cy: 13, r: 5 }));
 }
 
 function hopRows(hops) {

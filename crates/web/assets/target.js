@@ -1,12 +1,13 @@
 // One target: what was free, what happened, the path; and the page of its paths.
 
-import { amount, ask, h, interval, lasting, link, post, said, SIGNALS, time, timeline } from "./kit.js";
+import { amount, ask, folded, h, interval, lasting, link, post, said, SIGNALS, time, timeline } from "./kit.js";
 import { chart, sum } from "./chart.js";
 import { heatmap } from "./heat.js";
 import { hops, pipe } from "./pipe.js";
-import { state } from "./overview.js";
+import { age, state } from "./overview.js";
 
-const RANGES = ["1h", "6h", "24h", "7d", "30d", "1y"];
+const HOUR = 3600e3;
+const RANGES = { "1h": HOUR, "6h": 6 * HOUR, "24h": 24 * HOUR, "7d": 168 * HOUR, "30d": 720 * HOUR, "1y": 8760 * HOUR };
 
 async function find(name) {
   const all = await ask("targets");
@@ -17,11 +18,13 @@ async function find(name) {
 
 export async function show(main, name) {
   const asked = new URLSearchParams(location.search).get("range");
-  const range = RANGES.includes(asked) ? asked : "24h";
+  const range = asked in RANGES ? asked : "24h";
   document.title = `${name} - narrows watch`;
   const render = async () => {
     const [all, target] = await find(name);
-    const query = { target: target.name, since: range };
+    // Before a target was followed nothing is there to see; five minutes are the least that a chart shows.
+    const since = Math.max(all.at_ms - RANGES[range], Math.min(target.added_ms, all.at_ms - HOUR / 12));
+    const query = { target: target.name, since, until: all.at_ms };
     const series = (signal) => ask("series", { ...query, signal, points: 900 });
     const [available, reverse, capacity, queueing, heat, events, incidents, paths] = await Promise.all([
       series("available"), series("available_reverse"), series("capacity"), series("queueing"),
@@ -35,54 +38,68 @@ export async function show(main, name) {
 }
 
 function page(of) {
-  const { all, target, range, events } = of;
+  const { all, target, range, events, incidents } = of;
   const [kind, word] = state(target, all.at_ms);
+  const old = age(target.newest.available, target, all.at_ms);
   const shown = events.slice(0, 20);
   const open = (point) => openRun(target.name, point, of.available);
-  const one = (series, events, roof) => chart({
-    title: capital(SIGNALS[series.signal]), series, roof, events, open, sentence: sum(series, SIGNALS[series.signal]),
+  const one = (series, roof, height) => chart({
+    title: capital(SIGNALS[series.signal]), series, roof, events: shown, incidents, open, height, sentence: sum(series, SIGNALS[series.signal]),
   });
   const reverse = of.reverse.points.some((point) => point.value !== null);
   const capacity = of.capacity.points.length ? of.capacity : null;
   return [
     h("h1", {}, target.name, " ", h("span", { class: `badge ${kind}` }, word)),
-    h("p", { class: "soft" }, `${target.host}${target.port ? `, port ${target.port}` : ""}, followed since ${time(target.added_ms, 1e12)}`),
-    target.incident && h("div", { class: "note bad" },
-      h("p", {}, h("strong", {}, "Incident: "), target.incident.text),
-      h("p", {}, `Cause: ${target.incident.cause ?? "not known yet"}. Since ${time(target.incident.began_ms)}, for ${lasting(all.at_ms - target.incident.began_ms)}.`)),
+    h("p", { class: "soft" }, `${target.host}${target.port ? `, port ${target.port}` : ""}, followed since ${time(target.added_ms)}`),
+    headline(all, target, word, events),
     target.alerts.map((alert) => h("p", { class: "note" }, h("strong", {}, `Alert ${alert.rule} (${alert.state}): `), alert.detail ?? "")),
     newest(all, target),
-    h("nav", { "aria-label": "Time range" }, h("ul", { class: "ranges" }, RANGES.map((name) =>
+    h("nav", { "aria-label": "Time range" }, h("ul", { class: "ranges" }, Object.keys(RANGES).map((name) =>
       h("li", {}, h("a", { href: `?range=${name}`, "aria-current": name === range && "true" }, name))))),
-    one(of.available, shown, capacity),
+    one(of.available, capacity),
     shown.length > 0 && h("section", {}, h("h2", {}, "Events in this time"), numbered(shown)),
-    heatmap(of.heat),
-    one(of.queueing, shown, null),
-    reverse && one(of.reverse, shown, capacity),
+    heatmap(of.heat, shown),
+    one(of.queueing, null, 190),
+    reverse && one(of.reverse, capacity, 190),
     h("section", {}, h("h2", {}, "Path"), of.paths.length
-      ? [pipe({ name: target.name, path: of.paths[0], capacity: target.newest.capacity, available: target.newest.available, cause: target.incident?.cause }),
-        hops(of.paths[0]), h("p", {}, h("a", { href: `/path/${encodeURIComponent(target.name)}` }, "How the path changed"))]
-      : h("p", {}, "No route was traced yet.")),
-    of.incidents.length > 0 && h("section", {}, h("h2", {}, "Incidents"), timeline(of.incidents)),
+      ? [pipe({ name: target.name, path: of.paths[0], capacity: target.newest.capacity, available: target.newest.available, cause: target.incident?.cause, old }),
+        folded(`Table of ${of.paths[0].hops.length} hops`, () => hops(of.paths[0])),
+        h("p", {}, h("a", { href: `/path/${encodeURIComponent(target.name)}` }, "How the path changed"))]
+      : h("p", { class: "soft" }, "No route was traced yet.")),
+    incidents.length > 0 && h("section", {}, h("h2", {}, "Incidents"), timeline(incidents)),
     orders(target.name),
     h("p", {}, h("a", { href: `/compare?target=${encodeURIComponent(target.name)}` }, "Compare two times")),
   ].flat().filter(Boolean);
 }
 
+/** What happens now, in one sentence or two. */
+function headline(all, target, word, events) {
+  const { available, capacity } = target.newest;
+  if (target.incident) {
+    return h("div", { class: "note bad" },
+      h("p", {}, h("strong", {}, "Incident: "), target.incident.text),
+      h("p", {}, `Cause: ${target.incident.cause ?? "not known yet"}. Since ${time(target.incident.began_ms)}, for ${lasting(all.at_ms - target.incident.began_ms)}.`));
+  }
+  const last = events[0] ? ` Last event, ${time(events[0].at_ms)}: ${events[0].text}.` : "";
+  if (word === "◌ starting") return h("p", { class: "note" }, "Followed for ", lasting(all.at_ms - target.added_ms), ": pulses and route come first, then the capacity, then the first available rate.");
+  if (word === "◐ round trip only") return h("p", { class: "note" }, `No available rate ${available ? `for ${age(available, target, all.at_ms)}` : "was measured"}; round trip, loss and route go on.${last}`);
+  if (word === "✕ silent") return h("p", { class: "note bad" }, `Nothing was measured ${target.newest.least_round_trip ? `for ${age(target.newest.least_round_trip, target, all.at_ms)}` : "yet"}.${last}`);
+  return h("p", {}, `${capital(said(available, "bit/s"))} ${capacity ? `of ${said(capacity, "bit/s")} ` : ""}is free now.${last || " Nothing changed in this time."}`);
+}
+
 function newest(all, target) {
   const rows = Object.keys(SIGNALS).filter((signal) => target.newest[signal]).map((signal) => {
     const value = target.newest[signal];
-    const age = all.at_ms - value.at_ms;
-    const old = age > target.stale_after_ms ? `too old: ${lasting(age)} ago` : "";
+    const old = age(value, target, all.at_ms);
     return h("div", {}, h("dt", {}, SIGNALS[signal]),
-      h("dd", {}, said(value, value.unit), h("small", {}, [interval(value, value.unit), old].filter(Boolean).join("; "))));
+      h("dd", { class: old && "old" }, old ? "was " : "", said(value, value.unit), h("small", {}, [interval(value, value.unit), old && `${old} ago`].filter(Boolean).join("; "))));
   });
-  return h("dl", { class: "facts wide" }, rows);
+  return rows.length > 0 && h("dl", { class: "facts wide" }, rows);
 }
 
 function numbered(events) {
   const list = timeline(events);
-  [...list.children].forEach((item, n) => item.prepend(h("strong", {}, `${n + 1} `)));
+  [...list.children].forEach((item, n) => item.firstChild.prepend(h("strong", { class: "changed" }, n + 1), "   "));
   return list;
 }
 
@@ -129,15 +146,16 @@ function orders(name) {
 /** The paths of a target, with a slider over their changes. */
 export async function showPath(main, name) {
   document.title = `Path to ${name} - narrows watch`;
-  const [, target] = await find(name);
+  const [all, target] = await find(name);
   const { paths } = await ask("paths", { target: target.name, since: "1y" });
   const back = h("p", {}, h("a", { href: link(target.name) }, `All about ${target.name}`));
-  if (paths.length === 0) return main.replaceChildren(h("h1", {}, `Path to ${target.name}`), h("p", {}, "No route was traced yet."), back);
+  if (paths.length === 0) return main.replaceChildren(h("h1", {}, `Path to ${target.name}`), h("p", { class: "soft" }, "No route was traced yet."), back);
   const old = [...paths].reverse();
   const body = h("div", {});
   const label = h("output", {});
   const slider = h("input", { type: "range", min: "1", max: String(old.length), value: String(old.length), "aria-describedby": "moved" });
   const step = (by) => () => { slider.value = String(Number(slider.value) + by); draw(); };
+  const [earlier, later] = [h("button", { onclick: step(-1) }, "◀ Earlier"), h("button", { onclick: step(1) }, "Later ▶")];
   const draw = () => {
     const n = Number(slider.value) - 1;
     const [path, before] = [old[n], old[n - 1]];
@@ -145,17 +163,17 @@ export async function showPath(main, name) {
     label.textContent = `${n + 1} of ${old.length}: from ${time(path.at_ms)} ${until}`;
     slider.setAttribute("aria-valuetext", label.textContent);
     const latest = n === old.length - 1;
+    [earlier.disabled, later.disabled] = [n === 0, latest];
     body.replaceChildren(
-      pipe({ name: target.name, path, capacity: latest ? target.newest.capacity : null, available: latest ? target.newest.available : null, cause: latest ? target.incident?.cause : null }),
+      pipe({ name: target.name, path, capacity: latest ? target.newest.capacity : null, available: latest ? target.newest.available : null, cause: latest ? target.incident?.cause : null, old: age(target.newest.available, target, all.at_ms) }),
       h("p", {}, changes(path, before)),
       hops(path, before),
       h("dl", { class: "facts" }, ["address", "source", "interface", "next_hop"].map((key) => [h("dt", {}, key.replace("_", " ")), h("dd", {}, path[key] ?? "not known")])));
   };
   slider.addEventListener("input", draw);
-  main.replaceChildren(h("h1", {}, `Path to ${target.name}`), back,
-    h("p", { id: "moved" }, `${old.length} ${old.length === 1 ? "path" : "paths"} in a year. Move the slider, or press the buttons, to see each.`),
-    h("label", {}, "Change", slider), h("p", {}, label),
-    h("p", {}, h("button", { onclick: step(-1) }, "◀ Earlier"), " ", h("button", { onclick: step(1) }, "Later ▶")), body);
+  main.replaceChildren(...[h("h1", {}, `Path to ${target.name}`), back,
+    h("p", { id: "moved" }, old.length === 1 ? "One path was seen in a year." : `${old.length} paths were seen in a year. Move the slider, or press the buttons, to see each.`),
+    old.length > 1 && h("div", { class: "slide" }, earlier, h("label", {}, "Path", slider), later), h("p", {}, h("strong", {}, label)), body].filter(Boolean));
   draw();
   return null;
 }

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     }
     let stop = interrupt::flag()?;
     let zone = clocks::local_zone();
-    let lines = Lines::new(args.json, zone.clone());
+    let printed = Lines::new(args.json, zone.clone());
     let server = args.pages.bind()?;
     let links = server.as_ref().map(Server::links);
     let store = open_store(args)?;
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
         pages::serve(server, store.reader(), live.clone(), stop)?;
     }
     let (sender, messages) = mpsc::channel();
-    let mut engine = Engine::start(settings, zone, lines, (keep, Box::new(told)), (&sender, stop))?;
+    let mut engine = Engine::start(settings, zone, printed, (keep, Box::new(told)), (&sender, stop))?;
     let reload = args.reload()?;
     live.ready();
     engine.run(&messages, args.duration, reload.as_ref(), stop);

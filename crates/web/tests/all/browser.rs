@@ -1,16 +1,20 @@
 //! Each page at two widths, light and dark: no word on the console, nothing that the policy
 //! forbids, nothing that stands out at the side, nothing that axe-core finds.
 //!
-//! `NARROWS_SCREENSHOTS=FOLDER` keeps a picture of each; `NARROWS_AXE=axe.min.js` names axe-core.
+//! `NARROWS_SCREENSHOTS=FOLDER` keeps a picture of each.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use narrows_web::Source;
 use serde_json::Value;
 
+use crate::begun::Begun;
 use crate::cdp::Tab;
-use crate::site::Site;
+use crate::site::{Site, local};
+use crate::year::Year;
 
 fn pages(site: &Site) -> Vec<(&'static str, String)> {
     let runs = site.json("/api/v1/runs?target=office&since=24h&limit=20");
@@ -28,20 +32,16 @@ fn pages(site: &Site) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Where axe-core is: named, or where `cargo xtask test` put it.
-fn axe() -> Option<String> {
-    let named = std::env::var_os("NARROWS_AXE").map(PathBuf::from);
-    let usual = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe-core/axe.min.js"));
-    std::fs::read_to_string(named.unwrap_or_else(usual)).ok()
-}
+/// Where `cargo xtask test` puts axe-core.
+const AXE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe-core/axe.min.js");
 
 fn each_page(mut look: impl FnMut(&mut Tab, &str)) {
     let mut tab = Tab::open();
     // A page whose server ends says so, so all of them stay.
     let mut sites = Vec::new();
-    for (name, path) in pages(&Site::start()) {
+    let mut show = |source: Arc<dyn Source>, name: &str, path: &str| {
         // A browser in a hurry asks more of one server than it answers in a second.
-        let site = Site::start();
+        let site = Site::of(local(), source);
         site.live.ready();
         for width in [360, 1280] {
             for dark in [false, true] {
@@ -51,13 +51,28 @@ fn each_page(mut look: impl FnMut(&mut Tab, &str)) {
             }
         }
         sites.push(site);
+    };
+    for (name, path) in pages(&Site::start()) {
+        show(Arc::new(Year), name, &path);
     }
+    show(Arc::new(Begun(None)), "empty", "/");
+    show(Arc::new(Begun(Some(20))), "start-overview", "/");
+    show(Arc::new(Begun(Some(20))), "start-target", "/target/office");
+    show(Arc::new(Begun(Some(130))), "two-minutes", "/target/office");
+}
+
+/// What axe-core finds on the page as it is; what is folded is a page's content too.
+fn found_by_axe(tab: &mut Tab, axe: &str) -> Value {
+    tab.evaluate("document.querySelectorAll('details').forEach((folded) => { folded.open = true; })");
+    tab.evaluate(axe);
+    tab.evaluate("axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes.map((node) => [node.html, node.failureSummary])]))")
 }
 
 #[test]
-#[ignore = "lab: needs chromium-headless-shell"]
-fn pages_are_quiet_and_fit_their_width() {
+#[ignore = "lab: needs chromium-headless-shell, axe-core"]
+fn pages_are_quiet_and_fit_their_width_and_axe_finds_nothing() {
     let folder = std::env::var_os("NARROWS_SCREENSHOTS").map(PathBuf::from);
+    let axe = std::fs::read_to_string(AXE).expect("cargo xtask test puts axe-core there");
     each_page(|tab, case| {
         if let Some(folder) = &folder {
             let picture = STANDARD.decode(tab.picture()).expect("base64");
@@ -66,25 +81,37 @@ fn pages_are_quiet_and_fit_their_width() {
         assert!(tab.said.is_empty(), "{case}: {:#?}", tab.said);
         let wide = tab.evaluate("document.documentElement.scrollWidth - innerWidth");
         assert_eq!(wide, 0, "{case} is too wide");
-        let heading = tab.evaluate("document.querySelectorAll('h1').length");
-        assert_eq!(heading, 1, "{case}");
+        let clipped = tab.evaluate(CLIPPED);
+        assert_eq!(clipped, Value::Array(Vec::new()), "{case}: text that is cut off");
+        // Both widths and both colours, each once: it takes a second or more.
+        if case.ends_with("360-dark") || case.ends_with("1280-light") {
+            let found = found_by_axe(tab, &axe);
+            assert_eq!(found, Value::Array(Vec::new()), "{case}: {found:#}");
+        }
     });
 }
 
+/// Text that its own box cuts off, and text of a picture that leaves the picture.
+const CLIPPED: &str = "[...document.querySelectorAll('main *')].filter((one) => {
+    const style = getComputedStyle(one);
+    const hidden = one.clientWidth > 0 && ['hidden', 'clip'].includes(style.overflowX) && one.scrollWidth > one.clientWidth + 1;
+    const box = one.tagName === 'text' && one.ownerSVGElement.getBoundingClientRect();
+    const own = box && one.getBoundingClientRect();
+    return hidden || (box && (own.left < box.left - 1 || own.right > box.right + 1 || own.top < box.top - 1 || own.bottom > box.bottom + 1));
+}).map((one) => one.outerHTML.slice(0, 200))";
+
+/// A check that finds nothing must be able to find something.
 #[test]
-#[ignore = "lab: needs chromium-headless-shell"]
-fn axe_finds_nothing() {
-    let Some(axe) = axe() else {
-        println!("NOT JUDGED: pages: axe-core is not there (target/axe-core/axe.min.js)");
-        return;
-    };
-    each_page(|tab, case| {
-        // What is folded is a page's content too.
-        tab.evaluate("document.querySelectorAll('details').forEach((folded) => { folded.open = true; })");
-        tab.evaluate(&axe);
-        let found = tab.evaluate("axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes.map((node) => [node.html, node.failureSummary])]))");
-        assert_eq!(found, Value::Array(Vec::new()), "{case}: {found:#}");
-    });
+#[ignore = "lab: needs chromium-headless-shell, axe-core"]
+fn axe_finds_what_is_wrong() {
+    let axe = std::fs::read_to_string(AXE).expect("cargo xtask test puts axe-core there");
+    let site = Site::start();
+    let mut tab = Tab::open();
+    tab.show(&format!("http://{}/compare", site.address), 1280, false);
+    tab.evaluate("document.querySelector('main').append(document.createElement('button'))");
+    tab.evaluate("document.querySelector('h1').style.color = '#ccc'");
+    let found = found_by_axe(&mut tab, &axe).to_string();
+    assert!(found.contains("button-name") && found.contains("color-contrast"), "{found}");
 }
 
 /// A chart is read and opened without a mouse.
@@ -100,4 +127,31 @@ fn the_keyboard_reads_a_chart_and_opens_a_run() {
     assert!(readout.as_str().is_some_and(|readout| readout.contains("23.4 Mbit/s")), "{readout}");
     tab.press("Enter");
     tab.until("Enter opens the run", "location.pathname.startsWith('/run/')");
+}
+
+/// Whoever presses Tab sees where it went, and comes to every control and every chart.
+#[test]
+#[ignore = "lab: needs chromium-headless-shell"]
+fn every_stop_of_the_tab_key_has_a_ring() {
+    let site = Site::start();
+    let mut tab = Tab::open();
+    for dark in [false, true] {
+        tab.show(&format!("http://{}/target/office", site.address), 1280, dark);
+        let mut stops = Vec::new();
+        for _ in 0..80 {
+            tab.press("Tab");
+            let stop = tab.evaluate(
+                "(() => { const at = document.activeElement, style = getComputedStyle(at);
+                    return at === document.body ? null : [at.className || at.tagName, style.outlineStyle, parseFloat(style.outlineWidth)]; })()",
+            );
+            if stop.is_null() {
+                break;
+            }
+            assert!(stop[1] == "solid" && stop[2].as_f64() >= Some(2.0), "{stop}");
+            stops.push(stop[0].as_str().unwrap_or_default().to_owned());
+        }
+        for wanted in ["skip", "chart", "chart heat", "SUMMARY", "SELECT", "BUTTON", "INPUT"] {
+            assert!(stops.iter().any(|stop| stop == wanted), "{wanted}: {stops:?}");
+        }
+    }
 }

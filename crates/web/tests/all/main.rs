@@ -1,8 +1,10 @@
 //! The pages, the API and the metrics, asked over real sockets.
 
 mod api;
+mod begun;
 mod browser;
 mod cdp;
+mod grafana;
 mod monitoring;
 mod open_api;
 mod posts;

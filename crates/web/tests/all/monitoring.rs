@@ -2,9 +2,38 @@
 
 use std::time::Duration;
 
+use narrows_store::records::Sample;
+use narrows_watch::{Claim, Signal};
 use narrows_web::TargetLabels;
 
 use crate::site::Site;
+use crate::year::now;
+
+/// A site that has something to say of every metric.
+pub(crate) fn everything() -> Site {
+    let site = Site::start();
+    let cadence = Duration::from_secs(60);
+    let of = TargetLabels { source: "here".to_owned(), target: "office".to_owned(), ip_version: 4, cadence };
+    let metrics = site.live.metrics();
+    let (value, low, high) = (Some(6e7), Some(5e7), Some(7e7));
+    let sample =
+        Sample { at: now(), value, low, high, claim: Claim::Estimate, loaded: false, host_busy: false, run: None };
+    metrics.pulse(&of, Some(Duration::from_millis(18)));
+    metrics.sample(&of, Signal::AvailableForward, "slope", &sample);
+    metrics.path(&of, Some(1500), 8, now());
+    metrics.path_changed(&of);
+    metrics.follow(&of, &["change"]);
+    metrics.up(&of, Some(true), Some(false), now());
+    metrics.event(&of, "change");
+    metrics.host_event("here", "woke");
+    metrics.sent(&of, "slice", 243_800);
+    metrics.budget_left(&of, 1_000_000, now());
+    metrics.alert(&of, "uplink-low", true, now());
+    metrics.store(43_000_000, false, now());
+    metrics.host_busy(0.01, now());
+    metrics.sample(&of, Signal::Capacity, "slope", &sample);
+    site
+}
 
 #[test]
 fn metrics_come_in_the_format_that_is_asked_for() {

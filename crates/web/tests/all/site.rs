@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use narrows_web::{Live, Post, Server, Settings};
+use narrows_web::{Live, Post, Server, Settings, Source};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -40,6 +40,10 @@ impl Site {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
+        Self::of(settings, Arc::new(Year))
+    }
+
+    pub(crate) fn of(settings: Settings, source: Arc<dyn Source>) -> Self {
         let server = Server::bind(settings).expect("these settings are safe");
         let address = server.address();
         let (live, posts) = Live::new();
@@ -48,7 +52,7 @@ impl Site {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             let stop = async { drop(stopped.await) };
-            runtime.block_on(server.run(Arc::new(Year), ours, stop)).expect("it serves");
+            runtime.block_on(server.run(source, ours, stop)).expect("it serves");
         });
         Self { address, live, posts: Some(posts), stop: Some(stop), thread: Some(thread) }
     }

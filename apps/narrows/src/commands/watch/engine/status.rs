@@ -20,14 +20,14 @@ impl Engine {
 
     /// Before anything else is told of a target: what is noted of it names its IP version.
     pub(super) fn tell_status_of(&mut self, id: TargetId, now: Moment) {
-        let status = self.subjects.get(&id).and_then(|subject| self.status(id, subject, now.wall));
+        let status = self.subjects.get(&id).and_then(|subject| self.status_of(id, subject, now.wall));
         if let Some(status) = status {
             self.keep.status(id, &status, now.wall);
         }
     }
 
     /// Only targets with an address have one.
-    fn status(&self, id: TargetId, subject: &Subject, now: WallTime) -> Option<Status> {
+    fn status_of(&self, id: TargetId, subject: &Subject, now: WallTime) -> Option<Status> {
         let (address, forecast) = (subject.address?, self.planner.forecast(id)?);
         let spent = |why| self.planner.spent(id, now, why).count();
         let spent: u64 = [Why::Cadence, Why::Evidence, Why::Night].into_iter().map(spent).sum();
