@@ -1,8 +1,10 @@
 //! The project's own chores:
-//! `cargo xtask test | judge | soak | tidy | accuracy | bench | fuzz | package | size | pictures`.
+//! `cargo xtask test | judge | soak | tidy | accuracy | bench | fuzz | package | book | size |
+//! pictures`.
 
 mod accuracy;
 mod bench;
+mod book;
 mod fuzz;
 mod install;
 mod package;
@@ -26,6 +28,7 @@ cargo xtask accuracy   simulate every scenario of every method [--runs N] [--pro
 cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput|pacing|udp|tcp|traffic|sim|links|captures] [--rounds N] [--seconds N] [--short]
                        [--write docs/results/benchmarks.md]; needs root but for sim; leaves out what is not installed
 cargo xtask package    deb, rpm, static archive and OCI layout in target/package [--test: install each into an empty root]
+cargo xtask book       the book of docs/, with the reference that is generated, into target/book [--program PATH]
 cargo xtask size       build times of a fresh clone and size of the packaged program, of HEAD [and COMMIT before it]
 cargo xtask pictures   pictures of the live screens, into docs/guide/pictures
 ";
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(&rest),
         "bench" => bench::run(&rest),
         "package" => package::run(&rest),
+        "book" => book::run(&rest),
         "size" => size::run(&rest),
         "accuracy" => accuracy::run(&rest),
         "pictures" => pictures(),

@@ -8,7 +8,7 @@ mod tally;
 use anyhow::{Result, bail};
 
 use crate::shell::{quiet, say, shown, watched};
-use crate::{accuracy, fuzz, install, room, tidy};
+use crate::{accuracy, book, fuzz, install, room, tidy};
 use classes::{Class, Ignored};
 use tally::Tally;
 
@@ -52,6 +52,7 @@ pub(crate) fn test() -> Result<bool> {
     let doc = ["doc", "--release", "--workspace", "--all-features", "--no-deps", "--locked"];
     tally.step("documentation", shown("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?);
     sweep(&mut tally, "accuracy, 20 runs per scenario", 20);
+    tally.step("book", book::of_built(PROGRAM)?);
     of_class(&mut tally, "lab", Class::Lab, &not_installed)?;
     Ok(tally.close())
 }

@@ -10,6 +10,7 @@ mod words;
 
 use anyhow::{Result, bail};
 
+use crate::book;
 use crate::shell::say;
 
 /// Runs every rule, prints what breaks one, and returns whether none is broken.
@@ -32,6 +33,7 @@ pub(crate) fn with(args: &[String]) -> Result<bool> {
     methods::check(&mut broken)?;
     msrv::check(&mut broken)?;
     words::check(&mut broken)?;
+    book::check(&mut broken)?;
     for line in &broken {
         say(&format!("tidy: {line}\n"));
     }
