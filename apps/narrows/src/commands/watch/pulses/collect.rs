@@ -44,10 +44,8 @@ impl Collector {
     /// One was sent. Beside a job of ours it says nothing of the path, and is not counted.
     pub(super) fn sent(&mut self, number: u32, at: WallTime, loaded: bool) {
         self.last_answer.get_or_insert(at);
-        // The first block ends as late as all others: after the wait for its answers.
-        let settled = at.millis() - WAIT_MS;
-        self.block.get_or_insert(settled.div_euclid(BLOCK_MS));
-        self.minute.get_or_insert(settled.div_euclid(MINUTE_MS));
+        self.block.get_or_insert(at.millis().div_euclid(BLOCK_MS));
+        self.minute.get_or_insert(at.millis().div_euclid(MINUTE_MS));
         if loaded {
             *self.left_out.entry(at.millis().div_euclid(MINUTE_MS)).or_default() += 1;
         } else {
@@ -68,12 +66,12 @@ impl Collector {
         let mut closed = Vec::new();
         let settled = now.millis() - WAIT_MS;
         let block_now = settled.div_euclid(BLOCK_MS);
-        if let Some(block) = self.block.filter(|block| *block != block_now) {
+        if let Some(block) = self.block.filter(|block| is_over(*block, BLOCK_MS, now)) {
             closed.extend(self.block_of(block));
             self.block = Some(block_now);
         }
         let minute_now = settled.div_euclid(MINUTE_MS);
-        if let Some(minute) = self.minute.filter(|minute| *minute != minute_now) {
+        if let Some(minute) = self.minute.filter(|minute| is_over(*minute, MINUTE_MS, now)) {
             closed.extend(self.minute_of(minute).map(Closed::Minute));
             self.minute = Some(minute_now);
             let (from, until) = (minute_now * MINUTE_MS, now.millis() + MINUTE_MS);
@@ -119,6 +117,11 @@ impl Collector {
             round_trips_ns,
         })
     }
+}
+
+/// Its end is past, and the wait for late answers; or the clock was set back before it.
+const fn is_over(number: i64, length_ms: i64, now: WallTime) -> bool {
+    now.millis() >= (number + 1) * length_ms + WAIT_MS || now.millis() < number * length_ms
 }
 
 const BLOCK_MS: i64 = 10_000;
