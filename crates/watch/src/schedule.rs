@@ -11,6 +11,7 @@ mod hours;
 mod job;
 mod ledger;
 mod planner;
+mod request;
 mod settings;
 mod target;
 
@@ -21,5 +22,6 @@ pub use hours::{HoursError, WeeklyHours};
 pub use job::{Job, JobEnd, JobId, JobKind, Outcome, TargetId, Why};
 pub use ledger::{Booking, Ledger, MinuteWindow};
 pub use planner::{PathEvent, Planner};
+pub use request::NotQueued;
 pub use settings::{NightTest, TargetSettings};
 pub use target::{Forecast, TargetPlan};

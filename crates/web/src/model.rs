@@ -196,7 +196,7 @@ pub(crate) struct Run {
     target: Option<String>,
     /// `route`, `slice`, `capacity`, `hops` or `test`.
     kind: &'static str,
-    /// `base`, `cadence`, `evidence` or `night`.
+    /// `base`, `cadence`, `evidence`, `night` or `asked`.
     #[schema(value_type = String)]
     why: narrows_watch::schedule::Why,
     /// When it began.

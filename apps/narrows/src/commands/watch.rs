@@ -86,9 +86,10 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     let writer = store.as_ref().map(Store::writer);
     let told = Told::start(&settings.channels, args.config.as_deref(), writer.as_ref(), links)?;
     let (live, posts) = Live::new();
+    let (sender, messages) = mpsc::channel();
     let keep: Box<dyn Keep> = match writer {
         Some(writer) => {
-            pages::take_posts(posts, writer.clone())?;
+            pages::take_posts(posts, writer.clone(), sender.clone())?;
             Box::new(Stored::new(writer, live.clone()))
         }
         None => Box::new(Memory::default()),
@@ -96,7 +97,6 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     if let (Some(server), Some(store)) = (server, &store) {
         pages::serve(server, store.reader(), live.clone(), stop)?;
     }
-    let (sender, messages) = mpsc::channel();
     let mut engine = Engine::start(settings, zone, printed, (keep, Box::new(told)), (&sender, stop))?;
     let reload = args.reload()?;
     live.ready();

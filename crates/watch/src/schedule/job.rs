@@ -101,6 +101,24 @@ pub enum Why {
     Evidence,
     /// The night's work.
     Night,
+    /// Somebody asked for it: paid from the share for evidence.
+    Asked,
+}
+
+impl Why {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Base, Self::Cadence, Self::Evidence, Self::Night, Self::Asked];
+
+    /// The machine name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Cadence => "cadence",
+            Self::Evidence => "evidence",
+            Self::Night => "night",
+            Self::Asked => "asked",
+        }
+    }
 }
 
 /// Work to be started now.

@@ -54,7 +54,7 @@ impl Ledger {
     /// A step of the clock led from one day to another. The new day begins with what the old one
     /// spent, so that no step opens a fresh budget.
     pub fn stepped(&mut self, from: i64, to: i64) {
-        for why in [Why::Base, Why::Cadence, Why::Evidence, Why::Night] {
+        for why in Why::ALL {
             let carried = self.spent(from, why).max(self.spent(to, why));
             self.spent.insert((to, why), carried.count());
         }

@@ -12,7 +12,7 @@ use super::job::{Job, JobEnd, JobId, JobKind, TargetId, Why};
 use super::ledger::Booking;
 use super::settings::TargetSettings;
 use super::target::{Forecast, Refused, TargetPlan};
-use crate::time::{BootTime, Moment, WallTime, Zone};
+use crate::time::{BootTime, Local, Moment, WallTime, Zone};
 
 /// What happened to a target's path, as far as the schedule is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +101,12 @@ impl Planner {
             let Some(plan) = self.targets.get_mut(&id) else { continue };
             let due = plan.due(now.boot, local, &mut self.jitter);
             let link_time = if due.is_empty() { Duration::ZERO } else { self.link_time(id) };
+            let mut waits = false;
             for (kind, why) in due {
+                // What is less urgent does not take the minute that something else waits for.
+                if kind.loads() && waits {
+                    continue;
+                }
                 if kind.loads() && !free(&self.running, &self.targets, id, self.loading_jobs) {
                     self.retry_at = Some(now.boot.after(RETRY));
                     continue;
@@ -119,7 +124,10 @@ impl Planner {
                         jobs.push(job);
                     }
                     Err(Refused::ByDay) => plan.planned(kind, why, now.boot, next),
-                    Err(Refused::ByMinute) => self.retry_at = Some(now.boot.after(RETRY)),
+                    Err(Refused::ByMinute) => {
+                        waits = true;
+                        self.retry_at = Some(now.boot.after(RETRY));
+                    }
                 }
             }
         }
@@ -168,7 +176,7 @@ impl Planner {
         let plans = self
             .targets
             .values()
-            .map(|plan| if plan.incident.is_some() { now.after(Duration::from_secs(1)) } else { plan.next() });
+            .map(|plan| if plan.is_urgent() { now.after(Duration::from_secs(1)) } else { plan.next() });
         let at = plans.chain(self.retry_at).min().unwrap_or(now.after(LONGEST_PAUSE));
         at.clamp(now.after(Duration::from_secs(1)), now.after(LONGEST_PAUSE))
     }
@@ -192,6 +200,14 @@ impl Planner {
     /// The target's capacity, once it was measured.
     pub fn capacity(&self, target: TargetId) -> Option<BitRate> {
         self.targets.get(&target).filter(|plan| plan.measured).map(|plan| plan.capacity)
+    }
+
+    pub(super) fn plan_mut(&mut self, target: TargetId) -> Option<&mut TargetPlan> {
+        self.targets.get_mut(&target)
+    }
+
+    pub(super) fn local(&self, now: Moment) -> Local {
+        self.zone.local(now.wall)
     }
 
     /// The time that the slices of all targets on the same link take.

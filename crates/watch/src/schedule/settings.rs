@@ -85,7 +85,7 @@ impl TargetSettings {
         let percent = match why {
             Why::Base => return ROUTE_OCTETS_PER_DAY,
             Why::Cadence => 60,
-            Why::Evidence => 25,
+            Why::Evidence | Why::Asked => 25,
             Why::Night => 15,
         };
         self.shared_octets(capacity) / 100 * percent

@@ -50,6 +50,8 @@ pub struct TargetPlan {
     pub(super) backoff: Backoff,
     pub(super) incident: Option<Incident>,
     pub(super) capacity_due: bool,
+    /// What people asked for and has not begun.
+    pub(super) requested: Vec<JobKind>,
     costs: BTreeMap<JobKind, Cost>,
     next_slice: BootTime,
     next_route: BootTime,
@@ -89,6 +91,7 @@ impl TargetPlan {
             backoff: Backoff::default(),
             incident: None,
             capacity_due: true,
+            requested: Vec::new(),
             costs: BTreeMap::new(),
             next_slice: now.after(FIRST_SLICE.mul_f64(1.0 + phase)),
             next_route: now,
@@ -107,6 +110,8 @@ impl TargetPlan {
         if self.next_route <= now {
             due.push((JobKind::Route, Why::Base));
         }
+        // Somebody waits for these.
+        due.extend(self.requested.iter().map(|kind| (*kind, Why::Asked)));
         if self.incident.as_ref().is_some_and(|incident| incident.is_over(now)) {
             self.incident = None;
         }
@@ -126,7 +131,7 @@ impl TargetPlan {
         {
             due.extend(night.left.first().map(|kind| (*kind, Why::Night)));
         }
-        let quiet = self.settings.quiet.iter().any(|hours| hours.covers(local));
+        let quiet = self.is_quiet(local);
         due.retain(|(kind, _)| !(quiet && kind.loads()) && (!kind.needs_server() || self.backoff.allows(now)));
         due
     }
@@ -134,23 +139,51 @@ impl TargetPlan {
     /// The octets a job of this kind may take: half more than usual, but never more than a minute
     /// has. `None` if the day has no more, or the last minute.
     pub(super) fn affordable(&self, kind: JobKind, why: Why, now: BootTime, day: i64) -> Result<Octets, Refused> {
-        let usual = self.cost(kind).octets;
-        let minute = self.settings.minute_octets(self.capacity).count().saturating_sub(PULSES_PER_MINUTE);
-        let most = rounded(usual * HEADROOM);
-        let octets = if kind == JobKind::Test { most } else { most.min(minute) };
-        let left = self.settings.share_of_day(self.capacity, why).saturating_sub(self.ledger.spent(day, why).count());
-        if octets > left || octets == 0 {
+        let octets = self.bookable(kind);
+        if octets > self.left(day, why) || octets.count() == 0 {
             return Err(Refused::ByDay);
         }
-        if kind != JobKind::Test && !self.window.fits(now, Octets::new(octets), Octets::new(minute)) {
+        if kind != JobKind::Test && !self.window.fits(now, octets, self.minute()) {
             return Err(Refused::ByMinute);
         }
-        Ok(Octets::new(octets))
+        Ok(octets)
+    }
+
+    /// Half more than usual, but never more than a minute has.
+    pub(super) fn bookable(&self, kind: JobKind) -> Octets {
+        let most = Octets::new(rounded(self.cost(kind).octets * HEADROOM));
+        if kind == JobKind::Test { most } else { most.min(self.minute()) }
+    }
+
+    /// What jobs may take of a minute: pulses have theirs.
+    fn minute(&self) -> Octets {
+        let all = self.settings.minute_octets(self.capacity).count();
+        Octets::new(all.saturating_sub(PULSES_PER_MINUTE))
+    }
+
+    /// What is left of a day.
+    pub(super) fn left(&self, day: i64, why: Why) -> Octets {
+        let spent = |why| self.ledger.spent(day, why).count();
+        let spent = match why {
+            Why::Evidence | Why::Asked => spent(Why::Evidence) + spent(Why::Asked),
+            Why::Base | Why::Cadence | Why::Night => spent(why),
+        };
+        Octets::new(self.settings.share_of_day(self.capacity, why).saturating_sub(spent))
+    }
+
+    pub(super) fn is_quiet(&self, local: Local) -> bool {
+        self.settings.quiet.iter().any(|hours| hours.covers(local))
+    }
+
+    /// Something is wanted as soon as it may begin.
+    pub(super) fn is_urgent(&self) -> bool {
+        self.incident.is_some() || !self.requested.is_empty()
     }
 
     /// It starts, or is skipped for lack of budget: the next one is planned.
     pub(super) fn planned(&mut self, kind: JobKind, why: Why, now: BootTime, next: Duration) {
         match (why, kind) {
+            (Why::Asked, _) => self.requested.retain(|one| *one != kind),
             (Why::Base, _) => self.next_route = now.after(ROUTE_EVERY),
             (Why::Evidence, _) => {
                 if let Some(incident) = &mut self.incident {

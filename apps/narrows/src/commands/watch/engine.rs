@@ -1,5 +1,6 @@
 //! The scheduler: hears pulses and ends of jobs, starts what is due, keeps and says what was found.
 
+mod asked;
 mod found;
 mod status;
 mod taken;
@@ -18,8 +19,10 @@ use std::time::Duration;
 use narrows_store::records::{Run, RunOutcome};
 use narrows_units::Octets;
 use narrows_watch::alert::{Alerts, Rule};
-use narrows_watch::schedule::{Job, JobEnd, JobId, Outcome, Planner, TargetId, Why};
+use narrows_watch::schedule::{Job, JobEnd, JobId, JobKind, Outcome, Planner, TargetId, Why};
 use narrows_watch::{BootTime, Moment, Observation, Zone};
+use narrows_web::{Accepted, Refusal};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use self::targets::{ALERTS, restored};
@@ -42,7 +45,12 @@ pub(super) enum Message {
     Done(Box<Done>),
     /// What the target's name has; nothing if it does not resolve.
     Resolved(TargetId, Vec<IpAddr>),
+    /// Somebody asks for a job.
+    Asked(TargetId, JobKind, Answer),
 }
+
+/// Where it is said what came of it.
+pub(super) type Answer = oneshot::Sender<Result<Accepted, Refusal>>;
 
 /// Settings that are read again when somebody asks for it.
 pub(super) struct Reload {
@@ -144,7 +152,9 @@ impl Engine {
         while !stop.load(Ordering::Relaxed) && !self.lines.closed() {
             let jumps = self.clocks.look();
             let now = clocks::now();
-            jumps.into_iter().for_each(|jump| self.jumped(jump, now));
+            for jump in jumps {
+                self.jumped(jump, now);
+            }
             self.look(now);
             watchdog.feed();
             if let Some(reload) = reload.filter(|reload| reload.asked.swap(false, Ordering::Relaxed)) {
@@ -185,6 +195,8 @@ impl Engine {
             Message::Heard(id, heard) => self.heard(id, heard, now),
             Message::Done(done) => self.done(*done, now),
             Message::Resolved(id, addresses) => self.resolved(id, addresses, now),
+            // Whoever asked may have gone.
+            Message::Asked(id, kind, answer) => drop(answer.send(self.asked(id, kind, now))),
         }
     }
 
@@ -268,17 +280,11 @@ impl Engine {
     }
 
     fn spent(&mut self, target: TargetId, why: Why, now: Moment) {
-        let kind = match why {
-            Why::Base => "base",
-            Why::Cadence => "cadence",
-            Why::Evidence => "evidence",
-            Why::Night => "night",
-        };
         if self.planner.plan(target).is_none() {
             return;
         }
         let octets = self.planner.spent(target, now.wall, why).count();
-        self.keep.spent(target, self.zone.local(now.wall).day, kind, octets);
+        self.keep.spent(target, self.zone.local(now.wall).day, why.name(), octets);
     }
 
     /// In one line, for the service manager.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use narrows_watch::alert::Silence;
 use narrows_web::{Accepted, Live, Order, Post, Refusal, ServeError, Server, Settings, wall_clock};
 use tokio::sync::mpsc;
 
+use super::engine::Message;
 use super::events;
 use crate::exit::Failure;
 
@@ -73,12 +75,20 @@ pub(super) fn serve(server: Server, reader: Reader, live: Live, stop: &Arc<Atomi
         .map_err(|error| Failure::host(format!("cannot start a thread: {error}")))
 }
 
-/// Takes what people post until nobody can post any more.
-pub(super) fn take_posts(mut posts: mpsc::Receiver<Post>, writer: Writer) -> Result<(), Failure> {
+/// Takes what people post until nobody can post any more. The scheduler answers for runs.
+pub(super) fn take_posts(
+    mut posts: mpsc::Receiver<Post>,
+    writer: Writer,
+    scheduler: Sender<Message>,
+) -> Result<(), Failure> {
     let run = move || {
         while let Some(Post { order, answer }) = posts.blocking_recv() {
-            // Who asked may have gone.
-            let _ = answer.send(carry_out(order, &writer));
+            // Who asked may have gone, and the scheduler at the end.
+            if let Order::Run { target, kind } = order {
+                let _ = scheduler.send(Message::Asked(target, kind, answer));
+            } else {
+                let _ = answer.send(carry_out(order, &writer));
+            }
         }
     };
     thread::Builder::new()
@@ -91,7 +101,7 @@ pub(super) fn take_posts(mut posts: mpsc::Receiver<Post>, writer: Writer) -> Res
 fn carry_out(order: Order, writer: &Writer) -> Result<Accepted, Refusal> {
     let unavailable = |error: narrows_store::Error| Refusal::Unavailable(error.to_string());
     match order {
-        Order::Run { .. } => Err(Refusal::Unfit("a run is started by hand: narrows test HOST".to_owned())),
+        Order::Run { .. } => Err(Refusal::Unavailable("the scheduler answers for runs".to_owned())),
         Order::Silence { rule, target, began, ends, note } => {
             let silence = Silence { rule, target, begins: began, ends };
             let id = writer.silence(&silence, note.as_deref()).map_err(unavailable)?;

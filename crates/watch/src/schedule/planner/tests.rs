@@ -3,8 +3,8 @@
 use narrows_stat::SplitMix64;
 
 use super::*;
-use crate::schedule::Outcome;
 use crate::schedule::settings::PULSE_OCTETS_PER_DAY;
+use crate::schedule::{NotQueued, Outcome};
 
 /// Began, ended, octets, whether the share per minute counts, what for.
 type Sent = (BootTime, BootTime, u64, bool, Why);
@@ -298,4 +298,59 @@ fn a_first_slice_without_a_value_is_repeated_soon_and_not_for_ever() {
     let gaps: Vec<u64> = asked.windows(2).map(|pair| pair[1].since(pair[0]).as_secs()).collect();
     assert!(gaps.len() > 6 && gaps[..4].iter().all(|gap| *gap <= 15), "{gaps:?}");
     assert!(gaps[4..].iter().all(|gap| *gap >= 54), "{gaps:?}");
+}
+
+#[test]
+fn what_people_ask_for_begins_at_once_or_is_refused_with_the_reason() {
+    let target = TargetId::new(0);
+    let mut world = World::new(11, &[100_000]);
+    assert_eq!(world.planner.request(TargetId::new(9), JobKind::Hops, world.now), Err(NotQueued::Unknown));
+    let octets = world.planner.request(target, JobKind::Hops, world.now).unwrap();
+    assert_eq!(world.planner.request(target, JobKind::Hops, world.now), Ok(octets), "it is queued once");
+    let asked = |jobs: &[Job]| jobs.iter().filter(|job| job.why == Why::Asked).count();
+    let first = world.planner.due(world.now);
+    assert!(asked(&first) == 1 && first.iter().all(|job| job.octets <= octets || job.why != Why::Asked));
+    assert_eq!(asked(&world.planner.due(world.now)), 0);
+    // Until the share for evidence is spent.
+    let mut begun = first;
+    let refusal = (0..1000).find_map(|_| {
+        for job in begun.drain(..).chain(world.planner.due(world.now)).collect::<Vec<_>>() {
+            world.planner.ended(job.id, world.now.boot, JobEnd { octets: None, outcome: Outcome::Done });
+        }
+        let minute = Duration::from_secs(61);
+        world.now = Moment { boot: world.now.boot.after(minute), wall: world.now.wall.after(minute) };
+        world.planner.request(target, JobKind::Hops, world.now).err()
+    });
+    let Some(NotQueued::Day { needed, left }) = refusal else { panic!("{refusal:?}") };
+    assert!(needed > left, "{needed}, {left}");
+    let spent = [Why::Evidence, Why::Asked].map(|why| world.planner.spent(target, world.now.wall, why).count());
+    assert!(spent[1] > 300_000_000 && spent.iter().sum::<u64>() <= 500_000_000, "{spent:?}");
+}
+
+#[test]
+fn requests_wait_for_no_quiet_hours_and_no_server_that_is_gone() {
+    // Target 4 is quiet at nine; it is Monday, a little after midnight.
+    let mut world = World::new(12, &CAPACITIES_KBPS);
+    let nine = Duration::from_secs(9 * 3600 + 1800);
+    let local = Zone::fixed(3600).local(world.now.wall);
+    let until_nine = nine.saturating_sub(Duration::from_secs(local.second.into()));
+    let quiet = Moment { boot: world.now.boot.after(until_nine), wall: world.now.wall.after(until_nine) };
+    let target = TargetId::new(4);
+    assert_eq!(world.planner.request(target, JobKind::Capacity, quiet), Err(NotQueued::Quiet));
+    assert!(world.planner.request(target, JobKind::Route, quiet).is_ok());
+    world.planner.targets.get_mut(&target).unwrap().backoff.refused(world.now.boot);
+    let minute = world.now.boot.after(Duration::from_secs(60));
+    assert_eq!(world.planner.request(target, JobKind::Slice, world.now), Err(NotQueued::Server(minute)));
+    assert!(world.planner.request(target, JobKind::Capacity, world.now).is_ok());
+}
+
+#[test]
+fn a_request_that_needs_the_whole_minute_is_not_overtaken_for_ever() {
+    let (mut world, target) = (World::new(13, &[2000]), TargetId::new(0));
+    world.run(BootTime::from_millis(600_000), |_| {});
+    world.planner.request(target, JobKind::Hops, world.now).unwrap();
+    world.run(BootTime::from_millis(900_000), |_| {});
+    let asked = world.sent[&target].iter().find(|(.., why)| *why == Why::Asked).map(|(began, ..)| began.millis());
+    assert!(asked.is_some_and(|began| began < 780_000), "{asked:?}");
+    assert!(world.worst_minute(target) <= BitRate::from_mbps(2).octets_in(Duration::from_secs(60)) / 100);
 }

@@ -93,7 +93,9 @@ impl Engine {
             }
         }
         let new = wanted.len();
-        wanted.into_values().for_each(|target| self.add(target));
+        for target in wanted.into_values() {
+            self.add(target);
+        }
         self.alerts.set_rules(settings.rules.clone());
         self.rules = settings.rules;
         format!("settings read; targets: {}, of which {new} new; {gone} gone", self.subjects.len())

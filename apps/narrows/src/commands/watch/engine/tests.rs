@@ -16,7 +16,6 @@ use super::threads::Ends;
 use super::*;
 
 const START_MS: i64 = 1_795_392_000_000;
-const WHYS: [Why; 4] = [Why::Base, Why::Cadence, Why::Evidence, Why::Night];
 
 fn at(seconds: u64) -> Moment {
     let wall = WallTime::from_millis(START_MS).after(Duration::from_secs(seconds));
@@ -100,7 +99,7 @@ fn a_process_that_is_killed_again_and_again_never_spends_twice() {
         assert!(octets <= minute, "{octets} octets in a minute, {minute} allowed");
     }
     let (first, _) = engine(narrow(&["far.example"]), Box::new(keep), at(2000));
-    for why in WHYS {
+    for why in Why::ALL {
         let octets: u64 = sent.iter().filter(|(_, job)| job.why == why).map(|(_, job)| job.octets.count()).sum();
         assert_eq!(first.planner.spent(target, at(2000).wall, why).count(), octets, "{why:?}");
     }
@@ -125,7 +124,7 @@ fn a_booking_is_in_the_file_before_its_job_begins() {
     }
     let store = Store::open(&copy, Options::new(at(1).wall)).unwrap();
     let (mut next, ends) = engine(narrow(&["far.example"]), keep(&store), at(1));
-    for why in WHYS {
+    for why in Why::ALL {
         let octets: u64 = begun.iter().filter(|job| job.why == why).map(|job| job.octets.count()).sum();
         assert_eq!(next.planner.spent(begun[0].target, at(1).wall, why).count(), octets, "{why:?}");
     }
@@ -209,4 +208,31 @@ fn a_target_of_the_same_name_with_another_host_begins_anew() {
     assert_eq!(engine.planner.spent(a, at(6002).wall, Why::Cadence), spent, "the budget is the target's");
     assert_eq!(engine.planner.capacity(a), None);
     assert_eq!(engine.status(), "targets: 1");
+}
+
+/// What the page is answered.
+fn asked(engine: &mut Engine, id: TargetId, kind: JobKind, now: Moment) -> Result<Accepted, Refusal> {
+    let (answer, mut answered) = oneshot::channel();
+    engine.take(Message::Asked(id, kind, answer), now);
+    answered.try_recv().unwrap()
+}
+
+#[test]
+fn a_posted_run_begins_or_the_page_says_why_not() {
+    let mut settings = narrow(&["a.example"]);
+    settings.targets[0].budget.first_capacity = BitRate::from_mbps(100);
+    let (mut engine, ends) = engine(settings, Box::new(Recorder::default()), at(0));
+    let a = TargetId::new(1);
+    let accepted = asked(&mut engine, a, JobKind::Hops, at(1)).unwrap();
+    assert!(accepted.text.starts_with("a.example: hops is queued; it may take "), "{}", accepted.text);
+    engine.look(at(1));
+    assert!(jobs(&ends).iter().any(|job| job.kind == JobKind::Hops && job.why == Why::Asked));
+    let unknown = asked(&mut engine, TargetId::new(7), JobKind::Hops, at(2)).unwrap_err();
+    assert_eq!(unknown, Refusal::Unfit("this target is followed no more".to_owned()));
+    let mut other = narrow(&["a.example"]);
+    other.targets[0].budget.quiet = vec!["00:00-24:00".parse().unwrap()];
+    engine.reload(Ok(other), at(3));
+    let quiet = asked(&mut engine, a, JobKind::Slice, at(4)).unwrap_err();
+    let text = "a.example: slice: these are quiet hours: only pulses and routes run";
+    assert_eq!(quiet, Refusal::Budget(text.to_owned()));
 }
