@@ -35,8 +35,11 @@ pub(crate) fn installed(program: &[u8], layout: &Layout) -> Result<Tree> {
     tree.add("usr/share/bash-completion/completions/narrows", own.bash);
     tree.add(format!("{}/_narrows", layout.zsh), own.zsh);
     tree.add("usr/share/fish/vendor_completions.d/narrows.fish", own.fish);
-    tree.add(format!("{}/narrows-serve.service", layout.unit), packaging("narrows-serve.service")?);
+    for unit in ["narrows-serve.service", "narrows-watch.service"] {
+        tree.add(format!("{}/{unit}", layout.unit), packaging(unit)?);
+    }
     tree.add("usr/lib/sysusers.d/narrows.conf", packaging("narrows.sysusers")?);
+    tree.add("usr/lib/tmpfiles.d/narrows.conf", packaging("narrows-watch.tmpfiles")?);
     paths(&mut tree, "usr/share/narrows")?;
     documents(&mut tree, "usr/share/doc/narrows")?;
     Ok(tree)

@@ -72,18 +72,22 @@ impl Place {
         let completion = ". /usr/share/bash-completion/completions/narrows && complete -p narrows";
         self.run(&["bash", "-c", completion])?;
         self.run(&["narrows", "simulate", "/usr/share/narrows/scenarios/demo.toml", "--method", "rtt"])?;
-        self.unit()
+        self.unit("narrows-serve.service")?;
+        self.unit("narrows-watch.service")?;
+        self.run(&["getent", "passwd", "narrows"])?;
+        let mode = self.run(&["stat", "--format=%a", "/run/narrows"])?;
+        ensure!(mode.trim() == "1777", "/run/narrows, for locks, has mode {mode}");
+        Ok(())
     }
 
-    /// The unit is well formed, shut in, belongs to a user that exists, and is off.
-    fn unit(&self) -> Result<()> {
-        const UNIT: &str = "narrows-serve.service";
-        let complaints = self.command(&["systemd-analyze", "verify", "--man=no", UNIT]).output()?;
+    /// The unit is well formed, shut in, and off.
+    fn unit(&self, unit: &str) -> Result<()> {
+        let complaints = self.command(&["systemd-analyze", "verify", "--man=no", unit]).output()?;
         let text = String::from_utf8_lossy(&complaints.stderr).into_owned();
         ensure!(complaints.status.success() && !text.contains("narrows"), "systemd-analyze verify: {text}");
-        self.run(&["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", UNIT])?;
-        self.run(&["getent", "passwd", "narrows"])?;
-        let enabled = self.files()?.into_iter().find(|path| path.ends_with(".wants/narrows-serve.service"));
+        self.run(&["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", unit])?;
+        let wanted = format!(".wants/{unit}");
+        let enabled = self.files()?.into_iter().find(|path| path.ends_with(&wanted));
         ensure!(enabled.is_none(), "the unit is enabled: {enabled:?}");
         Ok(())
     }
