@@ -4,6 +4,7 @@
 mod bench;
 mod capture;
 mod card;
+mod changes;
 mod counters;
 mod departures;
 mod egress;
@@ -18,6 +19,7 @@ mod text;
 
 pub use bench::{costs, memory_costs};
 pub use capture::capture;
+pub use changes::RouteChanges;
 pub use counters::CounterReading;
 pub use departures::departure_times;
 pub use egress::Egress;

@@ -2,6 +2,7 @@
 //! causes.
 
 mod clocks;
+mod doors;
 mod engine;
 mod events;
 mod evidence;

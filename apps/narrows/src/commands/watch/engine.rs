@@ -1,6 +1,7 @@
 //! The scheduler: hears pulses and ends of jobs, starts what is due, keeps and says what was found.
 
 mod asked;
+mod egress;
 mod found;
 mod status;
 mod taken;
@@ -25,6 +26,7 @@ use narrows_web::{Accepted, Refusal};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use self::egress::EgressLooks;
 use self::targets::{ALERTS, restored};
 use self::threads::Threads;
 use super::clocks::{self, Clocks, Jump};
@@ -45,6 +47,8 @@ pub(super) enum Message {
     Done(Box<Done>),
     /// What the target's name has; nothing if it does not resolve.
     Resolved(TargetId, Vec<IpAddr>),
+    /// A link, an address or a route of this host is another.
+    Doors,
     /// Somebody asks for a job.
     Asked(TargetId, JobKind, Answer),
 }
@@ -69,6 +73,7 @@ pub(super) struct Engine {
     zone: Zone,
     clocks: Clocks,
     host: Host,
+    egress: EgressLooks,
     keep: Box<dyn Keep>,
     notices: Box<dyn Notices>,
     lines: Lines,
@@ -120,6 +125,7 @@ impl Engine {
             zone,
             clocks: Clocks::new(),
             host: Host::default(),
+            egress: EgressLooks::default(),
             keep,
             notices,
             lines,
@@ -195,6 +201,7 @@ impl Engine {
             Message::Heard(id, heard) => self.heard(id, heard, now),
             Message::Done(done) => self.done(*done, now),
             Message::Resolved(id, addresses) => self.resolved(id, addresses, now),
+            Message::Doors => self.egress.noticed(),
             // Whoever asked may have gone.
             Message::Asked(id, kind, answer) => drop(answer.send(self.asked(id, kind, now))),
         }
@@ -203,6 +210,7 @@ impl Engine {
     /// Does what is due.
     fn look(&mut self, now: Moment) {
         self.host.look(now);
+        self.look_at_doors(now);
         if now.boot >= self.ask_at {
             for job in self.planner.due(now) {
                 self.begin(job, now);

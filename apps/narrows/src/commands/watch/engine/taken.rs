@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use narrows_net::host::Egress;
 use narrows_store::records::{Basis, PulseMinute, RunOutcome};
 use narrows_units::{BitRate, Octets, rounded};
 use narrows_watch::alert::Input;
@@ -26,7 +25,6 @@ impl Engine {
             Heard::Block { at, block, silent } => {
                 self.silent(id, silent, now);
                 self.observe(id, Observation::PulseBlock(block), at, now);
-                self.look_at_egress(id, now);
             }
         }
     }
@@ -85,18 +83,6 @@ impl Engine {
         self.tell(notices, now);
     }
 
-    /// Egress, source address and next hop are looked at every ten seconds.
-    fn look_at_egress(&mut self, id: TargetId, now: Moment) {
-        let Some(subject) = self.subjects.get_mut(&id) else { return };
-        let Some(egress) = subject.address.and_then(Egress::towards) else { return };
-        let text = egress.to_string();
-        if subject.egress.as_ref() != Some(&egress) {
-            subject.egress = Some(egress);
-            self.plan(id, now);
-        }
-        self.observe(id, Observation::Egress(text), now.wall, now);
-    }
-
     pub(super) fn resolved(&mut self, id: TargetId, addresses: Vec<IpAddr>, now: Moment) {
         let Some(subject) = self.subjects.get_mut(&id) else { return };
         if addresses.is_empty() {
@@ -126,9 +112,10 @@ impl Engine {
     fn begin_with(&mut self, id: TargetId, address: IpAddr, now: Moment) {
         let Some(subject) = self.subjects.get_mut(&id) else { return };
         subject.address = Some(address);
-        subject.egress = Egress::towards(address);
+        subject.egress = None;
         let _ = self.threads.pulses.send(Asked::Follow(id, address, subject.target.via));
         self.plan(id, now);
+        self.look_at_egress(id, now);
         self.tell_status_of(id, now);
     }
 
@@ -210,6 +197,8 @@ impl Engine {
             self.observe(id, Observation::Route(route), now.wall, now);
         }
         self.observe(id, Observation::Mtu(mtu), now.wall, now);
+        // What notices do not tell of: rules of a firewall, say.
+        self.look_at_egress(id, now);
     }
 
     fn look_at_server(&mut self, id: TargetId, now: Moment) {

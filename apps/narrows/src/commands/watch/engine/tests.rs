@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use narrows_net::host::Egress;
 use narrows_notify::NoticeBody;
 use narrows_store::records::Event;
 use narrows_store::{Options, Store};
 use narrows_units::BitRate;
+use narrows_watch::schedule::PathEvent;
 use narrows_watch::{Reading, Signal, WallTime};
 use narrows_web::Live;
 
@@ -235,4 +237,32 @@ fn a_posted_run_begins_or_the_page_says_why_not() {
     let quiet = asked(&mut engine, a, JobKind::Slice, at(4)).unwrap_err();
     let text = "a.example: slice: these are quiet hours: only pulses and routes run";
     assert_eq!(quiet, Refusal::Budget(text.to_owned()));
+}
+
+#[test]
+fn another_door_twice_is_a_new_baseline_and_another_capacity() {
+    let keep = Recorder::default();
+    let (mut engine, ends) = engine(narrow(&["a.example"]), Box::new(keep.clone()), at(6000));
+    let a = TargetId::new(1);
+    let egress = |interface: &str| Egress {
+        interface: interface.to_owned(),
+        source: [10, 0, 0, 2].into(),
+        next_hop: Some([10, 0, 0, 1].into()),
+    };
+    (0..2).for_each(|_| engine.leaves_by(a, egress("eth0"), at(6000)));
+    learn(&mut engine, a);
+    engine.look(at(6000));
+    assert!(jobs(&ends).iter().any(|job| job.kind == JobKind::Capacity));
+    engine.planner.observe(a, at(6000).boot, PathEvent::Capacity(BitRate::from_mbps(900)));
+    for (second, interface) in [(6003, "wlan0"), (6004, "eth0"), (6005, "wlan0")] {
+        engine.leaves_by(a, egress(interface), at(second));
+    }
+    assert!(usual(&engine, a).is_some() && engine.planner.capacity(a).is_some(), "one look is not enough");
+    assert_eq!(engine.subjects[&a].link(), "wlan0 via 10.0.0.1");
+    engine.leaves_by(a, egress("wlan0"), at(6015));
+    assert!(usual(&engine, a).is_none());
+    assert_eq!(engine.planner.capacity(a), None);
+    let texts: Vec<String> = keep.0.lock().unwrap().1.iter().map(|event| event.text.clone()).collect();
+    let known = "a.example: egress changed from eth0 from 10.0.0.2 via 10.0.0.1 to wlan0 from 10.0.0.2 via 10.0.0.1";
+    assert!(texts.iter().any(|text| text == known), "{texts:?}");
 }

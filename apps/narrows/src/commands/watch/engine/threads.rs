@@ -1,4 +1,5 @@
-//! The threads beside the scheduler: those that measure, one for pulses, one for names.
+//! The threads beside the scheduler: those that measure, and one each for pulses, names and changes
+//! of routes.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -6,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use super::super::jobs::{self, Work};
-use super::super::{pulses, resolve};
+use super::super::{doors, pulses, resolve};
 use super::{LOADING_JOBS, Message};
 use crate::exit::Failure;
 
@@ -46,6 +47,8 @@ impl Ends {
         }
         let (asked, heard) = (self.pulses, sender.clone());
         spawn("pulses", move || pulses::run(&asked, |id, one| heard.send(Message::Heard(id, one)).is_ok()))?;
+        let (doors, ended) = (sender.clone(), Arc::clone(stop));
+        spawn("doors", move || doors::run(|| doors.send(Message::Doors).is_ok(), &ended))?;
         let (asked, sender, stop) = (self.names, sender.clone(), Arc::clone(stop));
         spawn("names", move || {
             resolve::run(&asked, |id, all| sender.send(Message::Resolved(id, all)).is_ok(), &stop);
