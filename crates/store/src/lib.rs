@@ -22,6 +22,7 @@ mod retain;
 mod roll_up;
 mod rows;
 mod salvage;
+mod spread;
 mod summary;
 mod writer;
 
@@ -32,6 +33,7 @@ pub use queue::Health;
 pub use reader::Reader;
 pub use retain::{FreeSpace, Retention, free_space};
 pub use salvage::Salvage;
+pub use spread::Spread;
 pub use writer::{Options, Store, Writer};
 
 /// The version of the SQLite that is built in.

@@ -1,11 +1,14 @@
 //! `narrows history`: what `narrows watch` kept.
 
+mod compare;
 mod document;
 mod import;
+mod path;
 mod table;
 mod when;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use narrows_store::records::{Event, Run, Span, Target};
@@ -15,9 +18,12 @@ use uuid::Uuid;
 
 use crate::exit::{Exit, Failure};
 use crate::output;
+use compare::CompareArgs;
+pub(crate) use document::word;
 use document::{HistoryDocument, Names};
 pub(crate) use import::figures;
-use when::When;
+use path::PathArgs;
+use when::{When, parse_length};
 
 /// Print what `narrows watch` kept: values, events, incidents and runs.
 ///
@@ -27,12 +33,19 @@ use when::When;
 pub(crate) struct HistoryArgs {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Which values; may be repeated
-    #[arg(long = "metric", value_name = "METRIC", default_value = "available", value_parser = metric())]
+    /// Which values; may be repeated [default: available; of one time, all]
+    #[arg(long = "metric", value_name = "METRIC", value_parser = metric())]
     metrics: Vec<Signal>,
     /// Points of each metric at most: a point stands for all values of its time
     #[arg(long, value_name = "N", default_value_t = 48, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     points: u16,
+    /// A point for each length of time instead, such as 5min, 1h or 1d
+    #[arg(long, value_name = "LENGTH", value_parser = parse_length, conflicts_with = "points")]
+    every: Option<Duration>,
+    /// The newest value at this time only, at most 24 h older
+    #[arg(long, value_name = "TIME", value_parser = When::parse,
+        conflicts_with_all = ["since", "until", "points", "every"])]
+    at: Option<When>,
     #[command(flatten)]
     question: Question,
 }
@@ -45,6 +58,10 @@ enum Action {
     Why(ListArgs),
     /// List what was run
     Runs(ListArgs),
+    /// List the paths: routers, MTU, and when they were others
+    Path(PathArgs),
+    /// Compare two times, metric by metric
+    Compare(CompareArgs),
     /// Print one run with its document
     Show {
         /// The run's number, as `history runs` prints it
@@ -102,9 +119,19 @@ struct Question {
     /// Up to this time, and without it
     #[arg(long, value_name = "TIME", default_value = "now", value_parser = When::parse)]
     until: When,
+    #[command(flatten)]
+    answer: Answer,
+}
+
+/// From which store, in which form, and where to.
+#[derive(Debug, clap::Args)]
+struct Answer {
     /// How it is printed
     #[arg(long, value_enum, default_value = "table")]
     format: Form,
+    /// Print one JSON object
+    #[arg(long, short = 'J', conflicts_with = "format")]
+    json: bool,
     /// Write the result to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -141,6 +168,8 @@ pub(crate) fn run(args: &HistoryArgs) -> Result<Exit, Failure> {
         Some(Action::Events(list)) => events(list),
         Some(Action::Why(list)) => why(list),
         Some(Action::Runs(list)) => runs(list),
+        Some(Action::Path(args)) => path::run(args),
+        Some(Action::Compare(args)) => compare::run(args),
         Some(Action::Show { id, format, store }) => show(*id, *format, &store.store),
         Some(Action::Backup { to, store }) => backup(to, &store.store),
         Some(Action::Check { store }) => check(&store.store),
@@ -149,22 +178,34 @@ pub(crate) fn run(args: &HistoryArgs) -> Result<Exit, Failure> {
 }
 
 fn series(args: &HistoryArgs) -> Result<Exit, Failure> {
-    let asked = Asked::new(&args.question)?;
+    let (now, question) = (now(), &args.question);
+    let at = args.at.map(|at| at.at(now));
+    let span = match at {
+        Some(at) => Span { since: WallTime::from_millis(at.millis() - DAY_MS), until: at },
+        None => question.span(now)?,
+    };
+    if args.every.is_some_and(|every| span.until.since(span.since).div_duration_f64(every) > MOST_POINTS) {
+        return Err(Failure::usage(format!("--every: that is more than {MOST_POINTS} points; name a longer one")));
+    }
+    let asked = Asked::new(&question.targets, &question.answer, span, now)?;
+    let usual = if at.is_some() { &Signal::ALL[..] } else { &[Signal::AvailableForward] };
+    let metrics = if args.metrics.is_empty() { usual } else { &args.metrics };
     let mut document = asked.document();
     for target in &asked.targets {
-        for signal in &args.metrics {
-            let points = asked.reader.series(target.id, *signal, asked.span, usize::from(args.points));
+        for signal in metrics {
+            let (id, reader) = (target.id, &asked.reader);
+            let points = match (at, args.every) {
+                (Some(at), _) => reader.at(id, *signal, at).map(|point| point.into_iter().collect()),
+                (None, Some(every)) => reader.series_every(id, *signal, span, every),
+                (None, None) => reader.series(id, *signal, span, usize::from(args.points)),
+            };
             document.push_series(target, *signal, &points.map_err(failure)?);
         }
     }
     if document.series.iter().all(|one| one.points.is_empty()) {
         hint_at_metrics(&asked)?;
     }
-    asked.write(&match args.question.format {
-        Form::Table => table::series(&document),
-        Form::Csv => document.series_csv(),
-        Form::Json => document.json(),
-    })
+    asked.write(&document, table::series, HistoryDocument::series_csv)
 }
 
 /// Says which metrics the targets have: a target without our server has no available rate.
@@ -184,20 +225,16 @@ fn hint_at_metrics(asked: &Asked<'_>) -> Result<(), Failure> {
 }
 
 fn events(list: &ListArgs) -> Result<Exit, Failure> {
-    let asked = Asked::new(&list.question)?;
+    let asked = list.question.asked()?;
     let limit = usize::from(list.limit);
     let found = asked.of_targets(limit, |target| asked.reader.events(target, asked.span, limit), |event| event.at)?;
     let mut document = asked.document();
     document.push_events(&asked.names, &found);
-    asked.write(&match list.question.format {
-        Form::Table => table::events(&document.events),
-        Form::Csv => document.events_csv(),
-        Form::Json => document.json(),
-    })
+    asked.write(&document, |document| table::events(&document.events), HistoryDocument::events_csv)
 }
 
 fn why(list: &ListArgs) -> Result<Exit, Failure> {
-    let asked = Asked::new(&list.question)?;
+    let asked = list.question.asked()?;
     let limit = usize::from(list.limit);
     let incidents =
         asked.of_targets(limit, |target| asked.reader.incidents(target, asked.span, limit), |it| it.began)?;
@@ -210,24 +247,16 @@ fn why(list: &ListArgs) -> Result<Exit, Failure> {
         let own: Vec<Event> = all.into_iter().filter(|event| event.incident == Some(incident.id)).rev().collect();
         document.push_incident(&asked.names, incident, &own);
     }
-    asked.write(&match list.question.format {
-        Form::Table => table::incidents(&document.incidents),
-        Form::Csv => document.incidents_csv(),
-        Form::Json => document.json(),
-    })
+    asked.write(&document, |document| table::incidents(&document.incidents), HistoryDocument::incidents_csv)
 }
 
 fn runs(list: &ListArgs) -> Result<Exit, Failure> {
-    let asked = Asked::new(&list.question)?;
+    let asked = list.question.asked()?;
     let limit = usize::from(list.limit);
     let found = asked.of_targets(limit, |target| asked.reader.runs(target, asked.span, limit), |run| run.began)?;
     let mut document = asked.document();
     document.push_runs(&asked.names, &found);
-    asked.write(&match list.question.format {
-        Form::Table => table::runs(&document.runs),
-        Form::Csv => document.runs_csv(),
-        Form::Json => document.json(),
-    })
+    asked.write(&document, |document| table::runs(&document.runs), HistoryDocument::runs_csv)
 }
 
 fn show(id: Uuid, format: Form, store: &Path) -> Result<Exit, Failure> {
@@ -263,29 +292,45 @@ fn check(store: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Valid)
 }
 
+impl Question {
+    fn span(&self, now: WallTime) -> Result<Span, Failure> {
+        let span = Span { since: self.since.at(now), until: self.until.at(now) };
+        if span.since >= span.until {
+            return Err(Failure::usage("--since is not before --until"));
+        }
+        Ok(span)
+    }
+
+    fn asked(&self) -> Result<Asked<'_>, Failure> {
+        let now = now();
+        Asked::new(&self.targets, &self.answer, self.span(now)?, now)
+    }
+}
+
+fn now() -> WallTime {
+    WallTime::from_millis(narrows_net::clock::wall_ns().div_euclid(1_000_000))
+}
+
 /// A question with what it needs: the store, its targets, the time.
 struct Asked<'a> {
-    question: &'a Question,
+    answer: &'a Answer,
     reader: Reader,
     targets: Vec<Target>,
+    /// Targets were named.
+    by_name: bool,
     names: Names,
     now: WallTime,
     span: Span,
 }
 
 impl<'a> Asked<'a> {
-    fn new(question: &'a Question) -> Result<Self, Failure> {
-        output::check(question.output.as_ref())?;
-        let now = WallTime::from_millis(narrows_net::clock::wall_ns().div_euclid(1_000_000));
-        let span = Span { since: question.since.at(now), until: question.until.at(now) };
-        if span.since >= span.until {
-            return Err(Failure::usage("--since is not before --until"));
-        }
-        let reader = open(&question.store.store)?;
+    fn new(targets: &[String], answer: &'a Answer, span: Span, now: WallTime) -> Result<Self, Failure> {
+        output::check(answer.output.as_ref())?;
+        let reader = open(&answer.store.store)?;
         let all = reader.all_targets().map_err(failure)?;
         let names = Names::new(&all);
-        let targets = chosen(all, &question.targets)?;
-        Ok(Self { question, reader, targets, names, now, span })
+        let by_name = !targets.is_empty();
+        Ok(Self { answer, reader, targets: chosen(all, targets)?, by_name, names, now, span })
     }
 
     fn document(&self) -> HistoryDocument {
@@ -299,7 +344,7 @@ impl<'a> Asked<'a> {
         ask: impl Fn(Option<narrows_watch::schedule::TargetId>) -> narrows_store::Result<Vec<T>>,
         at: impl Fn(&T) -> WallTime,
     ) -> Result<Vec<T>, Failure> {
-        if self.question.targets.is_empty() {
+        if !self.by_name {
             return ask(None).map_err(failure);
         }
         let mut found = Vec::new();
@@ -311,8 +356,19 @@ impl<'a> Asked<'a> {
         Ok(found)
     }
 
-    fn write(&self, text: &str) -> Result<Exit, Failure> {
-        output::write(text, self.question.output.as_deref())?;
+    fn write(
+        &self,
+        document: &HistoryDocument,
+        table: impl Fn(&HistoryDocument) -> String,
+        sheet: impl Fn(&HistoryDocument) -> String,
+    ) -> Result<Exit, Failure> {
+        let text = match self.answer.format {
+            _ if self.answer.json => document.json(),
+            Form::Table => table(document),
+            Form::Csv => sheet(document),
+            Form::Json => document.json(),
+        };
+        output::write(&text, self.answer.output.as_deref())?;
         Ok(Exit::Valid)
     }
 }
@@ -345,3 +401,5 @@ fn failure(error: Error) -> Failure {
 }
 
 const DAY_MS: i64 = 86_400_000;
+/// Of one metric.
+const MOST_POINTS: f64 = 10_000.0;

@@ -19,6 +19,19 @@ use serde_json::Value;
 /// Objects whose keys are data: method, parameter, reason or host decides which there are.
 const FREE: [&str; 5] = ["evidence", "params", "kept", "rejected", "states"];
 
+/// Answers of the API of `narrows watch`.
+const ANSWERS: [&str; 9] = [
+    "alert-states/1",
+    "compare/1",
+    "events/1",
+    "heatmap/1",
+    "incidents/1",
+    "paths/1",
+    "runs/1",
+    "series/1",
+    "targets/1",
+];
+
 fn stored_at(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/documents").join(name)
 }
@@ -159,10 +172,14 @@ fn stored_documents_follow_todays_schemas() {
         let name = path.file_stem().and_then(|name| name.to_str()).expect("our names are text");
         let document = stored(name);
         let Some(kind) = document["schema"].as_str().and_then(|name| name.strip_prefix("narrows.")) else { continue };
+        checked += 1;
+        // The API describes its answers itself: `watch_api.rs` holds them against that.
+        if ANSWERS.contains(&kind) {
+            continue;
+        }
         let schema = format!("../../crates/report/schema/{}.json", kind.replace('/', "-"));
         let schema = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(schema)).expect(kind);
         common::validate(&schema, &document);
-        checked += 1;
     }
     assert!(checked >= kinds().len(), "{checked}");
 }

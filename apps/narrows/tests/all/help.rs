@@ -40,6 +40,8 @@ const PARTS: &[[&str; 2]] = &[
     ["history", "events"],
     ["history", "show"],
     ["history", "import"],
+    ["history", "path"],
+    ["history", "compare"],
     ["lab", "up"],
     ["lab", "down"],
     ["lab", "run"],

@@ -5,7 +5,7 @@ use crate::common;
 use std::path::PathBuf;
 
 use common::{ProgramResult, directory, file, run, text};
-use narrows_store::records::{Basis, Event, Incident, PulseMinute, Run, RunOutcome, Sample};
+use narrows_store::records::{AlertState, Basis, Event, Incident, PathSeen, PulseMinute, Run, RunOutcome, Sample};
 use narrows_store::{Options, Store};
 use narrows_watch::schedule::{JobKind, TargetId, Why};
 use narrows_watch::{Claim, Signal, WallTime};
@@ -21,7 +21,7 @@ const MINUTE: i64 = 60_000;
 const RUN: Uuid = Uuid::from_u128(0x019a_b0c1_0000_7000_8000_0000_0000_0001);
 const INCIDENT: Uuid = Uuid::from_u128(0x019a_b0c1_0000_7000_8000_0000_0000_0002);
 
-fn at(minute: i64) -> WallTime {
+pub(crate) fn at(minute: i64) -> WallTime {
     WallTime::from_millis(MONDAY + minute * MINUTE)
 }
 
@@ -39,7 +39,7 @@ fn sample(minute: i64, value: f64, claim: Claim) -> Sample {
 }
 
 /// Two targets: `office` has ten minutes in which the available rate fell, `lab` has pulses.
-fn stored() -> (TempDir, PathBuf) {
+pub(crate) fn stored() -> (TempDir, PathBuf) {
     let folder = directory();
     let path = folder.path().join("watch.db");
     let store = Store::open(&path, Options::new(at(0))).expect("a new store");
@@ -66,8 +66,28 @@ fn stored() -> (TempDir, PathBuf) {
         .incident(&Incident { id: INCIDENT, target: office, began: at(5), ended: Some(at(9)), cause, text })
         .expect("the disk has room");
     writer.event(&mut change(office)).expect("the disk has room");
+    let state = "firing".to_owned();
+    writer
+        .alert(&AlertState { rule: "low".to_owned(), target: office, state, since: at(6), detail: None })
+        .expect("the disk has room");
+    writer.path(office, seen(0, "10.0.2.1", 1500));
+    writer.path(office, seen(7, "10.0.3.1", 1492));
     drop(store);
     (folder, path)
+}
+
+/// Three hops, of which the second is this router and the third does not answer.
+fn seen(minute: i64, router: &str, mtu: u32) -> PathSeen {
+    PathSeen {
+        at: at(minute),
+        address: Some("203.0.113.9".to_owned()),
+        source: Some("192.0.2.7".to_owned()),
+        interface: Some("eth0".to_owned()),
+        next_hop: Some("192.0.2.1".to_owned()),
+        mtu: Some(mtu),
+        hops: vec![vec!["192.0.2.1".to_owned()], vec![router.to_owned()], vec![]],
+        hop_round_trips_ns: vec![Some(400_000), Some(2_100_000), None],
+    }
 }
 
 fn slice(target: TargetId) -> Run {
@@ -148,6 +168,88 @@ fn values_are_a_table_a_sheet_and_a_document() {
     // A target without such values says which it has.
     let none = ask(&path, &["lab"]);
     assert!(none.stdout.is_empty() && none.stderr.contains("least_round_trip, queueing, loss"), "{none:?}");
+}
+
+#[test]
+fn a_length_and_a_time_choose_the_values() {
+    let (_folder, path) = stored();
+    let store = ["--store", text(&path)];
+    assert_eq!(
+        ask(&path, &["office", "--every", "4min"]).stdout,
+        "office  available\n\
+         2026-11-23 00:00     61 Mbit/s  54.9 Mbit/s to 67.1 Mbit/s\n\
+         2026-11-23 00:04  31.75 Mbit/s  28.57 Mbit/s to 34.92 Mbit/s\n\
+         2026-11-23 00:08     22 Mbit/s  19.8 Mbit/s to 24.2 Mbit/s\n"
+    );
+    // Points of 4 minutes begin at multiples of 4, also where the question does not.
+    let shifted =
+        ["history", "office", "--every", "4min", "--since", "2026-11-23 00:01", "--until", "2026-11-23 00:10"];
+    let shifted = run(&[&shifted[..], &store].concat()).stdout;
+    assert!(shifted.contains("\n2026-11-23 00:00     61 Mbit/s") && shifted.contains("00:04  31.75"), "{shifted}");
+    let once = |words: &[&str]| run(&[&["history"][..], words, &store].concat());
+    assert_eq!(
+        once(&["office", "--at", "2026-11-23 00:06"]).stdout,
+        "office  available\n\
+         2026-11-23 00:06  22 Mbit/s  19.8 Mbit/s to 24.2 Mbit/s\n\
+         \noffice  capacity\n\
+         2026-11-23 00:00  >= 95 Mbit/s  85.5 Mbit/s to 104.5 Mbit/s\n"
+    );
+    let one = once(&["lab", "--at", "2026-11-23 03:00", "--metric", "loss", "--json"]).json();
+    common::validate(narrows_report::schema::HISTORY, &one);
+    assert_eq!(one["series"][0]["points"][0]["value"], 250_000);
+    assert!(once(&["office", "--at", "2026-11-25"]).stdout.is_empty(), "a value of yesterday is not one of today");
+    once(&["--every", "1s", "--since", "7d"]).refused(2, &["--every", "10000"]);
+    once(&["--every", "5min", "--points", "3"]).refused(2, &["--points"]);
+    once(&["--every", "soon"]).refused(2, &["soon", "5min"]);
+}
+
+#[test]
+fn paths_are_listed_with_what_changed() {
+    let (_folder, path) = stored();
+    let said = ask(&path, &["path", "office"]).stdout;
+    assert_eq!(
+        said,
+        "2026-11-23 00:07:00  office  to 203.0.113.9, from 192.0.2.7, by eth0, via 192.0.2.1, MTU 1492\n   \
+         1  192.0.2.1           400 µs\n   2  10.0.3.1            2.1 ms  changed\n   3  ?\n\
+         \n2026-11-23 00:00:00  office  to 203.0.113.9, from 192.0.2.7, by eth0, via 192.0.2.1, MTU 1500\n   \
+         1  192.0.2.1           400 µs\n   2  10.0.2.1            2.1 ms\n   3  ?\n"
+    );
+    let fresh = document(&path, &["path", "office"]);
+    assert_eq!(
+        (&fresh["paths"][0]["mtu_octets"], &fresh["paths"][0]["hops"][1]["changed"]),
+        (&json!(1492), &json!(true))
+    );
+    keeps("history-1-path", &fresh);
+    let sheet = ask(&path, &["path", "office", "--format", "csv"]).stdout;
+    assert!(
+        sheet.contains("\noffice,2026-11-23T00:00:00.000Z,203.0.113.9,192.0.2.7,eth0,192.0.2.1,1500,3,,,false\n"),
+        "{sheet}"
+    );
+    let then = run(&["history", "path", "--at", "2026-11-23 00:06", "--store", text(&path)]).stdout;
+    assert!(then.contains("MTU 1500") && !then.contains("MTU 1492"), "{then}");
+}
+
+#[test]
+fn two_times_are_compared() {
+    let (_folder, path) = stored();
+    let times = ["--at", "2026-11-23 00:05", "--with", "2026-11-23 00:10", "--over", "5min"];
+    let compare =
+        |words: &[&str]| run(&[&["history", "compare"][..], words, &times, &["--store", text(&path)]].concat());
+    assert_eq!(
+        compare(&["office"]).stdout,
+        "office  2026-11-23 00:00 to 2026-11-23 00:05, then 2026-11-23 00:05 to 2026-11-23 00:10\n  \
+         available  61 Mbit/s (61 Mbit/s to 61 Mbit/s)  22 Mbit/s (22 Mbit/s to 22 Mbit/s)  lower\n  \
+         path: another one; narrows history path shows both\n"
+    );
+    let fresh = compare(&["office", "--json"]).json();
+    common::validate(narrows_report::schema::HISTORY, &fresh);
+    let signal = &fresh["comparisons"][0]["signals"][0];
+    assert_eq!((&signal["verdict"], &signal["b"]["median"]), (&json!("lower"), &json!(22_000_000)));
+    keeps("history-1-compare", &fresh);
+    let sheet = compare(&["--format", "csv"]).stdout;
+    assert_eq!(sheet.lines().count(), 2, "lab has no values at both times: {sheet}");
+    let wrong = ["history", "compare", "--at", "now", "--with", "24h", "--store", text(&path)];
+    run(&wrong).refused(2, &["--at is not before --with"]);
 }
 
 #[test]

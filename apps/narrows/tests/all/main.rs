@@ -32,4 +32,5 @@ mod strangers;
 mod throughput;
 mod traffic;
 mod watch;
+mod watch_api;
 mod watch_hosts;

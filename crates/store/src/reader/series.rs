@@ -1,9 +1,10 @@
 //! Points of a series: hours where hours do, else minutes, else what was stored last.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use narrows_watch::schedule::TargetId;
-use narrows_watch::{Claim, Signal};
+use narrows_watch::{Claim, Signal, WallTime};
 use rusqlite::{Connection, params};
 
 use super::Reader;
@@ -21,18 +22,33 @@ impl Reader {
         // Rounded up, so that no point is one too many.
         let interval = (until.saturating_sub(since).max(1) - 1) / points + 1;
         self.ask(|connection| {
-            let origins = origins(connection, target, signal)?;
-            let is_of_pulses = origins.iter().any(|origin| origin.is_of_pulses);
-            let mut found = Vec::new();
-            for origin in origins {
-                found.extend(origin.parts(connection, since, until, interval)?);
-            }
-            found.sort_by_key(|part| part.at);
+            let (mut found, is_of_pulses) = parts(connection, target, signal, (since, until), interval)?;
             if i64::try_from(found.len()).unwrap_or(i64::MAX) > points {
                 found = by_interval(&found, since, interval);
             }
-            let of_signal = |part| if is_of_pulses { of_pulses(part, signal) } else { part };
-            Ok(found.into_iter().map(|part| of_signal(part).point()).collect())
+            Ok(found.into_iter().map(|part| of_signal(part, signal, is_of_pulses).point()).collect())
+        })
+    }
+
+    /// A point for each `every` of a time in which something was measured. Points begin at
+    /// multiples of it since 1970.
+    pub fn series_every(&self, target: TargetId, signal: Signal, span: Span, every: Duration) -> Result<Vec<Point>> {
+        let (since, until) = (span.since.millis(), span.until.millis());
+        let interval = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
+        self.ask(|connection| {
+            let (found, is_of_pulses) = parts(connection, target, signal, (since, until), interval)?;
+            let found = by_interval(&found, since.div_euclid(interval) * interval, interval);
+            Ok(found.into_iter().map(|part| of_signal(part, signal, is_of_pulses).point()).collect())
+        })
+    }
+
+    /// The newest usable point of a signal at `at`, if there was one in the 24 hours before.
+    pub fn at(&self, target: TargetId, signal: Signal, at: WallTime) -> Result<Option<Point>> {
+        self.ask(|connection| {
+            let span = (at.millis() - DAY_MS, at.millis() + 1);
+            let (found, is_of_pulses) = parts(connection, target, signal, span, 1)?;
+            let last = found.into_iter().rfind(|part| part.n > 0);
+            Ok(last.map(|part| of_signal(part, signal, is_of_pulses).point()))
         })
     }
 
@@ -63,6 +79,29 @@ impl Reader {
             Ok(found)
         })
     }
+}
+
+/// What is known of a signal in a time, in its order, about as fine as `interval`; and whether that
+/// is of pulses.
+fn parts(
+    connection: &Connection,
+    target: TargetId,
+    signal: Signal,
+    (since, until): (i64, i64),
+    interval: i64,
+) -> Result<(Vec<Summary>, bool)> {
+    let origins = origins(connection, target, signal)?;
+    let is_of_pulses = origins.iter().any(|origin| origin.is_of_pulses);
+    let mut found = Vec::new();
+    for origin in origins {
+        found.extend(origin.parts(connection, since, until, interval)?);
+    }
+    found.sort_by_key(|part| part.at);
+    Ok((found, is_of_pulses))
+}
+
+fn of_signal(part: Summary, signal: Signal, is_of_pulses: bool) -> Summary {
+    if is_of_pulses { of_pulses(part, signal) } else { part }
 }
 
 /// A series in the file, and whether it holds pulses.
@@ -173,3 +212,5 @@ fn of_pulses(part: Summary, signal: Signal) -> Summary {
         _ => Summary { mean: low, high: low, min, max: low, ..part },
     }
 }
+
+const DAY_MS: i64 = 86_400_000;

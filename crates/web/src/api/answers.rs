@@ -137,7 +137,7 @@ pub(crate) struct Incidents {
 /// The states of all rules.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Alerts {
-    /// `narrows.alerts/1`.
+    /// `narrows.alert-states/1`.
     pub(super) schema: &'static str,
     /// The rules.
     pub(super) alerts: Vec<Alert>,

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use narrows_stat::quantile;
+use narrows_units::rounded_signed;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -89,9 +89,11 @@ pub(crate) async fn compare(State(app): State<App>, asked: Asked) -> Result<Json
         let target = names.find(&wanted)?;
         let mut signals = Vec::new();
         for signal in SIGNALS {
-            let of = |span| Ok::<_, Problem>(Spread::new(&source.series(target, signal, span, MOST)?));
+            let of = |span| Ok::<_, Problem>(narrows_store::Spread::of(&source.series(target, signal, span, MOST)?));
             let (Some(a), Some(b)) = (of(spans[0])?, of(spans[1])?) else { continue };
-            signals.push(Compared { signal: signal.name(), unit: signal.unit(), a, b, verdict: a.verdict(b) });
+            let verdict = a.verdict(&b);
+            let (a, b) = (a.into(), b.into());
+            signals.push(Compared { signal: signal.name(), unit: signal.unit(), a, b, verdict });
         }
         let [a, b] = [side(source, target, spans[0])?, side(source, target, spans[1])?];
         let same_path = a.path.as_ref().zip(b.path.as_ref()).map(|(a, b)| a.same_way(b));
@@ -105,22 +107,9 @@ fn side(source: &dyn Source, target: narrows_watch::schedule::TargetId, span: Sp
     Ok(Side { since_ms: span.since.millis(), until_ms: span.until.millis(), path })
 }
 
-impl Spread {
-    fn new(points: &[narrows_store::records::Point]) -> Option<Self> {
-        let mut values: Vec<f64> = points.iter().filter_map(|point| point.value).filter(|v| v.is_finite()).collect();
-        values.sort_by(f64::total_cmp);
-        #[expect(clippy::cast_possible_truncation, reason = "a cast of floats saturates")]
-        let at = |share: f64| quantile(&values, share).map(|value| value.round() as i64);
-        Some(Self { points: values.len(), low: at(0.25)?, median: at(0.5)?, high: at(0.75)? })
-    }
-
-    fn verdict(self, later: Self) -> &'static str {
-        if self.high < later.low {
-            "higher"
-        } else if later.high < self.low {
-            "lower"
-        } else {
-            "unclear"
-        }
+impl From<narrows_store::Spread> for Spread {
+    fn from(of: narrows_store::Spread) -> Self {
+        let [low, median, high] = [of.low, of.median, of.high].map(rounded_signed);
+        Self { points: of.points, low, median, high }
     }
 }

@@ -160,7 +160,7 @@ pub(crate) async fn alerts(State(app): State<App>) -> Result<Json<Alerts>, Probl
         let names = Names::new(source.targets()?);
         Ok(source.alerts()?.iter().map(|state| Alert::new(names.of(state.target), state)).collect())
     });
-    Ok(Json(Alerts { schema: "narrows.alerts/1", alerts: question.await? }))
+    Ok(Json(Alerts { schema: "narrows.alert-states/1", alerts: question.await? }))
 }
 
 /// Signals in the order of the pages.

@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::compare::Comparison;
+use super::path::PathRow;
 use super::when::rfc_3339;
 
 /// Names of targets by their rows.
@@ -38,6 +40,8 @@ pub(super) struct HistoryDocument {
     pub(super) events: Vec<EventRow>,
     pub(super) incidents: Vec<IncidentRow>,
     pub(super) runs: Vec<RunRow>,
+    pub(super) paths: Vec<PathRow>,
+    pub(super) comparisons: Vec<Comparison>,
 }
 
 #[derive(Debug, Serialize)]
@@ -116,6 +120,8 @@ impl HistoryDocument {
             events: Vec::new(),
             incidents: Vec::new(),
             runs: Vec::new(),
+            paths: Vec::new(),
+            comparisons: Vec::new(),
         }
     }
 
@@ -253,22 +259,22 @@ fn event(names: &Names, event: &Event) -> EventRow {
 }
 
 /// The name of a variant, as JSON has it.
-pub(super) fn word(variant: &impl Serialize) -> String {
+pub(crate) fn word(variant: &impl Serialize) -> String {
     match serde_json::to_value(variant) {
         Ok(Value::String(name)) => name,
         _ => String::new(),
     }
 }
 
-fn csv(header: &str, rows: impl Iterator<Item = String>) -> String {
+pub(super) fn csv(header: &str, rows: impl Iterator<Item = String>) -> String {
     std::iter::once(header.to_owned()).chain(rows).map(|row| row + "\n").collect()
 }
 
-fn number(value: Option<u64>) -> String {
+pub(super) fn number(value: Option<u64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// A field of CSV (RFC 4180 §2).
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

@@ -10,6 +10,7 @@ use narrows_units::Direction;
 use narrows_watch::{Claim, Signal, WallTime};
 use serde_json::Value;
 
+use super::document::word;
 use super::when::instant;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -61,19 +62,12 @@ fn figure(reading: &Reading) -> Figure {
     };
     Figure {
         metric: reading.quantity.name.to_owned(),
-        direction: word(reading.direction),
+        direction: word(&reading.direction),
         unit: unit.to_owned(),
         value: reading.value,
         low: reading.low,
         high: reading.high,
         claim: claim(reading.claim),
-    }
-}
-
-fn word(direction: Direction) -> String {
-    match serde_json::to_value(direction) {
-        Ok(Value::String(name)) => name,
-        _ => String::new(),
     }
 }
 

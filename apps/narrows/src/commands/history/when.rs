@@ -1,5 +1,7 @@
 //! Times of the command line: a date, or how long ago. All are UTC.
 
+use std::time::Duration;
+
 use narrows_watch::WallTime;
 
 /// A time as it was written.
@@ -42,6 +44,13 @@ impl When {
 /// `2026-11-22`, `2026-11-22 19:42`, `2026-11-22T19:42:07Z`.
 pub(super) fn instant(text: &str) -> Option<WallTime> {
     narrows_units::parse_rfc_3339(text).map(WallTime::from_millis)
+}
+
+/// A length of time: `5min`, `1h`, `7d`.
+pub(super) fn parse_length(text: &str) -> Result<Duration, String> {
+    let millis = ago(text).and_then(|millis| u64::try_from(millis).ok()).filter(|millis| *millis > 0);
+    let wrong = || format!("{text:?}: write \"5min\", \"1h\" or \"7d\"");
+    millis.map(Duration::from_millis).ok_or_else(wrong)
 }
 
 fn ago(text: &str) -> Option<i64> {
