@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
@@ -108,7 +108,10 @@ impl Tls {
         let (cert, key) = (folder.join(&self.cert_file), folder.join(&self.key_file));
         files.extend([cert.clone(), key.clone()]);
         let chain = certificates(&cert)?;
-        let secret = PrivateKeyDer::from_pem_file(&key).map_err(|error| wrong(&key, &error))?;
+        let secret = PrivateKeyDer::from_pem_file(&key).map_err(|error| match error {
+            pem::Error::NoItemsFound => wrong(&key, &"has no private key (PEM)"),
+            error => pem_fault(&key, error),
+        })?;
         let provider = Arc::new(aws_lc_rs::default_provider());
         let versions: &[&SupportedProtocolVersion] = match self.min_version {
             MinVersion::Tls12 => &[&version::TLS13, &version::TLS12],
@@ -132,15 +135,29 @@ impl Tls {
             let verifier = if optional { verifier.allow_unauthenticated() } else { verifier };
             builder.with_client_cert_verifier(verifier.build().map_err(|error| wrong(&path, &error))?)
         };
-        let mut config = builder.with_single_cert(chain, secret).map_err(|error| wrong(&cert, &error))?;
+        let mut config = builder.with_single_cert(chain, secret).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                let certificate = self.cert_file.display();
+                wrong(&key, &format!("is not the key of the certificate in {certificate}"))
+            }
+            error => wrong(&cert, &error),
+        })?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, WebConfigError> {
-    let read = CertificateDer::pem_file_iter(path).map_err(|error| wrong(path, &error))?;
-    read.collect::<Result<_, _>>().map_err(|error| wrong(path, &error))
+    let read = CertificateDer::pem_file_iter(path).map_err(|error| pem_fault(path, error))?;
+    let all = read.collect::<Result<Vec<_>, _>>().map_err(|error| pem_fault(path, error))?;
+    if all.is_empty() { Err(wrong(path, &"has no certificate (PEM)")) } else { Ok(all) }
+}
+
+fn pem_fault(path: &Path, error: pem::Error) -> WebConfigError {
+    match error {
+        pem::Error::Io(error) => wrong(path, &error),
+        error => wrong(path, &format!("is no PEM file: {error}")),
+    }
 }
 
 fn wrong(path: &Path, error: &dyn std::fmt::Display) -> WebConfigError {

@@ -12,4 +12,5 @@ mod promtool;
 mod security;
 mod site;
 mod stream;
+mod tls;
 mod year;
