@@ -106,7 +106,10 @@ impl Auth {
         let known = self.known();
         let right = match shown {
             Shown::Token(token) => known.token.is_some_and(|of| of.ct_eq(&digest(token.as_bytes())).into()),
-            Shown::User { name, password } => self.password_is_right(&known, &name, password).await,
+            Shown::User { name, password } => match self.password_is_right(&known, &name, password, from, now).await {
+                Some(right) => right,
+                None => return Answer::TooManyGuesses,
+            },
         };
         if right {
             return Answer::Welcome;
@@ -124,25 +127,37 @@ impl Auth {
         wrong.get(&from).is_some_and(|(count, since)| *count >= GUESSES && now.since(*since) < MINUTE)
     }
 
-    async fn password_is_right(&self, known: &Known, name: &str, password: String) -> bool {
+    /// `None` if this address guessed too often while this guess waited.
+    async fn password_is_right(
+        &self,
+        known: &Known,
+        name: &str,
+        password: String,
+        from: IpAddr,
+        now: WallTime,
+    ) -> Option<bool> {
         // An unknown name takes as long as a wrong password.
         let (hash, exists) = known.users.get(name).map_or((NOBODY, false), |hash| (hash.as_str(), true));
         let key = digest([name, "\0", hash, "\0", &password].concat().as_bytes());
         if exists && self.right.lock().unwrap_or_else(PoisonError::into_inner).contains(&key) {
-            return true;
+            return Some(true);
         }
-        let Ok(_place) = self.hashing.acquire().await else { return false };
+        let Ok(_place) = self.hashing.acquire().await else { return Some(false) };
+        // Guesses that come at once all wait here, before the first of them is found wrong.
+        if self.guessed_too_often(from, now) {
+            return None;
+        }
         let hash = hash.to_owned();
         let verified = tokio::task::spawn_blocking(move || bcrypt::verify(password, &hash).unwrap_or(false)).await;
         if !exists || !verified.unwrap_or(false) {
-            return false;
+            return Some(false);
         }
         let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
         if right.len() >= REMEMBERED {
             right.clear();
         }
         right.insert(key);
-        true
+        Some(true)
     }
 }
 

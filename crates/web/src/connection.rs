@@ -82,3 +82,42 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
 /// How long a write may wait for its reader.
 const STUCK: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    /// The accepted end of a connection whose other end holds 64 octets.
+    async fn accepted(limit: &Limit) -> io::Result<(Watched<tokio::io::DuplexStream>, tokio::io::DuplexStream)> {
+        let (ours, theirs) = tokio::io::duplex(64);
+        Ok((limit.accept(ours, ()).await?.0, theirs))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_is_stuck_for_ten_seconds_is_left() {
+        let (mut ours, mut theirs) = accepted(&Limit::new(1)).await.expect("there is room");
+        let began = Instant::now();
+        let error = ours.write_all(&[0; 1000]).await.expect_err("nobody reads");
+        assert_eq!((error.kind(), began.elapsed().as_secs()), (io::ErrorKind::TimedOut, 10));
+        // Whoever reads now and then, if slowly, is served.
+        let slow = tokio::spawn(async move {
+            for _ in 0..19 {
+                sleep(Duration::from_secs(9)).await;
+                theirs.read_exact(&mut [0; 64]).await.expect("it goes on");
+            }
+            theirs
+        });
+        ours.write_all(&[0; 1200]).await.expect("somebody reads");
+        drop(slow.await.expect("it read"));
+    }
+
+    #[tokio::test]
+    async fn a_place_is_free_again_when_its_connection_ends() {
+        let limit = Limit::new(1);
+        let first = accepted(&limit).await.expect("there is room");
+        assert!(accepted(&limit).await.is_err());
+        drop(first);
+        assert!(accepted(&limit).await.is_ok());
+    }
+}

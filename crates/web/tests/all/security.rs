@@ -1,6 +1,6 @@
 //! Who is refused, and what bounds what a stranger can cost.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -147,6 +147,30 @@ fn guesses_at_speed_are_not_even_looked_at() {
     assert_eq!(guess(TOKEN), 429);
 }
 
+/// Guesses at once wait for each other's hash, and the rest is refused without one.
+#[test]
+fn guesses_at_once_are_no_more_than_guesses_in_turn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let site = Site::with(web_config(folder.path(), &user()));
+    let guess = |n: usize| {
+        let mut stream = site.connect();
+        // bob:0 and so on; nobody is called so.
+        let pair = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, format!("bob:{n}"));
+        let host = site.address;
+        write!(
+            stream,
+            "GET /metrics HTTP/1.1\r\nHost: {host}\r\nAuthorization: Basic {pair}\r\nConnection: close\r\n\r\n"
+        )
+        .expect("the server reads");
+        stream
+    };
+    let mut all: Vec<_> = (0..30).map(guess).collect();
+    let statuses: Vec<u16> = all.iter_mut().map(|stream| read(stream).status).collect();
+    let looked_at = statuses.iter().filter(|status| **status == 401).count();
+    assert_eq!(looked_at, 10, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 20, "{statuses:?}");
+}
+
 #[test]
 fn one_address_asks_so_often_and_no_more() {
     let site = Site::start();
@@ -165,4 +189,42 @@ fn a_large_body_is_refused_before_it_is_sent() {
     // Nothing follows: whoever waited for the body would wait for ever.
     let reply = read(&mut stream);
     reply.refused(413, "16 kB");
+}
+
+/// A gigabyte, streamed without a length or with a lie: the server reads none of it but what its
+/// sockets hold, so memory is bounded by what was taken.
+#[test]
+fn a_gigabyte_is_not_taken() {
+    let site = Site::start();
+    let chunked = "Transfer-Encoding: chunked\r\n\r\n40000000\r\n";
+    let long = "Content-Length: 1073741824\r\n\r\n";
+    for (line, rest, status) in [
+        ("POST /api/v1/notes", chunked, 413),
+        ("POST /api/v1/notes", long, 413),
+        ("POST /api/v1/session", chunked, 413),
+        ("GET /api/v1/targets", long, 200),
+        ("POST /nowhere", chunked, 404),
+    ] {
+        let mut stream = site.connect();
+        stream.set_write_timeout(Some(std::time::Duration::from_secs(30))).expect("a socket has a timeout");
+        let host = site.address;
+        write!(stream, "{line} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{rest}")
+            .expect("it reads");
+        let block = [b' '; 1 << 16];
+        let mut taken = 0;
+        while taken < 1 << 30 {
+            match stream.write(&block) {
+                Ok(octets) => taken += octets,
+                Err(error) => {
+                    let ended = [ErrorKind::BrokenPipe, ErrorKind::ConnectionReset].contains(&error.kind());
+                    assert!(ended, "{line}: {error}");
+                    break;
+                }
+            }
+        }
+        assert!(taken < 32 << 20, "{line}: {taken} octets were taken");
+        let said = read(&mut stream).status;
+        // The answer may be lost with the connection that is reset.
+        assert!([0, status].contains(&said), "{line}: {said}");
+    }
 }

@@ -76,3 +76,31 @@ fn no_more_than_256_follow() {
     assert!(status.contains("503"), "{status}");
     assert!(read(&mut full).body.contains("256 readers"));
 }
+
+/// Two hundred that follow and never read, while forty megabytes of news come: the process grows by
+/// what a connection may hold, and goes on for others.
+#[test]
+#[ignore = "lab: measures its own memory, so alone"]
+fn readers_that_do_not_read_cost_little() {
+    let site = Site::start();
+    let slow: Vec<_> = (0..200u8).map(|n| ask_from(&site, 1 + n / 16).1).collect();
+    let before = resident();
+    let name = "office".repeat(330);
+    for _ in 0..20_000 {
+        site.live.pulse(&name, now(), None);
+    }
+    let (_, mut one) = ask_from(&site, 100);
+    until(&mut one, "event: resync");
+    site.live.pulse("office", now(), None);
+    until(&mut one, "data: {\"at_ms\"");
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 20_000_000, "200 readers cost {grown} octets");
+    drop(slow);
+}
+
+/// Octets of this process that are in memory.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+    1024 * line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+}
