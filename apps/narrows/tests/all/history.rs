@@ -194,9 +194,9 @@ fn a_length_and_a_time_choose_the_values() {
          \noffice  capacity\n\
          2026-11-23 00:00  >= 95 Mbit/s  85.5 Mbit/s to 104.5 Mbit/s\n"
     );
-    let one = once(&["lab", "--at", "2026-11-23 03:00", "--metric", "loss", "--json"]).json();
-    common::validate(narrows_report::schema::HISTORY, &one);
-    assert_eq!(one["series"][0]["points"][0]["value"], 250_000);
+    let lost = once(&["lab", "--at", "2026-11-23 03:00", "--metric", "loss", "--json"]).json();
+    common::validate(narrows_report::schema::HISTORY, &lost);
+    assert_eq!(lost["series"][0]["points"][0]["value"], 250_000);
     assert!(once(&["office", "--at", "2026-11-25"]).stdout.is_empty(), "a value of yesterday is not one of today");
     once(&["--every", "1s", "--since", "7d"]).refused(2, &["--every", "10000"]);
     once(&["--every", "5min", "--points", "3"]).refused(2, &["--points"]);

@@ -42,7 +42,9 @@ pub(crate) fn print(count: u64, seed: u64) {
 
 /// Large changes of series that are too young for thresholds of their own.
 fn young(count: u64, seed: u64) {
-    println!("\n| series | size (spreads) | values before | found in 240 values | delay in values: median | time covered |");
+    println!(
+        "\n| series | size (spreads) | values before | found in 240 values | delay in values: median | time covered |"
+    );
     println!("|---|--:|--:|--:|--:|--:|");
     for kind in Kind::ALL {
         for (size, before) in YOUNG {

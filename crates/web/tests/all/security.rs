@@ -210,7 +210,7 @@ fn a_gigabyte_is_not_taken() {
         let host = site.address;
         write!(stream, "{line} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{rest}")
             .expect("it reads");
-        let block = [b' '; 1 << 16];
+        let block = vec![b' '; 1 << 16];
         let mut taken = 0;
         while taken < 1 << 30 {
             match stream.write(&block) {

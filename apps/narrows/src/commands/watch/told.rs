@@ -68,17 +68,17 @@ impl Notices for Told {
 /// The table `outbox`.
 struct Stored(Writer);
 
-fn outbox_error(error: Error) -> OutboxError {
+fn outbox_error(error: &Error) -> OutboxError {
     OutboxError(error.to_string())
 }
 
 impl Outbox for Stored {
     fn push(&self, channel: &str, body: &str, made: WallTime) -> Result<i64, OutboxError> {
-        self.0.push(channel, body, made).map_err(outbox_error)
+        self.0.push(channel, body, made).map_err(|error| outbox_error(&error))
     }
 
     fn due(&self, now: WallTime) -> Result<Vec<Entry>, OutboxError> {
-        let rows = self.0.due(now).map_err(outbox_error)?;
+        let rows = self.0.due(now).map_err(|error| outbox_error(&error))?;
         let entry = |row: narrows_store::records::OutboxRow| Entry {
             id: row.id,
             channel: row.channel,
@@ -91,10 +91,10 @@ impl Outbox for Stored {
     }
 
     fn retry(&self, id: i64, due: WallTime) -> Result<(), OutboxError> {
-        self.0.retry(id, due).map_err(outbox_error)
+        self.0.retry(id, due).map_err(|error| outbox_error(&error))
     }
 
     fn done(&self, id: i64, at: WallTime) -> Result<(), OutboxError> {
-        self.0.done(id, at).map_err(outbox_error)
+        self.0.done(id, at).map_err(|error| outbox_error(&error))
     }
 }

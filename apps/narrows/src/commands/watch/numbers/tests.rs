@@ -159,7 +159,6 @@ fn what_is_not_known_is_not_said_and_another_path_begins_anew() {
 
 /// Without the tool, nothing is judged: its package is too large to be installed for this.
 #[test]
-#[expect(clippy::print_stdout, reason = "what was not judged is said")]
 fn promtool_finds_nothing_wrong() {
     let piped = Stdio::piped;
     let started =
