@@ -233,22 +233,20 @@ impl TargetPlan {
             self.next_slice = until;
         }
         if kind == JobKind::Capacity {
-            self.capacity_ended(why, now, end.outcome);
+            self.capacity_ended(why, now, end);
         }
     }
 
     /// A capacity without an answer is measured again long before the week is over.
-    fn capacity_ended(&mut self, why: Why, now: BootTime, outcome: Outcome) {
-        match outcome {
-            Outcome::Done | Outcome::ServerGone => {
-                self.capacity_failures = 0;
-                self.single_ended = self.backoff.is_gone() || outcome == Outcome::ServerGone;
-            }
-            Outcome::Void | Outcome::LinkBusy | Outcome::ServerBusy | Outcome::Refused if why == Why::Cadence => {
-                self.next_capacity = now.after(doubled(self.capacity_failures, LONGEST_CAPACITY_RETRY));
-                self.capacity_failures += 1;
-            }
-            Outcome::Void | Outcome::LinkBusy | Outcome::ServerBusy | Outcome::Refused => {}
+    fn capacity_ended(&mut self, why: Why, now: BootTime, end: JobEnd) {
+        let sent = end.octets.is_some_and(|octets| octets.count() > 0);
+        // Without the server it was measured from this end alone, if the host answered to anything.
+        if end.outcome == Outcome::Done || (end.outcome == Outcome::ServerGone && sent) {
+            self.capacity_failures = 0;
+            self.single_ended = self.backoff.is_gone() || end.outcome == Outcome::ServerGone;
+        } else if why == Why::Cadence {
+            self.next_capacity = now.after(doubled(self.capacity_failures, LONGEST_CAPACITY_RETRY));
+            self.capacity_failures += 1;
         }
     }
 

@@ -12,7 +12,7 @@ use crate::interrupt;
 /// Runs until nobody listens, or the end. Where the kernel gives no notices, `changed` is called
 /// every ten seconds.
 pub(super) fn run(changed: impl Fn() -> bool, stop: &Arc<AtomicBool>) {
-    let mut notices = RouteChanges::open().inspect_err(|error| complain(error)).ok();
+    let mut notices = RouteChanges::open().inspect_err(complain).ok();
     let mut next_ns = 0;
     while !stop.load(Ordering::Relaxed) {
         let is_changed = match notices.as_ref().map(|notices| notices.wait(LOOK)) {

@@ -135,7 +135,9 @@ impl Engine {
             save_at: now.boot.after(SAVED_EVERY),
             look_at: now.boot,
         };
-        settings.targets.into_iter().for_each(|target| engine.add(target));
+        for target in settings.targets {
+            engine.add(target);
+        }
         engine
     }
 

@@ -270,8 +270,13 @@ fn a_capacity_without_an_answer_is_asked_for_again() {
         world.running = running;
         for (_, job) in capacities {
             asked.push(world.now.boot);
-            let answers = asked.len() == 6;
-            world.end(&job, 100, if answers { Outcome::Done } else { Outcome::Void });
+            let (octets, outcome) = match asked.len() {
+                1 => (0, Outcome::ServerGone),
+                2 => (0, Outcome::LinkBusy),
+                6 => (100, Outcome::Done),
+                _ => (100, Outcome::Void),
+            };
+            world.end(&job, octets, outcome);
         }
     });
     // The answer ends it.

@@ -21,12 +21,12 @@ impl Engine {
                     format!("{name}: {what} is queued; it may take {octets} and begins when link and share allow it");
                 Ok(Accepted { text })
             }
-            Err(why) => Err(refusal(format!("{name}: {what}"), why, now)),
+            Err(why) => Err(refusal(&format!("{name}: {what}"), why, now)),
         }
     }
 }
 
-fn refusal(what: String, why: NotQueued, now: Moment) -> Refusal {
+fn refusal(what: &str, why: NotQueued, now: Moment) -> Refusal {
     match why {
         NotQueued::Server(until) => {
             let wait = format_duration(until.since(now.boot));

@@ -37,7 +37,9 @@ impl Engine {
     pub(super) fn look_at_doors(&mut self, now: Moment) {
         if self.egress.is_due(now.boot) {
             let ids: Vec<TargetId> = self.subjects.keys().copied().collect();
-            ids.into_iter().for_each(|id| self.look_at_egress(id, now));
+            for id in ids {
+                self.look_at_egress(id, now);
+            }
         }
     }
 
