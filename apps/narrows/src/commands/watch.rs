@@ -1,6 +1,7 @@
 //! `narrows watch HOST...`: follows paths within a send budget, finds changes and names their
 //! causes.
 
+mod check;
 mod clocks;
 mod doors;
 mod engine;
@@ -28,15 +29,12 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use narrows_store::{Options, Store};
-use narrows_units::format_duration;
-use narrows_watch::schedule::{Planner, TargetId};
 use narrows_web::{Live, Server};
 
 use self::engine::{Engine, Reload};
 use self::keep::{Keep, Memory};
 use self::lines::Lines;
 use self::pages::PagesArgs;
-use self::settings::Settings;
 use self::stored::Stored;
 use self::told::Told;
 use crate::exit::{Exit, Failure};
@@ -44,19 +42,23 @@ use crate::{interrupt, output};
 
 /// Follow hosts all day within a send budget: what is available, what changed, and why
 ///
-/// A pulse a second, a route every five minutes, a short look at the available rate every minute or
-/// more, all for about 1 % of the path. Hosts that run `narrows serve` give rates; others give
-/// round trips, loss, routes and a capacity.
+/// A pulse every second, the route every five minutes, a short look at the available rate every
+/// minute or less often: all of it stays below 1 % of the path. Hosts that run `narrows serve` give
+/// rates; others give round trips, loss, routes and a capacity.
+///
+/// Each new value is a line; on a terminal, each host has one. Ctrl-C ends it. With --config, SIGHUP
+/// reads the settings again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WatchArgs {
-    /// Hosts to follow, with the usual settings
+    /// Hosts to follow, with the usual settings, beside those of --config
     #[arg(value_name = "HOST", required_unless_present = "settings", add = crate::complete::hosts())]
     hosts: Vec<String>,
-    /// Targets, budgets and alerts from this file, and from *.toml of the folder NAME.d beside it
+    /// Targets, budgets and alerts from this file, and from the folder beside it: watch.toml and
+    /// watch.d/*.toml
     #[arg(long = "config", id = "settings", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Keep everything in this file, which `narrows history` reads; a configuration or pages without
-    /// it use /var/lib/narrows/watch.db, and hosts alone keep nothing
+    /// Keep all that is found in this file, for `narrows history` and the pages; by default
+    /// /var/lib/narrows/watch.db with --config or --listen, else nothing is kept
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     #[command(flatten)]
@@ -64,7 +66,7 @@ pub(crate) struct WatchArgs {
     /// Print one JSON object per value, event and alert
     #[arg(long, short = 'J')]
     json: bool,
-    /// Print the settings and what a day would cost, and end
+    /// Say what would be measured and what a day would cost; send nothing
     #[arg(long, conflicts_with = "json")]
     check: bool,
     /// End after this time, such as "10 min"; until Ctrl-C by default
@@ -75,7 +77,8 @@ pub(crate) struct WatchArgs {
 pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     let settings = settings::read(args.config.as_deref(), &args.hosts)?;
     if args.check {
-        output::write(&checked(&settings), None)?;
+        told::check(&settings.channels, args.config.as_deref())?;
+        output::write(&check::text(&settings), None)?;
         return Ok(Exit::Valid);
     }
     let stop = interrupt::flag()?;
@@ -133,49 +136,3 @@ fn open_store(args: &WatchArgs) -> Result<Option<Store>, Failure> {
 
 /// Where the packaged service keeps its file.
 const STORE: &str = "/var/lib/narrows/watch.db";
-
-/// Each target with its forecast, as if its capacity were the first one assumed.
-fn checked(settings: &Settings) -> String {
-    let now = clocks::now().boot;
-    let mut planner = Planner::new(clocks::local_zone(), 0, engine::LOADING_JOBS);
-    let mut text = Vec::new();
-    for (target, number) in settings.targets.iter().zip(1..) {
-        let id = TargetId::new(number);
-        planner.set_target(id, target.budget.clone(), now);
-        let Some(forecast) = planner.forecast(id) else { continue };
-        text.push(format!(
-            "{}: {} port {}, share {} %, capacity {} until it is measured\n  a slice every {}; a day {}: pulses and \
-             routes {}, slices {}, night {}; incidents at most {} more; never above {}\n",
-            target.name,
-            target.host,
-            target.port.unwrap_or(narrows_wire::DEFAULT_PORT),
-            target.budget.share * 100.0,
-            target.budget.first_capacity,
-            format_duration(forecast.cadence_time),
-            forecast.total(),
-            forecast.base,
-            forecast.cadence,
-            forecast.night,
-            forecast.evidence_at_most,
-            forecast.limit,
-        ));
-    }
-    for rule in &settings.rules {
-        let notified = if rule.notify.is_empty() { "nobody".to_owned() } else { rule.notify.join(", ") };
-        text.push(format!("alert {}: notifies {notified}\n", rule.name));
-    }
-    text.concat()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_check_says_what_a_day_costs() {
-        let settings = settings::read(None, &["far.example".to_owned()]).unwrap();
-        let text = checked(&settings);
-        assert!(text.starts_with("far.example: far.example port "), "{text}");
-        assert!(text.contains("share 1 %") && text.contains("a slice every 99.18 s") && text.contains(" MB"), "{text}");
-    }
-}

@@ -20,7 +20,7 @@ fn settings_are_checked_before_anything_is_sent() {
     let good = file(&home, "watch.toml", &format!("{target}[budget]\nshare = \"2 %\"\n{alert}"));
     let ended = run(&["watch", "--config", text(&good), "--check"]);
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
-    for word in ["office: 192.0.2.1", "share 2 %", "a slice every", "never above", "alert low"] {
+    for word in ["office (192.0.2.1, port 8620", "2 % of the path", "a slice every", "never more than", "alert low"] {
         assert!(ended.stdout.contains(word), "no {word:?}: {ended:?}");
     }
     let wrong = file(&home, "wrong.toml", &format!("{target}{alert}notify = [\"ops\"]\n"));

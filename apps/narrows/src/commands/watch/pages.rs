@@ -24,10 +24,10 @@ pub(super) struct PagesArgs {
     /// Serve pages, the API and /metrics at this address, such as 127.0.0.1:8621
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<SocketAddr>,
-    /// TLS and users, in the format of Prometheus exporters
+    /// TLS and users for the pages, in the format of Prometheus exporters
     #[arg(long = "web.config.file", id = "web-config", value_name = "FILE", requires = "listen")]
     web_config: Option<PathBuf>,
-    /// A file with the token that programs and people show
+    /// A file with a token that whoever asks must show; other machines need it, or TLS and users
     #[arg(long, value_name = "FILE", requires = "listen")]
     token_file: Option<PathBuf>,
     /// A further name under which browsers reach the pages; may be repeated

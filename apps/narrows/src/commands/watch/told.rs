@@ -39,9 +39,22 @@ impl Told {
     }
 }
 
+/// Whether the channels make sense. That a secret is missing is only said: a service may be handed
+/// it.
+pub(super) fn check(channels: &toml::Table, settings: Option<&Path>) -> Result<(), Failure> {
+    parsed(channels)?;
+    if let Err(failure) = notifier(channels, settings) {
+        crate::output::complain(&failure.text);
+    }
+    Ok(())
+}
+
+fn parsed(channels: &toml::Table) -> Result<BTreeMap<String, Channel>, Failure> {
+    channels.clone().try_into().map_err(|error| Failure::usage(format!("[channel]: {error}")))
+}
+
 fn notifier(channels: &toml::Table, settings: Option<&Path>) -> Result<Notifier, Failure> {
-    let channels: BTreeMap<String, Channel> =
-        channels.clone().try_into().map_err(|error| Failure::usage(format!("[channel]: {error}")))?;
+    let channels = parsed(channels)?;
     let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
     let folder = settings.and_then(Path::parent).unwrap_or(Path::new("."));
     let folders = Folders { settings: folder, credentials: credentials.as_deref() };
