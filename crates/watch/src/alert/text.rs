@@ -45,14 +45,10 @@ impl fmt::Display for AlertText<'_> {
         let name = self.signal.name().replace('_', " ");
         match claim {
             Claim::Estimate => {
-                write!(
-                    f,
-                    "{}: {name} {} {unit} ({}..{})",
-                    self.target,
-                    short(value / scale),
-                    short(low / scale),
-                    short(high / scale)
-                )?;
+                write!(f, "{}: {name} {} {unit}", self.target, short(value / scale))?;
+                if low < high {
+                    write!(f, " ({}..{})", short(low / scale), short(high / scale))?;
+                }
             }
             Claim::AtLeast => write!(f, "{}: {name} at least {} {unit}", self.target, short(value / scale))?,
             Claim::AtMost => write!(f, "{}: {name} at most {} {unit}", self.target, short(value / scale))?,
@@ -181,6 +177,22 @@ mod tests {
         let since =
             Interval { low: WallTime::from_millis(NOW - day), high: WallTime::from_millis(NOW - day + 600_000) };
         assert!(text(Some(since), None).contains("since Mon 20:10 (+-5 min)"), "{}", text(Some(since), None));
+    }
+
+    #[test]
+    fn a_value_that_is_its_own_interval_has_none() {
+        let (zone, at) = (Zone::fixed(0), WallTime::from_millis(NOW));
+        let (signal, reading) = (Signal::LeastRoundTrip, Reading::estimate(at, 32e3, 32e3, 32e3));
+        let text = AlertText {
+            target: "lab",
+            signal,
+            reading: &reading,
+            usual: None,
+            since: None,
+            zone: &zone,
+            explanation: None,
+        };
+        assert_eq!(text.to_string(), "lab: least round trip 32 us.");
     }
 
     #[test]
