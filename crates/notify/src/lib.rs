@@ -23,6 +23,6 @@ pub use body::{NoticeBody, Value};
 pub use error::{SendError, SettingsError};
 pub use outbox::{Entry, Memory, Outbox, OutboxError, retry_after};
 pub use secret::Folders;
-pub use send::{Deliver, Limits, Notifier};
+pub use send::{Deliver, Limits, Notifier, Poster};
 pub use settings::{Channel, Exec, MailTls, Shape, Smtp, Webhook};
 pub use worker::{Answer, ChannelStatus, Status, Worker};

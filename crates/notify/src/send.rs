@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use narrows_watch::WallTime;
+pub use webhook::Poster;
 
 use crate::body::NoticeBody;
 use crate::error::{SendError, SettingsError};

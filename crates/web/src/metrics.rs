@@ -5,6 +5,8 @@
 
 mod exposition;
 mod names;
+#[cfg(feature = "otlp")]
+mod otlp;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,9 +33,32 @@ pub struct Metrics {
 struct Noted {
     counters: BTreeMap<(Counter, Labels), u64>,
     gauges: BTreeMap<(Gauge, Labels), Noticed>,
-    round_trips: BTreeMap<Labels, Histogram>,
+    round_trips: BTreeMap<Labels, RoundTrips>,
     /// From slice to slice, by target.
     cadences: BTreeMap<String, Duration>,
+}
+
+/// The encoding for Prometheus takes its own type, which cannot be read.
+#[derive(Debug)]
+struct RoundTrips {
+    histogram: Histogram,
+    /// Of each bucket, and of those above all.
+    counts: Vec<u64>,
+    /// Seconds.
+    sum: f64,
+}
+
+impl RoundTrips {
+    fn new() -> Self {
+        let buckets = names::ROUND_TRIP_BUCKETS;
+        Self { histogram: Histogram::new(buckets), counts: vec![0; buckets.len() + 1], sum: 0.0 }
+    }
+
+    fn observe(&mut self, seconds: f64) {
+        self.histogram.observe(seconds);
+        self.counts[names::ROUND_TRIP_BUCKETS.partition_point(|upper| *upper < seconds)] += 1;
+        self.sum += seconds;
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -120,8 +145,8 @@ impl Metrics {
         // The counter of losses begins at zero, so that a first loss is an increase.
         self.add(Counter::PulsesLost, of.plain(), u64::from(round_trip.is_none()));
         if let Some(time) = round_trip {
-            let buckets = || Histogram::new(names::ROUND_TRIP_BUCKETS);
-            self.noted().round_trips.entry(of.plain()).or_insert_with(buckets).observe(time.as_secs_f64());
+            let mut noted = self.noted();
+            noted.round_trips.entry(of.plain()).or_insert_with(RoundTrips::new).observe(time.as_secs_f64());
         }
     }
 
@@ -258,16 +283,8 @@ impl Metrics {
 
     /// Everything that holds at `now`.
     pub(crate) fn exposition(&self, now: WallTime) -> Exposition {
-        let mut guard = self.noted();
-        let noted = &mut *guard;
-        noted.gauges.retain(|(_, labels), noticed| {
-            let keep = match noticed.keep {
-                Keep::Ever => return true,
-                Keep::For(keep) => keep,
-                Keep::As(signal) => kept(signal, cadence(&noted.cadences, labels)),
-            };
-            now.since(noticed.at) <= keep
-        });
+        let mut noted = self.noted();
+        noted.forget_old(now);
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
         let mut lines = vec![Line::gauge(Gauge::BuildInfo.name(), Gauge::BuildInfo.help(), version, 1.0)];
         lines.extend(
@@ -280,8 +297,8 @@ impl Metrics {
                 Line::gauge(gauge.name(), gauge.help(), labels.clone(), noticed.value)
             }),
         );
-        lines.extend(noted.round_trips.iter().map(|(labels, histogram)| {
-            Line::histogram(names::ROUND_TRIP, names::ROUND_TRIP_HELP, labels.clone(), histogram.clone())
+        lines.extend(noted.round_trips.iter().map(|(labels, times)| {
+            Line::histogram(names::ROUND_TRIP, names::ROUND_TRIP_HELP, labels.clone(), times.histogram.clone())
         }));
         Exposition::new(lines)
     }
@@ -301,6 +318,20 @@ impl Metrics {
 
     fn forget(&self, gauge: Gauge, labels: &Labels) {
         self.noted().gauges.remove(&(gauge, labels.clone()));
+    }
+}
+
+impl Noted {
+    fn forget_old(&mut self, now: WallTime) {
+        let Self { gauges, cadences, .. } = self;
+        gauges.retain(|(_, labels), noticed| {
+            let keep = match noticed.keep {
+                Keep::Ever => return true,
+                Keep::For(keep) => keep,
+                Keep::As(signal) => kept(signal, cadence(cadences, labels)),
+            };
+            now.since(noticed.at) <= keep
+        });
     }
 }
 

@@ -8,11 +8,14 @@ mod engine;
 mod events;
 mod evidence;
 mod host;
+mod influx;
 mod jobs;
 mod keep;
 mod lines;
 mod notices;
 mod numbers;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod pages;
 mod pulses;
 mod readings;
@@ -24,7 +27,7 @@ mod subject;
 mod told;
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -33,7 +36,7 @@ use narrows_web::{Live, Server};
 
 use self::engine::{Engine, Reload};
 use self::keep::{Keep, Memory};
-use self::lines::Lines;
+use self::lines::{Form, Lines};
 use self::pages::PagesArgs;
 use self::stored::Stored;
 use self::told::Told;
@@ -66,9 +69,16 @@ pub(crate) struct WatchArgs {
     /// Print one JSON object per value, event and alert
     #[arg(long, short = 'J')]
     json: bool,
-    /// Say what would be measured and what a day would cost; send nothing
+    /// Print Influx line protocol: one point per value, event and alert
     #[arg(long, conflicts_with = "json")]
+    influx: bool,
+    /// Say what would be measured and what a day would cost; send nothing
+    #[arg(long, conflicts_with_all = ["json", "influx"])]
     check: bool,
+    /// Send the numbers of /metrics to this collector once a minute (OTLP/HTTP), such as
+    /// `http://127.0.0.1:4318`
+    #[arg(long, value_name = "URL")]
+    otlp: Option<String>,
     /// End after this time, such as "10 min"; until Ctrl-C by default
     #[arg(long, value_parser = narrows_units::parse_duration_or_seconds)]
     duration: Option<Duration>,
@@ -83,12 +93,12 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     }
     let stop = interrupt::flag()?;
     let zone = clocks::local_zone();
-    let printed = Lines::new(args.json, zone.clone());
+    let printed = Lines::new(Form::wanted(args.json, args.influx), zone.clone());
     let server = args.pages.bind()?;
-    let links = server.as_ref().map(Server::links);
+    let page_links = server.as_ref().map(Server::links);
     let store = open_store(args)?;
     let writer = store.as_ref().map(Store::writer);
-    let told = Told::start(&settings.channels, args.config.as_deref(), writer.as_ref(), links)?;
+    let told = Told::start(&settings.channels, args.config.as_deref(), writer.as_ref(), page_links)?;
     let (live, posts) = Live::new();
     let (sender, messages) = mpsc::channel();
     let keep: Box<dyn Keep> = match writer {
@@ -100,6 +110,9 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     };
     if let (Some(server), Some(store)) = (server, &store) {
         pages::serve(server, store.reader(), live.clone(), stop)?;
+    }
+    if let Some(url) = &args.otlp {
+        report_to(url, &live, stop)?;
     }
     let mut engine = Engine::start(settings, zone, printed, (keep, Box::new(told)), (&sender, stop))?;
     let reload = args.reload()?;
@@ -122,9 +135,20 @@ impl WatchArgs {
     }
 }
 
-/// The file that was asked for; pages and a configuration have one without being asked.
+#[cfg(feature = "otlp")]
+fn report_to(url: &str, live: &Live, stop: &Arc<AtomicBool>) -> Result<(), Failure> {
+    otlp::start(url, live.clone(), stop)
+}
+
+#[cfg(not(feature = "otlp"))]
+fn report_to(_url: &str, _live: &Live, _stop: &Arc<AtomicBool>) -> Result<(), Failure> {
+    Err(Failure::without("OTLP", "otlp"))
+}
+
+/// The file that was asked for; pages, a collector and a configuration have one without being asked.
 fn open_store(args: &WatchArgs) -> Result<Option<Store>, Failure> {
-    let usual = (args.config.is_some() || args.pages.listen.is_some()).then(|| PathBuf::from(STORE));
+    let wanted = args.config.is_some() || args.pages.listen.is_some() || args.otlp.is_some();
+    let usual = wanted.then(|| PathBuf::from(STORE));
     let Some(path) = args.store.clone().or(usual) else { return Ok(None) };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         let made = std::fs::create_dir_all(folder);

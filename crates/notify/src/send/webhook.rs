@@ -29,6 +29,31 @@ pub(super) struct Webhook {
     token: Option<Secret>,
 }
 
+/// POSTs something else than a notice, by the same rules.
+#[derive(Debug)]
+pub struct Poster(Webhook);
+
+impl Poster {
+    /// To this address, `http://` or `https://`, each time within `limit`.
+    pub fn new(url: &str, limit: Duration) -> Result<Self, SettingsError> {
+        let hook = settings::Webhook {
+            url: Some(url.to_owned()),
+            url_file: None,
+            shape: Shape::Json,
+            token_file: None,
+            ca_file: None,
+            proxy: None,
+        };
+        let folders = Folders { settings: Path::new("."), credentials: None };
+        Webhook::new(url, &hook, folders, limit).map(Self)
+    }
+
+    /// Says what the peer answered.
+    pub fn post(&self, content_type: &str, body: &[u8]) -> Result<String, SendError> {
+        self.0.post(content_type, body)
+    }
+}
+
 impl Webhook {
     pub(super) fn new(
         channel: &str,
@@ -75,11 +100,15 @@ impl Webhook {
             Shape::Ntfy => shape::ntfy(body, &self.topic),
             Shape::Alertmanager => shape::alertmanager(body, now),
         };
-        let mut request = self.agent.post(self.url.expose()).header("Content-Type", "application/json");
+        self.post("application/json", content.to_string().as_bytes())
+    }
+
+    fn post(&self, content_type: &str, body: &[u8]) -> Result<String, SendError> {
+        let mut request = self.agent.post(self.url.expose()).header("Content-Type", content_type);
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {}", token.expose()));
         }
-        let response = request.send(content.to_string()).map_err(|error| self.error(error))?;
+        let response = request.send(body).map_err(|error| self.error(error))?;
         self.verdict(response)
     }
 

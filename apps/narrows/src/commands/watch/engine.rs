@@ -8,7 +8,7 @@ mod taken;
 mod targets;
 #[cfg(test)]
 mod tests;
-mod threads;
+pub(super) mod threads;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

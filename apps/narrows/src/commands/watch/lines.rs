@@ -11,13 +11,29 @@ use narrows_watch::schedule::TargetId;
 use narrows_watch::{Claim, Reading, Signal, WallTime, Zone};
 use serde_json::{Value, json};
 
+use super::influx;
+
 /// A form of standard output.
 #[derive(Debug)]
-enum Form {
+pub(super) enum Form {
     Json,
+    /// Line protocol; this host's name stands in each line.
+    Influx(String),
     Plain,
     /// Lines are painted over: so many are there.
     Terminal(usize),
+}
+
+impl Form {
+    /// For people, unless they ask for another.
+    pub(super) fn wanted(json: bool, influx: bool) -> Self {
+        match (json, influx) {
+            (true, _) => Self::Json,
+            (false, true) => Self::Influx(crate::environment::hostname()),
+            (false, false) if io::stdout().is_terminal() => Self::Terminal(0),
+            (false, false) => Self::Plain,
+        }
+    }
 }
 
 /// Standard output.
@@ -33,12 +49,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(json: bool, zone: Zone) -> Self {
-        let form = match (json, io::stdout().is_terminal()) {
-            (true, _) => Form::Json,
-            (false, true) => Form::Terminal(0),
-            (false, false) => Form::Plain,
-        };
+    pub(super) const fn new(form: Form, zone: Zone) -> Self {
         Self { form, zone, rows: BTreeMap::new(), any: false, closed: false }
     }
 
@@ -62,14 +73,13 @@ impl Lines {
         self.any |= reading.claim != Claim::Inconclusive;
         let (_, row) = self.rows.entry(id).or_insert_with(|| (target.to_owned(), BTreeMap::new()));
         row.insert(signal, *reading);
-        match self.form {
-            Form::Json => self.put(&(of_value(target, signal, reading, basis).to_string() + "\n")),
-            Form::Plain => {
-                let text = format!("{} {target}: {}\n", self.clock(reading.at), value_text(signal, reading));
-                self.put(&text);
-            }
-            Form::Terminal(_) => self.paint(None),
-        }
+        let line = match &self.form {
+            Form::Json => of_value(target, signal, reading, basis).to_string() + "\n",
+            Form::Influx(source) => influx::value(source, target, signal, reading, basis),
+            Form::Plain => format!("{} {target}: {}\n", self.clock(reading.at), value_text(signal, reading)),
+            Form::Terminal(_) => return self.paint(None),
+        };
+        self.put(&line);
     }
 
     /// The target's line goes; on a terminal the lines are painted afresh below.
@@ -81,20 +91,25 @@ impl Lines {
     }
 
     pub(super) fn event(&mut self, target: &str, event: &Event) {
-        match self.form {
-            Form::Json => self.put(&(of_event(target, event).to_string() + "\n")),
-            Form::Plain => self.put(&format!("{} {}\n", self.clock(event.found), event.text)),
-            Form::Terminal(_) => self.paint(Some(&format!("{} {}", self.clock(event.found), event.text))),
-        }
+        let text = format!("{} {}", self.clock(event.found), event.text);
+        let line = match &self.form {
+            Form::Json => of_event(target, event).to_string() + "\n",
+            Form::Influx(source) => influx::event(source, target, event),
+            Form::Plain => text + "\n",
+            Form::Terminal(_) => return self.paint(Some(&text)),
+        };
+        self.put(&line);
     }
 
     pub(super) fn notice(&mut self, body: &NoticeBody) {
-        let line = format!("{} alert {} {}: {}", self.clock(body.at), body.rule, body.state_name(), body.text);
-        match self.form {
-            Form::Json => self.put(&(of_notice(body).to_string() + "\n")),
-            Form::Plain => self.put(&(line + "\n")),
-            Form::Terminal(_) => self.paint(Some(&line)),
-        }
+        let text = format!("{} alert {} {}: {}", self.clock(body.at), body.rule, body.state_name(), body.text);
+        let line = match &self.form {
+            Form::Json => of_notice(body).to_string() + "\n",
+            Form::Influx(source) => influx::notice(source, body),
+            Form::Plain => text + "\n",
+            Form::Terminal(_) => return self.paint(Some(&text)),
+        };
+        self.put(&line);
     }
 
     /// One line per target over those that are there; `above` stays.

@@ -56,7 +56,7 @@ impl Ends {
     }
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+pub(in super::super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     let started = thread::Builder::new().name(name.to_owned()).spawn(run);
     started.map(drop).map_err(|error| Failure::host(format!("cannot start a thread: {error}")))
 }
