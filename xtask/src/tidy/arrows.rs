@@ -31,7 +31,7 @@ const MAY: &[(&str, &str)] = &[
     ("watch", "units stat"),
     ("notify", "units watch"),
     ("store", "units stat watch"),
-    ("web", "units stat watch store"),
+    ("web", "units watch store"),
     ("narrows", "*"),
 ];
 

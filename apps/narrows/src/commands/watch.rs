@@ -1,6 +1,7 @@
 //! `narrows watch HOST...`: follows paths within a send budget, finds changes and names their
 //! causes.
 
+mod channels;
 mod check;
 mod clocks;
 mod doors;
@@ -24,7 +25,6 @@ mod route;
 mod settings;
 mod stored;
 mod subject;
-mod told;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,12 +34,12 @@ use std::time::Duration;
 use narrows_store::{Options, Store};
 use narrows_web::{Live, Server};
 
+use self::channels::Channels;
 use self::engine::{Engine, Reload};
 use self::keep::{Keep, Memory};
 use self::lines::{Form, Lines};
 use self::pages::PagesArgs;
 use self::stored::Stored;
-use self::told::Told;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 
@@ -60,8 +60,8 @@ pub(crate) struct WatchArgs {
     /// watch.d/*.toml
     #[arg(long = "config", id = "settings", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Keep all that is found in this file, for `narrows history` and the pages; by default
-    /// /var/lib/narrows/watch.db with --config or --listen, else nothing is kept
+    /// Keep everything in this file, which `narrows history` reads; a configuration, pages or a
+    /// collector without it use /var/lib/narrows/watch.db, and hosts alone keep nothing
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     #[command(flatten)]
@@ -87,7 +87,7 @@ pub(crate) struct WatchArgs {
 pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     let settings = settings::read(args.config.as_deref(), &args.hosts)?;
     if args.check {
-        told::check(&settings.channels, args.config.as_deref())?;
+        channels::check(&settings.channels, args.config.as_deref())?;
         output::write(&check::text(&settings), None)?;
         return Ok(Exit::Valid);
     }
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     let page_links = server.as_ref().map(Server::links);
     let store = open_store(args)?;
     let writer = store.as_ref().map(Store::writer);
-    let told = Told::start(&settings.channels, args.config.as_deref(), writer.as_ref(), page_links)?;
+    let channels = Channels::start(&settings.channels, args.config.as_deref(), writer.as_ref(), page_links)?;
     let (live, posts) = Live::new();
     let (sender, messages) = mpsc::channel();
     let keep: Box<dyn Keep> = match writer {
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     if let Some(url) = &args.otlp {
         report_to(url, &live, stop)?;
     }
-    let mut engine = Engine::start(settings, zone, printed, (keep, Box::new(told)), (&sender, stop))?;
+    let mut engine = Engine::start(settings, zone, printed, (keep, Box::new(channels)), (&sender, stop))?;
     let reload = args.reload()?;
     live.ready();
     engine.run(&messages, args.duration, reload.as_ref(), stop);
@@ -145,7 +145,8 @@ fn report_to(_url: &str, _live: &Live, _stop: &Arc<AtomicBool>) -> Result<(), Fa
     Err(Failure::without("OTLP", "otlp"))
 }
 
-/// The file that was asked for; pages, a collector and a configuration have one without being asked.
+/// The file that was asked for; pages, a collector and a configuration have one without being
+/// asked.
 fn open_store(args: &WatchArgs) -> Result<Option<Store>, Failure> {
     let wanted = args.config.is_some() || args.pages.listen.is_some() || args.otlp.is_some();
     let usual = wanted.then(|| PathBuf::from(STORE));

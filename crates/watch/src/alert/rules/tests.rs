@@ -143,14 +143,14 @@ fn every_change_of_the_route_is_told_once_and_silence_of_a_target_has_an_end() {
 #[test]
 fn a_notice_knows_between_which_values_it_began_and_how_long_it_lasted() {
     let mut alerts = alerts("available < 20 Mbit/s");
-    let mut told = Vec::new();
+    let mut said = Vec::new();
     for (at, value) in (0..).zip([50.0, 10.0, 50.0, 10.0, 10.0, 10.0, 30.0, 30.0, 30.0]) {
         let reading = Reading::estimate(minute(at), value * 1e6, value * 1e6, value * 1e6);
-        told.extend(alerts.observe(OFFICE, minute(at), Input::Reading(Signal::AvailableForward, &reading)));
+        said.extend(alerts.observe(OFFICE, minute(at), Input::Reading(Signal::AvailableForward, &reading)));
     }
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!((told[0].since, told[0].fired), (Some(between(2, 3)), None));
-    assert_eq!((told[1].since, told[1].fired), (Some(between(5, 6)), Some(between(3, 6))));
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert_eq!((said[0].since, said[0].fired), (Some(between(2, 3)), None));
+    assert_eq!((said[1].since, said[1].fired), (Some(between(5, 6)), Some(between(3, 6))));
 }
 
 /// Whoever knows that it fires hears of its cause, and nobody else.
@@ -161,8 +161,8 @@ fn a_cause_that_is_found_is_told_to_those_who_know_of_it() {
     assert!(found(&mut alerts, 0, Signal::AvailableForward).is_empty());
     run(&mut alerts, 0, &[10.0, 10.0]);
     assert!(found(&mut alerts, 2, Signal::Capacity).is_empty());
-    let told = found(&mut alerts, 2, Signal::AvailableForward);
-    assert_eq!((told.len(), told[0].kind), (1, NoticeKind::Repeated));
+    let said = found(&mut alerts, 2, Signal::AvailableForward);
+    assert_eq!((said.len(), said[0].kind), (1, NoticeKind::Repeated));
     alerts.set_silences(vec![Silence { rule: None, target: None, begins: minute(0), ends: minute(30) }]);
     assert!(found(&mut alerts, 3, Signal::AvailableForward).is_empty());
 }

@@ -14,14 +14,15 @@ use super::keep::Notices;
 use crate::exit::Failure;
 
 /// Tells by channels.
-pub(super) struct Told {
+pub(super) struct Channels {
     worker: Worker,
     links: Option<Links>,
     settings: Option<PathBuf>,
 }
 
-impl Told {
-    /// Reads the channels and begins with what the outbox holds. Notices link to pages that are served.
+impl Channels {
+    /// Reads the channels and begins with what the outbox holds. Notices link to pages that are
+    /// served.
     pub(super) fn start(
         channels: &toml::Table,
         settings: Option<&Path>,
@@ -61,7 +62,7 @@ fn notifier(channels: &toml::Table, settings: Option<&Path>) -> Result<Notifier,
     Notifier::new(&channels, folders, Limits::default()).map_err(|error| Failure::usage(error.to_string()))
 }
 
-impl Notices for Told {
+impl Notices for Channels {
     fn use_channels(&mut self, channels: &toml::Table) -> Result<(), Failure> {
         self.worker.reload(Arc::new(notifier(channels, self.settings.as_deref())?));
         Ok(())
