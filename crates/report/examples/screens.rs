@@ -11,12 +11,10 @@ use std::process::ExitCode;
 use narrows_report::events::parse;
 use narrows_report::screen::{Look, Model, Screen, picture};
 
-const RUNS: [(&str, &str, usize); 4] = [
-    ("test", include_str!("../src/screen/runs/test.jsonl"), 60),
-    ("throughput", include_str!("../src/screen/runs/throughput.jsonl"), 100),
-    ("hops", include_str!("../src/screen/runs/hops.jsonl"), 100),
-    ("available", include_str!("../src/screen/runs/available.jsonl"), 100),
-];
+#[path = "../src/screen/runs.rs"]
+mod runs;
+
+use runs::RUNS;
 
 /// A run after a share of its events.
 fn screen(lines: &str, percent: usize, (columns, rows): (u16, u16)) -> Screen {
@@ -33,8 +31,8 @@ fn main() -> ExitCode {
             let size = (columns.parse().unwrap_or(80), rows.parse().unwrap_or(24));
             print(size, rest.first().copied())
         }
-        [folder] => RUNS.iter().try_for_each(|(name, lines, percent)| {
-            let picture = picture::svg(&screen(lines, *percent, (100, 30)));
+        [folder] => RUNS.iter().try_for_each(|(name, lines, percent, rows)| {
+            let picture = picture::svg(&screen(lines, *percent, (100, *rows)));
             std::fs::write(Path::new(folder).join(format!("screen-{name}.svg")), picture)
         }),
         _ => return ExitCode::from(2),
@@ -48,5 +46,5 @@ fn print(size: (u16, u16), file: Option<&str>) -> io::Result<()> {
         let lines = std::fs::read_to_string(file)?;
         return out.write_all(screen(&lines, 100, size).text().as_bytes());
     }
-    RUNS.iter().try_for_each(|(_, lines, percent)| out.write_all(screen(lines, *percent, size).text().as_bytes()))
+    RUNS.iter().try_for_each(|(_, lines, percent, _)| out.write_all(screen(lines, *percent, size).text().as_bytes()))
 }

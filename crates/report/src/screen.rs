@@ -15,6 +15,8 @@ mod hops;
 mod model;
 mod over;
 pub mod picture;
+#[cfg(test)]
+mod runs;
 mod stages;
 mod state;
 #[cfg(test)]

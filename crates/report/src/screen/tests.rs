@@ -114,6 +114,17 @@ fn a_peers_text_moves_no_cursor() {
     }
 }
 
+/// `cargo xtask pictures` makes them.
+#[test]
+fn the_pictures_of_the_guide_are_of_todays_screens() {
+    for (name, lines, percent, rows) in runs::RUNS {
+        let path = format!("{}/../../docs/guide/pictures/screen-{name}.svg", env!("CARGO_MANIFEST_DIR"));
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        let drawn = picture::svg(&after(lines, percent).view(100, rows, &Look::default()));
+        assert!(kept == drawn, "{path} is of an older screen: cargo xtask pictures");
+    }
+}
+
 #[test]
 fn pictures_are_well_formed() {
     let svg = picture::svg(&after(TEST, 60).view(80, 24, &Look::default()));
