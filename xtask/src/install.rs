@@ -80,7 +80,7 @@ fn missing() -> Vec<&'static str> {
 }
 
 /// Whether a program is on the path, or where system programs are.
-fn found(program: &str) -> bool {
+pub(crate) fn found(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     path.split(':').chain(["/usr/sbin", "/sbin"]).any(|folder| Path::new(folder).join(program).is_file())
 }

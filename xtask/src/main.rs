@@ -8,6 +8,7 @@ mod book;
 mod fuzz;
 mod install;
 mod package;
+mod pictures;
 mod provenance;
 mod room;
 mod shell;
@@ -30,7 +31,7 @@ cargo xtask bench      ratios to iperf3, nuttcp, D-ITG, ns-3 and tbf [throughput
 cargo xtask package    deb, rpm, static archive and OCI layout in target/package [--test: install each into an empty root]
 cargo xtask book       the book of docs/, with the reference that is generated, into target/book [--program PATH]
 cargo xtask size       build times of a fresh clone and size of the packaged program, of HEAD [and COMMIT before it]
-cargo xtask pictures   pictures of the live screens, into docs/guide/pictures
+cargo xtask pictures   pictures of the live screens and of the HTML report, into docs/guide/pictures [--program PATH]; needs chromium
 ";
 
 fn main() -> ExitCode {
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
         "book" => book::run(&rest),
         "size" => size::run(&rest),
         "accuracy" => accuracy::run(&rest),
-        "pictures" => pictures(),
+        "pictures" => pictures::run(&rest),
         _ => {
             shell::say(USAGE);
             return ExitCode::from(2);
@@ -62,11 +63,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// From recorded runs, so that they are the same wherever they are made.
-fn pictures() -> anyhow::Result<bool> {
-    const FOLDER: &str = "docs/guide/pictures";
-    std::fs::create_dir_all(shell::root().join(FOLDER))?;
-    shell::shown("cargo", &["run", "-q", "-p", "narrows-report", "--example", "screens", "--", FOLDER], &[])
 }

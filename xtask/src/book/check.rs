@@ -78,7 +78,9 @@ mod tests {
         let files = ["docs/a.svg".to_owned(), "plans/x.toml".to_owned()].into();
         let mut broken = Vec::new();
         chapters(&pages, &mut broken);
-        pages.iter().for_each(|(name, page)| links(name, page, &pages, &files, &mut broken));
+        for (name, page) in &pages {
+            links(name, page, &pages, &files, &mut broken);
+        }
         broken
     }
 

@@ -28,10 +28,14 @@ pub(super) struct Link {
     pub(super) at: Range<usize>,
 }
 
+pub(super) fn is_page(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "md")
+}
+
 /// All pages by their names: those under `docs`, and those at the root.
 pub(super) fn all() -> Result<BTreeMap<String, Page>> {
     let names = files()?;
-    let ours = names.iter().filter(|name| name.ends_with(".md") && (name.starts_with("docs/") || !name.contains('/')));
+    let ours = names.iter().filter(|name| is_page(name) && (name.starts_with("docs/") || !name.contains('/')));
     ours.map(|name| {
         let text = std::fs::read_to_string(root().join(name)).with_context(|| name.clone())?;
         Ok((name.clone(), Page::of(text)))
@@ -50,7 +54,7 @@ pub(super) fn of_folder(folder: &Path) -> Result<(BTreeMap<String, Page>, BTreeS
                 continue;
             }
             let name = path.strip_prefix(folder)?.to_string_lossy().into_owned();
-            if name.ends_with(".md") {
+            if is_page(&name) {
                 pages.insert(name.clone(), Page::of(std::fs::read_to_string(&path)?));
             }
             files.insert(name);

@@ -119,7 +119,7 @@ fn flags(help: &str) -> Vec<(String, String, String)> {
 fn configuration(help: &str, says: &dyn Fn(&[&str]) -> Result<String>) -> Result<String> {
     let mut text = String::from(
         "# Configuration\n\nEvery key that a file of settings may have, by command. A key is the long flag of the same name, and the\n\
-         environment has it as `NARROWS_` and the flag in capitals. Which source outweighs which is in\n\
+         environment has it as `NARROWS_` and the flag in capitals. A switch is `true` or `false`. Which source outweighs which is in\n\
          [Keep settings](../docs/guide/configuration.md).\n",
     );
     for (name, _) in listed(help).iter().filter(|(name, _)| !WITHOUT_SETTINGS.contains(&name.as_str())) {
@@ -135,7 +135,7 @@ fn configuration(help: &str, says: &dyn Fn(&[&str]) -> Result<String>) -> Result
             let _ = writeln!(text, "\n## \\[{table}\\]\n\n| key | value | what it does |\n|---|---|---|");
             for (flag, takes, about) in flags(&help) {
                 if !["help", "version", "verbose"].contains(&flag.as_str()) {
-                    let value = if takes.is_empty() { "`true` or `false`".to_owned() } else { cell(&takes) };
+                    let value = if takes.is_empty() { "switch".to_owned() } else { cell(&takes) };
                     let _ = writeln!(text, "| `{flag}` | {value} | {} |", cell(&about));
                 }
             }
@@ -184,7 +184,7 @@ fn manual(name: &str, text: &str) -> String {
         let _ = writeln!(page, "{heading}{line}");
         if line == "# Classification" {
             let rest: String = lines.by_ref().map(|line| line.to_owned() + "\n").collect();
-            page.push_str(&format!("\n{}", fenced(rest.trim_matches('\n'))));
+            let _ = write!(page, "\n{}", fenced(rest.trim_matches('\n')));
         }
     }
     page

@@ -34,7 +34,7 @@ pub(super) fn write(folder: &Path, program: &str) -> Result<()> {
     for (name, page) in pages.iter().filter(|(name, _)| *name != SUMMARY) {
         file(&source.join(staged(name)), rewritten(name, page, &pages, &url).as_bytes())?;
     }
-    for name in pages::files()?.iter().filter(|name| name.starts_with("docs/") && !name.ends_with(".md")) {
+    for name in pages::files()?.iter().filter(|name| name.starts_with("docs/") && !pages::is_page(name)) {
         file(&source.join(name), &std::fs::read(root().join(name))?)?;
     }
     let generated = reference::pages(program)?;
@@ -77,7 +77,7 @@ fn rewritten(name: &str, page: &Page, pages: &BTreeMap<String, Page>, url: &str)
             None => format!("{url}/{path}"),
         };
         let title =
-            known.map(|page| &page.title).filter(|_| link.title.ends_with(".md") && link.to.ends_with(&link.title));
+            known.map(|page| &page.title).filter(|_| pages::is_page(&link.title) && link.to.ends_with(&link.title));
         if let Some(title) = title.filter(|title| !title.is_empty()) {
             text.replace_range(link.at.clone(), &format!("[{title}]({to})"));
         } else if let Some(at) = text[link.at.clone()].rfind(&link.to) {
