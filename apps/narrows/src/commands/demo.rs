@@ -56,6 +56,9 @@ pub(crate) struct DemoArgs {
     /// Seed of everything random in the path; the scenario's own by default
     #[arg(long)]
     seed: Option<u64>,
+    /// How each result was found, and every doubt, under its line
+    #[arg(long)]
+    full: bool,
     #[command(flatten)]
     print: PrintArgs,
     #[command(flatten)]
@@ -113,7 +116,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     document.conclude();
     let redaction = document.redaction();
     let document = args.print.redacted(document);
-    args.print.write(&document, &progress)?;
+    let as_text = if args.full { Document::long_text } else { Document::text };
+    args.print.write_as(&document, as_text, &progress)?;
     args.print.write_files(&document, &redaction)?;
     args.record.close(writer, write_fault)?;
     match &document.error {

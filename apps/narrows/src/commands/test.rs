@@ -126,12 +126,7 @@ impl PrintArgs {
     }
 
     /// Writes a document where and as asked.
-    pub(crate) fn write(&self, document: &Document, progress: &Progress) -> Result<(), Failure> {
-        self.write_as(document, Document::text, progress)
-    }
-
-    /// The same with another text.
-    fn write_as(
+    pub(super) fn write_as(
         &self,
         document: &Document,
         as_text: fn(&Document) -> String,

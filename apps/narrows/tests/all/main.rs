@@ -22,6 +22,8 @@ mod lab;
 mod lab_command;
 mod passive;
 mod passive_lab;
+mod pasted;
+mod pasted_lab;
 mod real_time;
 mod refusals;
 mod replay;
