@@ -262,8 +262,15 @@ fn events_incidents_and_runs_are_listed() {
     let sheet = ask(&path, &["events", "--format", "csv"]).stdout;
     assert!(sheet.contains(",61 Mbit/s,22 Mbit/s,a queue at hop 4,\"available fell, \"\"much\"\"\","), "{sheet}");
     let said = ask(&path, &["why", "office"]).stdout;
-    for word in ["00:05:00 to 2026-11-23 00:09:00  office", "cause: a queue at hop 4", "before: 61 Mbit/s", "hop: 4"] {
-        assert!(said.contains(word), "{word}: {said}");
+    let lines = [
+        "2026-11-23 00:05:00 to 2026-11-23 00:09:00  office  available 22 Mbit/s, usually 61, since 00:05\n",
+        "  cause: a queue at hop 4\n",
+        "  2026-11-23 00:05:00  change  available fell",
+        "    before: 61 Mbit/s, after: 22 Mbit/s\n",
+        "    hop: 4\n",
+    ];
+    for line in lines {
+        assert!(said.contains(line), "{line}: {said}");
     }
     assert_eq!(ask(&path, &["why", "lab"]).stdout, "");
     let explained = document(&path, &["why"]);

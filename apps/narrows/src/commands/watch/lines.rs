@@ -56,7 +56,7 @@ impl Lines {
     /// Nobody reads them.
     #[cfg(test)]
     pub(super) fn unread(zone: Zone) -> Self {
-        Self { closed: true, ..Self::new(true, zone) }
+        Self { closed: true, ..Self::new(Form::Json, zone) }
     }
 
     /// A value was shown.
