@@ -101,7 +101,9 @@ enum Command {
     Passive(commands::passive::PassiveArgs),
     #[cfg(feature = "watch")]
     Alerts(commands::alerts::AlertsArgs),
+    #[cfg(feature = "watch")]
     History(commands::history::HistoryArgs),
+    #[cfg(feature = "watch")]
     Watch(commands::watch::WatchArgs),
     /// List the methods, or print one method's manual
     Methods(commands::methods::MethodsArgs),
@@ -192,7 +194,9 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::Passive(args) => commands::passive::run(args),
         #[cfg(feature = "watch")]
         Command::Alerts(args) => commands::alerts::run(args),
+        #[cfg(feature = "watch")]
         Command::History(args) => commands::history::run(args),
+        #[cfg(feature = "watch")]
         Command::Watch(args) => commands::watch::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Completions { shell } => commands::manual::completions(*shell),

@@ -1,6 +1,6 @@
 //! A build without a feature says which one a command needs, before it does anything.
 
-#![cfg(not(all(feature = "tls", feature = "parquet")))]
+#![cfg(not(all(feature = "tls", feature = "parquet", feature = "otlp")))]
 
 #[path = "all/common/mod.rs"]
 mod common;
@@ -17,6 +17,12 @@ fn without_tls_there_is_no_ndt7_and_no_login() {
     run(&[&["throughput", "127.0.0.1", "--iperf3"], &login[..]].concat()).refused(2, ADD);
     let gate = ["--rsa-private-key-path", "none", "--authorized-users-path", "none"];
     run(&[&["serve", "-p", "0", "-B", "127.0.0.1", "--iperf3", "0"], &gate[..]].concat()).refused(2, ADD);
+}
+
+#[cfg(not(feature = "otlp"))]
+#[test]
+fn without_otlp_nothing_is_watched_for_a_collector() {
+    run(&["watch", "127.0.0.1", "--otlp", "http://127.0.0.1:4318"]).refused(2, &["--features otlp"]);
 }
 
 #[cfg(not(feature = "parquet"))]

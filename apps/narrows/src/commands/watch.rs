@@ -27,7 +27,7 @@ mod stored;
 mod subject;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -91,6 +91,12 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
         output::write(&check::text(&settings), None)?;
         return Ok(Exit::Valid);
     }
+    #[cfg(feature = "otlp")]
+    let collector = args.otlp.as_deref().map(otlp::Collector::new).transpose()?;
+    #[cfg(not(feature = "otlp"))]
+    if args.otlp.is_some() {
+        return Err(Failure::without("OTLP", "otlp"));
+    }
     let stop = interrupt::flag()?;
     let zone = clocks::local_zone();
     let printed = Lines::new(Form::wanted(args.json, args.influx), zone.clone());
@@ -111,8 +117,9 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Exit, Failure> {
     if let (Some(server), Some(store)) = (server, &store) {
         pages::serve(server, store.reader(), live.clone(), stop)?;
     }
-    if let Some(url) = &args.otlp {
-        report_to(url, &live, stop)?;
+    #[cfg(feature = "otlp")]
+    if let Some(collector) = collector {
+        collector.start(live.clone(), stop)?;
     }
     let mut engine = Engine::start(settings, zone, printed, (keep, Box::new(channels)), (&sender, stop))?;
     let reload = args.reload()?;
@@ -133,16 +140,6 @@ impl WatchArgs {
             .map_err(|error| Failure::host(format!("cannot watch for SIGHUP: {error}")))?;
         Ok(Some(Reload { asked, read: Box::new(move || settings::read(Some(&config), &hosts)) }))
     }
-}
-
-#[cfg(feature = "otlp")]
-fn report_to(url: &str, live: &Live, stop: &Arc<AtomicBool>) -> Result<(), Failure> {
-    otlp::start(url, live.clone(), stop)
-}
-
-#[cfg(not(feature = "otlp"))]
-fn report_to(_url: &str, _live: &Live, _stop: &Arc<AtomicBool>) -> Result<(), Failure> {
-    Err(Failure::without("OTLP", "otlp"))
 }
 
 /// The file that was asked for; pages, a collector and a configuration have one without being

@@ -12,36 +12,45 @@ use super::clocks;
 use crate::exit::Failure;
 use crate::interrupt;
 
-/// Sends until `stop` is set. What could not be sent is said on the pages; counters go on, so that
-/// nothing of them is lost.
-pub(super) fn start(url: &str, live: Live, stop: &Arc<AtomicBool>) -> Result<(), Failure> {
-    let poster = Poster::new(&address(url), LIMIT).map_err(|error| match error {
-        SettingsError::Channel { text, .. } => Failure::usage(format!("--otlp: {text}")),
-        error => Failure::usage(format!("--otlp: {error}")),
-    })?;
-    let (began, stop) = (clocks::now(), Arc::clone(stop));
-    let run = move || {
-        let mut next = began.boot.after(EVERY);
-        while !stop.load(Ordering::Relaxed) {
-            interrupt::nap(LOOK);
-            let now = clocks::now();
-            if now.boot >= next {
-                next = now.boot.after(EVERY);
-                live.fault(OTLP, send(&poster, live.metrics(), began.wall, now.wall));
-            }
-        }
-    };
-    super::engine::threads::spawn("otlp", run)
-}
+/// Who gets them.
+pub(super) struct Collector(Poster);
 
-/// What went wrong, if anything.
-fn send(poster: &Poster, metrics: &Metrics, began: WallTime, now: WallTime) -> Option<String> {
-    let sent = poster.post("application/x-protobuf", &metrics.otlp(began, now));
-    let fault = sent.err().map(|error| error.to_string());
-    if let Some(fault) = &fault {
-        tracing::warn!(fault, "metrics were not taken by the collector");
+impl Collector {
+    /// Refuses what is no address.
+    pub(super) fn new(url: &str) -> Result<Self, Failure> {
+        Poster::new(&address(url), LIMIT).map(Self).map_err(|error| match error {
+            SettingsError::Channel { text, .. } => Failure::usage(format!("--otlp: {text}")),
+            error => Failure::usage(format!("--otlp: {error}")),
+        })
     }
-    fault
+
+    /// Sends until `stop` is set. What could not be sent is said on the pages; counters go on, so
+    /// that nothing of them is lost.
+    pub(super) fn start(self, live: Live, stop: &Arc<AtomicBool>) -> Result<(), Failure> {
+        let (began, stop) = (clocks::now(), Arc::clone(stop));
+        let run = move || {
+            let mut next = began.boot.after(EVERY);
+            while !stop.load(Ordering::Relaxed) {
+                interrupt::nap(LOOK);
+                let now = clocks::now();
+                if now.boot >= next {
+                    next = now.boot.after(EVERY);
+                    live.fault(OTLP, self.send(live.metrics(), began.wall, now.wall));
+                }
+            }
+        };
+        super::engine::threads::spawn("otlp", run)
+    }
+
+    /// What went wrong, if anything.
+    fn send(&self, metrics: &Metrics, began: WallTime, now: WallTime) -> Option<String> {
+        let sent = self.0.post("application/x-protobuf", &metrics.otlp(began, now));
+        let fault = sent.err().map(|error| error.to_string());
+        if let Some(fault) = &fault {
+            tracing::warn!(fault, "metrics were not taken by the collector");
+        }
+        fault
+    }
 }
 
 /// Metrics have a path of their own below a collector's address.
@@ -69,7 +78,7 @@ mod tests {
     #[test]
     fn a_collector_gets_the_numbers() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = address(&format!("http://{}", listener.local_addr().unwrap()));
+        let url = format!("http://{}", listener.local_addr().unwrap());
         let served = thread::spawn(move || {
             let mut requests = Vec::new();
             for status in ["200 OK", "400 Bad Request"] {
@@ -86,11 +95,12 @@ mod tests {
             }
             requests
         });
-        let (live, poster) = (Live::new().0, Poster::new(&url, LIMIT).unwrap());
+        let live = Live::new().0;
+        let Ok(collector) = Collector::new(&url) else { panic!("{url}") };
         let [began, now] = [1_000, 61_000].map(WallTime::from_millis);
         live.metrics().store(7, false, now);
-        assert_eq!(send(&poster, live.metrics(), began, now), None);
-        assert!(send(&poster, live.metrics(), began, now).is_some_and(|fault| fault.contains("400")));
+        assert_eq!(collector.send(live.metrics(), began, now), None);
+        assert!(collector.send(live.metrics(), began, now).is_some_and(|fault| fault.contains("400")));
         let requests = served.join().unwrap();
         let (head, body) = &requests[0];
         assert!(head.starts_with("post /v1/metrics http/1.1"), "{head}");
@@ -103,7 +113,7 @@ mod tests {
         for url in ["http://a:4318", "http://a:4318/", "http://a:4318/v1/metrics"] {
             assert_eq!(address(url), "http://a:4318/v1/metrics");
         }
-        let refused = start("ftp://collector", Live::new().0, &Arc::new(AtomicBool::new(true)));
+        let refused = Collector::new("ftp://collector");
         assert!(refused.is_err_and(|failure| failure.text.contains("--otlp: url must begin with https://")));
     }
 }
