@@ -67,6 +67,9 @@ impl Planner {
     /// Adds a target, or gives a known one other settings; what it spent stays.
     pub fn set_target(&mut self, target: TargetId, settings: TargetSettings, now: BootTime) {
         if let Some(plan) = self.targets.get_mut(&target) {
+            if !plan.measured && plan.settings.first_capacity != settings.first_capacity {
+                plan.capacity = settings.first_capacity;
+            }
             plan.settings = settings;
         } else {
             let plan = TargetPlan::new(settings, now, &mut self.jitter);

@@ -81,6 +81,7 @@ pub(super) struct Engine {
     running: BTreeMap<JobId, Running>,
     ask_at: BootTime,
     save_at: BootTime,
+    save_monitors_at: BootTime,
     look_at: BootTime,
 }
 
@@ -133,6 +134,7 @@ impl Engine {
             running: BTreeMap::new(),
             ask_at: now.boot,
             save_at: now.boot.after(SAVED_EVERY),
+            save_monitors_at: now.boot.after(MONITORS_SAVED_EVERY),
             look_at: now.boot,
         };
         for target in settings.targets {
@@ -196,6 +198,7 @@ impl Engine {
             self.keep.run_ended(running.run);
         }
         self.save();
+        self.save_monitors();
     }
 
     fn take(&mut self, message: Message, now: Moment) {
@@ -231,6 +234,10 @@ impl Engine {
         if now.boot >= self.save_at {
             self.save();
             self.save_at = now.boot.after(SAVED_EVERY);
+        }
+        if now.boot >= self.save_monitors_at {
+            self.save_monitors();
+            self.save_monitors_at = now.boot.after(MONITORS_SAVED_EVERY);
         }
     }
 
@@ -317,6 +324,8 @@ impl Engine {
 const CADENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(250);
 const SAVED_EVERY: Duration = Duration::from_secs(60);
+/// `kill -9` costs detectors so much of what they saw; more often would wear a disk.
+const MONITORS_SAVED_EVERY: Duration = Duration::from_secs(600);
 /// Silences, and the state of the store.
 const LOOKED_EVERY: Duration = Duration::from_secs(5);
 /// Jobs that end within this time of the program's end are kept.

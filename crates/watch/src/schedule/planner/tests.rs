@@ -359,3 +359,41 @@ fn a_request_that_needs_the_whole_minute_is_not_overtaken_for_ever() {
     assert!(asked.is_some_and(|began| began < 780_000), "{asked:?}");
     assert!(world.worst_minute(target) <= BitRate::from_mbps(2).octets_in(Duration::from_secs(60)) / 100);
 }
+
+#[test]
+fn a_busy_server_costs_a_slice_and_nothing_more() {
+    let mut world = World::new(14, &[100_000]);
+    let mut asked = Vec::new();
+    world.run(BootTime::from_millis(3_600_000), |world| {
+        let is_slice = |(_, job): &(BootTime, Job)| job.kind == JobKind::Slice;
+        let (slices, running): (Vec<_>, Vec<_>) = std::mem::take(&mut world.running).into_iter().partition(is_slice);
+        world.running = running;
+        for (_, job) in slices {
+            asked.push(world.now.boot);
+            world.end(&job, 0, Outcome::ServerBusy);
+        }
+    });
+    assert!(!world.planner.server_gone(TargetId::new(0)));
+    let mut gaps = asked.windows(2).map(|pair| pair[1].since(pair[0]).as_secs());
+    assert!(asked.len() > 50 && gaps.all(|gap| (50..=70).contains(&gap)), "{asked:?}");
+}
+
+#[test]
+fn another_assumed_capacity_counts_until_one_is_measured() {
+    let (mut world, target) = (World::new(15, &[100_000]), TargetId::new(0));
+    let assume = |world: &mut World, mbps| {
+        let first_capacity = BitRate::from_mbps(mbps);
+        world.planner.set_target(
+            target,
+            TargetSettings { first_capacity, ..TargetSettings::default() },
+            world.now.boot,
+        );
+        (world.planner.targets[&target].capacity, world.planner.capacity(target))
+    };
+    assert_eq!(assume(&mut world, 5), (BitRate::from_mbps(5), None));
+    world.planner.observe(target, world.now.boot, PathEvent::Capacity(BitRate::from_mbps(40)));
+    assert_eq!(assume(&mut world, 7), (BitRate::from_mbps(40), Some(BitRate::from_mbps(40))));
+    world.planner.observe(target, world.now.boot, PathEvent::Moved);
+    assert_eq!(world.planner.targets[&target].capacity, BitRate::from_mbps(7), "the new path may be narrower");
+    assert_eq!(assume(&mut world, 7), (BitRate::from_mbps(7), None));
+}

@@ -101,12 +101,19 @@ impl Engine {
         format!("settings read; targets: {}, of which {new} new; {gone} gone", self.subjects.len())
     }
 
-    /// All that is remembered.
+    /// All that is small.
     pub(super) fn save(&mut self) {
         remember(&mut *self.keep, ALERTS, &self.alerts);
         let ids: Vec<TargetId> = self.subjects.keys().copied().collect();
         for id in ids {
             self.save_plan(id);
+        }
+    }
+
+    /// What detectors know: some hundred thousand octets of each target.
+    pub(super) fn save_monitors(&mut self) {
+        let ids: Vec<TargetId> = self.subjects.keys().copied().collect();
+        for id in ids {
             self.save_monitor(id);
         }
     }
