@@ -1,4 +1,4 @@
-//! `narrows serve` and `narrows watch` under a service manager: what that gives, and what it is told.
+//! `narrows serve` and `narrows watch` under a service manager: what it gives, and what it hears.
 
 use std::fs::File;
 use std::io::Read;

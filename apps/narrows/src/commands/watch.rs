@@ -4,7 +4,6 @@
 mod channels;
 mod check;
 mod clocks;
-mod doors;
 mod engine;
 mod events;
 mod evidence;
@@ -22,6 +21,7 @@ mod pulses;
 mod readings;
 mod resolve;
 mod route;
+mod route_changes;
 mod settings;
 mod stored;
 mod subject;
@@ -49,8 +49,8 @@ use crate::{interrupt, output};
 /// minute or less often: all of it stays below 1 % of the path. Hosts that run `narrows serve` give
 /// rates; others give round trips, loss, routes and a capacity.
 ///
-/// Each new value is a line; on a terminal, each host has one. Ctrl-C ends it. With --config, SIGHUP
-/// reads the settings again.
+/// Each new value is a line; on a terminal, each host has one. Ctrl-C ends it. With --config,
+/// SIGHUP reads the settings again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WatchArgs {
     /// Hosts to follow, with the usual settings, beside those of --config

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket};
 
-/// Says when packets may leave by another door than before.
+/// Says when packets may leave by another way than before.
 #[derive(Debug)]
 pub struct RouteChanges {
     socket: OwnedFd,
@@ -23,8 +23,8 @@ impl RouteChanges {
         Ok(Self { socket })
     }
 
-    /// Whether something changed since the last call; waits for it until `timeout` is over. What the
-    /// notices say is not read: whoever wants to know asks the kernel for what is so now.
+    /// Whether something changed since the last call; waits for it until `timeout` is over. What
+    /// the notices say is not read: whoever wants to know asks the kernel for what is so now.
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
         let millis = u16::try_from(timeout.as_millis()).unwrap_or(u16::MAX);
         let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];

@@ -82,8 +82,8 @@ impl Planner {
         self.targets.get(&target)
     }
 
-    /// A new process goes on with what an old one kept of a target. Jobs of the old one are lost, and
-    /// cost what they were booked with; its last minute counts.
+    /// A new process goes on with what an old one kept of a target. Jobs of the old one are lost,
+    /// and cost what they were booked with; its last minute counts.
     pub fn restore(&mut self, target: TargetId, mut plan: TargetPlan, now: BootTime) {
         plan.restarted(now, &mut self.jitter);
         self.targets.insert(target, plan);

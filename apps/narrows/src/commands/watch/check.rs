@@ -25,9 +25,8 @@ pub(super) fn text(settings: &Settings) -> String {
         parts.push(of_target(target, &forecast));
     }
     for rule in &settings.rules {
-        let told =
-            if rule.notify.is_empty() { "nobody; it is on the pages".to_owned() } else { rule.notify.join(", ") };
-        parts.push(format!("alert {}: tells {told}\n", rule.name));
+        let who = if rule.notify.is_empty() { "nobody; it is on the pages".to_owned() } else { rule.notify.join(", ") };
+        parts.push(format!("alert {}: tells {who}\n", rule.name));
     }
     parts.push(format!(
         "targets: {}; all send {} a day as forecast, never more than {}\n",

@@ -48,7 +48,7 @@ pub(super) enum Message {
     /// What the target's name has; nothing if it does not resolve.
     Resolved(TargetId, Vec<IpAddr>),
     /// A link, an address or a route of this host is another.
-    Doors,
+    RoutesChanged,
     /// Somebody asks for a job.
     Asked(TargetId, JobKind, Answer),
 }
@@ -206,7 +206,7 @@ impl Engine {
             Message::Heard(id, heard) => self.heard(id, heard, now),
             Message::Done(done) => self.done(*done, now),
             Message::Resolved(id, addresses) => self.resolved(id, addresses, now),
-            Message::Doors => self.egress.noticed(),
+            Message::RoutesChanged => self.egress.noticed(),
             // Whoever asked may have gone.
             Message::Asked(id, kind, answer) => drop(answer.send(self.asked(id, kind, now))),
         }
@@ -215,7 +215,7 @@ impl Engine {
     /// Does what is due.
     fn look(&mut self, now: Moment) {
         self.host.look(now);
-        self.look_at_doors(now);
+        self.look_at_all_egress(now);
         if now.boot >= self.ask_at {
             for job in self.planner.due(now) {
                 self.begin(job, now);

@@ -34,7 +34,7 @@ impl EgressLooks {
 
 impl Engine {
     /// Looks at all targets, if there is a reason.
-    pub(super) fn look_at_doors(&mut self, now: Moment) {
+    pub(super) fn look_at_all_egress(&mut self, now: Moment) {
         if self.egress.is_due(now.boot) {
             let ids: Vec<TargetId> = self.subjects.keys().copied().collect();
             for id in ids {
@@ -50,8 +50,8 @@ impl Engine {
         self.leaves_by(id, egress, now);
     }
 
-    /// The link counts at once: others may use it. A new baseline and another capacity need a second
-    /// look.
+    /// The link counts at once: others may use it. A new baseline and another capacity need a
+    /// second look.
     pub(super) fn leaves_by(&mut self, id: TargetId, egress: Egress, now: Moment) {
         let Some(subject) = self.subjects.get_mut(&id) else { return };
         let text = egress.to_string();

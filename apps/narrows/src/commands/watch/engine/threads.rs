@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use super::super::jobs::{self, Work};
-use super::super::{doors, pulses, resolve};
+use super::super::{pulses, resolve, route_changes};
 use super::{LOADING_JOBS, Message};
 use crate::exit::Failure;
 
@@ -47,8 +47,8 @@ impl Ends {
         }
         let (asked, heard) = (self.pulses, sender.clone());
         spawn("pulses", move || pulses::run(&asked, |id, one| heard.send(Message::Heard(id, one)).is_ok()))?;
-        let (doors, ended) = (sender.clone(), Arc::clone(stop));
-        spawn("doors", move || doors::run(|| doors.send(Message::Doors).is_ok(), &ended))?;
+        let (changes, ended) = (sender.clone(), Arc::clone(stop));
+        spawn("routes", move || route_changes::run(|| changes.send(Message::RoutesChanged).is_ok(), &ended))?;
         let (asked, sender, stop) = (self.names, sender.clone(), Arc::clone(stop));
         spawn("names", move || {
             resolve::run(&asked, |id, all| sender.send(Message::Resolved(id, all)).is_ok(), &stop);
