@@ -98,6 +98,26 @@ fn readers_that_do_not_read_cost_little() {
     drop(slow);
 }
 
+/// What the kernel holds for a reader that does not read is bounded too: it gets the news of some
+/// hundred kilobytes, not of megabytes.
+#[test]
+fn the_kernel_holds_little_for_a_reader() {
+    let site = Site::start();
+    let (_, mut slow) = ask_from(&site, 1);
+    let name = "office".repeat(330);
+    // A message each time that the one before is on its way to a reader who reads.
+    let (_, mut quick) = ask_from(&site, 2);
+    for _ in 0..2000 {
+        site.live.pulse(&name, now(), None);
+        until(&mut quick, "event: pulse");
+    }
+    drop((site, quick));
+    let mut all = Vec::new();
+    // The server ends the connection in the middle of what it holds.
+    let _ = std::io::Read::read_to_end(&mut slow, &mut all);
+    assert!((10_000..2_000_000).contains(&all.len()), "{} octets of 4 million", all.len());
+}
+
 /// Octets of this process that are in memory.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
