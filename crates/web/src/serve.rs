@@ -44,7 +44,7 @@ impl Server {
         let (config, known) = read(&settings)?;
         let failed = |error| ServeError::Listen { address: settings.listen, error };
         let listener = TcpListener::bind(settings.listen).map_err(failed)?;
-        // Connections inherit it. The kernel would hold megabytes for each reader that does not read.
+        // Connections inherit it. Else the kernel holds megabytes for a reader that does not read.
         socket2::SockRef::from(&listener).set_send_buffer_size(SEND_BUFFER).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self { settings, listener, address, config, known })

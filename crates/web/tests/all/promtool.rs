@@ -1,5 +1,6 @@
 //! What Prometheus' own tool says of the files in `dist/` and of the metrics.
 
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
@@ -71,9 +72,7 @@ fn what_the_dashboard_asks_is_promql() {
         }
         assert!(!plain.contains('$'), "a variable that nobody fills: {plain}");
         let text = serde_json::Value::String(plain);
-        for part in ["      - record: panel:", &n.to_string(), "\n        expr: ", &text.to_string(), "\n"] {
-            rules.push_str(part);
-        }
+        writeln!(rules, "      - record: panel:{n}\n        expr: {text}").expect("a string takes it");
     }
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("dashboard.yml");
