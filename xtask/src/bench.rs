@@ -15,6 +15,7 @@ mod throughput;
 mod traffic;
 mod udp;
 mod versions;
+mod watch;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -66,7 +67,14 @@ const ALL: [Comparison; 8] = [
 /// `[throughput|pacing|udp|tcp|traffic|sim|links|captures]`, `--rounds N` (default 3, and no less),
 /// `--seconds N` (default 5), `--short` (less of `throughput`: two minutes), `--write FILE` (of one
 /// comparison alone: its section of the page).
+///
+/// `watch` compares with nothing and has a page of its own.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
+    if let Some((first, rest)) = args.split_first()
+        && first == "watch"
+    {
+        return watch::run(rest);
+    }
     let mut options = Options { rounds: 3, seconds: 5, short: false };
     let (mut only, mut file) = (None, None);
     let made = Provenance::begins(&format!("cargo xtask bench {}", args.join(" ")));

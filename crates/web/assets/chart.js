@@ -73,6 +73,8 @@ export function chart({ title, series, roof, events = [], incidents = [], open, 
     const data = columns(series);
     if (roof) data.push(roofAt(data[0], roof));
     drawn = new globalThis.uPlot(options({ series, roof, events, incidents, plot, height }), data, plot);
+    // Whoever measures the page sees when it was drawn.
+    performance.mark("chart");
     drawn.over.addEventListener("mousemove", () => {
       if (drawn.cursor.left >= 0) { at = nearest(drawn.posToVal(drawn.cursor.left, "x")); tell(); }
     });

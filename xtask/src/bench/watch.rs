@@ -1,0 +1,83 @@
+//! The figures of the store and of the pages of `narrows watch`: printed, never judged.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::program::{build, built, command, output};
+use super::versions;
+use crate::provenance::Provenance;
+use crate::shell::{root, say};
+
+const USAGE: &str = "cargo xtask bench watch [--rows N] [--write docs/results/watch-bench.md]";
+/// What the goals are stated for.
+const ROWS: u64 = 10_000_000;
+/// Half of it is for a machine that is busy.
+const LIMIT: Duration = Duration::from_secs(1200);
+
+/// `[--rows N]` (a small run), `[--write FILE]`.
+pub(super) fn run(args: &[String]) -> Result<bool> {
+    let (mut rows, mut file) = (ROWS, None);
+    let made = Provenance::begins(&format!("cargo xtask bench watch {}", args.join(" ")));
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let value = args.next().with_context(|| format!("{arg} needs a value"));
+        match arg.as_str() {
+            "--rows" => rows = value?.parse().context("--rows needs a number")?,
+            "--write" => file = Some(PathBuf::from(value?)),
+            _ => bail!(USAGE),
+        }
+    }
+    ensure!(rows >= 100_000, "fewer than 100 000 rows say nothing");
+    build(&["-p", "narrows-web", "--example", "watch_bench"])?;
+    let scratch = Scratch::new()?;
+    let mut bench = command(&built("examples/watch_bench").to_string_lossy());
+    bench.arg(&scratch.0).arg(rows.to_string());
+    let table = output(bench, LIMIT)?;
+    drop(scratch);
+    say(&table);
+    if let Some(file) = file {
+        std::fs::write(root().join(&file), page(&made, rows, &table)).with_context(|| file.display().to_string())?;
+    }
+    Ok(true)
+}
+
+/// A folder for up to 2 GB, gone when this is dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self> {
+        let folder = root().join(format!("target/bench/watch-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        remove(&self.0);
+    }
+}
+
+fn remove(folder: &Path) {
+    if let Err(error) = std::fs::remove_dir_all(folder) {
+        say(&format!("{}: {error}\n", folder.display()));
+    }
+}
+
+fn page(made: &Provenance, rows: u64, table: &str) -> String {
+    let small = if rows < ROWS { "This was a small run: the goals are stated for 10 000 000 rows.\n\n" } else { "" };
+    format!(
+        "# Store and pages of `narrows watch`\n\n\
+         {}\n\
+         The command writes this whole page; change the text in `xtask/src/bench/watch.rs` and `crates/web/examples/watch_bench/`.\n\n\
+         A year of twenty targets with four signals and their round trips is written as `narrows watch` writes it: {rows} values, a\n\
+         round trip each minute of the last week, 2000 events. Then the store is asked 200 times for each kind of answer, in its\n\
+         own process; a second process serves the pages from it, and its memory is taken. Clients run on the same machine. No\n\
+         test depends on these figures.\n\n\
+         {small}{table}\nMeasured on and with:\n\n{}",
+        made.lines(),
+        versions::list(),
+    )
+}
