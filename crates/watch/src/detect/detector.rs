@@ -12,7 +12,7 @@ use super::change_time::{ChangePoint, change_point};
 use super::chart::{Chart, RATE_PER_SIDE, Score, Side};
 use super::score::{from_scale, large, least_spread, scaled, to_scale};
 use super::season::Season;
-use super::sudden::{NEWEST, Seen, sudden};
+use super::sudden::{NEWEST, Residual, sudden};
 use super::windows::Windows;
 use crate::signal::{Claim, Reading, Signal};
 use crate::time::{Local, WallTime};
@@ -75,7 +75,7 @@ pub struct Detector<C = Windows> {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Recent {
     at: WallTime,
-    seen: Seen,
+    residual: Residual,
 }
 
 impl Detector {
@@ -119,7 +119,7 @@ impl<C: Chart> Detector<C> {
         }
         let residual = scaled.y - self.season.at(local);
         let (up, down) = (reading.claim != Claim::AtMost, reading.claim != Claim::AtLeast);
-        self.remember(Recent { at: reading.at, seen: Seen { residual, sd: scaled.sd, up, down } });
+        self.remember(Recent { at: reading.at, residual: Residual { value: residual, sd: scaled.sd, up, down } });
         if let Some(side) = self.sudden(local) {
             return self.left_its_range(side, local, reading.at);
         }
@@ -177,11 +177,11 @@ impl<C: Chart> Detector<C> {
         self.baseline.take(residual, f64::INFINITY, WARM_UP as f64);
         self.spread.take(residual - self.baseline.level(), sd);
         if self.baseline.count() >= WARM_UP as f64 {
-            let residuals: Vec<f64> = self.recent.iter().map(|one| one.seen.residual).collect();
+            let residuals: Vec<f64> = self.recent.iter().map(|one| one.residual.value).collect();
             self.baseline = Baseline::new(median(&residuals).unwrap_or(residual), WARM_UP as f64);
             self.spread = Spread::default();
             for one in &self.recent {
-                self.spread.take(one.seen.residual - self.baseline.level(), one.seen.sd);
+                self.spread.take(one.residual.value - self.baseline.level(), one.residual.sd);
             }
             self.keep_history(0.0);
         }
@@ -235,7 +235,8 @@ impl<C: Chart> Detector<C> {
     }
 
     fn changed(&mut self, side: Side, local: Local, found: WallTime) -> Option<Change> {
-        let score = |one: &Recent| self.score(one.seen.residual, one.seen.sd, one.seen.up, one.seen.down).z;
+        let score =
+            |one: &Recent| self.score(one.residual.value, one.residual.sd, one.residual.up, one.residual.down).z;
         let scores: Vec<f64> = self.recent.iter().map(score).collect();
         self.chart.clear();
         let point = change_point(&scores, side, self.independent)?;
@@ -247,14 +248,14 @@ impl<C: Chart> Detector<C> {
         if self.history.len() >= KNOWN_HISTORY || self.held_until.is_some_and(|until| self.last < Some(until)) {
             return None;
         }
-        let values: Vec<Seen> = self.recent.iter().map(|one| one.seen).collect();
+        let values: Vec<Residual> = self.recent.iter().map(|one| one.residual).collect();
         sudden(&values, large(self.signal, self.baseline.level() + self.season.at(local)))
     }
 
     /// The newest values are the new level, and those before were the old one.
     fn left_its_range(&mut self, side: Side, local: Local, found: WallTime) -> Option<Change> {
         let best = self.recent.len() - NEWEST;
-        let before: Vec<f64> = self.recent.iter().take(best).map(|one| one.seen.residual).collect();
+        let before: Vec<f64> = self.recent.iter().take(best).map(|one| one.residual.value).collect();
         self.baseline = Baseline::new(median(&before)?, self.baseline.count());
         self.chart.clear();
         self.change(side, ChangePoint { low: best, best, high: best }, local, found)
@@ -262,7 +263,7 @@ impl<C: Chart> Detector<C> {
 
     fn change(&mut self, side: Side, point: ChangePoint, local: Local, found: WallTime) -> Option<Change> {
         let recent: Vec<Recent> = self.recent.iter().copied().collect();
-        let since: Vec<f64> = recent[point.best..].iter().map(|one| one.seen.residual).collect();
+        let since: Vec<f64> = recent[point.best..].iter().map(|one| one.residual.value).collect();
         let level = if since.len() < 10 { median(&since) } else { mean(&since) }?;
         let season = self.season.at(local);
         let before = from_scale(self.signal, self.baseline.level() + season);

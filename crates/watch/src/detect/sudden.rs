@@ -1,4 +1,4 @@
-//! A change that needs no history: the newest values stay clear of all that was seen before.
+//! A change that needs no history: the newest values stay clear of all that came before.
 //!
 //! The chart knows after days what is rare. Until then it has to assume the worst noise, and needs
 //! twelve values even for the largest change. This test looks at sizes alone. The values before
@@ -12,8 +12,8 @@ use super::chart::Side;
 /// A value less its season, the standard deviation that it claims, and the sides for which it
 /// counts.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) struct Seen {
-    pub(super) residual: f64,
+pub(super) struct Residual {
+    pub(super) value: f64,
     pub(super) sd: f64,
     pub(super) up: bool,
     pub(super) down: bool,
@@ -21,19 +21,19 @@ pub(super) struct Seen {
 
 /// The side to which the newest [`NEWEST`] of `values` left the range of those before, by at least
 /// `least`. The newest value is last.
-pub(super) fn sudden(values: &[Seen], least: f64) -> Option<Side> {
+pub(super) fn sudden(values: &[Residual], least: f64) -> Option<Side> {
     let (before, newest) = values.split_at_checked(values.len().checked_sub(NEWEST)?)?;
     // A bound is no measure of the range.
-    let exact: Vec<f64> = before.iter().filter(|one| one.up && one.down).map(|one| one.residual).collect();
+    let exact: Vec<f64> = before.iter().filter(|one| one.up && one.down).map(|one| one.value).collect();
     if exact.len() < FEWEST_BEFORE {
         return None;
     }
     let (low, high) = (narrows_stat::quantile(&exact, EDGE)?, narrows_stat::quantile(&exact, 1.0 - EDGE)?);
     let claimed: Vec<f64> = values.iter().map(|one| WIDTH_90 * one.sd).collect();
     let margin = (high - low).max(narrows_stat::median(&claimed)?).max(least);
-    if newest.iter().all(|one| one.down && one.residual < low - margin) {
+    if newest.iter().all(|one| one.down && one.value < low - margin) {
         Some(Side::Down)
-    } else if newest.iter().all(|one| one.up && one.residual > high + margin) {
+    } else if newest.iter().all(|one| one.up && one.value > high + margin) {
         Some(Side::Up)
     } else {
         None
@@ -57,14 +57,14 @@ const WIDTH_90: f64 = 3.29;
 mod tests {
     use super::*;
 
-    fn seen(values: &[f64]) -> Vec<Seen> {
-        values.iter().map(|value| Seen { residual: *value, sd: 0.1, up: true, down: true }).collect()
+    fn residuals(values: &[f64]) -> Vec<Residual> {
+        values.iter().map(|value| Residual { value: *value, sd: 0.1, up: true, down: true }).collect()
     }
 
     const BEFORE: [f64; 8] = [10.0, 11.0, 9.0, 10.5, 9.5, 10.0, 10.2, 9.8];
 
-    fn after(newest: &[f64]) -> Vec<Seen> {
-        seen(&[&BEFORE, newest].concat())
+    fn after(newest: &[f64]) -> Vec<Residual> {
+        residuals(&[&BEFORE, newest].concat())
     }
 
     #[test]
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(sudden(&after(&[16.0, 15.0, 15.5, 17.0]), 2.5), Some(Side::Up));
         assert_eq!(sudden(&after(&[4.0, 3.5, 9.0, 4.1]), 2.5), None, "one is back");
         assert_eq!(sudden(&after(&[7.0, 7.0, 7.0, 7.0]), 2.5), None, "within the range's width, and too small");
-        assert_eq!(sudden(&seen(&[10.0, 11.0, 9.0, 10.0, 4.0, 4.0, 4.0, 4.0]), 2.5), None, "too few before");
+        assert_eq!(sudden(&residuals(&[10.0, 11.0, 9.0, 10.0, 4.0, 4.0, 4.0, 4.0]), 2.5), None, "too few before");
         assert_eq!(sudden(&[], 1.0), None);
     }
 

@@ -182,14 +182,15 @@ fn slice(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
     Ok(outcome_of(&entry))
 }
 
-/// No more is available than the narrow link carries. A value above is left alone: it tells that the capacity is
-/// another one now.
+/// No more is available than the narrow link carries. A value above is left alone: it tells that
+/// the capacity is another one now.
 fn below(level: Level, capacity: Option<BitRate>) -> Level {
     let most = capacity.map_or(f64::INFINITY, |capacity| CAPACITY_ERROR * capacity.as_f64());
     if level.value <= most { Level { high: level.high.min(most), ..level } } else { level }
 }
 
-/// Of few octets slow paths get small packets and few trains: what a slice knows little of, its interval says.
+/// Of few octets slow paths get small packets and few trains: what a slice knows little of, its
+/// interval says.
 fn slice_params(octets: u64, capacity: Option<BitRate>, path_mtu: u16) -> RawParams {
     let mut params = RawParams::new();
     params.set("octets", (octets / 4).clamp(SLICE_OCTETS.0, SLICE_OCTETS.1).to_string());
@@ -342,7 +343,7 @@ fn value(entry: &Entry, signal: Signal, basis: Basis) -> Option<Level> {
 const ADMISSION: Duration = Duration::from_secs(5);
 /// What `slope` allows the capacity to be off by.
 const CAPACITY_ERROR: f64 = 1.02;
-/// Octets from which on `slope` may end, if its interval is fair by then (docs/design/watch.md, slices).
+/// Octets from which on `slope` may end, if its interval is fair by then (docs/design/adr/0028).
 const SLICE_OCTETS: (u64, u64) = (100_000, 250_000);
 /// Packets of a slice, about.
 const SLICE_PACKETS: u64 = 500;
