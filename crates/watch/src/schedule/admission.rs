@@ -31,6 +31,11 @@ impl Backoff {
         self.retries > 0
     }
 
+    /// Somebody mended something: it may be asked now. What is known of it stays.
+    pub const fn ask_now(&mut self) {
+        self.until = None;
+    }
+
     /// The server measured with us.
     pub fn answered(&mut self) {
         *self = Self::default();

@@ -89,6 +89,13 @@ impl Planner {
         self.targets.insert(target, plan);
     }
 
+    /// Asks the target's server without waiting for the end of its back-off: settings are other ones.
+    pub fn ask_server(&mut self, target: TargetId, now: BootTime) {
+        if let Some(plan) = self.targets.get_mut(&target) {
+            plan.ask_server(now);
+        }
+    }
+
     /// Forgets a target; its running jobs end as they do.
     pub fn remove_target(&mut self, target: TargetId) {
         self.targets.remove(&target);

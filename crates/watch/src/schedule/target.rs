@@ -275,6 +275,14 @@ impl TargetPlan {
         self.backoff.answered();
     }
 
+    /// The server is asked soon, whatever it said last.
+    pub(super) fn ask_server(&mut self, now: BootTime) {
+        if !self.backoff.allows(now) {
+            self.backoff.ask_now();
+            self.next_slice = now;
+        }
+    }
+
     /// Another process than the one that kept this.
     pub(super) fn restarted(&mut self, now: BootTime, jitter: &mut Jitter) {
         self.ledger.abandon_open();

@@ -347,6 +347,8 @@ fn requests_wait_for_no_quiet_hours_and_no_server_that_is_gone() {
     let minute = world.now.boot.after(Duration::from_secs(60));
     assert_eq!(world.planner.request(target, JobKind::Slice, world.now), Err(NotQueued::Server(minute)));
     assert!(world.planner.request(target, JobKind::Capacity, world.now).is_ok());
+    world.planner.ask_server(target, world.now.boot);
+    assert!(world.planner.request(target, JobKind::Slice, world.now).is_ok());
 }
 
 #[test]

@@ -86,6 +86,8 @@ impl Engine {
                 subject.target = target;
                 if subject.address.is_some() {
                     self.plan(id, now);
+                    // The key or the port may be mended.
+                    self.planner.ask_server(id, now.boot);
                 }
             } else {
                 self.remove(id, now);
