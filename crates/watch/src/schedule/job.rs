@@ -155,7 +155,9 @@ pub struct JobEnd {
 pub enum Outcome {
     /// It measured.
     Done,
-    /// It ran and has no answer: the machine slept, or the path was silent.
+    /// It ran to its end and has no answer.
+    Inconclusive,
+    /// It did not run as it should: the machine slept, or this host could not measure.
     Void,
     /// Somebody else has the link's lock. Nothing was sent.
     LinkBusy,

@@ -89,7 +89,8 @@ impl Planner {
         self.targets.insert(target, plan);
     }
 
-    /// Asks the target's server without waiting for the end of its back-off: settings are other ones.
+    /// Asks the target's server without waiting for the end of its back-off: settings are other
+    /// ones.
     pub fn ask_server(&mut self, target: TargetId, now: BootTime) {
         if let Some(plan) = self.targets.get_mut(&target) {
             plan.ask_server(now);

@@ -213,20 +213,20 @@ impl TargetPlan {
                 if kind == JobKind::Slice {
                     self.first_slices = FIRST_SLICES;
                 }
-                if kind.needs_server() {
-                    self.backoff.answered();
-                    // With the server, the capacity is known better.
-                    self.capacity_due |= std::mem::take(&mut self.single_ended);
-                }
             }
-            Outcome::Void if kind == JobKind::Slice && self.first_slices < FIRST_SLICES => {
+            Outcome::Inconclusive | Outcome::Void if kind == JobKind::Slice && self.first_slices < FIRST_SLICES => {
                 // Until there is a first value, people wait for one.
                 self.first_slices += 1;
                 self.next_slice = self.next_slice.min(now.after(FIRST_SLICE));
             }
-            Outcome::Void | Outcome::LinkBusy | Outcome::ServerBusy => {}
+            Outcome::Inconclusive | Outcome::Void | Outcome::LinkBusy | Outcome::ServerBusy => {}
             Outcome::Refused => self.backoff.refused(now),
             Outcome::ServerGone => self.backoff.failed(now),
+        }
+        if kind.needs_server() && matches!(end.outcome, Outcome::Done | Outcome::Inconclusive) {
+            self.backoff.answered();
+            // With the server, the capacity is known better.
+            self.capacity_due |= std::mem::take(&mut self.single_ended);
         }
         if let (Outcome::Refused | Outcome::ServerGone, Some(until)) = (end.outcome, self.backoff.until()) {
             // Not a cadence later, which may be half an hour.
@@ -239,8 +239,8 @@ impl TargetPlan {
 
     /// A capacity without an answer is measured again long before the week is over.
     fn capacity_ended(&mut self, why: Why, now: BootTime, end: JobEnd) {
-        let sent = end.octets.is_some_and(|octets| octets.count() > 0);
         // Without the server it was measured from this end alone, if the host answered to anything.
+        let sent = end.octets.is_some_and(|octets| octets.count() > 0);
         if end.outcome == Outcome::Done || (end.outcome == Outcome::ServerGone && sent) {
             self.capacity_failures = 0;
             self.single_ended = self.backoff.is_gone() || end.outcome == Outcome::ServerGone;
@@ -272,7 +272,7 @@ impl TargetPlan {
     pub(super) fn moved(&mut self) {
         self.capacity_is(self.capacity.min(self.settings.first_capacity));
         (self.measured, self.capacity_due) = (false, true);
-        self.backoff.answered();
+        self.backoff.ask_now();
     }
 
     /// The server is asked soon, whatever it said last.

@@ -308,9 +308,9 @@ fn test(done: &mut Done, stop: &Arc<AtomicBool>) -> Result<Outcome, Stopped> {
     }
 }
 
-/// An answer that is none is void: the schedule learns nothing from its cost.
+/// An answer that is none is said so: the schedule learns nothing from its cost.
 fn outcome_of(entry: &Entry) -> Outcome {
-    if entry.outcome.estimate().is_some() { Outcome::Done } else { Outcome::Void }
+    if entry.outcome.estimate().is_some() { Outcome::Done } else { Outcome::Inconclusive }
 }
 
 /// What an entry says of a signal; one without a number says that it is inconclusive.

@@ -133,7 +133,7 @@ impl Engine {
         (run.ended, run.octets, run.document) = (Some(now.wall), octets, document);
         run.outcome = match outcome {
             Outcome::Done => RunOutcome::Done,
-            Outcome::Void => RunOutcome::Void,
+            Outcome::Void | Outcome::Inconclusive => RunOutcome::Void,
             _ => RunOutcome::Failed,
         };
         let number = run.id;
