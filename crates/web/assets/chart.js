@@ -265,6 +265,7 @@ export function sum(series, name) {
   if (known.length === 1) return `The ${name} has one value: ${ending}`;
   const sorted = known.map((point) => point.value).sort((a, b) => a - b);
   const of = (share) => amount(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))], series.unit);
+  if (of(0) === of(1)) return `The ${name} was ${of(0)} all the time; ${ending}`;
   if (known.length < 20) return `The ${name} was between ${of(0)} and ${of(1)}; ${ending}`;
   return `Half of the time the ${name} was ${of(0.5)} or more, 95 % of the time ${of(0.05)} or more; ${ending}`;
 }

@@ -154,8 +154,7 @@ fn guesses_at_once_are_no_more_than_guesses_in_turn() {
     let site = Site::with(web_config(folder.path(), &user()));
     let guess = |n: usize| {
         let mut stream = site.connect();
-        // bob:0 and so on; nobody is called so.
-        let pair = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, format!("bob:{n}"));
+        let pair = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, format!("anna:{n}"));
         let host = site.address;
         write!(
             stream,
