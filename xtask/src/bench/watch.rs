@@ -72,10 +72,10 @@ fn page(made: &Provenance, rows: u64, table: &str) -> String {
         "# Store and pages of `narrows watch`\n\n\
          {}\n\
          The command writes this whole page; change the text in `xtask/src/bench/watch.rs` and `crates/web/examples/watch_bench/`.\n\n\
-         A year of twenty targets with four signals and their round trips is written as `narrows watch` writes it: {rows} values, a\n\
-         round trip each minute of the last week, 2000 events. Then the store is asked 200 times for each kind of answer, in its\n\
-         own process; a second process serves the pages from it, and its memory is taken. Clients run on the same machine. No\n\
-         test depends on these figures.\n\n\
+         A year of twenty targets with four signals and their round trips is written as `narrows watch` writes it: {rows} values,\n\
+         60 round trips for each minute of the last week and for one minute of each hour before, 2000 events. Then the store is\n\
+         asked 200 times for each kind of answer, in its own process; a second process serves the pages from it, and its memory\n\
+         is taken. Clients run on the same machine. No test depends on these figures.\n\n\
          {small}{table}\nMeasured on and with:\n\n{}",
         made.lines(),
         versions::list(),

@@ -103,12 +103,12 @@ pub(crate) fn slow_readers(server: &mut Served) -> Result<(), Failure> {
     let then = server.memory()?;
     say("200 readers that do not read, 20 000 messages of 1 kB", "memory below 60 MB", &format!("memory then {then}"));
     say("what a message takes whoever sends it, meanwhile", "below 5 ms (lateness of a pulse, p99)", &times);
-    for _ in 0..11 {
+    for _ in 0..14 {
         nap(Duration::from_secs(1));
         server.tell(100)?;
     }
     let left = all.iter_mut().map(ended).filter(|ended| *ended).count();
-    say("of these, closed after 11 s", "200", &left.to_string());
+    say("of these, closed after 14 s", "200", &left.to_string());
     Ok(())
 }
 
