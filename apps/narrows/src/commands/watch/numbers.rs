@@ -65,6 +65,11 @@ impl Numbers {
         }
     }
 
+    pub(super) fn retire(&mut self, id: TargetId, name: &str) {
+        self.targets.remove(&id);
+        self.live.metrics().retire(name);
+    }
+
     pub(super) fn sample(&mut self, id: TargetId, signal: Signal, basis: Basis, sample: &Sample) {
         let Some(one) = self.targets.get_mut(&id) else { return };
         one.served |= basis == Basis::Server;

@@ -58,7 +58,9 @@ impl Keep for Stored {
     }
 
     fn retire(&mut self, target: TargetId, at: WallTime) {
-        self.names.remove(&target);
+        if let Some(name) = self.names.remove(&target) {
+            self.numbers.retire(target, &name);
+        }
         self.writer.retire(target, at);
     }
 
