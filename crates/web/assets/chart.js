@@ -267,5 +267,7 @@ export function sum(series, name) {
   const of = (share) => amount(sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))], series.unit);
   if (of(0) === of(1)) return `The ${name} was ${of(0)} all the time; ${ending}`;
   if (known.length < 20) return `The ${name} was between ${of(0)} and ${of(1)}; ${ending}`;
-  return `Half of the time the ${name} was ${of(0.5)} or more, 95 % of the time ${of(0.05)} or more; ${ending}`;
+  // Rates are good when they are high, delays and losses when they are low.
+  const [bound, share] = series.unit === "bit/s" ? ["or more", 0.05] : ["or less", 0.95];
+  return `Half of the time the ${name} was ${of(0.5)} ${bound}, 95 % of the time ${of(share)} ${bound}; ${ending}`;
 }
