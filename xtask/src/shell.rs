@@ -58,6 +58,17 @@ pub(crate) fn watched(program: &str, args: &[&str]) -> Result<(bool, String)> {
     Ok((child.wait()?.success(), text))
 }
 
+/// The same, shown by the caller: for a program that runs beside another.
+pub(crate) fn captured(program: &str, args: &[&str]) -> Result<(bool, String)> {
+    let output = Command::new(program)
+        .args(args)
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot run {program}"))?;
+    Ok((output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
 /// Runs a program quietly; its standard output if it ended well.
 pub(crate) fn quiet(program: &str, args: &[&str]) -> Option<String> {
     let output = Command::new(program).args(args).current_dir(root()).stderr(Stdio::null()).output().ok()?;

@@ -209,9 +209,11 @@ fn paths_are_listed_with_what_changed() {
     let said = ask(&path, &["path", "office"]).stdout;
     assert_eq!(
         said,
-        "2026-11-23 00:07:00  office  to 203.0.113.9, from 192.0.2.7, by eth0, via 192.0.2.1, MTU 1492\n   \
-         1  192.0.2.1           400 µs\n   2  10.0.3.1            2.1 ms  changed\n   3  ?\n\
-         \n2026-11-23 00:00:00  office  to 203.0.113.9, from 192.0.2.7, by eth0, via 192.0.2.1, MTU 1500\n   \
+        "2026-11-23 00:07:00  office  to 203.0.113.9, from 192.0.2.7, by eth0, via 192.0.2.1, MTU 1492
+   1  192.0.2.1           400 µs
+   2  10.0.3.1            2.1 ms  changed
+   3  ?
+\n2026-11-23 00:00:00  office  to 203.0.113.9, from 192.0.2.7, by eth0, via 192.0.2.1, MTU 1500\n   \
          1  192.0.2.1           400 µs\n   2  10.0.2.1            2.1 ms\n   3  ?\n"
     );
     let fresh = document(&path, &["path", "office"]);

@@ -86,15 +86,15 @@ mod tests {
 far.example (port 8620 of narrows serve)
   budget    1 % of the path over a minute, 2 GB a day
   capacity  100 Mbit/s assumed until it is measured
-  measures  a pulse every second, the route every 5 min, a slice every 60 s; the whole test at night if it fits, else \
+  measures  a pulse every second, the route every 5 min, a slice every 2 min; the whole test at night if it fits, else \
 capacity and hops
-  forecast  443.2 MB a day: pulses and routes 13.1 MB, slices 360.1 MB, night 70 MB
+  forecast  1.216 GB a day: pulses and routes 13.1 MB, slices 1.133 GB, night 70 MB
   besides   at most 496.7 MB a day for incidents and for runs that people ask for
 office (192.0.2.1, port 8620 of narrows serve)
 ";
         let text = text(&settings);
         assert!(text.starts_with(expected), "{text}");
-        assert!(text.contains("a slice every 32 min"), "{text}");
+        assert!(text.contains("a slice every 6 min"), "{text}");
         assert!(text.ends_with("never more than 4 GB\n"), "{text}");
     }
 }

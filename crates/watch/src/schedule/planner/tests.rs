@@ -378,7 +378,7 @@ fn a_busy_server_costs_a_slice_and_nothing_more() {
     });
     assert!(!world.planner.server_gone(TargetId::new(0)));
     let mut gaps = asked.windows(2).map(|pair| pair[1].since(pair[0]).as_secs());
-    assert!(asked.len() > 50 && gaps.all(|gap| (50..=70).contains(&gap)), "{asked:?}");
+    assert!(asked.len() > 30 && gaps.all(|gap| (89..=110).contains(&gap)), "{asked:?}");
 }
 
 #[test]
