@@ -27,7 +27,7 @@ fn live_runs_look_as_shown() {
 
 #[test]
 #[ignore = "soak: needs namespaces"]
-fn long_live_runs_look_as_shown() {
+fn long_runs_between_hosts_look_as_shown() {
     look_as_shown(true);
 }
 
