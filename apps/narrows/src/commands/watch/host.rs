@@ -61,7 +61,15 @@ impl Host {
 
     /// Values that are measured now are this host's, not the path's.
     pub(super) fn is_busy(&self) -> bool {
-        self.minutes.back().is_some_and(|minute| minute.state.steal.is_some_and(|steal| steal > STEAL))
+        let steal = self.minutes.back().and_then(|minute| minute.state.steal);
+        steal.is_some_and(|steal| steal > STEAL && self.is_unusual(steal, |state| state.steal))
+    }
+
+    /// A virtual machine may lose a share of its time always. What is so every minute is in all
+    /// values alike, and no reason to leave any out.
+    fn is_unusual(&self, share: f64, of: fn(&HostState) -> Option<f64>) -> bool {
+        let all: Vec<f64> = self.minutes.iter().filter_map(|minute| of(&minute.state)).collect();
+        narrows_stat::median(&all).is_none_or(|usual| share > UNUSUAL * usual)
     }
 
     /// The share of the last minute in which it, or tasks of it, waited for a processor.
@@ -70,11 +78,12 @@ impl Host {
         steal.into_iter().chain(pressure).reduce(f64::max)
     }
 
-    /// How it did around a change: the worst of each.
+    /// How it did around a change: the worst of each, as far as that is unusual.
     pub(super) fn state(&self, around: Interval) -> HostState {
         let near = |minute: &&Minute| minute.at.after(EVERY) >= around.low && around.high.after(2 * EVERY) >= minute.at;
         let most = |of: fn(&HostState) -> Option<f64>| {
-            self.minutes.iter().filter(near).filter_map(|minute| of(&minute.state)).reduce(f64::max)
+            let worst = self.minutes.iter().filter(near).filter_map(|minute| of(&minute.state)).reduce(f64::max);
+            worst.map(|share| if self.is_unusual(share, of) { share } else { 0.0 })
         };
         HostState {
             steal: most(|state| state.steal),
@@ -123,6 +132,8 @@ const EVERY: Duration = Duration::from_secs(60);
 const REMEMBERED: usize = 30;
 /// As in the rule that names a busy host.
 const STEAL: f64 = 0.05;
+/// So many times what this host usually has is not usual (ours: minutes of one load differ by less).
+const UNUSUAL: f64 = 2.0;
 
 #[cfg(test)]
 mod tests {
@@ -135,6 +146,23 @@ mod tests {
         assert_eq!(pressure(""), None);
         let text = "Inter-|   Receive\n face |bytes\n  eth0: 100 1 0 0 0 0 0 0 50 2 0 0 0 0 0 0\n";
         assert_eq!(octets(text).get("eth0"), Some(&150));
+    }
+
+    #[test]
+    fn time_that_is_always_stolen_is_no_busy_host() {
+        let minute = |number: i64, steal: f64| Minute {
+            at: WallTime::from_millis(number * 60_000),
+            state: HostState { steal: Some(steal), ..HostState::default() },
+            octets: BTreeMap::new(),
+        };
+        let mut host = Host::default();
+        host.minutes.extend((0..9).map(|number| minute(number, 0.08)));
+        let last = Interval { low: WallTime::from_millis(9 * 60_000), high: WallTime::from_millis(9 * 60_000) };
+        assert!(!host.is_busy());
+        assert_eq!(host.state(last).steal, Some(0.0));
+        host.minutes.push_back(minute(9, 0.3));
+        assert!(host.is_busy());
+        assert_eq!(host.state(last).steal, Some(0.3));
     }
 
     #[test]
