@@ -12,7 +12,7 @@ use super::change_time::{ChangePoint, change_point};
 use super::chart::{Chart, RATE_PER_SIDE, Score, Side};
 use super::score::{from_scale, large, least_spread, scaled, to_scale};
 use super::season::Season;
-use super::sudden::{NEWEST, Residual, sudden};
+use super::sudden::{Residual, Sudden, sudden};
 use super::windows::Windows;
 use crate::signal::{Claim, Reading, Signal};
 use crate::time::{Local, WallTime};
@@ -120,8 +120,8 @@ impl<C: Chart> Detector<C> {
         let residual = scaled.y - self.season.at(local);
         let (up, down) = (reading.claim != Claim::AtMost, reading.claim != Claim::AtLeast);
         self.remember(Recent { at: reading.at, residual: Residual { value: residual, sd: scaled.sd, up, down } });
-        if let Some(side) = self.sudden(local) {
-            return self.left_its_range(side, local, reading.at);
+        if let Some(found) = self.sudden(local) {
+            return self.left_its_range(found, local, reading.at);
         }
         if self.baseline.count() < WARM_UP as f64 && self.history.is_empty() {
             self.warm_up(exact, residual, scaled.sd);
@@ -244,7 +244,7 @@ impl<C: Chart> Detector<C> {
     }
 
     /// While the chart has no history to go by.
-    fn sudden(&self, local: Local) -> Option<Side> {
+    fn sudden(&self, local: Local) -> Option<Sudden> {
         if self.history.len() >= KNOWN_HISTORY || self.held_until.is_some_and(|until| self.last < Some(until)) {
             return None;
         }
@@ -253,12 +253,12 @@ impl<C: Chart> Detector<C> {
     }
 
     /// The newest values are the new level, and those before were the old one.
-    fn left_its_range(&mut self, side: Side, local: Local, found: WallTime) -> Option<Change> {
-        let best = self.recent.len() - NEWEST;
-        let before: Vec<f64> = self.recent.iter().take(best).map(|one| one.residual.value).collect();
+    fn left_its_range(&mut self, sudden: Sudden, local: Local, found: WallTime) -> Option<Change> {
+        let Sudden { side, old, new } = sudden;
+        let before: Vec<f64> = self.recent.iter().take(old + 1).map(|one| one.residual.value).collect();
         self.baseline = Baseline::new(median(&before)?, self.baseline.count());
         self.chart.clear();
-        self.change(side, ChangePoint { low: best, best, high: best }, local, found)
+        self.change(side, ChangePoint { low: old + 1, best: new, high: new }, local, found)
     }
 
     fn change(&mut self, side: Side, point: ChangePoint, local: Local, found: WallTime) -> Option<Change> {
