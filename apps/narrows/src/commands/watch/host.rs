@@ -132,7 +132,7 @@ const EVERY: Duration = Duration::from_secs(60);
 const REMEMBERED: usize = 30;
 /// As in the rule that names a busy host.
 const STEAL: f64 = 0.05;
-/// So many times what this host usually has is not usual (ours: minutes of one load differ by less).
+/// So many times what this host usually has is not usual (ours: minutes of one load differ less).
 const UNUSUAL: f64 = 2.0;
 
 #[cfg(test)]
