@@ -228,7 +228,7 @@ fn ping_sees_the_round_trip() {
 
 #[test]
 #[ignore = "lab: needs namespaces, traceroute"]
-fn traceroute_sees_the_routers() {
+fn traceroute_meets_every_hop_of_a_lab() {
     let _alone = alone();
     let home = directory();
     let path = file(&home, "three.toml", THREE_HOPS);
