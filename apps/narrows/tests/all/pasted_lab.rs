@@ -11,11 +11,10 @@ use crate::pasted::{Live, Pasted, of_kind, root};
 
 use common::{Running, directory, narrows, text};
 
-/// What waits on the receiver: a server and a sink. Both end with the path.
+/// What waits on the receiver: a server and a sink. Both end with the shell, however it ends.
 const RECEIVER: &str = "\
-NARROWS serve > serve.out 2>&1 & first=$!
-NARROWS traffic sink > sink.out 2>&1 & second=$!
-trap 'kill $first $second' TERM INT
+setpriv --pdeathsig KILL NARROWS serve > serve.out 2>&1 &
+setpriv --pdeathsig KILL NARROWS traffic sink > sink.out 2>&1 &
 wait
 ";
 
