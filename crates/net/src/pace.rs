@@ -306,6 +306,11 @@ impl Sent {
         &self.refused
     }
 
+    /// Whether the host refused the packet at this position.
+    pub fn is_refused(&self, seq: usize) -> bool {
+        self.refused.iter().any(|&refused| refused as usize == seq)
+    }
+
     /// When the last packet left, as the program saw it.
     pub fn last_ns(&self) -> Option<i64> {
         self.user_ns.last().copied()

@@ -148,6 +148,12 @@ impl Gatherer {
         (self.shared.count.load(Ordering::Relaxed) as usize, self.shared.last_ns.load(Ordering::Relaxed))
     }
 
+    /// Positions of the packets that did not come yet.
+    pub(crate) fn missing(&self) -> Vec<usize> {
+        let gathered = self.shared.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        (0..).zip(&gathered.packets).filter(|(_, place)| place.is_none()).map(|(seq, _)| seq).collect()
+    }
+
     pub(crate) fn finish(mut self) -> Gathered {
         self.end();
         std::mem::take(&mut *self.shared.gathered.lock().unwrap_or_else(PoisonError::into_inner))

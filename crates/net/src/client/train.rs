@@ -94,9 +94,14 @@ impl SocketWorld {
             Ok(found) => found,
             Err(refusal) => return Ok(Err(refusal)),
         };
+        // Of what did not arrive, a router may have something to say.
+        let arrived = |seq: usize| arrivals.iter().any(|row| row.seq as usize == seq);
+        let limited = |seq: usize| train.packets[seq].hop_limit.is_some();
+        let awaited: Vec<usize> =
+            (0..train.packets.len()).filter(|&seq| limited(seq) && !arrived(seq) && !sent.is_refused(seq)).collect();
+        let last_ns = sent.last_ns().unwrap_or(0);
+        let answers = self.icmp_answers(train, id, &socket, || awaited.clone(), || last_ns);
         let departures = self.settle(train, sent, &socket);
-        let answers = self
-            .icmp_answers(train, id, &departures, &socket, |seq| arrivals.iter().any(|row| row.seq as usize == seq));
         let report = rows::forward(train, &departures, &result, &arrivals, &answers);
         Ok(Ok(Event::Train(report)))
     }
@@ -186,13 +191,16 @@ impl SocketWorld {
         let wanted = self.wanted(id, true, train);
         let gatherer = Gatherer::start(&self.flows[0], wanted, self.control.last_received_at())?;
         let (socket, sent) = self.send(train, id, &payloads)?;
-        let expected = train.packets.iter().filter(|packet| packet.hop_limit.is_none()).count()
-            - sent.refused().len().min(train.packets.len());
-        self.await_quiet(&gatherer, expected, sent.last_ns().unwrap_or(0));
+        let last_ns = sent.last_ns().unwrap_or(0);
+        let answers = self.icmp_answers(
+            train,
+            id,
+            &socket,
+            || gatherer.missing().into_iter().filter(|&seq| !sent.is_refused(seq)).collect(),
+            || gatherer.progress().1.max(last_ns),
+        );
         let departures = self.settle(train, sent, &socket);
         let came = gatherer.finish();
-        let answers = self
-            .icmp_answers(train, id, &departures, &socket, |seq| came.packets.get(seq).is_some_and(Option::is_some));
         let report = rows::echoed(train, &departures, &came, &answers);
         let echoes = report.arrivals.iter().filter_map(|row| match row.fate {
             Fate::Echoed { returned, .. } => Some(returned.since(row.departed)),

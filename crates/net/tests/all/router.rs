@@ -51,7 +51,7 @@ fn routers_answer_packets_whose_hops_run_out() {
             }
             let wanted = if echoed { wanted.echoed() } else { wanted };
             let report = train(&mut world, wanted);
-            assert_eq!((report.lost(), report.departed_by), (0, StampSource::Kernel));
+            assert_eq!((report.lost(), report.departed_by), (0, StampSource::Kernel), "{report:?}");
             for (row, answered) in report.arrivals.iter().zip([true, false, true, false, true, false]) {
                 match row.fate {
                     Fate::Answered(reply) => {

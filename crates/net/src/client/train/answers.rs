@@ -7,35 +7,30 @@ use narrows_wire::Tag;
 use super::super::{SocketWorld, nap};
 use crate::clock::{self, nanos};
 use crate::errors::Answer;
-use crate::pace::Departures;
 use crate::socket::ProbeSocket;
 
 impl SocketWorld {
-    /// Waits for the routers that the hop-limited packets reach, and says what was answered to each
-    /// packet. `came` tells which packets are accounted for otherwise.
+    /// What was answered to each packet by ICMP. Waits until nothing is `awaited` any more (the
+    /// positions of the packets of which something may still come), or until the path was quiet for
+    /// a while since `last_ns`.
     pub(super) fn icmp_answers(
         &mut self,
         train: &Train,
         id: u32,
-        departures: &Departures,
         socket: &ProbeSocket,
-        came: impl Fn(usize) -> bool,
+        awaited: impl Fn() -> Vec<usize>,
+        last_ns: impl Fn() -> i64,
     ) -> Vec<Option<HopReply>> {
         let mut replies = vec![None; train.packets.len()];
-        let open = |replies: &[Option<HopReply>], limited: bool| -> Vec<usize> {
-            (0..replies.len())
-                .filter(|&seq| replies[seq].is_none() && !came(seq))
-                .filter(|&seq| !limited || train.packets[seq].hop_limit.is_some())
-                .collect()
-        };
-        let deadline = departures.stamps_ns.last().map_or(0, |last| last.saturating_add(nanos(self.quiet())));
         loop {
+            let awaited = awaited();
             self.queue.drain(socket);
             for answer in self.queue.take_answers() {
                 if let HopReplyKind::PacketTooBig { mtu: Some(mtu) } = answer.kind {
                     self.path_mtu = self.path_mtu.min(mtu);
                 }
-                let candidates = open(&replies, true);
+                let limited = |&seq: &usize| replies[seq].is_none() && train.packets[seq].hop_limit.is_some();
+                let candidates: Vec<usize> = awaited.iter().copied().filter(limited).collect();
                 if let Some(seq) = subject(&answer, self.keys.token.tag(), id, &candidates)
                     && let Some(place) = replies.get_mut(seq)
                 {
@@ -47,7 +42,8 @@ impl SocketWorld {
                     });
                 }
             }
-            if open(&replies, true).is_empty() || clock::now_ns() >= deadline {
+            let deadline = last_ns().saturating_add(nanos(self.quiet()));
+            if awaited.iter().all(|&seq| replies[seq].is_some()) || clock::now_ns() >= deadline {
                 return replies;
             }
             nap(deadline);
