@@ -15,9 +15,9 @@ mod reference;
 mod schemas;
 mod stage;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::shell::{root, say, shown};
+use crate::shell::{built_program, root, say, shown};
 
 pub(crate) use check::check;
 
@@ -38,27 +38,13 @@ const BUILDER: [&str; 8] = [
 
 /// `--program PATH` names a program that is built already: the reference is what it says of itself.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let program = match args[..] {
-        [] => {
-            let build = ["build", "--release", "--locked", "--package", "narrows", "--all-features"];
-            if !shown("cargo", &build, &[])? {
-                return Ok(false);
-            }
-            "target/release/narrows"
-        }
-        ["--program", path] => path,
-        _ => bail!("book takes --program PATH and nothing else"),
+    let Some(program) = built_program("book", args)? else {
+        return Ok(false);
     };
-    of_built(program)
-}
-
-/// The same with a program that is built already.
-pub(crate) fn of_built(program: &str) -> Result<bool> {
     let mut broken = Vec::new();
     check(&mut broken)?;
     let folder = root().join(FOLDER);
-    stage::write(&folder, program)?;
+    stage::write(&folder, &program)?;
     check::staged(&folder.join("src"), &mut broken)?;
     for line in &broken {
         say(&format!("book: {line}\n"));

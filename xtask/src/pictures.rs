@@ -3,10 +3,10 @@
 //! Screens come from recorded runs and the report from a simulated one, so that they are the same
 //! wherever they are made, but for the browser's fonts.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use crate::install;
-use crate::shell::{root, say, shown};
+use crate::shell::{built_program, root, say, shown};
 
 const FOLDER: &str = "docs/guide/pictures";
 
@@ -18,21 +18,12 @@ const MOST_OCTETS: u64 = 150_000;
 
 /// `--program PATH` names a program that is built already.
 pub(crate) fn run(args: &[String]) -> Result<bool> {
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let program = match args[..] {
-        [] => {
-            let build = ["build", "--release", "--locked", "--package", "narrows", "--all-features"];
-            if !shown("cargo", &build, &[])? {
-                return Ok(false);
-            }
-            "target/release/narrows"
-        }
-        ["--program", path] => path,
-        _ => bail!("pictures takes --program PATH and nothing else"),
+    let Some(program) = built_program("pictures", args)? else {
+        return Ok(false);
     };
     std::fs::create_dir_all(root().join(FOLDER))?;
     let drawn = shown("cargo", &["run", "-q", "-p", "narrows-report", "--example", "screens", "--", FOLDER], &[])?;
-    Ok(drawn && report(program)?)
+    Ok(drawn && report(&program)?)
 }
 
 /// The HTML report of the demo in the simulator, as a browser shows it.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// Prints to standard output; a reader that went away is not a fault.
 pub(crate) fn say(text: &str) {
@@ -40,12 +40,12 @@ pub(crate) fn shown(program: &str, args: &[&str], env: &[(&str, &str)]) -> Resul
 /// whether it ended well.
 pub(crate) fn watched(program: &str, args: &[&str]) -> Result<(bool, String)> {
     say(&format!("$ {program} {}\n", args.join(" ")));
-    let mut child = Command::new(program)
-        .args(args)
-        .current_dir(root())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot run {program}"))?;
+    watch(Command::new(program).args(args).current_dir(root()))
+}
+
+/// The same of any command.
+pub(crate) fn watch(command: &mut Command) -> Result<(bool, String)> {
+    let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run {command:?}"))?;
     let mut text = String::new();
     let mut output = BufReader::new(child.stdout.take().context("its output is piped")?);
     let mut line = Vec::new();
@@ -58,19 +58,36 @@ pub(crate) fn watched(program: &str, args: &[&str]) -> Result<(bool, String)> {
     Ok((child.wait()?.success(), text))
 }
 
-/// The same, shown by the caller: for a program that runs beside another.
-pub(crate) fn captured(program: &str, args: &[&str]) -> Result<(bool, String)> {
-    let output = Command::new(program)
+/// Runs a program in the workspace for its output, both streams of it, and whether it ended well.
+/// It takes no processor from anything else: it runs beside what counts.
+pub(crate) fn beside(program: &str, args: &[&str], env: &[(&str, &str)]) -> Result<(bool, String)> {
+    let output = Command::new("nice")
+        .args(["-n", "19", program])
         .args(args)
+        .envs(env.iter().copied())
         .current_dir(root())
-        .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("cannot run {program}"))?;
-    Ok((output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned()))
+    let text = [&output.stdout, &output.stderr].map(|octets| String::from_utf8_lossy(octets).into_owned()).concat();
+    Ok((output.status.success(), format!("$ {program} {}\n{text}", args.join(" "))))
 }
 
 /// Runs a program quietly; its standard output if it ended well.
 pub(crate) fn quiet(program: &str, args: &[&str]) -> Option<String> {
     let output = Command::new(program).args(args).current_dir(root()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The program that `command` shall ask: the one that `--program PATH` names, or one built now.
+/// `None` if it does not build.
+pub(crate) fn built_program(command: &str, args: &[String]) -> Result<Option<String>> {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        [] => {
+            let build = ["build", "--release", "--locked", "--package", "narrows", "--all-features"];
+            Ok(shown("cargo", &build, &[])?.then(|| "target/release/narrows".to_owned()))
+        }
+        ["--program", path] => Ok(Some(path.to_owned())),
+        _ => bail!("{command} takes --program PATH and nothing else"),
+    }
 }

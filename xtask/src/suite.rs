@@ -1,15 +1,18 @@
 //! The tests, in three commands: what every change must pass, what is judged against the real
 //! clock, and what takes long.
 
+mod beside;
 mod calibration;
 mod classes;
+mod programs;
 mod tally;
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::shell::{captured, quiet, say, shown, watched};
-use crate::{accuracy, book, fuzz, install, room, tidy};
+use crate::shell::{quiet, say, shown, watched};
+use crate::{accuracy, fuzz, install, room, tidy};
 use classes::{Class, Ignored};
+use programs::Program;
 use tally::Tally;
 
 pub(crate) use classes::of_file;
@@ -25,37 +28,27 @@ const LEAST_PERCENT: u64 = 70;
 const TESTS: [&str; 8] =
     ["test", "--release", "--workspace", "--all-features", "--locked", "--lib", "--bins", "--tests"];
 
-/// The default features alone, as a newcomer builds them.
-const PLAIN: [&str; 6] = ["clippy", "--release", "--locked", "--", "-D", "warnings"];
-
 /// What such a build lacks it says: a build of its own.
 const PLAIN_TESTS: [&str; 7] = ["test", "--release", "--locked", "-p", "narrows", "--test", "features"];
 
-/// Everything that must hold before a change lands, in the order in which it fails fastest. Nothing
-/// in it compares with the real clock.
+/// Everything that must hold before a change lands. Nothing in it compares with the real clock.
 pub(crate) fn test() -> Result<bool> {
     let mut tally = Tally::default();
     let not_installed = install::install()?;
     room::reported();
     tally.step("format", shown("cargo", &["fmt", "--all", "--check"], &[])?);
     tally.step("tidy", tidy::run()?);
-    let clippy =
-        ["clippy", "--release", "--workspace", "--all-features", "--all-targets", "--locked", "--", "-D", "warnings"];
-    tally.step("clippy", shown("cargo", &clippy, &[])?);
-    tally.step("clippy without features", shown("cargo", &PLAIN, &[])?);
     let (fine, output) = watched("cargo", &[&TESTS[..], &["--no-fail-fast"]].concat())?;
     tally.tests("tests", fine, &output, None);
-    let (fine, output) =
-        watched("cargo", &["test", "--release", "--workspace", "--all-features", "--locked", "--doc"])?;
-    tally.tests("examples in the documentation", fine, &output, None);
     room::reported();
-    let doc = ["doc", "--release", "--workspace", "--all-features", "--no-deps", "--locked"];
-    tally.step("documentation", shown("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?);
     sweep(&mut tally, "accuracy, 20 runs per scenario", 20);
-    // The book is compiled while the lab waits.
-    let book = std::thread::spawn(|| book::of_built(PROGRAM));
-    of_class(&mut tally, "lab", Class::Lab, &not_installed)?;
-    tally.step("book", book.join().map_err(|_| anyhow!("the book has no end"))??);
+    let programs = programs::built()?;
+    // The lab mostly waits: what is only compiled and read is so meanwhile.
+    let beside = std::thread::spawn(|| beside::steps(PROGRAM));
+    of_class(&mut tally, ("lab", Class::Lab), &programs, &not_installed)?;
+    for step in beside.join().map_err(|_| anyhow!("the steps beside the lab have no end"))? {
+        step.tell(&mut tally);
+    }
     Ok(tally.close())
 }
 
@@ -79,7 +72,7 @@ pub(crate) fn judge(args: &[String]) -> Result<bool> {
         );
         return Ok(tally.close());
     }
-    of_class(&mut tally, "judge", Class::Judge, &not_installed)?;
+    of_class(&mut tally, ("judge", Class::Judge), &programs::built()?, &not_installed)?;
     tally.share_of_cases(LEAST_PERCENT);
     Ok(tally.close())
 }
@@ -88,7 +81,7 @@ pub(crate) fn judge(args: &[String]) -> Result<bool> {
 pub(crate) fn soak() -> Result<bool> {
     let mut tally = Tally::default();
     let not_installed = install::install()?;
-    of_class(&mut tally, "soak", Class::Soak, &not_installed)?;
+    of_class(&mut tally, ("soak", Class::Soak), &programs::built()?, &not_installed)?;
     let (fine, output) = watched("cargo", &PLAIN_TESTS)?;
     tally.tests("a build without features", fine, &output, None);
     sweep(&mut tally, "accuracy, 100 runs per scenario", 100);
@@ -106,9 +99,12 @@ fn sweep(tally: &mut Tally, name: &'static str, runs: u32) {
 
 /// The ignored tests of a class. As many must run as the sources have; what this machine cannot run
 /// is counted as skipped.
-fn of_class(tally: &mut Tally, name: &'static str, class: Class, not_installed: &[&str]) -> Result<()> {
-    let build = [&TESTS[..], &["--no-run"]].concat();
-    tally.step("test programs", shown("cargo", &build, &[])?);
+fn of_class(
+    tally: &mut Tally,
+    (name, class): (&'static str, Class),
+    programs: &[Program],
+    not_installed: &[&str],
+) -> Result<()> {
     let missing = classes::missing(PROGRAM, not_installed);
     let all: Vec<Ignored> = classes::ignored()?.into_iter().filter(|test| test.class == class).collect();
     let (lacking, able): (Vec<&Ignored>, Vec<&Ignored>) = all.iter().partition(|test| test.lacks(&missing).is_some());
@@ -125,28 +121,22 @@ fn of_class(tally: &mut Tally, name: &'static str, class: Class, not_installed: 
     if able.is_empty() && !lacking.is_empty() {
         return Ok(());
     }
-    let (fine, output) = ignored_tests(class, &able)?;
+    let (fine, output) = ignored_tests(class, programs, &able)?;
     tally.tests(name, fine, &output, Some(u64::try_from(able.len())?));
     Ok(())
 }
 
-/// Runs these tests, one at a time. What is not judged against the clock mostly waits: the
-/// program's own tests run beside those of the crates, each in namespaces of its own.
-fn ignored_tests(class: Class, tests: &[&Ignored]) -> Result<(bool, String)> {
-    let command = |tests: &[&Ignored]| {
-        let mut words: Vec<String> = TESTS.iter().chain(&ONE_AT_A_TIME).map(|word| (*word).to_owned()).collect();
-        words.extend(tests.iter().map(|test| test.name.clone()));
-        words
-    };
-    let run = |words: &[String]| watched("cargo", &words.iter().map(String::as_str).collect::<Vec<_>>());
-    let (program, crates): (Vec<&Ignored>, Vec<&Ignored>) = tests.iter().copied().partition(|test| test.of_program);
-    if class != Class::Lab || program.is_empty() || crates.is_empty() {
-        return run(&command(tests));
+/// Runs these tests, one at a time. What is not judged against the clock mostly waits: the tests of
+/// the binary run beside those of the crates, each in namespaces of its own.
+fn ignored_tests(class: Class, programs: &[Program], tests: &[&Ignored]) -> Result<(bool, String)> {
+    if class != Class::Lab {
+        return programs::ignored(programs, &names(tests));
     }
-    let (program, crates) = (command(&program), command(&crates));
+    let (of_binary, of_crates): (Vec<Program>, Vec<Program>) = programs.iter().cloned().partition(Program::of_binary);
+    let (binary, crates): (Vec<&Ignored>, Vec<&Ignored>) = tests.iter().copied().partition(|test| test.of_program);
     std::thread::scope(|scope| {
-        let beside = scope.spawn(|| captured("cargo", &crates.iter().map(String::as_str).collect::<Vec<_>>()));
-        let (fine, mut output) = run(&program)?;
+        let beside = scope.spawn(|| programs::ignored_unseen(&of_crates, &names(&crates)));
+        let (fine, mut output) = programs::ignored(&of_binary, &names(&binary))?;
         let (others_fine, others) = beside.join().map_err(|_| anyhow!("the tests of the crates have no end"))??;
         say(&others);
         output.push_str(&others);
@@ -154,4 +144,6 @@ fn ignored_tests(class: Class, tests: &[&Ignored]) -> Result<(bool, String)> {
     })
 }
 
-const ONE_AT_A_TIME: [&str; 5] = ["--no-fail-fast", "--", "--ignored", "--test-threads=1", "--nocapture"];
+fn names<'a>(tests: &[&'a Ignored]) -> Vec<&'a str> {
+    tests.iter().map(|test| test.name.as_str()).collect()
+}
