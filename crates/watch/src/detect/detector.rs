@@ -13,7 +13,7 @@ use super::chart::{Chart, RATE_PER_SIDE, Score, Side};
 use super::score::{from_scale, large, least_spread, scaled, to_scale};
 use super::season::Season;
 use super::sudden::{Residual, Sudden, sudden};
-use super::windows::Windows;
+use super::windows::{KNOWN_HISTORY, Windows};
 use crate::signal::{Claim, Reading, Signal};
 use crate::time::{Local, WallTime};
 
@@ -119,7 +119,8 @@ impl<C: Chart> Detector<C> {
         }
         let residual = scaled.y - self.season.at(local);
         let (up, down) = (reading.claim != Claim::AtMost, reading.claim != Claim::AtLeast);
-        self.remember(Recent { at: reading.at, residual: Residual { value: residual, sd: scaled.sd, up, down } });
+        let one = Residual { value: residual, sd: scaled.sd, up, down };
+        self.remember(Recent { at: reading.at, residual: one });
         if let Some(found) = self.sudden(local) {
             return self.left_its_range(found, local, reading.at);
         }
@@ -130,7 +131,7 @@ impl<C: Chart> Detector<C> {
         if self.held_until.is_some_and(|until| reading.at < until) {
             return None;
         }
-        let score = self.score(residual, scaled.sd, up, down);
+        let score = self.score(one);
         self.keep_history(score.z);
         let alarm = self.chart.push(score, self.level_error());
         if let Some(side) = alarm {
@@ -198,8 +199,8 @@ impl<C: Chart> Detector<C> {
         self.spread.total(claimed).max(least_spread(self.signal, self.baseline.level()))
     }
 
-    fn score(&self, residual: f64, sd: f64, up: bool, down: bool) -> Score {
-        let z = ((residual - self.baseline.level()) / self.sd(sd)).clamp(-CLIP, CLIP);
+    fn score(&self, Residual { value, sd, up, down }: Residual) -> Score {
+        let z = ((value - self.baseline.level()) / self.sd(sd)).clamp(-CLIP, CLIP);
         Score { z: if (z > 0.0 && !up) || (z < 0.0 && !down) { 0.0 } else { z }, up, down }
     }
 
@@ -235,9 +236,7 @@ impl<C: Chart> Detector<C> {
     }
 
     fn changed(&mut self, side: Side, local: Local, found: WallTime) -> Option<Change> {
-        let score =
-            |one: &Recent| self.score(one.residual.value, one.residual.sd, one.residual.up, one.residual.down).z;
-        let scores: Vec<f64> = self.recent.iter().map(score).collect();
+        let scores: Vec<f64> = self.recent.iter().map(|one| self.score(one.residual).z).collect();
         self.chart.clear();
         let point = change_point(&scores, side, self.independent)?;
         self.change(side, point, local, found)
@@ -254,9 +253,8 @@ impl<C: Chart> Detector<C> {
 
     /// The newest values are the new level, and those before were the old one.
     fn left_its_range(&mut self, sudden: Sudden, local: Local, found: WallTime) -> Option<Change> {
-        let Sudden { side, old, new } = sudden;
-        let before: Vec<f64> = self.recent.iter().take(old + 1).map(|one| one.residual.value).collect();
-        self.baseline = Baseline::new(median(&before)?, self.baseline.count());
+        let Sudden { side, level, old, new } = sudden;
+        self.baseline = Baseline::new(level, self.baseline.count());
         self.chart.clear();
         self.change(side, ChangePoint { low: old + 1, best: new, high: new }, local, found)
     }
@@ -294,7 +292,8 @@ impl<C: Chart> Detector<C> {
 
     /// The level that a value on the signal's own scale would have to leave: for tests and pages.
     pub fn score_of(&self, value: f64, local: Local) -> f64 {
-        self.score(to_scale(self.signal, value) - self.season.at(local), 0.0, true, true).z
+        let value = to_scale(self.signal, value) - self.season.at(local);
+        self.score(Residual { value, sd: 0.0, up: true, down: true }).z
     }
 }
 
@@ -315,6 +314,4 @@ const RECENT: usize = 240;
 
 const HISTORY_DAYS: u32 = 14;
 const LEAST_HISTORY: usize = 720;
-/// From so many values on, some three days of them, the chart knows the noise.
-const KNOWN_HISTORY: usize = 4320;
 const STEPS: f64 = 31.0;

@@ -20,9 +20,11 @@ pub(super) struct Residual {
 }
 
 /// A change at first sight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sudden {
     pub(super) side: Side,
+    /// The old level.
+    pub(super) level: f64,
     /// The last value of the old level, and the first of the new one, as indices.
     pub(super) old: usize,
     pub(super) new: usize,
@@ -49,7 +51,7 @@ pub(super) fn sudden(values: &[Residual], least: f64) -> Option<Sudden> {
     } else {
         return None;
     };
-    Some(Sudden { side, old: before.last()?.0, new: newest.first()?.0 })
+    Some(Sudden { side, level: narrows_stat::median(&exact)?, old: before.last()?.0, new: newest.first()?.0 })
 }
 
 /// As many as the design asks of any change.
@@ -84,7 +86,7 @@ mod tests {
 
     #[test]
     fn four_values_clear_of_the_range_are_another_level() {
-        let found = |side| Some(Sudden { side, old: 7, new: 8 });
+        let found = |side| Some(Sudden { side, level: 10.0, old: 7, new: 8 });
         assert_eq!(sudden(&after(&[4.0, 3.5, 4.2, 4.1]), 2.5), found(Side::Down));
         assert_eq!(sudden(&after(&[16.0, 15.0, 15.5, 17.0]), 2.5), found(Side::Up));
         assert_eq!(sudden(&after(&[4.0, 3.5, 9.0, 4.1]), 2.5), None, "one is back");
@@ -99,7 +101,7 @@ mod tests {
         for index in [8, 11] {
             values[index].sd = 5.0;
         }
-        assert_eq!(sudden(&values, 2.5), Some(Sudden { side: Side::Down, old: 7, new: 9 }));
+        assert_eq!(sudden(&values, 2.5), Some(Sudden { side: Side::Down, level: 10.0, old: 7, new: 9 }));
     }
 
     #[test]

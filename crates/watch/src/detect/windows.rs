@@ -152,6 +152,8 @@ const HIGHEST: f64 = 12.0;
 
 const BLOCK: usize = 120;
 const LEAST_BLOCKS: usize = 36;
+/// From so many values on, some three days of them, the chart knows the noise.
+pub(super) const KNOWN_HISTORY: usize = BLOCK * LEAST_BLOCKS;
 
 #[cfg(test)]
 mod tests {

@@ -118,7 +118,9 @@ impl Planner {
                 if kind.loads() && waits {
                     continue;
                 }
-                if kind.loads() && !free(&self.running, &self.targets, id, self.loading_jobs) {
+                // A route beside load shows the queue that the load makes.
+                let beside_load = kind == JobKind::Route && loads(&self.running, id);
+                if beside_load || (kind.loads() && !free(&self.running, &self.targets, id, self.loading_jobs)) {
                     self.retry_at = Some(now.boot.after(RETRY));
                     continue;
                 }
@@ -234,6 +236,11 @@ fn job(id: JobId, target: TargetId, plan: &TargetPlan, (kind, why): (JobKind, Wh
     let over_second = if kind == JobKind::Test { plan.capacity } else { plan.settings.over_second(plan.capacity) };
     let least = over_second.time_for(octets.count()).unwrap_or(LONGEST_JOB);
     Job { id, target, kind, why, octets, over_second, time: (least * 4).clamp(SHORTEST_JOB, LONGEST_JOB) }
+}
+
+/// Whether a running job loads the target's path.
+fn loads(running: &BTreeMap<JobId, Running>, target: TargetId) -> bool {
+    running.values().any(|job| job.target == target && job.kind.loads())
 }
 
 /// No running job loads the target's link or its host, and a worker is free.

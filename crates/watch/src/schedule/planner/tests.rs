@@ -202,6 +202,23 @@ fn targets_of_one_link_take_turns() {
 }
 
 #[test]
+fn no_route_begins_beside_load_on_its_path() {
+    let mut world = World::new(7, &[100_000]);
+    let target = TargetId::new(0);
+    world.run(day(1).after(Duration::from_secs(300)), |world| {
+        if world.now.boot >= day(1) {
+            world.planner.observe(target, world.now.boot, PathEvent::Trigger);
+        }
+    });
+    let (loads, routes): (Vec<Sent>, Vec<Sent>) =
+        world.sent[&target].iter().partition(|sent| sent.4 != Why::Base && sent.2 > 20_000);
+    assert!(loads.len() > 500 && routes.len() > 24, "{} {}", loads.len(), routes.len());
+    for route in routes {
+        assert!(!loads.iter().any(|load| load.0 < route.0 && route.0 < load.1), "{route:?}");
+    }
+}
+
+#[test]
 fn quiet_hours_have_routes_alone() {
     let mut world = World::new(7, &CAPACITIES_KBPS);
     world.run(day(7), |_| {});

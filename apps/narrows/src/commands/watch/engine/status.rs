@@ -29,8 +29,9 @@ impl Engine {
     /// Only targets with an address have one.
     fn status_of(&self, id: TargetId, subject: &Subject, now: WallTime) -> Option<Status> {
         let (address, forecast) = (subject.address?, self.planner.forecast(id)?);
-        let spent = |why| self.planner.spent(id, now, why).count();
-        let spent: u64 = [Why::Cadence, Why::Evidence, Why::Night].into_iter().map(spent).sum();
+        // Pulses and routes are no jobs with a share of their own: the forecast's base has them.
+        let jobs = Why::ALL.into_iter().filter(|why| *why != Why::Base);
+        let spent: u64 = jobs.map(|why| self.planner.spent(id, now, why).count()).sum();
         let rules = self.rules.iter().map(|rule| (rule.name.clone(), self.alerts.is_firing(&rule.name, id)));
         let path = subject.path.as_ref().zip(subject.traced);
         Some(Status {
