@@ -1,5 +1,5 @@
-//! Capacity at a gigabit between hosts as they were recorded: their stamps blur the rate of every
-//! pair.
+//! Paths of a gigabit and more between hosts as they were recorded: their stamps blur the rate of
+//! every pair, and they cannot overload what is faster than they are.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use narrows_probe::outcome::BoundKind;
 use narrows_scenario::PathDirection;
 use narrows_units::Metric;
 
-/// Seeds 1 to 10: values within this share of the truth, values further off, bounds and runs
-/// without either, and the most octets of a run.
-fn runs(path: &str, profile: &str, near: f64) -> (usize, usize, usize, u64) {
+/// Seeds 1 to 10: values within this share of the truth, values further off and bounds that do not
+/// hold, other bounds and runs without either, and the most octets of a run.
+fn runs(path: &str, profile: &str, (method, metric): (&str, Metric), near: f64) -> (usize, usize, usize, u64) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let file = root.join("plans/paths").join(path);
     let scenario = narrows_evaluate::scenario_beside(&std::fs::read_to_string(&file).unwrap(), &file).unwrap();
@@ -21,8 +21,8 @@ fn runs(path: &str, profile: &str, near: f64) -> (usize, usize, usize, u64) {
     let simulation = Simulation {
         scenario: &scenario,
         way: PathDirection::Forward,
-        method: narrows_methods::find("capacity").unwrap(),
-        metric: Metric::IpCapacity,
+        method: narrows_methods::find(method).unwrap(),
+        metric,
         params: &[],
         truth: narrows_scenario::TruthFrom::Undisturbed,
     };
@@ -31,8 +31,11 @@ fn runs(path: &str, profile: &str, near: f64) -> (usize, usize, usize, u64) {
         let run = simulation.run(seed).unwrap();
         octets = octets.max(run.measured.cost.octets);
         let truth = run.truth.unwrap() as f64;
-        match run.measured.outcome.estimate().filter(|estimate| estimate.verdict() == BoundKind::Estimated) {
-            Some(estimate) if (estimate.in_unit().value as f64 / truth - 1.0).abs() <= near => right += 1,
+        let said = run.measured.outcome.estimate();
+        let share = said.map(|estimate| (estimate.verdict(), estimate.in_unit().value as f64 / truth));
+        match share {
+            Some((BoundKind::Estimated, share)) if (share - 1.0).abs() <= near => right += 1,
+            Some((BoundKind::LowerBound, share)) if share <= 1.0 => open += 1,
             Some(_) => wrong += 1,
             None => open += 1,
         }
@@ -40,10 +43,12 @@ fn runs(path: &str, profile: &str, near: f64) -> (usize, usize, usize, u64) {
     (right, wrong, open, octets)
 }
 
+const CAPACITY: (&str, Metric) = ("capacity", Metric::IpCapacity);
+
 #[test]
 fn a_loaded_gigabit_between_real_hosts_has_a_value() {
     for profile in ["quiet.toml", "quiet-both-ends.toml"] {
-        let (right, wrong, open, octets) = runs("one1g.toml", profile, 0.01);
+        let (right, wrong, open, octets) = runs("one1g.toml", profile, CAPACITY, 0.01);
         assert!(right >= 9 && wrong == 0, "{profile}: {right} {wrong} {open}");
         assert!(octets < 3_000_000, "{profile}: {octets}");
     }
@@ -51,7 +56,18 @@ fn a_loaded_gigabit_between_real_hosts_has_a_value() {
 
 #[test]
 fn an_idle_gigabit_behind_interrupt_coalescing_has_a_value() {
-    let (right, wrong, open, octets) = runs("idle1g.toml", "coalescing.toml", 0.04);
+    let (right, wrong, open, octets) = runs("idle1g.toml", "coalescing.toml", CAPACITY, 0.04);
     assert!(right >= 7 && wrong == 0, "{right} {wrong} {open}");
     assert!(octets < 12_000_000, "{octets}");
+}
+
+/// These hosts send and receive at most a sixth of the path's rate, and delays grow in them.
+#[test]
+fn what_no_host_can_overload_has_a_bound_and_no_value() {
+    for profile in ["quiet.toml", "quiet-both-ends.toml", "busy.toml"] {
+        let (right, wrong, open, octets) =
+            runs("ten-gigabit.toml", profile, ("available", Metric::AvailableIpCapacity), 0.05);
+        assert_eq!((right, wrong, open), (0, 0, 10), "{profile}");
+        assert!(octets < 60_000_000, "{profile}: {octets}");
+    }
 }

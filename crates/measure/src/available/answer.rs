@@ -5,12 +5,13 @@ use std::time::Duration;
 use narrows_units::{BitRate, Metric, Sender, Stamp};
 
 use super::curve::Curve;
+use super::machine::AT_MAX;
 use super::pooled::{PooledEstimate, fastest};
 use super::train::TrainSlope;
 use narrows_probe::outcome::SampleCounts;
 use narrows_probe::probes::TrainReport;
 use narrows_probe::{
-    AvailableFinding, Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Reason,
+    AvailableFinding, Caveat, Confidence, Details, Diagnostics, Estimate, Finding, Limit, Outcome, Ranged, Reason,
 };
 use narrows_train::bucket_watch::BucketWatch;
 
@@ -82,6 +83,11 @@ pub(super) struct RunAccount {
     pub(super) interface_rate: Option<BitRate>,
     pub(super) rate_cap: Option<BitRate>,
     pub(super) capacity: Option<BitRate>,
+    /// Of trains of half the size: packets a second relative to the turning point's, and how their
+    /// delays grew.
+    pub(super) half_size: Vec<(f64, f64)>,
+    /// The narrow link's capacity, where it is known.
+    pub(super) narrow: Option<BitRate>,
     pub(super) batch: Option<Duration>,
     pub(super) began: Option<Stamp<Sender>>,
     pub(super) ended: Option<Stamp<Sender>>,
@@ -106,7 +112,7 @@ impl RunAccount {
         let estimate = match (ending, verdict.pooled) {
             (Ending::HostLimited, _) => self.host_limited(),
             (_, Some(pooled)) if verdict.receiver => self.receiver_limited(pooled),
-            (_, Some(pooled)) => self.estimated(pooled, ending),
+            (_, Some(pooled)) => self.estimated(pooled, ending).map(|estimate| self.within_reach(estimate)),
             (Ending::Flawed(reason) | Ending::Stopped(reason), None) => return self.inconclusive(reason.clone()),
             (Ending::Settled | Ending::Exhausted, None) => self.undecided(),
         };
@@ -249,10 +255,34 @@ impl RunAccount {
         [capacity, cross].into_iter().flatten().collect()
     }
 
+    /// An interval that reaches the sender's highest rate was not tried at its upper end: delays
+    /// that grow there may be the hosts' own. Its lower end stands.
+    fn within_reach(&self, mut estimate: Estimate) -> Estimate {
+        let high = estimate.rate().map_or(0.0, |rate| rate.high.as_f64());
+        // A link on the way that is no faster than the sender bounds what is available as well.
+        let links = [self.narrow, self.interface_rate].into_iter().flatten();
+        let slowest = links.map(BitRate::as_f64).fold(f64::INFINITY, f64::min);
+        if self.max_rate.is_none_or(|max| high < AT_MAX * max || slowest <= max / AT_MAX) {
+            return estimate;
+        }
+        estimate.also.clear();
+        estimate.adjust(|rate: &mut Ranged<BitRate>| {
+            rate.value = rate.low;
+            rate.high = rate.low;
+        });
+        self.at_sender_limit(estimate)
+    }
+
+    /// At least as much as `bound` says, because no more could be sent.
+    fn at_sender_limit(&self, bound: Estimate) -> Estimate {
+        let capped = self.max_rate.zip(self.rate_cap).is_some_and(|(max, cap)| max >= AT_MAX * cap.as_f64());
+        if capped { bound.at_least(Limit::Budget) } else { bound.at_least(Limit::Sender).caveat(Caveat::SenderLimited) }
+    }
+
     /// The sender's highest rate came through unharmed.
     fn host_limited(&self) -> Option<Estimate> {
         let max = self.max_rate?;
-        let forward = self.trains.iter().filter(|train| train.rate_sent >= 0.97 * max);
+        let forward = self.trains.iter().filter(|train| train.rate_sent >= AT_MAX * max);
         let through: Vec<f64> = forward.map(|train| train.rate_out.min(train.rate_in)).collect();
         let value = narrows_stat::median(&through)?;
         let rate = BitRate::from_bps_f64(value)?;
@@ -261,12 +291,9 @@ impl RunAccount {
             let low = rate.scaled(0.98)?;
             return Some(Estimate::ip_rate(Metric::AvailableIpCapacity, rate, low, interface));
         }
-        let capped = self.rate_cap.is_some_and(|cap| max >= 0.97 * cap.as_f64());
-        let limit = if capped { Limit::Budget } else { Limit::Sender };
         // Growth of a hundredth is not seen: so much less may be available.
         let rate = rate.scaled(0.98)?;
-        let bound = Estimate::ip_rate(Metric::AvailableIpCapacity, rate, rate, rate).at_least(limit);
-        Some(if capped { bound } else { bound.caveat(Caveat::SenderLimited) })
+        Some(self.at_sender_limit(Estimate::ip_rate(Metric::AvailableIpCapacity, rate, rate, rate)))
     }
 
     /// What looks like the turning point is the rate at which the receiving host takes packets.
@@ -313,6 +340,8 @@ impl RunAccount {
             .with("delay_growth_error", all(|train| train.growth_error))
             .with("backlogged_time_ns", all(|train| train.backlogged_time * 1e9))
             .with("train_time_ns", all(|train| train.send_time * 1e9))
+            .with("half_size_packet_ratio", self.half_size.iter().map(|(packets, _)| *packets).collect::<Vec<f64>>())
+            .with("half_size_delay_growth", self.half_size.iter().map(|(_, growth)| *growth).collect::<Vec<f64>>())
             .with("trains", self.count)
     }
 

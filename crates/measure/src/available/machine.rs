@@ -2,12 +2,14 @@
 
 mod ending;
 mod hosts;
+mod per_packet;
 mod sending;
 
 use std::time::Duration;
 
 use narrows_units::{BitRate, Sender, Stamp};
 
+use self::per_packet::TurningPointOf;
 use super::answer::{Ending, FLOOR, RunAccount, TurningPointVerdict};
 use super::coarse;
 use super::curve;
@@ -27,7 +29,7 @@ const RETRY_LIMIT: u32 = 6;
 /// Batches that a train is to span.
 const BATCHES: f64 = 20.0;
 /// A train at this share of the sender's highest rate counts as being there.
-const AT_MAX: f64 = 0.97;
+pub(super) const AT_MAX: f64 = 0.97;
 /// Share of the delay that a head builds from which on the train counts (ours: the traffic of
 /// others may have let less of it stand).
 const FILLED: f64 = 0.4;
@@ -70,6 +72,9 @@ pub struct Machine {
     /// that the train under way should take.
     achieved_rate_ratio: f64,
     planned: Duration,
+    turning_point_of: TurningPointOf,
+    /// The trains are those of a recording.
+    replayed: bool,
     began: Stamp<Sender>,
     train_began: Stamp<Sender>,
 }
@@ -78,7 +83,7 @@ impl Machine {
     /// Ready to start.
     pub fn new(params: Params) -> Self {
         Self {
-            seen: RunAccount { capacity: params.capacity, ..RunAccount::default() },
+            seen: RunAccount { capacity: params.capacity, narrow: params.narrow, ..RunAccount::default() },
             phase: Phase::Coarse,
             facts: None,
             pooled: None,
@@ -94,6 +99,8 @@ impl Machine {
             pacing_shortfall: (0, 0.0),
             achieved_rate_ratio: 1.0,
             planned: Duration::ZERO,
+            turning_point_of: TurningPointOf::default(),
+            replayed: false,
             began: Stamp::from_nanos(0),
             train_began: Stamp::from_nanos(0),
             params,
@@ -138,14 +145,17 @@ impl Machine {
     }
 
     fn train(&mut self, now: Stamp<Sender>, report: &TrainReport) -> Step {
+        if matches!(self.turning_point_of, TurningPointOf::Asked { .. }) {
+            return self.take_half_size(now, report);
+        }
         self.seen.count(report);
         self.seen.buckets.take_headed(report, self.priming_packets.0);
         let ending = self.read(now, report);
         if let Some(ending) = ending {
-            return self.done(&ending);
+            return self.end(now, ending);
         }
         if self.seen.count >= self.params.max_trains {
-            return self.done(&Ending::Exhausted);
+            return self.end(now, Ending::Exhausted);
         }
         let octets = report.arrivals.iter().map(|row| u64::from(row.ip_octets)).sum();
         self.priming_packets = (0, 0.0);
@@ -310,6 +320,9 @@ impl Machine {
             // Not overloaded yet: the turning point lies higher than believed.
             let reached = self.seen.trains.last().map_or(0.0, |last| last.rate_in);
             self.available = self.available.max(reached);
+            if self.is_long(now) {
+                return Some(Ending::Exhausted);
+            }
         }
         self.next_near();
         None
@@ -353,6 +366,10 @@ impl Machine {
     }
 
     fn refused(&mut self, now: Stamp<Sender>, refusal: Refusal) -> Step {
+        if let TurningPointOf::Asked { ending, .. } = std::mem::take(&mut self.turning_point_of) {
+            // Nobody can tell, and the answer says so.
+            return self.done(&ending);
+        }
         let reason = match refusal {
             Refusal::TooLarge { max_ip_octets } if max_ip_octets < self.seen.packet_octets && max_ip_octets > 0 => {
                 self.seen.packet_octets = max_ip_octets;
@@ -371,7 +388,7 @@ impl Machine {
     }
 
     fn done(&mut self, ending: &Ending) -> Step {
-        let receiver = self.update().unwrap_or(false);
+        let receiver = self.update().unwrap_or(false) || self.is_hosts();
         let verdict = TurningPointVerdict { pooled: self.pooled.as_ref(), receiver };
         Step::Done(self.seen.finish(ending, &verdict))
     }
@@ -383,6 +400,7 @@ impl Replayable for Machine {
     /// Any train at one rate says how its delays grow.
     fn replay_step(&mut self, asked: &Probe) -> bool {
         let Probe::Train(train) = asked else { return false };
+        self.replayed = true;
         let Some(first) = train.packets.first() else {
             return false;
         };

@@ -35,7 +35,7 @@ impl Machine {
     pub(super) fn pause(&mut self, now: Stamp<Sender>, octets: u64) -> Step {
         let until = self.train_began + self.scale().period(&self.params, octets, self.more(), self.seen.count);
         if self.would_be_late(until) {
-            return self.done(&Ending::Settled);
+            return self.end(now, Ending::Settled);
         }
         if until > now { Step::Wait { until } } else { self.send(now) }
     }
@@ -69,11 +69,15 @@ impl Machine {
         let spent = self.seen.octets as f64 / scale.octets(&self.params);
         let over = spent >= 1.0 || elapsed >= self.params.time;
         let more_over = spent >= MORE_OCTETS || elapsed >= self.params.time.mul_f64(MORE_TIME);
-        let long_over = spent >= EXTENDED || elapsed >= LONGEST.max(self.params.time);
         half <= EXACT
             || (trains >= 2 * least && half <= NARROW)
             || (over && half <= FAIR)
             || (more_over && half <= USUAL)
-            || long_over
+            || self.is_long(now)
+    }
+    /// No run is to last longer, whatever it knows by then.
+    pub(super) fn is_long(&self, now: Stamp<Sender>) -> bool {
+        let spent = self.seen.octets as f64 / self.scale().octets(&self.params);
+        spent >= EXTENDED || now.since(self.began) >= LONGEST.max(self.params.time)
     }
 }

@@ -129,8 +129,10 @@ impl Machine {
         self.rate = Some(self.seen.max_rate.map_or(rate, |max| rate.min(max)));
     }
 
+    /// The path's rate, as far as this sender goes.
     pub(super) fn scale(&self) -> Scale {
         let known = self.params.narrow.map(BitRate::as_f64);
-        Scale { rate: known.or(self.seen.scale()).or(self.rate).unwrap_or(1e9).max(1.0), packet: self.packet_bits() }
+        let rate = known.or(self.seen.scale()).or(self.rate).unwrap_or(1e9);
+        Scale { rate: self.seen.max_rate.map_or(rate, |max| rate.min(max)).max(1.0), packet: self.packet_bits() }
     }
 }
