@@ -4,7 +4,7 @@ mod count;
 mod open;
 mod outcome;
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -47,7 +47,7 @@ pub fn run(
             Err(error) => last = last.or(Some(unreachable(peer, error, options.timeout))),
         }
     }
-    Err(last.unwrap_or_else(|| Error::Host { doing: "look up that name", source: io::ErrorKind::NotFound.into() }))
+    Err(last.unwrap_or_else(|| Error::Host { doing: "look up that name", source: ErrorKind::NotFound.into() }))
 }
 
 fn host_cannot(doing: &'static str) -> impl FnOnce(io::Error) -> Error {
@@ -56,8 +56,8 @@ fn host_cannot(doing: &'static str) -> impl FnOnce(io::Error) -> Error {
 
 fn unreachable(peer: SocketAddr, source: io::Error, waited: Duration) -> Error {
     match source.kind() {
-        io::ErrorKind::ConnectionRefused => PeerError::NoIperf3 { peer }.into(),
-        io::ErrorKind::TimedOut => PathError::Silent { peer, doing: "connecting", waited }.into(),
+        ErrorKind::ConnectionRefused => PeerError::NoIperf3 { peer }.into(),
+        ErrorKind::TimedOut => PathError::Silent { peer, doing: "connecting", waited }.into(),
         _ => PathError::Unreachable { peer, source }.into(),
     }
 }
@@ -201,7 +201,10 @@ impl<'a> Test<'a> {
 
     fn send(&mut self, octets: &[u8]) -> Result<(), Error> {
         let peer = self.peer;
-        self.link.send(octets).map_err(|source| PathError::Unreachable { peer, source }.into())
+        self.link.send(octets).map_err(|source| match source.kind() {
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => PeerError::Closed { peer }.into(),
+            _ => PathError::Unreachable { peer, source }.into(),
+        })
     }
 
     fn fault(&self, fault: ClientFault) -> Error {

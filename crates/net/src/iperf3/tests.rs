@@ -287,10 +287,13 @@ fn a_server_that_ends_ends_its_tests() {
     let mut long = options(&server, Parameters::default());
     long.duration = Duration::from_secs(30);
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| test(&long));
-        until(|| (server.sessions() == 1).then_some(()));
+        let (began, begins) = std::sync::mpsc::channel();
+        let long = &long;
+        let running = scope.spawn(move || run("127.0.0.1", long, &mut |_| began.send(()).unwrap(), &mut |_| {}));
+        begins.recv().unwrap();
         drop(server);
-        assert!(matches!(running.join().unwrap(), Err(Error::Peer(PeerError::Closed { .. }))));
+        let ended = running.join().unwrap();
+        assert!(matches!(ended, Err(Error::Peer(PeerError::Closed { .. }))), "{ended:?}");
     });
 }
 
