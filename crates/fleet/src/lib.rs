@@ -1,0 +1,5 @@
+//! What a fleet decides: who measures which path when, which runs exclude each other, and which link
+//! holds paths back.
+//!
+//! Everything here is pure. Time is an argument, chance comes from a seed, and no file, socket or
+//! thread is touched.
