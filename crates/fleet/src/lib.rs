@@ -3,3 +3,9 @@
 //!
 //! Everything here is pure. Time is an argument, chance comes from a seed, and no file, socket or
 //! thread is touched.
+//!
+//! * [`keys`]: what a loading run excludes.
+//! * [`clock`]: the clocks of hosts and hub.
+
+pub mod clock;
+pub mod keys;
