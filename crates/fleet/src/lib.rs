@@ -5,7 +5,9 @@
 //! thread is touched.
 //!
 //! * [`keys`]: what a loading run excludes.
+//! * [`mesh`]: which light runs each agent starts, computed alone.
 //! * [`clock`]: the clocks of hosts and hub.
 
 pub mod clock;
 pub mod keys;
+pub mod mesh;
