@@ -6,8 +6,10 @@
 //!
 //! * [`keys`]: what a loading run excludes.
 //! * [`mesh`]: which light runs each agent starts, computed alone.
+//! * [`timetable`]: when each loading run may start: the first barrier against collisions.
 //! * [`clock`]: the clocks of hosts and hub.
 
 pub mod clock;
 pub mod keys;
 pub mod mesh;
+pub mod timetable;
