@@ -7,9 +7,11 @@
 //! * [`keys`]: what a loading run excludes.
 //! * [`mesh`]: which light runs each agent starts, computed alone.
 //! * [`timetable`]: when each loading run may start: the first barrier against collisions.
+//! * [`lease`]: who may load a key now: the second barrier.
 //! * [`clock`]: the clocks of hosts and hub.
 
 pub mod clock;
 pub mod keys;
+pub mod lease;
 pub mod mesh;
 pub mod timetable;
