@@ -1,0 +1,67 @@
+//! The simulated bus: versioned values, and restarts that lose the last writes.
+
+use std::collections::BTreeMap;
+
+use narrows_fleet::keys::Key;
+use narrows_fleet::lease::Holder;
+
+use super::random::Random;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Value {
+    pub(super) revision: u64,
+    pub(super) holder: Option<Holder>,
+}
+
+pub(super) struct Bus {
+    pub(super) up: bool,
+    /// Starts so far: what `server_id` tells.
+    pub(super) incarnation: u32,
+    values: BTreeMap<Key, Value>,
+    sequence: u64,
+    /// What may be lost: when written, and what was there before.
+    unsaved: Vec<(u64, Key, Value)>,
+}
+
+impl Bus {
+    pub(super) const fn new() -> Self {
+        Self { up: true, incarnation: 1, values: BTreeMap::new(), sequence: 0, unsaved: Vec::new() }
+    }
+
+    pub(super) fn read(&self, key: &Key) -> Value {
+        self.values.get(key).cloned().unwrap_or_default()
+    }
+
+    /// The new revision, or `None` if the last one is not `expected`.
+    pub(super) fn write(&mut self, key: &Key, expected: u64, holder: Option<Holder>, now: u64) -> Option<u64> {
+        let before = self.read(key);
+        if before.revision != expected {
+            return None;
+        }
+        self.sequence += 1;
+        self.unsaved.push((now, key.clone(), before));
+        self.values.insert(key.clone(), Value { revision: self.sequence, holder });
+        Some(self.sequence)
+    }
+
+    /// Ends, and loses what was written in up to the last minute: nats-server syncs as often. The
+    /// revisions of what is lost are given again.
+    pub(super) fn crash(&mut self, now: u64, random: &mut Random) {
+        let kept_until = now.saturating_sub(random.between(0, MINUTE));
+        while self.unsaved.last().is_some_and(|(written, ..)| *written > kept_until) {
+            if let Some((_, key, before)) = self.unsaved.pop() {
+                self.values.insert(key, before);
+                self.sequence -= 1;
+            }
+        }
+        self.unsaved.clear();
+        self.up = false;
+    }
+
+    pub(super) fn start(&mut self) {
+        self.up = true;
+        self.incarnation += 1;
+    }
+}
+
+const MINUTE: u64 = 60_000_000;

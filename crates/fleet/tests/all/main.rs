@@ -1,0 +1,3 @@
+//! Leases under faults, in one program.
+
+mod lease;
