@@ -4,6 +4,7 @@
 //! Everything here is pure. Time is an argument, chance comes from a seed, and no file, socket or
 //! thread is touched.
 //!
+//! * [`config`]: sites, groups and tests from TOML; pairs out.
 //! * [`keys`]: what a loading run excludes.
 //! * [`mesh`]: which light runs each agent starts, computed alone.
 //! * [`timetable`]: when each loading run may start: the first barrier against collisions.
@@ -11,6 +12,7 @@
 //! * [`clock`]: the clocks of hosts and hub.
 
 pub mod clock;
+pub mod config;
 pub mod keys;
 pub mod lease;
 pub mod mesh;

@@ -1,0 +1,144 @@
+//! Agents in their sites and groups, and the pairs of every test.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::error::ConfigError;
+use super::hosts::Pattern;
+use super::pairs::Pairs;
+use super::{AccessLink, Agent, Command, Config, Group};
+use crate::keys::Name;
+use crate::mesh::Mesh;
+
+/// A fleet as its file describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fleet {
+    /// The sites, those without an agent too.
+    pub sites: BTreeMap<Name, Site>,
+    /// The members of each group.
+    pub groups: BTreeMap<Name, BTreeSet<Name>>,
+    /// The tests, in the file's order.
+    pub tests: Vec<Test>,
+}
+
+/// A site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// Its hosts.
+    pub hosts: BTreeSet<Name>,
+    /// The link that they share, if it is declared.
+    pub access: Option<AccessLink>,
+}
+
+/// A test with its pairs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Test {
+    /// Source and target of each run, sorted, each once.
+    pub pairs: Vec<(Name, Name)>,
+    /// What runs.
+    pub command: Command,
+    /// How often each pair has its turn.
+    pub every: Duration,
+}
+
+impl Fleet {
+    /// The site of a host.
+    pub fn site_of(&self, host: &Name) -> Option<&Name> {
+        self.sites.iter().find(|(_, site)| site.hosts.contains(host)).map(|(name, _)| name)
+    }
+}
+
+impl Config {
+    /// What the file means for these agents. `seed` and `epoch` are the plan's: samples follow
+    /// them.
+    pub fn resolve(&self, agents: &[Agent], seed: u64, epoch: u64) -> Result<Fleet, ConfigError> {
+        let mut fleet = Fleet { sites: BTreeMap::new(), groups: BTreeMap::new(), tests: Vec::new() };
+        let mut site_of: BTreeMap<Name, &Name> = BTreeMap::new();
+        for (site, entry) in &self.sites {
+            let hosts = hosts(&format!("sites.{site}.hosts"), &entry.hosts, agents)?;
+            for host in &hosts {
+                if let Some(first) = site_of.insert(host.clone(), site) {
+                    let [host, first, second] = [host, first, site].map(ToString::to_string);
+                    return Err(ConfigError::TwoSites { host, first, second });
+                }
+            }
+            fleet.sites.insert(site.clone(), Site { hosts, access: entry.access });
+        }
+        for (group, entry) in &self.groups {
+            fleet.groups.insert(group.clone(), members(&format!("groups.{group}"), entry, agents)?);
+        }
+        for (number, test) in (1..).zip(&self.tests) {
+            let place = format!("test {number}");
+            let pairs = pairs(&place, &test.pairs, &fleet.groups, agents, (seed, epoch))?;
+            fleet.tests.push(Test { pairs, command: test.command.clone(), every: test.every });
+        }
+        Ok(fleet)
+    }
+}
+
+fn members(place: &str, group: &Group, agents: &[Agent]) -> Result<BTreeSet<Name>, ConfigError> {
+    match group {
+        Group::Hosts(patterns) => hosts(place, patterns, agents),
+        Group::Label { selector, except } => {
+            let except = hosts(&format!("{place}.except"), except, agents)?;
+            let chosen = agents.iter().filter(|agent| selector.matches(&agent.labels)).map(|agent| agent.name.clone());
+            Ok(chosen.filter(|name| !except.contains(name)).collect())
+        }
+    }
+}
+
+/// The agents that the patterns match. A name without a star has to be one of them: a misspelt host
+/// is otherwise measured by nobody, and nobody notices.
+fn hosts(place: &str, patterns: &[Pattern], agents: &[Agent]) -> Result<BTreeSet<Name>, ConfigError> {
+    for pattern in patterns {
+        if let Pattern::Host(name) = pattern {
+            is_known(place, name, agents)?;
+        }
+    }
+    let names = agents.iter().map(|agent| &agent.name);
+    Ok(names.filter(|name| patterns.iter().any(|pattern| pattern.matches(name))).cloned().collect())
+}
+
+fn is_known(place: &str, host: &Name, agents: &[Agent]) -> Result<(), ConfigError> {
+    let known = agents.iter().any(|agent| agent.name == *host);
+    let names = agents.iter().map(|agent| agent.name.as_str());
+    known.then_some(()).ok_or_else(|| ConfigError::unknown(place, "host", host.as_str(), names))
+}
+
+fn pairs(
+    place: &str,
+    pairs: &Pairs,
+    groups: &BTreeMap<Name, BTreeSet<Name>>,
+    agents: &[Agent],
+    (seed, epoch): (u64, u64),
+) -> Result<Vec<(Name, Name)>, ConfigError> {
+    let product = |from: &Name, to: &Name| -> BTreeSet<(Name, Name)> {
+        let pair = |a: &Name| groups[to].iter().map(move |b| (a.clone(), b.clone())).collect::<Vec<_>>();
+        groups[from].iter().flat_map(pair).collect()
+    };
+    let mut found = match pairs {
+        Pairs::Between(from, to) => product(from, to),
+        Pairs::AllOf(group) => product(group, group),
+        Pairs::SampleOf(group) => sample(&groups[group], seed, epoch),
+        Pairs::Listed(listed) => {
+            for (from, to) in listed {
+                is_known(place, from, agents)?;
+                is_known(place, to, agents)?;
+            }
+            listed.iter().cloned().collect()
+        }
+    };
+    found.retain(|(from, to)| from != to);
+    if found.is_empty() {
+        return Err(ConfigError::NoPairs { place: place.to_owned(), pairs: pairs.to_string() });
+    }
+    Ok(found.into_iter().collect())
+}
+
+fn sample(members: &BTreeSet<Name>, seed: u64, epoch: u64) -> BTreeSet<(Name, Name)> {
+    let members: Vec<&Name> = members.iter().collect();
+    let count = narrows_units::to_u32(members.len());
+    let mesh = Mesh::new(count, seed);
+    let visits = (0..count).flat_map(|place| mesh.visits(place, epoch).into_iter().map(move |to| (place, to.target)));
+    visits.map(|(from, to)| (members[from as usize].clone(), members[to as usize].clone())).collect()
+}

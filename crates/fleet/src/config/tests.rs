@@ -1,0 +1,150 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use narrows_units::{BitRate, Octets};
+
+use super::{Agent, Config, ConfigError};
+use crate::keys::Name;
+
+const TEXT: &str = r#"
+[sites.ams]
+hosts = ["ams-*"]
+access = { down = "1 Gbit/s", up = "200 Mbit/s", budget = "50 GB/day" }
+[sites.fra]
+hosts = ["fra-1"]
+[groups]
+core = ["ams-1", "fra-1"]
+edge = { label = "role=edge", except = ["edge-9"] }
+[[test]]
+pairs = "core to edge"
+run = "throughput -P 4 -t 10"
+every = "6 h"
+[[test]]
+pairs = "all of core"
+run = "rtt"
+every = "5 min"
+[[test]]
+pairs = [["ams-1", "edge-9"]]
+run = "available"
+every = "1 h"
+"#;
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn agents() -> Vec<Agent> {
+    let agent = |text: &&str| {
+        let labels = if text.starts_with("edge") { vec![("role".to_owned(), "edge".to_owned())] } else { Vec::new() };
+        Agent { name: name(text), labels: labels.into_iter().collect() }
+    };
+    ["ams-1", "ams-2", "fra-1", "edge-1", "edge-2", "edge-9"].iter().map(agent).collect()
+}
+
+fn resolve(text: &str) -> Result<super::Fleet, ConfigError> {
+    Config::read(text)?.resolve(&agents(), 5, 0)
+}
+
+fn error(text: &str) -> String {
+    resolve(text).unwrap_err().to_string()
+}
+
+#[test]
+fn the_example_of_the_manual_means_these_pairs() {
+    let fleet = resolve(TEXT).unwrap();
+    let pairs = |test: usize| {
+        fleet.tests[test].pairs.iter().map(|(from, to)| format!("{from}>{to}")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(pairs(0), "ams-1>edge-1 ams-1>edge-2 fra-1>edge-1 fra-1>edge-2");
+    assert_eq!(pairs(1), "ams-1>fra-1 fra-1>ams-1");
+    assert_eq!(pairs(2), "ams-1>edge-9");
+    let loads: Vec<_> = fleet.tests.iter().map(|test| (test.command.loads(), test.every)).collect();
+    let minutes = |count: u64| Duration::from_secs(60 * count);
+    assert_eq!(loads, [(true, minutes(360)), (false, minutes(5)), (false, minutes(60))]);
+    assert_eq!(fleet.tests[0].command.words(), ["throughput", "-P", "4", "-t", "10"]);
+    let access = fleet.sites[&name("ams")].access.unwrap();
+    assert_eq!((access.down, access.up), (BitRate::from_gbps(1), BitRate::from_mbps(200)));
+    assert_eq!(access.per_day, Some(Octets::new(50_000_000_000)));
+    assert_eq!(fleet.site_of(&name("ams-2")), Some(&name("ams")));
+    assert_eq!(fleet.site_of(&name("edge-1")), None);
+}
+
+#[test]
+fn samples_change_with_the_epoch_and_come_round() {
+    let text = "[groups]\nall = [\"h*\"]\n[[test]]\npairs = \"sample of all\"\nrun = \"available\"\nevery = \"1 h\"";
+    let config = Config::read(text).unwrap();
+    let agents: Vec<_> =
+        (0..20).map(|number| Agent { name: name(&format!("h{number}")), labels: BTreeMap::new() }).collect();
+    let pairs = |epoch| config.resolve(&agents, 5, epoch).unwrap().tests.remove(0).pairs;
+    assert_eq!(pairs(0).len(), 20 * 6);
+    assert_ne!(pairs(0), pairs(1));
+    let mut all: Vec<_> = (0..4).flat_map(pairs).collect();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 20 * 19);
+}
+
+#[test]
+fn unknown_names_are_said_where_they_stand() {
+    for (from, to, message) in [
+        ("\"core to edge\"", "\"cors to edge\"", "test 1: there is no group \"cors\"; did you mean \"core\"?"),
+        ("\"all of core\"", "\"all of everything\"", "test 2: there is no group \"everything\""),
+        ("[\"ams-1\", \"fra-1\"]", "[\"asm-11\"]", "groups.core: there is no host \"asm-11\""),
+        ("[\"fra-1\"]", "[\"fra-2\"]", "sites.fra.hosts: there is no host \"fra-2\"; did you mean \"fra-1\"?"),
+        (
+            "except = [\"edge-9\"]",
+            "except = [\"edge-8\"]",
+            "groups.edge.except: there is no host \"edge-8\"; did you mean \"edge-1\"?",
+        ),
+        ("[[\"ams-1\", \"edge-9\"]]", "[[\"ams-1\", \"x\"]]", "test 3: there is no host \"x\""),
+        (
+            "\"throughput -P",
+            "\"throughputs -P",
+            "test 1: there is no kind of run \"throughputs\"; did you mean \"throughput\"?",
+        ),
+    ] {
+        assert!(TEXT.contains(from), "{from}");
+        assert_eq!(error(&TEXT.replace(from, to)), message);
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    for (from, to, message) in [
+        ("[\"fra-1\"]", "[\"*-1\"]", "host \"ams-1\" belongs to the sites \"ams\" and \"fra\"; it can belong to one"),
+        (
+            "role=edge",
+            "role=",
+            "groups.edge: \"role=\" selects nothing; write \"KEY=VALUE\", \"KEY!=VALUE\" or \"KEY\", with commas between",
+        ),
+        ("50 GB/day", "50 GB", "sites.ams.access: a budget is like \"50 GB/day\""),
+        ("\"200 Mbit/s\"", "\"0\"", "sites.ams.access: a link without capacity"),
+        ("\"5 min\"", "\"5 s\"", "test 2: every: from 1 min to 840 h (35 days)"),
+        ("role=edge", "role=none", "test 1: \"core to edge\" is no pair of different hosts"),
+        (
+            "[\"ams-1\", \"edge-9\"]",
+            "[\"ams-1\", \"ams-1\"]",
+            "test 3: \"ams-1 to ams-1\" is no pair of different hosts",
+        ),
+        (
+            "\"ams-*\"",
+            "\"ams *\"",
+            "sites.ams.hosts: \"ams \" is no name: 1 to 64 of the letters a-z, A-Z, 0-9, \"-\" and \"_\"",
+        ),
+    ] {
+        assert!(TEXT.contains(from), "{from}");
+        assert_eq!(error(&TEXT.replace(from, to)), message);
+    }
+    assert!(
+        error(&TEXT.replace("all of core", "core with core"))
+            .starts_with("test 2: \"core with core\" are no pairs; write")
+    );
+    for (from, to, part) in [
+        ("every = \"1 h\"", "often = \"1 h\"", "unknown field `often`"),
+        ("edge = {", "edge = { labels = \"x\",", "a group is a list of hosts"),
+        ("pairs = \"core to edge\"", "pairs = 3", "pairs are \"A to B\""),
+    ] {
+        let message = error(&TEXT.replace(from, to));
+        assert!(message.contains(part), "{message}");
+    }
+}
