@@ -26,10 +26,11 @@ pub struct Lessee {
     run: Option<Run>,
 }
 
-/// A revision with a holder, and when we first saw it. There is at most one per key of the fleet.
-#[derive(Debug, Clone, Copy)]
+/// A revision with its holder, and when we first saw it. There is at most one per key of the fleet.
+#[derive(Debug, Clone)]
 struct Sight {
     revision: u64,
+    holder: Holder,
     since: Stamp<Boot>,
 }
 
@@ -110,6 +111,14 @@ impl Lessee {
         held?.lease.map(|lease| lease.revision)
     }
 
+    /// Who has a key, and by which revision, as far as this agent was shown: light runs over the key
+    /// wait, and a peer admits this run and revision alone. A holder that did not renew for so long
+    /// that others may overwrite it is gone.
+    pub fn shown(&self, key: &Key, now: Stamp<Boot>) -> Option<(&Holder, u64)> {
+        let sight = self.sights.get(key).filter(|sight| now.since(sight.since) < self.timing.taken_over_after);
+        sight.map(|sight| (&sight.holder, sight.revision))
+    }
+
     /// When a tick is needed at the latest; `None` if nothing waits for time.
     pub fn due(&self) -> Option<Stamp<Boot>> {
         let run = self.run.as_ref()?;
@@ -180,7 +189,7 @@ impl Lessee {
     ) {
         let Some((at, open)) = self.close(request) else { return };
         let ours = self.is_ours(holder.as_ref());
-        let stood = holder.is_some() && self.sight(at, revision, now);
+        let stood = holder.as_ref().is_some_and(|holder| self.sight(at, revision, holder, now));
         let Some(run) = &mut self.run else { return };
         let held = &mut run.keys[at];
         match open.kind {
@@ -220,17 +229,18 @@ impl Lessee {
         }
         match self.sights.get(&key) {
             Some(sight) if sight.revision >= revision => {}
-            _ if holder.is_some() => {
-                self.sights.insert(key, Sight { revision, since: now });
-            }
             _ => {
-                self.sights.remove(&key);
+                let sight = holder.map(|holder| Sight { revision, holder: holder.clone(), since: now });
+                let _ = match sight {
+                    Some(sight) => self.sights.insert(key, sight),
+                    None => self.sights.remove(&key),
+                };
             }
         }
     }
 
     /// Notes a revision with a holder; whether it stood long enough to be overwritten.
-    fn sight(&mut self, at: usize, revision: u64, now: Stamp<Boot>) -> bool {
+    fn sight(&mut self, at: usize, revision: u64, holder: &Holder, now: Stamp<Boot>) -> bool {
         let Some(run) = &self.run else { return false };
         let key = &run.keys[at].key;
         match self.sights.get(key) {
@@ -238,7 +248,7 @@ impl Lessee {
             // An answer from before what we saw already.
             Some(sight) if sight.revision > revision => false,
             _ => {
-                self.sights.insert(key.clone(), Sight { revision, since: now });
+                self.sights.insert(key.clone(), Sight { revision, holder: holder.clone(), since: now });
                 false
             }
         }

@@ -203,6 +203,22 @@ fn one_run_at_a_time_and_its_own_value_is_no_obstacle() {
 }
 
 #[test]
+fn the_feed_shows_who_has_a_key_until_it_is_free_or_its_holder_gone() {
+    let mut lessee = connected();
+    let mut show = |revision, who: Option<Holder>, now| {
+        lessee.handle(Event::Republished { key: key(1), revision, holder: who }, at(now));
+        let shown = |now| lessee.shown(&key(1), at(now)).map(|(found, revision)| (found.run.as_u128(), revision));
+        (shown(now), shown(now + 14_999), shown(now + 15_000))
+    };
+    let both = |run, revision| (Some((run, revision)), Some((run, revision)), None);
+    assert_eq!(show(5, Some(holder("b", 9)), 0), both(9, 5));
+    // The revision before comes late.
+    assert_eq!(show(4, Some(holder("c", 8)), 0), both(9, 5));
+    assert_eq!(show(6, Some(holder("b", 9)), 3_000), both(9, 6));
+    assert_eq!(show(7, None, 4_000), (None, None, None));
+}
+
+#[test]
 fn the_times_fit_each_other() {
     let ratio = TAKEN_OVER_AFTER.as_secs_f64() / VALID_FOR.as_secs_f64();
     assert!(ratio > 1.19 / 0.81, "clocks that differ by 19 %");
