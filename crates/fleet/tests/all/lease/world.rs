@@ -36,6 +36,27 @@ impl Faults {
     pub(super) const ALL: Self = Self { any: true, hidden_restarts: false };
 }
 
+/// How often what goes wrong, by the world's seed: what is rare in one kind is common in another.
+#[derive(Debug, Clone, Copy)]
+struct Weather {
+    /// Percent of messages.
+    lost: u64,
+    late: u64,
+    doubled: u64,
+    /// Percent of faults; the rest are restarts of the bus.
+    pauses: u64,
+    deaths: u64,
+    breaks: u64,
+    /// Seconds between faults, on average.
+    fault_each_s: f64,
+}
+
+const WEATHERS: [Weather; 3] = [
+    Weather { lost: 3, late: 2, doubled: 2, pauses: 53, deaths: 11, breaks: 32, fault_each_s: 5.3 },
+    Weather { lost: 30, late: 10, doubled: 5, pauses: 40, deaths: 10, breaks: 40, fault_each_s: 20.0 },
+    Weather { lost: 2, late: 2, doubled: 2, pauses: 20, deaths: 50, breaks: 15, fault_each_s: 7.0 },
+];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
     Steady,
@@ -80,6 +101,7 @@ pub(super) struct World {
     random: Random,
     timing: Timing,
     faults: Faults,
+    weather: Weather,
     pace: Pace,
     bus: Bus,
     hosts: Vec<Host>,
@@ -94,7 +116,8 @@ impl World {
         let bus = Bus::new();
         let record = Record::new(keys(), &bus);
         let (queue, now, sequence, runs) = (BTreeMap::new(), 0, 0, 0);
-        let mut world = Self { now, sequence, queue, random, timing, faults, pace, bus, hosts, record, runs };
+        let weather = WEATHERS[narrows_units::to_usize(seed) % WEATHERS.len()];
+        let mut world = Self { now, sequence, queue, random, timing, faults, weather, pace, bus, hosts, record, runs };
         for at in 0..world.hosts.len() {
             let (connects, wants) = (world.random.wait(1.0), world.random.wait(20.0));
             world.turn_in(connects, at, Turn::Connect);
@@ -280,8 +303,9 @@ impl World {
     /// One thing goes wrong, and the next is planned.
     fn fault(&mut self) {
         let at = narrows_units::to_usize(self.random.between(0, u64::from(AGENTS) - 1));
+        let Weather { pauses, deaths, breaks, fault_each_s, .. } = self.weather;
         match self.random.between(0, 99) {
-            0..53 => {
+            drawn if drawn < pauses => {
                 let longest = if self.random.chance(70) { 3 * SECOND } else { 40 * SECOND };
                 let until = self.now + self.random.between(SECOND / 20, longest);
                 let host = &mut self.hosts[at];
@@ -290,14 +314,14 @@ impl World {
                 let (life, wakes) = (host.life, host.paused_until - self.now);
                 self.schedule(wakes, Happening::Resume { at, life });
             }
-            53..64 => {
+            drawn if drawn < pauses + deaths => {
                 self.hosts[at].close(self.now, &self.bus, &mut self.record);
                 self.hosts[at].die(self.timing, &mut self.random);
                 let revived = self.random.between(SECOND, 20 * SECOND);
                 self.turn_in(revived, at, Turn::Connect);
                 self.turn_in(revived + SECOND, at, Turn::Want);
             }
-            64..96 => self.disconnect(at),
+            drawn if drawn < pauses + deaths + breaks => self.disconnect(at),
             _ if self.bus.up => {
                 self.bus.crash(self.now, &mut self.random);
                 (0..self.hosts.len()).for_each(|at| self.disconnect(at));
@@ -306,7 +330,7 @@ impl World {
             }
             _ => {}
         }
-        let next = self.later(5.3);
+        let next = self.later(fault_each_s);
         self.schedule(next, Happening::Fault);
     }
 
@@ -338,15 +362,18 @@ impl World {
 
     /// When the copies of a message arrive: usually one, soon.
     fn copies(&mut self) -> Vec<u64> {
-        let mut delay = |faults: bool| match self.random.between(0, 99) {
-            0..2 if faults => self.random.between(SECOND, LATEST),
+        let Weather { lost, late, doubled, .. } = self.weather;
+        let mut delay = |late| match self.random.between(0, 99) {
+            drawn if drawn < late => self.random.between(SECOND, LATEST),
             _ => self.random.between(500, 40_000),
         };
-        let first = delay(self.faults.any);
-        let second = delay(self.faults.any);
+        if !self.faults.any {
+            return vec![delay(0)];
+        }
+        let (first, second) = (delay(late), delay(late));
         match self.random.between(0, 99) {
-            0..3 if self.faults.any => Vec::new(),
-            3..5 if self.faults.any => vec![first, second],
+            drawn if drawn < lost => Vec::new(),
+            drawn if drawn < lost + doubled => vec![first, second],
             _ => vec![first],
         }
     }
