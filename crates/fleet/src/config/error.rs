@@ -47,6 +47,14 @@ pub enum ConfigError {
         /// What it says.
         pairs: String,
     },
+    /// A test that no fleet gets through.
+    #[error("{place}: \"{pairs}\" are more than nine million pairs; use \"sample of\"")]
+    TooManyPairs {
+        /// Which test.
+        place: String,
+        /// What it says.
+        pairs: String,
+    },
 }
 
 impl ConfigError {

@@ -148,3 +148,17 @@ fn what_cannot_be_is_refused() {
         assert!(message.contains(part), "{message}");
     }
 }
+
+#[test]
+fn all_of_a_large_group_is_refused_and_a_sample_is_not() {
+    let agent = |number| Agent { name: name(&format!("h{number}")), labels: BTreeMap::new() };
+    let agents: Vec<_> = (0..3_001).map(agent).collect();
+    let resolve = |pairs: &str| {
+        let text =
+            format!("[groups]\nall = [\"*\"]\n[[test]]\npairs = \"{pairs} of all\"\nrun = \"rtt\"\nevery = \"1 h\"");
+        Config::read(&text).unwrap().resolve(&agents, 5, 0).map(|fleet| fleet.tests[0].pairs.len())
+    };
+    let refused = "test 1: \"all of all\" are more than nine million pairs; use \"sample of\"";
+    assert_eq!(resolve("all").unwrap_err().to_string(), refused);
+    assert_eq!(resolve("sample"), Ok(3_001 * 17));
+}
