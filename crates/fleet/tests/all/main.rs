@@ -1,3 +1,5 @@
-//! Leases under faults, in one program.
+//! Leases under faults, and a plan from its file to its timetable, in one program.
+#![expect(clippy::unwrap_used, reason = "a test that cannot prepare has failed")]
 
 mod lease;
+mod plan;
