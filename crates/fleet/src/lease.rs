@@ -16,8 +16,9 @@
 //!   other writes. Its `server_id` is new then: a lessee forgets every revision, stops its run,
 //!   and takes nothing for [`TAKEN_OVER_AFTER`]; by then all leases of before have ended.
 //!
-//! Ours, after Gray and Cheriton, *Leases* (SOSP 1989), and Burrows, *Chubby* (OSDI 2006), whose
-//! sequencer is our revision: a peer that shows the run's revision of `host.<peer>` admits no other.
+//! Ours, after Gray and Cheriton, *Leases* (SOSP 1989), and Burrows, *Chubby* (OSDI 2006). Its
+//! sequencer is our revision: a peer admits only the run and revision that [`Lessee::shown`] gives
+//! for its own `host.<peer>`.
 //!
 //! # What the caller owes
 //!

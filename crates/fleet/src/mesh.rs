@@ -1,9 +1,9 @@
 //! The rotation mesh: which light runs an agent starts in which epoch.
 //!
-//! The seed shuffles the offsets `1..n`. Epoch `e` has the `e`-th `k` of them, and host `i` measures
-//! host `(i + o) mod n` for each offset `o` of the epoch. So every host is source and target
-//! equally often, every pair comes once in `ceil((n - 1) / k)` epochs, and an agent that knows
-//! seed, `n` and its own place needs nobody to compute its runs.
+//! The seed shuffles the offsets `1..n`. Epoch `e` has the `e`-th `k` of them, and host `i`
+//! measures host `(i + o) mod n` for each offset `o` of the epoch. So every host is source and
+//! target equally often, and every pair comes once in `ceil((n - 1) / k)` epochs. An agent that
+//! knows seed, `n` and its own place needs nobody to compute its runs.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use narrows_units::to_usize;
 pub const EPOCH: Duration = Duration::from_secs(3600);
 
 /// Light runs per host and epoch: `min(n - 1, max(4, ceil(2 ln n)))`. Ours: `(n ln n) / 2` random
-/// edges connect a graph of `n` hosts (Erdős and Rényi, 1960), and four times as many leave room for
-/// runs that fail.
+/// edges connect a graph of `n` hosts (Erdős and Rényi, 1960), and four times as many leave room
+/// for runs that fail.
 pub fn fan_out(hosts: u32) -> u32 {
     let wanted = (2.0 * f64::from(hosts.max(1)).ln()).ceil();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 45")]

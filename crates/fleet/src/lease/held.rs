@@ -17,7 +17,7 @@ pub(super) struct Held {
     pub(super) open: Option<Open>,
 }
 
-/// The value at `revision` names our run, and the write that made it was sent no sooner than `sent`.
+/// The value at `revision` names our run. The write that made it was sent at `sent` or later.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lease {
     pub(super) revision: u64,

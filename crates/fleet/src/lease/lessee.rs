@@ -111,9 +111,9 @@ impl Lessee {
         held?.lease.map(|lease| lease.revision)
     }
 
-    /// Who has a key, and by which revision, as far as this agent was shown: light runs over the key
+    /// Who has a key, and by which revision, as far as this agent knows: light runs over the key
     /// wait, and a peer admits this run and revision alone. A holder that did not renew for so long
-    /// that others may overwrite it is gone.
+    /// that another agent may overwrite it is gone.
     pub fn shown(&self, key: &Key, now: Stamp<Boot>) -> Option<(&Holder, u64)> {
         let sight = self.sights.get(key).filter(|sight| now.since(sight.since) < self.timing.taken_over_after);
         sight.map(|sight| (&sight.holder, sight.revision))

@@ -8,8 +8,8 @@ use super::request::{Budget, Limit, Placed, Refusal, Request, ResourceId};
 use crate::clock::Hub;
 use crate::keys::{Key, Resource};
 
-/// The reservations of one timetable. Budgets count over the whole of it: a part of it may by chance
-/// have more than its share.
+/// The reservations of one timetable. Budgets count over the whole of it: by chance, a part of it
+/// may have more than its share.
 #[derive(Debug, Clone)]
 pub struct Book {
     begin: Stamp<Hub>,

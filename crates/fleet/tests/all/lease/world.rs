@@ -206,7 +206,7 @@ impl World {
             Turn::Connect => {
                 host.connection += 1;
                 host.incarnation = Some(self.bus.incarnation);
-                host.believed = self.bus.incarnation;
+                host.last_incarnation = self.bus.incarnation;
                 let shown = if self.faults.hidden_restarts { 1 } else { self.bus.incarnation };
                 host.lessee.handle(Event::Connected { server: shown.to_string() }, local)
             }

@@ -23,7 +23,7 @@ pub(super) struct Host {
     /// Which start of the bus it is connected to.
     pub(super) incarnation: Option<u32>,
     /// The one that it was last connected to.
-    pub(super) believed: u32,
+    pub(super) last_incarnation: u32,
     pub(super) paused_until: u64,
     pub(super) run: Option<Running>,
     sends_from: Option<u64>,
@@ -53,7 +53,7 @@ impl Host {
             life: 0,
             connection: 0,
             incarnation: None,
-            believed: 0,
+            last_incarnation: 0,
             paused_until: 0,
             run: None,
             sends_from: None,
@@ -83,7 +83,7 @@ impl Host {
         let (Some(from), Some(run)) = (self.sends_from.take(), &self.run) else { return };
         let Some(until) = self.lessee.send_until() else { return };
         let until = now.min(self.true_time(until) + BURST);
-        let same_bus = bus.up && bus.incarnation == self.believed;
+        let same_bus = bus.up && bus.incarnation == self.last_incarnation;
         record.sent(run.id, &run.keys, from, until, same_bus.then_some(bus.incarnation));
     }
 
