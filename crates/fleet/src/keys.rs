@@ -120,6 +120,7 @@ impl Resource {
 /// take a tenth of the link, so that each finds what the others leave unchanged within its error.
 ///
 /// With the rate of one run instead, a fast run on slot 0 would meet slow ones on the other slots.
+/// A plan counts the slots of a link once. Runs of a plan that counted others exclude all of them.
 pub fn link_slots(capacity_low: Option<BitRate>, peak: BitRate) -> u32 {
     let capacity = capacity_low.unwrap_or(BitRate::ZERO).bps();
     u32::try_from(capacity / 10 / peak.bps().max(1)).unwrap_or(u32::MAX).max(1)

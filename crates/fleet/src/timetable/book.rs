@@ -61,14 +61,17 @@ impl Book {
     }
 
     /// A span that a run still has by an older plan: its agent has not acknowledged this one. The
-    /// budget pays for it.
-    pub fn hold(&mut self, id: ResourceId, slot: u32, begin: Stamp<Hub>, length: Duration, octets: Octets) {
+    /// budget pays for it. `slot` is `None` if the older plan counted other slots of the resource:
+    /// the run may then meet any of these.
+    pub fn hold(&mut self, id: ResourceId, slot: Option<u32>, begin: Stamp<Hub>, length: Duration, octets: Octets) {
         let starts_before = millis(self.begin.since(begin));
         let from = millis(begin.since(self.begin));
         let until = from.saturating_add(millis(length).saturating_sub(starts_before)).min(self.length);
-        let slots = self.entries.get_mut(id.0 as usize).map(|entry| &mut entry.slots);
-        if let Some(slot) = slots.and_then(|slots| slots.get_mut(slot as usize)).filter(|_| from < until) {
-            slot.book(from, until, octets.count(), Asker::Plan);
+        let Some(entry) = self.entries.get_mut(id.0 as usize).filter(|_| from < until) else { return };
+        for (number, one) in (0..).zip(&mut entry.slots) {
+            if slot.is_none_or(|slot| slot == number) {
+                one.book(from, until, octets.count(), Asker::Plan);
+            }
         }
     }
 
@@ -206,9 +209,14 @@ impl Slot {
         start
     }
 
+    /// Spans that touch become one: they stay few, and sorted by their ends too.
     fn book(&mut self, from: u32, until: u32, octets: u64, asker: Asker) {
-        let at = self.busy.partition_point(|(begin, _)| *begin < from);
-        self.busy.insert(at, (from, until));
+        let first = self.busy.partition_point(|(_, end)| *end < from);
+        let after = self.busy.partition_point(|(begin, _)| *begin <= until);
+        let joined = self.busy[first..after]
+            .iter()
+            .fold((from, until), |(from, until), (begin, end)| (from.min(*begin), until.max(*end)));
+        self.busy.splice(first..after, [joined]);
         let spent = match asker {
             Asker::Plan => &mut self.spent,
             Asker::Hand => &mut self.spent_by_hand,

@@ -147,7 +147,7 @@ fn orders_take_the_earliest_gap_and_their_own_part_of_the_budget() {
     let only = book.add(host(0), 1, budget);
     let planned: Vec<_> = (0..20).map(|run| request(run, &[only])).collect();
     assert_eq!(compile(&mut book, &planned, 1).placed.len(), 8);
-    book.hold(only, 0, after(100), Duration::from_secs(50), Octets::new(0));
+    book.hold(only, Some(0), after(100), Duration::from_secs(50), Octets::new(0));
     let mut asked = request(0, &[only]);
     asked.earliest = after(90);
     let first = book.order(&asked).unwrap().begin;
@@ -162,8 +162,8 @@ fn held_spans_and_windows_are_kept() {
     let all = Budget { share: 1.0, ..Budget::default() };
     let (one, two) = (book.add(host(0), 1, all), book.add(host(1), 1, all));
     // It began before the book: 40 s of it are left.
-    book.hold(one, 0, Stamp::from_nanos(BEGIN.nanos() - 20_000_000_000), Duration::from_secs(60), Octets::new(0));
-    book.hold(two, 0, after(50), Duration::from_secs(40), Octets::new(0));
+    book.hold(one, Some(0), Stamp::from_nanos(BEGIN.nanos() - 20_000_000_000), Duration::from_secs(60), Octets::new(0));
+    book.hold(two, Some(0), after(50), Duration::from_secs(40), Octets::new(0));
     let mut asked = request(0, &[one, two]);
     asked.length = Duration::from_secs(10);
     let timetable = compile(&mut book.clone(), &[asked.clone(), Request { run: 1, ..asked.clone() }], 9);
@@ -185,6 +185,44 @@ fn a_link_with_slots_has_runs_at_once() {
     let mut slots: Vec<u32> = timetable.placed.iter().map(|placed| placed.slots[0]).collect();
     slots.sort_unstable();
     assert_eq!(slots, [0, 1, 2]);
+}
+
+#[test]
+fn held_spans_may_overlap_and_other_slots_of_before_block_all_of_now() {
+    let mut book = Book::new(BEGIN, Duration::from_secs(100), 0.0);
+    let all = Budget { share: 2.0, ..Budget::default() };
+    let link = book.add(Resource::Link(4), 2, all);
+    let seconds = Duration::from_secs;
+    book.hold(link, Some(0), after(0), seconds(60), Octets::new(0));
+    book.hold(link, Some(0), after(10), seconds(10), Octets::new(0));
+    book.hold(link, None, after(30), seconds(20), Octets::new(0));
+    let mut asked = request(0, &[link]);
+    asked.length = seconds(40);
+    let free = |earliest, book: &mut Book| {
+        let timetable =
+            compile(book, &[Request { earliest: after(earliest), latest: after(earliest + 10), ..asked.clone() }], 1);
+        timetable.placed.first().map(|placed| (placed.begin.since(BEGIN).as_secs(), placed.slots[0]))
+    };
+    assert_eq!(free(10, &mut book), None);
+    assert_eq!(free(50, &mut book).map(|(_, slot)| slot), Some(1));
+    assert_eq!(free(50, &mut book), Some((60, 0)));
+}
+
+#[test]
+fn runs_start_at_any_time_of_the_day() {
+    let timetable = |seed| {
+        let mut book = Book::new(BEGIN, DAY, 0.0);
+        let ids: Vec<_> = (0..400).map(|number| book.add(host(number), 1, Budget::default())).collect();
+        let requests: Vec<_> = (0..).zip(&ids).map(|(run, id)| request(run, &[*id])).collect();
+        compile(&mut book, &requests, seed)
+    };
+    let minutes: Vec<u64> = timetable(1).placed.iter().map(|placed| placed.begin.since(BEGIN).as_secs() / 60).collect();
+    let mean = minutes.iter().sum::<u64>() / 400;
+    // Uniform over 1440 min: the mean of 400 has a standard deviation of 21 min.
+    assert!((654..786).contains(&mean), "{mean}");
+    assert!((0..24).all(|hour| minutes.iter().any(|minute| minute / 60 == hour)));
+    assert_eq!(timetable(1), timetable(1));
+    assert_ne!(timetable(1), timetable(2));
 }
 
 #[test]
