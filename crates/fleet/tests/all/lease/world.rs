@@ -202,7 +202,10 @@ impl World {
                 self.want_later(at);
                 self.hosts[at].lessee.handle(Event::Finished, local)
             }
-            Turn::Connect if !self.bus.up => return self.turn_in(SECOND, at, Turn::Connect),
+            Turn::Connect if !self.bus.up => {
+                self.turn_in(SECOND, at, Turn::Connect);
+                Vec::new()
+            }
             Turn::Connect => {
                 host.connection += 1;
                 host.incarnation = Some(self.bus.incarnation);

@@ -36,6 +36,7 @@ pub(super) struct Record {
     initial: BTreeMap<Register, Value>,
     histories: BTreeMap<Register, Vec<Operation>>,
     open: BTreeMap<(usize, u32, RequestId), Open>,
+    last_burst: Option<(Uuid, u64)>,
     pub(super) report: Report,
 }
 
@@ -47,7 +48,8 @@ enum Open {
 impl Record {
     pub(super) fn new(keys: Vec<Key>, bus: &Bus) -> Self {
         let (sent, histories, open) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut record = Self { keys, sent, initial: BTreeMap::new(), histories, open, report: Report::default() };
+        let (initial, last_burst, report) = (BTreeMap::new(), None, Report::default());
+        let mut record = Self { keys, sent, initial, histories, open, last_burst, report };
         record.bus_started(bus);
         record
     }
@@ -108,11 +110,21 @@ impl Record {
     /// part of the keys' histories.
     pub(super) fn sent(&mut self, run: Uuid, keys: &[Key], from: u64, until: u64, incarnation: Option<u32>) {
         for key in keys {
-            self.sent.entry(key.clone()).or_default().push(Sent { from, until, run });
-            if let Some(incarnation) = incarnation {
-                let burst = Operation { call: until, back: until, what: What::Burst(run) };
-                self.histories.entry((key.clone(), incarnation)).or_default().push(burst);
+            let spans = self.sent.entry(key.clone()).or_default();
+            match spans.last_mut() {
+                Some(last) if last.run == run && last.until == from => last.until = until,
+                _ => spans.push(Sent { from, until, run }),
             }
+        }
+        // One of the bursts of a tenth of a second is enough: the sweep sees all of them.
+        let Some(incarnation) = incarnation else { return };
+        if self.last_burst.is_some_and(|(last, at)| last == run && until < at + TENTH) {
+            return;
+        }
+        self.last_burst = Some((run, until));
+        for key in keys {
+            let burst = Operation { call: until, back: until, what: What::Burst(run) };
+            self.histories.entry((key.clone(), incarnation)).or_default().push(burst);
         }
     }
 
@@ -144,3 +156,5 @@ impl Report {
         self.contradictions += other.contradictions;
     }
 }
+
+const TENTH: u64 = 100_000;
