@@ -132,16 +132,22 @@ mod tests {
         [97, 256].into_iter().for_each(pairs_once);
     }
 
+    /// Hosts that all add the same offsets to their places are sources and targets equally often.
     #[test]
     fn every_fleet_has_each_offset_once_and_the_shortest_cycle() {
         for hosts in 2..=1000 {
             let mesh = Mesh::new(hosts, u64::from(hosts));
             assert_eq!(mesh.cycle(), u64::from((hosts - 1).div_ceil(fan_out(hosts))), "{hosts} hosts");
-            // Host 0 meets host o by the offset o, so its targets are the offsets.
-            let mut targets: Vec<u32> =
-                (0..mesh.cycle()).flat_map(|epoch| mesh.visits(0, epoch)).map(|visit| visit.target).collect();
-            targets.sort_unstable();
-            assert!(targets.into_iter().eq(1..hosts), "{hosts} hosts");
+            let offsets = |place: u32| -> Vec<u32> {
+                let visits = (0..mesh.cycle()).flat_map(|epoch| mesh.visits(place, epoch));
+                visits.map(|visit| (visit.target + hosts - place) % hosts).collect()
+            };
+            let mut first = offsets(0);
+            for place in [1, hosts / 2, hosts - 1] {
+                assert_eq!(offsets(place), first, "{hosts} hosts");
+            }
+            first.sort_unstable();
+            assert!(first.into_iter().eq(1..hosts), "{hosts} hosts");
         }
     }
 
