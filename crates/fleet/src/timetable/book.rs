@@ -213,10 +213,14 @@ impl Slot {
     fn book(&mut self, from: u32, until: u32, octets: u64, asker: Asker) {
         let first = self.busy.partition_point(|(_, end)| *end < from);
         let after = self.busy.partition_point(|(begin, _)| *begin <= until);
-        let joined = self.busy[first..after]
-            .iter()
-            .fold((from, until), |(from, until), (begin, end)| (from.min(*begin), until.max(*end)));
-        self.busy.splice(first..after, [joined]);
+        match self.busy[first..after] {
+            [] => self.busy.insert(first, (from, until)),
+            [(begin, _), ..] => {
+                let end = self.busy[after - 1].1;
+                self.busy[first] = (from.min(begin), until.max(end));
+                self.busy.drain(first + 1..after);
+            }
+        }
         let spent = match asker {
             Asker::Plan => &mut self.spent,
             Asker::Hand => &mut self.spent_by_hand,
