@@ -83,5 +83,6 @@ fn ten_thousand_years() {
     }
     println!("{} years of agents: {report:?}", worlds * u64::from(5 * world::AGENTS));
     assert_eq!((report.overlaps, report.contradictions), (0, 0), "{report:?}");
-    assert!(report.started > 10_000 * worlds, "{report:?}");
+    // Else nothing was tried.
+    assert!((2_000_000..5_000_000).contains(&report.started), "{report:?}");
 }
