@@ -1,5 +1,5 @@
-//! What a fleet decides: who measures which path when, which runs exclude each other, and which link
-//! holds paths back.
+//! What a fleet decides: who measures which path when, which runs exclude each other, and which
+//! link holds paths back.
 //!
 //! Everything here is pure. Time is an argument, chance comes from a seed, and no file, socket or
 //! thread is touched.
@@ -10,10 +10,17 @@
 //! * [`timetable`]: when each loading run may start: the first barrier against collisions.
 //! * [`lease`]: who may load a key now: the second barrier.
 //! * [`clock`]: the clocks of hosts and hub.
+//! * [`topology`]: traces in, links, routes and segments out.
+//! * [`tomography`]: values of paths in, which link limits them out, and what to measure next.
+//! * [`sharing`]: whether slow paths share a link: the fewest that explain them, delays, a proof by
+//!   load.
 
 pub mod clock;
 pub mod config;
 pub mod keys;
 pub mod lease;
 pub mod mesh;
+pub mod sharing;
 pub mod timetable;
+pub mod tomography;
+pub mod topology;

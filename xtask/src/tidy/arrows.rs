@@ -32,6 +32,7 @@ const MAY: &[(&str, &str)] = &[
     ("notify", "units watch"),
     ("store", "units stat watch"),
     ("web", "units watch store"),
+    ("fleet", "units stat"),
     ("narrows", "*"),
 ];
 

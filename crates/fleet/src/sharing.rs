@@ -1,0 +1,14 @@
+//! Whether slow paths share a link.
+//!
+//! Three answers, each dearer and surer than the one before:
+//! * [`explain`] finds the fewest segments that explain all slow paths; it needs nothing but
+//!   routes.
+//! * [`rfc8382`] groups flows whose one-way delays behave alike; it needs 18 s of light probes.
+//! * [`prove`] judges by what one path has available while another one is loaded: two loading runs.
+
+mod cover;
+mod prove;
+pub mod rfc8382;
+
+pub use cover::{Explanation, explain};
+pub use prove::{Available, Proof, Verdict, prove};
