@@ -1,1 +1,24 @@
 //! How the agents and the hub of a fleet talk: one trait, carried by NATS or by the hub itself.
+//!
+//! * [`Bus`] is what agents and hub need: results that are kept until they are taken, messages
+//!   that reach whoever listens now, and keyed values with revisions.
+//! * [`Permissions`] and [`Settings`] are the same for both.
+//!
+//! One set of tests (`tests/all/suite`) runs over both, so that a fleet can move from one to the
+//! other.
+//!
+//! Invariant: the bus is never the only copy of a result. Who publishes one keeps it until the
+//! record has it.
+
+mod bus;
+mod error;
+mod key;
+mod permissions;
+mod settings;
+mod subject;
+
+pub use bus::{Answer, Bus, Condition, Delivery, Entry, Kept, Message, Subscription};
+pub use error::{Error, Result};
+pub use key::{Key, is_public_key};
+pub use permissions::Permissions;
+pub use settings::{Bucket, STREAM, Settings, Sinks, Stream};
