@@ -2,6 +2,7 @@
 //!
 //! * [`Bus`] is what agents and hub need: results that are kept until they are taken, messages
 //!   that reach whoever listens now, and keyed values with revisions.
+//! * [`embedded::Server`] runs inside the hub, for up to 50 hosts; [`embedded::Client`] talks to it.
 //! * [`Permissions`] and [`Settings`] are the same for both.
 //!
 //! One set of tests (`tests/all/suite`) runs over both, so that a fleet can move from one to the
@@ -9,6 +10,8 @@
 //!
 //! Invariant: the bus is never the only copy of a result. Who publishes one keeps it until the
 //! record has it.
+
+pub mod embedded;
 
 mod bus;
 mod error;
