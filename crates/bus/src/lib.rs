@@ -2,6 +2,7 @@
 //!
 //! * [`Bus`] is what agents and hub need: results that are kept until they are taken, messages
 //!   that reach whoever listens now, and keyed values with revisions.
+//! * [`nats::Client`] carries it over a NATS server with `JetStream`.
 //! * [`embedded::Server`] runs inside the hub, for up to 50 hosts; [`embedded::Client`] talks to it.
 //! * [`Permissions`] and [`Settings`] are the same for both.
 //!
@@ -12,6 +13,7 @@
 //! record has it.
 
 pub mod embedded;
+pub mod nats;
 
 mod bus;
 mod error;

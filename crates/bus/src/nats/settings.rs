@@ -1,0 +1,144 @@
+//! Streams, consumers and buckets: made, and read back.
+
+use async_nats::jetstream::consumer::{AckPolicy, pull};
+use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType};
+use async_nats::jetstream::{Context, ErrorCode};
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::settings::{Bucket, STREAM, Settings, Sinks, Stream};
+use crate::subject;
+
+pub(super) async fn provide(context: &Context, settings: &Settings) -> Result<()> {
+    subject::pattern(&settings.stream.subjects)?;
+    stream(context, &results(&settings.stream)).await?;
+    for name in &settings.sinks.names {
+        subject::name(name)?;
+        sink(context, &consumer(name, &settings.sinks)).await?;
+    }
+    for one in &settings.buckets {
+        subject::name(&one.name)?;
+        stream(context, &bucket(one)).await?;
+    }
+    Ok(())
+}
+
+/// What no stream of ours has: limits that mean "none" are -1 when the server says them.
+fn plain(name: String, subjects: String, max_octets: u64) -> Config {
+    Config {
+        name,
+        subjects: vec![subjects],
+        max_bytes: i64::try_from(max_octets).unwrap_or(i64::MAX),
+        max_messages: -1,
+        max_messages_per_subject: -1,
+        max_consumers: -1,
+        max_message_size: -1,
+        discard: DiscardPolicy::New,
+        storage: StorageType::File,
+        num_replicas: 1,
+        // By a roll-up, a delete or a purge one client could remove what others wrote.
+        allow_rollup: false,
+        deny_delete: true,
+        deny_purge: true,
+        ..Config::default()
+    }
+}
+
+fn results(stream: &Stream) -> Config {
+    Config {
+        max_age: stream.max_age,
+        duplicate_window: stream.duplicate_window,
+        ..plain(STREAM.to_owned(), stream.subjects.clone(), stream.max_octets)
+    }
+}
+
+/// A bucket is a stream with a subject for each key. One replica: several can disagree after a
+/// partition, and a lease must have one truth.
+fn bucket(bucket: &Bucket) -> Config {
+    let subjects = format!("$KV.{}.>", bucket.name);
+    let republish = bucket.republish.as_ref().map(|to| Republish {
+        source: subjects.clone(),
+        destination: format!("{to}.>"),
+        headers_only: false,
+    });
+    Config {
+        max_messages_per_subject: i64::from(bucket.history),
+        allow_direct: true,
+        republish,
+        ..plain(format!("KV_{}", bucket.name), subjects, bucket.max_octets)
+    }
+}
+
+fn consumer(name: &str, sinks: &Sinks) -> pull::Config {
+    pull::Config {
+        durable_name: Some(name.to_owned()),
+        ack_policy: AckPolicy::Explicit,
+        ack_wait: sinks.ack_wait,
+        max_ack_pending: i64::from(sinks.max_pending),
+        ..pull::Config::default()
+    }
+}
+
+async fn stream(context: &Context, wanted: &Config) -> Result<()> {
+    let found = match context.get_stream(&wanted.name).await {
+        Ok(stream) => stream,
+        Err(error) if matches!(error.kind(), GetStreamErrorKind::JetStream(said) if said.error_code() == ErrorCode::STREAM_NOT_FOUND) => {
+            context.create_stream(wanted.clone()).await.map_err(|error| Error::Storage(error.to_string()))?
+        }
+        Err(error) => return Err(Error::Storage(error.to_string())),
+    };
+    compare(&wanted.name, wanted, &found.cached_info().config)
+}
+
+async fn sink(context: &Context, wanted: &pull::Config) -> Result<()> {
+    let name = wanted.durable_name.clone().unwrap_or_default();
+    let stream = context.get_stream_no_info(STREAM).await.map_err(|error| Error::Storage(error.to_string()))?;
+    let found = stream
+        .get_or_create_consumer(&name, wanted.clone())
+        .await
+        .map_err(|error| Error::Storage(error.to_string()))?;
+    compare(&format!("{STREAM}/{name}"), wanted, &found.cached_info().config)
+}
+
+/// Every setting that we give must come back as it was, and no switch be on that we left off.
+fn compare(name: &str, wanted: &impl Serialize, found: &impl Serialize) -> Result<()> {
+    let json = |error: serde_json::Error| Error::Protocol(error.to_string());
+    let wanted = serde_json::to_value(wanted).map_err(json)?;
+    let found = serde_json::to_value(found).map_err(json)?;
+    let ours = wanted.as_object().into_iter().flatten();
+    // Switches that are off are not written.
+    let on = found.as_object().into_iter().flatten().filter(|(_, value)| value.as_bool() == Some(true));
+    for (setting, _) in ours.chain(on) {
+        let (found, wanted) = (&found[setting], &wanted[setting]);
+        if found != wanted {
+            return Err(Error::Settings {
+                name: name.to_owned(),
+                setting: setting.clone(),
+                found: found.to_string(),
+                wanted: wanted.to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_that_came_back_changed_is_named() {
+        let wanted = bucket(&Bucket::new("lease_1", "lease"));
+        assert_eq!(compare("KV_lease_1", &wanted, &wanted), Ok(()));
+        for (found, changed) in [
+            (Config { allow_rollup: true, ..wanted.clone() }, "allow_rollup_hdrs"),
+            (Config { deny_purge: false, ..wanted.clone() }, "deny_purge"),
+            (Config { max_messages_per_subject: 2, ..wanted.clone() }, "max_msgs_per_subject"),
+            (Config { republish: None, ..wanted.clone() }, "republish"),
+        ] {
+            let error = compare("KV_lease_1", &wanted, &found).unwrap_err();
+            assert!(matches!(&error, Error::Settings { setting, .. } if setting == changed), "{error}");
+        }
+    }
+}
