@@ -27,6 +27,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("chromium-headless-shell", "chromium-headless-shell"),
     ("tmux", "tmux"),
     ("promtool", "prometheus"),
+    ("nats-server", "nats-server"),
 ];
 
 /// Whether tests may ask for this program.

@@ -1,0 +1,200 @@
+//! The suite over the embedded server, and what only this one has.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use futures_util::{SinkExt, StreamExt};
+use narrows_bus::embedded::{Address, Admission, Client, Limits, Server};
+use narrows_bus::{Bus, Error, Key, Permissions, Settings};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::suite::cases;
+use crate::world::{Keys, Process, World, free_port, ready, until};
+
+/// Makes of this program a server: its file, its port, and the keys it knows.
+const CHILD: [&str; 3] = ["NARROWS_BUS_FILE", "NARROWS_BUS_PORT", "NARROWS_BUS_KEYS"];
+
+fn admission(keys: Keys) -> Admission {
+    Arc::new(move |public| {
+        if public == keys.hub.public() {
+            return Some(Permissions::all());
+        }
+        keys.agents.iter().find(|(key, _)| key.public() == public).map(|(_, may)| may.clone())
+    })
+}
+
+fn address(port: u16) -> Address {
+    Address { url: format!("ws://127.0.0.1:{port}/bus"), tls: None }
+}
+
+async fn child() {
+    let [file, port, keys] = CHILD.map(|name| std::env::var(name).unwrap());
+    let server = Server::open(Path::new(&file), admission(Keys::from_seeds(&keys)), Limits::default()).unwrap();
+    let listener = TcpListener::bind(("127.0.0.1", port.parse().unwrap())).await.unwrap();
+    println!("the bus is ready");
+    server.serve(listener, None).await;
+}
+
+async fn world(folder: &Path, settings: &Settings) -> World {
+    let (port, keys, file) = (free_port(), Keys::new(), folder.join("bus.db"));
+    let seeds = keys.seeds();
+    let server = Process::new(move || {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "embedded::one_suite_holds_over_the_embedded_bus", "--nocapture"]);
+        command.env(CHILD[0], &file).env(CHILD[1], port.to_string()).env(CHILD[2], &seeds);
+        ready(&mut command, "the bus is ready")
+    });
+    let [(a, _), (b, _)] = &keys.agents;
+    let client =
+        |key: &Key| -> Arc<dyn Bus> { Arc::new(Client::connect(address(port), key.clone(), Limits::default())) };
+    World::new(server, [client(&keys.hub), client(a), client(b)], settings).await
+}
+
+#[tokio::test]
+async fn one_suite_holds_over_the_embedded_bus() {
+    if std::env::var_os(CHILD[0]).is_some() {
+        child().await;
+    }
+    join_all(cases().into_iter().map(|case| async move {
+        let began = tokio::time::Instant::now();
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = world(folder.path(), &case.settings).await;
+        (case.run)(&mut world).await;
+        println!("{}: {} ms", case.name, began.elapsed().as_millis());
+    }))
+    .await;
+}
+
+/// A server in this process.
+struct Here {
+    server: Server,
+    keys: Keys,
+    file: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Here {
+    fn new(limits: Limits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (keys, file) = (Keys::new(), folder.path().join("bus.db"));
+        let known = admission(Keys::from_seeds(&keys.seeds()));
+        let server = Server::open(&file, known, limits).unwrap();
+        Self { server, keys, file, folder }
+    }
+
+    /// Returns the port.
+    async fn listen(&self, tls: Option<TlsAcceptor>) -> u16 {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = self.server.clone();
+        tokio::spawn(async move { server.serve(listener, tls).await });
+        port
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_the_same_process_needs_no_key() {
+    let here = Here::new(Limits::default());
+    let hub = here.server.local();
+    let condition = until(&hub, |now| now.server.is_some()).await;
+    assert_eq!(condition.server.as_deref(), Some(here.server.id()));
+    assert!(matches!(hub.read("plan", "a").await, Err(Error::Missing(_))));
+    hub.provide(&Settings::fleet(1)).await.unwrap();
+    assert_eq!(hub.write("plan", "a", "x".into(), 0).await, Ok(1));
+}
+
+#[tokio::test]
+async fn one_server_has_the_file_at_a_time() {
+    let here = Here::new(Limits::default());
+    let second = Server::open(&here.file, Arc::new(|_| None), Limits::default());
+    assert!(matches!(second, Err(Error::Storage(_))), "{second:?}");
+    let (file, folder, first) = (here.file, here.folder, here.server.id().to_owned());
+    drop(here.server);
+    let third = Server::open(&file, Arc::new(|_| None), Limits::default()).unwrap();
+    assert_ne!(third.id(), first);
+    drop(folder);
+}
+
+#[tokio::test]
+async fn an_unknown_or_revoked_key_is_told_so() {
+    let here = Here::new(Limits::default());
+    let port = here.listen(None).await;
+    let stranger = Client::connect(address(port), Key::new(), Limits::default());
+    let trouble = |text: &'static str| {
+        move |now: &narrows_bus::Condition| now.trouble.as_deref().is_some_and(|trouble| trouble.contains(text))
+    };
+    until(&stranger, trouble("its key is not known")).await;
+    assert!(matches!(stranger.read("plan", "a").await, Err(Error::Disconnected(_))));
+    let key = here.keys.agents[0].0.clone();
+    let agent = Client::connect(address(port), key.clone(), Limits::default());
+    until(&agent, |now| now.server.is_some()).await;
+    assert_eq!(here.server.cut(&key.public()), 1);
+    until(&agent, |now| now.connections == 2).await;
+    assert_eq!(here.server.cut(&Key::new().public()), 0);
+}
+
+#[tokio::test]
+async fn a_silent_end_is_left() {
+    let never = Duration::from_secs(3_600);
+    let mute = Limits { ping: never, ..Limits::default() };
+    let impatient = Limits { silence: Duration::from_millis(100), ..mute.clone() };
+    for (server, client, trouble) in
+        [(&mute, &impatient, "nothing was heard"), (&impatient, &mute, "without closing handshake")]
+    {
+        let here = Here::new(server.clone());
+        let port = here.listen(None).await;
+        let agent = Client::connect(address(port), here.keys.agents[0].0.clone(), client.clone());
+        let condition = until(&agent, |now| now.connections == 2).await;
+        assert!(condition.trouble.as_deref().is_some_and(|text| text.contains(trouble)), "{condition:?}");
+    }
+}
+
+#[tokio::test]
+async fn frames_beyond_the_limit_end_the_connection_not_the_server() {
+    let here = Here::new(Limits { message_octets: 10_000, ..Limits::default() });
+    let port = here.listen(None).await;
+    let agent = Client::connect(address(port), here.keys.agents[0].0.clone(), Limits::default());
+    until(&agent, |now| now.server.is_some()).await;
+    let refused = agent.publish("result.a.rtt", "1", vec![0; 10_001].into()).await;
+    assert_eq!(refused, Err(Error::TooLarge { octets: 10_001, most: 10_000 }));
+    // A client that does not know the limit sends more than the server's largest frame.
+    let other = tokio_tungstenite::client_async(
+        format!("ws://127.0.0.1:{port}/"),
+        tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap(),
+    );
+    let (mut raw, _) = other.await.unwrap();
+    let large = tokio_tungstenite::tungstenite::Message::Binary(vec![0; 4 << 20].into());
+    // The server may close before all is written.
+    let _ = raw.send(large).await;
+    while let Some(Ok(_)) = raw.next().await {}
+    until(&agent, |now| now.server.is_some() && now.connections == 1).await;
+    assert!(matches!(agent.read("plan", "a").await, Err(Error::Missing(_))));
+}
+
+#[tokio::test]
+async fn tls_is_the_callers() {
+    let here = Here::new(Limits::default());
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let secret = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let config = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], secret)
+        .unwrap();
+    let port = here.listen(Some(TlsAcceptor::from(Arc::new(config)))).await;
+    let client = |roots: rustls::RootCertStore| {
+        let tls = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        let address = Address { url: format!("wss://127.0.0.1:{port}/"), tls: Some(Arc::new(tls)) };
+        Client::connect(address, here.keys.hub.clone(), Limits::default())
+    };
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let knows = client(roots);
+    until(&knows, |now| now.server.is_some()).await;
+    let other = client(rustls::RootCertStore::empty());
+    until(&other, |now| now.trouble.as_deref().is_some_and(|trouble| trouble.contains("certificate"))).await;
+}

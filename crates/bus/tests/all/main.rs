@@ -1,0 +1,8 @@
+//! The bus as agents and hub see it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot prepare has failed")]
+#![expect(clippy::print_stdout, reason = "what the cases measured is worth reading")]
+
+mod embedded;
+mod nats;
+mod suite;
+mod world;
