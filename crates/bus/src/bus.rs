@@ -41,8 +41,8 @@ pub trait Bus: Send + Sync {
     /// [`Condition::refused`].
     fn send<'a>(&'a self, subject: &'a str, payload: Bytes) -> Answer<'a, ()>;
 
-    /// Messages for a pattern from now on. It outlives the connection: what was sent while there was
-    /// none is lost, so whoever needs the last value reads the key again when
+    /// Messages for a pattern from now on. It outlives the connection, but what was sent while
+    /// there was none is lost: whoever needs the last value reads the key again when
     /// [`Condition::connections`] has changed.
     fn subscribe<'a>(&'a self, pattern: &'a str) -> Answer<'a, Subscription>;
 

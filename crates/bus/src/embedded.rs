@@ -1,8 +1,8 @@
 //! The bus inside the hub, for up to 50 hosts: WebSocket outside, one SQLite file inside.
 //!
-//! A client speaks first with its key: [`frame`] has the messages, [`greet`] the handshake. The
-//! [`keeper`] is the one thread that touches the file; it commits what waits together, and only then
-//! does anyone get an answer. The [`router`] hands messages to subscriptions.
+//! [`frame`] has the messages, [`greet`] the handshake. The [`keeper`] is the one thread that
+//! touches the file; it commits what waits together, and only then does anyone get an answer. The
+//! [`router`] hands messages to subscriptions.
 //!
 //! What it promises beyond NATS: an acknowledged message is on the disk, not merely with the
 //! server. What it does not promise: a second server that takes over, messages of a publish to
@@ -21,8 +21,10 @@ mod limits;
 mod router;
 mod server;
 mod session;
+mod shared;
 
 pub use client::Client;
 pub use connect::{Address, backoff};
 pub use limits::Limits;
-pub use server::{Admission, Server};
+pub use server::Server;
+pub use shared::Admission;

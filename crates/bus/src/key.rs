@@ -70,7 +70,7 @@ pub(crate) fn verifies(public: &str, octets: &[u8], signature: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// The pair of <https://docs.nats.io/running-a-nats-service/configuration/securing_nats/auth_intro/nkey_auth>.
+    /// The pair of the page `auth_intro/nkey_auth` of <https://docs.nats.io>.
     const SEED: &str = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
     const PUBLIC: &str = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
 

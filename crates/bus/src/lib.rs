@@ -3,7 +3,7 @@
 //! * [`Bus`] is what agents and hub need: results that are kept until they are taken, messages
 //!   that reach whoever listens now, and keyed values with revisions.
 //! * [`nats::Client`] carries it over a NATS server with `JetStream`.
-//! * [`embedded::Server`] runs inside the hub, for up to 50 hosts; [`embedded::Client`] talks to it.
+//! * [`embedded::Server`] runs inside the hub, for up to 50 hosts. [`embedded::Client`] is for it.
 //! * [`Permissions`] and [`Settings`] are the same for both.
 //!
 //! One set of tests (`tests/all/suite`) runs over both, so that a fleet can move from one to the

@@ -1,6 +1,6 @@
 //! How a client gets to its server, and how long it waits before it tries again.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
@@ -14,12 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::limits::Limits;
-use super::server::Shared;
-use super::session;
 use crate::error::{Error, Result};
-
-/// Octets on their way between a server and a client of the same process.
-const PIPE_OCTETS: usize = 64 << 10;
 
 /// Where a server is.
 #[derive(Debug, Clone)]
@@ -41,21 +36,17 @@ pub(super) type Socket = WebSocketStream<Box<dyn Octets>>;
 /// Where the server is: somewhere, or in this process.
 pub(super) enum Way {
     Network(Address),
-    Local(Weak<Shared>),
+    /// The server's end is served already; `None`: it is gone.
+    Local(Box<dyn Fn() -> Option<Box<dyn Octets>> + Send + Sync>),
 }
 
 impl Way {
     pub(super) async fn connect(&self, limits: &Limits) -> Result<Socket> {
         match self {
             Self::Network(address) => network(address, limits).await,
-            Self::Local(server) => {
-                let shared = server.upgrade().ok_or(Error::Closed)?;
-                let (ours, theirs) = tokio::io::duplex(PIPE_OCTETS);
-                let (ours, theirs): (Box<dyn Octets>, Box<dyn Octets>) = (Box::new(ours), Box::new(theirs));
-                let config = Some(config(limits));
-                let server = WebSocketStream::from_raw_socket(theirs, Role::Server, config).await;
-                tokio::spawn(session::run(shared, server, None));
-                Ok(WebSocketStream::from_raw_socket(ours, Role::Client, config).await)
+            Self::Local(open) => {
+                let stream = open().ok_or(Error::Closed)?;
+                Ok(Socket::from_raw_socket(stream, Role::Client, Some(config(limits))).await)
             }
         }
     }

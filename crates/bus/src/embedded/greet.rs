@@ -6,7 +6,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::connect::{Socket, next};
 use super::frame::{Challenge, Hello, VERSION, Welcome, decode, encode, signed};
 use super::limits::Limits;
-use super::server::Admission;
+use super::shared::Admission;
 use crate::error::{Error, Result};
 use crate::key::{Key, verifies};
 use crate::permissions::Permissions;

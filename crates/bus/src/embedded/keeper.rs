@@ -198,7 +198,7 @@ impl Owner {
             }
             Err(failed) => {
                 let error = disk(&failed);
-                // The file has what it had before. If it cannot be read now, the next work fails too.
+                // The file has what it had before. If it cannot be read, the next work fails too.
                 if let Ok(state) = State::load(&self.connection) {
                     self.state = state;
                 }

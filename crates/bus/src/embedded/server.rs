@@ -19,23 +19,14 @@ use super::keeper::Keeper;
 use super::limits::Limits;
 use super::router::Router;
 use super::session;
+use super::shared::{Admission, Shared};
 use crate::error::{Error, Result};
-use crate::permissions::Permissions;
-
-/// What the owner of a public key may do; `None`: the key is not known. Called for each connection.
-pub type Admission = Arc<dyn Fn(&str) -> Option<Permissions> + Send + Sync>;
 
 /// After an error of the listener, which mostly means that the process has too many files open.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// What all sessions share.
-pub(super) struct Shared {
-    pub(super) id: String,
-    pub(super) keeper: Keeper,
-    pub(super) router: Arc<Router>,
-    pub(super) limits: Limits,
-    room: Arc<Semaphore>,
-}
+/// Octets on their way between the server and a client of the same process.
+const PIPE_OCTETS: usize = 64 << 10;
 
 /// A bus in this process.
 #[derive(Clone)]
@@ -94,7 +85,17 @@ impl Server {
 
     /// A client of the same process, which may do everything.
     pub fn local(&self) -> Client {
-        Client::new(Way::Local(Arc::downgrade(&self.shared)), None, self.shared.limits.clone())
+        let (shared, config) = (Arc::downgrade(&self.shared), config(&self.shared.limits));
+        let open = move || {
+            let shared = shared.upgrade()?;
+            let (ours, theirs) = tokio::io::duplex(PIPE_OCTETS);
+            let theirs: Box<dyn Octets> = Box::new(theirs);
+            tokio::spawn(async move {
+                session::run(shared, Socket::from_raw_socket(theirs, Role::Server, Some(config)).await, None).await;
+            });
+            Some(Box::new(ours) as Box<dyn Octets>)
+        };
+        Client::new(Way::Local(Box::new(open)), None, self.shared.limits.clone())
     }
 
     /// Disconnects whoever has this public key, and returns how many connections that were. Whether

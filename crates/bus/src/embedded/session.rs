@@ -14,7 +14,7 @@ use super::connect::{Socket, next};
 use super::frame::{Answer, Call, FromClient, FromServer, decode};
 use super::greet::{Guest, receive};
 use super::router::Outbox;
-use super::server::{Admission, Shared};
+use super::shared::{Admission, Shared};
 use crate::error::{Error, Result};
 use crate::permissions::{PROVIDE, Permissions, fetch_subject, read_subject, write_subject};
 use crate::subject;

@@ -22,8 +22,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A question on a new connection that was lost with it is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Follows a connection. The library drops events while many wait, and an event may come late, so it
-/// is only a reason to look at the state now.
+/// Follows a connection. The library drops events while many wait, and an event may come late, so
+/// each is only a reason to look at the state now.
 pub(super) async fn follow(client: async_nats::Client, follower: Arc<Follower>, mut events: mpsc::Receiver<Event>) {
     let statistics = client.statistics();
     let (mut connects, mut looks) = (0, interval(LOOK));
