@@ -32,7 +32,11 @@ fn address(port: u16) -> Address {
     Address { url: format!("ws://127.0.0.1:{port}/bus"), tls: None }
 }
 
-async fn child() {
+/// Serves if this process was started to do that.
+pub(crate) async fn child() {
+    if std::env::var_os(CHILD[0]).is_none() {
+        return;
+    }
     let [file, port, keys] = CHILD.map(|name| std::env::var(name).unwrap());
     let server = Server::open(Path::new(&file), admission(Keys::from_seeds(&keys)), Limits::default()).unwrap();
     let listener = TcpListener::bind(("127.0.0.1", port.parse().unwrap())).await.unwrap();
@@ -40,12 +44,13 @@ async fn child() {
     server.serve(listener, None).await;
 }
 
-async fn world(folder: &Path, settings: &Settings) -> World {
+/// `test` is the one that calls: the child is the same program, and begins with it.
+pub(crate) async fn world(test: &'static str, folder: &Path, settings: &Settings) -> World {
     let (port, keys, file) = (free_port(), Keys::new(), folder.join("bus.db"));
     let seeds = keys.seeds();
     let server = Process::new(move || {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "embedded::one_suite_holds_over_the_embedded_bus", "--nocapture"]);
+        command.args(["--exact", test, "--nocapture", "--include-ignored"]);
         command.env(CHILD[0], &file).env(CHILD[1], port.to_string()).env(CHILD[2], &seeds);
         ready(&mut command, "the bus is ready")
     });
@@ -57,13 +62,11 @@ async fn world(folder: &Path, settings: &Settings) -> World {
 
 #[tokio::test]
 async fn one_suite_holds_over_the_embedded_bus() {
-    if std::env::var_os(CHILD[0]).is_some() {
-        child().await;
-    }
+    child().await;
     join_all(cases().into_iter().map(|case| async move {
         let began = tokio::time::Instant::now();
         let folder = tempfile::tempdir().unwrap();
-        let mut world = world(folder.path(), &case.settings).await;
+        let mut world = world("embedded::one_suite_holds_over_the_embedded_bus", folder.path(), &case.settings).await;
         (case.run)(&mut world).await;
         println!("{}: {} ms", case.name, began.elapsed().as_millis());
     }))

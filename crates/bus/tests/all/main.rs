@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "what the cases measured is worth reading")]
 
 mod embedded;
+mod kills;
 mod nats;
 mod suite;
 mod world;

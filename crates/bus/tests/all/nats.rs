@@ -28,7 +28,7 @@ fn config(folder: &Path, port: u16, keys: &Keys) -> String {
     )
 }
 
-async fn world(folder: &Path, settings: &Settings) -> World {
+pub(crate) async fn world(folder: &Path, settings: &Settings) -> World {
     let (port, keys) = (free_port(), Keys::new());
     let file = folder.join("nats.conf");
     std::fs::write(&file, config(folder, port, &keys)).unwrap();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::embedded::frame::Kept;
+use crate::embedded::limits::Limits;
 use crate::settings::Bucket;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -200,4 +201,35 @@ fn a_full_bucket_takes_what_replaces_as_much() {
     assert_eq!(file.write("b", 900, 0), Ok(4));
     let mut file = file.restart();
     assert_eq!(file.write("c", 900, 0), full);
+}
+
+/// SQLite reports a file that may not grow as it reports a disk without room.
+#[test]
+fn a_full_disk_refuses_a_whole_commit_and_keeps_what_was_there() {
+    let mut file = File::new(Settings::fleet(1));
+    file.publish("before", 10).unwrap();
+    let now = file.now;
+    let File { connection, state, .. } = file;
+    let (router, (arrived, _arrivals)) = (Arc::new(Router::new(Limits::default())), watch::channel(0));
+    let mut owner = Owner { connection, state, router, arrived };
+    let pages = |owner: &Owner, most: i64| {
+        owner.connection.query_row(&format!("pragma max_page_count = {most}"), [], |_| Ok(())).unwrap();
+    };
+    let (sender, answers) = std::sync::mpsc::channel();
+    let commit = |owner: &mut Owner, octets: &[usize]| -> Vec<Result<Answer>> {
+        let jobs = octets.iter().map(|&octets| {
+            let (subject, id, sender) = ("result.a.rtt".to_owned(), format!("id-{octets}"), sender.clone());
+            let call = Call::Publish { subject, id, payload: vec![0; octets] };
+            Job { call, reply: Box::new(move |answer| sender.send(answer).unwrap()) }
+        });
+        owner.commit(jobs.collect(), now, false);
+        answers.try_iter().collect()
+    };
+    let used: i64 = owner.connection.query_row("pragma page_count", [], |row| row.get(0)).unwrap();
+    pages(&owner, used + 2);
+    let refused = commit(&mut owner, &[1, 100_000]);
+    assert!(refused.len() == 2 && refused.iter().all(|one| matches!(one, Err(Error::Storage(_)))), "{refused:?}");
+    pages(&owner, 1_000_000);
+    let kept = |sequence| Ok(Answer::Kept { sequence, duplicate: false });
+    assert_eq!(commit(&mut owner, &[1, 100_000]), [kept(2), kept(3)]);
 }
