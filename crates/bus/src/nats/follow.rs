@@ -8,7 +8,7 @@ use async_nats::Event;
 use async_nats::client::Request;
 use async_nats::connection::State;
 use tokio::sync::{broadcast, mpsc};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::interval;
 
 use super::answers::failed;
@@ -27,7 +27,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 pub(super) async fn follow(client: async_nats::Client, follower: Arc<Follower>, mut events: mpsc::Receiver<Event>) {
     let statistics = client.statistics();
     let (mut connects, mut looks) = (0, interval(LOOK));
-    let mut asking: Option<JoinHandle<()>> = None;
+    let mut asking = JoinSet::new();
     loop {
         let event = tokio::select! {
             Some(event) = events.recv() => Some(event),
@@ -35,26 +35,27 @@ pub(super) async fn follow(client: async_nats::Client, follower: Arc<Follower>, 
         };
         let up = client.connection_state() == State::Connected;
         let now = statistics.connects.load(Ordering::Relaxed);
-        if now != connects || !up {
-            if let Some(asking) = asking.take() {
-                asking.abort();
-            }
+        // The library says that a connection ended before its state does.
+        if now != connects || !up || event == Some(Event::Disconnected) {
+            asking.abort_all();
             follower.disconnected();
+            if up {
+                connects = now;
+                asking.spawn(ask(client.clone(), Arc::clone(&follower)));
+            }
         }
-        if up && now != connects {
-            connects = now;
-            // The client knows the server's new id when the server has answered. The answer may be
-            // a refusal, which is an event: asking needs a task.
-            let (client, follower) = (client.clone(), Arc::clone(&follower));
-            asking = Some(tokio::spawn(async move {
-                while round_trip(&client, &follower, ASK_AGAIN).await.is_err() {}
-                follower.connected(client.server_info().server_id);
-            }));
-        }
+        while asking.try_join_next().is_some() {}
         if let Some(event) = event {
             follower.event(event);
         }
     }
+}
+
+/// The client knows the server's new id when the server has answered. The answer may be a refusal,
+/// which is an event: asking needs a task.
+async fn ask(client: async_nats::Client, follower: Arc<Follower>) {
+    while round_trip(&client, &follower, ASK_AGAIN).await.is_err() {}
+    follower.connected(client.server_info().server_id);
 }
 
 /// Returns when the server has worked off what was sent before.

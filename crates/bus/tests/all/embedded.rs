@@ -1,5 +1,6 @@
 //! The suite over the embedded server, and what only this one has.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::suite::cases;
-use crate::world::{Keys, Process, World, free_port, ready, until};
+use crate::world::{Keys, Process, World, free_address, ready, until};
 
-/// Makes of this program a server: its file, its port, and the keys it knows.
-const CHILD: [&str; 3] = ["NARROWS_BUS_FILE", "NARROWS_BUS_PORT", "NARROWS_BUS_KEYS"];
+/// Makes of this program a server: its file, its address, and the keys it knows.
+const CHILD: [&str; 3] = ["NARROWS_BUS_FILE", "NARROWS_BUS_ADDRESS", "NARROWS_BUS_KEYS"];
 
 fn admission(keys: Keys) -> Admission {
     Arc::new(move |public| {
@@ -28,8 +29,8 @@ fn admission(keys: Keys) -> Admission {
     })
 }
 
-fn address(port: u16) -> Address {
-    Address { url: format!("ws://127.0.0.1:{port}/bus"), tls: None }
+fn address(server: SocketAddr) -> Address {
+    Address { url: format!("ws://{server}/bus"), tls: None }
 }
 
 /// Serves if this process was started to do that.
@@ -37,26 +38,26 @@ pub(crate) async fn child() {
     if std::env::var_os(CHILD[0]).is_none() {
         return;
     }
-    let [file, port, keys] = CHILD.map(|name| std::env::var(name).unwrap());
+    let [file, address, keys] = CHILD.map(|name| std::env::var(name).unwrap());
     let server = Server::open(Path::new(&file), admission(Keys::from_seeds(&keys)), Limits::default()).unwrap();
-    let listener = TcpListener::bind(("127.0.0.1", port.parse().unwrap())).await.unwrap();
+    let listener = TcpListener::bind(&address).await.unwrap();
     println!("the bus is ready");
     server.serve(listener, None).await;
 }
 
 /// `test` is the one that calls: the child is the same program, and begins with it.
 pub(crate) async fn world(test: &'static str, folder: &Path, settings: &Settings) -> World {
-    let (port, keys, file) = (free_port(), Keys::new(), folder.join("bus.db"));
+    let (listen, keys, file) = (free_address(), Keys::new(), folder.join("bus.db"));
     let seeds = keys.seeds();
     let server = Process::new(move || {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", test, "--nocapture", "--include-ignored"]);
-        command.env(CHILD[0], &file).env(CHILD[1], port.to_string()).env(CHILD[2], &seeds);
+        command.env(CHILD[0], &file).env(CHILD[1], listen.to_string()).env(CHILD[2], &seeds);
         ready(&mut command, "the bus is ready")
     });
     let [(a, _), (b, _)] = &keys.agents;
     let client =
-        |key: &Key| -> Arc<dyn Bus> { Arc::new(Client::connect(address(port), key.clone(), Limits::default())) };
+        |key: &Key| -> Arc<dyn Bus> { Arc::new(Client::connect(address(listen), key.clone(), Limits::default())) };
     World::new(server, [client(&keys.hub), client(a), client(b)], settings).await
 }
 
@@ -90,13 +91,12 @@ impl Here {
         Self { server, keys, file, folder }
     }
 
-    /// Returns the port.
-    async fn listen(&self, tls: Option<TlsAcceptor>) -> u16 {
+    async fn listen(&self, tls: Option<TlsAcceptor>) -> SocketAddr {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let address = listener.local_addr().unwrap();
         let server = self.server.clone();
         tokio::spawn(async move { server.serve(listener, tls).await });
-        port
+        address
     }
 }
 
@@ -126,15 +126,15 @@ async fn one_server_has_the_file_at_a_time() {
 #[tokio::test]
 async fn an_unknown_or_revoked_key_is_told_so() {
     let here = Here::new(Limits::default());
-    let port = here.listen(None).await;
-    let stranger = Client::connect(address(port), Key::new(), Limits::default());
+    let listen = here.listen(None).await;
+    let stranger = Client::connect(address(listen), Key::new(), Limits::default());
     let trouble = |text: &'static str| {
         move |now: &narrows_bus::Condition| now.trouble.as_deref().is_some_and(|trouble| trouble.contains(text))
     };
     until(&stranger, trouble("its key is not known")).await;
     assert!(matches!(stranger.read("plan", "a").await, Err(Error::Disconnected(_))));
     let key = here.keys.agents[0].0.clone();
-    let agent = Client::connect(address(port), key.clone(), Limits::default());
+    let agent = Client::connect(address(listen), key.clone(), Limits::default());
     until(&agent, |now| now.server.is_some()).await;
     assert_eq!(here.server.cut(&key.public()), 1);
     until(&agent, |now| now.connections == 2).await;
@@ -150,8 +150,8 @@ async fn a_silent_end_is_left() {
         [(&mute, &impatient, "nothing was heard"), (&impatient, &mute, "without closing handshake")]
     {
         let here = Here::new(server.clone());
-        let port = here.listen(None).await;
-        let agent = Client::connect(address(port), here.keys.agents[0].0.clone(), client.clone());
+        let listen = here.listen(None).await;
+        let agent = Client::connect(address(listen), here.keys.agents[0].0.clone(), client.clone());
         let condition = until(&agent, |now| now.connections == 2).await;
         assert!(condition.trouble.as_deref().is_some_and(|text| text.contains(trouble)), "{condition:?}");
     }
@@ -160,15 +160,15 @@ async fn a_silent_end_is_left() {
 #[tokio::test]
 async fn frames_beyond_the_limit_end_the_connection_not_the_server() {
     let here = Here::new(Limits { message_octets: 10_000, ..Limits::default() });
-    let port = here.listen(None).await;
-    let agent = Client::connect(address(port), here.keys.agents[0].0.clone(), Limits::default());
+    let listen = here.listen(None).await;
+    let agent = Client::connect(address(listen), here.keys.agents[0].0.clone(), Limits::default());
     until(&agent, |now| now.server.is_some()).await;
     let refused = agent.publish("result.a.rtt", "1", vec![0; 10_001].into()).await;
     assert_eq!(refused, Err(Error::TooLarge { octets: 10_001, most: 10_000 }));
     // A client that does not know the limit sends more than the server's largest frame.
     let other = tokio_tungstenite::client_async(
-        format!("ws://127.0.0.1:{port}/"),
-        tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap(),
+        format!("ws://{listen}/"),
+        tokio::net::TcpStream::connect(listen).await.unwrap(),
     );
     let (mut raw, _) = other.await.unwrap();
     let large = tokio_tungstenite::tungstenite::Message::Binary(vec![0; 4 << 20].into());
@@ -188,10 +188,10 @@ async fn tls_is_the_callers() {
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], secret)
         .unwrap();
-    let port = here.listen(Some(TlsAcceptor::from(Arc::new(config)))).await;
+    let listen = here.listen(Some(TlsAcceptor::from(Arc::new(config)))).await;
     let client = |roots: rustls::RootCertStore| {
         let tls = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        let address = Address { url: format!("wss://127.0.0.1:{port}/"), tls: Some(Arc::new(tls)) };
+        let address = Address { url: format!("wss://{listen}/"), tls: Some(Arc::new(tls)) };
         Client::connect(address, here.keys.hub.clone(), Limits::default())
     };
     let mut roots = rustls::RootCertStore::empty();

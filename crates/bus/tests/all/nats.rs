@@ -1,5 +1,6 @@
 //! The suite over a real NATS server.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -9,10 +10,10 @@ use narrows_bus::nats::{Client, Options};
 use narrows_bus::{Bus, Key, Permissions, Settings};
 
 use crate::suite::cases;
-use crate::world::{AGENTS, Keys, Process, World, free_port, ready};
+use crate::world::{AGENTS, Keys, Process, World, free_address, ready};
 
 /// A server that knows the hub, which may do all, and the agents.
-fn config(folder: &Path, port: u16, keys: &Keys) -> String {
+fn config(folder: &Path, address: SocketAddr, keys: &Keys) -> String {
     let list = |patterns: &[String]| patterns.iter().map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(", ");
     let agent = |(key, may): &(Key, Permissions)| {
         let (publish, subscribe) = (list(&may.publish), list(&may.subscribe));
@@ -20,7 +21,7 @@ fn config(folder: &Path, port: u16, keys: &Keys) -> String {
     };
     let agents: Vec<String> = keys.agents.iter().map(agent).collect();
     format!(
-        "listen: \"127.0.0.1:{port}\"\njetstream {{store_dir: \"{}\"}}\n\
+        "listen: \"{address}\"\njetstream {{store_dir: \"{}\"}}\n\
          authorization {{users: [{{nkey: {}}}, {}]}}\n",
         folder.display(),
         keys.hub.public(),
@@ -29,14 +30,14 @@ fn config(folder: &Path, port: u16, keys: &Keys) -> String {
 }
 
 pub(crate) async fn world(folder: &Path, settings: &Settings) -> World {
-    let (port, keys) = (free_port(), Keys::new());
+    let (address, keys) = (free_address(), Keys::new());
     let file = folder.join("nats.conf");
-    std::fs::write(&file, config(folder, port, &keys)).unwrap();
+    std::fs::write(&file, config(folder, address, &keys)).unwrap();
     let server = Process::new(move || ready(Command::new("nats-server").arg("-c").arg(&file), "Server is ready"));
     let mut clients: Vec<Arc<dyn Bus>> = Vec::new();
     let agents = AGENTS.iter().zip(&keys.agents).map(|(id, (key, _))| (*id, key));
     for (id, key) in [("hub", &keys.hub)].into_iter().chain(agents) {
-        let options = Options { key: Some(key.clone()), ..Options::new(&format!("nats://127.0.0.1:{port}"), id) };
+        let options = Options { key: Some(key.clone()), ..Options::new(&format!("nats://{address}"), id) };
         clients.push(Arc::new(Client::connect(options).await.unwrap()));
     }
     World::new(server, clients.try_into().ok().unwrap(), settings).await

@@ -2,8 +2,10 @@
 
 use std::future::Future;
 use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use narrows_bus::{Bus, Condition, Key, Permissions, Settings};
@@ -91,9 +93,13 @@ pub(crate) fn ready(command: &mut Command, sign: &str) -> Child {
     child
 }
 
-/// A port that is free now.
-pub(crate) fn free_port() -> u16 {
-    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+/// An address that nobody else has, also while its server is down: of this process alone, and with a
+/// port that the kernel gives to nobody.
+pub(crate) fn free_address() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(20_000);
+    let [_, high, middle, low] = std::process::id().to_be_bytes();
+    let octet = 1 + high % 254;
+    SocketAddr::from(([127, octet, middle, low], NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
 /// Keys that stay the same for all processes of a test: from numbers, not secret.
