@@ -50,8 +50,8 @@ pub trait Bus: Send + Sync {
     fn read<'a>(&'a self, bucket: &'a str, key: &'a str) -> Answer<'a, Option<Entry>>;
 
     /// Writes a key if its revision is `expected` (0: it was never written), and returns the new
-    /// one. [`Error::Conflict`]: it is another one. [`Error::Unanswered`]: it may still happen, with
-    /// NATS also on the next server, as the library sends later what waits. Read the key to know.
+    /// one. [`Error::Conflict`]: it is another one. [`Error::Unanswered`]: it may still happen,
+    /// with NATS also on the next server, as its library sends later what waits. Read the key.
     fn write<'a>(&'a self, bucket: &'a str, key: &'a str, value: Bytes, expected: u64) -> Answer<'a, u64>;
 }
 

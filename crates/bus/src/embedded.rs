@@ -1,8 +1,8 @@
 //! The bus inside the hub, for up to 50 hosts: WebSocket outside, one SQLite file inside.
 //!
-//! [`frame`] has the messages, [`greet`] the handshake. The [`keeper`] is the one thread that
+//! `frame` has the messages, `greet` the handshake. The `keeper` is the one thread that
 //! touches the file; it commits what waits together, and only then does anyone get an answer. The
-//! [`router`] hands messages to subscriptions.
+//! `router` hands messages to subscriptions.
 //!
 //! What it promises beyond NATS: an acknowledged message is on the disk, not merely with the
 //! server. What it does not promise: a second server that takes over, messages of a publish to

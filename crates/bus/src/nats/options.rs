@@ -22,7 +22,7 @@ pub struct Options {
     pub jwt: Option<String>,
     /// How to know the server.
     pub tls: Option<rustls::ClientConfig>,
-    /// No answer within this time is [`Error::Unanswered`].
+    /// No answer within this time is [`crate::Error::Unanswered`].
     pub timeout: Duration,
 }
 

@@ -11,11 +11,12 @@ use futures_util::{SinkExt, StreamExt};
 use narrows_bus::embedded::{Address, Admission, Client, Limits, Server};
 use narrows_bus::{Bus, Error, Key, Permissions, Settings};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
 use crate::suite::cases;
-use crate::world::{Keys, Process, World, free_address, ready, until};
+use crate::world::{Keys, Process, World, free_address, ready, soon, until};
 
 /// Makes of this program a server: its file, its address, and the keys it knows.
 const CHILD: [&str; 3] = ["NARROWS_BUS_FILE", "NARROWS_BUS_ADDRESS", "NARROWS_BUS_KEYS"];
@@ -141,6 +142,59 @@ async fn an_unknown_or_revoked_key_is_told_so() {
     assert_eq!(here.server.cut(&Key::new().public()), 0);
 }
 
+/// Carries octets to a server and back, until it is told not to take any more from the server.
+async fn proxy(listener: TcpListener, server: SocketAddr, stop: Arc<Notify>) {
+    loop {
+        let (client, _) = listener.accept().await.unwrap();
+        let (mut from_client, mut to_client) = client.into_split();
+        let (mut from_server, mut to_server) = TcpStream::connect(server).await.unwrap().into_split();
+        let stop = Arc::clone(&stop);
+        tokio::spawn(async move {
+            // Both ends may close whenever they like.
+            let there = tokio::io::copy(&mut from_client, &mut to_server);
+            let back = async {
+                tokio::select! {
+                    _ = tokio::io::copy(&mut from_server, &mut to_client) => {}
+                    () = stop.notified() => std::future::pending().await,
+                }
+            };
+            tokio::select! { _ = there => {}, () = back => {} }
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_disconnected_and_comes_back() {
+    let here = Here::new(Limits::default());
+    let (server, stop) = (here.listen(None).await, Arc::new(Notify::new()));
+    let listener = TcpListener::bind(free_address()).await.unwrap();
+    let between = listener.local_addr().unwrap();
+    tokio::spawn(proxy(listener, server, Arc::clone(&stop)));
+    let hub = here.server.local();
+    // A ping finds out that the server has closed.
+    let limits = Limits { ping: Duration::from_millis(50), ..Limits::default() };
+    let agent = Client::connect(address(between), here.keys.agents[0].0.clone(), limits);
+    until(&hub, |now| now.server.is_some()).await;
+    until(&agent, |now| now.server.is_some()).await;
+    let mut orders = agent.subscribe("order.a").await.unwrap();
+    stop.notify_one();
+    // Kernels keep some megabytes on the way, and the server eight.
+    let megabyte = bytes::Bytes::from(vec![0; 1_000_000]);
+    let mut sent = 0;
+    while here.server.connected() == 2 {
+        assert!(sent < 100, "the server keeps {sent} MB for a client that does not read");
+        hub.send("order.a", megabyte.clone()).await.unwrap();
+        // The hub's own question is answered when the server has routed the message.
+        assert!(hub.read("plan", "a").await.is_err());
+        sent += 1;
+    }
+    println!("disconnected after {sent} MB");
+    assert!(sent >= 8, "{sent}");
+    until(&agent, |now| now.connections == 2).await;
+    hub.send("order.a", "again".into()).await.unwrap();
+    while &soon(orders.next()).await.unwrap().payload[..] != b"again" {}
+}
+
 #[tokio::test]
 async fn a_silent_end_is_left() {
     let never = Duration::from_secs(3_600);
@@ -166,10 +220,7 @@ async fn frames_beyond_the_limit_end_the_connection_not_the_server() {
     let refused = agent.publish("result.a.rtt", "1", vec![0; 10_001].into()).await;
     assert_eq!(refused, Err(Error::TooLarge { octets: 10_001, most: 10_000 }));
     // A client that does not know the limit sends more than the server's largest frame.
-    let other = tokio_tungstenite::client_async(
-        format!("ws://{listen}/"),
-        tokio::net::TcpStream::connect(listen).await.unwrap(),
-    );
+    let other = tokio_tungstenite::client_async(format!("ws://{listen}/"), TcpStream::connect(listen).await.unwrap());
     let (mut raw, _) = other.await.unwrap();
     let large = tokio_tungstenite::tungstenite::Message::Binary(vec![0; 4 << 20].into());
     // The server may close before all is written.

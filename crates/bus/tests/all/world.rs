@@ -93,8 +93,8 @@ pub(crate) fn ready(command: &mut Command, sign: &str) -> Child {
     child
 }
 
-/// An address that nobody else has, also while its server is down: of this process alone, and with a
-/// port that the kernel gives to nobody.
+/// An address that nobody else has, also while its server is down: of this process alone, and
+/// with a port that the kernel gives to nobody.
 pub(crate) fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(20_000);
     let [_, high, middle, low] = std::process::id().to_be_bytes();

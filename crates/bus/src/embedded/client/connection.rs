@@ -74,6 +74,10 @@ impl Connection {
         for frame in self.table.again() {
             socket.send(Message::Binary(encode(&frame).into())).await.map_err(lost)?;
         }
+        // It counts as a connection when the subscriptions are there again.
+        while self.table.resubscribes() {
+            self.table.take(decode(&next(&mut socket, self.limits.greeting).await?)?);
+        }
         self.table.begin(server, most);
         Ok(socket)
     }

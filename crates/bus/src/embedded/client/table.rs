@@ -113,6 +113,11 @@ impl Table {
         calls.collect()
     }
 
+    /// Whether answers to [`Self::again`] are missing.
+    pub(super) fn resubscribes(&self) -> bool {
+        !self.waiting().again.is_empty()
+    }
+
     pub(super) fn begin(&self, server: String, most_octets: usize) {
         self.most_octets.store(most_octets, Ordering::Relaxed);
         self.condition.send_modify(|now| {
