@@ -206,8 +206,8 @@ fn udp_tells_its_gaps_whoever_sends() {
         // Classes are three percent wide.
         assert!(gap("gap_ns_p50") <= gap("gap_ns_p99"), "{spacing:#}");
         assert!(gap("gap_ns_p99") <= gap("gap_ns_max") / 32 * 33, "{spacing:#}");
-        // What a busy host made late leaves close together, but never ahead of the plan: the mean is
-        // no less than planned.
+        // What a busy host made late leaves close together, but never ahead of the plan: the mean
+        // is no less than planned.
         assert!(gap("gap_ns_max") > 960_000, "{spacing:#}");
         let known = way.contains(&"-R");
         assert_eq!(spacing["unrecovered_ns"].is_null(), known, "{spacing:#}");

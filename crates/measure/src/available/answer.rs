@@ -5,7 +5,6 @@ use std::time::Duration;
 use narrows_units::{BitRate, Metric, Sender, Stamp};
 
 use super::curve::Curve;
-use super::machine::AT_MAX;
 use super::pooled::{PooledEstimate, fastest};
 use super::train::TrainSlope;
 use narrows_probe::outcome::SampleCounts;
@@ -28,6 +27,8 @@ const CURVES_LOW: f64 = 0.12;
 /// Trains longer than this outlast the round trips of many transfers, whose answers their begins
 /// may be too short to tell (ours).
 const OUTLASTS: f64 = 0.05;
+/// A train at this share of the sender's highest rate counts as being there.
+pub(super) const AT_MAX: f64 = 0.97;
 /// Half-width below which no interval shrinks, as a share of the path's rate (ours: stamps, framing
 /// of other packet sizes, whole packets).
 pub(super) const FLOOR: f64 = 0.008;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use narrows_units::{BitRate, Sender, Stamp};
 
 use self::per_packet::TurningPointOf;
-use super::answer::{Ending, FLOOR, RunAccount, TurningPointVerdict};
+use super::answer::{AT_MAX, Ending, FLOOR, RunAccount, TurningPointVerdict};
 use super::coarse;
 use super::curve;
 use super::params::{Mode, Params};
@@ -28,8 +28,6 @@ const COARSE_ROUNDS: usize = 5;
 const RETRY_LIMIT: u32 = 6;
 /// Batches that a train is to span.
 const BATCHES: f64 = 20.0;
-/// A train at this share of the sender's highest rate counts as being there.
-pub(super) const AT_MAX: f64 = 0.97;
 /// Share of the delay that a head builds from which on the train counts (ours: the traffic of
 /// others may have let less of it stand).
 const FILLED: f64 = 0.4;

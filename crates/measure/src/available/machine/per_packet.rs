@@ -1,5 +1,5 @@
-//! Whether the turning point is the path's or the hosts': hosts take so many packets a second, links
-//! so many octets.
+//! Whether the turning point is the path's or the hosts': hosts take so many packets a second,
+//! links so many octets.
 //!
 //! A turning point near what the sender can do may be where a host stops to keep up. Trains of half
 //! the size tell: a little more packets a second than at the turning point are far fewer octets.
