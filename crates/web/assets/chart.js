@@ -33,11 +33,11 @@ function columns(series) {
   return [x, value, low, high];
 }
 
-/** The roof (the capacity) at each time of `x`, from its own points, as long as it was known. */
+/** The roof (the capacity) at each time of `x`, from its own points; the last one holds for a while. */
 function roofAt(x, roof) {
   const points = roof.points.filter((point) => point.value !== null);
   if (points.length === 0) return x.map(() => null);
-  const end = points[points.length - 1].at_ms + Math.max(gapOf(points), 0.02 * (roof.until_ms - roof.since_ms));
+  const end = points[points.length - 1].at_ms + roof.holds_ms;
   let n = 0;
   return x.map((at) => {
     while (n + 1 < points.length && points[n + 1].at_ms / 1000 <= at) n++;

@@ -42,7 +42,7 @@ function heading(words) {
 
 /** Mark and word for a target's state: never a colour alone. */
 export function state(target, now) {
-  const stale = (value) => !value || now - value.at_ms > target.stale_after_ms;
+  const stale = (value) => !value || age(value, now);
   if (target.incident) return ["bad", "▲ incident"];
   if (target.alerts.some((alert) => alert.state === "firing")) return ["bad", "▲ alert"];
   if (!stale(target.newest.available)) return ["good", "● as usual"];
@@ -51,13 +51,13 @@ export function state(target, now) {
 }
 
 /** How long ago a value was measured, if that is too long; else nothing. */
-export function age(value, target, now) {
-  return value && now - value.at_ms > target.stale_after_ms ? lasting(now - value.at_ms) : "";
+export function age(value, now) {
+  return value && now - value.at_ms > value.stale_after_ms ? lasting(now - value.at_ms) : "";
 }
 
 function card(all, target, day, [kind, word]) {
   const { available, capacity, least_round_trip, queueing, loss } = target.newest;
-  const old = age(available, target, all.at_ms);
+  const old = age(available, all.at_ms);
   const fact = (name, value) => value && [h("dt", {}, name), h("dd", {}, said(value, value.unit))];
   const why = target.incident
     ? [`${target.incident.text}. `, h("span", { class: "soft" }, `Cause: ${target.incident.cause ?? "not known yet"}; for ${lasting(all.at_ms - target.incident.began_ms)}.`)]

@@ -34,7 +34,13 @@ function sentence({ name, path, capacity, available, cause, old }) {
   const carries = capacity ? `The path carries ${said(capacity, "bit/s")}` : "The path's capacity is not known yet";
   const free = available && available.value !== null ? `; ${said(available, "bit/s")} of it ${old ? `was free ${old} ago` : "is free"}` : "";
   const silent = mute ? `, of which ${mute} did not answer` : "";
-  return `${carries}${free}. It has ${count} hop${count === 1 ? "" : "s"} to ${name}${silent}; its MTU is ${path.mtu_octets ? `${path.mtu_octets} octets` : "not known yet"}.${cause ? ` Now: ${cause}.` : ""}`;
+  return `${carries}${free}. It has ${count} hop${count === 1 ? "" : "s"} to ${name}${silent}; its MTU is ${path.mtu_octets ? `${path.mtu_octets} octets` : "not known yet"}.${now(cause)}`;
+}
+
+/** The open incident's cause. */
+function now(cause) {
+  if (!cause) return "";
+  return cause === "not seen" ? " The cause of the change was not seen." : ` Now: ${cause}.`;
 }
 
 function draw(width, { name, path, capacity, available, hot, old }) {

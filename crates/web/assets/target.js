@@ -40,14 +40,14 @@ export async function show(main, name) {
 function page(of) {
   const { all, target, range, events, incidents } = of;
   const [kind, word] = state(target, all.at_ms);
-  const old = age(target.newest.available, target, all.at_ms);
+  const old = age(target.newest.available, all.at_ms);
   const shown = events.slice(0, 20);
   const open = (point) => openRun(target.name, point, of.available);
   const one = (series, roof, height) => chart({
     title: capital(SIGNALS[series.signal]), series, roof, events: shown, incidents, open, height, sentence: sum(series, SIGNALS[series.signal]),
   });
   const reverse = of.reverse.points.some((point) => point.value !== null);
-  const capacity = of.capacity.points.length ? of.capacity : null;
+  const capacity = roofOf(of.capacity, target.newest.capacity);
   return [
     h("h1", {}, target.name, " ", h("span", { class: `badge ${kind}` }, word)),
     h("p", { class: "soft" }, `${target.host}${target.port ? `, port ${target.port}` : ""}, followed since ${time(target.added_ms)}`),
@@ -82,15 +82,20 @@ function headline(all, target, word, events) {
   }
   const last = events[0] ? ` Last event, ${time(events[0].at_ms)}: ${events[0].text}.` : "";
   if (word === "◌ starting") return h("p", { class: "note" }, "Followed for ", lasting(all.at_ms - target.added_ms), ": pulses and route come first, then the capacity, then the first available rate.");
-  if (word === "◐ round trip only") return h("p", { class: "note" }, `No available rate ${available ? `for ${age(available, target, all.at_ms)}` : "was measured"}; round trip, loss and route go on.${last}`);
-  if (word === "✕ silent") return h("p", { class: "note bad" }, `Nothing was measured ${target.newest.least_round_trip ? `for ${age(target.newest.least_round_trip, target, all.at_ms)}` : "yet"}.${last}`);
+  if (word === "◐ round trip only") return h("p", { class: "note" }, `No available rate ${available ? `for ${age(available, all.at_ms)}` : "was measured"}; round trip, loss and route go on.${last}`);
+  if (word === "✕ silent") return h("p", { class: "note bad" }, `Nothing was measured ${target.newest.least_round_trip ? `for ${age(target.newest.least_round_trip, all.at_ms)}` : "yet"}.${last}`);
   return h("p", {}, `${capital(said(available, "bit/s"))} ${capacity ? `of ${said(capacity, "bit/s")} ` : ""}is free now.${last || " Nothing changed in this time."}`);
+}
+
+/** The capacity over time; the newest one, if that was measured before. */
+function roofOf(series, newest) {
+  return newest ? { ...series, points: series.points.length ? series.points : [newest], holds_ms: newest.stale_after_ms } : null;
 }
 
 function newest(all, target) {
   const rows = Object.keys(SIGNALS).filter((signal) => target.newest[signal]).map((signal) => {
     const value = target.newest[signal];
-    const old = age(value, target, all.at_ms);
+    const old = age(value, all.at_ms);
     return h("div", {}, h("dt", {}, SIGNALS[signal]),
       h("dd", { class: old && "old" }, old ? "was " : "", said(value, value.unit), h("small", {}, [interval(value, value.unit), old && `${old} ago`].filter(Boolean).join("; "))));
   });
@@ -165,7 +170,7 @@ export async function showPath(main, name) {
     const latest = n === old.length - 1;
     [earlier.disabled, later.disabled] = [n === 0, latest];
     body.replaceChildren(
-      pipe({ name: target.name, path, capacity: latest ? target.newest.capacity : null, available: latest ? target.newest.available : null, cause: latest ? target.incident?.cause : null, old: age(target.newest.available, target, all.at_ms) }),
+      pipe({ name: target.name, path, capacity: latest ? target.newest.capacity : null, available: latest ? target.newest.available : null, cause: latest ? target.incident?.cause : null, old: age(target.newest.available, all.at_ms) }),
       h("p", {}, changes(path, before)),
       hops(path, before),
       h("dl", { class: "facts" }, ["address", "source", "interface", "next_hop"].map((key) => [h("dt", {}, key.replace("_", " ")), h("dd", {}, path[key] ?? "not known")])));

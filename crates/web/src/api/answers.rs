@@ -36,7 +36,7 @@ pub(crate) struct Target {
     pub(super) added_ms: i64,
     /// When it left the settings.
     pub(super) retired_ms: Option<i64>,
-    /// A value that is older than this is not what is so now.
+    /// An available rate that is older than this is not what is so now.
     pub(super) stale_after_ms: u64,
     /// The newest usable value of each signal.
     pub(super) newest: BTreeMap<&'static str, Newest>,
@@ -51,6 +51,8 @@ pub(crate) struct Target {
 pub(crate) struct Newest {
     /// `bit/s`, `ns` or `ppm`.
     pub(super) unit: &'static str,
+    /// Once it is older than this, it is not what is so now.
+    pub(super) stale_after_ms: u64,
     /// The value.
     #[serde(flatten)]
     pub(super) value: Value,

@@ -28,15 +28,17 @@ pub(crate) async fn targets(State(app): State<App>) -> Result<Json<Targets>, Pro
             let mut all = Vec::new();
             for target in source.targets()? {
                 let newest = source.newest(target.id)?;
+                let stale_after_ms =
+                    |signal| u64::try_from(live.keep(target.id, signal).as_millis()).unwrap_or(u64::MAX);
                 let newest = newest.iter().map(|(signal, point)| {
-                    (signal.name(), Newest { unit: signal.unit(), value: model::Value::new(point) })
+                    let (unit, stale_after_ms) = (signal.unit(), stale_after_ms(*signal));
+                    (signal.name(), Newest { unit, stale_after_ms, value: model::Value::new(point) })
                 });
                 let firing = rules.iter().filter(|rule| rule.target == target.id && rule.state != "ok");
                 let mut open = incidents.iter().filter(|incident| incident.target == target.id);
                 all.push(Target {
                     id: target.id.number(),
-                    stale_after_ms: u64::try_from(live.keep(target.id, Signal::AvailableForward).as_millis())
-                        .unwrap_or(u64::MAX),
+                    stale_after_ms: stale_after_ms(Signal::AvailableForward),
                     newest: newest.collect(),
                     alerts: firing.map(|rule| Alert::new(target.name.clone(), rule)).collect(),
                     incident: open

@@ -22,6 +22,10 @@ fn targets_have_newest_values_with_units_and_what_is_wrong() {
     assert_eq!(office["newest"]["available"]["unit"], "bit/s");
     assert_eq!(office["newest"]["available"]["value"], 23_400_000);
     assert_eq!(office["newest"]["least_round_trip"]["unit"], "ns");
+    // Each holds as long as three of its kind take.
+    let stale = |signal: &str| office["newest"][signal]["stale_after_ms"].as_u64().unwrap();
+    assert_eq!((stale("available"), stale("least_round_trip")), (5_400_000, 180_000));
+    assert_eq!(stale("capacity"), 21 * 86_400_000);
     assert!(office["incident"]["cause"].as_str().is_some_and(|cause| cause.contains("hop 4")));
     assert_eq!(office["alerts"][0]["state"], "firing");
     assert_eq!(lab["newest"]["available"]["claim"], "at_least");
