@@ -31,13 +31,13 @@ pub(super) struct Traced {
     pub(super) octets: u64,
 }
 
-/// By the first way that the host can be asked.
-pub(super) fn trace(peer: &Peer, stop: &Arc<AtomicBool>) -> Result<Traced, Failure> {
+/// By the first way that the host at `address` can be asked.
+pub(super) fn trace(peer: &Peer, address: IpAddr, stop: &Arc<AtomicBool>) -> Result<Traced, Failure> {
     let mut fault = None;
     for via in [Via::Icmp, Via::Udp { port: Via::UDP_PORT }] {
         match peer.connect_per_hop(via, stop) {
             Ok(mut world) => {
-                let traced = walk(&mut world).map_err(|error| connect::failure(&error))?;
+                let traced = walk(&mut world, address).map_err(|error| connect::failure(&error))?;
                 if traced.reached || via != Via::Icmp {
                     return Ok(traced);
                 }
@@ -49,7 +49,7 @@ pub(super) fn trace(peer: &Peer, stop: &Arc<AtomicBool>) -> Result<Traced, Failu
     Err(fault.unwrap_or_else(|| Failure::host("no way to trace a route")))
 }
 
-fn walk(world: &mut impl World<Fault = narrows_net::Error>) -> Result<Traced, narrows_net::Error> {
+fn walk(world: &mut impl World<Fault = narrows_net::Error>, address: IpAddr) -> Result<Traced, narrows_net::Error> {
     let mut traced = Traced::default();
     let peer_kind = world.facts().answering.peer_kind();
     for first in (1..=MOST).step_by(AT_ONCE.into()) {
@@ -60,7 +60,7 @@ fn walk(world: &mut impl World<Fault = narrows_net::Error>) -> Result<Traced, na
         let train = Train { id: TrainId(0), packets, peer_kind };
         let Event::Train(report) = world.send(Probe::Train(train))? else { break };
         for hop in report.arrivals.chunks(PROBES) {
-            traced.meet(hop);
+            traced.meet(hop, address);
             if traced.reached {
                 break;
             }
@@ -75,7 +75,8 @@ fn walk(world: &mut impl World<Fault = narrows_net::Error>) -> Result<Traced, na
 }
 
 impl Traced {
-    fn meet(&mut self, hop: &[Arrival]) {
+    /// What three probes say of a hop of the way to `address`.
+    fn meet(&mut self, hop: &[Arrival], address: IpAddr) {
         let (mut routers, mut times) = (BTreeSet::new(), Vec::new());
         for probe in hop {
             match probe.fate {
@@ -85,6 +86,7 @@ impl Traced {
                     self.reached |= reply.kind != HopReplyKind::TimeExceeded;
                 }
                 Fate::Echoed { returned, .. } => {
+                    routers.insert(address);
                     times.extend(u64::try_from(returned.since(probe.departed).as_nanos()).ok());
                     self.reached = true;
                 }
@@ -228,10 +230,15 @@ mod tests {
     #[test]
     fn hops_have_routers_and_round_trips() {
         let mut traced = Traced::default();
+        let host = IpAddr::from([10, 0, 0, 9]);
         let router = |last, ms| probe(Some(last), HopReplyKind::TimeExceeded, ms);
-        traced.meet(&[router(1, 2), router(1, 3), router(2, 4)]);
-        traced.meet(&[probe(None, HopReplyKind::TimeExceeded, 0)]);
-        traced.meet(&[probe(Some(9), HopReplyKind::PortUnreachable, 8)]);
+        traced.meet(&[router(1, 2), router(1, 3), router(2, 4)], host);
+        traced.meet(&[probe(None, HopReplyKind::TimeExceeded, 0)], host);
+        let mut echoing = traced.clone();
+        traced.meet(&[probe(Some(9), HopReplyKind::PortUnreachable, 8)], host);
+        let fate = Fate::Echoed { returned: Stamp::from_nanos(8_000_000), turned: None };
+        echoing.meet(&[Arrival { fate, ..probe(None, HopReplyKind::TimeExceeded, 0) }], host);
+        assert_eq!(echoing, traced, "an echo comes from the host itself");
         assert!(traced.reached);
         assert_eq!(text(&traced.route), "10.0.0.1|10.0.0.2 ? 10.0.0.9");
         let seen = traced.seen(WallTime::default(), [10, 0, 0, 9].into(), None);
@@ -241,9 +248,10 @@ mod tests {
     #[test]
     fn silent_hops_at_the_end_are_none() {
         let mut traced = Traced::default();
-        traced.meet(&[probe(Some(1), HopReplyKind::TimeExceeded, 2)]);
+        let host = IpAddr::from([10, 0, 0, 9]);
+        traced.meet(&[probe(Some(1), HopReplyKind::TimeExceeded, 2)], host);
         for _ in 0..SILENT {
-            traced.meet(&[probe(None, HopReplyKind::TimeExceeded, 0)]);
+            traced.meet(&[probe(None, HopReplyKind::TimeExceeded, 0)], host);
         }
         assert!(traced.is_lost());
         traced.trim();

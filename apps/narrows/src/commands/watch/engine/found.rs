@@ -73,7 +73,7 @@ impl Engine {
         }
     }
 
-    fn changed(&mut self, id: TargetId, change: Change, now: Moment) {
+    pub(super) fn changed(&mut self, id: TargetId, change: Change, now: Moment) {
         let Some(subject) = self.subjects.get_mut(&id) else { return };
         subject.changed(change);
         let matters = change.matters(subject.capacity.map(BitRate::as_f64));
@@ -90,6 +90,9 @@ impl Engine {
         if counts {
             let notices = self.alerts.observe(id, now.wall, Input::Change(&change));
             self.tell(notices, now);
+        } else {
+            // Too small for anybody to care, and yet it may explain what is open.
+            self.cause_is_clearer(id, now);
         }
     }
 

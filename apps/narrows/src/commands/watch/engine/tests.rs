@@ -7,6 +7,7 @@ use narrows_notify::NoticeBody;
 use narrows_store::records::Event;
 use narrows_store::{Options, Store};
 use narrows_units::BitRate;
+use narrows_watch::detect::{Change, Side};
 use narrows_watch::schedule::PathEvent;
 use narrows_watch::{Reading, Signal, WallTime};
 use narrows_web::Live;
@@ -272,4 +273,33 @@ fn another_door_twice_is_a_new_baseline_and_another_capacity() {
     let texts: Vec<String> = keep.0.lock().unwrap().events.iter().map(|event| event.text.clone()).collect();
     let known = "a.example: egress changed from eth0 from 10.0.0.2 via 10.0.0.1 to wlan0 from 10.0.0.2 via 10.0.0.1";
     assert!(texts.iter().any(|text| text == known), "{texts:?}");
+}
+
+/// A third of a millisecond more is no alarm, but it tells why a rate fell.
+#[test]
+fn a_small_change_may_explain_what_is_open() {
+    let keep = Recorder::default();
+    let (mut engine, _ends) = engine(narrow(&["far.example"]), Box::new(keep.clone()), at(0));
+    let change = |signal, side, (before, after): (f64, f64), second| Change {
+        signal,
+        side,
+        before,
+        after,
+        at_low: at(second - 40).wall,
+        at: at(second - 20).wall,
+        at_high: at(second).wall,
+        found: at(second + 30).wall,
+    };
+    let target = *engine.subjects.keys().next().unwrap();
+    for (signal, value) in [(Signal::AvailableForward, 28e6), (Signal::Queueing, 500e3)] {
+        let reading = Reading::estimate(at(1000).wall, value, 0.9 * value, 1.1 * value);
+        engine.subjects.get_mut(&target).unwrap().readings.insert(signal, reading);
+    }
+    engine.changed(target, change(Signal::AvailableForward, Side::Down, (76e6, 28e6), 1000), at(1030));
+    engine.changed(target, change(Signal::Queueing, Side::Up, (150e3, 500e3), 990), at(1200));
+    let events = &keep.0.lock().unwrap().events;
+    let said: Vec<_> = events.iter().map(|event| (event.kind.as_str(), event.cause.as_deref().unwrap_or(""))).collect();
+    let queue = "queue at a hop that is not known";
+    assert_eq!(said, [("change", "not seen"), ("change", queue), ("cause", queue)]);
+    assert!(events.iter().all(|event| event.incident.is_some() == (event.signal != Some(Signal::Queueing))));
 }
