@@ -263,7 +263,10 @@ impl RunAccount {
         // A link on the way that is no faster than the sender bounds what is available as well.
         let links = [self.narrow, self.interface_rate].into_iter().flatten();
         let slowest = links.map(BitRate::as_f64).fold(f64::INFINITY, f64::min);
-        if self.max_rate.is_none_or(|max| high < AT_MAX * max || slowest <= max / AT_MAX) {
+        // A sender that was held up may have gone faster before.
+        let sent = self.trains.iter().map(|train| train.rate_sent).filter(|rate| rate.is_finite());
+        let reached = self.max_rate.map(|max| sent.fold(max, f64::max));
+        if reached.is_none_or(|most| high < AT_MAX * most || slowest <= most / AT_MAX) {
             return estimate;
         }
         estimate.also.clear();

@@ -75,6 +75,7 @@ impl Machine {
             || (more_over && half <= USUAL)
             || self.is_long(now)
     }
+
     /// No run is to last longer, whatever it knows by then.
     pub(super) fn is_long(&self, now: Stamp<Sender>) -> bool {
         let spent = self.seen.octets as f64 / self.scale().octets(&self.params);
