@@ -1,58 +1,57 @@
 //! What agents and hub need of a bus, whatever carries it.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 
-/// What a method of [`Bus`] returns: a future, boxed so that the hub can choose a bus at run time.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
-
 /// A connection to the bus of a fleet.
+///
+/// Futures are boxed, so that the hub can choose a bus at run time.
 ///
 /// It connects by itself, again and again; [`Bus::condition`] says how that goes. A call without a
 /// connection fails at once with [`Error::Disconnected`].
+#[async_trait]
 pub trait Bus: Send + Sync {
     /// Whether there is a connection, to which server, and what was lost or refused.
     fn condition(&self) -> watch::Receiver<Condition>;
 
     /// Makes what is missing of the stream, the sinks and the buckets, and compares what is there:
     /// other settings are [`Error::Settings`], because an old server ignores what it does not know.
-    fn provide<'a>(&'a self, settings: &'a Settings) -> Answer<'a, ()>;
+    async fn provide(&self, settings: &Settings) -> Result<()>;
 
     /// Adds a message to the stream of results. Returns when the bus keeps it, once for each `id`
     /// within the stream's duplicate window. [`Error::Full`]: not kept.
-    fn publish<'a>(&'a self, subject: &'a str, id: &'a str, payload: Bytes) -> Answer<'a, Kept>;
+    async fn publish(&self, subject: &str, id: &str, payload: Bytes) -> Result<Kept>;
 
     /// Takes up to `most` results for a sink, the oldest first. Waits as long as there are none,
     /// but no longer than `wait`; then the list is empty.
-    fn fetch<'a>(&'a self, sink: &'a str, most: usize, wait: Duration) -> Answer<'a, Vec<Delivery>>;
+    async fn fetch(&self, sink: &str, most: usize, wait: Duration) -> Result<Vec<Delivery>>;
 
     /// The sink has these results for good. What is not acknowledged is delivered again, and what
     /// was may be too: NATS forgets the newest acknowledgements if its process is killed.
-    fn ack<'a>(&'a self, sink: &'a str, taken: &'a [Delivery]) -> Answer<'a, ()>;
+    async fn ack(&self, sink: &str, taken: &[Delivery]) -> Result<()>;
 
     /// Sends to whoever is subscribed now. Nobody acknowledges it; a refusal shows in
     /// [`Condition::refused`].
-    fn send<'a>(&'a self, subject: &'a str, payload: Bytes) -> Answer<'a, ()>;
+    async fn send(&self, subject: &str, payload: Bytes) -> Result<()>;
 
     /// Messages for a pattern from now on. It outlives the connection, but what was sent while
     /// there was none is lost: whoever needs the last value reads the key again when
     /// [`Condition::connections`] has changed.
-    fn subscribe<'a>(&'a self, pattern: &'a str) -> Answer<'a, Subscription>;
+    async fn subscribe(&self, pattern: &str) -> Result<Subscription>;
 
     /// The last value of a key, read from where it is kept; `None` if it was never written.
-    fn read<'a>(&'a self, bucket: &'a str, key: &'a str) -> Answer<'a, Option<Entry>>;
+    async fn read(&self, bucket: &str, key: &str) -> Result<Option<Entry>>;
 
     /// Writes a key if its revision is `expected` (0: it was never written), and returns the new
     /// one. [`Error::Conflict`]: it is another one. [`Error::Unanswered`]: it may still happen,
     /// with NATS also on the next server, as its library sends later what waits. Read the key.
-    fn write<'a>(&'a self, bucket: &'a str, key: &'a str, value: Bytes, expected: u64) -> Answer<'a, u64>;
+    async fn write(&self, bucket: &str, key: &str, value: Bytes, expected: u64) -> Result<u64>;
 }
 
 /// What a connection is and was.

@@ -1,5 +1,7 @@
 //! What can go wrong, by who can mend it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Why the bus did not do what was asked.
@@ -58,6 +60,13 @@ pub enum Error {
     /// Caller: the client is closed.
     #[error("closed")]
     Closed,
+}
+
+impl Error {
+    /// The connection broke, and this is what the library says of it.
+    pub(crate) fn lost(why: impl fmt::Display) -> Self {
+        Self::Disconnected(why.to_string())
+    }
 }
 
 /// What the bus answers with.

@@ -22,7 +22,7 @@ mod permissions;
 mod settings;
 mod subject;
 
-pub use bus::{Answer, Bus, Condition, Delivery, Entry, Kept, Message, Subscription};
+pub use bus::{Bus, Condition, Delivery, Entry, Kept, Message, Subscription};
 pub use error::{Error, Result};
 pub use key::{Key, is_public_key};
 pub use permissions::Permissions;

@@ -33,7 +33,7 @@ const MAY: &[(&str, &str)] = &[
     ("store", "units stat watch"),
     ("web", "units watch store"),
     ("fleet", "units stat"),
-    ("bus", "units"),
+    ("bus", ""),
     ("narrows", "*"),
 ];
 

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -16,7 +17,7 @@ use self::table::Table;
 use super::connect::{Address, Way};
 use super::frame::{Answer as Said, Call, FromClient};
 use super::limits::Limits;
-use crate::bus::{Answer, Bus, Condition, Delivery, Entry, Kept, Message, Subscription};
+use crate::bus::{Bus, Condition, Delivery, Entry, Kept, Message, Subscription};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::settings::Settings;
@@ -69,6 +70,24 @@ impl Client {
         self.command(|number| FromClient::Call(number, call), TIMEOUT).await
     }
 
+    async fn done(&self, call: Call) -> Result<()> {
+        match self.call(call).await? {
+            Said::Done => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+#[async_trait]
+impl Bus for Client {
+    fn condition(&self) -> watch::Receiver<Condition> {
+        self.table.condition()
+    }
+
+    async fn provide(&self, settings: &Settings) -> Result<()> {
+        self.done(Call::Provide(settings.clone())).await
+    }
+
     async fn publish(&self, subject: &str, id: &str, payload: Bytes) -> Result<Kept> {
         subject::subject(subject)?;
         self.table.fits(payload.len())?;
@@ -92,13 +111,6 @@ impl Client {
     async fn ack(&self, sink: &str, taken: &[Delivery]) -> Result<()> {
         let sequences = taken.iter().map(|one| one.sequence).collect();
         self.done(Call::Ack { sink: sink.to_owned(), sequences }).await
-    }
-
-    async fn done(&self, call: Call) -> Result<()> {
-        match self.call(call).await? {
-            Said::Done => Ok(()),
-            other => Err(unexpected(&other)),
-        }
     }
 
     async fn send(&self, subject: &str, payload: Bytes) -> Result<()> {
@@ -138,44 +150,6 @@ impl Client {
             Said::Revision(revision) => Ok(revision),
             other => Err(unexpected(&other)),
         }
-    }
-}
-
-impl Bus for Client {
-    fn condition(&self) -> watch::Receiver<Condition> {
-        self.table.condition()
-    }
-
-    fn provide<'a>(&'a self, settings: &'a Settings) -> Answer<'a, ()> {
-        Box::pin(self.done(Call::Provide(settings.clone())))
-    }
-
-    fn publish<'a>(&'a self, subject: &'a str, id: &'a str, payload: Bytes) -> Answer<'a, Kept> {
-        Box::pin(self.publish(subject, id, payload))
-    }
-
-    fn fetch<'a>(&'a self, sink: &'a str, most: usize, wait: Duration) -> Answer<'a, Vec<Delivery>> {
-        Box::pin(self.fetch(sink, most, wait))
-    }
-
-    fn ack<'a>(&'a self, sink: &'a str, taken: &'a [Delivery]) -> Answer<'a, ()> {
-        Box::pin(self.ack(sink, taken))
-    }
-
-    fn send<'a>(&'a self, subject: &'a str, payload: Bytes) -> Answer<'a, ()> {
-        Box::pin(self.send(subject, payload))
-    }
-
-    fn subscribe<'a>(&'a self, pattern: &'a str) -> Answer<'a, Subscription> {
-        Box::pin(self.subscribe(pattern))
-    }
-
-    fn read<'a>(&'a self, bucket: &'a str, key: &'a str) -> Answer<'a, Option<Entry>> {
-        Box::pin(self.read(bucket, key))
-    }
-
-    fn write<'a>(&'a self, bucket: &'a str, key: &'a str, value: Bytes, expected: u64) -> Answer<'a, u64> {
-        Box::pin(self.write(bucket, key, value, expected))
     }
 }
 

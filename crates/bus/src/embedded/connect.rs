@@ -98,7 +98,7 @@ where
             Some(Ok(Message::Close(_))) | None => {
                 return Err(Error::Disconnected("closed by the other end".to_owned()));
             }
-            Some(Err(error)) => return Err(Error::Disconnected(error.to_string())),
+            Some(Err(error)) => return Err(Error::lost(error)),
         }
     }
 }

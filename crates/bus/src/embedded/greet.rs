@@ -67,8 +67,7 @@ pub(super) async fn introduce(socket: &mut Socket, key: Option<&Key>, limits: &L
 }
 
 async fn send(socket: &mut Socket, frame: &impl serde::Serialize) -> Result<()> {
-    let lost = |error: tokio_tungstenite::tungstenite::Error| Error::Disconnected(error.to_string());
-    socket.send(Message::Binary(encode(frame).into())).await.map_err(lost)
+    socket.send(Message::Binary(encode(frame).into())).await.map_err(Error::lost)
 }
 
 #[cfg(test)]

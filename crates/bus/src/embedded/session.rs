@@ -67,17 +67,16 @@ async fn write(
     outbox: &Outbox,
     ping: Duration,
 ) -> Result<()> {
-    let lost = |error: tokio_tungstenite::tungstenite::Error| Error::Disconnected(error.to_string());
     let mut pings = interval(ping);
     loop {
         tokio::select! {
             frame = frames.recv() => {
                 let frame = frame.ok_or(Error::Closed)?;
                 let octets = frame.len();
-                sink.send(Message::Binary(frame.into())).await.map_err(lost)?;
+                sink.send(Message::Binary(frame.into())).await.map_err(Error::lost)?;
                 outbox.written(octets);
             }
-            _ = pings.tick() => sink.send(Message::Ping(Vec::new().into())).await.map_err(lost)?,
+            _ = pings.tick() => sink.send(Message::Ping(Vec::new().into())).await.map_err(Error::lost)?,
         }
     }
 }

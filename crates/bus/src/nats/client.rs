@@ -9,6 +9,7 @@ use async_nats::client::Request;
 use async_nats::jetstream::consumer::{self, FromConsumer, PullConsumer};
 use async_nats::jetstream::response::Response;
 use async_nats::jetstream::{self, Context};
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -19,7 +20,7 @@ use super::condition::Follower;
 use super::follow::{follow, refused, round_trip};
 use super::options::{Options, connect_options};
 use super::settings;
-use crate::bus::{Answer, Bus, Condition, Delivery, Entry, Kept, Message, Subscription};
+use crate::bus::{Bus, Condition, Delivery, Entry, Kept, Message, Subscription};
 use crate::error::{Error, Result};
 use crate::permissions::{read_subject, write_subject};
 use crate::settings::{STREAM, Settings};
@@ -46,10 +47,7 @@ impl Client {
     pub async fn connect(options: Options) -> Result<Self> {
         subject::name(&options.id)?;
         let (sender, events) = mpsc::channel(1_024);
-        let client = connect_options(&options, sender)
-            .connect(&options.server)
-            .await
-            .map_err(|error| Error::Disconnected(error.to_string()))?;
+        let client = connect_options(&options, sender).connect(&options.server).await.map_err(Error::lost)?;
         let follower = Arc::new(Follower::new());
         let following = tokio::spawn(follow(client.clone(), Arc::clone(&follower), events));
         let mut context = jetstream::new(client.clone());
@@ -66,6 +64,11 @@ impl Client {
         trouble.map_or(Ok(condition), |trouble| Err(Error::Disconnected(trouble)))
     }
 
+    fn fits(&self, octets: usize) -> Result<()> {
+        let most = self.connection.max_payload();
+        if octets <= most { Ok(()) } else { Err(Error::TooLarge { octets, most }) }
+    }
+
     /// A request to the server or a stream, called `name` in errors.
     async fn ask(
         &self,
@@ -74,10 +77,7 @@ impl Client {
         headers: HeaderMap,
         payload: Bytes,
     ) -> Result<async_nats::Message> {
-        let (octets, most) = (payload.len(), self.connection.max_payload());
-        if octets > most {
-            return Err(Error::TooLarge { octets, most });
-        }
+        self.fits(payload.len())?;
         let mut condition = self.connected()?;
         let mut refusals = self.follower.refusals();
         let request = Request::new().headers(headers).payload(payload).timeout(Some(self.timeout));
@@ -88,6 +88,34 @@ impl Client {
             answer = self.connection.send_request(subject.clone(), request) => answer.map_err(|error| failed(&error, name)),
             _ = condition.wait_for(|now| now.server.is_none()) => Err(Error::Unanswered),
         }
+    }
+
+    /// As the library does it, but a refusal is seen at once.
+    async fn consumer(&self, sink: &str) -> Result<PullConsumer> {
+        let name = format!("{STREAM}/{sink}");
+        let subject = format!("$JS.API.CONSUMER.INFO.{STREAM}.{sink}");
+        let answer = self.ask(&name, subject, HeaderMap::new(), Bytes::new()).await?;
+        let unread = |error: &dyn fmt::Display| Error::Protocol(error.to_string());
+        let info: consumer::Info = match serde_json::from_slice(&answer.payload).map_err(|error| unread(&error))? {
+            Response::Ok(info) => info,
+            Response::Err { .. } => return Err(Error::Missing(name)),
+        };
+        let config = consumer::pull::Config::try_from_consumer_config(info.config.clone());
+        Ok(PullConsumer::new(config.map_err(|error| unread(&error))?, info, self.context.clone()))
+    }
+}
+
+#[async_trait]
+impl Bus for Client {
+    fn condition(&self) -> watch::Receiver<Condition> {
+        self.follower.condition()
+    }
+
+    async fn provide(&self, settings: &Settings) -> Result<()> {
+        // Whoever may not ask is told so at once; the library would wait for an answer.
+        let subject = format!("$JS.API.STREAM.INFO.{STREAM}");
+        self.ask(STREAM, subject, HeaderMap::new(), Bytes::new()).await?;
+        settings::provide(&self.context, settings).await
     }
 
     async fn publish(&self, subject: &str, id: &str, payload: Bytes) -> Result<Kept> {
@@ -113,42 +141,22 @@ impl Client {
         Ok(taken)
     }
 
-    /// As the library does it, but a refusal is seen at once.
-    async fn consumer(&self, sink: &str) -> Result<PullConsumer> {
-        let name = format!("{STREAM}/{sink}");
-        let subject = format!("$JS.API.CONSUMER.INFO.{STREAM}.{sink}");
-        let answer = self.ask(&name, subject, HeaderMap::new(), Bytes::new()).await?;
-        let unread = |error: &dyn fmt::Display| Error::Protocol(error.to_string());
-        let info: consumer::Info = match serde_json::from_slice(&answer.payload).map_err(|error| unread(&error))? {
-            Response::Ok(info) => info,
-            Response::Err { .. } => return Err(Error::Missing(name)),
-        };
-        let config = consumer::pull::Config::try_from_consumer_config(info.config.clone());
-        Ok(PullConsumer::new(config.map_err(|error| unread(&error))?, info, self.context.clone()))
-    }
-
     /// The server answers the last one, when it has worked off those before.
     async fn ack(&self, sink: &str, taken: &[Delivery]) -> Result<()> {
         let Some((last, before)) = taken.split_last() else { return Ok(()) };
         self.connected()?;
         for one in before {
             let sent = self.connection.publish(one.ack.clone(), "+ACK".into()).await;
-            sent.map_err(|error| Error::Disconnected(error.to_string()))?;
+            sent.map_err(Error::lost)?;
         }
         self.ask(&format!("{STREAM}/{sink}"), last.ack.clone(), HeaderMap::new(), "+ACK".into()).await.map(drop)
     }
 
     async fn send(&self, subject: &str, payload: Bytes) -> Result<()> {
         subject::subject(subject)?;
-        let (octets, most) = (payload.len(), self.connection.max_payload());
-        if octets > most {
-            return Err(Error::TooLarge { octets, most });
-        }
+        self.fits(payload.len())?;
         self.connected()?;
-        self.connection
-            .publish(subject.to_owned(), payload)
-            .await
-            .map_err(|error| Error::Disconnected(error.to_string()))
+        self.connection.publish(subject.to_owned(), payload).await.map_err(Error::lost)
     }
 
     async fn subscribe(&self, pattern: &str) -> Result<Subscription> {
@@ -156,7 +164,7 @@ impl Client {
         self.connected()?;
         let mut refused = self.follower.subscribed(pattern);
         let subscriber = self.connection.subscribe(pattern.to_owned());
-        let mut subscriber = subscriber.await.map_err(|error| Error::Disconnected(error.to_string()))?;
+        let mut subscriber = subscriber.await.map_err(Error::lost)?;
         // The server works off one client's requests in order: after this one, it has subscribed.
         round_trip(&self.connection, &self.follower, self.timeout).await?;
         if let Ok(error) = refused.try_recv() {
@@ -198,49 +206,6 @@ impl Client {
         headers.insert("Nats-Expected-Last-Subject-Sequence", expected.to_string());
         let answer = self.ask(bucket, write_subject(bucket, key), headers, value).await?;
         Ok(ack(&format!("{bucket}/{key}"), &answer)?.sequence)
-    }
-}
-
-impl Bus for Client {
-    fn condition(&self) -> watch::Receiver<Condition> {
-        self.follower.condition()
-    }
-
-    fn provide<'a>(&'a self, settings: &'a Settings) -> Answer<'a, ()> {
-        Box::pin(async {
-            // Whoever may not ask is told so at once; the library would wait for an answer.
-            let subject = format!("$JS.API.STREAM.INFO.{STREAM}");
-            self.ask(STREAM, subject, HeaderMap::new(), Bytes::new()).await?;
-            settings::provide(&self.context, settings).await
-        })
-    }
-
-    fn publish<'a>(&'a self, subject: &'a str, id: &'a str, payload: Bytes) -> Answer<'a, Kept> {
-        Box::pin(self.publish(subject, id, payload))
-    }
-
-    fn fetch<'a>(&'a self, sink: &'a str, most: usize, wait: Duration) -> Answer<'a, Vec<Delivery>> {
-        Box::pin(self.fetch(sink, most, wait))
-    }
-
-    fn ack<'a>(&'a self, sink: &'a str, taken: &'a [Delivery]) -> Answer<'a, ()> {
-        Box::pin(self.ack(sink, taken))
-    }
-
-    fn send<'a>(&'a self, subject: &'a str, payload: Bytes) -> Answer<'a, ()> {
-        Box::pin(self.send(subject, payload))
-    }
-
-    fn subscribe<'a>(&'a self, pattern: &'a str) -> Answer<'a, Subscription> {
-        Box::pin(self.subscribe(pattern))
-    }
-
-    fn read<'a>(&'a self, bucket: &'a str, key: &'a str) -> Answer<'a, Option<Entry>> {
-        Box::pin(self.read(bucket, key))
-    }
-
-    fn write<'a>(&'a self, bucket: &'a str, key: &'a str, value: Bytes, expected: u64) -> Answer<'a, u64> {
-        Box::pin(self.write(bucket, key, value, expected))
     }
 }
 

@@ -70,9 +70,8 @@ impl Connection {
         };
         let opened = self.until(opening, "still connecting").await;
         let (mut socket, server, most) = opened?;
-        let lost = |error: tokio_tungstenite::tungstenite::Error| Error::Disconnected(error.to_string());
         for frame in self.table.again() {
-            socket.send(Message::Binary(encode(&frame).into())).await.map_err(lost)?;
+            socket.send(Message::Binary(encode(&frame).into())).await.map_err(Error::lost)?;
         }
         // It counts as a connection when the subscriptions are there again.
         while self.table.resubscribes() {
@@ -121,7 +120,6 @@ async fn write(
     table: &Table,
     ping: Duration,
 ) -> Result<()> {
-    let lost = |error: tokio_tungstenite::tungstenite::Error| Error::Disconnected(error.to_string());
     let mut pings = interval(ping);
     loop {
         tokio::select! {
@@ -130,14 +128,14 @@ async fn write(
                 if let Some((number, reply)) = answer {
                     table.call(number, reply);
                 }
-                sink.send(Message::Binary(encode(&frame).into())).await.map_err(lost)?;
+                sink.send(Message::Binary(encode(&frame).into())).await.map_err(Error::lost)?;
             }
             _ = pings.tick() => {
                 for subscription in table.closed() {
                     let frame = encode(&FromClient::Unsubscribe(subscription));
-                    sink.feed(Message::Binary(frame.into())).await.map_err(lost)?;
+                    sink.feed(Message::Binary(frame.into())).await.map_err(Error::lost)?;
                 }
-                sink.send(Message::Ping(Vec::new().into())).await.map_err(lost)?;
+                sink.send(Message::Ping(Vec::new().into())).await.map_err(Error::lost)?;
             }
         }
     }
