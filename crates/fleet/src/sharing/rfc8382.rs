@@ -13,6 +13,8 @@
 
 use std::time::Duration;
 
+use narrows_stat::mean;
+
 use serde::{Deserialize, Serialize};
 
 /// What a flow's delays look like.
@@ -43,8 +45,7 @@ pub struct Groups {
 pub fn summarise(delays: &[Option<f64>], gap: Duration) -> Option<Summary> {
     let intervals = intervals(delays, gap);
     let intervals = &intervals[intervals.len().checked_sub(OSCILLATION_INTERVALS + 1)?..];
-    let mean_of = |one: &Interval| (!one.delays.is_empty()).then(|| average(&one.delays));
-    let means: Vec<Option<f64>> = intervals.iter().map(mean_of).collect();
+    let means: Vec<Option<f64>> = intervals.iter().map(|one| mean(&one.delays)).collect();
     let (mut skew, mut deviation, mut samples) = (0.0, 0.0, 0_usize);
     let first = intervals.len() - MEAN_INTERVALS;
     for at in first..intervals.len() {
@@ -139,7 +140,7 @@ fn intervals(delays: &[Option<f64>], gap: Duration) -> Vec<Interval> {
 /// `mean_delay`: the average of the M interval means before `at` (§3.2.1).
 fn mean_before(means: &[Option<f64>], at: usize) -> Option<f64> {
     let before: Vec<f64> = means[at.saturating_sub(MEAN_INTERVALS)..at].iter().flatten().copied().collect();
-    (!before.is_empty()).then(|| average(&before))
+    mean(&before)
 }
 
 /// How often the interval means go from one side of the mean to the other, by more than noise
@@ -158,10 +159,6 @@ fn crossings(means: &[Option<f64>], variability: f64) -> usize {
         }
     }
     crossings
-}
-
-fn average(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// T.
