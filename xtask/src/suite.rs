@@ -129,21 +129,17 @@ fn of_class(
 /// Runs these tests, one at a time. What is not judged against the clock mostly waits: the tests of
 /// the binary run beside those of the crates, each in namespaces of its own.
 fn ignored_tests(class: Class, programs: &[Program], tests: &[&Ignored]) -> Result<(bool, String)> {
+    let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
     if class != Class::Lab {
-        return programs::ignored(programs, &names(tests));
+        return programs::ignored(programs, &names);
     }
     let (of_binary, of_crates): (Vec<Program>, Vec<Program>) = programs.iter().cloned().partition(Program::of_binary);
-    let (binary, crates): (Vec<&Ignored>, Vec<&Ignored>) = tests.iter().copied().partition(|test| test.of_program);
     std::thread::scope(|scope| {
-        let beside = scope.spawn(|| programs::ignored_unseen(&of_crates, &names(&crates)));
-        let (fine, mut output) = programs::ignored(&of_binary, &names(&binary))?;
+        let beside = scope.spawn(|| programs::ignored_unseen(&of_crates, &names));
+        let (fine, mut output) = programs::ignored(&of_binary, &names)?;
         let (others_fine, others) = beside.join().map_err(|_| anyhow!("the tests of the crates have no end"))??;
         say(&others);
         output.push_str(&others);
         Ok((fine && others_fine, output))
     })
-}
-
-fn names<'a>(tests: &[&'a Ignored]) -> Vec<&'a str> {
-    tests.iter().map(|test| test.name.as_str()).collect()
 }

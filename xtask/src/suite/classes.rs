@@ -29,8 +29,6 @@ pub(crate) struct Ignored {
     pub(crate) class: Class,
     pub(crate) needs: Vec<String>,
     pub(crate) name: String,
-    /// It is a test of the program, not of a crate.
-    pub(crate) of_program: bool,
 }
 
 impl Ignored {
@@ -47,9 +45,7 @@ pub(crate) fn ignored() -> Result<Vec<Ignored>> {
     let files = quiet("git", &["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]);
     for path in files.context("git ls-files failed")?.lines() {
         if let Ok(text) = std::fs::read_to_string(root().join(Path::new(path))) {
-            let of_program = path.starts_with("apps/");
-            let found = of_file(&text).into_iter().filter_map(Result::ok);
-            all.extend(found.map(|test| Ignored { of_program, ..test }));
+            all.extend(of_file(&text).into_iter().filter_map(Result::ok));
         }
     }
     Ok(all)
@@ -67,7 +63,7 @@ pub(crate) fn of_file(text: &str) -> Vec<Result<Ignored, String>> {
             })?;
             let name = lines[at..].iter().find_map(|line| line.strip_prefix("fn ")?.split('(').next());
             let name = name.ok_or_else(|| format!("line {}: no test follows", at + 1))?;
-            Ok(Ignored { class, needs, name: name.to_owned(), of_program: false })
+            Ok(Ignored { class, needs, name: name.to_owned() })
         })
         .collect()
 }
