@@ -39,7 +39,9 @@ impl Key {
         self.pair.public_key()
     }
 
-    pub(crate) fn sign(&self, octets: &[u8]) -> Vec<u8> {
+    /// Signs octets (RFC 8032).
+    #[expect(clippy::missing_panics_doc, reason = "a key is made or read from a seed, so it signs")]
+    pub fn sign(&self, octets: &[u8]) -> Vec<u8> {
         self.pair.sign(octets).expect("a key with a seed signs")
     }
 }
@@ -62,7 +64,7 @@ pub fn is_public_key(text: &str) -> bool {
 }
 
 /// Whether the owner of a public key signed these octets.
-pub(crate) fn verifies(public: &str, octets: &[u8], signature: &[u8]) -> bool {
+pub fn verifies(public: &str, octets: &[u8], signature: &[u8]) -> bool {
     is_public_key(public) && KeyPair::from_public_key(public).is_ok_and(|pair| pair.verify(octets, signature).is_ok())
 }
 

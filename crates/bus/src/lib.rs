@@ -24,6 +24,6 @@ mod subject;
 
 pub use bus::{Bus, Condition, Delivery, Entry, Kept, Message, Subscription};
 pub use error::{Error, Result};
-pub use key::{Key, is_public_key};
+pub use key::{Key, is_public_key, verifies};
 pub use permissions::Permissions;
 pub use settings::{Bucket, STREAM, Settings, Sinks, Stream};

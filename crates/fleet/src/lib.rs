@@ -10,6 +10,7 @@
 //! * [`timetable`]: when each loading run may start: the first barrier against collisions.
 //! * [`lease`]: who may load a key now: the second barrier.
 //! * [`clock`]: the clocks of hosts and hub.
+//! * [`message`]: what agents and hub say to each other.
 //! * [`topology`]: traces in, links, routes and segments out.
 //! * [`tomography`]: values of paths in, which link limits them out, and what to measure next.
 //! * [`sharing`]: whether slow paths share a link: the fewest that explain them, delays, a proof by
@@ -20,6 +21,7 @@ pub mod config;
 pub mod keys;
 pub mod lease;
 pub mod mesh;
+pub mod message;
 pub mod sharing;
 pub mod timetable;
 pub mod tomography;

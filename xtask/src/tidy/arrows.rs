@@ -34,6 +34,7 @@ const MAY: &[(&str, &str)] = &[
     ("web", "units watch store"),
     ("fleet", "units stat"),
     ("bus", ""),
+    ("record", "units fleet"),
     ("narrows", "*"),
 ];
 

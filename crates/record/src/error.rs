@@ -1,0 +1,30 @@
+//! Why the record did not do what it was asked.
+
+use crate::rows::Reservation;
+
+/// The result of a call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why the record did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The database cannot be reached, or its disk is full: try again later.
+    #[error("the record does not answer: {0}")]
+    Unavailable(String),
+    /// The database is of another program, or of a newer version of this one.
+    #[error("this is no record that this version can use: {0}")]
+    Foreign(String),
+    /// The database broke a rule of its own.
+    #[error("the record is damaged: {0}")]
+    Damaged(String),
+    /// The token is unknown, used or too old.
+    #[error("this token is not valid: each joins one agent, within a day")]
+    Token,
+    /// Another run has a key of this reservation at this time.
+    #[error("{} is reserved already at this time", .0.key)]
+    Reserved(Box<Reservation>),
+    /// There is no such thing.
+    #[error("there is no such thing")]
+    NotFound,
+}

@@ -1,0 +1,17 @@
+//! What the hub of a fleet keeps: agents, results, plans, and who changed what.
+//!
+//! [`Record`] is all that the hub knows of it. SQLite carries it for up to 50 hosts, PostgreSQL 15
+//! for more. One set of tests (`tests/all/suite`) runs over both.
+//!
+//! Invariant: what [`Record::ingest`] returned for is on the disk, once, whoever sends it again.
+
+mod error;
+mod record;
+mod rows;
+
+pub use error::{Error, Result};
+pub use record::Record;
+pub use rows::{
+    Agent, AgentState, Audit, Ingested, Latest, NewAgent, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
+    SiteValue, Token,
+};

@@ -1,0 +1,246 @@
+//! What is kept, as the hub sees it.
+
+use std::collections::BTreeMap;
+
+use narrows_fleet::keys::{Key, Name};
+use narrows_fleet::message::{Claim, Exit, Flag, Hop, Origin, Status, Stored};
+use narrows_units::Metric;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// An agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Agent {
+    /// Its name: unique for ever, also after it left.
+    pub name: Name,
+    /// Its public key on the bus.
+    pub public_key: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Where peers reach its server, `host:port`.
+    pub address: String,
+    /// When it joined.
+    pub joined_ms: i64,
+    /// Whether it belongs to the fleet.
+    pub state: AgentState,
+    /// When something was last heard of it.
+    pub heard_ms: Option<i64>,
+    /// What it last said of itself.
+    pub status: Option<Status>,
+    /// What the record has of its results.
+    pub stored: Stored,
+}
+
+/// Whether an agent belongs to the fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// It does.
+    Member,
+    /// It left by itself.
+    Left,
+    /// It was thrown out.
+    Revoked,
+}
+
+/// A host that joins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewAgent {
+    /// The name that it wants; `-2`, `-3`, .. is added if an agent has it, in whatever state.
+    pub name: Name,
+    /// Its public key.
+    pub public_key: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Where peers reach its server.
+    pub address: String,
+}
+
+/// A token by which one agent joins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// SHA-256 of the secret octets: the record never sees them.
+    pub hash: [u8; 32],
+    /// When it was made.
+    pub made_ms: i64,
+    /// It is worth nothing afterwards.
+    pub not_after_ms: i64,
+    /// How many agents may join by it; each takes one.
+    pub uses: u32,
+}
+
+/// What became of a batch of results.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ingested {
+    /// Results that were new.
+    pub new: u64,
+    /// Results that were there already.
+    pub known: u64,
+    /// For each agent of the batch, what the record now has of it.
+    pub stored: BTreeMap<Name, Stored>,
+}
+
+/// The newest value of a metric over a pair. Source and target are those of the data: the agent
+/// that measured is the target of what it measured in reverse.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Latest {
+    /// Who sends the data.
+    pub source: Name,
+    /// Who receives it.
+    pub target: Name,
+    /// What was measured.
+    pub metric: Metric,
+    /// What the value claims.
+    pub claim: Claim,
+    /// The value.
+    pub value: f64,
+    /// Lower end of its interval of 90 %.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// When its run began.
+    pub at_ms: i64,
+    /// Its run.
+    pub run: Uuid,
+    /// The flags of its run.
+    pub flags: Vec<Flag>,
+}
+
+/// A point of a series: one value, or the summary of an hour.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// When it began.
+    pub at_ms: i64,
+    /// How many values it sums up.
+    pub count: u64,
+    /// The value, or the median.
+    pub value: f64,
+    /// Lower end of the interval, or the lowest.
+    pub low: f64,
+    /// Upper end of the interval, or the highest.
+    pub high: f64,
+    /// What it claims; of an hour, that of most of its values.
+    pub claim: Claim,
+}
+
+/// A span of time in Unix ms: from, and up to but without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// Its begin.
+    pub since_ms: i64,
+    /// Its end.
+    pub until_ms: i64,
+}
+
+/// Which runs are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFilter {
+    /// By which agent.
+    pub agent: Option<Name>,
+    /// Towards whom.
+    pub target: Option<Name>,
+    /// Of which kind.
+    pub kind: Option<String>,
+    /// Begun when.
+    pub range: Range,
+    /// At most so many, the newest first.
+    pub limit: usize,
+}
+
+/// A run without its values' evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRow {
+    /// Its id.
+    pub id: Uuid,
+    /// Who measured.
+    pub agent: Name,
+    /// Its number among the agent's.
+    pub seq: u64,
+    /// Towards whom.
+    pub target: Name,
+    /// The first word of its command.
+    pub kind: String,
+    /// Why it ran.
+    pub origin: Origin,
+    /// When it began.
+    pub began_ms: i64,
+    /// How long it took.
+    pub length_ms: u64,
+    /// How it ended.
+    pub exit: Exit,
+    /// Why there is no value.
+    pub reason: Option<String>,
+    /// IP octets that it sent.
+    pub octets: u64,
+    /// What readers have to know of it.
+    pub flags: Vec<Flag>,
+}
+
+/// The newest route of a pair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteSeen {
+    /// Who sends.
+    pub source: Name,
+    /// Who receives.
+    pub target: Name,
+    /// The routers, from the first hop on.
+    pub hops: Vec<Hop>,
+    /// When it was first seen, without another one since.
+    pub since_ms: i64,
+    /// When it was last seen.
+    pub seen_ms: i64,
+}
+
+/// A cell of the matrix of sites.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SiteValue {
+    /// From which site.
+    pub source: Name,
+    /// To which site.
+    pub target: Name,
+    /// How many pairs have a value.
+    pub pairs: u64,
+    /// Median of their newest values.
+    pub value: f64,
+    /// The lowest of them.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+    /// When the oldest of them was measured.
+    pub oldest_ms: i64,
+}
+
+/// A span of a key that a run has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservation {
+    /// The key.
+    pub key: Key,
+    /// When the span begins.
+    pub begin_ms: i64,
+    /// When it ends.
+    pub end_ms: i64,
+    /// The entry of the timetable, or the order.
+    pub run: Uuid,
+    /// Whose run.
+    pub agent: Name,
+    /// The serial of the plan that has it.
+    pub serial: u64,
+}
+
+/// Who changed what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audit {
+    /// From 1 on without gaps.
+    pub number: u64,
+    /// When.
+    pub at_ms: i64,
+    /// Who: a person, an agent, or `hub`.
+    pub who: String,
+    /// What was done: `token.made`, `agent.joined`, `agent.revoked`, `plan.applied`, `order.given`, ...
+    pub what: String,
+    /// More about it, for people.
+    pub text: String,
+    /// SHA-256 over the hash of the entry before and this one, in hexadecimal: nobody changes what
+    /// was written without changing all that follows.
+    pub hash: String,
+}
