@@ -1,6 +1,6 @@
 // All targets: what is free now, what is wrong, what happened.
 
-import { amount, ask, h, interval, lasting, link, s, said, timeline } from "./kit.js";
+import { amount, ask, h, interval, lasting, link, median, s, said, timeline } from "./kit.js";
 
 export async function show(main) {
   const render = async () => {
@@ -105,5 +105,3 @@ function spark(target, day, capacity, now) {
       parts.map((part) => s("polyline", { class: "line", points: along(part, (p) => p.value).join(" ") }))),
     h("p", { class: "soft small" }, `${time}: ${range}`));
 }
-
-export const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;

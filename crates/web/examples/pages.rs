@@ -10,6 +10,7 @@ mod year;
 use std::sync::Arc;
 use std::time::Duration;
 
+use narrows_watch::WallTime;
 use narrows_web::{Accepted, Live, Server, Settings, Source, TargetLabels};
 
 #[tokio::main(flavor = "current_thread")]
@@ -35,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             let _ = post.answer.send(Ok(Accepted { text: format!("accepted: {:?}", post.order) }));
         }
     });
-    let server = Server::bind(Settings { now: year::now, ..Settings::local(listen) })?;
+    let server = Server::bind(Settings { now: || year::now().since(WallTime::default()), ..Settings::local(listen) })?;
     std::io::Write::write_all(&mut std::io::stdout(), format!("http://{}\n", server.address()).as_bytes())?;
     server.run(source, live, std::future::pending()).await?;
     Ok(())

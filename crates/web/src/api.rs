@@ -11,11 +11,9 @@ mod posts;
 mod query;
 mod scrape;
 mod series;
-mod session;
 mod stream;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -38,14 +36,12 @@ pub(crate) fn router() -> (Router<App>, String) {
         .routes(routes!(stream::stream))
         .routes(routes!(posts::silence))
         .routes(routes!(posts::note))
-        .routes(routes!(session::sign_in))
+        .routes(routes!(narrows_site::sign_in))
         .routes(routes!(scrape::metrics))
         .routes(routes!(scrape::probe))
         .routes(routes!(scrape::ready))
         .routes(routes!(scrape::healthy))
         .split_for_parts();
-    let router = router
-        .route("/api/openapi.json", axum::routing::get(open_api::document))
-        .layer(DefaultBodyLimit::max(crate::guard::LARGEST_BODY));
+    let router = router.route("/api/openapi.json", axum::routing::get(open_api::document));
     (router, open_api::with_examples(&document))
 }

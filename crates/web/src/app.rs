@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
+use axum::extract::FromRef;
+use narrows_site::{Assets, Problem, Site};
 use narrows_store::records::Target;
 use narrows_watch::WallTime;
 use tokio::sync::Semaphore;
 
-use crate::assets::Assets;
-use crate::guard::Guard;
 use crate::live::Live;
-use crate::problem::Problem;
 use crate::source::{Source, SourceError};
 
 /// What every request shares; cheap to clone.
@@ -21,41 +20,20 @@ pub(crate) struct App {
 struct Shared {
     source: Arc<dyn Source>,
     live: Live,
-    guard: Guard,
+    site: Site,
     assets: Assets,
-    now: fn() -> WallTime,
     queries: Semaphore,
-    streams: Arc<Semaphore>,
     open_api: String,
 }
 
 impl App {
-    pub(crate) fn new(
-        source: Arc<dyn Source>,
-        live: Live,
-        guard: Guard,
-        now: fn() -> WallTime,
-        open_api: String,
-    ) -> Self {
-        let shared = Shared {
-            source,
-            live,
-            guard,
-            assets: Assets::new(),
-            now,
-            queries: Semaphore::new(QUERIES),
-            streams: Arc::new(Semaphore::new(STREAMS)),
-            open_api,
-        };
-        Self { shared: Arc::new(shared) }
+    pub(crate) fn new(source: Arc<dyn Source>, live: Live, site: Site, assets: Assets, open_api: String) -> Self {
+        let queries = Semaphore::new(QUERIES);
+        Self { shared: Arc::new(Shared { source, live, site, assets, queries, open_api }) }
     }
 
     pub(crate) fn live(&self) -> &Live {
         &self.shared.live
-    }
-
-    pub(crate) fn guard(&self) -> &Guard {
-        &self.shared.guard
     }
 
     pub(crate) fn assets(&self) -> &Assets {
@@ -63,11 +41,7 @@ impl App {
     }
 
     pub(crate) fn now(&self) -> WallTime {
-        (self.shared.now)()
-    }
-
-    pub(crate) fn streams(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.shared.streams)
+        WallTime::default().after(self.shared.site.now())
     }
 
     pub(crate) fn open_api(&self) -> &str {
@@ -94,6 +68,12 @@ pub(crate) fn find<'a>(targets: &'a [Target], wanted: &str) -> Result<&'a Target
     named.or_else(numbered).ok_or_else(|| Problem::not_found(&format!("no target is called \"{wanted}\"")))
 }
 
+impl FromRef<App> for Site {
+    fn from_ref(app: &App) -> Self {
+        app.shared.site.clone()
+    }
+}
+
 impl From<SourceError> for Problem {
     fn from(error: SourceError) -> Self {
         match error {
@@ -105,5 +85,3 @@ impl From<SourceError> for Problem {
 
 /// Queries at a time: the store has two readers.
 const QUERIES: usize = 2;
-/// Readers of the stream at a time.
-const STREAMS: usize = 256;

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use narrows_site::Feed;
 use narrows_store::records::{AlertState, Event, Run, Sample};
 use narrows_watch::schedule::{JobKind, TargetId};
 use narrows_watch::{Signal, WallTime};
-use serde_json::{Value, json};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::metrics::{LONGEST_CADENCE, Metrics, kept};
 use crate::model;
@@ -22,17 +23,10 @@ pub struct Live {
 #[derive(Debug)]
 struct Shared {
     metrics: Metrics,
-    news: broadcast::Sender<Arc<News>>,
+    feed: Feed,
     posts: mpsc::Sender<Post>,
     faults: Mutex<BTreeMap<&'static str, String>>,
     cadences: Mutex<BTreeMap<TargetId, Duration>>,
-}
-
-/// One message of the stream.
-#[derive(Debug)]
-pub(crate) struct News {
-    pub(crate) kind: &'static str,
-    pub(crate) data: String,
 }
 
 /// Something that a person asks for.
@@ -103,7 +97,7 @@ impl Live {
         let faults = BTreeMap::from([(START, "the schedule has not begun".to_owned())]);
         let shared = Shared {
             metrics: Metrics::default(),
-            news: broadcast::channel(NEWS).0,
+            feed: Feed::default(),
             posts,
             faults: Mutex::new(faults),
             cadences: Mutex::default(),
@@ -143,28 +137,28 @@ impl Live {
             "unit": signal.unit(),
             "value": model::Value::of_sample(sample),
         });
-        self.say("sample", &said);
+        self.shared.feed.say("sample", &said);
     }
 
     /// A pulse; `round_trip` is `None` if it was lost.
     pub fn pulse(&self, target: &str, at: WallTime, round_trip: Option<Duration>) {
         let nanos = round_trip.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        self.say("pulse", &json!({ "target": target, "at_ms": at.millis(), "round_trip_ns": nanos }));
+        self.shared.feed.say("pulse", &json!({ "target": target, "at_ms": at.millis(), "round_trip_ns": nanos }));
     }
 
     /// Something happened; `None` is this host.
     pub fn event(&self, target: Option<&str>, event: &Event) {
-        self.say("event", &json!(model::Event::new(target.map(str::to_owned), event)));
+        self.shared.feed.say("event", &json!(model::Event::new(target.map(str::to_owned), event)));
     }
 
     /// A run began or ended.
     pub fn run(&self, target: &str, run: &Run) {
-        self.say("run", &json!(model::Run::new(Some(target.to_owned()), run)));
+        self.shared.feed.say("run", &json!(model::Run::new(Some(target.to_owned()), run)));
     }
 
     /// A rule changed its state.
     pub fn alert(&self, target: &str, state: &AlertState) {
-        self.say("alert", &json!(model::Alert::new(target.to_owned(), state)));
+        self.shared.feed.say("alert", &json!(model::Alert::new(target.to_owned(), state)));
     }
 
     pub(crate) fn faults(&self) -> BTreeMap<&'static str, String> {
@@ -177,8 +171,8 @@ impl Live {
         kept(signal, cadences.get(&target).copied().unwrap_or(LONGEST_CADENCE))
     }
 
-    pub(crate) fn listen(&self) -> broadcast::Receiver<Arc<News>> {
-        self.shared.news.subscribe()
+    pub(crate) fn feed(&self) -> &Feed {
+        &self.shared.feed
     }
 
     /// Hands an order to the scheduler and waits for its answer.
@@ -191,16 +185,9 @@ impl Live {
             Ok(Err(_)) | Err(_) => Err(busy()),
         }
     }
-
-    fn say(&self, kind: &'static str, data: &Value) {
-        // Nobody may be listening.
-        let _ = self.shared.news.send(Arc::new(News { kind, data: data.to_string() }));
-    }
 }
 
 const START: &str = "start";
-/// Messages that a reader may be behind.
-const NEWS: usize = 256;
 /// Orders that may wait.
 const POSTS: usize = 16;
 /// How long a request waits for the scheduler.

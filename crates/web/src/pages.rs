@@ -7,7 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 
 use crate::app::App;
-use crate::problem::Problem;
+use narrows_site::Problem;
 
 /// Adds the pages to the routes of programs.
 pub(crate) fn add(router: Router<App>) -> Router<App> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use narrows_store::Reader;
+use narrows_watch::WallTime;
 use narrows_web::{Live, Server, Settings};
 use tokio::sync::oneshot;
 
@@ -72,7 +73,8 @@ impl Drop for Served {
 pub(crate) async fn serve(file: &Path) -> Result<(), Failure> {
     let (live, _posts) = Live::new();
     live.ready();
-    let server = Server::bind(Settings { now, ..Settings::local(SocketAddr::from(([127, 0, 0, 1], 0))) })?;
+    let clock = || now().since(WallTime::default());
+    let server = Server::bind(Settings { now: clock, ..Settings::local(SocketAddr::from(([127, 0, 0, 1], 0))) })?;
     let mut out = std::io::stdout();
     writeln!(out, "{}", server.address())?;
     let (stop, stopped) = oneshot::channel::<()>();

@@ -10,8 +10,8 @@ use super::listings::{MOST, SIGNALS};
 use super::query::{Asked, Names};
 use crate::app::App;
 use crate::model::Path;
-use crate::problem::Problem;
 use crate::source::{Source, Span};
+use narrows_site::Problem;
 
 /// Two spans of a target.
 #[derive(Debug, Serialize, ToSchema)]

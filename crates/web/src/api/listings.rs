@@ -9,8 +9,8 @@ use super::answers::{Alerts, Events, Incidents, Newest, Paths, Runs, Target, Tar
 use super::query::{Asked, Names};
 use crate::app::App;
 use crate::model::{self, Alert, Event, Incident, Path, Run};
-use crate::problem::Problem;
 use crate::source::Span;
+use narrows_site::Problem;
 
 /// All targets with their newest values, firing rules and open incidents.
 #[utoipa::path(get, path = "/api/v1/targets", tag = "read", responses(

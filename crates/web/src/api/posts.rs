@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::query::Names;
 use crate::app::App;
 use crate::live::{Order, Refusal};
-use crate::problem::Problem;
+use narrows_site::{Problem, unread};
 
 /// A run that is asked for.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -113,10 +113,6 @@ async fn post(app: &App, order: Order) -> Answer {
 fn short(text: String) -> Result<String, Problem> {
     let fits = !text.trim().is_empty() && text.chars().count() <= 500;
     if fits { Ok(text) } else { Err(Problem::bad_request("the text has between 1 and 500 characters")) }
-}
-
-pub(super) fn unread(error: &JsonRejection) -> Problem {
-    Problem::new(error.status(), &error.body_text())
 }
 
 const MONTH_MINUTES: u32 = 30 * 24 * 60;

@@ -10,9 +10,9 @@ use narrows_watch::{Signal, WallTime};
 
 use crate::app::{App, find};
 use crate::model;
-use crate::problem::Problem;
 use crate::source::Span;
 use crate::time_text;
+use narrows_site::Problem;
 
 /// The query of a request; keys that a route does not know are ignored.
 pub(crate) struct Asked {

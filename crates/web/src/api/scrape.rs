@@ -14,8 +14,8 @@ use crate::app::App;
 use crate::live::Order;
 use crate::metrics::{Exposition, Line};
 use crate::model;
-use crate::problem::Problem;
 use crate::source::Span;
+use narrows_site::Problem;
 
 /// Whether it is well.
 #[derive(Debug, Serialize, ToSchema)]

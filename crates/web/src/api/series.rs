@@ -9,7 +9,7 @@ use super::listings::MOST;
 use super::query::{Asked, Names};
 use crate::app::App;
 use crate::model::Value;
-use crate::problem::Problem;
+use narrows_site::Problem;
 
 /// Values of one signal over time.
 #[utoipa::path(get, path = "/api/v1/series", tag = "read",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use narrows_watch::WallTime;
 use narrows_web::{Live, Post, Server, Settings, Source};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -31,7 +32,7 @@ pub(crate) struct Reply {
 
 /// For this machine alone, on a free port.
 pub(crate) fn local() -> Settings {
-    Settings { now, ..Settings::local(SocketAddr::from(([127, 0, 0, 1], 0))) }
+    Settings { now: || now().since(WallTime::default()), ..Settings::local(SocketAddr::from(([127, 0, 0, 1], 0))) }
 }
 
 impl Site {

@@ -6,23 +6,22 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use narrows_watch::WallTime;
 use sha2::{Digest as _, Sha256};
 
 /// The open sessions, by the digest of their name.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    open: Mutex<BTreeMap<[u8; 32], WallTime>>,
+    open: Mutex<BTreeMap<[u8; 32], Duration>>,
 }
 
 impl Sessions {
     /// Opens one and returns its name; the oldest gives way when there are too many.
-    pub(crate) fn open(&self, now: WallTime) -> Result<String, getrandom::Error> {
+    pub(crate) fn open(&self, now: Duration) -> Result<String, getrandom::Error> {
         let mut random = [0; 32];
         getrandom::fill(&mut random)?;
         let name = URL_SAFE_NO_PAD.encode(random);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|_, began| now.since(*began) < LIFE);
+        open.retain(|_, began| now.saturating_sub(*began) < LIFE);
         if open.len() >= MOST {
             let oldest = open.iter().min_by_key(|(_, began)| **began).map(|(name, _)| *name);
             oldest.and_then(|name| open.remove(&name));
@@ -32,10 +31,10 @@ impl Sessions {
     }
 
     /// Whether this session is open.
-    pub(crate) fn is_open(&self, name: &str, now: WallTime) -> bool {
+    pub(crate) fn is_open(&self, name: &str, now: Duration) -> bool {
         // The digest of a guess says nothing about how near it was.
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.get(&digest(name.as_bytes())).is_some_and(|began| now.since(*began) < LIFE)
+        open.get(&digest(name.as_bytes())).is_some_and(|began| now.saturating_sub(*began) < LIFE)
     }
 
     /// Ends all of them: the users changed.
@@ -61,7 +60,7 @@ mod tests {
     #[test]
     fn a_session_ends_and_the_oldest_gives_way() {
         let sessions = Sessions::default();
-        let at = WallTime::from_millis;
+        let at = Duration::from_millis;
         let first = sessions.open(at(0)).expect("the system has random numbers");
         assert!(sessions.is_open(&first, at(1)) && !sessions.is_open("else", at(1)));
         assert!(!sessions.is_open(&first, at(7 * 86_400_000)));

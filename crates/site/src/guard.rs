@@ -8,20 +8,35 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::auth::Auth;
 use crate::problem::Problem;
+use crate::settings::Settings;
 
 /// What requests are held against.
 pub(crate) struct Guard {
     pub(crate) auth: Auth,
     /// Whether what is sent is encrypted.
     pub(crate) tls: bool,
+    trusts_own_machine: bool,
     hosts: Vec<String>,
+    largest_body: usize,
     rates: DefaultKeyedRateLimiter<IpAddr>,
 }
 
 impl Guard {
-    pub(crate) fn new(auth: Auth, tls: bool, hosts: Vec<String>) -> Self {
+    pub(crate) fn new(auth: Auth, tls: bool, settings: &Settings) -> Self {
         let quota = Quota::per_second(RATE).allow_burst(BURST);
-        Self { auth, tls, hosts, rates: RateLimiter::keyed(quota) }
+        Self {
+            auth,
+            tls,
+            trusts_own_machine: settings.trusts_own_machine,
+            hosts: settings.hosts.clone(),
+            largest_body: settings.largest_body,
+            rates: RateLimiter::keyed(quota),
+        }
+    }
+
+    /// Whether who asks from this machine shows nothing.
+    pub(crate) fn trusts_own_machine(&self) -> bool {
+        self.trusts_own_machine && self.auth.known().users.is_empty()
     }
 
     /// Whether this address may ask once more now.
@@ -61,8 +76,11 @@ impl Guard {
             kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
         });
         let length = of(header::CONTENT_LENGTH).map_or(Ok(0), str::parse::<usize>);
-        if !length.is_ok_and(|length| length <= LARGEST_BODY) {
-            return Some(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "more than 16 kB"));
+        if !length.is_ok_and(|length| length <= self.largest_body) {
+            return Some(Problem::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                &format!("more than {} kB", self.largest_body / 1024),
+            ));
         }
         if !json {
             return Some(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json"));
@@ -90,5 +108,3 @@ fn without_port(host: &str) -> &str {
 const RATE: NonZeroU32 = NonZeroU32::new(20).expect("20 is not zero");
 /// A page asks for this much at most when it opens; then 20 a second.
 const BURST: NonZeroU32 = NonZeroU32::new(40).expect("40 is not zero");
-/// Octets of what is posted.
-pub(crate) const LARGEST_BODY: usize = 16 * 1024;

@@ -14,6 +14,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 use serde::Deserialize;
 
+use crate::settings::OwnTls;
+
 /// What is wrong with a web config file; its owner mends it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -101,9 +103,27 @@ impl WebConfig {
         let tls = document.tls_server_config.map(|tls| tls.config(folder, &mut files)).transpose()?;
         Ok(Self { tls, users: document.basic_auth_users, files })
     }
+
+    /// Uses this certificate if the file names none.
+    pub(crate) fn or(mut self, own: &OwnTls) -> Result<Self, WebConfigError> {
+        if self.tls.is_none() {
+            self.tls = Some(Tls::of(own).config(Path::new(""), &mut self.files)?);
+        }
+        Ok(self)
+    }
 }
 
 impl Tls {
+    fn of(own: &OwnTls) -> Self {
+        Self {
+            cert_file: own.certificate.clone(),
+            key_file: own.key.clone(),
+            client_auth_type: ClientAuth::NoClientCert,
+            client_ca_file: None,
+            min_version: MinVersion::Tls13,
+        }
+    }
+
     fn config(&self, folder: &Path, files: &mut Vec<PathBuf>) -> Result<Arc<ServerConfig>, WebConfigError> {
         let (cert, key) = (folder.join(&self.cert_file), folder.join(&self.key_file));
         files.extend([cert.clone(), key.clone()]);

@@ -195,3 +195,6 @@ export function redraw(element, draw) {
   }).observe(element);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 }
+
+/** The value in the middle. */
+export const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;

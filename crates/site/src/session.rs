@@ -10,17 +10,16 @@ use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::posts::unread;
-use crate::app::App;
 use crate::auth::{Answer, Shown};
 use crate::guard::too_many_guesses;
-use crate::problem::Problem;
+use crate::problem::{Problem, unread};
 use crate::sessions::{COOKIE, LIFE};
+use crate::site::Site;
 
 /// Who signs in: a user with a password, or whoever has the token.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SignIn {
+pub struct SignIn {
     /// The user's name; missing or empty where `secret` is the token.
     user: Option<String>,
     /// The password or the token.
@@ -32,8 +31,8 @@ pub(crate) struct SignIn {
     (status = 204), (status = 401, body = Problem, content_type = "application/problem+json"),
     (status = 429, body = Problem, content_type = "application/problem+json")
 ))]
-pub(crate) async fn sign_in(
-    State(app): State<App>,
+pub async fn sign_in(
+    State(site): State<Site>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     body: Result<Json<SignIn>, JsonRejection>,
 ) -> Result<Response, Problem> {
@@ -42,7 +41,7 @@ pub(crate) async fn sign_in(
         Some(name) => Shown::User { name, password: said.secret },
         None => Shown::Token(said.secret),
     };
-    let name = match app.guard().auth.sign_in(shown, from.ip(), app.now()).await {
+    let name = match site.guard().auth.sign_in(shown, from.ip(), site.now()).await {
         Ok(name) => name,
         Err(Answer::TooManyGuesses) => return Err(too_many_guesses()),
         Err(Answer::Welcome | Answer::Unknown) => {
@@ -52,7 +51,7 @@ pub(crate) async fn sign_in(
             ));
         }
     };
-    let secure = if app.guard().tls { "; Secure" } else { "" };
+    let secure = if site.guard().tls { "; Secure" } else { "" };
     let cookie = format!("{COOKIE}={name}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}", LIFE.as_secs());
     let mut response = StatusCode::NO_CONTENT.into_response();
     let value = HeaderValue::from_str(&cookie).map_err(|_| Problem::unavailable("no session could be opened"))?;

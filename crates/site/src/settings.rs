@@ -2,8 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-
-use narrows_watch::WallTime;
+use std::time::Duration;
 
 use crate::web_config::WebConfigError;
 
@@ -18,14 +17,41 @@ pub struct Settings {
     pub web_config: Option<PathBuf>,
     /// A file with the token that programs and people show.
     pub token_file: Option<PathBuf>,
-    /// What time it is.
-    pub now: fn() -> WallTime,
+    /// Unix time.
+    pub now: fn() -> Duration,
+    /// TLS that is there without a web config file.
+    pub own_tls: Option<OwnTls>,
+    /// Who asks from this very machine shows nothing, unless there are users.
+    pub trusts_own_machine: bool,
+    /// Paths for which nothing is shown, beside those of the site itself: they check by themselves.
+    pub open: &'static [&'static str],
+    /// Octets of what is posted, at most.
+    pub largest_body: usize,
+}
+
+/// A certificate and its key, in PEM files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnTls {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
 }
 
 impl Settings {
     /// For this machine alone: no TLS, no users.
     pub fn local(listen: SocketAddr) -> Self {
-        Self { listen, hosts: Vec::new(), web_config: None, token_file: None, now: wall_clock }
+        Self {
+            listen,
+            hosts: Vec::new(),
+            web_config: None,
+            token_file: None,
+            now: wall_clock,
+            own_tls: None,
+            trusts_own_machine: false,
+            open: &[],
+            largest_body: 16 * 1024,
+        }
     }
 }
 
@@ -71,9 +97,8 @@ pub enum ServeError {
     Ended(std::io::Error),
 }
 
-/// The system's clock.
+/// The system's clock: Unix time.
 #[expect(clippy::disallowed_methods, reason = "the pages say what time it is; tests give their own clock")]
-pub fn wall_clock() -> WallTime {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    WallTime::default().after(since.unwrap_or_default())
+pub fn wall_clock() -> Duration {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! What went wrong, as RFC 9457 says it.
 
 use axum::Json;
+use axum::extract::rejection::JsonRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -8,7 +9,7 @@ use utoipa::ToSchema;
 
 /// What went wrong.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// Always `about:blank`: the status says what kind it is.
     r#type: &'static str,
     /// The status in words.
@@ -20,24 +21,29 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(status: StatusCode, detail: &str) -> Self {
+    /// A status, and what to mend.
+    pub fn new(status: StatusCode, detail: &str) -> Self {
         let title = status.canonical_reason().unwrap_or("problem");
         Self { r#type: "about:blank", title, status: status.as_u16(), detail: detail.to_owned() }
     }
 
-    pub(crate) fn bad_request(detail: &str) -> Self {
+    /// The request is wrong.
+    pub fn bad_request(detail: &str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    pub(crate) fn not_found(detail: &str) -> Self {
+    /// What is asked for is not there.
+    pub fn not_found(detail: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
-    pub(crate) fn unavailable(detail: &str) -> Self {
+    /// It cannot be answered now.
+    pub fn unavailable(detail: &str) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     }
 
-    pub(crate) fn status(&self) -> StatusCode {
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 }
@@ -48,4 +54,9 @@ impl IntoResponse for Problem {
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         response
     }
+}
+
+/// A body that is no JSON, or not that of the request.
+pub fn unread(error: &JsonRejection) -> Problem {
+    Problem::new(error.status(), &error.body_text())
 }

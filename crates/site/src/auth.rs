@@ -9,7 +9,6 @@ use std::time::Duration;
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use narrows_watch::WallTime;
 use subtle::ConstantTimeEq as _;
 use tokio::sync::Semaphore;
 
@@ -47,7 +46,7 @@ pub(crate) struct Auth {
     sessions: Sessions,
     /// What bcrypt found right before, as digests: it is slow on purpose.
     right: Mutex<BTreeSet<[u8; 32]>>,
-    wrong: Mutex<BTreeMap<IpAddr, (u32, WallTime)>>,
+    wrong: Mutex<BTreeMap<IpAddr, (u32, Duration)>>,
     hashing: Semaphore,
 }
 
@@ -81,7 +80,7 @@ impl Auth {
     }
 
     /// Whether a request with these headers may be answered.
-    pub(crate) async fn check(&self, headers: &HeaderMap, from: IpAddr, now: WallTime) -> Answer {
+    pub(crate) async fn check(&self, headers: &HeaderMap, from: IpAddr, now: Duration) -> Answer {
         if self.known().nobody() || cookie(headers).is_some_and(|name| self.sessions.is_open(name, now)) {
             return Answer::Welcome;
         }
@@ -92,14 +91,14 @@ impl Auth {
     }
 
     /// Opens a session for whoever shows the right thing.
-    pub(crate) async fn sign_in(&self, shown: Shown, from: IpAddr, now: WallTime) -> Result<String, Answer> {
+    pub(crate) async fn sign_in(&self, shown: Shown, from: IpAddr, now: Duration) -> Result<String, Answer> {
         match self.verify(shown, from, now).await {
             Answer::Welcome => self.sessions.open(now).map_err(|_| Answer::Unknown),
             answer => Err(answer),
         }
     }
 
-    async fn verify(&self, shown: Shown, from: IpAddr, now: WallTime) -> Answer {
+    async fn verify(&self, shown: Shown, from: IpAddr, now: Duration) -> Answer {
         if self.guessed_too_often(from, now) {
             return Answer::TooManyGuesses;
         }
@@ -115,16 +114,16 @@ impl Auth {
             return Answer::Welcome;
         }
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        wrong.retain(|_, (_, since)| now.since(*since) < MINUTE);
+        wrong.retain(|_, (_, since)| now.saturating_sub(*since) < MINUTE);
         if wrong.len() < ADDRESSES {
             wrong.entry(from).or_insert((0, now)).0 += 1;
         }
         Answer::Unknown
     }
 
-    fn guessed_too_often(&self, from: IpAddr, now: WallTime) -> bool {
+    fn guessed_too_often(&self, from: IpAddr, now: Duration) -> bool {
         let wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        wrong.get(&from).is_some_and(|(count, since)| *count >= GUESSES && now.since(*since) < MINUTE)
+        wrong.get(&from).is_some_and(|(count, since)| *count >= GUESSES && now.saturating_sub(*since) < MINUTE)
     }
 
     /// `None` if this address guessed too often while this guess waited.
@@ -134,7 +133,7 @@ impl Auth {
         name: &str,
         password: String,
         from: IpAddr,
-        now: WallTime,
+        now: Duration,
     ) -> Option<bool> {
         // An unknown name takes as long as a wrong password.
         let (hash, exists) = known.users.get(name).map_or((NOBODY, false), |hash| (hash.as_str(), true));

@@ -1,7 +1,6 @@
 // A signal over time: line, 90 % band, bounds, gaps, events. Arrow keys move, Enter opens.
 
-import { amount, colour, folded, h, interval, redraw, s, said, scale, table, ticks, time } from "./kit.js";
-import { median } from "./overview.js";
+import { amount, colour, folded, h, interval, median, redraw, s, said, scale, table, ticks, time } from "./kit.js";
 
 /** Where every plot begins and ends beside its frame, so that times stand above each other. */
 export const [LEFT, RIGHT] = [56, 20];

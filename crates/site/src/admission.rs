@@ -1,23 +1,23 @@
 //! What a request passes before it is answered: host, rate, who asks; and what each answer says of
 //! itself to browsers.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{Html, IntoResponse as _, Response};
 
-use crate::app::App;
 use crate::auth::Answer;
 use crate::guard::too_many_guesses;
 use crate::problem::Problem;
+use crate::site::Site;
 
 /// The first that a request meets.
 pub(crate) async fn check(
-    State(app): State<App>,
+    State(site): State<Site>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     request: Request,
     next: Next,
@@ -25,13 +25,13 @@ pub(crate) async fn check(
     let (head, body) = request.into_parts();
     let html = wants_html(&head.headers);
     let asset = head.uri.path().starts_with("/assets/");
-    let mut response = match admit(&app, from.ip(), &head).await {
+    let mut response = match admit(&site, from.ip(), &head).await {
         Ok(()) if head.method == Method::POST => {
             let answered = tokio::time::timeout(SLOW_BODY, next.run(Request::from_parts(head, body))).await;
             answered.unwrap_or_else(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "that took too long").into_response())
         }
         Ok(()) => next.run(Request::from_parts(head, body)).await,
-        Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => unauthorised(&app, problem, html),
+        Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => unauthorised(&site, problem, html),
         Err(problem) => problem.into_response(),
     };
     let headers = response.headers_mut();
@@ -44,8 +44,8 @@ pub(crate) async fn check(
     response
 }
 
-async fn admit(app: &App, from: IpAddr, head: &Parts) -> Result<(), Problem> {
-    let guard = app.guard();
+async fn admit(site: &Site, peer: IpAddr, head: &Parts) -> Result<(), Problem> {
+    let guard = site.guard();
     if let Some(problem) = guard.refuse_host(&head.uri, &head.headers) {
         return Err(problem);
     }
@@ -53,7 +53,7 @@ async fn admit(app: &App, from: IpAddr, head: &Parts) -> Result<(), Problem> {
     if path.starts_with("/assets/") {
         return Ok(());
     }
-    let from = network(from);
+    let from = network(peer);
     if !guard.allows(from) {
         return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "more than 20 requests in a second"));
     }
@@ -62,10 +62,10 @@ async fn admit(app: &App, from: IpAddr, head: &Parts) -> Result<(), Problem> {
     {
         return Err(problem);
     }
-    if OPEN.contains(&path) {
+    if site.is_open(path) || (guard.trusts_own_machine() && is_own(peer)) {
         return Ok(());
     }
-    match guard.auth.check(&head.headers, from, app.now()).await {
+    match guard.auth.check(&head.headers, from, site.now()).await {
         Answer::Welcome => Ok(()),
         Answer::Unknown => Err(Problem::new(StatusCode::UNAUTHORIZED, "sign in, or send a token or a user")),
         Answer::TooManyGuesses => Err(too_many_guesses()),
@@ -73,14 +73,12 @@ async fn admit(app: &App, from: IpAddr, head: &Parts) -> Result<(), Problem> {
 }
 
 /// People get the page on which they sign in; programs hear which schemes there are.
-fn unauthorised(app: &App, problem: Problem, html: bool) -> Response {
+fn unauthorised(site: &Site, problem: Problem, html: bool) -> Response {
     if html {
-        let mut page = app.assets().page();
-        *page.status_mut() = StatusCode::UNAUTHORIZED;
-        return page;
+        return (StatusCode::UNAUTHORIZED, Html(site.shell().to_owned())).into_response();
     }
     let mut response = problem.into_response();
-    let known = app.guard().auth.known();
+    let known = site.guard().auth.known();
     if !known.users.is_empty() {
         response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"narrows\""));
     }
@@ -97,6 +95,11 @@ fn wants_html(headers: &HeaderMap) -> bool {
         .is_some_and(|accept| accept.contains("text/html"))
 }
 
+/// Whether an address is one of this machine's: only to those can a socket be bound.
+fn is_own(address: IpAddr) -> bool {
+    UdpSocket::bind((address.to_canonical(), 0)).is_ok()
+}
+
 /// One customer of IPv6 has 2^64 addresses.
 fn network(address: IpAddr) -> IpAddr {
     match address {
@@ -107,9 +110,6 @@ fn network(address: IpAddr) -> IpAddr {
         },
     }
 }
-
-/// Who signs in, and who looks whether the process lives, shows nothing.
-const OPEN: [&str; 3] = ["/-/healthy", "/-/ready", "/api/v1/session"];
 
 const HEADERS: [(&str, &str); 6] = [
     (

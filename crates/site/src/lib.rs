@@ -1,0 +1,33 @@
+//! What the web servers of narrows share.
+//!
+//! * [`Server`] binds, refuses unsafe settings, and serves until it is told to stop. It re-reads
+//!   the files of TLS and users when they change.
+//! * [`Site`] is what each request passes before a route sees it: host, rate, who asks.
+//! * [`Assets`] are the files of the pages; [`KIT`] those that all pages use.
+//! * [`Feed`] carries news to browsers as server-sent events.
+//! * [`Problem`] is what went wrong, as RFC 9457 says it.
+//!
+//! Whoever serves brings routes whose state holds a [`Site`] (`FromRef`).
+
+mod admission;
+mod assets;
+mod auth;
+mod connection;
+mod feed;
+mod guard;
+mod problem;
+mod server;
+mod session;
+mod sessions;
+mod settings;
+mod site;
+mod web_config;
+
+pub use assets::{Assets, File, KIT, SCRIPT, STYLE};
+pub use feed::Feed;
+pub use problem::{Problem, unread};
+pub use server::Server;
+pub use session::{__path_sign_in, SignIn, sign_in};
+pub use settings::{OwnTls, ServeError, Settings, wall_clock};
+pub use site::Site;
+pub use web_config::WebConfigError;
