@@ -11,7 +11,7 @@ use std::time::Duration;
 use narrows_store::records::Event;
 use narrows_store::{Reader, Writer};
 use narrows_watch::alert::Silence;
-use narrows_web::{Accepted, Live, Order, Post, Refusal, ServeError, Server, Settings, wall_clock};
+use narrows_web::{Accepted, Live, Order, Post, Refusal, ServeError, Server, Settings};
 use tokio::sync::mpsc;
 
 use super::engine::Message;
@@ -40,11 +40,10 @@ impl PagesArgs {
     pub(super) fn bind(&self) -> Result<Option<Server>, Failure> {
         let Some(listen) = self.listen else { return Ok(None) };
         let settings = Settings {
-            listen,
             hosts: self.host_names.clone(),
             web_config: self.web_config.clone(),
             token_file: self.token_file.clone(),
-            now: wall_clock,
+            ..Settings::local(listen)
         };
         Server::bind(settings).map(Some).map_err(|error| match error {
             ServeError::Listen { .. } | ServeError::Random(_) => Failure::host(error.to_string()),
