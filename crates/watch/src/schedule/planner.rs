@@ -136,6 +136,8 @@ impl Planner {
                         self.running.insert(job.id, Running { target: id, kind, why, began: now.boot });
                         jobs.push(job);
                     }
+                    // Somebody was told that it will begin: it waits for the next day.
+                    Err(Refused::ByDay) if why == Why::Asked => self.retry_at = Some(now.boot.after(RETRY)),
                     Err(Refused::ByDay) => plan.planned(kind, why, now.boot, next),
                     Err(Refused::ByMinute) => {
                         waits = true;

@@ -351,6 +351,34 @@ fn what_people_ask_for_begins_at_once_or_is_refused_with_the_reason() {
 }
 
 #[test]
+fn what_was_promised_and_finds_the_day_spent_begins_on_the_next_day() {
+    let target = TargetId::new(0);
+    let mut world = World::new(13, &[100_000]);
+    let day = |now: Moment| Zone::fixed(3600).local(now.wall).day;
+    // Until each of two jobs fits the day, and both do not.
+    let promised = loop {
+        let kinds = [JobKind::Hops, JobKind::Capacity];
+        let promised = kinds.map(|kind| world.planner.request(target, kind, world.now).unwrap().count());
+        let left = world.planner.targets[&target].left(day(world.now), Why::Asked).count();
+        if promised.iter().sum::<u64>() > left {
+            break world.now;
+        }
+        world.run(world.now.boot.after(Duration::from_secs(61)), |_| {});
+    };
+    let begun: Vec<Job> = world.planner.due(promised).into_iter().filter(|job| job.why == Why::Asked).collect();
+    let [first] = &begun[..] else { panic!("one fits: {begun:?}") };
+    let spent = JobEnd { octets: Some(first.octets), outcome: Outcome::Done };
+    world.planner.ended(first.id, promised.boot, spent);
+    let mut second = None;
+    world.run(promised.boot.after(Duration::from_secs(2 * 86_400)), |world| {
+        if world.running.iter().any(|(_, job)| job.why == Why::Asked) {
+            second.get_or_insert(day(world.now));
+        }
+    });
+    assert_eq!(second, Some(day(promised) + 1));
+}
+
+#[test]
 fn requests_wait_for_no_quiet_hours_and_no_server_that_is_gone() {
     // Target 4 is quiet at nine; it is Monday, a little after midnight.
     let mut world = World::new(12, &CAPACITIES_KBPS);
