@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::ring::{FilterInstruction, PacketRing, RingCounts, RingFrame, RingOptions};
+use crate::sys::ethtool;
 
 /// Octets of a frame that are kept: Ethernet with two tags, IPv6 with extension headers, TCP with
 /// all options.
@@ -112,10 +113,8 @@ impl Listener {
 impl Heading {
     /// Of an interface.
     pub fn of(interface: &str) -> Self {
-        let kind = nix::ifaddrs::getifaddrs().ok().and_then(|all| {
-            let mut own = all.filter(|address| address.interface_name == interface);
-            own.find_map(|address| Some(address.address?.as_link_addr()?.hatype()))
-        });
+        let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0));
+        let kind = socket.ok().and_then(|socket| ethtool::hardware_type(socket.as_fd(), interface).ok());
         match kind {
             // What cannot be found out is most likely Ethernet.
             Some(1) | None => Self::Ethernet,

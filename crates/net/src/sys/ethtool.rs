@@ -176,6 +176,19 @@ pub(crate) fn mtu(socket: BorrowedFd<'_>, interface: &str) -> io::Result<u32> {
     u32::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
+/// What frames of an interface begin with: the kernel's `ARPHRD_` number.
+pub(crate) fn hardware_type(socket: BorrowedFd<'_>, interface: &str) -> io::Result<u16> {
+    let mut request = named(interface)?;
+    // SAFETY: the kernel reads and writes one `ifreq`, which outlives the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR as libc::Ioctl, &raw mut request) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel filled this field of the union with a `sockaddr`, for which any pattern is
+    // valid.
+    Ok(unsafe { request.ifr_ifru.ifru_hwaddr }.sa_family)
+}
+
 /// A request about this interface.
 pub(super) fn named(interface: &str) -> io::Result<libc::ifreq> {
     // SAFETY: `ifreq` is a C structure of integers, octets and pointers, for all of which zero is a
