@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::Ordering;
@@ -107,7 +108,14 @@ fn announce(path: &RealTimePath, scenario: &narrows_scenario::Scenario) -> Resul
 
 fn spawn(path: &RealTimePath, side: Side, words: &[String]) -> Result<Program, Failure> {
     let (program, arguments) = words.split_first().ok_or_else(|| Failure::usage("an empty command"))?;
-    path.host(side).spawn(Command::new(program).args(arguments)).map(Program).map_err(|error| failure(&error))
+    let (host, mut command) = (path.host(side), Command::new(program));
+    command.args(arguments);
+    let started = match side {
+        Side::Sender => host.spawn(&mut command).map(Program::beside),
+        // Nobody waits for it, so nobody else would end what it leaves behind.
+        Side::Receiver => host.spawn(command.process_group(0)).map(Program::with_group),
+    };
+    started.map_err(|error| failure(&error))
 }
 
 /// The exit code and the party that go with a lab's error.

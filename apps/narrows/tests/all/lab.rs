@@ -243,6 +243,43 @@ fn traceroute_meets_every_hop_of_a_lab() {
     assert_eq!(shown, ["10.77.1.1", "10.77.1.2", RECEIVER], "{ended:?}");
 }
 
+/// The receiver's program ends with the path, and so does whatever it started.
+#[test]
+#[ignore = "lab: needs namespaces"]
+fn nothing_that_the_receiver_started_outlives_the_path() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "three.toml", THREE_HOPS);
+    let script = file(&home, "receiver.sh", "sleep 3600 & echo $! > \"$1\"; wait\n");
+    let pid = home.path().join("pid");
+    let receiver = format!("sh {} {}", text(&script), text(&pid));
+    let wait = format!("until [ -s {} ]; do sleep 0.02; done", text(&pid));
+    let ended = emulate(&path, Some(&receiver), &["sh", "-c", &wait]);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    let pid = std::fs::read_to_string(&pid).expect("the receiver wrote it");
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+}
+
+/// A TUN interface has neither a link address nor link headers.
+#[test]
+#[ignore = "lab: needs namespaces"]
+fn an_interface_without_link_headers_is_listened_to() {
+    let _alone = alone();
+    let home = directory();
+    let path = file(&home, "three.toml", THREE_HOPS);
+    let narrows = env!("CARGO_BIN_EXE_narrows");
+    // Connections come until it has listened long enough, however late it began.
+    let script = format!(
+        "{narrows} passive -i path0 -d 1 --json & \
+         while kill -0 $! 2> /dev/null; do {narrows} rtt {RECEIVER} --via tcp:9 --quiet > /dev/null; done"
+    );
+    let ended = emulate(&path, None, &["sh", "-c", &script]);
+    let row = ended.json_line();
+    assert!(row["counts"]["tcp"].as_u64() > Some(0), "{row:#}");
+    assert_eq!(row["counts"]["other_link"], 0, "{row:#}");
+}
+
 /// The receiving host runs nothing but its kernel, and a reflector in one case: round trips from
 /// one end.
 #[test]

@@ -31,7 +31,8 @@ fn now() -> WallTime {
 impl Site {
     fn of(store: &Store) -> Self {
         let local = Settings::local(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let server = Server::bind(Settings { now: || now().since(WallTime::default()), ..local }).expect("loopback has a free port");
+        let server = Server::bind(Settings { now: || now().since(WallTime::default()), ..local })
+            .expect("loopback has a free port");
         let (address, reader) = (server.address(), store.reader());
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::spawn(move || {

@@ -50,7 +50,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     {
         tell(&mut command, name, addresses);
     }
-    let exit = node.spawn(&mut command).map(Program).map_err(wrong)?.wait(stop)?;
+    let exit = node.spawn(&mut command).map(Program::beside).map_err(wrong)?.wait(stop)?;
     drop(server);
     for line in flows.end() {
         output::complain(&line);
