@@ -4,7 +4,7 @@ use super::adapter::Adapter;
 use super::error::AdapterError;
 
 /// Name and text of each, in the order of `docs/guide/external-tools.md`.
-pub const BUILT_IN: [(&str, &str); 14] = [
+pub const BUILT_IN: [(&str, &str); 17] = [
     ("iperf3-tcp", include_str!("../../../../external-tools/iperf3-tcp.toml")),
     ("iperf3-udp", include_str!("../../../../external-tools/iperf3-udp.toml")),
     ("iperf2-tcp", include_str!("../../../../external-tools/iperf2-tcp.toml")),
@@ -18,6 +18,9 @@ pub const BUILT_IN: [(&str, &str); 14] = [
     ("pathload", include_str!("../../../../external-tools/pathload.toml")),
     ("igi", include_str!("../../../../external-tools/igi.toml")),
     ("ptr", include_str!("../../../../external-tools/ptr.toml")),
+    ("spruce", include_str!("../../../../external-tools/spruce.toml")),
+    ("wbest", include_str!("../../../../external-tools/wbest.toml")),
+    ("assolo", include_str!("../../../../external-tools/assolo.toml")),
     ("obudpst", include_str!("../../../../external-tools/obudpst.toml")),
 ];
 
@@ -43,9 +46,10 @@ mod tests {
             assert_eq!(adapter.name(), name);
             assert!(!adapter.needs().is_empty(), "{name}");
             // No distribution has these: whoever has them puts them on the search path.
-            let built_by_hand = ["pathrate", "pathload", "igi", "ptr", "obudpst"].contains(&name);
+            let built_by_hand =
+                ["pathrate", "pathload", "igi", "ptr", "spruce", "wbest", "assolo", "obudpst"].contains(&name);
             assert_eq!(adapter.package().is_none(), built_by_hand, "{name}");
         }
-        assert!(builtin("spruce").is_none());
+        assert!(builtin("yaz").is_none());
     }
 }

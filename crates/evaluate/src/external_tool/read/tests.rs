@@ -57,6 +57,15 @@ fn research_programs_are_read_as_they_print() {
     assert_eq!(one("pathload", pathload), range(44_500_000, 46_200_000));
     let pathrate = "-----\nFinal capacity estimate :  96 Mbps  to  98 Mbps  \n-----\n";
     assert_eq!(one("pathrate", pathrate), range(96_000_000, 98_000_000));
+    let spruce = Printed { stdout: "sender starting up\nsender finished\n".to_owned(), ..Printed::default() };
+    let spruce = Printed { stderr: "availalble bandwidth estimate: 67120 Kbps\n".to_owned(), ..spruce };
+    let texts = Texts { client: spruce, after: Printed::default(), server: Printed::default() };
+    assert_eq!(adapter("spruce").read(&texts).unwrap().numbers[0].found, rate(67_120_000));
+    let wbest = "\tmean At: 81.250000 Mbps\n\tmean Ab: 66.500000 Mbps\n\tmean Ab with loss: 66.250000 Mbps\n";
+    let wbest = Printed { stdout: wbest.to_owned(), ..Printed::default() };
+    let texts = Texts { client: Printed::default(), after: Printed::default(), server: wbest };
+    assert_eq!(adapter("wbest").read(&texts).unwrap().numbers[0].found, rate(66_250_000));
+    assert_eq!(one("assolo", "1322049600.125000 64.500000\n1322049605.250000 66.750000\n"), rate(66_750_000));
     let both =
         "\nPTR:  58.125 Mpbs (suggested)\nIGI:  61.500 Mpbs\nProbing uses 1.250 seconds, 9 trains, ending at a gap\n";
     assert_eq!(scalar("ptr", both), (rate(58_125_000), PrintedCost { seconds: Some(1.25), ..PrintedCost::default() }));
