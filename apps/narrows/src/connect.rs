@@ -134,7 +134,7 @@ impl Peer {
             on_queued: QueueObserver::new(move |_, place| {
                 teller.note(&format!("{name} is busy; place {place} in its queue"));
             }),
-            ..*usual
+            ..usual.clone()
         };
         SocketWorld::connect(&self.name, options).map_err(|error| failure(&error))
     }
@@ -211,7 +211,9 @@ pub(crate) fn failure(error: &narrows_net::Error) -> Failure {
     use narrows_net::error::{CallerError, PathError, PeerError};
     let (exit, who) = match error {
         narrows_net::Error::Caller(CallerError::NoAddress { .. }) => (Exit::Unreachable, "caller"),
-        narrows_net::Error::Caller(CallerError::KeyNeeded { .. }) => (Exit::Refused, "caller"),
+        narrows_net::Error::Caller(CallerError::KeyNeeded { .. } | CallerError::KeyRefused { .. }) => {
+            (Exit::Refused, "caller")
+        }
         narrows_net::Error::Caller(_) => (Exit::Usage, "caller"),
         narrows_net::Error::Host { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             (Exit::Privilege, "host")

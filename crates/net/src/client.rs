@@ -73,8 +73,9 @@ const GRACE: Duration = Duration::from_millis(100);
 impl SocketWorld {
     /// Opens a session with `target` (a name or an address), proves this host's address, measures
     /// this host (unless told not to) and a few round trips. Takes about half a second.
-    pub fn connect(target: &str, options: ConnectOptions) -> Result<Self, Error> {
+    pub fn connect(target: &str, mut options: ConnectOptions) -> Result<Self, Error> {
         let opened = handshake::open(target, &options)?;
+        options.lease = options.lease.filter(|_| opened.version >= narrows_wire::NAMES_KEYS);
         let keys = handshake::SessionKeys { peer: opened.peer, session: opened.session, token: opened.token };
         let stop = Arc::clone(&options.stop);
         let mut control = control::Control::new(opened.stream, opened.reader, opened.conversation, stop)?;

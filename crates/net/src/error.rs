@@ -41,11 +41,19 @@ pub enum CallerError {
         /// `IPv4`, `IPv6` or `IP`.
         version: &'static str,
     },
-    /// The remote host wants a key, or another one.
-    #[error("{peer} wants a shared key; give it, or another one")]
+    /// The remote host wants a key.
+    #[error("{peer} wants a shared key")]
     KeyNeeded {
         /// The remote host.
         peer: SocketAddr,
+    },
+    /// The remote host wants another key.
+    #[error("{peer} lets nobody in without the right key: {reason}")]
+    KeyRefused {
+        /// The remote host.
+        peer: SocketAddr,
+        /// In its own words.
+        reason: String,
     },
 }
 

@@ -3,6 +3,7 @@
 //! | part | file | runs on |
 //! |---|---|---|
 //! | control connections: handshake, order of messages, keep-alive | `control.rs` | tokio |
+//! | keys, and which run of a fleet may load | `fleet_keys.rs`, `key_file.rs` | - |
 //! | who may test now, and who waits | `slots.rs` | - |
 //! | address validation on the public UDP port | `listen_socket.rs` | a thread per address |
 //! | one validated flow: echo, receive | `flow.rs`, `listen.rs`, `collect.rs` | a thread per flow |
@@ -18,7 +19,9 @@ mod conduct;
 mod conductor;
 mod control;
 mod convert;
+mod fleet_keys;
 mod flow;
+mod key_file;
 mod listen;
 mod listen_socket;
 mod load;
@@ -41,7 +44,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 pub use convert::host_facts;
-pub use options::{Limits, PskFileError, ServeError, ServeOptions, is_private, read_psk_file};
+pub use fleet_keys::FleetKeys;
+pub use key_file::{KeyFileError, read_psk_file, read_secret_file};
+pub use options::{Limits, ServeError, ServeOptions, is_private};
 
 use crate::pending_connections;
 use session::Server;

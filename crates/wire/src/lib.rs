@@ -10,11 +10,11 @@
 //! | a stock peer, over TCP and UDP | [`iperf3`] | tests by stock iperf3 clients and servers |
 //! | an M-Lab peer, over a WebSocket | [`ndt7`] | tests by ndt7 clients and servers |
 //! | STAMP, over UDP | [`stamp`] | RFC 8762 packets, for hosts that run a reflector instead |
-//! | proofs | [`CookieKeys`], [`Psk`] | return routability, shared keys |
+//! | proofs | [`CookieKeys`], [`Psk`], [`fleet_key`] | return routability, shared keys, the keys of a fleet |
 //!
 //! Octets from outside enter through `parse` functions that take `&[u8]`, check before they
 //! allocate, and never panic: [`FrameReader`], [`ClientMessage::parse`], [`ServerMessage::parse`],
-//! [`Rows::parse`], [`Datagram::parse`], [`DataHello::parse`], and those of [`stamp`].
+//! [`Rows::parse`], [`Datagram::parse`], [`DataHello::parse`], and those of [`stamp`] and [`fleet_key`].
 //! `docs/design/protocol.md` has the layouts of octets and the order of messages. Rates are in
 //! bit/s, times in ns.
 //!
@@ -26,6 +26,7 @@ mod conversation;
 mod cookie;
 mod data;
 mod datagram;
+pub mod fleet_key;
 mod frame;
 pub mod iperf3;
 mod light;
@@ -55,12 +56,16 @@ pub use rows::{ArrivalRow, DepartureRow, MAX_ROWS, PlanRow, ROW_OCTETS, Rows, Ro
 pub use secret::{Cookie, Nonce, Proof, Tag, Token};
 
 /// The newest version of the protocol that this crate speaks.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// From this version on a session may tune loads and transfers, and share the load slot of another
 /// one. A peer of an older version would ignore the fields, and test something else: to it they are
 /// not said.
 pub const TUNES: u16 = 3;
+
+/// From this version on a server may know its clients' keys by name, and grant the load slot to
+/// leased runs alone. An older server ignores a key's name, and would take the key for its own.
+pub const NAMES_KEYS: u16 = 4;
 
 /// The oldest one. Version 1 has no `AskHost`, and its peers refuse fields that they do not know.
 pub const OLDEST_VERSION: u16 = 1;

@@ -25,6 +25,7 @@ pub use transfer::{
     TransferTuning,
 };
 
+use crate::fleet_key::Lease;
 use crate::frame::{FrameKind, encode_frame};
 use crate::limits::SessionLimits;
 use crate::secret::{Nonce, Proof, Token};
@@ -111,6 +112,10 @@ pub enum ClientMessage {
         version: u16,
         /// For the proofs.
         nonce: Nonce,
+        /// From version 4 on: which key the client has, for servers that know several
+        /// ([`KeyName`](crate::fleet_key::KeyName)).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key_name: Option<String>,
     },
     /// Answer to a welcome that asks for it.
     Prove {
@@ -126,6 +131,10 @@ pub enum ClientMessage {
         /// instead of waiting for one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         beside: Option<Token>,
+        /// From version 4 on: the run that wants to load, for servers that grant the load slot to
+        /// leased runs alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lease: Option<Lease>,
     },
     /// Gives a slot back, or leaves its queue. Answered by `Released`; only then may the slot be
     /// asked for again.
@@ -306,9 +315,12 @@ impl Check for ClientMessage {
             Self::TransferBegin(plan) => plan.check(),
             Self::TransferSegment(segment) => segment.check(),
             Self::TrainSent { packets, .. } => check::packets(*packets),
-            Self::Slot { kind, beside } => check::ensure("beside", beside.is_none() || *kind == SlotKind::Load),
-            Self::Hello { .. }
-            | Self::Prove { .. }
+            Self::Slot { kind, beside, lease } => {
+                check::ensure("beside", beside.is_none() || *kind == SlotKind::Load)?;
+                check::ensure("lease", lease.is_none() || *kind == SlotKind::Load)
+            }
+            Self::Hello { key_name, .. } => key_name.as_deref().map_or(Ok(()), check::key_name),
+            Self::Prove { .. }
             | Self::Release { .. }
             | Self::SendTrain { .. }
             | Self::LoadEnd { .. }
@@ -365,6 +377,11 @@ fn frame(message: &impl Serialize) -> Vec<u8> {
 }
 
 impl ClientMessage {
+    /// Wants a slot of this kind, and nothing more.
+    pub const fn slot(kind: SlotKind) -> Self {
+        Self::Slot { kind, beside: None, lease: None }
+    }
+
     /// Reads the body of a JSON frame.
     pub fn parse(body: &[u8]) -> Result<Self, MessageError> {
         parse(body)

@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use thiserror::Error;
 
-use crate::secret::{Nonce, Proof, Tag, Token};
+use crate::secret::{Nonce, Proof, Secret, Tag, Token};
 
 /// Why octets are no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -58,6 +58,11 @@ impl Psk {
             return Err(PskError::Long);
         }
         Ok(Self(key.to_vec()))
+    }
+
+    /// A key of a fleet: its 32 octets, not their text.
+    pub fn from_secret(secret: &Secret) -> Self {
+        Self(secret.octets().to_vec())
     }
 
     /// What the client shows.

@@ -1,6 +1,7 @@
 //! Fixed-length octet strings: nonces, tokens, cookies, tags, proofs.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use subtle::ConstantTimeEq;
@@ -113,4 +114,28 @@ octet_string! {
 octet_string! {
     /// Proof of a shared key.
     Proof, 32, false
+}
+octet_string! {
+    /// A key of a fleet: see [`crate::fleet_key`].
+    Secret, 32, false
+}
+
+impl Secret {
+    /// As plans and key files have it.
+    pub fn to_hex(&self) -> String {
+        to_hex(&self.0)
+    }
+}
+
+/// Text that is no [`Secret`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not {} hexadecimal digits in lower case", 2 * Secret::OCTETS)]
+pub struct SecretError;
+
+impl FromStr for Secret {
+    type Err = SecretError;
+
+    fn from_str(text: &str) -> Result<Self, SecretError> {
+        from_hex(text).map(Self).ok_or(SecretError)
+    }
 }

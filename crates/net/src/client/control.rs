@@ -16,7 +16,7 @@ use narrows_wire::{
 };
 
 use crate::clock::{self, nanos};
-use crate::error::{Error, PathError, PeerError};
+use crate::error::{CallerError, Error, PathError, PeerError};
 
 /// The listening thread looks around this often.
 const POLL: Duration = Duration::from_millis(50);
@@ -239,7 +239,7 @@ impl Control {
 
 pub(super) fn refused(peer: SocketAddr, code: RefusalCode, text: String) -> Error {
     match code {
-        RefusalCode::Key => crate::error::CallerError::KeyNeeded { peer }.into(),
+        RefusalCode::Key => CallerError::KeyRefused { peer, reason: text }.into(),
         RefusalCode::Version => PeerError::Version { peer, reason: text }.into(),
         RefusalCode::Protocol => PeerError::Protocol { peer, what: text }.into(),
         RefusalCode::Internal => PeerError::Failed { peer, reason: text }.into(),

@@ -50,6 +50,8 @@ pub(super) fn open(target: &str, options: &ConnectOptions) -> Result<Opened, Err
 /// 1 know of no other.
 fn enter(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions) -> Result<Opened, Error> {
     let refused = match greet(stream, peer, options, narrows_wire::VERSION) {
+        // To one that knows no names of keys there is no other way in.
+        Err(error) if options.key_name.is_some() => return Err(unnamed(error)),
         Err(Error::Peer(PeerError::Version { reason, .. })) => reason,
         other => return other,
     };
@@ -59,6 +61,24 @@ fn enter(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions) -> Resul
         Err(Error::Peer(PeerError::Version { .. })) => Err(PeerError::Version { peer, reason: refused }.into()),
         other => other,
     }
+}
+
+/// Servers of version 1 refuse fields that they do not know.
+fn unnamed(error: Error) -> Error {
+    match error {
+        Error::Peer(PeerError::Protocol { peer, what }) if what.contains("unknown field `key_name`") => {
+            needs_names(peer, 1)
+        }
+        other => other,
+    }
+}
+
+fn needs_names(peer: SocketAddr, version: u16) -> Error {
+    let reason = format!(
+        "it answers in version {version}, and keys have names from version {} on: upgrade narrows where the server runs",
+        narrows_wire::NAMES_KEYS
+    );
+    PeerError::Version { peer, reason }.into()
 }
 
 /// All addresses of a name, in the system's order.
@@ -138,13 +158,17 @@ fn greet(stream: TcpStream, peer: SocketAddr, options: &ConnectOptions, newest: 
         options,
     };
     let nonce = random_nonce()?;
-    greeting.say(&ClientMessage::Hello { version: newest, nonce })?;
+    let key_name = options.key_name.as_ref().map(ToString::to_string);
+    greeting.say(&ClientMessage::Hello { version: newest, nonce, key_name })?;
     let ServerMessage::Welcome { version, nonce: remote_nonce, auth } = greeting.hear()? else {
         return Err(greeting.broken("no welcome"));
     };
     if version < narrows_wire::OLDEST_VERSION || version > newest {
         let reason = format!("it answers in version {version}");
         return Err(PeerError::Version { peer, reason }.into());
+    }
+    if options.key_name.is_some() && version < narrows_wire::NAMES_KEYS {
+        return Err(needs_names(peer, version));
     }
     let key = match (auth, &options.psk) {
         (Auth::None, None) => None,

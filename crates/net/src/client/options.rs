@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use narrows_wire::fleet_key::{KeyName, Lease};
 use narrows_wire::{Direction, LoadTuning, Psk, SlotKind, TransferTuning};
 
 use crate::thread_scheduling::ThreadScheduling;
@@ -120,6 +121,10 @@ pub struct ConnectOptions {
     pub direction: Direction,
     /// The key that both sides hold. With a key, a remote host that asks for none is refused.
     pub psk: Option<Psk>,
+    /// What a server of a fleet knows that key by.
+    pub key_name: Option<KeyName>,
+    /// The run that loads, for a server that grants its load slot to leased runs alone.
+    pub lease: Option<Lease>,
     /// Longest wait for the connection and for the session. Default 3 s.
     pub timeout: Duration,
     /// Longest wait for a slot that other sessions hold. Default 30 s.
@@ -144,6 +149,8 @@ impl Default for ConnectOptions {
             version: IpVersion::default(),
             direction: Direction::Forward,
             psk: None,
+            key_name: None,
+            lease: None,
             timeout: Duration::from_secs(3),
             queue_timeout: Duration::from_secs(30),
             on_queued: QueueObserver::default(),

@@ -38,7 +38,8 @@ fn wait(
     /// An answer of some kind comes at once.
     const FIRST: Duration = Duration::from_secs(3);
     let timeout = options.queue_timeout;
-    control.say(&ClientMessage::Slot { kind, beside })?;
+    let lease = options.lease.filter(|_| kind == SlotKind::Load && beside.is_none());
+    control.say(&ClientMessage::Slot { kind, beside, lease })?;
     let began = clock::now_ns();
     let mut deadline = began.saturating_add(nanos(FIRST));
     let mut queued = None;
@@ -54,7 +55,7 @@ fn wait(
             }
             Some(Incoming::Message(ServerMessage::Refused { code, text, .. })) => {
                 return match code {
-                    RefusalCode::Limit => Ok(Err(Refusal::ForbiddenByPeer)),
+                    RefusalCode::Limit => control.refusal(code, text).map(Err),
                     _ => Err(refused(control.peer(), code, text)),
                 };
             }

@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_client_that_does_not_read_is_broken_off() {
         let server = Arc::new(Server::new(ServeOptions::loopback(host())).unwrap());
-        let guard = server.open(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        let guard = server.open(IpAddr::V4(Ipv4Addr::LOCALHOST), None).unwrap();
         // Whoever gives orders stays; whoever tells the client its words does not.
         let ((_giver, orders), (words, mut unread)) = (sync_channel(1), unbounded_channel());
         let conductor = Conductor { session: Arc::clone(&guard.session), orders, words };

@@ -11,6 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use narrows_diagnose::advice::HostEnvironment;
+use narrows_wire::fleet_key::{Lease, NotLeased};
 use narrows_wire::{
     ClientMessage, DATA_HELLO_OCTETS, DataHello, Frame, FrameKind, MessageVerdict, RefusalCode, Rows, ServerMessage,
     Side, SlotKind, Table,
@@ -206,6 +207,9 @@ impl<'a> Attendance<'a> {
             let text = format!("a slot held for {:?} without any test", limits.slot_idle_time);
             return Err(End::Refused(RefusalCode::Expired, text));
         }
+        if self.server.options.denies(self.session.agent.as_deref()) {
+            return Err(End::Refused(RefusalCode::Expired, "this client is denied here from now on".to_owned()));
+        }
         if self.began.elapsed() > limits.session_time {
             let text = format!("sessions end after {:?}", limits.session_time);
             return Err(End::Refused(RefusalCode::Expired, text));
@@ -242,8 +246,11 @@ impl<'a> Attendance<'a> {
 
     async fn act(&mut self, message: ClientMessage, orders: &mpsc::SyncSender<Order>) -> Result<(), End> {
         let asked = match message {
-            ClientMessage::Slot { kind, beside: Some(token) } => return self.share(kind, &token).await,
-            ClientMessage::Slot { kind, beside: None } => {
+            ClientMessage::Slot { kind, beside: Some(token), .. } => return self.share(kind, &token).await,
+            ClientMessage::Slot { kind, beside: None, lease } => {
+                if let Err(not) = self.leased(kind, lease).await {
+                    return self.link.say(&ServerMessage::refused(RefusalCode::Limit, None, not.to_string())).await;
+                }
                 let (reported, news) = unbounded_channel();
                 self.waiting = Some(news);
                 self.server.slots.ask(kind, self.session.id, reported);
@@ -279,6 +286,23 @@ impl<'a> Attendance<'a> {
             }
         };
         order(orders, asked)
+    }
+
+    /// In a fleet only the run that leased this host may load it. The news of its lease may come
+    /// later than the run itself.
+    async fn leased(&self, kind: SlotKind, lease: Option<Lease>) -> Result<(), NotLeased> {
+        let Some(keys) = self.server.options.fleet_keys.as_ref().filter(|_| kind == SlotKind::Load) else {
+            return Ok(());
+        };
+        let began = Instant::now();
+        loop {
+            match keys.admits(lease) {
+                Err(not) if not != NotLeased::Unnamed && began.elapsed() < self.server.options.limits.lease_time => {
+                    tokio::time::sleep(TICK).await;
+                }
+                known => return known,
+            }
+        }
     }
 
     /// Two sessions of one client, of which one sends and one receives, need the slot together.

@@ -1,13 +1,12 @@
 //! What a server is told, and what it refuses to start with.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use narrows_wire::{HostFacts, Psk, PskError, SessionLimits};
+use narrows_wire::{HostFacts, Psk, SessionLimits};
+
+use super::fleet_keys::{ClientKey, FleetKeys};
 
 /// Caps of the whole server. Defaults are ours, scaled down from what other measurement servers
 /// ship.
@@ -35,6 +34,9 @@ pub struct Limits {
     pub session_time: Duration,
     /// Longest time that a session may hold a slot and use it for nothing.
     pub slot_idle_time: Duration,
+    /// How long a leased run waits until this host has heard of its lease. Ours: the bus tells both
+    /// hosts at about the same time.
+    pub lease_time: Duration,
 }
 
 impl Default for Limits {
@@ -51,6 +53,7 @@ impl Default for Limits {
             handshake_time: Duration::from_secs(5),
             session_time: Duration::from_secs(1800),
             slot_idle_time: Duration::from_secs(30),
+            lease_time: Duration::from_secs(1),
         }
     }
 }
@@ -71,6 +74,8 @@ pub struct ServeOptions {
     pub port: u16,
     /// The key that clients must prove.
     pub psk: Option<Psk>,
+    /// Instead of it, keys of a fleet's clients by name; the load slot is then for leased runs.
+    pub fleet_keys: Option<FleetKeys>,
     /// Allow UDP loads to anyone who asks, without a key.
     pub allow_load: bool,
     /// Caps.
@@ -86,6 +91,7 @@ impl ServeOptions {
             listen: vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()],
             port: narrows_wire::DEFAULT_PORT,
             psk: None,
+            fleet_keys: None,
             allow_load: false,
             limits: Limits::default(),
             host,
@@ -97,10 +103,23 @@ impl ServeOptions {
         Self { listen: vec![Ipv4Addr::LOCALHOST.into()], port: 0, ..Self::new(host) }
     }
 
-    /// Whether UDP loads may be sent for this client: it has proved the key, or it is on this host
+    /// The key that a client must prove, `None` for none; or why it cannot, for the client to read.
+    pub(super) fn key(&self, name: Option<&str>) -> Result<Option<ClientKey>, String> {
+        match &self.fleet_keys {
+            Some(keys) => keys.key(name).map(Some),
+            None => Ok(self.psk.clone().map(|psk| ClientKey { psk, agent: None })),
+        }
+    }
+
+    /// The client is an agent that may no longer measure here.
+    pub(super) fn denies(&self, agent: Option<&str>) -> bool {
+        self.fleet_keys.as_ref().zip(agent).is_some_and(|(keys, agent)| keys.denies(agent))
+    }
+
+    /// Whether UDP loads may be sent for this client: it has proved a key, or it is on this host
     /// or a private network, or the operator allows it to all.
     pub fn trusts(&self, client: IpAddr) -> bool {
-        self.psk.is_some() || self.allow_load || is_private(client)
+        self.psk.is_some() || self.fleet_keys.is_some() || self.allow_load || is_private(client)
     }
 
     /// What a client at this address may do.
@@ -154,82 +173,9 @@ pub enum ServeError {
     },
 }
 
-/// Why a key file cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PskFileError {
-    /// It cannot be read.
-    #[error("cannot read the key file {path}: {source}")]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Others than its owner may read or write it.
-    #[error("the key file {path} is open to others (mode {mode:04o}); say: chmod 600 {path}")]
-    Open {
-        /// Which.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// Its content is no key.
-    #[error("the key file {path} is of no use: {source}")]
-    Content {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: PskError,
-    },
-}
-
-/// Reads a pre-shared key. Refuses a file that group or others may read or write, and keys below 16
-/// octets.
-pub fn read_psk_file(path: &Path) -> Result<Psk, PskFileError> {
-    let unreadable = |source| PskFileError::Read { path: path.to_owned(), source };
-    let file = File::open(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
-    if !metadata.is_file() {
-        return Err(unreadable(io::Error::other("not a regular file")));
-    }
-    let mode = metadata.mode() & 0o7777;
-    if mode & 0o077 != 0 {
-        return Err(PskFileError::Open { path: path.to_owned(), mode });
-    }
-    let mut content = Vec::new();
-    // Two more for the newline, one more to tell that it is too long.
-    file.take(Psk::MAX_OCTETS as u64 + 3).read_to_end(&mut content).map_err(unreadable)?;
-    Psk::from_file_content(&content).map_err(|source| PskFileError::Content { path: path.to_owned(), source })
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
-
-    fn key_file(content: &[u8], mode: u32) -> tempfile::NamedTempFile {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(content).unwrap();
-        file.as_file().set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();
-        file
-    }
-
-    #[test]
-    fn key_files() {
-        let good = key_file(b"correct horse battery\n", 0o600);
-        assert!(read_psk_file(good.path()).is_ok());
-        for mode in [0o640, 0o604, 0o620, 0o644] {
-            let open = key_file(b"correct horse battery\n", mode);
-            assert!(matches!(read_psk_file(open.path()), Err(PskFileError::Open { mode: seen, .. }) if seen == mode));
-        }
-        let short = key_file(b"fifteen octets!\n", 0o600);
-        assert!(matches!(read_psk_file(short.path()), Err(PskFileError::Content { .. })));
-        assert!(matches!(read_psk_file(Path::new("/nonexistent/key")), Err(PskFileError::Read { .. })));
-        assert!(matches!(read_psk_file(Path::new("/dev/zero")), Err(PskFileError::Read { .. })));
-    }
 
     #[test]
     fn strangers_get_no_udp_load() {

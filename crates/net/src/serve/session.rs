@@ -51,6 +51,8 @@ pub(super) struct Session {
     pub(super) tag: Tag,
     /// Where the control connection comes from; datagrams must come from there too.
     pub(super) peer: IpAddr,
+    /// In a fleet, the agent that it is.
+    pub(super) agent: Option<String>,
     pub(super) limits: SessionLimits,
     /// Everything of the session ends.
     pub(super) ended: AtomicBool,
@@ -184,7 +186,7 @@ impl Server {
     }
 
     /// Opens a session; it ends when the guard is dropped.
-    pub(super) fn open(self: &Arc<Self>, peer: IpAddr) -> Result<SessionGuard, NoRoom> {
+    pub(super) fn open(self: &Arc<Self>, peer: IpAddr, agent: Option<String>) -> Result<SessionGuard, NoRoom> {
         let limits = self.options.session_limits(peer);
         let token = Token::new(random().map_err(NoRoom::Random)?);
         let mut sessions = lock(&self.sessions);
@@ -195,6 +197,7 @@ impl Server {
             token,
             tag: token.tag(),
             peer,
+            agent,
             meter: Mutex::new(LightMeter::with_slack(&limits, now())),
             limits,
             ended: AtomicBool::new(false),

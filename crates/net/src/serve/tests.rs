@@ -1,6 +1,7 @@
 //! A server on loopback, and a client made of bare sockets.
 
 mod client;
+mod fleet;
 mod hostile;
 mod traffic;
 mod transfers;
@@ -87,7 +88,7 @@ fn keys() {
     let mut rude = Client::dial(address);
     rude.hello();
     assert!(matches!(rude.hear(), ServerMessage::Welcome { auth: narrows_wire::Auth::Psk, .. }));
-    rude.say(&ClientMessage::Slot { kind: SlotKind::Load, beside: None });
+    rude.say(&ClientMessage::slot(SlotKind::Load));
     assert_eq!(refusal(&rude.hear()), RefusalCode::Protocol);
     assert!(rude.is_closed());
 }
@@ -97,7 +98,11 @@ fn keys() {
 fn a_version_that_was_unrecovered_is_reported_so() {
     let server = start(|_| ());
     let mut client = Client::dial(server.addresses()[0]);
-    client.say(&ClientMessage::Hello { version: narrows_wire::OLDEST_VERSION - 1, nonce: Nonce::new([0; 16]) });
+    client.say(&ClientMessage::Hello {
+        version: narrows_wire::OLDEST_VERSION - 1,
+        nonce: Nonce::new([0; 16]),
+        key_name: None,
+    });
     let refused = client.hear();
     assert_eq!(refusal(&refused), RefusalCode::Version);
     let ServerMessage::Refused { text, .. } = refused else {
@@ -218,7 +223,7 @@ fn the_load_slot_has_a_queue_and_everyone_knows_their_place() {
     let server = start(|options| options.limits.queue = 2);
     let mut clients: Vec<_> = (0..4).map(|_| Client::enter(server.addresses()[0], None).unwrap()).collect();
     for (client, place) in clients.iter_mut().zip(0u32..) {
-        client.say(&ClientMessage::Slot { kind, beside: None });
+        client.say(&ClientMessage::slot(kind));
         match (place, client.hear()) {
             (0, ServerMessage::GrantedScheduling { kind: SlotKind::Load }) => {}
             (1..=2, ServerMessage::Queued { place: reported, .. }) => assert_eq!(reported, place),
@@ -227,7 +232,7 @@ fn the_load_slot_has_a_queue_and_everyone_knows_their_place() {
         }
     }
     // A light test does not wait for loads.
-    clients[3].say(&ClientMessage::Slot { kind: SlotKind::Light, beside: None });
+    clients[3].say(&ClientMessage::slot(SlotKind::Light));
     assert_eq!(clients[3].hear(), ServerMessage::GrantedScheduling { kind: SlotKind::Light });
     // The holder is killed, the first in the queue gives up: the second gets it.
     clients.remove(0);

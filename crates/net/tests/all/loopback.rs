@@ -338,7 +338,7 @@ fn ipv6_and_a_shared_key() {
     let connect = |asked: &ConnectOptions| SocketWorld::connect("::1", asked.clone());
     assert!(matches!(connect(&asked), Err(Error::Caller(CallerError::KeyNeeded { .. }))));
     asked.psk = Some(key(b"0123456789abcdeX"));
-    assert!(matches!(connect(&asked), Err(Error::Caller(CallerError::KeyNeeded { .. }))));
+    assert!(matches!(connect(&asked), Err(Error::Caller(CallerError::KeyRefused { .. }))));
     asked.psk = Some(key(b"0123456789abcdef"));
     let mut world = connect(&asked).unwrap();
     assert!(world.facts().ipv6);

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail as its assertions do")]
 
 mod ends;
+mod fleet;
 mod loopback;
 mod namespaces;
 mod per_hop;

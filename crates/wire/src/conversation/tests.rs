@@ -12,7 +12,7 @@ use crate::rows::{ArrivalRow, PlanRow};
 use crate::secret::{Nonce, Proof, Token};
 
 fn hello() -> ClientMessage {
-    ClientMessage::Hello { version: 1, nonce: Nonce::new([0; 16]) }
+    ClientMessage::Hello { version: 1, nonce: Nonce::new([0; 16]), key_name: None }
 }
 
 fn welcome(auth: Auth) -> ServerMessage {
@@ -165,19 +165,19 @@ fn slots() {
     let kind = SlotKind::Load;
     let mut conversation = open();
     assert!(conversation.server(&ServerMessage::GrantedScheduling { kind }).is_err());
-    conversation.client(&ClientMessage::Slot { kind, beside: None }).unwrap();
-    assert!(conversation.client(&ClientMessage::Slot { kind: SlotKind::Light, beside: None }).is_err());
+    conversation.client(&ClientMessage::slot(kind)).unwrap();
+    assert!(conversation.client(&ClientMessage::slot(SlotKind::Light)).is_err());
     conversation.server(&ServerMessage::Queued { kind, place: 2 }).unwrap();
     conversation.server(&ServerMessage::GrantedScheduling { kind }).unwrap();
     assert!(conversation.holds(kind));
     conversation.client(&ClientMessage::Release { kind }).unwrap();
     assert!(!conversation.holds(kind));
-    assert!(conversation.client(&ClientMessage::Slot { kind, beside: None }).is_err());
+    assert!(conversation.client(&ClientMessage::slot(kind)).is_err());
     assert_eq!(conversation.server(&ServerMessage::GrantedScheduling { kind }), Ok(MessageVerdict::Stale));
     conversation.server(&ServerMessage::Released { kind }).unwrap();
-    conversation.client(&ClientMessage::Slot { kind, beside: None }).unwrap();
+    conversation.client(&ClientMessage::slot(kind)).unwrap();
     conversation.server(&ServerMessage::refused(RefusalCode::Busy, None, "queue is full")).unwrap();
-    conversation.client(&ClientMessage::Slot { kind, beside: None }).unwrap();
+    conversation.client(&ClientMessage::slot(kind)).unwrap();
 }
 
 const TRIES: usize = 33;
@@ -203,7 +203,7 @@ fn train_tries() -> Vec<Said> {
     let plan = Table::Plan(Vec::new());
     let departures = Table::Departures(Vec::new());
     vec![
-        Said::Client(ClientMessage::Slot { kind, beside: None }),
+        Said::Client(ClientMessage::slot(kind)),
         Said::Client(ClientMessage::Release { kind }),
         Said::Client(expect(id)),
         Said::Client(ClientMessage::TrainSent { id, packets: 2 }),

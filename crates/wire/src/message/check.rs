@@ -54,6 +54,11 @@ pub(crate) fn name(field: &'static str, name: &str) -> Result<(), MessageError> 
     ensure(field, (1..=40).contains(&name.len()) && name.bytes().all(plain))
 }
 
+/// The name of a client's key, of whatever form: at most 128 visible octets.
+pub(crate) fn key_name(name: &str) -> Result<(), MessageError> {
+    ensure("key_name", (1..=128).contains(&name.len()) && name.bytes().all(|octet| octet.is_ascii_graphic()))
+}
+
 /// The kernel's names of congestion controls: at most 15 octets, no separators.
 pub(crate) fn congestion(name: &str) -> Result<(), MessageError> {
     let plain = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'_' || octet == b'-';

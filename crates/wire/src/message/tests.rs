@@ -47,12 +47,18 @@ fn sample() -> TcpSample {
     }
 }
 
+fn lease() -> Lease {
+    Lease { run: uuid::Uuid::from_u128(0x0192_0000_0000_7000_8000_0000_0000_0001), fence: u64::MAX }
+}
+
 fn client_messages() -> Vec<ClientMessage> {
     vec![
-        ClientMessage::Hello { version: 1, nonce: Nonce::new([0xAB; 16]) },
+        ClientMessage::Hello { version: 1, nonce: Nonce::new([0xAB; 16]), key_name: None },
+        ClientMessage::Hello { version: 4, nonce: Nonce::new([0xAB; 16]), key_name: Some("ams-1@2951".to_owned()) },
         ClientMessage::Prove { proof: Proof::new([1; 32]) },
-        ClientMessage::Slot { kind: SlotKind::Load, beside: None },
-        ClientMessage::Slot { kind: SlotKind::Load, beside: Some(Token::new([7; 16])) },
+        ClientMessage::slot(SlotKind::Load),
+        ClientMessage::Slot { kind: SlotKind::Load, beside: Some(Token::new([7; 16])), lease: None },
+        ClientMessage::Slot { kind: SlotKind::Load, beside: None, lease: Some(lease()) },
         ClientMessage::ExpectTrain(TrainExpectation {
             id: 1,
             flow: 0,
@@ -211,9 +217,34 @@ fn there_and_back() {
 
 #[test]
 fn what_the_wire_shows() {
-    let hello = ClientMessage::Hello { version: 1, nonce: Nonce::new([0xAB; 16]) };
+    let hello = ClientMessage::Hello { version: 1, nonce: Nonce::new([0xAB; 16]), key_name: None };
     assert_eq!(body(&hello.frame()), br#"{"hello":{"version":1,"nonce":"abababababababababababababababab"}}"#);
     assert_eq!(body(&ClientMessage::Alive.frame()), br#""alive""#);
+    let slot = ClientMessage::Slot { kind: SlotKind::Load, beside: None, lease: Some(lease()) };
+    assert_eq!(
+        body(&slot.frame()),
+        br#"{"slot":{"kind":"load","lease":{"run":"01920000-0000-7000-8000-000000000001","fence":18446744073709551615}}}"#
+    );
+}
+
+/// Version 4: a key's name is short and visible, and only a load has a lease.
+#[test]
+fn names_of_keys_and_leases_are_checked() {
+    let hello = |name: &str| {
+        let text = serde_json::json!({"hello": {"version": 4, "nonce": "ab".repeat(16), "key_name": name}}).to_string();
+        ClientMessage::parse(text.as_bytes())
+    };
+    assert!(hello("ams-1@2951").is_ok() && hello("one of a later form:7").is_err() && hello("later:7").is_ok());
+    for name in ["", "a\u{7f}", "\n", "é", &"n".repeat(129)] {
+        assert_eq!(hello(name), Err(MessageError::Range("key_name")), "{name:?}");
+    }
+    let slot = |text: &str| ClientMessage::parse(format!(r#"{{"slot":{{{text}}}}}"#).as_bytes());
+    let lease = r#""lease":{"run":"01920000-0000-7000-8000-000000000001","fence":7}"#;
+    assert!(slot(&format!(r#""kind":"load",{lease}"#)).is_ok());
+    assert_eq!(slot(&format!(r#""kind":"light",{lease}"#)), Err(MessageError::Range("lease")));
+    for half in [r#""lease":{"fence":7}"#, r#""lease":{"run":"x","fence":7}"#, r#""lease":{"run":"","fence":-1}"#] {
+        assert!(matches!(slot(&format!(r#""kind":"load",{half}"#)), Err(MessageError::Syntax(_))), "{half}");
+    }
 }
 
 /// A later version may say more, in any message and however deep; what is missing where it may be

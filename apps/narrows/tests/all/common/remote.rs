@@ -17,8 +17,11 @@ impl SlotSession {
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_read_timeout(Some(super::TIMEOUT)).expect("a timeout");
         let mut slot_session = Self { stream, frames: FrameReader::new(FrameCaps::SESSION) };
-        slot_session
-            .say(&ClientMessage::Hello { version: narrows_wire::VERSION, nonce: Nonce::new([7; Nonce::OCTETS]) });
+        slot_session.say(&ClientMessage::Hello {
+            version: narrows_wire::VERSION,
+            nonce: Nonce::new([7; Nonce::OCTETS]),
+            key_name: None,
+        });
         assert!(matches!(slot_session.hear(), ServerMessage::Welcome { .. }));
         assert!(matches!(slot_session.hear(), ServerMessage::Session { .. }));
         slot_session
@@ -27,7 +30,7 @@ impl SlotSession {
     /// Takes the slot that loads need.
     pub(crate) fn take_load_slot(&mut self) {
         let kind = SlotKind::Load;
-        self.say(&ClientMessage::Slot { kind, beside: None });
+        self.say(&ClientMessage::slot(kind));
         assert_eq!(self.hear(), ServerMessage::GrantedScheduling { kind });
     }
 

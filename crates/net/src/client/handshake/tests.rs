@@ -34,8 +34,13 @@ fn server(answers: Vec<fn(&str) -> String>) -> (u16, JoinHandle<Vec<String>>) {
 }
 
 fn call(port: u16) -> Result<Opened, Error> {
-    let options = ConnectOptions { port, ..ConnectOptions::default() };
-    open("127.0.0.1", &options)
+    call_as(port, None)
+}
+
+fn call_as(port: u16, key_name: Option<&str>) -> Result<Opened, Error> {
+    let psk = key_name.map(|_| Psk::from_file_content(&[7; 32]).unwrap());
+    let key_name = key_name.map(|name| name.parse().unwrap());
+    open("127.0.0.1", &ConnectOptions { port, psk, key_name, ..ConnectOptions::default() })
 }
 
 /// What servers of version 1 say, octet for octet.
@@ -51,7 +56,7 @@ fn an_older_server_is_spoken_to_in_its_version() {
     let opened = call(port).unwrap();
     assert_eq!((opened.version, opened.session), (1, 7));
     let incoming = serving.join().unwrap();
-    assert!(incoming[0].starts_with(r#"{"hello":{"version":3,"nonce":""#), "{}", incoming[0]);
+    assert!(incoming[0].starts_with(r#"{"hello":{"version":4,"nonce":""#), "{}", incoming[0]);
     assert!(incoming[1].starts_with(r#"{"hello":{"version":1,"nonce":""#), "{}", incoming[1]);
     assert_eq!(incoming[1].len(), r#"{"hello":{"version":1,"nonce":""}}"#.len() + 32);
 }
@@ -60,12 +65,12 @@ fn an_older_server_is_spoken_to_in_its_version() {
 #[test]
 fn a_newer_server_answers_in_our_version() {
     let (port, serving) = server(vec![|_| {
-        let welcome = WELCOME.replace(r#""version":1"#, r#""version":3,"colour":["blue",{"deep":{}}]"#);
+        let welcome = WELCOME.replace(r#""version":1"#, r#""version":4,"colour":["blue",{"deep":{}}]"#);
         let session = SESSION.replace(r#""host":{"#, r#""mood":"good","host":{"smell":9,"#);
         format!("{welcome}\n{session}")
     }]);
     let opened = call(port).unwrap();
-    assert_eq!((opened.version, opened.host.send_cost_ns), (3, 1000));
+    assert_eq!((opened.version, opened.host.send_cost_ns), (4, 1000));
     serving.join().unwrap();
 }
 
@@ -74,19 +79,40 @@ fn a_newer_server_answers_in_our_version() {
 #[test]
 fn a_server_of_no_common_version_is_left() {
     let words = |_: &str| {
-        r#"{"refused":{"code":"version","id":null,"text":"this server speaks versions 8 to 9, the client none above 3: upgrade narrows where the client runs"}}"#
+        r#"{"refused":{"code":"version","id":null,"text":"this server speaks versions 8 to 9, the client none above 4: upgrade narrows where the client runs"}}"#
             .to_owned()
     };
     let (port, serving) = server(vec![words, words]);
     let Err(error) = call(port) else { panic!("it was let in") };
     let said = error.to_string();
-    assert!(said.contains("versions 8 to 9") && said.contains("this narrows speaks 1 to 3"), "{said}");
+    assert!(said.contains("versions 8 to 9") && said.contains("this narrows speaks 1 to 4"), "{said}");
     assert!(matches!(error, Error::Peer(PeerError::Version { .. })));
     serving.join().unwrap();
 
-    let welcome = |_: &str| WELCOME.replace(r#""version":1"#, r#""version":4"#);
+    let welcome = |_: &str| WELCOME.replace(r#""version":1"#, r#""version":5"#);
     let (port, serving) = server(vec![welcome, welcome]);
     let Err(error) = call(port) else { panic!("it was let in") };
-    assert!(error.to_string().contains("it answers in version 4"), "{error}");
+    assert!(error.to_string().contains("it answers in version 5"), "{error}");
     serving.join().unwrap();
+}
+
+/// A server that knows no names of keys would take the key for its own: it gets no proof, and the
+/// caller learns which side is to be upgraded.
+#[test]
+fn an_older_server_gets_no_proof_by_a_named_key() {
+    let words = |_: &str| {
+        r#"{"refused":{"code":"protocol","id":null,"text":"not a message: unknown field `key_name`, expected `version` or `nonce`"}}"#
+            .to_owned()
+    };
+    let welcome = |_: &str| WELCOME.replace(r#""version":1"#, r#""version":3"#).replace("none", "psk");
+    for (answer, version) in [(welcome as fn(&str) -> String, 3), (words, 1)] {
+        let (port, serving) = server(vec![answer]);
+        let Err(error) = call_as(port, Some("near@2951")) else { panic!("it was let in") };
+        let said = error.to_string();
+        assert!(said.contains(&format!("answers in version {version}")), "{said}");
+        assert!(said.contains("upgrade narrows where the server runs"), "{said}");
+        assert!(matches!(error, Error::Peer(PeerError::Version { .. })));
+        let heard = serving.join().unwrap();
+        assert!(heard[0].ends_with(r#","key_name":"near@2951"}}"#), "{}", heard[0]);
+    }
 }

@@ -14,6 +14,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, timeout};
 
 use crate::host::Interface;
+use crate::serve::fleet_keys::ClientKey;
 use crate::serve::session::{NoRoom, Server, SessionGuard, random};
 
 /// How long the peer may leave our words unread.
@@ -129,7 +130,7 @@ impl Link {
         local: IpAddr,
         server: &Arc<Server>,
     ) -> Result<SessionGuard, End> {
-        let ClientMessage::Hello { version, nonce } = self.message().await? else {
+        let ClientMessage::Hello { version, nonce, key_name } = self.message().await? else {
             return Err(broke("no hello"));
         };
         let Some(agreed) = narrows_wire::agreed(version) else {
@@ -140,19 +141,25 @@ impl Link {
         };
         server.room(peer.ip()).map_err(no_room)?;
         let ours = Nonce::new(random().map_err(internal("draw random numbers"))?);
-        let auth = if server.options.psk.is_some() { Auth::Psk } else { Auth::None };
+        let key = server.options.key(key_name.as_deref()).map_err(|text| End::Refused(RefusalCode::Key, text))?;
+        let auth = if key.is_some() { Auth::Psk } else { Auth::None };
         self.say(&ServerMessage::Welcome { version: agreed, nonce: ours, auth }).await?;
-        let mut proof = None;
-        if let Some(psk) = &server.options.psk {
+        let (mut proof, mut agent) = (None, None);
+        if let Some(ClientKey { psk, agent: named }) = key {
             let ClientMessage::Prove { proof: theirs } = self.message().await? else {
                 return Err(broke("no proof"));
             };
             if theirs != psk.client_proof(&nonce, &ours) {
                 return Err(End::Refused(RefusalCode::Key, "wrong key".to_owned()));
             }
+            // Not before the proof: strangers need not know who is denied.
+            if server.options.denies(named.as_deref()) {
+                return Err(End::Refused(RefusalCode::Key, "this client is denied here".to_owned()));
+            }
             proof = Some(psk.server_proof(&nonce, &ours));
+            agent = named;
         }
-        let guard = server.open(peer.ip()).map_err(no_room)?;
+        let guard = server.open(peer.ip(), agent).map_err(no_room)?;
         self.say(&ServerMessage::Session {
             session: guard.session.id,
             token: guard.session.token,

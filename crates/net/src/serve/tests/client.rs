@@ -39,13 +39,27 @@ impl Client {
     }
 
     pub(super) fn hello(&mut self) {
-        self.say(&ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE });
+        self.hello_as(None);
+    }
+
+    pub(super) fn hello_as(&mut self, key_name: Option<&str>) {
+        let key_name = key_name.map(str::to_owned);
+        self.say(&ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE, key_name });
     }
 
     /// A whole handshake, or what the server said instead.
     pub(super) fn enter(address: SocketAddr, psk: Option<&Psk>) -> Result<Self, Box<ServerMessage>> {
+        Self::enter_as(address, None, psk)
+    }
+
+    /// The same with a key that has a name.
+    pub(super) fn enter_as(
+        address: SocketAddr,
+        key_name: Option<&str>,
+        psk: Option<&Psk>,
+    ) -> Result<Self, Box<ServerMessage>> {
         let mut client = Self::dial(address);
-        client.hello();
+        client.hello_as(key_name);
         let ours = match client.hear() {
             ServerMessage::Welcome { nonce, .. } => nonce,
             other => return Err(Box::new(other)),
@@ -121,7 +135,7 @@ impl Client {
     }
 
     pub(super) fn take_slot(&mut self, kind: SlotKind) {
-        self.say(&ClientMessage::Slot { kind, beside: None });
+        self.say(&ClientMessage::slot(kind));
         assert_eq!(self.hear(), ServerMessage::GrantedScheduling { kind });
     }
 

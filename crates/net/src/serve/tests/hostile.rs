@@ -14,7 +14,7 @@ use crate::clock;
 fn malformed_and_disordered_messages_end_the_connection_only() {
     let server = start(|_| ());
     let address = server.addresses()[0];
-    let hello = ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE }.frame();
+    let hello = ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE, key_name: None }.frame();
     let mut wild: Vec<Vec<u8>> = vec![
         b"GET / HTTP/1.1\r\n\r\n".to_vec(),
         vec![0xFF; 100],
@@ -23,9 +23,7 @@ fn malformed_and_disordered_messages_end_the_connection_only() {
         [&[0, 1, 0, 0, 0][..], &[b'['; 4096]].concat(),
         ClientMessage::Alive.frame(),
     ];
-    wild.push(
-        [hello.clone(), ClientMessage::Slot { kind: SlotKind::Load, beside: None }.frame(), hello.clone()].concat(),
-    );
+    wild.push([hello.clone(), ClientMessage::slot(SlotKind::Load).frame(), hello.clone()].concat());
     wild.push([hello.clone(), ClientMessage::LoadEnd { id: 1 }.frame()].concat());
     for octets in wild {
         let mut client = Client::dial(address);
@@ -43,7 +41,7 @@ fn mutated_requests_do_not_hold_the_server_up() {
     let server = start(|_| ());
     let address = server.addresses()[0];
     let requests = [
-        ClientMessage::Slot { kind: SlotKind::Light, beside: None }.frame(),
+        ClientMessage::slot(SlotKind::Light).frame(),
         super::traffic::expect(1, 10).frame(),
         ClientMessage::TrainSent { id: 1, packets: 10 }.frame(),
         super::traffic::load(2, narrows_wire::Direction::Reverse, 1).frame(),
@@ -98,7 +96,7 @@ fn the_last_word_is_last_received() {
 fn every_truncation_of_a_hello_is_cut_off_in_time() {
     let server = start(|options| options.limits.handshake_time = Duration::from_millis(300));
     let address = server.addresses()[0];
-    let hello = ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE }.frame();
+    let hello = ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE, key_name: None }.frame();
     let begun = clock::now_ns();
     let mut clients: Vec<_> = (0..hello.len())
         .map(|cut| {
@@ -119,7 +117,7 @@ fn a_trickled_hello_does_not_outlive_the_handshake_time() {
     let server = start(|options| options.limits.handshake_time = Duration::from_millis(300));
     let mut client = Client::dial(server.addresses()[0]);
     let begun = clock::now_ns();
-    let trickle = ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE }.frame();
+    let trickle = ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE, key_name: None }.frame();
     for octet in trickle.iter().cycle() {
         clock::sleep_until_ns(clock::now_ns() + 20_000_000);
         if client.tcp.write_all(&[*octet]).is_err() {
@@ -139,7 +137,7 @@ fn half_open_connections_do_not_keep_others_out_for_long() {
     let _idle: Vec<_> = (0..40).map(|_| Client::dial(address)).collect();
     assert!(soon(|| {
         let mut client = Client::dial(address);
-        let frame = ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE }.frame();
+        let frame = ClientMessage::Hello { version: narrows_wire::VERSION, nonce: NONCE, key_name: None }.frame();
         client.tcp.write_all(&frame).is_ok() && !client.is_closed_at_once()
     }));
 }

@@ -243,7 +243,7 @@ fn the_load_slot_is_shared_by_who_knows_its_holder() {
     let server = start(|_| ());
     let mut clients: Vec<_> = (0..3).map(|_| Client::enter(server.addresses()[0], None).unwrap()).collect();
     clients[0].take_slot(kind);
-    let beside = |token| ClientMessage::Slot { kind, beside: Some(token) };
+    let beside = |token| ClientMessage::Slot { kind, beside: Some(token), lease: None };
     let (holder, idle) = (clients[0].token, clients[2].token);
     for wrong in [narrows_wire::Token::new([0; 16]), idle] {
         clients[1].say(&beside(wrong));
@@ -254,7 +254,7 @@ fn the_load_slot_is_shared_by_who_knows_its_holder() {
     clients[2].say(&beside(holder));
     assert_eq!(refusal(&clients[2].hear()), RefusalCode::Limit);
     // Who waits, waits for both.
-    clients[2].say(&ClientMessage::Slot { kind, beside: None });
+    clients[2].say(&ClientMessage::slot(kind));
     assert_eq!(clients[2].hear(), ServerMessage::Queued { kind, place: 1 });
     clients[0].say(&ClientMessage::Release { kind });
     assert_eq!(clients[0].hear(), ServerMessage::Released { kind });
