@@ -1,6 +1,5 @@
 //! Reaching the remote host, and what its faults mean to the user.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 #[cfg(feature = "watch")]
@@ -12,9 +11,9 @@ use narrows_net::client::{ConnectOptions, IpVersion, QueueObserver, SocketWorld}
 use narrows_net::single_ended::{SingleEndedOptions, SingleEndedWorld};
 use narrows_net::via::Via;
 use narrows_units::Direction;
-use narrows_wire::Psk;
 
 use crate::exit::{Exit, Failure};
+use crate::key::{Key, KeyArgs};
 use crate::progress::Progress;
 
 /// Whom to measure against.
@@ -32,9 +31,8 @@ pub(crate) struct ConnectArgs {
     /// Only IPv6
     #[arg(short = '6')]
     ipv6: bool,
-    /// File with the key that both hosts share; a server that does not ask for it is refused
-    #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
-    psk_file: Option<PathBuf>,
+    #[command(flatten)]
+    key: KeyArgs,
 }
 
 /// The remote host, ready to be connected to.
@@ -42,13 +40,13 @@ pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) port: u16,
     version: IpVersion,
-    psk: Option<Psk>,
+    key: Key,
 }
 
 impl ConnectArgs {
     /// What another command's flags say of it; `only`: IPv4, IPv6.
-    pub(crate) fn to(host: String, port: Option<u16>, psk_file: Option<PathBuf>, only: (bool, bool)) -> Self {
-        Self { host, port, ipv4: only.0, ipv6: only.1, psk_file }
+    pub(crate) fn to(host: String, port: Option<u16>, key: KeyArgs, only: (bool, bool)) -> Self {
+        Self { host, port, ipv4: only.0, ipv6: only.1, key }
     }
 
     /// The remote host, as the caller named it.
@@ -58,7 +56,6 @@ impl ConnectArgs {
 
     /// Reads the key.
     pub(crate) fn peer(&self) -> Result<Peer, Failure> {
-        let psk = self.psk_file.as_deref().map(crate::key::read).transpose()?;
         Ok(Peer {
             name: self.host.clone(),
             port: self.port.unwrap_or(narrows_wire::DEFAULT_PORT),
@@ -67,7 +64,7 @@ impl ConnectArgs {
                 (_, true) => IpVersion::V6,
                 _ => IpVersion::Any,
             },
-            psk,
+            key: self.key.read()?,
         })
     }
 }
@@ -75,7 +72,7 @@ impl ConnectArgs {
 impl Peer {
     /// A remote host without a key, at its usual port.
     pub(crate) fn plain(name: String, port: u16) -> Self {
-        Self { name, port, version: IpVersion::Any, psk: None }
+        Self { name, port, version: IpVersion::Any, key: Key::default() }
     }
 
     /// The same over these IP versions alone.
@@ -84,12 +81,12 @@ impl Peer {
     }
 
     /// The same with a key, or without one.
-    pub(crate) fn with_key(self, psk: Option<Psk>) -> Self {
-        Self { psk, ..self }
+    pub(crate) fn with_key(self, key: Key) -> Self {
+        Self { key, ..self }
     }
 
     pub(crate) fn has_key(&self) -> bool {
-        self.psk.is_some()
+        self.key.psk.is_some()
     }
 
     /// A world over real sockets, from the network namespace of the calling thread.
@@ -99,7 +96,7 @@ impl Peer {
         stop: &Arc<AtomicBool>,
         progress: &Progress,
     ) -> Result<SocketWorld, Failure> {
-        self.connect_with(direction, stop, progress, &ConnectOptions::default())
+        self.connect_with(direction, stop, progress, ConnectOptions::default())
     }
 
     /// The same, for no longer than this: where nobody has said that a server is there.
@@ -111,7 +108,7 @@ impl Peer {
         progress: &Progress,
     ) -> Result<SocketWorld, Failure> {
         let quick = ConnectOptions { timeout, queue_timeout: timeout, ..ConnectOptions::default() };
-        self.connect_with(direction, stop, progress, &quick)
+        self.connect_with(direction, stop, progress, quick)
     }
 
     fn connect_with(
@@ -119,7 +116,7 @@ impl Peer {
         direction: Direction,
         stop: &Arc<AtomicBool>,
         progress: &Progress,
-        usual: &ConnectOptions,
+        usual: ConnectOptions,
     ) -> Result<SocketWorld, Failure> {
         let (teller, name) = (progress.clone(), self.name.clone());
         let options = ConnectOptions {
@@ -129,14 +126,13 @@ impl Peer {
                 Direction::Reverse => narrows_wire::Direction::Reverse,
                 Direction::Forward | Direction::RoundTrip => narrows_wire::Direction::Forward,
             },
-            psk: self.psk.clone(),
             stop: Arc::clone(stop),
             on_queued: QueueObserver::new(move |_, place| {
                 teller.note(&format!("{name} is busy; place {place} in its queue"));
             }),
-            ..usual.clone()
+            ..usual
         };
-        SocketWorld::connect(&self.name, options).map_err(|error| failure(&error))
+        SocketWorld::connect(&self.name, self.key.clone().give(options)).map_err(|error| failure(&error))
     }
 }
 
@@ -168,14 +164,13 @@ impl Peer {
             } else {
                 narrows_wire::Direction::Forward
             },
-            psk: self.psk.clone(),
             stop: Arc::clone(stop),
             timeout,
             queue_timeout: timeout,
             on_queued: QueueObserver::new(move |_, _| teller.store(true, Ordering::Relaxed)),
             ..ConnectOptions::default()
         };
-        SocketWorld::connect(&self.name, options).map_err(|error| match failure(&error) {
+        SocketWorld::connect(&self.name, self.key.clone().give(options)).map_err(|error| match failure(&error) {
             refused if refused.exit == Exit::Refused && queued.load(Ordering::Relaxed) => NotAdmitted::Busy,
             other => NotAdmitted::Fault(other),
         })
@@ -187,7 +182,7 @@ impl Peer {
     pub(crate) fn connect_single_ended(&self, via: Via, stop: &Arc<AtomicBool>) -> Result<SingleEndedWorld, Failure> {
         let options = SingleEndedOptions {
             version: self.version,
-            psk: self.psk.clone(),
+            psk: self.key.psk.clone(),
             stop: Arc::clone(stop),
             ..SingleEndedOptions::new(via)
         };

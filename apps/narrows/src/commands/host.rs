@@ -16,6 +16,7 @@ use narrows_units::BitRate;
 
 use crate::connect::{Peer, Version};
 use crate::exit::{Exit, Failure};
+use crate::key::KeyArgs;
 use crate::progress::Progress;
 use crate::{environment, interrupt, output};
 
@@ -40,9 +41,8 @@ pub(crate) struct HostArgs {
     /// Only IPv6
     #[arg(short = '6', requires = "server")]
     ipv6: bool,
-    /// File with the key that both hosts share
-    #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
-    psk_file: Option<PathBuf>,
+    #[command(flatten)]
+    key: KeyArgs,
     /// The path's rate, to judge by it [default: the slower link, if known]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<BitRate>,
@@ -199,9 +199,8 @@ impl HostArgs {
             (_, true) => Version::V6,
             _ => Version::Any,
         };
-        let psk = self.psk_file.as_deref().map(crate::key::read).transpose()?;
         let peer = Peer::of_version(name.clone(), self.port.unwrap_or(narrows_wire::DEFAULT_PORT), version);
-        Ok(Some(peer.with_key(psk)))
+        Ok(Some(peer.with_key(self.key.read()?)))
     }
 
     fn target(&self, remote: &remote::PeerKind) -> Target {

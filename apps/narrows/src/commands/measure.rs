@@ -47,7 +47,7 @@ pub(crate) struct MeasureArgs {
     /// How a host that runs no `narrows serve` is made to answer: icmp (echo), `udp[:PORT]` (a
     /// closed port), `tcp[:PORT]` (SYNs; needs `CAP_NET_RAW`; ask the host's owner first) or
     /// `stamp[:PORT]` (an RFC 8762 or TWAMP-Light reflector; --psk-file: its key)
-    #[arg(long, value_name = "HOW", conflicts_with = "reverse")]
+    #[arg(long, value_name = "HOW", conflicts_with_all = ["reverse", "key_name"])]
     via: Option<Via>,
     /// Measure the reverse direction: from the server to this host
     #[arg(long, short = 'R')]

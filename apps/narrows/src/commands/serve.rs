@@ -30,6 +30,10 @@ pub(crate) struct ServeArgs {
     /// File with a key that clients must prove
     #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
     psk_file: Option<PathBuf>,
+    /// File with the keys of a fleet, which its agent writes: clients prove theirs by name, and
+    /// only the run that leased this host may load it; read again when it changes
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["psk_file", "allow_load", "iperf3", "ndt7"])]
+    fleet_keys: Option<PathBuf>,
     #[command(flatten)]
     stamp: stamp::StampArgs,
     #[command(flatten)]
@@ -91,10 +95,11 @@ fn options(args: &ServeArgs) -> Result<ServeOptions, Failure> {
     if !args.bind.is_empty() {
         options.listen.clone_from(&args.bind);
     }
-    options.psk = match args.psk_file.as_deref() {
-        Some(path) => Some(crate::key::read(path)?),
-        None => service::key()?,
-    };
+    match (args.fleet_keys.as_deref(), args.psk_file.as_deref()) {
+        (Some(path), _) => options.fleet_keys = Some(crate::key::fleet(path)?),
+        (None, Some(path)) => options.psk = Some(crate::key::read(path)?),
+        (None, None) => options.psk = service::key()?,
+    }
     options.allow_load = args.allow_load;
     let limits = &mut options.limits;
     if let Some(rate) = args.max_rate {

@@ -29,6 +29,7 @@ use narrows_wire::iperf3::{Counters, Flow, MOST_STREAMS, Parameters, Transport};
 use crate::exit::{Exit, Failure};
 use crate::fail_if::FailIfArgs;
 use crate::files::FileArgs;
+use crate::key::KeyArgs;
 use crate::progress::Progress;
 use crate::screen::ScreenArgs;
 use crate::{interrupt, output};
@@ -47,16 +48,15 @@ pub(crate) struct ThroughputArgs {
     #[arg(long)]
     iperf3: bool,
     /// Let this method measure, to a host that runs `narrows serve`: tcp, udp, streams, window,
-    /// rfc9097 …; see `narrows methods`. Of the other flags it takes -t, -b, -l, -C, -R, -J, -o,
-    /// -p, -4, -6 and --psk-file
+    /// rfc9097 …; see `narrows methods`. Of the other flags it takes --psk-file, --key-name,
+    /// -t, -b, -l, -C, and also -R, -J, -o, -p, -4, -6
     #[arg(long, value_name = "NAME", add = crate::complete::methods())]
     method: Option<String>,
     /// Parameter of the method, NAME=VALUE; may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE", requires = "method")]
     params: Vec<String>,
-    /// File with the key that `narrows serve` asks for
-    #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
-    psk_file: Option<PathBuf>,
+    #[command(flatten)]
+    key: KeyArgs,
     /// Its port [default: 8620, with --iperf3 5201]
     #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,

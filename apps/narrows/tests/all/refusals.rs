@@ -82,6 +82,56 @@ fn key_files() {
     }
 }
 
+/// A server of a fleet: who has no name is told so, and a file of no use is refused at the start.
+#[test]
+fn keys_of_a_fleet() {
+    let home = directory();
+    let server_key = "07".repeat(32);
+    // The server takes the weeks beside its own too, so the test may begin in one and end in the next.
+    let week = u32::try_from(narrows_net::clock::wall_ns() / 604_800_000_000_000).expect("after 1970");
+    let holder = r#"{"run":"01920000-0000-7000-8000-000000000001","revision":3}"#;
+    let keys =
+        format!(r#"{{"weeks":[{{"week":{week},"secret":"{server_key}"}}],"denied":["evil"],"holder":{holder}}}"#);
+    let keys = file(&home, "keys", &keys);
+    let server = Server::start(&["--fleet-keys", text(&keys)]);
+    let port = server.address.port();
+    let client_key = |agent: &str| {
+        let server_key = server_key.parse().expect("hexadecimal");
+        file(&home, agent, &narrows_wire::fleet_key::client(&server_key, agent, week).to_hex())
+    };
+    let (near, evil) = (client_key("near"), client_key("evil"));
+    let name = format!("near@{week}");
+    let short = ["--budget", "1 MB, 1 s", "--json"];
+    let call = |more: &[&str]| run_client("rtt", port, &[more, &short].concat());
+    assert_eq!(call(&["--psk-file", text(&near), "--key-name", &name]).status.code(), Some(0));
+    let load = ["-n", "100K", "--psk-file", text(&near), "--key-name", &name];
+    let lease = ["--run", "01920000-0000-7000-8000-000000000001", "--fence", "3"];
+    assert_eq!(run_client("throughput", port, &[&load[..], &lease].concat()).status.code(), Some(0));
+    let ended = run_client("throughput", port, &load);
+    assert_eq!(ended.status.code(), Some(4), "{ended:?}");
+    assert!(ended.stderr.contains("leased runs of its fleet"), "{ended:?}");
+    run_client("throughput", port, &[&load[..], &lease[..2]].concat()).refused(2, &["--fence"]);
+    call(&["--psk-file", text(&evil), "--key-name", &format!("evil@{week}")]).refused(4, &["denied here"]);
+    call(&["--psk-file", text(&near), "--key-name", &format!("other@{week}")]).refused(4, &["wrong key"]);
+    call(&[]).refused(4, &["--key-name"]);
+    call(&["--key-name", &name]).refused(2, &["--psk-file"]);
+    call(&["--psk-file", text(&near), "--key-name", "near"]).refused(2, &["AGENT@WEEK"]);
+    let plain = file(&home, "plain", "correct horse battery\n");
+    call(&["--psk-file", text(&plain), "--key-name", &name]).refused(2, &["64 hexadecimal digits"]);
+    call(&["--psk-file", text(&near), "--key-name", &name, "--via", "icmp"]).refused(2, &["--via"]);
+
+    std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o640)).expect("it is ours");
+    for (path, word) in [(text(&keys), "chmod 600"), (text(&plain), "no table of fleet keys")] {
+        run_serve(&["--fleet-keys", path]).refused(2, &[word]);
+    }
+    run_serve(&["--fleet-keys", text(&plain), "--iperf3"]).refused(2, &["--iperf3"]);
+    run_serve(&["--fleet-keys", text(&plain), "--psk-file", text(&plain)]).refused(2, &["--psk-file"]);
+}
+
+fn run_serve(more: &[&str]) -> ProgramResult {
+    run(&[&["serve", "-p", "0", "-B", "127.0.0.1"], more].concat())
+}
+
 #[test]
 fn full_server() {
     let server = Server::start(&["--max-sessions", "1"]);

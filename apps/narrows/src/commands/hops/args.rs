@@ -20,6 +20,7 @@ use crate::connect::{Peer, Version};
 use crate::exit::Failure;
 use crate::fail_if::FailIfArgs;
 use crate::files::FileArgs;
+use crate::key::KeyArgs;
 use crate::progress::{Progress, StreamTo, Wanted};
 use crate::record::RecordArgs;
 use crate::remote::Remote;
@@ -72,9 +73,8 @@ pub(crate) struct HopsArgs {
     /// Port at which to look for that [default: 8620]
     #[arg(long, value_name = "PORT", env = "NARROWS_PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) server_port: Option<u16>,
-    /// File with the key that both hosts share
-    #[arg(long, value_name = "FILE", env = "NARROWS_PSK_FILE")]
-    pub(super) psk_file: Option<PathBuf>,
+    #[command(flatten)]
+    key: KeyArgs,
     /// First hop to show; the ones before it are measured all the same, since each hop is a
     /// difference to the one before
     #[arg(long, short = 'f', value_name = "N", default_value = "1")]
@@ -247,7 +247,7 @@ impl HopsArgs {
     pub(super) fn connect(&self, stop: &Arc<AtomicBool>, progress: &Progress) -> Result<Remote, Failure> {
         let peer = Peer::of_version(self.host.clone(), self.port_of_server(), self.version());
         if self.server {
-            let peer = peer.with_key(self.key()?);
+            let peer = peer.with_key(self.key.read()?);
             let world = peer.connect(Direction::Forward, stop, progress)?;
             return Ok(Remote::Server(Box::new(world)));
         }
@@ -259,10 +259,6 @@ impl HopsArgs {
     pub(super) fn port_of_server(&self) -> u16 {
         let own = self.port.filter(|_| self.server);
         own.or(self.server_port).unwrap_or(narrows_wire::DEFAULT_PORT)
-    }
-
-    pub(super) fn key(&self) -> Result<Option<narrows_wire::Psk>, Failure> {
-        self.psk_file.as_deref().map(crate::key::read).transpose()
     }
 
     /// A server that may be at the end of this path, for the method that can use it.
@@ -280,7 +276,7 @@ impl HopsArgs {
             SocketAddr::V6(remote) if remote.scope_id() != 0 => format!("{}%{}", remote.ip(), remote.scope_id()),
             _ => remote.ip().to_string(),
         };
-        let peer = Peer::of_version(name, self.port_of_server(), self.version()).with_key(self.key()?);
+        let peer = Peer::of_version(name, self.port_of_server(), self.version()).with_key(self.key.read()?);
         Ok(Some(Server::new(peer, self.server, stop, progress)))
     }
 

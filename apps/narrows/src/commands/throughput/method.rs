@@ -26,7 +26,7 @@ pub(super) fn run(args: &ThroughputArgs, name: &str) -> Result<Exit, Failure> {
     let method = choose(args, name)?;
     refuse(args)?;
     let info = method.info();
-    let connect = ConnectArgs::to(args.host.clone(), args.port, args.psk_file.clone(), (args.ipv4, args.ipv6));
+    let connect = ConnectArgs::to(args.host.clone(), args.port, args.key.clone(), (args.ipv4, args.ipv6));
     let measure = MeasureArgs::of(
         connect,
         (info.name.to_owned(), args.params.clone()),

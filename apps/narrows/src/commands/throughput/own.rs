@@ -131,11 +131,11 @@ fn connect(
         // An interrupt ends the test between two segments, with results.
         stop: Arc::clone(stop),
         measure_host: false,
-        psk: args.psk_file.as_deref().map(crate::key::read).transpose()?,
         traffic: traffic(args, options, reverse),
         ..ConnectOptions::default()
     };
-    let mut world = SocketWorld::connect(&args.host, connect).map_err(|error| crate::connect::failure(&error))?;
+    let mut world = SocketWorld::connect(&args.host, args.key.read()?.give(connect))
+        .map_err(|error| crate::connect::failure(&error))?;
     understood(args, options, &world)?;
     allowed(options, &mut world)?;
     Ok(world)

@@ -22,6 +22,7 @@ use super::route::{self, Traced};
 use super::settings::Target;
 use crate::connect::{NotAdmitted, Peer};
 use crate::exit::{Exit, Failure};
+use crate::key::Key;
 use crate::link::LinkLock;
 use crate::progress::Progress;
 use crate::remote::Remote;
@@ -138,7 +139,7 @@ impl Work {
     fn peer(&self) -> Result<Peer, Failure> {
         let psk = self.target.psk_file.as_deref().map(crate::key::read).transpose()?;
         let port = self.target.port.unwrap_or(narrows_wire::DEFAULT_PORT);
-        Ok(Peer::of_version(self.address.to_string(), port, self.target.family.version()).with_key(psk))
+        Ok(Peer::of_version(self.address.to_string(), port, self.target.family.version()).with_key(Key::shared(psk)))
     }
 
     fn budget(&self, usual: Budget) -> Budget {
