@@ -1,8 +1,9 @@
-//! The control stream of either side: any octets are messages, rows or an error; and what parses
-//! prints back.
+//! The control stream of either side, names of keys, and a server's table of them: any octets are
+//! messages, rows, a name, a table or an error; and what parses prints back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use narrows_wire::fleet_key::{KeyName, Table};
 use narrows_wire::{ClientMessage, FrameCaps, FrameKind, FrameReader, Rows, ServerMessage};
 
 fuzz_target!(|octets: &[u8]| {
@@ -20,6 +21,10 @@ fuzz_target!(|octets: &[u8]| {
             }
         }
     }
+    if let Ok(name) = String::from_utf8_lossy(octets).parse::<KeyName>() {
+        assert_eq!(name.to_string().as_bytes(), octets);
+    }
+    let _ = Table::parse(octets);
     // The bodies alone reach the parsers sooner than whole frames do.
     let _ = (ClientMessage::parse(octets), ServerMessage::parse(octets), Rows::parse(octets));
 });

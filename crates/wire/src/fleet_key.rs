@@ -9,7 +9,7 @@
 //! ```
 //!
 //! HKDF-SHA-256 (RFC 5869) without salt; `docs/design/protocol.md` has the inputs. The order of
-//! derivation is that of DRKey (Rothenberger et al., *PISKES*, ASIA CCS 2020). Weeks are ours: a
+//! derivation is that of `DRKey` (Rothenberger et al., *PISKES*, ASIA CCS 2020). Weeks are ours: a
 //! key that leaked is worth nothing a fortnight later.
 
 mod table;

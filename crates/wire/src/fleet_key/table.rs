@@ -41,7 +41,7 @@ pub enum NoKey {
         now: u32,
     },
     /// The server has no key for the week.
-    #[error("there is no key of week {} here: the server's agent has had no new plan for long", name.week())]
+    #[error("there is no key of week {} here: the server's agent has no plan that covers it", name.week())]
     Missing {
         /// The client's key.
         name: KeyName,
@@ -97,7 +97,8 @@ impl Table {
     /// Most octets of its text: ten thousand denied clients with the longest names fit.
     pub const MAX_OCTETS: usize = 1 << 20;
 
-    /// Reads its text, one JSON object. Fields that are not known are ignored.
+    /// Reads its text, one JSON object. Fields that are not known are ignored. Without any week, as
+    /// before an agent's first plan, nobody has a key.
     pub fn parse(text: &[u8]) -> Result<Self, TableError> {
         let stored: Stored = serde_json::from_slice(text).map_err(|error| TableError(error.to_string()))?;
         let (mut weeks, mut double) = (BTreeMap::new(), None);
@@ -106,9 +107,6 @@ impl Table {
         }
         if let Some(week) = double {
             return Err(TableError(format!("week {week} is there twice")));
-        }
-        if weeks.is_empty() {
-            return Err(TableError("it has no week".to_owned()));
         }
         let holder = stored.holder.map(|holder| Lease { run: holder.run, fence: holder.revision });
         Ok(Self { weeks, denied: stored.denied, holder })
