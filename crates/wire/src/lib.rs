@@ -14,7 +14,8 @@
 //!
 //! Octets from outside enter through `parse` functions that take `&[u8]`, check before they
 //! allocate, and never panic: [`FrameReader`], [`ClientMessage::parse`], [`ServerMessage::parse`],
-//! [`Rows::parse`], [`Datagram::parse`], [`DataHello::parse`], and those of [`stamp`] and [`fleet_key`].
+//! [`Rows::parse`], [`Datagram::parse`], [`DataHello::parse`], and those of [`stamp`] and
+//! [`fleet_key`].
 //! `docs/design/protocol.md` has the layouts of octets and the order of messages. Rates are in
 //! bit/s, times in ns.
 //!

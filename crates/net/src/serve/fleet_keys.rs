@@ -3,13 +3,12 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use narrows_wire::Psk;
 use narrows_wire::fleet_key::{KeyName, Lease, NotLeased, Table};
 
 use super::key_file::{KeyFileError, read_private};
-use super::session::lock;
 use crate::clock;
 
 /// Keys of clients by name, denied clients, and the run that may load this host.
@@ -89,9 +88,14 @@ impl FleetKeys {
         self.table(true, |table| table.admits(lease))
     }
 
+    /// A lock that a panic left behind is as good: what it holds is replaced as a whole.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Looks whether the file has changed, if that is due or wanted at once.
     fn table<T>(&self, at_once: bool, answer: impl FnOnce(&Table) -> T) -> T {
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         let now = clock::now_ns();
         if at_once || now - state.looked_ns >= LOOK_EVERY_NS {
             state.looked_ns = now;
@@ -153,7 +157,7 @@ mod tests {
     }
 
     fn look(keys: &FleetKeys) -> (bool, Option<String>) {
-        (keys.table(true, |table| table.denies("b")), lock(&keys.state).complaint.clone())
+        (keys.table(true, |table| table.denies("b")), keys.state().complaint.clone())
     }
 
     #[test]

@@ -106,8 +106,8 @@ fn a_load_needs_the_lease() {
     assert_eq!(held.admits(lease(other, 7)), Err(NotLeased::Other(other)));
     assert_eq!(held.admits(None), Err(NotLeased::Unnamed));
     assert_eq!(table("", "null").admits(lease(mine, 7)), Err(NotLeased::Nobody(mine)));
-    let told = held.admits(lease(other, 7)).unwrap_err().to_string();
-    assert!(told.contains(&other.to_string()) && !told.contains(&mine.to_string()), "{told}");
+    let said = held.admits(lease(other, 7)).unwrap_err().to_string();
+    assert!(said.contains(&other.to_string()) && !said.contains(&mine.to_string()), "{said}");
 }
 
 #[test]
