@@ -2,6 +2,7 @@
 
 mod age;
 mod arrows;
+mod chart;
 mod circles;
 mod files;
 mod methods;
@@ -29,6 +30,7 @@ pub(crate) fn with(args: &[String]) -> Result<bool> {
     let mut broken = Vec::new();
     files::check(&mut broken)?;
     arrows::check(&mut broken)?;
+    chart::check(&mut broken)?;
     circles::check(&mut broken)?;
     methods::check(&mut broken)?;
     msrv::check(&mut broken)?;
