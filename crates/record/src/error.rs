@@ -18,6 +18,9 @@ pub enum Error {
     /// The database broke a rule of its own.
     #[error("the record is damaged: {0}")]
     Damaged(String),
+    /// Nothing that the record can keep, now or later: [`crate::unfit`] says so before.
+    #[error("the record cannot keep this: {0}")]
+    Unfit(String),
     /// The token is unknown, used or too old.
     #[error("this token is not valid: each joins one agent, within a day")]
     Token,

@@ -5,11 +5,22 @@
 //!
 //! Invariant: what [`Record::ingest`] returned for is on the disk, once, whoever sends it again.
 
+mod chain;
+mod codes;
 mod error;
+mod fit;
+mod migration;
+mod open;
 mod record;
+mod routes;
 mod rows;
+pub mod sqlite;
+mod sums;
 
+pub use chain::broken_at;
 pub use error::{Error, Result};
+pub use fit::unfit;
+pub use open::open;
 pub use record::Record;
 pub use rows::{
     Agent, AgentState, Audit, Ingested, Latest, NewAgent, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,

@@ -1,20 +1,22 @@
 //! What the hub asks of its record, whatever carries it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use narrows_fleet::keys::Name;
+use narrows_fleet::keys::{LONGEST_NAME, Name};
 use narrows_fleet::message::{Run, Status};
 use narrows_units::Metric;
 use uuid::Uuid;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::fit::DAY;
 use crate::rows::{
     Agent, AgentState, Audit, Ingested, Latest, NewAgent, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
     SiteValue, Token,
 };
 
-/// What the hub keeps. Every call is one transaction.
+/// What the hub keeps. Every call is one transaction, but [`Record::roll_up`] and
+/// [`Record::retain`] are several small ones, which may be repeated.
 #[async_trait]
 pub trait Record: Send + Sync {
     /// Keeps a token.
@@ -35,7 +37,8 @@ pub trait Record: Send + Sync {
 
     /// Keeps results, each id once, with all that follows from them: newest values, newest routes,
     /// hours to be summed up again. A run of an agent that never was is an error of the whole batch:
-    /// the caller has looked before.
+    /// the caller has looked before. So is [`crate::unfit`]. Results whose times cannot be right, 35
+    /// days old or a day ahead, are kept and flagged, but nothing else follows from them.
     async fn ingest(&self, runs: &[Run], now_ms: i64) -> Result<Ingested>;
 
     /// Keeps what was no result, cut to 4 kB, for whoever looks for the reason.
@@ -59,7 +62,7 @@ pub trait Record: Send + Sync {
         points: usize,
     ) -> Result<Vec<Point>>;
 
-    /// Runs, the newest first.
+    /// Runs by the time in their id, the newest first.
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>>;
 
     /// One run whole, with its values, routes and evidence.
@@ -102,7 +105,62 @@ pub trait Record: Send + Sync {
     /// Sums up the hours that changed, and returns how many that were.
     async fn roll_up(&self) -> Result<u64>;
 
-    /// Removes what is too old, and returns how many runs that were: evidence after 30 days, values
-    /// and runs after 400, reservations and used tokens after 35.
+    /// Removes whole days that are too old, and returns how many runs that were: evidence after 30
+    /// days, values and runs after 400, reservations, tokens and what was refused after 35. Sums of
+    /// hours, newest values and the audit stay.
     async fn retain(&self, now_ms: i64) -> Result<u64>;
+}
+
+/// Octets that are kept of what was no result.
+pub(crate) const REFUSED_OCTETS: usize = 4_096;
+/// How many of those are kept: an agent that sends nothing else must not fill the disk.
+pub(crate) const REFUSED: i64 = 10_000;
+/// Documents of runs stay that long.
+pub(crate) const EVIDENCE_DAYS: i64 = 30;
+/// Runs and values stay that long.
+pub(crate) const RUN_DAYS: i64 = 400;
+/// Reservations, tokens and what was refused stay that long.
+pub(crate) const OTHER_DAYS: i64 = 35;
+/// A newest route is looked for this far from now.
+pub(crate) const REACH: i64 = OTHER_DAYS * DAY;
+
+/// The begin of the day that was so many days before now: whole days are removed at once.
+pub(crate) fn day_before(now_ms: i64, days: i64) -> i64 {
+    now_ms.div_euclid(DAY).saturating_sub(days).saturating_mul(DAY)
+}
+
+/// The name itself, or with the first number that makes it one that nobody has.
+pub(crate) fn free_name(wanted: &Name, taken: &BTreeSet<String>) -> String {
+    let numbered = |number: u64| {
+        let ending = format!("-{number}");
+        // Names are ASCII.
+        format!("{}{ending}", &wanted.as_str()[..wanted.as_str().len().min(LONGEST_NAME - ending.len())])
+    };
+    let mut names = std::iter::once(wanted.as_str().to_owned()).chain((2..).map(numbered));
+    names.find(|name| !taken.contains(name)).expect("there are more numbers than agents")
+}
+
+/// A span of no time excludes nobody.
+pub(crate) fn is_span(span: &Reservation) -> Result<()> {
+    if span.begin_ms < span.end_ms { Ok(()) } else { Err(Error::Unfit(format!("{} has an empty span", span.key))) }
+}
+
+/// The text of a setting is kept as it is, or not at all.
+pub(crate) fn setting_text(text: &str) -> Result<String> {
+    if text.contains('\0') { Err(Error::Unfit("a setting with a zero octet".to_owned())) } else { Ok(text.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_taken_gets_a_number() {
+        let taken = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let long: Name = "x".repeat(LONGEST_NAME).parse().unwrap();
+        assert_eq!(free_name(&"a".parse().unwrap(), &taken(&[])), "a");
+        assert_eq!(free_name(&"a".parse().unwrap(), &taken(&["a", "a-2"])), "a-3");
+        let numbered = free_name(&long, &taken(&[long.as_str()]));
+        assert_eq!(numbered, format!("{}-2", "x".repeat(LONGEST_NAME - 2)));
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use narrows_fleet::keys::{Key, Name};
-use narrows_fleet::message::{Claim, Exit, Flag, Hop, Origin, Status, Stored};
+use narrows_fleet::message::{Claim, Exit, Flag, Hop, Origin, Run, Status, Stored, Value};
 use narrows_units::Metric;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -141,7 +141,7 @@ pub struct RunFilter {
     pub target: Option<Name>,
     /// Of which kind.
     pub kind: Option<String>,
-    /// Begun when.
+    /// Begun when, by the time in their id.
     pub range: Range,
     /// At most so many, the newest first.
     pub limit: usize,
@@ -174,6 +174,37 @@ pub struct RunRow {
     pub octets: u64,
     /// What readers have to know of it.
     pub flags: Vec<Flag>,
+}
+
+impl RunRow {
+    /// The run with what it has besides.
+    pub(crate) fn whole(
+        self,
+        route_before: Vec<Hop>,
+        route_after: Vec<Hop>,
+        values: Vec<Value>,
+        evidence: Option<serde_json::Value>,
+    ) -> Run {
+        Run {
+            schema: Run::SCHEMA.to_owned(),
+            id: self.id,
+            agent: self.agent,
+            seq: self.seq,
+            target: self.target,
+            kind: self.kind,
+            origin: self.origin,
+            began_ms: self.began_ms,
+            length_ms: self.length_ms,
+            exit: self.exit,
+            reason: self.reason,
+            octets: self.octets,
+            route_before,
+            route_after,
+            flags: self.flags,
+            values,
+            evidence,
+        }
+    }
 }
 
 /// The newest route of a pair.

@@ -1,0 +1,215 @@
+//! The record in one file of SQLite: one thread writes, two read.
+//!
+//! What a call returned for is on the disk (write-ahead log, `synchronous = full`), and survives
+//! `kill -9`. Other processes may read and write the file meanwhile; each call of theirs is a
+//! transaction too.
+
+mod agents;
+mod file;
+mod ingest;
+mod plans;
+mod questions;
+mod retain;
+mod series;
+mod threads;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use async_trait::async_trait;
+use narrows_fleet::keys::Name;
+use narrows_fleet::message::{Run, Status};
+use narrows_units::Metric;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use uuid::Uuid;
+
+use self::threads::Threads;
+use crate::error::Result;
+use crate::fit::{Fit, clean, to_json};
+use crate::rows::{
+    Agent, AgentState, Audit, Ingested, Latest, NewAgent, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
+    SiteValue, Token,
+};
+
+/// Long questions keep no short one waiting.
+const READERS: usize = 2;
+
+/// The record in one file.
+#[derive(Debug)]
+pub struct Record {
+    // Closed first, so that the one that writes can empty its log.
+    readers: Threads,
+    writer: Threads,
+}
+
+impl Record {
+    /// Opens a file, and makes it if there is none.
+    pub fn open(path: &Path) -> Result<Self> {
+        let writer = file::open(path)?;
+        let readers = (0..READERS).map(|_| file::open_to_read(path)).collect::<Result<_>>()?;
+        Ok(Self { readers: Threads::start("record-read", readers)?, writer: Threads::start("record", vec![writer])? })
+    }
+
+    /// One transaction that writes: all of it is on the disk, or nothing.
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let transact = |connection: &mut Connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let answer = work(&transaction)?;
+            transaction.commit()?;
+            Ok(answer)
+        };
+        self.writer.ask(transact).await
+    }
+
+    /// One question: all that it reads is of one moment.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.readers.ask(|connection| work(&connection.transaction()?)).await
+    }
+}
+
+#[async_trait]
+impl crate::Record for Record {
+    async fn add_token(&self, token: &Token) -> Result<()> {
+        let token = token.clone();
+        self.write(move |tables| agents::add_token(tables, &token)).await
+    }
+
+    async fn join(&self, token_hash: &[u8; 32], agent: &NewAgent, now_ms: i64) -> Result<Agent> {
+        let (hash, agent) = (*token_hash, agent.clone());
+        self.write(move |tables| agents::join(tables, &hash, &agent, now_ms)).await
+    }
+
+    async fn agents(&self) -> Result<Vec<Agent>> {
+        self.read(agents::all).await
+    }
+
+    async fn set_state(&self, agent: &Name, state: AgentState) -> Result<()> {
+        let agent = agent.clone();
+        self.write(move |tables| agents::set_state(tables, &agent, state)).await
+    }
+
+    async fn heard(&self, status: &Status, now_ms: i64) -> Result<()> {
+        let (agent, status) = (status.agent.clone(), to_json(status));
+        self.write(move |tables| agents::heard(tables, &agent, &status, now_ms)).await
+    }
+
+    async fn ingest(&self, runs: &[Run], now_ms: i64) -> Result<Ingested> {
+        let batch = Fit::batch(runs, now_ms)?;
+        self.write(move |tables| ingest::ingest(tables, &batch, now_ms)).await
+    }
+
+    async fn refuse(&self, subject: &str, payload: &[u8], why: &str, now_ms: i64) -> Result<()> {
+        let (subject, why) = (clean(subject), clean(why));
+        let payload = payload[..payload.len().min(crate::record::REFUSED_OCTETS)].to_vec();
+        self.write(move |tables| plans::refuse(tables, &subject, &payload, &why, now_ms)).await
+    }
+
+    async fn latest(&self, metric: Metric, since_ms: i64) -> Result<Vec<Latest>> {
+        self.read(move |tables| questions::latest(tables, metric, since_ms)).await
+    }
+
+    async fn latest_of(&self, source: &Name, target: &Name) -> Result<Vec<Latest>> {
+        let (source, target) = (source.clone(), target.clone());
+        self.read(move |tables| questions::latest_of(tables, &source, &target)).await
+    }
+
+    async fn series(
+        &self,
+        source: &Name,
+        target: &Name,
+        metric: Metric,
+        range: Range,
+        points: usize,
+    ) -> Result<Vec<Point>> {
+        let (source, target) = (source.clone(), target.clone());
+        self.read(move |tables| series::series(tables, (&source, &target), metric, range, points)).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>> {
+        let filter = filter.clone();
+        self.read(move |tables| questions::runs(tables, &filter)).await
+    }
+
+    async fn run(&self, id: Uuid) -> Result<Run> {
+        self.read(move |tables| questions::run(tables, id)).await
+    }
+
+    async fn routes(&self, since_ms: i64) -> Result<Vec<RouteSeen>> {
+        self.read(move |tables| questions::routes(tables, since_ms)).await
+    }
+
+    async fn sites(&self, metric: Metric, since_ms: i64, site_of: &BTreeMap<Name, Name>) -> Result<Vec<SiteValue>> {
+        let values = self.latest(metric, since_ms).await?;
+        let values = values.into_iter().map(|one| (one.source, one.target, one.value, one.at_ms)).collect();
+        Ok(crate::sums::sites(values, site_of))
+    }
+
+    async fn succeeded(&self, kind: &str) -> Result<Vec<(Name, Name, i64)>> {
+        let kind = kind.to_owned();
+        self.read(move |tables| questions::succeeded(tables, &kind)).await
+    }
+
+    async fn reserve(&self, spans: &[Reservation]) -> Result<()> {
+        let spans = spans.to_vec();
+        self.write(move |tables| plans::reserve(tables, &spans)).await
+    }
+
+    async fn free(&self, runs: &[Uuid], from_ms: i64) -> Result<()> {
+        let runs = runs.to_vec();
+        self.write(move |tables| plans::free(tables, &runs, from_ms)).await
+    }
+
+    async fn reservations(&self, from_ms: i64) -> Result<Vec<Reservation>> {
+        self.read(move |tables| plans::reservations(tables, from_ms)).await
+    }
+
+    async fn setting(&self, name: &str) -> Result<String> {
+        let name = name.to_owned();
+        self.read(move |tables| plans::setting(tables, &name)).await
+    }
+
+    async fn set_setting(&self, name: &str, text: &str) -> Result<()> {
+        let (name, text) = (name.to_owned(), crate::record::setting_text(text)?);
+        self.write(move |tables| plans::set_setting(tables, &name, &text)).await
+    }
+
+    async fn next_serial(&self) -> Result<u64> {
+        self.write(plans::next_serial).await
+    }
+
+    async fn audit(&self, who: &str, what: &str, text: &str, now_ms: i64) -> Result<Audit> {
+        let [who, what, text] = [who, what, text].map(str::to_owned);
+        self.write(move |tables| plans::audit(tables, &who, &what, &text, now_ms)).await
+    }
+
+    async fn audits(&self, before: Option<u64>, limit: usize) -> Result<Vec<Audit>> {
+        self.read(move |tables| plans::audits(tables, before, limit)).await
+    }
+
+    async fn roll_up(&self) -> Result<u64> {
+        let hours = self.read(series::dirty).await?;
+        for hour in &hours {
+            let hour = *hour;
+            self.write(move |tables| series::roll_up(tables, hour)).await?;
+        }
+        Ok(u64::try_from(hours.len()).unwrap_or(u64::MAX))
+    }
+
+    async fn retain(&self, now_ms: i64) -> Result<u64> {
+        let mut removed = 0;
+        loop {
+            let (runs, is_done) = self.write(move |tables| retain::step(tables, now_ms)).await?;
+            removed += runs;
+            if is_done {
+                self.writer.ask(|connection| retain::vacuum(connection)).await?;
+                return Ok(removed);
+            }
+        }
+    }
+}

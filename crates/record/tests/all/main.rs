@@ -1,0 +1,7 @@
+//! The record as the hub sees it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot prepare has failed")]
+#![expect(clippy::print_stdout, reason = "what the cases measured is worth reading")]
+
+mod common;
+mod sqlite;
+mod suite;

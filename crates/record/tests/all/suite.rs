@@ -1,0 +1,54 @@
+//! What holds for every record. Each case has a database of its own.
+
+mod agents;
+mod audit;
+mod many;
+mod plans;
+mod routes;
+mod runs;
+mod series;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use narrows_record::Record;
+
+/// Two hubs, each with its own connections to the same database.
+pub(crate) struct World {
+    pub(crate) a: Arc<dyn Record>,
+    pub(crate) b: Arc<dyn Record>,
+}
+
+type Held<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// A case: its name, and what must hold.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) run: for<'a> fn(&'a World) -> Held<'a>,
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    let case = |name, run: for<'a> fn(&'a World) -> Held<'a>| Case { name, run };
+    vec![
+        case("an agent joins by a token", |world| Box::pin(agents::join(world))),
+        case("a token joins as many as it says", |world| Box::pin(agents::tokens(world))),
+        case("of two racers one has the token", |world| Box::pin(agents::race(world))),
+        case("a result is read as it was sent", |world| Box::pin(runs::whole(world))),
+        case("a result is kept once", |world| Box::pin(runs::once(world))),
+        case("a batch is kept or not", |world| Box::pin(runs::all_or_nothing(world))),
+        case("newest values are those that count", |world| Box::pin(runs::newest(world))),
+        case("lists are filtered", |world| Box::pin(runs::lists(world))),
+        case("wrong times change nothing", |world| Box::pin(runs::wrong_times(world))),
+        case("two clients send at once", |world| Box::pin(many::concurrent(world))),
+        case("sites have the median of their pairs", |world| Box::pin(many::sites(world))),
+        case("sums are those of a recount", |world| Box::pin(series::recount(world))),
+        case("what is old goes", |world| Box::pin(series::retain(world))),
+        case("routes are known since when", |world| Box::pin(routes::since(world))),
+        case("routes that come late are those of a recount", |world| Box::pin(routes::late(world))),
+        case("a span is reserved once", |world| Box::pin(plans::reserve(world))),
+        case("of two hubs one reserves", |world| Box::pin(plans::two_hubs(world))),
+        case("settings and serials", |world| Box::pin(plans::settings(world))),
+        case("the audit is a chain", |world| Box::pin(audit::chain(world))),
+    ]
+}

@@ -1,0 +1,86 @@
+//! Reservations, settings and serials.
+
+use std::collections::BTreeSet;
+
+use narrows_record::{Error, Reservation};
+use uuid::Uuid;
+
+use super::World;
+use crate::common::{NOON, name};
+
+pub(super) fn reservation(key: &str, begin: i64, end: i64, run: u128) -> Reservation {
+    Reservation {
+        key: key.parse().unwrap(),
+        begin_ms: NOON + begin,
+        end_ms: NOON + end,
+        run: Uuid::from_u128(run),
+        agent: name("a"),
+        serial: 3,
+    }
+}
+
+pub(super) async fn reserve(world: &World) {
+    let first = [reservation("host.a", 0, 100, 1), reservation("access.ams.up", 0, 100, 1)];
+    world.a.reserve(&first).await.unwrap();
+    // The next one begins where this one ends.
+    world.b.reserve(&[reservation("host.a", 100, 200, 2)]).await.unwrap();
+    for (begin, end, other) in [(50, 60, 1), (-10, 1, 1), (99, 101, 1), (150, 160, 2), (-10, 500, 1)] {
+        let wanted = [reservation("link.7.0", begin, end, 3), reservation("host.a", begin, end, 3)];
+        let Err(Error::Reserved(found)) = world.b.reserve(&wanted).await else { panic!("{begin} {end}") };
+        assert!(found.run == Uuid::from_u128(other) || (begin, end) == (99, 101) || end == 500, "{found:?}");
+        assert_eq!((found.key.to_string(), found.serial), ("host.a".to_owned(), 3));
+    }
+    let itself = [reservation("host.z", 0, 10, 4), reservation("host.z", 5, 15, 4)];
+    assert!(matches!(world.a.reserve(&itself).await, Err(Error::Reserved(_))));
+    assert!(matches!(world.a.reserve(&[reservation("host.z", 5, 5, 4)]).await, Err(Error::Unfit(_))));
+    let all = world.a.reservations(0).await.unwrap();
+    assert_eq!(all, [first[1].clone(), first[0].clone(), reservation("host.a", 100, 200, 2)]);
+    assert_eq!(world.a.reservations(NOON + 100).await.unwrap().len(), 1);
+    world.a.free(&[Uuid::from_u128(1), Uuid::from_u128(2)], NOON).await.unwrap();
+    // Of what has begun, nobody knows that it ended.
+    assert_eq!(world.b.reservations(0).await.unwrap(), [first[1].clone(), first[0].clone()]);
+    world.b.reserve(&[reservation("host.a", 100, 200, 5)]).await.unwrap();
+}
+
+pub(super) async fn two_hubs(world: &World) {
+    let mut wins = [0, 0];
+    for round in 0..20 {
+        let span = |key, run| reservation(key, round * 1_000, round * 1_000 + 500, run);
+        let a = [span("host.a", 1), span("link.7.0", 1), span("host.b", 1)];
+        let b = [span("host.c", 2), span("host.b", 2), span("link.7.0", 2)];
+        let both = if round % 2 == 0 {
+            tokio::join!(world.a.reserve(&a), world.b.reserve(&b))
+        } else {
+            let (b, a) = tokio::join!(world.b.reserve(&b), world.a.reserve(&a));
+            (a, b)
+        };
+        let winner = match both {
+            (Ok(()), Err(Error::Reserved(found))) => (0, found.run.as_u128()),
+            (Err(Error::Reserved(found)), Ok(())) => (1, found.run.as_u128()),
+            both => panic!("round {round}: {both:?}"),
+        };
+        assert_eq!(winner.1, [1, 2][winner.0]);
+        wins[winner.0] += 1;
+    }
+    println!("of 20 spans the two hubs reserved {wins:?}");
+    assert_eq!(world.a.reservations(0).await.unwrap().len(), 60);
+}
+
+pub(super) async fn settings(world: &World) {
+    assert_eq!(world.a.setting("fleet.toml").await, Ok(String::new()));
+    world.a.set_setting("fleet.toml", "[sites.ams]\n").await.unwrap();
+    world.b.set_setting("fleet.toml", "[sites.fra]\n").await.unwrap();
+    world.a.set_setting("other", "x").await.unwrap();
+    assert_eq!(world.a.setting("fleet.toml").await.unwrap(), "[sites.fra]\n");
+    assert!(matches!(world.a.set_setting("other", "\0").await, Err(Error::Unfit(_))));
+    let mut serials = BTreeSet::new();
+    let mut last = 0;
+    for _ in 0..10 {
+        let (a, b) = tokio::join!(world.a.next_serial(), world.b.next_serial());
+        let (a, b) = (a.unwrap(), b.unwrap());
+        assert!(a.min(b) > last, "{a} {b} after {last}");
+        last = a.max(b);
+        serials.extend([a, b]);
+    }
+    assert_eq!((serials.len(), serials.first()), (20, Some(&1)));
+}
