@@ -28,6 +28,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("tmux", "tmux"),
     ("promtool", "prometheus"),
     ("nats-server", "nats-server"),
+    ("postgres", "postgresql-15"),
 ];
 
 /// Whether tests may ask for this program.
@@ -80,8 +81,10 @@ fn missing() -> Vec<&'static str> {
     PROGRAMS.iter().map(|(program, _)| *program).filter(|program| !found(program)).collect()
 }
 
-/// Whether a program is on the path, or where system programs are.
+/// Whether a program is on the path, or where system programs and PostgreSQL's are.
 pub(crate) fn found(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
-    path.split(':').chain(["/usr/sbin", "/sbin"]).any(|folder| Path::new(folder).join(program).is_file())
+    path.split(':')
+        .chain(["/usr/sbin", "/sbin", "/usr/lib/postgresql/15/bin"])
+        .any(|folder| Path::new(folder).join(program).is_file())
 }

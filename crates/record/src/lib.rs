@@ -11,11 +11,14 @@ mod error;
 mod fit;
 mod migration;
 mod open;
+pub mod postgres;
 mod record;
 mod routes;
 mod rows;
 pub mod sqlite;
 mod sums;
+mod tables;
+mod transfer;
 
 pub use chain::broken_at;
 pub use error::{Error, Result};
@@ -26,3 +29,4 @@ pub use rows::{
     Agent, AgentState, Audit, Ingested, Latest, NewAgent, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
     SiteValue, Token,
 };
+pub use transfer::{Moved, move_to};

@@ -11,6 +11,7 @@ mod plans;
 mod questions;
 mod retain;
 mod series;
+mod tables;
 mod threads;
 
 use std::collections::BTreeMap;
@@ -24,12 +25,13 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
 use self::threads::Threads;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fit::{Fit, clean, to_json};
 use crate::rows::{
     Agent, AgentState, Audit, Ingested, Latest, NewAgent, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
     SiteValue, Token,
 };
+use crate::tables::{HALF_MOVED, MOVING};
 
 /// Long questions keep no short one waiting.
 const READERS: usize = 2;
@@ -46,6 +48,10 @@ impl Record {
     /// Opens a file, and makes it if there is none.
     pub fn open(path: &Path) -> Result<Self> {
         let writer = file::open(path)?;
+        let sql = "select count(*) from counter where name = ?1";
+        if writer.query_row(sql, [MOVING], |row| row.get::<_, i64>(0))? > 0 {
+            return Err(Error::Foreign(HALF_MOVED.to_owned()));
+        }
         let readers = (0..READERS).map(|_| file::open_to_read(path)).collect::<Result<_>>()?;
         Ok(Self { readers: Threads::start("record-read", readers)?, writer: Threads::start("record", vec![writer])? })
     }

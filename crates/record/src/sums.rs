@@ -44,6 +44,12 @@ fn median(values: &mut [f64]) -> Option<f64> {
     Some(below + 0.5 * (above - below))
 }
 
+/// The first hour of a range, and the first one after it.
+pub(crate) fn hours_of(range: Range) -> (i64, i64) {
+    let cut = i64::from(range.until_ms.rem_euclid(HOUR) > 0);
+    (range.since_ms.div_euclid(HOUR), range.until_ms.div_euclid(HOUR) + cut)
+}
+
 /// Sums of hours in so few points that all are shown: hours, else as few days a point as are enough.
 pub(crate) fn thinned(hours: Vec<Point>, range: Range, points: usize) -> Vec<Point> {
     if hours.len() <= points {

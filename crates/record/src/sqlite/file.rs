@@ -28,11 +28,11 @@ impl From<rusqlite::Error> for Error {
         }
         let text = error.to_string();
         match error.sqlite_error_code() {
+            Some(SystemIoFailure) => Self::Unavailable(format!("{text}; is its disk full?")),
             Some(NotADatabase) => Self::Foreign("it is no file of SQLite's".to_owned()),
-            Some(
-                CannotOpen | DatabaseBusy | DatabaseLocked | DiskFull | OutOfMemory | PermissionDenied | ReadOnly
-                | SystemIoFailure,
-            ) => Self::Unavailable(text),
+            Some(CannotOpen | DatabaseBusy | DatabaseLocked | DiskFull | OutOfMemory | PermissionDenied | ReadOnly) => {
+                Self::Unavailable(text)
+            }
             _ => Self::Damaged(text),
         }
     }

@@ -9,7 +9,7 @@ use crate::codes;
 use crate::error::Result;
 use crate::fit::{HOUR, id_at, time_of};
 use crate::rows::{Point, Range};
-use crate::sums::{sum, thinned};
+use crate::sums::{hours_of, sum, thinned};
 
 pub(super) fn series(
     tables: &Transaction<'_>,
@@ -56,9 +56,9 @@ fn values(tables: &Transaction<'_>, (pair, metric): Of, range: Range, most: usiz
 fn hours(tables: &Transaction<'_>, (pair, metric): Of, range: Range) -> Result<Vec<Point>> {
     let sql = "select hour, value, low, high, claim, count from pair_hour
         where pair = ?1 and metric = ?2 and hour >= ?3 and hour < ?4 order by hour";
-    let last = range.until_ms.div_euclid(HOUR) + i64::from(range.until_ms.rem_euclid(HOUR) > 0);
+    let (first, beyond) = hours_of(range);
     let read = |row: &Row<'_>| point(row.get::<_, i64>(0)? * HOUR, codes::unsigned(row.get(5)?), row);
-    let asked = params![pair, metric, range.since_ms.div_euclid(HOUR), last];
+    let asked = params![pair, metric, first, beyond];
     tables.prepare_cached(sql)?.query_and_then(asked, read)?.collect()
 }
 

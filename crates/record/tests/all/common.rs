@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Claim, Direction, Exit, Hop, Origin, Run, Value};
-use narrows_record::{NewAgent, Range, Record, Token};
+use narrows_record::{NewAgent, Range, Record, Reservation, Token};
 use narrows_units::Metric;
 use uuid::Uuid;
 
@@ -80,5 +80,17 @@ pub(crate) async fn agents(record: &dyn Record, names: &[&str]) {
     record.add_token(&token(255, u32::try_from(names.len()).unwrap())).await.unwrap();
     for agent in names {
         record.join(&[255; 32], &new_agent(agent, agent), NOON).await.unwrap();
+    }
+}
+
+/// A span of a key, so many ms after noon.
+pub(crate) fn reservation(key: &str, begin: i64, end: i64, run: u128) -> Reservation {
+    Reservation {
+        key: key.parse().unwrap(),
+        begin_ms: NOON + begin,
+        end_ms: NOON + end,
+        run: Uuid::from_u128(run),
+        agent: name("a"),
+        serial: 3,
     }
 }

@@ -2,22 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use narrows_record::{Error, Reservation};
+use narrows_record::Error;
 use uuid::Uuid;
 
 use super::World;
-use crate::common::{NOON, name};
-
-pub(super) fn reservation(key: &str, begin: i64, end: i64, run: u128) -> Reservation {
-    Reservation {
-        key: key.parse().unwrap(),
-        begin_ms: NOON + begin,
-        end_ms: NOON + end,
-        run: Uuid::from_u128(run),
-        agent: name("a"),
-        serial: 3,
-    }
-}
+use crate::common::{NOON, reservation};
 
 pub(super) async fn reserve(world: &World) {
     let first = [reservation("host.a", 0, 100, 1), reservation("access.ams.up", 0, 100, 1)];

@@ -7,8 +7,7 @@ use narrows_record::{Error, Point, Range, Token};
 use narrows_units::Metric;
 
 use super::World;
-use super::plans::reservation;
-use crate::common::{DAY, EVER, HOUR, MINUTE, NOON, agents, available, name, token, value};
+use crate::common::{DAY, EVER, HOUR, MINUTE, NOON, agents, available, name, reservation, token, value};
 
 const METRIC: Metric = Metric::AvailableIpCapacity;
 

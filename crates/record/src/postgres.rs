@@ -1,0 +1,234 @@
+//! The record in a database of PostgreSQL 15, also for two hubs at once.
+//!
+//! What a call returned for is on the server's disk (`synchronous_commit = on`, its default). A
+//! connection that is lost is an [`Error::Unavailable`]; the next call takes a new one.
+
+/// One transaction, all or nothing; again if it and another one were in each other's way.
+macro_rules! transact {
+    ($record:expr, $tables:ident => $work:expr) => {{
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let mut client = $record.client().await?;
+            let done: Work<_> = async {
+                let $tables = client.transaction().await?;
+                let answer = $work.await?;
+                $tables.commit().await?;
+                Ok(answer)
+            }
+            .await;
+            match done {
+                Err(failed) if failed.is_conflict() && attempt < ATTEMPTS => {}
+                other => break other.map_err(Error::from),
+            }
+        }
+    }};
+}
+
+/// One question.
+macro_rules! ask {
+    ($record:expr, $client:ident => $work:expr) => {{
+        let $client = $record.client().await?;
+        $work.await.map_err(|failed| Error::from(Failed::from(failed)))
+    }};
+}
+
+mod agents;
+mod connect;
+mod ingest;
+mod migrate;
+mod plans;
+mod questions;
+mod retain;
+mod series;
+mod tables;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use deadpool_postgres::{Client, Pool};
+use narrows_fleet::keys::Name;
+use narrows_fleet::message::{Run, Status};
+use narrows_units::Metric;
+use uuid::Uuid;
+
+use self::connect::{Failed, Work};
+use self::migrate::{Alone, alone};
+use crate::error::{Error, Result};
+use crate::fit::{DAY, Fit, clean, time_of};
+use crate::rows::{
+    Agent, AgentState, Audit, Ingested, Latest, NewAgent, Point, Range, Reservation, RouteSeen, RunFilter, RunRow,
+    SiteValue, Token,
+};
+use crate::tables::{HALF_MOVED, MOVING};
+
+const MOVED: &str = "select 1 from counter where name = $1";
+
+/// Two transactions that were in each other's way: one of them is done at the second attempt.
+const ATTEMPTS: u32 = 5;
+
+/// The record in a database.
+pub struct Record {
+    pool: Pool,
+    /// Days that have partitions.
+    days: Mutex<BTreeSet<i64>>,
+}
+
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Record").finish_non_exhaustive()
+    }
+}
+
+impl Record {
+    /// Connects to `postgres://user:password@host/database`, and makes the tables if there are none.
+    /// TLS is required and checked unless the server is on this machine; `sslmode=disable` and
+    /// `sslrootcert=FILE` say otherwise.
+    pub async fn open(url: &str) -> Result<Self> {
+        let record = Self { pool: connect::pool(url)?, days: Mutex::default() };
+        transact!(record, tables => migrate::migrate(&tables))?;
+        if ask!(record, client => connect::query(&client, MOVED, &[&MOVING]))?.is_empty() {
+            return Ok(record);
+        }
+        Err(Error::Foreign(HALF_MOVED.to_owned()))
+    }
+
+    async fn client(&self) -> Result<Client> {
+        Ok(self.pool.get().await.map_err(Failed::from)?)
+    }
+
+    /// Makes the days that a batch needs. What has an impossible time gets none.
+    async fn add_days(&self, days: BTreeSet<i64>) -> Result<()> {
+        let known = || self.days.lock().unwrap_or_else(PoisonError::into_inner);
+        let new: Vec<i64> = days.difference(&known()).copied().collect();
+        for day in new {
+            transact!(self, tables => async {
+                alone(&tables, Alone::Days).await?;
+                migrate::add_day(&tables, day).await
+            })?;
+            known().insert(day);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl crate::Record for Record {
+    async fn add_token(&self, token: &Token) -> Result<()> {
+        ask!(self, client => agents::add_token(&client, token))
+    }
+
+    async fn join(&self, token_hash: &[u8; 32], agent: &NewAgent, now_ms: i64) -> Result<Agent> {
+        transact!(self, tables => agents::join(&tables, token_hash, agent, now_ms))
+    }
+
+    async fn agents(&self) -> Result<Vec<Agent>> {
+        ask!(self, client => agents::all(&client))
+    }
+
+    async fn set_state(&self, agent: &Name, state: AgentState) -> Result<()> {
+        ask!(self, client => agents::set_state(&client, agent, state))
+    }
+
+    async fn heard(&self, status: &Status, now_ms: i64) -> Result<()> {
+        ask!(self, client => agents::heard(&client, status, now_ms))
+    }
+
+    async fn ingest(&self, runs: &[Run], now_ms: i64) -> Result<Ingested> {
+        let batch = Fit::batch(runs, now_ms)?;
+        self.add_days(batch.iter().filter(|run| run.in_time).map(|run| time_of(run.id).div_euclid(DAY)).collect())
+            .await?;
+        transact!(self, tables => ingest::ingest(&tables, &batch, now_ms))
+    }
+
+    async fn refuse(&self, subject: &str, payload: &[u8], why: &str, now_ms: i64) -> Result<()> {
+        let (subject, why) = (clean(subject), clean(why));
+        let payload = &payload[..payload.len().min(crate::record::REFUSED_OCTETS)];
+        transact!(self, tables => plans::refuse(&tables, &subject, payload, &why, now_ms))
+    }
+
+    async fn latest(&self, metric: Metric, since_ms: i64) -> Result<Vec<Latest>> {
+        ask!(self, client => questions::latest(&client, metric, since_ms))
+    }
+
+    async fn latest_of(&self, source: &Name, target: &Name) -> Result<Vec<Latest>> {
+        ask!(self, client => questions::latest_of(&client, source, target))
+    }
+
+    async fn series(
+        &self,
+        source: &Name,
+        target: &Name,
+        metric: Metric,
+        range: Range,
+        points: usize,
+    ) -> Result<Vec<Point>> {
+        ask!(self, client => series::series(&client, (source, target), metric, range, points))
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>> {
+        ask!(self, client => questions::runs(&client, filter))
+    }
+
+    async fn run(&self, id: Uuid) -> Result<Run> {
+        ask!(self, client => questions::run(&client, id))
+    }
+
+    async fn routes(&self, since_ms: i64) -> Result<Vec<RouteSeen>> {
+        ask!(self, client => questions::routes(&client, since_ms))
+    }
+
+    async fn sites(&self, metric: Metric, since_ms: i64, site_of: &BTreeMap<Name, Name>) -> Result<Vec<SiteValue>> {
+        ask!(self, client => questions::sites(&client, metric, since_ms, site_of))
+    }
+
+    async fn succeeded(&self, kind: &str) -> Result<Vec<(Name, Name, i64)>> {
+        ask!(self, client => questions::succeeded(&client, kind))
+    }
+
+    async fn reserve(&self, spans: &[Reservation]) -> Result<()> {
+        transact!(self, tables => plans::reserve(&tables, spans))
+    }
+
+    async fn free(&self, runs: &[Uuid], from_ms: i64) -> Result<()> {
+        ask!(self, client => plans::free(&client, runs, from_ms))
+    }
+
+    async fn reservations(&self, from_ms: i64) -> Result<Vec<Reservation>> {
+        ask!(self, client => plans::reservations(&client, from_ms))
+    }
+
+    async fn setting(&self, name: &str) -> Result<String> {
+        ask!(self, client => plans::setting(&client, name))
+    }
+
+    async fn set_setting(&self, name: &str, text: &str) -> Result<()> {
+        let text = crate::record::setting_text(text)?;
+        ask!(self, client => plans::set_setting(&client, name, &text))
+    }
+
+    async fn next_serial(&self) -> Result<u64> {
+        ask!(self, client => plans::next_serial(&client))
+    }
+
+    async fn audit(&self, who: &str, what: &str, text: &str, now_ms: i64) -> Result<Audit> {
+        transact!(self, tables => plans::audit(&tables, who, what, text, now_ms))
+    }
+
+    async fn audits(&self, before: Option<u64>, limit: usize) -> Result<Vec<Audit>> {
+        ask!(self, client => plans::audits(&client, before, limit))
+    }
+
+    async fn roll_up(&self) -> Result<u64> {
+        let hours = ask!(self, client => series::dirty(&client))?;
+        for hour in &hours {
+            transact!(self, tables => series::roll_up(&tables, *hour))?;
+        }
+        Ok(u64::try_from(hours.len()).unwrap_or(u64::MAX))
+    }
+
+    async fn retain(&self, now_ms: i64) -> Result<u64> {
+        transact!(self, tables => retain::retain(&tables, now_ms))
+    }
+}
