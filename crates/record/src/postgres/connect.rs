@@ -140,7 +140,9 @@ fn settings(url: &str) -> Result<(Config, MakeRustlsConnect)> {
         Some(other) => return Err(wrong(format!("sslmode is \"disable\" or \"verify-full\", not \"{other}\""))),
     };
     config.ssl_mode(if encrypted { SslMode::Require } else { SslMode::Disable });
-    config.application_name("narrows hub").connect_timeout(PATIENCE).tcp_user_timeout(PATIENCE);
+    // Questions are short; compiling them takes longer than answering.
+    let options = format!("{} -c jit=off", config.get_options().unwrap_or_default());
+    config.options(options).application_name("narrows hub").connect_timeout(PATIENCE).tcp_user_timeout(PATIENCE);
     let roots = if encrypted { roots(authority)? } else { RootCertStore::empty() };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let tls = ClientConfig::builder_with_provider(provider)

@@ -1,12 +1,13 @@
 //! Questions whose answer is a list, or one run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deadpool_postgres::GenericClient;
 use narrows_fleet::keys::Name;
 use narrows_fleet::message::{Direction, Hop, Run, Value};
 use narrows_units::Metric;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::connect::{Work, query};
@@ -49,19 +50,37 @@ fn newest(row: &Row) -> Result<Latest> {
 }
 
 const RUN: &str = "select run.id, source, seq, target, kind, origin, order_id, began_ms, length_ms, exit, reason,
-    octets, flags, route_before, route_after from run join pair on pair.id = run.pair";
+    octets, flags, route_before, route_after";
 
 pub(super) async fn runs(on: &impl GenericClient, filter: &RunFilter) -> Work<Vec<RunRow>> {
     let (from, until) = (id_at(filter.range.since_ms), id_at(filter.range.until_ms));
-    let sql = format!(
-        "{RUN} where run.id >= $1 and run.id < $2 and ($3::text is null or source = $3)
-            and ($4::text is null or target = $4) and ($5::text is null or kind = $5)
-        order by run.id desc limit $6"
-    );
     let (agent, target) = (filter.agent.as_ref().map(Name::as_str), filter.target.as_ref().map(Name::as_str));
+    let mut given: Vec<&(dyn ToSql + Sync)> = vec![&from, &until];
+    let (mut of_run, mut of_pair) = (Vec::new(), Vec::new());
+    if let Some(agent) = &agent {
+        given.push(agent);
+        of_pair.push(format!("source = ${}", given.len()));
+    }
+    if let Some(target) = &target {
+        given.push(target);
+        of_pair.push(format!("target = ${}", given.len()));
+    }
+    if !of_pair.is_empty() {
+        // An array is known before the runs are read, and so their index is used.
+        of_run.push(format!(" and pair = any(array(select id from pair where {}))", of_pair.join(" and ")));
+    }
+    if let Some(kind) = &filter.kind {
+        given.push(kind);
+        of_run.push(format!(" and kind = ${}", given.len()));
+    }
+    let of_run = of_run.concat();
+    // The limit stands in the text: a plan for any limit would read all runs and sort them.
     let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
-    let rows = query(on, &sql, &[&from, &until, &agent, &target, &filter.kind, &limit]).await?;
-    Ok(rows.iter().map(run_row).collect::<Result<_>>()?)
+    let sql = format!(
+        "{RUN} from (select * from run where id >= $1 and id < $2{of_run} order by id desc limit {limit}) as run
+            join pair on pair.id = run.pair order by run.id desc"
+    );
+    Ok(query(on, &sql, &given).await?.iter().map(run_row).collect::<Result<_>>()?)
 }
 
 fn run_row(row: &Row) -> Result<RunRow> {
@@ -82,7 +101,7 @@ fn run_row(row: &Row) -> Result<RunRow> {
 }
 
 pub(super) async fn run(on: &impl GenericClient, id: Uuid) -> Work<Run> {
-    let rows = query(on, &format!("{RUN} where run.id = $1"), &[&id]).await?;
+    let rows = query(on, &format!("{RUN} from run join pair on pair.id = run.pair where run.id = $1"), &[&id]).await?;
     let found = rows.first().ok_or(Error::NotFound)?;
     let numbers: [Option<i32>; 2] = [found.get(13), found.get(14)];
     let routes = query(on, "select id, hops from route where id = any($1)", &[&&numbers[..]]).await?;
@@ -134,30 +153,36 @@ pub(super) async fn sites(
     since_ms: i64,
     site_of: &BTreeMap<Name, Name>,
 ) -> Work<Vec<SiteValue>> {
-    let (hosts, sites): (Vec<&str>, Vec<&str>) =
-        site_of.iter().map(|(host, site)| (host.as_str(), site.as_str())).unzip();
-    let sql = format!(
-        "with host as materialized (
-            select pair.id, here.site as source, there.site as target from pair
-            join unnest($3::text[], $4::text[]) as here (name, site) on here.name = pair.source
-            join unnest($3::text[], $4::text[]) as there (name, site) on there.name = pair.target)
-        select source, target, count(*), percentile_cont(0.5) within group (order by value), min(value), max(value),
-            min(at_ms)
-        from latest join host on host.id = latest.pair where metric = $1 and at_ms >= $2
-        group by source, target {BY_NAMES}"
-    );
+    // Sites are numbered in the order of their names: a cell of the matrix is one number, too.
+    let sites: BTreeSet<&Name> = site_of.values().collect();
+    let sites: Vec<&Name> = sites.into_iter().collect();
+    let number = |site: &Name| i64::try_from(sites.binary_search(&site).unwrap_or_default()).unwrap_or_default();
+    let (hosts, of): (Vec<&str>, Vec<i64>) = site_of.iter().map(|(host, site)| (host.as_str(), number(site))).unzip();
+    let each = i64::try_from(sites.len()).unwrap_or(i64::MAX);
+    let sql = "with pairs as materialized (
+            select pair.id, here.site * $5 + there.site as cell from pair
+            join unnest($3::text[], $4::int8[]) as here (name, site) on here.name = pair.source
+            join unnest($3::text[], $4::int8[]) as there (name, site) on there.name = pair.target)
+        select cell, count(*), percentile_cont(0.5) within group (order by value), min(value), max(value), min(at_ms)
+        from latest join pairs on pairs.id = latest.pair where metric = $1 and at_ms >= $2
+        group by cell order by cell";
+    let name = |number: i64| {
+        let site = usize::try_from(number).ok().and_then(|number| sites.get(number));
+        site.map(|site| (*site).clone()).ok_or(Error::NotFound)
+    };
     let read = |row: &Row| {
+        let cell: i64 = row.get(0);
         Ok(SiteValue {
-            source: codes::name(row.get(0))?,
-            target: codes::name(row.get(1))?,
-            pairs: codes::unsigned(row.get(2)),
-            value: row.get(3),
-            low: row.get(4),
-            high: row.get(5),
-            oldest_ms: row.get(6),
+            source: name(cell / each)?,
+            target: name(cell % each)?,
+            pairs: codes::unsigned(row.get(1)),
+            value: row.get(2),
+            low: row.get(3),
+            high: row.get(4),
+            oldest_ms: row.get(5),
         })
     };
-    let rows = query(on, &sql, &[&codes::of_metric(metric), &since_ms, &hosts, &sites]).await?;
+    let rows = query(on, sql, &[&codes::of_metric(metric), &since_ms, &hosts, &of, &each]).await?;
     Ok(rows.iter().map(read).collect::<Result<_>>()?)
 }
 

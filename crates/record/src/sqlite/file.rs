@@ -1,5 +1,6 @@
 //! Opening the file: connections, versions.
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,9 +42,11 @@ impl From<rusqlite::Error> for Error {
 /// The connection that writes, to a file of the last version.
 pub(super) fn open(path: &Path) -> Result<Connection> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        let unavailable = |error| Error::Unavailable(format!("{}: {error}", folder.display()));
-        std::fs::create_dir_all(folder).map_err(unavailable)?;
+        std::fs::create_dir_all(folder).map_err(|error| unavailable(folder, &error))?;
     }
+    // What it keeps is nobody else's business. SQLite gives its other files the same mode.
+    let made = std::fs::File::options().append(true).create(true).mode(0o600).open(path);
+    made.map_err(|error| unavailable(path, &error))?;
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
     ours(&connection, path)?;
@@ -59,6 +62,10 @@ pub(super) fn open(path: &Path) -> Result<Connection> {
     connection.set_prepared_statement_cache_capacity(64);
     migrate(&mut connection, STEPS)?;
     Ok(connection)
+}
+
+fn unavailable(path: &Path, error: &std::io::Error) -> Error {
+    Error::Unavailable(format!("{}: {error}", path.display()))
 }
 
 /// A connection that cannot write.

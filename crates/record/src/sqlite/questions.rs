@@ -45,9 +45,13 @@ const RUN: &str = "select run.id, source, seq, target, kind, origin, order_id, b
 
 pub(super) fn runs(tables: &Transaction<'_>, filter: &RunFilter) -> Result<Vec<RunRow>> {
     let (from, until) = (id_at(filter.range.since_ms), id_at(filter.range.until_ms));
+    let pair = match (&filter.agent, &filter.target) {
+        // One of few among many runs: its index is in the order of time.
+        (Some(_), Some(_)) => "run.pair = (select id from pair where source = ?3 and target = ?4)",
+        _ => "(?3 is null or source = ?3) and (?4 is null or target = ?4)",
+    };
     let sql = format!(
-        "{RUN} where run.id >= ?1 and run.id < ?2 and (?3 is null or source = ?3) and (?4 is null or target = ?4)
-            and (?5 is null or kind = ?5) order by run.id desc limit ?6"
+        "{RUN} where run.id >= ?1 and run.id < ?2 and {pair} and (?5 is null or kind = ?5) order by run.id desc limit ?6"
     );
     let asked = params![
         from.as_bytes(),

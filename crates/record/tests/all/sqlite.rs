@@ -1,5 +1,6 @@
 //! The suite over SQLite, and what only this one has.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,6 +22,15 @@ async fn one_suite_holds_over_sqlite() {
         (case.run)(&world(folder.path())).await;
         println!("{}: {} ms", case.name, began.elapsed().as_millis());
     }
+}
+
+#[tokio::test]
+async fn the_files_are_their_owners_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(folder.path());
+    crate::common::agents(&*world.a, &["a"]).await;
+    let modes = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().mode() & 0o777);
+    assert_eq!(modes.collect::<Vec<_>>(), [0o600; 3]);
 }
 
 async fn refused(file: &Path) -> Error {
