@@ -126,6 +126,13 @@ impl TestTable {
     }
 }
 
+impl Command {
+    /// Reads a command as a test of the file has it: `throughput -P 4 -t 10`.
+    pub fn read(place: &str, text: &str) -> Result<Self, ConfigError> {
+        command(place, text)
+    }
+}
+
 fn name(place: &str, text: &str) -> Result<Name, ConfigError> {
     text.parse().map_err(|error| ConfigError::value(place, &error))
 }

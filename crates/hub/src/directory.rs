@@ -1,0 +1,88 @@
+//! Who belongs to the fleet, in memory: asked at each connection, and by every page.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use narrows_bus::Permissions;
+use narrows_bus::embedded::Admission;
+use narrows_fleet::keys::Name;
+use narrows_record::{Agent, AgentState};
+use serde::Serialize;
+
+/// All agents that ever were. Cheap to clone; the record is what it is made from.
+#[derive(Debug, Clone, Default)]
+pub struct Directory {
+    agents: Arc<RwLock<BTreeMap<Name, Agent>>>,
+}
+
+/// Whether an agent is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Presence {
+    /// Heard within 75 s: two statuses may be lost.
+    Online,
+    /// Not heard for longer.
+    Late,
+    /// Not heard for 10 min.
+    Gone,
+    /// It left by itself.
+    Left,
+    /// It was thrown out.
+    Revoked,
+}
+
+impl Directory {
+    /// Only members may connect; a member may do what its name allows. `leases` is their bucket.
+    pub fn admission(&self, leases: &str) -> Admission {
+        let (directory, leases) = (self.clone(), leases.to_owned());
+        Arc::new(move |public_key| {
+            let agents = directory.agents.read().unwrap_or_else(PoisonError::into_inner);
+            let member =
+                agents.values().find(|agent| agent.state == AgentState::Member && agent.public_key == public_key);
+            member.map(|agent| Permissions::agent(agent.name.as_str(), &leases))
+        })
+    }
+
+    /// What the record says now.
+    pub(crate) fn replace(&self, agents: Vec<Agent>) {
+        let agents = agents.into_iter().map(|agent| (agent.name.clone(), agent)).collect();
+        *self.agents.write().unwrap_or_else(PoisonError::into_inner) = agents;
+    }
+
+    pub(crate) fn get(&self, name: &Name) -> Option<Agent> {
+        self.agents.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Agent> {
+        self.agents.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    pub(crate) fn members(&self) -> Vec<Agent> {
+        let mut all = self.all();
+        all.retain(|agent| agent.state == AgentState::Member);
+        all
+    }
+
+    /// Changes what is known of an agent, and returns it.
+    pub(crate) fn change(&self, name: &Name, how: impl FnOnce(&mut Agent)) -> Option<Agent> {
+        let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
+        let agent = agents.get_mut(name)?;
+        how(agent);
+        Some(agent.clone())
+    }
+}
+
+/// Whether an agent is there at this time. One that just joined has not spoken yet.
+pub(crate) fn presence(agent: &Agent, now_ms: i64) -> Presence {
+    let silent_ms = now_ms - agent.heard_ms.unwrap_or(agent.joined_ms);
+    match agent.state {
+        AgentState::Left => Presence::Left,
+        AgentState::Revoked => Presence::Revoked,
+        AgentState::Member if silent_ms > GONE_MS => Presence::Gone,
+        AgentState::Member if silent_ms > LATE_MS => Presence::Late,
+        AgentState::Member => Presence::Online,
+    }
+}
+
+const LATE_MS: i64 = 75_000;
+const GONE_MS: i64 = 600_000;

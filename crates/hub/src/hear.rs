@@ -1,0 +1,69 @@
+//! What agents say of themselves.
+
+use narrows_fleet::keys::Name;
+use narrows_fleet::message::Status;
+use narrows_record::{Agent, AgentState};
+
+use crate::error::{Error, Result};
+use crate::hub::Hub;
+
+impl Hub {
+    /// Hears agents until the future is dropped.
+    pub(crate) async fn hear_always(&self) {
+        loop {
+            match self.bus.subscribe("status.*").await {
+                Ok(mut statuses) => {
+                    while let Ok(message) = statuses.next().await {
+                        if let Err(error) = self.hear(&message.subject, &message.payload).await {
+                            tracing::warn!(%error, subject = message.subject, "a status was not taken");
+                        }
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "statuses cannot be heard"),
+            }
+            tokio::time::sleep(crate::AGAIN).await;
+        }
+    }
+
+    /// Takes a status. The bus lets an agent use its own subject alone, so that the subject says
+    /// who speaks.
+    pub async fn hear(&self, subject: &str, payload: &[u8]) -> Result<()> {
+        let status: Status = serde_json::from_slice(payload).map_err(|error| Error::Request(error.to_string()))?;
+        let speaker = subject.strip_prefix("status.").unwrap_or_default();
+        if speaker != status.agent.as_str() || status.schema != Status::SCHEMA {
+            return Err(Error::Request(format!("{speaker} speaks as {}", status.agent)));
+        }
+        let now = self.now();
+        let known = self.directory.get(&status.agent).filter(|agent| agent.state == AgentState::Member);
+        known.ok_or_else(|| Error::Missing(format!("member \"{}\"", status.agent)))?;
+        self.record.heard(&status, now).await?;
+        let agent = self.directory.change(&status.agent, |agent| {
+            agent.heard_ms = Some(now);
+            agent.status = Some(status.clone());
+        });
+        if let Some(agent) = agent {
+            self.tell_agent(&agent);
+        }
+        // What the agent did not hear of may have been lost on the way: say it again.
+        if status.spool_runs > 0 {
+            self.send_stored(&status.agent).await;
+        }
+        self.orders.heard(&status, now);
+        self.resend_orders(&status.agent).await;
+        self.acknowledged(&status).await
+    }
+
+    /// Tells an agent what the record has of it.
+    pub(crate) async fn send_stored(&self, agent: &Name) {
+        let Some(known) = self.directory.get(agent) else { return };
+        let payload = serde_json::to_vec(&known.stored).expect("numbers");
+        if let Err(error) = self.bus.send(&format!("stored.{agent}"), payload.into()).await {
+            // The plan and the next status say it too.
+            tracing::debug!(%error, %agent, "not told what is stored");
+        }
+    }
+
+    pub(crate) fn tell_agent(&self, agent: &Agent) {
+        self.tell("agent", &self.agent_row(agent));
+    }
+}

@@ -1,0 +1,212 @@
+//! What all parts of a hub share.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use narrows_bus::{Bus, Settings as BusSettings};
+use narrows_fleet::keys::Name;
+use narrows_fleet::message::{BusAddress, Plan};
+use narrows_record::{AgentState, Record, Token};
+use tokio::sync::{Mutex, Notify};
+
+use crate::alerts::Alerts;
+use crate::counters::Counters;
+use crate::directory::Directory;
+use crate::error::{Error, Result};
+use crate::keys::Keys;
+use crate::orders::Orders;
+use crate::planner::Planner;
+use crate::proofs::Proofs;
+use crate::token::JoinToken;
+use crate::tomography::Tomography;
+
+/// Unix time in ms; tests have their own.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// Tells whoever reads the stream: what kind of news, and the news as JSON.
+pub type Tell = Arc<dyn Fn(&'static str, String) + Send + Sync>;
+
+/// Disconnects whoever has this public key.
+pub type Cut = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What a hub is made from.
+pub struct Parts {
+    /// Its secrets.
+    pub keys: Keys,
+    /// What it keeps.
+    pub record: Arc<dyn Record>,
+    /// How it talks, with the right to do everything.
+    pub bus: Arc<dyn Bus>,
+    /// Who belongs to it; the bus may ask it too.
+    pub directory: Directory,
+    /// Where agents find the bus.
+    pub bus_address: BusAddress,
+    /// The bucket of leases is `lease_<generation>`.
+    pub lease_generation: u32,
+    /// Whose fleet.
+    pub tenant: Name,
+    /// This host, as others reach it: the address of agents that join from this very host.
+    pub own_host: IpAddr,
+    /// What time it is.
+    pub clock: Clock,
+    /// Where news go.
+    pub tell: Tell,
+    /// What revoking does on the bus.
+    pub cut: Cut,
+}
+
+/// The hub of a fleet.
+pub struct Hub {
+    pub(crate) keys: Keys,
+    pub(crate) record: Arc<dyn Record>,
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) directory: Directory,
+    pub(crate) bus_address: BusAddress,
+    pub(crate) lease_generation: u32,
+    pub(crate) tenant: Name,
+    pub(crate) own_host: IpAddr,
+    pub(crate) planner: Mutex<Planner>,
+    /// The serial of each agent's newest plan.
+    serials: std::sync::Mutex<BTreeMap<Name, u64>>,
+    pub(crate) tomography: Tomography,
+    pub(crate) proofs: Proofs,
+    pub(crate) alerts: Alerts,
+    /// Of the newest configuration that means something.
+    sites: std::sync::Mutex<BTreeMap<Name, Name>>,
+    pub(crate) orders: Orders,
+    pub(crate) counters: Counters,
+    /// Somebody joined or left, or the configuration changed: plan again.
+    pub(crate) plan_wanted: Notify,
+    /// Results came: locate again.
+    pub(crate) news: Notify,
+    clock: Clock,
+    tell: Tell,
+    cut: Cut,
+}
+
+impl Hub {
+    /// Makes what is missing on the bus, and reads who belongs to the fleet.
+    pub async fn open(parts: Parts) -> Result<Arc<Self>> {
+        parts.bus.provide(&BusSettings::fleet(parts.lease_generation)).await?;
+        parts.directory.replace(parts.record.agents().await?);
+        let hub = Self {
+            keys: parts.keys,
+            record: parts.record,
+            bus: parts.bus,
+            directory: parts.directory,
+            bus_address: parts.bus_address,
+            lease_generation: parts.lease_generation,
+            tenant: parts.tenant,
+            own_host: parts.own_host,
+            planner: Mutex::default(),
+            serials: std::sync::Mutex::default(),
+            tomography: Tomography::default(),
+            proofs: Proofs::default(),
+            alerts: Alerts::default(),
+            sites: std::sync::Mutex::default(),
+            orders: Orders::default(),
+            counters: Counters::default(),
+            plan_wanted: Notify::new(),
+            news: Notify::new(),
+            clock: parts.clock,
+            tell: parts.tell,
+            cut: parts.cut,
+        };
+        Ok(Arc::new(hub))
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        (self.clock)()
+    }
+
+    pub(crate) fn tell(&self, kind: &'static str, news: &impl serde::Serialize) {
+        // What has no JSON is no news.
+        if let Ok(text) = serde_json::to_string(news) {
+            (self.tell)(kind, text);
+        }
+    }
+
+    pub(crate) fn note_serial(&self, plan: &Plan) {
+        self.serials.lock().unwrap_or_else(PoisonError::into_inner).insert(plan.agent.clone(), plan.serial);
+    }
+
+    /// Which host belongs to which site.
+    pub(crate) fn sites(&self) -> BTreeMap<Name, Name> {
+        self.sites.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note_sites(&self, sites: BTreeMap<Name, Name>) {
+        *self.sites.lock().unwrap_or_else(PoisonError::into_inner) = sites;
+    }
+
+    pub(crate) fn site_of(&self, host: &Name) -> Option<Name> {
+        self.sites.lock().unwrap_or_else(PoisonError::into_inner).get(host).cloned()
+    }
+
+    pub(crate) fn serial_of(&self, agent: &Name) -> Option<u64> {
+        self.serials.lock().unwrap_or_else(PoisonError::into_inner).get(agent).copied()
+    }
+
+    /// A new token by which so many hosts may join within a day.
+    pub async fn token(&self, uses: u32, who: &str) -> Result<JoinToken> {
+        if !(1..=MOST_USES).contains(&uses) {
+            return Err(Error::Request(format!("a token is for 1 to {MOST_USES} hosts")));
+        }
+        let (token, now) = (JoinToken::new(self.keys.key_hash)?, self.now());
+        let not_after_ms = now + TOKEN_MS;
+        self.record.add_token(&Token { hash: token.hash(), made_ms: now, not_after_ms, uses }).await?;
+        self.record.audit(who, "token.made", &format!("for {uses} hosts"), now).await?;
+        Ok(token)
+    }
+
+    /// Throws an agent out: its connections end at once, and its peers deny it with their next
+    /// plans, which are made at once too.
+    pub async fn revoke(&self, name: &Name, who: &str) -> Result<()> {
+        self.end(name, AgentState::Revoked, who, "agent.revoked").await
+    }
+
+    /// An agent leaves by itself.
+    pub async fn leave(&self, name: &Name) -> Result<()> {
+        self.end(name, AgentState::Left, name.as_str(), "agent.left").await
+    }
+
+    async fn end(&self, name: &Name, state: AgentState, who: &str, what: &str) -> Result<()> {
+        let agent = self.directory.get(name).ok_or_else(|| Error::Missing(format!("agent \"{name}\"")))?;
+        self.record.set_state(name, state).await?;
+        let changed = self.directory.change(name, |agent| agent.state = state);
+        (self.cut)(&agent.public_key);
+        self.record.audit(who, what, name.as_str(), self.now()).await?;
+        if let Some(agent) = changed {
+            self.tell_agent(&agent);
+        }
+        self.plan_wanted.notify_one();
+        Ok(())
+    }
+
+    /// Works until the future is dropped: takes results, hears agents, plans, tidies up.
+    pub async fn run(self: &Arc<Self>) {
+        tokio::join!(self.ingest_always(), self.hear_always(), self.plan_always(), self.locate_always(), self.tidy_always());
+    }
+
+    async fn tidy_always(&self) {
+        let mut minutes = 0_u32;
+        loop {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            if let Err(error) = self.record.roll_up().await {
+                tracing::warn!(%error, "hours could not be summed up");
+            }
+            minutes += 1;
+            if minutes % (24 * 60) == 1
+                && let Err(error) = self.record.retain(self.now()).await
+            {
+                tracing::warn!(%error, "what is too old could not be removed");
+            }
+        }
+    }
+}
+
+/// A fleet on the embedded bus has 50 hosts.
+const MOST_USES: u32 = 1_000;
+const TOKEN_MS: i64 = 86_400_000;

@@ -1,0 +1,171 @@
+//! Takes results from the bus into the record: each once, whatever is delivered twice.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use narrows_bus::Delivery;
+use narrows_fleet::keys::Name;
+use narrows_fleet::message::{Claim, Origin, Run};
+use narrows_record::RunRow;
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::hub::Hub;
+
+/// What the stream says of a run: its row, and its values.
+#[derive(Serialize)]
+struct RunNews<'a> {
+    #[serde(flatten)]
+    row: RunRow,
+    values: &'a [narrows_fleet::message::Value],
+}
+
+impl Hub {
+    /// Takes results until the future is dropped.
+    pub(crate) async fn ingest_always(&self) {
+        loop {
+            if let Err(error) = self.ingest(WAIT).await {
+                // Nothing is lost: the bus delivers it again after a minute, and agents keep it.
+                tracing::warn!(%error, "results could not be taken");
+                tokio::time::sleep(crate::AGAIN).await;
+            }
+        }
+    }
+
+    /// Takes one batch, and returns how many results it had: fetch, keep, acknowledge, tell the
+    /// agents. What can never be kept is put aside, so that it does not come again.
+    pub async fn ingest(&self, wait: Duration) -> Result<usize> {
+        let batch = self.bus.fetch(SINK, BATCH, wait).await?;
+        if batch.is_empty() {
+            return Ok(0);
+        }
+        let mut runs = Vec::with_capacity(batch.len());
+        for delivery in &batch {
+            match self.read(delivery) {
+                Ok(run) => runs.push((run, delivery)),
+                Err(why) => self.refuse(delivery, &why).await?,
+            }
+        }
+        let kept = self.keep(runs).await?;
+        self.bus.ack(SINK, &batch).await?;
+        let now = self.now();
+        for agent in self.noticed(&kept, now) {
+            self.send_stored(&agent).await;
+        }
+        self.judge_proofs().await?;
+        Ok(batch.len())
+    }
+
+    async fn keep(&self, runs: Vec<(Run, &Delivery)>) -> Result<Vec<Run>> {
+        let (runs, deliveries): (Vec<Run>, Vec<&Delivery>) = runs.into_iter().unzip();
+        match self.store(&runs).await {
+            Ok(()) => return Ok(runs),
+            Err(error) if is_passing(&error) => return Err(error.into()),
+            Err(_) => {}
+        }
+        // One of them cannot be kept; the others do not wait for it.
+        let mut kept = Vec::new();
+        for (run, delivery) in runs.into_iter().zip(deliveries) {
+            match self.store(std::slice::from_ref(&run)).await {
+                Ok(()) => kept.push(run),
+                Err(error) if is_passing(&error) => return Err(error.into()),
+                Err(error) => self.refuse(delivery, &error.to_string()).await?,
+            }
+        }
+        Ok(kept)
+    }
+
+    async fn store(&self, runs: &[Run]) -> narrows_record::Result<()> {
+        if runs.is_empty() {
+            return Ok(());
+        }
+        let done = self.record.ingest(runs, self.now()).await?;
+        self.counters.known.fetch_add(done.known, Ordering::Relaxed);
+        for (agent, stored) in done.stored {
+            self.directory.change(&agent, |agent| agent.stored = stored);
+        }
+        Ok(())
+    }
+
+    /// Counts and tells; returns whose results they were.
+    fn noticed(&self, runs: &[Run], now: i64) -> Vec<Name> {
+        let mut lag = 0;
+        let mut agents: BTreeMap<&Name, ()> = BTreeMap::new();
+        for run in runs {
+            agents.insert(&run.agent, ());
+            self.counters.run(run.exit);
+            lag = lag.max(now - run.began_ms - i64::try_from(run.length_ms).unwrap_or(i64::MAX));
+            if let Origin::Order(order) = run.origin {
+                self.orders.ran(order, run);
+                self.proofs.ran(order, run.id);
+            }
+            self.tell("run", &RunNews { row: row(run), values: &run.values });
+        }
+        self.counters.lag(lag);
+        self.news.notify_one();
+        agents.into_keys().cloned().collect()
+    }
+
+    async fn refuse(&self, delivery: &Delivery, why: &str) -> Result<()> {
+        self.counters.refused.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(subject = delivery.subject, why, "a result was refused");
+        Ok(self.record.refuse(&delivery.subject, &delivery.payload, why, self.now()).await?)
+    }
+
+    /// The run of a message, if it is one, of whoever published it.
+    fn read(&self, delivery: &Delivery) -> std::result::Result<Run, String> {
+        let run: Run = serde_json::from_slice(&delivery.payload).map_err(|error| error.to_string())?;
+        let mut tokens = delivery.subject.split('.').skip(1);
+        let (agent, kind) = (tokens.next().unwrap_or_default(), tokens.next().unwrap_or_default());
+        let wrong = |what: &str| Err(what.to_owned());
+        if run.schema != Run::SCHEMA {
+            return wrong("another schema");
+        }
+        if run.agent.as_str() != agent || run.kind != kind || delivery.id != run.id.to_string() {
+            return wrong("agent, kind or id are not those of its subject");
+        }
+        if run.seq == 0 || run.id.get_version_num() != 7 {
+            return wrong("its number is 0, or its id not of version 7");
+        }
+        if self.directory.get(&run.agent).is_none() || self.directory.get(&run.target).is_none() {
+            return wrong("its agent or its target was never in the fleet");
+        }
+        let fits = |value: &narrows_fleet::message::Value| {
+            let finite = [value.value, value.low, value.high].iter().all(|one| one.is_finite());
+            let ordered = value.claim == Claim::Inconclusive || value.low <= value.high;
+            finite && ordered && value.unit == value.metric.unit()
+        };
+        if !run.values.iter().all(fits) {
+            return wrong("a value is no number, has no interval, or another unit than its metric");
+        }
+        Ok(run)
+    }
+}
+
+/// Whether the same may succeed later.
+fn is_passing(error: &narrows_record::Error) -> bool {
+    matches!(error, narrows_record::Error::Unavailable(_))
+}
+
+/// A run without its values and evidence.
+pub(crate) fn row(run: &Run) -> RunRow {
+    RunRow {
+        id: run.id,
+        agent: run.agent.clone(),
+        seq: run.seq,
+        target: run.target.clone(),
+        kind: run.kind.clone(),
+        origin: run.origin,
+        began_ms: run.began_ms,
+        length_ms: run.length_ms,
+        exit: run.exit,
+        reason: run.reason.clone(),
+        octets: run.octets,
+        flags: run.flags.clone(),
+    }
+}
+
+const SINK: &str = "ingest";
+const BATCH: usize = 500;
+const WAIT: Duration = Duration::from_secs(2);

@@ -1,0 +1,159 @@
+//! What the hub keeps secret, in its state directory.
+//!
+//! | file | what |
+//! |-|-|
+//! | `key.pem`, `cert.pem` | TLS; agents know the hash of the key |
+//! | `sign.seed` | signs plans and orders; on NATS, also the hub's own key |
+//! | `tenant.secret` | from which all keys between agents follow |
+//! | `view.token` | for whoever reads the pages from another machine |
+//! | `hub.json` | where the hub is, for `narrows fleet` |
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use narrows_bus::Key;
+use narrows_fleet::message::Signed;
+use rcgen::{CertificateParams, KeyPair, PublicKeyData as _};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{Error, Result};
+use crate::hex;
+use crate::token::random;
+
+/// The hub's secrets.
+pub struct Keys {
+    /// The state directory.
+    pub folder: PathBuf,
+    /// SHA-256 of the `SubjectPublicKeyInfo` of the TLS key.
+    pub key_hash: [u8; 32],
+    /// Signs plans and orders.
+    pub sign: Key,
+    /// From which all keys between agents follow.
+    pub tenant: [u8; 32],
+    /// What people show who read the pages from another machine.
+    pub view: String,
+}
+
+/// Where a hub is: what `narrows fleet` on the same machine needs to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HubFile {
+    /// `https://10.0.0.1:8622`.
+    pub url: String,
+    /// SHA-256 of the `SubjectPublicKeyInfo` of its TLS key, in hexadecimal.
+    pub key_hash: String,
+}
+
+impl Keys {
+    /// Reads the secrets of a directory, and makes those that are missing. `names` are the names
+    /// and addresses of a new certificate.
+    pub fn open(folder: &Path, names: &[String]) -> Result<Self> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(folder).map_err(|error| fault(folder, error))?;
+        let key = folder.join("key.pem");
+        let pem = kept(&key, || Ok(KeyPair::generate().map_err(|error| fault(&key, error))?.serialize_pem()))?;
+        let pair = KeyPair::from_pem(&pem).map_err(|error| fault(&key, error))?;
+        let certificate = folder.join("cert.pem");
+        kept(&certificate, || {
+            let params = CertificateParams::new(names.to_vec()).map_err(|error| fault(&certificate, error))?;
+            Ok(params.self_signed(&pair).map_err(|error| fault(&certificate, error))?.pem())
+        })?;
+        let seed = folder.join("sign.seed");
+        let sign = Key::from_seed(kept(&seed, || Ok(Key::new().seed()))?.trim());
+        let secret = folder.join("tenant.secret");
+        let tenant = kept(&secret, || Ok(hex::text(&random::<32>()?)))?;
+        let view = kept(&folder.join("view.token"), || Ok(hex::text(&random::<20>()?)))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            key_hash: Sha256::digest(pair.subject_public_key_info()).into(),
+            sign: sign.map_err(|error| fault(&seed, error))?,
+            tenant: hex::octets(tenant.trim()).ok_or_else(|| fault(&secret, "is no 32 octets in hexadecimal"))?,
+            view: view.trim().to_owned(),
+        })
+    }
+
+    /// A message with its signature.
+    pub fn signed(&self, message: &impl Serialize) -> Signed {
+        let message = serde_json::to_string(message).expect("messages have no keys that are no text");
+        let signature = hex::text(&self.sign.sign(message.as_bytes()));
+        Signed { message, signature }
+    }
+
+    /// Says where the hub is.
+    pub fn write_hub_file(&self, url: &str) -> Result<()> {
+        let file = HubFile { url: url.to_owned(), key_hash: hex::text(&self.key_hash) };
+        let text = serde_json::to_string(&file).expect("two texts");
+        let path = self.folder.join("hub.json");
+        // An older one may be there.
+        drop(std::fs::remove_file(&path));
+        write(&path, &text)
+    }
+}
+
+impl HubFile {
+    /// Reads that of a state directory.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join("hub.json");
+        let text = std::fs::read_to_string(&path).map_err(|error| fault(&path, error))?;
+        serde_json::from_str(&text).map_err(|error| fault(&path, error))
+    }
+}
+
+fn fault(path: &Path, why: impl ToString) -> Error {
+    Error::State { path: path.to_owned(), why: why.to_string() }
+}
+
+/// The text of a file, which is made if it is missing.
+fn kept(path: &Path, make: impl FnOnce() -> Result<String>) -> Result<String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let text = make()?;
+            write(path, &text)?;
+            Ok(text)
+        }
+        Err(error) => Err(fault(path, error)),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let written = opened.and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(|error| fault(path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use narrows_bus::verifies;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_made_once_and_for_their_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("hub");
+        let keys = Keys::open(&folder, &["hub.example".to_owned(), "10.0.0.1".to_owned()]).unwrap();
+        keys.write_hub_file("https://10.0.0.1:8622").unwrap();
+        let again = Keys::open(&folder, &[]).unwrap();
+        again.write_hub_file("https://10.0.0.2:8622").unwrap();
+        assert_eq!((again.key_hash, again.tenant, &again.view), (keys.key_hash, keys.tenant, &keys.view));
+        assert_eq!(again.sign.public(), keys.sign.public());
+        assert_eq!(HubFile::read(&folder).unwrap().url, "https://10.0.0.2:8622");
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&folder), 0o700);
+        for name in ["key.pem", "cert.pem", "sign.seed", "tenant.secret", "view.token", "hub.json"] {
+            assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
+        }
+        let signed = keys.signed(&[1, 2]);
+        let signature = hex::octets::<64>(&signed.signature).unwrap();
+        assert!(verifies(&keys.sign.public(), signed.message.as_bytes(), &signature));
+    }
+}

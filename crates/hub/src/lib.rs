@@ -1,0 +1,44 @@
+//! The hub of a fleet: who belongs to it, what each agent is to do, what they found.
+//!
+//! * [`Hub`] joins hosts, plans, takes results, and locates links; its parts are `join`, `planner`,
+//!   `ingest`, `tomography`.
+//! * [`Keys`] are its secrets, [`JoinToken`] is what a host shows.
+//! * [`Server`] serves the API, the pages and the embedded bus on one port.
+//!
+//! `compile` makes a timetable from what is known; it is pure, so that a configuration can be tried.
+//!
+//! Invariant: a result is acknowledged on the bus after the record has it, never before.
+
+mod alerts;
+mod bottlenecks;
+mod compile;
+mod cost;
+mod counters;
+mod directory;
+mod error;
+mod hear;
+mod hex;
+mod hub;
+mod ingest;
+mod join;
+mod keys;
+mod network;
+mod orders;
+mod peer_keys;
+mod planner;
+mod proofs;
+mod token;
+mod tomography;
+mod view;
+
+use std::time::Duration;
+
+pub use directory::{Directory, Presence};
+pub use error::{Error, Result};
+pub use hub::{Clock, Cut, Hub, Parts, Tell};
+pub use keys::{HubFile, Keys};
+pub use token::JoinToken;
+pub use view::{AgentRow, PlanView};
+
+/// After a fault of the bus or the record, the same is tried again.
+const AGAIN: Duration = Duration::from_secs(2);

@@ -1,0 +1,127 @@
+//! The routes of the fleet as a graph, and links by numbers that stay the same.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use narrows_fleet::keys::Name;
+use narrows_fleet::topology::{Aliases, Graph, HostIndex, LinkIndex, Pair, Place, Trace};
+use narrows_record::RouteSeen;
+use narrows_units::{BitRate, to_u32};
+use sha2::{Digest as _, Sha256};
+
+/// The graph of all routes of the last day, with the hosts' names.
+#[derive(Debug, Default)]
+pub(crate) struct Network {
+    pub(crate) graph: Graph,
+    names: Vec<Name>,
+    places: BTreeMap<Name, HostIndex>,
+    ids: Vec<u64>,
+}
+
+impl Network {
+    /// `addresses` are those of the hosts' servers: a target that answers the trace of its own path
+    /// is a host of the graph, and no router.
+    pub(crate) fn new(routes: &[RouteSeen], addresses: &BTreeMap<Name, IpAddr>) -> Self {
+        let mut names: Vec<Name> = routes.iter().flat_map(|one| [one.source.clone(), one.target.clone()]).collect();
+        names.sort();
+        names.dedup();
+        let places: BTreeMap<Name, HostIndex> =
+            names.iter().enumerate().map(|(at, name)| (name.clone(), HostIndex(to_u32(at)))).collect();
+        let trace = |seen: &RouteSeen| {
+            let mut responders: Vec<_> = seen.hops.iter().map(|hop| hop.address).collect();
+            let target = addresses.get(&seen.target).copied();
+            if target.is_some() && responders.last() == Some(&target) {
+                responders.pop();
+            }
+            Trace { pair: Pair { source: places[&seen.source], target: places[&seen.target] }, responders }
+        };
+        let traces: Vec<Trace> = routes.iter().filter(|seen| !seen.hops.is_empty()).map(trace).collect();
+        let mut aliases = Aliases::default();
+        aliases.join_subnet_mates(&traces);
+        let mut network = Self { graph: Graph::new(&traces, &aliases), names, places, ids: Vec::new() };
+        network.ids = (0..network.graph.links().len()).map(|at| network.number(LinkIndex(to_u32(at)))).collect();
+        network
+    }
+
+    pub(crate) fn pair(&self, source: &Name, target: &Name) -> Option<Pair> {
+        Some(Pair { source: *self.places.get(source)?, target: *self.places.get(target)? })
+    }
+
+    pub(crate) fn name(&self, host: HostIndex) -> &Name {
+        &self.names[host.0 as usize]
+    }
+
+    /// An end of a link as text: the host's name, or the router's address.
+    pub(crate) fn place(&self, place: Place) -> String {
+        match place {
+            Place::Host(host) => self.name(host).to_string(),
+            Place::Router(address) => address.to_string(),
+        }
+    }
+
+    /// The number of a link: of its ends, so that it is the same tomorrow.
+    pub(crate) fn id(&self, link: LinkIndex) -> u64 {
+        self.ids[link.0 as usize]
+    }
+
+    pub(crate) fn link(&self, id: u64) -> Option<LinkIndex> {
+        self.ids.iter().position(|one| *one == id).map(|at| LinkIndex(to_u32(at)))
+    }
+
+    fn number(&self, link: LinkIndex) -> u64 {
+        let link = self.graph.links()[link.0 as usize];
+        let text = format!("{} {} {}", self.place(link.from), link.silent, self.place(link.to));
+        let [a, b, c, d, e, f, g, h, ..]: [u8; 32] = Sha256::digest(text).into();
+        // 53 bits: a browser counts in doubles.
+        u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 11
+    }
+
+    /// The links between routers on the way: those that end at a host are excluded by the host.
+    pub(crate) fn shared_links(&self, source: &Name, target: &Name) -> Vec<u64> {
+        let route = self.pair(source, target).and_then(|pair| self.graph.route(pair));
+        let links = route.map_or(&[][..], |route| &route.links);
+        let between = |link: &&LinkIndex| {
+            let link = self.graph.links()[link.0 as usize];
+            matches!((link.from, link.to), (Place::Router(_), Place::Router(_)))
+        };
+        links.iter().filter(between).map(|link| self.id(*link)).collect()
+    }
+}
+
+/// What is known of links, by their numbers: the least that each carries.
+pub(crate) type Bounds = BTreeMap<u64, BitRate>;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use narrows_fleet::message::Hop;
+
+    use super::*;
+
+    pub(crate) fn seen(source: &str, target: &str, hops: &[&str]) -> RouteSeen {
+        RouteSeen {
+            source: source.parse().unwrap(),
+            target: target.parse().unwrap(),
+            hops: hops.iter().map(|text| Hop { address: text.parse().ok() }).collect(),
+            since_ms: 0,
+            seen_ms: 0,
+        }
+    }
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_link_keeps_its_number_whoever_else_is_there() {
+        let (a, b) = (name("a"), name("b"));
+        let one = seen("a", "b", &["10.0.0.1", "10.0.1.1", "10.0.9.9"]);
+        let addresses = BTreeMap::from([(name("b"), "10.0.9.9".parse().unwrap())]);
+        let alone = Network::new(std::slice::from_ref(&one), &addresses);
+        let links = alone.shared_links(&a, &b);
+        assert_eq!(links.len(), 1, "of three links, two end at a host");
+        let more = Network::new(&[seen("0", "c", &["10.7.0.1", "10.8.1.1", "10.8.9.9"]), one], &addresses);
+        assert_eq!(more.shared_links(&a, &b), links);
+        assert!(links[0] < 1 << 53 && more.link(links[0]).is_some());
+        assert_eq!(more.shared_links(&b, &a), []);
+    }
+}

@@ -1,0 +1,232 @@
+//! Runs that somebody asks for by hand.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use narrows_fleet::config::Command;
+use narrows_fleet::keys::{Key, Name};
+use narrows_fleet::message::{Exit, Order, Run, Status};
+use narrows_record::AgentState;
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::compile::{ms, reservations, stamp};
+use crate::counters::outcome;
+use crate::error::{Error, Result};
+use crate::hub::Hub;
+
+/// The orders since the start of the hub, the newest last.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    all: Mutex<Vec<Given>>,
+}
+
+#[derive(Debug, Clone)]
+struct Given {
+    order: Order,
+    row: OrderRow,
+}
+
+/// An order, and what became of it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct OrderRow {
+    #[schema(value_type = String)]
+    pub(crate) id: Uuid,
+    #[schema(value_type = String)]
+    pub(crate) source: Name,
+    #[schema(value_type = String)]
+    pub(crate) target: Name,
+    pub(crate) command: String,
+    pub(crate) at_ms: i64,
+    #[schema(value_type = Vec<String>)]
+    pub(crate) keys: Vec<Key>,
+    /// `waits`, `running`, or how its run ended.
+    pub(crate) state: String,
+    /// Its run, once that is stored.
+    #[schema(value_type = Option<String>)]
+    pub(crate) run: Option<Uuid>,
+    /// What the agent said of it.
+    pub(crate) said: Option<String>,
+}
+
+impl Orders {
+    /// The newest first.
+    pub(crate) fn rows(&self) -> Vec<OrderRow> {
+        self.lock().iter().rev().map(|given| given.row.clone()).collect()
+    }
+
+    pub(crate) fn row(&self, id: Uuid) -> Option<OrderRow> {
+        self.lock().iter().find(|given| given.row.id == id).map(|given| given.row.clone())
+    }
+
+    pub(crate) fn ids(&self) -> BTreeSet<Uuid> {
+        self.lock().iter().map(|given| given.row.id).collect()
+    }
+
+    /// An agent said how it is: also what became of orders.
+    pub(crate) fn heard(&self, status: &Status, now: i64) {
+        for given in self.lock().iter_mut().filter(|given| given.order.agent == status.agent) {
+            if status.running == Some(given.order.id) {
+                "running".clone_into(&mut given.row.state);
+            }
+            if let Some((_, said)) = status.orders.iter().find(|(id, _)| *id == given.order.id) {
+                given.row.said = Some(said.clone());
+                if given.row.run.is_none() {
+                    "ended".clone_into(&mut given.row.state);
+                }
+            }
+            if given.row.state == WAITS && given.order.not_after_ms + LATE_MS < now {
+                "lost".clone_into(&mut given.row.state);
+            }
+        }
+    }
+
+    /// A run was stored.
+    pub(crate) fn ran(&self, id: Uuid, run: &Run) {
+        for given in self.lock().iter_mut().filter(|given| given.order.id == id) {
+            given.row.run = Some(run.id);
+            outcome(run.exit).clone_into(&mut given.row.state);
+            if run.exit != Exit::Done {
+                given.row.said.clone_from(&run.reason);
+            }
+        }
+    }
+
+    fn waiting(&self, agent: &Name, now: i64) -> Vec<Order> {
+        let waits = |given: &&Given| given.row.state == WAITS && given.order.agent == *agent;
+        let all = self.lock();
+        all.iter().filter(waits).map(|given| given.order.clone()).filter(|order| order.not_after_ms > now).collect()
+    }
+
+    fn add(&self, order: Order, row: OrderRow) {
+        let mut all = self.lock();
+        all.push(Given { order, row });
+        let over = all.len().saturating_sub(MOST);
+        all.drain(..over);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Given>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Hub {
+    /// Asks an agent for a run: at once if it is light, else in the earliest span that is free on
+    /// all its keys.
+    pub(crate) async fn order(&self, source: &Name, target: &Name, command: &str, who: &str) -> Result<OrderRow> {
+        self.order_at(source, target, command, who, None).await
+    }
+
+    /// The same no sooner than `earliest`, with spans of `more` keys that it only reserves.
+    pub(crate) async fn order_at(
+        &self,
+        source: &Name,
+        target: &Name,
+        command: &str,
+        who: &str,
+        earliest: Option<i64>,
+    ) -> Result<OrderRow> {
+        for host in [source, target] {
+            let member = self.directory.get(host).filter(|agent| agent.state == AgentState::Member);
+            member.ok_or_else(|| Error::Missing(format!("agent \"{host}\"")))?;
+        }
+        if source == target {
+            return Err(Error::Request("source and target are the same host".to_owned()));
+        }
+        let command = Command::read("command", command)?;
+        let now = self.now();
+        let at = earliest.unwrap_or(now).max(now);
+        let serial = self.record.next_serial().await?;
+        let mut order = Order {
+            schema: Order::SCHEMA.to_owned(),
+            tenant: self.tenant.clone(),
+            agent: source.clone(),
+            id: Uuid::now_v7(),
+            serial,
+            target: target.clone(),
+            command: command.words().to_vec(),
+            keys: Vec::new(),
+            at_ms: at,
+            not_after_ms: at + LIGHT_MS,
+            length_ms: u64::try_from(LIGHT_MS).unwrap_or(0),
+            octets: LIGHT_OCTETS,
+        };
+        if command.loads() {
+            self.reserve_order(&mut order, &command, at).await?;
+        }
+        let row = OrderRow {
+            id: order.id,
+            source: source.clone(),
+            target: target.clone(),
+            command: order.command.join(" "),
+            at_ms: order.at_ms,
+            keys: order.keys.clone(),
+            state: WAITS.to_owned(),
+            run: None,
+            said: None,
+        };
+        let text = format!("{source} to {target}: {}", row.command);
+        self.record.audit(who, "order.given", &text, now).await?;
+        self.orders.add(order.clone(), row.clone());
+        self.send_order(&order).await;
+        Ok(row)
+    }
+
+    async fn reserve_order(&self, order: &mut Order, command: &Command, at: i64) -> Result<()> {
+        let planner = self.planner.lock().await;
+        let ground = self.ground(None).await?;
+        let placed = planner.placed();
+        let mut held = ground.reservations.clone();
+        for _ in 0..RACES {
+            let input = ground.input(at, at, &placed, &held);
+            let (source, target) = (order.agent.clone(), order.target.clone());
+            let want = input.want((&source, &target), command, crate::compile::LENGTH);
+            let wants = [want];
+            let mut shelf = input.book(&wants);
+            let window = (stamp(at), stamp(at) + crate::compile::LENGTH);
+            let request = shelf.request(&wants[0], 0, window, None);
+            let found = shelf.book.order(&request);
+            let found = found.map_err(|refusal| Error::Request(shelf.book.explain(refusal)))?;
+            let run = shelf.run(&wants[0], &request, found.begin, &found.slots);
+            order.keys.clone_from(&run.keys);
+            (order.at_ms, order.length_ms, order.octets) = (ms(found.begin), run.length_ms, run.octets);
+            order.not_after_ms = order.at_ms + i64::try_from(run.length_ms).unwrap_or(i64::MAX);
+            let mut spans = reservations(&source, &run);
+            for span in &mut spans {
+                (span.run, span.serial) = (order.id, order.serial);
+            }
+            match self.record.reserve(&spans).await {
+                Ok(()) => return Ok(()),
+                Err(narrows_record::Error::Reserved(_)) => held = self.record.reservations(at).await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::Request("another hub reserves at the same time".to_owned()))
+    }
+
+    /// Orders reach whoever listens now: they are sent again with each status until they began.
+    pub(crate) async fn resend_orders(&self, agent: &Name) {
+        for order in self.orders.waiting(agent, self.now()) {
+            self.send_order(&order).await;
+        }
+    }
+
+    async fn send_order(&self, order: &Order) {
+        let payload = serde_json::to_vec(&self.keys.signed(order)).expect("texts");
+        if let Err(error) = self.bus.send(&format!("order.{}", order.agent), payload.into()).await {
+            tracing::debug!(%error, agent = %order.agent, "an order was not sent");
+        }
+    }
+}
+
+const WAITS: &str = "waits";
+/// Orders that are remembered.
+const MOST: usize = 500;
+/// A light run begins within this time, and takes no longer.
+const LIGHT_MS: i64 = 120_000;
+/// What it may send: more than any light run does.
+const LIGHT_OCTETS: u64 = 500_000_000;
+/// After its end an order that nobody spoke of is lost.
+const LATE_MS: i64 = 60_000;
+const RACES: usize = 3;

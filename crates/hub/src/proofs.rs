@@ -1,0 +1,177 @@
+//! *Prove*: whether two paths share a link, by what one has available while the other is loaded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use narrows_fleet::keys::Name;
+use narrows_fleet::message::{Claim, Direction, Run, Value};
+use narrows_fleet::sharing::{Available, Proof, Verdict, prove};
+use narrows_units::{BitRate, Metric};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::bottlenecks::{bottlenecks, hosts};
+use crate::error::{Error, Result};
+use crate::hub::Hub;
+
+/// Proofs since the start of the hub, by bottleneck.
+#[derive(Debug, Default)]
+pub(crate) struct Proofs {
+    all: Mutex<BTreeMap<String, Trial>>,
+    runs: Mutex<BTreeSet<Uuid>>,
+}
+
+/// Two loading runs over one path, and four looks at the other.
+#[derive(Debug, Clone)]
+struct Trial {
+    row: ProofRow,
+    b: (Name, Name),
+    /// Orders in time: without, load, with, without, load, with.
+    orders: [Uuid; 6],
+}
+
+/// How far a proof is.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct ProofRow {
+    /// `running`, `shared`, `not_shared` or `inconclusive`.
+    pub(crate) state: &'static str,
+    /// How much likelier the values are if the load of one takes from the other.
+    pub(crate) ratio: Option<f64>,
+    pub(crate) at_ms: i64,
+}
+
+impl Proofs {
+    pub(crate) fn row(&self, bottleneck: &str) -> Option<ProofRow> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).get(bottleneck).map(|trial| trial.row.clone())
+    }
+
+    /// Whether a run belongs to a proof: what it read is not what is so without it.
+    pub(crate) fn has_run(&self, run: Uuid) -> bool {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).contains(&run)
+    }
+
+    /// An order's run was stored; it may be one of ours.
+    pub(crate) fn ran(&self, order: Uuid, run: Uuid) {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.values().any(|trial| trial.orders.contains(&order)) {
+            self.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(run);
+        }
+    }
+}
+
+impl Hub {
+    /// Begins a proof of a bottleneck with two of its paths that have no host in common.
+    pub async fn prove(&self, id: &str, who: &str) -> Result<()> {
+        let found = self.tomography.found();
+        let all = [&found.available, &found.capacity].map(|located| bottlenecks(&found.network, located));
+        let one = all.iter().flatten().find(|one| one.id == id);
+        let one = one.ok_or_else(|| Error::Missing(format!("bottleneck \"{id}\"")))?;
+        if self.proofs.row(id).is_some_and(|row| row.state == RUNNING) {
+            return Err(Error::Request("this proof is running".to_owned()));
+        }
+        let paths: Vec<(Name, Name)> = one.paths.iter().map(|pair| hosts(&found.network, *pair)).collect();
+        let apart = |a: &&(Name, Name), b: &&(Name, Name)| ![&b.0, &b.1].iter().any(|host| **host == a.0 || **host == a.1);
+        let two = paths.iter().find_map(|a| Some((a, paths.iter().find(|b| apart(&a, b))?)));
+        let needs = || Error::Request("a proof needs two of its paths without a common host".to_owned());
+        let (a, b) = two.ok_or_else(needs)?;
+        let begin = self.now() + STEP_MS;
+        let look = |at| self.order_at(&b.0, &b.1, "available", who, Some(at));
+        let load = |at| self.order_at(&a.0, &a.1, LOAD, who, Some(at));
+        let first = load(begin).await?;
+        let second = load(first.at_ms + 2 * STEP_MS).await?;
+        let orders = [
+            look(first.at_ms - STEP_MS + INTO_MS).await?.id,
+            first.id,
+            look(first.at_ms + INTO_MS).await?.id,
+            look(second.at_ms - STEP_MS + INTO_MS).await?.id,
+            second.id,
+            look(second.at_ms + INTO_MS).await?.id,
+        ];
+        let row = ProofRow { state: RUNNING, ratio: None, at_ms: self.now() };
+        let trial = Trial { row, b: b.clone(), orders };
+        self.proofs.all.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), trial);
+        Ok(())
+    }
+
+    /// Ends the proofs whose runs are all there, or lost.
+    pub(crate) async fn judge_proofs(&self) -> Result<()> {
+        let running = |trial: &Trial| trial.row.state == RUNNING;
+        let open: Vec<(String, Trial)> = {
+            let all = self.proofs.all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.iter().filter(|(_, trial)| running(trial)).map(|(id, trial)| (id.clone(), trial.clone())).collect()
+        };
+        for (id, trial) in open {
+            let rows = trial.orders.map(|order| self.orders.row(order));
+            let ended = |row: &Option<crate::orders::OrderRow>| {
+                row.as_ref().is_none_or(|row| row.run.is_some() || row.state == "lost" || row.state == "ended")
+            };
+            if !rows.iter().all(ended) {
+                continue;
+            }
+            let mut runs = Vec::new();
+            for row in rows.into_iter().flatten() {
+                if let Some(run) = row.run {
+                    runs.push(self.record.run(run).await?);
+                }
+            }
+            let variation = self.variation(&trial.b).await?;
+            let ratio = proof(&runs, variation).and_then(|proof| prove(&proof));
+            let state = match ratio.map(Verdict::of) {
+                Some(Verdict::Shared) => "shared",
+                Some(Verdict::NotShared) => "not_shared",
+                Some(Verdict::Inconclusive) | None => "inconclusive",
+            };
+            let now = self.now();
+            self.record.audit("hub", "proof.ended", &format!("{id}: {state}"), now).await?;
+            if let Some(trial) = self.proofs.all.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&id) {
+                trial.row = ProofRow { state, ratio, at_ms: now };
+            }
+        }
+        Ok(())
+    }
+
+    /// How much a pair's available rate differs from one look to the next, as a share of it.
+    async fn variation(&self, (source, target): &(Name, Name)) -> Result<f64> {
+        let range = narrows_record::Range { since_ms: self.now() - 86_400_000, until_ms: self.now() };
+        let points = self.record.series(source, target, Metric::AvailableIpCapacity, range, 200).await?;
+        let mut steps: Vec<f64> = points
+            .windows(2)
+            .filter(|two| two[0].value > 0.0 && two[1].value > 0.0)
+            .map(|two| (two[1].value / two[0].value).ln().abs() / std::f64::consts::SQRT_2)
+            .collect();
+        steps.sort_by(f64::total_cmp);
+        // Steps are half-normal: their median is 0.6745 of the standard deviation.
+        Ok(if steps.len() < FEWEST { UNKNOWN } else { (steps[steps.len() / 2] / 0.6745).max(LEAST) })
+    }
+}
+
+/// What the six runs say, in the order of their orders.
+fn proof(runs: &[Run], variation: f64) -> Option<Proof> {
+    let [first, load, second, third, other_load, fourth] = runs else { return None };
+    let of = |run: &Run, metrics: &[Metric]| -> Option<Value> {
+        let fits = |value: &&Value| metrics.contains(&value.metric) && value.direction == Direction::Forward;
+        run.values.iter().filter(fits).find(|value| value.claim == Claim::Estimate).copied()
+    };
+    let available = |run: &Run| {
+        let value = of(run, &[Metric::AvailableIpCapacity])?;
+        let rate = BitRate::from_bps_f64;
+        Some(Available { value: rate(value.value)?, low: rate(value.low)?, high: rate(value.high)? })
+    };
+    let sent = [Metric::TcpAchievableParallel, Metric::TcpAchievableSingle, Metric::UdpAchievable];
+    let loads = [of(load, &sent)?.value, of(other_load, &sent)?.value];
+    let available = [available(first)?, available(second)?, available(third)?, available(fourth)?];
+    Some(Proof { available, load: BitRate::from_bps_f64(loads[0].min(loads[1]))?, variation })
+}
+
+const RUNNING: &str = "running";
+/// Looks are so far apart.
+const STEP_MS: i64 = 60_000;
+/// A look begins when the load is steady.
+const INTO_MS: i64 = 8_000;
+/// Longer than a look takes.
+const LOAD: &str = "throughput -t 30";
+/// Looks from which the variation of a path is known.
+const FEWEST: usize = 6;
+const UNKNOWN: f64 = 0.1;
+const LEAST: f64 = 0.01;

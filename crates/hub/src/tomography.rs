@@ -1,0 +1,125 @@
+//! Which links hold paths back, from the newest values and routes; made again when results came,
+//! at most every 30 s.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use narrows_fleet::keys::Name;
+use narrows_fleet::message::Claim as Said;
+use narrows_fleet::tomography::{Claim, Estimate, Inferred, Reading};
+use narrows_fleet::topology::{LinkIndex, Pair};
+use narrows_record::Latest;
+use narrows_units::{BitRate, Metric, to_u32};
+
+use crate::error::Result;
+use crate::hub::Hub;
+use crate::network::{Bounds, Network};
+
+/// The newest findings, of each metric that has any.
+#[derive(Debug, Default)]
+pub(crate) struct Tomography {
+    now: RwLock<Arc<Found>>,
+}
+
+/// What the newest values say.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) network: Network,
+    pub(crate) capacity: Located,
+    pub(crate) available: Located,
+}
+
+/// What the values of one metric say.
+#[derive(Debug, Default)]
+pub(crate) struct Located {
+    pub(crate) estimate: Estimate,
+    pub(crate) latest: BTreeMap<Pair, Latest>,
+}
+
+impl Tomography {
+    pub(crate) fn found(&self) -> Arc<Found> {
+        Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The least that each link carries, by its number.
+    pub(crate) fn bounds(&self) -> Bounds {
+        let found = self.found();
+        let all = (0..found.network.graph.links().len()).map(|at| LinkIndex(to_u32(at)));
+        let bound = |link| {
+            let segment = found.network.graph.segment_of(link)?;
+            Some((found.network.id(link), found.capacity.estimate.lower_bound(segment)?))
+        };
+        all.filter_map(bound).collect()
+    }
+}
+
+impl Found {
+    /// Of a metric that links have.
+    pub(crate) fn of(&self, metric: Metric) -> Option<&Located> {
+        match metric {
+            Metric::IpCapacity => Some(&self.capacity),
+            Metric::AvailableIpCapacity => Some(&self.available),
+            _ => None,
+        }
+    }
+
+    /// The value of a pair that nobody measured.
+    pub(crate) fn infer(&self, metric: Metric, source: &Name, target: &Name) -> Option<Inferred> {
+        let pair = self.network.pair(source, target)?;
+        let located = self.of(metric)?;
+        if located.latest.contains_key(&pair) { None } else { located.estimate.infer(&self.network.graph, pair) }
+    }
+}
+
+impl Hub {
+    /// Locates whenever results came, until the future is dropped.
+    pub(crate) async fn locate_always(&self) {
+        loop {
+            if let Err(error) = self.locate().await {
+                tracing::warn!(%error, "no link could be located");
+            }
+            tokio::time::sleep(AT_MOST_EVERY).await;
+            self.news.notified().await;
+        }
+    }
+
+    /// Locates now.
+    pub async fn locate(&self) -> Result<()> {
+        let now = self.now();
+        let network = self.network(now).await?;
+        let capacity = self.located(&network, Metric::IpCapacity, now - CAPACITY_MS).await?;
+        let available = self.located(&network, Metric::AvailableIpCapacity, now - AVAILABLE_MS).await?;
+        let found = Arc::new(Found { network, capacity, available });
+        *self.tomography.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&found);
+        self.judge_alerts(&found, now);
+        Ok(())
+    }
+
+    async fn located(&self, network: &Network, metric: Metric, since_ms: i64) -> Result<Located> {
+        let mut latest = BTreeMap::new();
+        for one in self.record.latest(metric, since_ms).await? {
+            if let Some(pair) = network.pair(&one.source, &one.target).filter(|_| !self.proofs.has_run(one.run)) {
+                latest.insert(pair, one);
+            }
+        }
+        let readings: Vec<Reading> = latest.iter().filter_map(|(pair, one)| reading(*pair, one)).collect();
+        Ok(Located { estimate: Estimate::new(&network.graph, &readings, &[]), latest })
+    }
+}
+
+fn reading(pair: Pair, one: &Latest) -> Option<Reading> {
+    let claim = match one.claim {
+        Said::Estimate => Claim::Estimate,
+        Said::AtLeast => Claim::AtLeast,
+        Said::AtMost | Said::Inconclusive => return None,
+    };
+    let rate = BitRate::from_bps_f64;
+    Some(Reading { pair, claim, value: rate(one.value)?, low: rate(one.low)?, high: rate(one.high)? })
+}
+
+/// How long a capacity counts: links seldom change, and each path is measured daily.
+const CAPACITY_MS: i64 = 3 * 86_400_000;
+/// How long an available rate counts. Ours: two epochs of the mesh.
+const AVAILABLE_MS: i64 = 2 * 3_600_000;
+const AT_MOST_EVERY: Duration = Duration::from_secs(30);
