@@ -9,10 +9,14 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod emulate;
 pub(crate) mod evaluate;
+#[cfg(feature = "fleet")]
+pub(crate) mod fleet;
 #[cfg(feature = "watch")]
 pub(crate) mod history;
 pub(crate) mod hops;
 pub(crate) mod host;
+#[cfg(feature = "fleet")]
+pub(crate) mod hub;
 pub(crate) mod lab;
 pub(crate) mod manual;
 pub(crate) mod measure;

@@ -105,6 +105,10 @@ enum Command {
     History(commands::history::HistoryArgs),
     #[cfg(feature = "watch")]
     Watch(commands::watch::WatchArgs),
+    #[cfg(feature = "fleet")]
+    Hub(Box<commands::hub::HubArgs>),
+    #[cfg(feature = "fleet")]
+    Fleet(commands::fleet::FleetArgs),
     /// List the methods, or print one method's manual
     Methods(commands::methods::MethodsArgs),
     /// Print a completion script for a shell

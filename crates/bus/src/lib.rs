@@ -19,6 +19,7 @@ mod bus;
 mod error;
 mod key;
 mod permissions;
+mod pinned;
 mod settings;
 mod subject;
 
@@ -26,4 +27,5 @@ pub use bus::{Bus, Condition, Delivery, Entry, Kept, Message, Subscription};
 pub use error::{Error, Result};
 pub use key::{Key, is_public_key, verifies};
 pub use permissions::Permissions;
+pub use pinned::{key_hash, pinned};
 pub use settings::{Bucket, STREAM, Settings, Sinks, Stream};

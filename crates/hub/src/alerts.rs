@@ -19,7 +19,7 @@ pub(crate) struct Alerts {
 
 /// An alert.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct AlertRow {
+pub(crate) struct AlertRow {
     /// `firing`.
     state: &'static str,
     since_ms: i64,

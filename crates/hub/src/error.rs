@@ -31,6 +31,9 @@ pub enum Error {
     /// Who runs the record.
     #[error(transparent)]
     Record(#[from] narrows_record::Error),
+    /// Who runs the hub: its address, its TLS.
+    #[error(transparent)]
+    Serve(#[from] narrows_site::ServeError),
     /// Who runs the bus.
     #[error(transparent)]
     Bus(#[from] narrows_bus::Error),

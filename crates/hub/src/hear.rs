@@ -48,6 +48,9 @@ impl Hub {
         if status.spool_runs > 0 {
             self.send_stored(&status.agent).await;
         }
+        if status.leaving {
+            return self.leave(&status.agent).await;
+        }
         self.orders.heard(&status, now);
         self.resend_orders(&status.agent).await;
         self.acknowledged(&status).await

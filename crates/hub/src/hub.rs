@@ -117,6 +117,11 @@ impl Hub {
         Ok(Arc::new(hub))
     }
 
+    /// Whether no host has joined yet.
+    pub fn is_empty(&self) -> bool {
+        self.directory.members().is_empty()
+    }
+
     pub(crate) fn now(&self) -> i64 {
         (self.clock)()
     }

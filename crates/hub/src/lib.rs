@@ -10,6 +10,8 @@
 //! Invariant: a result is acknowledged on the bus after the record has it, never before.
 
 mod alerts;
+mod api;
+mod assets;
 mod bottlenecks;
 mod compile;
 mod cost;
@@ -27,8 +29,10 @@ mod orders;
 mod peer_keys;
 mod planner;
 mod proofs;
+mod server;
 mod token;
 mod tomography;
+mod upgrade;
 mod view;
 
 use std::time::Duration;
@@ -37,8 +41,8 @@ pub use directory::{Directory, Presence};
 pub use error::{Error, Result};
 pub use hub::{Clock, Cut, Hub, Parts, Tell};
 pub use keys::{HubFile, Keys};
+pub use server::{Server, Settings};
 pub use token::JoinToken;
-pub use view::{AgentRow, PlanView};
 
 /// After a fault of the bus or the record, the same is tried again.
 const AGAIN: Duration = Duration::from_secs(2);

@@ -30,8 +30,6 @@ pub(crate) struct Planner {
     pub(crate) serial: u64,
     pub(crate) begin_ms: i64,
     pub(crate) timetable: Timetable,
-    /// Why the configuration means nothing now.
-    pub(crate) fault: Option<String>,
 }
 
 /// What the rotation mesh begins with, once and for ever.
@@ -116,7 +114,7 @@ impl Hub {
         if renewed {
             planner.written_ms = now;
         }
-        (planner.timetable, planner.fault) = (table, ground.fault);
+        planner.timetable = table;
         if let Some(serial) = serial {
             planner.serial = serial;
             self.tell("plan", &serde_json::json!({ "serial": serial }));
@@ -144,7 +142,7 @@ impl Hub {
     }
 
     /// A plan that nobody gets: what a configuration would do.
-    pub async fn dry_run(&self, toml: &str) -> Result<(Vec<String>, crate::view::PlanView)> {
+    pub(crate) async fn dry_run(&self, toml: &str) -> Result<(Vec<String>, crate::view::PlanView)> {
         let planner = self.planner.lock().await;
         let now = self.now();
         let ground = self.ground(Some(toml)).await?;
@@ -154,8 +152,15 @@ impl Hub {
         Ok((changes, crate::view::plan(planner.serial, begin, &ground, &table)))
     }
 
+    /// The newest plan.
+    pub(crate) async fn plan_view(&self) -> Result<crate::view::PlanView> {
+        let planner = self.planner.lock().await;
+        let ground = self.ground(None).await?;
+        Ok(crate::view::plan(planner.serial, planner.begin_ms, &ground, &planner.timetable))
+    }
+
     /// Makes a text the fleet's configuration, if it means something now.
-    pub async fn apply(&self, toml: &str, who: &str) -> Result<(Vec<String>, crate::view::PlanView)> {
+    pub(crate) async fn apply(&self, toml: &str, who: &str) -> Result<(Vec<String>, crate::view::PlanView)> {
         let done = self.dry_run(toml).await?;
         self.record.set_setting(CONFIG, toml).await?;
         self.record.audit(who, "plan.applied", &done.0.join("; "), self.now()).await?;
@@ -164,7 +169,7 @@ impl Hub {
     }
 
     /// The fleet's configuration as text.
-    pub async fn config(&self) -> Result<String> {
+    pub(crate) async fn config(&self) -> Result<String> {
         Ok(self.record.setting(CONFIG).await?)
     }
 

@@ -17,7 +17,7 @@ use crate::planner::{Ground, mesh_commands};
 
 /// An agent.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct AgentRow {
+pub(crate) struct AgentRow {
     #[schema(value_type = String)]
     name: Name,
     /// Its site, by the newest plan.
@@ -76,7 +76,7 @@ impl Hub {
 
 /// A plan.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct PlanView {
+pub(crate) struct PlanView {
     serial: u64,
     begin_ms: i64,
     length_ms: u64,
@@ -85,7 +85,7 @@ pub struct PlanView {
     keys: Vec<KeyUse>,
     not_placed: Vec<NotPlaced>,
     /// Why the configuration means nothing now; the mesh goes on without it.
-    pub(crate) fault: Option<String>,
+    fault: Option<String>,
 }
 
 /// The rotation mesh.

@@ -65,8 +65,11 @@ impl Server {
             .into_make_service_with_connect_info::<SocketAddr>();
         let handle = Handle::new();
         let limit = Limit::new(CONNECTIONS);
-        let mut server = axum_server::from_tcp(self.listener).map_err(ServeError::Ended)?.http1_only();
-        server.http_builder().http1().header_read_timeout(HEADERS).max_buf_size(BUFFER);
+        let mut server = axum_server::from_tcp(self.listener).map_err(ServeError::Ended)?;
+        // The server's own `http1_only` would refuse upgrades, which carry the bus of a fleet.
+        let builder = server.http_builder();
+        *builder = builder.clone().http1_only();
+        builder.http1().header_read_timeout(HEADERS).max_buf_size(BUFFER);
         let server = server.handle(handle.clone());
         let tls = self.config.tls.clone().map(RustlsConfig::from_config);
         let watch = watch_files(self.settings, self.config, site, fault, tls.clone());

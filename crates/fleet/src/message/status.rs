@@ -38,6 +38,9 @@ pub struct Status {
     /// Orders that it refused or ended since the last status, and how.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orders: Vec<(Uuid, String)>,
+    /// It leaves the fleet: its last status.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub leaving: bool,
     /// What is wrong with it, in words: a plan that was refused, a server that does not listen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
@@ -76,6 +79,11 @@ impl Stored {
             self.ranges[at - 1].1 = self.ranges.remove(at).1;
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 #[cfg(test)]

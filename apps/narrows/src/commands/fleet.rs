@@ -1,0 +1,144 @@
+//! `narrows fleet`: what a hub knows and plans, from the command line.
+
+pub(crate) mod client;
+mod orders;
+mod status;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use self::client::{Client, HubArgs};
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Look at a fleet, plan what it measures, and let two of its hosts measure now
+#[derive(Debug, clap::Args)]
+pub(crate) struct FleetArgs {
+    #[command(subcommand)]
+    command: FleetCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum FleetCommand {
+    /// Print the agents, how full the matrix is, and how late results come
+    Status {
+        /// The metric of the matrix: available, capacity, rtt, throughput
+        #[arg(long, default_value = "available")]
+        metric: String,
+        /// Print one JSON object
+        #[arg(long, short = 'J')]
+        json: bool,
+        #[command(flatten)]
+        hub: HubArgs,
+    },
+    /// Print what a configuration would do: timetable, octets per key and day, changes
+    Plan {
+        /// Sites, groups and tests (TOML)
+        file: PathBuf,
+        /// Print one JSON object
+        #[arg(long, short = 'J')]
+        json: bool,
+        #[command(flatten)]
+        hub: HubArgs,
+    },
+    /// Make a file the fleet's configuration
+    Apply {
+        /// Sites, groups and tests (TOML)
+        file: PathBuf,
+        #[command(flatten)]
+        hub: HubArgs,
+    },
+    /// Print what a file would change; ends with code 10 if it changes anything
+    Diff {
+        /// Sites, groups and tests (TOML)
+        file: PathBuf,
+        #[command(flatten)]
+        hub: HubArgs,
+    },
+    /// Let an agent measure to another one now, and print the result: run A B -- throughput -t 10
+    Run {
+        /// The agent that measures
+        source: String,
+        /// The agent that it measures to
+        target: String,
+        /// Print one JSON object
+        #[arg(long, short = 'J')]
+        json: bool,
+        #[command(flatten)]
+        hub: HubArgs,
+        /// What it runs
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        words: Vec<String>,
+    },
+}
+
+pub(crate) fn run(args: &FleetArgs) -> Result<Exit, Failure> {
+    match &args.command {
+        FleetCommand::Status { metric, json, hub } => status::run(&Client::new(hub)?, metric, *json),
+        FleetCommand::Plan { file, json, hub } => {
+            let answer = configure(&Client::new(hub)?, file, true)?;
+            let text = if *json { answer.to_string() + "\n" } else { plan_text(&answer) };
+            output::write(&text, None)?;
+            Ok(Exit::Valid)
+        }
+        FleetCommand::Apply { file, hub } => {
+            let answer = configure(&Client::new(hub)?, file, false)?;
+            output::write(&changes(&answer), None)?;
+            Ok(Exit::Valid)
+        }
+        FleetCommand::Diff { file, hub } => {
+            let answer = configure(&Client::new(hub)?, file, true)?;
+            output::write(&changes(&answer), None)?;
+            let same = answer["changes"].as_array().is_none_or(Vec::is_empty);
+            Ok(if same { Exit::Valid } else { Exit::Threshold })
+        }
+        FleetCommand::Run { source, target, json, hub, words } => {
+            orders::run(&Client::new(hub)?, [source, target], &words.join(" "), *json)
+        }
+    }
+}
+
+fn configure(client: &Client, file: &Path, dry_run: bool) -> Result<Value, Failure> {
+    let read = std::fs::read_to_string(file);
+    let toml = read.map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
+    client.post("/api/v1/config", &json!({ "toml": toml, "dry_run": dry_run }))
+}
+
+fn changes(answer: &Value) -> String {
+    let lines = answer["changes"].as_array().map_or(&[][..], Vec::as_slice);
+    if lines.is_empty() {
+        return "no changes\n".to_owned();
+    }
+    lines.iter().filter_map(Value::as_str).fold(String::new(), |text, line| text + line + "\n")
+}
+
+fn plan_text(answer: &Value) -> String {
+    let plan = &answer["plan"];
+    let mesh = &plan["mesh"];
+    let mut text = String::new();
+    // Writing to a text cannot fail.
+    let _ = writeln!(
+        text,
+        "mesh: {} hosts, {} paths an hour each, all in {} h",
+        mesh["hosts"], mesh["per_epoch"], mesh["cycle_epochs"]
+    );
+    let row = |row: &Value| row.as_str().unwrap_or_default().to_owned();
+    for run in plan["runs"].as_array().into_iter().flatten() {
+        let at = narrows_units::format_rfc_3339(run["at_ms"].as_i64().unwrap_or(0) / 1_000);
+        let [agent, target, command] = ["agent", "target", "command"].map(|key| row(&run[key]));
+        let _ = writeln!(text, "{at}  {agent} to {target}: {command}");
+    }
+    for key in plan["keys"].as_array().into_iter().flatten() {
+        let seconds = |name: &str| key[name].as_u64().unwrap_or(0) / 1_000;
+        let megabytes = key["octets"].as_u64().unwrap_or(0) / 1_000_000;
+        let (busy, budget) = (seconds("busy_ms"), seconds("budget_ms"));
+        let _ = writeln!(text, "{}: {busy} of {budget} s a day, {megabytes} MB", row(&key["key"]));
+    }
+    for run in plan["not_placed"].as_array().into_iter().flatten() {
+        let [agent, target, command, reason] = ["agent", "target", "command", "reason"].map(|key| row(&run[key]));
+        let _ = writeln!(text, "not placed: {agent} to {target}: {command}: {reason}");
+    }
+    text + &changes(answer)
+}

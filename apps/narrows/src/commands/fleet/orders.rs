@@ -1,0 +1,65 @@
+//! `narrows fleet run A B -- throughput -t 10`.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::client::Client;
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, output};
+
+pub(super) fn run(client: &Client, pair: [&String; 2], command: &str, as_json: bool) -> Result<Exit, Failure> {
+    let [source, target] = pair;
+    let given = client.post("/api/v1/orders", &json!({ "source": source, "target": target, "command": command }))?;
+    let id = given["id"].as_str().unwrap_or_default().to_owned();
+    let at = narrows_units::format_rfc_3339(given["at_ms"].as_i64().unwrap_or(0) / 1_000);
+    output::complain(&format!("{source} to {target}: {command}, at {at}"));
+    let stop = interrupt::flag()?;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failure::host("not waited for: the order stays given".to_owned()));
+        }
+        interrupt::nap(LOOK_EVERY);
+        let orders = client.get("/api/v1/orders")?;
+        let mut all = orders["orders"].as_array().into_iter().flatten();
+        let missing = || Failure::host("the hub started again, and knows nothing of this order".to_owned());
+        let order = all.find(|order| order["id"] == id.as_str()).ok_or_else(missing)?;
+        if let Some(run) = order["run"].as_str() {
+            return print(&client.get(&format!("/api/v1/runs/{run}"))?, as_json);
+        }
+        let state = order["state"].as_str().unwrap_or_default();
+        if state == "lost" || state == "ended" {
+            let said = order["said"].as_str().unwrap_or("the agent said nothing of it");
+            return Err(Failure { exit: Exit::Refused, who: "peer", text: format!("{source}: {said}") });
+        }
+    }
+}
+
+fn print(run: &Value, as_json: bool) -> Result<Exit, Failure> {
+    let exit = run["exit"].as_str().unwrap_or_default();
+    let mut text = String::new();
+    if as_json {
+        text = run.to_string() + "\n";
+    } else {
+        // Writing to a text cannot fail.
+        for value in run["values"].as_array().into_iter().flatten() {
+            let word = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+            let number = |key: &str| value[key].as_f64().unwrap_or(0.0);
+            let (low, high) = (number("low"), number("high"));
+            let (metric, direction, unit) = (word("metric"), word("direction"), word("unit"));
+            let _ = writeln!(text, "{metric} {direction}: {:.0} {unit} ({low:.0} to {high:.0})", number("value"));
+        }
+        let _ = writeln!(text, "{exit} {}", run["reason"].as_str().unwrap_or_default());
+    }
+    output::write(&text, None)?;
+    Ok(match exit {
+        "done" => Exit::Valid,
+        "inconclusive" | "void" => Exit::Inconclusive,
+        "peer_failed" => Exit::Unreachable,
+        _ => Exit::Refused,
+    })
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(500);

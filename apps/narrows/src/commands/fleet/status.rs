@@ -1,0 +1,49 @@
+//! `narrows fleet status`.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::client::Client;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+pub(super) fn run(client: &Client, metric: &str, as_json: bool) -> Result<Exit, Failure> {
+    let agents = client.get("/api/v1/agents")?;
+    let matrix = client.get(&format!("/api/v1/matrix?metric={metric}&by=host"))?;
+    let plan = client.get("/api/v1/plan")?;
+    let metrics = client.text("/metrics")?;
+    let lag = metrics.lines().find_map(|line| line.strip_prefix("narrows_hub_ingest_lag_seconds "));
+    let lag: f64 = lag.and_then(|text| text.trim().parse().ok()).unwrap_or(0.0);
+    let hosts = matrix["sources"].as_array().map_or(0, Vec::len);
+    let has_value = |cell: &&Value| ["value", "at_least", "at_most"].iter().any(|state| cell["state"] == *state);
+    let with_value = matrix["cells"].as_array().into_iter().flatten().filter(has_value).count();
+    let document = json!({
+        "schema": "narrows.fleet-status/1", "url": client.url(), "agents": agents["agents"],
+        "matrix": { "metric": metric, "pairs": hosts * hosts.saturating_sub(1), "with_value": with_value },
+        "ingest_lag_seconds": lag, "plan_serial": plan["serial"],
+    });
+    let text = if as_json { document.to_string() + "\n" } else { text(&document) };
+    output::write(&text, None)?;
+    Ok(Exit::Valid)
+}
+
+fn text(document: &Value) -> String {
+    let mut text = String::new();
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    // Writing to a text cannot fail.
+    let _ = writeln!(text, "{}", word(&document["url"]));
+    for agent in document["agents"].as_array().into_iter().flatten() {
+        let [name, state, address] = ["name", "state", "address"].map(|key| word(&agent[key]));
+        let plan = if agent["plan_current"] == true { "" } else { "  has an older plan" };
+        let _ = writeln!(text, "{name:<20} {state:<8} {address}{plan}");
+        for fault in agent["faults"].as_array().into_iter().flatten() {
+            let _ = writeln!(text, "  {}", word(fault));
+        }
+    }
+    let matrix = &document["matrix"];
+    let (metric, with_value, pairs) = (word(&matrix["metric"]), &matrix["with_value"], &matrix["pairs"]);
+    let lag = document["ingest_lag_seconds"].as_f64().unwrap_or(0.0);
+    let _ = writeln!(text, "{metric}: {with_value} of {pairs} paths; results come {lag:.1} s late");
+    text
+}

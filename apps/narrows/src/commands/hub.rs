@@ -1,0 +1,94 @@
+//! `narrows hub`: the hub of a fleet, and what its owner does with it.
+
+mod place;
+mod run;
+mod store;
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use self::place::PlaceArgs;
+pub(crate) use self::place::state_of;
+use self::run::RunArgs;
+use super::fleet::client::{Client, HubArgs as WhereArgs};
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Run the hub of a fleet: agents join it, measure by its plans, and send it what they find
+///
+/// Prints where it is, and the line by which hosts join. Everything that it needs is inside, for up
+/// to 50 hosts. Pages and API are under the address that it prints; from other machines they ask
+/// for the token in view.token of the state directory.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct HubArgs {
+    #[command(subcommand)]
+    command: Option<HubCommand>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum HubCommand {
+    /// Run the hub: what `narrows hub` alone does
+    Run(RunArgs),
+    /// Print a line by which hosts join within a day
+    Token {
+        /// How many hosts may join by it
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        uses: u32,
+        #[command(flatten)]
+        hub: WhereArgs,
+    },
+    /// Throw an agent out: its connections end at once
+    Revoke {
+        /// The agent
+        name: String,
+        #[command(flatten)]
+        hub: WhereArgs,
+    },
+    /// Copy the record to another database, while no hub runs on either
+    Move {
+        /// Where to: `sqlite:FILE` or `postgres://..`
+        #[arg(long, value_name = "URL")]
+        store: String,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Look whether state directory and record are sound; change nothing
+    Check {
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Copy the record to a new file, while no hub runs on it
+    Backup {
+        /// The file
+        file: PathBuf,
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+}
+
+pub(crate) fn run(args: &HubArgs) -> Result<Exit, Failure> {
+    match &args.command {
+        None => run::run(&args.run),
+        Some(HubCommand::Run(args)) => run::run(args),
+        Some(HubCommand::Token { uses, hub }) => {
+            let client = Client::new(hub)?;
+            let answer = client.post("/api/v1/tokens", &json!({ "uses": uses }))?;
+            let token = answer["join"].as_str().unwrap_or_default();
+            output::write(&format!("narrows agent join {} {token}\n", client.url()), None)?;
+            Ok(Exit::Valid)
+        }
+        Some(HubCommand::Revoke { name, hub }) => {
+            let client = Client::new(hub)?;
+            let answer = client.post(&format!("/api/v1/agents/{name}/revoke"), &json!({}))?;
+            output::write(&format!("revoked {}\n", answer["revoked"].as_str().unwrap_or(name)), None)?;
+            Ok(Exit::Valid)
+        }
+        Some(HubCommand::Move { store, place }) => store::copy(place, store),
+        Some(HubCommand::Check { place }) => store::check(place),
+        Some(HubCommand::Backup { file, place }) => store::backup(place, file),
+    }
+}

@@ -1,0 +1,88 @@
+//! `narrows hub run`.
+
+use std::io::IsTerminal as _;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use narrows_hub::{Server, Settings};
+use serde_json::json;
+
+use super::place::PlaceArgs;
+use super::store::{failure, open, runtime};
+use crate::exit::{Exit, Failure};
+use crate::{interrupt, output, service};
+
+/// How the hub runs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// Address to listen on, with or without port; 8622 is the usual port
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8622", value_parser = listen, env = "NARROWS_HUB_LISTEN")]
+    listen: SocketAddr,
+    /// Name under which agents and browsers reach the hub, instead of its address; may be repeated
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+    /// `embedded`, or `nats://host:4222` for more than 50 hosts; may be repeated for the servers of
+    /// one cluster
+    #[arg(long, value_name = "URL", default_value = "embedded")]
+    bus: Vec<String>,
+    #[command(flatten)]
+    place: PlaceArgs,
+    /// Print one JSON object in one line: url, join, token
+    #[arg(long, short = 'J')]
+    json: bool,
+}
+
+pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
+    let stop = interrupt::flag()?;
+    let nats: Vec<String> = args.bus.iter().filter(|bus| *bus != "embedded").cloned().collect();
+    if !nats.iter().all(|bus| bus.starts_with("nats://") || bus.starts_with("tls://")) {
+        return Err(Failure::usage("--bus: write embedded, nats://HOST:PORT or tls://HOST:PORT"));
+    }
+    let state = args.place.state();
+    std::fs::create_dir_all(&state).map_err(|error| Failure::host(format!("{}: {error}", state.display())))?;
+    let tenant = "default".parse().expect("a name");
+    let settings = Settings { listen: args.listen, hosts: args.hosts.clone(), state, nats, tenant };
+    runtime()?.block_on(async {
+        let record = open(&args.place.store()).await?;
+        let server = Server::bind(&settings, record).await.map_err(|error| failure(&error))?;
+        greet(args, &server).await?;
+        service::is_ready();
+        let stopped = async {
+            while !stop.load(Ordering::Relaxed) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let ended = server.run(stopped).await.map_err(|error| failure(&error));
+        service::is_stopping();
+        ended.map(|()| Exit::Valid)
+    })
+}
+
+/// Says where the hub is. The line by which hosts join is for programs that ask, for people who
+/// look, and for a hub that has no agent yet: it does not belong into the log of every start.
+async fn greet(args: &RunArgs, server: &Server) -> Result<(), Failure> {
+    let url = server.url();
+    let empty = server.hub().is_empty();
+    let text = if args.json || empty || std::io::stdout().is_terminal() {
+        let token = server.hub().token(FIRST_USES, "hub").await.map_err(|error| failure(&error))?;
+        if args.json {
+            json!({ "url": url, "join": token.to_string(), "token": server.view_token() }).to_string() + "\n"
+        } else {
+            format!("{url}\nhosts join within a day by:\n  narrows agent join {url} {token}\n")
+        }
+    } else {
+        format!("{url}\n`narrows hub token` prints a line by which hosts join\n")
+    };
+    output::write(&text, None)
+}
+
+/// An address, with the usual port if it names none.
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    let alone = || text.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, PORT));
+    text.parse().ok().or_else(alone).ok_or_else(|| format!("\"{text}\" is no address such as 0.0.0.0:{PORT}"))
+}
+
+const PORT: u16 = 8622;
+/// What the embedded bus is made for.
+const FIRST_USES: u32 = 50;

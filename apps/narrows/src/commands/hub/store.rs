@@ -1,0 +1,74 @@
+//! The record of a hub, apart from a running one.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use narrows_record::Record;
+
+use super::place::PlaceArgs;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Opens a record: `sqlite:FILE` or `postgres://..`.
+pub(super) async fn open(url: &str) -> Result<Arc<dyn Record>, Failure> {
+    narrows_record::open(url).await.map_err(|error| Failure::host(format!("{}: {error}", shown(url))))
+}
+
+/// What a fault of the hub means for who called.
+pub(super) fn failure(error: &narrows_hub::Error) -> Failure {
+    Failure::host(error.to_string())
+}
+
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Runtime::new().map_err(|error| Failure::host(format!("no threads: {error}")))
+}
+
+/// Without what may be a password.
+fn shown(url: &str) -> String {
+    match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+        _ => url.to_owned(),
+    }
+}
+
+pub(super) fn check(place: &PlaceArgs) -> Result<Exit, Failure> {
+    let (state, store) = (place.state(), place.store());
+    let missing: Vec<_> = FILES.into_iter().filter(|name| !state.join(name).exists()).collect();
+    if !missing.is_empty() {
+        let text = format!("{} is not the state directory of a hub: no {}", state.display(), missing.join(", "));
+        return Err(Failure::host(text));
+    }
+    let text = runtime()?.block_on(async {
+        let record = open(&store).await?;
+        let fault = |error: narrows_record::Error| Failure::host(error.to_string());
+        let agents = record.agents().await.map_err(fault)?;
+        let mut audits = record.audits(None, usize::MAX).await.map_err(fault)?;
+        audits.reverse();
+        if let Some(number) = narrows_record::broken_at(&audits) {
+            return Err(Failure::host(format!("the audit was changed at entry {number}")));
+        }
+        Ok(format!("{}\n{} agents, {} entries of the audit, unbroken\n", shown(&store), agents.len(), audits.len()))
+    })?;
+    output::write(&text, None)?;
+    Ok(Exit::Valid)
+}
+
+/// What a hub makes at its first start.
+const FILES: [&str; 4] = ["key.pem", "cert.pem", "sign.seed", "tenant.secret"];
+
+pub(super) fn backup(place: &PlaceArgs, file: &Path) -> Result<Exit, Failure> {
+    if file.exists() {
+        return Err(Failure::usage(format!("{} is there already", file.display())));
+    }
+    copy(place, &format!("sqlite:{}", file.display()))
+}
+
+pub(super) fn copy(place: &PlaceArgs, to: &str) -> Result<Exit, Failure> {
+    runtime()?.block_on(async {
+        let (from, into) = (open(&place.store()).await?, open(to).await?);
+        let _ = (from, into);
+        Ok::<_, Failure>(())
+    })?;
+    output::write(&format!("copied to {}\n", shown(to)), None)?;
+    Ok(Exit::Valid)
+}

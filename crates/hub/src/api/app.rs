@@ -1,0 +1,84 @@
+//! What every request shares.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::FromRef;
+use axum::http::StatusCode;
+use narrows_bus::embedded;
+use narrows_site::{Feed, Problem, Site};
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::hub::Hub;
+
+/// What every request shares; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct App {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    hub: Arc<Hub>,
+    site: Site,
+    feed: Feed,
+    bus: Option<embedded::Server>,
+    open_api: String,
+}
+
+/// An answer, or what is wrong.
+pub(crate) type Answer = Result<Json<Value>, Problem>;
+
+impl App {
+    pub(crate) fn new(hub: Arc<Hub>, site: Site, feed: Feed, bus: Option<embedded::Server>, open_api: String) -> Self {
+        Self { shared: Arc::new(Shared { hub, site, feed, bus, open_api }) }
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.shared.hub
+    }
+
+    pub(crate) fn feed(&self) -> &Feed {
+        &self.shared.feed
+    }
+
+    /// The bus in this process, if there is one.
+    pub(crate) fn bus(&self) -> Option<&embedded::Server> {
+        self.shared.bus.as_ref()
+    }
+
+    pub(crate) fn open_api(&self) -> &str {
+        &self.shared.open_api
+    }
+
+    /// An object with the time at which it was said.
+    pub(crate) fn answer(&self, mut object: Value) -> Answer {
+        object["now_ms"] = self.hub().now().into();
+        Ok(Json(object))
+    }
+}
+
+/// Who changes something, for the audit.
+pub(crate) fn who(from: SocketAddr) -> String {
+    format!("web {}", from.ip().to_canonical())
+}
+
+impl FromRef<App> for Site {
+    fn from_ref(app: &App) -> Self {
+        app.shared.site.clone()
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let status = match &error {
+            Error::Request(_) | Error::Config(_) => StatusCode::BAD_REQUEST,
+            Error::Missing(_) | Error::Record(narrows_record::Error::NotFound) => StatusCode::NOT_FOUND,
+            Error::Record(narrows_record::Error::Token) => StatusCode::FORBIDDEN,
+            Error::Record(narrows_record::Error::Reserved(_)) => StatusCode::CONFLICT,
+            Error::State { .. } | Error::Record(_) | Error::Bus(_) | Error::Serve(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, &error.to_string())
+    }
+}

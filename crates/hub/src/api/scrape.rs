@@ -1,0 +1,83 @@
+//! What monitoring asks for, and news.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use narrows_site::Problem;
+use serde_json::json;
+
+use super::App;
+
+/// News as server-sent events: `run`, `agent`, `plan`, and `resync` for whoever missed some.
+#[utoipa::path(get, path = "/api/v1/stream", tag = "read", responses(
+    (status = 200, content_type = "text/event-stream", body = String),
+    (status = 503, body = Problem, content_type = "application/problem+json")
+))]
+pub(crate) async fn stream(State(app): State<App>) -> Result<Response, Problem> {
+    app.feed().follow()
+}
+
+/// The hub's own numbers, in the text format of Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "monitoring", responses((status = 200, content_type = "text/plain", body = String)))]
+pub(crate) async fn metrics(State(app): State<App>) -> Response {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text(&app)).into_response()
+}
+
+fn text(app: &App) -> String {
+    let hub = app.hub();
+    let mut out = String::new();
+    let mut family = |name: &str, kind: &str, help: &str, lines: Vec<(String, f64)>| {
+        // Writing to a text cannot fail.
+        let _ = writeln!(out, "# HELP narrows_{name} {help}\n# TYPE narrows_{name} {kind}");
+        for (labels, value) in lines {
+            let _ = writeln!(out, "narrows_{name}{labels} {value}");
+        }
+    };
+    let plain = |value: f64| vec![(String::new(), value)];
+    let lag = hub.counters.lag_ms() as f64 / 1e3;
+    family("hub_ingest_lag_seconds", "gauge", "From the end of the oldest run of the last batch until it was kept", plain(lag));
+    let runs = hub.counters.runs().into_iter().map(|(outcome, count)| (format!("{{outcome=\"{outcome}\"}}"), count as f64));
+    family("hub_runs_total", "counter", "Results that were kept, by outcome", runs.collect());
+    let refused = hub.counters.refused.load(Ordering::Relaxed) as f64;
+    family("hub_results_refused_total", "counter", "Results that were none", plain(refused));
+    let known = hub.counters.known.load(Ordering::Relaxed) as f64;
+    family("hub_results_known_total", "counter", "Results that were kept already", plain(known));
+    let rows: Vec<_> = hub.directory.all().iter().map(|agent| hub.agent_row(agent)).collect();
+    let mut states = std::collections::BTreeMap::new();
+    for row in &rows {
+        let name = serde_json::to_value(row.state).ok().and_then(|name| name.as_str().map(ToOwned::to_owned));
+        *states.entry(name.unwrap_or_default()).or_insert(0.0) += 1.0;
+    }
+    let states = states.into_iter().map(|(state, count)| (format!("{{state=\"{state}\"}}"), count));
+    family("agents", "gauge", "Agents by state", states.collect());
+    let sum = |of: fn(&crate::view::AgentRow) -> u64| rows.iter().map(of).sum::<u64>() as f64;
+    family("agent_spool_bytes", "gauge", "Octets of results that agents still hold", plain(sum(|row| row.spool_octets)));
+    family("agent_spool_runs", "gauge", "Results that agents still hold", plain(sum(|row| row.spool_runs)));
+    family("lease_lost_total", "counter", "Loading runs that were stopped because their lease ended", plain(sum(|row| row.leases_lost)));
+    out
+}
+
+/// Whether the hub talks to its bus; 503 if not.
+#[utoipa::path(get, path = "/-/ready", tag = "monitoring", responses((status = 200, body = Object), (status = 503, body = Object)))]
+pub(crate) async fn ready(State(app): State<App>) -> Response {
+    let connected = app.hub().bus.condition().borrow().server.is_some();
+    let (code, status) =
+        if connected { (StatusCode::OK, "ready") } else { (StatusCode::SERVICE_UNAVAILABLE, "not ready") };
+    let faults: Vec<&str> = if connected { Vec::new() } else { vec!["bus"] };
+    (code, Json(json!({ "status": status, "faults": faults }))).into_response()
+}
+
+/// The process answers.
+#[utoipa::path(get, path = "/-/healthy", tag = "monitoring", responses((status = 200, content_type = "text/plain", body = String)))]
+pub(crate) async fn healthy() -> &'static str {
+    "narrows hub is running\n"
+}
+
+/// `/api/openapi.json`.
+pub(crate) async fn open_api(State(app): State<App>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], app.open_api().to_owned()).into_response()
+}
