@@ -202,6 +202,10 @@ fn run(command: &Command) -> Result<Exit, Failure> {
         Command::History(args) => commands::history::run(args),
         #[cfg(feature = "watch")]
         Command::Watch(args) => commands::watch::run(args),
+        #[cfg(feature = "fleet")]
+        Command::Hub(args) => commands::hub::run(args),
+        #[cfg(feature = "fleet")]
+        Command::Fleet(args) => commands::fleet::run(args),
         Command::Methods(args) => commands::methods::run(args),
         Command::Completions { shell } => commands::manual::completions(*shell),
         Command::Config(args) => commands::config::run(args, &Cli::command()),

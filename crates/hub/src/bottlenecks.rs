@@ -12,18 +12,21 @@ use crate::tomography::Located;
 
 /// A segment that limits measured paths.
 #[derive(Debug, Clone)]
-pub(crate) struct Bottleneck {
+pub struct Bottleneck {
     /// Of its links' numbers, so that it stays the same.
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) links: Vec<(String, String)>,
-    pub(crate) value: SegmentValue,
+    pub id: String,
+    /// Its two ends.
+    pub name: String,
+    /// Its links, by their ends.
+    pub links: Vec<(String, String)>,
+    /// What it carries.
+    pub value: SegmentValue,
     /// The mean over its paths, 0 to 1.
-    pub(crate) confidence: f64,
+    pub confidence: f64,
     /// The measured paths that it limits.
     pub(crate) paths: Vec<Pair>,
-    /// How many measured paths cross it.
-    pub(crate) of: usize,
+    /// How many measured paths it limits, and how many cross it.
+    pub counts: (usize, usize),
 }
 
 /// All bottlenecks, those of most paths first.
@@ -45,7 +48,7 @@ pub(crate) fn bottlenecks(network: &Network, located: &Located) -> Vec<Bottlenec
             links: links(network, segment),
             value,
             confidence: paths.iter().map(|(_, one)| one).sum::<f64>() / paths.len() as f64,
-            of: crossing.iter().filter(|pair| located.latest.contains_key(pair)).count(),
+            counts: (paths.len(), crossing.iter().filter(|pair| located.latest.contains_key(pair)).count()),
             paths: paths.into_iter().map(|(pair, _)| pair).collect(),
         })
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use narrows_bus::Delivery;
 use narrows_fleet::keys::Name;
-use narrows_fleet::message::{Claim, Origin, Run};
+use narrows_fleet::message::{Origin, Run};
 use narrows_record::RunRow;
 use serde::Serialize;
 
@@ -119,25 +119,14 @@ impl Hub {
         let mut tokens = delivery.subject.split('.').skip(1);
         let (agent, kind) = (tokens.next().unwrap_or_default(), tokens.next().unwrap_or_default());
         let wrong = |what: &str| Err(what.to_owned());
-        if run.schema != Run::SCHEMA {
-            return wrong("another schema");
+        if let Some(why) = narrows_record::unfit(&run) {
+            return wrong(why);
         }
         if run.agent.as_str() != agent || run.kind != kind || delivery.id != run.id.to_string() {
             return wrong("agent, kind or id are not those of its subject");
         }
-        if run.seq == 0 || run.id.get_version_num() != 7 {
-            return wrong("its number is 0, or its id not of version 7");
-        }
         if self.directory.get(&run.agent).is_none() || self.directory.get(&run.target).is_none() {
             return wrong("its agent or its target was never in the fleet");
-        }
-        let fits = |value: &narrows_fleet::message::Value| {
-            let finite = [value.value, value.low, value.high].iter().all(|one| one.is_finite());
-            let ordered = value.claim == Claim::Inconclusive || value.low <= value.high;
-            finite && ordered && value.unit == value.metric.unit()
-        };
-        if !run.values.iter().all(fits) {
-            return wrong("a value is no number, has no interval, or another unit than its metric");
         }
         Ok(run)
     }

@@ -37,12 +37,14 @@ mod view;
 
 use std::time::Duration;
 
+pub use bottlenecks::Bottleneck;
 pub use directory::{Directory, Presence};
 pub use error::{Error, Result};
 pub use hub::{Clock, Cut, Hub, Parts, Tell};
 pub use keys::{HubFile, Keys};
 pub use server::{Server, Settings};
 pub use token::JoinToken;
+pub use view::PlanView;
 
 /// After a fault of the bus or the record, the same is tried again.
 const AGAIN: Duration = Duration::from_secs(2);

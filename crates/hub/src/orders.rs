@@ -113,12 +113,12 @@ impl Orders {
 
 impl Hub {
     /// Asks an agent for a run: at once if it is light, else in the earliest span that is free on
-    /// all its keys.
-    pub(crate) async fn order(&self, source: &Name, target: &Name, command: &str, who: &str) -> Result<OrderRow> {
-        self.order_at(source, target, command, who, None).await
+    /// all its keys. Returns the order's number.
+    pub async fn order(&self, source: &Name, target: &Name, command: &str, who: &str) -> Result<Uuid> {
+        Ok(self.order_at(source, target, command, who, None).await?.id)
     }
 
-    /// The same no sooner than `earliest`, with spans of `more` keys that it only reserves.
+    /// The same no sooner than `earliest`.
     pub(crate) async fn order_at(
         &self,
         source: &Name,

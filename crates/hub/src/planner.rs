@@ -142,7 +142,7 @@ impl Hub {
     }
 
     /// A plan that nobody gets: what a configuration would do.
-    pub(crate) async fn dry_run(&self, toml: &str) -> Result<(Vec<String>, crate::view::PlanView)> {
+    pub async fn dry_run(&self, toml: &str) -> Result<(Vec<String>, crate::view::PlanView)> {
         let planner = self.planner.lock().await;
         let now = self.now();
         let ground = self.ground(Some(toml)).await?;
@@ -160,7 +160,7 @@ impl Hub {
     }
 
     /// Makes a text the fleet's configuration, if it means something now.
-    pub(crate) async fn apply(&self, toml: &str, who: &str) -> Result<(Vec<String>, crate::view::PlanView)> {
+    pub async fn apply(&self, toml: &str, who: &str) -> Result<(Vec<String>, crate::view::PlanView)> {
         let done = self.dry_run(toml).await?;
         self.record.set_setting(CONFIG, toml).await?;
         self.record.audit(who, "plan.applied", &done.0.join("; "), self.now()).await?;

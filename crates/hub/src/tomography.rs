@@ -12,6 +12,7 @@ use narrows_fleet::topology::{LinkIndex, Pair};
 use narrows_record::Latest;
 use narrows_units::{BitRate, Metric, to_u32};
 
+use crate::bottlenecks::{Bottleneck, bottlenecks};
 use crate::error::Result;
 use crate::hub::Hub;
 use crate::network::{Bounds, Network};
@@ -94,6 +95,13 @@ impl Hub {
         *self.tomography.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&found);
         self.judge_alerts(&found, now);
         Ok(())
+    }
+
+    /// The links that hold paths back, by the newest findings; none of a metric that links do not
+    /// have.
+    pub fn bottlenecks(&self, metric: Metric) -> Vec<Bottleneck> {
+        let found = self.tomography.found();
+        found.of(metric).map_or_else(Vec::new, |located| bottlenecks(&found.network, located))
     }
 
     async fn located(&self, network: &Network, metric: Metric, since_ms: i64) -> Result<Located> {

@@ -76,7 +76,7 @@ impl Hub {
 
 /// A plan.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(crate) struct PlanView {
+pub struct PlanView {
     serial: u64,
     begin_ms: i64,
     length_ms: u64,

@@ -36,6 +36,7 @@ const MAY: &[(&str, &str)] = &[
     ("fleet", "units stat"),
     ("bus", ""),
     ("record", "units fleet"),
+    ("hub", "units site fleet bus record"),
     ("narrows", "*"),
 ];
 

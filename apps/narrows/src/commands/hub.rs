@@ -4,8 +4,6 @@ mod place;
 mod run;
 mod store;
 
-use std::path::PathBuf;
-
 use serde_json::json;
 
 use self::place::PlaceArgs;
@@ -48,23 +46,8 @@ enum HubCommand {
         #[command(flatten)]
         hub: WhereArgs,
     },
-    /// Copy the record to another database, while no hub runs on either
-    Move {
-        /// Where to: `sqlite:FILE` or `postgres://..`
-        #[arg(long, value_name = "URL")]
-        store: String,
-        #[command(flatten)]
-        place: PlaceArgs,
-    },
     /// Look whether state directory and record are sound; change nothing
     Check {
-        #[command(flatten)]
-        place: PlaceArgs,
-    },
-    /// Copy the record to a new file, while no hub runs on it
-    Backup {
-        /// The file
-        file: PathBuf,
         #[command(flatten)]
         place: PlaceArgs,
     },
@@ -87,8 +70,6 @@ pub(crate) fn run(args: &HubArgs) -> Result<Exit, Failure> {
             output::write(&format!("revoked {}\n", answer["revoked"].as_str().unwrap_or(name)), None)?;
             Ok(Exit::Valid)
         }
-        Some(HubCommand::Move { store, place }) => store::copy(place, store),
         Some(HubCommand::Check { place }) => store::check(place),
-        Some(HubCommand::Backup { file, place }) => store::backup(place, file),
     }
 }

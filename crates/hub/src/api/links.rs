@@ -89,7 +89,7 @@ fn row(hub: &Hub, found: &Found, located: &Located, one: &Bottleneck) -> Value {
     json!({
         "id": one.id, "name": one.name, "links": links.collect::<Vec<_>>(), "value": one.value.value.as_f64(),
         "low": one.value.low.as_f64(), "high": one.value.high.as_f64(), "confidence": one.confidence,
-        "paths": one.paths.iter().map(path).collect::<Vec<_>>(), "of": one.of, "sites": sites,
+        "paths": one.paths.iter().map(path).collect::<Vec<_>>(), "of": one.counts.1, "sites": sites,
         "proof": hub.proofs.row(&one.id),
     })
 }

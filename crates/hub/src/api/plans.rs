@@ -83,6 +83,6 @@ pub(crate) async fn order(
     let Json(wish) = body.map_err(|error| unread(&error))?;
     let name = |text: &str| text.parse::<Name>().map_err(|error| Error::Request(error.to_string()));
     let (source, target) = (name(&wish.source)?, name(&wish.target)?);
-    let row = app.hub().order(&source, &target, &wish.command, &who(from)).await?;
+    let row = app.hub().order_at(&source, &target, &wish.command, &who(from), None).await?;
     app.answer(serde_json::to_value(row).unwrap_or_default())
 }

@@ -1,6 +1,5 @@
 //! The record of a hub, apart from a running one.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use narrows_record::Record;
@@ -42,8 +41,7 @@ pub(super) fn check(place: &PlaceArgs) -> Result<Exit, Failure> {
         let record = open(&store).await?;
         let fault = |error: narrows_record::Error| Failure::host(error.to_string());
         let agents = record.agents().await.map_err(fault)?;
-        let mut audits = record.audits(None, usize::MAX).await.map_err(fault)?;
-        audits.reverse();
+        let audits = record.audits(None, usize::MAX).await.map_err(fault)?;
         if let Some(number) = narrows_record::broken_at(&audits) {
             return Err(Failure::host(format!("the audit was changed at entry {number}")));
         }
@@ -55,20 +53,3 @@ pub(super) fn check(place: &PlaceArgs) -> Result<Exit, Failure> {
 
 /// What a hub makes at its first start.
 const FILES: [&str; 4] = ["key.pem", "cert.pem", "sign.seed", "tenant.secret"];
-
-pub(super) fn backup(place: &PlaceArgs, file: &Path) -> Result<Exit, Failure> {
-    if file.exists() {
-        return Err(Failure::usage(format!("{} is there already", file.display())));
-    }
-    copy(place, &format!("sqlite:{}", file.display()))
-}
-
-pub(super) fn copy(place: &PlaceArgs, to: &str) -> Result<Exit, Failure> {
-    runtime()?.block_on(async {
-        let (from, into) = (open(&place.store()).await?, open(to).await?);
-        let _ = (from, into);
-        Ok::<_, Failure>(())
-    })?;
-    output::write(&format!("copied to {}\n", shown(to)), None)?;
-    Ok(Exit::Valid)
-}

@@ -1,0 +1,175 @@
+//! The server: TLS of its own key, the API, the bus behind an upgrade.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use narrows_bus::embedded::{Address, Client, Limits};
+use narrows_bus::{Bus, Key, pinned};
+use narrows_fleet::message::{BusAddress, Joined, Plan, Signed};
+use narrows_hub::{HubFile, JoinToken, Server, Settings};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::world::{name, request, soon, until};
+
+/// A hub that serves, on loopback.
+struct Served {
+    url: String,
+    key_hash: [u8; 32],
+    token: JoinToken,
+    folder: tempfile::TempDir,
+    stop: oneshot::Sender<()>,
+    served: tokio::task::JoinHandle<narrows_hub::Result<()>>,
+}
+
+impl Served {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let record = narrows_record::open(&format!("sqlite:{}/hub.db", folder.path().display())).await.unwrap();
+        let settings = Settings {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            hosts: Vec::new(),
+            state: folder.path().to_owned(),
+            nats: Vec::new(),
+            tenant: name("default"),
+        };
+        let server = Server::bind(&settings, record).await.unwrap();
+        let token = server.hub().token(3, "test").await.unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let url = server.url().to_owned();
+        let served = tokio::spawn(server.run(async move { drop(stopped.await) }));
+        Self { url, key_hash: token.key_hash, token, folder, stop, served }
+    }
+
+    async fn ask(&self, method: &'static str, path: &str, body: Value) -> (u16, Value) {
+        let (status, text) = self.text(method, path, body).await;
+        (status, serde_json::from_str(&text).unwrap_or_else(|_| panic!("{path}: {text}")))
+    }
+
+    async fn text(&self, method: &'static str, path: &str, body: Value) -> (u16, String) {
+        let (authority, key_hash) = (self.url.strip_prefix("https://").unwrap().to_owned(), self.key_hash);
+        let path = path.to_owned();
+        let asked = tokio::task::spawn_blocking(move || exchange(&authority, key_hash, method, &path, &body));
+        let answer = soon(asked).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+}
+
+fn exchange(authority: &str, key_hash: [u8; 32], method: &str, path: &str, body: &Value) -> String {
+    use std::io::{Read as _, Write as _};
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let connection = ClientConnection::new(Arc::new(pinned(key_hash)), name).unwrap();
+    let mut stream = StreamOwned::new(connection, std::net::TcpStream::connect(authority).unwrap());
+    let body = body.to_string();
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: {authority}\r\ncontent-type: application/json\r\n");
+    write!(stream, "{head}content-length: {length}\r\nconnection: close\r\n\r\n{body}").unwrap();
+    let mut octets = Vec::new();
+    // The server may close without TLS's farewell.
+    drop(stream.read_to_end(&mut octets));
+    String::from_utf8(octets).unwrap()
+}
+
+#[tokio::test]
+async fn a_host_joins_and_connects_by_one_port() {
+    let served = Served::new().await;
+    let key = Key::new();
+    let join = request("a", &served.token.to_string(), &key, &[("role", "edge")]);
+    let (status, joined) = served.ask("POST", "/api/v1/join", serde_json::to_value(&join).unwrap()).await;
+    assert_eq!(status, 200, "{joined}");
+    let joined: Joined = serde_json::from_value(joined).unwrap();
+    let BusAddress::Embedded { url } = joined.bus else { panic!("{joined:?}") };
+    assert_eq!(url, format!("{}/bus", served.url.replace("https", "wss")));
+    let tls = Some(Arc::new(pinned(served.key_hash)));
+    let client = Client::connect(Address { url, tls }, key, Limits::default());
+    until(&client, |now| now.server.is_some()).await;
+    // The plan comes by itself, and is signed.
+    let entry = soon(async {
+        loop {
+            match client.read("plan", "a").await.unwrap() {
+                Some(entry) => break entry,
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    });
+    let signed: Signed = serde_json::from_slice(&entry.await.value).unwrap();
+    let plan: Plan = serde_json::from_str(&signed.message).unwrap();
+    assert_eq!((plan.agent, plan.peers.len()), (name("a"), 1));
+    let (status, agents) = served.ask("GET", "/api/v1/agents", json!({})).await;
+    assert_eq!((status, &agents["agents"][0]["name"]), (200, &json!("a")));
+    assert_eq!(agents["agents"][0]["labels"]["role"], "edge");
+    // A token that is not known.
+    let other = JoinToken::new(served.key_hash).unwrap();
+    let join = request("b", &other.to_string(), &Key::new(), &[]);
+    let (status, problem) = served.ask("POST", "/api/v1/join", serde_json::to_value(&join).unwrap()).await;
+    assert_eq!((status, &problem["status"]), (403, &json!(403)), "{problem}");
+    served.stop.send(()).unwrap();
+    soon(served.served).await.unwrap().unwrap();
+    let file = HubFile::read(served.folder.path()).unwrap();
+    assert_eq!(file.url, served.url);
+}
+
+#[tokio::test]
+async fn every_question_has_an_answer_or_says_what_is_wrong() {
+    let served = Served::new().await;
+    for wanted in ["a", "b"] {
+        let join = request(wanted, &served.token.to_string(), &Key::new(), &[]);
+        served.ask("POST", "/api/v1/join", serde_json::to_value(&join).unwrap()).await;
+    }
+    for path in [
+        "agents", "sites", "matrix", "matrix?metric=rtt&by=site", "pairs?source=a&target=b",
+        "series?source=a&target=b&metric=capacity&since=7d", "runs?since=1h", "links", "bottlenecks?metric=capacity",
+        "plan", "config", "orders", "audit?limit=2", "alerts",
+    ] {
+        let (status, answer) = served.ask("GET", &format!("/api/v1/{path}"), json!({})).await;
+        assert_eq!(status, 200, "{path}: {answer}");
+        assert!(answer["now_ms"].is_i64(), "{path}: {answer}");
+    }
+    for (path, wanted) in [
+        ("matrix?metric=speed", 400), ("pairs?source=a", 400), ("pairs?source=a&target=x", 404), ("runs/x", 404),
+        ("runs?since=yesterday", 400), ("nothing", 404),
+    ] {
+        let (status, answer) = served.ask("GET", &format!("/api/v1/{path}"), json!({})).await;
+        assert_eq!((status, &answer["status"]), (wanted, &json!(wanted)), "{path}");
+    }
+    let (status, order) =
+        served.ask("POST", "/api/v1/orders", json!({ "source": "a", "target": "b", "command": "rtt" })).await;
+    assert_eq!((status, &order["state"]), (200, &json!("waits")), "{order}");
+    let (status, made) = served.ask("POST", "/api/v1/tokens", json!({ "uses": 2 })).await;
+    assert!(status == 200 && made["join"].as_str().unwrap().parse::<JoinToken>().is_ok(), "{made}");
+    let toml = "[[test]]\npairs = [[\"a\", \"b\"]]\nrun = \"throughput\"\nevery = \"6 h\"\n";
+    let (_, tried) = served.ask("POST", "/api/v1/config", json!({ "toml": toml, "dry_run": true })).await;
+    assert_eq!(tried["changes"][0], "a to b: throughput: 0 -> 4 runs a day");
+    let (status, revoked) = served.ask("POST", "/api/v1/agents/b/revoke", json!({})).await;
+    assert_eq!(status, 200, "{revoked}");
+    let (_, metrics) = served.text("GET", "/metrics", json!({})).await;
+    for line in ["narrows_hub_ingest_lag_seconds 0", "narrows_agents{state=\"revoked\"} 1"] {
+        assert!(metrics.lines().any(|one| one == line), "{metrics}");
+    }
+    let (status, _) = served.text("GET", "/bus", json!({})).await;
+    assert_eq!(status, 426);
+}
+
+#[tokio::test]
+async fn the_description_names_every_route() {
+    let served = Served::new().await;
+    let (status, document) = served.ask("GET", "/api/openapi.json", json!({})).await;
+    assert_eq!(status, 200);
+    assert!(document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")));
+    let paths = document["paths"].as_object().unwrap();
+    assert_eq!(paths.len(), 24, "{:?}", paths.keys());
+    // What is named is there: a description that points nowhere helps nobody.
+    let text = document.to_string();
+    for part in text.split("\"#/components/schemas/").skip(1) {
+        let schema = part.split('"').next().unwrap();
+        assert!(document["components"]["schemas"][schema].is_object(), "{schema}");
+    }
+    for (path, methods) in paths {
+        for (method, operation) in methods.as_object().unwrap() {
+            assert!(operation["responses"].as_object().is_some_and(|all| !all.is_empty()), "{method} {path}");
+        }
+    }
+}

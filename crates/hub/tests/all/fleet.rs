@@ -1,0 +1,115 @@
+//! Who belongs to a fleet.
+
+use narrows_bus::{Bus, Key, Permissions};
+use narrows_fleet::message::Join;
+use narrows_hub::{Error, JoinToken};
+use narrows_record::AgentState;
+
+use crate::world::{BEGIN, World, name, request, until};
+
+fn refused(error: &Error) -> bool {
+    matches!(error, Error::Record(narrows_record::Error::Token) | Error::Request(_))
+}
+
+#[tokio::test]
+async fn a_host_joins_once_by_a_token_of_this_hub() {
+    let world = World::new().await;
+    let token = world.hub.token(1, "test").await.unwrap();
+    let (key, from) = (Key::new(), "10.0.0.7".parse().unwrap());
+    let join = request("ams-1", &token.to_string(), &key, &[("role", "edge")]);
+    let joined = world.hub.join(&join, from).await.unwrap();
+    assert_eq!((joined.agent.as_str(), joined.tenant.as_str(), joined.lease_generation), ("ams-1", "default", 1));
+    let agent = world.record.agents().await.unwrap().remove(0);
+    assert_eq!((agent.address.as_str(), agent.labels["role"].as_str()), ("10.0.0.7:8620", "edge"));
+    // Used, of another hub, unknown, and no token at all.
+    let another = JoinToken::new([1; 32]).unwrap();
+    let unknown = JoinToken::new(token.key_hash).unwrap();
+    for text in [token.to_string(), another.to_string(), unknown.to_string(), "nw1".to_owned()] {
+        let again = request("ams-2", &text, &Key::new(), &[]);
+        let error = world.hub.join(&again, from).await.unwrap_err();
+        assert!(refused(&error), "{error}");
+    }
+    // Too old.
+    let token = world.hub.token(1, "test").await.unwrap();
+    world.pass(86_400_001);
+    assert!(world.hub.join(&request("ams-2", &token.to_string(), &Key::new(), &[]), from).await.is_err());
+    let said: Vec<String> = world.record.audits(None, 10).await.unwrap().into_iter().map(|one| one.what).collect();
+    assert_eq!(said, ["token.made", "agent.joined", "token.made"]);
+}
+
+#[tokio::test]
+async fn what_a_host_says_of_itself_is_checked() {
+    let world = World::new().await;
+    let token = world.hub.token(9, "test").await.unwrap().to_string();
+    let join = request("a", &token, &Key::new(), &[]);
+    let from = "10.0.0.7".parse().unwrap();
+    let long = "x".repeat(200);
+    for wrong in [
+        Join { public_key: "U".to_owned(), ..join.clone() },
+        Join { address: Some("no port".to_owned()), ..join.clone() },
+        Join { address: Some("h:0".to_owned()), ..join.clone() },
+        Join { labels: [(long.clone(), String::new())].into(), ..join.clone() },
+    ] {
+        let error = world.hub.join(&wrong, from).await.unwrap_err();
+        assert!(matches!(error, Error::Request(_)), "{error}");
+    }
+    // The hub's own host is known to others by the hub's address; names are unique.
+    world.hub.join(&join, "127.0.0.1".parse().unwrap()).await.unwrap();
+    let other = request("a", &token, &Key::new(), &[]);
+    let second = world.hub.join(&Join { address: Some("h:9".to_owned()), ..other }, from).await.unwrap();
+    assert_eq!(second.agent.as_str(), "a-2");
+    let addresses: Vec<String> = world.record.agents().await.unwrap().into_iter().map(|one| one.address).collect();
+    assert_eq!(addresses, ["10.0.0.1:8620", "h:9"]);
+}
+
+#[tokio::test]
+async fn a_stranger_and_a_revoked_agent_are_cut() {
+    let world = World::new().await;
+    let stranger = world.connect(&Key::new());
+    until(&stranger, |now| now.trouble.as_deref().is_some_and(|text| text.contains("not known"))).await;
+    let [a, b, _c] = world.fleet(["a", "b", "c"]).await;
+    world.hub.revoke(&name("a"), "test").await.unwrap();
+    // The connection ends, and the next one is refused.
+    until(&a.bus, |now| now.trouble.as_deref().is_some_and(|text| text.contains("not known"))).await;
+    assert!(a.bus.read("plan", "a").await.is_err());
+    world.hub.plan().await.unwrap();
+    let plan = b.plan().await;
+    assert_eq!(plan.denied, [name("a")]);
+    assert_eq!(plan.peers.len(), 2);
+    let state = world.record.agents().await.unwrap().remove(0).state;
+    assert_eq!(state, AgentState::Revoked);
+    assert!(matches!(world.hub.revoke(&name("x"), "test").await, Err(Error::Missing(_))));
+}
+
+#[tokio::test]
+async fn an_agent_uses_its_own_subjects_alone() {
+    let world = World::new().await;
+    let [a, ..] = world.fleet(["a", "b", "c"]).await;
+    let refused = |bus: &narrows_bus::embedded::Client| bus.condition().borrow().refused;
+    assert!(a.bus.publish("result.b.rtt", "1", "{}".into()).await.is_err());
+    assert!(a.bus.read("plan", "b").await.is_err());
+    assert!(a.bus.write("plan", "a", "{}".into(), 1).await.is_err());
+    a.bus.send("order.b", "{}".into()).await.unwrap();
+    until(&a.bus, |now| now.refused > 0).await;
+    assert!(refused(&a.bus) > 0);
+    assert_ne!(Permissions::agent("a", "lease_1"), Permissions::agent("b", "lease_1"));
+}
+
+#[tokio::test]
+async fn statuses_say_how_agents_are() {
+    let mut world = World::new().await;
+    let [a, b, _c] = world.fleet(["a", "b", "c"]).await;
+    a.say(&a.status(1)).await;
+    world.hear().await;
+    let agent = world.record.agents().await.unwrap().remove(0);
+    assert_eq!((agent.heard_ms, agent.status.unwrap().plan_serial), (Some(BEGIN), 1));
+    // Nobody speaks as another one: the subject says who it is.
+    let payload = serde_json::to_vec(&b.status(1)).unwrap();
+    assert!(world.hub.hear("status.a", &payload).await.is_err());
+    let mut last = a.status(1);
+    last.leaving = true;
+    a.say(&last).await;
+    world.hear().await;
+    assert_eq!(world.record.agents().await.unwrap().remove(0).state, AgentState::Left);
+    assert!(world.hub.hear("status.a", &serde_json::to_vec(&a.status(1)).unwrap()).await.is_err());
+}

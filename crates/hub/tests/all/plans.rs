@@ -1,0 +1,146 @@
+//! What agents are told to do.
+
+use std::collections::BTreeSet;
+
+use narrows_bus::Bus;
+use narrows_fleet::keys::Key;
+use narrows_fleet::message::{Order, Plan, Signed};
+use narrows_hub::Error;
+
+use crate::world::{BEGIN, HOUR, MINUTE, World, name, soon};
+
+const LOADING: &str = r#"
+[sites.ams]
+hosts = ["a"]
+access = { down = "1 Gbit/s", up = "200 Mbit/s", budget = "50 GB/day" }
+[[test]]
+pairs = [["a", "b"], ["b", "c"]]
+run = "throughput -t 10"
+every = "6 h"
+[[test]]
+pairs = [["c", "a"]]
+run = "rtt"
+every = "5 min"
+"#;
+
+#[tokio::test]
+async fn every_agent_gets_a_signed_plan_with_all_peers() {
+    let world = World::new().await;
+    let agents = world.fleet(["a", "b", "c"]).await;
+    let plans = [agents[0].plan().await, agents[1].plan().await, agents[2].plan().await];
+    for (agent, plan) in agents.iter().zip(&plans) {
+        assert_eq!((&plan.agent, plan.schema.as_str(), plan.tenant.as_str()), (agent.name(), Plan::SCHEMA, "default"));
+        assert_eq!(plan.peers[plan.place as usize].name, *agent.name());
+        assert_eq!((plan.mesh_began_ms, plan.not_after_ms), (BEGIN, BEGIN + 35 * 24 * HOUR));
+        assert_eq!(plan.mesh, [["rtt"], ["available"]]);
+        // The capacity of each path once a day.
+        let daily: BTreeSet<_> = plan.directed.iter().map(|one| (one.target.clone(), one.command.clone())).collect();
+        assert_eq!(daily.len(), 2);
+        assert!(plan.directed.iter().all(|one| one.command == ["capacity"] && one.every_ms == Some(86_400_000)));
+        for peer in &plan.peers {
+            assert_eq!(peer.keys.len(), if peer.name == *agent.name() { 0 } else { 5 });
+        }
+        assert_eq!(plan.server_keys.len(), 7);
+    }
+    // Order, seed and begin are the same for all: each computes the mesh alone.
+    assert!(plans.iter().all(|plan| plan.seed == plans[0].seed));
+    let order = |plan: &Plan| plan.peers.iter().map(|peer| peer.name.clone()).collect::<Vec<_>>();
+    assert!(plans.iter().all(|plan| order(plan) == order(&plans[0])));
+    // A changed octet is not what the hub signed.
+    let entry = agents[0].bus.read("plan", "a").await.unwrap().unwrap();
+    let mut signed: Signed = serde_json::from_slice(&entry.value).unwrap();
+    signed.message = signed.message.replace("\"rtt\"", "\"ttr\"");
+    assert!(agents[0].open::<Plan>(&serde_json::to_vec(&signed).unwrap()).is_none());
+    // The client key of a to b is the one that b derives: not the one of b to a.
+    let key = |from: usize, to: &str| plans[from].peers.iter().find(|peer| peer.name == name(to)).unwrap().keys.clone();
+    assert_ne!(key(0, "b")[0].secret, key(1, "a")[0].secret);
+}
+
+#[tokio::test]
+async fn plans_change_for_those_whose_work_does() {
+    let world = World::new().await;
+    let [a, b, _c] = world.fleet(["a", "b", "c"]).await;
+    let first = a.plan().await.serial;
+    assert_eq!(world.hub.plan().await.unwrap(), first, "nothing changed");
+    assert_eq!(a.plan().await.serial, first);
+    let mut plans = a.subscribe("plan").await;
+    let d = world.join("d", &[]).await;
+    let second = world.hub.plan().await.unwrap();
+    assert!(second > first);
+    assert_eq!((a.plan().await.serial, d.plan().await.peers.len()), (second, 4));
+    // Whoever listens hears of it at once.
+    let heard: Plan = a.open(&soon(plans.next()).await.unwrap().payload).unwrap();
+    assert_eq!(heard.serial, second);
+    // Serials grow over a restart of the planning too, and an epoch renews everybody.
+    world.pass(HOUR);
+    let third = world.hub.plan().await.unwrap();
+    assert!(third > second && b.plan().await.not_after_ms == BEGIN + HOUR + 35 * 24 * HOUR);
+    let news = world.news.lock().unwrap();
+    assert!(news.iter().any(|(kind, news)| *kind == "plan" && news["serial"] == third), "{news:?}");
+}
+
+#[tokio::test]
+async fn a_configuration_is_tried_before_it_is_applied() {
+    let mut world = World::new().await;
+    let [a, b, c] = world.fleet(["a", "b", "c"]).await;
+    let (changes, _) = world.hub.dry_run(LOADING).await.unwrap();
+    assert_eq!(changes, ["a to b: throughput -t 10: 0 -> 4 runs a day", "b to c: throughput -t 10: 0 -> 4 runs a day"]);
+    assert!(a.plan().await.runs.is_empty());
+    let wrong = world.hub.apply(&LOADING.replace("\"b\"", "\"x\""), "test").await.unwrap_err();
+    assert!(matches!(wrong, Error::Config(_)), "{wrong}");
+    world.hub.apply(LOADING, "test").await.unwrap();
+    let (plan, other) = (a.plan().await, b.plan().await);
+    assert_eq!((plan.runs.len(), other.runs.len(), c.plan().await.runs.len()), (4, 4, 0));
+    let access: Vec<String> = plan.runs[0].keys.iter().map(ToString::to_string).collect();
+    assert_eq!(access, ["access.ams.down", "access.ams.up", "host.a", "host.b"]);
+    // 200 Mbit/s for 10 s: the site's uplink is the least that is known of the path.
+    assert_eq!((plan.runs[0].octets, plan.runs[0].length_ms), (250_000_000, 15_000));
+    assert!(c.plan().await.directed.iter().any(|one| one.command == ["rtt"] && one.every_ms == Some(300_000)));
+    // No key is taken twice at a time.
+    let spans = world.record.reservations(world.now()).await.unwrap();
+    assert_eq!(spans.len(), 4 * 4 + 4 * 2);
+    let meets = |one: &narrows_record::Reservation, two: &narrows_record::Reservation| {
+        one.key == two.key && one.run != two.run && one.begin_ms < two.end_ms && two.begin_ms < one.end_ms
+    };
+    assert!(!spans.iter().any(|one| spans.iter().any(|two| meets(one, two))));
+    // Planned anew, everything stays where it is.
+    world.pass(5 * MINUTE);
+    world.hub.plan().await.unwrap();
+    let later = |plan: Plan| plan.runs.into_iter().filter(|run| run.at_ms > BEGIN + 5 * MINUTE).collect::<Vec<_>>();
+    assert_eq!(later(a.plan().await), later(plan));
+    // Without tests the spans are held until the agents go by the new plan.
+    world.hub.apply("", "test").await.unwrap();
+    assert!(a.plan().await.runs.is_empty());
+    assert!(!world.record.reservations(world.now()).await.unwrap().is_empty());
+    for agent in [&a, &b] {
+        agent.say(&agent.status(agent.plan().await.serial)).await;
+        world.hear().await;
+    }
+    assert_eq!(world.record.reservations(world.now()).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn orders_are_signed_reserved_and_sent_again() {
+    let mut world = World::new().await;
+    let [a, b, _c] = world.fleet(["a", "b", "c"]).await;
+    let mut orders = a.subscribe("order").await;
+    let order = world.hub.order(&name("a"), &name("b"), "throughput -t 10", "test").await.unwrap();
+    let heard: Order = a.open(&soon(orders.next()).await.unwrap().payload).unwrap();
+    assert_eq!((heard.id, &heard.agent, &heard.target), (order, &name("a"), &name("b")));
+    assert_eq!(heard.keys, [Key::Host(name("a")), Key::Host(name("b"))]);
+    assert_eq!(heard.at_ms, BEGIN);
+    assert_eq!(world.record.reservations(BEGIN).await.unwrap().len(), 2);
+    // The next one with the same host waits until the first one's span is over.
+    world.hub.order(&name("b"), &name("c"), "throughput -t 5", "test").await.unwrap();
+    let spans = world.record.reservations(BEGIN).await.unwrap();
+    let second = spans.iter().filter(|span| span.agent == *b.name()).map(|span| span.begin_ms).min().unwrap();
+    assert_eq!(second, BEGIN + 15_000);
+    // A status that says nothing of the order makes the hub say it again.
+    a.say(&a.status(1)).await;
+    world.hear().await;
+    let again: Order = a.open(&soon(orders.next()).await.unwrap().payload).unwrap();
+    assert_eq!(again, heard);
+    for (source, target, command) in [("a", "a", "rtt"), ("a", "x", "rtt"), ("a", "b", "reboot")] {
+        assert!(world.hub.order(&name(source), &name(target), command, "test").await.is_err(), "{command}");
+    }
+}
