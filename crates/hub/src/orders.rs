@@ -41,7 +41,7 @@ pub(crate) struct OrderRow {
     pub(crate) at_ms: i64,
     #[schema(value_type = Vec<String>)]
     pub(crate) keys: Vec<Key>,
-    /// `waits`, `running`, or how its run ended.
+    /// `waits`, `running`, `lost`, or how its run ended.
     pub(crate) state: String,
     /// Its run, once that is stored.
     #[schema(value_type = Option<String>)]
@@ -72,11 +72,9 @@ impl Orders {
             }
             if let Some((_, said)) = status.orders.iter().find(|(id, _)| *id == given.order.id) {
                 given.row.said = Some(said.clone());
-                if given.row.run.is_none() {
-                    "ended".clone_into(&mut given.row.state);
-                }
             }
-            if given.row.state == WAITS && given.order.not_after_ms + LATE_MS < now {
+            // What the agent said may overtake its result.
+            if given.row.run.is_none() && given.order.not_after_ms + LATE_MS < now {
                 "lost".clone_into(&mut given.row.state);
             }
         }
@@ -94,7 +92,7 @@ impl Orders {
     }
 
     fn waiting(&self, agent: &Name, now: i64) -> Vec<Order> {
-        let waits = |given: &&Given| given.row.state == WAITS && given.order.agent == *agent;
+        let waits = |given: &&Given| given.row.state == WAITS && given.row.said.is_none() && given.order.agent == *agent;
         let all = self.lock();
         all.iter().filter(waits).map(|given| given.order.clone()).filter(|order| order.not_after_ms > now).collect()
     }

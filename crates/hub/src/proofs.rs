@@ -104,7 +104,7 @@ impl Hub {
         for (id, trial) in open {
             let rows = trial.orders.map(|order| self.orders.row(order));
             let ended = |row: &Option<crate::orders::OrderRow>| {
-                row.as_ref().is_none_or(|row| row.run.is_some() || row.state == "lost" || row.state == "ended")
+                row.as_ref().is_none_or(|row| row.run.is_some() || row.state == "lost")
             };
             if !rows.iter().all(ended) {
                 continue;

@@ -79,12 +79,12 @@ async fn a_lost_word_of_what_is_stored_is_said_again() {
 async fn the_link_that_holds_paths_back_is_named() {
     let world = World::new().await;
     let [mut a, mut b, mut c] = world.fleet(["a", "b", "c"]).await;
-    let (near, far) = ("192.0.2.1", "192.0.2.9");
+    let (near, far) = ("192.0.2.1", "192.0.2.10");
     let mut runs = Vec::new();
     for (agent, target, route, mbps) in [
         (&mut a, "c", &[near, far][..], 100.0),
         (&mut b, "c", &[near, far][..], 100.4),
-        (&mut c, "a", &["192.0.2.10", "192.0.2.2"][..], 500.0),
+        (&mut c, "a", &["192.0.2.17", "192.0.2.9"][..], 500.0),
     ] {
         let mut run = agent.run(&name(target), "capacity", Metric::IpCapacity, mbps, BEGIN);
         run.route_before = hops(route);
@@ -101,7 +101,7 @@ async fn the_link_that_holds_paths_back_is_named() {
     assert_eq!(world.ingest().await, 5);
     world.hub.locate().await.unwrap();
     let found = world.hub.bottlenecks(Metric::IpCapacity);
-    let core = found.iter().find(|one| one.name.contains(far)).unwrap_or_else(|| panic!("{found:?}"));
+    let core = found.iter().find(|one| one.links.contains(&(near.to_owned(), far.to_owned()))).unwrap_or_else(|| panic!("{found:?}"));
     assert_eq!(core.counts, (2, 2), "{found:?}");
     assert!((99.5..101.0).contains(&(core.value.value.as_f64() / 1e6)) && core.confidence > 0.9, "{core:?}");
 }

@@ -64,6 +64,9 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("hub.db").display());
         let record = narrows_record::open(&url).await.unwrap();
+        // The same timetables in each run of a test.
+        let mesh = serde_json::json!({ "seed": 7, "began_ms": BEGIN });
+        record.set_setting("mesh", &mesh.to_string()).await.unwrap();
         let directory = Directory::default();
         let server =
             Server::open(&folder.path().join("bus.db"), directory.admission("lease_1"), Limits::default()).unwrap();

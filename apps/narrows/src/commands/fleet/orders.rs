@@ -17,6 +17,7 @@ pub(super) fn run(client: &Client, pair: [&String; 2], command: &str, as_json: b
     let at = narrows_units::format_rfc_3339(given["at_ms"].as_i64().unwrap_or(0) / 1_000);
     output::complain(&format!("{source} to {target}: {command}, at {at}"));
     let stop = interrupt::flag()?;
+    let mut waited = 0;
     loop {
         if stop.load(Ordering::Relaxed) {
             return Err(Failure::host("not waited for: the order stays given".to_owned()));
@@ -29,8 +30,9 @@ pub(super) fn run(client: &Client, pair: [&String; 2], command: &str, as_json: b
         if let Some(run) = order["run"].as_str() {
             return print(&client.get(&format!("/api/v1/runs/{run}"))?, as_json);
         }
-        let state = order["state"].as_str().unwrap_or_default();
-        if state == "lost" || state == "ended" {
+        // What the agent says of an order may overtake the result.
+        waited += u32::from(order["said"].is_string());
+        if order["state"] == "lost" || waited > LOOKS_WITHOUT_RESULT {
             let said = order["said"].as_str().unwrap_or("the agent said nothing of it");
             return Err(Failure { exit: Exit::Refused, who: "peer", text: format!("{source}: {said}") });
         }
@@ -62,4 +64,6 @@ fn print(run: &Value, as_json: bool) -> Result<Exit, Failure> {
     })
 }
 
+/// Ten seconds.
+const LOOKS_WITHOUT_RESULT: u32 = 20;
 const LOOK_EVERY: Duration = Duration::from_millis(500);

@@ -37,6 +37,7 @@ pub(super) fn check(place: &PlaceArgs) -> Result<Exit, Failure> {
         let text = format!("{} is not the state directory of a hub: no {}", state.display(), missing.join(", "));
         return Err(Failure::host(text));
     }
+    let keys = narrows_hub::Keys::open(&state, &[]).map_err(|error| failure(&error))?;
     let text = runtime()?.block_on(async {
         let record = open(&store).await?;
         let fault = |error: narrows_record::Error| Failure::host(error.to_string());
@@ -45,7 +46,9 @@ pub(super) fn check(place: &PlaceArgs) -> Result<Exit, Failure> {
         if let Some(number) = narrows_record::broken_at(&audits) {
             return Err(Failure::host(format!("the audit was changed at entry {number}")));
         }
-        Ok(format!("{}\n{} agents, {} entries of the audit, unbroken\n", shown(&store), agents.len(), audits.len()))
+        let (store, key) = (shown(&store), keys.sign.public());
+        let (agents, audits) = (agents.len(), audits.len());
+        Ok(format!("{store}\n{agents} agents, {audits} entries of the audit, unbroken\nkey of the hub on NATS: {key}\n"))
     })?;
     output::write(&text, None)?;
     Ok(Exit::Valid)
