@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::bottlenecks::{bottlenecks, hosts};
 use crate::directory::{Presence, presence};
 use crate::hub::Hub;
-use crate::tomography::{Found, Located};
+use crate::tomography::{Findings, Located};
 
 /// What fires now.
 #[derive(Debug, Default)]
@@ -48,13 +48,13 @@ struct Link {
 impl Hub {
     /// Paths behind one link make one alert, which names it: its value fell by more than both
     /// intervals, and has not come back since.
-    pub(crate) fn judge_alerts(&self, found: &Found, now: i64) {
+    pub(crate) fn judge_alerts(&self, found: &Findings, now: i64) {
         for (metric, located) in [("capacity", &found.capacity), ("available", &found.available)] {
             self.judge(metric, found, located, now);
         }
     }
 
-    fn judge(&self, metric: &'static str, found: &Found, located: &Located, now: i64) {
+    fn judge(&self, metric: &'static str, found: &Findings, located: &Located, now: i64) {
         let mut links = self.alerts.links.lock().unwrap_or_else(PoisonError::into_inner);
         for one in bottlenecks(&found.network, located) {
             let (value, low, high) = (one.value.value.as_f64(), one.value.low.as_f64(), one.value.high.as_f64());
@@ -78,6 +78,11 @@ impl Hub {
                 pairs: one.paths.iter().map(|path| pair(hosts(&found.network, *path))).collect(),
             });
         }
+    }
+
+    /// What fires now, in words.
+    pub fn alert_texts(&self) -> Vec<String> {
+        self.alerts().into_iter().map(|alert| alert.text).collect()
     }
 
     /// What fires now: links, and agents that are gone.

@@ -19,7 +19,10 @@ pub(crate) use app::App;
 
 /// What stands above the routes.
 #[derive(OpenApi)]
-#[openapi(info(title = "narrows hub", description = "What the paths of a fleet carry, and which links hold them back."))]
+#[openapi(info(
+    title = "narrows hub",
+    description = "What the paths of a fleet carry, and which links hold them back."
+))]
 struct Document;
 
 /// The routes of programs, and their description as JSON.

@@ -167,7 +167,10 @@ impl Input<'_> {
         let wants = self.wants();
         let mut shelf = self.book(&wants);
         let kept = self.kept(&wants);
-        let mut table = Timetable { runs: kept.iter().map(|(_, agent, run)| ((*agent).clone(), (*run).clone())).collect(), ..Timetable::default() };
+        let mut table = Timetable {
+            runs: kept.iter().map(|(_, agent, run)| ((*agent).clone(), (*run).clone())).collect(),
+            ..Timetable::default()
+        };
         let (mut requests, mut of) = (Vec::new(), Vec::new());
         let from = stamp(self.begin_ms.max(self.now_ms));
         let rest = LENGTH.saturating_sub(from.since(stamp(self.begin_ms)));
@@ -240,7 +243,11 @@ impl Input<'_> {
             let every_ms = u64::try_from(test.every.as_millis()).ok();
             for (source, target) in &test.pairs {
                 let command = test.command.words().to_vec();
-                directed.entry(source.clone()).or_default().push(Directed { target: target.clone(), command, every_ms });
+                directed.entry(source.clone()).or_default().push(Directed {
+                    target: target.clone(),
+                    command,
+                    every_ms,
+                });
             }
         }
         directed
@@ -276,13 +283,7 @@ impl Shelf {
 
     /// The run in its span. Its number follows from what it is, so that a plan that is made again
     /// has the same.
-    pub(crate) fn run(
-        &self,
-        want: &Want<'_>,
-        request: &Request,
-        begin: Stamp<HubClock>,
-        slots: &[u32],
-    ) -> PlannedRun {
+    pub(crate) fn run(&self, want: &Want<'_>, request: &Request, begin: Stamp<HubClock>, slots: &[u32]) -> PlannedRun {
         let keys = request.resources.iter().zip(slots).filter_map(|(id, slot)| self.book.key(*id, *slot));
         let (at_ms, command) = (ms(begin), want.command.words().to_vec());
         let text = format!("{} {} {} {at_ms}", want.source, want.target, command.join(" "));

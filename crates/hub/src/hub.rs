@@ -192,7 +192,13 @@ impl Hub {
 
     /// Works until the future is dropped: takes results, hears agents, plans, tidies up.
     pub async fn run(self: &Arc<Self>) {
-        tokio::join!(self.ingest_always(), self.hear_always(), self.plan_always(), self.locate_always(), self.tidy_always());
+        tokio::join!(
+            self.ingest_always(),
+            self.hear_always(),
+            self.plan_always(),
+            self.locate_always(),
+            self.tidy_always()
+        );
     }
 
     async fn tidy_always(&self) {

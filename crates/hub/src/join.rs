@@ -55,7 +55,9 @@ impl Hub {
             None => SocketAddr::new(from, join.port).to_string(),
         };
         let fits = address.rsplit_once(':').is_some_and(|(host, port)| {
-            !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) && host.bytes().all(|one| one.is_ascii_graphic())
+            !host.is_empty()
+                && port.parse::<u16>().is_ok_and(|port| port > 0)
+                && host.bytes().all(|one| one.is_ascii_graphic())
         });
         let wrong = || Error::Request(format!("\"{address}\" is no host:port"));
         (fits && address.len() <= LONGEST_ADDRESS).then(|| address.clone()).ok_or_else(wrong)

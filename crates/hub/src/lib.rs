@@ -5,7 +5,8 @@
 //! * [`Keys`] are its secrets, [`JoinToken`] is what a host shows.
 //! * [`Server`] serves the API, the pages and the embedded bus on one port.
 //!
-//! `compile` makes a timetable from what is known; it is pure, so that a configuration can be tried.
+//! `compile` makes a timetable from what is known; it is pure, so that a configuration can be
+//! tried.
 //!
 //! Invariant: a result is acknowledged on the bus after the record has it, never before.
 

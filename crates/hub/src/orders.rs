@@ -92,7 +92,8 @@ impl Orders {
     }
 
     fn waiting(&self, agent: &Name, now: i64) -> Vec<Order> {
-        let waits = |given: &&Given| given.row.state == WAITS && given.row.said.is_none() && given.order.agent == *agent;
+        let waits =
+            |given: &&Given| given.row.state == WAITS && given.row.said.is_none() && given.order.agent == *agent;
         let all = self.lock();
         all.iter().filter(waits).map(|given| given.order.clone()).filter(|order| order.not_after_ms > now).collect()
     }

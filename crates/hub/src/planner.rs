@@ -1,24 +1,21 @@
 //! Makes the plan of each agent, signs it, and writes it to the bus.
 
+mod assemble;
+mod ground;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::time::Duration;
 
-use narrows_fleet::config::{Agent as ConfigAgent, Config, Fleet};
 use narrows_fleet::keys::Name;
 use narrows_fleet::mesh::EPOCH;
-use narrows_fleet::message::{Peer, Plan, PlannedRun, Signed, Status};
-use narrows_record::{Agent, AgentState, Reservation};
-use narrows_units::{BitRate, Metric, rounded};
-use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+use narrows_fleet::message::{Plan, PlannedRun, Signed, Status};
+use narrows_record::Agent;
 
-use crate::compile::{Input, LENGTH, Timetable};
+pub(crate) use self::assemble::mesh_commands;
+pub(crate) use self::ground::Ground;
+use crate::compile::Timetable;
 use crate::error::{Error, Result};
 use crate::hub::Hub;
-use crate::network::{Bounds, Network};
-use crate::peer_keys::{client_keys, server_keys, week_of};
-use crate::token::random;
 
 /// What the hub remembers between plans.
 #[derive(Debug, Default)]
@@ -30,27 +27,6 @@ pub(crate) struct Planner {
     pub(crate) serial: u64,
     pub(crate) begin_ms: i64,
     pub(crate) timetable: Timetable,
-}
-
-/// What the rotation mesh begins with, once and for ever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct MeshBegin {
-    pub(crate) seed: u64,
-    pub(crate) began_ms: i64,
-}
-
-/// Everything that a plan follows from.
-pub(crate) struct Ground {
-    pub(crate) members: Vec<Agent>,
-    pub(crate) denied: Vec<Name>,
-    pub(crate) mesh: MeshBegin,
-    pub(crate) fleet: Fleet,
-    pub(crate) fault: Option<String>,
-    pub(crate) network: Network,
-    pub(crate) bounds: Bounds,
-    pub(crate) capacity: BTreeMap<(Name, Name), BitRate>,
-    pub(crate) reservations: Vec<Reservation>,
-    pub(crate) succeeded: BTreeMap<(String, Name, Name), i64>,
 }
 
 impl Hub {
@@ -72,14 +48,13 @@ impl Hub {
     }
 
     async fn until_next_epoch(&self) -> Duration {
-        let epoch = i64::try_from(EPOCH.as_millis()).unwrap_or(i64::MAX);
         let began = self.mesh_begin().await.map_or(0, |mesh| mesh.began_ms);
-        let rest = epoch - (self.now() - began).rem_euclid(epoch);
+        let rest = EPOCH_MS - (self.now() - began).rem_euclid(EPOCH_MS);
         Duration::from_millis(u64::try_from(rest).unwrap_or(0)) + GATHER
     }
 
     /// Makes the plans anew, and returns the serial of the newest. Whoever has the same work as
-    /// before keeps its plan, unless an epoch has passed.
+    /// before keeps its plan, unless an epoch has passed; in large fleets, a day.
     pub async fn plan(&self) -> Result<u64> {
         let mut planner = self.planner.lock().await;
         let now = self.now();
@@ -95,7 +70,8 @@ impl Hub {
         let table = self.reserve(&planner, &ground, now).await?;
         let of = |agent: &Agent| Some((agent.name.clone(), ground.fleet.site_of(&agent.name)?.clone()));
         self.note_sites(ground.members.iter().filter_map(of).collect());
-        let renewed = planner.written_ms + i64::try_from(EPOCH.as_millis()).unwrap_or(i64::MAX) <= now;
+        let renew = if ground.members.len() > MOST_DAILY { DAY_MS } else { EPOCH_MS };
+        let renewed = planner.written_ms + renew <= now;
         let mut serial = None;
         for plan in self.plans(&ground, &table, planner.begin_ms, now) {
             let before = planner.published.as_ref().and_then(|all| all.get(&plan.agent));
@@ -173,111 +149,6 @@ impl Hub {
         Ok(self.record.setting(CONFIG).await?)
     }
 
-    pub(crate) async fn ground(&self, toml: Option<&str>) -> Result<Ground> {
-        let now = self.now();
-        let all = self.directory.all();
-        let named = |state| all.iter().filter(move |agent| agent.state == state);
-        let mut members: Vec<Agent> = named(AgentState::Member).cloned().collect();
-        // By the hash of the name: whoever joins moves few others' neighbours.
-        members.sort_by_key(|agent| <[u8; 32]>::from(Sha256::digest(agent.name.as_str())));
-        let mesh = self.mesh_begin().await?;
-        let agents: Vec<ConfigAgent> =
-            members.iter().map(|agent| ConfigAgent { name: agent.name.clone(), labels: agent.labels.clone() }).collect();
-        let epoch = u64::try_from((now - mesh.began_ms).max(0)).unwrap_or(0) / EPOCH.as_secs() / 1_000;
-        let resolve = |text: &str| Config::read(text)?.resolve(&agents, mesh.seed, epoch);
-        let (fleet, fault) = match toml {
-            Some(text) => (resolve(text)?, None),
-            None => match resolve(&self.config().await?) {
-                Ok(fleet) => (fleet, None),
-                // A host that the file names may have left. The mesh goes on.
-                Err(error) => (Config::default().resolve(&agents, mesh.seed, epoch)?, Some(error.to_string())),
-            },
-        };
-        let network = self.network(now).await?;
-        let latest = self.record.latest(Metric::IpCapacity, now - CAPACITY_MS).await?;
-        let capacity = latest.into_iter().filter_map(|one| Some(((one.source, one.target), BitRate::from_bps_f64(one.high)?)));
-        let mut succeeded = BTreeMap::new();
-        let kinds: BTreeSet<&str> = fleet.tests.iter().map(|test| test.command.words()[0].as_str()).collect();
-        for kind in kinds {
-            for (source, target, at) in self.record.succeeded(kind).await? {
-                succeeded.insert((kind.to_owned(), source, target), at);
-            }
-        }
-        Ok(Ground {
-            denied: named(AgentState::Revoked).map(|agent| agent.name.clone()).collect(),
-            bounds: self.tomography.bounds(),
-            capacity: capacity.collect(),
-            reservations: self.record.reservations(now).await?,
-            members,
-            mesh,
-            fleet,
-            fault,
-            network,
-            succeeded,
-        })
-    }
-
-    pub(crate) async fn network(&self, now: i64) -> Result<Network> {
-        let address = |agent: Agent| {
-            let host = agent.address.rsplit_once(':')?.0.trim_matches(['[', ']']).parse::<IpAddr>().ok()?;
-            Some((agent.name, host))
-        };
-        let addresses = self.directory.all().into_iter().filter_map(address).collect();
-        Ok(Network::new(&self.record.routes(now - DAY_MS).await?, &addresses))
-    }
-
-    async fn mesh_begin(&self) -> Result<MeshBegin> {
-        let text = self.record.setting(MESH).await?;
-        if let Ok(mesh) = serde_json::from_str(&text) {
-            return Ok(mesh);
-        }
-        let mesh = MeshBegin { seed: u64::from_be_bytes(random()?), began_ms: self.now() };
-        self.record.set_setting(MESH, &serde_json::to_string(&mesh).expect("two numbers")).await?;
-        Ok(mesh)
-    }
-
-    fn plans(&self, ground: &Ground, table: &Timetable, begin_ms: i64, now: i64) -> Vec<Plan> {
-        let mut runs: BTreeMap<&Name, Vec<PlannedRun>> = BTreeMap::new();
-        for (agent, run) in &table.runs {
-            runs.entry(agent).or_default().push(run.clone());
-        }
-        let mut directed = ground.input(now, begin_ms, &[], &[]).directed();
-        let week = week_of(now);
-        let plan = |(place, agent): (u32, &Agent)| Plan {
-            schema: Plan::SCHEMA.to_owned(),
-            tenant: self.tenant.clone(),
-            agent: agent.name.clone(),
-            serial: 0,
-            made_ms: now,
-            not_after_ms: now + VALID_MS,
-            lease_generation: self.lease_generation,
-            seed: ground.mesh.seed,
-            mesh_began_ms: ground.mesh.began_ms,
-            place,
-            peers: ground.members.iter().map(|peer| self.peer(ground, agent, peer, week)).collect(),
-            mesh: mesh_commands(),
-            directed: ground.daily(agent).into_iter().chain(directed.remove(&agent.name).unwrap_or_default()).collect(),
-            begin_ms,
-            length_ms: u64::try_from(LENGTH.as_millis()).unwrap_or(u64::MAX),
-            runs: runs.remove(&agent.name).unwrap_or_default(),
-            // Clocks differ: the week before and one more than clients have.
-            server_keys: server_keys(&self.keys.tenant, &agent.name, week.saturating_sub(1)..week + WEEKS + 1),
-            denied: ground.denied.clone(),
-            stored: agent.stored.clone(),
-        };
-        (0..).zip(&ground.members).map(plan).collect()
-    }
-
-    fn peer(&self, ground: &Ground, agent: &Agent, peer: &Agent, week: u32) -> Peer {
-        let keys = if peer.name == agent.name {
-            Vec::new()
-        } else {
-            client_keys(&self.keys.tenant, &agent.name, &peer.name, week..week + WEEKS)
-        };
-        let site = ground.fleet.site_of(&peer.name).cloned();
-        Peer { name: peer.name.clone(), address: peer.address.clone(), site, keys }
-    }
-
     async fn publish(&self, plan: &Plan, revision: u64) -> Result<u64> {
         let octets = serde_json::to_vec(&self.keys.signed(plan)).expect("texts");
         let key = plan.agent.as_str();
@@ -338,46 +209,6 @@ impl Planner {
     }
 }
 
-impl Ground {
-    pub(crate) fn input<'a>(
-        &'a self,
-        now_ms: i64,
-        begin_ms: i64,
-        placed: &'a [(Name, PlannedRun)],
-        reservations: &'a [Reservation],
-    ) -> Input<'a> {
-        Input {
-            now_ms,
-            begin_ms,
-            seed: self.mesh.seed ^ u64::try_from(begin_ms).unwrap_or(0),
-            fleet: &self.fleet,
-            network: &self.network,
-            bounds: &self.bounds,
-            capacity: &self.capacity,
-            placed,
-            reservations,
-            succeeded: &self.succeeded,
-        }
-    }
-
-    /// The capacity of each path once a day. In larger fleets the mesh's own share of paths has its
-    /// turn: all of them would be more than a day's runs.
-    fn daily(&self, agent: &Agent) -> Vec<narrows_fleet::message::Directed> {
-        let others = self.members.iter().filter(|peer| peer.name != agent.name).take(MOST_DAILY);
-        let daily = |peer: &Agent| narrows_fleet::message::Directed {
-            target: peer.name.clone(),
-            command: vec!["capacity".to_owned()],
-            every_ms: Some(rounded(LENGTH.as_secs_f64() * 1e3)),
-        };
-        others.map(daily).collect()
-    }
-}
-
-/// What each visit of the mesh runs.
-pub(crate) fn mesh_commands() -> Vec<Vec<String>> {
-    [["rtt"], ["available"]].map(|words| words.map(ToOwned::to_owned).to_vec()).to_vec()
-}
-
 /// Whether two plans ask for the same work.
 fn is_same(one: &Plan, other: &Plan) -> bool {
     let work = |plan: &Plan| Plan {
@@ -392,23 +223,18 @@ fn is_same(one: &Plan, other: &Plan) -> bool {
 
 /// The bucket of plans.
 const BUCKET: &str = "plan";
-/// Names of settings in the record.
+/// The configuration, among the settings of the record.
 const CONFIG: &str = "config";
-const MESH: &str = "mesh";
 /// Several hosts that join at once make one plan.
 const GATHER: Duration = Duration::from_millis(500);
 /// A timetable of 24 h is made anew every 6 h.
 const RENEW_MS: i64 = 6 * 3_600_000;
-/// How long an agent goes on by a plan when the hub is silent.
-const VALID_MS: i64 = 35 * DAY_MS;
-/// Weeks for which clients have keys: as long as a plan is valid.
-const WEEKS: u32 = 5;
 /// A plan that an agent does not know after this time is sent again.
 const RESEND_MS: i64 = 20_000;
-/// How long a capacity says how fast a loading run may be.
-const CAPACITY_MS: i64 = 35 * DAY_MS;
 /// Other hosts whose capacity is measured daily.
 const MOST_DAILY: usize = 50;
 /// How often another hub may be faster.
 const RACES: usize = 3;
+const EPOCHS_A_DAY: u64 = 24;
+const EPOCH_MS: i64 = EPOCH.as_secs().cast_signed() * 1_000;
 const DAY_MS: i64 = 86_400_000;

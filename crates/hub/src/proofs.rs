@@ -71,22 +71,23 @@ impl Hub {
             return Err(Error::Request("this proof is running".to_owned()));
         }
         let paths: Vec<(Name, Name)> = one.paths.iter().map(|pair| hosts(&found.network, *pair)).collect();
-        let apart = |a: &&(Name, Name), b: &&(Name, Name)| ![&b.0, &b.1].iter().any(|host| **host == a.0 || **host == a.1);
+        let apart =
+            |a: &&(Name, Name), b: &&(Name, Name)| ![&b.0, &b.1].iter().any(|host| **host == a.0 || **host == a.1);
         let two = paths.iter().find_map(|a| Some((a, paths.iter().find(|b| apart(&a, b))?)));
         let needs = || Error::Request("a proof needs two of its paths without a common host".to_owned());
         let (a, b) = two.ok_or_else(needs)?;
         let begin = self.now() + STEP_MS;
-        let look = |at| self.order_at(&b.0, &b.1, "available", who, Some(at));
+        let observe = |at| self.order_at(&b.0, &b.1, "available", who, Some(at));
         let load = |at| self.order_at(&a.0, &a.1, LOAD, who, Some(at));
         let first = load(begin).await?;
         let second = load(first.at_ms + 2 * STEP_MS).await?;
         let orders = [
-            look(first.at_ms - STEP_MS + INTO_MS).await?.id,
+            observe(first.at_ms - STEP_MS + INTO_MS).await?.id,
             first.id,
-            look(first.at_ms + INTO_MS).await?.id,
-            look(second.at_ms - STEP_MS + INTO_MS).await?.id,
+            observe(first.at_ms + INTO_MS).await?.id,
+            observe(second.at_ms - STEP_MS + INTO_MS).await?.id,
             second.id,
-            look(second.at_ms + INTO_MS).await?.id,
+            observe(second.at_ms + INTO_MS).await?.id,
         ];
         let row = ProofRow { state: RUNNING, ratio: None, at_ms: self.now() };
         let trial = Trial { row, b: b.clone(), orders };

@@ -2,6 +2,7 @@
 //! at most every 30 s.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -20,12 +21,13 @@ use crate::network::{Bounds, Network};
 /// The newest findings, of each metric that has any.
 #[derive(Debug, Default)]
 pub(crate) struct Tomography {
-    now: RwLock<Arc<Found>>,
+    now: RwLock<Arc<Findings>>,
+    ready: AtomicBool,
 }
 
 /// What the newest values say.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct Findings {
     pub(crate) network: Network,
     pub(crate) capacity: Located,
     pub(crate) available: Located,
@@ -39,23 +41,27 @@ pub(crate) struct Located {
 }
 
 impl Tomography {
-    pub(crate) fn found(&self) -> Arc<Found> {
+    pub(crate) fn found(&self) -> Arc<Findings> {
         Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The least that each link carries, by its number.
-    pub(crate) fn bounds(&self) -> Bounds {
-        let found = self.found();
-        let all = (0..found.network.graph.links().len()).map(|at| LinkIndex(to_u32(at)));
-        let bound = |link| {
-            let segment = found.network.graph.segment_of(link)?;
-            Some((found.network.id(link), found.capacity.estimate.lower_bound(segment)?))
-        };
-        all.filter_map(bound).collect()
+    /// Whether anything was looked at yet.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Relaxed)
     }
 }
 
-impl Found {
+impl Findings {
+    /// The least that each link carries, by its number.
+    pub(crate) fn bounds(&self) -> Bounds {
+        let all = (0..self.network.graph.links().len()).map(|at| LinkIndex(to_u32(at)));
+        let bound = |link| {
+            let segment = self.network.graph.segment_of(link)?;
+            Some((self.network.id(link), self.capacity.estimate.lower_bound(segment)?))
+        };
+        all.filter_map(bound).collect()
+    }
+
     /// Of a metric that links have.
     pub(crate) fn of(&self, metric: Metric) -> Option<&Located> {
         match metric {
@@ -91,8 +97,9 @@ impl Hub {
         let network = self.network(now).await?;
         let capacity = self.located(&network, Metric::IpCapacity, now - CAPACITY_MS).await?;
         let available = self.located(&network, Metric::AvailableIpCapacity, now - AVAILABLE_MS).await?;
-        let found = Arc::new(Found { network, capacity, available });
+        let found = Arc::new(Findings { network, capacity, available });
         *self.tomography.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&found);
+        self.tomography.ready.store(true, Ordering::Relaxed);
         self.judge_alerts(&found, now);
         Ok(())
     }

@@ -14,9 +14,9 @@ use super::app::{Answer, who};
 use super::query::Asked;
 use crate::bottlenecks::{self, Bottleneck, hosts};
 use crate::hub::Hub;
-use crate::tomography::{Found, Located};
+use crate::tomography::{Findings, Located};
 
-fn located<'a>(found: &'a Found, asked: &Asked, default: Metric) -> Result<&'a Located, Problem> {
+fn located<'a>(found: &'a Findings, asked: &Asked, default: Metric) -> Result<&'a Located, Problem> {
     let wrong = || Problem::bad_request("links have a `capacity` and something `available`");
     found.of(asked.metric(default)?).ok_or_else(wrong)
 }
@@ -74,7 +74,7 @@ pub(crate) async fn bottlenecks(State(app): State<App>, asked: Asked) -> Answer 
     }))
 }
 
-fn row(hub: &Hub, found: &Found, located: &Located, one: &Bottleneck) -> Value {
+fn row(hub: &Hub, found: &Findings, located: &Located, one: &Bottleneck) -> Value {
     let path = |pair: &Pair| {
         let (source, target) = hosts(&found.network, *pair);
         let latest = located.latest.get(pair);

@@ -85,7 +85,8 @@ async fn of_hosts(app: &App, metric: Metric, hosts: Vec<Name>) -> Result<(Vec<Na
     let now = hub.now();
     let mut latest = hub.record.latest(metric, now - age_of(metric)).await.map_err(Error::from)?;
     if metric == Metric::TcpAchievableSingle {
-        latest.extend(hub.record.latest(Metric::TcpAchievableParallel, now - age_of(metric)).await.map_err(Error::from)?);
+        latest
+            .extend(hub.record.latest(Metric::TcpAchievableParallel, now - age_of(metric)).await.map_err(Error::from)?);
     }
     let known = |name: &Name| hosts.binary_search(name).is_ok();
     let mut cells: BTreeMap<(Name, Name), Cell> = BTreeMap::new();

@@ -34,7 +34,9 @@ impl Asked {
     }
 
     pub(crate) fn name(&self, key: &str) -> Result<Option<Name>, Problem> {
-        self.text(key).map(|text| text.parse().map_err(|error| Problem::bad_request(&format!("`{key}`: {error}")))).transpose()
+        self.text(key)
+            .map(|text| text.parse().map_err(|error| Problem::bad_request(&format!("`{key}`: {error}"))))
+            .transpose()
     }
 
     pub(crate) fn host(&self, key: &str) -> Result<Name, Problem> {

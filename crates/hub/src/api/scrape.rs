@@ -39,8 +39,14 @@ fn text(app: &App) -> String {
     };
     let plain = |value: f64| vec![(String::new(), value)];
     let lag = hub.counters.lag_ms() as f64 / 1e3;
-    family("hub_ingest_lag_seconds", "gauge", "From the end of the oldest run of the last batch until it was kept", plain(lag));
-    let runs = hub.counters.runs().into_iter().map(|(outcome, count)| (format!("{{outcome=\"{outcome}\"}}"), count as f64));
+    family(
+        "hub_ingest_lag_seconds",
+        "gauge",
+        "From the end of the oldest run of the last batch until it was kept",
+        plain(lag),
+    );
+    let runs =
+        hub.counters.runs().into_iter().map(|(outcome, count)| (format!("{{outcome=\"{outcome}\"}}"), count as f64));
     family("hub_runs_total", "counter", "Results that were kept, by outcome", runs.collect());
     let refused = hub.counters.refused.load(Ordering::Relaxed) as f64;
     family("hub_results_refused_total", "counter", "Results that were none", plain(refused));
@@ -55,9 +61,19 @@ fn text(app: &App) -> String {
     let states = states.into_iter().map(|(state, count)| (format!("{{state=\"{state}\"}}"), count));
     family("agents", "gauge", "Agents by state", states.collect());
     let sum = |of: fn(&crate::view::AgentRow) -> u64| rows.iter().map(of).sum::<u64>() as f64;
-    family("agent_spool_bytes", "gauge", "Octets of results that agents still hold", plain(sum(|row| row.spool_octets)));
+    family(
+        "agent_spool_bytes",
+        "gauge",
+        "Octets of results that agents still hold",
+        plain(sum(|row| row.spool_octets)),
+    );
     family("agent_spool_runs", "gauge", "Results that agents still hold", plain(sum(|row| row.spool_runs)));
-    family("lease_lost_total", "counter", "Loading runs that were stopped because their lease ended", plain(sum(|row| row.leases_lost)));
+    family(
+        "lease_lost_total",
+        "counter",
+        "Loading runs that were stopped because their lease ended",
+        plain(sum(|row| row.leases_lost)),
+    );
     out
 }
 

@@ -116,17 +116,32 @@ async fn every_question_has_an_answer_or_says_what_is_wrong() {
         served.ask("POST", "/api/v1/join", serde_json::to_value(&join).unwrap()).await;
     }
     for path in [
-        "agents", "sites", "matrix", "matrix?metric=rtt&by=site", "pairs?source=a&target=b",
-        "series?source=a&target=b&metric=capacity&since=7d", "runs?since=1h", "links", "bottlenecks?metric=capacity",
-        "plan", "config", "orders", "audit?limit=2", "alerts",
+        "agents",
+        "sites",
+        "matrix",
+        "matrix?metric=rtt&by=site",
+        "pairs?source=a&target=b",
+        "series?source=a&target=b&metric=capacity&since=7d",
+        "runs?since=1h",
+        "links",
+        "bottlenecks?metric=capacity",
+        "plan",
+        "config",
+        "orders",
+        "audit?limit=2",
+        "alerts",
     ] {
         let (status, answer) = served.ask("GET", &format!("/api/v1/{path}"), json!({})).await;
         assert_eq!(status, 200, "{path}: {answer}");
         assert!(answer["now_ms"].is_i64(), "{path}: {answer}");
     }
     for (path, wanted) in [
-        ("matrix?metric=speed", 400), ("pairs?source=a", 400), ("pairs?source=a&target=x", 404), ("runs/x", 404),
-        ("runs?since=yesterday", 400), ("nothing", 404),
+        ("matrix?metric=speed", 400),
+        ("pairs?source=a", 400),
+        ("pairs?source=a&target=x", 404),
+        ("runs/x", 404),
+        ("runs?since=yesterday", 400),
+        ("nothing", 404),
     ] {
         let (status, answer) = served.ask("GET", &format!("/api/v1/{path}"), json!({})).await;
         assert_eq!((status, &answer["status"]), (wanted, &json!(wanted)), "{path}");

@@ -144,3 +144,31 @@ async fn orders_are_signed_reserved_and_sent_again() {
         assert!(world.hub.order(&name(source), &name(target), command, "test").await.is_err(), "{command}");
     }
 }
+
+#[tokio::test]
+async fn a_hub_that_starts_again_goes_on_where_it_was() {
+    let mut world = World::new().await;
+    let [a, ..] = world.fleet(["a", "b", "c"]).await;
+    world.hub.apply(LOADING, "test").await.unwrap();
+    let before = a.plan().await;
+    world.pass(10 * MINUTE);
+    world.restart().await;
+    world.hub.plan().await.unwrap();
+    let after = a.plan().await;
+    assert!(after.serial > before.serial);
+    let ahead: Vec<_> = before.runs.into_iter().filter(|run| run.at_ms >= world.now()).collect();
+    assert!(ahead.iter().all(|run| after.runs.contains(run)), "{ahead:?} {:?}", after.runs);
+    assert_eq!((after.seed, after.mesh_began_ms), (before.seed, before.mesh_began_ms));
+}
+
+#[tokio::test]
+async fn a_host_that_the_configuration_names_may_leave() {
+    let world = World::new().await;
+    let [a, ..] = world.fleet(["a", "b", "c"]).await;
+    world.hub.apply(LOADING, "test").await.unwrap();
+    world.hub.revoke(&name("b"), "test").await.unwrap();
+    world.hub.plan().await.unwrap();
+    // The mesh of those who are left goes on, without the tests that mean nothing now.
+    let plan = a.plan().await;
+    assert_eq!((plan.peers.len(), plan.runs.len(), plan.denied), (2, 0, vec![name("b")]));
+}

@@ -1,11 +1,12 @@
 //! What becomes of results.
 
 use narrows_bus::Bus;
-use narrows_fleet::message::Exit;
+use narrows_fleet::message::{Order, Origin};
+use narrows_hub::Bottleneck;
 use narrows_units::Metric;
 use uuid::Uuid;
 
-use crate::world::{BEGIN, MINUTE, World, hops, name, soon, stored};
+use crate::world::{Agent, BEGIN, MINUTE, World, hops, name, soon, stored};
 
 const AVAILABLE: Metric = Metric::AvailableIpCapacity;
 
@@ -13,18 +14,18 @@ const AVAILABLE: Metric = Metric::AvailableIpCapacity;
 async fn a_result_is_kept_once_and_its_agent_is_told() {
     let world = World::new().await;
     let [mut a, ..] = world.fleet(["a", "b", "c"]).await;
-    let mut told = a.subscribe("stored").await;
+    let mut words = a.subscribe("stored").await;
     let run = a.run(&name("b"), "available", AVAILABLE, 100.0, BEGIN);
     a.publish(&run).await;
     a.publish(&run).await;
     assert_eq!(world.ingest().await, 1, "the bus knows the id");
-    assert_eq!(stored(&soon(told.next()).await.unwrap()).ranges, [(1, 2)]);
+    assert_eq!(stored(&soon(words.next()).await.unwrap()).ranges, [(1, 2)]);
     // The bus has forgotten the id: the record has not.
     let late = a.run(&name("c"), "available", AVAILABLE, 50.0, BEGIN + MINUTE);
     let payload: Vec<u8> = serde_json::to_vec(&run).unwrap();
     a.publish(&late).await;
     world.ingest().await;
-    assert_eq!(stored(&soon(told.next()).await.unwrap()).ranges, [(1, 3)]);
+    assert_eq!(stored(&soon(words.next()).await.unwrap()).ranges, [(1, 3)]);
     let ids = world.record.latest(AVAILABLE, 0).await.unwrap();
     assert_eq!(ids.iter().map(|one| one.run).collect::<Vec<_>>(), [run.id, late.id]);
     drop(payload);
@@ -66,42 +67,108 @@ async fn a_lost_word_of_what_is_stored_is_said_again() {
     let run = a.run(&name("b"), "available", AVAILABLE, 100.0, BEGIN);
     a.publish(&run).await;
     world.ingest().await;
-    let mut told = a.subscribe("stored").await;
+    let mut words = a.subscribe("stored").await;
     let mut status = a.status(1);
     status.spool_runs = 1;
     a.say(&status).await;
     world.hear().await;
-    assert_eq!(stored(&soon(told.next()).await.unwrap()).ranges, [(1, 2)]);
+    assert_eq!(stored(&soon(words.next()).await.unwrap()).ranges, [(1, 2)]);
 }
 
-/// Hosts a and b behind one router, c behind another; the link between the routers carries 100.
-#[tokio::test]
-async fn the_link_that_holds_paths_back_is_named() {
-    let world = World::new().await;
-    let [mut a, mut b, mut c] = world.fleet(["a", "b", "c"]).await;
-    let (near, far) = ("192.0.2.1", "192.0.2.10");
-    let mut runs = Vec::new();
-    for (agent, target, route, mbps) in [
-        (&mut a, "c", &[near, far][..], 100.0),
-        (&mut b, "c", &[near, far][..], 100.4),
-        (&mut c, "a", &["192.0.2.17", "192.0.2.9"][..], 500.0),
-    ] {
-        let mut run = agent.run(&name(target), "capacity", Metric::IpCapacity, mbps, BEGIN);
-        run.route_before = hops(route);
-        run.route_after = hops(route);
-        agent.publish(&run).await;
-        runs.push(run);
+/// Routers of hosts a and b, and of c and d.
+const NEAR: &str = "192.0.2.1";
+const FAR: &str = "192.0.2.10";
+
+/// Runs over the link from `NEAR` to `FAR`, with this value, and a faster one beside it.
+async fn over_the_core(world: &World, agents: &mut [Agent], mbps: f64, metric: Metric, began: i64) {
+    let kind = if metric == AVAILABLE { "available" } else { "capacity" };
+    for (agent, target, share) in [(0, "c", 1.0), (1, "d", 1.004), (0, "d", 0.998)] {
+        let mut run = agents[agent].run(&name(target), kind, metric, mbps * share, began);
+        (run.route_before, run.route_after) = (hops(&[NEAR, FAR]), hops(&[NEAR, FAR]));
+        agents[agent].publish(&run).await;
     }
-    let mut local = a.run(&name("b"), "capacity", Metric::IpCapacity, 900.0, BEGIN);
-    (local.route_before, local.route_after) = (hops(&["192.0.2.1"]), hops(&["192.0.2.1"]));
-    a.publish(&local).await;
-    let failed = b.run(&name("a"), "capacity", Metric::IpCapacity, 1.0, BEGIN);
-    let failed = narrows_fleet::message::Run { exit: Exit::PeerFailed, values: Vec::new(), ..failed };
-    b.publish(&failed).await;
-    assert_eq!(world.ingest().await, 5);
+    for (agent, target, router) in [(0, "b", NEAR), (1, "a", NEAR), (2, "d", FAR), (3, "c", FAR)] {
+        let mut run = agents[agent].run(&name(target), kind, metric, 900.0, began);
+        (run.route_before, run.route_after) = (hops(&[router]), hops(&[router]));
+        agents[agent].publish(&run).await;
+    }
+    assert_eq!(world.ingest().await, 7);
     world.hub.locate().await.unwrap();
-    let found = world.hub.bottlenecks(Metric::IpCapacity);
-    let core = found.iter().find(|one| one.links.contains(&(near.to_owned(), far.to_owned()))).unwrap_or_else(|| panic!("{found:?}"));
-    assert_eq!(core.counts, (2, 2), "{found:?}");
-    assert!((99.5..101.0).contains(&(core.value.value.as_f64() / 1e6)) && core.confidence > 0.9, "{core:?}");
+}
+
+async fn four(world: &World) -> Vec<Agent> {
+    let mut agents = Vec::new();
+    for wanted in ["a", "b", "c", "d"] {
+        agents.push(world.join(wanted, &[]).await);
+    }
+    world.hub.plan().await.unwrap();
+    agents
+}
+
+fn core(world: &World, metric: Metric) -> Bottleneck {
+    let found = world.hub.bottlenecks(metric);
+    let core = found.iter().find(|one| one.links.contains(&(NEAR.to_owned(), FAR.to_owned())));
+    core.unwrap_or_else(|| panic!("{found:?}")).clone()
+}
+
+#[tokio::test]
+async fn the_link_that_holds_paths_back_is_named_and_its_fall_is_one_alert() {
+    let world = World::new().await;
+    let mut agents = four(&world).await;
+    over_the_core(&world, &mut agents, 100.0, Metric::IpCapacity, BEGIN).await;
+    let found = core(&world, Metric::IpCapacity);
+    assert_eq!(found.counts, (3, 3), "{found:?}");
+    let mbps = found.value.value.as_f64() / 1e6;
+    assert!((99.5..100.5).contains(&mbps) && found.confidence > 0.9, "{found:?}");
+    assert!(world.hub.alert_texts().is_empty(), "{:?}", world.hub.alert_texts());
+    // Within the interval nothing is said; below it one alert names the link for all three paths.
+    for (mbps, alerts) in [(99.8, 0), (60.0, 1), (100.0, 0)] {
+        world.pass(MINUTE);
+        over_the_core(&world, &mut agents, mbps, Metric::IpCapacity, world.now()).await;
+        let texts = world.hub.alert_texts();
+        let of_core: Vec<_> = texts.iter().filter(|text| text.contains("holds back 3 paths")).collect();
+        assert_eq!((texts.len(), of_core.len()), (alerts, alerts), "{mbps}: {texts:?}");
+    }
+    // An agent that nothing was heard of.
+    world.pass(11 * MINUTE);
+    assert_eq!(world.hub.alert_texts().len(), 4);
+}
+
+#[tokio::test]
+async fn a_proof_loads_one_path_and_looks_at_another() {
+    let world = World::new().await;
+    let mut agents = four(&world).await;
+    over_the_core(&world, &mut agents, 100.0, AVAILABLE, BEGIN).await;
+    let id = core(&world, AVAILABLE).id;
+    let mut orders = Vec::new();
+    for agent in &agents[..2] {
+        orders.push(agent.subscribe("order").await);
+    }
+    world.hub.prove(&id, "test").await.unwrap();
+    assert!(world.hub.prove(&id, "test").await.is_err(), "it runs");
+    let mut given: Vec<Order> = Vec::new();
+    for (agent, subscription, count) in [(0, 0, 2), (1, 1, 4)] {
+        for _ in 0..count {
+            let message = soon(orders[subscription].next()).await.unwrap();
+            given.push(agents[agent].open(&message.payload).unwrap());
+        }
+    }
+    given.sort_by_key(|order| order.at_ms);
+    let kinds: Vec<&str> = given.iter().map(|order| order.command[0].as_str()).collect();
+    assert_eq!(kinds, ["available", "throughput", "available", "available", "throughput", "available"]);
+    assert!(given.windows(2).all(|two| two[0].at_ms < two[1].at_ms), "{given:?}");
+    // With a load of 60 on a to c, b to d has 60 less.
+    for (order, mbps) in given.iter().zip([100.0, 60.0, 40.0, 100.0, 60.0, 41.0]) {
+        let (at, is_load) = (usize::from(order.agent == name("b")), order.command[0] == "throughput");
+        let metric = if is_load { Metric::TcpAchievableSingle } else { AVAILABLE };
+        let mut run = agents[at].run(&order.target, &order.command[0], metric, mbps, order.at_ms);
+        run.origin = Origin::Order(order.id);
+        agents[at].publish(&run).await;
+        world.ingest().await;
+    }
+    let said = world.record.audits(None, 1).await.unwrap().remove(0);
+    assert_eq!((said.what.as_str(), said.text), ("proof.ended", format!("{id}: shared")));
+    // What was read beside the load is not what is so without it.
+    world.hub.locate().await.unwrap();
+    assert!(world.hub.bottlenecks(AVAILABLE).iter().all(|one| one.value.value.as_f64() > 90e6));
 }

@@ -30,11 +30,12 @@ pub(crate) const HOUR: i64 = 60 * MINUTE;
 pub(crate) struct World {
     pub(crate) hub: Arc<Hub>,
     pub(crate) record: Arc<dyn Record>,
-    pub(crate) news: Arc<Mutex<Vec<(&'static str, serde_json::Value)>>>,
+    pub(crate) news: News,
     now: Arc<AtomicI64>,
     listen: SocketAddr,
+    server: Server,
+    folder: tempfile::TempDir,
     statuses: Subscription,
-    _folder: tempfile::TempDir,
 }
 
 /// A member of the fleet.
@@ -59,6 +60,33 @@ pub(crate) async fn until(bus: &dyn Bus, wanted: impl FnMut(&Condition) -> bool)
     soon(condition.wait_for(wanted)).await.unwrap();
 }
 
+type News = Arc<Mutex<Vec<(&'static str, serde_json::Value)>>>;
+
+fn parts(
+    folder: &tempfile::TempDir,
+    (record, bus, directory, server): (&Arc<dyn Record>, Arc<dyn Bus>, Directory, Server),
+    url: &str,
+    now: &Arc<AtomicI64>,
+    news: &News,
+) -> Parts {
+    let (clock, heard) = (Arc::clone(now), Arc::clone(news));
+    Parts {
+        keys: Keys::open(&folder.path().join("state"), &["127.0.0.1".to_owned()]).unwrap(),
+        record: Arc::clone(record),
+        bus,
+        directory,
+        bus_address: BusAddress::Embedded { url: url.to_owned() },
+        lease_generation: 1,
+        tenant: name("default"),
+        own_host: "10.0.0.1".parse().unwrap(),
+        clock: Arc::new(move || clock.load(Ordering::Relaxed)),
+        tell: Arc::new(move |kind, text| heard.lock().unwrap().push((kind, serde_json::from_str(&text).unwrap()))),
+        cut: Arc::new(move |key| {
+            server.cut(key);
+        }),
+    }
+}
+
 impl World {
     pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -77,28 +105,21 @@ impl World {
         let bus: Arc<dyn Bus> = Arc::new(server.local());
         until(&*bus, |now| now.server.is_some()).await;
         let (now, news) = (Arc::new(AtomicI64::new(BEGIN)), Arc::new(Mutex::default()));
-        let (clock, heard) = (Arc::clone(&now), Arc::clone(&news));
         let statuses = bus.subscribe("status.*").await.unwrap();
-        let parts = Parts {
-            keys: Keys::open(&folder.path().join("state"), &["127.0.0.1".to_owned()]).unwrap(),
-            record: Arc::clone(&record),
-            bus,
-            directory,
-            bus_address: BusAddress::Embedded { url: format!("ws://{listen}/bus") },
-            lease_generation: 1,
-            tenant: name("default"),
-            own_host: "10.0.0.1".parse().unwrap(),
-            clock: Arc::new(move || clock.load(Ordering::Relaxed)),
-            tell: Arc::new(move |kind, text| {
-                let news: &Mutex<Vec<_>> = &heard;
-                news.lock().unwrap().push((kind, serde_json::from_str(&text).unwrap()));
-            }),
-            cut: Arc::new(move |key| {
-                server.cut(key);
-            }),
-        };
+        let url = format!("ws://{listen}/bus");
+        let parts = parts(&folder, (&record, bus, directory, server.clone()), &url, &now, &news);
         let hub = Hub::open(parts).await.unwrap();
-        Self { hub, record, news, now, listen, statuses, _folder: folder }
+        Self { hub, record, news, now, listen, server, folder, statuses }
+    }
+
+    /// Another process of the hub, over the same bus and record.
+    pub(crate) async fn restart(&mut self) {
+        let (directory, bus): (_, Arc<dyn Bus>) = (Directory::default(), Arc::new(self.server.local()));
+        until(&*bus, |now| now.server.is_some()).await;
+        let url = format!("ws://{}/bus", self.listen);
+        let parts =
+            parts(&self.folder, (&self.record, bus, directory, self.server.clone()), &url, &self.now, &self.news);
+        self.hub = Hub::open(parts).await.unwrap();
     }
 
     pub(crate) fn now(&self) -> i64 {

@@ -110,7 +110,7 @@ impl Client {
     fn exchange(&self, method: &str, path: &str, body: &str) -> std::io::Result<Vec<u8>> {
         let host = self.authority.rsplit_once(':').map_or(self.authority.as_str(), |(host, _)| host);
         let tcp = TcpStream::connect(&self.authority)?;
-        tcp.set_read_timeout(Some(PATIENCE))?;
+        tcp.set_read_timeout(Some(TIMEOUT))?;
         let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned()).map_err(std::io::Error::other)?;
         let tls = Arc::new(narrows_bus::pinned(self.key_hash));
         let connection = ClientConnection::new(tls, name).map_err(std::io::Error::other)?;
@@ -145,4 +145,4 @@ fn octets(text: &str) -> Option<[u8; 32]> {
     Some(octets)
 }
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);

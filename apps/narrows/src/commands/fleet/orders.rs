@@ -22,7 +22,7 @@ pub(super) fn run(client: &Client, pair: [&String; 2], command: &str, as_json: b
         if stop.load(Ordering::Relaxed) {
             return Err(Failure::host("not waited for: the order stays given".to_owned()));
         }
-        interrupt::nap(LOOK_EVERY);
+        interrupt::nap(ASK_EVERY);
         let orders = client.get("/api/v1/orders")?;
         let mut all = orders["orders"].as_array().into_iter().flatten();
         let missing = || Failure::host("the hub started again, and knows nothing of this order".to_owned());
@@ -32,7 +32,7 @@ pub(super) fn run(client: &Client, pair: [&String; 2], command: &str, as_json: b
         }
         // What the agent says of an order may overtake the result.
         waited += u32::from(order["said"].is_string());
-        if order["state"] == "lost" || waited > LOOKS_WITHOUT_RESULT {
+        if order["state"] == "lost" || waited > ASKED_WITHOUT_RESULT {
             let said = order["said"].as_str().unwrap_or("the agent said nothing of it");
             return Err(Failure { exit: Exit::Refused, who: "peer", text: format!("{source}: {said}") });
         }
@@ -65,5 +65,5 @@ fn print(run: &Value, as_json: bool) -> Result<Exit, Failure> {
 }
 
 /// Ten seconds.
-const LOOKS_WITHOUT_RESULT: u32 = 20;
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const ASKED_WITHOUT_RESULT: u32 = 20;
+const ASK_EVERY: Duration = Duration::from_millis(500);

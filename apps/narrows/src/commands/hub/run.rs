@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use narrows_hub::{Server, Settings};
+use nix::sys::stat::{Mode, umask};
 use serde_json::json;
 
 use super::place::PlaceArgs;
@@ -39,6 +40,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit, Failure> {
     if !nats.iter().all(|bus| bus.starts_with("nats://") || bus.starts_with("tls://")) {
         return Err(Failure::usage("--bus: write embedded, nats://HOST:PORT or tls://HOST:PORT"));
     }
+    // What the databases make is for their owner alone, too.
+    umask(Mode::S_IRWXG | Mode::S_IRWXO);
     let state = args.place.state();
     std::fs::create_dir_all(&state).map_err(|error| Failure::host(format!("{}: {error}", state.display())))?;
     let tenant = "default".parse().expect("a name");

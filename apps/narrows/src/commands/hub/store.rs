@@ -48,7 +48,9 @@ pub(super) fn check(place: &PlaceArgs) -> Result<Exit, Failure> {
         }
         let (store, key) = (shown(&store), keys.sign.public());
         let (agents, audits) = (agents.len(), audits.len());
-        Ok(format!("{store}\n{agents} agents, {audits} entries of the audit, unbroken\nkey of the hub on NATS: {key}\n"))
+        Ok(format!(
+            "{store}\n{agents} agents, {audits} entries of the audit, unbroken\nkey of the hub on NATS: {key}\n"
+        ))
     })?;
     output::write(&text, None)?;
     Ok(Exit::Valid)
