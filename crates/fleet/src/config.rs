@@ -106,6 +106,11 @@ impl Command {
     }
 }
 
+/// Whether runs of a kind load, and so need leases; `None`: there is no such kind.
+pub fn loads(kind: &str) -> Option<bool> {
+    KINDS.into_iter().find(|(name, _)| *name == kind).map(|(_, loads)| loads)
+}
+
 /// The kinds of runs, and whether they load. `burst` and `hops` may send more at once than a server
 /// grants without a load slot.
 const KINDS: [(&str, bool); 8] = [
